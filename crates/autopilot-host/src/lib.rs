@@ -1,1 +1,15 @@
-//! 
+//! What the machine does for autopilot: processes, output, files, locks, sandboxes and git.
+
+pub mod escape;
+pub mod exec;
+pub mod file;
+pub mod git;
+pub mod life;
+pub mod lock;
+pub mod notify;
+pub mod output;
+pub mod proc;
+pub mod redact;
+pub mod room;
+pub mod sandbox;
+pub mod sweep;
