@@ -1,1 +1,98 @@
-fn main() {}
+//! `cargo xtask`: the checks, campaigns and benches of the project, one subcommand each.
+//!
+//! Whatever CI does is a subcommand here, so a person can run the same thing by hand.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
+
+mod argument;
+mod bench;
+mod campaign;
+mod deny;
+mod dist;
+mod elf;
+mod mutant;
+mod package;
+mod step;
+mod suite;
+mod tree;
+mod workspace;
+
+use std::process::ExitCode;
+
+use argument::Arguments;
+use step::Failure;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  test [--quick]                        everything CI checks; --quick: formatting, lints, tests
+  sim [--seeds N] [--from S] [--seed X] simulate N runs from seed S, or replay seed X alone
+  torture [--kills N]                   kill the real binary N times and check nothing is lost
+  mutants [name]                        plant each known bug and check that a test notices it
+  bench [id] [--smoke]                  compare with an anchor; --smoke: one round, debug binary
+  deny                                  licences, banned crates and sources of the dependencies
+  dist                                  build the static release binary
+";
+
+fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    let command = words.next().unwrap_or_default();
+    match dispatch(&command, Arguments::new(words)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("\nxtask: {failure}");
+            match failure {
+                Failure::Usage(_) => {
+                    eprint!("\n{USAGE}");
+                    ExitCode::from(64)
+                }
+                Failure::Step { .. } | Failure::Task(_) => ExitCode::FAILURE,
+            }
+        }
+    }
+}
+
+fn dispatch(command: &str, mut arguments: Arguments) -> Result<(), Failure> {
+    match command {
+        "test" => {
+            let depth =
+                if arguments.flag("--quick") { suite::Depth::Quick } else { suite::Depth::Full };
+            arguments.finish()?;
+            suite::run(depth)
+        }
+        "sim" => {
+            let seeds = campaign::Seeds::from_arguments(&mut arguments)?;
+            arguments.finish()?;
+            campaign::simulate(seeds)
+        }
+        "torture" => {
+            let kills = arguments.number("--kills")?.unwrap_or(campaign::KILLS_DEFAULT);
+            arguments.finish()?;
+            campaign::torture(kills)
+        }
+        "mutants" => {
+            let only = arguments.word();
+            arguments.finish()?;
+            mutant::run(only.as_deref())
+        }
+        "bench" => {
+            let effort =
+                if arguments.flag("--smoke") { bench::Effort::Smoke } else { bench::Effort::Full };
+            let only = arguments.word();
+            arguments.finish()?;
+            bench::run(only.as_deref(), effort)
+        }
+        "deny" => {
+            arguments.finish()?;
+            deny::run()
+        }
+        "dist" => {
+            arguments.finish()?;
+            dist::run()
+        }
+        "" | "help" | "--help" | "-h" => {
+            print!("{USAGE}");
+            Ok(())
+        }
+        unknown => Err(Failure::Usage(format!("unknown command `{unknown}`"))),
+    }
+}

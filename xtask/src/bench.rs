@@ -1,0 +1,162 @@
+//! Benches: every figure is a ratio to an anchor measured in turn with it, so that a busy machine
+//! slows both. They inform; only a bench that cannot run fails.
+
+mod interleave;
+mod startup;
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::step::{self, Failure};
+use crate::workspace::{cargo, target_dir};
+use interleave::Measured;
+
+const ROUNDS: usize = 7;
+
+pub enum Effort {
+    /// One round with the debug binary: checks that the bench works, its figures mean nothing.
+    Smoke,
+    /// Enough rounds for a median, with the release binary.
+    Full,
+}
+
+/// One row of the table of benches.
+struct Bench {
+    id: &'static str,
+    what: &'static str,
+    anchor: &'static str,
+    /// The ratio we want to stay under.
+    target: f64,
+    measure: fn(&Bed) -> Result<Measured, Failure>,
+}
+
+/// What a bench gets to work with.
+pub struct Bed {
+    autopilot: PathBuf,
+    scratch: PathBuf,
+    rounds: usize,
+}
+
+const BENCHES: &[Bench] = &[
+    Bench {
+        id: "B7",
+        what: "autopilot status --json",
+        anchor: "git --version",
+        target: 4.0,
+        measure: startup::status,
+    },
+    Bench {
+        id: "B8",
+        what: "autopilot --version",
+        anchor: "git --version",
+        target: 1.2,
+        measure: startup::version,
+    },
+];
+
+pub fn run(only: Option<&str>, effort: Effort) -> Result<(), Failure> {
+    let chosen: Vec<&Bench> = BENCHES
+        .iter()
+        .filter(|bench| only.is_none_or(|id| id.eq_ignore_ascii_case(bench.id)))
+        .collect();
+    if chosen.is_empty() {
+        let known: Vec<&str> = BENCHES.iter().map(|bench| bench.id).collect();
+        return Err(Failure::Usage(format!("no such bench; there are {}", known.join(", "))));
+    }
+    let bed = Bed::prepare(effort)?;
+    let mut lines = Vec::new();
+    println!(
+        "{:<4} {:<26} {:>10}   {:<20} {:>10} {:>8} {:>8}",
+        "id", "subject", "ms", "anchor", "ms", "ratio", "target"
+    );
+    for bench in chosen {
+        let measured = (bench.measure)(&bed)?;
+        println!(
+            "{:<4} {:<26} {:>10.3}   {:<20} {:>10.3} {:>7.2}x {:>7.2}x{}",
+            bench.id,
+            bench.what,
+            measured.subject_ms(),
+            bench.anchor,
+            measured.anchor_ms(),
+            measured.ratio(),
+            bench.target,
+            if measured.ratio() <= bench.target { "" } else { "  over" },
+        );
+        lines.push(json_line(bench, &measured));
+    }
+    println!();
+    for line in lines {
+        println!("{line}");
+    }
+    Ok(())
+}
+
+impl Bed {
+    fn prepare(effort: Effort) -> Result<Self, Failure> {
+        let (profile, rounds, mut build) = match effort {
+            Effort::Smoke => ("debug", 1, cargo(["build", "-q", "-p", "autopilot"])),
+            Effort::Full => {
+                ("release", ROUNDS, cargo(["build", "-q", "--release", "-p", "autopilot"]))
+            }
+        };
+        step::run("build for the bench", &mut build)?;
+        Ok(Self {
+            autopilot: target_dir().join(profile).join("autopilot"),
+            scratch: target_dir().join("bench"),
+            rounds,
+        })
+    }
+}
+
+fn json_line(bench: &Bench, measured: &Measured) -> String {
+    json!({
+        "bench": bench.id,
+        "subject": bench.what,
+        "anchor": bench.anchor,
+        "ratio": measured.ratio(),
+        "target": bench.target,
+        "ratios": measured.ratios(),
+        "subject_ms": measured.subject_ms(),
+        "anchor_ms": measured.anchor_ms(),
+        "load_average": load_average(),
+    })
+    .to_string()
+}
+
+/// The load over one minute; `None` where the system does not tell.
+fn load_average() -> Option<f64> {
+    fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn ids_are_unique() {
+        let mut ids: Vec<&str> = BENCHES.iter().map(|bench| bench.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), BENCHES.len());
+    }
+
+    #[test]
+    fn an_unknown_bench_is_refused_with_the_known_ones() {
+        let failure = run(Some("B99"), Effort::Smoke).unwrap_err();
+        assert!(failure.to_string().contains("there are B7, B8"), "{failure}");
+    }
+
+    #[test]
+    fn the_json_line_holds_the_rounds_and_the_ratio() {
+        let ms = Duration::from_millis;
+        let measured = Measured::from_rounds(vec![(ms(2), ms(4)), (ms(2), ms(6)), (ms(1), ms(5))]);
+        let line: serde_json::Value =
+            serde_json::from_str(&json_line(&BENCHES[0], &measured)).unwrap();
+        assert_eq!(line["bench"], "B7");
+        assert_eq!(line["ratio"], 3.0);
+        assert_eq!(line["ratios"], json!([2.0, 3.0, 5.0]));
+    }
+}

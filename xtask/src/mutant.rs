@@ -1,0 +1,123 @@
+//! The mutants campaign: plant each known bug in a copy of the sources and check that the
+//! scenarios or the simulator notice. A bug nobody notices means the tests prove less than we say.
+
+mod recipe;
+mod trial;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::step::{Failure, failed_to};
+use crate::tree;
+use crate::workspace::{root, target_dir};
+use recipe::Recipe;
+use trial::{Bench, Verdict};
+
+pub fn run(only: Option<&str>) -> Result<(), Failure> {
+    let recipes = chosen(read_all(&recipe_dir())?, only)?;
+    let scratch = target_dir().join("mutants");
+    let copy = scratch.join("tree");
+    println!("xtask: {} mutants, tried in `{}`", recipes.len(), copy.display());
+    tree::copy_sources(&root(), &copy)?;
+    let bench = Bench::prepare(&copy, &scratch)?;
+
+    let mut rows = Vec::new();
+    for recipe in &recipes {
+        let verdict = try_one(&bench, &copy, recipe)?;
+        println!("xtask: mutant {}: {verdict}", recipe.name);
+        rows.push((recipe, verdict));
+    }
+    report(&rows)
+}
+
+pub fn recipe_dir() -> PathBuf {
+    root().join("crates/autopilot-testkit/mutants")
+}
+
+fn read_all(dir: &Path) -> Result<Vec<Recipe>, Failure> {
+    let listing =
+        fs::read_dir(dir).map_err(failed_to(format!("list the mutants in `{}`", dir.display())))?;
+    let mut files: Vec<PathBuf> = listing.flatten().map(|entry| entry.path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "mutant"));
+    files.sort();
+    files.iter().map(|file| Recipe::read(file)).collect()
+}
+
+fn chosen(mut recipes: Vec<Recipe>, only: Option<&str>) -> Result<Vec<Recipe>, Failure> {
+    if let Some(name) = only {
+        recipes.retain(|recipe| recipe.name == name);
+    }
+    match (recipes.is_empty(), only) {
+        (false, _) => Ok(recipes),
+        (true, Some(name)) => Err(Failure::Usage(format!("no mutant named `{name}`"))),
+        (true, None) => Err(Failure::Task(format!("no mutants in `{}`", recipe_dir().display()))),
+    }
+}
+
+/// The sources are whole again when this returns, whatever the verdict.
+fn try_one(bench: &Bench, copy: &Path, recipe: &Recipe) -> Result<Verdict, Failure> {
+    let file = copy.join(&recipe.file);
+    let whole = fs::read_to_string(&file)
+        .map_err(failed_to(format!("read `{}` for mutant `{}`", recipe.file, recipe.name)))?;
+    tree::write(&file, recipe.apply(&whole)?.as_bytes())?;
+    let verdict = bench.try_mutant(&recipe.name);
+    tree::write(&file, whole.as_bytes())?;
+    verdict
+}
+
+fn report(rows: &[(&Recipe, Verdict)]) -> Result<(), Failure> {
+    let width = rows.iter().map(|(recipe, _)| recipe.name.len()).max().unwrap_or(0);
+    println!();
+    for (recipe, verdict) in rows {
+        println!("{:width$}  {:<22}  {}", recipe.name, verdict.to_string(), recipe.why);
+    }
+    let survivors: Vec<&str> = rows
+        .iter()
+        .filter(|(_, verdict)| matches!(verdict, Verdict::Survived))
+        .map(|(recipe, _)| recipe.name.as_str())
+        .collect();
+    println!(
+        "\nxtask: {} mutants caught, {} survived",
+        rows.len() - survivors.len(),
+        survivors.len()
+    );
+    match survivors.first() {
+        None => Ok(()),
+        Some(first) => Err(Failure::Step {
+            name: "mutants".to_owned(),
+            why: format!("survived: {}", survivors.join(", ")),
+            again: format!("cargo xtask mutants {first}"),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recipe(name: &str) -> Recipe {
+        Recipe {
+            name: name.to_owned(),
+            file: "a.rs".to_owned(),
+            why: "because".to_owned(),
+            find: "a".to_owned(),
+            replace: "b".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_survivor_fails_the_campaign_and_is_named() {
+        let (one, two) = (recipe("one"), recipe("two"));
+        let caught = Verdict::Caught { by: "scenarios" };
+        let failure = report(&[(&one, caught), (&two, Verdict::Survived)]).unwrap_err();
+        let text = failure.to_string();
+        assert!(text.contains("survived: two"), "{text}");
+        assert!(text.contains("cargo xtask mutants two"), "{text}");
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused() {
+        assert!(chosen(vec![recipe("one")], Some("two")).is_err());
+        assert_eq!(chosen(vec![recipe("one"), recipe("two")], Some("two")).unwrap().len(), 1);
+    }
+}

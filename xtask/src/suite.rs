@@ -1,0 +1,65 @@
+//! `cargo xtask test`: the steps that decide whether a change is fit to merge, in the order in
+//! which they are likely to fail.
+
+use std::time::Instant;
+
+use crate::bench;
+use crate::campaign::{self, KILLS_DEFAULT, Seeds};
+use crate::deny;
+use crate::mutant;
+use crate::package;
+use crate::step::{self, Failure};
+use crate::workspace::{cargo, find_program};
+
+const SIMULATED_SEEDS: u64 = 2000;
+
+pub enum Depth {
+    /// What a person runs before each commit.
+    Quick,
+    /// What CI runs.
+    Full,
+}
+
+pub fn run(depth: Depth) -> Result<(), Failure> {
+    let started = Instant::now();
+    step::run("formatting", &mut cargo(["fmt", "--all", "--check"]))?;
+    package::install_missing()?;
+    step::run(
+        "lints",
+        &mut cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+    )?;
+    tests()?;
+    match depth {
+        Depth::Quick => {}
+        Depth::Full => campaigns()?,
+    }
+    println!("\nxtask: all steps passed in {:.0} s", started.elapsed().as_secs_f32());
+    Ok(())
+}
+
+/// Tests start the product by its path, so its binary is built before them.
+fn tests() -> Result<(), Failure> {
+    step::run("build", &mut cargo(["build", "--workspace", "--all-targets"]))?;
+    if find_program("cargo-nextest").is_some() {
+        step::run("tests", &mut cargo(["nextest", "run", "--workspace"]))?;
+        // Nextest runs no doctests.
+        step::run("doctests", &mut cargo(["test", "-q", "--workspace", "--doc"]))
+    } else {
+        step::run("tests", &mut cargo(["test", "--workspace"]))
+    }
+}
+
+fn campaigns() -> Result<(), Failure> {
+    deny::run()?;
+    bench::run(None, bench::Effort::Smoke)?;
+    if campaign::simulator().is_file() {
+        campaign::simulate(Seeds::first(SIMULATED_SEEDS))?;
+    }
+    if campaign::torture_test().is_file() {
+        campaign::torture(KILLS_DEFAULT)?;
+    }
+    if mutant::recipe_dir().is_dir() {
+        mutant::run(None)?;
+    }
+    Ok(())
+}
