@@ -1,1 +1,27 @@
-//! 
+//! The pure core: facts in, facts out.
+//!
+//! Nothing here reads a clock, a file, the environment or a random number; time is an argument.
+//! The same inputs give the same records on every machine, which is what lets a run be replayed,
+//! resumed after any crash and simulated by the hundred thousand.
+//!
+//! Read in this order: [`id`] and [`step`] for the words, [`pipeline`] and [`flow`] for the tables,
+//! [`event`] and [`input`] for what is said, [`state`] for what is known, [`decide`] for the rules.
+
+pub mod config;
+pub mod decide;
+pub mod detect;
+pub mod event;
+pub mod fingerprint;
+pub mod flow;
+pub mod guard;
+pub mod id;
+pub mod input;
+pub mod limit;
+pub mod pipeline;
+pub mod prompt;
+pub mod rail;
+pub mod state;
+pub mod step;
+pub mod task_file;
+pub mod view;
+pub mod wanted;

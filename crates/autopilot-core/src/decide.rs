@@ -1,0 +1,166 @@
+//! The rules: an input, a state and the time make a record.
+//!
+//! Every rule changes the state only through [`Draft::emit`], so the next rule sees what the one
+//! before it decided. Starting what is ready is the last act of every decision.
+
+mod ask;
+mod machine;
+mod outcome;
+mod schedule;
+
+use crate::event::{Bill, Event, Facts, Halt, HaltWhy, Outcome, Record, RunSpec, TaskSpec};
+use crate::id::{AttemptId, TaskId, Time};
+use crate::input::{Input, Word};
+use crate::pipeline::Work;
+use crate::state::State;
+
+/// How often the passing of time alone is put on the record when a time limit is set.
+const TIME_RECORD_MS: u64 = 60_000;
+
+/// Decides, and applies what was decided. Nothing to say means no record.
+pub fn decide(state: &mut State, input: Input, now: Time) -> Option<Record> {
+    let mut draft = Draft { seq: state.seq + 1, now, events: Vec::new(), state };
+    draft.hear(input);
+    draft.schedule();
+    let Draft { seq, events, state, .. } = draft;
+    if events.is_empty() {
+        return None;
+    }
+    state.seal(seq, now);
+    Some(Record { seq, at: now, events })
+}
+
+/// A record being written.
+struct Draft<'a> {
+    seq: u64,
+    now: Time,
+    events: Vec<Event>,
+    state: &'a mut State,
+}
+
+impl Draft<'_> {
+    fn emit(&mut self, event: Event) {
+        let place = self.events.len() as u32;
+        self.state.apply(&event, self.seq, place, self.now);
+        self.events.push(event);
+    }
+
+    fn hear(&mut self, input: Input) {
+        match input {
+            Input::Start(spec) if !self.state.has_begun() => self.start(*spec),
+            Input::Start(_) => {}
+            Input::Boot => self.boot(),
+            Input::Heard { id, task, word } => self.heard(id, task, word),
+            Input::Asked(ask) => self.asked(ask),
+            Input::Tick => self.tick(),
+        }
+    }
+
+    fn start(&mut self, mut spec: RunSpec) {
+        let tasks = std::mem::take(&mut spec.tasks);
+        let flow = spec.flow;
+        let root = TaskSpec {
+            name: String::new(),
+            title: spec.title.clone(),
+            source: spec.source.clone(),
+            ..TaskSpec::default()
+        };
+        self.emit(Event::RunStarted { run: Box::new(spec) });
+        self.add(None, flow.root(), root);
+        for task in tasks {
+            self.add(Some(TaskId::ROOT), flow.task(), task);
+        }
+        self.enter(TaskId::ROOT, 0, 1);
+    }
+
+    fn add(&mut self, parent: Option<TaskId>, pipeline: crate::flow::Pipeline, spec: TaskSpec) {
+        let task = TaskId(self.state.tasks.len() as u32);
+        self.emit(Event::TaskAdded { task, parent, pipeline, spec: Box::new(spec) });
+    }
+
+    /// Work on workers died with the process before us; effects go on under their old id.
+    fn boot(&mut self) {
+        self.emit(Event::Booted { epoch: self.state.run.epoch + 1 });
+        for id in self.live_on_slots() {
+            self.end(id, Outcome::Lost, Box::default());
+        }
+    }
+
+    fn heard(&mut self, id: AttemptId, task: TaskId, word: Word) {
+        match word {
+            // Money is owed whether or not we still listen to who spent it.
+            Word::Bill(bill) => self.bill(id, task, bill),
+            Word::Session(session) => {
+                if let Some(live) = self.state.live.get(&id) {
+                    let step = live.step;
+                    self.emit(Event::SessionOpened { id, task, step, session });
+                }
+            }
+            Word::Ended { outcome, facts } => self.end(id, outcome, facts),
+        }
+    }
+
+    fn end(&mut self, id: AttemptId, outcome: Outcome, facts: Box<Facts>) {
+        // A word from an attempt that no longer runs moves nothing.
+        let Some(live) = self.state.live.get(&id).cloned() else { return };
+        let (task, step) = (live.task, live.step);
+        self.emit(Event::AttemptEnded { id, task, step, outcome: outcome.clone(), facts });
+        self.follow(task, step, outcome);
+    }
+
+    fn bill(&mut self, id: AttemptId, task: TaskId, bill: Bill) {
+        if task.index() >= self.state.tasks.len() {
+            return;
+        }
+        let known = self.state.bill_of(id);
+        if known.max(bill) == known {
+            return;
+        }
+        self.emit(Event::Billed { id, task, bill });
+        if let Some(text) = self.money_gone(task) {
+            self.halt(HaltWhy::Money { text }, true);
+        }
+    }
+
+    fn tick(&mut self) {
+        while let Some((until, task)) = self.state.next_wake() {
+            if until > self.now {
+                break;
+            }
+            self.emit(Event::WaitEnded { task });
+        }
+        let Some(wall_max_ms) = self.state.run.limits.wall_max_ms else { return };
+        if self.state.run.halt.is_some() || self.state.end().is_some() {
+            return;
+        }
+        if self.state.run.active_ms >= wall_max_ms {
+            self.halt(HaltWhy::Wall, true);
+        } else if self.now.since_ms(self.state.at) >= TIME_RECORD_MS.min(wall_max_ms) {
+            self.emit(Event::TimePassed);
+        }
+    }
+
+    /// Rests the run; `now` also ends what runs. Asking again can only make it more urgent.
+    fn halt(&mut self, why: HaltWhy, now: bool) {
+        match &self.state.run.halt {
+            Some(halt) if halt.now || !now => return,
+            Some(_) | None => {}
+        }
+        if self.state.end().is_some() {
+            return;
+        }
+        self.emit(Event::Halted { halt: Halt { why, now } });
+        if now {
+            for id in self.live_on_slots() {
+                self.end(id, Outcome::Revoked, Box::default());
+            }
+        }
+    }
+
+    fn live_on_slots(&self) -> Vec<AttemptId> {
+        let on_slot = |task: TaskId| {
+            self.state.task(task).stage().is_some_and(|stage| stage.work == Work::Slot)
+        };
+        self.state.live.iter().filter(|(_, live)| on_slot(live.task)).map(|(id, _)| *id).collect()
+    }
+}

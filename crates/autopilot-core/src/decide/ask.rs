@@ -1,0 +1,163 @@
+//! What people ask for. Asking for what already is changes nothing.
+
+use super::Draft;
+use crate::event::{End, Event, Failure, Outcome, Skip};
+use crate::id::TaskId;
+use crate::input::Ask;
+use crate::pipeline::Work;
+use crate::state::Status;
+
+impl Draft<'_> {
+    pub(super) fn asked(&mut self, ask: Ask) {
+        match ask {
+            Ask::Halt { why, now } => self.halt(why, now),
+            Ask::Resume => {
+                if self.state.run.halt.is_some() {
+                    self.emit(Event::Resumed);
+                }
+            }
+            Ask::Retry { task } => self.retry(&task),
+            Ask::Skip { task } => self.skip(&task),
+            Ask::Limit(limits) => {
+                if self.state.run.limits != *limits {
+                    self.emit(Event::LimitsChanged { limits });
+                }
+            }
+            Ask::Switch { switch, on, by } => {
+                if self.state.run.switches.contains(&switch) != on {
+                    self.emit(Event::Switched { switch, on, by });
+                }
+            }
+        }
+    }
+
+    /// Re-opens a task that did not close, what it blocked, and the run around it.
+    fn retry(&mut self, name: &str) {
+        let Some(task) = self.state.named(name).map(|task| task.id) else { return };
+        let retriable = match &self.state.task(task).status {
+            Status::Settled(End::Failed { .. } | End::Skipped { .. }) => true,
+            Status::Settled(End::Closed)
+            | Status::Open
+            | Status::At { .. }
+            | Status::Running { .. }
+            | Status::Waiting { .. } => false,
+        };
+        if !retriable {
+            return;
+        }
+        self.emit(Event::TaskReopened { task });
+        self.reopen_blocked(task);
+        if task == TaskId::ROOT {
+            return self.reenter(task);
+        }
+        self.reopen_above(task);
+        if self.is_its_turn(task) {
+            self.reenter(task);
+        }
+    }
+
+    /// A retry of a task of a queue waits like any other while an earlier one is at work.
+    fn is_its_turn(&self, task: TaskId) -> bool {
+        use crate::pipeline::Order;
+        let now = self.state.task(task);
+        let Some(parent) = now.parent.map(|parent| self.state.task(parent)) else { return true };
+        match parent.stage().map(|stage| stage.work) {
+            Some(Work::Children(Order::OneByOne, _)) => parent
+                .children
+                .iter()
+                .all(|child| *child == task || !self.is_under_way(*child)),
+            Some(Work::Children(Order::Parallel, _) | Work::Slot | Work::Serial | Work::Decide)
+            | None => now.needs == 0,
+        }
+    }
+
+    fn is_under_way(&self, task: TaskId) -> bool {
+        match self.state.task(task).status {
+            Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => true,
+            Status::Open | Status::Settled(_) => false,
+        }
+    }
+
+    fn reopen_blocked(&mut self, by: TaskId) {
+        for id in 0..self.state.tasks.len() {
+            let task = TaskId(id as u32);
+            let was_blocked = match &self.state.task(task).status {
+                Status::Settled(End::Skipped {
+                    why: Skip::Blocked { by: who } | Skip::Stopped { by: who },
+                }) => *who == by,
+                Status::Settled(End::Closed | End::Failed { .. } | End::Skipped { .. })
+                | Status::Open
+                | Status::At { .. }
+                | Status::Running { .. }
+                | Status::Waiting { .. } => false,
+            };
+            if was_blocked {
+                self.emit(Event::TaskReopened { task });
+            }
+        }
+    }
+
+    fn reopen_above(&mut self, task: TaskId) {
+        let Some(parent) = self.state.task(task).parent else { return };
+        if !self.state.task(parent).is_settled() {
+            return;
+        }
+        self.emit(Event::TaskReopened { task: parent });
+        let now = self.state.task(parent);
+        let children =
+            now.pipeline.stages().iter().find(|stage| matches!(stage.work, Work::Children(..)));
+        if let Some(stage) = children {
+            let round = now.round;
+            self.emit(Event::TaskMoved { task: parent, step: stage.step, round });
+        }
+        self.reopen_above(parent);
+    }
+
+    /// Work that exists is repaired; where there is none the task begins anew.
+    fn reenter(&mut self, task: TaskId) {
+        let now = self.state.task(task);
+        let round = now.round;
+        if now.tree.is_some() {
+            let place = now.pipeline.place(now.pipeline.reopens_at()).unwrap_or(0);
+            self.enter(task, place, round + 1);
+        } else {
+            self.enter(task, 0, round);
+        }
+    }
+
+    fn skip(&mut self, name: &str) {
+        let Some(now) = self.state.named(name) else { return };
+        let (task, parent) = (now.id, now.parent);
+        if parent.is_none() || self.state.end().is_some() {
+            return;
+        }
+        match now.status.clone() {
+            Status::Settled(End::Closed | End::Skipped { why: Skip::Asked }) => return,
+            Status::Settled(End::Skipped { .. } | End::Failed { .. }) => {
+                self.emit(Event::TaskReopened { task });
+                self.reopen_blocked(task);
+            }
+            Status::Running { step, attempt } => {
+                let outcome = Outcome::Revoked;
+                let facts = Box::default();
+                self.emit(Event::AttemptEnded { id: attempt, task, step, outcome, facts });
+            }
+            Status::Open | Status::At { .. } | Status::Waiting { .. } => {}
+        }
+        self.settle(task, End::Skipped { why: Skip::Asked });
+    }
+}
+
+impl Failure {
+    /// A push that failed leaves finished work behind: exit code 12.
+    pub fn is_push(&self) -> bool {
+        use crate::step::Step;
+        match self {
+            Failure::Refused { step, .. } | Failure::Broke { step, .. } => *step == Step::Push,
+            Failure::Rounds { .. }
+            | Failure::Rail { .. }
+            | Failure::Interrupted { .. }
+            | Failure::Children { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The machine: reads a pipeline's table and moves a task along it. It names no flow.
+
+use super::Draft;
+use crate::event::{End, Event, Failure, RoundMark, Skip};
+use crate::flow::Reason;
+use crate::id::TaskId;
+use crate::pipeline::{Else, Failing, Order, Stage, When, Work};
+use crate::rail;
+use crate::state::Status;
+use crate::step::Step;
+
+impl Draft<'_> {
+    /// Goes to the stage after the one the task is at.
+    pub(super) fn advance(&mut self, task: TaskId) {
+        let now = self.state.task(task);
+        let Some(place) = now.step().and_then(|step| now.pipeline.place(step)) else { return };
+        let round = now.round;
+        self.enter(task, place + 1, round);
+    }
+
+    /// Enters the first stage from `place` on that is to be taken; past the last, the task closes.
+    pub(super) fn enter(&mut self, task: TaskId, place: usize, round: u32) {
+        let stages = self.state.task(task).pipeline.stages();
+        for stage in stages.iter().skip(place) {
+            if !self.is_taken(task, stage, round) {
+                continue;
+            }
+            self.emit(Event::TaskMoved { task, step: stage.step, round });
+            match stage.work {
+                Work::Slot | Work::Serial => return,
+                Work::Children(order, _) => return self.open_children(task, order),
+                Work::Decide => {
+                    if !self.weigh(task, stage) {
+                        return;
+                    }
+                }
+            }
+        }
+        self.settle(task, End::Closed);
+    }
+
+    fn is_taken(&mut self, task: TaskId, stage: &Stage, round: u32) -> bool {
+        match stage.when {
+            When::Always => true,
+            When::FirstRound => round == 1,
+            When::LaterRounds => round > 1,
+            When::On(switch) => {
+                let on = self.state.is_on(switch, self.state.task(task));
+                if !on {
+                    let why = "switched off".to_owned();
+                    self.emit(Event::StageSkipped { task, step: stage.step, why });
+                }
+                on
+            }
+        }
+    }
+
+    /// Whether the round is good; if not, the next one is begun or the task ended.
+    fn weigh(&mut self, task: TaskId, stage: &Stage) -> bool {
+        let now = self.state.task(task);
+        let weighed = now.pipeline.weigh(self.state, now);
+        if let Some(why) = weighed.overruled {
+            self.emit(Event::Overruled { task, why });
+        }
+        if weighed.reasons.is_empty() {
+            return true;
+        }
+        match stage.fails {
+            Else::Again(step) => self.next_round(task, weighed.reasons, step),
+            Else::Fail | Else::Note => {
+                let why = weighed.reasons[0].text.clone();
+                self.fail(task, Failure::Refused { step: stage.step, why });
+            }
+        }
+        false
+    }
+
+    pub(super) fn next_round(&mut self, task: TaskId, reasons: Vec<Reason>, again: Step) {
+        let now = self.state.task(task);
+        let round = now.round;
+        let mark = RoundMark { tree: now.tree.clone(), failure: self.failure_mark(task, &reasons) };
+        self.emit(Event::RoundFailed { task, round, reasons, mark });
+        let now = self.state.task(task);
+        let limits = &self.state.run.limits;
+        if let Some(rail) = rail::tripped(&now.marks, now.spent.rounds_lived, limits) {
+            self.emit(Event::RailTripped { task, rail: rail.clone() });
+            return self.fail(task, Failure::Rail { rail });
+        }
+        let used = now.rounds_used();
+        if used >= limits.rounds_max {
+            return self.fail(task, Failure::Rounds { rounds: used });
+        }
+        let place = now.pipeline.place(again).unwrap_or(0);
+        self.enter(task, place, round + 1);
+    }
+
+    /// What the sameness rail compares: the fingerprint where a step has one, else its words.
+    fn failure_mark(&self, task: TaskId, reasons: &[Reason]) -> String {
+        let task = self.state.task(task);
+        let one = |reason: &Reason| {
+            let seen = task.shown(reason.step).and_then(|shown| shown.facts.fingerprint.clone());
+            format!("{}:{}", reason.step, seen.unwrap_or_else(|| reason.text.clone()))
+        };
+        reasons.iter().map(one).collect::<Vec<_>>().join(";")
+    }
+
+    pub(super) fn fail(&mut self, task: TaskId, why: Failure) {
+        self.settle(task, End::Failed { why });
+    }
+
+    pub(super) fn settle(&mut self, task: TaskId, end: End) {
+        let failed = matches!(end, End::Failed { .. });
+        self.emit(Event::TaskSettled { task, end });
+        let Some(parent) = self.state.task(task).parent else { return };
+        let Some(Work::Children(order, failing)) =
+            self.state.task(parent).stage().map(|stage| stage.work)
+        else {
+            return;
+        };
+        if failed {
+            match failing {
+                Failing::Stop => self.skip_unopened(parent, task),
+                Failing::Independent => self.skip_dependants(task),
+            }
+        }
+        self.open_children(parent, order);
+    }
+
+    fn skip_unopened(&mut self, parent: TaskId, by: TaskId) {
+        for child in self.state.task(parent).children.clone() {
+            if self.state.task(child).status == Status::Open {
+                let end = End::Skipped { why: Skip::Stopped { by } };
+                self.emit(Event::TaskSettled { task: child, end });
+            }
+        }
+    }
+
+    fn skip_dependants(&mut self, by: TaskId) {
+        let mut blocked = self.state.task(by).dependants.clone();
+        while let Some(task) = blocked.pop() {
+            if self.state.task(task).status == Status::Open {
+                let end = End::Skipped { why: Skip::Blocked { by } };
+                self.emit(Event::TaskSettled { task, end });
+                blocked.extend(self.state.task(task).dependants.iter().copied());
+            }
+        }
+    }
+
+    /// Opens the children whose turn it is; when all have settled the parent goes on.
+    pub(super) fn open_children(&mut self, parent: TaskId, order: Order) {
+        for child in self.state.task(parent).children.clone() {
+            let now = self.state.task(child);
+            let blocks_the_rest = order == Order::OneByOne && !now.is_settled();
+            if now.status == Status::Open && now.needs == 0 {
+                let round = now.round;
+                self.enter(child, 0, round);
+            }
+            if blocks_the_rest {
+                break;
+            }
+        }
+        self.close_children(parent);
+    }
+
+    fn close_children(&mut self, parent: TaskId) {
+        let now = self.state.task(parent);
+        let is_at_children =
+            now.stage().is_some_and(|stage| matches!(stage.work, Work::Children(..)));
+        if now.unsettled > 0 || !is_at_children {
+            return;
+        }
+        let closed = |task: &TaskId| {
+            let end = &self.state.task(*task).status;
+            matches!(
+                end,
+                Status::Settled(End::Closed | End::Skipped { why: Skip::Asked })
+            )
+        };
+        let failed = now.children.iter().filter(|child| !closed(child)).count() as u32;
+        if now.children.is_empty() {
+            let why = "there is nothing to do in it".to_owned();
+            let step = now.step().unwrap_or(Step::Tasks);
+            self.fail(parent, Failure::Refused { step, why });
+        } else if failed > 0 {
+            self.fail(parent, Failure::Children { failed });
+        } else {
+            self.advance(parent);
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Durable facts, in the past tense. The journal is a list of records of these and nothing else.
+//!
+//! There is an event for every decision that a limit or a person could have made otherwise and for
+//! every fact from outside; what follows from them is folded, not stored.
+
+use crate::flow::{Flow, Pipeline, Reason};
+use crate::id::{AttemptId, Micros, TaskId, Time};
+use crate::limit::Limits;
+use crate::pipeline::Switch;
+use crate::rail::Rail;
+use crate::step::Step;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// One decision with everything that follows from it. Nothing half-decided is ever on disk.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    pub seq: u64,
+    pub at: Time,
+    pub events: Vec<Event>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "e", rename_all = "snake_case")]
+pub enum Event {
+    RunStarted { run: Box<RunSpec> },
+    /// A process took the run up; whatever the one before it had on workers is gone.
+    Booted { epoch: u64 },
+    TaskAdded { task: TaskId, parent: Option<TaskId>, pipeline: Pipeline, spec: Box<TaskSpec> },
+    /// Journaled although the table implies it, so that an old journal replays alike under a newer
+    /// table.
+    TaskMoved { task: TaskId, step: Step, round: u32 },
+    StageSkipped { task: TaskId, step: Step, why: String },
+    AttemptStarted { task: TaskId, step: Step },
+    AttemptEnded { id: AttemptId, task: TaskId, step: Step, outcome: Outcome, facts: Box<Facts> },
+    SessionOpened { id: AttemptId, task: TaskId, step: Step, session: String },
+    /// Cumulative for the attempt.
+    Billed { id: AttemptId, task: TaskId, bill: Bill },
+    Overruled { task: TaskId, why: String },
+    RoundFailed { task: TaskId, round: u32, reasons: Vec<Reason>, mark: RoundMark },
+    RailTripped { task: TaskId, rail: Rail },
+    TaskSettled { task: TaskId, end: End },
+    TaskReopened { task: TaskId },
+    WaitBegan { task: TaskId, step: Step, until: Time },
+    WaitEnded { task: TaskId },
+    Halted { halt: Halt },
+    Resumed,
+    LimitsChanged { limits: Box<Limits> },
+    Switched { switch: Switch, on: bool, by: String },
+    /// So that time is on the record even when nothing else happens.
+    TimePassed,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunSpec {
+    pub id: String,
+    pub flow: Flow,
+    pub title: String,
+    /// What was given on the command line, as given.
+    pub source: String,
+    pub started_by: String,
+    pub base_branch: String,
+    pub base: String,
+    pub branch: String,
+    pub switches: BTreeSet<Switch>,
+    pub limits: Limits,
+    /// Digest of the configuration the run is pinned to, and the blob that holds it.
+    pub config: String,
+    /// Failures of the base are known and only new ones count.
+    pub red_base_allowed: bool,
+    pub tasks: Vec<TaskSpec>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TaskSpec {
+    /// The name people and agents use; unique in its run.
+    pub name: String,
+    pub title: String,
+    pub source: String,
+    /// Blob with the whole specification.
+    pub body: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<String>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub switches: BTreeSet<Switch>,
+}
+
+/// How an attempt ended; each spends its own limit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "o", rename_all = "snake_case")]
+pub enum Outcome {
+    Passed,
+    /// The work was done and its answer is no: spends a round.
+    Failed { why: String },
+    /// The agent crashed, hung or could not be understood: spends a retry.
+    Broke { why: String },
+    /// Our process or the worker died: spends an interruption.
+    Lost,
+    /// The account is used up: spends waiting time.
+    Quota { until: Time },
+    /// We ended it ourselves: spends nothing.
+    Revoked,
+    Skipped { why: String },
+}
+
+/// What the controller saw of an attempt. Texts are in blobs; an event stays small.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Facts {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub ms: u64,
+    /// Log file, relative to the `.autopilot` directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    /// Blob: the end of the output, redacted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tail: Option<String>,
+    /// Blob: the answer that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// Artifact made of the answer, relative to the `.autopilot` directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub issues: u64,
+    /// Issues that block under the evidence gate.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub blocking: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// Of what failed, blind to times and addresses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+    /// Things a reader should know: a claim that was not true, a leak that was killed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Verdict {
+    Approve,
+    RequestChanges,
+}
+
+impl Verdict {
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Approve => "APPROVE",
+            Verdict::RequestChanges => "REQUEST_CHANGES",
+        }
+    }
+}
+
+/// Cumulative over the attempt; of two bills the larger counts, figure by figure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bill {
+    pub usd: Micros,
+    pub tokens_in: u64,
+    pub tokens_out: u64,
+}
+
+impl Bill {
+    #[must_use]
+    pub fn max(self, other: Bill) -> Bill {
+        Bill {
+            usd: self.usd.max(other.usd),
+            tokens_in: self.tokens_in.max(other.tokens_in),
+            tokens_out: self.tokens_out.max(other.tokens_out),
+        }
+    }
+}
+
+/// What the rails compare from round to round.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoundMark {
+    pub tree: Option<String>,
+    pub failure: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "end", rename_all = "snake_case")]
+pub enum End {
+    Closed,
+    Skipped { why: Skip },
+    Failed { why: Failure },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Skip {
+    /// A person said so.
+    Asked,
+    /// It needs a task that did not close.
+    Blocked { by: TaskId },
+    /// A sibling failed and the flow stops at the first failure.
+    Stopped { by: TaskId },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Failure {
+    /// The rounds are used up.
+    Rounds { rounds: u32 },
+    Rail { rail: Rail },
+    /// A step broke more often than it may.
+    Broke { step: Step, why: String },
+    Interrupted { times: u32 },
+    /// A stage without a way back said no.
+    Refused { step: Step, why: String },
+    Children { failed: u32 },
+}
+
+impl Failure {
+    /// It could go on, but the limits of the loop say no: exit code 11.
+    pub fn is_no_convergence(&self) -> bool {
+        match self {
+            Failure::Rounds { .. } | Failure::Rail { .. } => true,
+            Failure::Broke { .. }
+            | Failure::Interrupted { .. }
+            | Failure::Refused { .. }
+            | Failure::Children { .. } => false,
+        }
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Failure::Rounds { rounds } => write!(f, "did not converge in {rounds} iterations"),
+            Failure::Rail { rail } => write!(f, "halted: {rail}"),
+            Failure::Broke { step, why } => write!(f, "{step} broke: {why}"),
+            Failure::Interrupted { times } => write!(f, "interrupted {times} times"),
+            Failure::Refused { step, why } => write!(f, "{step} failed: {why}"),
+            Failure::Children { failed: 1 } => f.write_str("1 task did not close"),
+            Failure::Children { failed } => write!(f, "{failed} tasks did not close"),
+        }
+    }
+}
+
+/// Why a run rests although it is not over. Resumable, all of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Halt {
+    pub why: HaltWhy,
+    /// End what runs instead of waiting for the step boundary.
+    pub now: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum HaltWhy {
+    Stop,
+    Pause,
+    Money { text: String },
+    Wall,
+    /// The account's quota comes back later than the run may wait.
+    Quota { until: Time },
+    /// The machine can't carry the run now: full disk, read-only directory.
+    Host { text: String },
+}
+
+impl std::fmt::Display for HaltWhy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            HaltWhy::Stop => f.write_str("stopped"),
+            HaltWhy::Pause => f.write_str("paused"),
+            HaltWhy::Money { text } | HaltWhy::Host { text } => f.write_str(text),
+            HaltWhy::Quota { until } => {
+                write!(f, "the quota comes back at {}, later than allowed", until.rfc3339())
+            }
+            HaltWhy::Wall => f.write_str("the time limit of the run is used up"),
+        }
+    }
+}

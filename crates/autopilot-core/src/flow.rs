@@ -1,0 +1,126 @@
+//! The flows: one table each, and the words the outside knows them by.
+//!
+//! Everything that is particular to a flow is in this folder. The machine reads the tables and
+//! calls the gate of a pipeline; it names none of them.
+
+pub mod paired;
+pub mod root;
+
+use crate::pipeline::Stage;
+use crate::state::{State, Task};
+use crate::step::Step;
+use serde::{Deserialize, Serialize};
+
+/// How a run was begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Flow {
+    Task,
+    Queue,
+}
+
+impl Flow {
+    pub fn word(self) -> &'static str {
+        match self {
+            Flow::Task => "task",
+            Flow::Queue => "queue",
+        }
+    }
+
+    pub fn root(self) -> Pipeline {
+        match self {
+            Flow::Task => Pipeline::OneTask,
+            Flow::Queue => Pipeline::Queue,
+        }
+    }
+
+    /// The pipeline of the tasks such a run is given.
+    pub fn task(self) -> Pipeline {
+        match self {
+            Flow::Task | Flow::Queue => Pipeline::Paired,
+        }
+    }
+}
+
+/// A table by name, because a journal outlives the code that wrote it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pipeline {
+    OneTask,
+    Queue,
+    Paired,
+}
+
+impl Pipeline {
+    pub const ALL: [Pipeline; 3] = [Pipeline::OneTask, Pipeline::Queue, Pipeline::Paired];
+
+    pub fn stages(self) -> &'static [Stage] {
+        match self {
+            Pipeline::OneTask => root::ONE_TASK,
+            Pipeline::Queue => root::QUEUE,
+            Pipeline::Paired => paired::PAIRED,
+        }
+    }
+
+    pub fn place(self, step: Step) -> Option<usize> {
+        self.stages().iter().position(|stage| stage.step == step)
+    }
+
+    /// Where a task goes on when a person re-opens it: where a failed round would lead, else at the
+    /// beginning.
+    pub fn reopens_at(self) -> Step {
+        use crate::pipeline::Else;
+        let again = self.stages().iter().find_map(|stage| match stage.fails {
+            Else::Again(step) => Some(step),
+            Else::Note | Else::Fail => None,
+        });
+        again.unwrap_or(self.stages()[0].step)
+    }
+
+    /// What the round has shown, weighed by the pipeline's own gate.
+    pub fn weigh(self, state: &State, task: &Task) -> Weighed {
+        match self {
+            Pipeline::OneTask | Pipeline::Queue => Weighed::default(),
+            Pipeline::Paired => paired::weigh(state, task),
+        }
+    }
+}
+
+/// The answer of a gate: no reasons means yes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Weighed {
+    pub reasons: Vec<Reason>,
+    /// A word that the evidence contradicts; recorded, because someone may trust that speaker.
+    pub overruled: Option<String>,
+}
+
+/// One thing that was not good enough, by the step that showed it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    pub step: Step,
+    pub text: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::{Else, Work};
+
+    #[test]
+    fn every_table_is_sound() {
+        for pipeline in Pipeline::ALL {
+            let stages = pipeline.stages();
+            assert!(!stages.is_empty(), "{pipeline:?}");
+            for (place, stage) in stages.iter().enumerate() {
+                assert_eq!(pipeline.place(stage.step), Some(place), "{pipeline:?}: a step twice");
+                if let Else::Again(step) = stage.fails {
+                    let back = pipeline.place(step).expect("a round begins at a step of the table");
+                    assert!(back < place, "{pipeline:?}: {} must come before", step);
+                }
+                if stage.work == Work::Decide {
+                    assert_ne!(stage.fails, Else::Note, "{pipeline:?}: a decision must lead away");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The paired loop: one agent builds, the controller proves, another agent reviews.
+//!
+//! DONE means: the controller's own validation passed on the exact tree that is merged, the review
+//! approved that change, and the acceptance run passed or was skipped on the record.
+
+use super::{Reason, Weighed};
+use crate::event::{Outcome, Verdict};
+use crate::limit::ReviewGate;
+use crate::pipeline::{Else, Stage, Switch, When, decide, serial, slot};
+use crate::state::{State, Status, Task};
+use crate::step::Step;
+
+pub const PAIRED: &[Stage] = &[
+    slot(Step::Build).when(When::FirstRound),
+    slot(Step::Fix).when(When::LaterRounds),
+    slot(Step::Validate).fails(Else::Note),
+    slot(Step::Review).when(When::On(Switch::Review)).fails(Else::Note),
+    slot(Step::UatGenerate).fails(Else::Note),
+    slot(Step::Uat).when(When::On(Switch::Uat)).fails(Else::Note),
+    decide(Step::Decide).fails(Else::Again(Step::Fix)),
+    serial(Step::Merge).fails(Else::Again(Step::Fix)),
+];
+
+/// Exit codes first, then the reviewer: a verdict that contradicts them is overruled.
+pub fn weigh(state: &State, task: &Task) -> Weighed {
+    let mut reasons = Vec::new();
+    for step in [Step::Validate, Step::Uat] {
+        if let Some(text) = failure(task, step) {
+            reasons.push(Reason { step, text });
+        }
+    }
+    let unproven = !reasons.is_empty();
+    if let Some(text) = objection(state.run.limits.review, task) {
+        reasons.push(Reason { step: Step::Review, text });
+    }
+    let approved =
+        task.shown(Step::Review).is_some_and(|shown| shown.facts.verdict == Some(Verdict::Approve));
+    let overruled = (approved && unproven)
+        .then(|| format!("the reviewer approved although {}", reasons[0].text));
+    Weighed { reasons, overruled }
+}
+
+fn failure(task: &Task, step: Step) -> Option<String> {
+    match &task.shown(step)?.outcome {
+        Outcome::Failed { why } => Some(why.clone()),
+        Outcome::Passed
+        | Outcome::Broke { .. }
+        | Outcome::Lost
+        | Outcome::Quota { .. }
+        | Outcome::Revoked
+        | Outcome::Skipped { .. } => None,
+    }
+}
+
+/// What the review holds against the change, under the configured gate.
+fn objection(gate: ReviewGate, task: &Task) -> Option<String> {
+    let shown = task.shown(Step::Review)?;
+    let objects = match gate {
+        ReviewGate::Required => shown.facts.verdict == Some(Verdict::RequestChanges),
+        ReviewGate::Evidence => shown.facts.blocking > 0,
+        ReviewGate::Advisory => false,
+    };
+    objects.then(|| failure(task, Step::Review)).flatten()
+}
+
+/// The state of a worker in the words of the first document.
+pub fn worker_word(task: &Task) -> &'static str {
+    match task.status {
+        Status::Open => "TASK_INIT",
+        Status::At { step } | Status::Running { step, .. } | Status::Waiting { step, .. } => {
+            match step {
+                Step::Build => "BUILD",
+                Step::Fix => "FIX",
+                Step::Validate => "VALIDATE",
+                Step::Review => "REVIEW",
+                Step::UatGenerate => "UAT_GENERATE",
+                Step::Uat => "UAT_RUN",
+                Step::Decide | Step::Merge => "DECIDE",
+                Step::Preflight | Step::Tasks | Step::Push => "TASK_INIT",
+            }
+        }
+        Status::Settled(ref end) => match end {
+            crate::event::End::Closed => "TASK_DONE",
+            crate::event::End::Skipped { .. } | crate::event::End::Failed { .. } => "TASK_FAILED",
+        },
+    }
+}

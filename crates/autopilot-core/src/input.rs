@@ -1,0 +1,38 @@
+//! What the world tells the core. One closed list, one place that hears it.
+
+use crate::event::{Bill, Facts, HaltWhy, Outcome, RunSpec};
+use crate::id::{AttemptId, TaskId};
+use crate::limit::Limits;
+use crate::pipeline::Switch;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// The first word of a run.
+    Start(Box<RunSpec>),
+    /// A process took the run up again.
+    Boot,
+    /// The task comes along because bills count even from attempts long forgotten.
+    Heard { id: AttemptId, task: TaskId, word: Word },
+    Asked(Ask),
+    /// Time has passed.
+    Tick,
+}
+
+/// Said of an attempt by whoever executes it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Word {
+    Session(String),
+    Bill(Bill),
+    Ended { outcome: Outcome, facts: Box<Facts> },
+}
+
+/// Said by a person, or by the machine the run lives on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ask {
+    Halt { why: HaltWhy, now: bool },
+    Resume,
+    Retry { task: String },
+    Skip { task: String },
+    Limit(Box<Limits>),
+    Switch { switch: Switch, on: bool, by: String },
+}

@@ -1,0 +1,108 @@
+//! What a pipeline is: a constant table of stages that one machine reads.
+//!
+//! A new stage is one line in a table and a new flow one table; the machine never asks which flow
+//! it is running.
+
+use crate::step::Step;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, Debug)]
+pub struct Stage {
+    pub step: Step,
+    pub work: Work,
+    pub when: When,
+    pub fails: Else,
+}
+
+/// Who does the work of a stage, and what becomes of it when its doer dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// An agent or a command on a worker. Lost with it; the next try is a new attempt.
+    Slot,
+    /// An effect of the controller, one at a time in a run. It outlives a boot under the same
+    /// attempt id, looks for its own trace and does only what is missing.
+    Serial,
+    /// The tasks below this one, in this order.
+    Children(Order, Failing),
+    /// The core weighs what the round has shown; takes no time.
+    Decide,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// As soon as their dependencies are closed.
+    Parallel,
+    /// In order of creation, each on top of the last.
+    OneByOne,
+}
+
+/// What a failed child means for its siblings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failing {
+    /// Nothing else is begun.
+    Stop,
+    /// What does not depend on it goes on.
+    Independent,
+}
+
+/// When a stage is taken. A stage not taken because of a switch is recorded as skipped, so that a
+/// reader sees what was not proven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    Always,
+    FirstRound,
+    LaterRounds,
+    On(Switch),
+}
+
+/// What configuration and people may switch. The tables themselves are not configurable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Switch {
+    Baseline,
+    Review,
+    Uat,
+    Push,
+}
+
+/// What follows when the work of a stage was done and its answer is no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Else {
+    /// Noted for the round's decision; the pipeline goes on.
+    Note,
+    Fail,
+    /// Another round from this step, if the limits and rails allow it.
+    Again(Step),
+}
+
+const fn stage(step: Step, work: Work) -> Stage {
+    Stage { step, work, when: When::Always, fails: Else::Fail }
+}
+
+pub const fn slot(step: Step) -> Stage {
+    stage(step, Work::Slot)
+}
+
+pub const fn serial(step: Step) -> Stage {
+    stage(step, Work::Serial)
+}
+
+pub const fn children(step: Step, order: Order, failing: Failing) -> Stage {
+    stage(step, Work::Children(order, failing))
+}
+
+pub const fn decide(step: Step) -> Stage {
+    stage(step, Work::Decide)
+}
+
+impl Stage {
+    pub const fn when(mut self, when: When) -> Stage {
+        self.when = when;
+        self
+    }
+
+    pub const fn fails(mut self, fails: Else) -> Stage {
+        self.fails = fails;
+        self
+    }
+}

@@ -1,0 +1,394 @@
+//! What is known of a run: a fold over its events and nothing else.
+//!
+//! Invariant: only [`State::apply`] changes it, and only [`State::set_status`] changes a status, so
+//! the indexes beside the tasks can't drift from them.
+
+mod apply;
+
+use crate::event::{Bill, End, Facts, Halt, Outcome, Record, RoundMark, RunSpec, TaskSpec};
+use crate::flow::{Flow, Pipeline, Reason};
+use crate::id::{AttemptId, TaskId, Time};
+use crate::limit::Limits;
+use crate::pipeline::{Stage, Switch, Work};
+use crate::step::Step;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// Of the last record applied.
+    pub seq: u64,
+    pub at: Time,
+    pub run: Run,
+    pub tasks: Vec<Task>,
+    /// What runs now, by attempt.
+    pub live: BTreeMap<AttemptId, Live>,
+    bills: BTreeMap<AttemptId, Bill>,
+    names: BTreeMap<String, TaskId>,
+    index: Index,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    pub id: String,
+    pub flow: Flow,
+    pub title: String,
+    pub source: String,
+    pub started_by: String,
+    pub base_branch: String,
+    pub base: String,
+    pub branch: String,
+    pub switches: BTreeSet<Switch>,
+    pub limits: Limits,
+    pub config: String,
+    pub red_base_allowed: bool,
+    pub started_at: Time,
+    pub moved_at: Time,
+    pub epoch: u64,
+    pub boots: u32,
+    pub halt: Option<Halt>,
+    pub spent: Bill,
+    /// Time worked on it, without the time between a stop and a resume.
+    pub active_ms: u64,
+    /// Rounds in which a person had the review left out; never forgotten.
+    pub reviews_waived_by: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Live {
+    pub task: TaskId,
+    pub step: Step,
+    pub since: Time,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    pub id: TaskId,
+    pub parent: Option<TaskId>,
+    pub pipeline: Pipeline,
+    pub spec: TaskSpec,
+    pub status: Status,
+    pub round: u32,
+    pub children: Vec<TaskId>,
+    pub dependants: Vec<TaskId>,
+    /// Dependencies that have not closed yet.
+    pub needs: u32,
+    /// Children that have not settled yet.
+    pub unsettled: u32,
+    pub spent: Spent,
+    /// What each step showed last.
+    pub results: BTreeMap<Step, Shown>,
+    /// The last try that broke, for the account given to a person.
+    pub broken: Option<Shown>,
+    pub marks: Vec<RoundMark>,
+    pub reasons: Vec<Reason>,
+    pub skipped: BTreeMap<Step, String>,
+    pub notes: Vec<String>,
+    pub sessions: BTreeMap<Step, String>,
+    /// Commit the work is based on, the tree it is at, and the controller's commit of it.
+    pub base: Option<String>,
+    pub tree: Option<String>,
+    pub commit: Option<String>,
+    pub started_at: Option<Time>,
+    pub ended_at: Option<Time>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "s", rename_all = "snake_case")]
+pub enum Status {
+    Open,
+    At { step: Step },
+    Running { step: Step, attempt: AttemptId },
+    Waiting { step: Step, until: Time },
+    Settled(End),
+}
+
+/// What a task has used of each limit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Rounds that no longer count because a person re-opened the task.
+    pub rounds_forgiven: u32,
+    pub rounds_lived: u32,
+    /// Broken tries of a step in this round.
+    pub retries: BTreeMap<Step, u32>,
+    pub retries_all: u32,
+    pub interruptions: u32,
+    pub waited_ms: u64,
+    pub bill: Bill,
+    /// Attempts of any step, ever.
+    pub attempts: u32,
+    /// Attempts of the current step in this round.
+    pub tries: u32,
+    pub work_ms: u64,
+}
+
+/// The result of one attempt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shown {
+    pub id: AttemptId,
+    pub round: u32,
+    pub at: Time,
+    pub outcome: Outcome,
+    pub facts: Facts,
+}
+
+/// Sets that could be found by looking at every task; kept because there may be 100,000.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Index {
+    /// Tasks at a step that somebody has to do.
+    ready: BTreeSet<TaskId>,
+    waiting: BTreeSet<(Time, TaskId)>,
+    slots_live: u32,
+    serial_live: u32,
+}
+
+impl State {
+    /// Rebuilds the state from records in order.
+    pub fn replay<'a>(records: impl IntoIterator<Item = &'a Record>) -> State {
+        let mut state = State::default();
+        for record in records {
+            state.apply_record(record);
+        }
+        state
+    }
+
+    pub fn apply_record(&mut self, record: &Record) {
+        for (place, event) in record.events.iter().enumerate() {
+            self.apply(event, record.seq, place as u32, record.at);
+        }
+        self.seal(record.seq, record.at);
+    }
+
+    pub fn has_begun(&self) -> bool {
+        !self.tasks.is_empty()
+    }
+
+    pub fn task(&self, id: TaskId) -> &Task {
+        &self.tasks[id.index()]
+    }
+
+    pub fn root(&self) -> Option<&Task> {
+        self.tasks.first()
+    }
+
+    pub fn named(&self, name: &str) -> Option<&Task> {
+        self.names.get(name).map(|id| self.task(*id))
+    }
+
+    /// How the run ended, if it is over.
+    pub fn end(&self) -> Option<&End> {
+        match &self.root()?.status {
+            Status::Settled(end) => Some(end),
+            Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
+                None
+            }
+        }
+    }
+
+    /// Nothing is running and nothing will be until somebody says so.
+    pub fn is_at_rest(&self) -> bool {
+        self.live.is_empty() && (self.end().is_some() || self.run.halt.is_some())
+            || self.run.halt.as_ref().is_some_and(|halt| halt.now)
+    }
+
+    pub fn ready(&self) -> impl Iterator<Item = TaskId> + '_ {
+        self.index.ready.iter().copied()
+    }
+
+    pub fn slots_live(&self) -> u32 {
+        self.index.slots_live
+    }
+
+    pub fn serial_live(&self) -> u32 {
+        self.index.serial_live
+    }
+
+    /// The earliest wait that ends by itself.
+    pub fn next_wake(&self) -> Option<(Time, TaskId)> {
+        self.index.waiting.first().copied()
+    }
+
+    pub fn bill_of(&self, id: AttemptId) -> Bill {
+        self.bills.get(&id).copied().unwrap_or_default()
+    }
+
+    pub fn is_on(&self, switch: Switch, task: &Task) -> bool {
+        self.run.switches.contains(&switch) || task.spec.switches.contains(&switch)
+    }
+
+    /// The indexes agree with what looking at every task finds.
+    pub fn index_is_true(&self) -> bool {
+        let mut slow = Index::default();
+        for task in &self.tasks {
+            match &task.status {
+                Status::At { .. } if task.stage().is_some_and(is_done_by_somebody) => {
+                    slow.ready.insert(task.id);
+                }
+                Status::Waiting { until, .. } => {
+                    slow.waiting.insert((*until, task.id));
+                }
+                Status::Running { .. } => match task.stage().map(|stage| stage.work) {
+                    Some(Work::Slot) => slow.slots_live += 1,
+                    Some(Work::Serial) => slow.serial_live += 1,
+                    Some(Work::Children(..) | Work::Decide) | None => {}
+                },
+                Status::Open | Status::At { .. } | Status::Settled(_) => {}
+            }
+        }
+        slow == self.index
+            && self.live.iter().all(|(id, live)| {
+                self.task(live.task).status == Status::Running { step: live.step, attempt: *id }
+            })
+            && self.live.len() as u32 == self.index.slots_live + self.index.serial_live
+    }
+
+    fn task_mut(&mut self, id: TaskId) -> &mut Task {
+        &mut self.tasks[id.index()]
+    }
+
+    /// The one place where a status changes.
+    fn set_status(&mut self, id: TaskId, status: Status) {
+        self.unindex(id);
+        self.task_mut(id).status = status;
+        self.reindex(id);
+    }
+
+    fn unindex(&mut self, id: TaskId) {
+        let task = &self.tasks[id.index()];
+        match &task.status {
+            Status::At { .. } => {
+                self.index.ready.remove(&id);
+            }
+            Status::Waiting { until, .. } => {
+                self.index.waiting.remove(&(*until, id));
+            }
+            Status::Running { attempt, .. } => {
+                match task.stage().map(|stage| stage.work) {
+                    Some(Work::Slot) => self.index.slots_live -= 1,
+                    Some(Work::Serial) => self.index.serial_live -= 1,
+                    Some(Work::Children(..) | Work::Decide) | None => {}
+                }
+                self.live.remove(attempt);
+            }
+            Status::Open | Status::Settled(_) => {}
+        }
+    }
+
+    fn reindex(&mut self, id: TaskId) {
+        let task = &self.tasks[id.index()];
+        match &task.status {
+            Status::At { .. } if task.stage().is_some_and(is_done_by_somebody) => {
+                self.index.ready.insert(id);
+            }
+            Status::Waiting { until, .. } => {
+                self.index.waiting.insert((*until, id));
+            }
+            Status::Running { .. } => match task.stage().map(|stage| stage.work) {
+                Some(Work::Slot) => self.index.slots_live += 1,
+                Some(Work::Serial) => self.index.serial_live += 1,
+                Some(Work::Children(..) | Work::Decide) | None => {}
+            },
+            Status::Open | Status::At { .. } | Status::Settled(_) => {}
+        }
+    }
+}
+
+fn is_done_by_somebody(stage: &Stage) -> bool {
+    match stage.work {
+        Work::Slot | Work::Serial => true,
+        Work::Children(..) | Work::Decide => false,
+    }
+}
+
+impl Task {
+    pub fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    pub fn step(&self) -> Option<Step> {
+        match self.status {
+            Status::At { step } | Status::Running { step, .. } | Status::Waiting { step, .. } => {
+                Some(step)
+            }
+            Status::Open | Status::Settled(_) => None,
+        }
+    }
+
+    /// The row of the table it is at.
+    pub fn stage(&self) -> Option<&'static Stage> {
+        let step = self.step()?;
+        self.pipeline.stages().iter().find(|stage| stage.step == step)
+    }
+
+    /// What a step showed in this round.
+    pub fn shown(&self, step: Step) -> Option<&Shown> {
+        self.results.get(&step).filter(|shown| shown.round == self.round)
+    }
+
+    /// What a step showed last, in whatever round.
+    pub fn last(&self, step: Step) -> Option<&Shown> {
+        self.results.get(&step)
+    }
+
+    pub fn is_settled(&self) -> bool {
+        matches!(self.status, Status::Settled(_))
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.status == Status::Settled(End::Closed)
+    }
+
+    /// Rounds used of those a person granted.
+    pub fn rounds_used(&self) -> u32 {
+        self.round.saturating_sub(self.spent.rounds_forgiven)
+    }
+}
+
+impl Default for Run {
+    fn default() -> Run {
+        Run {
+            id: String::new(),
+            flow: Flow::Task,
+            title: String::new(),
+            source: String::new(),
+            started_by: String::new(),
+            base_branch: String::new(),
+            base: String::new(),
+            branch: String::new(),
+            switches: BTreeSet::new(),
+            limits: Limits::default(),
+            config: String::new(),
+            red_base_allowed: false,
+            started_at: Time::default(),
+            moved_at: Time::default(),
+            epoch: 0,
+            boots: 0,
+            halt: None,
+            spent: Bill::default(),
+            active_ms: 0,
+            reviews_waived_by: Vec::new(),
+        }
+    }
+}
+
+impl Run {
+    fn begin(spec: &RunSpec, at: Time) -> Run {
+        Run {
+            id: spec.id.clone(),
+            flow: spec.flow,
+            title: spec.title.clone(),
+            source: spec.source.clone(),
+            started_by: spec.started_by.clone(),
+            base_branch: spec.base_branch.clone(),
+            base: spec.base.clone(),
+            branch: spec.branch.clone(),
+            switches: spec.switches.clone(),
+            limits: spec.limits.clone(),
+            config: spec.config.clone(),
+            red_base_allowed: spec.red_base_allowed,
+            started_at: at,
+            moved_at: at,
+            ..Run::default()
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! What each event changes. No rule is here: whatever was decided is already in the event.
+
+use super::{Live, Run, Shown, Spent, State, Status, Task};
+use crate::event::{Bill, End, Event, Facts, Outcome, Skip, TaskSpec};
+use crate::flow::Pipeline;
+use crate::id::{AttemptId, TaskId, Time};
+use crate::pipeline::Switch;
+use crate::step::Step;
+
+/// A silence longer than this between two records is not counted as work: the machine slept.
+const ACTIVE_GAP_MAX_MS: u64 = 120_000;
+
+impl State {
+    pub fn apply(&mut self, event: &Event, seq: u64, place: u32, at: Time) {
+        match event {
+            Event::RunStarted { run } => self.run = Run::begin(run, at),
+            Event::Booted { epoch } => {
+                self.run.epoch = *epoch;
+                self.run.boots += 1;
+                // Nobody worked between the two processes.
+                self.at = at;
+            }
+            Event::TaskAdded { task, parent, pipeline, spec } => {
+                self.add(*task, *parent, *pipeline, spec);
+            }
+            Event::TaskMoved { task, step, round } => self.moved(*task, *step, *round, at),
+            Event::StageSkipped { task, step, why } => {
+                self.task_mut(*task).skipped.insert(*step, why.clone());
+            }
+            Event::AttemptStarted { task, step } => {
+                self.started(AttemptId { seq, place }, *task, *step, at);
+            }
+            Event::AttemptEnded { id, task, step, outcome, facts } => {
+                let shown = Shown {
+                    id: *id,
+                    round: self.task(*task).round,
+                    at,
+                    outcome: outcome.clone(),
+                    facts: Facts::clone(facts),
+                };
+                self.ended(*task, *step, shown);
+            }
+            Event::SessionOpened { task, step, session, .. } => {
+                self.task_mut(*task).sessions.insert(*step, session.clone());
+            }
+            Event::Billed { id, task, bill } => self.billed(*id, *task, *bill),
+            Event::Overruled { task, why } => self.note(*task, format!("overruled: {why}")),
+            Event::RoundFailed { task, reasons, mark, .. } => {
+                let task = self.task_mut(*task);
+                task.spent.rounds_lived += 1;
+                task.reasons = reasons.clone();
+                task.marks.push(mark.clone());
+            }
+            Event::RailTripped { task, rail } => self.note(*task, format!("rail: {rail}")),
+            Event::TaskSettled { task, end } => self.settled(*task, end, at),
+            Event::TaskReopened { task } => self.reopened(*task),
+            Event::WaitBegan { task, step, until } => {
+                let waits = until.since_ms(at);
+                self.task_mut(*task).spent.waited_ms += waits;
+                self.set_status(*task, Status::Waiting { step: *step, until: *until });
+            }
+            Event::WaitEnded { task } => {
+                if let Status::Waiting { step, .. } = self.task(*task).status {
+                    self.set_status(*task, Status::At { step });
+                }
+            }
+            Event::Halted { halt } => self.run.halt = Some(halt.clone()),
+            Event::Resumed => self.run.halt = None,
+            Event::LimitsChanged { limits } => self.run.limits = (**limits).clone(),
+            Event::Switched { switch, on, by } => self.switched(*switch, *on, by),
+            Event::TimePassed => {}
+        }
+    }
+
+    pub fn seal(&mut self, seq: u64, at: Time) {
+        if self.run.halt.is_none() && self.seq > 0 {
+            self.run.active_ms += at.since_ms(self.at).min(ACTIVE_GAP_MAX_MS);
+        }
+        self.seq = seq;
+        self.at = at;
+    }
+
+    fn add(&mut self, id: TaskId, parent: Option<TaskId>, pipeline: Pipeline, spec: &TaskSpec) {
+        let before: Vec<TaskId> =
+            spec.depends_on.iter().filter_map(|name| self.names.get(name).copied()).collect();
+        let needs = before.iter().filter(|dep| !self.task(**dep).is_closed()).count() as u32;
+        for dep in before {
+            self.task_mut(dep).dependants.push(id);
+        }
+        if let Some(parent) = parent {
+            let parent = self.task_mut(parent);
+            parent.children.push(id);
+            parent.unsettled += 1;
+        }
+        self.names.insert(spec.name.clone(), id);
+        self.tasks.push(Task {
+            id,
+            parent,
+            pipeline,
+            spec: spec.clone(),
+            status: Status::Open,
+            round: 1,
+            children: Vec::new(),
+            dependants: Vec::new(),
+            needs,
+            unsettled: 0,
+            spent: Spent::default(),
+            results: Default::default(),
+            broken: None,
+            marks: Vec::new(),
+            reasons: Vec::new(),
+            skipped: Default::default(),
+            notes: Vec::new(),
+            sessions: Default::default(),
+            base: None,
+            tree: None,
+            commit: None,
+            started_at: None,
+            ended_at: None,
+        });
+    }
+
+    fn moved(&mut self, id: TaskId, step: Step, round: u32, at: Time) {
+        self.run.moved_at = at;
+        let task = self.task_mut(id);
+        if task.round != round {
+            task.spent.retries.clear();
+            task.skipped.clear();
+        }
+        task.round = round;
+        task.spent.tries = 0;
+        task.started_at.get_or_insert(at);
+        self.set_status(id, Status::At { step });
+    }
+
+    fn started(&mut self, attempt: AttemptId, task: TaskId, step: Step, at: Time) {
+        let spent = &mut self.task_mut(task).spent;
+        spent.attempts += 1;
+        spent.tries += 1;
+        self.run.moved_at = at;
+        self.set_status(task, Status::Running { step, attempt });
+        self.live.insert(attempt, Live { task, step, since: at });
+    }
+
+    fn ended(&mut self, id: TaskId, step: Step, shown: Shown) {
+        self.run.moved_at = shown.at;
+        self.set_status(id, Status::At { step });
+        let task = self.task_mut(id);
+        task.spent.work_ms += shown.facts.ms;
+        task.notes.extend(shown.facts.notes.iter().cloned());
+        if let Some(base) = &shown.facts.base {
+            task.base = Some(base.clone());
+        }
+        if let Some(tree) = &shown.facts.tree {
+            task.tree = Some(tree.clone());
+        }
+        if let Some(commit) = &shown.facts.commit {
+            task.commit = Some(commit.clone());
+        }
+        match shown.outcome {
+            Outcome::Passed | Outcome::Failed { .. } => {
+                task.results.insert(step, shown);
+            }
+            Outcome::Skipped { ref why } => {
+                task.skipped.insert(step, why.clone());
+                task.results.insert(step, shown);
+            }
+            Outcome::Broke { .. } => {
+                *task.spent.retries.entry(step).or_default() += 1;
+                task.spent.retries_all += 1;
+                task.broken = Some(shown);
+            }
+            Outcome::Lost => task.spent.interruptions += 1,
+            Outcome::Quota { .. } | Outcome::Revoked => {}
+        }
+    }
+
+    fn billed(&mut self, id: AttemptId, task: TaskId, bill: Bill) {
+        let before = self.bill_of(id);
+        let after = before.max(bill);
+        self.bills.insert(id, after);
+        add_difference(&mut self.run.spent, before, after);
+        add_difference(&mut self.task_mut(task).spent.bill, before, after);
+    }
+
+    fn settled(&mut self, id: TaskId, end: &End, at: Time) {
+        self.run.moved_at = at;
+        self.set_status(id, Status::Settled(end.clone()));
+        let task = self.task_mut(id);
+        task.ended_at = Some(at);
+        let parent = task.parent;
+        let dependants = task.dependants.clone();
+        if let Some(parent) = parent {
+            self.task_mut(parent).unsettled -= 1;
+        }
+        if satisfies(end) {
+            for dependant in dependants {
+                self.task_mut(dependant).needs -= 1;
+            }
+        }
+    }
+
+    fn reopened(&mut self, id: TaskId) {
+        let Status::Settled(end) = self.task(id).status.clone() else { return };
+        self.set_status(id, Status::Open);
+        let task = self.task_mut(id);
+        task.ended_at = None;
+        task.marks.clear();
+        task.spent.retries.clear();
+        task.spent.retries_all = 0;
+        task.spent.interruptions = 0;
+        if task.tree.is_some() {
+            task.spent.rounds_forgiven = task.round;
+        }
+        let parent = task.parent;
+        let dependants = task.dependants.clone();
+        if let Some(parent) = parent {
+            self.task_mut(parent).unsettled += 1;
+        }
+        if satisfies(&end) {
+            for dependant in dependants {
+                self.task_mut(dependant).needs += 1;
+            }
+        }
+    }
+
+    fn switched(&mut self, switch: Switch, on: bool, by: &str) {
+        if on {
+            self.run.switches.insert(switch);
+        } else {
+            self.run.switches.remove(&switch);
+            if switch == Switch::Review {
+                self.run.reviews_waived_by.push(by.to_owned());
+            }
+        }
+    }
+
+    fn note(&mut self, task: TaskId, text: String) {
+        self.task_mut(task).notes.push(text);
+    }
+}
+
+/// Whether what depends on a task that ended so may begin. Skipped by a person counts: they vouch.
+fn satisfies(end: &End) -> bool {
+    match end {
+        End::Closed | End::Skipped { why: Skip::Asked } => true,
+        End::Skipped { why: Skip::Blocked { .. } | Skip::Stopped { .. } } | End::Failed { .. } => {
+            false
+        }
+    }
+}
+
+fn add_difference(sum: &mut Bill, before: Bill, after: Bill) {
+    sum.usd.0 += after.usd.0 - before.usd.0;
+    sum.tokens_in += after.tokens_in - before.tokens_in;
+    sum.tokens_out += after.tokens_out - before.tokens_out;
+}

@@ -1,0 +1,24 @@
+//! The attempts that should be alive. Whoever executes them starts the missing and ends the rest;
+//! stopping, deleting and running out of money need no other path.
+
+use crate::id::{AttemptId, TaskId};
+use crate::state::State;
+use crate::step::Step;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Want {
+    pub id: AttemptId,
+    pub task: TaskId,
+    pub step: Step,
+}
+
+pub fn wanted(state: &State) -> Vec<Want> {
+    if state.run.halt.as_ref().is_some_and(|halt| halt.now) {
+        return Vec::new();
+    }
+    state
+        .live
+        .iter()
+        .map(|(id, live)| Want { id: *id, task: live.task, step: live.step })
+        .collect()
+}

@@ -1,0 +1,101 @@
+//! The loop without its I/O: inputs become records, durable records become orders.
+//!
+//! `ahead` runs before the disk so that no input waits for it; whatever leaves the process comes
+//! from `settled`, which only holds what is durable. The simulator drives this same type.
+
+use autopilot_core::decide::decide;
+use autopilot_core::event::Record;
+use autopilot_core::id::{AttemptId, Time};
+use autopilot_core::input::Input;
+use autopilot_core::state::State;
+use autopilot_core::wanted::{Want, wanted};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+#[derive(Debug, Default)]
+pub struct Pilot {
+    ahead: State,
+    settled: State,
+    pending: VecDeque<Record>,
+    /// What this process has begun and not yet seen the end of.
+    running: BTreeMap<AttemptId, Want>,
+    /// What this process has begun and the settled state still wants. Keeps a job that has ended,
+    /// but whose end is not durable yet, from being started again.
+    begun: BTreeSet<AttemptId>,
+}
+
+/// What the shell has to do now.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Order {
+    /// Show it: feed, views, answers.
+    Tell(Record),
+    Start(Want),
+    End(AttemptId),
+}
+
+impl Pilot {
+    /// Takes up a run from what the journal holds of it.
+    pub fn resume(state: State) -> Pilot {
+        Pilot { ahead: state.clone(), settled: state, ..Pilot::default() }
+    }
+
+    /// The record, if any, must be given to the writer; its orders come when it is durable.
+    pub fn hear(&mut self, input: Input, now: Time) -> Option<Record> {
+        let record = decide(&mut self.ahead, input, now)?;
+        self.pending.push_back(record.clone());
+        Some(record)
+    }
+
+    /// Everything up to `seq` is on disk.
+    pub fn durable(&mut self, seq: u64) -> Vec<Order> {
+        let mut orders = Vec::new();
+        while self.pending.front().is_some_and(|record| record.seq <= seq) {
+            if let Some(record) = self.pending.pop_front() {
+                self.settled.apply_record(&record);
+                orders.push(Order::Tell(record));
+            }
+        }
+        self.reconcile(&mut orders);
+        orders
+    }
+
+    /// An executor has ended, by itself or because it was told to.
+    pub fn gone(&mut self, id: AttemptId) {
+        self.running.remove(&id);
+    }
+
+    fn reconcile(&mut self, orders: &mut Vec<Order>) {
+        let wanted: BTreeMap<AttemptId, Want> =
+            wanted(&self.settled).into_iter().map(|want| (want.id, want)).collect();
+        for id in self.running.keys() {
+            if !wanted.contains_key(id) {
+                orders.push(Order::End(*id));
+            }
+        }
+        self.begun.retain(|id| wanted.contains_key(id));
+        for (id, want) in wanted {
+            if self.begun.insert(id) {
+                self.running.insert(id, want);
+                orders.push(Order::Start(want));
+            }
+        }
+    }
+
+    /// What is decided, durable or not.
+    pub fn ahead(&self) -> &State {
+        &self.ahead
+    }
+
+    /// What is durable, and so may be shown.
+    pub fn settled(&self) -> &State {
+        &self.settled
+    }
+
+    pub fn running(&self) -> impl Iterator<Item = &Want> {
+        self.running.values()
+    }
+
+    /// Nothing runs, nothing is on its way to the disk, and nothing will happen by itself.
+    pub fn is_over(&self) -> bool {
+        self.pending.is_empty() && self.running.is_empty() && self.settled.is_at_rest()
+    }
+}
