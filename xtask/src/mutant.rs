@@ -15,6 +15,7 @@ use trial::{Bench, Verdict};
 
 pub fn run(only: Option<&str>) -> Result<(), Failure> {
     let recipes = chosen(read_all(&recipe_dir())?, only)?;
+    check_all_apply(&recipes)?;
     let scratch = target_dir().join("mutants");
     let copy = scratch.join("tree");
     println!("xtask: {} mutants, tried in `{}`", recipes.len(), copy.display());
@@ -54,12 +55,29 @@ fn chosen(mut recipes: Vec<Recipe>, only: Option<&str>) -> Result<Vec<Recipe>, F
     }
 }
 
+/// Minutes of building are not spent before a recipe turns out to be out of date.
+fn check_all_apply(recipes: &[Recipe]) -> Result<(), Failure> {
+    let complaints: Vec<String> = recipes
+        .iter()
+        .filter_map(|recipe| mutated(&root(), recipe).err())
+        .map(|failure| failure.to_string())
+        .collect();
+    if complaints.is_empty() { Ok(()) } else { Err(Failure::Task(complaints.join("\n  "))) }
+}
+
+/// The text of the recipe's file under `tree`, before and after.
+fn mutated(tree: &Path, recipe: &Recipe) -> Result<(String, String), Failure> {
+    let whole = fs::read_to_string(tree.join(&recipe.file))
+        .map_err(failed_to(format!("read `{}` for mutant `{}`", recipe.file, recipe.name)))?;
+    let planted = recipe.apply(&whole)?;
+    Ok((whole, planted))
+}
+
 /// The sources are whole again when this returns, whatever the verdict.
 fn try_one(bench: &Bench, copy: &Path, recipe: &Recipe) -> Result<Verdict, Failure> {
     let file = copy.join(&recipe.file);
-    let whole = fs::read_to_string(&file)
-        .map_err(failed_to(format!("read `{}` for mutant `{}`", recipe.file, recipe.name)))?;
-    tree::write(&file, recipe.apply(&whole)?.as_bytes())?;
+    let (whole, planted) = mutated(copy, recipe)?;
+    tree::write(&file, planted.as_bytes())?;
     let verdict = bench.try_mutant(&recipe.name);
     tree::write(&file, whole.as_bytes())?;
     verdict
@@ -113,6 +131,16 @@ mod tests {
         let text = failure.to_string();
         assert!(text.contains("survived: two"), "{text}");
         assert!(text.contains("cargo xtask mutants two"), "{text}");
+    }
+
+    #[test]
+    fn every_recipe_that_is_out_of_date_is_named_at_once() {
+        let lost = |name: &str| Recipe { file: "Cargo.toml".to_owned(), ..recipe(name) };
+        let (one, two) = (lost("one"), lost("two"));
+        let found = Recipe { find: "[workspace]\n".to_owned(), ..lost("three") };
+        let text = check_all_apply(&[one, found, two]).unwrap_err().to_string();
+        assert!(text.contains("`one`") && text.contains("`two`"), "{text}");
+        assert!(!text.contains("`three`"), "{text}");
     }
 
     #[test]
