@@ -1,1 +1,136 @@
-//! Views folded from the state.
+//! What people and other programs read: folded from the state, never read back to decide.
+
+pub mod notes;
+pub mod progress;
+pub mod state_json;
+pub mod status_md;
+
+use crate::event::{End, Failure, Skip};
+use crate::flow::paired;
+use crate::state::{State, Status, Task};
+use crate::step::Step;
+
+/// How a run that rests or is over is told to the shell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitWord {
+    Done,
+    /// Paused, stopped, or waiting for a person.
+    Paused,
+    Failed,
+    NotConverged,
+    PushFailed,
+}
+
+impl ExitWord {
+    pub fn code(self) -> u8 {
+        match self {
+            ExitWord::Done => 0,
+            ExitWord::Paused => 2,
+            ExitWord::Failed => 10,
+            ExitWord::NotConverged => 11,
+            ExitWord::PushFailed => 12,
+        }
+    }
+
+    pub fn of(state: &State) -> ExitWord {
+        match state.end() {
+            None => ExitWord::Paused,
+            Some(End::Closed | End::Skipped { .. }) => ExitWord::Done,
+            Some(End::Failed { why }) if why.is_push() => ExitWord::PushFailed,
+            Some(End::Failed { .. }) if only_failed_to_converge(state) => ExitWord::NotConverged,
+            Some(End::Failed { .. }) => ExitWord::Failed,
+        }
+    }
+}
+
+fn only_failed_to_converge(state: &State) -> bool {
+    let failures: Vec<&Failure> = state
+        .tasks
+        .iter()
+        .filter(|task| task.parent.is_some())
+        .filter_map(|task| failure(task))
+        .collect();
+    !failures.is_empty() && failures.iter().all(|why| why.is_no_convergence())
+}
+
+pub fn failure(task: &Task) -> Option<&Failure> {
+    match &task.status {
+        Status::Settled(End::Failed { why }) => Some(why),
+        Status::Settled(End::Closed | End::Skipped { .. })
+        | Status::Open
+        | Status::At { .. }
+        | Status::Running { .. }
+        | Status::Waiting { .. } => None,
+    }
+}
+
+/// The whole run in one word of the first document.
+pub fn run_word(state: &State) -> &'static str {
+    let Some(root) = state.root() else { return "INIT" };
+    if let Some(end) = state.end() {
+        return match end {
+            End::Closed | End::Skipped { .. } => "DONE",
+            End::Failed { .. } => "FAILED",
+        };
+    }
+    if state.run.halt.is_some() && state.is_at_rest() {
+        return "PAUSED";
+    }
+    match root.step() {
+        Some(Step::Preflight) => "PRECHECK",
+        Some(Step::Push) => "PUSH",
+        Some(_) if state.tasks.iter().any(|task| task.step() == Some(Step::Merge)) => "COMMIT",
+        Some(_) if state.live.is_empty() => "DISPATCH",
+        Some(_) => "MONITOR",
+        None => "INIT",
+    }
+}
+
+/// A task in the scheduler's words: PENDING, RUNNING, DONE, FAILED, BLOCKED.
+pub fn task_word(task: &Task) -> &'static str {
+    match &task.status {
+        Status::Open => "PENDING",
+        Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => "RUNNING",
+        Status::Settled(End::Closed) => "DONE",
+        Status::Settled(End::Skipped { why }) => match why {
+            Skip::Asked => "SKIPPED",
+            Skip::Blocked { .. } | Skip::Stopped { .. } => "BLOCKED",
+        },
+        Status::Settled(End::Failed { .. }) => "FAILED",
+    }
+}
+
+pub use paired::worker_word;
+
+/// The leaves of the tree: what a person calls the tasks.
+pub fn leaves(state: &State) -> impl Iterator<Item = &Task> {
+    state.tasks.iter().filter(|task| task.parent.is_some() && task.children.is_empty())
+}
+
+/// The task the run is busy with, or the last it was busy with.
+pub fn current(state: &State) -> Option<&Task> {
+    let busy = leaves(state).find(|task| task.step().is_some());
+    busy.or_else(|| leaves(state).filter(|task| task.started_at.is_some()).last())
+        .or_else(|| leaves(state).next())
+}
+
+/// `1h 02m`, `3m 05s`, `4.2s`.
+pub fn duration(ms: u64) -> String {
+    let seconds = ms / 1000;
+    match seconds {
+        0..60 => format!("{}.{}s", seconds, ms % 1000 / 100),
+        60..3600 => format!("{}m {:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h {:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_people_say_them() {
+        let said: Vec<String> = [4_230, 185_000, 3_720_000].into_iter().map(duration).collect();
+        assert_eq!(said, ["4.2s", "3m 05s", "1h 02m"]);
+    }
+}

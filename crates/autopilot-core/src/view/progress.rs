@@ -1,0 +1,135 @@
+//! A run told line by line, for a terminal without a dashboard and for a log.
+
+use super::duration;
+use crate::event::{End, Event, Outcome, Skip};
+use crate::state::State;
+use crate::step::Step;
+
+/// How much a line matters: quiet output shows the first kind only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Weight {
+    Transition,
+    Step,
+    Detail,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    pub weight: Weight,
+    pub text: String,
+}
+
+fn line(weight: Weight, text: String) -> Option<Line> {
+    Some(Line { weight, text })
+}
+
+/// What an event means to someone watching; `state` is what holds after its record.
+pub fn told(event: &Event, state: &State) -> Option<Line> {
+    use Weight::{Detail, Step as StepLine, Transition};
+    let name = |task: &crate::id::TaskId| {
+        let task = state.task(*task);
+        if task.parent.is_some() { task.name().to_owned() } else { "run".to_owned() }
+    };
+    match event {
+        Event::RunStarted { run } => {
+            line(Transition, format!("run {} begins on branch {}", run.id, run.branch))
+        }
+        Event::Booted { epoch: 1 } => None,
+        Event::Booted { .. } => line(Transition, format!("run {} goes on", state.run.id)),
+        Event::AttemptStarted { task, step } => {
+            let round = state.task(*task).round;
+            line(StepLine, format!("{}: {} (iteration {round})", name(task), doing(*step)))
+        }
+        Event::AttemptEnded { task, step, outcome, facts, .. } => {
+            let took = duration(facts.ms);
+            let text = format!("{}: {} {} ({took})", name(task), step, ended(outcome, facts.exit));
+            let text = match (&facts.log, is_bad(outcome)) {
+                (Some(log), true) => format!("{text}  log: .autopilot/{log}"),
+                (Some(_), false) | (None, _) => text,
+            };
+            line(StepLine, text)
+        }
+        Event::StageSkipped { task, step, why } if *step == Step::Review || *step == Step::Uat => {
+            line(StepLine, format!("{}: {step} skipped: {why}", name(task)))
+        }
+        Event::StageSkipped { .. } => None,
+        Event::Overruled { task, why } => line(Transition, format!("{}: {why}", name(task))),
+        Event::RoundFailed { task, round, reasons, .. } => {
+            let why: Vec<&str> = reasons.iter().map(|reason| reason.text.as_str()).collect();
+            let why = why.join("; ");
+            line(Transition, format!("{}: iteration {round} not good enough: {why}", name(task)))
+        }
+        Event::RailTripped { task, rail } => line(Transition, format!("{}: {rail}", name(task))),
+        Event::TaskSettled { task, end } if state.task(*task).parent.is_some() => {
+            line(Transition, format!("{}: {}", name(task), settled(end)))
+        }
+        Event::TaskSettled { .. } => None,
+        Event::TaskReopened { task } => line(Transition, format!("{}: open again", name(task))),
+        Event::WaitBegan { task, until, .. } => {
+            line(Transition, format!("{}: waits for quota until {}", name(task), until.rfc3339()))
+        }
+        Event::WaitEnded { task } => line(Transition, format!("{}: goes on", name(task))),
+        Event::Halted { halt } if halt.now => line(Transition, format!("halts now: {}", halt.why)),
+        Event::Halted { halt } => {
+            line(Transition, format!("halts at the next step boundary: {}", halt.why))
+        }
+        Event::Resumed => line(Transition, "resumed".to_owned()),
+        Event::LimitsChanged { .. } => line(Transition, "limits changed".to_owned()),
+        Event::Switched { switch, on, by } => {
+            let how = if *on { "on" } else { "OFF" };
+            line(Transition, format!("{switch:?} switched {how} ({by})").to_lowercase())
+        }
+        Event::SessionOpened { task, session, .. } => {
+            line(Detail, format!("{}: session {session}", name(task)))
+        }
+        Event::Billed { task, bill, .. } => {
+            line(Detail, format!("{}: has cost {}", name(task), bill.usd))
+        }
+        Event::TaskAdded { .. } | Event::TaskMoved { .. } | Event::TimePassed => None,
+    }
+}
+
+fn doing(step: Step) -> &'static str {
+    match step {
+        Step::Preflight => "proving that the base is green",
+        Step::Tasks => "working on its tasks",
+        Step::Build => "building",
+        Step::Fix => "fixing",
+        Step::Validate => "validating in a proof slot",
+        Step::Review => "reviewing the change",
+        Step::UatGenerate => "writing acceptance cases",
+        Step::Uat => "running acceptance",
+        Step::Decide => "deciding",
+        Step::Merge => "committing and merging",
+        Step::Push => "pushing",
+    }
+}
+
+fn is_bad(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Failed { .. } | Outcome::Broke { .. })
+}
+
+fn ended(outcome: &Outcome, exit: Option<i32>) -> String {
+    let code = exit.map(|code| format!(" (exit {code})")).unwrap_or_default();
+    match outcome {
+        Outcome::Passed => "passed".to_owned(),
+        Outcome::Failed { why } => format!("failed{code}: {why}"),
+        Outcome::Broke { why } => format!("broke{code}: {why}"),
+        Outcome::Lost => "was interrupted".to_owned(),
+        Outcome::Quota { until } => format!("has no quota until {}", until.rfc3339()),
+        Outcome::Revoked => "was ended".to_owned(),
+        Outcome::Skipped { why } => format!("skipped: {why}"),
+    }
+}
+
+fn settled(end: &End) -> String {
+    match end {
+        End::Closed => "DONE".to_owned(),
+        End::Failed { why } => format!("FAILED: {why}"),
+        End::Skipped { why: Skip::Asked } => "skipped by a person".to_owned(),
+        End::Skipped { why: Skip::Blocked { .. } } => {
+            "BLOCKED: a task it needs did not close".to_owned()
+        }
+        End::Skipped { why: Skip::Stopped { .. } } => "not begun: the run stops".to_owned(),
+    }
+}

@@ -1,0 +1,126 @@
+//! `.autopilot/STATUS.md`: the same, for a person who looks in the morning.
+
+use super::{current, duration, failure, leaves, run_word, task_word, worker_word};
+use crate::event::Outcome;
+use crate::state::{Shown, State, Task};
+use crate::step::Step;
+use std::fmt::Write;
+
+pub fn status_md(state: &State) -> String {
+    let mut text = String::new();
+    let run = &state.run;
+    let _ = writeln!(text, "# {}: {}\n", run_word(state), one_line(&run.title));
+    let _ = writeln!(text, "| | |\n|---|---|");
+    let mut row = |name: &str, value: String| {
+        let _ = writeln!(text, "| {name} | {} |", cell(&value));
+    };
+    row("run", format!("`{}` ({})", run.id, run.flow.word()));
+    row("branch", format!("`{}` from `{}`", run.branch, run.base_branch));
+    row("started", run.started_at.rfc3339());
+    row("last change", run.moved_at.rfc3339());
+    row("cost", run.spent.usd.to_string());
+    if let Some(task) = current(state) {
+        row("now", format!("{} {} (iteration {})", worker_word(task), task.name(), task.round));
+    }
+    if let Some(halt) = &run.halt {
+        row("rests because", halt.why.to_string());
+        row("go on with", "`autopilot resume`".to_owned());
+    }
+    if let Some(why) = state.root().and_then(failure) {
+        row("why", why.to_string());
+    }
+    tasks(&mut text, state);
+    attention(&mut text, state);
+    last_failure(&mut text, state);
+    text
+}
+
+fn tasks(text: &mut String, state: &State) {
+    let _ = writeln!(text, "\n## Tasks\n");
+    let _ = writeln!(text, "| task | status | iteration | time | cost | result |");
+    let _ = writeln!(text, "|---|---|---|---|---|---|");
+    for task in leaves(state) {
+        let result = match (failure(task), &task.commit) {
+            (Some(why), _) => why.to_string(),
+            (None, Some(commit)) if task.is_closed() => {
+                format!("`{}`", commit.chars().take(10).collect::<String>())
+            }
+            (None, _) => worker_word(task).to_owned(),
+        };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} |",
+            cell(task.name()),
+            task_word(task),
+            task.round,
+            duration(task.spent.work_ms),
+            task.spent.bill.usd,
+            cell(&result),
+        );
+    }
+}
+
+/// Everything that was not proven, or not as it was said.
+fn attention(text: &mut String, state: &State) {
+    let mut lines = Vec::new();
+    for by in &state.run.reviews_waived_by {
+        lines.push(format!("REVIEW WAS SKIPPED for this run ({by}). Tests were still required."));
+    }
+    for task in state.tasks.iter() {
+        let name = if task.parent.is_some() { task.name() } else { "run" };
+        for (step, why) in &task.skipped {
+            if *step != Step::Push && *step != Step::Preflight {
+                lines.push(format!("{name}: {} skipped: {why}", step.word().to_uppercase()));
+            }
+        }
+        for note in &task.notes {
+            lines.push(format!("{name}: {note}"));
+        }
+    }
+    if lines.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\n## Worth knowing\n");
+    for line in lines {
+        let _ = writeln!(text, "- {}", one_line(&line));
+    }
+}
+
+fn last_failure(text: &mut String, state: &State) {
+    let newest = state.tasks.iter().flat_map(|task| failures(task).map(move |s| (task, s)));
+    let Some((task, (step, shown))) = newest.max_by_key(|(_, (_, shown))| shown.id) else { return };
+    let why = match &shown.outcome {
+        Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why } => why.as_str(),
+        Outcome::Passed | Outcome::Lost | Outcome::Quota { .. } | Outcome::Revoked => "",
+    };
+    let _ = writeln!(text, "\n## Last failure\n");
+    let _ = writeln!(
+        text,
+        "{} of {} (iteration {}): {}",
+        step.map_or("step", Step::word),
+        task.name(),
+        shown.round,
+        one_line(why)
+    );
+    if let Some(log) = &shown.facts.log {
+        let _ = writeln!(text, "\nLog: `.autopilot/{log}`");
+    }
+}
+
+fn failures(task: &Task) -> impl Iterator<Item = (Option<Step>, &Shown)> {
+    let failed = task
+        .results
+        .iter()
+        .filter(|(_, shown)| matches!(shown.outcome, Outcome::Failed { .. }))
+        .map(|(step, shown)| (Some(*step), shown));
+    failed.chain(task.broken.iter().map(|shown| (None, shown)))
+}
+
+fn cell(text: &str) -> String {
+    one_line(text).replace('|', "\\|")
+}
+
+/// Titles and messages come from files and agents; they must not break out of their line.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
