@@ -96,7 +96,9 @@ pub fn run(only: Option<&str>, effort: Effort) -> Result<(), Failure> {
 impl Bed {
     fn prepare(effort: Effort) -> Result<Self, Failure> {
         let (profile, rounds, mut build) = match effort {
-            Effort::Smoke => ("debug", 1, cargo(["build", "-q", "-p", "autopilot"])),
+            Effort::Smoke => {
+                ("debug", 1, cargo(["build", "-q", "--workspace", "--bin", "autopilot"]))
+            }
             Effort::Full => {
                 ("release", ROUNDS, cargo(["build", "-q", "--release", "-p", "autopilot"]))
             }
