@@ -78,6 +78,8 @@ impl Bench {
             .env("CARGO_TARGET_DIR", self.scratch.join("target"))
             // A mutant leaves things unused; only the tests may catch it.
             .env("RUSTFLAGS", "--cap-lints warn")
+            // Nobody debugs a mutant, and linking is most of the time of a trial.
+            .env("CARGO_PROFILE_DEV_DEBUG", "0")
             .current_dir(&self.copy);
         Programs::from_messages(&step::output_of(&mut command)?)
     }
