@@ -1,1 +1,25 @@
-//! 
+//! The journal: the only truth about runs, as numbered records of opaque bytes.
+//!
+//! [`Journal`] is the seam between the engine and a database; [`SqliteJournal`] is the embedded
+//! one. [`Writer`] puts a journal on its own thread and commits in groups. [`SqliteReader`] looks
+//! at a journal without a writer ever waiting for it. This crate knows nothing of what a record
+//! says: bodies are bytes.
+
+mod entry;
+mod error;
+mod journal;
+mod run;
+mod sqlite;
+mod writer;
+
+pub use entry::{
+    BLOB_BYTES_MAX, Blob, Entry, RECORD_BYTES_MAX, Record, SNAPSHOT_BYTES_MAX, Snapshot,
+};
+pub use error::{Error, Reach, Trouble};
+pub use journal::{History, Journal};
+pub use run::{Claim, Lease, NewRun, Run};
+pub use sqlite::check::{Health, RunHealth, Span, check};
+pub use sqlite::reader::SqliteReader;
+pub use sqlite::salvage::{Salvage, salvage};
+pub use sqlite::{SNAPSHOTS_KEPT_MAX, SqliteJournal};
+pub use writer::{Appender, NotTaken, Notice, Writer};

@@ -1,0 +1,134 @@
+//! What is written into a journal, and how large each thing may be.
+
+use sha2::{Digest, Sha256};
+
+use crate::error::Error;
+
+/// A decision is a few hundred bytes; anything long belongs in a blob.
+pub const RECORD_BYTES_MAX: usize = 16 << 20;
+pub const BLOB_BYTES_MAX: usize = 64 << 20;
+pub const SNAPSHOT_BYTES_MAX: usize = 256 << 20;
+
+/// One numbered record of a run. Numbers start at 1 and have no gaps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub run: String,
+    pub seq: u64,
+    /// The lease under which it was decided; a journal refuses any but the current one.
+    pub epoch: u64,
+    pub at_ms: i64,
+    pub body: Vec<u8>,
+}
+
+/// Bytes named by their SHA-256. Hashing happens here, on the caller's thread, not the writer's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blob {
+    hash: String,
+    body: Vec<u8>,
+}
+
+impl Blob {
+    pub fn new(body: Vec<u8>) -> Self {
+        Self { hash: sha256_hex(&body), body }
+    }
+
+    /// Lower-case hexadecimal SHA-256 of the body.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+}
+
+/// A folded state, kept so that a replay need not start at record 1. A cache: it may be missing,
+/// and it counts only for the version of the core that made it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    pub run: String,
+    pub core_version: String,
+    pub epoch: u64,
+    /// The last record folded into it.
+    pub seq: u64,
+    pub body: Vec<u8>,
+}
+
+/// One thing to commit. Entries given together are durable together or not at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    Record(Record),
+    Blob(Blob),
+    Snapshot(Snapshot),
+    /// Moves the end of a held lease; an end in the past gives the lease up.
+    Renew {
+        run: String,
+        epoch: u64,
+        expires_ms: i64,
+    },
+    /// Sets the outcome shown for the run; `None` opens an ended run again.
+    End {
+        run: String,
+        epoch: u64,
+        outcome: Option<String>,
+    },
+}
+
+impl Entry {
+    /// Refuses what is too long before anything is queued or begun.
+    pub(crate) fn check_size(&self) -> Result<(), Error> {
+        let (what, bytes, bytes_max) = match self {
+            Self::Record(r) => {
+                (format!("record {} of run `{}`", r.seq, r.run), r.body.len(), RECORD_BYTES_MAX)
+            }
+            Self::Blob(b) => (format!("blob `{}`", b.hash), b.body.len(), BLOB_BYTES_MAX),
+            Self::Snapshot(s) => (
+                format!("snapshot at record {} of run `{}`", s.seq, s.run),
+                s.body.len(),
+                SNAPSHOT_BYTES_MAX,
+            ),
+            Self::Renew { .. } | Self::End { .. } => return Ok(()),
+        };
+        if bytes > bytes_max {
+            return Err(Error::TooLarge { what, bytes, bytes_max });
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut hex = String::with_capacity(64);
+    for byte in Sha256::digest(bytes) {
+        hex.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        hex.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+    hex
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blob_is_named_by_the_sha256_of_its_body() {
+        let blob = Blob::new(b"abc".to_vec());
+        assert_eq!(blob.hash(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
+
+    #[test]
+    fn a_record_over_its_limit_is_refused_with_both_sizes() {
+        let body = vec![0; RECORD_BYTES_MAX + 1];
+        let entry = Entry::Record(Record { run: "r".into(), seq: 7, epoch: 1, at_ms: 0, body });
+        let said = entry.check_size().unwrap_err().to_string();
+        assert_eq!(said, "record 7 of run `r` has 16777217 bytes, more than the 16777216 allowed");
+    }
+
+    #[test]
+    fn a_blob_over_its_limit_is_refused() {
+        let entry = Entry::Blob(Blob { hash: "h".into(), body: vec![0; BLOB_BYTES_MAX + 1] });
+        assert!(matches!(entry.check_size(), Err(Error::TooLarge { .. })));
+        let entry = Entry::Blob(Blob { hash: "h".into(), body: vec![0; BLOB_BYTES_MAX] });
+        assert!(entry.check_size().is_ok());
+    }
+}

@@ -1,0 +1,179 @@
+//! The embedded journal: one SQLite file in WAL mode, every commit fsynced.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+use rusqlite_migration::Migrations;
+
+use crate::entry::{Entry, Record, Snapshot};
+use crate::error::Error;
+use crate::journal::{History, Journal};
+use crate::run::{Claim, Lease, NewRun, Run};
+
+mod append;
+pub mod check;
+mod file;
+mod query;
+pub mod reader;
+pub mod salvage;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod wal;
+
+/// A damaged newest snapshot falls back to the one before it; more are of no use.
+pub const SNAPSHOTS_KEPT_MAX: usize = 2;
+
+/// Another process's commit on a slow disk may take seconds; that is not a failure.
+const WRITE_WAIT_MS_MAX: u64 = 60_000;
+const READ_WAIT_MS_MAX: u64 = 10_000;
+
+/// A WAL larger than this, left by a burst, is cut at the next checkpoint.
+const WAL_BYTES_KEPT_MAX: i64 = 64 << 20;
+
+pub struct SqliteJournal {
+    store: Store,
+}
+
+/// An open file and its name, for messages.
+struct Store {
+    conn: Connection,
+    path: Utf8PathBuf,
+}
+
+impl SqliteJournal {
+    /// Opens a journal that exists. A damaged one is refused and its file left as it is.
+    pub fn open(path: &Utf8Path) -> Result<Self, Error> {
+        Self::open_as(path, &schema::MIGRATIONS)
+    }
+
+    /// Makes a new journal: whole under a temporary name first, then at `path`.
+    pub fn create(path: &Utf8Path) -> Result<Self, Error> {
+        file::create(path)?;
+        Self::open(path)
+    }
+
+    pub fn open_or_create(path: &Utf8Path) -> Result<Self, Error> {
+        match file::create(path) {
+            Ok(()) | Err(Error::Exists { .. }) => Self::open(path),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn open_as(path: &Utf8Path, migrations: &Migrations<'_>) -> Result<Self, Error> {
+        match Self::open_checked(path, migrations) {
+            Err(error) if error.trouble() == Some(crate::Trouble::Damaged) => {
+                Err(check::survey(path, error))
+            }
+            other => other,
+        }
+    }
+
+    fn open_checked(path: &Utf8Path, migrations: &Migrations<'_>) -> Result<Self, Error> {
+        file::check_present(path)?;
+        if let Some(what) = wal::damage(path)? {
+            return Err(Error::Damaged { path: path.to_owned(), what, readable: Vec::new() });
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut store = Store::open(path, path.as_str(), flags, WRITE_WAIT_MS_MAX)?;
+        schema::bring_up_to_date(&mut store, migrations)?;
+        store.check_tails()?;
+        store.set_durable()?;
+        Ok(Self { store })
+    }
+}
+
+impl Store {
+    /// Nothing is written when this connection closes, until [`Self::set_durable`] has been
+    /// called: a file that turns out to be damaged must stay as it was found.
+    fn open(path: &Utf8Path, name: &str, flags: OpenFlags, wait_ms: u64) -> Result<Self, Error> {
+        let fail = |source| storage_error(path, "open the file", source);
+        let conn = Connection::open_with_flags(name, flags).map_err(fail)?;
+        conn.busy_timeout(std::time::Duration::from_millis(wait_ms)).map_err(fail)?;
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(fail)?;
+        Ok(Self { conn, path: path.to_owned() })
+    }
+
+    fn set_durable(&self) -> Result<(), Error> {
+        let set = || -> rusqlite::Result<()> {
+            let ignore = |_: &rusqlite::Row<'_>| Ok(());
+            self.conn.pragma_update_and_check(None, "journal_mode", "WAL", ignore)?;
+            self.conn.pragma_update(None, "synchronous", "FULL")?;
+            self.conn.pragma_update(None, "fullfsync", true)?;
+            self.conn.pragma_update_and_check(None, "wal_autocheckpoint", 1000, ignore)?;
+            let kept_max = WAL_BYTES_KEPT_MAX;
+            self.conn.pragma_update_and_check(None, "journal_size_limit", kept_max, ignore)?;
+            self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+            Ok(())
+        };
+        set().map_err(|source| self.error("set up durable writing", source))
+    }
+
+    fn error(&self, operation: &'static str, source: rusqlite::Error) -> Error {
+        storage_error(&self.path, operation, source)
+    }
+}
+
+fn storage_error(path: &Utf8Path, operation: &'static str, source: rusqlite::Error) -> Error {
+    use crate::Trouble;
+    use rusqlite::ErrorCode as Code;
+    let code = source.sqlite_error_code();
+    let is = |codes: &[Code]| code.is_some_and(|code| codes.contains(&code));
+    let trouble = if is(&[Code::DiskFull]) {
+        Trouble::Full
+    } else if is(&[Code::SystemIoFailure]) {
+        Trouble::Io
+    } else if is(&[Code::ReadOnly]) {
+        Trouble::ReadOnly
+    } else if is(&[Code::DatabaseBusy, Code::DatabaseLocked]) {
+        Trouble::Busy
+    } else if is(&[Code::DatabaseCorrupt, Code::NotADatabase]) {
+        Trouble::Damaged
+    } else {
+        Trouble::Other
+    };
+    Error::Storage { operation, journal: path.to_string(), trouble, source: source.into() }
+}
+
+impl History for SqliteJournal {
+    fn runs(&self, runs_max: usize) -> Result<Vec<Run>, Error> {
+        self.store.runs(runs_max)
+    }
+
+    fn run(&self, id: &str) -> Result<Option<Run>, Error> {
+        self.store.run(id)
+    }
+
+    fn read(&self, run: &str, from_seq: u64, records_max: usize) -> Result<Vec<Record>, Error> {
+        self.store.read(run, from_seq, records_max)
+    }
+
+    fn snapshot(&self, run: &str, core_version: &str) -> Result<Option<Snapshot>, Error> {
+        self.store.snapshot(run, core_version)
+    }
+
+    fn blob(&self, hash: &str) -> Result<Option<Vec<u8>>, Error> {
+        self.store.blob(hash)
+    }
+}
+
+impl Journal for SqliteJournal {
+    fn create_run(&mut self, run: &NewRun) -> Result<(), Error> {
+        self.store.create_run(run)
+    }
+
+    fn take_lease(
+        &mut self,
+        run: &str,
+        holder: &str,
+        claim: Claim,
+        now_ms: i64,
+        expires_ms: i64,
+    ) -> Result<Lease, Error> {
+        self.store.take_lease(run, holder, claim, now_ms, expires_ms)
+    }
+
+    fn commit(&mut self, entries: &[Entry]) -> Result<(), Error> {
+        self.store.commit(entries)
+    }
+}

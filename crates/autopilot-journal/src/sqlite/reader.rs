@@ -1,0 +1,85 @@
+//! Looking at a journal without a writer ever waiting: a read-only connection of short
+//! transactions. SQLite lets readers and the writer of a WAL file pass each other.
+
+use camino::Utf8Path;
+use rusqlite::OpenFlags;
+
+use super::{READ_WAIT_MS_MAX, Store, file, schema};
+use crate::entry::{Record, Snapshot};
+use crate::error::Error;
+use crate::journal::History;
+use crate::run::Run;
+
+pub struct SqliteReader {
+    store: Store,
+}
+
+impl SqliteReader {
+    /// Cheap: no scan, no check beyond the file's version. Works with or without a live writer.
+    pub fn open(path: &Utf8Path) -> Result<Self, Error> {
+        file::check_present(path)?;
+        let store = open_read_only(path)?;
+        schema::check_readable(&store)?;
+        Ok(Self { store })
+    }
+}
+
+/// Also for files that may be damaged: nothing is written, now or on closing.
+pub(super) fn open_read_only(path: &Utf8Path) -> Result<Store, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let store = Store::open(path, path.as_str(), flags, READ_WAIT_MS_MAX)?;
+    let Err(source) = touch(&store) else { return Ok(store) };
+    if source.sqlite_error_code() != Some(rusqlite::ErrorCode::CannotOpen) {
+        return Err(store.error("read", source));
+    }
+    // In a directory we may not write, SQLite cannot make the log's index. Without a log there is
+    // nothing to index, and nobody here who could write one while we look.
+    let log = std::fs::metadata(format!("{path}-wal"));
+    if log.is_ok_and(|log| log.len() > 0) {
+        return Err(Error::LogUnreadable { path: path.to_owned() });
+    }
+    let flags = flags | OpenFlags::SQLITE_OPEN_URI;
+    let store = Store::open(path, &immutable(path), flags, READ_WAIT_MS_MAX)?;
+    touch(&store).map_err(|source| store.error("read", source))?;
+    Ok(store)
+}
+
+/// The first read is what opens the log.
+fn touch(store: &Store) -> rusqlite::Result<()> {
+    store.conn.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0)).map(drop)
+}
+
+fn immutable(path: &Utf8Path) -> String {
+    let mut uri = String::from("file:");
+    for byte in path.as_str().bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
+                uri.push(char::from(byte));
+            }
+            other => uri.push_str(&format!("%{other:02x}")),
+        }
+    }
+    uri + "?immutable=1"
+}
+
+impl History for SqliteReader {
+    fn runs(&self, runs_max: usize) -> Result<Vec<Run>, Error> {
+        self.store.runs(runs_max)
+    }
+
+    fn run(&self, id: &str) -> Result<Option<Run>, Error> {
+        self.store.run(id)
+    }
+
+    fn read(&self, run: &str, from_seq: u64, records_max: usize) -> Result<Vec<Record>, Error> {
+        self.store.read(run, from_seq, records_max)
+    }
+
+    fn snapshot(&self, run: &str, core_version: &str) -> Result<Option<Snapshot>, Error> {
+        self.store.snapshot(run, core_version)
+    }
+
+    fn blob(&self, hash: &str) -> Result<Option<Vec<u8>>, Error> {
+        self.store.blob(hash)
+    }
+}

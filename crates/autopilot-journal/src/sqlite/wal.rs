@@ -1,0 +1,151 @@
+//! Tells a torn tail of the write-ahead log from damage in its middle.
+//!
+//! SQLite reads the log up to the first frame whose checksum fails and forgets the rest without a
+//! word. For a torn tail that is right: the commit was never acknowledged. But when whole frames
+//! of a *later* transaction follow, the earlier one had been fsynced, and forgetting it would lose
+//! acknowledged records. Each frame's checksum continues from the frame before it, and that one's
+//! is stored in its header, so frames behind the damage can still be recognised.
+//! Format: <https://www.sqlite.org/fileformat2.html#the_write_ahead_log>
+
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read};
+
+use camino::Utf8Path;
+
+use crate::error::Error;
+
+const HEADER_BYTES: usize = 32;
+const FRAME_HEADER_BYTES: usize = 24;
+const MAGIC: u32 = 0x377f_0682;
+/// What SQLite gives a new file; used only when the log's own header cannot be believed.
+const PAGE_BYTES_DEFAULT: usize = 4096;
+
+/// Says what is wrong if acknowledged commits lie behind a damaged frame of `path`'s log.
+pub(super) fn damage(path: &Utf8Path) -> Result<Option<String>, Error> {
+    let log = Utf8Path::new(&format!("{path}-wal")).to_owned();
+    let fail = |source| Error::File { operation: "read", path: log.clone(), source };
+    match File::open(&log) {
+        Ok(file) => scan(BufReader::with_capacity(1 << 16, file)).map_err(fail),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(fail(source)),
+    }
+}
+
+fn scan(mut log: impl Read) -> std::io::Result<Option<String>> {
+    let mut header = [0; HEADER_BYTES];
+    if !fill(&mut log, &mut header)? {
+        return Ok(None);
+    }
+    let mut chain = Chain::new(&header);
+    let mut frame = vec![0; FRAME_HEADER_BYTES + chain.page_bytes];
+    while fill(&mut log, &mut frame)? {
+        if let Some(first_bad) = chain.add(&frame) {
+            return Ok(Some(match first_bad {
+                0 => {
+                    "the header of its write-ahead log is damaged; commits behind it would be lost"
+                        .to_owned()
+                }
+                nth => format!(
+                    "frame {nth} of its write-ahead log is damaged; commits behind it would be lost"
+                ),
+            }));
+        }
+    }
+    Ok(None)
+}
+
+type Sum = (u32, u32);
+
+struct Chain {
+    big_endian: bool,
+    page_bytes: usize,
+    /// `None` until the first frame tells it, when the header is damaged.
+    salt: Option<[u8; 8]>,
+    /// The checksum stored with the frame before, and the one its bytes really have.
+    stored: Sum,
+    computed: Sum,
+    frames: u64,
+    /// The first thing that is wrong; 0 stands for the header.
+    first_bad: Option<u64>,
+    commit_behind_damage: bool,
+}
+
+impl Chain {
+    fn new(header: &[u8; HEADER_BYTES]) -> Self {
+        let magic = word(header, 0);
+        let big_endian = magic & 1 == 1;
+        let computed = checksum(big_endian, (0, 0), &header[..24]);
+        let stored = (word(header, 24), word(header, 28));
+        let page_bytes = usize::try_from(word(header, 8)).unwrap_or(0);
+        let sound = magic & !1 == MAGIC
+            && computed == stored
+            && page_bytes.is_power_of_two()
+            && (512..=65536).contains(&page_bytes);
+        let mut salt = [0; 8];
+        salt.copy_from_slice(&header[16..24]);
+        Self {
+            big_endian: if sound { big_endian } else { cfg!(target_endian = "big") },
+            page_bytes: if sound { page_bytes } else { PAGE_BYTES_DEFAULT },
+            salt: sound.then_some(salt),
+            stored,
+            computed: stored,
+            frames: 0,
+            first_bad: if sound { None } else { Some(0) },
+            commit_behind_damage: false,
+        }
+    }
+
+    /// Returns the first bad place once a whole frame of a later transaction follows it.
+    fn add(&mut self, frame: &[u8]) -> Option<u64> {
+        self.frames += 1;
+        let stored = (word(frame, 16), word(frame, 20));
+        let from_stored = self.sum_from(self.stored, frame);
+        let from_computed = self.sum_from(self.computed, frame);
+        let salt_holds = self.salt.is_none_or(|salt| frame[8..16] == salt);
+        let linked = salt_holds && (from_stored == stored || from_computed == stored);
+        let is_commit = word(frame, 4) != 0;
+        (self.stored, self.computed) = (stored, from_stored);
+        if linked {
+            if self.commit_behind_damage {
+                return self.first_bad;
+            }
+            if self.salt.is_none() {
+                self.salt = frame[8..16].try_into().ok();
+            }
+            self.commit_behind_damage = self.first_bad.is_some() && is_commit;
+        } else if self.first_bad.is_none() {
+            self.first_bad = Some(self.frames);
+            self.commit_behind_damage = salt_holds && is_commit;
+        }
+        None
+    }
+
+    fn sum_from(&self, seed: Sum, frame: &[u8]) -> Sum {
+        let sum = checksum(self.big_endian, seed, &frame[..8]);
+        checksum(self.big_endian, sum, &frame[FRAME_HEADER_BYTES..])
+    }
+}
+
+fn checksum(big_endian: bool, seed: Sum, bytes: &[u8]) -> Sum {
+    let read = |four: &[u8]| {
+        let word = word(four, 0);
+        if big_endian { word } else { word.swap_bytes() }
+    };
+    bytes.chunks_exact(8).fold(seed, |(a, b), pair| {
+        let a = a.wrapping_add(read(&pair[..4])).wrapping_add(b);
+        (a, b.wrapping_add(read(&pair[4..])).wrapping_add(a))
+    })
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// False when less than a whole buffer is left.
+fn fill(log: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<bool> {
+    match log.read_exact(buffer) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
+}

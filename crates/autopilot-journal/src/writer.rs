@@ -1,0 +1,219 @@
+//! One thread owns the journal, drains its queue and commits whatever it found as one transaction.
+//!
+//! Order is kept: what was submitted first is durable no later than what came after, so a blob
+//! submitted before the record that names it is there when the record is. After one failed commit
+//! nothing more is taken: what a failed fsync left on the disk is known only by reading it again.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+
+use crate::entry::Entry;
+use crate::error::Error;
+use crate::journal::Journal;
+
+/// What the writer thread tells. The closure that hears it runs on that thread: while it runs the
+/// queue fills and the next group grows.
+#[derive(Debug)]
+pub enum Notice {
+    /// Records of this run up to `seq` are on the disk, with all that was submitted before them.
+    Durable { run: String, seq: u64 },
+    /// Said once. Whether the entries of the failed commit are on the disk is unknown until the
+    /// journal is opened again.
+    Failed { error: Arc<Error> },
+}
+
+/// Why [`Appender::try_submit`] did not take an entry.
+#[derive(Debug)]
+pub enum NotTaken {
+    QueueFull(Entry),
+    Refused(Error),
+}
+
+/// Owns the thread. Dropping it is closing it without hearing the result.
+pub struct Writer {
+    appender: Appender,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A handle for one producer.
+#[derive(Clone)]
+pub struct Appender {
+    queue: SyncSender<Message>,
+    failure: Arc<OnceLock<Arc<Error>>>,
+}
+
+enum Message {
+    Entry(Entry),
+    Now(Vec<Entry>, SyncSender<Result<(), Error>>),
+    Close,
+}
+
+impl Writer {
+    /// `queue_max` bounds both the queue and the number of messages in one transaction.
+    pub fn start(
+        journal: Box<dyn Journal + Send>,
+        queue_max: usize,
+        notify: Box<dyn FnMut(Notice) + Send>,
+    ) -> Result<Self, Error> {
+        let queue_max = queue_max.max(1);
+        let (sender, receiver) = sync_channel(queue_max);
+        let failure = Arc::new(OnceLock::new());
+        let desk = Desk { journal, notify, failure: Arc::clone(&failure), group_max: queue_max };
+        let thread = std::thread::Builder::new()
+            .name("journal".into())
+            .spawn(move || desk.serve(&receiver))
+            .map_err(|source| Error::WriterStart { source })?;
+        Ok(Self { appender: Appender { queue: sender, failure }, thread: Some(thread) })
+    }
+
+    pub fn appender(&self) -> Appender {
+        self.appender.clone()
+    }
+
+    /// Commits what was submitted before, then ends the thread. Says so if a commit had failed.
+    pub fn close(mut self) -> Result<(), Error> {
+        self.join()?;
+        self.appender.check_open()
+    }
+
+    fn join(&mut self) -> Result<(), Error> {
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        // A send fails only if the thread is already gone; joining it then tells why.
+        let _gone = self.appender.queue.send(Message::Close);
+        thread.join().map_err(|_panic| Error::WriterDied)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let _said_by_close = self.join();
+    }
+}
+
+impl Appender {
+    /// Waits while the queue is full. `Ok` means queued, not durable.
+    pub fn submit(&self, entry: Entry) -> Result<(), Error> {
+        self.check(&entry)?;
+        self.queue.send(Message::Entry(entry)).map_err(|_gone| Error::Closed)
+    }
+
+    /// As [`Self::submit`], but hands the entry back instead of waiting.
+    pub fn try_submit(&self, entry: Entry) -> Result<(), NotTaken> {
+        self.check(&entry).map_err(NotTaken::Refused)?;
+        match self.queue.try_send(Message::Entry(entry)) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(Message::Entry(entry))) => Err(NotTaken::QueueFull(entry)),
+            Err(
+                TrySendError::Full(Message::Now(..) | Message::Close)
+                | TrySendError::Disconnected(_),
+            ) => Err(NotTaken::Refused(Error::Closed)),
+        }
+    }
+
+    /// Returns when the entries, and all submitted before them, are durable.
+    pub fn append_now(&self, entries: Vec<Entry>) -> Result<(), Error> {
+        entries.iter().try_for_each(|entry| self.check(entry))?;
+        let (answer, answered) = sync_channel(1);
+        self.queue.send(Message::Now(entries, answer)).map_err(|_gone| Error::Closed)?;
+        answered.recv().unwrap_or(Err(Error::Closed))
+    }
+
+    fn check(&self, entry: &Entry) -> Result<(), Error> {
+        self.check_open()?;
+        entry.check_size()
+    }
+
+    fn check_open(&self) -> Result<(), Error> {
+        match self.failure.get() {
+            None => Ok(()),
+            Some(error) => Err(Error::Refused { source: Arc::clone(error) }),
+        }
+    }
+}
+
+/// The thread's own side.
+struct Desk {
+    journal: Box<dyn Journal + Send>,
+    notify: Box<dyn FnMut(Notice) + Send>,
+    failure: Arc<OnceLock<Arc<Error>>>,
+    group_max: usize,
+}
+
+#[derive(Default)]
+struct Group {
+    entries: Vec<Entry>,
+    waiting: Vec<SyncSender<Result<(), Error>>>,
+    messages: usize,
+    last: bool,
+}
+
+impl Desk {
+    fn serve(mut self, queue: &Receiver<Message>) {
+        while let Ok(first) = queue.recv() {
+            let mut group = Group::default();
+            group.add(first);
+            while !group.last && group.messages < self.group_max {
+                let Ok(message) = queue.try_recv() else { break };
+                group.add(message);
+            }
+            let last = group.last;
+            self.settle(group);
+            if last {
+                return;
+            }
+        }
+    }
+
+    fn settle(&mut self, group: Group) {
+        if !group.entries.is_empty() && self.failure.get().is_none() {
+            match self.journal.commit(&group.entries) {
+                Ok(()) => self.tell_durable(&group.entries),
+                Err(error) => self.fail(error),
+            }
+        }
+        for waiting in group.waiting {
+            let answer = match self.failure.get() {
+                None => Ok(()),
+                Some(error) => Err(Error::Refused { source: Arc::clone(error) }),
+            };
+            // Whoever asked may have gone; nobody else needs the answer.
+            let _gone = waiting.send(answer);
+        }
+    }
+
+    fn tell_durable(&mut self, entries: &[Entry]) {
+        let mut reached: BTreeMap<&str, u64> = BTreeMap::new();
+        for entry in entries {
+            if let Entry::Record(record) = entry {
+                reached.insert(&record.run, record.seq);
+            }
+        }
+        for (run, seq) in reached {
+            (self.notify)(Notice::Durable { run: run.to_owned(), seq });
+        }
+    }
+
+    fn fail(&mut self, error: Error) {
+        let error = Arc::new(error);
+        // Set before it is said, so whoever hears of it finds the writer already refusing.
+        if self.failure.set(Arc::clone(&error)).is_ok() {
+            (self.notify)(Notice::Failed { error });
+        }
+    }
+}
+
+impl Group {
+    fn add(&mut self, message: Message) {
+        self.messages += 1;
+        match message {
+            Message::Entry(entry) => self.entries.push(entry),
+            Message::Now(entries, waiting) => {
+                self.entries.extend(entries);
+                self.waiting.push(waiting);
+            }
+            Message::Close => self.last = true,
+        }
+    }
+}
