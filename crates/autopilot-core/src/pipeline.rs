@@ -65,6 +65,18 @@ pub enum Switch {
     Push,
 }
 
+impl Switch {
+    /// Said of a stage that was left out because of it.
+    pub fn why_off(self) -> &'static str {
+        match self {
+            Switch::Baseline => "the base was not asked to be proven",
+            Switch::Review => "a person switched the review off",
+            Switch::Uat => "no `uat` command is configured",
+            Switch::Push => "nobody asked for a push",
+        }
+    }
+}
+
 /// What follows when the work of a stage was done and its answer is no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Else {

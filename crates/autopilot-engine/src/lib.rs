@@ -1,3 +1,11 @@
 //! The engine: the loop around the pure core, and the code that does what it wants done.
+//!
+//! [`pilot`] is the loop without I/O; [`shell`] is the I/O around it; [`job`] and the modules in
+//! its folder do the steps. Only settled state leaves the process.
 
+pub mod environment;
+pub mod flag;
+pub mod inbox;
 pub mod pilot;
+pub mod place;
+pub mod store;

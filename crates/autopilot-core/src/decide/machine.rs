@@ -47,7 +47,7 @@ impl Draft<'_> {
             When::On(switch) => {
                 let on = self.state.is_on(switch, self.state.task(task));
                 if !on {
-                    let why = "switched off".to_owned();
+                    let why = switch.why_off().to_owned();
                     self.emit(Event::StageSkipped { task, step: stage.step, why });
                 }
                 on

@@ -1,0 +1,62 @@
+//! The files a person stops, pauses or waives the review with: written in `.autopilot`, honoured
+//! there and in the top level of the checkout.
+
+use crate::place::Place;
+use camino::Utf8PathBuf;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flag {
+    Stop,
+    Pause,
+    SkipReview,
+}
+
+/// Written into a stop file, it asks not to wait for the step boundary.
+const NOW: &str = "now";
+
+impl Flag {
+    pub const ALL: [Flag; 3] = [Flag::Stop, Flag::Pause, Flag::SkipReview];
+
+    pub fn file_name(self) -> &'static str {
+        match self {
+            Flag::Stop => "AUTOPILOT_STOP",
+            Flag::Pause => "AUTOPILOT_PAUSE",
+            Flag::SkipReview => "AUTOPILOT_SKIP_REVIEW",
+        }
+    }
+
+    fn places(self, place: &Place) -> [Utf8PathBuf; 2] {
+        [place.views().join(self.file_name()), place.root.join(self.file_name())]
+    }
+
+    /// The file that raises it, if one is there.
+    pub fn raised(self, place: &Place) -> Option<Utf8PathBuf> {
+        self.places(place).into_iter().find(|path| path.symlink_metadata().is_ok())
+    }
+
+    pub fn is_urgent(self, place: &Place) -> bool {
+        self.places(place).iter().any(|path| {
+            autopilot_host::file::read_capped(path.as_std_path(), 64)
+                .is_ok_and(|bytes| String::from_utf8_lossy(&bytes).trim() == NOW)
+        })
+    }
+
+    pub fn raise(self, place: &Place, urgent: bool) -> std::io::Result<Utf8PathBuf> {
+        let path = place.views().join(self.file_name());
+        std::fs::write(&path, if urgent { NOW } else { "" })?;
+        Ok(path)
+    }
+
+    /// Takes it down wherever it is; says which files went.
+    pub fn lower(self, place: &Place) -> std::io::Result<Vec<Utf8PathBuf>> {
+        let mut gone = Vec::new();
+        for path in self.places(place) {
+            match std::fs::remove_file(&path) {
+                Ok(()) => gone.push(path),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(gone)
+    }
+}

@@ -1,0 +1,122 @@
+//! The journal in the core's own words: records and states instead of bytes.
+
+use autopilot_core::event::Record;
+use autopilot_core::state::State;
+use autopilot_journal as journal;
+use autopilot_journal::{Blob, Entry, History};
+use camino::{Utf8Path, Utf8PathBuf};
+
+/// Snapshots are a cache of this version's fold and of no other's.
+pub const CORE_VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Records read from the journal at a time.
+const READ_MAX: usize = 4096;
+
+/// Records between two snapshots.
+pub const SNAPSHOT_EVERY: u64 = 2_000;
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error(transparent)]
+    Journal(#[from] journal::Error),
+    #[error("record {seq} of run `{run}` can't be understood: {source}")]
+    Record { run: String, seq: u64, source: serde_json::Error },
+    #[error("record {seq} of run `{run}` can't be written: {source}")]
+    Encode { run: String, seq: u64, source: serde_json::Error },
+    #[error("text `{hash}` is missing from the journal")]
+    NoBlob { hash: String },
+}
+
+pub fn journal_path(state_dir: &Utf8Path) -> Utf8PathBuf {
+    state_dir.join("autopilot.db")
+}
+
+/// The state of a run: the newest snapshot and what came after it.
+pub fn load(history: &dyn History, run: &str) -> Result<State, StoreError> {
+    let mut state = match history.snapshot(run, CORE_VERSION)? {
+        // A cache that can't be read is no cache.
+        Some(snapshot) => serde_json::from_slice(&snapshot.body).unwrap_or_default(),
+        None => State::default(),
+    };
+    loop {
+        let batch = history.read(run, state.seq + 1, READ_MAX)?;
+        let last = batch.len() < READ_MAX;
+        for record in &batch {
+            state.apply_record(&decode(record)?);
+        }
+        if last {
+            return Ok(state);
+        }
+    }
+}
+
+/// Every record of a run, oldest first.
+pub fn records(history: &dyn History, run: &str) -> Result<Vec<Record>, StoreError> {
+    let mut all = Vec::new();
+    loop {
+        let from = all.last().map_or(1, |record: &Record| record.seq + 1);
+        let batch = history.read(run, from, READ_MAX)?;
+        let last = batch.len() < READ_MAX;
+        for record in &batch {
+            all.push(decode(record)?);
+        }
+        if last {
+            return Ok(all);
+        }
+    }
+}
+
+pub fn text(history: &dyn History, hash: &str) -> Result<String, StoreError> {
+    let missing = || StoreError::NoBlob { hash: hash.to_owned() };
+    let bytes = history.blob(hash)?.ok_or_else(missing)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+pub fn decode(record: &journal::Record) -> Result<Record, StoreError> {
+    serde_json::from_slice(&record.body).map_err(|source| StoreError::Record {
+        run: record.run.clone(),
+        seq: record.seq,
+        source,
+    })
+}
+
+pub fn encode(run: &str, epoch: u64, record: &Record) -> Result<Entry, StoreError> {
+    let body = serde_json::to_vec(record).map_err(|source| StoreError::Encode {
+        run: run.to_owned(),
+        seq: record.seq,
+        source,
+    })?;
+    let run = run.to_owned();
+    Ok(Entry::Record(journal::Record { run, seq: record.seq, epoch, at_ms: record.at.0, body }))
+}
+
+pub fn snapshot(state: &State, epoch: u64) -> Option<Entry> {
+    let body = serde_json::to_vec(state).ok()?;
+    Some(Entry::Snapshot(journal::Snapshot {
+        run: state.run.id.clone(),
+        core_version: CORE_VERSION.to_owned(),
+        epoch,
+        seq: state.seq,
+        body,
+    }))
+}
+
+/// Where steps put the texts their facts name. Queued before the record that will name them, so
+/// durable no later than it.
+#[derive(Clone)]
+pub struct Texts {
+    appender: journal::Appender,
+}
+
+impl Texts {
+    pub fn new(appender: journal::Appender) -> Texts {
+        Texts { appender }
+    }
+
+    pub fn put(&self, text: &str) -> Result<String, StoreError> {
+        let blob = Blob::new(text.as_bytes().to_vec());
+        let hash = blob.hash().to_owned();
+        self.appender.submit(Entry::Blob(blob))?;
+        Ok(hash)
+    }
+}
