@@ -2,8 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed setup is a failed test")]
 
 use autopilot_journal::{
-    Blob, Claim, Entry, Error, Journal, NewRun, Record, SNAPSHOTS_KEPT_MAX, Snapshot,
-    SqliteJournal,
+    Blob, Claim, Entry, Error, Journal, NewRun, Record, SNAPSHOTS_KEPT_MAX, Snapshot, SqliteJournal,
 };
 use camino::Utf8Path;
 

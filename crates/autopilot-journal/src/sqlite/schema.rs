@@ -14,7 +14,7 @@ pub(super) const MIGRATIONS: Migrations<'static> = Migrations::from_slice(STEPS)
 
 pub(super) const VERSION: u32 = STEPS.len() as u32;
 
-const STEPS: &[M<'static>] = &[M::up(
+pub(super) const STEPS: &[M<'static>] = &[M::up(
     // A record names its run by a small number: the run's own id would be a quarter of each row.
     // `sum` is a CRC-32 over key, numbers, time and body.
     // `stray` holds what a salvage could read but what no longer follows its predecessor.
