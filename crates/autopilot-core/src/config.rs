@@ -1,0 +1,291 @@
+//! `.autopilot/config.yml`: its shape, its defaults and what is wrong with it.
+//!
+//! A configuration is read once, checked whole and pinned to the run by its digest. Every fault is
+//! found in one pass and names its line, its column and what to write instead.
+
+pub mod fault;
+pub mod nearest;
+mod read;
+mod secret;
+mod step;
+mod template;
+#[cfg(test)]
+mod tests;
+mod text;
+pub mod yaml;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use fault::{Fault, Faults, Place, Warning};
+pub use step::{Role, STEPS, role_of};
+pub use template::template;
+pub use text::{duration, path_fault};
+
+/// A larger file is no configuration.
+pub const CONFIG_BYTES_MAX: usize = 256 * 1024;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Config {
+    pub database: String,
+    pub repo: Repo,
+    pub commands: Commands,
+    pub orchestrator: Orchestrator,
+    #[serde(rename = "loop")]
+    pub rounds: Rounds,
+    pub safety: Safety,
+    pub builder: Agent,
+    pub reviewer: Agent,
+    pub planner: Agent,
+    pub gates: Gates,
+    pub budget: Budget,
+    pub sandbox: Sandbox,
+    pub worktrees: Worktrees,
+    pub integration: Integration,
+    pub git: Git,
+    pub github: Github,
+    pub board: Board,
+    pub phases: Phases,
+    pub notify: Notify,
+    pub logging: Logging,
+}
+
+impl Config {
+    pub fn parse(text: &str) -> Result<(Config, Vec<Warning>), Faults> {
+        read::read(text)
+    }
+
+    /// The same settings have the same digest however the file is written.
+    pub fn digest(&self) -> String {
+        let text = serde_json::to_string(self).unwrap_or_else(|error| error.to_string());
+        crate::fingerprint::sha256_hex(text.as_bytes())
+    }
+
+    pub fn agent(&self, role: Role) -> &Agent {
+        match role {
+            Role::Builder => &self.builder,
+            Role::Reviewer => &self.reviewer,
+            Role::Planner => &self.planner,
+        }
+    }
+
+    /// How long a step may take: its own setting, else its agent's `timeout_sec`, else the setting
+    /// of the step it resembles, else the default of that step.
+    pub fn timeout(&self, step: &str) -> Duration {
+        let given = |step: &str| self.rounds.step_timeouts_sec.get(step).copied();
+        let of_agent = || role_of(step).and_then(|role| self.agent(role).timeout_sec);
+        let base = step::resembles(step);
+        let seconds = given(step)
+            .or_else(of_agent)
+            .or_else(|| given(base))
+            .unwrap_or(step::timeout_sec(base));
+        Duration::from_secs(seconds)
+    }
+
+    /// How often a step that broke (not: failed) is tried again.
+    pub fn retries(&self, step: &str) -> u32 {
+        let given = |step: &str| self.rounds.retries.get(step).copied();
+        let base = step::resembles(step);
+        given(step).or_else(|| given(base)).unwrap_or(step::retries(base))
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repo {
+    pub base_branch: String,
+    pub remote_name: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Commands {
+    pub tests: String,
+    pub lint: Option<String>,
+    pub format: Option<String>,
+    pub uat: Option<String>,
+    /// Where executable acceptance tests may be written; none means nowhere.
+    pub uat_dir: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Orchestrator {
+    pub max_workers: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rounds {
+    pub max_iterations: u32,
+    pub diff_line_cap: u64,
+    pub stuck_no_output_sec: u64,
+    pub stuck_waiting_sec: u64,
+    /// Only what the file gives; [`Config::timeout`] knows the rest.
+    pub step_timeouts_sec: BTreeMap<String, u64>,
+    /// Only what the file gives; [`Config::retries`] knows the rest.
+    pub retries: BTreeMap<String, u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Safety {
+    pub deny_paths: Vec<String>,
+    pub forbid_todos: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    ClaudeCodeCli,
+    CodexCli,
+    Acp,
+    Command,
+    OpenaiApi,
+    Script,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Agent {
+    pub mode: Mode,
+    pub command: Option<String>,
+    pub script: Option<String>,
+    pub model: Option<String>,
+    pub effort: Option<String>,
+    pub args: Vec<String>,
+    pub env: BTreeMap<String, String>,
+    pub env_pass: Vec<String>,
+    pub executable: Option<String>,
+    pub timeout_sec: Option<u64>,
+    pub max_usd: Option<f64>,
+    pub schema_path: Option<String>,
+    pub allowed_tools: Vec<String>,
+    pub skill_policy: SkillPolicy,
+    /// May the agent's tools use the network.
+    pub network: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkillPolicy {
+    pub detect_skills: bool,
+    pub allow_upscale: bool,
+    pub use_mcp: bool,
+    pub max_subagents: u32,
+    pub require_skill_plan: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gates {
+    pub review: ReviewGate,
+    pub proof: ProofGate,
+    pub human: HumanGate,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReviewGate {
+    Required,
+    Evidence,
+    Advisory,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProofGate {
+    Off,
+    RedGreen,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HumanGate {
+    None,
+    Deferred,
+    Three,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Budget {
+    pub max_usd: Option<f64>,
+    pub max_usd_per_task: Option<f64>,
+    pub max_wall: Option<Duration>,
+    pub max_wait_quota: Duration,
+    pub retries: u32,
+    pub interruptions: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sandbox {
+    pub mode: SandboxMode,
+    pub write: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxMode {
+    Auto,
+    Landlock,
+    Bwrap,
+    Off,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Worktrees {
+    pub keep: Keep,
+    pub copy: Vec<String>,
+    pub setup: Option<String>,
+    pub ports: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Keep {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Integration {
+    pub revalidate: bool,
+    pub batch: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Git {
+    pub filters: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Github {
+    pub enabled: bool,
+    pub open_pr: bool,
+    pub pr_title_prefix: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Board {
+    pub parallel_subtasks: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Phases {
+    pub verify_min_sec: u64,
+    pub version_bump: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notify {
+    pub bell: bool,
+    pub desktop: bool,
+    pub command: Option<String>,
+    pub webhook: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Logging {
+    pub redact_patterns: Vec<String>,
+    /// Bytes kept of the output of one attempt.
+    pub output_bytes_max: u64,
+    /// Bytes of one part of a prompt.
+    pub prompt_bytes_max: u64,
+    /// Last lines of an output that go into prompts.
+    pub tail_lines_max: u32,
+}

@@ -1,0 +1,259 @@
+//! From the tree of a configuration file to [`Config`], gathering every fault on the way.
+//!
+//! The keys a section knows are those its reader asks for, so the list in an error message can't
+//! differ from what is read.
+
+mod agent;
+mod section;
+
+use regex::Regex;
+
+use super::fault::{Fault, Faults, Place, Warning};
+use super::yaml;
+use super::{
+    Board, Budget, CONFIG_BYTES_MAX, Commands, Config, Gates, Git, Github, HumanGate, Integration,
+    Keep, Logging, Notify, Orchestrator, Phases, ProofGate, Repo, ReviewGate, Rounds, STEPS,
+    Safety, Sandbox, SandboxMode, Worktrees, secret, step, text,
+};
+use section::{Reader, Section};
+
+pub(super) fn read(text: &str) -> Result<(Config, Vec<Warning>), Faults> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let start = Place::at(1, 1);
+    if text.len() > CONFIG_BYTES_MAX {
+        let message = format!(
+            "the file has {} bytes, more than the {CONFIG_BYTES_MAX} a configuration may have",
+            text.len()
+        );
+        return Err(Faults::new(vec![Fault::new(start, message)]));
+    }
+    let root = yaml::parse(text).map_err(Faults::new)?;
+    let mut reader = Reader::default();
+    let config = config(&mut reader, root.as_ref());
+    if reader.faults.is_empty() {
+        Ok((config, root.as_ref().map(secret::warnings).unwrap_or_default()))
+    } else {
+        Err(Faults::new(reader.faults))
+    }
+}
+
+fn config(r: &mut Reader, root: Option<&yaml::Node>) -> Config {
+    let mut top = Section::root(r, root);
+    let config = Config {
+        database: database(r, &mut top),
+        repo: repo(r, &mut top),
+        commands: commands(r, &mut top),
+        orchestrator: top.inner(r, "orchestrator", |r, s| Orchestrator {
+            max_workers: s.number(r, "max_workers", 1..=256, 3),
+        }),
+        rounds: rounds(r, &mut top),
+        safety: top.inner(r, "safety", |r, s| Safety {
+            deny_paths: s.paths(r, "deny_paths", &[]),
+            forbid_todos: s.flag(r, "forbid_todos", true),
+        }),
+        builder: agent::read(r, &mut top, step::Role::Builder),
+        reviewer: agent::read(r, &mut top, step::Role::Reviewer),
+        planner: agent::read(r, &mut top, step::Role::Planner),
+        gates: gates(r, &mut top),
+        budget: budget(r, &mut top),
+        sandbox: sandbox(r, &mut top),
+        worktrees: worktrees(r, &mut top),
+        integration: top.inner(r, "integration", |r, s| Integration {
+            revalidate: s.flag(r, "revalidate", true),
+            batch: s.number(r, "batch", 1..=64, 1),
+        }),
+        git: top.inner(r, "git", |r, s| Git { filters: s.words(r, "filters", &[]) }),
+        github: top.inner(r, "github", |r, s| Github {
+            enabled: s.flag(r, "enabled", false),
+            open_pr: s.flag(r, "open_pr", false),
+            pr_title_prefix: s.word(r, "pr_title_prefix").unwrap_or("[autopilot]".to_owned()),
+        }),
+        board: top.inner(r, "board", |r, s| Board {
+            parallel_subtasks: s.flag(r, "parallel_subtasks", false),
+        }),
+        phases: top.inner(r, "phases", |r, s| Phases {
+            verify_min_sec: s.number(r, "verify_min_sec", 0..=86_400, 120),
+            version_bump: s.flag(r, "version_bump", true),
+        }),
+        notify: notify(r, &mut top),
+        logging: logging(r, &mut top),
+    };
+    top.finish(r);
+    config
+}
+
+fn database(r: &mut Reader, top: &mut Section<'_>) -> String {
+    let place = top.place_of("database");
+    let name = top.word(r, "database").unwrap_or("sqlite".to_owned());
+    let known = ["postgres://", "postgresql://"].iter().any(|scheme| name.starts_with(scheme));
+    if name != "sqlite" && !known {
+        r.fault(place, format!("`database` is `{name}`; write `sqlite` or `postgres://…`"));
+    }
+    name
+}
+
+fn repo(r: &mut Reader, top: &mut Section<'_>) -> Repo {
+    top.inner(r, "repo", |r, s| Repo {
+        base_branch: s.name(r, "base_branch", "main"),
+        remote_name: s.name(r, "remote_name", "origin"),
+    })
+}
+
+fn commands(r: &mut Reader, top: &mut Section<'_>) -> Commands {
+    top.inner(r, "commands", |r, s| {
+        let tests = s.word(r, "tests").filter(|command| !command.trim().is_empty());
+        if tests.is_none() {
+            let place = s.place_of("tests");
+            r.fault(
+                place,
+                "`commands.tests` is missing; write the command that runs the tests, \
+                 as in `tests: \"cargo test\"`"
+                    .to_owned(),
+            );
+        }
+        Commands {
+            tests: tests.unwrap_or_default(),
+            lint: s.filled(r, "lint"),
+            format: s.filled(r, "format"),
+            uat: s.filled(r, "uat"),
+            uat_dir: s.path(r, "uat_dir"),
+        }
+    })
+}
+
+fn rounds(r: &mut Reader, top: &mut Section<'_>) -> Rounds {
+    const SEC: std::ops::RangeInclusive<u64> = 1..=text::SECONDS_MAX;
+    top.inner(r, "loop", |r, s| Rounds {
+        max_iterations: s.number(r, "max_iterations", 1..=100, 5),
+        diff_line_cap: s.number(r, "diff_line_cap", 1..=10_000_000, 800),
+        stuck_no_output_sec: s.number(r, "stuck_no_output_sec", SEC, 120),
+        stuck_waiting_sec: s.number(r, "stuck_waiting_sec", SEC, 900),
+        step_timeouts_sec: s.inner(r, "step_timeouts_sec", |r, s| {
+            STEPS
+                .iter()
+                .filter_map(|step| Some(((*step).to_owned(), s.given_number(r, step, SEC)?)))
+                .collect()
+        }),
+        retries: s.inner(r, "retries", |r, s| {
+            STEPS
+                .iter()
+                .filter_map(|step| Some(((*step).to_owned(), s.given_number(r, step, 0..=100)?)))
+                .collect()
+        }),
+    })
+}
+
+fn gates(r: &mut Reader, top: &mut Section<'_>) -> Gates {
+    top.inner(r, "gates", |r, s| Gates {
+        review: s.choice(
+            r,
+            "review",
+            &[
+                ("required", ReviewGate::Required),
+                ("evidence", ReviewGate::Evidence),
+                ("advisory", ReviewGate::Advisory),
+            ],
+            ReviewGate::Required,
+        ),
+        proof: s.choice(
+            r,
+            "proof",
+            &[("off", ProofGate::Off), ("red_green", ProofGate::RedGreen)],
+            ProofGate::Off,
+        ),
+        human: s.choice(
+            r,
+            "human",
+            &[
+                ("none", HumanGate::None),
+                ("deferred", HumanGate::Deferred),
+                ("three", HumanGate::Three),
+            ],
+            HumanGate::None,
+        ),
+    })
+}
+
+fn budget(r: &mut Reader, top: &mut Section<'_>) -> Budget {
+    const WAIT: std::time::Duration = std::time::Duration::from_secs(6 * 60 * 60);
+    top.inner(r, "budget", |r, s| Budget {
+        max_usd: s.money(r, "max_usd"),
+        max_usd_per_task: s.money(r, "max_usd_per_task"),
+        max_wall: s.duration(r, "max_wall"),
+        max_wait_quota: s.duration(r, "max_wait_quota").unwrap_or(WAIT),
+        retries: s.number(r, "retries", 0..=1_000, 8),
+        interruptions: s.number(r, "interruptions", 0..=10_000, 20),
+    })
+}
+
+fn sandbox(r: &mut Reader, top: &mut Section<'_>) -> Sandbox {
+    top.inner(r, "sandbox", |r, s| Sandbox {
+        mode: s.choice(
+            r,
+            "mode",
+            &[
+                ("auto", SandboxMode::Auto),
+                ("landlock", SandboxMode::Landlock),
+                ("bwrap", SandboxMode::Bwrap),
+                ("off", SandboxMode::Off),
+            ],
+            SandboxMode::Auto,
+        ),
+        write: s.outside_paths(r, "write"),
+    })
+}
+
+fn worktrees(r: &mut Reader, top: &mut Section<'_>) -> Worktrees {
+    top.inner(r, "worktrees", |r, s| Worktrees {
+        keep: s.choice(
+            r,
+            "keep",
+            &[("auto", Keep::Auto), ("always", Keep::Always), ("never", Keep::Never)],
+            Keep::Auto,
+        ),
+        copy: s.paths(r, "copy", &[]),
+        setup: s.filled(r, "setup"),
+        ports: s.number(r, "ports", 0..=64, 0),
+    })
+}
+
+fn notify(r: &mut Reader, top: &mut Section<'_>) -> Notify {
+    top.inner(r, "notify", |r, s| {
+        let webhook = s.filled(r, "webhook");
+        if let Some(url) = webhook.as_ref().filter(|url| !is_http(url)) {
+            let place = s.place_of("webhook");
+            r.fault(place, format!("`notify.webhook` is `{url}`; write `https://…`"));
+        }
+        Notify {
+            bell: s.flag(r, "bell", true),
+            desktop: s.flag(r, "desktop", false),
+            command: s.command(r, "command"),
+            webhook,
+        }
+    })
+}
+
+fn is_http(url: &str) -> bool {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    rest.is_some_and(|host| !host.is_empty() && !host.contains(char::is_whitespace))
+}
+
+fn logging(r: &mut Reader, top: &mut Section<'_>) -> Logging {
+    const PATTERNS: &[&str] = &[r"(?i)api[_-]?key\s*[:=]\s*\S+", r"(?i)bearer\s+\S+"];
+    top.inner(r, "logging", |r, s| {
+        let patterns = s.placed_words(r, "redact_patterns", PATTERNS);
+        for (pattern, place) in &patterns {
+            if let Err(error) = Regex::new(pattern) {
+                let why = error.to_string();
+                let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
+                r.fault(*place, format!("`{pattern}` is no regular expression: {why}"));
+            }
+        }
+        Logging {
+            redact_patterns: patterns.into_iter().map(|(pattern, _)| pattern).collect(),
+            output_bytes_max: s.number(r, "output_bytes_max", 4_096..=1 << 40, 64 << 20),
+            prompt_bytes_max: s.number(r, "prompt_bytes_max", 1_024..=16 << 20, 64 << 10),
+            tail_lines_max: s.number(r, "tail_lines_max", 1..=100_000, 200),
+        }
+    })
+}

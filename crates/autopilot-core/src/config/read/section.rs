@@ -1,0 +1,338 @@
+//! Typed access to one section of the tree; each fault goes to the reader and a default stands in.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::agent::is_variable;
+use crate::config::fault::{Fault, Place};
+use crate::config::nearest::nearest;
+use crate::config::text;
+use crate::config::yaml::{Entry, Node, Value};
+
+#[derive(Default)]
+pub(super) struct Reader {
+    pub(super) faults: Vec<Fault>,
+}
+
+impl Reader {
+    pub(super) fn fault(&mut self, place: Place, message: String) {
+        self.faults.push(Fault::new(place, message));
+    }
+}
+
+pub(super) struct Section<'a> {
+    name: String,
+    place: Place,
+    entries: &'a [Entry],
+    asked: Vec<&'static str>,
+}
+
+impl<'a> Section<'a> {
+    pub(super) fn root(r: &mut Reader, node: Option<&'a Node>) -> Self {
+        Self::of(r, String::new(), Place::at(1, 1), node)
+    }
+
+    fn of(r: &mut Reader, name: String, place: Place, node: Option<&'a Node>) -> Self {
+        let entries: &'a [Entry] = match node.filter(|node| !node.is_null()) {
+            None => &[],
+            Some(Node { value: Value::Mapping(entries), .. }) => entries,
+            Some(other) => {
+                let what = if name.is_empty() { "the file" } else { &format!("`{name}`") };
+                let shown = other.shown();
+                r.fault(other.place, format!("{what} is {shown}; write `key: value` lines"));
+                &[]
+            }
+        };
+        Self { name, place, entries, asked: Vec::new() }
+    }
+
+    pub(super) fn inner<T>(
+        &mut self,
+        r: &mut Reader,
+        key: &'static str,
+        read: impl FnOnce(&mut Reader, &mut Section<'a>) -> T,
+    ) -> T {
+        self.asked.push(key);
+        let entry = self.entries.iter().find(|entry| entry.key == key);
+        let place = entry.map_or(self.place, |entry| entry.place);
+        let mut section = Section::of(r, self.full(key), place, entry.map(|entry| &entry.node));
+        let value = read(r, &mut section);
+        section.finish(r);
+        value
+    }
+
+    /// Keys nobody asked for are unknown.
+    pub(super) fn finish(self, r: &mut Reader) {
+        for entry in self.entries.iter().filter(|e| !self.asked.contains(&e.key.as_str())) {
+            let place =
+                if self.name.is_empty() { String::new() } else { format!(" in `{}`", self.name) };
+            let meant = match nearest(&entry.key, self.asked.iter().copied()) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("known: {}", self.asked.join(", ")),
+            };
+            r.fault(entry.place, format!("unknown key `{}`{place}; {meant}", entry.key));
+        }
+    }
+
+    pub(super) fn path_name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where a value is, or where it is missing.
+    pub(super) fn place_of(&self, key: &str) -> Place {
+        let entry = self.entries.iter().find(|entry| entry.key == key);
+        entry.map_or(self.place, |entry| entry.node.place)
+    }
+
+    fn full(&self, key: &str) -> String {
+        if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) }
+    }
+
+    fn node(&mut self, key: &'static str) -> Option<&'a Node> {
+        self.asked.push(key);
+        let entry = self.entries.iter().find(|entry| entry.key == key)?;
+        (!entry.node.is_null()).then_some(&entry.node)
+    }
+
+    fn scalar(
+        &mut self,
+        r: &mut Reader,
+        key: &'static str,
+        want: &str,
+    ) -> Option<(&'a str, Place)> {
+        let node = self.node(key)?;
+        match &node.value {
+            Value::Scalar { text, .. } => Some((text.as_str(), node.place)),
+            Value::Sequence(_) | Value::Mapping(_) => {
+                r.fault(
+                    node.place,
+                    format!("`{}` is {}; write {want}", self.full(key), node.shown()),
+                );
+                None
+            }
+        }
+    }
+
+    pub(super) fn word(&mut self, r: &mut Reader, key: &'static str) -> Option<String> {
+        let (text, place) = self.scalar(r, key, "a text")?;
+        if text.contains('\0') {
+            r.fault(place, format!("`{}` has a NUL character; remove it", self.full(key)));
+        }
+        Some(text.to_owned())
+    }
+
+    /// A text in which an empty one means none.
+    pub(super) fn filled(&mut self, r: &mut Reader, key: &'static str) -> Option<String> {
+        self.word(r, key).filter(|text| !text.trim().is_empty())
+    }
+
+    /// The name of a branch or remote: one word that no git command takes for an option.
+    pub(super) fn name(&mut self, r: &mut Reader, key: &'static str, or: &str) -> String {
+        let place = self.place_of(key);
+        let Some(name) = self.word(r, key) else { return or.to_owned() };
+        let odd = |c: char| c.is_whitespace() || c.is_control() || "~^:?*[\\".contains(c);
+        if name.is_empty() || name.starts_with('-') || name.contains("..") || name.contains(odd) {
+            r.fault(place, format!("`{}` is `{name}`, which git does not accept", self.full(key)));
+        }
+        name
+    }
+
+    /// A command that is started without a shell.
+    pub(super) fn command(&mut self, r: &mut Reader, key: &'static str) -> Option<String> {
+        let place = self.place_of(key);
+        let command = self.filled(r, key)?;
+        if let Err(why) = text::words(&command) {
+            r.fault(place, format!("`{}` can't be split into words: {why}", self.full(key)));
+        }
+        Some(command)
+    }
+
+    pub(super) fn path(&mut self, r: &mut Reader, key: &'static str) -> Option<String> {
+        let place = self.place_of(key);
+        let path = self.filled(r, key)?;
+        if let Some(why) = text::path_fault(&path) {
+            r.fault(place, format!("`{}`: {why}", self.full(key)));
+        }
+        Some(path)
+    }
+
+    pub(super) fn paths(&mut self, r: &mut Reader, key: &'static str, or: &[&str]) -> Vec<String> {
+        let paths = self.placed_words(r, key, or);
+        for (path, place) in &paths {
+            if let Some(why) = text::path_fault(path) {
+                r.fault(*place, format!("`{}`: {why}", self.full(key)));
+            }
+        }
+        paths.into_iter().map(|(path, _)| path).collect()
+    }
+
+    /// Paths that may lie outside the repository.
+    pub(super) fn outside_paths(&mut self, r: &mut Reader, key: &'static str) -> Vec<String> {
+        let paths = self.placed_words(r, key, &[]);
+        for (path, place) in &paths {
+            if path.trim().is_empty() || path.split('/').any(|part| part == "..") {
+                let key = self.full(key);
+                r.fault(*place, format!("`{key}`: write `{path}` out, without `..`"));
+            }
+        }
+        paths.into_iter().map(|(path, _)| path).collect()
+    }
+
+    pub(super) fn flag(&mut self, r: &mut Reader, key: &'static str, or: bool) -> bool {
+        let Some((text, place)) = self.scalar(r, key, "`true` or `false`") else { return or };
+        match text {
+            "true" => true,
+            "false" => false,
+            _ => {
+                let key = self.full(key);
+                r.fault(place, format!("`{key}` is `{text}`; write `true` or `false`"));
+                or
+            }
+        }
+    }
+
+    pub(super) fn number<T>(
+        &mut self,
+        r: &mut Reader,
+        key: &'static str,
+        range: RangeInclusive<T>,
+        or: T,
+    ) -> T
+    where
+        T: FromStr + PartialOrd + Display,
+    {
+        self.given_number(r, key, range).unwrap_or(or)
+    }
+
+    pub(super) fn given_number<T>(
+        &mut self,
+        r: &mut Reader,
+        key: &'static str,
+        range: RangeInclusive<T>,
+    ) -> Option<T>
+    where
+        T: FromStr + PartialOrd + Display,
+    {
+        let want = format!("a whole number from {} to {}", range.start(), range.end());
+        let (text, place) = self.scalar(r, key, &want)?;
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        if number.is_none() {
+            r.fault(place, format!("`{}` is `{text}`; write {want}", self.full(key)));
+        }
+        number
+    }
+
+    pub(super) fn money(&mut self, r: &mut Reader, key: &'static str) -> Option<f64> {
+        const USD_MAX: f64 = 1_000_000.0;
+        let want = "an amount in dollars, as in `5` or `2.50`";
+        let (text, place) = self.scalar(r, key, want)?;
+        let plain = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        let amount = text.parse().ok().filter(|usd| plain && (0.0..=USD_MAX).contains(usd));
+        if amount.is_none() {
+            r.fault(place, format!("`{}` is `{text}`; write {want}", self.full(key)));
+        }
+        amount
+    }
+
+    pub(super) fn duration(&mut self, r: &mut Reader, key: &'static str) -> Option<Duration> {
+        let (text, place) = self.scalar(r, key, "a duration, as in `6h`")?;
+        match text::duration(text) {
+            Ok(duration) => Some(duration),
+            Err(why) => {
+                r.fault(place, format!("`{}`: {why}", self.full(key)));
+                None
+            }
+        }
+    }
+
+    pub(super) fn choice<T: Copy>(
+        &mut self,
+        r: &mut Reader,
+        key: &'static str,
+        choices: &[(&'static str, T)],
+        or: T,
+    ) -> T {
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        let want = format!("one of {}", names.join(", "));
+        let Some((text, place)) = self.scalar(r, key, &want) else { return or };
+        if let Some((_, choice)) = choices.iter().find(|(name, _)| *name == text) {
+            return *choice;
+        }
+        let hint = match nearest(text, names.iter().copied()) {
+            Some(meant) => format!("did you mean `{meant}`? ({want})"),
+            None => format!("write {want}"),
+        };
+        r.fault(place, format!("`{}` is `{text}`; {hint}", self.full(key)));
+        or
+    }
+
+    pub(super) fn words(&mut self, r: &mut Reader, key: &'static str, or: &[&str]) -> Vec<String> {
+        self.placed_words(r, key, or).into_iter().map(|(word, _)| word).collect()
+    }
+
+    pub(super) fn variables(&mut self, r: &mut Reader, key: &'static str) -> Vec<String> {
+        let names = self.placed_words(r, key, &[]);
+        for (name, place) in names.iter().filter(|(name, _)| !is_variable(name)) {
+            r.fault(*place, format!("`{name}` is no name of an environment variable"));
+        }
+        names.into_iter().map(|(name, _)| name).collect()
+    }
+
+    pub(super) fn placed_words(
+        &mut self,
+        r: &mut Reader,
+        key: &'static str,
+        or: &[&str],
+    ) -> Vec<(String, Place)> {
+        let place = self.place;
+        let standing_in = || or.iter().map(|word| ((*word).to_owned(), place)).collect();
+        let Some(node) = self.node(key) else { return standing_in() };
+        let Value::Sequence(items) = &node.value else {
+            let (key, shown) = (self.full(key), node.shown());
+            r.fault(node.place, format!("`{key}` is {shown}; write a list, as in `[a, b]`"));
+            return standing_in();
+        };
+        let mut words = Vec::new();
+        for item in items {
+            match &item.value {
+                Value::Scalar { text, .. } if !item.is_null() => {
+                    words.push((text.clone(), item.place))
+                }
+                Value::Scalar { .. } | Value::Sequence(_) | Value::Mapping(_) => {
+                    let (key, shown) = (self.full(key), item.shown());
+                    r.fault(item.place, format!("an item of `{key}` is {shown}; write a text"));
+                }
+            }
+        }
+        words
+    }
+
+    pub(super) fn pairs(
+        &mut self,
+        r: &mut Reader,
+        key: &'static str,
+    ) -> Vec<(String, String, Place)> {
+        let Some(node) = self.node(key) else { return Vec::new() };
+        let Value::Mapping(entries) = &node.value else {
+            let (key, shown) = (self.full(key), node.shown());
+            r.fault(node.place, format!("`{key}` is {shown}; write `NAME: value` lines"));
+            return Vec::new();
+        };
+        let mut pairs = Vec::new();
+        for entry in entries {
+            match &entry.node.value {
+                Value::Scalar { text, .. } => {
+                    pairs.push((entry.key.clone(), text.clone(), entry.place));
+                }
+                Value::Sequence(_) | Value::Mapping(_) => {
+                    let (key, shown) = (self.full(key), entry.node.shown());
+                    let name = &entry.key;
+                    r.fault(entry.node.place, format!("`{key}.{name}` is {shown}; write a text"));
+                }
+            }
+        }
+        pairs
+    }
+}

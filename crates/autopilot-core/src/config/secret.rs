@@ -1,0 +1,65 @@
+//! Secrets belong in the environment; this notices those that were written into the file.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::fault::Warning;
+use super::yaml::{Node, Value};
+
+/// Looks at every value of the file, known key or not.
+pub(super) fn warnings(root: &Node) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    walk(root, "", &mut warnings);
+    warnings
+}
+
+fn walk(node: &Node, key: &str, warnings: &mut Vec<Warning>) {
+    match &node.value {
+        Value::Scalar { text, .. } => {
+            if let Some(message) = leak(key, text) {
+                warnings.push(Warning::new(node.place, message));
+            }
+        }
+        Value::Sequence(items) => items.iter().for_each(|item| walk(item, key, warnings)),
+        Value::Mapping(entries) => {
+            for entry in entries {
+                let in_env = key == "env" || key.starts_with("env.");
+                let inner = if in_env { format!("env.{}", entry.key) } else { entry.key.clone() };
+                walk(&entry.node, &inner, warnings);
+            }
+        }
+    }
+}
+
+fn leak(key: &str, text: &str) -> Option<String> {
+    static NAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i)(key|token|secret|passw(or)?d|passphrase|credential|auth)s?$").ok()
+    });
+    static SHAPE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"\b(sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|xox[abprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|glpat-[\w-]{16,})",
+        )
+        .ok()
+    });
+    static URL: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"^[a-z][a-z0-9+]*://[^/\s:@]+:[^/\s@]+@").ok());
+    let matches =
+        |rule: &Option<Regex>, text: &str| rule.as_ref().is_some_and(|r| r.is_match(text));
+    if let Some(name) = key.strip_prefix("env.")
+        && !text.is_empty()
+        && !text.starts_with('$')
+        && (matches(&NAME, name) || matches(&SHAPE, text))
+    {
+        return Some(format!(
+            "`{name}` looks like a secret; export it in your shell and write `env_pass: [{name}]`"
+        ));
+    }
+    if matches(&URL, text) {
+        return Some(format!(
+            "`{key}` contains a password; give it by the environment (PGPASSWORD) or ~/.pgpass"
+        ));
+    }
+    matches(&SHAPE, text)
+        .then(|| format!("`{key}` looks like a secret; keep secrets in the environment"))
+}

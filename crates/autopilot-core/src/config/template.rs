@@ -1,0 +1,175 @@
+//! The config.yml that `init` writes: every key with its default, most of them commented out.
+
+use crate::detect::{Detected, Proposal};
+
+/// Parses as it is, unless no test command was found: that one has to be filled in.
+pub fn template(detected: &Detected) -> String {
+    let mut text = String::from(
+        "# Settings of autopilot for this repository. Commented lines show the defaults.\n\
+         # Secrets do not belong here: export them and name them in `env_pass`.\n\n",
+    );
+    text.push_str(&commands(detected));
+    text.push_str(REST);
+    text.push_str(&worktrees(detected));
+    text.push_str(TAIL);
+    text
+}
+
+fn commands(detected: &Detected) -> String {
+    let mut text = String::from("commands:\n");
+    match &detected.tests {
+        Some(proposal) => text.push_str(&line("tests", proposal)),
+        None => text.push_str(
+            "  tests: \"\"   # required: the command that runs the tests, as in \"cargo test\"\n",
+        ),
+    }
+    for (key, proposal, example) in [
+        ("lint", &detected.lint, "ruff check ."),
+        ("format", &detected.format, "ruff format --check ."),
+    ] {
+        match proposal {
+            Some(proposal) => text.push_str(&line(key, proposal)),
+            None => text.push_str(&format!("  # {key}: {}\n", quoted(example))),
+        }
+    }
+    text.push_str(
+        "  # uat: \"pytest -q tests/uat\"   # user acceptance tests; unset means skipped\n",
+    );
+    text.push_str("  # uat_dir: tests/uat            # where acceptance tests may be written\n");
+    text
+}
+
+fn worktrees(detected: &Detected) -> String {
+    if detected.setup.is_none() && detected.copy.is_empty() {
+        return "\n# worktrees:\n#   keep: auto      # auto | always | never\n#   copy: []        # ignored files \
+                a worktree needs, as in [.env]\n#   setup: \"\"       # prepares a new worktree, as in \
+                \"npm ci\"\n#   ports: 0        # ports reserved per worktree\n"
+            .to_owned();
+    }
+    let mut text = String::from("\nworktrees:\n  # keep: auto   # auto | always | never\n");
+    if !detected.copy.is_empty() {
+        text.push_str("  copy:\n");
+        for file in &detected.copy {
+            text.push_str(&format!("    - {}   # {}\n", quoted(&file.value), one_line(&file.why)));
+        }
+    }
+    if let Some(proposal) = &detected.setup {
+        text.push_str(&line("setup", proposal));
+    }
+    text.push_str("  # ports: 0     # ports reserved per worktree\n");
+    text
+}
+
+fn line(key: &str, proposal: &Proposal) -> String {
+    format!("  {key}: {}   # from {}\n", quoted(&proposal.value), one_line(&proposal.why))
+}
+
+/// JSON strings are YAML strings.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+const REST: &str = r#"
+repo:
+  base_branch: main
+  remote_name: origin
+
+# Who does the work. mode: claude_code_cli | codex_cli | acp | command | openai_api | script
+builder:
+  mode: claude_code_cli
+  # model: ""                    # the agent's own default
+  # effort: ""
+  # args: []                     # extra flags
+  # env: {}                      # NAME: value, nothing secret
+  # env_pass: []                 # names taken from your environment
+  # executable: ""               # when it is not in PATH
+  # command: ""                  # for mode command and acp
+  # script: ""                   # for mode script
+  # timeout_sec: 900
+  # max_usd: null                # per attempt
+  # network: true                # may its tools use the network
+  # allowed_tools: [Read, Edit, Bash]
+  # skill_policy:
+  #   detect_skills: true
+  #   allow_upscale: true
+  #   use_mcp: true
+  #   max_subagents: 4
+  #   require_skill_plan: true
+reviewer:
+  mode: codex_cli
+  schema_path: .autopilot/review_schema.json
+planner:
+  mode: codex_cli
+  schema_path: .autopilot/plan_schema.json
+
+# orchestrator:
+#   max_workers: 3               # tasks at the same time
+
+# loop:
+#   max_iterations: 5            # rounds per task
+#   diff_line_cap: 800           # lines a task may change
+#   stuck_no_output_sec: 120     # without any sign of life
+#   stuck_waiting_sec: 900       # waiting for the model
+#   step_timeouts_sec: { plan: 120, build: 900, validate: 600, review: 180, uat: 600, push: 120 }
+#   retries: { build: 1, review: 1, push: 2 }
+
+# safety:
+#   deny_paths: []               # never changed by a task, as in [infra/, billing/]
+#   forbid_todos: true           # no new TODO or FIXME
+
+# gates:
+#   review: required             # required | evidence | advisory
+#   proof: off                   # off | red_green
+#   human: none                  # none | deferred | three
+
+# budget:
+#   max_usd: null                # per run
+#   max_usd_per_task: null
+#   max_wall: null               # as in 8h
+#   max_wait_quota: 6h
+#   retries: 8
+#   interruptions: 20
+
+# sandbox:
+#   mode: auto                   # auto | landlock | bwrap | off
+#   write: []                    # more directories agents may write
+"#;
+
+const TAIL: &str = r#"
+# integration:
+#   revalidate: true             # test again after each merge
+#   batch: 1
+
+# git:
+#   filters: []                  # clean/smudge filters to run, as in [lfs]
+
+# github:
+#   enabled: false               # push when done
+#   open_pr: false
+#   pr_title_prefix: "[autopilot]"
+
+# board:
+#   parallel_subtasks: false
+
+# phases:
+#   verify_min_sec: 120
+#   version_bump: true
+
+# notify:
+#   bell: true
+#   desktop: false
+#   command: ""
+#   webhook: ""
+
+# logging:
+#   redact_patterns: ['(?i)api[_-]?key\s*[:=]\s*\S+', '(?i)bearer\s+\S+']
+#   output_bytes_max: 67108864   # kept of one attempt's output
+#   prompt_bytes_max: 65536      # of one part of a prompt
+#   tail_lines_max: 200          # last lines of an output shown to agents
+
+# database: sqlite               # or postgres://…
+"#;

@@ -1,0 +1,312 @@
+//! Text in, settings or faults out.
+
+use super::*;
+use crate::detect::{Detected, Proposal};
+use proptest::prelude::*;
+
+const MINIMAL: &str = "commands: { tests: \"true\" }\n";
+
+fn parsed(text: &str) -> Config {
+    match Config::parse(text) {
+        Ok((config, _)) => config,
+        Err(faults) => panic!("{faults}"),
+    }
+}
+
+/// The section is put beside a valid `commands`, so that only its own faults are seen.
+fn faults(text: &str) -> String {
+    Config::parse(&format!("{MINIMAL}{text}")).unwrap_err().to_string()
+}
+
+#[test]
+fn the_defaults_are_the_documented_ones() {
+    let config = parsed(MINIMAL);
+    assert_eq!(config.database, "sqlite");
+    assert_eq!(
+        (config.repo.base_branch.as_str(), config.repo.remote_name.as_str()),
+        ("main", "origin")
+    );
+    assert_eq!(config.commands.lint, None);
+    assert_eq!(config.orchestrator.max_workers, 3);
+    let rounds = &config.rounds;
+    assert_eq!((rounds.max_iterations, rounds.diff_line_cap), (5, 800));
+    assert_eq!((rounds.stuck_no_output_sec, rounds.stuck_waiting_sec), (120, 900));
+    assert!(config.safety.forbid_todos && config.safety.deny_paths.is_empty());
+    assert_eq!(config.builder.mode, Mode::ClaudeCodeCli);
+    assert_eq!(config.builder.allowed_tools, ["Read", "Edit", "Bash"]);
+    assert_eq!(config.builder.skill_policy.max_subagents, 4);
+    assert_eq!((config.reviewer.mode, config.planner.mode), (Mode::CodexCli, Mode::CodexCli));
+    assert_eq!(config.reviewer.schema_path.as_deref(), Some(".autopilot/review_schema.json"));
+    assert_eq!(config.gates.review, ReviewGate::Required);
+    assert_eq!(config.budget.max_wait_quota, Duration::from_secs(21_600));
+    assert_eq!((config.budget.retries, config.budget.interruptions), (8, 20));
+    assert_eq!(config.logging.redact_patterns.len(), 2);
+    assert_eq!(config.github.pr_title_prefix, "[autopilot]");
+}
+
+#[test]
+fn timeouts_and_retries_fall_back_as_documented() {
+    let config = parsed(MINIMAL);
+    for (step, seconds) in [
+        ("plan", 120),
+        ("workflow", 120),
+        ("build", 900),
+        ("fix", 900),
+        ("step", 900),
+        ("validate", 600),
+        ("integration", 600),
+        ("review", 180),
+        ("uat_generate", 180),
+        ("completion", 180),
+        ("uat", 600),
+        ("push", 120),
+    ] {
+        assert_eq!(config.timeout(step), Duration::from_secs(seconds), "{step}");
+    }
+    assert_eq!(
+        ["plan", "build", "fix", "review", "push"].map(|s| config.retries(s)),
+        [1, 1, 1, 1, 2]
+    );
+
+    let config = parsed(&format!(
+        "{MINIMAL}loop:\n  step_timeouts_sec: {{ build: 60, fix: 30, review: 20 }}\n  retries: {{ build: 0 }}\nreviewer: {{ timeout_sec: 77 }}\n"
+    ));
+    assert_eq!(["build", "fix", "step"].map(|s| config.timeout(s).as_secs()), [60, 30, 60]);
+    assert_eq!(["review", "completion"].map(|s| config.timeout(s).as_secs()), [20, 77]);
+    assert_eq!(config.retries("fix"), 0);
+}
+
+#[test]
+fn every_known_step_has_a_timeout() {
+    let config = parsed(MINIMAL);
+    assert!(STEPS.iter().all(|step| config.timeout(step) >= Duration::from_secs(120)));
+}
+
+#[test]
+fn off_is_a_word_and_not_a_boolean() {
+    let config = parsed(&format!("{MINIMAL}gates: {{ proof: off }}\nsandbox:\n  mode: off\n"));
+    assert_eq!((config.gates.proof, config.sandbox.mode), (ProofGate::Off, SandboxMode::Off));
+    assert_eq!(
+        faults("gates:\n  proof: false\n"),
+        "line 3, column 10: `gates.proof` is `false`; write one of off, red_green"
+    );
+}
+
+#[test]
+fn faults_as_a_person_reads_them() {
+    for (text, said) in [
+        (
+            "repo:\n  base_brnch: dev\n",
+            "line 3, column 3: unknown key `base_brnch` in `repo`; did you mean `base_branch`?",
+        ),
+        (
+            "orchestrater: {}\n",
+            "line 2, column 1: unknown key `orchestrater`; did you mean `orchestrator`?",
+        ),
+        (
+            "repo: { colour: blue }\n",
+            "line 2, column 9: unknown key `colour` in `repo`; known: base_branch, remote_name",
+        ),
+        (
+            "orchestrator: { max_workers: 0 }\n",
+            "line 2, column 30: `orchestrator.max_workers` is `0`; write a whole number from 1 to 256",
+        ),
+        (
+            "loop:\n  max_iterations: -1\n",
+            "line 3, column 19: `loop.max_iterations` is `-1`; write a whole number from 1 to 100",
+        ),
+        ("loop: 5\n", "line 2, column 7: `loop` is `5`; write `key: value` lines"),
+        (
+            "safety: { forbid_todos: yes }\n",
+            "line 2, column 25: `safety.forbid_todos` is `yes`; write `true` or `false`",
+        ),
+        (
+            "safety:\n  deny_paths:\n    - infra/\n    - ../up\n",
+            "line 5, column 7: `safety.deny_paths`: path `../up` goes up with `..`; write it relative to the repository's root",
+        ),
+        (
+            "safety: { deny_paths: infra }\n",
+            "line 2, column 23: `safety.deny_paths` is `infra`; write a list, as in `[a, b]`",
+        ),
+        (
+            "budget: { max_wall: 6 hours }\n",
+            "line 2, column 21: `budget.max_wall`: `6 hours` is no duration; write a number and s, m, h or d, as in `6h`",
+        ),
+        (
+            "budget: { max_usd: -5 }\n",
+            "line 2, column 20: `budget.max_usd` is `-5`; write an amount in dollars, as in `5` or `2.50`",
+        ),
+        (
+            "builder: { mode: claude_cli }\n",
+            "line 2, column 18: `builder.mode` is `claude_cli`; did you mean `claude_code_cli`? (one of claude_code_cli, codex_cli, acp, command, openai_api, script)",
+        ),
+        (
+            "builder: { mode: command }\n",
+            "line 2, column 18: `builder.mode: command` needs `builder.command`, as in `command: \"./my-agent.sh\"`",
+        ),
+        (
+            "builder: { mode: command, command: \"a 'b\" }\n",
+            "line 2, column 36: `builder.command` can't be split into words: a quote is not closed",
+        ),
+        (
+            "logging:\n  redact_patterns:\n    - '(unclosed'\n",
+            "line 4, column 7: `(unclosed` is no regular expression: unclosed group",
+        ),
+        (
+            "builder: { env_pass: [A-B] }\n",
+            "line 2, column 23: `A-B` is no name of an environment variable",
+        ),
+        (
+            "database: mysql\n",
+            "line 2, column 11: `database` is `mysql`; write `sqlite` or `postgres://…`",
+        ),
+        (
+            "repo: { base_branch: --upload-pack=x }\n",
+            "line 2, column 22: `repo.base_branch` is `--upload-pack=x`, which git does not accept",
+        ),
+        (
+            "notify: { webhook: ftp://x }\n",
+            "line 2, column 20: `notify.webhook` is `ftp://x`; write `https://…`",
+        ),
+        (
+            "loop:\n  step_timeouts_sec: { biuld: 3 }\n",
+            "line 3, column 24: unknown key `biuld` in `loop.step_timeouts_sec`; did you mean `build`?",
+        ),
+    ] {
+        assert_eq!(faults(text), said);
+    }
+}
+
+#[test]
+fn all_faults_are_told_together_in_the_order_of_their_lines() {
+    let said = Config::parse(
+        "comands: { tests: x }\nloop:\n  max_iterations: many\ngates: { proof: on }\n",
+    )
+    .unwrap_err()
+    .in_file(".autopilot/config.yml");
+    insta::assert_snapshot!(said, @r#"
+    .autopilot/config.yml:1:1: `commands.tests` is missing; write the command that runs the tests, as in `tests: "cargo test"`
+    .autopilot/config.yml:1:1: unknown key `comands`; did you mean `commands`?
+    .autopilot/config.yml:3:19: `loop.max_iterations` is `many`; write a whole number from 1 to 100
+    .autopilot/config.yml:4:17: `gates.proof` is `on`; write one of off, red_green
+    "#);
+}
+
+#[test]
+fn a_missing_or_empty_test_command_is_a_fault_at_its_place() {
+    let said = |text: &str| Config::parse(text).unwrap_err().to_string();
+    assert!(said("").starts_with("line 1, column 1: `commands.tests` is missing"));
+    assert!(said("a: 1\ncommands:\n  lint: x\n").contains("line 2, column 1: `commands.tests`"));
+    assert!(said("commands:\n  tests: \"\"\n").starts_with("line 2, column 10: `commands.tests`"));
+}
+
+#[test]
+fn a_secret_in_the_file_is_a_warning_with_the_way_out() {
+    let text = format!(
+        "{MINIMAL}database: postgres://me:hunter2@db/x\nbuilder:\n  env:\n    OPENAI_API_KEY: abc\n    LOG_LEVEL: debug\n    FROM_SHELL_TOKEN: $TOKEN\n  args: [--key=sk-abcdefghijklmnopqrstuv]\n"
+    );
+    let (_, warnings) = Config::parse(&text).unwrap();
+    let said: Vec<String> = warnings.iter().map(Warning::to_string).collect();
+    assert_eq!(
+        said,
+        [
+            "line 2, column 11: `database` contains a password; give it by the environment (PGPASSWORD) or ~/.pgpass",
+            "line 5, column 21: `OPENAI_API_KEY` looks like a secret; export it in your shell and write `env_pass: [OPENAI_API_KEY]`",
+            "line 8, column 10: `args` looks like a secret; keep secrets in the environment",
+        ]
+    );
+}
+
+#[test]
+fn the_digest_is_that_of_the_settings_not_of_the_file() {
+    let short = parsed(MINIMAL);
+    let long = parsed("# words\ncommands:\n  tests: 'true'\nrepo:\n  base_branch: main\n");
+    assert_eq!(short.digest(), long.digest());
+    let other = parsed("commands:\n  tests: 'false'\n");
+    assert_ne!(short.digest(), other.digest());
+}
+
+#[test]
+fn a_configuration_survives_its_journal() {
+    let config = parsed(&format!(
+        "{MINIMAL}budget: {{ max_usd: 2.5, max_wall: 90m }}\nbuilder: {{ env: {{ A: b }}, mode: acp, command: x }}\n"
+    ));
+    let text = serde_json::to_string(&config).unwrap();
+    assert_eq!(serde_json::from_str::<Config>(&text).unwrap(), config);
+}
+
+#[test]
+fn the_template_parses_and_says_the_defaults() {
+    let proposal =
+        |value: &str| Some(Proposal { value: value.to_owned(), why: "Cargo.toml".to_owned() });
+    let detected = Detected {
+        tests: proposal("cargo test \"quoted\""),
+        setup: proposal("npm ci"),
+        copy: proposal(".env").into_iter().collect(),
+        ..Detected::default()
+    };
+    let config = parsed(&template(&detected));
+    assert_eq!(config.commands.tests, "cargo test \"quoted\"");
+    assert_eq!(config.worktrees.copy, [".env"]);
+    let same = Config {
+        worktrees: parsed(MINIMAL).worktrees,
+        commands: parsed(MINIMAL).commands,
+        ..config
+    };
+    assert_eq!(same, parsed(MINIMAL));
+}
+
+/// The commented lines are documentation: uncommented they must be the defaults, too.
+#[test]
+fn the_commented_lines_of_the_template_are_the_defaults() {
+    let text = template(&Detected::default()).replace("tests: \"\"", "tests: \"true\"");
+    let uncommented: String = text
+        .lines()
+        .skip(2)
+        .filter(|line| !line.starts_with("# Who"))
+        .filter(|line| {
+            !["lint:", "format:", "uat:", "uat_dir:", "timeout_sec: 900"]
+                .iter()
+                .any(|key| line.contains(&format!("# {key}")))
+        })
+        .map(|line| {
+            format!(
+                "{}\n",
+                line.replacen("# ", "", usize::from(line.trim_start().starts_with('#')))
+            )
+        })
+        .collect();
+    let mut config = parsed(&uncommented);
+    assert_eq!(config.rounds.step_timeouts_sec.len(), 6);
+    for step in STEPS {
+        assert_eq!(config.timeout(step), parsed(MINIMAL).timeout(step), "{step}");
+        assert_eq!(config.retries(step), parsed(MINIMAL).retries(step), "{step}");
+    }
+    config.rounds = parsed(MINIMAL).rounds;
+    assert_eq!(config, parsed(MINIMAL));
+}
+
+#[test]
+fn without_a_test_command_the_template_asks_for_it_and_nothing_else() {
+    let faults = Config::parse(&template(&Detected::default())).unwrap_err();
+    assert_eq!(faults.iter().count(), 1);
+    assert!(faults.to_string().contains("`commands.tests` is missing"));
+}
+
+#[test]
+fn a_huge_file_is_refused_before_it_is_read() {
+    let text = format!("{MINIMAL}# {}\n", "x".repeat(CONFIG_BYTES_MAX));
+    assert!(Config::parse(&text).unwrap_err().to_string().contains("more than the 262144"));
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in "\\PC{0,300}") {
+        let _ = Config::parse(&text);
+    }
+
+    #[test]
+    fn no_mapping_panics(key in "(loop|builder|gates|commands|logging|budget)", value in "[\\[\\]{}a-z0-9:,\"' -]{0,60}") {
+        let _ = Config::parse(&format!("{MINIMAL}{key}: {value}\n"));
+    }
+}

@@ -1,0 +1,218 @@
+//! YAML as a tree in which every node knows its place, so that each fault can name one.
+//!
+//! Scalars keep their text and are typed by whoever reads them: `off` is the word off, never a
+//! boolean. Anchors, aliases and several documents are refused; no file of ours needs them.
+
+use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, Span};
+
+use super::fault::{Fault, Place};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    pub place: Place,
+    pub value: Value,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    Scalar { text: String, plain: bool },
+    Sequence(Vec<Node>),
+    Mapping(Vec<Entry>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub key: String,
+    pub place: Place,
+    pub node: Node,
+}
+
+impl Node {
+    pub fn is_null(&self) -> bool {
+        match &self.value {
+            Value::Scalar { text, plain } => *plain && matches!(text.as_str(), "" | "~" | "null"),
+            Value::Sequence(_) | Value::Mapping(_) => false,
+        }
+    }
+
+    /// What it is, in the words of an error.
+    pub fn shown(&self) -> String {
+        match &self.value {
+            Value::Scalar { text, .. } if text.is_empty() => "nothing".to_owned(),
+            Value::Scalar { text, .. } => format!("`{}`", short(text)),
+            Value::Sequence(_) => "a list".to_owned(),
+            Value::Mapping(_) => "a mapping".to_owned(),
+        }
+    }
+}
+
+/// A fault quotes a value, it does not repeat it.
+fn short(text: &str) -> String {
+    const SHOWN_CHARS_MAX: usize = 60;
+    let line = text.lines().next().unwrap_or_default();
+    match line.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line.to_owned(),
+    }
+}
+
+/// `None` for a text without content. Stops at the first fault of syntax: what follows it can't be
+/// trusted; faults of meaning are gathered by the reader of the tree.
+pub fn parse(text: &str) -> Result<Option<Node>, Vec<Fault>> {
+    let mut tree = Tree::default();
+    for next in Parser::new_from_str(text) {
+        let (event, span) = match next {
+            Ok(next) => next,
+            Err(error) => {
+                let place = Place { line: error.marker().line(), column: error.marker().col() + 1 };
+                tree.faults.push(Fault::new(place, format!("not valid YAML: {}", error.info())));
+                break;
+            }
+        };
+        tree.take(event, place_of(&span));
+    }
+    if tree.faults.is_empty() { Ok(tree.root) } else { Err(tree.faults) }
+}
+
+fn place_of(span: &Span) -> Place {
+    Place { line: span.start.line(), column: span.start.col() + 1 }
+}
+
+#[derive(Default)]
+struct Tree {
+    root: Option<Node>,
+    documents: usize,
+    open: Vec<Open>,
+    faults: Vec<Fault>,
+}
+
+enum Open {
+    Sequence { place: Place, items: Vec<Node> },
+    Mapping { place: Place, entries: Vec<Entry>, key: Option<(String, Place)> },
+}
+
+impl Tree {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum: what is left is layout")]
+    fn take(&mut self, event: Event<'_>, place: Place) {
+        match event {
+            Event::DocumentStart(..) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    self.fault(place, "a second document starts here; keep one (remove `---`)");
+                }
+            }
+            Event::Alias(_) | Event::UnresolvedAlias(_) => {
+                self.fault(place, "aliases (`*name`) are not supported; write the value out");
+                self.close(Node { place, value: plain("") });
+            }
+            Event::Scalar(text, style, ..) => {
+                let plain = matches!(style, ScalarStyle::Plain);
+                self.close(Node { place, value: Value::Scalar { text: text.into_owned(), plain } });
+            }
+            Event::SequenceStart(..) => self.open.push(Open::Sequence { place, items: Vec::new() }),
+            Event::MappingStart(..) => {
+                self.open.push(Open::Mapping { place, entries: Vec::new(), key: None });
+            }
+            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
+                Some(Open::Sequence { place, items }) => {
+                    self.close(Node { place, value: Value::Sequence(items) });
+                }
+                Some(Open::Mapping { place, entries, .. }) => {
+                    self.close(Node { place, value: Value::Mapping(entries) });
+                }
+                None => {}
+            },
+            _ => {}
+        }
+    }
+
+    fn close(&mut self, node: Node) {
+        match self.open.last_mut() {
+            None if self.documents <= 1 => self.root = Some(node),
+            None => {}
+            Some(Open::Sequence { items, .. }) => items.push(node),
+            Some(Open::Mapping { entries, key, .. }) => match key.take() {
+                None => match node.value {
+                    Value::Scalar { text, .. } => *key = Some((text, node.place)),
+                    Value::Sequence(_) | Value::Mapping(_) => {
+                        *key = Some((String::new(), node.place));
+                        self.fault(node.place, "a key must be a word, not a list or a mapping");
+                    }
+                },
+                Some((name, place)) => {
+                    let first = entries.iter().find(|entry| entry.key == name);
+                    if let Some(line) = first.map(|entry| entry.place.line) {
+                        let said = format!("key `{name}` is given twice, first in line {line}");
+                        self.fault(place, &said);
+                    } else {
+                        entries.push(Entry { key: name, place, node });
+                    }
+                }
+            },
+        }
+    }
+
+    fn fault(&mut self, place: Place, message: &str) {
+        self.faults.push(Fault::new(place, message.to_owned()));
+    }
+}
+
+fn plain(text: &str) -> Value {
+    Value::Scalar { text: text.to_owned(), plain: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn faults(text: &str) -> String {
+        let faults = parse(text).unwrap_err();
+        faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn nodes_know_their_place_and_scalars_their_text() {
+        let root = parse("# c\na: off\nb:\n  - 'null'\n  -\n").unwrap().unwrap();
+        let Value::Mapping(entries) = root.value else { panic!("a mapping") };
+        assert_eq!((entries[0].place, entries[0].node.place), (Place::at(2, 1), Place::at(2, 4)));
+        assert_eq!(entries[0].node.value, plain("off"));
+        let Value::Sequence(items) = &entries[1].node.value else { panic!("a list") };
+        assert!(!items[0].is_null() && items[1].is_null());
+    }
+
+    #[test]
+    fn what_we_do_not_read_is_refused_with_its_place() {
+        assert_eq!(
+            faults("a: 1\na: 2\n"),
+            "line 2, column 1: key `a` is given twice, first in line 1"
+        );
+        assert_eq!(
+            faults("a: &x 1\nb: *x\n"),
+            "line 2, column 4: aliases (`*name`) are not supported; write the value out"
+        );
+        assert_eq!(
+            faults("a: 1\n---\nb: 1\n"),
+            "line 2, column 1: a second document starts here; keep one (remove `---`)"
+        );
+        assert!(faults("a: [1\nb: 2").contains("not valid YAML"));
+    }
+
+    #[test]
+    fn deep_nesting_is_a_fault_and_no_overflow() {
+        assert!(faults(&"[".repeat(100_000)).contains("not valid YAML"));
+    }
+
+    #[test]
+    fn nothing_is_no_node() {
+        assert_eq!(parse("").unwrap(), None);
+        assert_eq!(parse("# only words\n").unwrap(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "[ -~\n\t\u{e9}]{0,200}") {
+            let _ = parse(&text);
+        }
+    }
+}

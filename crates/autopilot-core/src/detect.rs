@@ -1,0 +1,129 @@
+//! What kind of project a repository is, and the commands that follow from it.
+//!
+//! Everything here is a proposal with its reason: `init` writes it where a person reads it, nothing
+//! is used silently.
+
+mod kind;
+mod node;
+mod python;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+pub use kind::Kind;
+
+/// Files whose contents tell more than their names; [`Facts::contents`] should hold those that exist.
+pub const CONTENTS_WANTED: &[&str] = &[
+    "Gemfile",
+    "Makefile",
+    "composer.json",
+    "deno.json",
+    "deno.jsonc",
+    "makefile",
+    "package.json",
+    "pyproject.toml",
+    "requirements-dev.txt",
+    "requirements.txt",
+    "setup.cfg",
+    "tox.ini",
+];
+
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// Names in the repository's root, directories with a `/` at their end.
+    pub files: BTreeSet<String>,
+    pub contents: BTreeMap<String, String>,
+    /// Files git ignores, relative to the root.
+    pub ignored: BTreeSet<String>,
+}
+
+impl Facts {
+    fn has(&self, name: &str) -> bool {
+        self.files.contains(name)
+    }
+
+    fn has_ending(&self, ending: &str) -> bool {
+        self.files.iter().any(|name| name.ends_with(ending))
+    }
+
+    fn content(&self, name: &str) -> &str {
+        self.contents.get(name).map_or("", String::as_str)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proposal {
+    pub value: String,
+    pub why: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Detected {
+    pub kinds: Vec<Kind>,
+    pub tests: Option<Proposal>,
+    pub lint: Option<Proposal>,
+    pub format: Option<Proposal>,
+    /// Prepares a fresh worktree.
+    pub setup: Option<Proposal>,
+    /// Ignored files a worktree needs.
+    pub copy: Vec<Proposal>,
+}
+
+pub fn detect(facts: &Facts) -> Detected {
+    let found = kind::found(facts);
+    Detected {
+        kinds: found.iter().map(|found| found.kind).collect(),
+        tests: joined(found.iter().filter_map(|found| found.commands.tests.as_ref())),
+        lint: joined(found.iter().filter_map(|found| found.commands.lint.as_ref())),
+        format: joined(found.iter().filter_map(|found| found.commands.format.as_ref())),
+        setup: joined(found.iter().filter_map(|found| found.commands.setup.as_ref())),
+        copy: facts.ignored.iter().filter_map(|path| worth_copying(path)).take(COPY_MAX).collect(),
+    }
+}
+
+/// A worktree that needs more files than this needs a setup command.
+pub const COPY_MAX: usize = 32;
+
+/// A repository of several kinds is tested by all their commands, each only if those before passed.
+fn joined<'a>(proposals: impl Iterator<Item = &'a Proposal>) -> Option<Proposal> {
+    proposals.cloned().reduce(|all, next| Proposal {
+        value: format!("{} && {}", all.value, next.value),
+        why: format!("{}; {}", all.why, next.why),
+    })
+}
+
+/// Local settings that are ignored by design and without which a project often does not start.
+fn worth_copying(path: &str) -> Option<Proposal> {
+    const HEAVY: &[&str] = &["node_modules", "target", ".venv", "venv", "dist", "build", ".git"];
+    if path.split('/').any(|part| HEAVY.contains(&part)) {
+        return None;
+    }
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let why = match name {
+        ".env" => "environment of the project, ignored by git",
+        ".envrc" => "environment for direnv, ignored by git",
+        ".npmrc" | ".yarnrc.yml" | "pip.conf" | "nuget.config" => {
+            "package registry settings, ignored by git"
+        }
+        "local.properties" => "local Gradle settings, ignored by git",
+        "master.key" => "key of the encrypted Rails credentials, ignored by git",
+        "settings.local.json"
+        | "local_settings.py"
+        | "config.local.yml"
+        | "config.local.yaml"
+        | "config.local.json"
+        | "appsettings.Local.json" => "local settings, ignored by git",
+        _ if is_local_env(name) => "local environment of the project, ignored by git",
+        _ => return None,
+    };
+    Some(Proposal { value: path.to_owned(), why: why.to_owned() })
+}
+
+fn is_local_env(name: &str) -> bool {
+    let Some(rest) = name.strip_prefix(".env.") else { return false };
+    !rest.is_empty() && !matches!(rest, "example" | "sample" | "template" | "dist")
+}
+
+#[cfg(test)]
+mod tests;

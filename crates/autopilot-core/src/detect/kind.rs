@@ -1,0 +1,218 @@
+//! One entry per kind of project: how it is recognised and what it proposes.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Facts, Proposal, node, python};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    Cargo,
+    Npm,
+    Pnpm,
+    Yarn,
+    Bun,
+    Deno,
+    Uv,
+    Poetry,
+    Tox,
+    Pytest,
+    Go,
+    Gradle,
+    Maven,
+    Cmake,
+    Dotnet,
+    Mix,
+    Ruby,
+    Composer,
+    Make,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Commands {
+    pub(super) tests: Option<Proposal>,
+    pub(super) lint: Option<Proposal>,
+    pub(super) format: Option<Proposal>,
+    pub(super) setup: Option<Proposal>,
+}
+
+pub(super) struct Found {
+    pub(super) kind: Kind,
+    pub(super) commands: Commands,
+}
+
+type Read = fn(&Facts) -> Option<(Kind, Commands)>;
+
+pub(super) fn propose(value: &str, why: &str) -> Option<Proposal> {
+    Some(Proposal { value: value.to_owned(), why: why.to_owned() })
+}
+
+/// Make comes last and only speaks when nothing else does: its targets usually call the others.
+pub(super) fn found(facts: &Facts) -> Vec<Found> {
+    const READERS: &[Read] = &[
+        cargo,
+        node::read,
+        deno,
+        python::read,
+        go,
+        gradle,
+        maven,
+        cmake,
+        dotnet,
+        mix,
+        ruby,
+        composer,
+    ];
+    let read = |read: &Read| read(facts).map(|(kind, commands)| Found { kind, commands });
+    let mut all: Vec<Found> = READERS.iter().filter_map(read).collect();
+    if let Some((kind, commands)) = make(facts) {
+        let spoken_for = all.iter().any(|found| found.commands.tests.is_some());
+        let commands = if spoken_for { Commands::default() } else { commands };
+        all.push(Found { kind, commands });
+    }
+    all
+}
+
+fn cargo(facts: &Facts) -> Option<(Kind, Commands)> {
+    facts.has("Cargo.toml").then(|| {
+        let why = "Cargo.toml";
+        let commands = Commands {
+            tests: propose("cargo test --workspace", why),
+            lint: propose("cargo clippy --workspace --all-targets -- -D warnings", why),
+            format: propose("cargo fmt --check", why),
+            setup: None,
+        };
+        (Kind::Cargo, commands)
+    })
+}
+
+fn deno(facts: &Facts) -> Option<(Kind, Commands)> {
+    let name = ["deno.json", "deno.jsonc"].into_iter().find(|name| facts.has(name))?;
+    let task = facts.content(name).contains("\"test\"");
+    let commands = Commands {
+        tests: propose(if task { "deno task test" } else { "deno test" }, name),
+        lint: propose("deno lint", name),
+        format: propose("deno fmt --check", name),
+        setup: None,
+    };
+    Some((Kind::Deno, commands))
+}
+
+fn go(facts: &Facts) -> Option<(Kind, Commands)> {
+    facts.has("go.mod").then(|| {
+        let linter = [".golangci.yml", ".golangci.yaml", ".golangci.toml"];
+        let lint = match linter.into_iter().find(|name| facts.has(name)) {
+            Some(name) => propose("golangci-lint run", name),
+            None => propose("go vet ./...", "go.mod"),
+        };
+        let format = propose("test -z \"$(gofmt -l .)\"", "go.mod");
+        let tests = propose("go test ./...", "go.mod");
+        (Kind::Go, Commands { tests, lint, format, setup: None })
+    })
+}
+
+fn gradle(facts: &Facts) -> Option<(Kind, Commands)> {
+    let name = ["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"]
+        .into_iter()
+        .find(|name| facts.has(name))?;
+    let command = if facts.has("gradlew") { "./gradlew test" } else { "gradle test" };
+    Some((Kind::Gradle, Commands { tests: propose(command, name), ..Commands::default() }))
+}
+
+fn maven(facts: &Facts) -> Option<(Kind, Commands)> {
+    facts.has("pom.xml").then(|| {
+        let command = if facts.has("mvnw") { "./mvnw -B test" } else { "mvn -B test" };
+        (Kind::Maven, Commands { tests: propose(command, "pom.xml"), ..Commands::default() })
+    })
+}
+
+fn cmake(facts: &Facts) -> Option<(Kind, Commands)> {
+    facts.has("CMakeLists.txt").then(|| {
+        let command = "cmake -S . -B build && cmake --build build && \
+                       ctest --test-dir build --output-on-failure";
+        (Kind::Cmake, Commands { tests: propose(command, "CMakeLists.txt"), ..Commands::default() })
+    })
+}
+
+fn dotnet(facts: &Facts) -> Option<(Kind, Commands)> {
+    let ending =
+        [".sln", ".slnx", ".csproj", ".fsproj"].into_iter().find(|e| facts.has_ending(e))?;
+    let why = format!("a {ending} file");
+    let commands = Commands {
+        tests: propose("dotnet test", &why),
+        format: propose("dotnet format --verify-no-changes", &why),
+        setup: propose("dotnet restore", &why),
+        lint: None,
+    };
+    Some((Kind::Dotnet, commands))
+}
+
+fn mix(facts: &Facts) -> Option<(Kind, Commands)> {
+    facts.has("mix.exs").then(|| {
+        let credo = facts.has(".credo.exs");
+        let commands = Commands {
+            tests: propose("mix test", "mix.exs"),
+            lint: credo.then(|| propose("mix credo", ".credo.exs")).flatten(),
+            format: propose("mix format --check-formatted", "mix.exs"),
+            setup: propose("mix deps.get", "mix.exs"),
+        };
+        (Kind::Mix, commands)
+    })
+}
+
+fn ruby(facts: &Facts) -> Option<(Kind, Commands)> {
+    let gems = facts.has("Gemfile");
+    let rake = facts.has("Rakefile");
+    let rspec =
+        facts.has(".rspec") || facts.has("spec/") || facts.content("Gemfile").contains("rspec");
+    if !gems && !rake {
+        return None;
+    }
+    let exec = if gems { "bundle exec " } else { "" };
+    let tests = match (rspec, rake) {
+        (true, _) => propose(&format!("{exec}rspec"), "RSpec in the project"),
+        (false, true) => propose(&format!("{exec}rake test"), "Rakefile"),
+        (false, false) => None,
+    };
+    let rubocop = facts.has(".rubocop.yml");
+    let commands = Commands {
+        tests,
+        lint: rubocop.then(|| propose(&format!("{exec}rubocop"), ".rubocop.yml")).flatten(),
+        format: None,
+        setup: gems.then(|| propose("bundle install", "Gemfile")).flatten(),
+    };
+    Some((Kind::Ruby, commands))
+}
+
+fn composer(facts: &Facts) -> Option<(Kind, Commands)> {
+    facts.has("composer.json").then(|| {
+        let scripted = node::script(facts.content("composer.json"), "test").is_some();
+        let phpunit = ["phpunit.xml", "phpunit.xml.dist"].into_iter().find(|name| facts.has(name));
+        let tests = match (scripted, phpunit) {
+            (true, _) => propose("composer test", "the test script in composer.json"),
+            (false, Some(name)) => propose("vendor/bin/phpunit", name),
+            (false, None) => None,
+        };
+        let setup = propose("composer install --no-interaction", "composer.json");
+        (Kind::Composer, Commands { tests, setup, ..Commands::default() })
+    })
+}
+
+fn make(facts: &Facts) -> Option<(Kind, Commands)> {
+    let name = ["Makefile", "makefile", "GNUmakefile"].into_iter().find(|name| facts.has(name))?;
+    let text = facts.content(name);
+    let target = |target: &str| {
+        let is_rule = |line: &str| {
+            line.strip_prefix(target).is_some_and(|rest| {
+                let rest = rest.trim_start();
+                rest.starts_with(':') && !rest.starts_with(":=")
+            })
+        };
+        text.lines()
+            .any(is_rule)
+            .then(|| propose(&format!("make {target}"), &format!("target {target} in {name}")))
+            .flatten()
+    };
+    let tests = target("test").or_else(|| target("check"));
+    Some((Kind::Make, Commands { tests, lint: target("lint"), ..Commands::default() }))
+}

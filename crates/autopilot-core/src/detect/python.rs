@@ -1,0 +1,55 @@
+//! Python projects: which tool runs the tests.
+
+use super::Facts;
+use super::kind::{Commands, Kind, propose};
+
+pub(super) fn read(facts: &Facts) -> Option<(Kind, Commands)> {
+    const SIGNS: &[&str] = &[
+        "pyproject.toml",
+        "setup.py",
+        "setup.cfg",
+        "pytest.ini",
+        "conftest.py",
+        "tox.ini",
+        "requirements.txt",
+        "Pipfile",
+    ];
+    let sign = SIGNS.iter().find(|name| facts.has(name))?;
+    let project = facts.content("pyproject.toml");
+    let (kind, run, setup) = if facts.has("uv.lock") || project.contains("[tool.uv]") {
+        (Kind::Uv, "uv run ", propose("uv sync", "uv in the project"))
+    } else if facts.has("poetry.lock") || project.contains("[tool.poetry]") {
+        (Kind::Poetry, "poetry run ", propose("poetry install", "Poetry in the project"))
+    } else if facts.has("tox.ini") && !mentions_pytest(facts) {
+        (Kind::Tox, "", None)
+    } else {
+        (Kind::Pytest, "", pip(facts))
+    };
+    let tests = if kind == Kind::Tox {
+        propose("tox -q", "tox.ini")
+    } else if mentions_pytest(facts) || facts.has("tests/") || facts.has("test/") {
+        propose(&format!("{run}pytest -q"), sign)
+    } else {
+        None
+    };
+    let ruff = facts.has("ruff.toml") || facts.has(".ruff.toml") || project.contains("ruff");
+    let ruff_command = |command: &str| {
+        ruff.then(|| propose(&format!("{run}{command}"), "Ruff in the project")).flatten()
+    };
+    let lint = ruff_command("ruff check .");
+    Some((kind, Commands { tests, lint, format: ruff_command("ruff format --check ."), setup }))
+}
+
+fn mentions_pytest(facts: &Facts) -> bool {
+    const MENTIONS: &[&str] =
+        &["pyproject.toml", "setup.cfg", "tox.ini", "requirements.txt", "requirements-dev.txt"];
+    facts.has("pytest.ini")
+        || facts.has("conftest.py")
+        || MENTIONS.iter().any(|name| facts.content(name).contains("pytest"))
+}
+
+/// A worktree gets an environment of its own, so that agents do not install into the user's.
+fn pip(facts: &Facts) -> Option<super::Proposal> {
+    let name = ["requirements-dev.txt", "requirements.txt"].into_iter().find(|n| facts.has(n))?;
+    propose(&format!("python3 -m venv .venv && .venv/bin/pip install -q -r {name}"), name)
+}

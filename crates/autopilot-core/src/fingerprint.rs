@@ -1,0 +1,148 @@
+//! Fingerprints of text, and what a failing test run says: which tests failed, and whether two
+//! failures are the same one.
+
+pub mod failing;
+mod noise;
+
+use std::collections::BTreeSet;
+
+use sha2::{Digest, Sha256};
+
+pub use failing::failing_tests;
+
+/// Runs of ASCII white space count as one space and the ends not at all, so that re-wrapped or
+/// re-indented text keeps its fingerprint.
+pub fn fingerprint(text: &str) -> String {
+    let is_space = |c: char| c.is_ascii_whitespace() || c == '\u{b}';
+    let mut normal = String::with_capacity(text.len());
+    for word in text.split(is_space).filter(|word| !word.is_empty()) {
+        if !normal.is_empty() {
+            normal.push(' ');
+        }
+        normal.push_str(word);
+    }
+    sha256_hex(normal.as_bytes())
+}
+
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    Sha256::digest(bytes)
+        .iter()
+        .flat_map(|byte| [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]])
+        .map(char::from)
+        .collect()
+}
+
+/// Equal for two runs that failed alike: durations, times, addresses, process ids, temporary paths
+/// and the order of lines (tests run in parallel) do not count.
+pub fn failure_fingerprint(output: &str) -> String {
+    let lines: BTreeSet<String> = output.lines().filter_map(noise::settle).collect();
+    let mut hasher = Sha256::new();
+    for line in &lines {
+        hasher.update(line.as_bytes());
+        hasher.update(b"\n");
+    }
+    let digest: Vec<u8> = hasher.finalize().to_vec();
+    sha256_hex(&digest)
+}
+
+/// What fails now and did not fail on the base.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NewFailures {
+    /// Everything that fails now failed before.
+    None,
+    Named(BTreeSet<String>),
+    /// The run failed and its output names no test, so "failed before" can't be claimed.
+    Unknown,
+}
+
+/// Both outputs are those of failing runs of the same command.
+pub fn new_failures(base_output: &str, output: &str) -> NewFailures {
+    if failure_fingerprint(base_output) == failure_fingerprint(output) {
+        return NewFailures::None;
+    }
+    let (before, now) = (failing_tests(base_output), failing_tests(output));
+    if now.is_empty() {
+        return NewFailures::Unknown;
+    }
+    let new: BTreeSet<String> = now.difference(&before).cloned().collect();
+    if new.is_empty() { NewFailures::None } else { NewFailures::Named(new) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_fingerprint_of_the_empty_list_is_the_documented_one() {
+        let documented = "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945";
+        assert_eq!(fingerprint("[]"), documented);
+        assert_eq!(fingerprint(" \n[]\t\r\n"), documented);
+    }
+
+    #[test]
+    fn white_space_runs_count_as_one_space_but_words_do_not_join() {
+        assert_eq!(fingerprint("a  b\n\tc"), fingerprint("a b c"));
+        assert_ne!(fingerprint("ab c"), fingerprint("a b c"));
+        assert_ne!(fingerprint("a\u{a0}b"), fingerprint("a b"));
+    }
+
+    #[test]
+    fn the_same_failure_on_another_day_has_the_same_fingerprint() {
+        let monday = "\
+2026-11-15T21:25:53.123Z start pid=4711
+test a::one ... FAILED
+test a::two ... ok
+thread 'a::one' (12345) panicked at src/lib.rs:10:5:
+wrote /tmp/ap.X7sk2/out at 0x7ffe3a10 in 12.5ms
+failures: 1 finished in 0.03s";
+        let tuesday = "\
+2026-11-16T08:00:01Z start pid=99
+test a::two ... ok
+test a::one ... FAILED
+thread 'a::one' (777) panicked at src/lib.rs:10:5:
+wrote /tmp/ap.qqqq/out at 0x55aa in 3.1 s
+failures: 1 finished in 1.20s";
+        assert_eq!(failure_fingerprint(monday), failure_fingerprint(tuesday));
+        let moved = tuesday.replace("src/lib.rs:10:5", "src/lib.rs:11:5");
+        assert_ne!(failure_fingerprint(monday), failure_fingerprint(&moved));
+        let other = tuesday.replace("a::one", "a::three");
+        assert_ne!(failure_fingerprint(monday), failure_fingerprint(&other));
+    }
+
+    #[test]
+    fn only_what_did_not_fail_before_is_new() {
+        let base = "test a ... FAILED\ntest b ... FAILED\n";
+        assert_eq!(new_failures(base, "test b ... FAILED\ntest c ... ok\n"), NewFailures::None);
+        assert_eq!(
+            new_failures(base, "test b ... FAILED\ntest c ... FAILED\n"),
+            NewFailures::Named(BTreeSet::from(["c".to_owned()]))
+        );
+    }
+
+    #[test]
+    fn a_failure_without_names_is_old_only_when_it_is_the_same_one() {
+        let base = "make: *** [Makefile:3: test] Error 2 after 3.2s";
+        assert_eq!(new_failures(base, &base.replace("3.2s", "9s")), NewFailures::None);
+        assert_eq!(new_failures(base, "Segmentation fault"), NewFailures::Unknown);
+    }
+
+    #[test]
+    fn a_crate_that_no_longer_compiles_is_a_new_failure() {
+        let output = "test a ... FAILED\nerror: could not compile `x` (lib test) due to 1 error";
+        let NewFailures::Named(new) = new_failures("test a ... FAILED\n", output) else {
+            panic!("the broken build must count");
+        };
+        assert_eq!(new.first().map(String::as_str), Some("could not compile `x` (lib test)"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_has_fingerprints(text in "\\PC*") {
+            prop_assert_eq!(fingerprint(&text).len(), 64);
+            prop_assert_eq!(failure_fingerprint(&text).len(), 64);
+            failing_tests(&text);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Task and plan files: Markdown a person wrote, read into a [`TaskSpec`].
+//!
+//! Every fault of a file is found in one pass, with its line and what to write instead. Whatever
+//! could be a misspelt guard (`Alowed Paths`) is an error, never a remark.
+
+mod front;
+pub mod id;
+mod item;
+mod lines;
+mod markdown;
+mod section;
+#[cfg(test)]
+mod tests;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::{Deserialize, Serialize};
+
+pub use crate::config::{Fault, Faults, Place, Warning};
+pub use id::{task_id, unique_ids};
+pub use markdown::TEMPLATE;
+
+/// A file with more bytes is no task description.
+pub const TASK_BYTES_MAX: usize = 1024 * 1024;
+/// Bullets and paragraphs of one file.
+pub const ITEMS_MAX: usize = 10_000;
+/// Letters of a title: it becomes a heading, a commit subject and a line of the dashboard.
+pub const TITLE_CHARS_MAX: usize = 200;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    Task,
+    Plan,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskSpec {
+    pub id: String,
+    pub title: String,
+    /// One line per bullet or paragraph.
+    pub goal: String,
+    pub acceptance: Vec<String>,
+    pub constraints: Vec<String>,
+    pub allowed_paths: Vec<String>,
+    pub deny_paths: Vec<String>,
+    pub commands: CommandOverrides,
+    pub uat: Vec<String>,
+    pub notes: Vec<String>,
+    pub depends_on: Vec<String>,
+    /// The file as it was named on the command line.
+    pub path: Utf8PathBuf,
+}
+
+/// Stand over the commands of the configuration for this task.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandOverrides {
+    pub tests: Option<String>,
+    pub lint: Option<String>,
+    pub format: Option<String>,
+    pub uat: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parsed {
+    pub kind: Kind,
+    pub spec: TaskSpec,
+    /// The file without front matter, as a planner reads it.
+    pub body: String,
+    pub warnings: Vec<Warning>,
+}
+
+pub fn parse(path: &Utf8Path, bytes: &[u8]) -> Result<Parsed, Faults> {
+    let text = lines::text_of(bytes).map_err(Faults::new)?;
+    let (front, body_from) = front::read(&text);
+    let mut findings = Findings { faults: front.faults.clone(), warnings: Vec::new() };
+    lines::odd_characters(&text, &mut findings.faults);
+    let numbered: Vec<(usize, &str)> =
+        text.lines().enumerate().map(|(index, line)| (index + 1, line)).skip(body_from).collect();
+    let outline = section::outline(&numbered, &mut findings);
+    let kind = kind(path, &outline, &mut findings);
+    let mut spec = section::spec(&outline, kind, &mut findings);
+    spec.id = front.id.unwrap_or_else(|| task_id(path));
+    spec.depends_on = front.depends_on;
+    spec.path = path.to_owned();
+    if !findings.faults.is_empty() {
+        return Err(Faults::new(findings.faults));
+    }
+    let body = numbered.iter().map(|(_, line)| *line).collect::<Vec<_>>().join("\n");
+    Ok(Parsed { kind, spec, body, warnings: findings.warnings })
+}
+
+#[derive(Default)]
+struct Findings {
+    faults: Vec<Fault>,
+    warnings: Vec<Warning>,
+}
+
+impl Findings {
+    fn fault(&mut self, line: usize, message: impl Into<String>) {
+        self.faults.push(Fault::new(Place::at(line, 1), message.into()));
+    }
+
+    fn warn(&mut self, line: usize, message: impl Into<String>) {
+        self.warnings.push(Warning::new(Place::at(line, 1), message.into()));
+    }
+}
+
+/// A title `# Plan:` or the name plan.md make a plan, a title `# Task:` a task.
+fn kind(path: &Utf8Path, outline: &section::Outline, findings: &mut Findings) -> Kind {
+    let named_plan = path.file_name().is_some_and(|name| name.eq_ignore_ascii_case("plan.md"));
+    match &outline.title {
+        _ if named_plan => Kind::Plan,
+        Some(title) if title.kind.is_some() => title.kind.unwrap_or(Kind::Task),
+        Some(title) => {
+            findings.fault(
+                title.line,
+                format!(
+                    "the first heading is `# {}`; write `# Task: <title>` for a task or \
+                     `# Plan: <title>` for a plan",
+                    title.text
+                ),
+            );
+            Kind::Task
+        }
+        None => {
+            findings.fault(
+                1,
+                "there is no title; start with `# Task: <title>` for a task or `# Plan: <title>` \
+                 for a plan",
+            );
+            Kind::Task
+        }
+    }
+}

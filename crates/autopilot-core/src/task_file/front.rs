@@ -1,0 +1,83 @@
+//! Front matter: an optional YAML block between two `---` lines, read for `id` and `depends_on`.
+
+use super::{Fault, Place, id};
+use crate::config::yaml::{self, Node, Value};
+
+#[derive(Default)]
+pub(super) struct Front {
+    pub(super) id: Option<String>,
+    pub(super) depends_on: Vec<String>,
+    pub(super) faults: Vec<Fault>,
+}
+
+/// The block and the number of lines it takes.
+pub(super) fn read(text: &str) -> (Front, usize) {
+    let mut lines = text.lines();
+    if lines.next().map(str::trim_end) != Some("---") {
+        return (Front::default(), 0);
+    }
+    let Some(end) = lines.position(|line| matches!(line.trim_end(), "---" | "...")) else {
+        let message =
+            "the front matter is not closed; end it with a line `---` or remove the first";
+        let faults = vec![Fault::new(Place::at(1, 1), message.to_owned())];
+        return (Front { faults, ..Front::default() }, 1);
+    };
+    // An empty line stands for the first `---`, so that places are those of the file.
+    let block: String = std::iter::once("")
+        .chain(text.lines().skip(1).take(end))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    (block_of(&block), end + 2)
+}
+
+fn block_of(block: &str) -> Front {
+    let mut front = Front::default();
+    let entries = match yaml::parse(block) {
+        Ok(None) => return front,
+        Ok(Some(Node { value: Value::Mapping(entries), .. })) => entries,
+        Ok(Some(node)) => {
+            let message = format!("the front matter is {}; write `key: value` lines", node.shown());
+            front.faults.push(Fault::new(node.place, message));
+            return front;
+        }
+        Err(faults) => {
+            front.faults = faults;
+            return front;
+        }
+    };
+    for entry in entries.iter().filter(|entry| !entry.node.is_null()) {
+        match entry.key.as_str() {
+            "id" => front.id = ids(&entry.node, &mut front.faults).into_iter().next(),
+            "depends_on" => front.depends_on = ids(&entry.node, &mut front.faults),
+            // Our own task files carry more (status, attempts…); it is written, never read back.
+            _ => {}
+        }
+    }
+    front
+}
+
+/// One id, a list of ids, or ids between commas.
+fn ids(node: &Node, faults: &mut Vec<Fault>) -> Vec<String> {
+    let given: Vec<(String, Place)> = match &node.value {
+        Value::Scalar { text, .. } => {
+            text.split(',').map(|id| (id.trim().to_owned(), node.place)).collect()
+        }
+        Value::Sequence(items) => items
+            .iter()
+            .map(|item| match &item.value {
+                Value::Scalar { text, .. } => (text.trim().to_owned(), item.place),
+                Value::Sequence(_) | Value::Mapping(_) => (String::new(), item.place),
+            })
+            .collect(),
+        Value::Mapping(_) => vec![(String::new(), node.place)],
+    };
+    for (id, place) in given.iter().filter(|(id, _)| !id::is_safe(id)) {
+        let message = format!(
+            "`{}` is no task id; write letters, digits, `.`, `_` and `-`, as in `{}`",
+            id.escape_debug(),
+            id::slug(id)
+        );
+        faults.push(Fault::new(*place, message));
+    }
+    given.into_iter().map(|(id, _)| id).collect()
+}

@@ -1,0 +1,212 @@
+//! Sections of a task file: `Goal:` labels and `## Goal` headings alike.
+
+mod read;
+
+use super::item::Fence;
+use super::{Findings, Kind};
+use crate::config::nearest::{distance, nearest};
+
+pub(super) use read::spec;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Name {
+    Goal,
+    Acceptance,
+    Constraints,
+    Allowed,
+    Deny,
+    Commands,
+    Uat,
+    Notes,
+}
+
+/// The first spelling is the one we write.
+pub(super) const NAMES: &[(&str, Name)] = &[
+    ("Goal", Name::Goal),
+    ("Acceptance Criteria", Name::Acceptance),
+    ("Constraints", Name::Constraints),
+    ("Allowed Paths", Name::Allowed),
+    ("Deny Paths", Name::Deny),
+    ("Validation Commands", Name::Commands),
+    ("User Acceptance Tests", Name::Uat),
+    ("Notes", Name::Notes),
+    ("Goals", Name::Goal),
+    ("Acceptance", Name::Acceptance),
+    ("Constraint", Name::Constraints),
+    ("Denied Paths", Name::Deny),
+    ("UAT", Name::Uat),
+    ("Note", Name::Notes),
+];
+
+#[derive(Debug)]
+pub(super) struct Title {
+    pub(super) line: usize,
+    pub(super) kind: Option<Kind>,
+    pub(super) text: String,
+}
+
+#[derive(Debug)]
+pub(super) struct Section<'a> {
+    pub(super) name: Name,
+    pub(super) line: usize,
+    pub(super) lines: Vec<(usize, &'a str)>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Outline<'a> {
+    pub(super) title: Option<Title>,
+    pub(super) sections: Vec<Section<'a>>,
+}
+
+pub(super) fn outline<'a>(lines: &[(usize, &'a str)], findings: &mut Findings) -> Outline<'a> {
+    let mut outline = Outline::default();
+    let mut fence = Fence::default();
+    let mut fence_line = 0;
+    let mut after_blank = true;
+    for &(number, line) in lines {
+        let trimmed = line.trim();
+        let code = fence.open.is_some();
+        fence.step(line);
+        if !code {
+            fence_line = number;
+        }
+        let in_code = code || fence.open.is_some();
+        let mark = if in_code { Mark::None } else { mark_of(line, after_blank) };
+        after_blank = trimmed.is_empty();
+        place(&mut outline, number, line, mark, findings);
+    }
+    if fence.open.is_some() {
+        findings
+            .fault(fence_line, "the block of code that starts here is not closed; end it with ```");
+    }
+    outline
+}
+
+fn place<'a>(
+    outline: &mut Outline<'a>,
+    number: usize,
+    line: &'a str,
+    mark: Mark<'a>,
+    findings: &mut Findings,
+) {
+    match mark {
+        Mark::Title(title) if outline.title.is_none() => {
+            outline.title = Some(Title { line: number, ..title });
+        }
+        Mark::Title(Title { kind: Some(_), .. }) => findings
+            .fault(number, "a second title starts here; put each task into a file of its own"),
+        Mark::Title(Title { text, .. }) => unknown(outline, number, &text, line, findings),
+        Mark::Section(name, rest) => {
+            let lines = rest.map(|rest| (number, rest)).into_iter().collect();
+            outline.sections.push(Section { name, line: number, lines });
+        }
+        Mark::Unknown(text) => unknown(outline, number, text, line, findings),
+        Mark::None => match outline.sections.last_mut() {
+            Some(section) => section.lines.push((number, line)),
+            None if line.trim().is_empty() => {}
+            None => {
+                let said = "text before the first section is kept as a note";
+                findings.warn(number, said);
+                let lines = vec![(number, line)];
+                outline.sections.push(Section { name: Name::Notes, line: number, lines });
+            }
+        },
+    }
+}
+
+/// Almost a known name is a slip of the pen; anything else is a note.
+fn unknown<'a>(
+    outline: &mut Outline<'a>,
+    number: usize,
+    text: &str,
+    line: &'a str,
+    findings: &mut Findings,
+) {
+    const SLIP_MAX: usize = 2;
+    let known = NAMES.iter().map(|(name, _)| *name);
+    let meant = nearest(text, known)
+        .filter(|name| distance(&name.to_lowercase(), &text.to_lowercase()) <= SLIP_MAX);
+    match meant {
+        Some(meant) => {
+            findings.fault(number, format!("unknown section `{text}`; did you mean `{meant}`?"));
+        }
+        None => findings.warn(
+            number,
+            format!("unknown section `{text}` is kept as a note; known: {}", known_names()),
+        ),
+    }
+    outline.sections.push(Section { name: Name::Notes, line: number, lines: vec![(number, line)] });
+}
+
+fn known_names() -> String {
+    NAMES.iter().take(8).map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+#[derive(Debug)]
+enum Mark<'a> {
+    Title(Title),
+    /// A known section, perhaps with its first words on the same line.
+    Section(Name, Option<&'a str>),
+    Unknown(&'a str),
+    None,
+}
+
+fn mark_of(line: &str, after_blank: bool) -> Mark<'_> {
+    let level = line.bytes().take_while(|byte| *byte == b'#').count();
+    if (1..=6).contains(&level) && line[level..].starts_with([' ', '\t']) {
+        return heading(level, line[level..].trim().trim_end_matches('#').trim());
+    }
+    if level == 1 && line.len() == 1 {
+        return Mark::Title(Title { line: 0, kind: None, text: String::new() });
+    }
+    label(line, after_blank)
+}
+
+fn heading(level: usize, text: &str) -> Mark<'_> {
+    let plain = text.trim_end_matches(':').trim();
+    if let Some(name) = known(plain) {
+        return Mark::Section(name, None);
+    }
+    match level {
+        1 => Mark::Title(title(text)),
+        2 => Mark::Unknown(plain),
+        _ => Mark::None,
+    }
+}
+
+fn title(text: &str) -> Title {
+    for (word, kind) in [("task", Kind::Task), ("plan", Kind::Plan)] {
+        let head = text.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word));
+        let rest =
+            text.get(word.len()..).filter(|_| head).and_then(|r| r.trim_start().strip_prefix(':'));
+        if let Some(rest) = rest {
+            return Title { line: 0, kind: Some(kind), text: rest.trim().to_owned() };
+        }
+    }
+    Title { line: 0, kind: None, text: text.to_owned() }
+}
+
+/// `Goal:` or `**Goal:** words`. An unknown label must stand alone after an empty line, or every
+/// sentence that ends with a colon would be one.
+fn label(line: &str, after_blank: bool) -> Mark<'_> {
+    let Some((head, rest)) = line.split_once(':') else { return Mark::None };
+    let name = head.trim_start_matches("**").trim_end_matches("**");
+    let rest = rest.strip_prefix("**").unwrap_or(rest).trim();
+    if line.starts_with([' ', '\t', '-', '+']) {
+        return Mark::None;
+    }
+    if let Some(known) = known(name.trim()) {
+        return Mark::Section(known, (!rest.is_empty()).then_some(rest));
+    }
+    let words = name.split_whitespace().count();
+    let worded = name.chars().all(|c| c.is_alphabetic() || c == ' ' || c == '/' || c == '-');
+    let capital = name.chars().next().is_some_and(char::is_uppercase);
+    if after_blank && rest.is_empty() && worded && capital && (1..=4).contains(&words) {
+        return Mark::Unknown(name.trim());
+    }
+    Mark::None
+}
+
+fn known(text: &str) -> Option<Name> {
+    NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, name)| *name)
+}
