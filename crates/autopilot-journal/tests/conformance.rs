@@ -1,5 +1,5 @@
 //! What every journal must do, whatever database is behind it. A new one runs `conforms` too.
-#![allow(clippy::unwrap_used, reason = "a failed setup is a failed test")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a failed setup is a failed test")]
 
 use autopilot_journal::{
     Blob, Claim, Entry, Error, Journal, NewRun, Record, SNAPSHOTS_KEPT_MAX, Snapshot, SqliteJournal,

@@ -29,7 +29,8 @@ pub(super) fn open_read_only(path: &Utf8Path) -> Result<Store, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let store = Store::open(path, path.as_str(), flags, READ_WAIT_MS_MAX)?;
     let Err(source) = touch(&store) else { return Ok(store) };
-    if source.sqlite_error_code() != Some(rusqlite::ErrorCode::CannotOpen) {
+    let no_index = [rusqlite::ErrorCode::CannotOpen, rusqlite::ErrorCode::ReadOnly];
+    if !source.sqlite_error_code().is_some_and(|code| no_index.contains(&code)) {
         return Err(store.error("read", source));
     }
     // In a directory we may not write, SQLite cannot make the log's index. Without a log there is
