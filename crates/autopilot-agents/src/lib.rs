@@ -1,1 +1,23 @@
-//! 
+//! One codec per agent: how to launch it, and what its output lines mean.
+//!
+//! Invariant: everything here is a function of its arguments. No files, clock, environment,
+//! processes or randomness; the host runs what a [`LaunchPlan`] says and feeds the lines back.
+
+pub mod agent;
+pub mod answer;
+pub mod classify;
+mod claude;
+mod codex;
+mod command;
+pub mod ending;
+pub mod event;
+mod jsonl;
+pub mod launch;
+pub mod script;
+pub mod tail;
+pub mod words;
+
+pub use agent::{Agent, AgentError, Decoder, Expected, Settings, Stream};
+pub use ending::{Cause, Ending, ExitFacts, Odd, Outcome};
+pub use event::{AgentEvent, Bill, Scope, Tokens, Usage};
+pub use launch::{Access, Ask, LaunchPlan, Network, Program, Sandbox, Schema};

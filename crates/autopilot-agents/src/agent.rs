@@ -1,0 +1,180 @@
+//! The seam to every agent: which kinds there are, how each is launched and decoded.
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::claude::{self, ClaudeDecoder};
+use crate::codex::{self, CodexDecoder};
+use crate::command::{self, CommandDecoder};
+use crate::ending::{Ending, ExitFacts};
+use crate::event::AgentEvent;
+use crate::launch::{Ask, LaunchPlan};
+use crate::script::{self, ScriptDecoder};
+use crate::words::{self, WordsError};
+
+/// An agent of the configuration, checked: launching it can no longer fail for want of a setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Agent {
+    ClaudeCode {
+        executable: String,
+    },
+    Codex {
+        executable: String,
+    },
+    /// Never empty: the program and its arguments.
+    Command {
+        words: Vec<String>,
+    },
+    Script {
+        file: Utf8PathBuf,
+    },
+}
+
+/// The keys of an agent's configuration that choose its kind.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Settings<'a> {
+    pub mode: &'a str,
+    pub executable: Option<&'a str>,
+    pub command: Option<&'a str>,
+    pub script: Option<&'a Utf8Path>,
+}
+
+/// The modes that can be launched.
+pub const MODES: &[&str] = &["claude_code_cli", "codex_cli", "command", "script"];
+/// The modes the configuration knows that have no codec yet.
+pub const MODES_TO_COME: &[&str] = &["acp", "openai_api"];
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AgentError {
+    #[error("mode {mode} is not available yet; use one of {}", MODES.join(", "))]
+    NotAvailable { mode: String },
+    #[error("unknown mode {mode}; use one of {}", MODES.join(", "))]
+    Unknown { mode: String },
+    #[error("mode {mode} needs the key `{key}`")]
+    MissingKey { mode: &'static str, key: &'static str },
+    #[error(transparent)]
+    Words(#[from] WordsError),
+}
+
+/// Which stream of the process a line came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    Out,
+    Err,
+}
+
+/// What the launch asked for, so that the decoder can hold the agent to it.
+#[derive(Debug, Clone, Default)]
+pub struct Expected {
+    pub session: Option<String>,
+}
+
+/// Turns the lines of one run into events and, at its end, a judgement. Never fails and never
+/// panics: a line that means nothing is counted.
+pub trait Decoder: Send {
+    /// `truncated` tells that the host cut the line at its limit.
+    fn line(&mut self, stream: Stream, line: &str, truncated: bool) -> Vec<AgentEvent>;
+    fn finish(self: Box<Self>, exit: ExitFacts) -> Ending;
+}
+
+impl Agent {
+    pub fn new(settings: Settings<'_>) -> Result<Self, AgentError> {
+        let executable = |default: &str| settings.executable.unwrap_or(default).to_owned();
+        match settings.mode {
+            "claude_code_cli" => Ok(Agent::ClaudeCode { executable: executable("claude") }),
+            "codex_cli" => Ok(Agent::Codex { executable: executable("codex") }),
+            "command" => {
+                let missing = AgentError::MissingKey { mode: "command", key: "command" };
+                let words = words::split(settings.command.ok_or(missing)?)?;
+                Ok(Agent::Command { words })
+            }
+            "script" => {
+                let missing = AgentError::MissingKey { mode: "script", key: "script" };
+                Ok(Agent::Script { file: settings.script.ok_or(missing)?.to_owned() })
+            }
+            mode if MODES_TO_COME.contains(&mode) => {
+                Err(AgentError::NotAvailable { mode: mode.to_owned() })
+            }
+            mode => Err(AgentError::Unknown { mode: mode.to_owned() }),
+        }
+    }
+
+    pub fn launch(&self, ask: &Ask<'_>) -> LaunchPlan {
+        match self {
+            Agent::ClaudeCode { executable } => claude::launch(executable, ask),
+            Agent::Codex { executable } => codex::launch(executable, ask),
+            Agent::Command { words } => command::launch(words, ask),
+            Agent::Script { file } => script::launch(file, ask),
+        }
+    }
+
+    pub fn decoder(&self, expected: Expected) -> Box<dyn Decoder> {
+        match self {
+            Agent::ClaudeCode { .. } => Box::new(ClaudeDecoder::new(expected)),
+            Agent::Codex { .. } => Box::new(CodexDecoder::new(expected)),
+            Agent::Command { .. } => Box::new(CommandDecoder::default()),
+            Agent::Script { .. } => Box::new(ScriptDecoder::default()),
+        }
+    }
+
+    /// Names of the user's environment this agent gets, by how they begin.
+    pub fn vendor_env_prefixes(&self) -> &'static [&'static str] {
+        match self {
+            Agent::ClaudeCode { .. } => &["ANTHROPIC_", "CLAUDE_"],
+            Agent::Codex { .. } => &["OPENAI_", "CODEX_"],
+            // Nobody's vendor: `env_pass` names what such a program needs.
+            Agent::Command { .. } | Agent::Script { .. } => &[],
+        }
+    }
+
+    /// Whether a later run can go on where this one ended.
+    pub fn keeps_sessions(&self) -> bool {
+        match self {
+            Agent::ClaudeCode { .. } | Agent::Codex { .. } => true,
+            Agent::Command { .. } | Agent::Script { .. } => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(mode: &str) -> Settings<'_> {
+        Settings { mode, ..Settings::default() }
+    }
+
+    #[test]
+    fn a_mode_without_a_codec_names_the_alternatives() {
+        insta::assert_snapshot!(
+            Agent::new(settings("acp")).unwrap_err(),
+            @"mode acp is not available yet; use one of claude_code_cli, codex_cli, command, script"
+        );
+        insta::assert_snapshot!(
+            Agent::new(settings("gpt")).unwrap_err(),
+            @"unknown mode gpt; use one of claude_code_cli, codex_cli, command, script"
+        );
+    }
+
+    #[test]
+    fn a_missing_key_is_named() {
+        let error = Agent::new(settings("command")).unwrap_err().to_string();
+        assert_eq!(error, "mode command needs the key `command`");
+        let error = Agent::new(settings("script")).unwrap_err().to_string();
+        assert_eq!(error, "mode script needs the key `script`");
+        let empty = Settings { command: Some(" "), ..settings("command") };
+        assert!(Agent::new(empty).unwrap_err().to_string().contains("no word"));
+    }
+
+    #[test]
+    fn the_executable_of_the_configuration_is_used() {
+        let named = Settings { executable: Some("/opt/claude"), ..settings("claude_code_cli") };
+        assert_eq!(
+            Agent::new(named).unwrap(),
+            Agent::ClaudeCode { executable: "/opt/claude".into() }
+        );
+        assert_eq!(
+            Agent::new(settings("codex_cli")).unwrap(),
+            Agent::Codex { executable: "codex".into() }
+        );
+    }
+}

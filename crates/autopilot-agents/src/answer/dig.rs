@@ -1,0 +1,206 @@
+//! JSON objects in prose, fences, logs and other noise.
+//!
+//! From every `{` the parser tries to read an object; it gives up at the first byte that cannot
+//! belong to one, and never goes deeper than [`DEPTH_MAX`]. A text made to be read over and over
+//! meets a limit, after which what has been read is not read again.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::Fault;
+
+/// Longest text that is searched.
+pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Objects and arrays in each other; the parser's own limit.
+pub const DEPTH_MAX: usize = 127;
+/// The last objects of a text are kept, the answer being the last thing said.
+pub const OBJECTS_MAX: usize = 1000;
+/// How often, on average, a byte may be read in vain.
+const READS_MAX: usize = 8;
+
+/// The objects of a text in their order.
+#[derive(Debug, Default)]
+pub struct Dug {
+    pub objects: Vec<Found>,
+    /// What looked most like an object and was none.
+    pub broken: Option<Fault>,
+}
+
+#[derive(Debug)]
+pub struct Found {
+    pub value: Value,
+    /// Keys given twice: which of the two was meant is anybody's guess.
+    pub faults: Vec<Fault>,
+    /// It is a part of what was broken.
+    pub in_broken: bool,
+}
+
+pub fn dig(text: &str) -> Result<Dug, Vec<Fault>> {
+    if text.len() > ANSWER_BYTES_MAX {
+        let what = format!("the answer has {} bytes, more than {ANSWER_BYTES_MAX}", text.len());
+        return Err(vec![Fault::new("", what)]);
+    }
+    let mut dug = Dug::default();
+    let mut longest_broken = 0;
+    let mut broken_until = 0;
+    let mut read_in_vain = 0;
+    let mut at = 0;
+    while let Some(found) = text[at..].find('{') {
+        let start = at + found;
+        match object_at(&text[start..]) {
+            Ok(object) => {
+                at = start + object.bytes;
+                if dug.objects.len() >= 2 * OBJECTS_MAX {
+                    dug.objects.drain(..OBJECTS_MAX);
+                }
+                let in_broken = start < broken_until;
+                let Object { value, faults, .. } = object;
+                dug.objects.push(Found { value, faults, in_broken });
+            }
+            Err(broken) => {
+                let end = start + broken.bytes.max(1);
+                read_in_vain += broken.bytes;
+                if broken.bytes > longest_broken {
+                    longest_broken = broken.bytes;
+                    dug.broken = Some(broken.fault);
+                }
+                if read_in_vain <= READS_MAX * text.len() {
+                    broken_until = broken_until.max(end);
+                    at = start + 1;
+                } else {
+                    broken_until = usize::MAX;
+                    at = text.ceil_char_boundary(end);
+                }
+            }
+        }
+    }
+    let too_many = dug.objects.len().saturating_sub(OBJECTS_MAX);
+    dug.objects.drain(..too_many);
+    Ok(dug)
+}
+
+struct Object {
+    value: Value,
+    faults: Vec<Fault>,
+    bytes: usize,
+}
+
+struct Broken {
+    fault: Fault,
+    bytes: usize,
+}
+
+fn object_at(text: &str) -> Result<Object, Broken> {
+    let mut faults = Vec::new();
+    let mut parser = serde_json::Deserializer::from_str(text);
+    let node = Node { place: &Place::Root, faults: &mut faults };
+    let read = node.deserialize(&mut parser);
+    let bytes = parser.into_iter::<Value>().byte_offset();
+    match read {
+        Ok(value) => Ok(Object { value, faults, bytes }),
+        Err(error) => Err(Broken { fault: Fault::new("", broken_text(&error)), bytes }),
+    }
+}
+
+fn broken_text(error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        return "the JSON object is cut off before its end".to_owned();
+    }
+    format!("the JSON object cannot be read: {error} of the object")
+}
+
+/// Where in the object a value is; spelt out only for a fault.
+enum Place<'a> {
+    Root,
+    Member(&'a Place<'a>, &'a str),
+    Item(&'a Place<'a>, usize),
+}
+
+impl Place<'_> {
+    fn pointer(&self) -> String {
+        match self {
+            Place::Root => String::new(),
+            Place::Member(of, key) => {
+                format!("{}/{}", of.pointer(), key.replace('~', "~0").replace('/', "~1"))
+            }
+            Place::Item(of, index) => format!("{}/{index}", of.pointer()),
+        }
+    }
+}
+
+/// Reads a value and notes the keys that come twice.
+struct Node<'a> {
+    place: &'a Place<'a>,
+    faults: &'a mut Vec<Fault>,
+}
+
+impl<'de> DeserializeSeed<'de> for Node<'_> {
+    type Value = Value;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        loop {
+            let place = Place::Item(self.place, items.len());
+            let node = Node { place: &place, faults: &mut *self.faults };
+            match seq.next_element_seed(node)? {
+                Some(item) => items.push(item),
+                None => return Ok(items.into()),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut members = Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let place = Place::Member(self.place, &key);
+            if members.contains_key(&key) {
+                self.faults.push(Fault::new(place.pointer(), "this key is given twice"));
+            }
+            if self.faults.len() > super::FAULTS_MAX {
+                return Err(A::Error::custom("too many keys are given twice"));
+            }
+            let node = Node { place: &place, faults: &mut *self.faults };
+            let value = map.next_value_seed(node)?;
+            members.insert(key, value);
+        }
+        Ok(members.into())
+    }
+}

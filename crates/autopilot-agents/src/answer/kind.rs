@@ -1,0 +1,173 @@
+//! The kinds of answers every flow knows, typed, with their schemas.
+
+use std::sync::LazyLock;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::{Schema, SchemaError};
+
+/// An answer with a schema of ours.
+pub trait Answer: DeserializeOwned {
+    /// What is given to the agent and written where users may edit it.
+    const SCHEMA_JSON: &'static str;
+
+    fn schema() -> Result<&'static Schema, SchemaError>;
+}
+
+type Compiled = LazyLock<Result<Schema, SchemaError>>;
+
+macro_rules! answer {
+    ($kind:ty, $name:literal, $file:literal) => {
+        impl Answer for $kind {
+            const SCHEMA_JSON: &'static str = include_str!($file);
+
+            fn schema() -> Result<&'static Schema, SchemaError> {
+                static COMPILED: Compiled =
+                    LazyLock::new(|| Schema::parse($name, <$kind>::SCHEMA_JSON));
+                COMPILED.as_ref().map_err(Clone::clone)
+            }
+        }
+    };
+}
+
+answer!(Review, "review", "../../schemas/review_schema.json");
+answer!(Plan, "plan", "../../schemas/plan_schema.json");
+answer!(Summary, "summary", "../../schemas/summary_schema.json");
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Review {
+    pub verdict: Verdict,
+    pub summary: String,
+    pub issues: Vec<Issue>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Verdict {
+    Approve,
+    RequestChanges,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Issue {
+    pub severity: Severity,
+    pub message: String,
+    pub fix: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    Minor,
+    Major,
+    Blocker,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    pub plan_summary: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tasks_dir: Option<String>,
+    pub tasks: Vec<PlanTask>,
+    #[serde(default)]
+    pub edges: Vec<Edge>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topo_order: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel_batches: Option<Vec<Vec<String>>>,
+    #[serde(default)]
+    pub initial_ready_tasks: Vec<String>,
+    #[serde(default)]
+    pub scope_notes: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub risks: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_plan: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlanTask {
+    pub id: String,
+    pub title: String,
+    pub goal: String,
+    pub acceptance_criteria: Vec<String>,
+    #[serde(default)]
+    pub allowed_paths: Vec<String>,
+    #[serde(default)]
+    pub validation_commands: ValidationCommands,
+    pub depends_on: Vec<String>,
+    #[serde(default)]
+    pub suggested_claude_skills: Vec<String>,
+    #[serde(default)]
+    pub suggested_mcp_servers: Vec<String>,
+    /// A name, or an object with more about it.
+    #[serde(default)]
+    pub suggested_subagents: Vec<serde_json::Value>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ValidationCommands {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lint: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uat: Option<String>,
+}
+
+/// `from` blocks `to`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Edge {
+    pub from: String,
+    pub to: String,
+    #[serde(default)]
+    pub reason: String,
+}
+
+/// What a builder says it did. Claims only: they are compared with what we saw, and never decide.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    pub changed_files: Vec<String>,
+    #[serde(default)]
+    pub commands_ran: Vec<CommandRan>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests_ran: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests_passed: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uat_ran: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uat_passed: Option<bool>,
+    #[serde(default)]
+    pub skills_used: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subagents_used: Option<Vec<SubagentUsed>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp_servers_used: Option<Vec<String>>,
+    pub notes: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub risks: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandRan {
+    pub cmd: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubagentUsed {
+    pub name: String,
+    #[serde(default)]
+    pub purpose: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deliverable: Option<String>,
+}

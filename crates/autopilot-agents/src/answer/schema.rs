@@ -1,0 +1,52 @@
+//! A JSON Schema, compiled, that reports every fault.
+
+use jsonschema::Validator;
+use serde_json::Value;
+
+use super::Fault;
+
+pub struct Schema {
+    name: String,
+    validator: Validator,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaError {
+    #[error("cannot read JSON Schema `{name}`: {reason}")]
+    Json { name: String, reason: String },
+    #[error("cannot use JSON Schema `{name}`: {reason}")]
+    Compile { name: String, reason: String },
+}
+
+impl Schema {
+    /// `name` is what messages call it: a file's path or a kind of answer.
+    ///
+    /// References to other files or addresses are errors: nothing is fetched.
+    pub fn parse(name: &str, json: &str) -> Result<Self, SchemaError> {
+        let value: Value = serde_json::from_str(json).map_err(|error| SchemaError::Json {
+            name: name.to_owned(),
+            reason: error.to_string(),
+        })?;
+        let compiled = jsonschema::validator_for(&value);
+        let validator = compiled.map_err(|error| SchemaError::Compile {
+            name: name.to_owned(),
+            reason: error.to_string(),
+        })?;
+        Ok(Schema { name: name.to_owned(), validator })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn faults(&self, value: &Value) -> Vec<Fault> {
+        let errors = self.validator.iter_errors(value);
+        errors.map(|e| Fault::new(e.instance_path().as_str(), e.to_string())).collect()
+    }
+}
+
+impl std::fmt::Debug for Schema {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Schema").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,233 @@
+//! What kind of trouble an error speaks of.
+//!
+//! Only the error channels of an agent are read here, never what its model says: a review that
+//! discusses rate limits must not pause the account. Structured fields come before text.
+
+use crate::ending::{Cause, Outcome};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    Auth,
+    Quota,
+    Outage,
+    Model,
+    Context,
+    OutputLimit,
+    Refusal,
+    Session,
+    Request,
+}
+
+/// An error as far as the agent says it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Facts<'a> {
+    /// The vendor's word for the error (`authentication_error`, `usage_limit_reached`, …).
+    pub word: Option<&'a str>,
+    pub http_status: Option<u64>,
+    pub text: &'a str,
+}
+
+impl Trouble {
+    /// The outcome this trouble is to the engine.
+    pub fn outcome(self, why: String, until_unix: Option<i64>) -> Outcome {
+        match self {
+            Trouble::Auth => Outcome::Auth { why },
+            Trouble::Quota => Outcome::Quota { until_unix, why },
+            Trouble::Outage => Outcome::Outage { why },
+            Trouble::Model => Outcome::broke(Cause::Model, why),
+            Trouble::Context => Outcome::broke(Cause::Context, why),
+            Trouble::OutputLimit => Outcome::broke(Cause::OutputLimit, why),
+            Trouble::Refusal => Outcome::broke(Cause::Refusal, why),
+            Trouble::Session => Outcome::broke(Cause::Session, why),
+            Trouble::Request => Outcome::broke(Cause::Request, why),
+        }
+    }
+}
+
+pub fn classify(facts: Facts<'_>) -> Option<Trouble> {
+    let by_word = facts.word.and_then(by_word);
+    // A rejected request names its reason only in the text.
+    by_word
+        .or_else(|| facts.http_status.and_then(by_status))
+        .or_else(|| by_text(facts.text))
+        .or_else(|| facts.http_status.filter(|status| *status == 400).map(|_| Trouble::Request))
+}
+
+fn by_word(word: &str) -> Option<Trouble> {
+    match word {
+        "authentication_error" | "authentication_failed" | "permission_error" => {
+            Some(Trouble::Auth)
+        }
+        "usage_limit_reached"
+        | "rate_limit_error"
+        | "rate_limit"
+        | "billing_error"
+        | "insufficient_quota" => Some(Trouble::Quota),
+        "overloaded_error" | "overloaded" | "api_error" | "timeout_error" | "server_error" => {
+            Some(Trouble::Outage)
+        }
+        "not_found_error" | "model_not_found" => Some(Trouble::Model),
+        "max_output_tokens" => Some(Trouble::OutputLimit),
+        "prompt_too_long" | "context_length_exceeded" | "request_too_large" => {
+            Some(Trouble::Context)
+        }
+        "refusal" => Some(Trouble::Refusal),
+        _ => None,
+    }
+}
+
+fn by_status(status: u64) -> Option<Trouble> {
+    match status {
+        401 | 403 => Some(Trouble::Auth),
+        402 | 429 => Some(Trouble::Quota),
+        404 => Some(Trouble::Model),
+        413 => Some(Trouble::Context),
+        408 | 500..=599 => Some(Trouble::Outage),
+        _ => None,
+    }
+}
+
+/// Phrases of the vendors' programs, the more telling kinds first: "model is at capacity" is an
+/// outage although it names a model, and a usage limit may mention the log-in page.
+const PHRASES: &[(Trouble, &[&str])] = &[
+    (
+        Trouble::Session,
+        &["no conversation found with session id", "no rollout found for thread id"],
+    ),
+    (
+        Trouble::Context,
+        &[
+            "context window",
+            "prompt is too long",
+            "context_length_exceeded",
+            "maximum context length",
+        ],
+    ),
+    (
+        Trouble::Quota,
+        &[
+            "usage limit",
+            "quota exceeded",
+            "insufficient_quota",
+            "exceeded your current quota",
+            "credit balance is too low",
+            "429 too many requests",
+            "rate limit",
+            "usage_limit_reached",
+            "-hour limit",
+            "weekly limit",
+        ],
+    ),
+    (
+        Trouble::Auth,
+        &[
+            "401 unauthorized",
+            "403 forbidden",
+            "not logged in",
+            "please run /login",
+            "invalid api key",
+            "incorrect api key",
+            "failed to authenticate",
+            "authentication_error",
+            "missing environment variable",
+            "oauth token has expired",
+        ],
+    ),
+    (
+        Trouble::Outage,
+        &[
+            "at capacity",
+            "high demand",
+            "overloaded",
+            "stream disconnected",
+            "waiting for network",
+            "connection refused",
+            "connection failed",
+            "connection error",
+            "connection reset",
+            "error sending request",
+            "lookup address",
+            "internal server error",
+            "bad gateway",
+            "service unavailable",
+            "gateway timeout",
+            "unable to connect",
+        ],
+    ),
+    (
+        Trouble::Model,
+        &[
+            "does not exist or you do not have access",
+            "issue with the selected model",
+            "unrecognized_model",
+            "model_not_found",
+            "model is not supported",
+        ],
+    ),
+    (Trouble::OutputLimit, &["output token maximum"]),
+    (Trouble::Refusal, &["safeguards flagged", "violate our usage polic"]),
+    (Trouble::Request, &["invalid_request_error", "400 bad request"]),
+];
+
+fn by_text(text: &str) -> Option<Trouble> {
+    let text = text.replace('’', "'").to_lowercase();
+    PHRASES
+        .iter()
+        .find(|(_, phrases)| phrases.iter().any(|phrase| text.contains(phrase)))
+        .map(|(trouble, _)| *trouble)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structured_fields_come_before_the_text() {
+        let facts = Facts {
+            word: Some("usage_limit_reached"),
+            http_status: Some(500),
+            text: "401 Unauthorized",
+        };
+        assert_eq!(classify(facts), Some(Trouble::Quota));
+        assert_eq!(classify(Facts { word: None, ..facts }), Some(Trouble::Outage));
+        assert_eq!(classify(Facts { word: None, http_status: None, ..facts }), Some(Trouble::Auth));
+    }
+
+    #[test]
+    fn the_texts_of_the_programs_are_known() {
+        let table = [
+            ("unexpected status 401 Unauthorized: no, url: http://x", Trouble::Auth),
+            ("Missing environment variable: `SOME_KEY`.", Trouble::Auth),
+            ("Not logged in · Please run /login", Trouble::Auth),
+            ("exceeded retry limit, last status: 429 Too Many Requests", Trouble::Quota),
+            ("Quota exceeded. Check your plan and billing details.", Trouble::Quota),
+            ("You’ve hit your usage limit. Or try again at 9:32 PM.", Trouble::Quota),
+            ("You've hit your 5-hour limit · resets 9:26pm (UTC)", Trouble::Quota),
+            ("Credit balance is too low", Trouble::Quota),
+            ("We’re currently experiencing high demand, which may", Trouble::Outage),
+            ("Selected model is at capacity. Please try another.", Trouble::Outage),
+            ("stream disconnected before completion: x", Trouble::Outage),
+            ("Reconnecting... waiting for network (Connection failed: x)", Trouble::Outage),
+            ("The model `x` does not exist or you do not have access to it.", Trouble::Model),
+            ("There's an issue with the selected model (x).", Trouble::Model),
+            ("Codex ran out of room in the model's context window.", Trouble::Context),
+            ("Prompt is too long · the request is ~250000 tokens", Trouble::Context),
+            ("Error: no rollout found for thread id 0", Trouble::Session),
+            ("No conversation found with session ID: 0", Trouble::Session),
+            (r#"{"error":{"type":"invalid_request_error"}}"#, Trouble::Request),
+        ];
+        for (text, trouble) in table {
+            assert_eq!(classify(Facts { text, ..Facts::default() }), Some(trouble), "{text}");
+        }
+        assert_eq!(classify(Facts { text: "something new", ..Facts::default() }), None);
+    }
+
+    #[test]
+    fn a_rejected_request_is_read_by_its_text_first() {
+        let rejected = |text| {
+            classify(Facts { word: Some("invalid_request_error"), http_status: Some(400), text })
+        };
+        assert_eq!(rejected("Credit balance is too low"), Some(Trouble::Quota));
+        assert_eq!(rejected("tools.3: bad name"), Some(Trouble::Request));
+    }
+}

@@ -1,0 +1,161 @@
+//! Claude Code in print mode: `claude -p --output-format stream-json`.
+//!
+//! The format is the vendor's; flags and shapes were checked against version 2.1.325.
+
+mod decode;
+mod result;
+
+pub(crate) use decode::ClaudeDecoder;
+
+use crate::answer;
+use crate::launch::{Access, Ask, LaunchPlan, Network, Program, Sandbox};
+
+/// A schema goes on the command line, where one argument may have 128 KiB at most.
+const SCHEMA_BYTES_MAX: usize = 100 * 1024;
+
+const QUIET: &[(&str, &str)] = &[
+    ("DISABLE_TELEMETRY", "1"),
+    ("DISABLE_ERROR_REPORTING", "1"),
+    ("DISABLE_AUTOUPDATER", "1"),
+    ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+];
+
+pub(crate) fn launch(executable: &str, ask: &Ask<'_>) -> LaunchPlan {
+    let mut args: Vec<String> = vec!["-p".into()];
+    let mut option = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            args.extend([name.to_owned(), value]);
+        }
+    };
+    option("--output-format", Some("stream-json".into()));
+    option("--permission-mode", Some(permission_mode(ask.access).into()));
+    option("--model", ask.model.map(str::to_owned));
+    option("--effort", ask.effort.map(str::to_owned));
+    option("--resume", ask.session.map(str::to_owned));
+    // The vendor rejects a budget of nothing; the engine asks nothing of an agent without money.
+    option("--max-budget-usd", ask.max_usd.filter(|usd| *usd > 0.0).map(|usd| usd.to_string()));
+    option("--json-schema", ask.schema.and_then(|schema| inline_schema(schema.json)));
+    // These take any number of values, so an option has to follow them.
+    several(&mut args, "--allowedTools", allowed(ask));
+    several(&mut args, "--disallowedTools", disallowed(ask));
+    args.push("--verbose".into());
+    args.extend(ask.args.iter().cloned());
+    LaunchPlan {
+        program: Program::Named(executable.to_owned()),
+        args,
+        env: env(ask),
+        stdin: ask.prompt.as_bytes().to_vec(),
+        files: Vec::new(),
+    }
+}
+
+fn permission_mode(access: Access) -> &'static str {
+    match access {
+        Access::Read => "default",
+        Access::Edit => "acceptEdits",
+        Access::Unsafe => "bypassPermissions",
+    }
+}
+
+fn allowed(ask: &Ask<'_>) -> Vec<String> {
+    match ask.access {
+        Access::Read => Vec::new(),
+        Access::Edit | Access::Unsafe => ask.allowed_tools.to_vec(),
+    }
+}
+
+/// `--allowedTools` only grants; what must not happen is taken away.
+fn disallowed(ask: &Ask<'_>) -> Vec<String> {
+    let writing: &[&str] = match ask.access {
+        Access::Read => &["Bash", "Edit", "Write", "NotebookEdit"],
+        Access::Edit | Access::Unsafe => &[],
+    };
+    let reaching: &[&str] = match ask.network {
+        Network::On => &[],
+        Network::Off => &["WebFetch", "WebSearch"],
+    };
+    writing.iter().chain(reaching).map(|tool| (*tool).to_owned()).collect()
+}
+
+fn several(args: &mut Vec<String>, name: &str, values: Vec<String>) {
+    if !values.is_empty() {
+        args.push(name.to_owned());
+        args.extend(values);
+    }
+}
+
+fn inline_schema(json: &str) -> Option<String> {
+    let strict = answer::strict_form(&serde_json::from_str(json).ok()?).to_string();
+    (strict.len() <= SCHEMA_BYTES_MAX).then_some(strict)
+}
+
+fn env(ask: &Ask<'_>) -> Vec<(String, String)> {
+    // As root it bypasses permissions only where it is told that a sandbox holds.
+    let sandboxed = ask.access == Access::Unsafe && ask.sandbox == Sandbox::Ours;
+    let sandbox = sandboxed.then_some(("IS_SANDBOX", "1"));
+    let pairs = QUIET.iter().copied().chain(sandbox);
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::Schema;
+
+    fn line(plan: &LaunchPlan) -> String {
+        plan.args.join(" ")
+    }
+
+    #[test]
+    fn a_builder_edits_and_runs_the_allowed_tools() {
+        let tools = ["Read".to_owned(), "Bash(git *)".to_owned()];
+        let args = ["--betas".to_owned()];
+        let ask = Ask {
+            model: Some("opus"),
+            effort: Some("high"),
+            session: Some("s-1"),
+            max_usd: Some(2.5),
+            allowed_tools: &tools,
+            network: Network::Off,
+            args: &args,
+            ..Ask::new("build it", "/slot".into())
+        };
+        let plan = launch("claude", &ask);
+        insta::assert_snapshot!(line(&plan), @"-p --output-format stream-json --permission-mode acceptEdits --model opus --effort high --resume s-1 --max-budget-usd 2.5 --allowedTools Read Bash(git *) --disallowedTools WebFetch WebSearch --verbose --betas");
+        assert_eq!(plan.stdin, b"build it");
+        assert!(plan.env.iter().any(|(name, _)| name == "DISABLE_TELEMETRY"));
+        assert!(plan.env.iter().all(|(name, _)| name != "IS_SANDBOX"));
+    }
+
+    #[test]
+    fn a_reviewer_changes_nothing_and_answers_by_schema() {
+        let tools = ["Edit".to_owned()];
+        let ask = Ask {
+            access: Access::Read,
+            allowed_tools: &tools,
+            max_usd: Some(0.0),
+            schema: Some(Schema {
+                path: "/tmp/s.json".into(),
+                json: r#"{"type":"object","properties":{"ok":{"type":"boolean"}}}"#,
+            }),
+            ..Ask::new("review it", "/slot".into())
+        };
+        insta::assert_snapshot!(line(&launch("claude", &ask)), @r#"-p --output-format stream-json --permission-mode default --json-schema {"type":"object","properties":{"ok":{"type":["boolean","null"]}},"required":["ok"],"additionalProperties":false} --disallowedTools Bash Edit Write NotebookEdit --verbose"#);
+    }
+
+    #[test]
+    fn permissions_are_bypassed_as_root_only_inside_our_sandbox() {
+        let ask = Ask { access: Access::Unsafe, ..Ask::new("", "/slot".into()) };
+        let plan = launch("claude", &ask);
+        assert!(line(&plan).contains("--permission-mode bypassPermissions"));
+        assert!(plan.env.iter().all(|(name, _)| name != "IS_SANDBOX"));
+        let plan = launch("claude", &Ask { sandbox: Sandbox::Ours, ..ask });
+        assert!(plan.env.contains(&("IS_SANDBOX".into(), "1".into())));
+    }
+
+    #[test]
+    fn a_schema_too_long_for_the_command_line_is_left_to_the_prompt() {
+        let title = "x".repeat(SCHEMA_BYTES_MAX);
+        assert_eq!(inline_schema(&format!(r#"{{"title":"{title}"}}"#)), None);
+    }
+}

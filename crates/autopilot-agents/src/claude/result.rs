@@ -1,0 +1,96 @@
+//! The final `result` event and what it says of the run.
+
+use serde_json::Value;
+
+use crate::classify::{Facts, classify};
+use crate::ending::{Cause, Outcome};
+use crate::event::{Scope, Tokens, Usage};
+
+/// `is_error` decides: `subtype` is "success" for most errors, and an interrupted run exits with 0.
+#[derive(Debug, Clone)]
+pub(super) struct RunResult {
+    pub(super) is_error: bool,
+    pub(super) subtype: String,
+    pub(super) text: String,
+    pub(super) structured: Option<Value>,
+    pub(super) usage: Usage,
+    terminal_reason: String,
+    refused: bool,
+    error_word: Option<String>,
+    error_kind: Option<String>,
+    http_status: Option<u64>,
+}
+
+impl RunResult {
+    pub(super) fn read(event: &Value) -> Self {
+        let string = |key: &str| event[key].as_str().map(str::to_owned);
+        let errors: Vec<&str> =
+            event["errors"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        RunResult {
+            // Without the field nothing says that it went well.
+            is_error: event["is_error"].as_bool().unwrap_or(true),
+            subtype: string("subtype").unwrap_or_default(),
+            text: string("result").unwrap_or_else(|| errors.join("; ")),
+            structured: event.get("structured_output").filter(|value| !value.is_null()).cloned(),
+            usage: usage(event),
+            terminal_reason: string("terminal_reason").unwrap_or_default(),
+            refused: event["stop_reason"] == "refusal",
+            error_word: string("api_error"),
+            error_kind: string("api_error_type"),
+            http_status: event["api_error_status"].as_u64(),
+        }
+    }
+
+    pub(super) fn ok(&self) -> bool {
+        !self.is_error && self.subtype == "success"
+    }
+
+    /// Of a run that did not go well.
+    pub(super) fn trouble(&self, resets_at_unix: Option<i64>) -> Outcome {
+        let why = if self.text.is_empty() {
+            format!("it reported `{}` without a reason", self.subtype)
+        } else {
+            crate::event::text(&self.text)
+        };
+        match (self.terminal_reason.as_str(), self.subtype.as_str()) {
+            ("aborted_streaming" | "aborted_tools", _) => return Outcome::Interrupted,
+            ("prompt_too_long", _) => return Outcome::broke(Cause::Context, why),
+            ("max_turns", _) | (_, "error_max_turns") => {
+                return Outcome::broke(Cause::Turns, why);
+            }
+            ("budget_exhausted", _) | (_, "error_max_budget_usd") => {
+                return Outcome::broke(Cause::Budget, why);
+            }
+            ("structured_output_retry_exhausted", _)
+            | (_, "error_max_structured_output_retries") => {
+                return Outcome::broke(Cause::Schema, why);
+            }
+            _ if self.refused => return Outcome::broke(Cause::Refusal, why),
+            _ => {}
+        }
+        let word = self.error_word.as_deref().or(self.error_kind.as_deref());
+        let facts = Facts { word, http_status: self.http_status, text: &self.text };
+        match classify(facts) {
+            Some(trouble) => trouble.outcome(why, resets_at_unix),
+            None if self.text.starts_with("[ede_diagnostic]") => {
+                Outcome::broke(Cause::Empty, format!("the model's reply was empty ({why})"))
+            }
+            None => Outcome::broke(Cause::Other, why),
+        }
+    }
+}
+
+/// `usage` counts this run, `total_cost_usd` the session with all its resumes.
+fn usage(event: &Value) -> Usage {
+    let count = |key: &str| event["usage"][key].as_u64().unwrap_or(0);
+    let cached = count("cache_read_input_tokens");
+    let input = count("input_tokens")
+        .saturating_add(cached)
+        .saturating_add(count("cache_creation_input_tokens"));
+    Usage {
+        tokens: Tokens { input, output: count("output_tokens"), cached },
+        tokens_scope: Scope::Run,
+        cost_usd: event["total_cost_usd"].as_f64(),
+        cost_scope: Scope::Session,
+    }
+}

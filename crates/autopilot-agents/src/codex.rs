@@ -1,0 +1,131 @@
+//! Codex without a terminal: `codex exec --json`.
+//!
+//! The format is the vendor's; flags and shapes were checked against version 0.166.0.
+
+mod decode;
+
+pub(crate) use decode::CodexDecoder;
+
+use camino::Utf8PathBuf;
+
+use crate::answer;
+use crate::launch::{Access, Ask, LaunchPlan, Network, Program, Sandbox, Schema};
+
+pub(crate) fn launch(executable: &str, ask: &Ask<'_>) -> LaunchPlan {
+    let mut args: Vec<String> = ["exec", "--json", "--disable", "plugins"].map(String::from).into();
+    // Without an explicit sandbox it takes what an earlier run left in its configuration.
+    args.extend(["-s".into(), sandbox(ask).into(), "-C".into(), ask.cwd.to_string()]);
+    args.push("--skip-git-repo-check".into());
+    for setting in settings(ask) {
+        args.extend(["-c".into(), setting]);
+    }
+    if let Some(model) = ask.model {
+        args.extend(["-m".into(), model.to_owned()]);
+    }
+    let schema = ask.schema.and_then(strict_file);
+    args.extend(ask.args.iter().cloned());
+    if ask.session.is_some() {
+        args.push("resume".into());
+    }
+    if let Some((path, _)) = &schema {
+        args.extend(["--output-schema".into(), path.to_string()]);
+    }
+    args.extend(ask.session.map(str::to_owned));
+    // The prompt comes on stdin: a diff may be longer than an argument can be.
+    args.push("-".into());
+    LaunchPlan {
+        program: Program::Named(executable.to_owned()),
+        args,
+        env: Vec::new(),
+        stdin: ask.prompt.as_bytes().to_vec(),
+        files: schema.into_iter().collect(),
+    }
+}
+
+/// Its own sandbox does not work inside ours: every tool call would fail, and the run succeed.
+fn sandbox(ask: &Ask<'_>) -> &'static str {
+    match (ask.sandbox, ask.access) {
+        (Sandbox::Ours, _) | (Sandbox::None, Access::Unsafe) => "danger-full-access",
+        (Sandbox::None, Access::Edit) => "workspace-write",
+        (Sandbox::None, Access::Read) => "read-only",
+    }
+}
+
+fn settings(ask: &Ask<'_>) -> Vec<String> {
+    let mut settings: Vec<String> =
+        ["approval_policy=never", "analytics.enabled=false", "check_for_update_on_startup=false"]
+            .map(String::from)
+            .into();
+    settings.push(format!(
+        "sandbox_workspace_write.network_access={}",
+        match ask.network {
+            Network::On => "true",
+            Network::Off => "false",
+        }
+    ));
+    if ask.network == Network::Off {
+        settings.push("web_search=\"disabled\"".into());
+    }
+    if let Some(effort) = ask.effort {
+        // The value is TOML; a JSON string is one too.
+        settings.push(format!("model_reasoning_effort={}", serde_json::Value::from(effort)));
+    }
+    settings
+}
+
+/// It sends the schema as strict, which admits only a part of JSON Schema.
+fn strict_file(schema: Schema<'_>) -> Option<(Utf8PathBuf, String)> {
+    let json = serde_json::from_str(schema.json).ok()?;
+    let path = schema.path.with_extension("strict.json");
+    Some((path, answer::strict_form(&json).to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inside_our_sandbox_its_own_is_off() {
+        let ask = Ask {
+            sandbox: Sandbox::Ours,
+            access: Access::Read,
+            model: Some("gpt"),
+            effort: Some("high"),
+            ..Ask::new("review", "/slot".into())
+        };
+        let plan = launch("codex", &ask);
+        insta::assert_snapshot!(plan.args.join(" "), @r#"exec --json --disable plugins -s danger-full-access -C /slot --skip-git-repo-check -c approval_policy=never -c analytics.enabled=false -c check_for_update_on_startup=false -c sandbox_workspace_write.network_access=true -c model_reasoning_effort="high" -m gpt -"#);
+        assert_eq!(plan.stdin, b"review");
+    }
+
+    #[test]
+    fn a_resumed_thread_keeps_the_sandbox_before_the_word_and_the_schema_after_it() {
+        let args = ["-c".to_owned(), "x=1".to_owned()];
+        let ask = Ask {
+            access: Access::Read,
+            network: Network::Off,
+            session: Some("t-1"),
+            args: &args,
+            schema: Some(Schema { path: "/a/review.json".into(), json: r#"{"type":"object"}"# }),
+            ..Ask::new("again", "/slot".into())
+        };
+        let plan = launch("codex", &ask);
+        insta::assert_snapshot!(plan.args.join(" "), @r#"exec --json --disable plugins -s read-only -C /slot --skip-git-repo-check -c approval_policy=never -c analytics.enabled=false -c check_for_update_on_startup=false -c sandbox_workspace_write.network_access=false -c web_search="disabled" -c x=1 resume --output-schema /a/review.strict.json t-1 -"#);
+        let (path, json) = &plan.files[0];
+        assert_eq!(path, "/a/review.strict.json");
+        assert!(json.contains(r#""additionalProperties":false"#), "{json}");
+    }
+
+    #[test]
+    fn without_a_sandbox_of_ours_it_uses_its_own() {
+        for (access, word) in [
+            (Access::Read, "read-only"),
+            (Access::Edit, "workspace-write"),
+            (Access::Unsafe, "danger-full-access"),
+        ] {
+            let plan = launch("codex", &Ask { access, ..Ask::new("", "/s".into()) });
+            let at = plan.args.iter().position(|arg| arg == "-s").unwrap();
+            assert_eq!(plan.args[at + 1], word);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Any program as an agent: the prompt on its stdin, the answer on its stdout.
+
+use crate::agent::{Decoder, Stream};
+use crate::ending::{Cause, Ending, ExitFacts, Odd, Outcome};
+use crate::event::{self, AgentEvent};
+use crate::launch::{Ask, LaunchPlan, Program};
+use crate::tail::Tail;
+
+/// The end of stdout that is kept as the answer: the answer is the last thing said.
+pub const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+
+pub(crate) fn launch(words: &[String], ask: &Ask<'_>) -> LaunchPlan {
+    let (program, own_args) = words.split_first().map_or(("", words), |(p, rest)| (p, rest));
+    LaunchPlan {
+        program: Program::Named(program.to_owned()),
+        args: own_args.iter().chain(ask.args).cloned().collect(),
+        env: Vec::new(),
+        stdin: ask.prompt.as_bytes().to_vec(),
+        files: Vec::new(),
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct CommandDecoder {
+    answer: LastBytes,
+    stderr: Tail,
+    odd: Odd,
+}
+
+impl Decoder for CommandDecoder {
+    fn line(&mut self, stream: Stream, line: &str, truncated: bool) -> Vec<AgentEvent> {
+        if truncated {
+            self.odd.cut += 1;
+        }
+        match stream {
+            Stream::Out => {
+                self.answer.push_line(line);
+                vec![AgentEvent::Text { text: event::text(line) }]
+            }
+            Stream::Err => {
+                self.stderr.push(line);
+                vec![AgentEvent::Notice { text: event::text(line) }]
+            }
+        }
+    }
+
+    fn finish(self: Box<Self>, exit: ExitFacts) -> Ending {
+        let outcome = match exit.forced() {
+            Some(outcome) => outcome,
+            None if exit.is_zero() => Outcome::Success,
+            None => Outcome::broke(Cause::Crash, failure(&exit, &self.stderr)),
+        };
+        Ending {
+            outcome,
+            answer: self.answer.text,
+            structured: None,
+            session: None,
+            usage: None,
+            odd: self.odd,
+        }
+    }
+}
+
+/// Its exit and, if it said anything, its last words.
+pub(crate) fn failure(exit: &ExitFacts, stderr: &Tail) -> String {
+    const LAST_WORDS_LINES_MAX: usize = 5;
+    if stderr.is_empty() {
+        return exit.describe();
+    }
+    format!("{}: {}", exit.describe(), stderr.last(LAST_WORDS_LINES_MAX))
+}
+
+/// The last bytes of a text that grows by lines, cut at a line.
+#[derive(Debug, Default)]
+pub(crate) struct LastBytes {
+    pub(crate) text: String,
+}
+
+impl LastBytes {
+    pub(crate) fn push_line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+        // Twice the limit before cutting, so that each byte is moved once and not for every line.
+        if self.text.len() > 2 * ANSWER_BYTES_MAX {
+            let start = self.text.ceil_char_boundary(self.text.len() - ANSWER_BYTES_MAX);
+            let start = self.text[start..].find('\n').map_or(start, |at| start + at + 1);
+            let start = if start < self.text.len() { start } else { 0 };
+            let kept = self.text.split_off(start);
+            let hard = kept.ceil_char_boundary(kept.len().saturating_sub(ANSWER_BYTES_MAX));
+            self.text = kept[hard..].to_owned();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prompt_goes_to_stdin_and_no_shell_is_involved() {
+        let args = ["--more".to_owned()];
+        let ask = Ask { args: &args, ..Ask::new("do it; rm -rf", ".".into()) };
+        let words = ["./agent.sh".to_owned(), "a b".to_owned()];
+        let plan = launch(&words, &ask);
+        assert_eq!(plan.program, Program::Named("./agent.sh".into()));
+        assert_eq!(plan.args, ["a b", "--more"]);
+        assert_eq!(plan.stdin, b"do it; rm -rf");
+    }
+
+    #[test]
+    fn a_non_zero_exit_breaks_the_try_with_its_last_words() {
+        let mut decoder = Box::new(CommandDecoder::default());
+        decoder.line(Stream::Out, "half an answer", false);
+        decoder.line(Stream::Err, "429 Too Many Requests", false);
+        let ending = decoder.finish(ExitFacts::code(3));
+        // What an unknown program prints to stderr may be anything: it is shown, not believed.
+        assert_eq!(
+            ending.outcome,
+            Outcome::broke(Cause::Crash, "it exited with code 3: 429 Too Many Requests")
+        );
+        assert_eq!(ending.answer, "half an answer\n");
+    }
+
+    #[test]
+    fn the_answer_keeps_the_last_bytes_whatever_the_lines() {
+        for line in ["x".repeat(1000), "é".repeat(3 * ANSWER_BYTES_MAX), String::new()] {
+            let mut answer = LastBytes::default();
+            for _ in 0..(3 * ANSWER_BYTES_MAX / (line.len() + 1)).max(2) {
+                answer.push_line(&line);
+                assert!(answer.text.len() <= 2 * ANSWER_BYTES_MAX);
+            }
+            answer.push_line("{\"last\":1}");
+            assert!(answer.text.ends_with("{\"last\":1}\n"));
+        }
+    }
+}

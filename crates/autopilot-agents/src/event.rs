@@ -1,0 +1,162 @@
+//! What an agent may be seen doing, in one vocabulary for every kind of agent.
+
+use serde::{Deserialize, Serialize};
+
+/// Longest text of one event; the whole output is in the attempt's log.
+pub const TEXT_BYTES_MAX: usize = 16 * 1024;
+/// Longest one-line summary of a tool call or its result.
+pub const SUMMARY_BYTES_MAX: usize = 240;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum AgentEvent {
+    Text { text: String },
+    Thought { text: String },
+    ToolCall { id: String, name: String, summary: String },
+    ToolResult { id: String, ok: bool, summary: String },
+    FileChange { path: String, kind: ChangeKind },
+    Permission { tool: String, granted: bool, reason: String },
+    Session { id: String },
+    Usage(Usage),
+    RateLimit { status: RateStatus, resets_at_unix: Option<i64> },
+    Notice { text: String },
+    Result { ok: bool, text: String },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    Added,
+    Modified,
+    Deleted,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RateStatus {
+    Allowed,
+    Warning,
+    Rejected,
+}
+
+/// Tokens as this project counts them: `input` is everything the model read, `cached` the part of
+/// it that came from the vendor's cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tokens {
+    pub input: u64,
+    pub output: u64,
+    pub cached: u64,
+}
+
+/// Whether a figure counts one run of the agent or the whole session, resumes included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    Run,
+    Session,
+}
+
+/// Vendors disagree on what is cumulative, even within one report, so each figure has its scope.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    pub tokens: Tokens,
+    pub tokens_scope: Scope,
+    pub cost_usd: Option<f64>,
+    pub cost_scope: Scope,
+}
+
+/// What one run of an agent used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Bill {
+    pub tokens: Tokens,
+    pub cost_usd: Option<f64>,
+}
+
+impl Usage {
+    /// The part of this report that belongs to the run it ends. `before` is the last report of the
+    /// same session, if it was resumed.
+    ///
+    /// A total below the one before means that the vendor began to count anew: the whole of it is
+    /// billed, because money must never be under-counted.
+    pub fn of_run(&self, before: Option<&Usage>) -> Bill {
+        let tokens = match (self.tokens_scope, before) {
+            (Scope::Run, _) | (Scope::Session, None) => self.tokens,
+            (Scope::Session, Some(before)) => Tokens {
+                input: rise(before.tokens.input, self.tokens.input),
+                output: rise(before.tokens.output, self.tokens.output),
+                cached: rise(before.tokens.cached, self.tokens.cached),
+            },
+        };
+        let spent = before.and_then(|before| before.cost_usd).unwrap_or(0.0);
+        let cost_usd = self.cost_usd.map(|total| match self.cost_scope {
+            Scope::Session if total >= spent => total - spent,
+            Scope::Session | Scope::Run => total,
+        });
+        Bill { tokens, cost_usd }
+    }
+}
+
+fn rise(before: u64, now: u64) -> u64 {
+    now.checked_sub(before).unwrap_or(now)
+}
+
+/// The text cut to `bytes_max` at a character, saying how much is missing.
+pub fn clip(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(bytes_max);
+    format!("{}… [{} bytes cut]", &text[..end], text.len() - end)
+}
+
+/// The first line with anything on it, short enough for a screen.
+pub(crate) fn summary(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
+    clip(line, SUMMARY_BYTES_MAX)
+}
+
+pub(crate) fn text(text: &str) -> String {
+    clip(text, TEXT_BYTES_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clipping_keeps_whole_characters_and_says_what_is_missing() {
+        assert_eq!(clip("short", 5), "short");
+        assert_eq!(clip("aé", 2), "a… [2 bytes cut]");
+        assert_eq!(text(&"x".repeat(TEXT_BYTES_MAX)).len(), TEXT_BYTES_MAX);
+        assert!(text(&"x".repeat(TEXT_BYTES_MAX + 7)).ends_with("… [7 bytes cut]"));
+        assert_eq!(summary("\n\n  first \n second"), "first");
+    }
+
+    #[test]
+    fn a_session_total_is_billed_as_the_difference_to_the_last_one() {
+        let total = |input, cost| Usage {
+            tokens: Tokens { input, output: 1, cached: 0 },
+            tokens_scope: Scope::Session,
+            cost_usd: Some(cost),
+            cost_scope: Scope::Session,
+        };
+        let bill = total(300, 0.75).of_run(Some(&total(200, 0.5)));
+        assert_eq!((bill.tokens.input, bill.tokens.output, bill.cost_usd), (100, 0, Some(0.25)));
+        // A smaller total is a new count.
+        let bill = total(50, 0.25).of_run(Some(&total(200, 0.5)));
+        assert_eq!((bill.tokens.input, bill.cost_usd), (50, Some(0.25)));
+    }
+
+    #[test]
+    fn tokens_of_the_run_and_cost_of_the_session_are_told_apart() {
+        let report = |cost| Usage {
+            tokens: Tokens { input: 40, output: 4, cached: 0 },
+            tokens_scope: Scope::Run,
+            cost_usd: Some(cost),
+            cost_scope: Scope::Session,
+        };
+        let bill = report(1.0).of_run(Some(&report(0.75)));
+        assert_eq!((bill.tokens.input, bill.cost_usd), (40, Some(0.25)));
+    }
+}

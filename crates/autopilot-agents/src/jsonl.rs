@@ -1,0 +1,63 @@
+//! What agents that print one JSON object per line have in common.
+
+use serde_json::Value;
+
+use crate::agent::Stream;
+use crate::classify::{Facts, classify};
+use crate::command::failure;
+use crate::ending::{Cause, ExitFacts, Odd, Outcome};
+use crate::event::{self, AgentEvent};
+use crate::tail::Tail;
+
+/// A line of an agent that speaks JSON.
+pub(crate) enum Line {
+    Event(Value),
+    Words(Vec<AgentEvent>),
+}
+
+/// Whatever is no JSON object is kept as words: start-up errors come that way.
+pub(crate) fn json_line(
+    stream: Stream,
+    line: &str,
+    truncated: bool,
+    odd: &mut Odd,
+    words: &mut Tail,
+) -> Line {
+    if line.trim().is_empty() {
+        return Line::Words(Vec::new());
+    }
+    match stream {
+        Stream::Err => {}
+        Stream::Out if truncated => odd.cut += 1,
+        Stream::Out => match serde_json::from_str::<Value>(line) {
+            Ok(event) if event.is_object() => return Line::Event(event),
+            Ok(_) | Err(_) => odd.malformed += 1,
+        },
+    }
+    words.push(line);
+    Line::Words(vec![AgentEvent::Notice { text: event::text(line) }])
+}
+
+/// The agent said that all went well; its exit has to agree unless somebody had to end it, which
+/// takes nothing from an answer that was complete.
+pub(crate) fn said_success(exit: &ExitFacts, words: &Tail) -> Outcome {
+    if exit.is_zero() || exit.forced().is_some() {
+        return Outcome::Success;
+    }
+    let why = format!("it reported success, but {}", failure(exit, words));
+    Outcome::broke(Cause::Crash, why)
+}
+
+/// It ended by itself and never said how: the reason, if any, is in its words.
+pub(crate) fn silent_end(exit: &ExitFacts, words: &Tail, started: bool) -> Outcome {
+    let why = failure(exit, words);
+    let said = words.text();
+    if let Some(trouble) = classify(Facts { text: &said, ..Facts::default() }) {
+        return trouble.outcome(why, None);
+    }
+    match (started, exit.is_zero()) {
+        (false, false) => Outcome::broke(Cause::Startup, why),
+        (true, false) => Outcome::broke(Cause::Crash, why),
+        (_, true) => Outcome::broke(Cause::Empty, format!("it gave no result: {why}")),
+    }
+}

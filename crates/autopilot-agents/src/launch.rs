@@ -1,0 +1,93 @@
+//! What is asked of an agent, and the process that asks it.
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+/// One question to an agent, in the words of the engine.
+#[derive(Debug, Clone)]
+pub struct Ask<'a> {
+    pub prompt: &'a str,
+    pub cwd: &'a Utf8Path,
+    pub model: Option<&'a str>,
+    pub effort: Option<&'a str>,
+    /// Extra flags of the configuration; they come last, so that they win.
+    pub args: &'a [String],
+    pub schema: Option<Schema<'a>>,
+    /// The session to go on with; a new one without it.
+    pub session: Option<&'a str>,
+    pub access: Access,
+    pub allowed_tools: &'a [String],
+    pub network: Network,
+    pub sandbox: Sandbox,
+    pub max_usd: Option<f64>,
+}
+
+impl<'a> Ask<'a> {
+    /// A question with nothing but its prompt: a new session that may edit files.
+    pub fn new(prompt: &'a str, cwd: &'a Utf8Path) -> Self {
+        Ask {
+            prompt,
+            cwd,
+            model: None,
+            effort: None,
+            args: &[],
+            schema: None,
+            session: None,
+            access: Access::Edit,
+            allowed_tools: &[],
+            network: Network::On,
+            sandbox: Sandbox::None,
+            max_usd: None,
+        }
+    }
+}
+
+/// The JSON Schema the answer must satisfy, as text and as the file that holds it.
+#[derive(Debug, Clone, Copy)]
+pub struct Schema<'a> {
+    pub path: &'a Utf8Path,
+    pub json: &'a str,
+}
+
+/// What the agent itself lets its model do. Our sandbox holds whatever is said here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Look, change nothing: reviewers and planners.
+    Read,
+    /// Edit in the worktree, run the allowed tools.
+    Edit,
+    /// No questions asked (`unsafe` in the configuration).
+    Unsafe,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    On,
+    Off,
+}
+
+/// Whether the process will run inside a sandbox of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sandbox {
+    Ours,
+    None,
+}
+
+/// A process for the host to run. Its stdin is `stdin` and then end of file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LaunchPlan {
+    pub program: Program,
+    pub args: Vec<String>,
+    /// Defaults of the agent; the configuration's own `env` goes over them.
+    pub env: Vec<(String, String)>,
+    pub stdin: Vec<u8>,
+    /// Files to be written before the start: path and content.
+    pub files: Vec<(Utf8PathBuf, String)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Program {
+    /// An executable's name, looked up in PATH, or its path.
+    Named(String),
+    /// The running binary itself.
+    Own,
+}

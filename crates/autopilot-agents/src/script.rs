@@ -1,0 +1,30 @@
+//! The scripted agent: no model, no network, for the demo and for tests.
+//!
+//! It is a real process, our own binary as `__script <file>`. The file says what it does at which
+//! step; here it is parsed and matched, the process carries the [`Action`]s out.
+
+mod decode;
+mod file;
+mod said;
+
+pub use file::{Action, Place, Script, ScriptError, Signal};
+pub use said::{FailKind, Said};
+
+pub(crate) use decode::ScriptDecoder;
+
+use camino::Utf8Path;
+
+use crate::launch::{Ask, LaunchPlan, Program};
+
+/// The hidden command of our binary that plays a script.
+pub const COMMAND: &str = "__script";
+
+pub(crate) fn launch(file: &Utf8Path, ask: &Ask<'_>) -> LaunchPlan {
+    LaunchPlan {
+        program: Program::Own,
+        args: vec![COMMAND.to_owned(), file.to_string()],
+        env: Vec::new(),
+        stdin: ask.prompt.as_bytes().to_vec(),
+        files: Vec::new(),
+    }
+}
