@@ -110,6 +110,6 @@ mod tests {
         let given = json!({ "properties": {
             "a": { "enum": ["x"] }, "b": { "type": ["string", "null"] }, "c": { "$ref": "#/$defs/c" }
         }, "$defs": { "c": { "type": "object" } } });
-        insta::assert_snapshot!(strict_form(&given), @r#"{"$defs":{"c":{"type":"object","properties":{},"required":[],"additionalProperties":false}},"properties":{"a":{"anyOf":[{"enum":["x",null]},{"type":"null"}]},"b":{"type":["string","null"]},"c":{"anyOf":[{"$ref":"#/$defs/c"},{"type":"null"}]}},"required":["a","b","c"],"additionalProperties":false}"#);
+        insta::assert_snapshot!(strict_form(&given), @r##"{"$defs":{"c":{"type":"object","properties":{},"required":[],"additionalProperties":false}},"properties":{"a":{"anyOf":[{"enum":["x",null]},{"type":"null"}]},"b":{"type":["string","null"]},"c":{"anyOf":[{"$ref":"#/$defs/c"},{"type":"null"}]}},"required":["a","b","c"],"additionalProperties":false}"##);
     }
 }
