@@ -1,0 +1,134 @@
+//! A finding: one thing to fix, whoever found it.
+
+use serde::{Deserialize, Serialize};
+
+/// More of them help nobody; what is left out is counted.
+pub const FINDINGS_MAX: usize = 100;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    Blocker,
+    Major,
+    Minor,
+}
+
+impl Severity {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Blocker => "blocker",
+            Severity::Major => "major",
+            Severity::Minor => "minor",
+        }
+    }
+
+    /// The lower, the more urgent.
+    pub fn priority(self) -> u32 {
+        match self {
+            Severity::Blocker => 0,
+            Severity::Major => 1,
+            Severity::Minor => 2,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    Paths,
+    Repository,
+    Ci,
+    DiffCap,
+    Todo,
+    TestCode,
+    Validation,
+    Review,
+    Uat,
+    Coverage,
+    Integration,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    pub source: Source,
+    pub severity: Severity,
+    pub priority: u32,
+    pub message: String,
+    /// What to do about it.
+    pub fix: String,
+    pub file: Option<String>,
+    pub line: Option<u64>,
+    /// Where the proof is: a log, a blob, an acceptance criterion.
+    pub evidence_ref: Option<String>,
+}
+
+impl Finding {
+    pub fn new(
+        source: Source,
+        severity: Severity,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self {
+            source,
+            severity,
+            priority: severity.priority(),
+            message: message.into(),
+            fix: fix.into(),
+            file: None,
+            line: None,
+            evidence_ref: None,
+        }
+    }
+
+    #[must_use]
+    pub fn in_file(self, file: &str) -> Self {
+        Self { file: Some(file.to_owned()), ..self }
+    }
+
+    #[must_use]
+    pub fn at_line(self, line: u64) -> Self {
+        Self { line: Some(line), ..self }
+    }
+}
+
+/// One line per finding: `blocker: src/a.rs:3: what is wrong; what to do`.
+pub fn report(findings: &[Finding]) -> String {
+    let line = |finding: &Finding| {
+        let place = match (&finding.file, finding.line) {
+            (Some(file), Some(line)) => format!("{}:{line}: ", visible(file)),
+            (Some(file), None) => format!("{}: ", visible(file)),
+            (None, _) => String::new(),
+        };
+        let fix = if finding.fix.is_empty() { String::new() } else { format!("; {}", finding.fix) };
+        format!("{}: {place}{}{fix}", finding.severity.as_str(), finding.message)
+    };
+    findings.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The most severe ones are kept; their own order stays within a severity.
+pub(super) fn limited(mut findings: Vec<Finding>) -> Vec<Finding> {
+    findings.sort_by_key(|finding| finding.priority);
+    if findings.len() > FINDINGS_MAX {
+        let (left_out, kept) = (findings.len() - FINDINGS_MAX + 1, FINDINGS_MAX - 1);
+        let last = &findings[kept];
+        let message = format!("{left_out} more findings are not listed");
+        let more = Finding::new(last.source, last.severity, message, "fix those above first");
+        findings.truncate(kept);
+        findings.push(more);
+    }
+    findings
+}
+
+/// Text from a repository as it may appear in a message: what a terminal would obey, or what would
+/// turn the writing direction, is spelled out.
+pub(super) fn visible(text: &str) -> String {
+    let odd =
+        |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars()
+        .flat_map(|c| {
+            let shown: String = if odd(c) { c.escape_unicode().collect() } else { c.into() };
+            shown.chars().collect::<Vec<_>>()
+        })
+        .collect()
+}

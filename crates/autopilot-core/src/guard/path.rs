@@ -1,0 +1,193 @@
+//! Where a change may be: allowed and denied paths, on both sides of a rename and through links.
+//!
+//! Paths match by whole components: `src` admits `src/a.rs` and not `src2/a.rs`. Denied paths match
+//! without regard to case, because some file systems have none.
+
+use globset::{GlobBuilder, GlobMatcher};
+
+use super::finding::visible;
+use super::{ChangedFile, FileMode, Finding, Severity, Source, Status};
+
+/// Files of the controller: a change to them would change the rules it is judged by.
+const ALWAYS_DENIED: &str = ".autopilot";
+
+pub fn check(files: &[ChangedFile], allowed: &[String], denied: &[String]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let allowed_rules = rules(allowed, Case::Matters, &mut findings);
+    let mut denied_rules = rules(denied, Case::Ignored, &mut findings);
+    denied_rules.extend(rules(&[ALWAYS_DENIED.to_owned()], Case::Ignored, &mut findings));
+    let place =
+        Place { any_allowed: allowed.is_empty(), allowed: allowed_rules, denied: denied_rules };
+    for file in files {
+        // The old side of a copy is not changed.
+        let old = file.old_path.as_deref().filter(|_| file.status != Status::Copied);
+        for path in [Some(file.path.as_str()), old].into_iter().flatten() {
+            findings.extend(place.judge(path));
+        }
+        if file.mode == FileMode::Symlink && file.status != Status::Deleted {
+            findings.extend(place.judge_link(file));
+        }
+    }
+    findings
+}
+
+struct Place {
+    any_allowed: bool,
+    allowed: Vec<Rule>,
+    denied: Vec<Rule>,
+}
+
+impl Place {
+    fn judge(&self, path: &str) -> Option<Finding> {
+        let Some(parts) = resolve("", path) else {
+            return Some(outside(path, "is not inside the repository"));
+        };
+        if let Some(rule) = self.denied.iter().find(|rule| rule.matches(&parts)) {
+            let message = format!("changes under `{}` are denied", visible(&rule.written));
+            return Some(blocker(message, "undo the change of this file").in_file(path));
+        }
+        if !self.any_allowed && !self.allowed.iter().any(|rule| rule.matches(&parts)) {
+            let allowed: Vec<String> =
+                self.allowed.iter().map(|rule| format!("`{}`", visible(&rule.written))).collect();
+            let message = format!("only {} may be changed in this task", allowed.join(", "));
+            return Some(blocker(message, "undo the change of this file").in_file(path));
+        }
+        None
+    }
+
+    fn judge_link(&self, file: &ChangedFile) -> Option<Finding> {
+        let target = file.link_target.as_deref().unwrap_or_default();
+        let shown = visible(target);
+        let directory = file.path.rsplit_once('/').map_or("", |(directory, _)| directory);
+        let fix = "remove the link";
+        let Some(parts) = resolve(directory, target) else {
+            let message = format!("the link points to `{shown}`, outside the repository");
+            return Some(blocker(message, fix).in_file(&file.path));
+        };
+        let into_git = parts.first().is_some_and(|part| part.eq_ignore_ascii_case(".git"));
+        let denied = self.denied.iter().any(|rule| rule.matches(&parts));
+        let holds_denied = self.denied.iter().any(|rule| rule.is_under(&parts));
+        if into_git || denied || holds_denied {
+            let message = format!("the link points to `{shown}`, where changes are denied");
+            return Some(blocker(message, fix).in_file(&file.path));
+        }
+        if !self.any_allowed && !self.allowed.iter().any(|rule| rule.matches(&parts)) {
+            let message = format!("the link points to `{shown}`, outside the allowed paths");
+            return Some(blocker(message, fix).in_file(&file.path));
+        }
+        None
+    }
+}
+
+fn outside(path: &str, why: &str) -> Finding {
+    blocker(format!("the path {why}"), "undo the change of this file").in_file(path)
+}
+
+fn blocker(message: String, fix: &str) -> Finding {
+    Finding::new(Source::Paths, Severity::Blocker, message, fix)
+}
+
+/// The components of `path` seen from `directory`, without reading any file. `None` when it is
+/// absolute or leaves the repository.
+fn resolve<'a>(directory: &'a str, path: &'a str) -> Option<Vec<&'a str>> {
+    if path.is_empty() || path.starts_with('/') || path.contains('\0') {
+        return None;
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in directory.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts)
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Case {
+    Matters,
+    Ignored,
+}
+
+struct Rule {
+    written: String,
+    case: Case,
+    matcher: Matcher,
+}
+
+enum Matcher {
+    Prefix(Vec<String>),
+    Glob(GlobMatcher),
+}
+
+fn rules(written: &[String], case: Case, findings: &mut Vec<Finding>) -> Vec<Rule> {
+    written
+        .iter()
+        .filter_map(|path| match Rule::new(path, case) {
+            Ok(rule) => Some(rule),
+            Err(why) => {
+                let message = format!("`{}` in the list of paths {why}", visible(path));
+                findings.push(blocker(message, "correct the list"));
+                None
+            }
+        })
+        .collect()
+}
+
+impl Rule {
+    fn new(written: &str, case: Case) -> Result<Self, String> {
+        let trimmed = written.trim().trim_end_matches("/**").trim_end_matches('/');
+        let parts = match resolve("", trimmed) {
+            Some(parts) => parts,
+            None if trimmed.is_empty() && !written.starts_with('/') => Vec::new(),
+            None => return Err("is not inside the repository".to_owned()),
+        };
+        let matcher = if trimmed.contains(['*', '?', '[', '{']) {
+            // A pattern without a directory means that name anywhere, as in .gitignore.
+            let anywhere = if parts.len() == 1 { "**/" } else { "" };
+            let glob = GlobBuilder::new(&format!("{anywhere}{}", parts.join("/")))
+                .literal_separator(true)
+                .case_insensitive(case == Case::Ignored)
+                .build()
+                .map_err(|error| format!("is no pattern: {}", error.kind()))?;
+            Matcher::Glob(glob.compile_matcher())
+        } else {
+            Matcher::Prefix(parts.into_iter().map(str::to_owned).collect())
+        };
+        Ok(Self { written: written.to_owned(), case, matcher })
+    }
+
+    /// The path itself or a directory it is in.
+    fn matches(&self, path: &[&str]) -> bool {
+        match &self.matcher {
+            Matcher::Prefix(prefix) => {
+                prefix.len() <= path.len() && prefix.iter().zip(path).all(|(a, b)| self.same(a, b))
+            }
+            Matcher::Glob(glob) => {
+                (1..=path.len()).any(|length| glob.is_match(path[..length].join("/")))
+            }
+        }
+    }
+
+    /// The rule's own place lies in that directory: who may write there, may write here.
+    fn is_under(&self, directory: &[&str]) -> bool {
+        match &self.matcher {
+            Matcher::Prefix(prefix) => {
+                prefix.len() > directory.len()
+                    && !directory.is_empty()
+                    && prefix.iter().zip(directory).all(|(a, b)| self.same(a, b))
+            }
+            Matcher::Glob(_) => false,
+        }
+    }
+
+    fn same(&self, a: &str, b: &str) -> bool {
+        match self.case {
+            Case::Matters => a == b,
+            Case::Ignored => a.to_lowercase() == b.to_lowercase(),
+        }
+    }
+}

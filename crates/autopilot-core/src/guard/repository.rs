@@ -1,0 +1,73 @@
+//! Things in a repository that are more than text: nested repositories, and the files that decide
+//! what is run on other machines.
+
+use super::{ChangedFile, FileMode, Finding, Severity, Source, Status};
+
+pub(super) fn check(files: &[ChangedFile], allowed: &[String]) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = files.iter().filter_map(nested).collect();
+    findings.extend(files.iter().filter_map(|file| ci(file, allowed)));
+    findings
+}
+
+fn nested(file: &ChangedFile) -> Option<Finding> {
+    let blocker = |message: &str, fix: &str| {
+        Some(Finding::new(Source::Repository, Severity::Blocker, message, fix).in_file(&file.path))
+    };
+    if file.status == Status::Unmerged {
+        return blocker("the file has unsolved merge conflicts", "solve them");
+    }
+    if file.mode == FileMode::Gitlink {
+        return blocker(
+            "a nested repository or submodule was added or moved",
+            "remove it; its files would not be part of the change",
+        );
+    }
+    if file.path.split('/').any(|part| part.eq_ignore_ascii_case(".git")) {
+        return blocker("the path is inside a `.git` directory", "remove it");
+    }
+    if file.path.eq_ignore_ascii_case(".gitmodules") {
+        return blocker("submodules were changed", "undo the change of this file");
+    }
+    None
+}
+
+/// Reported, because green means less after it; a remark only when the task allows that very place.
+fn ci(file: &ChangedFile, allowed: &[String]) -> Option<Finding> {
+    let touched = [Some(file.path.as_str()), file.old_path.as_deref()];
+    let path = touched.into_iter().flatten().find(|path| is_ci(path))?;
+    let first = path.split('/').next().unwrap_or(path);
+    let meant = allowed.iter().any(|allowed| allowed.trim_start_matches("./").starts_with(first));
+    let severity = if meant { Severity::Minor } else { Severity::Major };
+    let message = "settings of the build pipeline or of commit hooks were changed";
+    let fix = "undo it unless the task asks for it";
+    Some(Finding::new(Source::Ci, severity, message, fix).in_file(path))
+}
+
+fn is_ci(path: &str) -> bool {
+    const DIRECTORIES: &[&str] = &[
+        ".github/workflows/",
+        ".github/actions/",
+        ".circleci/",
+        ".buildkite/",
+        ".gitlab/ci/",
+        ".woodpecker/",
+        ".husky/",
+        ".githooks/",
+    ];
+    const FILES: &[&str] = &[
+        ".gitlab-ci.yml",
+        ".travis.yml",
+        ".drone.yml",
+        ".woodpecker.yml",
+        ".pre-commit-config.yaml",
+        "appveyor.yml",
+        "azure-pipelines.yml",
+        "bitbucket-pipelines.yml",
+        "cloudbuild.yaml",
+        "jenkinsfile",
+        "lefthook.yml",
+    ];
+    let path = path.to_lowercase();
+    DIRECTORIES.iter().any(|directory| path.starts_with(directory))
+        || FILES.contains(&path.as_str())
+}

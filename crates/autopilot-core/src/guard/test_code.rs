@@ -1,0 +1,120 @@
+//! Tests that were deleted or made weaker. A suite that asks less passes more easily, so this is
+//! looked for in the change and not in the suite's result.
+
+mod language;
+
+use super::todo::{excerpt, not_moved};
+use super::{Change, Finding, Line, Severity, Source, Status};
+use language::{Language, Sign};
+
+pub use language::is_test_path;
+
+pub(super) fn check(change: &Change) -> Vec<Finding> {
+    let mut findings = deleted(change);
+    let gone: Vec<&str> = change
+        .files
+        .iter()
+        .filter(|file| file.status == Status::Deleted)
+        .map(|file| file.path.as_str())
+        .collect();
+    let kept = |line: &&Line| !gone.contains(&line.path.as_str());
+    let added: Vec<&Line> = change.added.iter().filter(kept).collect();
+    let removed: Vec<&Line> = change.removed.iter().filter(kept).collect();
+    findings.extend(fewer_tests(&added, &removed));
+    findings.extend(skipped(&added, &removed));
+    findings.extend(fewer_checks(&added, &removed));
+    findings.extend(empty_checks(&added, &removed));
+    findings
+}
+
+fn deleted(change: &Change) -> Vec<Finding> {
+    let fix = "bring it back; change the code, not the tests";
+    change
+        .files
+        .iter()
+        .filter_map(|file| match file.status {
+            Status::Deleted if is_test_path(&file.path) => {
+                Some(("a test file was deleted".to_owned(), file.path.as_str()))
+            }
+            Status::Renamed => {
+                let old = file.old_path.as_deref()?;
+                let lost = is_test_path(old) && !is_test_path(&file.path);
+                let to = excerpt(&file.path);
+                lost.then(|| (format!("a test file was moved to `{to}`, where it is no test"), old))
+            }
+            Status::Added
+            | Status::Modified
+            | Status::Deleted
+            | Status::Copied
+            | Status::TypeChanged
+            | Status::Unmerged => None,
+        })
+        .map(|(message, path)| {
+            Finding::new(Source::TestCode, Severity::Blocker, message, fix).in_file(path)
+        })
+        .collect()
+}
+
+/// Lines that show a sign of their language.
+fn showing<'a>(lines: &[&'a Line], sign: Sign) -> Vec<&'a Line> {
+    let shows = |line: &&&Line| {
+        Language::of(&line.path).is_some_and(|language| language.shows(sign, &line.text))
+    };
+    lines.iter().filter(shows).copied().collect()
+}
+
+/// Renamed tests are not fewer; a test that went away and brought none in its place is.
+fn fewer_tests(added: &[&Line], removed: &[&Line]) -> Option<Finding> {
+    let (now, before) = (showing(added, Sign::Test), showing(removed, Sign::Test));
+    let lost = before.len().checked_sub(now.len()).filter(|lost| *lost > 0)?;
+    let names = not_moved(before.iter().copied(), now.iter().copied());
+    let named: Vec<String> =
+        names.iter().take(3).map(|line| format!("`{}`", excerpt(&line.text))).collect();
+    let first = names.first()?;
+    let tests = if lost == 1 { "test was" } else { "tests were" };
+    let message = format!("{lost} {tests} removed, as {}", named.join(", "));
+    let fix = "bring them back unless the task removes what they test";
+    Some(weaker(message, fix, &first.path, first.line))
+}
+
+fn skipped(added: &[&Line], removed: &[&Line]) -> Vec<Finding> {
+    let (now, before) = (showing(added, Sign::Skip), showing(removed, Sign::Skip));
+    not_moved(now.into_iter(), before.into_iter())
+        .into_iter()
+        .map(|line| {
+            let message = format!("a test is skipped: `{}`", excerpt(&line.text));
+            weaker(message, "let it run", &line.path, line.line)
+        })
+        .collect()
+}
+
+fn fewer_checks(added: &[&Line], removed: &[&Line]) -> Option<Finding> {
+    let (now, before) = (showing(added, Sign::Check), showing(removed, Sign::Check));
+    if before.len() <= now.len() {
+        return None;
+    }
+    let first = *not_moved(before.iter().copied(), now.iter().copied()).first()?;
+    let message = format!(
+        "{} assertions were removed and {} added, as `{}`",
+        before.len(),
+        now.len(),
+        excerpt(&first.text)
+    );
+    let fix = "keep what the tests assert unless the task changes it";
+    Some(weaker(message, fix, &first.path, first.line))
+}
+
+fn empty_checks(added: &[&Line], removed: &[&Line]) -> Vec<Finding> {
+    let (now, before) = (showing(added, Sign::Empty), showing(removed, Sign::Empty));
+    not_moved(now.into_iter(), before.into_iter())
+        .into_iter()
+        .map(|line| {
+            let message = format!("an assertion that always holds: `{}`", excerpt(&line.text));
+            weaker(message, "assert something", &line.path, line.line)
+        })
+        .collect()
+}
+
+fn weaker(message: String, fix: &str, path: &str, line: u64) -> Finding {
+    Finding::new(Source::TestCode, Severity::Major, message, fix).in_file(path).at_line(line)
+}

@@ -1,0 +1,303 @@
+//! A change in, findings out, as a person reads them.
+
+use super::*;
+use proptest::prelude::*;
+
+fn file(status: Status, path: &str) -> ChangedFile {
+    ChangedFile {
+        path: path.to_owned(),
+        status,
+        old_path: None,
+        link_target: None,
+        mode: FileMode::Regular,
+        binary: false,
+    }
+}
+
+fn link(path: &str, target: &str) -> ChangedFile {
+    ChangedFile {
+        mode: FileMode::Symlink,
+        link_target: Some(target.to_owned()),
+        ..file(Status::Added, path)
+    }
+}
+
+fn renamed(from: &str, to: &str) -> ChangedFile {
+    ChangedFile { old_path: Some(from.to_owned()), ..file(Status::Renamed, to) }
+}
+
+fn lines(lines: &[(&str, &str)]) -> Vec<Line> {
+    lines
+        .iter()
+        .zip(1..)
+        .map(|((path, text), line)| Line {
+            path: (*path).to_owned(),
+            line,
+            text: (*text).to_owned(),
+        })
+        .collect()
+}
+
+fn said(change: &Change, allowed: &[&str], denied: &[&str]) -> String {
+    let own = |list: &[&str]| list.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>();
+    let (allowed, denied) = (own(allowed), own(denied));
+    report(&check(
+        change,
+        &Rules {
+            allowed_paths: &allowed,
+            deny_paths: &denied,
+            diff_line_cap: 800,
+            forbid_todos: true,
+        },
+    ))
+}
+
+fn of_files(files: Vec<ChangedFile>) -> Change {
+    Change { files, ..Change::default() }
+}
+
+fn of_lines(added: &[(&str, &str)], removed: &[(&str, &str)]) -> Change {
+    Change { added: lines(added), removed: lines(removed), ..Change::default() }
+}
+
+const UNDO: &str = "undo the change of this file";
+
+#[test]
+fn paths_match_whole_components() {
+    for (path, allowed, ok) in [
+        ("src/a.rs", "src", true),
+        ("src/a.rs", "src/", true),
+        ("src/a.rs", "./src/**", true),
+        ("src/a.rs", "src/a.rs", true),
+        ("src2/a.rs", "src", false),
+        ("src", "src/a", false),
+        ("SRC/a.rs", "src", false),
+        ("web/x/a.ts", "web/*/a.ts", true),
+        ("web/x/y/a.ts", "web/*/a.ts", false),
+        ("web/x/y/a.ts", "web/*", true),
+        ("deep/in/a.md", "*.md", true),
+        ("anything", ".", true),
+    ] {
+        let found = said(&of_files(vec![file(Status::Modified, path)]), &[allowed], &[]);
+        assert_eq!(found.is_empty(), ok, "{path} by {allowed}: {found}");
+    }
+}
+
+#[test]
+fn what_is_outside_or_denied_is_said_with_its_file() {
+    let change = of_files(vec![
+        file(Status::Modified, "src/a.rs"),
+        file(Status::Added, "docs/x.md"),
+        file(Status::Modified, "Infra/main.tf"),
+        file(Status::Modified, ".autopilot/config.yml"),
+        renamed("billing/a.rs", "src/b.rs"),
+        file(Status::Added, "../up"),
+        file(Status::Added, "/etc/passwd"),
+    ]);
+    insta::assert_snapshot!(said(&change, &["src", "tests/"], &["infra/", "billing"]), @r#"
+    blocker: docs/x.md: only `src`, `tests/` may be changed in this task; undo the change of this file
+    blocker: Infra/main.tf: changes under `infra/` are denied; undo the change of this file
+    blocker: .autopilot/config.yml: changes under `.autopilot` are denied; undo the change of this file
+    blocker: billing/a.rs: changes under `billing` are denied; undo the change of this file
+    blocker: ../up: the path is not inside the repository; undo the change of this file
+    blocker: /etc/passwd: the path is not inside the repository; undo the change of this file
+    "#);
+}
+
+#[test]
+fn the_source_of_a_copy_is_not_changed() {
+    let copied = ChangedFile { status: Status::Copied, ..renamed("infra/a", "src/a") };
+    assert_eq!(said(&of_files(vec![copied]), &[], &["infra"]), "");
+}
+
+#[test]
+fn links_must_stay_inside_and_out_of_denied_places() {
+    for (path, target, word) in [
+        ("src/l", "a.rs", ""),
+        ("src/l", "../src/./a.rs", ""),
+        ("src/l", "/etc/passwd", "outside the repository"),
+        ("src/l", "../../x", "outside the repository"),
+        ("src/l", "../src/../..", "outside the repository"),
+        ("src/l", "../INFRA/x", "where changes are denied"),
+        ("src/l", "../.git/hooks", "where changes are denied"),
+        ("src/l", "../a", "where changes are denied"),
+        ("src/l", "../docs", "outside the allowed paths"),
+        ("src/l", "", "outside the repository"),
+    ] {
+        let found = said(&of_files(vec![link(path, target)]), &["src"], &["infra", "a/secret"]);
+        let ok = if word.is_empty() { found.is_empty() } else { found.contains(word) };
+        assert!(ok, "{target}: {found}");
+    }
+}
+
+#[test]
+fn a_rule_that_can_t_be_read_blocks_instead_of_vanishing() {
+    assert_eq!(
+        said(&of_files(vec![]), &[], &["infra/[", "../x"]),
+        "blocker: `infra/[` in the list of paths is no pattern: unclosed character class; missing ']'; correct the list\n\
+         blocker: `../x` in the list of paths is not inside the repository; correct the list"
+    );
+}
+
+#[test]
+fn the_diff_cap_counts_both_directions_and_names_the_heaviest() {
+    let mut change = of_lines(&[("b", "x"), ("a", "x"), ("b", "y")], &[("c", "z")]);
+    (change.insertions, change.deletions) = (500, 300);
+    assert_eq!(said(&change, &[], &[]), "");
+    change.deletions = 301;
+    assert_eq!(
+        said(&change, &[], &[]),
+        "blocker: the change has 801 lines (500 added, 301 removed), the cap is 800; most in b 2, a 1, c 1; \
+         undo what the task does not ask for, or split the task"
+    );
+}
+
+#[test]
+fn new_todos_are_named_by_line_and_moved_ones_are_not_new() {
+    let change = of_lines(
+        &[
+            ("a.rs", "// TODO: later"),
+            ("a.rs", "let todos = TODOS;"),
+            ("b.rs", "    // FIXME moved"),
+            ("b.rs", "// FIXME moved"),
+            ("b.rs", "todo!()"),
+        ],
+        &[("a.rs", "// FIXME moved"), ("a.rs", "// TODO removed")],
+    );
+    assert_eq!(
+        said(&change, &[], &[]),
+        "blocker: a.rs:1: new TODO: `// TODO: later`; do what it says, or leave it out\n\
+         blocker: b.rs:4: new FIXME: `// FIXME moved`; do what it says, or leave it out"
+    );
+    let rules =
+        Rules { allowed_paths: &[], deny_paths: &[], diff_line_cap: 800, forbid_todos: false };
+    assert_eq!(check(&change, &rules), []);
+}
+
+#[test]
+fn deleted_tests_block() {
+    let change = of_files(vec![
+        file(Status::Deleted, "tests/login.rs"),
+        file(Status::Deleted, "src/old.rs"),
+        renamed("tests/a_test.py", "attic/a.txt"),
+        renamed("tests/b_test.py", "tests/c_test.py"),
+    ]);
+    assert_eq!(
+        said(&change, &[], &[]),
+        "blocker: tests/login.rs: a test file was deleted; bring it back; change the code, not the tests\n\
+         blocker: tests/a_test.py: a test file was moved to `attic/a.txt`, where it is no test; bring it back; change the code, not the tests"
+    );
+}
+
+#[test]
+fn weakened_tests_are_reported_in_every_language() {
+    for (path, added, removed, word) in [
+        ("src/a.rs", "", "    #[tokio::test]", "1 test was removed"),
+        ("src/a.rs", "#[ignore = \"slow\"]", "", "a test is skipped"),
+        ("src/a.rs", "assert!(true);", "assert_eq!(sum(1, 2), 3);", "always holds"),
+        ("tests/a.py", "", "def test_x():", "1 test was removed"),
+        ("tests/a.py", "@pytest.mark.skip", "", "a test is skipped"),
+        ("tests/a.py", "pass", "    assert x == 1", "1 assertions were removed and 0 added"),
+        ("a.test.ts", "it.skip('x', () => {", "", "a test is skipped"),
+        ("a.test.ts", "it.only('x', () => {", "", "a test is skipped"),
+        ("a.test.ts", "", "  it('adds', () => {", "1 test was removed"),
+        ("a_test.go", "", "func TestX(t *testing.T) {", "1 test was removed"),
+        ("a_test.go", "t.Skip()", "", "a test is skipped"),
+        ("ATest.java", "@Disabled", "", "a test is skipped"),
+        ("ATest.java", "", "    @Test", "1 test was removed"),
+        ("a_spec.rb", "  xit 'adds' do", "  it 'adds' do", "a test is skipped"),
+        ("a_test.exs", "@tag :skip", "", "a test is skipped"),
+        ("ATest.php", "$this->markTestSkipped('x');", "", "a test is skipped"),
+        ("ATests.cs", "[Fact(Skip = \"x\")]", "[Fact]", "a test is skipped"),
+        ("a_test.cc", "GTEST_SKIP();", "", "a test is skipped"),
+    ] {
+        let found = said(&of_lines(&[(path, added)], &[(path, removed)]), &[], &[]);
+        assert!(found.contains(word) && found.starts_with("major"), "{path} {added}: {found}");
+    }
+}
+
+#[test]
+fn tests_that_were_renamed_moved_or_sharpened_are_no_finding() {
+    for (added, removed) in [
+        (("tests/a.py", "def test_new():"), ("tests/a.py", "def test_old():")),
+        (("tests/b.py", "    assert x == 1"), ("tests/a.py", "assert x == 1")),
+        (("src/a.rs", "assert_eq!(a, 2);"), ("src/a.rs", "assert_eq!(a, 1);")),
+        (("src/a.rs", "iter.skip(1)"), ("src/a.rs", "iter")),
+    ] {
+        assert_eq!(said(&of_lines(&[added], &[removed]), &[], &[]), "");
+    }
+}
+
+#[test]
+fn the_lines_of_a_deleted_file_are_not_counted_twice() {
+    let mut change = of_lines(&[], &[("tests/a.py", "def test_x():"), ("tests/a.py", "assert x")]);
+    change.files = vec![file(Status::Deleted, "tests/a.py")];
+    assert_eq!(said(&change, &[], &[]).lines().count(), 1);
+}
+
+#[test]
+fn nested_repositories_and_pipelines_are_noticed() {
+    let change = of_files(vec![
+        ChangedFile { mode: FileMode::Gitlink, ..file(Status::Added, "vendor/lib") },
+        file(Status::Modified, ".gitmodules"),
+        file(Status::Added, "x/.git/config"),
+        file(Status::Unmerged, "src/a.rs"),
+        file(Status::Modified, ".github/workflows/ci.yml"),
+        file(Status::Modified, "Jenkinsfile"),
+    ]);
+    insta::assert_snapshot!(said(&change, &[], &[]), @r#"
+    blocker: vendor/lib: a nested repository or submodule was added or moved; remove it; its files would not be part of the change
+    blocker: .gitmodules: submodules were changed; undo the change of this file
+    blocker: x/.git/config: the path is inside a `.git` directory; remove it
+    blocker: src/a.rs: the file has unsolved merge conflicts; solve them
+    major: .github/workflows/ci.yml: settings of the build pipeline or of commit hooks were changed; undo it unless the task asks for it
+    major: Jenkinsfile: settings of the build pipeline or of commit hooks were changed; undo it unless the task asks for it
+    "#);
+    let meant = said(
+        &of_files(vec![file(Status::Modified, ".github/workflows/ci.yml")]),
+        &[".github/"],
+        &[],
+    );
+    assert!(meant.starts_with("minor"));
+}
+
+#[test]
+fn names_can_t_command_the_terminal() {
+    let found =
+        said(&of_files(vec![file(Status::Added, "infra/\u{1b}[2J\u{202e}x")]), &[], &["infra"]);
+    assert_eq!(
+        found,
+        format!(
+            "blocker: infra/\\u{{1b}}[2J\\u{{202e}}x: changes under `infra` are denied; {UNDO}"
+        )
+    );
+}
+
+#[test]
+fn the_number_of_findings_is_limited_and_the_worst_stay() {
+    let mut change = of_lines(&vec![("a.rs", "// TODO x"); 300], &[]);
+    change.files = vec![file(Status::Modified, "Jenkinsfile")];
+    let rules =
+        Rules { allowed_paths: &[], deny_paths: &[], diff_line_cap: 800, forbid_todos: true };
+    let findings = check(&change, &rules);
+    assert_eq!(findings.len(), FINDINGS_MAX);
+    assert_eq!(findings[FINDINGS_MAX - 1].message, "202 more findings are not listed");
+}
+
+#[test]
+fn findings_survive_their_journal() {
+    let finding = Finding::new(Source::Review, Severity::Major, "m", "f").in_file("a").at_line(3);
+    let text = serde_json::to_string(&finding).unwrap();
+    assert!(text.contains(r#""source":"review","severity":"major","priority":1"#));
+    assert_eq!(serde_json::from_str::<Finding>(&text).unwrap(), finding);
+}
+
+proptest! {
+    #[test]
+    fn no_path_panics_and_none_escapes(path in "[a./*\\[]{0,12}", target in "[a./]{0,12}", rule in "[a./*\\[{]{0,8}") {
+        let found = said(&of_files(vec![link(&path, &target)]), &["a"], &[&rule]);
+        if target.starts_with('/') {
+            prop_assert!(!found.is_empty());
+        }
+    }
+}
