@@ -171,6 +171,26 @@ fn a_torn_last_commit_is_dropped_and_the_rest_is_there() {
 }
 
 #[test]
+fn a_torn_commit_of_many_pages_is_dropped_though_its_end_reached_the_disk() {
+    let place = Place::new();
+    place.crashed_with_log(10);
+    let small = fs::metadata(place.log()).unwrap().len();
+    let copy = place.copy();
+    fs::copy(place.log(), copy.log()).unwrap();
+    let mut journal = SqliteJournal::open(&copy.db).unwrap();
+    let large = Record { body: vec![b'x'; 20 * PAGE], ..record(11) };
+    journal.append(vec![large]).unwrap();
+    let mut bytes = fs::read(copy.log()).unwrap();
+    drop(journal);
+    let first_frame_of_it = usize::try_from(small).unwrap() + 500;
+    assert!(bytes.len() > first_frame_of_it + 20 * PAGE, "the log was not continued");
+    bytes[first_frame_of_it] ^= 0xff;
+    fs::write(place.log(), bytes).unwrap();
+    let journal = SqliteJournal::open(&place.db).unwrap();
+    assert_eq!(journal.run("r").unwrap().unwrap().last_seq, 10);
+}
+
+#[test]
 fn damage_in_the_middle_of_the_log_is_not_taken_for_its_end() {
     let place = Place::new();
     let log = place.crashed_with_log(40);

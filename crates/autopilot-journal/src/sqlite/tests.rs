@@ -135,6 +135,24 @@ fn a_newer_journal_is_refused_with_both_versions_and_left_alone() {
 }
 
 #[test]
+fn a_refused_journal_keeps_its_log_as_a_crash_left_it() {
+    let (_live_directory, live) = place();
+    let mut journal = journal_with_run(&live);
+    journal.append(vec![record(1)]).unwrap();
+    journal.store.conn.pragma_update(Some("main"), "user_version", 7).unwrap();
+    let (_directory, path) = place();
+    let log = |path: &Utf8Path| format!("{path}-wal");
+    std::fs::copy(&live, &path).unwrap();
+    std::fs::copy(log(&live), log(&path)).unwrap();
+    let bytes = || (std::fs::read(&path).unwrap(), std::fs::read(log(&path)).unwrap());
+    let before = bytes();
+    assert!(matches!(SqliteJournal::open(&path), Err(Error::Newer { found: 7, .. })));
+    assert!(matches!(SqliteReader::open(&path), Err(Error::Newer { found: 7, .. })));
+    assert!(check(&path).is_err());
+    assert!(bytes() == before);
+}
+
+#[test]
 fn a_full_disk_is_reported_once_and_nothing_more_is_taken() {
     let (_directory, path) = place();
     let journal = journal_with_run(&path);
