@@ -68,6 +68,12 @@ pub struct Expected {
     pub session: Option<String>,
 }
 
+impl From<&Ask<'_>> for Expected {
+    fn from(ask: &Ask<'_>) -> Self {
+        Expected { session: ask.session.map(str::to_owned) }
+    }
+}
+
 /// Turns the lines of one run into events and, at its end, a judgement. Never fails and never
 /// panics: a line that means nothing is counted.
 pub trait Decoder: Send {

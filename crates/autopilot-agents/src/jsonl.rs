@@ -28,7 +28,11 @@ pub(crate) fn json_line(
     }
     match stream {
         Stream::Err => {}
-        Stream::Out if truncated => odd.cut += 1,
+        Stream::Out if truncated => {
+            // Part of an event, so perhaps words of the model: nothing an error is read from.
+            odd.cut += 1;
+            return Line::Words(vec![AgentEvent::Notice { text: event::text(line) }]);
+        }
         Stream::Out => match serde_json::from_str::<Value>(line) {
             Ok(event) if event.is_object() => return Line::Event(event),
             Ok(_) | Err(_) => odd.malformed += 1,
