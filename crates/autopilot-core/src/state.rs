@@ -80,6 +80,8 @@ pub struct Task {
     pub results: BTreeMap<Step, Shown>,
     /// The last try that broke, for the account given to a person.
     pub broken: Option<Shown>,
+    /// The last attempt that was cut short; what it left in its slot is taken up by the next.
+    pub cut_short: Option<AttemptId>,
     pub marks: Vec<RoundMark>,
     pub reasons: Vec<Reason>,
     pub skipped: BTreeMap<Step, String>,

@@ -43,7 +43,10 @@ impl Flag {
 
     pub fn raise(self, place: &Place, urgent: bool) -> std::io::Result<Utf8PathBuf> {
         let path = place.views().join(self.file_name());
-        std::fs::write(&path, if urgent { NOW } else { "" })?;
+        autopilot_host::dir::create(place.views().as_std_path())?;
+        let text = if urgent { NOW } else { "" };
+        autopilot_host::file::write_atomic(path.as_std_path(), text.as_bytes())
+            .map_err(std::io::Error::other)?;
         Ok(path)
     }
 
@@ -51,10 +54,8 @@ impl Flag {
     pub fn lower(self, place: &Place) -> std::io::Result<Vec<Utf8PathBuf>> {
         let mut gone = Vec::new();
         for path in self.places(place) {
-            match std::fs::remove_file(&path) {
-                Ok(()) => gone.push(path),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
+            if autopilot_host::dir::remove_file(path.as_std_path())? {
+                gone.push(path);
             }
         }
         Ok(gone)

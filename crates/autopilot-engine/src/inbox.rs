@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// Wishes taken at a time; the rest waits for the next look.
 const WISHES_MAX: usize = 64;
-const WISH_BYTES_MAX: usize = 16 * 1024;
+const WISH_BYTES_MAX: u64 = 16 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "wish", rename_all = "snake_case")]
@@ -76,7 +76,7 @@ pub enum InboxError {
 pub fn put(place: &Place, stamp: &str, wish: &Wish) -> Result<(), InboxError> {
     let path = place.inbox().join(format!("{stamp}.json"));
     let failed = |source| InboxError::Put { path: path.clone(), source };
-    std::fs::create_dir_all(place.inbox()).map_err(failed)?;
+    autopilot_host::dir::create(place.inbox().as_std_path()).map_err(failed)?;
     let body = serde_json::to_vec(wish).map_err(|error| failed(error.into()))?;
     autopilot_host::file::write_atomic(path.as_std_path(), &body)
         .map_err(|error| failed(std::io::Error::other(error)))

@@ -1,1 +1,37 @@
-fn main() {}
+//! `autopilot`: the command line over the engine. Only this crate prints and chooses exit codes.
+
+mod cli;
+mod command;
+mod exit;
+mod script;
+mod terminal;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // Supervisors and scripted agents are this same executable; they must cost next to nothing.
+    let mut args = std::env::args_os().skip(1);
+    match args.next() {
+        Some(first) if first == autopilot_host::exec::ARGUMENT => {
+            let rest: Vec<_> = args.collect();
+            return code(autopilot_host::exec::main(&rest));
+        }
+        Some(first) if first == autopilot_agents::script::ARGUMENT => {
+            return script::main(&args.collect::<Vec<_>>());
+        }
+        Some(_) | None => {}
+    }
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return exit::usage(&error),
+    };
+    match command::execute(cli) {
+        Ok(code) => code,
+        Err(error) => exit::report(&error),
+    }
+}
+
+fn code(code: i32) -> ExitCode {
+    ExitCode::from(u8::try_from(code.clamp(0, 255)).unwrap_or(1))
+}

@@ -107,6 +107,7 @@ impl State {
             spent: Spent::default(),
             results: Default::default(),
             broken: None,
+            cut_short: None,
             marks: Vec::new(),
             reasons: Vec::new(),
             skipped: Default::default(),
@@ -157,6 +158,14 @@ impl State {
         if let Some(commit) = &shown.facts.commit {
             task.commit = Some(commit.clone());
         }
+        task.cut_short = match shown.outcome {
+            Outcome::Lost | Outcome::Revoked => Some(shown.id),
+            Outcome::Passed
+            | Outcome::Failed { .. }
+            | Outcome::Broke { .. }
+            | Outcome::Quota { .. }
+            | Outcome::Skipped { .. } => None,
+        };
         match shown.outcome {
             Outcome::Passed | Outcome::Failed { .. } => {
                 task.results.insert(step, shown);

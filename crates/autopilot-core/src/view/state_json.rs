@@ -112,7 +112,7 @@ fn one_task(state: &State, task: &Task) -> Value {
         "interruptions": task.spent.interruptions,
         "duration": duration(task.spent.work_ms),
         "cost_usd": task.spent.bill.usd.usd(),
-        "branch": task.commit.as_ref().map(|_| format!("autopilot/{}", task.name())),
+        "branch": task.is_closed().then(|| format!("autopilot/{}", task.name())),
         "commit": task.commit,
         "skipped": task.skipped.iter().map(|(step, why)| (step.word().to_owned(), json!(why)))
             .collect::<Map<_, _>>(),

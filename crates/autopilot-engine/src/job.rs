@@ -1,0 +1,216 @@
+//! Doing one attempt: from what the settled state wants to the word that is said about it.
+//!
+//! A job has no policy. It looks, does, and says what it saw; what that means is the core's matter.
+
+mod agent;
+mod build;
+mod command;
+mod merge;
+mod process;
+mod push;
+mod review;
+mod uat;
+mod validate;
+mod workshop;
+
+pub use agent::{agent_of, find_program, mode_word};
+pub use workshop::Workshop;
+
+use crate::environment::Variables;
+use crate::place::Place;
+use crate::shell::{Sight, Signal};
+use crate::store::{StoreError, Texts, text};
+use autopilot_core::config::Config;
+use autopilot_core::event::{Facts, Outcome};
+use autopilot_core::input::Word;
+use autopilot_core::state::{Run, State, Task};
+use autopilot_core::step::Step;
+use autopilot_core::task_file::TaskSpec;
+use autopilot_core::wanted::Want;
+use autopilot_host::redact::Redactor;
+use autopilot_journal::SqliteReader;
+use camino::Utf8PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+use tokio::sync::{mpsc, watch};
+
+/// What every job of a run shares.
+pub struct Context {
+    pub place: Place,
+    pub config: Config,
+    pub workshop: Workshop,
+    pub redactor: Arc<Redactor>,
+    pub variables: Variables,
+    /// Our own executable, started again as supervisor and scripted agent.
+    pub own: Utf8PathBuf,
+    pub sandbox: autopilot_host::sandbox::Probe,
+    pub texts: Texts,
+    pub history: Mutex<SqliteReader>,
+    pub signals: mpsc::UnboundedSender<Signal>,
+}
+
+impl Context {
+    pub fn redactor(&self) -> Arc<Redactor> {
+        Arc::clone(&self.redactor)
+    }
+
+    fn text(&self, hash: &str) -> Result<String, StoreError> {
+        let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        text(&*history, hash)
+    }
+}
+
+/// Tells a job that it is no longer wanted.
+#[derive(Clone, Debug)]
+pub struct Cancel {
+    sender: Arc<watch::Sender<bool>>,
+}
+
+impl Default for Cancel {
+    fn default() -> Cancel {
+        Cancel { sender: Arc::new(watch::channel(false).0) }
+    }
+}
+
+impl Cancel {
+    pub fn now(&self) {
+        self.sender.send_replace(true);
+    }
+
+    pub fn is_asked(&self) -> bool {
+        *self.sender.borrow()
+    }
+
+    pub async fn asked(&self) {
+        let mut receiver = self.sender.subscribe();
+        // The sender lives as long as this; an error can't come before the wish.
+        let _never = receiver.wait_for(|asked| *asked).await;
+    }
+}
+
+/// What the validation of the untouched base showed, where it was red and allowed to be.
+#[derive(Clone, Debug, Default)]
+pub struct BaseFacts {
+    pub tail: Option<String>,
+}
+
+pub fn base_facts(state: &State) -> BaseFacts {
+    let shown = state.root().and_then(|root| root.last(Step::Preflight));
+    let red = shown.filter(|shown| shown.facts.exit.is_some_and(|code| code != 0));
+    BaseFacts { tail: red.and_then(|shown| shown.facts.tail.clone()) }
+}
+
+pub struct Job {
+    pub want: Want,
+    pub run: Run,
+    pub task: Task,
+    pub base: BaseFacts,
+    pub context: Arc<Context>,
+    pub cancel: Cancel,
+    pub billing: Mutex<agent::Billing>,
+}
+
+/// Why a job could not even see what there is to see. Spends a retry.
+#[derive(Debug, thiserror::Error)]
+pub enum JobError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Git(#[from] autopilot_host::git::GitError),
+    #[error("{0}")]
+    Process(String),
+    #[error("the task's specification can't be read: {0}")]
+    Spec(String),
+    #[error("cannot write `{path}`: {reason}")]
+    File { path: Utf8PathBuf, reason: String },
+    #[error("{0}")]
+    Setup(String),
+    #[error("internal: {0}")]
+    Internal(String),
+}
+
+pub type Done = (Outcome, Facts);
+
+impl Job {
+    pub async fn run(self) -> Word {
+        let began = Instant::now();
+        let (outcome, mut facts) = match self.step().await {
+            Ok(done) => done,
+            Err(error) => {
+                let why = crate::shell::chain(&error);
+                (Outcome::Broke { why }, Facts::default())
+            }
+        };
+        facts.ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let outcome = self.redacted(outcome);
+        facts.notes = facts.notes.iter().map(|note| self.clean(note)).collect();
+        // What was ended on purpose says nothing about the work.
+        let outcome = if self.cancel.is_asked() { Outcome::Revoked } else { outcome };
+        Word::Ended { outcome, facts: Box::new(facts) }
+    }
+
+    async fn step(&self) -> Result<Done, JobError> {
+        match self.want.step {
+            Step::Preflight => self.preflight().await,
+            Step::Build | Step::Fix => self.build().await,
+            Step::Validate => self.validate().await,
+            Step::Review => self.review().await,
+            Step::UatGenerate => self.uat_generate().await,
+            Step::Uat => self.uat().await,
+            Step::Merge => self.merge().await,
+            Step::Push => self.push().await,
+            Step::Tasks | Step::Decide => {
+                Err(JobError::Internal(format!("{} is not done by a job", self.want.step)))
+            }
+        }
+    }
+
+    /// The specification as it was when the run began.
+    fn spec(&self) -> Result<TaskSpec, JobError> {
+        let body = self.context.text(&self.task.spec.body)?;
+        serde_json::from_str(&body).map_err(|error| JobError::Spec(error.to_string()))
+    }
+
+    fn clean(&self, text: &str) -> String {
+        self.context.redactor.redact(text).into_owned()
+    }
+
+    fn redacted(&self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::Failed { why } => Outcome::Failed { why: self.clean(&why) },
+            Outcome::Broke { why } => Outcome::Broke { why: self.clean(&why) },
+            Outcome::Skipped { why } => Outcome::Skipped { why: self.clean(&why) },
+            Outcome::Passed | Outcome::Lost | Outcome::Quota { .. } | Outcome::Revoked => outcome,
+        }
+    }
+
+    fn say(&self, word: Word) {
+        let _loop_is_gone = self.context.signals.send(Signal::Heard { want: self.want, word });
+    }
+
+    fn show(&self, sight: Sight) {
+        let _loop_is_gone = self.context.signals.send(Signal::Seen { want: self.want, sight });
+    }
+
+    /// Writes a view's file that a fact names, and gives its path relative to `.autopilot`.
+    fn write_view(&self, path: &str, text: &str) -> Result<String, JobError> {
+        let views = self.context.place.views();
+        let full = views.join(path);
+        let failed = |reason: String| JobError::File { path: full.clone(), reason };
+        crate::views::ensure(&views).map_err(|error| failed(error.to_string()))?;
+        if let Some(parent) = full.parent() {
+            autopilot_host::dir::create(parent.as_std_path())
+                .map_err(|error| failed(error.to_string()))?;
+        }
+        autopilot_host::file::write_atomic(full.as_std_path(), self.clean(text).as_bytes())
+            .map_err(|error| failed(error.to_string()))?;
+        Ok(path.to_owned())
+    }
+
+    /// `claude_code_20260101T120000Z_task_12.0`: sorted by time, told apart by attempt.
+    fn log_name(&self, stream: &str) -> String {
+        let at = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+        let name = if self.task.parent.is_some() { self.task.name() } else { "run" };
+        format!("logs/{stream}_{at}_{name}_{}_{}.log", self.want.step, self.want.id)
+    }
+}

@@ -1,0 +1,363 @@
+//! One turn of an agent: prompt in, events while it works, a judged ending out.
+
+use super::process::{Program, Ran};
+use super::{Job, JobError};
+use crate::environment::{self, Identity, Variables};
+use crate::shell::{Sight, now};
+use autopilot_agents::answer::{self, Answer, Fault};
+use autopilot_agents::{
+    Access, Agent, AgentEvent, Ask, Decoder, Ending, ExitFacts, Expected, LaunchPlan, Network,
+    Outcome as AgentOutcome, Program as AgentProgram, Sandbox, Schema, Settings, Usage,
+};
+use autopilot_core::config::{Agent as AgentConfig, Mode, Role, SandboxMode, role_of};
+use autopilot_core::event::{Bill, Facts, Outcome};
+use autopilot_core::id::{Micros, Time};
+use autopilot_core::input::Word;
+use camino::{Utf8Path, Utf8PathBuf};
+use std::sync::PoisonError;
+
+/// Waited for when an account is used up and nobody says until when.
+const QUOTA_UNKNOWN_MS: u64 = 15 * 60_000;
+
+/// What is asked of an agent in one attempt.
+pub struct Question<'a> {
+    pub prompt: String,
+    pub dir: &'a Utf8Path,
+    pub access: Access,
+    /// JSON Schema of the answer and the file that holds it.
+    pub schema: Option<(&'a str, Utf8PathBuf)>,
+    pub session: Option<String>,
+    /// Directories it may write besides its own.
+    pub write: Vec<Utf8PathBuf>,
+}
+
+/// What became of it.
+pub struct Turn {
+    pub ending: Ending,
+    pub ran: Ran,
+    pub log: String,
+}
+
+pub fn mode_word(mode: Mode) -> &'static str {
+    match mode {
+        Mode::ClaudeCodeCli => "claude_code_cli",
+        Mode::CodexCli => "codex_cli",
+        Mode::Acp => "acp",
+        Mode::Command => "command",
+        Mode::OpenaiApi => "openai_api",
+        Mode::Script => "script",
+    }
+}
+
+/// The agent a configuration describes; relative paths are of the checkout.
+pub fn agent_of(config: &AgentConfig, root: &Utf8Path) -> Result<Agent, JobError> {
+    let script = config.script.as_ref().map(|path| root.join(path));
+    Agent::new(Settings {
+        mode: mode_word(config.mode),
+        executable: config.executable.as_deref(),
+        command: config.command.as_deref(),
+        script: script.as_deref(),
+    })
+    .map_err(|error| JobError::Setup(error.to_string()))
+}
+
+impl Job {
+    pub(super) fn role(&self) -> Role {
+        role_of(self.want.step.word()).unwrap_or(Role::Builder)
+    }
+
+    /// Asks, and once more if the answer can't be read: the second time only for the answer.
+    pub(super) async fn answered<T: Answer>(
+        &self,
+        question: Question<'_>,
+    ) -> Result<Answered<T>, JobError> {
+        let dir = question.dir.to_owned();
+        let (access, schema) = (question.access, question.schema.clone());
+        let first = self.turn(&question).await?;
+        if first.ending.outcome != AgentOutcome::Success {
+            return Ok(Answered { answer: None, turn: first, faults: Vec::new() });
+        }
+        let faults = match answer::read::<T>(&first.ending, None) {
+            Ok(read) => return Ok(Answered { answer: Some(read), turn: first, faults: Vec::new() }),
+            Err(faults) => faults,
+        };
+        if self.cancel.is_asked() {
+            return Ok(Answered { answer: None, turn: first, faults });
+        }
+        let prompt = format!(
+            "{}\nWhat you said was:\n{}\n",
+            answer::repair_prompt(&faults, T::SCHEMA_JSON),
+            autopilot_agents::event::clip(&first.ending.answer, 16 * 1024)
+        );
+        let session = first.ending.session.clone();
+        let again = Question { prompt, dir: &dir, access, schema, session, write: question.write };
+        let second = self.turn(&again).await?;
+        let read = answer::read::<T>(&second.ending, None);
+        Ok(match (second.ending.outcome == AgentOutcome::Success, read) {
+            (true, Ok(read)) => Answered { answer: Some(read), turn: second, faults: Vec::new() },
+            (true, Err(faults)) => Answered { answer: None, turn: second, faults },
+            (false, _) => Answered { answer: None, turn: second, faults: Vec::new() },
+        })
+    }
+
+    pub(super) async fn turn(&self, question: &Question<'_>) -> Result<Turn, JobError> {
+        let config = self.context.config.agent(self.role()).clone();
+        let agent = agent_of(&config, &self.context.place.root)?;
+        let prompt = self.clean(&question.prompt);
+        let schema = question.schema.as_ref();
+        let sandboxed = self.context.config.sandbox.mode != SandboxMode::Off
+            && self.context.sandbox.landlock_abi.is_some();
+        let plan = agent.launch(&Ask {
+            prompt: &prompt,
+            cwd: question.dir,
+            model: config.model.as_deref(),
+            effort: config.effort.as_deref(),
+            args: &config.args,
+            schema: schema.map(|(json, path)| Schema { path, json }),
+            session: question.session.as_deref(),
+            access: question.access,
+            allowed_tools: &config.allowed_tools,
+            network: if config.network { Network::On } else { Network::Off },
+            sandbox: if sandboxed { Sandbox::Ours } else { Sandbox::None },
+            max_usd: config.max_usd,
+        });
+        let stream = self.stream_word(&config);
+        let log = self.log_name(stream);
+        self.write_view(&format!("{}.prompt.txt", log.trim_end_matches(".log")), &prompt)?;
+        for (path, content) in &plan.files {
+            super::process::write_plain(path, content)?;
+        }
+        let variables = self.agent_variables(&agent, &config, &plan, question);
+        let expected = Expected { session: question.session.clone() };
+        let resumed = question.session.is_some();
+        let mut listener = Listener { decoder: Some(agent.decoder(expected)), job: self, resumed };
+        let program = Program {
+            program: self.program_path(&plan)?,
+            args: plan.args.clone(),
+            variables,
+            dir: question.dir.to_owned(),
+            stdin: plan.stdin.clone(),
+            log: log.clone(),
+            timeout: self.context.config.timeout(self.want.step.word()),
+            write: Some(self.writable(question)),
+        };
+        let ran = self.run_program(program, |out, line, cut| listener.line(out, line, cut)).await?;
+        let exit = ExitFacts {
+            code: ran.code,
+            signal: ran.signal,
+            timed_out: ran.timed_out,
+            stuck: ran.stuck,
+        };
+        let ending = listener.finish(exit);
+        Ok(Turn { ending, ran, log })
+    }
+
+    /// Log files are named after the stream; the first document names the builder's.
+    fn stream_word(&self, config: &AgentConfig) -> &'static str {
+        match (self.role(), config.mode) {
+            (Role::Builder, Mode::ClaudeCodeCli) => "claude_code",
+            (Role::Builder, _) => "builder",
+            (Role::Reviewer, _) => "reviewer",
+            (Role::Planner, _) => "planner",
+        }
+    }
+
+    fn program_path(&self, plan: &LaunchPlan) -> Result<Utf8PathBuf, JobError> {
+        match &plan.program {
+            AgentProgram::Own => Ok(self.context.own.clone()),
+            AgentProgram::Named(name) => {
+                let path = self.context.variables.get("PATH").map(String::as_str).unwrap_or("");
+                find_program(name, path, &self.context.place.root).ok_or_else(|| {
+                    JobError::Setup(format!("the executable `{name}` was not found"))
+                })
+            }
+        }
+    }
+
+    fn agent_variables(
+        &self,
+        agent: &Agent,
+        config: &AgentConfig,
+        plan: &LaunchPlan,
+        question: &Question<'_>,
+    ) -> Variables {
+        let ours = &self.context.variables;
+        let mut variables =
+            environment::of_agent(ours, agent.vendor_env_prefixes(), &config.env_pass);
+        variables.extend(plan.env.iter().cloned());
+        variables.extend(config.env.clone());
+        let schema = question.schema.as_ref().map(|(_, path)| path.as_str());
+        self.add_identity(&mut variables, schema);
+        variables
+    }
+
+    pub(super) fn add_identity(&self, variables: &mut Variables, schema: Option<&str>) {
+        let attempt = self.want.id.to_string();
+        let who = Identity {
+            run: &self.run.id,
+            task: self.task.name(),
+            parent: "",
+            attempt,
+            try_number: self.task.spent.tries.max(1),
+            iteration: self.task.round,
+            step: self.want.step.word(),
+            schema,
+        };
+        environment::identify(variables, &who);
+        let scratch = self.scratch();
+        variables.insert("TMPDIR".to_owned(), scratch.to_string());
+    }
+
+    pub(super) fn scratch(&self) -> Utf8PathBuf {
+        self.context.place.scratch(&self.want.id.to_string())
+    }
+
+    fn writable(&self, question: &Question<'_>) -> Vec<Utf8PathBuf> {
+        let mut write = vec![question.dir.to_owned(), self.scratch(), self.context.place.caches()];
+        if let Some(home) = self.context.variables.get("HOME") {
+            let home = Utf8PathBuf::from(home);
+            for own in [".claude", ".claude.json", ".codex", ".cache", ".config", ".local/share"] {
+                write.push(home.join(own));
+            }
+        }
+        for name in ["CLAUDE_CONFIG_DIR", "CODEX_HOME"] {
+            write.extend(self.context.variables.get(name).map(Utf8PathBuf::from));
+        }
+        write.extend(self.context.config.sandbox.write.iter().map(Utf8PathBuf::from));
+        write.extend(question.write.iter().cloned());
+        write
+    }
+
+    /// What an ending that is no success means for the attempt.
+    pub(super) fn judged(&self, ending: &Ending) -> Outcome {
+        let why = match &ending.outcome {
+            AgentOutcome::Success => "its answer could not be read".to_owned(),
+            AgentOutcome::Broke { why, .. } => why.clone(),
+            AgentOutcome::Auth { why } => format!("the agent is not logged in: {why}"),
+            AgentOutcome::Outage { why } => format!("the agent's service is away: {why}"),
+            AgentOutcome::Interrupted => "somebody ended it by a signal".to_owned(),
+            AgentOutcome::Quota { until_unix, .. } => {
+                let until = until_unix.map(|unix| Time(unix.saturating_mul(1000)));
+                let until = until.unwrap_or_else(|| now().plus_ms(QUOTA_UNKNOWN_MS));
+                return Outcome::Quota { until };
+            }
+        };
+        Outcome::Broke { why }
+    }
+
+    pub(super) fn facts_of(&self, turn: &Turn) -> Result<Facts, JobError> {
+        let mut facts = Facts {
+            exit: turn.ran.code,
+            signal: turn.ran.signal,
+            log: Some(turn.log.clone()),
+            tail: Some(self.context.texts.put(&turn.ran.tail)?),
+            ..Facts::default()
+        };
+        facts.notes.extend(turn.ran.notes.iter().cloned());
+        Ok(facts)
+    }
+}
+
+pub struct Answered<T> {
+    pub answer: Option<T>,
+    pub turn: Turn,
+    pub faults: Vec<Fault>,
+}
+
+impl<T> Answered<T> {
+    /// Why there is no answer, if there is none.
+    pub fn outcome(&self, job: &Job) -> Outcome {
+        match job.judged(&self.turn.ending) {
+            Outcome::Broke { why } if !self.faults.is_empty() => {
+                let faults: Vec<String> = self.faults.iter().map(ToString::to_string).collect();
+                Outcome::Broke { why: format!("{why}: {}", faults.join("; ")) }
+            }
+            outcome => outcome,
+        }
+    }
+}
+
+struct Listener<'a> {
+    decoder: Option<Box<dyn Decoder>>,
+    job: &'a Job,
+    /// The session goes on from an earlier turn of this attempt, and so may its counters.
+    resumed: bool,
+}
+
+/// What the turns of one attempt have cost so far; bills are cumulative per attempt.
+#[derive(Debug, Default)]
+pub struct Billing {
+    earlier: Bill,
+    this_turn: Bill,
+    last: Option<Usage>,
+}
+
+impl Listener<'_> {
+    fn line(&mut self, out: autopilot_agents::Stream, line: &str, cut: bool) {
+        let Some(decoder) = &mut self.decoder else { return };
+        for event in decoder.line(out, line, cut) {
+            match &event {
+                AgentEvent::Session { id } => self.job.say(Word::Session(id.clone())),
+                AgentEvent::Usage(usage) => self.bill(usage),
+                AgentEvent::Text { .. }
+                | AgentEvent::Thought { .. }
+                | AgentEvent::ToolCall { .. }
+                | AgentEvent::ToolResult { .. }
+                | AgentEvent::FileChange { .. }
+                | AgentEvent::Permission { .. }
+                | AgentEvent::RateLimit { .. }
+                | AgentEvent::Notice { .. }
+                | AgentEvent::Result { .. } => {}
+            }
+            self.job.show(Sight::Agent(event));
+        }
+    }
+
+    fn bill(&self, usage: &Usage) {
+        let mut billing = self.job.billing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = billing.last.filter(|_| self.resumed);
+        let bill = usage.of_run(before.as_ref());
+        let this_turn = Bill {
+            usd: Micros::from_usd(bill.cost_usd.unwrap_or(0.0)),
+            tokens_in: bill.tokens.input,
+            tokens_out: bill.tokens.output,
+        };
+        billing.this_turn = billing.this_turn.max(this_turn);
+        self.job.say(Word::Bill(sum(billing.earlier, billing.this_turn)));
+    }
+
+    fn finish(mut self, exit: ExitFacts) -> Ending {
+        let decoder = self.decoder.take();
+        let ending = decoder.map(|decoder| decoder.finish(exit));
+        let ending = ending.unwrap_or_else(|| Ending {
+            outcome: AgentOutcome::Interrupted,
+            answer: String::new(),
+            structured: None,
+            session: None,
+            usage: None,
+            odd: autopilot_agents::Odd::default(),
+        });
+        if let Some(usage) = &ending.usage {
+            self.bill(usage);
+        }
+        let mut billing = self.job.billing.lock().unwrap_or_else(PoisonError::into_inner);
+        billing.earlier = sum(billing.earlier, billing.this_turn);
+        billing.this_turn = Bill::default();
+        billing.last = ending.usage;
+        ending
+    }
+}
+
+fn sum(a: Bill, b: Bill) -> Bill {
+    Bill {
+        usd: a.usd.plus(b.usd),
+        tokens_in: a.tokens_in + b.tokens_in,
+        tokens_out: a.tokens_out + b.tokens_out,
+    }
+}
+
+/// A program by its name in PATH, or by its path relative to the checkout.
+pub fn find_program(name: &str, path: &str, root: &Utf8Path) -> Option<Utf8PathBuf> {
+    let found = autopilot_host::exec::find(name.as_ref(), path.as_ref(), root.as_std_path())?;
+    Utf8PathBuf::from_path_buf(found).ok()
+}

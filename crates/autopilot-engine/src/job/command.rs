@@ -1,0 +1,122 @@
+//! The user's own commands, run by the controller itself on a committed tree. What they exit with
+//! is the proof; nobody's word is.
+
+use super::process::{Program, Ran};
+use super::workshop::{Bench, For, Order};
+use super::{Job, JobError};
+use crate::environment;
+use autopilot_core::config::Keep as KeepConfig;
+use autopilot_core::task_file::TaskSpec;
+use autopilot_host::git::{Keep, Oid};
+use camino::{Utf8Path, Utf8PathBuf};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// One command that was run.
+pub struct Check {
+    pub name: &'static str,
+    pub line: String,
+    pub ran: Ran,
+    pub log: String,
+}
+
+impl Check {
+    pub fn passed(&self) -> bool {
+        self.ran.code == Some(0) && !self.ran.timed_out && !self.ran.stuck
+    }
+
+    /// In words: `tests failed with exit code 1`.
+    pub fn failure(&self) -> String {
+        let how = match (self.ran.timed_out, self.ran.stuck, self.ran.code, self.ran.signal) {
+            (true, ..) => "ran into the time limit".to_owned(),
+            (_, true, ..) => "hung without a sign of life".to_owned(),
+            (_, _, Some(code), _) => format!("failed with exit code {code}"),
+            (_, _, None, Some(signal)) => format!("was killed by signal {signal}"),
+            (_, _, None, None) => "ended without an exit code".to_owned(),
+        };
+        format!("{} {how}", self.name)
+    }
+}
+
+/// The commands that prove a change, tests first.
+pub fn validation(job: &Job, spec: Option<&TaskSpec>) -> Vec<(&'static str, String)> {
+    let configured = &job.context.config.commands;
+    let given = spec.map(|spec| &spec.commands);
+    let tests = given.and_then(|g| g.tests.clone()).unwrap_or_else(|| configured.tests.clone());
+    let lint = given.and_then(|g| g.lint.clone()).or_else(|| configured.lint.clone());
+    let format = given.and_then(|g| g.format.clone()).or_else(|| configured.format.clone());
+    let mut commands = vec![("tests", tests)];
+    commands.extend(lint.map(|line| ("lint", line)));
+    commands.extend(format.map(|line| ("format", line)));
+    commands
+}
+
+pub fn uat(job: &Job, spec: &TaskSpec) -> Option<String> {
+    spec.commands.uat.clone().or_else(|| job.context.config.commands.uat.clone())
+}
+
+impl Job {
+    /// A directory with exactly this commit that no agent has ever written in.
+    pub(super) async fn proof_bench(&self, commit: &Oid) -> Result<Bench, JobError> {
+        self.bench(For::Proof, commit).await
+    }
+
+    pub(super) async fn bench(&self, purpose: For, commit: &Oid) -> Result<Bench, JobError> {
+        let config = &self.context.config.worktrees;
+        let order = Order {
+            purpose,
+            id: self.task.id,
+            task: self.name_for_refs().to_owned(),
+            attempt: self.want.id,
+            commit: commit.clone(),
+            branch: format!("autopilot/{}", self.name_for_refs()),
+            keep: match config.keep {
+                KeepConfig::Auto | KeepConfig::Always => Keep::WhileLocked,
+                KeepConfig::Never => Keep::Nothing,
+            },
+            copy: config.copy.iter().map(PathBuf::from).collect(),
+        };
+        let bench = self.context.workshop.bench(order).await?;
+        if let Some(setup) = &config.setup {
+            let check = self.command("setup", setup, &bench.dir, self.timeout()).await?;
+            if !check.passed() {
+                let log = &check.log;
+                return Err(JobError::Setup(format!("{} (log: .autopilot/{log})", check.failure())));
+            }
+        }
+        Ok(bench)
+    }
+
+    pub(super) fn timeout(&self) -> Duration {
+        self.context.config.timeout(self.want.step.word())
+    }
+
+    pub(super) fn name_for_refs(&self) -> &str {
+        if self.task.parent.is_some() { self.task.name() } else { "run" }
+    }
+
+    pub(super) async fn command(
+        &self,
+        name: &'static str,
+        line: &str,
+        dir: &Utf8Path,
+        timeout: Duration,
+    ) -> Result<Check, JobError> {
+        let is_secret = autopilot_host::redact::is_secret_name;
+        let mut variables = environment::of_command(&self.context.variables, is_secret);
+        self.add_identity(&mut variables, None);
+        let log = self.log_name(&format!("validation_{name}"));
+        let program = Program {
+            program: Utf8PathBuf::from("/bin/sh"),
+            args: vec!["-c".to_owned(), line.to_owned()],
+            variables,
+            dir: dir.to_owned(),
+            stdin: Vec::new(),
+            log: log.clone(),
+            timeout,
+            write: None,
+        };
+        let ran = self.run_program(program, |_, line, _| self.show_output(line)).await?;
+        Ok(Check { name, line: line.to_owned(), ran, log })
+    }
+}

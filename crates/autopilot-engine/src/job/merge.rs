@@ -1,0 +1,128 @@
+//! The controller's commit of a task, its merge onto the run's branch, and both brought into the
+//! user's repository. Each part looks for its own trace first, so doing it again does nothing.
+
+use super::workshop::{blocking, seconds_now};
+use super::{Done, Job, JobError};
+use autopilot_core::event::{Facts, Outcome};
+use autopilot_core::step::Step;
+use autopilot_host::git::{
+    Attempt, CommitRequest, Conflict, Hub, MergeOutcome, MergeRequest, Oid, PublishOutcome,
+    UserRepo, commit_task, merge_task, publish, task_branch,
+};
+use std::sync::Arc;
+
+/// Conflicted files named in the message to the builder.
+const CONFLICTS_NAMED_MAX: usize = 20;
+
+impl Job {
+    pub(super) async fn merge(&self) -> Result<Done, JobError> {
+        let Some(tree) = self.proven_tree() else {
+            // Nothing but the exact tree that passed may be merged.
+            let why = "the tree to merge is not the one that was validated".to_owned();
+            return Ok((Outcome::Failed { why }, Facts::default()));
+        };
+        let spec = self.spec()?;
+        let work = Work {
+            hub: self.context.workshop.hub.clone(),
+            repo: Arc::clone(&self.context.workshop.repo),
+            run: self.run.id.clone(),
+            branch: self.run.branch.clone(),
+            start: self.run.base.clone(),
+            base: self.task.base.clone().unwrap_or_else(|| self.run.base.clone()),
+            task: self.task.name().to_owned(),
+            attempt: self.want.id.to_string(),
+            tree,
+            message: message(&spec.title, &spec.goal),
+        };
+        blocking(move || work.do_it()).await
+    }
+
+    fn proven_tree(&self) -> Option<String> {
+        let proven = self.task.shown(Step::Validate)?;
+        let tree = proven.facts.tree.clone()?;
+        (proven.outcome == Outcome::Passed && self.task.tree.as_ref() == Some(&tree)).then_some(tree)
+    }
+}
+
+struct Work {
+    hub: Hub,
+    repo: Arc<UserRepo>,
+    run: String,
+    branch: String,
+    start: String,
+    base: String,
+    task: String,
+    attempt: String,
+    tree: String,
+    message: String,
+}
+
+impl Work {
+    fn do_it(&self) -> Result<Done, JobError> {
+        let (base, tree) = (Oid::parse(&self.base)?, Oid::parse(&self.tree)?);
+        let attempt = Attempt { task: &self.task, id: &self.attempt };
+        let branch = task_branch(&self.task);
+        let now = seconds_now();
+        let committed = commit_task(
+            &self.hub,
+            &CommitRequest {
+                run: &self.run,
+                attempt,
+                branch: &branch,
+                parent: &base,
+                tree: &tree,
+                message: &self.message,
+                identity: &self.repo.identity,
+                now,
+            },
+        )?;
+        let merged = merge_task(
+            &self.hub,
+            &MergeRequest {
+                run: &self.run,
+                attempt,
+                onto: &self.branch,
+                start: &Oid::parse(&self.start)?,
+                commit: &committed.commit,
+                message: &format!("Merge task {}", self.task),
+                identity: &self.repo.identity,
+                now,
+            },
+        )?;
+        let merge = match merged {
+            MergeOutcome::Merged { commit, .. } => commit,
+            MergeOutcome::Conflicted(conflicts) => return Ok(conflicted(&conflicts)),
+        };
+        let merged_tree = self.hub.tree_of(&merge)?;
+        let mut facts = Facts { commit: Some(committed.commit.to_string()), ..Facts::default() };
+        if merged_tree != tree {
+            facts.notes.push(format!(
+                "merged tree {} differs from the validated {}",
+                merged_tree.short(),
+                tree.short()
+            ));
+        }
+        for name in [&branch, &self.branch] {
+            if let PublishOutcome::Refused(refusal) = publish(&self.hub, &self.repo, name)? {
+                facts.notes.push(format!("branch {name} was not brought into your repository: {refusal}"));
+            }
+        }
+        Ok((Outcome::Passed, facts))
+    }
+}
+
+fn conflicted(conflicts: &[Conflict]) -> Done {
+    let names: Vec<String> = conflicts
+        .iter()
+        .take(CONFLICTS_NAMED_MAX)
+        .map(|conflict| String::from_utf8_lossy(&conflict.path).into_owned())
+        .collect();
+    let why = format!("the change conflicts with the run's branch in {}", names.join(", "));
+    (Outcome::Failed { why }, Facts::default())
+}
+
+/// A subject of one line and the goal as the body.
+fn message(title: &str, goal: &str) -> String {
+    let title: String = title.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("{}\n\n{}\n", title.trim(), goal.trim())
+}

@@ -1,0 +1,204 @@
+//! Running one program under supervision: sandboxed, bounded, watched, logged, redacted.
+
+use super::{Job, JobError};
+use crate::environment::Variables;
+use crate::shell::{Sight, chain};
+use autopilot_agents::Stream;
+use autopilot_core::config::SandboxMode;
+use autopilot_host::exec::{self, Exit, Heard, Launch, Stdin, Supervisor};
+use autopilot_host::life::{Ended, Watch};
+use autopilot_host::output::{self, Source, tail};
+use autopilot_host::sandbox;
+use autopilot_host::{dir, file};
+use camino::{Utf8Path, Utf8PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Time between the polite signal and the other one.
+const GRACE: Duration = Duration::from_secs(5);
+const TAIL_BYTES_MAX: usize = 64 * 1024;
+
+pub struct Program {
+    pub program: Utf8PathBuf,
+    pub args: Vec<String>,
+    pub variables: Variables,
+    pub dir: Utf8PathBuf,
+    pub stdin: Vec<u8>,
+    /// Relative to `.autopilot`.
+    pub log: String,
+    pub timeout: Duration,
+    /// What it may write besides its directory and its scratch.
+    pub write: Option<Vec<Utf8PathBuf>>,
+}
+
+pub struct Ran {
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+    pub timed_out: bool,
+    pub stuck: bool,
+    /// The last lines, harmless to show.
+    pub tail: String,
+    pub notes: Vec<String>,
+}
+
+impl Job {
+    pub(super) async fn run_program(
+        &self,
+        program: Program,
+        mut on_line: impl FnMut(Stream, &str, bool),
+    ) -> Result<Ran, JobError> {
+        let scratch = self.scratch();
+        let prepare = |path: &Utf8Path| {
+            dir::create(path.as_std_path())
+                .map_err(|error| JobError::File { path: path.to_owned(), reason: error.to_string() })
+        };
+        prepare(&scratch)?;
+        let launch = self.launch(program, &scratch)?;
+        let timeout = launch.1;
+        let process = |error: exec::SpawnError| JobError::Process(chain(&error));
+        let (control, mut child) = exec::spawn(launch.0).await.map_err(process)?;
+        let config = &self.context.config.rounds;
+        let mut watch = Watch::new(
+            child.agent(),
+            autopilot_host::life::Limits {
+                timeout,
+                silent: Duration::from_secs(config.stuck_no_output_sec),
+                waiting: Duration::from_secs(config.stuck_waiting_sec),
+                grace: GRACE,
+            },
+        );
+        let mut cancelled = false;
+        let mut stopped = 0_u32;
+        let (exit, ended) = loop {
+            tokio::select! {
+                heard = child.next() => match heard {
+                    Heard::Line(line) => {
+                        let stream = match line.source {
+                            Source::Stdout => Stream::Out,
+                            Source::Stderr => Stream::Err,
+                        };
+                        on_line(stream, &line.text, line.cut);
+                    }
+                    Heard::Stopped { .. } => stopped += 1,
+                    Heard::Ended(exit) => break (exit, watch.ended()),
+                },
+                () = self.cancel.asked(), if !cancelled => {
+                    cancelled = true;
+                    control.kill();
+                }
+                sign = watch.look(&control) => {
+                    if let Some(silent) = sign {
+                        self.show(Sight::Suspect { silent });
+                    }
+                }
+            }
+        };
+        // Best effort: the next boot removes what is left of it.
+        let _leftover = dir::remove(scratch.as_std_path());
+        Ok(self.ran(exit, ended, stopped))
+    }
+
+    fn ran(&self, exit: Exit, ended: Option<Ended>, stopped: u32) -> Ran {
+        let lines = self.context.config.logging.tail_lines_max as usize;
+        let both = match (exit.output.stdout.text.is_empty(), exit.output.stderr.text.is_empty()) {
+            (true, _) => exit.output.stderr.text.clone(),
+            (false, true) => exit.output.stdout.text.clone(),
+            (false, false) => format!("{}\n{}", exit.output.stdout.text, exit.output.stderr.text),
+        };
+        let mut notes = Vec::new();
+        if exit.leaked > 0 {
+            notes.push(format!("{} processes it left behind were ended", exit.leaked));
+        }
+        if exit.survivors > 0 {
+            notes.push(format!("{} of its processes could not be ended", exit.survivors));
+        }
+        if exit.supervisor_lost {
+            notes.push("its supervisor was killed".to_owned());
+        }
+        if stopped > 0 {
+            notes.push("it was stopped by a signal and continued".to_owned());
+        }
+        Ran {
+            code: exit.code,
+            signal: exit.signal,
+            timed_out: ended == Some(Ended::TimedOut),
+            stuck: matches!(ended, Some(Ended::Stuck { .. })),
+            tail: tail(&both, lines, TAIL_BYTES_MAX),
+            notes,
+        }
+    }
+
+    fn launch(
+        &self,
+        program: Program,
+        scratch: &Utf8Path,
+    ) -> Result<(Launch, Duration), JobError> {
+        let views = self.context.place.views();
+        let log = views.join(&program.log);
+        crate::views::ensure(&views)
+            .and_then(|()| dir::create(views.join("logs").as_std_path()))
+            .map_err(|error| JobError::File { path: log.clone(), reason: error.to_string() })?;
+        let mut env = program.variables;
+        let mut write = vec![program.dir.clone(), scratch.to_owned()];
+        write.extend(program.write.unwrap_or_default());
+        for (name, folder) in
+            [("CARGO_HOME", "cargo"), ("npm_config_cache", "npm"), ("PIP_CACHE_DIR", "pip")]
+        {
+            let cache = self.context.place.caches().join(folder);
+            env.insert(name.to_owned(), cache.to_string());
+            write.push(cache);
+        }
+        write.extend(self.context.config.sandbox.write.iter().map(Utf8PathBuf::from));
+        let write: Vec<PathBuf> = write.into_iter().map(Utf8PathBuf::into_std_path_buf).collect();
+        let choice = self
+            .context
+            .sandbox
+            .choose(sandbox_mode(self.context.config.sandbox.mode), &write)
+            .map_err(|error| JobError::Setup(chain(&error)))?;
+        let errors = log.with_extension("err.log");
+        let launch = Launch {
+            args: program.args.iter().map(Into::into).collect(),
+            env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            stdin: if program.stdin.is_empty() { Stdin::Null } else { Stdin::Bytes(program.stdin) },
+            sandbox: choice.plan,
+            grace: GRACE,
+            output: output::Settings {
+                stdout_log: Some(log.into_std_path_buf()),
+                stderr_log: Some(errors.into_std_path_buf()),
+                log_bytes_max: self.context.config.logging.output_bytes_max,
+                ..output::Settings::default()
+            },
+            redactor: Arc::clone(&self.context.redactor),
+            supervisor: Supervisor {
+                program: self.context.own.clone().into_std_path_buf(),
+                args: vec![exec::ARGUMENT.into()],
+            },
+            ..Launch::new(program.program.as_str(), program.dir.as_std_path())
+        };
+        Ok((launch, program.timeout))
+    }
+
+    pub(super) fn show_output(&self, line: &str) {
+        self.show(Sight::Output { text: line.to_owned() });
+    }
+}
+
+fn sandbox_mode(mode: SandboxMode) -> sandbox::Mode {
+    match mode {
+        SandboxMode::Auto => sandbox::Mode::Auto,
+        SandboxMode::Landlock => sandbox::Mode::Landlock,
+        SandboxMode::Bwrap => sandbox::Mode::Bwrap,
+        SandboxMode::Off => sandbox::Mode::Off,
+    }
+}
+
+/// A file an agent's launch needs, such as a schema.
+pub fn write_plain(path: &Utf8Path, content: &str) -> Result<(), JobError> {
+    let failed = |reason: String| JobError::File { path: path.to_owned(), reason };
+    if let Some(parent) = path.parent() {
+        dir::create(parent.as_std_path()).map_err(|error| failed(error.to_string()))?;
+    }
+    file::write_atomic(path.as_std_path(), content.as_bytes())
+        .map_err(|error| failed(chain(&error)))
+}

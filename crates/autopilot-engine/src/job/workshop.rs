@@ -1,0 +1,128 @@
+//! The repository's workshop: hub, slots and the user's repository, for jobs that must not block.
+
+use super::JobError;
+use crate::pool::{Lease, Lessor};
+use autopilot_core::id::{AttemptId, TaskId};
+use autopilot_host::git::{
+    Attempt, Capture, CaptureRequest, GitError, Hub, Keep, Oid, Prepare, Prepared, Slot, Slots,
+    UserRepo,
+};
+use camino::Utf8PathBuf;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+#[derive(Clone)]
+pub struct Workshop {
+    pub repo: Arc<UserRepo>,
+    pub hub: Hub,
+    slots: Slots,
+    agents: Lessor,
+    proofs: Lessor,
+}
+
+/// A slot that is ours for the time of an attempt, filled with a commit.
+pub struct Bench {
+    pub slot: Slot,
+    pub dir: Utf8PathBuf,
+    pub commit: Oid,
+    pub prepared: Prepared,
+    _lease: Lease,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum For {
+    /// An agent will write here.
+    Agent,
+    /// A gate of the controller runs here, on exactly the commit.
+    Proof,
+}
+
+/// What a slot is filled with, and for whom.
+pub struct Order {
+    pub purpose: For,
+    pub id: TaskId,
+    pub task: String,
+    pub attempt: AttemptId,
+    pub commit: Oid,
+    pub branch: String,
+    pub keep: Keep,
+    pub copy: Vec<PathBuf>,
+}
+
+impl Workshop {
+    pub fn new(repo: UserRepo, hub: Hub) -> Workshop {
+        let slots = Slots::new(&hub, &repo);
+        let repo = Arc::new(repo);
+        Workshop { repo, hub, slots, agents: Lessor::default(), proofs: Lessor::default() }
+    }
+
+    /// Saves what attempts of a process that died left in their slots; says which refs hold it.
+    pub fn rescue_all(&self) -> Result<Vec<String>, GitError> {
+        let mut saved = Vec::new();
+        for slot in self.slots.existing()? {
+            saved.extend(slot.rescue(seconds_now())?);
+        }
+        Ok(saved)
+    }
+
+    pub async fn bench(&self, order: Order) -> Result<Bench, JobError> {
+        let lessor = match order.purpose {
+            For::Agent => &self.agents,
+            For::Proof => &self.proofs,
+        };
+        let lease = lessor.lease(order.id);
+        let slot = match order.purpose {
+            For::Agent => self.slots.agent(lease.number),
+            For::Proof => self.slots.proof(lease.number),
+        };
+        let dir = Utf8PathBuf::from_path_buf(slot.dir().to_owned())
+            .map_err(|path| JobError::Setup(format!("{} is not UTF-8", path.display())))?;
+        let commit = order.commit.clone();
+        let filled = slot.clone();
+        let prepared = blocking(move || {
+            let id = order.attempt.to_string();
+            filled.prepare(&Prepare {
+                commit: &order.commit,
+                branch: &order.branch,
+                attempt: Attempt { task: &order.task, id: &id },
+                keep: order.keep,
+                copy: &order.copy,
+                now: seconds_now(),
+            })
+        })
+        .await?;
+        Ok(Bench { slot, dir, commit, prepared, _lease: lease })
+    }
+}
+
+impl Bench {
+    /// Takes everything in the slot into the hub, where nothing can lose it.
+    pub async fn capture(&self, task: &str, attempt: AttemptId) -> Result<Capture, JobError> {
+        let (slot, base) = (self.slot.clone(), self.commit.clone());
+        let (task, id) = (task.to_owned(), attempt.to_string());
+        blocking(move || {
+            let attempt = Attempt { task: &task, id: &id };
+            slot.capture(&CaptureRequest { attempt, base: &base, now: seconds_now() })
+        })
+        .await
+    }
+}
+
+pub fn seconds_now() -> i64 {
+    jiff::Timestamp::now().as_second()
+}
+
+/// Git and files block; the loop must not.
+pub async fn blocking<T, E>(
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, JobError>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    JobError: From<E>,
+{
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(JobError::from),
+        Err(error) => Err(JobError::Internal(error.to_string())),
+    }
+}

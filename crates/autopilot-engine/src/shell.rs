@@ -1,0 +1,394 @@
+//! The loop with its I/O: one owner of the state, and messages to it.
+//!
+//! Inputs are heard at once, their records go to the writer thread, and only what came back as
+//! durable is shown and acted upon. There is no other path to start, stop or end anything.
+
+use crate::flag::Flag;
+use crate::inbox;
+use crate::job::{self, Cancel, Context};
+use crate::pilot::{Order, Pilot};
+use crate::place::Place;
+use crate::store::{self, SNAPSHOT_EVERY, StoreError};
+use crate::views::Views;
+use autopilot_agents::AgentEvent;
+use autopilot_core::event::{HaltWhy, Record};
+use autopilot_core::id::{AttemptId, TaskId, Time};
+use autopilot_core::input::{Ask, Input, Word};
+use autopilot_core::pipeline::Switch;
+use autopilot_core::state::State;
+use autopilot_core::step::Step;
+use autopilot_core::wanted::Want;
+use autopilot_journal::{Appender, Entry, Notice, Writer};
+use camino::Utf8PathBuf;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+/// How often the flag files and the inbox are looked at; a person is promised one second.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Records on their way to the disk.
+const WRITER_QUEUE_MAX: usize = 1024;
+
+/// What reaches the loop from the jobs, the writer and the operating system.
+#[derive(Debug)]
+pub enum Signal {
+    Durable { seq: u64 },
+    JournalFailed { text: String },
+    Heard { want: Want, word: Word },
+    Seen { want: Want, sight: Sight },
+    Interrupt,
+}
+
+/// Live and transient: shown, never replayed.
+#[derive(Clone, Debug)]
+pub enum Sight {
+    Agent(AgentEvent),
+    Output { text: String },
+    /// Silent for longer than it should be.
+    Suspect { silent: Duration },
+}
+
+/// Who watches a run: a terminal, a dashboard, a test.
+pub trait Watcher: Send {
+    /// A record became durable; `state` is what holds after it.
+    fn record(&mut self, record: &Record, state: &State);
+    fn sight(&mut self, task: TaskId, step: Step, sight: &Sight, state: &State);
+    /// Something about the run itself that is no event.
+    fn notice(&mut self, text: &str);
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ShellError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("cannot listen for signals: {0}")]
+    Signals(std::io::Error),
+}
+
+pub fn now() -> Time {
+    Time(jiff::Timestamp::now().as_millisecond())
+}
+
+pub struct Shell {
+    pub place: Place,
+    pilot: Pilot,
+    run: String,
+    epoch: u64,
+    writer: Writer,
+    appender: Appender,
+    signals: mpsc::UnboundedReceiver<Signal>,
+    sender: mpsc::UnboundedSender<Signal>,
+    context: Arc<Context>,
+    jobs: JoinSet<AttemptId>,
+    cancels: BTreeMap<AttemptId, Cancel>,
+    views: Views,
+    watcher: Box<dyn Watcher>,
+    /// Files of wishes that go once the record at this number is durable.
+    wishes: Vec<(u64, Utf8PathBuf)>,
+    interrupts: u32,
+    snapshot_at: u64,
+    /// A pause keeps the process waiting instead of ending it.
+    wait: bool,
+    journal_failed: Option<String>,
+}
+
+/// What the shell is built from; the caller holds the lock and has swept.
+pub struct Parts {
+    pub place: Place,
+    pub run: String,
+    pub epoch: u64,
+    pub state: State,
+    pub journal: Box<dyn autopilot_journal::Journal + Send>,
+    pub watcher: Box<dyn Watcher>,
+    pub wait: bool,
+}
+
+impl Shell {
+    /// `context` is made from what jobs need of the loop: where to put texts and whom to tell.
+    pub fn new(
+        parts: Parts,
+        context: impl FnOnce(store::Texts, mpsc::UnboundedSender<Signal>) -> Context,
+    ) -> Result<Shell, ShellError> {
+        let (sender, signals) = mpsc::unbounded_channel();
+        let told = sender.clone();
+        let writer = Writer::start(
+            parts.journal,
+            WRITER_QUEUE_MAX,
+            Box::new(move |notice| {
+                // The loop may have ended; then nobody needs to know.
+                let _gone = told.send(match notice {
+                    Notice::Durable { seq, .. } => Signal::Durable { seq },
+                    Notice::Failed { error } => {
+                        Signal::JournalFailed { text: chain(error.as_ref()) }
+                    }
+                });
+            }),
+        )
+        .map_err(StoreError::from)?;
+        let appender = writer.appender();
+        let context = Arc::new(context(store::Texts::new(appender.clone()), sender.clone()));
+        Ok(Shell {
+            views: Views::new(parts.place.clone(), context.redactor()),
+            snapshot_at: parts.state.seq,
+            pilot: Pilot::resume(parts.state),
+            place: parts.place,
+            run: parts.run,
+            epoch: parts.epoch,
+            writer,
+            appender,
+            signals,
+            sender,
+            context,
+            jobs: JoinSet::new(),
+            cancels: BTreeMap::new(),
+            watcher: parts.watcher,
+            wishes: Vec::new(),
+            interrupts: 0,
+            wait: parts.wait,
+            journal_failed: None,
+        })
+    }
+
+    /// Hears the first inputs of a boot, each written before anything else happens, and then works
+    /// until the run is over or rests.
+    pub async fn work(mut self, first: Vec<Input>) -> Result<State, ShellError> {
+        for input in first {
+            if let Some(record) = self.pilot.hear(input, now()) {
+                let entry = store::encode(&self.run, self.epoch, &record)?;
+                self.appender.append_now(vec![entry]).map_err(StoreError::from)?;
+            }
+        }
+        self.listen_for_interrupts()?;
+        let mut look = tokio::time::interval(LOOK_EVERY);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        while !self.is_done() {
+            tokio::select! {
+                Some(signal) = self.signals.recv() => self.take(signal)?,
+                Some(ended) = self.jobs.join_next(), if !self.jobs.is_empty() => self.joined(ended),
+                _ = look.tick() => self.look()?,
+            }
+        }
+        self.finish()
+    }
+
+    fn is_done(&self) -> bool {
+        let idle = self.jobs.is_empty();
+        if self.journal_failed.is_some() {
+            return idle;
+        }
+        let waits = self.wait
+            && self.pilot.settled().run.halt.as_ref().is_some_and(|halt| halt.why == HaltWhy::Pause);
+        self.pilot.is_over() && idle && !waits
+    }
+
+    fn take(&mut self, signal: Signal) -> Result<(), ShellError> {
+        match signal {
+            Signal::Durable { seq } => self.durable(seq),
+            Signal::JournalFailed { text } => self.journal_failed(text),
+            Signal::Heard { want, word } => {
+                self.hear(Input::Heard { id: want.id, task: want.task, word })?;
+            }
+            Signal::Seen { want, sight } => {
+                self.watcher.sight(want.task, want.step, &sight, self.pilot.settled());
+            }
+            Signal::Interrupt => self.interrupt()?,
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, input: Input) -> Result<Option<u64>, ShellError> {
+        if self.journal_failed.is_some() {
+            return Ok(None);
+        }
+        let Some(record) = self.pilot.hear(input, now()) else { return Ok(None) };
+        let entry = store::encode(&self.run, self.epoch, &record)?;
+        if let Err(error) = self.appender.submit(entry) {
+            self.journal_failed(chain(&error));
+            return Ok(None);
+        }
+        Ok(Some(record.seq))
+    }
+
+    fn durable(&mut self, seq: u64) {
+        for order in self.pilot.durable(seq) {
+            match order {
+                Order::Tell(record) => self.tell(&record),
+                Order::Start(want) => self.start(want),
+                Order::End(id) => {
+                    if let Some(cancel) = self.cancels.get(&id) {
+                        cancel.now();
+                    }
+                }
+            }
+        }
+        self.wishes.retain(|(at, path)| {
+            let heard = *at <= seq;
+            if heard {
+                let _stays_until_next_look = autopilot_host::dir::remove_file(path.as_std_path());
+            }
+            !heard
+        });
+        self.snapshot();
+    }
+
+    fn tell(&mut self, record: &Record) {
+        self.views.record(record, self.pilot.settled());
+        self.watcher.record(record, self.pilot.settled());
+    }
+
+    fn start(&mut self, want: Want) {
+        let state = self.pilot.settled();
+        let cancel = Cancel::default();
+        let job = job::Job {
+            want,
+            run: state.run.clone(),
+            task: state.task(want.task).clone(),
+            base: job::base_facts(state),
+            context: Arc::clone(&self.context),
+            cancel: cancel.clone(),
+            billing: Default::default(),
+        };
+        self.cancels.insert(want.id, cancel);
+        let sender = self.sender.clone();
+        self.jobs.spawn(async move {
+            let word = job.run().await;
+            // The loop outlives its jobs; a closed channel means the process is going down.
+            let _gone = sender.send(Signal::Heard { want, word });
+            want.id
+        });
+    }
+
+    /// The job's word was sent before it ended, so it is heard before the job is forgotten.
+    fn joined(&mut self, ended: Result<AttemptId, tokio::task::JoinError>) {
+        while let Ok(signal) = self.signals.try_recv() {
+            if let Err(error) = self.take(signal) {
+                self.journal_failed(error.to_string());
+            }
+        }
+        match ended {
+            Ok(id) => {
+                self.cancels.remove(&id);
+                self.pilot.gone(id);
+            }
+            Err(error) => self.journal_failed(format!("a step's code failed: {error}")),
+        }
+    }
+
+    fn look(&mut self) -> Result<(), ShellError> {
+        self.views.flush(self.pilot.settled());
+        if self.journal_failed.is_some() {
+            return Ok(());
+        }
+        self.look_at_flags()?;
+        for (path, wish) in inbox::waiting(&self.place) {
+            if self.wishes.iter().any(|(_, known)| *known == path) {
+                continue;
+            }
+            let Some(wish) = wish else {
+                self.watcher.notice(&format!("a message that can't be read was removed: {path}"));
+                let _again_next_look = autopilot_host::dir::remove_file(path.as_std_path());
+                continue;
+            };
+            let ask = wish.ask(&self.pilot.ahead().run.limits);
+            let heard = self.hear(Input::Asked(ask))?;
+            let at = heard.unwrap_or(self.pilot.settled().seq);
+            self.wishes.push((at, path));
+        }
+        self.hear(Input::Tick)?;
+        Ok(())
+    }
+
+    fn look_at_flags(&mut self) -> Result<(), ShellError> {
+        let halt = self.pilot.ahead().run.halt.clone();
+        if Flag::Stop.raised(&self.place).is_some() {
+            let now = Flag::Stop.is_urgent(&self.place);
+            self.hear(Input::Asked(Ask::Halt { why: HaltWhy::Stop, now }))?;
+        } else if Flag::Pause.raised(&self.place).is_some() {
+            self.hear(Input::Asked(Ask::Halt { why: HaltWhy::Pause, now: false }))?;
+        } else if self.wait && halt.is_some_and(|halt| halt.why == HaltWhy::Pause) {
+            self.hear(Input::Asked(Ask::Resume))?;
+        }
+        if let Some(path) = Flag::SkipReview.raised(&self.place) {
+            let by = path.to_string();
+            self.hear(Input::Asked(Ask::Switch { switch: Switch::Review, on: false, by }))?;
+        }
+        Ok(())
+    }
+
+    fn interrupt(&mut self) -> Result<(), ShellError> {
+        self.interrupts += 1;
+        let now = self.interrupts > 1;
+        let how = if now { "ending everything" } else { "stopping at the step boundary; again to end at once" };
+        self.watcher.notice(how);
+        self.hear(Input::Asked(Ask::Halt { why: HaltWhy::Stop, now }))?;
+        Ok(())
+    }
+
+    fn listen_for_interrupts(&self) -> Result<(), ShellError> {
+        use tokio::signal::unix::{SignalKind, signal};
+        for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+            let mut stream = signal(kind).map_err(ShellError::Signals)?;
+            let sender = self.sender.clone();
+            tokio::spawn(async move {
+                while stream.recv().await.is_some() && sender.send(Signal::Interrupt).is_ok() {}
+            });
+        }
+        Ok(())
+    }
+
+    /// Nothing more can be recorded, so nothing more may happen: end what runs and rest.
+    fn journal_failed(&mut self, text: String) {
+        if self.journal_failed.is_none() {
+            self.watcher.notice(&format!("the journal can't be written, so the run rests: {text}"));
+            self.journal_failed = Some(text);
+        }
+        for cancel in self.cancels.values() {
+            cancel.now();
+        }
+    }
+
+    fn snapshot(&mut self) {
+        let state = self.pilot.settled();
+        if state.seq < self.snapshot_at + SNAPSHOT_EVERY {
+            return;
+        }
+        self.snapshot_at = state.seq;
+        if let Some(entry) = store::snapshot(state, self.epoch) {
+            // A cache: without it the next start reads more records.
+            let _not_cached = self.appender.submit(entry);
+        }
+    }
+
+    fn finish(mut self) -> Result<State, ShellError> {
+        let state = self.pilot.settled().clone();
+        self.views.close(&state);
+        if self.journal_failed.is_none() {
+            let outcome = state.end().map(|_| autopilot_core::view::run_word(&state).to_owned());
+            let run = self.run.clone();
+            let mut last = vec![Entry::End { run, epoch: self.epoch, outcome }];
+            last.extend(store::snapshot(&state, self.epoch));
+            self.appender.append_now(last).map_err(StoreError::from)?;
+            self.writer.close().map_err(StoreError::from)?;
+        }
+        match self.journal_failed {
+            None => Ok(state),
+            Some(text) => Err(ShellError::Store(StoreError::Stopped { text })),
+        }
+    }
+}
+
+/// An error with its causes, in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        let more = source.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = source.source();
+    }
+    text
+}

@@ -1,0 +1,134 @@
+//! The files people and scripts read, kept current from settled state.
+//!
+//! Never read back to decide. Whatever goes wrong here is told once and does not stop the run: a
+//! deleted `.autopilot` is made again at the next write.
+
+use crate::place::Place;
+use autopilot_core::event::Record;
+use autopilot_core::state::State;
+use autopilot_core::view::{notes, progress, state_json, status_md};
+use autopilot_host::redact::Redactor;
+use autopilot_host::{dir, escape, file};
+use camino::Utf8PathBuf;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A file is rewritten at most this often while a run is busy.
+const WRITE_EVERY: Duration = Duration::from_millis(200);
+/// Keys of entries already in the release notes are looked for in this much of its end.
+const NOTES_TAIL_BYTES_MAX: u64 = 1 << 20;
+
+pub struct Views {
+    place: Place,
+    redactor: Arc<Redactor>,
+    dirty: bool,
+    written: Option<Instant>,
+    noted: Option<BTreeSet<String>>,
+}
+
+pub const IGNORE: &str = "# Written by autopilot: everything here is derived, except what a team shares.\n\
+*\n!.gitignore\n!config.yml\n!review_schema.json\n!plan_schema.json\n";
+
+impl Views {
+    pub fn new(place: Place, redactor: Arc<Redactor>) -> Views {
+        Views { place, redactor, dirty: true, written: None, noted: None }
+    }
+
+    pub fn record(&mut self, record: &Record, state: &State) {
+        self.dirty = true;
+        let mut log = String::new();
+        for event in &record.events {
+            if let Some(line) = progress::told(event, state) {
+                let text = self.clean(&line.text);
+                log.push_str(&format!("{} {}\n", record.at.rfc3339(), escape::one_line(&text)));
+            }
+        }
+        if !log.is_empty() {
+            self.append(self.place.views().join("logs/controller.log"), &log);
+        }
+        self.note(notes::entries(record, state));
+        self.flush(state);
+    }
+
+    /// Writes what changed, unless it was written a moment ago.
+    pub fn flush(&mut self, state: &State) {
+        let recent = self.written.is_some_and(|at| at.elapsed() < WRITE_EVERY);
+        if self.dirty && !recent {
+            self.write(state);
+        }
+    }
+
+    pub fn close(&mut self, state: &State) {
+        self.write(state);
+    }
+
+    fn write(&mut self, state: &State) {
+        self.written = Some(Instant::now());
+        self.dirty = false;
+        let json = serde_json::to_string_pretty(&state_json::state_json(state)).unwrap_or_default();
+        let status = status_md::status_md(state);
+        let views = self.place.views();
+        for (name, text) in [("state.json", json), ("STATUS.md", status)] {
+            let text = self.clean(&text);
+            let text = if name == "state.json" { text } else { escape::visible(&text).into_owned() };
+            // The next transition tries again; the journal holds the truth meanwhile.
+            let _again = ensure(&views).and_then(|()| {
+                file::write_atomic(views.join(name).as_std_path(), format!("{text}\n").as_bytes())
+                    .map_err(std::io::Error::other)
+            });
+        }
+    }
+
+    /// Append-only, and no entry twice: a crash may have come after the write and before the next
+    /// record.
+    fn note(&mut self, entries: Vec<notes::Entry>) {
+        if entries.is_empty() {
+            return;
+        }
+        let path = self.place.views().join("RELEASE_NOTES_RUNNING.md");
+        let noted = self.noted.get_or_insert_with(|| keys(&path));
+        let fresh: Vec<_> = entries.into_iter().filter(|e| noted.insert(e.key.clone())).collect();
+        let mut text = String::new();
+        for entry in fresh {
+            let clean = self.clean(&entry.text);
+            text.push_str(&format!("<!-- {} -->\n{}", entry.key, escape::visible(&clean)));
+        }
+        if !text.is_empty() {
+            self.append(path, &text);
+        }
+    }
+
+    fn append(&self, path: Utf8PathBuf, text: &str) {
+        let Some(parent) = path.parent() else { return };
+        // Told nowhere else: a log that can't be written must not stop the work it tells of.
+        let _lost = ensure(&self.place.views())
+            .and_then(|()| dir::create(parent.as_std_path()))
+            .and_then(|()| {
+                let mut log = file::append(path.as_std_path()).map_err(std::io::Error::other)?;
+                log.write_durable(text.as_bytes()).map_err(std::io::Error::other)
+            });
+    }
+
+    fn clean(&self, text: &str) -> String {
+        self.redactor.redact(text).into_owned()
+    }
+}
+
+/// `.autopilot` with the file that keeps it out of commits.
+pub fn ensure(views: &camino::Utf8Path) -> std::io::Result<()> {
+    let ignore = views.join(".gitignore");
+    if ignore.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    dir::create(views.as_std_path())?;
+    file::write_atomic(ignore.as_std_path(), IGNORE.as_bytes()).map_err(std::io::Error::other)
+}
+
+fn keys(path: &camino::Utf8Path) -> BTreeSet<String> {
+    let tail = dir::read_tail(path.as_std_path(), NOTES_TAIL_BYTES_MAX).unwrap_or_default();
+    String::from_utf8_lossy(&tail)
+        .lines()
+        .filter_map(|line| line.strip_prefix("<!-- ")?.strip_suffix(" -->").map(str::to_owned))
+        .collect()
+}

@@ -1,0 +1,160 @@
+//! Opening a repository to work in it: examined, configured, locked, swept.
+
+use crate::place::Place;
+use crate::store::{self, StoreError};
+use autopilot_core::config::{Config, Faults, Warning};
+use autopilot_core::state::State;
+use autopilot_host::checkout;
+use autopilot_host::file;
+use autopilot_host::git::{GitError, Refusal, StateEnv, UserRepo, state};
+use autopilot_host::lock::{Lock, LockError};
+use autopilot_journal::{Claim, History, Journal, Run, SqliteJournal, SqliteReader};
+use camino::{Utf8Path, Utf8PathBuf};
+
+/// Runs looked through for an unfinished one; older ones have long been followed by others.
+const RUNS_MAX: usize = 50;
+const CONFIG_BYTES_MAX: u64 = 256 * 1024;
+
+#[derive(Debug, thiserror::Error)]
+pub enum WorkspaceError {
+    #[error("`{path}` is not inside a git repository; run `git init` and commit, or use -C")]
+    NotARepository { path: Utf8PathBuf },
+    #[error("{path} has a name that is not UTF-8; move the repository")]
+    NotUtf8 { path: String },
+    #[error("no place for the state: set HOME, XDG_STATE_HOME or AUTOPILOT_STATE_DIR to an absolute path")]
+    NoStateRoot,
+    #[error("there is no configuration at `{path}`; run `autopilot init`")]
+    NoConfig { path: Utf8PathBuf },
+    #[error("cannot read `{path}`: {reason}")]
+    ConfigUnreadable { path: Utf8PathBuf, reason: String },
+    #[error("{}", faults.in_file(path.as_str()))]
+    Config { path: Utf8PathBuf, faults: Faults },
+    #[error(transparent)]
+    Repository(Refusal),
+    #[error(transparent)]
+    Git(GitError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    #[error("`{path}` cannot be written: {reason}; free space or change its permissions, then try again")]
+    NotWritable { path: Utf8PathBuf, reason: String },
+    #[error("no run `{0}` in this repository; `autopilot runs` lists them")]
+    NoRun(String),
+}
+
+impl From<GitError> for WorkspaceError {
+    fn from(error: GitError) -> WorkspaceError {
+        match error {
+            GitError::Refused(refusal) => WorkspaceError::Repository(refusal),
+            other => WorkspaceError::Git(other),
+        }
+    }
+}
+
+/// Finds the repository around a directory without starting git. `state` may not exist yet.
+pub fn find(dir: &Utf8Path, env: &StateEnv) -> Result<(Place, bool), WorkspaceError> {
+    let none = || WorkspaceError::NotARepository { path: dir.to_owned() };
+    let found = checkout::find(dir.as_std_path()).ok_or_else(none)?;
+    let root = utf8(found.root.clone())?;
+    match found.state(env) {
+        Some(state) => {
+            let state = utf8(state)?;
+            let there = store::journal_path(&state).exists();
+            Ok((Place { root, state }, there))
+        }
+        None => Ok((Place { root, state: Utf8PathBuf::new() }, false)),
+    }
+}
+
+pub fn read_config(place: &Place) -> Result<(Config, Vec<Warning>), WorkspaceError> {
+    let path = place.config();
+    if path.symlink_metadata().is_err() {
+        return Err(WorkspaceError::NoConfig { path });
+    }
+    let unreadable = |reason: String| WorkspaceError::ConfigUnreadable { path: path.clone(), reason };
+    let bytes = file::read_capped(path.as_std_path(), CONFIG_BYTES_MAX)
+        .map_err(|error| unreadable(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8".to_owned()))?;
+    Config::parse(&text).map_err(|faults| WorkspaceError::Config { path: path.clone(), faults })
+}
+
+/// Examines the repository and makes sure it has a state directory.
+pub fn adopt(
+    dir: &Utf8Path,
+    config: &Config,
+    env: &StateEnv,
+) -> Result<(Place, UserRepo), WorkspaceError> {
+    let repo =
+        UserRepo::examine(dir.as_std_path(), &config.repo.base_branch, &config.git.filters)?;
+    let states = autopilot_host::git::state_root(env).ok_or(WorkspaceError::NoStateRoot)?;
+    let (_, state, _) = state::adopt(&repo.common_dir, &states)?;
+    let place = Place { root: utf8(repo.root.clone())?, state: utf8(state)? };
+    Ok((place, repo))
+}
+
+/// Nobody else works on this repository while this is held.
+pub fn lock(place: &Place, run: &str) -> Result<Lock, WorkspaceError> {
+    Ok(Lock::take(place.state.as_std_path(), run)?)
+}
+
+/// Who works on it now, if anybody.
+pub fn holder(place: &Place) -> Option<autopilot_host::lock::Holder> {
+    if place.state.as_str().is_empty() {
+        return None;
+    }
+    autopilot_host::lock::holder(place.state.as_std_path()).ok().flatten()
+}
+
+pub fn reader(place: &Place) -> Result<SqliteReader, WorkspaceError> {
+    Ok(SqliteReader::open(&place.journal()).map_err(StoreError::from)?)
+}
+
+pub fn journal(place: &Place) -> Result<SqliteJournal, WorkspaceError> {
+    Ok(SqliteJournal::open_or_create(&place.journal()).map_err(StoreError::from)?)
+}
+
+/// The newest run that is not over, with its state.
+pub fn unfinished(history: &dyn History) -> Result<Option<(Run, State)>, WorkspaceError> {
+    for run in history.runs(RUNS_MAX).map_err(StoreError::from)? {
+        if run.ended.is_some() {
+            continue;
+        }
+        let state = store::load(history, &run.id)?;
+        if state.has_begun() && state.end().is_none() {
+            return Ok(Some((run, state)));
+        }
+    }
+    Ok(None)
+}
+
+/// A run by its id or the beginning of it; without one, the newest.
+pub fn pick(history: &dyn History, id: Option<&str>) -> Result<Option<Run>, WorkspaceError> {
+    let runs = history.runs(10_000).map_err(StoreError::from)?;
+    match id {
+        None => Ok(runs.into_iter().next()),
+        Some(id) => {
+            let exact = runs.iter().find(|run| run.id == id).cloned();
+            let begins = || runs.iter().find(|run| run.id.starts_with(id)).cloned();
+            Ok(exact.or_else(begins))
+        }
+    }
+}
+
+/// Takes the run's lease. We hold the lock, so whoever had it before is dead.
+pub fn take_lease(
+    journal: &mut dyn Journal,
+    run: &str,
+    holder: &str,
+) -> Result<u64, WorkspaceError> {
+    let now = crate::shell::now().0;
+    let lease = journal
+        .take_lease(run, holder, Claim::Force, now, i64::MAX)
+        .map_err(StoreError::from)?;
+    Ok(lease.epoch)
+}
+
+fn utf8(path: std::path::PathBuf) -> Result<Utf8PathBuf, WorkspaceError> {
+    Utf8PathBuf::from_path_buf(path)
+        .map_err(|path| WorkspaceError::NotUtf8 { path: path.display().to_string() })
+}

@@ -1,0 +1,53 @@
+//! Directories and whole files where no link may lead elsewhere matters less than being there.
+
+use std::fs;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+/// Makes a directory and those above it; one that is there is fine.
+pub fn create(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
+/// Removes a file; one that is not there is fine.
+pub fn remove_file(path: &Path) -> io::Result<bool> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes a directory with all that is in it, without following links.
+pub fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// The last bytes of a file.
+pub fn read_tail(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut file = fs::File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(bytes_max)))?;
+    let mut bytes = Vec::new();
+    file.take(bytes_max).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tail_of_a_file_is_its_last_bytes() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("f");
+        fs::write(&path, "0123456789").unwrap();
+        assert_eq!(read_tail(&path, 3).unwrap(), b"789");
+        assert_eq!(read_tail(&path, 99).unwrap(), b"0123456789");
+        assert!(remove_file(&path).unwrap());
+        assert!(!remove_file(&path).unwrap());
+    }
+}

@@ -1,0 +1,259 @@
+//! The command line: what can be asked, in clap's words. What is done is in [`crate::command`].
+
+use camino::Utf8PathBuf;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Takes a task to merged, proven code with coding agents, unattended.
+#[derive(Debug, Parser)]
+#[command(
+    name = "autopilot",
+    version,
+    about,
+    long_about = None,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = "Begin with `autopilot init`, write a task file, then `autopilot run tasks/x.md`.\n\
+                  `autopilot demo` shows the whole of it in a temporary folder.\n\n\
+                  Exit codes: 0 done, 2 paused or stopped (resumable), 10 failed, 11 did not converge,\n\
+                  12 push failed, 64 usage, 78 configuration."
+)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct Global {
+    /// Work in this repository instead of the current directory
+    #[arg(short = 'C', long = "repo", value_name = "DIR", global = true, default_value = ".", hide_default_value = true)]
+    pub repo: Utf8PathBuf,
+    /// Print machine-readable JSON where the command has any
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Only transitions and the outcome
+    #[arg(long, short = 'q', global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Stream the output of steps as they run
+    #[arg(long, short = 'v', global = true)]
+    pub verbose: bool,
+    /// Plain lines, no live display
+    #[arg(long, global = true)]
+    pub no_ui: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Set up a repository: configuration, schemas and a task template
+    Init(Init),
+    /// Work on a task file, or on a directory of them with --queue
+    Run(Run),
+    /// Go on with the unfinished run
+    Resume(Resume),
+    /// Show where the run stands
+    Status(Status),
+    /// Stop the run at the next step boundary
+    Stop(Stop),
+    /// Pause the run before its next step
+    Pause,
+    /// Take a pause back
+    Unpause,
+    /// Open a failed task again and go on with the run
+    Retry(OneTask),
+    /// Leave a task out
+    Skip(OneTask),
+    /// List the runs of this repository
+    Runs(Runs),
+    /// Print the logs of a run, a task or a step
+    Logs(Logs),
+    /// Show a run or a task in full: steps, results, evidence
+    Show(Show),
+    /// Show what a run or a task changed
+    Diff(Diff),
+    /// Take the branches of a run out of the repository again (kept in the state directory)
+    Undo(Undo),
+    /// List work that is kept safe outside of branches, or bring a piece of it back
+    Recover(Recover),
+    /// Remove what is no longer needed: slots, old salvage, caches
+    Gc(Gc),
+    /// Check what the machine has, and say how to get what is missing
+    Doctor,
+    /// See it work on a small project in a temporary folder; needs no account
+    Demo(Demo),
+    /// Print shell completions
+    Completions(Completions),
+}
+
+#[derive(Debug, Args)]
+pub struct Init {
+    /// The test command to configure (else detected from the project)
+    #[arg(long, value_name = "COMMAND")]
+    pub tests: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Args)]
+pub struct LimitArgs {
+    /// Rounds of a task before it is given up
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_iterations: Option<u32>,
+    /// Money the run may spend
+    #[arg(long, value_name = "USD")]
+    pub max_usd: Option<f64>,
+    /// Money one task may spend
+    #[arg(long, value_name = "USD")]
+    pub max_usd_per_task: Option<f64>,
+    /// Time the run may be worked on, such as 90m or 6h
+    #[arg(long, value_name = "TIME")]
+    pub max_wall: Option<String>,
+    /// Tasks worked on at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub max_workers: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub struct Run {
+    /// A task file (`# Task: …`)
+    #[arg(value_name = "FILE", required_unless_present = "queue")]
+    pub path: Option<Utf8PathBuf>,
+    /// A directory of task files, worked one after the other in order of name
+    #[arg(long, value_name = "DIR", conflicts_with = "path")]
+    pub queue: Option<Utf8PathBuf>,
+    /// Of the queue, only files whose name matches
+    #[arg(long, value_name = "GLOB", requires = "queue")]
+    pub pattern: Option<String>,
+    /// Push the branch when everything is done
+    #[arg(long)]
+    pub push: bool,
+    /// Give up the unfinished run (its work stays salvaged) and begin this one
+    #[arg(long)]
+    pub fresh: bool,
+    /// Go on although the tests fail on the base; then only new failures count
+    #[arg(long)]
+    pub allow_red_base: bool,
+    /// Show prompts, commands and limits; start nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Stay and wait when paused instead of exiting with 2
+    #[arg(long)]
+    pub wait: bool,
+    #[command(flatten)]
+    pub limits: LimitArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct Resume {
+    /// Show where it would go on; start nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Stay and wait when paused instead of exiting with 2
+    #[arg(long)]
+    pub wait: bool,
+    #[command(flatten)]
+    pub limits: LimitArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct Status {
+    /// Refresh until the run is over
+    #[arg(long, short = 'w')]
+    pub watch: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Stop {
+    /// End what runs at once instead of at the step boundary
+    #[arg(long)]
+    pub now: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct OneTask {
+    /// The task's id, as `autopilot status` shows it
+    pub task: String,
+    /// Stay and wait when paused instead of exiting with 2
+    #[arg(long)]
+    pub wait: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Runs {
+    /// At most this many, newest first
+    #[arg(long, short = 'n', default_value_t = 20)]
+    pub number: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogStream {
+    Controller,
+    Builder,
+    Reviewer,
+    Validation,
+}
+
+#[derive(Debug, Args)]
+pub struct Logs {
+    /// A task's id; without it, the controller's own log
+    pub task: Option<String>,
+    /// Only this stream
+    #[arg(long, value_enum)]
+    pub stream: Option<LogStream>,
+    /// Only the last lines
+    #[arg(long, short = 'n', value_name = "LINES")]
+    pub tail: Option<usize>,
+    /// Keep printing as the log grows
+    #[arg(long, short = 'f')]
+    pub follow: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Show {
+    /// A run or task id; without it, the newest run
+    pub id: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Diff {
+    /// A run or task id; without it, the newest run
+    pub id: Option<String>,
+    /// Only the list of files
+    #[arg(long)]
+    pub stat: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Undo {
+    /// The run; without it, the newest
+    pub run: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Recover {
+    /// What to bring back, as the list names it: <task>/<attempt>
+    pub id: Option<String>,
+    /// Rebuild the journal from what is readable of a damaged one
+    #[arg(long, conflicts_with = "id")]
+    pub journal: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Gc {
+    /// Say what would go; remove nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Salvaged work older than this many days goes too
+    #[arg(long, value_name = "DAYS")]
+    pub salvage_older_than: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// Keep the temporary folder to look around in
+    #[arg(long)]
+    pub keep: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Completions {
+    pub shell: clap_complete::Shell,
+}

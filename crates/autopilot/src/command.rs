@@ -1,0 +1,62 @@
+//! One file per command.
+
+mod completions;
+mod demo;
+mod diff;
+mod doctor;
+mod gc;
+mod halt;
+mod init;
+mod logs;
+mod recover;
+mod resume;
+mod run;
+mod runs;
+mod show;
+mod status;
+mod task;
+mod undo;
+mod work;
+
+use crate::cli::{Cli, Command, Global};
+use crate::exit::Failure;
+use autopilot_engine::place::Place;
+use autopilot_engine::workspace;
+use autopilot_host::git::StateEnv;
+use std::process::ExitCode;
+
+pub type Done = Result<ExitCode, Failure>;
+
+pub fn execute(cli: Cli) -> Done {
+    let global = cli.global;
+    match cli.command {
+        Command::Init(args) => init::init(&global, &args),
+        Command::Run(args) => run::run(&global, &args),
+        Command::Resume(args) => resume::resume(&global, &args),
+        Command::Status(args) => status::status(&global, &args),
+        Command::Stop(args) => halt::stop(&global, &args),
+        Command::Pause => halt::pause(&global),
+        Command::Unpause => halt::unpause(&global),
+        Command::Retry(args) => task::retry(&global, &args),
+        Command::Skip(args) => task::skip(&global, &args),
+        Command::Runs(args) => runs::runs(&global, &args),
+        Command::Logs(args) => logs::logs(&global, &args),
+        Command::Show(args) => show::show(&global, &args),
+        Command::Diff(args) => diff::diff(&global, &args),
+        Command::Undo(args) => undo::undo(&global, &args),
+        Command::Recover(args) => recover::recover(&global, &args),
+        Command::Gc(args) => gc::gc(&global, &args),
+        Command::Doctor => doctor::doctor(&global),
+        Command::Demo(args) => demo::demo(&global, &args),
+        Command::Completions(args) => completions::completions(&args),
+    }
+}
+
+/// The repository a command is about, and whether it has a journal yet.
+pub fn place(global: &Global) -> Result<(Place, bool), Failure> {
+    Ok(workspace::find(&global.repo, &StateEnv::from_process())?)
+}
+
+pub fn done() -> Done {
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,95 @@
+//! How a command ends: one message with the object and the next step, and the right exit code.
+
+use crate::terminal;
+use autopilot_core::view::ExitWord;
+use autopilot_engine::shell::ShellError;
+use autopilot_engine::workspace::WorkspaceError;
+use std::process::ExitCode;
+
+/// Codes of the shell's own tradition: usage, unknown object; configuration.
+pub const USAGE: u8 = 64;
+pub const CONFIG: u8 = 78;
+pub const FAILED: u8 = 10;
+
+/// Why a command could not do what it was asked.
+#[derive(Debug)]
+pub struct Failure {
+    pub code: u8,
+    pub message: String,
+    /// What to do about it.
+    pub help: Option<String>,
+}
+
+impl Failure {
+    pub fn usage(message: impl Into<String>) -> Failure {
+        Failure { code: USAGE, message: message.into(), help: None }
+    }
+
+    pub fn config(message: impl Into<String>) -> Failure {
+        Failure { code: CONFIG, message: message.into(), help: None }
+    }
+
+    pub fn failed(message: impl Into<String>) -> Failure {
+        Failure { code: FAILED, message: message.into(), help: None }
+    }
+
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Failure {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl From<WorkspaceError> for Failure {
+    fn from(error: WorkspaceError) -> Failure {
+        let message = autopilot_engine::shell::chain(&error);
+        match error {
+            WorkspaceError::NotARepository { .. }
+            | WorkspaceError::Repository(_)
+            | WorkspaceError::NoRun(_) => Failure::usage(message),
+            WorkspaceError::NoConfig { .. }
+            | WorkspaceError::ConfigUnreadable { .. }
+            | WorkspaceError::Config { .. }
+            | WorkspaceError::NotUtf8 { .. }
+            | WorkspaceError::NoStateRoot => Failure::config(message),
+            WorkspaceError::Git(_)
+            | WorkspaceError::Store(_)
+            | WorkspaceError::Lock(_)
+            | WorkspaceError::NotWritable { .. } => Failure::failed(message),
+        }
+    }
+}
+
+impl From<ShellError> for Failure {
+    fn from(error: ShellError) -> Failure {
+        let text = autopilot_engine::shell::chain(&error);
+        // Nothing is lost: whatever was acknowledged is on disk.
+        Failure { code: ExitWord::Paused.code(), message: text, help: None }
+            .help("make room or make the state directory writable, then run `autopilot resume`")
+    }
+}
+
+impl From<autopilot_host::git::GitError> for Failure {
+    fn from(error: autopilot_host::git::GitError) -> Failure {
+        WorkspaceError::from(error).into()
+    }
+}
+
+pub fn report(failure: &Failure) -> ExitCode {
+    terminal::error(&failure.message);
+    if let Some(help) = &failure.help {
+        terminal::hint(help);
+    }
+    ExitCode::from(failure.code)
+}
+
+/// Help and version are no errors; everything else clap refuses is a usage error.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    use clap::error::ErrorKind;
+    let shown = error.print();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion if shown.is_ok() => ExitCode::SUCCESS,
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => ExitCode::SUCCESS,
+        _ => ExitCode::from(USAGE),
+    }
+}

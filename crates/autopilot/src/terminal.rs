@@ -1,0 +1,69 @@
+//! The only place that prints. Text from files and agents is made harmless on the way.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the terminal")]
+
+use autopilot_host::escape;
+use std::io::{IsTerminal, Write};
+
+/// A line for people or scripts on standard output.
+pub fn say(text: &str) {
+    // A reader that has gone away (`| head`) is no failure of ours.
+    let _closed = writeln!(std::io::stdout(), "{}", escape::visible(text));
+}
+
+/// Our own text or data, as it is.
+pub fn put(text: &str) {
+    let mut out = std::io::stdout();
+    let _closed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Progress and remarks, on standard error so that output stays clean for scripts.
+pub fn note(text: &str) {
+    let _closed = writeln!(std::io::stderr(), "{}", escape::visible(text));
+}
+
+pub fn error(text: &str) {
+    let mark = if stderr_has_color() { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" };
+    let _closed = writeln!(std::io::stderr(), "{mark} {}", escape::visible(text));
+}
+
+pub fn hint(text: &str) {
+    let mark = if stderr_has_color() { "\u{1b}[1;36mhelp:\u{1b}[0m" } else { "help:" };
+    let _closed = writeln!(std::io::stderr(), "{mark} {}", escape::visible(text));
+}
+
+pub fn json(value: &serde_json::Value) {
+    let text = serde_json::to_string_pretty(value).unwrap_or_else(|_| "null".to_owned());
+    let _closed = writeln!(std::io::stdout(), "{text}");
+}
+
+pub fn bell() {
+    if std::io::stderr().is_terminal() {
+        let _closed = write!(std::io::stderr(), "\u{7}");
+    }
+}
+
+pub fn stdout_is_terminal() -> bool {
+    std::io::stdout().is_terminal()
+}
+
+fn stderr_has_color() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
+/// Columns aligned to their widest cell; the first row is the heading.
+pub fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
+    };
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
