@@ -1,0 +1,79 @@
+//! Parts of a prompt: cut to size, fenced, headed.
+
+use super::{Caps, Ran};
+
+/// At most `bytes_max` bytes: 70 % from the head, 30 % from the tail and a mark between them. The
+/// head says what it is about, the tail how it ended.
+pub fn cut(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let room = bytes_max.saturating_sub(MARK_BYTES_MAX);
+    let head_end = text.floor_char_boundary(room * 7 / 10);
+    let tail_start = text.ceil_char_boundary(text.len() - (room - room * 7 / 10));
+    let left_out = tail_start - head_end;
+    let mark = format!("\n[… {left_out} bytes left out …]\n");
+    format!("{}{mark}{}", &text[..head_end], &text[tail_start..])
+}
+
+/// The mark with the longest number there is.
+const MARK_BYTES_MAX: usize = 52;
+
+/// The last lines, and how many were before them.
+pub fn tail(text: &str, lines_max: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let left_out = lines.len().saturating_sub(lines_max);
+    let kept = lines[left_out..].join("\n");
+    if left_out == 0 { kept } else { format!("[… {left_out} lines left out …]\n{kept}") }
+}
+
+/// Between fences longer than any run of backticks inside: no content can end its own block.
+pub fn fenced(kind: &str, content: &str) -> String {
+    let mut longest = 0;
+    let mut run = 0;
+    for c in content.chars() {
+        run = if c == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let fence = "`".repeat((longest + 1).max(3));
+    let end = if content.is_empty() || content.ends_with('\n') { "" } else { "\n" };
+    format!("{fence}{kind}\n{content}{end}{fence}\n")
+}
+
+/// A headed block of material.
+pub(super) fn block(title: &str, kind: &str, content: &str, caps: Caps) -> String {
+    format!("\n## {title}\n\n{}", fenced(kind, &cut(content, caps.prompt_bytes_max)))
+}
+
+pub(super) fn bullets(items: &[String], caps: Caps) -> String {
+    let text: String =
+        items.iter().map(|item| format!("- {}\n", item.replace('\n', "\n  "))).collect();
+    let mut text = cut(&text, caps.prompt_bytes_max);
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
+/// A command, how it ended and the end of what it printed.
+pub(super) fn ran(ran: &Ran<'_>, caps: Caps) -> String {
+    let ended = match ran.exit_code {
+        Some(0) => "exit code 0 (passed)".to_owned(),
+        Some(code) => format!("exit code {code} (failed)"),
+        None => "killed (failed)".to_owned(),
+    };
+    let output = tail(ran.output.trim_end(), caps.tail_lines_max);
+    let shown = if output.is_empty() { "(no output)".to_owned() } else { output };
+    format!(
+        "\n{}: {}\n{}\n{}",
+        ran.name,
+        inline(ran.command),
+        ended,
+        fenced("text", &cut(&shown, caps.prompt_bytes_max))
+    )
+}
+
+/// One line of code that can't leave its backticks.
+pub(super) fn inline(text: &str) -> String {
+    format!("`{}`", text.replace(['\n', '\r'], " ").replace('`', "'"))
+}
