@@ -1,1 +1,326 @@
-//! To be filled: file.
+//! Files that survive a crash and are not led astray: atomic replacement, durable appends, capped
+//! reads. No directory below the one that was opened is followed when it is a symbolic link.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open, openat, renameat};
+use nix::sys::stat::{Mode, mkdirat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    #[error("cannot {what} `{path}`")]
+    Failed { what: &'static str, path: PathBuf, source: io::Error },
+    #[error("refused to use `{path}`: it is, or leads through, a symbolic link")]
+    Link { path: PathBuf },
+    #[error("`{path}` names no file inside its directory")]
+    Name { path: PathBuf },
+    #[error("`{path}` is larger than {bytes_max} bytes")]
+    TooLarge { path: PathBuf, bytes_max: u64 },
+}
+
+/// Replaces the file as a whole: after a crash there is the old content or the new.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let (dir, name) = split(path)?;
+    Dir::open(dir)?.write_atomic(Path::new(name), bytes)
+}
+
+/// Opens a file for appending, creating it if needed.
+pub fn append(path: &Path) -> Result<Append, FileError> {
+    let (dir, name) = split(path)?;
+    Dir::open(dir)?.append(Path::new(name))
+}
+
+/// The whole file, unless it is larger than `bytes_max`.
+pub fn read_capped(path: &Path, bytes_max: u64) -> Result<Vec<u8>, FileError> {
+    let failed = |source| FileError::Failed { what: "read", path: path.into(), source };
+    // A pipe in place of the file must not make us wait.
+    let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
+    let file = File::from(open(path, flags, Mode::empty()).map_err(|errno| failed(errno.into()))?);
+    let mut bytes = Vec::new();
+    file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > bytes_max {
+        return Err(FileError::TooLarge { path: path.into(), bytes_max });
+    }
+    Ok(bytes)
+}
+
+/// A directory held open: what happens to its name later does not matter.
+#[derive(Debug)]
+pub struct Dir {
+    fd: OwnedFd,
+    path: PathBuf,
+}
+
+impl Dir {
+    /// The last part of `path` must not be a symbolic link.
+    pub fn open(path: &Path) -> Result<Dir, FileError> {
+        let fd = open(path, DIRECTORY, Mode::empty());
+        Ok(Dir {
+            fd: fd.map_err(|errno| refused(errno, "open directory", path))?,
+            path: path.into(),
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A directory below this one; missing parts are created, symbolic links refused.
+    pub fn below(&self, relative: &Path) -> Result<Dir, FileError> {
+        let path = self.path.join(relative);
+        let mut reached = self.path.clone();
+        let mut fd = self.fd.try_clone().map_err(|source| FileError::Failed {
+            what: "open directory",
+            path: path.clone(),
+            source,
+        })?;
+        for part in relative.components() {
+            let name = match part {
+                Component::Normal(name) => name,
+                Component::CurDir => continue,
+                Component::Prefix(_) | Component::RootDir | Component::ParentDir => {
+                    return Err(FileError::Name { path: path.clone() });
+                }
+            };
+            match mkdirat(&fd, name, Mode::from_bits_truncate(0o777)) {
+                Ok(()) | Err(Errno::EEXIST) => {}
+                Err(errno) => return Err(refused(errno, "create directory", &path)),
+            }
+            reached.push(name);
+            fd = openat(&fd, name, DIRECTORY, Mode::empty())
+                .map_err(|errno| refused(errno, "open directory", &reached))?;
+        }
+        Ok(Dir { fd, path })
+    }
+
+    /// Replaces the file at `relative` as a whole.
+    pub fn write_atomic(&self, relative: &Path, bytes: &[u8]) -> Result<(), FileError> {
+        let (parent, name) = split(relative)?;
+        let dir = self.below(if parent == Path::new(".") { Path::new("") } else { parent })?;
+        dir.replace(name, bytes)
+    }
+
+    fn replace(&self, name: &OsStr, bytes: &[u8]) -> Result<(), FileError> {
+        let path = self.path.join(name);
+        let temporary = self.temporary_name(name);
+        let written = self.write_new(&temporary, bytes).and_then(|()| {
+            renameat(&self.fd, temporary.as_os_str(), &self.fd, name).map_err(io::Error::from)
+        });
+        if let Err(source) = written {
+            // What is left over is found by its name; the error that matters is the first.
+            let _ = unlinkat(&self.fd, temporary.as_os_str(), UnlinkatFlags::NoRemoveDir);
+            return Err(FileError::Failed { what: "write", path, source });
+        }
+        nix::unistd::fsync(self.fd.as_fd()).map_err(|errno| FileError::Failed {
+            what: "make durable the name of",
+            path,
+            source: errno.into(),
+        })
+    }
+
+    fn write_new(&self, name: &Path, bytes: &[u8]) -> io::Result<()> {
+        let flags =
+            OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let mut file = File::from(openat(&self.fd, name, flags, Mode::from_bits_truncate(0o666))?);
+        file.write_all(bytes)?;
+        file.sync_all()
+    }
+
+    /// Unlike any other writer's, also one in another thread or from before a crash.
+    fn temporary_name(&self, name: &OsStr) -> PathBuf {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let clock = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0, |since| since.as_nanos());
+        let pid = std::process::id();
+        PathBuf::from(format!(".{}.{pid}.{clock:x}.{count}.tmp", name.to_string_lossy()))
+    }
+
+    /// Opens the file at `relative` for appending, creating it if needed.
+    pub fn append(&self, relative: &Path) -> Result<Append, FileError> {
+        let (parent, name) = split(relative)?;
+        let dir = self.below(if parent == Path::new(".") { Path::new("") } else { parent })?;
+        let path = dir.path.join(name);
+        let flags = OFlag::O_WRONLY
+            | OFlag::O_CREAT
+            | OFlag::O_APPEND
+            | OFlag::O_NOFOLLOW
+            | OFlag::O_CLOEXEC;
+        let fd = openat(&dir.fd, name, flags, Mode::from_bits_truncate(0o666))
+            .map_err(|errno| refused(errno, "open", &path))?;
+        Ok(Append { file: File::from(fd), path })
+    }
+}
+
+/// A file that only grows.
+#[derive(Debug)]
+pub struct Append {
+    file: File,
+    path: PathBuf,
+}
+
+impl Append {
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), FileError> {
+        self.file.write_all(bytes).map_err(|source| self.failed("append to", source))
+    }
+
+    /// Writes and waits for the disk. After an error here nothing may be assumed about the content.
+    pub fn write_durable(&mut self, bytes: &[u8]) -> Result<(), FileError> {
+        self.write(bytes)?;
+        self.file.sync_data().map_err(|source| self.failed("make durable", source))
+    }
+
+    fn failed(&self, what: &'static str, source: io::Error) -> FileError {
+        FileError::Failed { what, path: self.path.clone(), source }
+    }
+}
+
+const DIRECTORY: OFlag =
+    OFlag::O_DIRECTORY.union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC).union(OFlag::O_RDONLY);
+
+fn split(path: &Path) -> Result<(&Path, &OsStr), FileError> {
+    let name = path.file_name().ok_or_else(|| FileError::Name { path: path.into() })?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    Ok((parent.unwrap_or(Path::new(".")), name))
+}
+
+fn refused(errno: Errno, what: &'static str, path: &Path) -> FileError {
+    let is_link = errno == Errno::ELOOP
+        || errno == Errno::ENOTDIR && path.symlink_metadata().is_ok_and(|found| found.is_symlink());
+    if is_link {
+        FileError::Link { path: path.into() }
+    } else {
+        FileError::Failed { what, path: path.into(), source: errno.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn names(dir: &Path) -> Vec<String> {
+        let mut names: Vec<String> = std::fs::read_dir(dir)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_and_nothing_else_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.json");
+        write_atomic(&path, b"one").unwrap();
+        write_atomic(&path, b"two").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"two");
+        assert_eq!(names(dir.path()), ["state.json"]);
+    }
+
+    #[test]
+    fn readers_never_see_a_part() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("view");
+        write_atomic(&path, &[b'a'; 100_000]).unwrap();
+        let writer = std::thread::spawn({
+            let path = path.clone();
+            move || {
+                for round in 0..50u8 {
+                    write_atomic(&path, &vec![b'a' + round % 2; 100_000]).unwrap();
+                }
+            }
+        });
+        while !writer.is_finished() {
+            let bytes = std::fs::read(&path).unwrap();
+            assert!(bytes.len() == 100_000 && bytes.iter().all(|byte| *byte == bytes[0]));
+        }
+        writer.join().unwrap();
+    }
+
+    #[test]
+    fn a_failed_write_leaves_the_old_content_and_no_litter() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("taken");
+        std::fs::create_dir(&path).unwrap();
+        std::fs::write(path.join("x"), "").unwrap();
+        let error = write_atomic(&path, b"new").unwrap_err();
+        assert!(error.to_string().starts_with("cannot write `"), "{error}");
+        assert_eq!(names(dir.path()), ["taken"]);
+    }
+
+    #[test]
+    fn d09_a_directory_replaced_by_a_link_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        let logs = dir.path().join("logs");
+        symlink(outside.path(), &logs).unwrap();
+        for result in [
+            write_atomic(&logs.join("a"), b"x"),
+            append(&logs.join("a")).map(drop),
+            Dir::open(dir.path()).unwrap().write_atomic(Path::new("logs/a"), b"x"),
+            Dir::open(dir.path()).unwrap().write_atomic(Path::new("logs/deep/a"), b"x"),
+            Dir::open(dir.path()).unwrap().append(Path::new("logs/a")).map(drop),
+        ] {
+            let error = result.unwrap_err();
+            assert!(matches!(error, FileError::Link { .. }), "{error}");
+        }
+        assert!(names(outside.path()).is_empty());
+    }
+
+    #[test]
+    fn d09_a_link_in_place_of_the_file_is_not_written_through() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("target");
+        std::fs::write(&target, "precious").unwrap();
+        let link = dir.path().join("link");
+        symlink(&target, &link).unwrap();
+        assert!(matches!(append(&link), Err(FileError::Link { .. })));
+        write_atomic(&link, b"new").unwrap();
+        assert_eq!(std::fs::read(&target).unwrap(), b"precious");
+        assert_eq!(std::fs::read(&link).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_path_out_of_the_directory_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Dir::open(dir.path()).unwrap();
+        for path in ["../x", "a/../../x", "/etc/x", ".."] {
+            assert!(root.write_atomic(Path::new(path), b"").is_err(), "{path}");
+        }
+        root.write_atomic(Path::new("a/b/c"), b"deep").unwrap();
+        assert_eq!(std::fs::read(dir.path().join("a/b/c")).unwrap(), b"deep");
+    }
+
+    #[test]
+    fn appends_add_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        append(&path).unwrap().write_durable(b"one\n").unwrap();
+        append(&path).unwrap().write_durable(b"two\n").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"one\ntwo\n");
+        let full = append(Path::new("/dev/full")).unwrap().write(b"x").unwrap_err();
+        assert!(full.to_string().contains("append to `/dev/full`"));
+    }
+
+    #[test]
+    fn a_read_is_capped_and_does_not_wait() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("big");
+        std::fs::write(&path, [0; 100]).unwrap();
+        assert_eq!(read_capped(&path, 100).unwrap().len(), 100);
+        assert!(matches!(read_capped(&path, 99), Err(FileError::TooLarge { bytes_max: 99, .. })));
+        assert!(matches!(read_capped(Path::new("/dev/zero"), 10), Err(FileError::TooLarge { .. })));
+        let fifo = dir.path().join("fifo");
+        nix::unistd::mkfifo(&fifo, Mode::from_bits_truncate(0o600)).unwrap();
+        assert_eq!(read_capped(&fifo, 10).unwrap(), b"");
+    }
+}

@@ -1,1 +1,306 @@
-//! To be filled: output.
+//! What an agent prints, at a bounded cost: log up to a cap, lines for the parser, the end for
+//! prompts and answers. Everything is redacted before anybody sees it.
+
+mod log;
+mod ring;
+mod split;
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use tokio::sync::mpsc;
+
+use crate::escape;
+use crate::redact::{self, Redactor};
+use log::Log;
+pub use log::LogEnd;
+use ring::Ring;
+use split::Splitter;
+
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// Batches of lines that may wait for the parser; then the agent has to wait.
+pub const BATCHES_MAX: usize = 2;
+
+/// How long the pipes may go on giving bytes after every process of the tree is gone.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub stdout_log: Option<PathBuf>,
+    pub stderr_log: Option<PathBuf>,
+    pub log_bytes_max: u64,
+    pub line_bytes_max: usize,
+    /// How much of the end of stdout is kept to find an answer in.
+    pub text_bytes_max: usize,
+    /// How much of the end of stderr is kept.
+    pub errors_bytes_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            stdout_log: None,
+            stderr_log: None,
+            log_bytes_max: 256 << 20,
+            line_bytes_max: 4 << 20,
+            text_bytes_max: 4 << 20,
+            errors_bytes_max: 256 << 10,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    Stdout,
+    Stderr,
+}
+
+/// A line for the parser, without its end. Empty lines are left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    pub source: Source,
+    pub text: String,
+    /// The line was longer than allowed; this is its head.
+    pub cut: bool,
+}
+
+/// What is left of the output when all is over.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Captured {
+    pub stdout: Kept,
+    pub stderr: Kept,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// How much was printed in all.
+    pub bytes: u64,
+    /// The end of it, as far as it was kept; raw but for redaction and invalid UTF-8.
+    pub text: String,
+    pub log: LogEnd,
+}
+
+impl Kept {
+    /// The last lines for a prompt or a person: no terminal sequences, a bounded size.
+    pub fn tail(&self, lines_max: usize, bytes_max: usize) -> String {
+        tail(&self.text, lines_max, bytes_max)
+    }
+}
+
+/// The last lines of `text`, harmless to show. A line that does not fit loses its head.
+pub fn tail(text: &str, lines_max: usize, bytes_max: usize) -> String {
+    // Before escaping, so that a huge text is not escaped whole for its last lines.
+    let plain = escape::plain(end_of(text, bytes_max));
+    let plain = plain.trim_end();
+    let start = memchr::memrchr_iter(b'\n', plain.as_bytes())
+        .nth(lines_max.saturating_sub(1))
+        .map_or(0, |at| at + 1);
+    let lines = if lines_max == 0 { "" } else { &plain[start..] };
+    end_of(lines, bytes_max).to_owned()
+}
+
+fn end_of(text: &str, bytes_max: usize) -> &str {
+    let mut start = text.len().saturating_sub(bytes_max);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    &text[start..]
+}
+
+/// When something was last heard; shared with whoever watches for silence.
+#[derive(Debug)]
+pub struct Progress {
+    since: Instant,
+    bytes: AtomicU64,
+    last_ms: AtomicU64,
+}
+
+impl Progress {
+    pub fn new() -> Progress {
+        Progress { since: Instant::now(), bytes: AtomicU64::new(0), last_ms: AtomicU64::new(0) }
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Time of the last byte, or of the start.
+    pub fn last(&self) -> Instant {
+        self.since + Duration::from_millis(self.last_ms.load(Ordering::Relaxed))
+    }
+
+    fn heard(&self, count: usize) {
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        self.bytes.fetch_add(count, Ordering::Relaxed);
+        let now = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last_ms.store(now, Ordering::Relaxed);
+    }
+}
+
+impl Default for Progress {
+    fn default() -> Progress {
+        Progress::new()
+    }
+}
+
+/// Where the bytes come from and when to give up on them.
+pub struct Pipes {
+    pub stdout: OwnedFd,
+    pub stderr: OwnedFd,
+    /// Its other end is closed when every process of the tree is gone.
+    pub gone: OwnedFd,
+}
+
+/// Reads both pipes to their end. It blocks: it needs a thread of its own.
+pub fn pump(
+    pipes: Pipes,
+    settings: &Settings,
+    redactor: &Redactor,
+    progress: &Arc<Progress>,
+    lines: mpsc::Sender<Vec<Line>>,
+) -> Captured {
+    let mut out = Channel::new(Source::Stdout, pipes.stdout, settings, redactor);
+    let mut err = Channel::new(Source::Stderr, pipes.stderr, settings, redactor);
+    let mut lines = Some(lines);
+    let mut gone_at: Option<Instant> = None;
+    let mut buffer = vec![0; CHUNK_BYTES];
+    while out.is_open() || err.is_open() {
+        if gone_at.is_none() {
+            wait(&out, &err, &pipes.gone);
+            gone_at = is_closed(&pipes.gone).then(Instant::now);
+        }
+        let mut heard = 0;
+        for channel in [&mut out, &mut err] {
+            let count = channel.read(&mut buffer);
+            if count > 0 {
+                progress.heard(count);
+                send(&mut lines, channel.take(&buffer[..count]));
+            }
+            heard += count;
+        }
+        // A stranger who was given the pipe may hold it open, or fill it, for ever.
+        if gone_at.is_some_and(|at| heard == 0 || at.elapsed() > DRAIN_TIME_MAX) {
+            break;
+        }
+    }
+    for channel in [&mut out, &mut err] {
+        send(&mut lines, channel.finish());
+    }
+    Captured { stdout: out.keep(), stderr: err.keep() }
+}
+
+fn wait(out: &Channel<'_>, err: &Channel<'_>, gone: &OwnedFd) {
+    let mut fds = vec![PollFd::new(gone.as_fd(), PollFlags::POLLIN)];
+    for pipe in [&out.pipe, &err.pipe].into_iter().flatten() {
+        fds.push(PollFd::new(pipe.as_fd(), PollFlags::POLLIN));
+    }
+    let _ = poll(&mut fds, PollTimeout::NONE);
+}
+
+fn is_closed(fd: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
+    poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+}
+
+fn send(lines: &mut Option<mpsc::Sender<Vec<Line>>>, batch: Vec<Line>) {
+    if batch.is_empty() {
+        return;
+    }
+    // A parser that has gone does not end the log.
+    if lines.as_ref().is_some_and(|lines| lines.blocking_send(batch).is_err()) {
+        *lines = None;
+    }
+}
+
+/// One of the two pipes with everything that is done to its bytes.
+struct Channel<'a> {
+    source: Source,
+    pipe: Option<std::fs::File>,
+    bytes: u64,
+    redaction: redact::Stream<'a>,
+    clean: Vec<u8>,
+    log: Log,
+    ring: Ring,
+    splitter: Splitter,
+}
+
+impl<'a> Channel<'a> {
+    fn new(source: Source, pipe: OwnedFd, settings: &Settings, redactor: &'a Redactor) -> Self {
+        let (path, kept) = match source {
+            Source::Stdout => (&settings.stdout_log, settings.text_bytes_max),
+            Source::Stderr => (&settings.stderr_log, settings.errors_bytes_max),
+        };
+        Channel {
+            source,
+            pipe: Some(std::fs::File::from(pipe)),
+            bytes: 0,
+            redaction: redactor.stream(),
+            clean: Vec::new(),
+            log: Log::open(path.as_deref(), settings.log_bytes_max),
+            ring: Ring::new(kept),
+            splitter: Splitter::new(settings.line_bytes_max),
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.pipe.is_some()
+    }
+
+    /// What is there now; 0 when there is nothing or nothing will come any more.
+    fn read(&mut self, buffer: &mut [u8]) -> usize {
+        let Some(pipe) = &mut self.pipe else { return 0 };
+        match pipe.read(buffer) {
+            Ok(0) => self.pipe = None,
+            Ok(count) => return count,
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) => {}
+            Err(_) => self.pipe = None,
+        }
+        0
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Vec<Line> {
+        self.bytes += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let mut clean = std::mem::take(&mut self.clean);
+        clean.clear();
+        self.redaction.push(bytes, &mut clean);
+        let lines = self.pass(&clean);
+        self.clean = clean;
+        lines
+    }
+
+    fn finish(&mut self) -> Vec<Line> {
+        let mut clean = Vec::new();
+        self.redaction.finish(&mut clean);
+        let mut lines = self.pass(&clean);
+        lines.extend(self.splitter.finish().map(|(text, cut)| self.line(text, cut)));
+        lines
+    }
+
+    fn pass(&mut self, clean: &[u8]) -> Vec<Line> {
+        self.log.write(clean);
+        self.ring.push(clean);
+        let split = self.splitter.push(clean);
+        split.into_iter().map(|(text, cut)| self.line(text, cut)).collect()
+    }
+
+    fn line(&self, text: String, cut: bool) -> Line {
+        Line { source: self.source, text, cut }
+    }
+
+    fn keep(self) -> Kept {
+        Kept { bytes: self.bytes, text: self.ring.into_text(), log: self.log.end() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,304 @@
-//! To be filled: redact.
+//! Redaction: secrets leave neither in a log nor in a prompt, also when cut by a read.
+//!
+//! Two kinds are hidden: exact values (raw, JSON-escaped, percent-encoded, base64 at every
+//! alignment) and what the configured patterns match. A pattern sees at most one line.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use aho_corasick::AhoCorasick;
+use regex::bytes::Regex;
+
+pub const REPLACEMENT: &str = "[redacted]";
+
+/// Values shorter than this are words, not secrets.
+pub const SECRET_BYTES_MIN: usize = 6;
+
+/// How much of an unfinished line is held back, in which a match may still be growing.
+pub const WINDOW_BYTES_MAX: usize = 8 * 1024;
+
+/// A line of a many-line secret (a key in PEM form) is a secret of its own from this length.
+const SECRET_LINE_BYTES_MIN: usize = 16;
+
+#[derive(Debug, thiserror::Error)]
+pub enum RedactError {
+    #[error("the redaction pattern `{pattern}` is not a valid regular expression")]
+    Pattern { pattern: String, source: regex::Error },
+    #[error("cannot prepare the search for {count} secret values")]
+    Secrets { count: usize, source: aho_corasick::BuildError },
+}
+
+#[derive(Debug, Clone)]
+pub struct Redactor {
+    secrets: Option<AhoCorasick>,
+    patterns: Vec<Regex>,
+    window: usize,
+    /// Those that hold a line end; only they can be cut where a line ends.
+    many_line: Vec<Vec<u8>>,
+}
+
+impl Redactor {
+    pub fn new<P, S>(
+        patterns: impl IntoIterator<Item = P>,
+        secrets: impl IntoIterator<Item = S>,
+    ) -> Result<Redactor, RedactError>
+    where
+        P: AsRef<str>,
+        S: AsRef<[u8]>,
+    {
+        let patterns = patterns
+            .into_iter()
+            .map(|pattern| {
+                let pattern = pattern.as_ref();
+                Regex::new(pattern)
+                    .map_err(|source| RedactError::Pattern { pattern: pattern.into(), source })
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut forms = BTreeSet::new();
+        for secret in secrets {
+            all_forms(secret.as_ref(), &mut forms);
+        }
+        let longest = forms.iter().map(Vec::len).max().unwrap_or(0);
+        let many_line = forms.iter().filter(|form| form.contains(&b'\n')).cloned().collect();
+        let secrets = (!forms.is_empty())
+            .then(|| AhoCorasick::new(&forms))
+            .transpose()
+            .map_err(|source| RedactError::Secrets { count: forms.len(), source })?;
+        Ok(Redactor { secrets, patterns, window: WINDOW_BYTES_MAX.max(longest), many_line })
+    }
+
+    /// One that hides nothing.
+    pub fn none() -> Redactor {
+        let (secrets, patterns, many_line) = (None, Vec::new(), Vec::new());
+        Redactor { secrets, patterns, window: WINDOW_BYTES_MAX, many_line }
+    }
+
+    pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let ranges = self.ranges(text.as_bytes());
+        if ranges.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut clean = Vec::with_capacity(text.len());
+        replace(text.as_bytes(), &ranges, &mut clean);
+        Cow::Owned(String::from_utf8_lossy(&clean).into_owned())
+    }
+
+    pub fn stream(&self) -> Stream<'_> {
+        Stream { redactor: self, pending: Vec::new() }
+    }
+
+    fn hides_nothing(&self) -> bool {
+        self.secrets.is_none() && self.patterns.is_empty()
+    }
+
+    /// What must not be shown, in order and without overlap.
+    fn ranges(&self, bytes: &[u8]) -> Vec<Range<usize>> {
+        let mut found: Vec<Range<usize>> = Vec::new();
+        if let Some(secrets) = self.secrets.as_ref().filter(|secrets| secrets.is_match(bytes)) {
+            found.extend(secrets.find_overlapping_iter(bytes).map(|hit| hit.range()));
+        }
+        for pattern in &self.patterns {
+            found.extend(lines(bytes).flat_map(|line| {
+                let hits = pattern.find_iter(&bytes[line.clone()]).map(|hit| hit.range());
+                hits.map(move |hit| line.start + hit.start..line.start + hit.end)
+            }));
+        }
+        found.retain(|range| !range.is_empty());
+        found.sort_by_key(|range| (range.start, range.end));
+        let mut merged: Vec<Range<usize>> = Vec::new();
+        for range in found {
+            match merged.last_mut() {
+                Some(last) if range.start < last.end => last.end = last.end.max(range.end),
+                _ => merged.push(range),
+            }
+        }
+        merged
+    }
+}
+
+/// Redaction of bytes that arrive in pieces. The result does not depend on where they were cut.
+#[derive(Debug)]
+pub struct Stream<'a> {
+    redactor: &'a Redactor,
+    pending: Vec<u8>,
+}
+
+impl Stream<'_> {
+    /// Takes a piece and appends to `clean` what is certain by now.
+    pub fn push(&mut self, piece: &[u8], clean: &mut Vec<u8>) {
+        if self.redactor.hides_nothing() {
+            clean.extend_from_slice(piece);
+            return;
+        }
+        self.pending.extend_from_slice(piece);
+        let mut cut = self.certain();
+        let ranges = self.redactor.ranges(&self.pending);
+        // A match over the border is kept whole for the next time.
+        if let Some(range) = ranges.iter().find(|range| range.start < cut && cut < range.end) {
+            cut = range.start;
+        }
+        let before = ranges.partition_point(|range| range.end <= cut);
+        replace(&self.pending[..cut], &ranges[..before], clean);
+        self.pending.drain(..cut);
+    }
+
+    /// The end of the input: gives what was held back.
+    pub fn finish(&mut self, clean: &mut Vec<u8>) {
+        let rest = std::mem::take(&mut self.pending);
+        replace(&rest, &self.redactor.ranges(&rest), clean);
+    }
+
+    /// Where the bytes end in which no match can begin that later bytes would complete.
+    fn certain(&self) -> usize {
+        let line_start = memchr::memrchr(b'\n', &self.pending).map_or(0, |at| at + 1);
+        let by_window = self.pending.len().saturating_sub(self.redactor.window);
+        if by_window > line_start {
+            return by_window;
+        }
+        let unfinished = |secret: &Vec<u8>| {
+            let longest = secret.len().saturating_sub(1).min(line_start);
+            (1..=longest)
+                .rev()
+                .find(|length| self.pending[..line_start].ends_with(&secret[..*length]))
+        };
+        let held = self.redactor.many_line.iter().filter_map(unfinished).max().unwrap_or(0);
+        line_start - held
+    }
+}
+
+/// Values worth hiding among environment variables: those whose name says so.
+pub fn secrets_of<'a, N, V>(variables: impl IntoIterator<Item = (N, V)>) -> Vec<V>
+where
+    N: AsRef<str>,
+    V: AsRef<[u8]> + 'a,
+{
+    variables
+        .into_iter()
+        .filter(|(name, value)| {
+            is_secret_name(name.as_ref()) && value.as_ref().len() >= SECRET_BYTES_MIN
+        })
+        .map(|(_, value)| value)
+        .collect()
+}
+
+/// Whether a variable of that name is likely to hold a secret. `GIT_AUTHOR_NAME` is none.
+pub fn is_secret_name(name: &str) -> bool {
+    const WORDS: [&str; 10] = [
+        "AUTH",
+        "AUTHORIZATION",
+        "KEY",
+        "KEYS",
+        "PASS",
+        "PASSPHRASE",
+        "PAT",
+        "PWD",
+        "COOKIE",
+        "DSN",
+    ];
+    const ENDINGS: [&str; 9] = [
+        "KEY",
+        "TOKEN",
+        "TOKENS",
+        "SECRET",
+        "SECRETS",
+        "PASSWORD",
+        "PASSWD",
+        "CREDENTIAL",
+        "CREDENTIALS",
+    ];
+    // These name a place, and `PWD` alone the working directory.
+    const PLACES: [&str; 6] = ["SOCK", "FILE", "PATH", "DIR", "HOME", "ID"];
+    let upper = name.to_ascii_uppercase();
+    let words: Vec<&str> = upper.split(['_', '-', '.']).filter(|word| !word.is_empty()).collect();
+    if matches!(upper.as_str(), "PWD" | "OLDPWD") {
+        return false;
+    }
+    !words.last().is_some_and(|last| PLACES.contains(last))
+        && words
+            .iter()
+            .any(|word| WORDS.contains(word) || ENDINGS.iter().any(|ending| word.ends_with(ending)))
+}
+
+fn lines(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        if start >= bytes.len() {
+            return None;
+        }
+        let end = memchr::memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |at| start + at);
+        let line = start..end;
+        start = end + 1;
+        Some(line)
+    })
+}
+
+fn replace(bytes: &[u8], ranges: &[Range<usize>], clean: &mut Vec<u8>) {
+    let mut shown = 0;
+    for range in ranges {
+        clean.extend_from_slice(&bytes[shown..range.start]);
+        clean.extend_from_slice(REPLACEMENT.as_bytes());
+        shown = range.end;
+    }
+    clean.extend_from_slice(&bytes[shown..]);
+}
+
+fn all_forms(secret: &[u8], forms: &mut BTreeSet<Vec<u8>>) {
+    let secret = secret.trim_ascii();
+    if secret.len() < SECRET_BYTES_MIN {
+        return;
+    }
+    forms.insert(secret.to_vec());
+    if let Ok(text) = std::str::from_utf8(secret) {
+        let json = serde_json::Value::from(text).to_string();
+        forms.insert(json.as_bytes()[1..json.len() - 1].to_vec());
+    }
+    forms.insert(percent(secret, b"0123456789ABCDEF"));
+    forms.insert(percent(secret, b"0123456789abcdef"));
+    for alphabet in [BASE64, BASE64_URL] {
+        for offset in 0..3 {
+            forms.insert(base64_core(secret, offset, alphabet));
+        }
+    }
+    if secret.contains(&b'\n') {
+        let lines = secret.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+        forms.extend(
+            lines
+                .filter(|line| line.len() >= SECRET_LINE_BYTES_MIN && !line.starts_with(b"-----"))
+                .map(<[u8]>::to_vec),
+        );
+    }
+}
+
+fn percent(secret: &[u8], digits: &[u8; 16]) -> Vec<u8> {
+    let mut encoded = Vec::with_capacity(secret.len());
+    for byte in secret {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) {
+            encoded.push(*byte);
+        } else {
+            let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
+            encoded.extend([b'%', digits[high], digits[low]]);
+        }
+    }
+    encoded
+}
+
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const BASE64_URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// The digits that depend on the secret alone when it begins `offset` bytes after a group of three.
+fn base64_core(secret: &[u8], offset: usize, alphabet: &[u8; 64]) -> Vec<u8> {
+    let bits = (offset * 8)..((offset + secret.len()) * 8);
+    let bit = |at: usize| {
+        let byte = secret[at / 8 - offset];
+        usize::from(byte >> (7 - at % 8) & 1)
+    };
+    let first = bits.start.div_ceil(6);
+    let last = bits.end / 6;
+    (first..last)
+        .map(|digit| alphabet[(digit * 6..digit * 6 + 6).fold(0, |value, at| value << 1 | bit(at))])
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,275 @@
-//! To be filled: sandbox.
+//! The sandbox of agents and commands: read everything, write only where told.
+//!
+//! Landlock needs no privilege and no other program; bubblewrap adds a PID namespace. A sandbox
+//! that was asked for by name and cannot start is an error, never a silent run without it.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::RawFd;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
+};
+use serde::{Deserialize, Serialize};
+
+/// The newest interface whose rights we name; older kernels enforce the part they know.
+const ABI_KNOWN: ABI = ABI::V6;
+
+/// First Landlock interface that keeps signals inside the sandbox.
+const ABI_SCOPES_SIGNALS: i32 = 6;
+
+/// Devices that ordinary programs open for writing.
+const DEVICES: [&str; 9] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+    "/dev/shm",
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    #[default]
+    Auto,
+    Landlock,
+    Bwrap,
+    Off,
+}
+
+/// What is applied to one launch.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Plan {
+    #[default]
+    Off,
+    Landlock {
+        write: Vec<PathBuf>,
+    },
+    Bwrap {
+        program: PathBuf,
+        write: Vec<PathBuf>,
+    },
+}
+
+/// What this machine offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probe {
+    /// Version of the kernel's Landlock interface, if it has one.
+    pub landlock_abi: Option<i32>,
+    /// A bubblewrap that was seen to start a program.
+    pub bwrap: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    pub plan: Plan,
+    /// What a person should know, for example that there is no sandbox here.
+    pub notice: Option<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    #[error("sandbox mode `landlock` was asked for, but this kernel has no Landlock")]
+    NoLandlock,
+    #[error("sandbox mode `bwrap` was asked for, but no working `bwrap` was found on PATH")]
+    NoBwrap,
+    #[error("cannot prepare the Landlock sandbox")]
+    Rules { source: landlock::RulesetError },
+    #[error("cannot allow writing to `{path}` in the sandbox")]
+    Path { path: PathBuf, source: landlock::PathFdError },
+    #[error("the kernel accepted the Landlock sandbox but does not enforce it")]
+    NotEnforced,
+}
+
+/// Looks at this machine. `path` is the PATH to find bubblewrap on.
+pub fn probe(path: &OsStr) -> Probe {
+    Probe { landlock_abi: landlock_abi(), bwrap: working_bwrap(path) }
+}
+
+impl Probe {
+    pub fn scopes_signals(&self) -> bool {
+        self.landlock_abi.is_some_and(|abi| abi >= ABI_SCOPES_SIGNALS)
+    }
+
+    /// One sentence for `doctor`.
+    pub fn sentence(&self) -> String {
+        let landlock = match self.landlock_abi {
+            Some(abi) if self.scopes_signals() => format!("Landlock (interface {abi})"),
+            Some(abi) => format!("Landlock (interface {abi}, too old to keep signals inside)"),
+            None => String::from("no Landlock in this kernel"),
+        };
+        let bwrap = match &self.bwrap {
+            Some(program) => format!("bubblewrap at `{}`", program.display()),
+            None => String::from("no working bubblewrap on PATH"),
+        };
+        format!("{landlock}; {bwrap}")
+    }
+
+    /// Settles on a plan. Paths that do not exist are left out, since no rule can name them.
+    pub fn choose(&self, mode: Mode, write: &[PathBuf]) -> Result<Choice, SandboxError> {
+        let write: Vec<PathBuf> = write.iter().filter(|path| path.exists()).cloned().collect();
+        let landlock = self.landlock_abi.is_some();
+        let plan = match (mode, &self.bwrap) {
+            (Mode::Off, _) => Plan::Off,
+            (Mode::Landlock, _) if landlock => Plan::Landlock { write },
+            (Mode::Landlock, _) => return Err(SandboxError::NoLandlock),
+            (Mode::Bwrap, Some(program)) => Plan::Bwrap { program: program.clone(), write },
+            (Mode::Bwrap, None) => return Err(SandboxError::NoBwrap),
+            (Mode::Auto, _) if landlock => Plan::Landlock { write },
+            (Mode::Auto, Some(program)) => Plan::Bwrap { program: program.clone(), write },
+            (Mode::Auto, None) => Plan::Off,
+        };
+        let notice = (mode == Mode::Auto && plan == Plan::Off)
+            .then(|| format!("agents run without a sandbox: {}", self.sentence()));
+        Ok(Choice { plan, notice })
+    }
+}
+
+/// Rules that are ready to be enforced by [`enforce`] in the process that becomes the agent.
+pub fn prepare(write: &[PathBuf]) -> Result<RulesetCreated, SandboxError> {
+    let rules = |source| SandboxError::Rules { source };
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_write(ABI::V1))
+        .map_err(rules)?
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_write(ABI_KNOWN))
+        .map_err(rules)?
+        .scope(Scope::Signal)
+        .map_err(rules)?
+        .create()
+        .map_err(rules)?;
+    let devices = DEVICES.iter().map(PathBuf::from).filter(|path| path.exists());
+    for path in write.iter().cloned().chain(devices) {
+        let access = allowed(&path);
+        let fd = PathFd::new(&path).map_err(|source| SandboxError::Path { path, source })?;
+        ruleset = ruleset.add_rule(PathBeneath::new(fd, access)).map_err(rules)?;
+    }
+    Ok(ruleset)
+}
+
+/// Puts the calling thread, and all it starts from now on, into the sandbox.
+pub fn enforce(ruleset: RulesetCreated) -> Result<(), SandboxError> {
+    let status = ruleset.restrict_self().map_err(|source| SandboxError::Rules { source })?;
+    match status.ruleset {
+        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+        RulesetStatus::NotEnforced => Err(SandboxError::NotEnforced),
+    }
+}
+
+fn allowed(path: &Path) -> BitFlags<AccessFs> {
+    let write = AccessFs::from_write(ABI_KNOWN);
+    if path.is_dir() { write } else { write & AccessFs::from_file(ABI_KNOWN) }
+}
+
+/// Arguments of bubblewrap before the agent's own program and arguments.
+pub fn bwrap_args(write: &[PathBuf], cwd: &Path, status_fd: RawFd) -> Vec<OsString> {
+    let mut args: Vec<OsString> =
+        ["--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev"].map(OsString::from).to_vec();
+    for path in write {
+        args.extend([OsString::from("--bind"), path.into(), path.into()]);
+    }
+    // The own process table comes last, so that no bind of a parent directory can cover it.
+    args.extend(["--unshare-pid", "--proc", "/proc", "--die-with-parent"].map(OsString::from));
+    args.extend([OsString::from("--json-status-fd"), status_fd.to_string().into()]);
+    args.extend([OsString::from("--chdir"), cwd.into(), OsString::from("--")]);
+    args
+}
+
+/// The inner process that bubblewrap names on its status descriptor, once it has done so.
+pub fn bwrap_inner(status: &str) -> Option<i32> {
+    let values = serde_json::Deserializer::from_str(status).into_iter::<serde_json::Value>();
+    let pid = values.map_while(Result::ok).find_map(|value| value.get("child-pid")?.as_i64())?;
+    i32::try_from(pid).ok()
+}
+
+fn landlock_abi() -> Option<i32> {
+    const VERSION: u32 = 1;
+    // SAFETY: with the version flag the kernel reads no memory of ours.
+    let abi = unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0usize, VERSION)
+    };
+    i32::try_from(abi).ok().filter(|abi| *abi > 0)
+}
+
+/// Many distributions ship bubblewrap but forbid user namespaces, so only a start proves it.
+fn working_bwrap(path: &OsStr) -> Option<PathBuf> {
+    let program = crate::exec::find(OsStr::new("bwrap"), path, Path::new("/"))?;
+    let status = std::process::Command::new(&program)
+        .args(["--ro-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "--", "true"])
+        .env_clear()
+        .env("PATH", path)
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .status();
+    status.is_ok_and(|status| status.success()).then_some(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: Probe = Probe { landlock_abi: None, bwrap: None };
+
+    #[test]
+    fn a_sandbox_asked_for_by_name_is_never_left_out() {
+        assert!(matches!(NOTHING.choose(Mode::Landlock, &[]), Err(SandboxError::NoLandlock)));
+        assert!(matches!(NOTHING.choose(Mode::Bwrap, &[]), Err(SandboxError::NoBwrap)));
+    }
+
+    #[test]
+    fn auto_takes_landlock_then_bubblewrap_then_none_with_a_notice() {
+        let bwrap = Some(PathBuf::from("/usr/bin/bwrap"));
+        let both = Probe { landlock_abi: Some(6), bwrap: bwrap.clone() };
+        assert!(matches!(both.choose(Mode::Auto, &[]).unwrap().plan, Plan::Landlock { .. }));
+        let second = Probe { landlock_abi: None, bwrap };
+        assert!(matches!(second.choose(Mode::Auto, &[]).unwrap().plan, Plan::Bwrap { .. }));
+        let none = NOTHING.choose(Mode::Auto, &[]).unwrap();
+        assert_eq!(none.plan, Plan::Off);
+        assert_eq!(
+            none.notice.unwrap(),
+            "agents run without a sandbox: no Landlock in this kernel; no working bubblewrap on PATH"
+        );
+        assert_eq!(NOTHING.choose(Mode::Off, &[]).unwrap().notice, None);
+    }
+
+    #[test]
+    fn paths_that_do_not_exist_are_left_out() {
+        let probe = Probe { landlock_abi: Some(6), bwrap: None };
+        let wanted = [PathBuf::from("/tmp"), PathBuf::from("/no/such/place")];
+        let plan = probe.choose(Mode::Landlock, &wanted).unwrap().plan;
+        assert_eq!(plan, Plan::Landlock { write: vec![PathBuf::from("/tmp")] });
+    }
+
+    #[test]
+    fn an_old_kernel_is_told_apart() {
+        let old = Probe { landlock_abi: Some(3), bwrap: None };
+        assert!(!old.scopes_signals());
+        assert!(old.sentence().contains("too old to keep signals inside"));
+    }
+
+    #[test]
+    fn bubblewrap_binds_everything_read_only_and_the_given_paths_writable() {
+        let args = bwrap_args(&[PathBuf::from("/slot")], Path::new("/slot/src"), 7);
+        let text: Vec<&str> = args.iter().map(|arg| arg.to_str().unwrap()).collect();
+        assert_eq!(
+            text.join(" "),
+            "--ro-bind / / --dev-bind /dev /dev --bind /slot /slot --unshare-pid --proc /proc \
+             --die-with-parent --json-status-fd 7 --chdir /slot/src --"
+        );
+    }
+
+    #[test]
+    fn the_inner_pid_is_read_from_the_status_lines() {
+        let status = "{ \"child-pid\": 4711,\n \"mnt-namespace\": 1 }\n{ \"exit-code\": 0 }\n";
+        assert_eq!(bwrap_inner(status), Some(4711));
+        assert_eq!(bwrap_inner("{ \"child-p"), None);
+    }
+}

@@ -1,0 +1,219 @@
+//! The controller's side of one supervisor: carries wishes to it and hears its reports.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use super::wire::{self, Command, Lines, Report, Stage};
+use super::{SpawnError, adopted};
+use crate::proc::{self, Identity};
+
+/// Notices that may wait for the owner; more are dropped, for they only repeat.
+pub const NOTICES_MAX: usize = 8;
+
+/// What a supervisor may take beyond the grace before it counts as stuck and is killed itself.
+/// It has its own limit on killing, which must be over before.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    Run,
+    Terminate(Duration),
+    Kill,
+}
+
+impl Wish {
+    /// Takes over `other` if it is more urgent; tells whether it did.
+    pub fn raise(&mut self, other: Wish) -> bool {
+        let urgent = match (*self, other) {
+            (_, Wish::Run) | (Wish::Kill, _) => false,
+            (Wish::Run | Wish::Terminate(_), Wish::Kill) | (Wish::Run, Wish::Terminate(_)) => true,
+            (Wish::Terminate(now), Wish::Terminate(new)) => new < now,
+        };
+        if urgent {
+            *self = other;
+        }
+        urgent
+    }
+}
+
+/// How it ended, as far as processes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ending {
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+    pub leaked: u32,
+    pub survivors: u32,
+    pub supervisor_lost: bool,
+}
+
+pub struct Attendant {
+    stream: UnixStream,
+    supervisor: tokio::process::Child,
+    supervisor_start: u64,
+    wishes: watch::Receiver<Wish>,
+    notices: mpsc::Sender<bool>,
+    /// Closed when nothing of the tree is left; the output ends then.
+    gone: OwnedFd,
+    lines: Lines,
+    reports: VecDeque<Report>,
+}
+
+/// Why an agent did not start.
+pub enum Refusal {
+    Failed { stage: Stage, message: String, errno: Option<i32> },
+    Died,
+}
+
+impl Refusal {
+    pub fn into_error(self, program: OsString) -> SpawnError {
+        match self {
+            Refusal::Failed { stage, message, errno } => {
+                SpawnError::Start { program, stage, message, errno }
+            }
+            Refusal::Died => SpawnError::Died { program },
+        }
+    }
+}
+
+impl Attendant {
+    pub fn new(
+        stream: UnixStream,
+        supervisor: tokio::process::Child,
+        wishes: watch::Receiver<Wish>,
+        notices: mpsc::Sender<bool>,
+        gone: OwnedFd,
+    ) -> Attendant {
+        let pid = supervisor.id().and_then(|pid| i32::try_from(pid).ok());
+        let supervisor_start =
+            pid.and_then(proc::read).map_or(u64::MAX, |process| process.id.start_time);
+        let (lines, reports) = (Lines::default(), VecDeque::new());
+        Attendant { stream, supervisor, supervisor_start, wishes, notices, gone, lines, reports }
+    }
+
+    /// Waits for the first report.
+    pub async fn started(&mut self) -> Result<Identity, Refusal> {
+        loop {
+            match self.reports.pop_front() {
+                Some(Report::Started { agent }) => return Ok(agent),
+                Some(Report::Failed { stage, message, errno }) => {
+                    let _ = self.supervisor.wait().await;
+                    return Err(Refusal::Failed { stage, message, errno });
+                }
+                Some(Report::Stopped { .. } | Report::Exited { .. } | Report::Gone { .. }) => {}
+                None if self.hear().await => {}
+                None => {
+                    let _ = self.supervisor.wait().await;
+                    adopted::sweep_later(self.supervisor_start).await;
+                    return Err(Refusal::Died);
+                }
+            }
+        }
+    }
+
+    /// Stays with the supervisor to its end.
+    pub async fn attend(mut self) -> Ending {
+        let mut ending = Ending { supervisor_lost: true, ..Ending::default() };
+        let mut deadline: Option<Instant> = None;
+        let mut wishes_open = true;
+        loop {
+            while let Some(report) = self.reports.pop_front() {
+                self.note(report, &mut ending);
+            }
+            let wishes = &mut self.wishes;
+            let mut buffer = [0; 1024];
+            tokio::select! {
+                read = self.stream.read(&mut buffer) => match read {
+                    Ok(count) if count > 0 => self.reports.extend(self.lines.push(&buffer[..count])),
+                    Ok(_) | Err(_) => break,
+                },
+                changed = wishes.changed(), if wishes_open => match changed {
+                    Ok(()) => {
+                        let wish = *self.wishes.borrow_and_update();
+                        deadline = self.ask(wish).await.or(deadline);
+                    }
+                    // No handle is left; the owner has said what it wanted.
+                    Err(_) => wishes_open = false,
+                },
+                () = sleep_until(deadline) => {
+                    // A stopped supervisor does not hear us, but nothing survives its death.
+                    let _ = self.supervisor.start_kill();
+                    deadline = None;
+                }
+            }
+        }
+        let _ = self.supervisor.wait().await;
+        if ending.supervisor_lost || ending.survivors > 0 {
+            ending.survivors = adopted::sweep_later(self.supervisor_start).await;
+        }
+        drop(self.gone);
+        ending
+    }
+
+    async fn hear(&mut self) -> bool {
+        let mut buffer = [0; 1024];
+        match self.stream.read(&mut buffer).await {
+            Ok(count) if count > 0 => {
+                self.reports.extend(self.lines.push(&buffer[..count]));
+                true
+            }
+            Ok(_) | Err(_) => false,
+        }
+    }
+
+    fn note(&mut self, report: Report, ending: &mut Ending) {
+        match report {
+            Report::Started { .. } | Report::Failed { .. } => {}
+            Report::Stopped { resumed } => {
+                let _ = self.notices.try_send(resumed);
+            }
+            Report::Exited { code, signal } => (ending.code, ending.signal) = (code, signal),
+            Report::Gone { leaked, survivors } => {
+                (ending.leaked, ending.survivors) = (leaked, survivors);
+                ending.supervisor_lost = false;
+            }
+        }
+    }
+
+    /// Passes the wish on and says when patience with the supervisor ends.
+    async fn ask(&mut self, wish: Wish) -> Option<Instant> {
+        let (command, grace) = match wish {
+            Wish::Run => return None,
+            Wish::Terminate(grace) => {
+                let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+                (Command::Terminate { grace_ms }, grace)
+            }
+            Wish::Kill => (Command::Kill, Duration::ZERO),
+        };
+        // If it cannot be written the supervisor is gone, which the next read shows.
+        let _ = self.stream.write_all(&wire::line(&command)).await;
+        Instant::now().checked_add(grace.saturating_add(ANSWER_TIME_MAX))
+    }
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wish_only_becomes_more_urgent() {
+        let seconds = |n| Wish::Terminate(Duration::from_secs(n));
+        let mut wish = Wish::Run;
+        assert!(wish.raise(seconds(5)) && !wish.raise(seconds(9)) && wish.raise(seconds(1)));
+        assert!(wish.raise(Wish::Kill) && !wish.raise(seconds(1)) && !wish.raise(Wish::Run));
+        assert_eq!(wish, Wish::Kill);
+    }
+}

@@ -1,0 +1,155 @@
+//! The owner's side of a running agent: its output, and in the end how it ended.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tokio::net::unix::pipe;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use super::Control;
+use super::attend::Ending;
+use crate::output::{Captured, Line, Progress};
+use crate::proc::Identity;
+
+/// How an agent ended. Success is never judged by the code alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exit {
+    /// `None` when a signal ended it, or when nobody saw its end.
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+    /// Processes it left behind, which were killed.
+    pub leaked: u32,
+    /// Processes that could not be killed.
+    pub survivors: u32,
+    /// The supervisor was killed, so code and signal may be unknown.
+    pub supervisor_lost: bool,
+    pub output: Arc<Captured>,
+}
+
+impl Exit {
+    pub fn is_zero(&self) -> bool {
+        self.code == Some(0) && !self.supervisor_lost
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    Line(Line),
+    /// The agent was stopped by a signal. It was continued if `resumed`; that happens once.
+    Stopped {
+        resumed: bool,
+    },
+    /// The last thing to be heard, from then on always.
+    Ended(Exit),
+}
+
+pub(super) struct Parts {
+    pub agent: Identity,
+    pub lines: mpsc::Receiver<Vec<Line>>,
+    pub heard: mpsc::Receiver<bool>,
+    pub captured: oneshot::Receiver<Captured>,
+    pub ending: JoinHandle<Ending>,
+    pub progress: Arc<Progress>,
+    pub input: Option<pipe::Sender>,
+}
+
+/// The owner of a running agent. Dropping it kills the agent with all it started.
+pub struct Child {
+    parts: Parts,
+    control: Control,
+    ready: VecDeque<Line>,
+    lines_open: bool,
+    notices_open: bool,
+    ending: Option<Ending>,
+    exit: Option<Exit>,
+}
+
+impl Child {
+    pub(super) fn new(parts: Parts, control: Control) -> Child {
+        Child {
+            parts,
+            control,
+            ready: VecDeque::new(),
+            lines_open: true,
+            notices_open: true,
+            ending: None,
+            exit: None,
+        }
+    }
+
+    /// The agent's process, to be recorded so that a later boot can find it.
+    pub fn agent(&self) -> Identity {
+        self.parts.agent
+    }
+
+    pub fn progress(&self) -> &Progress {
+        &self.parts.progress
+    }
+
+    /// The agent's stdin, when it was launched open; dropping it closes it.
+    pub fn take_input(&mut self) -> Option<pipe::Sender> {
+        self.parts.input.take()
+    }
+
+    /// The next thing the agent says or does. Nothing is lost when the future is dropped.
+    pub async fn next(&mut self) -> Heard {
+        loop {
+            if let Some(line) = self.ready.pop_front() {
+                return Heard::Line(line);
+            }
+            if let Some(exit) = &self.exit {
+                return Heard::Ended(exit.clone());
+            }
+            if let (false, Some(ending)) = (self.lines_open, self.ending) {
+                // The thread that gives it has ended with the lines; it is missing if it failed.
+                let output = (&mut self.parts.captured).await.unwrap_or_default();
+                self.exit = Some(exit_of(ending, output));
+                continue;
+            }
+            tokio::select! {
+                batch = self.parts.lines.recv(), if self.lines_open => match batch {
+                    Some(batch) => self.ready.extend(batch),
+                    None => self.lines_open = false,
+                },
+                notice = self.parts.heard.recv(), if self.notices_open => match notice {
+                    Some(resumed) => return Heard::Stopped { resumed },
+                    None => self.notices_open = false,
+                },
+                ending = &mut self.parts.ending, if self.ending.is_none() => {
+                    // A panic there leaves nothing known about the process: that is "lost".
+                    let lost = Ending { supervisor_lost: true, ..Ending::default() };
+                    self.ending = Some(ending.unwrap_or(lost));
+                }
+            }
+        }
+    }
+
+    /// The end; lines that nobody has asked for are passed over.
+    pub async fn wait(mut self) -> Exit {
+        loop {
+            if let Heard::Ended(exit) = self.next().await {
+                return exit;
+            }
+        }
+    }
+}
+
+fn exit_of(ending: Ending, output: Captured) -> Exit {
+    Exit {
+        code: ending.code,
+        signal: ending.signal,
+        leaked: ending.leaked,
+        survivors: ending.survivors,
+        supervisor_lost: ending.supervisor_lost,
+        output: Arc::new(output),
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if self.ending.is_none() {
+            self.control.kill();
+        }
+    }
+}

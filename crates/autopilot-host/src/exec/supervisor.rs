@@ -1,0 +1,500 @@
+//! The supervisor: one small single-threaded process per agent, which ends with nobody left.
+//!
+//! Below a subreaper every orphan becomes a direct child, so "no children" is "nothing left"; and
+//! the number of a child that nobody has waited for cannot be given to another process.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, IoSliceMut, Read, Seek};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command as Program, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl;
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, UnixAddr, recvmsg};
+use nix::unistd::Pid;
+
+use super::tree;
+use super::wire::{Command, Lines, Order, Report, Stage, Text, line};
+use crate::proc::{self, Identity};
+use crate::sandbox::{self, Plan};
+
+/// How long killed processes may take to disappear before they are reported as survivors.
+const KILL_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Pause between kill rounds; the next signal from a dying child ends it early.
+const KILL_PAUSE: Duration = Duration::from_millis(5);
+
+/// Exit code of a supervisor that was started by hand.
+const USAGE: i32 = 64;
+
+/// The body of `autopilot __exec`. Gives the exit code of the process.
+///
+/// Only a controller can start it: stdin must be the control socket. It may also be called from a
+/// test function that a test binary runs in a copy of itself.
+pub fn main(_args: &[OsString]) -> i32 {
+    match take_control().and_then(run) {
+        Ok(()) => 0,
+        Err(_) => USAGE,
+    }
+}
+
+fn run(control: UnixStream) -> io::Result<()> {
+    let [order, stdin, stdout, stderr] = receive(&control)?;
+    let mut json = Vec::new();
+    let mut order = File::from(order);
+    order.rewind()?;
+    order.read_to_end(&mut json)?;
+    let order: Order = serde_json::from_slice(&json)?;
+
+    let failed = |failure: Failure| {
+        send(&control, &failure.into());
+        io::Error::other("nothing was started")
+    };
+    let watch = Watch::new(&order).map_err(failed)?;
+    let (agent, bwrap_status) = start(&order, [stdin, stdout, stderr]).map_err(failed)?;
+    control.set_nonblocking(true)?;
+    send(&control, &Report::Started { agent });
+    let mut tree = Tree {
+        control,
+        agent,
+        bwrap_status,
+        status: String::new(),
+        exited: false,
+        continued: false,
+        leaked: BTreeSet::new(),
+        phase: Phase::Running,
+        grace: Duration::from_millis(order.grace_ms),
+        drain: Duration::from_millis(order.drain_ms),
+        lines: Lines::default(),
+    };
+    tree.supervise(&watch);
+    Ok(())
+}
+
+/// Moves the control socket away from stdin, so that nothing we start can reach it.
+fn take_control() -> io::Result<UnixStream> {
+    let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    control.peer_addr()?;
+    nix::unistd::dup2_stdin(File::open("/dev/null")?)?;
+    Ok(control)
+}
+
+fn receive(control: &UnixStream) -> io::Result<[OwnedFd; 4]> {
+    let mut byte = [0u8; 1];
+    let mut iov = [IoSliceMut::new(&mut byte)];
+    let mut space = cmsg_space!([i32; 4]);
+    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+    let message = recvmsg::<UnixAddr>(control.as_raw_fd(), &mut iov, Some(&mut space), flags)?;
+    let mut fds = Vec::new();
+    for part in message.cmsgs()? {
+        if let ControlMessageOwned::ScmRights(received) = part {
+            // SAFETY: the kernel has just installed these descriptors for us alone.
+            fds.extend(received.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
+        }
+    }
+    fds.try_into().map_err(|_| io::Error::other("the launch message holds no descriptors"))
+}
+
+fn send(control: &UnixStream, report: &Report) {
+    // A controller that is gone or deaf must not delay the cleaning up.
+    let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
+    let _ = nix::sys::socket::send(control.as_raw_fd(), &line(report), flags);
+}
+
+struct Failure {
+    stage: Stage,
+    error: String,
+    errno: Option<i32>,
+}
+
+impl From<Failure> for Report {
+    fn from(failure: Failure) -> Report {
+        Report::Failed { stage: failure.stage, message: failure.error, errno: failure.errno }
+    }
+}
+
+fn failure<E: Into<io::Error>>(stage: Stage) -> impl Fn(E) -> Failure {
+    move |error| {
+        let error = error.into();
+        Failure { stage, errno: error.raw_os_error(), error: error.to_string() }
+    }
+}
+
+/// What wakes the supervisor besides the control socket.
+struct Watch {
+    controller: OwnedFd,
+    signals: SignalFd,
+}
+
+impl Watch {
+    fn new(order: &Order) -> Result<Watch, Failure> {
+        let failed = failure(Stage::Supervisor);
+        prctl::set_child_subreaper(true).map_err(|errno| failed(io::Error::from(errno)))?;
+        let controller = proc::open_pidfd(order.controller_pid).map_err(&failed)?;
+        // Only a living parent keeps its number for sure; after this the descriptor is bound to it.
+        if nix::unistd::getppid().as_raw() != order.controller_pid {
+            return Err(failed(io::Error::other("the controller is gone")));
+        }
+        let mask = SigSet::all();
+        mask.thread_block().map_err(|errno| failed(io::Error::from(errno)))?;
+        let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+            .map_err(|errno| failed(io::Error::from(errno)))?;
+        Ok(Watch { controller, signals })
+    }
+}
+
+fn start(order: &Order, stdio: [OwnedFd; 3]) -> Result<(Identity, Option<File>), Failure> {
+    if let Err(error) = std::fs::read_dir(&order.cwd) {
+        let mut failed = failure(Stage::Directory)(error);
+        failed.error = format!("`{}`: {}", order.cwd.display(), failed.error);
+        return Err(failed);
+    }
+    let (mut program, bwrap_status, status_fd, mut ruleset) = program(order)?;
+    let [stdin, stdout, stderr] = stdio;
+    program
+        .env_clear()
+        .envs(order.env.iter().map(|(name, value)| (name.os(), value.os())))
+        .current_dir(&order.cwd)
+        .stdin(Stdio::from(stdin))
+        .stdout(Stdio::from(stdout))
+        .stderr(Stdio::from(stderr));
+    let limits = order.limits.clone();
+    let supervisor = nix::unistd::getpid();
+    let enter = move || {
+        nix::unistd::setsid()?;
+        prctl::set_pdeathsig(Signal::SIGKILL)?;
+        if nix::unistd::getppid() != supervisor {
+            return Err(io::Error::other("the supervisor is gone"));
+        }
+        forget_inheritance()?;
+        if let Some(fd) = &status_fd {
+            nix::fcntl::fcntl(fd, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty()))?;
+        }
+        super::limit::apply(&limits)?;
+        match ruleset.take() {
+            Some(ruleset) => sandbox::enforce(ruleset).map_err(io::Error::other),
+            None => Ok(()),
+        }
+    };
+    // SAFETY: this process has a single thread, so the child may do what any process may.
+    unsafe { program.pre_exec(enter) };
+    let child = program.spawn().map_err(failure(Stage::Program))?;
+    let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
+    // An unreaped child always has its entry, also when it has ended already.
+    let start_time = proc::read(pid).map_or(0, |process| process.id.start_time);
+    Ok((Identity { pid, start_time }, bwrap_status))
+}
+
+/// The supervisor blocks signals, and whoever started the controller may have left descriptors
+/// open and signals ignored.
+fn forget_inheritance() -> io::Result<()> {
+    // SAFETY: calls without pointers; the kernel refuses to change KILL and STOP, which is fine.
+    unsafe {
+        libc::close_range(3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC.cast_signed());
+        for signal in 1..=libc::SIGRTMAX() {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+    }
+    Ok(SigSet::empty().thread_set_mask()?)
+}
+
+type Prepared = (Program, Option<File>, Option<OwnedFd>, Option<landlock::RulesetCreated>);
+
+fn program(order: &Order) -> Result<Prepared, Failure> {
+    let mut plain = Program::new(order.program.os());
+    plain.args(order.args.iter().map(Text::os));
+    match &order.sandbox {
+        Plan::Off => Ok((plain, None, None, None)),
+        Plan::Landlock { write } => {
+            let ruleset = sandbox::prepare(write).map_err(|error| Failure {
+                stage: Stage::Sandbox,
+                error: chain(&error),
+                errno: None,
+            })?;
+            Ok((plain, None, None, Some(ruleset)))
+        }
+        Plan::Bwrap { program, write } => {
+            let (reader, writer) = io::pipe().map_err(failure(Stage::Sandbox))?;
+            let writer = OwnedFd::from(writer);
+            let reader = File::from(OwnedFd::from(reader));
+            nonblocking(&reader).map_err(failure(Stage::Sandbox))?;
+            let mut wrapped = Program::new(program);
+            wrapped.args(sandbox::bwrap_args(write, &order.cwd, writer.as_raw_fd()));
+            wrapped.arg(order.program.os()).args(order.args.iter().map(Text::os));
+            Ok((wrapped, Some(reader), Some(writer), None))
+        }
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+fn nonblocking(file: &File) -> io::Result<()> {
+    use nix::fcntl::{FcntlArg, OFlag, fcntl};
+    fcntl(file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    Ok(())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// Asked to end; killed at that time.
+    Ending(Instant),
+    /// The agent has ended; what it left may finish until that time.
+    Draining(Instant),
+    Killing {
+        since: Instant,
+        leaks: bool,
+    },
+}
+
+struct Tree {
+    control: UnixStream,
+    agent: Identity,
+    bwrap_status: Option<File>,
+    status: String,
+    exited: bool,
+    continued: bool,
+    leaked: BTreeSet<i32>,
+    phase: Phase,
+    grace: Duration,
+    drain: Duration,
+    lines: Lines,
+}
+
+impl Tree {
+    fn supervise(&mut self, watch: &Watch) {
+        // Tells of the agent's end also where a second thread (a test binary) swallows SIGCHLD.
+        let agent = proc::open_pidfd(self.agent.pid).ok();
+        loop {
+            if self.reap() == Left::Nobody {
+                return self.gone(0);
+            }
+            self.advance(Instant::now());
+            if let Phase::Killing { since, leaks } = self.phase {
+                self.kill(leaks);
+                if since.elapsed() > KILL_TIME_MAX {
+                    let left = proc::descendants(own_pid()).len();
+                    return self.gone(u32::try_from(left).unwrap_or(u32::MAX));
+                }
+            }
+            self.wait(watch, agent.as_ref().filter(|_| !self.exited));
+            while let Ok(Some(signal)) = watch.signals.read_signal() {
+                if i32::try_from(signal.ssi_signo) == Ok(libc::SIGTERM) {
+                    self.hear(Command::Terminate {
+                        grace_ms: u64::try_from(self.grace.as_millis()).unwrap_or(u64::MAX),
+                    });
+                }
+            }
+            self.listen();
+            if readable(watch.controller.as_fd()) {
+                self.hear(Command::Kill);
+            }
+        }
+    }
+
+    /// Collects every child that has ended and tells whether any is left.
+    fn reap(&mut self) -> Left {
+        loop {
+            let mut status = 0;
+            // The plain call: a wrapper that names signals fails on real-time ones, after the
+            // status has been taken.
+            // SAFETY: `status` outlives the call.
+            let pid =
+                unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG | libc::WUNTRACED) };
+            if pid < 0 {
+                let nobody = Errno::last() == Errno::ECHILD;
+                return if nobody { Left::Nobody } else { Left::Somebody };
+            }
+            if pid == 0 {
+                return Left::Somebody;
+            }
+            if libc::WIFEXITED(status) {
+                self.ended(pid, Some(libc::WEXITSTATUS(status)), None);
+            } else if libc::WIFSIGNALED(status) {
+                self.ended(pid, None, Some(libc::WTERMSIG(status)));
+            } else if libc::WIFSTOPPED(status) {
+                self.stopped(pid);
+            }
+        }
+    }
+
+    fn ended(&mut self, pid: i32, code: Option<i32>, signal: Option<i32>) {
+        if pid != self.agent.pid || self.exited {
+            return;
+        }
+        self.exited = true;
+        send(&self.control, &Report::Exited { code, signal });
+        let now = Instant::now();
+        self.phase = match self.phase {
+            Phase::Running => Phase::Draining(now + self.drain),
+            Phase::Ending(_) => Phase::Killing { since: now, leaks: false },
+            Phase::Draining(_) | Phase::Killing { .. } => self.phase,
+        };
+    }
+
+    fn stopped(&mut self, pid: i32) {
+        if pid != self.agent.pid || matches!(self.phase, Phase::Killing { .. }) {
+            return;
+        }
+        let resumed = !self.continued;
+        self.continued = true;
+        if resumed {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGCONT);
+        }
+        send(&self.control, &Report::Stopped { resumed });
+    }
+
+    fn advance(&mut self, now: Instant) {
+        self.phase = match self.phase {
+            Phase::Ending(at) if now >= at => Phase::Killing { since: now, leaks: false },
+            Phase::Draining(at) if now >= at => Phase::Killing { since: now, leaks: true },
+            Phase::Running | Phase::Ending(_) | Phase::Draining(_) | Phase::Killing { .. } => {
+                self.phase
+            }
+        };
+    }
+
+    fn kill(&mut self, leaks: bool) {
+        let us = own_pid();
+        let killed = tree::kill_round(|| proc::descendants(us));
+        if !self.exited {
+            // Reaches the group also where `/proc` cannot be read; our unreaped child keeps its number.
+            let _ = nix::sys::signal::killpg(Pid::from_raw(self.agent.pid), Signal::SIGKILL);
+        }
+        if leaks {
+            self.leaked.extend(killed.into_iter().map(|id| id.pid));
+        }
+    }
+
+    fn hear(&mut self, command: Command) {
+        let now = Instant::now();
+        match (command, self.phase) {
+            (_, Phase::Killing { .. }) => {}
+            (Command::Kill, Phase::Draining(_)) => {
+                self.phase = Phase::Killing { since: now, leaks: true };
+            }
+            (Command::Kill, Phase::Running | Phase::Ending(_)) => {
+                self.phase = Phase::Killing { since: now, leaks: false };
+            }
+            (Command::Terminate { .. }, Phase::Draining(_)) => {}
+            (Command::Terminate { grace_ms }, Phase::Running | Phase::Ending(_)) => {
+                self.terminate();
+                let at = now + Duration::from_millis(grace_ms);
+                self.phase = match self.phase {
+                    Phase::Ending(earlier) => Phase::Ending(earlier.min(at)),
+                    Phase::Running | Phase::Draining(_) | Phase::Killing { .. } => {
+                        Phase::Ending(at)
+                    }
+                };
+            }
+        }
+    }
+
+    fn terminate(&mut self) {
+        match self.inner() {
+            // TERM for the outer bubblewrap would kill all at once. The inner process is the init
+            // of its namespace, which ignores TERM, so the agent is among those below it.
+            Some(inner) => {
+                for process in proc::descendants(inner) {
+                    let _ = proc::signal(process.id, Signal::SIGTERM);
+                }
+            }
+            None if self.bwrap_status.is_none() => {
+                let _ = nix::sys::signal::killpg(Pid::from_raw(self.agent.pid), Signal::SIGTERM);
+            }
+            // Bubblewrap is still setting up: there is no agent yet to be asked.
+            None => {
+                let _ = kill(Pid::from_raw(self.agent.pid), Signal::SIGTERM);
+            }
+        }
+        // A stopped agent hears TERM only when it goes on.
+        let _ = kill(Pid::from_raw(self.agent.pid), Signal::SIGCONT);
+    }
+
+    fn inner(&mut self) -> Option<i32> {
+        let mut buffer = [0u8; 4096];
+        if let Some(Ok(count)) = self.bwrap_status.as_mut().map(|file| file.read(&mut buffer)) {
+            self.status.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        }
+        sandbox::bwrap_inner(&self.status)
+    }
+
+    fn listen(&mut self) {
+        let mut buffer = [0u8; 1024];
+        loop {
+            match (&self.control).read(&mut buffer) {
+                // All handles of the controller are gone: nobody waits for this agent any more.
+                Ok(0) => return self.hear(Command::Kill),
+                Ok(count) => {
+                    for command in self.lines.push(&buffer[..count]) {
+                        self.hear(command);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return self.hear(Command::Kill),
+            }
+        }
+    }
+
+    fn wait(&self, watch: &Watch, agent: Option<&OwnedFd>) {
+        let now = Instant::now();
+        let timeout = match self.phase {
+            Phase::Running => PollTimeout::NONE,
+            Phase::Ending(at) | Phase::Draining(at) => {
+                milliseconds(at.saturating_duration_since(now))
+            }
+            Phase::Killing { .. } => milliseconds(KILL_PAUSE),
+        };
+        let mut fds = vec![PollFd::new(watch.signals.as_fd(), PollFlags::POLLIN)];
+        fds.extend(agent.map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)));
+        // While killing, a closed socket or a dead controller would make this a busy loop.
+        if !matches!(self.phase, Phase::Killing { .. }) {
+            fds.push(PollFd::new(self.control.as_fd(), PollFlags::POLLIN));
+            fds.push(PollFd::new(watch.controller.as_fd(), PollFlags::POLLIN));
+        }
+        let _ = poll(&mut fds, timeout);
+    }
+
+    fn gone(&self, survivors: u32) {
+        let leaked = u32::try_from(self.leaked.len()).unwrap_or(u32::MAX);
+        send(&self.control, &Report::Gone { leaked, survivors });
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Left {
+    Somebody,
+    Nobody,
+}
+
+fn own_pid() -> i32 {
+    nix::unistd::getpid().as_raw()
+}
+
+/// Rounded up, so that a deadline is over when the wait for it ends.
+fn milliseconds(duration: Duration) -> PollTimeout {
+    PollTimeout::try_from(duration.as_millis() + 1).unwrap_or(PollTimeout::MAX)
+}
+
+fn readable(fd: std::os::fd::BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
+    poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+}

@@ -1,0 +1,156 @@
+//! Tests that need no hostile tree; those are in `tests/hostile.rs`. Here the supervisor is a copy
+//! of the test binary that runs one test function, which is also how other crates can do it.
+
+use super::*;
+use crate::output::{Line, Source};
+
+/// Not a test: the body of the copy. Run by the suite it finds no control socket and returns.
+#[test]
+fn supervisor_entry() {
+    main(&[]);
+}
+
+pub(crate) fn supervisor() -> Supervisor {
+    Supervisor {
+        program: "/proc/self/exe".into(),
+        args: ["exec::tests::supervisor_entry", "--exact", "--nocapture"].map(Into::into).to_vec(),
+    }
+}
+
+fn shell(script: &str) -> Launch {
+    let mut launch = Launch::new("sh", "/");
+    launch.args = vec!["-c".into(), script.into()];
+    launch.env.insert("PATH".into(), std::env::var_os("PATH").unwrap());
+    launch.supervisor = supervisor();
+    launch
+}
+
+#[tokio::test]
+async fn p01_code_output_and_tail_are_told() {
+    let (_, mut child) = spawn(shell("echo out; echo err >&2; exit 3")).await.unwrap();
+    let mut lines = Vec::new();
+    let exit = loop {
+        match child.next().await {
+            Heard::Line(line) => lines.push((line.source, line.text)),
+            Heard::Stopped { .. } => panic!("nobody stopped it"),
+            Heard::Ended(exit) => break exit,
+        }
+    };
+    lines.sort_by_key(|(source, _)| *source == Source::Stderr);
+    assert_eq!(lines, [(Source::Stdout, "out".into()), (Source::Stderr, "err".into())]);
+    assert_eq!((exit.code, exit.signal, exit.leaked, exit.survivors), (Some(3), None, 0, 0));
+    assert!(!exit.is_zero() && !exit.supervisor_lost);
+    assert_eq!(exit.output.stdout.tail(5, 100), "out");
+}
+
+#[tokio::test]
+async fn p02_a_signal_is_never_a_success() {
+    for (name, number) in [("KILL", 9), ("SEGV", 11), ("RTMIN", 34)] {
+        let (_, child) = spawn(shell(&format!("kill -{name} $$"))).await.unwrap();
+        let exit = child.wait().await;
+        assert_eq!((exit.code, exit.signal), (None, Some(number)), "{name}");
+        assert!(!exit.is_zero());
+    }
+}
+
+#[tokio::test]
+async fn p11_what_cannot_be_started_is_named() {
+    let mut launch = shell("");
+    launch.program = "/no/such/agent".into();
+    let error = spawn(launch).await.err().unwrap();
+    assert!(matches!(&error, SpawnError::Start { stage: Stage::Program, .. }));
+    assert!(error.to_string().contains("/no/such/agent"), "{error}");
+    assert!(!error.is_temporary());
+    let mut launch = shell("");
+    launch.cwd = "/no/such/dir".into();
+    let error = spawn(launch).await.err().unwrap();
+    assert!(matches!(&error, SpawnError::Start { stage: Stage::Directory, .. }));
+    assert!(error.to_string().contains("/no/such/dir"), "{error}");
+    let mut launch = shell("");
+    launch.program = "/etc/passwd".into();
+    assert!(matches!(
+        spawn(launch).await.err().unwrap(),
+        SpawnError::Start { errno: Some(libc::EACCES), .. }
+    ));
+}
+
+#[tokio::test]
+async fn p12_stdin_is_closed_after_the_bytes() {
+    let (_, child) = spawn(shell("cat; echo end")).await.unwrap();
+    assert_eq!(child.wait().await.output.stdout.text, "end\n");
+    let mut launch = shell("wc -c");
+    launch.stdin = Stdin::Bytes(vec![b'x'; 1_000_000]);
+    let (_, child) = spawn(launch).await.unwrap();
+    assert_eq!(child.wait().await.output.stdout.text.trim(), "1000000");
+    let mut launch = shell("exit 0");
+    launch.stdin = Stdin::Bytes(vec![b'x'; 1_000_000]);
+    let (_, child) = spawn(launch).await.unwrap();
+    assert!(child.wait().await.is_zero());
+}
+
+#[tokio::test]
+async fn an_open_stdin_carries_a_conversation() {
+    use tokio::io::AsyncWriteExt;
+    let mut launch = shell("while read line; do echo \"got $line\"; done; echo closed");
+    launch.stdin = Stdin::Open;
+    let (_, mut child) = spawn(launch).await.unwrap();
+    let mut input = child.take_input().unwrap();
+    let said =
+        |text: &str| Heard::Line(Line { source: Source::Stdout, text: text.into(), cut: false });
+    for word in ["one", "two"] {
+        input.write_all(format!("{word}\n").as_bytes()).await.unwrap();
+        assert_eq!(child.next().await, said(&format!("got {word}")));
+    }
+    drop(input);
+    assert_eq!(child.next().await, said("closed"));
+    assert!(child.wait().await.is_zero());
+}
+
+#[tokio::test]
+async fn p18_the_environment_is_exactly_what_was_given_and_a_huge_one_is_an_error() {
+    let mut launch = Launch::new("/usr/bin/env", "/");
+    launch.supervisor = supervisor();
+    launch.env.insert("ONLY".into(), "this".into());
+    let (_, child) = spawn(launch.clone()).await.unwrap();
+    assert_eq!(child.wait().await.output.stdout.text, "ONLY=this\n");
+    launch.env.insert("HUGE".into(), "x".repeat(10_000_000).into());
+    let error = spawn(launch).await.err().unwrap();
+    assert!(matches!(error, SpawnError::Start { errno: Some(libc::E2BIG), .. }), "{error}");
+}
+
+#[tokio::test]
+async fn limits_apply_to_the_agent() {
+    let mut launch = shell("ulimit -n; ulimit -c; cat /proc/self/oom_score_adj");
+    launch.limits.open_files_max = Some(77);
+    let (_, child) = spawn(launch).await.unwrap();
+    assert_eq!(child.wait().await.output.stdout.text, "77\n0\n500\n");
+}
+
+#[tokio::test]
+async fn the_agent_inherits_no_descriptor_and_no_signal_setting() {
+    let (_, child) = spawn(shell("exec ls /proc/self/fd")).await.unwrap();
+    // The fourth is the directory that `ls` itself reads.
+    assert_eq!(child.wait().await.output.stdout.text, "0\n1\n2\n3\n");
+    let (_, child) = spawn(shell("exec grep -E 'Sig(Blk|Ign)' /proc/self/status")).await.unwrap();
+    for line in child.wait().await.output.stdout.text.lines() {
+        let bits = line.split_ascii_whitespace().nth(1).unwrap();
+        // Above 31 are signals that the C library keeps to itself.
+        assert_eq!(u64::from_str_radix(bits, 16).unwrap() & 0x7fff_ffff, 0, "{line}");
+    }
+}
+
+#[test]
+fn programs_are_found_as_the_agent_would() {
+    let dir = tempfile::tempdir().unwrap();
+    let tool = dir.path().join("tool");
+    std::fs::write(&tool, "#!/bin/sh\n").unwrap();
+    let path = dir.path().as_os_str();
+    assert_eq!(find(OsStr::new("tool"), path, Path::new("/")), None);
+    std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    assert_eq!(find(OsStr::new("tool"), path, Path::new("/")), Some(tool.clone()));
+    assert_eq!(
+        find(OsStr::new("./tool"), OsStr::new(""), dir.path()),
+        Some(dir.path().join("./tool"))
+    );
+    assert_eq!(find(OsStr::new("tool"), OsStr::new("/nowhere"), dir.path()), None);
+}

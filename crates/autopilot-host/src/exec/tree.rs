@@ -1,0 +1,37 @@
+//! Ending a whole process tree, also one that forks while it is being killed.
+
+use std::collections::BTreeSet;
+
+use nix::sys::signal::Signal;
+
+use crate::proc::{self, Identity, Process};
+
+/// Passes that look for processes born while the others were being stopped.
+const STOP_ROUNDS_MAX: usize = 32;
+
+/// Stops, then kills, everything `find` names; gives those that were sent the kill.
+///
+/// A stopped process cannot fork, so after a pass that finds nobody new the kill reaches all; a
+/// tree that outruns the passes is killed as far as it is known, and the caller comes again.
+pub fn kill_round(find: impl Fn() -> Vec<Process>) -> BTreeSet<Identity> {
+    let mut stopped = BTreeSet::new();
+    for _ in 0..STOP_ROUNDS_MAX {
+        let fresh: Vec<Identity> = find()
+            .iter()
+            .filter(|process| !process.is_zombie() && !stopped.contains(&process.id))
+            .map(|process| process.id)
+            .collect();
+        if fresh.is_empty() {
+            break;
+        }
+        for id in fresh {
+            // Refusal (another user's process) shows as a survivor later.
+            let _ = proc::signal(id, Signal::SIGSTOP);
+            stopped.insert(id);
+        }
+    }
+    stopped
+        .into_iter()
+        .filter(|id| matches!(proc::signal(*id, Signal::SIGKILL), Ok(true)))
+        .collect()
+}
