@@ -1,0 +1,439 @@
+//! What an agent left in a slot, taken into the hub: its files as a tree, its commits as a checked
+//! pack. Nothing in the slot is executed, and its `.git` is read as plain files only.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::command::{CommandError, TRANSFER_TIMEOUT};
+use super::commit::{NewCommit, trailers, write_commit};
+use super::disposable::{self, Found};
+use super::error::{GitError, OnFile};
+use super::hub::Expected;
+use super::name::ref_component;
+use super::object::Oid;
+use super::slot::{Note, Slot};
+use super::sweep::{loosen, remove_tree};
+use super::transfer::{Check, Source, transfer, typed};
+
+/// Reading objects an agent may have booby-trapped (a pipe for a pack) ends after this.
+const AGENT_OBJECTS_TIMEOUT: Duration = Duration::from_secs(60);
+const COMMITS_LISTED_MAX: usize = 1000;
+const NESTED_FILES_MAX: usize = 200_000;
+
+/// One try of a step of a task: what commits, merges and salvage refs are named after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt<'a> {
+    pub task: &'a str,
+    pub id: &'a str,
+}
+
+impl Attempt<'_> {
+    pub fn salvage_ref(&self) -> String {
+        format!("refs/autopilot/salvage/{}/{}", ref_component(self.task), ref_component(self.id))
+    }
+
+    fn commits_prefix(&self) -> String {
+        format!("refs/autopilot/commits/{}/{}", ref_component(self.task), ref_component(self.id))
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct CaptureRequest<'a> {
+    pub attempt: Attempt<'a>,
+    /// The commit the slot was prepared with.
+    pub base: &'a Oid,
+    /// Seconds since 1970, the time of the salvage commit.
+    pub now: i64,
+}
+
+/// Things a guard must know that the tree alone does not tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Violation {
+    /// A repository inside the slot. Its files are in the tree as plain files; no gitlink is.
+    NestedRepository { path: Vec<u8> },
+    /// Files git could not read even after permissions were repaired; the tree lacks them.
+    Unreadable { reason: String },
+    /// Commits the agent made that are broken or malformed; the files they led to are in the tree.
+    CommitsNotTaken { reason: String },
+    /// The agent removed or replaced its `.git`.
+    GitDirectoryGone,
+    /// More refs and reflog entries than are looked at.
+    TooManyRefs,
+}
+
+/// The agent's work as the hub now holds it.
+#[derive(Clone, Debug)]
+pub struct Capture {
+    pub tree: Oid,
+    /// The commit that holds the tree, unless it is the base's own.
+    pub commit: Option<Oid>,
+    pub salvage_ref: String,
+    /// False when a ref already held all of it.
+    pub newly_saved: bool,
+    /// Commits the agent made itself, newest first, kept reachable in the hub.
+    pub agent_commits: Vec<Oid>,
+    pub agent_head: Option<Oid>,
+    /// The ref the agent's HEAD is on; none when detached.
+    pub agent_head_ref: Option<String>,
+    pub agent_stashed: bool,
+    /// The agent changed its `.git/config` or added hooks. They run nowhere; this is for the record.
+    pub git_settings_changed: bool,
+    pub violations: Vec<Violation>,
+}
+
+/// A tree of the slot's files as they are.
+pub(crate) struct Snapshot {
+    pub tree: Oid,
+    pub violations: Vec<Violation>,
+}
+
+impl Slot {
+    /// Takes everything git does not ignore, and the agent's own commits, into the hub.
+    pub fn capture(&self, request: &CaptureRequest<'_>) -> Result<Capture, GitError> {
+        if !self.is_dir() {
+            return Err(GitError::SlotMissing { path: self.dir.clone() });
+        }
+        fs::create_dir_all(&self.own).on("create", &self.own)?;
+        let index = self.scratch_index()?;
+        let Snapshot { tree, mut violations } = self.snapshot_tree(&index)?;
+        remove_tree(&index)?;
+        let found = disposable::read(&self.dir);
+        let taken = self.take_commits(request, found.as_ref(), &mut violations)?;
+        let (commit, saved) = self.salvage(request, &tree)?;
+        let found = found.unwrap_or_default();
+        Ok(Capture {
+            tree,
+            commit,
+            salvage_ref: request.attempt.salvage_ref(),
+            newly_saved: saved || taken.newly_saved,
+            agent_commits: taken.commits,
+            agent_head: found.head,
+            agent_head_ref: found.head_ref,
+            agent_stashed: found.stash,
+            git_settings_changed: self.settings_changed(),
+            violations,
+        })
+    }
+
+    /// A copy of the index, so that each capture starts from what was prepared. Its time stays the
+    /// original's: git rereads files that changed in the very second the index was written, and would
+    /// trust them if the copy looked younger.
+    fn scratch_index(&self) -> Result<PathBuf, GitError> {
+        let (from, to) = (self.index(), self.own.join("capture.index"));
+        remove_tree(&to)?;
+        remove_tree(&self.own.join("capture.index.lock"))?;
+        if from.exists() {
+            copy_with_time(&from, &to)?;
+        }
+        Ok(to)
+    }
+
+    pub(crate) fn snapshot_tree(&self, index: &Path) -> Result<Snapshot, GitError> {
+        let mut violations = Vec::new();
+        let nested = self.nested(index)?;
+        self.add_all(index, &nested, &mut violations)?;
+        for path in nested {
+            self.add_nested(index, &path)?;
+            violations.push(Violation::NestedRepository { path });
+        }
+        let tree = self
+            .hub()
+            .git_in("write the tree of the slot", &self.dir, index)
+            .arg("write-tree")
+            .oid()?;
+        Ok(Snapshot { tree, violations })
+    }
+
+    /// Git lists an untracked directory that is a repository as one entry with a slash at its end.
+    fn nested(&self, index: &Path) -> Result<Vec<Vec<u8>>, GitError> {
+        let list = || {
+            self.hub()
+                .git_in("look for nested repositories", &self.dir, index)
+                .args(["ls-files", "-z", "--others", "--exclude-standard"])
+                .ok()
+        };
+        let listing = match list() {
+            Ok(listing) => listing,
+            Err(_) => {
+                loosen(&self.dir)?;
+                list()?
+            }
+        };
+        Ok(listing
+            .split(|b| *b == 0)
+            .filter_map(|path| path.strip_suffix(b"/"))
+            .map(<[u8]>::to_vec)
+            .collect())
+    }
+
+    fn add_all(
+        &self,
+        index: &Path,
+        nested: &[Vec<u8>],
+        violations: &mut Vec<Violation>,
+    ) -> Result<(), GitError> {
+        let add = |more: &[&str]| {
+            self.hub()
+                .git_in("take the files of the slot", &self.dir, index)
+                .args(["add", "-A"])
+                .args(more)
+                .args(["--", "."])
+                .args(nested.iter().map(|path| {
+                    OsString::from_vec([b":(exclude,literal)".as_slice(), path].concat())
+                }))
+                .timeout(TRANSFER_TIMEOUT)
+                .ok()
+        };
+        if add(&[]).is_ok() {
+            return Ok(());
+        }
+        loosen(&self.dir)?;
+        remove_tree(&index.with_extension("index.lock"))?;
+        let Err(first) = add(&[]) else { return Ok(()) };
+        match add(&["--ignore-errors"]) {
+            // Git says 1 when some files were left out and 128 when it gave up.
+            Ok(_) => {}
+            Err(CommandError::Failed { status, .. }) if status == "exit code 1" => {}
+            Err(other) => return Err(other.into()),
+        }
+        violations.push(Violation::Unreadable { reason: first.to_string() });
+        Ok(())
+    }
+
+    /// The files of a nested repository, as plain files, but for what is ignored.
+    fn add_nested(&self, index: &Path, nested: &[u8]) -> Result<(), GitError> {
+        let mut files: Vec<u8> = Vec::new();
+        let mut count = 0;
+        let mut pending = vec![PathBuf::from(OsString::from_vec(nested.to_vec()))];
+        while let Some(dir) = pending.pop() {
+            let full = self.dir.join(&dir);
+            for entry in fs::read_dir(&full).on("read", &full)? {
+                let entry = entry.on("read", &full)?;
+                let kind = entry.file_type().on("look at", &entry.path())?;
+                if entry.file_name() == ".git" {
+                    continue;
+                }
+                let path = dir.join(entry.file_name());
+                if kind.is_dir() {
+                    pending.push(path);
+                } else if (kind.is_file() || kind.is_symlink()) && count < NESTED_FILES_MAX {
+                    count += 1;
+                    files.extend_from_slice(path.as_os_str().as_bytes());
+                    files.push(0);
+                }
+            }
+        }
+        let files = self.without_ignored(index, files)?;
+        self.hub()
+            .git_in("take the files of a nested repository", &self.dir, index)
+            .args(["update-index", "--add", "-z", "--stdin"])
+            .stdin(files)
+            .timeout(TRANSFER_TIMEOUT)
+            .ok()?;
+        Ok(())
+    }
+
+    fn without_ignored(&self, index: &Path, files: Vec<u8>) -> Result<Vec<u8>, GitError> {
+        let out = self
+            .hub()
+            .git_in("ask what is ignored", &self.dir, index)
+            .args(["check-ignore", "-z", "--stdin", "--no-index"])
+            .stdin(files.clone())
+            .run()?;
+        let ignored: BTreeSet<&[u8]> = out.stdout.split(|b| *b == 0).collect();
+        let mut rest = Vec::with_capacity(files.len());
+        for path in files.split(|b| *b == 0).filter(|p| !p.is_empty() && !ignored.contains(p)) {
+            rest.extend_from_slice(path);
+            rest.push(0);
+        }
+        Ok(rest)
+    }
+
+    fn salvage(
+        &self,
+        request: &CaptureRequest<'_>,
+        tree: &Oid,
+    ) -> Result<(Option<Oid>, bool), GitError> {
+        let hub = self.hub();
+        let name = request.attempt.salvage_ref();
+        let old = hub.resolve(&name)?;
+        if let Some(commit) = &old
+            && hub.tree_of(commit)? == *tree
+        {
+            self.remember(request, tree)?;
+            return Ok((old, false));
+        }
+        let safe = self.note().map(|note| note.safe_tree);
+        if *tree == hub.tree_of(request.base)? || safe.as_ref() == Some(tree) {
+            return Ok((None, false));
+        }
+        // What this attempt left here before stays reachable as a second parent.
+        let parents: Vec<Oid> = [request.base.clone()].into_iter().chain(old.clone()).collect();
+        let commit = write_commit(
+            hub,
+            &NewCommit {
+                tree,
+                parents: &parents,
+                message: &trailers(
+                    &format!("Salvage of {} {}", request.attempt.task, request.attempt.id),
+                    &[("Autopilot-Task", request.attempt.task)],
+                ),
+                identity: &self.pools.identity,
+                now: request.now,
+            },
+        )?;
+        hub.set_ref(&name, &commit, old.as_ref().map_or(Expected::Absent, Expected::At))?;
+        self.remember(request, tree)?;
+        Ok((Some(commit), true))
+    }
+
+    fn remember(&self, request: &CaptureRequest<'_>, tree: &Oid) -> Result<(), GitError> {
+        self.write_note(&Note {
+            task: request.attempt.task.to_owned(),
+            attempt: request.attempt.id.to_owned(),
+            base: request.base.clone(),
+            safe_tree: tree.clone(),
+        })
+    }
+
+    fn take_commits(
+        &self,
+        request: &CaptureRequest<'_>,
+        found: Option<&Found>,
+        violations: &mut Vec<Violation>,
+    ) -> Result<Taken, GitError> {
+        let Some(found) = found else {
+            violations.push(Violation::GitDirectoryGone);
+            return Ok(Taken::default());
+        };
+        if found.truncated {
+            violations.push(Violation::TooManyRefs);
+        }
+        match self.import(request, found) {
+            Ok(taken) => Ok(taken),
+            Err(GitError::Command(error)) => {
+                violations.push(Violation::CommitsNotTaken { reason: error.to_string() });
+                self.import_one_by_one(request, found)
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// One broken tip must not cost the others.
+    fn import_one_by_one(
+        &self,
+        request: &CaptureRequest<'_>,
+        found: &Found,
+    ) -> Result<Taken, GitError> {
+        let mut all = Taken::default();
+        for tip in &found.tips {
+            let one = Found { tips: BTreeSet::from([tip.clone()]), ..Found::default() };
+            match self.import(request, &one) {
+                Ok(taken) => {
+                    all.newly_saved |= taken.newly_saved;
+                    all.commits.extend(taken.commits);
+                }
+                Err(GitError::Command(_)) => {}
+                Err(other) => return Err(other),
+            }
+        }
+        all.commits.truncate(COMMITS_LISTED_MAX);
+        Ok(all)
+    }
+
+    fn import(&self, request: &CaptureRequest<'_>, found: &Found) -> Result<Taken, GitError> {
+        let hub = self.hub();
+        let objects = self.dir.join(".git/objects");
+        let with_agent = |operation: &str| {
+            hub.git(operation).also_objects(&[&objects]).timeout(AGENT_OBJECTS_TIMEOUT)
+        };
+        let tips: Vec<Oid> = found.tips.iter().cloned().collect();
+        let commits: Vec<Oid> = typed(with_agent("look at the agent's commits"), &tips)?
+            .into_iter()
+            .filter_map(|(oid, kind)| (kind == "commit").then_some(oid))
+            .collect();
+        if commits.is_empty() {
+            return Ok(Taken::default());
+        }
+        let prefix = request.attempt.commits_prefix();
+        let mut ask: String = commits.iter().map(|oid| format!("{oid}\n")).collect();
+        let held: BTreeSet<Oid> = hub
+            .refs("refs/")?
+            .into_iter()
+            .filter(|(name, _)| !name.starts_with(&format!("{prefix}/")))
+            .map(|(_, oid)| oid)
+            .collect();
+        ask.extend(held.iter().map(|oid| format!("^{oid}\n")));
+        let out = with_agent("list the agent's commits")
+            .args(["rev-list", "--parents", "--stdin"])
+            .stdin(ask)
+            .ok()?;
+        let listing = String::from_utf8_lossy(&out).into_owned();
+        let (new, heads) = heads_of(&listing)?;
+        if new.is_empty() {
+            return Ok(Taken::default());
+        }
+        let source = Source { git_dir: hub.dir(), objects: vec![&objects] };
+        let mut saved = false;
+        let missing: Vec<Oid> = {
+            let mut missing = Vec::new();
+            for head in &heads {
+                if hub.resolve(&format!("{prefix}/{head}"))?.is_none() {
+                    missing.push(head.clone());
+                }
+            }
+            missing
+        };
+        if !missing.is_empty() {
+            let _kept = transfer(&source, hub.dir(), &missing, &hub.tips()?, Check::Strict)?;
+            for head in &missing {
+                hub.set_ref(&format!("{prefix}/{head}"), head, Expected::Absent)?;
+            }
+            saved = true;
+        }
+        Ok(Taken { commits: new.into_iter().take(COMMITS_LISTED_MAX).collect(), newly_saved: saved })
+    }
+
+    fn settings_changed(&self) -> bool {
+        let git = self.dir.join(".git");
+        let hooks = fs::read_dir(git.join("hooks")).is_ok_and(|mut entries| entries.next().is_some());
+        let planted = git.join("info/attributes").symlink_metadata().is_ok();
+        let as_given = fs::read(self.own.join("git-config")).ok();
+        let config = git.join("config");
+        let plain = config.symlink_metadata().is_ok_and(|m| m.is_file() && m.len() < 1024 * 1024);
+        hooks || planted || !plain || fs::read(config).ok() != as_given
+    }
+}
+
+#[derive(Default)]
+struct Taken {
+    commits: Vec<Oid>,
+    newly_saved: bool,
+}
+
+/// All listed commits, and those that are nobody's parent.
+fn heads_of(listing: &str) -> Result<(Vec<Oid>, Vec<Oid>), GitError> {
+    let mut new = Vec::new();
+    let mut parents = BTreeSet::new();
+    for line in listing.lines() {
+        let mut words = line.split(' ');
+        if let Some(commit) = words.next() {
+            new.push(Oid::parse(commit)?);
+        }
+        parents.extend(words.map(str::to_owned));
+    }
+    let heads = new.iter().filter(|oid| !parents.contains(oid.as_str())).cloned().collect();
+    Ok((new, heads))
+}
+
+/// A copy that is as old as the original.
+pub(crate) fn copy_with_time(from: &Path, to: &Path) -> Result<(), GitError> {
+    fs::copy(from, to).on("copy", from)?;
+    let modified = from.metadata().and_then(|meta| meta.modified()).on("look at", from)?;
+    let file = fs::File::options().write(true).open(to).on("open", to)?;
+    file.set_modified(modified).on("date", to)
+}

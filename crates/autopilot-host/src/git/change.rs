@@ -1,0 +1,258 @@
+//! The facts of a whole change, for guards and reviewers: paths, sizes, lines, and a diff that is cut
+//! before it is read.
+
+use std::ops::ControlFlow;
+
+use super::digest::change_digest;
+use super::error::GitError;
+use super::hub::Hub;
+use super::merge::read_blob;
+use super::object::Oid;
+use super::patch::PatchReader;
+
+pub use super::patch::LineFact;
+
+const LINK_BYTES_MAX: usize = 4096;
+const RENAMES_MAX: usize = 1000;
+
+/// How much of a change is read.
+#[derive(Clone, Copy, Debug)]
+pub struct ChangeLimits {
+    pub paths_max: usize,
+    pub diff_bytes_max: usize,
+    /// Added and removed lines kept, each.
+    pub lines_max: usize,
+    /// Bytes of one kept line.
+    pub line_bytes_max: usize,
+}
+
+impl Default for ChangeLimits {
+    fn default() -> Self {
+        Self {
+            paths_max: 20_000,
+            diff_bytes_max: 256 * 1024,
+            lines_max: 50_000,
+            line_bytes_max: 2000,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    Added,
+    Modified,
+    Deleted,
+    Renamed,
+    Copied,
+    /// A file became a link, a link a file, or either a gitlink.
+    TypeChanged,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedPath {
+    pub path: Vec<u8>,
+    /// The former path of a rename; guards look at both.
+    pub old_path: Option<Vec<u8>>,
+    pub status: Status,
+    pub old_mode: u32,
+    pub new_mode: u32,
+    /// Where a symbolic link points after the change.
+    pub link_target: Option<Vec<u8>>,
+    pub insertions: u64,
+    pub deletions: u64,
+    pub binary: bool,
+}
+
+impl ChangedPath {
+    /// For people; never used to open a file.
+    pub fn display(&self) -> String {
+        String::from_utf8_lossy(&self.path).into_owned()
+    }
+
+    pub fn is_gitlink(&self) -> bool {
+        self.new_mode == 0o160_000
+    }
+
+    pub fn is_link(&self) -> bool {
+        self.new_mode == 0o120_000
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Change {
+    pub base_tree: Oid,
+    pub tree: Oid,
+    /// Binds a verdict to exactly this change.
+    pub digest: String,
+    pub paths: Vec<ChangedPath>,
+    /// Paths beyond the limit, which are not in `paths` but are counted.
+    pub paths_left_out: usize,
+    pub insertions: u64,
+    pub deletions: u64,
+    /// Unified diff for people and prompts; ends with a mark when it was cut.
+    pub diff: String,
+    pub diff_cut: bool,
+    pub added: Vec<LineFact>,
+    pub removed: Vec<LineFact>,
+    /// There are more lines than were kept.
+    pub lines_cut: bool,
+}
+
+impl Change {
+    /// Reads the change from a base (commit or tree) to a tree (or commit).
+    pub fn between(
+        hub: &Hub,
+        base: &Oid,
+        tree: &Oid,
+        limits: &ChangeLimits,
+    ) -> Result<Self, GitError> {
+        let (base_tree, tree) = (hub.tree_of(base)?, hub.tree_of(tree)?);
+        let mut change = Self {
+            digest: change_digest(&base_tree, &tree),
+            paths: Vec::new(),
+            paths_left_out: 0,
+            insertions: 0,
+            deletions: 0,
+            diff: String::new(),
+            diff_cut: false,
+            added: Vec::new(),
+            removed: Vec::new(),
+            lines_cut: false,
+            base_tree,
+            tree,
+        };
+        if change.base_tree == change.tree {
+            return Ok(change);
+        }
+        change.read_paths(hub, limits)?;
+        change.read_links(hub)?;
+        change.read_patch(hub, limits)?;
+        Ok(change)
+    }
+
+    pub fn lines(&self) -> u64 {
+        self.insertions + self.deletions
+    }
+
+    fn diff_tree(&self, hub: &Hub, args: &[&str]) -> super::command::Git {
+        hub.git(format!("compare {} with {}", self.base_tree.short(), self.tree.short()))
+            .args(["diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color"])
+            .arg(format!("-l{RENAMES_MAX}"))
+            .args(args.iter().copied())
+            .args([self.base_tree.as_str(), self.tree.as_str()])
+    }
+
+    fn read_paths(&mut self, hub: &Hub, limits: &ChangeLimits) -> Result<(), GitError> {
+        let out = self.diff_tree(hub, &["-z", "--raw", "--numstat"]).ok()?;
+        let mut fields = out.split(|b| *b == 0).peekable();
+        let mut paths = Vec::new();
+        while let Some(head) = fields.next_if(|field| field.starts_with(b":")) {
+            paths.push(read_raw(head, &mut fields)?);
+        }
+        let mut at = paths.iter_mut();
+        while let Some(counts) = fields.next().filter(|field| !field.is_empty()) {
+            let mut words = counts.splitn(3, |b| *b == b'\t');
+            let (plus, minus) = (words.next(), words.next());
+            if words.next().is_none_or(<[u8]>::is_empty) {
+                // A rename has its two names in fields of their own.
+                fields.next();
+                fields.next();
+            }
+            let Some(path) = at.next() else { break };
+            path.binary = plus == Some(b"-");
+            path.insertions = number(plus);
+            path.deletions = number(minus);
+            self.insertions += path.insertions;
+            self.deletions += path.deletions;
+        }
+        self.paths_left_out = paths.len().saturating_sub(limits.paths_max);
+        paths.truncate(limits.paths_max);
+        self.paths = paths;
+        Ok(())
+    }
+
+    fn read_links(&mut self, hub: &Hub) -> Result<(), GitError> {
+        let links: Vec<usize> =
+            (0..self.paths.len()).filter(|n| self.paths.get(*n).is_some_and(ChangedPath::is_link)).collect();
+        if links.is_empty() {
+            return Ok(());
+        }
+        let out = hub
+            .git("read links")
+            .args(["ls-tree", "-r", "-z", "--full-tree", self.tree.as_str()])
+            .ok()?;
+        for entry in out.split(|b| *b == 0).filter(|entry| entry.starts_with(b"120000 ")) {
+            let Some(tab) = entry.iter().position(|b| *b == b'\t') else { continue };
+            let name = entry.get(tab + 1..).unwrap_or_default();
+            for &n in &links {
+                let Some(path) = self.paths.get_mut(n).filter(|path| path.path == name) else {
+                    continue;
+                };
+                let oid = entry.get(..tab).and_then(|head| head.rsplit(|b| *b == b' ').next());
+                let oid = Oid::from_bytes(oid.unwrap_or_default())?;
+                path.link_target = Some(read_blob(hub, &oid, LINK_BYTES_MAX)?.0);
+            }
+        }
+        Ok(())
+    }
+
+    /// Streams the patch and stops git as soon as every limit is reached.
+    fn read_patch(&mut self, hub: &Hub, limits: &ChangeLimits) -> Result<(), GitError> {
+        let mut reader = PatchReader::new(*limits);
+        self.diff_tree(hub, &["-p", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short"])
+            .stream(&mut |bytes| {
+                reader.push(bytes);
+                if reader.full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })?;
+        let read = reader.finish();
+        self.diff = read.text;
+        self.diff_cut = read.text_cut;
+        self.added = read.added;
+        self.removed = read.removed;
+        self.lines_cut = read.lines_cut;
+        Ok(())
+    }
+}
+
+/// `:100644 100755 <old> <new> M`, then one path, or two for a rename.
+fn read_raw<'a>(
+    head: &[u8],
+    fields: &mut impl Iterator<Item = &'a [u8]>,
+) -> Result<ChangedPath, GitError> {
+    let text = String::from_utf8_lossy(head).into_owned();
+    let unreadable = || GitError::Unreadable { what: "list of changes".into(), text: text.clone() };
+    let words: Vec<&str> = text.trim_start_matches(':').split(' ').collect();
+    let [old_mode, new_mode, _, _, letter] = words.as_slice() else { return Err(unreadable()) };
+    let mode = |word: &str| u32::from_str_radix(word, 8).map_err(|_| unreadable());
+    let first = fields.next().ok_or_else(unreadable)?.to_vec();
+    let status = match letter.as_bytes().first() {
+        Some(b'A') => Status::Added,
+        Some(b'D') => Status::Deleted,
+        Some(b'R') => Status::Renamed,
+        Some(b'C') => Status::Copied,
+        Some(b'T') => Status::TypeChanged,
+        _ => Status::Modified,
+    };
+    let (path, old_path) = match status {
+        Status::Renamed | Status::Copied => {
+            (fields.next().ok_or_else(unreadable)?.to_vec(), Some(first))
+        }
+        Status::Added | Status::Modified | Status::Deleted | Status::TypeChanged => (first, None),
+    };
+    let (old_mode, new_mode) = (mode(old_mode)?, mode(new_mode)?);
+    Ok(ChangedPath {
+        path,
+        old_path,
+        status,
+        old_mode,
+        new_mode,
+        link_target: None,
+        insertions: 0,
+        deletions: 0,
+        binary: false,
+    })
+}
+
+fn number(word: Option<&[u8]>) -> u64 {
+    word.and_then(|word| std::str::from_utf8(word).ok()).and_then(|w| w.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,624 @@
+//! The one builder of git command lines: scrubbed environment, no hooks, no prompts, a deadline.
+//!
+//! Invariant: no other file of this crate spawns git.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::ControlFlow;
+use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::error::GitError;
+use super::object::Oid;
+
+/// Local commands; those that move many objects set their own.
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// Deadline of commands that copy history between object stores.
+pub(crate) const TRANSFER_TIMEOUT: Duration = Duration::from_secs(1800);
+const STDERR_TAIL_MAX: usize = 8 * 1024;
+const STDOUT_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// How long a descendant (an ssh master) may keep our pipe open after git itself has ended.
+const DRAIN: Duration = Duration::from_millis(500);
+const POLL_SLICE: Duration = Duration::from_millis(50);
+
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    #[error("git is not on PATH")]
+    NoGit,
+    #[error("cannot run `git {verb}` ({operation})")]
+    Spawn { verb: String, operation: String, source: io::Error },
+    #[error("{operation}: `git {verb}` ended with {status}: {stderr}")]
+    Failed { operation: String, verb: String, status: String, stderr: String },
+    #[error("{operation}: `git {verb}` did not end within {} s: {stderr}", after.as_secs())]
+    TimedOut { operation: String, verb: String, after: Duration, stderr: String },
+    #[error("{operation}: `git {verb}` wrote more than {bytes_max} bytes")]
+    TooLong { operation: String, verb: String, bytes_max: usize },
+}
+
+/// What a finished command left behind.
+#[derive(Debug)]
+pub struct Output {
+    pub status: ExitStatus,
+    pub stdout: Vec<u8>,
+    /// The last bytes of stderr, lossily decoded and trimmed.
+    pub stderr: String,
+}
+
+impl Output {
+    pub fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+}
+
+/// A git command line in the making.
+#[derive(Debug)]
+pub struct Git {
+    operation: String,
+    program: Option<PathBuf>,
+    config: Vec<OsString>,
+    args: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    inherit: Inherit,
+    cwd: Option<PathBuf>,
+    stdin: Option<Vec<u8>>,
+    stdin_file: Option<File>,
+    timeout: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Inherit {
+    /// Nothing of the user's environment but PATH.
+    Nothing,
+    /// The user's environment and configuration, without what points git at another repository.
+    User,
+}
+
+impl Git {
+    /// A command on `git_dir` alone: its own config is the only one read.
+    pub fn isolated(operation: impl Into<String>, git_dir: &Path) -> Self {
+        Self::bare_minimum(operation).env("GIT_DIR", git_dir)
+    }
+
+    /// A command without a repository (`--version`, `init`).
+    pub fn bare_minimum(operation: impl Into<String>) -> Self {
+        let mut git = Self::blank(operation.into(), Inherit::Nothing);
+        for (key, value) in [
+            ("core.hooksPath", "/dev/null"),
+            ("core.fsmonitor", "false"),
+            ("core.excludesFile", "/dev/null"),
+            ("core.attributesFile", "/dev/null"),
+            ("core.alternateRefsCommand", "true"),
+            ("core.logAllRefUpdates", "false"),
+            ("core.filesRefLockTimeout", "5000"),
+            ("core.packedRefsTimeout", "5000"),
+            ("advice.addEmbeddedRepo", "false"),
+            ("commit.gpgSign", "false"),
+            ("protocol.allow", "never"),
+        ] {
+            git = git.config(key, value);
+        }
+        git.env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_ATTR_NOSYSTEM", "1")
+            .env("GIT_NO_REPLACE_OBJECTS", "1")
+            .env("GIT_NO_LAZY_FETCH", "1")
+            .env("HOME", "/nonexistent")
+    }
+
+    /// A command in the user's repository with the user's own configuration and credentials.
+    pub fn as_user(operation: impl Into<String>, dir: &Path) -> Self {
+        Self::blank(operation.into(), Inherit::User)
+            .config("core.hooksPath", "/dev/null")
+            .config("core.fsmonitor", "false")
+            .cwd(dir)
+    }
+
+    /// Another program of the user's (gh), under the same rules of deadline and output.
+    pub(crate) fn program_as_user(operation: &str, program: &Path, dir: &Path) -> Self {
+        let mut git = Self::as_user(operation, dir);
+        git.config.clear();
+        git.program = Some(program.to_owned());
+        git
+    }
+
+    fn blank(operation: String, inherit: Inherit) -> Self {
+        Self {
+            operation,
+            program: None,
+            config: Vec::new(),
+            args: Vec::new(),
+            env: Vec::new(),
+            inherit,
+            cwd: None,
+            stdin: None,
+            stdin_file: None,
+            timeout: TIMEOUT,
+        }
+        .config("gc.auto", "0")
+        .config("maintenance.auto", "false")
+        .env("LC_ALL", "C")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("GIT_PAGER", "cat")
+        .env("GIT_EDITOR", "false")
+    }
+
+    pub fn work_tree(self, dir: &Path) -> Self {
+        self.env("GIT_WORK_TREE", dir).cwd(dir)
+    }
+
+    pub fn index(self, file: &Path) -> Self {
+        self.env("GIT_INDEX_FILE", file)
+    }
+
+    /// Makes the objects of these directories readable, beside the repository's own.
+    pub fn also_objects(self, dirs: &[&Path]) -> Self {
+        let mut list = OsString::new();
+        for dir in dirs {
+            if !list.is_empty() {
+                list.push(":");
+            }
+            list.push(quoted_for_list(dir));
+        }
+        if list.is_empty() { self } else { self.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", list) }
+    }
+
+    pub fn config(mut self, key: &str, value: impl AsRef<OsStr>) -> Self {
+        let mut pair = OsString::from(key);
+        pair.push("=");
+        pair.push(value);
+        self.config.push(pair);
+        self
+    }
+
+    pub fn env(mut self, key: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.env.push((key.into(), value.into()));
+        self
+    }
+
+    pub fn cwd(mut self, dir: &Path) -> Self {
+        self.cwd = Some(dir.to_owned());
+        self
+    }
+
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    pub fn args<I: IntoIterator<Item = S>, S: Into<OsString>>(mut self, args: I) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = Some(bytes.into());
+        self
+    }
+
+    pub(crate) fn stdin_file(mut self, file: File) -> Self {
+        self.stdin_file = Some(file);
+        self
+    }
+
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Runs to the end; any exit status is an answer.
+    pub fn run(self) -> Result<Output, CommandError> {
+        let mut stdout = Vec::new();
+        let (operation, verb) = (self.operation.clone(), self.verb());
+        let mut too_long = false;
+        let (status, stderr) = self.pump(&mut |bytes| {
+            if stdout.len() + bytes.len() > STDOUT_BYTES_MAX {
+                too_long = true;
+                return ControlFlow::Break(());
+            }
+            stdout.extend_from_slice(bytes);
+            ControlFlow::Continue(())
+        })?;
+        if too_long {
+            return Err(CommandError::TooLong { operation, verb, bytes_max: STDOUT_BYTES_MAX });
+        }
+        Ok(Output { status, stdout, stderr })
+    }
+
+    /// Runs to the end and asks for exit 0.
+    pub fn ok(self) -> Result<Vec<u8>, CommandError> {
+        let (operation, verb) = (self.operation.clone(), self.verb());
+        let output = self.run()?;
+        check(&operation, &verb, output.status, &output.stderr)?;
+        Ok(output.stdout)
+    }
+
+    /// The first line of the answer, decoded lossily.
+    pub fn line(self) -> Result<String, CommandError> {
+        let out = self.ok()?;
+        let line = out.split(|b| *b == b'\n').next().unwrap_or_default();
+        Ok(String::from_utf8_lossy(line).into_owned())
+    }
+
+    pub fn oid(self) -> Result<Oid, GitError> {
+        Oid::parse(&self.line()?)
+    }
+
+    /// Hands stdout to `sink` as it comes; `Break` ends git early and is not an error.
+    pub fn stream(
+        self,
+        sink: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<(), CommandError> {
+        let (operation, verb) = (self.operation.clone(), self.verb());
+        let mut cut = false;
+        let (status, stderr) = self.pump(&mut |bytes| {
+            let flow = sink(bytes);
+            cut |= flow.is_break();
+            flow
+        })?;
+        if cut { Ok(()) } else { check(&operation, &verb, status, &stderr) }
+    }
+
+    /// Sends stdout straight into a file, without a copy in memory.
+    pub(crate) fn write_to(self, file: File) -> Result<(), CommandError> {
+        let (operation, verb) = (self.operation.clone(), self.verb());
+        let (status, stderr) =
+            self.pump_into(Stdio::from(file), &mut |_| ControlFlow::Continue(()))?;
+        check(&operation, &verb, status, &stderr)
+    }
+
+    fn verb(&self) -> String {
+        self.args.first().map(|a| a.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    fn pump(
+        self,
+        sink: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<(ExitStatus, String), CommandError> {
+        self.pump_into(Stdio::piped(), sink)
+    }
+
+    fn pump_into(
+        mut self,
+        stdout: Stdio,
+        sink: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<(ExitStatus, String), CommandError> {
+        let (operation, verb) = (self.operation.clone(), self.verb());
+        let spawn_error = |source| CommandError::Spawn {
+            verb: verb.clone(),
+            operation: operation.clone(),
+            source,
+        };
+        let stdin = self.take_stdin().map_err(spawn_error)?;
+        let mut command = self.command()?;
+        command.stdin(stdin).stdout(stdout).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(spawn_error)?;
+        let deadline = Instant::now() + self.timeout;
+        let mut tail = Tail::default();
+        let ended = drain(&mut child, deadline, sink, &mut tail);
+        if !matches!(ended, Ok(Drained::Ended)) {
+            kill_group(&mut child);
+        }
+        let status = child.wait().map_err(spawn_error)?;
+        match ended.map_err(spawn_error)? {
+            Drained::Ended | Drained::Cut => Ok((status, tail.text())),
+            Drained::Late => Err(CommandError::TimedOut {
+                operation,
+                verb,
+                after: self.timeout,
+                stderr: tail.text(),
+            }),
+        }
+    }
+
+    /// Input goes through an unnamed file: a pipe would need a second thread to never block.
+    fn take_stdin(&mut self) -> io::Result<Stdio> {
+        if let Some(file) = self.stdin_file.take() {
+            return Ok(Stdio::from(file));
+        }
+        let Some(bytes) = self.stdin.take() else { return Ok(Stdio::null()) };
+        let mut file = tempfile::tempfile()?;
+        file.write_all(&bytes)?;
+        file.seek(SeekFrom::Start(0))?;
+        Ok(Stdio::from(file))
+    }
+
+    fn command(&self) -> Result<Command, CommandError> {
+        let mut command = match &self.program {
+            Some(program) => Command::new(program),
+            None => Command::new(git_program()?),
+        };
+        command.process_group(0);
+        match self.inherit {
+            Inherit::Nothing => {
+                command.env_clear();
+                command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+                command.env("TMPDIR", std::env::temp_dir());
+            }
+            Inherit::User => {
+                for name in POINTS_ELSEWHERE {
+                    command.env_remove(name);
+                }
+            }
+        }
+        command.envs(self.env.iter().map(|(k, v)| (k, v)));
+        if let Some(dir) = &self.cwd {
+            command.current_dir(dir);
+        }
+        for pair in &self.config {
+            command.arg("-c").arg(pair);
+        }
+        command.args(&self.args);
+        Ok(command)
+    }
+}
+
+/// Variables that would make a user's command act on another repository or index.
+const POINTS_ELSEWHERE: [&str; 15] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+    "GIT_GRAFT_FILE",
+    "GIT_SHALLOW_FILE",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_TRACE",
+    "GIT_CEILING_DIRECTORIES",
+    "GIT_CONFIG",
+];
+
+/// Resolved once against absolute PATH entries, so that a `.` in PATH can't find a planted `git`.
+fn git_program() -> Result<&'static Path, CommandError> {
+    static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
+    PROGRAM
+        .get_or_init(|| find_program("git"))
+        .as_deref()
+        .ok_or(CommandError::NoGit)
+}
+
+pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .filter(|dir| dir.is_absolute())
+        .map(|dir| dir.join(name))
+        .find(|file| file.is_file())
+}
+
+enum Drained {
+    Ended,
+    Cut,
+    Late,
+}
+
+fn drain(
+    child: &mut Child,
+    deadline: Instant,
+    sink: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    tail: &mut Tail,
+) -> io::Result<Drained> {
+    let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
+    let mut buffer = vec![0_u8; 64 * 1024];
+    let mut ended_at: Option<Instant> = None;
+    while out.is_some() || err.is_some() {
+        let now = Instant::now();
+        if now >= deadline {
+            return Ok(Drained::Late);
+        }
+        if ended_at.is_some_and(|at| now - at > DRAIN) {
+            return Ok(Drained::Ended);
+        }
+        let (out_ready, err_ready) = ready(out.as_ref(), err.as_ref(), deadline - now)?;
+        if out_ready && let Some(pipe) = &mut out {
+            match read_some(pipe, &mut buffer)? {
+                0 => out = None,
+                n => {
+                    if sink(buffer.get(..n).unwrap_or_default()).is_break() {
+                        return Ok(Drained::Cut);
+                    }
+                }
+            }
+        }
+        if err_ready && let Some(pipe) = &mut err {
+            match read_some(pipe, &mut buffer)? {
+                0 => err = None,
+                n => tail.push(buffer.get(..n).unwrap_or_default()),
+            }
+        }
+        if !out_ready && !err_ready && ended_at.is_none() && child.try_wait()?.is_some() {
+            ended_at = Some(Instant::now());
+        }
+    }
+    wait_until(child, deadline)
+}
+
+/// Both pipes are closed, so git is as good as gone; only a misbehaving one is waited for.
+fn wait_until(child: &mut Child, deadline: Instant) -> io::Result<Drained> {
+    let mut pause = Duration::from_micros(200);
+    while child.try_wait()?.is_none() {
+        if Instant::now() >= deadline {
+            return Ok(Drained::Late);
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(POLL_SLICE);
+    }
+    Ok(Drained::Ended)
+}
+
+fn ready<A: AsFd, B: AsFd>(
+    out: Option<&A>,
+    err: Option<&B>,
+    left: Duration,
+) -> io::Result<(bool, bool)> {
+    let mut fds = Vec::with_capacity(2);
+    fds.extend(out.map(|p| PollFd::new(p.as_fd(), PollFlags::POLLIN)));
+    fds.extend(err.map(|p| PollFd::new(p.as_fd(), PollFlags::POLLIN)));
+    let slice = left.min(POLL_SLICE);
+    let wait = PollTimeout::try_from(slice).unwrap_or(PollTimeout::ZERO);
+    match poll(&mut fds, wait) {
+        Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let mut hit = fds.iter().map(|fd| fd.revents().is_some_and(|r| !r.is_empty()));
+    let out_ready = out.is_some() && hit.next().unwrap_or(false);
+    let err_ready = err.is_some() && hit.next().unwrap_or(false);
+    Ok((out_ready, err_ready))
+}
+
+fn read_some(pipe: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match pipe.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+/// Git's own children (ssh, index-pack) are in its group and go with it.
+fn kill_group(child: &mut Child) {
+    if let Ok(pid) = i32::try_from(child.id()) {
+        let _ = nix::sys::signal::killpg(
+            nix::unistd::Pid::from_raw(pid),
+            nix::sys::signal::Signal::SIGKILL,
+        );
+    }
+    let _ = child.kill();
+}
+
+fn check(
+    operation: &str,
+    verb: &str,
+    status: ExitStatus,
+    stderr: &str,
+) -> Result<(), CommandError> {
+    if status.success() {
+        return Ok(());
+    }
+    let status = match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "an unknown status".into(),
+    };
+    Err(CommandError::Failed {
+        operation: operation.into(),
+        verb: verb.into(),
+        status,
+        stderr: stderr.into(),
+    })
+}
+
+#[derive(Default)]
+struct Tail(Vec<u8>);
+
+impl Tail {
+    fn push(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+        let over = self.0.len().saturating_sub(STDERR_TAIL_MAX);
+        self.0.drain(..over);
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0).trim().to_owned()
+    }
+}
+
+/// Git reads an entry that starts with a double quote as a C-quoted string; so any path can be given.
+fn quoted_for_list(dir: &Path) -> OsString {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let bytes = dir.as_os_str().as_bytes();
+    if !bytes.iter().any(|b| matches!(b, b':' | b'"' | b'\\' | b'\n')) {
+        return dir.as_os_str().to_owned();
+    }
+    let mut out = vec![b'"'];
+    for &byte in bytes {
+        match byte {
+            b'"' | b'\\' => out.extend([b'\\', byte]),
+            b'\n' => out.extend(*b"\\n"),
+            other => out.push(other),
+        }
+    }
+    out.push(b'"');
+    OsString::from_vec(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_names_the_operation_and_the_words_of_git() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = Git::isolated("read the base branch", dir.path())
+            .args(["rev-parse", "HEAD"])
+            .ok()
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("read the base branch"), "{error}");
+        assert!(error.contains("not a git repository"), "{error}");
+    }
+
+    #[test]
+    fn the_deadline_ends_a_git_that_hangs() {
+        let started = Instant::now();
+        let error = Git::bare_minimum("wait")
+            .config("alias.hang", "!sleep 30")
+            .arg("hang")
+            .timeout(Duration::from_millis(200))
+            .run()
+            .unwrap_err();
+        assert!(matches!(error, CommandError::TimedOut { .. }), "{error}");
+        assert!(started.elapsed() < Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_child_that_keeps_the_pipe_open_does_not_hold_us() {
+        let started = Instant::now();
+        let out = Git::bare_minimum("leak")
+            .config("alias.leak", "!sleep 4 & echo done")
+            .arg("leak")
+            .run()
+            .unwrap();
+        assert_eq!(out.stdout, b"done\n");
+        assert!(started.elapsed() < Duration::from_secs(3));
+    }
+
+    #[test]
+    fn stderr_is_kept_to_its_tail() {
+        let mut tail = Tail::default();
+        tail.push(&vec![b'a'; STDERR_TAIL_MAX]);
+        tail.push(b"end");
+        assert_eq!(tail.0.len(), STDERR_TAIL_MAX);
+        assert!(tail.text().ends_with("end"));
+    }
+
+    #[test]
+    fn a_stream_can_be_cut() {
+        let mut seen = 0;
+        Git::bare_minimum("stream")
+            .config("alias.long", "!yes")
+            .arg("long")
+            .stream(&mut |bytes| {
+                seen += bytes.len();
+                if seen > 100_000 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })
+            .unwrap();
+        assert!(seen < 10_000_000);
+    }
+
+    #[test]
+    fn a_path_with_a_colon_stays_one_entry() {
+        assert_eq!(quoted_for_list(Path::new("/a:b")), OsString::from("\"/a:b\""));
+        assert_eq!(quoted_for_list(Path::new("/a b")), OsString::from("/a b"));
+    }
+}

@@ -1,0 +1,149 @@
+//! The controller's commits: one per task, found again by its trailer after a crash.
+
+use super::capture::Attempt;
+use super::error::GitError;
+use super::hub::{Expected, Hub};
+use super::identity::Identity;
+use super::name::ref_component;
+use super::object::Oid;
+
+pub(crate) const ATTEMPT: &str = "Autopilot-Attempt";
+
+#[derive(Clone, Debug)]
+pub struct CommitRequest<'a> {
+    pub run: &'a str,
+    pub attempt: Attempt<'a>,
+    /// Short branch name, `autopilot/<task>` or what `free_branch` gave.
+    pub branch: &'a str,
+    pub parent: &'a Oid,
+    pub tree: &'a Oid,
+    pub message: &'a str,
+    pub identity: &'a Identity,
+    /// Seconds since 1970.
+    pub now: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Committed {
+    pub commit: Oid,
+    /// The commit of this attempt was there already; nothing was done.
+    pub already: bool,
+}
+
+/// Commits a tree on the task's branch in the hub. A commit of the same attempt is returned as it is;
+/// one of an earlier attempt is replaced, and stays reachable under a salvage ref.
+pub fn commit_task(hub: &Hub, request: &CommitRequest<'_>) -> Result<Committed, GitError> {
+    let name = format!("refs/heads/{}", request.branch);
+    let old = hub.resolve(&name)?;
+    if let Some(tip) = &old
+        && let Some(commit) = find_attempt(hub, tip, Some(request.parent), request.attempt.id)?
+    {
+        return Ok(Committed { commit, already: true });
+    }
+    let commit = write_commit(
+        hub,
+        &NewCommit {
+            tree: request.tree,
+            parents: std::slice::from_ref(request.parent),
+            message: &trailers(
+                request.message,
+                &[
+                    ("Autopilot-Run", request.run),
+                    ("Autopilot-Task", request.attempt.task),
+                    (ATTEMPT, request.attempt.id),
+                ],
+            ),
+            identity: request.identity,
+            now: request.now,
+        },
+    )?;
+    if let Some(tip) = old.as_ref().filter(|tip| *tip != request.parent) {
+        keep_replaced(hub, request.attempt.task, tip)?;
+    }
+    hub.set_ref(&name, &commit, old.as_ref().map_or(Expected::Absent, Expected::At))?;
+    Ok(Committed { commit, already: false })
+}
+
+fn keep_replaced(hub: &Hub, task: &str, tip: &Oid) -> Result<(), GitError> {
+    let name = format!("refs/autopilot/salvage/{}/replaced-{}", ref_component(task), tip.short());
+    match hub.set_ref(&name, tip, Expected::Absent) {
+        Err(GitError::RefMoved { found, .. }) if found.as_ref() == Some(tip) => Ok(()),
+        other => other,
+    }
+}
+
+/// The commit on the first-parent line from `tip` back to `stop` that carries the attempt's trailer.
+pub(crate) fn find_attempt(
+    hub: &Hub,
+    tip: &Oid,
+    stop: Option<&Oid>,
+    attempt: &str,
+) -> Result<Option<Oid>, GitError> {
+    let mut git = hub
+        .git(format!("look for attempt {attempt}"))
+        .args(["log", "-z", "--first-parent", "--no-show-signature", "--no-color", "--no-notes"])
+        .arg(format!("--format=%H%n%(trailers:key={ATTEMPT},valueonly,unfold)"))
+        .arg(tip.as_str());
+    if let Some(stop) = stop {
+        git = git.arg(format!("^{stop}"));
+    }
+    let out = git.ok()?;
+    for record in out.split(|b| *b == 0) {
+        let text = String::from_utf8_lossy(record);
+        let mut lines = text.lines();
+        let Some(commit) = lines.next().filter(|line| !line.is_empty()) else { continue };
+        if lines.any(|value| value.trim() == attempt) {
+            return Ok(Some(Oid::parse(commit)?));
+        }
+    }
+    Ok(None)
+}
+
+pub(crate) struct NewCommit<'a> {
+    pub tree: &'a Oid,
+    pub parents: &'a [Oid],
+    pub message: &'a str,
+    pub identity: &'a Identity,
+    pub now: i64,
+}
+
+/// Same input, same commit: author, committer and time are all given.
+pub(crate) fn write_commit(hub: &Hub, new: &NewCommit<'_>) -> Result<Oid, GitError> {
+    let date = format!("@{} +0000", new.now.max(0));
+    let mut git = hub
+        .git(format!("commit tree {}", new.tree))
+        .env("GIT_AUTHOR_NAME", &new.identity.name)
+        .env("GIT_AUTHOR_EMAIL", &new.identity.email)
+        .env("GIT_AUTHOR_DATE", &date)
+        .env("GIT_COMMITTER_NAME", &new.identity.name)
+        .env("GIT_COMMITTER_EMAIL", &new.identity.email)
+        .env("GIT_COMMITTER_DATE", &date)
+        .args(["commit-tree", new.tree.as_str()]);
+    for parent in new.parents {
+        git = git.args(["-p", parent.as_str()]);
+    }
+    git.args(["-F", "-"]).stdin(new.message).oid()
+}
+
+/// A message with a trailer block of its own. Text of an agent can't end in a block that ours would
+/// join: trailers in it are in another paragraph and so not trailers to git.
+pub(crate) fn trailers(message: &str, pairs: &[(&str, &str)]) -> String {
+    let body: String = message.replace('\0', " ");
+    let mut text = format!("{}\n\n", body.trim_end());
+    for (key, value) in pairs {
+        let value: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        text.push_str(&format!("{key}: {value}\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_with_a_line_end_can_not_add_a_trailer() {
+        let text = trailers("Title\n\nAutopilot-Attempt: forged\n", &[("K", "v\nEvil: x")]);
+        assert_eq!(text, "Title\n\nAutopilot-Attempt: forged\n\nK: v Evil: x\n");
+    }
+}

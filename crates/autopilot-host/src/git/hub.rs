@@ -1,0 +1,391 @@
+//! The hub: a bare repository of our own that shares the user's objects by hard links.
+//!
+//! Invariant: only the controller writes its config, so a command with `GIT_DIR` = hub executes
+//! nothing an agent or a repository can plant. Its HEAD names no commit, so that `.gitattributes` of a
+//! commit can't hide a file from a diff.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::command::{Git, TRANSFER_TIMEOUT};
+use super::error::{GitError, OnFile};
+use super::object::Oid;
+use super::repo::{Filter, UserRepo, list_refs, resolve_ref};
+use super::state::write_atomic;
+use super::transfer::{Check, Source, transfer};
+
+/// Base branches as they were when last read, away from `refs/heads/` where they could collide.
+const BASE: &str = "refs/base/";
+const HEAD: &str = "ref: refs/heads/autopilot-nothing\n";
+
+/// What a ref must be at for a write to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected<'a> {
+    Absent,
+    At(&'a Oid),
+}
+
+#[derive(Clone, Debug)]
+pub struct Hub {
+    state: PathBuf,
+    dir: PathBuf,
+    config: String,
+    filters: Vec<Filter>,
+    /// Large files stay where the user's git-lfs keeps them.
+    lfs_storage: PathBuf,
+}
+
+impl Hub {
+    /// Opens the hub of a state directory, making it when there is none. The caller holds the
+    /// workspace's lock.
+    pub fn open(state: &Path, repo: &UserRepo) -> Result<Self, GitError> {
+        fs::create_dir_all(state).on("create", state)?;
+        let hub = Self {
+            state: state.to_owned(),
+            dir: state.join("hub.git"),
+            config: config_text(repo),
+            filters: repo.filters.clone(),
+            lfs_storage: repo.common_dir.join("lfs"),
+        };
+        if !hub.dir.exists() {
+            hub.create(repo)?;
+        }
+        hub.adopt_settings(repo)?;
+        hub.verify()?;
+        hub.sync(repo)?;
+        Ok(hub)
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub fn state(&self) -> &Path {
+        &self.state
+    }
+
+    /// Brings the base branch's tip here and returns it.
+    pub fn sync(&self, repo: &UserRepo) -> Result<Oid, GitError> {
+        let tip = repo.tip()?;
+        let name = format!("{BASE}{}", repo.base_branch);
+        let known = self.resolve(&name)?;
+        if known.as_ref() == Some(&tip) {
+            return Ok(tip);
+        }
+        let _kept = self.import(&Source { git_dir: &repo.common_dir, objects: vec![] }, &tip)?;
+        self.set_ref(&name, &tip, known.as_ref().map_or(Expected::Absent, Expected::At))?;
+        Ok(tip)
+    }
+
+    /// Copies one commit with all it reaches from another object store.
+    pub(crate) fn import(
+        &self,
+        source: &Source<'_>,
+        tip: &Oid,
+    ) -> Result<super::transfer::Kept, GitError> {
+        transfer(source, &self.dir, std::slice::from_ref(tip), &self.tips()?, Check::Connected)
+    }
+
+    /// Everything the hub is known to hold completely.
+    pub(crate) fn tips(&self) -> Result<Vec<Oid>, GitError> {
+        let mut tips: Vec<Oid> = self.refs("refs/")?.into_iter().map(|(_, oid)| oid).collect();
+        tips.sort();
+        tips.dedup();
+        Ok(tips)
+    }
+
+    /// Fails when the hub's config, hooks, attributes or alternates are not what we wrote.
+    pub fn verify(&self) -> Result<(), GitError> {
+        let tampered = |path: PathBuf| Err(GitError::Tampered { path });
+        let config = self.dir.join("config");
+        if fs::read(&config).on("read", &config)? != self.config.as_bytes() {
+            return tampered(config);
+        }
+        let head = self.dir.join("HEAD");
+        if fs::read(&head).on("read", &head)? != HEAD.as_bytes() {
+            return tampered(head);
+        }
+        for planted in
+            ["hooks", "info/attributes", "objects/info/alternates", "commondir", "config.worktree"]
+        {
+            let path = self.dir.join(planted);
+            if path.symlink_metadata().is_ok() {
+                return tampered(path);
+            }
+        }
+        Ok(())
+    }
+
+    pub fn resolve(&self, name: &str) -> Result<Option<Oid>, GitError> {
+        resolve_ref(&self.dir, name)
+    }
+
+    pub fn refs(&self, prefix: &str) -> Result<Vec<(String, Oid)>, GitError> {
+        list_refs(&self.dir, prefix)
+    }
+
+    /// Compare-and-swap of one ref.
+    pub fn set_ref(&self, name: &str, new: &Oid, old: Expected<'_>) -> Result<(), GitError> {
+        set_ref(&self.dir, name, new, old)
+    }
+
+    pub fn delete_ref(&self, name: &str, old: &Oid) -> Result<(), GitError> {
+        let line = format!("option no-deref\0delete {name}\0{old}\0");
+        update_refs(&self.dir, name, &line, Expected::At(old))
+    }
+
+    pub fn tree_of(&self, commit: &Oid) -> Result<Oid, GitError> {
+        self.git(format!("find the tree of {commit}"))
+            .args(["rev-parse", "--verify", "--end-of-options"])
+            .arg(format!("{commit}^{{tree}}"))
+            .oid()
+    }
+
+    pub fn is_ancestor(&self, old: &Oid, new: &Oid) -> Result<bool, GitError> {
+        let out = self
+            .git(format!("compare {old} with {new}"))
+            .args(["merge-base", "--is-ancestor", old.as_str(), new.as_str()])
+            .run()?;
+        Ok(out.code() == Some(0))
+    }
+
+    /// Walks everything a commit reaches that is not in `known`: a missing or broken object is an
+    /// error here, before anyone calls the commit done.
+    pub fn check_objects(&self, commit: &Oid, known: &Oid) -> Result<(), GitError> {
+        self.git(format!("check the objects of {commit}"))
+            .args(["rev-list", "--objects", "--quiet", commit.as_str()])
+            .arg(format!("^{known}"))
+            .timeout(TRANSFER_TIMEOUT)
+            .ok()?;
+        let range = self
+            .git(format!("list the objects of {commit}"))
+            .args(["rev-list", "--objects", "--no-object-names", commit.as_str()])
+            .arg(format!("^{known}"))
+            .ok()?;
+        let pack = tempfile::tempfile().on("create a file in", &std::env::temp_dir())?;
+        // Packing reads every byte of every object and checks it against its name.
+        self.git(format!("read the objects of {commit}"))
+            .args(["pack-objects", "--stdout", "-q", "--no-reuse-object", "--no-reuse-delta"])
+            .stdin(range)
+            .timeout(TRANSFER_TIMEOUT)
+            .write_to(pack)?;
+        Ok(())
+    }
+
+    /// Lock files a killed git of ours left behind; anything younger may have a living owner.
+    pub fn remove_stale_locks(&self, older_than: Duration) -> Result<Vec<PathBuf>, GitError> {
+        let mut removed = Vec::new();
+        let mut dirs = vec![self.dir.join("refs")];
+        let mut candidates = vec![
+            self.dir.join("packed-refs.lock"),
+            self.dir.join("config.lock"),
+            self.dir.join("HEAD.lock"),
+        ];
+        while let Some(dir) = dirs.pop() {
+            for entry in fs::read_dir(&dir).on("read", &dir)?.flatten() {
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => dirs.push(entry.path()),
+                    Ok(_) => candidates.push(entry.path()),
+                    Err(_) => {}
+                }
+            }
+        }
+        for path in candidates.into_iter().filter(|p| p.extension().is_some_and(|e| e == "lock")) {
+            let Ok(modified) = path.symlink_metadata().and_then(|meta| meta.modified()) else {
+                continue;
+            };
+            if SystemTime::now().duration_since(modified).is_ok_and(|age| age >= older_than) {
+                fs::remove_file(&path).on("remove", &path)?;
+                removed.push(path);
+            }
+        }
+        Ok(removed)
+    }
+
+    /// A command on the hub alone.
+    pub(crate) fn git(&self, operation: impl Into<String>) -> Git {
+        Git::isolated(operation, &self.dir)
+    }
+
+    /// A command on the hub with a slot's files, and the filters the user has allowed.
+    pub(crate) fn git_in(&self, operation: impl Into<String>, tree: &Path, index: &Path) -> Git {
+        let mut git = self.git(operation).work_tree(tree).index(index);
+        for filter in &self.filters {
+            if filter.name == "lfs" {
+                git = git.config("lfs.storage", &self.lfs_storage);
+            }
+            for (key, value) in &filter.settings {
+                git = git.config(key, value);
+            }
+        }
+        git
+    }
+
+    fn create(&self, repo: &UserRepo) -> Result<(), GitError> {
+        let fresh = self.state.join("hub.git.new");
+        if fresh.exists() {
+            fs::remove_dir_all(&fresh).on("remove", &fresh)?;
+        }
+        Git::bare_minimum("create the hub")
+            .args(["init", "--quiet", "--bare", "--template="])
+            .arg(format!("--object-format={}", repo.object_format))
+            .arg(&fresh)
+            .ok()?;
+        write_atomic(&fresh.join("config"), self.config.as_bytes())?;
+        write_atomic(&fresh.join("HEAD"), HEAD.as_bytes())?;
+        let building = Self { dir: fresh.clone(), ..self.clone() };
+        building.link_objects(repo)?;
+        building.sync(repo)?;
+        fs::rename(&fresh, &self.dir).on("rename", &fresh)?;
+        fs::File::open(&self.state).and_then(|d| d.sync_all()).on("sync", &self.state)
+    }
+
+    /// Hard links are only a saving: what they don't bring (other file system, borrowed objects, a gc
+    /// under our hands) comes as a pack.
+    fn link_objects(&self, repo: &UserRepo) -> Result<(), GitError> {
+        let from = repo.objects_dir();
+        if from.join("info/alternates").exists() || link_tree(&from, &self.dir.join("objects")).is_err()
+        {
+            return self.forget_links();
+        }
+        let tip = repo.tip()?;
+        let complete = self
+            .git("check the linked objects")
+            .args(["rev-list", "--objects", "--quiet", tip.as_str()])
+            .timeout(TRANSFER_TIMEOUT)
+            .run()?;
+        if complete.code() == Some(0) {
+            self.set_ref(&format!("{BASE}{}", repo.base_branch), &tip, Expected::Absent)
+        } else {
+            self.forget_links()
+        }
+    }
+
+    fn forget_links(&self) -> Result<(), GitError> {
+        let objects = self.dir.join("objects");
+        fs::remove_dir_all(&objects).on("remove", &objects)?;
+        for dir in ["pack", "info"] {
+            let dir = objects.join(dir);
+            fs::create_dir_all(&dir).on("create", &dir)?;
+        }
+        Ok(())
+    }
+
+    /// Settings that follow the user's: the config is rewritten only when it is one we would have
+    /// written for other settings, never when something else is in it.
+    fn adopt_settings(&self, repo: &UserRepo) -> Result<(), GitError> {
+        let config = self.dir.join("config");
+        let found = fs::read_to_string(&config).on("read", &config)?;
+        if found != self.config && is_ours(&found) {
+            write_atomic(&config, self.config.as_bytes())?;
+        }
+        let exclude = self.dir.join("info/exclude");
+        if fs::read(&exclude).ok().as_deref() != Some(&repo.excludes) {
+            let info = self.dir.join("info");
+            fs::create_dir_all(&info).on("create", &info)?;
+            write_atomic(&exclude, &repo.excludes)?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn set_ref(
+    git_dir: &Path,
+    name: &str,
+    new: &Oid,
+    old: Expected<'_>,
+) -> Result<(), GitError> {
+    let old_text = match old {
+        Expected::Absent => "0".repeat(new.as_str().len()),
+        Expected::At(oid) => oid.to_string(),
+    };
+    let line = format!("option no-deref\0update {name}\0{new}\0{old_text}\0");
+    update_refs(git_dir, name, &line, old)
+}
+
+fn update_refs(
+    git_dir: &Path,
+    name: &str,
+    lines: &str,
+    old: Expected<'_>,
+) -> Result<(), GitError> {
+    let result = Git::isolated(format!("move ref {name}"), git_dir)
+        .args(["update-ref", "-z", "--stdin"])
+        .stdin(lines.as_bytes())
+        .ok();
+    let Err(error) = result else { return Ok(()) };
+    let found = resolve_ref(git_dir, name)?;
+    let expected = match old {
+        Expected::Absent => None,
+        Expected::At(oid) => Some(oid.clone()),
+    };
+    if found == expected {
+        Err(error.into())
+    } else {
+        Err(GitError::RefMoved { name: name.to_owned(), expected, found })
+    }
+}
+
+fn config_text(repo: &UserRepo) -> String {
+    let eol = repo
+        .eol
+        .iter()
+        .filter_map(|(key, value)| Some(format!("\t{} = {value}\n", key.strip_prefix("core.")?)));
+    config_with(&repo.object_format, &eol.collect::<String>())
+}
+
+fn is_ours(found: &str) -> bool {
+    let without_eol: String = found
+        .lines()
+        .filter(|line| {
+            let line = line.trim();
+            !["autocrlf", "eol"].iter().any(|key| {
+                ["true", "false", "input", "lf", "crlf"]
+                    .iter()
+                    .any(|value| line == format!("{key} = {value}"))
+            })
+        })
+        .map(|line| format!("{line}\n"))
+        .collect();
+    ["sha1", "sha256"].iter().any(|format| without_eol == config_with(format, ""))
+}
+
+fn config_with(object_format: &str, eol: &str) -> String {
+    let (version, extension) = match object_format {
+        "sha256" => (1, "[extensions]\n\tobjectFormat = sha256\n"),
+        _ => (0, ""),
+    };
+    format!(
+        "[core]\n\trepositoryformatversion = {version}\n\tfilemode = true\n\tbare = true\n\
+         \thooksPath = /dev/null\n\tfsmonitor = false\n\tlogAllRefUpdates = false\n\
+         \tsafecrlf = false\n{eol}[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n\
+         [transfer]\n\tfsckObjects = false\n{extension}"
+    )
+}
+
+/// Loose objects before packs: a gc moves objects from the first to the second, never back.
+fn link_tree(from: &Path, to: &Path) -> std::io::Result<()> {
+    let mut fans: Vec<PathBuf> = Vec::new();
+    for entry in fs::read_dir(from)? {
+        let name = entry?.file_name();
+        if name.len() == 2 {
+            fans.push(PathBuf::from(name));
+        }
+    }
+    fans.push(PathBuf::from("pack"));
+    for fan in fans {
+        let target = to.join(&fan);
+        fs::create_dir_all(&target)?;
+        for entry in fs::read_dir(from.join(&fan))? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let passing = name.to_string_lossy().starts_with("tmp_")
+                || Path::new(&name).extension().is_some_and(|e| e == "keep" || e == "lock");
+            if !passing && entry.file_type()?.is_file() {
+                fs::hard_link(entry.path(), target.join(&name))?;
+            }
+        }
+    }
+    Ok(())
+}

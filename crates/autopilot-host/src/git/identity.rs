@@ -1,0 +1,42 @@
+//! Who a commit is by: the user as git knows them, else a named default.
+
+/// Author and committer of the controller's commits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub name: String,
+    pub email: String,
+}
+
+impl Default for Identity {
+    fn default() -> Self {
+        Self { name: "Autopilot".into(), email: "autopilot@localhost".into() }
+    }
+}
+
+impl Identity {
+    /// Git refuses an identity with only crud in it, and angle brackets or line ends would break the
+    /// commit header; such a configured identity is replaced by the default.
+    pub(crate) fn or_default(name: &str, email: &str) -> Self {
+        let clean = |s: &str| s.chars().filter(|c| !matches!(c, '<' | '>' | '\n' | '\0')).collect();
+        let (name, email): (String, String) = (clean(name), clean(email));
+        let usable = |s: &str| s.chars().any(char::is_alphanumeric);
+        if usable(&name) && usable(&email) {
+            Self { name: name.trim().into(), email: email.trim().into() }
+        } else {
+            Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_an_identity_is_none() {
+        assert_eq!(Identity::or_default("Ada", ""), Identity::default());
+        assert_eq!(Identity::or_default(" . ", "a@b"), Identity::default());
+        let ada = Identity::or_default("Ada <x>\n", "a@b");
+        assert_eq!(ada, Identity { name: "Ada x".into(), email: "a@b".into() });
+    }
+}

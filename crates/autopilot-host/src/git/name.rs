@@ -1,0 +1,95 @@
+//! Branch and ref names that are valid, free and can't be mistaken for options.
+
+use std::collections::BTreeSet;
+
+use super::error::GitError;
+use super::hub::Hub;
+use super::repo::UserRepo;
+
+const TRIES_MAX: usize = 1000;
+const COMPONENT_BYTES_MAX: usize = 100;
+
+pub fn task_branch(task: &str) -> String {
+    format!("autopilot/{}", ref_component(task))
+}
+
+pub fn run_branch(run: &str) -> String {
+    format!("autopilot/run-{}", ref_component(run))
+}
+
+/// One component of a ref name made of any text. Text that had to be changed gets a digest, so that
+/// two different tasks never share a ref.
+pub fn ref_component(text: &str) -> String {
+    let keep = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let mut name: String = text.chars().map(|c| if keep(c) { c } else { '-' }).collect();
+    while name.contains("..") {
+        name = name.replace("..", ".-");
+    }
+    name = name.trim_start_matches(['-', '.']).trim_end_matches('.').to_owned();
+    if name.to_ascii_lowercase().ends_with(".lock") {
+        name.push('-');
+    }
+    name.truncate(COMPONENT_BYTES_MAX);
+    if name == text {
+        return name;
+    }
+    let digest = super::digest::hex_digest(text.as_bytes());
+    let mark = digest.get(..8).unwrap_or_default();
+    if name.is_empty() { mark.to_owned() } else { format!("{name}-{mark}") }
+}
+
+/// The first name like `wanted` that neither exists in the user's repository or the hub nor collides
+/// with a branch there as a directory (`a` against `a/b`). The caller journals what it got.
+pub fn free_branch(hub: &Hub, repo: &UserRepo, wanted: &str) -> Result<String, GitError> {
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    for (name, _) in repo.refs("refs/heads/")?.into_iter().chain(hub.refs("refs/heads/")?) {
+        taken.insert(name.trim_start_matches("refs/heads/").to_owned());
+    }
+    let (prefix, leaf) = wanted.split_once('/').unwrap_or(("autopilot", wanted));
+    let names = (1..TRIES_MAX).map(|n| {
+        let suffix = if n == 1 { String::new() } else { format!("-{n}") };
+        if taken.contains(prefix) {
+            format!("{prefix}{}/{leaf}{suffix}", if n == 1 { "-branches" } else { &suffix })
+        } else {
+            format!("{prefix}/{leaf}{suffix}")
+        }
+    });
+    names
+        .into_iter()
+        .find(|name| !collides(name, &taken))
+        .ok_or_else(|| GitError::NotFound { what: "free branch name", name: wanted.into() })
+}
+
+fn collides(name: &str, taken: &BTreeSet<String>) -> bool {
+    taken.iter().any(|other| {
+        other == name
+            || other.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'))
+            || name.strip_prefix(other.as_str()).is_some_and(|rest| rest.starts_with('/'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_text_becomes_one_valid_component() {
+        assert_eq!(ref_component("T-01_a.b"), "T-01_a.b");
+        for odd in ["a/b", "--upload-pack=x", "..", "x.lock", "", "ä ö", "a..b", "@{", &"x".repeat(300)]
+        {
+            let name = ref_component(odd);
+            assert!(!name.is_empty() && !name.starts_with(['-', '.']), "{odd} -> {name}");
+            assert!(!name.contains("..") && !name.ends_with(".lock"), "{odd} -> {name}");
+            assert!(name.len() <= COMPONENT_BYTES_MAX + 9, "{odd} -> {name}");
+            assert!(name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b)));
+        }
+        assert_ne!(ref_component("a/b"), ref_component("a b"));
+    }
+
+    #[test]
+    fn a_directory_collision_is_a_collision() {
+        let taken = BTreeSet::from(["a".to_owned(), "b/c".to_owned()]);
+        assert!(collides("a", &taken) && collides("a/x", &taken) && collides("b", &taken));
+        assert!(!collides("ab", &taken) && !collides("b/cd", &taken));
+    }
+}

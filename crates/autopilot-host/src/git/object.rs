@@ -1,0 +1,79 @@
+//! Object names as git prints them: full lower-case hex, checked once and then trusted.
+
+use std::fmt;
+
+use super::error::GitError;
+
+/// A full object name (SHA-1 or SHA-256). Never starts with a dash, so it is safe as an argument.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Oid(String);
+
+impl Oid {
+    pub fn parse(text: &str) -> Result<Self, GitError> {
+        let hex = text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        if hex && matches!(text.len(), 40 | 64) {
+            Ok(Self(text.to_owned()))
+        } else {
+            let shown: String = text.chars().take(80).collect();
+            Err(GitError::Unreadable { what: "object name".into(), text: shown })
+        }
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, GitError> {
+        Self::parse(&String::from_utf8_lossy(bytes))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Twelve digits: enough for people, and for names that are made unique by other means.
+    pub fn short(&self) -> &str {
+        self.0.get(..12).unwrap_or(&self.0)
+    }
+
+    /// The name git uses for "no object" in this repository's hash.
+    pub(crate) fn is_zero(&self) -> bool {
+        self.0.bytes().all(|b| b == b'0')
+    }
+}
+
+impl fmt::Display for Oid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Oid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for Oid {
+    type Error = GitError;
+    fn try_from(text: String) -> Result<Self, GitError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Oid> for String {
+    fn from(oid: Oid) -> Self {
+        oid.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_full_lower_case_hex_is_an_object_name() {
+        assert!(Oid::parse(&"a".repeat(40)).is_ok());
+        assert!(Oid::parse(&"0".repeat(64)).unwrap().is_zero());
+        for bad in ["", "HEAD", "--upload-pack=x", &"A".repeat(40), &"a".repeat(39)] {
+            assert!(Oid::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! Pushing a branch with the user's own credentials, with recovery per kind of failure, and a patch
+//! and a bundle when it can't be done.
+
+mod classify;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::artifact::{Artifacts, write_artifacts};
+use super::command::{CommandError, Git, Output, find_program};
+use super::error::{GitError, OnFile};
+use super::hub::{Expected, Hub};
+use super::object::Oid;
+use super::replay::{Replayed, replay};
+use super::repo::UserRepo;
+use super::transfer::Source;
+
+pub use classify::{PushClass, classify};
+
+const REBASES_MAX: usize = 3;
+const GH_TIMEOUT: Duration = Duration::from_secs(15);
+const REPORT_BYTES_MAX: usize = 4096;
+
+/// What to push, and how patient to be.
+#[derive(Clone, Debug)]
+pub struct PushRequest<'a> {
+    pub remote: &'a str,
+    /// Short branch name, in the hub and at the remote.
+    pub branch: &'a str,
+    /// Where the branch's own commits begin; what a patch and a bundle start from.
+    pub base: &'a Oid,
+    pub task: &'a str,
+    /// Part of the artifacts' names.
+    pub timestamp: &'a str,
+    pub artifacts_dir: &'a Path,
+    /// Waits before the second, third … try after a network failure.
+    pub network_delays: &'a [Duration],
+    pub timeout: Duration,
+    pub rebase: Rebase,
+    pub hooks: Hooks,
+    /// Seconds since 1970, for replayed commits.
+    pub now: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rebase {
+    Never,
+    /// Onto what the remote has, if the caller accepts the new tip.
+    IfAccepted,
+}
+
+/// The project's own pre-push hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hooks {
+    Off,
+    On,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pushed {
+    pub commit: Oid,
+    /// The remote had this commit before we sent anything (an earlier push whose answer was lost).
+    pub already: bool,
+    /// The branch was replayed onto the remote's tip first.
+    pub rebased: bool,
+}
+
+/// Why the push was given up, and what the user has in hand instead.
+#[derive(Clone, Debug)]
+pub struct PushFailure {
+    pub class: PushClass,
+    pub stderr: String,
+    pub tries: usize,
+    /// What `gh auth status` said, after an authentication failure, where gh is installed.
+    pub gh_auth: Option<String>,
+    pub artifacts: Artifacts,
+    pub next_step: String,
+}
+
+#[derive(Clone, Debug)]
+pub enum PushOutcome {
+    Pushed(Pushed),
+    Failed(PushFailure),
+}
+
+/// Pushes the hub's branch. `accept` is asked about every replayed tip before it is pushed: a tree
+/// that was never validated must not be called done.
+pub fn push(
+    hub: &Hub,
+    repo: &UserRepo,
+    request: &PushRequest<'_>,
+    accept: &mut dyn FnMut(&Oid) -> bool,
+) -> Result<PushOutcome, GitError> {
+    let name = format!("refs/heads/{}", request.branch);
+    let mut commit = hub
+        .resolve(&name)?
+        .ok_or_else(|| GitError::NotFound { what: "branch in the hub", name: request.branch.into() })?;
+    let mut delays = request.network_delays.iter();
+    let (mut tries, mut rebases) = (0, 0);
+    loop {
+        tries += 1;
+        let (class, stderr) = match try_once(hub, repo, request, &commit)? {
+            Tried::Done { already } => {
+                let pushed = Pushed { commit, already: already && tries == 1, rebased: rebases > 0 };
+                return Ok(PushOutcome::Pushed(pushed));
+            }
+            Tried::Failed { class, stderr } => (class, stderr),
+        };
+        let again = match class {
+            PushClass::Network => match delays.next() {
+                Some(delay) => {
+                    std::thread::sleep(*delay);
+                    true
+                }
+                None => false,
+            },
+            PushClass::NonFastForward
+                if request.rebase == Rebase::IfAccepted && rebases < REBASES_MAX =>
+            {
+                rebases += 1;
+                match rebase(hub, repo, request, &name, &commit, accept)? {
+                    Some(tip) => {
+                        commit = tip;
+                        true
+                    }
+                    None => false,
+                }
+            }
+            PushClass::NonFastForward
+            | PushClass::Auth
+            | PushClass::Policy
+            | PushClass::Size
+            | PushClass::Unknown => false,
+        };
+        if !again {
+            let failure = give_up(hub, repo, request, &commit, Failed { class, stderr, tries })?;
+            return Ok(PushOutcome::Failed(failure));
+        }
+    }
+}
+
+enum Tried {
+    Done { already: bool },
+    Failed { class: PushClass, stderr: String },
+}
+
+fn try_once(
+    hub: &Hub,
+    repo: &UserRepo,
+    request: &PushRequest<'_>,
+    commit: &Oid,
+) -> Result<Tried, GitError> {
+    match remote_tip(repo, request)? {
+        Ok(Some(tip)) if tip == *commit => return Ok(Tried::Done { already: true }),
+        Ok(_) => {}
+        Err((class, stderr)) => return Ok(Tried::Failed { class, stderr }),
+    }
+    let objects = hub.dir().join("objects");
+    let mut git = as_user(repo, request, "push").also_objects(&[&objects]).args(["push", "--porcelain"]);
+    git = match request.hooks {
+        Hooks::Off => git.arg("--no-verify"),
+        Hooks::On => git.config("core.hooksPath", hooks_path(repo)?),
+    };
+    let out = git
+        .args(["--no-follow-tags", "--recurse-submodules=no", "--end-of-options", request.remote])
+        .arg(format!("{commit}:refs/heads/{}", request.branch))
+        .run();
+    match out {
+        Ok(out) if out.code() == Some(0) => Ok(Tried::Done { already: false }),
+        Ok(out) => Ok(failed(&out)),
+        Err(error) => timed_out(error),
+    }
+}
+
+fn failed(out: &Output) -> Tried {
+    // With --porcelain the line that says why a ref was rejected is on stdout.
+    let text = format!("{}\n{}", out.stderr, String::from_utf8_lossy(&out.stdout));
+    Tried::Failed { class: classify(&text), stderr: text.trim().to_owned() }
+}
+
+fn timed_out(error: CommandError) -> Result<Tried, GitError> {
+    match error {
+        CommandError::TimedOut { .. } => {
+            Ok(Tried::Failed { class: PushClass::Network, stderr: error.to_string() })
+        }
+        CommandError::NoGit
+        | CommandError::Spawn { .. }
+        | CommandError::Failed { .. }
+        | CommandError::TooLong { .. } => Err(error.into()),
+    }
+}
+
+type Answer<T> = Result<T, (PushClass, String)>;
+
+/// The remote's branch, asked first: a push whose answer was lost is not sent twice.
+fn remote_tip(repo: &UserRepo, request: &PushRequest<'_>) -> Result<Answer<Option<Oid>>, GitError> {
+    let name = format!("refs/heads/{}", request.branch);
+    let out = as_user(repo, request, "ask the remote")
+        .args(["ls-remote", "--end-of-options", request.remote, &name])
+        .run();
+    let out = match out {
+        Ok(out) => out,
+        Err(error) => {
+            return match timed_out(error)? {
+                Tried::Failed { class, stderr } => Ok(Err((class, stderr))),
+                Tried::Done { .. } => Ok(Ok(None)),
+            };
+        }
+    };
+    if out.code() != Some(0) {
+        return Ok(Err((classify(&out.stderr), out.stderr)));
+    }
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    let line = text.lines().filter_map(|l| l.split_once('\t')).find(|(_, found)| *found == name);
+    Ok(Ok(line.map(|(oid, _)| Oid::parse(oid)).transpose()?))
+}
+
+/// Replays our commits onto the remote's tip. `None` when that can't be done or is not accepted.
+fn rebase(
+    hub: &Hub,
+    repo: &UserRepo,
+    request: &PushRequest<'_>,
+    name: &str,
+    commit: &Oid,
+    accept: &mut dyn FnMut(&Oid) -> bool,
+) -> Result<Option<Oid>, GitError> {
+    let Ok(Some(tip)) = remote_tip(repo, request)? else { return Ok(None) };
+    if !fetch_into_hub(hub, repo, request, &tip)? {
+        return Ok(None);
+    }
+    let replayed = match replay(hub, request.base, commit, &tip, request.now)? {
+        Replayed::Onto(oid) => oid,
+        Replayed::Conflict { .. } => return Ok(None),
+    };
+    if !accept(&replayed) {
+        return Ok(None);
+    }
+    let kept = format!("refs/autopilot/salvage/push/{}", commit);
+    if hub.resolve(&kept)?.is_none() {
+        hub.set_ref(&kept, commit, Expected::Absent)?;
+    }
+    hub.set_ref(name, &replayed, Expected::At(commit))?;
+    Ok(Some(replayed))
+}
+
+/// Fetches into a quarantine beside the user's objects, so that none of their refs or files change,
+/// and takes the result into the hub.
+fn fetch_into_hub(
+    hub: &Hub,
+    repo: &UserRepo,
+    request: &PushRequest<'_>,
+    tip: &Oid,
+) -> Result<bool, GitError> {
+    let quarantine = tempfile::tempdir_in(hub.state()).on("create a directory in", hub.state())?;
+    let out = as_user(repo, request, "fetch what the remote has")
+        .also_objects(&[&repo.objects_dir()])
+        .env("GIT_OBJECT_DIRECTORY", quarantine.path())
+        .args(["fetch", "--no-write-fetch-head", "--no-tags", "--refmap=", "--no-auto-maintenance"])
+        .args(["--no-recurse-submodules", "--end-of-options", request.remote])
+        .arg(format!("refs/heads/{}", request.branch))
+        .run()?;
+    if out.code() != Some(0) {
+        return Ok(false);
+    }
+    let source = Source { git_dir: &repo.common_dir, objects: vec![quarantine.path()] };
+    let kept = hub.import(&source, tip)?;
+    let mark = format!("refs/autopilot/remote/{}", request.branch);
+    let old = hub.resolve(&mark)?;
+    if old.as_ref() != Some(tip) {
+        hub.set_ref(&mark, tip, old.as_ref().map_or(Expected::Absent, Expected::At))?;
+    }
+    drop(kept);
+    Ok(true)
+}
+
+struct Failed {
+    class: PushClass,
+    stderr: String,
+    tries: usize,
+}
+
+fn give_up(
+    hub: &Hub,
+    repo: &UserRepo,
+    request: &PushRequest<'_>,
+    commit: &Oid,
+    failed: Failed,
+) -> Result<PushFailure, GitError> {
+    let artifacts = write_artifacts(
+        hub,
+        request.artifacts_dir,
+        &format!("{}_{}", super::name::ref_component(request.task), request.timestamp),
+        request.base,
+        commit,
+        request.branch,
+    )?;
+    let gh_auth = match failed.class {
+        PushClass::Auth => gh_auth_status(&repo.root),
+        PushClass::NonFastForward
+        | PushClass::Policy
+        | PushClass::Size
+        | PushClass::Network
+        | PushClass::Unknown => None,
+    };
+    let next_step = next_step(failed.class, request);
+    Ok(PushFailure {
+        class: failed.class,
+        stderr: failed.stderr,
+        tries: failed.tries,
+        gh_auth,
+        artifacts,
+        next_step,
+    })
+}
+
+fn next_step(class: PushClass, request: &PushRequest<'_>) -> String {
+    let (remote, branch) = (request.remote, request.branch);
+    match class {
+        PushClass::Auth => format!(
+            "log in (`gh auth login`, or add your ssh key), check that you may write to `{remote}`, then: git push {remote} {branch}"
+        ),
+        PushClass::NonFastForward => format!(
+            "`{remote}` has other commits on `{branch}`; fetch and merge them, then: git push {remote} {branch}"
+        ),
+        PushClass::Policy => format!(
+            "the rules of `{remote}` refuse this push; push to another branch or change the rule, the message above names it"
+        ),
+        PushClass::Size => format!(
+            "`{remote}` refuses a file or pack of this size; remove it from the branch or use LFS"
+        ),
+        PushClass::Network => format!("when the network is back: git push {remote} {branch}"),
+        PushClass::Unknown => format!("read the message above, then: git push {remote} {branch}"),
+    }
+}
+
+/// Git in the user's repository, with their configuration; ssh must not ask questions.
+fn as_user(repo: &UserRepo, request: &PushRequest<'_>, operation: &str) -> Git {
+    let git = Git::as_user(format!("{operation} `{}`", request.remote), &repo.root)
+        .env("SSH_ASKPASS_REQUIRE", "never")
+        .env("GCM_INTERACTIVE", "never")
+        .timeout(request.timeout);
+    let own_ssh = ["GIT_SSH_COMMAND", "GIT_SSH"].iter().any(|v| std::env::var_os(v).is_some());
+    let configured = Git::as_user("read the ssh command", &repo.root)
+        .args(["config", "--get", "core.sshCommand"])
+        .run()
+        .is_ok_and(|out| out.code() == Some(0));
+    if own_ssh || configured { git } else { git.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes") }
+}
+
+fn hooks_path(repo: &UserRepo) -> Result<PathBuf, GitError> {
+    use std::os::unix::ffi::OsStringExt;
+    // Asked with isolated settings, because ours switch the hooks off.
+    let out = Git::isolated("find the hooks", &repo.common_dir)
+        .args(["config", "--file"])
+        .arg(repo.common_dir.join("config"))
+        .args(["--type=path", "--get", "core.hooksPath"])
+        .run()?;
+    let found = out.stdout.strip_suffix(b"\n").unwrap_or(&out.stdout).to_vec();
+    if found.is_empty() {
+        return Ok(repo.common_dir.join("hooks"));
+    }
+    Ok(repo.root.join(PathBuf::from(std::ffi::OsString::from_vec(found))))
+}
+
+fn gh_auth_status(dir: &Path) -> Option<String> {
+    let gh = find_program("gh")?;
+    let out = Git::program_as_user("ask gh who is logged in", &gh, dir)
+        .args(["auth", "status"])
+        .timeout(GH_TIMEOUT)
+        .run()
+        .ok()?;
+    let mut text = format!("{}\n{}", String::from_utf8_lossy(&out.stdout).trim(), out.stderr);
+    while text.len() > REPORT_BYTES_MAX {
+        text.pop();
+    }
+    Some(text.trim().to_owned())
+}

@@ -1,0 +1,92 @@
+//! Commits carried over to another tip without a working tree: a rebase by `merge-tree`.
+
+use super::commit::{NewCommit, write_commit};
+use super::error::GitError;
+use super::hub::Hub;
+use super::identity::Identity;
+use super::merge::{Conflict, merge_trees};
+use super::object::Oid;
+
+const COMMITS_MAX: usize = 2000;
+
+#[derive(Clone, Debug)]
+pub enum Replayed {
+    Onto(Oid),
+    Conflict { commit: Oid, conflicts: Vec<Conflict> },
+}
+
+/// Replays the first-parent line `base..head` onto another tip. A merge is replayed as the change it
+/// made to its line; messages and authors stay, so attempts are still found by their trailers.
+pub fn replay(
+    hub: &Hub,
+    base: &Oid,
+    head: &Oid,
+    onto: &Oid,
+    now: i64,
+) -> Result<Replayed, GitError> {
+    let out = hub
+        .git(format!("list commits to replay onto {onto}"))
+        .args(["rev-list", "--first-parent", "--reverse", head.as_str()])
+        .arg(format!("^{base}"))
+        .arg(format!("^{onto}"))
+        .ok()?;
+    let text = String::from_utf8_lossy(&out).into_owned();
+    let commits: Vec<Oid> = text.lines().map(Oid::parse).collect::<Result<_, _>>()?;
+    if commits.len() > COMMITS_MAX {
+        return Err(GitError::Unreadable {
+            what: format!("range to replay, more than {COMMITS_MAX} commits"),
+            text: format!("{base}..{head}"),
+        });
+    }
+    let mut tip = onto.clone();
+    for commit in commits {
+        match pick(hub, &commit, &tip, now)? {
+            Ok(next) => tip = next,
+            Err(conflicts) => return Ok(Replayed::Conflict { commit, conflicts }),
+        }
+    }
+    Ok(Replayed::Onto(tip))
+}
+
+fn pick(
+    hub: &Hub,
+    commit: &Oid,
+    tip: &Oid,
+    now: i64,
+) -> Result<Result<Oid, Vec<Conflict>>, GitError> {
+    let out = hub
+        .git(format!("read {commit}"))
+        .args(["show", "-s", "--no-show-signature", "--no-color", "--no-notes"])
+        .args(["--format=%P%n%an%n%ae%n%B", commit.as_str()])
+        .ok()?;
+    let text = String::from_utf8_lossy(&out).into_owned();
+    let mut parts = text.splitn(4, '\n');
+    let mut part = || parts.next().unwrap_or_default().to_owned();
+    let (parents, name, email, message) = (part(), part(), part(), part());
+    let identity = Identity { name, email };
+    let parent = Oid::parse(parents.split(' ').next().unwrap_or_default())?;
+    // `--merge-base` needs git 2.40. A stand-in commit with the tip's tree and the picked commit's
+    // parent makes that parent the merge base for older ones too.
+    let stand_in = write_commit(
+        hub,
+        &NewCommit {
+            tree: &hub.tree_of(tip)?,
+            parents: std::slice::from_ref(&parent),
+            message: "replay\n",
+            identity: &identity,
+            now,
+        },
+    )?;
+    let tree = match merge_trees(hub, &stand_in, commit)? {
+        Ok(tree) => tree,
+        Err((conflicts, _)) => return Ok(Err(conflicts)),
+    };
+    let new = NewCommit {
+        tree: &tree,
+        parents: std::slice::from_ref(tip),
+        message: &message,
+        identity: &identity,
+        now,
+    };
+    Ok(Ok(write_commit(hub, &new)?))
+}

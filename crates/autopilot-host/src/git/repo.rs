@@ -1,0 +1,390 @@
+//! The user's repository, examined without writing to it; what we can't work with is refused here,
+//! with the reason and the next step.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use super::command::{CommandError, Git};
+use super::error::GitError;
+use super::identity::Identity;
+use super::object::Oid;
+
+/// `merge-tree --write-tree` appeared in this version.
+const GIT_OLDEST: (u32, u32) = (2, 38);
+const CANDIDATES_MAX: usize = 5;
+const EXCLUDES_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Why a repository can't be worked on, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("git {found} is too old, 2.38 or newer is needed; install a newer git")]
+    GitTooOld { found: String },
+    #[error("`{}` is not inside a git repository; run `git init` and commit, or use -C", path.display())]
+    NotARepository { path: PathBuf },
+    #[error("git does not trust the owner of `{}`; run: git config --global --add safe.directory '{}'", path.display(), path.display())]
+    ForeignOwner { path: PathBuf },
+    #[error("`{}` is a bare repository; use a clone with a working tree", path.display())]
+    Bare { path: PathBuf },
+    #[error("`{}` has no commits yet; make a first commit", path.display())]
+    NoCommits { path: PathBuf },
+    #[error("there is no branch `{wanted}`; set base_branch to one of: {}", candidates.join(", "))]
+    NoBaseBranch { wanted: String, candidates: Vec<String> },
+    #[error("`{path}` is a submodule; repositories with submodules are not supported")]
+    Submodule { path: String },
+    #[error("this is a partial clone, objects may be missing; run: git fetch --refetch --no-filter, then git config --unset remote.<name>.promisor, or clone in full")]
+    PartialClone,
+    #[error("this is a shallow clone, history is missing; run: git fetch --unshallow")]
+    Shallow,
+    #[error("`{path}` asks for the filter `{filter}`; add it to git.filters in the configuration to allow it to run")]
+    FilterNotAllowed { path: String, filter: String },
+    #[error("the filter `{filter}` is allowed in git.filters but git has no configuration for it; install it first (for LFS: git lfs install)")]
+    FilterUnknown { filter: String },
+}
+
+/// Where the user's HEAD is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Head {
+    Branch(String),
+    Detached(Oid),
+}
+
+/// A content filter the user has allowed by name, with the commands of the user's configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    pub name: String,
+    /// `clean`, `smudge`, `process`, `required` as configured.
+    pub settings: Vec<(String, String)>,
+}
+
+/// What there is to know about the user's repository. Nothing here writes to it.
+#[derive(Clone, Debug)]
+pub struct UserRepo {
+    /// Top level of the working tree that was asked for.
+    pub root: PathBuf,
+    /// The git directory shared by all worktrees.
+    pub common_dir: PathBuf,
+    pub base_branch: String,
+    pub base_tip: Oid,
+    pub head: Head,
+    pub identity: Identity,
+    /// Name and URL.
+    pub remotes: Vec<(String, String)>,
+    pub object_format: String,
+    pub filters: Vec<Filter>,
+    /// `core.autocrlf` and `core.eol`, so that text is converted as the user's git does.
+    pub eol: Vec<(String, String)>,
+    /// Personal ignore rules (`core.excludesFile` and `.git/info/exclude`).
+    pub excludes: Vec<u8>,
+    pub git_version: String,
+}
+
+impl UserRepo {
+    /// Examines the repository around `dir`; `filters` are the names the configuration allows.
+    pub fn examine(dir: &Path, base_branch: &str, filters: &[String]) -> Result<Self, GitError> {
+        let git_version = check_version()?;
+        let (root, common_dir) = locate(dir)?;
+        refuse_incomplete(&root)?;
+        let head = read_head(&common_dir, &root)?;
+        let base_tip = find_base(&common_dir, &root, base_branch)?;
+        refuse_submodules(&common_dir, &base_tip)?;
+        let filters = allowed_filters(&root, &common_dir, &base_tip, filters)?;
+        Ok(Self {
+            identity: read_identity(&root)?,
+            remotes: read_remotes(&root)?,
+            object_format: user(&root, "read the object format")
+                .args(["rev-parse", "--show-object-format"])
+                .line()?,
+            eol: read_eol(&root)?,
+            excludes: read_excludes(&root, &common_dir)?,
+            root,
+            common_dir,
+            base_branch: base_branch.to_owned(),
+            base_tip,
+            head,
+            filters,
+            git_version,
+        })
+    }
+
+    /// The base branch as it is now; the user may have moved it since.
+    pub fn tip(&self) -> Result<Oid, GitError> {
+        find_base(&self.common_dir, &self.root, &self.base_branch)
+    }
+
+    /// Refs below a prefix, with the objects they name.
+    pub fn refs(&self, prefix: &str) -> Result<Vec<(String, Oid)>, GitError> {
+        list_refs(&self.common_dir, prefix)
+    }
+
+    pub(crate) fn objects_dir(&self) -> PathBuf {
+        self.common_dir.join("objects")
+    }
+}
+
+pub(crate) fn list_refs(git_dir: &Path, prefix: &str) -> Result<Vec<(String, Oid)>, GitError> {
+    let out = Git::isolated(format!("list refs below {prefix}"), git_dir)
+        .args(["for-each-ref", "--format=%(objectname) %(refname)", "--end-of-options", prefix])
+        .ok()?;
+    let text = String::from_utf8_lossy(&out);
+    text.lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(oid, name)| Ok((name.to_owned(), Oid::parse(oid)?)))
+        .collect()
+}
+
+pub(crate) fn resolve_ref(git_dir: &Path, name: &str) -> Result<Option<Oid>, GitError> {
+    let out = Git::isolated(format!("resolve {name}"), git_dir)
+        .args(["rev-parse", "--quiet", "--verify", "--end-of-options", name])
+        .run()?;
+    match out.code() {
+        Some(0) => Ok(Some(Oid::from_bytes(out.stdout.trim_ascii())?)),
+        _ => Ok(None),
+    }
+}
+
+fn check_version() -> Result<String, GitError> {
+    let line = Git::bare_minimum("ask git for its version").arg("--version").line()?;
+    let found = line.trim_start_matches("git version ").to_owned();
+    if version_at_least(&found, GIT_OLDEST) {
+        Ok(found)
+    } else {
+        Err(Refusal::GitTooOld { found }.into())
+    }
+}
+
+fn version_at_least(found: &str, oldest: (u32, u32)) -> bool {
+    let mut parts = found.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= oldest
+}
+
+fn user(dir: &Path, operation: &str) -> Git {
+    Git::as_user(operation, dir)
+}
+
+fn locate(dir: &Path) -> Result<(PathBuf, PathBuf), GitError> {
+    if !dir.is_dir() {
+        return Err(Refusal::NotARepository { path: dir.to_owned() }.into());
+    }
+    let bare = user(dir, "find the repository").args(["rev-parse", "--is-bare-repository"]).run()?;
+    if bare.code() != Some(0) {
+        let path = dir.to_owned();
+        return Err(if bare.stderr.contains("dubious ownership") {
+            Refusal::ForeignOwner { path }.into()
+        } else {
+            Refusal::NotARepository { path }.into()
+        });
+    }
+    if bare.stdout.trim_ascii() == b"true" {
+        return Err(Refusal::Bare { path: dir.to_owned() }.into());
+    }
+    let ask = |what: &str| -> Result<PathBuf, GitError> {
+        let out = user(dir, "find the repository")
+            .args(["rev-parse", "--path-format=absolute", what])
+            .run()?;
+        if out.code() != Some(0) {
+            // Inside `.git` itself there is a repository but no working tree.
+            return Err(Refusal::NotARepository { path: dir.to_owned() }.into());
+        }
+        let path = out.stdout.strip_suffix(b"\n").unwrap_or(&out.stdout);
+        Ok(PathBuf::from(OsString::from_vec(path.to_vec())))
+    };
+    Ok((ask("--show-toplevel")?, ask("--git-common-dir")?))
+}
+
+fn refuse_incomplete(root: &Path) -> Result<(), GitError> {
+    let shallow =
+        user(root, "look for a shallow clone").args(["rev-parse", "--is-shallow-repository"]).line()?;
+    if shallow == "true" {
+        return Err(Refusal::Shallow.into());
+    }
+    let promisor = "^(extensions\\.partialclone|remote\\..*\\.(promisor|partialclonefilter))$";
+    if config_entries(root, promisor)?.iter().any(|(_, value)| value != "false") {
+        return Err(Refusal::PartialClone.into());
+    }
+    Ok(())
+}
+
+fn read_head(common_dir: &Path, root: &Path) -> Result<Head, GitError> {
+    let symbolic =
+        user(root, "read HEAD").args(["symbolic-ref", "--quiet", "HEAD"]).run()?;
+    if symbolic.code() == Some(0) {
+        let name = String::from_utf8_lossy(symbolic.stdout.trim_ascii()).into_owned();
+        return Ok(Head::Branch(name.trim_start_matches("refs/heads/").to_owned()));
+    }
+    let out = user(root, "read HEAD").args(["rev-parse", "--quiet", "--verify", "HEAD"]).run()?;
+    match Oid::from_bytes(out.stdout.trim_ascii()) {
+        Ok(oid) => Ok(Head::Detached(oid)),
+        Err(_) => Err(Refusal::NoCommits { path: common_dir.to_owned() }.into()),
+    }
+}
+
+fn find_base(common_dir: &Path, root: &Path, base_branch: &str) -> Result<Oid, GitError> {
+    if let Some(oid) = resolve_ref(common_dir, &format!("refs/heads/{base_branch}"))? {
+        return Ok(oid);
+    }
+    let branches = list_refs(common_dir, "refs/heads/")?;
+    if branches.is_empty() {
+        return Err(Refusal::NoCommits { path: root.to_owned() }.into());
+    }
+    let mut candidates: Vec<String> =
+        branches.into_iter().map(|(n, _)| n.trim_start_matches("refs/heads/").to_owned()).collect();
+    candidates.sort_by_key(|name| (!matches!(name.as_str(), "main" | "master"), name.clone()));
+    candidates.truncate(CANDIDATES_MAX);
+    Err(Refusal::NoBaseBranch { wanted: base_branch.to_owned(), candidates }.into())
+}
+
+fn refuse_submodules(common_dir: &Path, tip: &Oid) -> Result<(), GitError> {
+    let out = Git::isolated("look for submodules", common_dir)
+        .args(["ls-tree", "-r", "-z", "--full-tree", tip.as_str()])
+        .ok()?;
+    let gitlink = out.split(|b| *b == 0).find(|entry| entry.starts_with(b"160000 "));
+    match gitlink {
+        None => Ok(()),
+        Some(entry) => {
+            let path = entry.splitn(2, |b| *b == b'\t').nth(1).unwrap_or_default();
+            Err(Refusal::Submodule { path: String::from_utf8_lossy(path).into_owned() }.into())
+        }
+    }
+}
+
+fn allowed_filters(
+    root: &Path,
+    common_dir: &Path,
+    tip: &Oid,
+    allowed: &[String],
+) -> Result<Vec<Filter>, GitError> {
+    for (path, filter) in named_filters(common_dir, tip)? {
+        if !allowed.contains(&filter) {
+            return Err(Refusal::FilterNotAllowed { path, filter }.into());
+        }
+    }
+    let mut filters = Vec::new();
+    for name in allowed.iter().collect::<BTreeSet<_>>() {
+        let unknown = || Refusal::FilterUnknown { filter: name.clone() };
+        if !name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_')) {
+            return Err(unknown().into());
+        }
+        let pattern = format!("^filter\\.{name}\\.(clean|smudge|process|required)$");
+        let settings = config_entries(root, &pattern)?;
+        if settings.is_empty() {
+            return Err(unknown().into());
+        }
+        filters.push(Filter { name: name.clone(), settings });
+    }
+    Ok(filters)
+}
+
+/// Every `filter=name` in the `.gitattributes` files of a commit, with the file that says it.
+fn named_filters(git_dir: &Path, tip: &Oid) -> Result<Vec<(String, String)>, GitError> {
+    let out = Git::isolated("look for content filters", git_dir)
+        .args(["grep", "-z", "--no-color", "--full-name", "-I", "-e", "filter="])
+        .args([tip.as_str(), "--", ":(glob)**/.gitattributes"])
+        .run()?;
+    match out.code() {
+        Some(0) => {}
+        Some(1) => return Ok(Vec::new()),
+        _ => {
+            return Err(CommandError::Failed {
+                operation: "look for content filters".into(),
+                verb: "grep".into(),
+                status: format!("{}", out.status),
+                stderr: out.stderr,
+            }
+            .into());
+        }
+    }
+    let text = String::from_utf8_lossy(&out.stdout);
+    let mut found = Vec::new();
+    for (place, rule) in text.lines().filter_map(|line| line.split_once('\0')) {
+        let path = place.split_once(':').map_or(place, |(_, path)| path);
+        let words = rule.split_whitespace().take_while(|word| !word.starts_with('#'));
+        let names = words.filter_map(|word| word.strip_prefix("filter="));
+        found.extend(names.map(|name| (path.to_owned(), name.to_owned())));
+    }
+    Ok(found)
+}
+
+fn read_identity(root: &Path) -> Result<Identity, GitError> {
+    let get = |key: &str| -> Result<String, GitError> {
+        let out = user(root, "read the user's identity").args(["config", "--get", key]).run()?;
+        Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned())
+    };
+    Ok(Identity::or_default(&get("user.name")?, &get("user.email")?))
+}
+
+fn read_remotes(root: &Path) -> Result<Vec<(String, String)>, GitError> {
+    let entries = config_entries(root, "^remote\\..*\\.url$")?;
+    Ok(entries
+        .into_iter()
+        .filter_map(|(key, url)| {
+            let name = key.strip_prefix("remote.")?.strip_suffix(".url")?;
+            Some((name.to_owned(), url))
+        })
+        .collect())
+}
+
+fn read_eol(root: &Path) -> Result<Vec<(String, String)>, GitError> {
+    let mut entries = config_entries(root, "^core\\.(autocrlf|eol)$")?;
+    entries.retain(|(_, value)| matches!(value.as_str(), "true" | "false" | "input" | "lf" | "crlf"));
+    // The last value of a key is the one in force.
+    entries.reverse();
+    let mut seen = BTreeSet::new();
+    entries.retain(|(key, _)| seen.insert(key.clone()));
+    Ok(entries)
+}
+
+fn read_excludes(root: &Path, common_dir: &Path) -> Result<Vec<u8>, GitError> {
+    let out = user(root, "find personal ignore rules")
+        .args(["config", "--type=path", "--get", "core.excludesFile"])
+        .run()?;
+    let configured = out.stdout.trim_ascii_end();
+    let global = if configured.is_empty() {
+        std::env::var_os("XDG_CONFIG_HOME")
+            .filter(|dir| !dir.is_empty())
+            .map(PathBuf::from)
+            .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config")))
+            .map(|dir| dir.join("git/ignore"))
+    } else {
+        Some(PathBuf::from(OsString::from_vec(configured.to_vec())))
+    };
+    let mut rules = Vec::new();
+    for file in global.into_iter().chain([common_dir.join("info/exclude")]) {
+        let small = std::fs::metadata(&file)
+            .is_ok_and(|meta| meta.is_file() && meta.len() <= EXCLUDES_BYTES_MAX);
+        if small && let Ok(bytes) = std::fs::read(&file) {
+            rules.extend_from_slice(&bytes);
+            rules.push(b'\n');
+        }
+    }
+    Ok(rules)
+}
+
+fn config_entries(root: &Path, pattern: &str) -> Result<Vec<(String, String)>, GitError> {
+    let out = user(root, "read the user's configuration")
+        .args(["config", "-z", "--get-regexp", pattern])
+        .run()?;
+    let entries = out.stdout.split(|b| *b == 0).filter(|entry| !entry.is_empty());
+    Ok(entries
+        .map(|entry| {
+            let text = String::from_utf8_lossy(entry);
+            let (key, value) = text.split_once('\n').unwrap_or((&text, "true"));
+            (key.to_owned(), value.to_owned())
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert!(version_at_least("2.47.3", GIT_OLDEST));
+        assert!(version_at_least("2.38.0.windows.1", GIT_OLDEST));
+        assert!(version_at_least("3.0", GIT_OLDEST));
+        assert!(!version_at_least("2.9.5", GIT_OLDEST));
+        assert!(!version_at_least("garbage", GIT_OLDEST));
+    }
+}

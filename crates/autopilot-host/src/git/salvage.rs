@@ -1,0 +1,122 @@
+//! Work kept safe in the hub: listed, brought back as a branch, and dropped only on request.
+
+use super::error::GitError;
+use super::hub::Hub;
+use super::name::ref_component;
+use super::object::Oid;
+use super::publish::{PublishOutcome, publish_as};
+use super::repo::UserRepo;
+
+const SALVAGE: &str = "refs/autopilot/salvage/";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Salvaged {
+    pub name: String,
+    pub task: String,
+    pub attempt: String,
+    pub commit: Oid,
+    /// Seconds since 1970.
+    pub at: i64,
+    /// Bytes of the files that differ from the state before.
+    pub bytes: u64,
+}
+
+/// All salvaged states, oldest first.
+pub fn list(hub: &Hub) -> Result<Vec<Salvaged>, GitError> {
+    let out = hub
+        .git("list salvaged work")
+        .args(["for-each-ref", "--sort=committerdate"])
+        .args(["--format=%(objectname) %(committerdate:unix) %(refname)", SALVAGE])
+        .ok()?;
+    let text = String::from_utf8_lossy(&out).into_owned();
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let mut words = line.splitn(3, ' ');
+        let (Some(oid), Some(at), Some(name)) = (words.next(), words.next(), words.next()) else {
+            continue;
+        };
+        let Some((task, attempt)) =
+            name.strip_prefix(SALVAGE).and_then(|rest| rest.split_once('/'))
+        else {
+            continue;
+        };
+        let commit = Oid::parse(oid)?;
+        found.push(Salvaged {
+            name: name.to_owned(),
+            task: task.to_owned(),
+            attempt: attempt.to_owned(),
+            bytes: changed_bytes(hub, &commit)?,
+            at: at.parse().unwrap_or(0),
+            commit,
+        });
+    }
+    Ok(found)
+}
+
+fn changed_bytes(hub: &Hub, commit: &Oid) -> Result<u64, GitError> {
+    let raw = hub
+        .git(format!("measure {commit}"))
+        .args(["diff-tree", "-r", "-z", "--root", "--no-commit-id", "--no-renames", "--raw"])
+        .args(["--diff-merges=first-parent", commit.as_str()])
+        .ok()?;
+    let mut ask = String::new();
+    for head in raw.split(|b| *b == 0).filter(|field| field.starts_with(b":")) {
+        let text = String::from_utf8_lossy(head).into_owned();
+        if let Some(oid) = text.split(' ').nth(3).and_then(|w| Oid::parse(w).ok())
+            && !oid.is_zero()
+        {
+            ask.push_str(&format!("{oid}\n"));
+        }
+    }
+    let out = hub
+        .git(format!("measure {commit}"))
+        .args(["cat-file", "--batch-check=%(objectsize)"])
+        .stdin(ask)
+        .ok()?;
+    Ok(String::from_utf8_lossy(&out).lines().filter_map(|line| line.parse::<u64>().ok()).sum())
+}
+
+/// Brings a salvaged state to the user's repository as `autopilot/salvage/<task>-<attempt>`.
+pub fn restore(
+    hub: &Hub,
+    repo: &UserRepo,
+    salvaged: &Salvaged,
+) -> Result<(String, PublishOutcome), GitError> {
+    let leaf = ref_component(&format!("{}-{}", salvaged.task, salvaged.attempt));
+    let branch = format!("autopilot/salvage/{leaf}");
+    let outcome = publish_as(hub, repo, &salvaged.commit, &branch)?;
+    Ok((branch, outcome))
+}
+
+/// What may be dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drop {
+    /// Only states that a branch of the hub contains anyway.
+    Contained,
+    /// Also any state older than this time (seconds since 1970): the user has asked for it.
+    OlderThan(i64),
+}
+
+/// Drops salvage refs by the rule and names them.
+pub fn drop_salvaged(hub: &Hub, rule: Drop) -> Result<Vec<Salvaged>, GitError> {
+    let mut dropped = Vec::new();
+    for salvaged in list(hub)? {
+        let old = match rule {
+            Drop::Contained => false,
+            Drop::OlderThan(time) => salvaged.at < time,
+        };
+        if old || on_a_branch(hub, &salvaged.commit)? {
+            hub.delete_ref(&salvaged.name, &salvaged.commit)?;
+            dropped.push(salvaged);
+        }
+    }
+    Ok(dropped)
+}
+
+fn on_a_branch(hub: &Hub, commit: &Oid) -> Result<bool, GitError> {
+    let out = hub
+        .git(format!("look for {commit} on a branch"))
+        .args(["for-each-ref", "--count=1", "--contains", commit.as_str(), "refs/heads/"])
+        .ok()?;
+    Ok(!out.is_empty())
+}

@@ -1,0 +1,448 @@
+//! Slots: plain directories that are filled from a commit, worked in, captured and filled again.
+//!
+//! Invariant: nothing an agent wrote is deleted before a salvage ref holds it.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Component, Path, PathBuf};
+
+use super::capture::{Attempt, CaptureRequest};
+use super::command::TRANSFER_TIMEOUT;
+use super::disposable::{self, Fresh};
+use super::error::{GitError, OnFile};
+use super::hub::Hub;
+use super::identity::Identity;
+use super::object::Oid;
+use super::repo::UserRepo;
+use super::state::write_atomic;
+use super::sweep::{Tracked, remove_tree, sweep};
+
+/// Build output worth keeping, and the files that say what it was built from.
+const KEPT: [(&str, &[&str]); 3] = [
+    ("target", &["Cargo.lock"]),
+    ("node_modules", &["package-lock.json", "pnpm-lock.yaml", "yarn.lock"]),
+    (".venv", &["requirements*.txt", "poetry.lock", "uv.lock"]),
+];
+const LOCK_BYTES_MAX: u64 = 64 * 1024 * 1024;
+const COPY_FILES_MAX: usize = 1000;
+
+/// Both pools of a repository: `slots/sN` for agents, `proof/pN` for the controller's own gates.
+#[derive(Clone, Debug)]
+pub struct Slots {
+    pub(crate) hub: Hub,
+    pub(crate) identity: Identity,
+    remotes: Vec<(String, String)>,
+    base_branch: String,
+    checkout: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pool {
+    /// An agent works here.
+    Agent,
+    /// Only the controller fills it; gates run here on exactly the committed tree.
+    Proof,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    Nothing,
+    /// `target`, `node_modules` and `.venv` while their lock files are the ones of the new commit.
+    WhileLocked,
+}
+
+/// What a slot is to hold.
+#[derive(Clone, Debug)]
+pub struct Prepare<'a> {
+    pub commit: &'a Oid,
+    /// Short name of the branch the agent finds itself on.
+    pub branch: &'a str,
+    pub attempt: Attempt<'a>,
+    pub keep: Keep,
+    /// Ignored files of the user's checkout that a slot needs (`.env`), relative to its root.
+    pub copy: &'a [PathBuf],
+    /// Seconds since 1970, for the salvage commit of what is found.
+    pub now: i64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prepared {
+    /// Build directories that stayed.
+    pub kept: Vec<PathBuf>,
+    pub copied: Vec<PathBuf>,
+    /// Files of the copy list that were left out, with the reason.
+    pub not_copied: Vec<(PathBuf, String)>,
+    /// The salvage ref that now holds what an interrupted attempt had left here.
+    pub rescued: Option<String>,
+}
+
+/// Files that were copied, and files that were not with the reason.
+type CopiedIn = (Vec<PathBuf>, Vec<(PathBuf, String)>);
+
+/// One directory of a pool. Not shared: whoever holds the slot's lease uses it.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    pub(crate) pools: Slots,
+    pub(crate) pool: Pool,
+    pub(crate) dir: PathBuf,
+    /// Index and notes of the controller, where an agent can't write.
+    pub(crate) own: PathBuf,
+}
+
+/// What the controller remembers about a slot.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Note {
+    pub task: String,
+    pub attempt: String,
+    pub base: Oid,
+    /// The last tree of this slot that a commit or a salvage ref holds.
+    pub safe_tree: Oid,
+}
+
+impl Slots {
+    pub fn new(hub: &Hub, repo: &UserRepo) -> Self {
+        Self {
+            hub: hub.clone(),
+            identity: repo.identity.clone(),
+            remotes: repo.remotes.clone(),
+            base_branch: repo.base_branch.clone(),
+            checkout: repo.root.clone(),
+        }
+    }
+
+    pub fn agent(&self, n: usize) -> Slot {
+        self.slot(Pool::Agent, "slots", &format!("s{n}"))
+    }
+
+    pub fn proof(&self, n: usize) -> Slot {
+        self.slot(Pool::Proof, "proof", &format!("p{n}"))
+    }
+
+    /// The agent slots that exist on disk.
+    pub fn existing(&self) -> Result<Vec<Slot>, GitError> {
+        let dir = self.hub.state().join("slots");
+        let Ok(entries) = fs::read_dir(&dir) else { return Ok(Vec::new()) };
+        let mut numbers: Vec<usize> = entries
+            .flatten()
+            .filter_map(|e| e.file_name().to_str()?.strip_prefix('s')?.parse().ok())
+            .collect();
+        numbers.sort_unstable();
+        Ok(numbers.into_iter().map(|n| self.agent(n)).collect())
+    }
+
+    fn slot(&self, pool: Pool, folder: &str, name: &str) -> Slot {
+        Slot {
+            pools: self.clone(),
+            pool,
+            dir: self.hub.state().join(folder).join(name),
+            own: self.hub.state().join("own").join(name),
+        }
+    }
+}
+
+impl Slot {
+    pub(crate) fn hub(&self) -> &Hub {
+        &self.pools.hub
+    }
+
+    /// The directory an agent or a gate works in.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Fills the slot with a commit. Work found in it that no ref holds is rescued first.
+    pub fn prepare(&self, wanted: &Prepare<'_>) -> Result<Prepared, GitError> {
+        let rescued = self.rescue(wanted.now)?;
+        self.make_dirs()?;
+        let tracked = self.tracked(wanted.commit)?;
+        let keep = match wanted.keep {
+            Keep::Nothing => HashSet::new(),
+            Keep::WhileLocked => self.kept(wanted.commit, &tracked)?,
+        };
+        remove_tree(&self.dir.join(".git"))?;
+        sweep(&self.dir, &tracked, &keep)?;
+        self.checkout(wanted.commit)?;
+        let (copied, not_copied) = self.copy_in(wanted.copy)?;
+        self.write_note(&Note {
+            task: wanted.attempt.task.to_owned(),
+            attempt: wanted.attempt.id.to_owned(),
+            base: wanted.commit.clone(),
+            safe_tree: self.hub().tree_of(wanted.commit)?,
+        })?;
+        match self.pool {
+            Pool::Agent => self.fresh_git(wanted)?,
+            Pool::Proof => self.verify_clean(wanted.commit)?,
+        }
+        let mut kept: Vec<PathBuf> = keep.into_iter().collect();
+        kept.sort();
+        Ok(Prepared { kept, copied, not_copied, rescued })
+    }
+
+    /// Hands the slot, as it is, to the next attempt of its task.
+    pub fn continue_as(&self, attempt: Attempt<'_>) -> Result<(), GitError> {
+        let note = self
+            .note()
+            .ok_or_else(|| GitError::SlotMissing { path: self.dir.clone() })?;
+        self.write_note(&Note {
+            task: attempt.task.to_owned(),
+            attempt: attempt.id.to_owned(),
+            ..note
+        })
+    }
+
+    /// Reads every file again and fails unless the slot holds exactly the commit's tree (and ignored
+    /// files). Sizes and times are not believed.
+    pub fn verify_clean(&self, commit: &Oid) -> Result<(), GitError> {
+        let index = self.own.join("verify.index");
+        remove_tree(&index)?;
+        self.hub()
+            .git_in(format!("verify {commit}"), &self.dir, &index)
+            .args(["read-tree", commit.as_str()])
+            .ok()?;
+        let found = self.snapshot_tree(&index)?;
+        remove_tree(&index)?;
+        let expected = self.hub().tree_of(commit)?;
+        if found.tree == expected && found.violations.is_empty() {
+            Ok(())
+        } else {
+            Err(GitError::ProofDiffers { path: self.dir.clone(), expected, found: found.tree })
+        }
+    }
+
+    /// Saves what no ref holds yet under the salvage ref of the attempt that left it.
+    pub fn rescue(&self, now: i64) -> Result<Option<String>, GitError> {
+        let Some(note) = self.note().filter(|_| self.pool == Pool::Agent) else { return Ok(None) };
+        if !self.is_dir() {
+            return Ok(None);
+        }
+        let attempt = Attempt { task: &note.task, id: &note.attempt };
+        let capture = self.capture(&CaptureRequest { attempt, base: &note.base, now })?;
+        Ok(capture.newly_saved.then_some(capture.salvage_ref))
+    }
+
+    /// Removes the slot's directory after rescuing what is in it.
+    pub fn remove(&self, now: i64) -> Result<Option<String>, GitError> {
+        let rescued = self.rescue(now)?;
+        remove_tree(&self.dir)?;
+        remove_tree(&self.own)?;
+        Ok(rescued)
+    }
+
+    pub(crate) fn is_dir(&self) -> bool {
+        self.dir.symlink_metadata().is_ok_and(|meta| meta.is_dir())
+    }
+
+    pub(crate) fn index(&self) -> PathBuf {
+        self.own.join("index")
+    }
+
+    pub(crate) fn note(&self) -> Option<Note> {
+        serde_json::from_slice(&fs::read(self.own.join("note.json")).ok()?).ok()
+    }
+
+    pub(crate) fn write_note(&self, note: &Note) -> Result<(), GitError> {
+        let path = self.own.join("note.json");
+        let text = serde_json::to_vec(note)
+            .map_err(|error| GitError::Unreadable { what: "note".into(), text: error.to_string() })?;
+        write_atomic(&path, &text)
+    }
+
+    fn make_dirs(&self) -> Result<(), GitError> {
+        if !self.is_dir() {
+            remove_tree(&self.dir)?;
+        }
+        for dir in [&self.dir, &self.own] {
+            fs::create_dir_all(dir).on("create", dir)?;
+        }
+        // Whoever holds the slot is alone; a lock here is from a git of ours that was killed.
+        remove_tree(&self.own.join("index.lock"))
+    }
+
+    fn tracked(&self, commit: &Oid) -> Result<Tracked, GitError> {
+        let listing = self
+            .hub()
+            .git(format!("list the files of {commit}"))
+            .args(["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit.as_str()])
+            .ok()?;
+        Ok(Tracked::parse(&listing))
+    }
+
+    fn checkout(&self, commit: &Oid) -> Result<(), GitError> {
+        let fill = || {
+            self.hub()
+                .git_in(format!("fill slot with {commit}"), &self.dir, &self.index())
+                .args(["read-tree", "-u", "--reset", commit.as_str()])
+                .timeout(TRANSFER_TIMEOUT)
+                .ok()
+        };
+        if fill().is_err() {
+            // An index cut short by a crash is only a cache; without it every file is written anew.
+            remove_tree(&self.index())?;
+            fill()?;
+        }
+        Ok(())
+    }
+
+    fn fresh_git(&self, wanted: &Prepare<'_>) -> Result<(), GitError> {
+        disposable::write(
+            &self.dir,
+            &Fresh {
+                hub_objects: &self.hub().dir().join("objects"),
+                index: &self.index(),
+                config_copy: &self.own.join("git-config"),
+                excludes: &self.hub().dir().join("info/exclude"),
+                commit: wanted.commit,
+                branch: wanted.branch,
+                beside: Some(&self.pools.base_branch),
+                identity: &self.pools.identity,
+                remotes: &self.pools.remotes,
+            },
+        )
+    }
+
+    /// Build directories whose lock files on disk are byte for byte those of the new commit.
+    fn kept(&self, commit: &Oid, tracked: &Tracked) -> Result<HashSet<PathBuf>, GitError> {
+        let mut kept = HashSet::new();
+        let mut level: HashSet<PathBuf> = HashSet::from([PathBuf::new()]);
+        for file in tracked.files() {
+            let path = Path::new(OsStr::from_bytes(file));
+            level.extend(path.parent().map(Path::to_owned));
+        }
+        for parent in level {
+            for (name, locks) in KEPT {
+                let dir = parent.join(name);
+                let there = self.dir.join(&dir).symlink_metadata().is_ok_and(|m| m.is_dir());
+                if there
+                    && !tracked.has_dir(&dir)
+                    && !linked_parent(&self.dir, &parent)
+                    && self.locks_agree(commit, tracked, &parent, locks)?
+                {
+                    kept.insert(dir);
+                }
+            }
+        }
+        Ok(kept)
+    }
+
+    fn locks_agree(
+        &self,
+        commit: &Oid,
+        tracked: &Tracked,
+        parent: &Path,
+        locks: &[&str],
+    ) -> Result<bool, GitError> {
+        let mut names: HashSet<PathBuf> = tracked
+            .files()
+            .map(|file| Path::new(OsStr::from_bytes(file)))
+            .filter(|file| file.parent() == Some(parent))
+            .map(Path::to_owned)
+            .collect();
+        let on_disk = fs::read_dir(self.dir.join(parent)).on("read", &self.dir.join(parent))?;
+        names.extend(on_disk.flatten().map(|entry| parent.join(entry.file_name())));
+        names.retain(|path| locks.iter().any(|lock| is_lock(path, lock)));
+        for path in &names {
+            let committed = self.blob_at(commit, path)?;
+            if committed.is_none() || committed != read_plain(&self.dir.join(path), LOCK_BYTES_MAX) {
+                return Ok(false);
+            }
+        }
+        Ok(!names.is_empty())
+    }
+
+    fn blob_at(&self, commit: &Oid, path: &Path) -> Result<Option<Vec<u8>>, GitError> {
+        let mut spec = std::ffi::OsString::from(format!("{commit}:"));
+        spec.push(path);
+        let out = self
+            .hub()
+            .git(format!("read {}", path.display()))
+            .args(["cat-file", "blob", "--end-of-options"])
+            .arg(spec)
+            .run()?;
+        Ok((out.code() == Some(0)).then_some(out.stdout))
+    }
+
+    /// Copies ignored files of the user's checkout. A file git would commit is not copied: its
+    /// content (often a secret) must not reach a branch.
+    fn copy_in(&self, list: &[PathBuf]) -> Result<CopiedIn, GitError> {
+        let (mut copied, mut left) = (Vec::new(), Vec::new());
+        for path in list.iter().take(COPY_FILES_MAX) {
+            match self.copy_one(path)? {
+                None => copied.push(path.clone()),
+                Some(reason) => left.push((path.clone(), reason)),
+            }
+        }
+        left.extend(list.iter().skip(COPY_FILES_MAX).map(|path| {
+            (path.clone(), format!("the list has more than {COPY_FILES_MAX} entries"))
+        }));
+        Ok((copied, left))
+    }
+
+    fn copy_one(&self, path: &Path) -> Result<Option<String>, GitError> {
+        let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+        if !plain || path.components().any(|part| part.as_os_str() == ".git") {
+            return Ok(Some("not a path inside the checkout".into()));
+        }
+        let from = self.pools.checkout.join(path);
+        if !from.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
+            return Ok(Some("not a file in the checkout".into()));
+        }
+        let parent = path.parent().unwrap_or(Path::new(""));
+        if linked_parent(&self.dir, parent) || linked_parent(&self.pools.checkout, parent) {
+            return Ok(Some("its directory is a link".into()));
+        }
+        let ignored = self
+            .hub()
+            .git_in("ask what is ignored", &self.dir, &self.index())
+            .args(["check-ignore", "-q", "-z", "--stdin"])
+            .stdin([path.as_os_str().as_bytes(), b"\0"].concat())
+            .run()?;
+        if ignored.code() != Some(0) {
+            return Ok(Some("not ignored by git, it would be committed".into()));
+        }
+        let to = self.dir.join(path);
+        if let Some(dir) = to.parent() {
+            fs::create_dir_all(dir).on("create", dir)?;
+        }
+        remove_tree(&to)?;
+        fs::copy(&from, &to).on("copy", &from)?;
+        Ok(None)
+    }
+}
+
+/// True when a directory on the way from `root` down to `path` is a link (or no directory at all).
+fn linked_parent(root: &Path, path: &Path) -> bool {
+    let mut at = root.to_owned();
+    path.components().any(|part| {
+        at.push(part);
+        at.symlink_metadata().is_ok_and(|meta| !meta.is_dir())
+    })
+}
+
+fn is_lock(path: &Path, lock: &str) -> bool {
+    let Some(name) = path.file_name().and_then(OsStr::to_str) else { return false };
+    match lock.split_once('*') {
+        Some((start, end)) => {
+            name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
+        }
+        None => name == lock,
+    }
+}
+
+fn read_plain(path: &Path, bytes_max: u64) -> Option<Vec<u8>> {
+    let file = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)
+        .ok()?;
+    let meta = file.metadata().ok()?;
+    if !meta.is_file() || meta.len() > bytes_max {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(bytes_max).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}

@@ -1,0 +1,176 @@
+//! Where a repository's state lives: an id kept inside its `.git`, a directory outside of it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::error::{GitError, OnFile};
+
+/// The part of the environment that decides where state is kept.
+#[derive(Clone, Debug, Default)]
+pub struct StateEnv {
+    pub autopilot_state_dir: Option<OsString>,
+    pub xdg_state_home: Option<OsString>,
+    pub home: Option<OsString>,
+}
+
+impl StateEnv {
+    pub fn from_process() -> Self {
+        Self {
+            autopilot_state_dir: std::env::var_os("AUTOPILOT_STATE_DIR"),
+            xdg_state_home: std::env::var_os("XDG_STATE_HOME"),
+            home: std::env::var_os("HOME"),
+        }
+    }
+}
+
+/// The directory that holds one state directory per repository. Relative values are not paths we can
+/// rely on and count as unset, as the XDG specification asks.
+pub fn state_root(env: &StateEnv) -> Option<PathBuf> {
+    let absolute =
+        |value: &Option<OsString>| value.as_ref().map(PathBuf::from).filter(|p| p.is_absolute());
+    absolute(&env.autopilot_state_dir)
+        .or_else(|| absolute(&env.xdg_state_home).map(|dir| dir.join("autopilot")))
+        .or_else(|| absolute(&env.home).map(|dir| dir.join(".local/state/autopilot")))
+}
+
+/// The state directory of one repository: a pure function of the environment and the id.
+pub fn state_dir(env: &StateEnv, id: &str) -> Option<PathBuf> {
+    state_root(env).map(|root| root.join(id))
+}
+
+/// How the repository came to its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Adoption {
+    New,
+    Known,
+    /// The repository was renamed or moved; its state goes on.
+    Moved,
+    /// The repository is a copy of one that still exists; it starts with a state of its own.
+    Copied,
+}
+
+/// Finds or gives the repository's id and makes its state directory.
+pub fn adopt(common_dir: &Path, root: &Path) -> Result<(String, PathBuf, Adoption), GitError> {
+    let id_file = common_dir.join("autopilot/id");
+    let (id, adoption) = match read_id(&id_file) {
+        None => (fresh_id()?, Adoption::New),
+        Some(id) => match belongs(&root.join(&id).join("location"), common_dir, &id) {
+            Adoption::Copied => (fresh_id()?, Adoption::Copied),
+            how @ (Adoption::New | Adoption::Known | Adoption::Moved) => (id, how),
+        },
+    };
+    let dir = root.join(&id);
+    fs::create_dir_all(&dir).on("create", &dir)?;
+    write_atomic(&dir.join("location"), common_dir.as_os_str().as_bytes())?;
+    if !matches!(adoption, Adoption::Known | Adoption::Moved) {
+        let parent = common_dir.join("autopilot");
+        fs::create_dir_all(&parent).on("create", &parent)?;
+        write_atomic(&id_file, format!("{id}\n").as_bytes())?;
+    }
+    Ok((id, dir, adoption))
+}
+
+fn belongs(location: &Path, common_dir: &Path, id: &str) -> Adoption {
+    let Ok(recorded) = fs::read(location) else { return Adoption::Known };
+    let recorded = PathBuf::from(OsString::from_vec(recorded));
+    if recorded == common_dir || same_dir(&recorded, common_dir) {
+        return Adoption::Known;
+    }
+    if read_id(&recorded.join("autopilot/id")).as_deref() == Some(id) {
+        Adoption::Copied
+    } else {
+        Adoption::Moved
+    }
+}
+
+fn same_dir(a: &Path, b: &Path) -> bool {
+    match (fs::metadata(a), fs::metadata(b)) {
+        (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        _ => false,
+    }
+}
+
+/// An id names a directory, so anything but our own alphabet counts as no id.
+fn read_id(file: &Path) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    let id = text.trim();
+    let ours = id.len() == 20 && id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    ours.then(|| id.to_owned())
+}
+
+fn fresh_id() -> Result<String, GitError> {
+    let path = Path::new("/dev/urandom");
+    let mut bytes = [0_u8; 10];
+    fs::File::open(path).and_then(|mut f| f.read_exact(&mut bytes)).on("read", path)?;
+    Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
+}
+
+/// Replaces a file in one step, durably.
+pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), GitError> {
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    let mut temp = tempfile::NamedTempFile::new_in(parent).on("create a file in", parent)?;
+    temp.write_all(bytes).on("write", path)?;
+    temp.as_file().sync_all().on("sync", path)?;
+    temp.persist(path).map_err(|e| e.error).on("replace", path)?;
+    fs::File::open(parent).and_then(|dir| dir.sync_all()).on("sync", parent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(a: &str, x: &str, h: &str) -> StateEnv {
+        let set = |s: &str| (!s.is_empty()).then(|| OsString::from(s));
+        StateEnv { autopilot_state_dir: set(a), xdg_state_home: set(x), home: set(h) }
+    }
+
+    #[test]
+    fn the_state_directory_follows_the_environment() {
+        for (given, wanted) in [
+            (env("/s", "/x", "/h"), Some("/s/id")),
+            (env("", "/x", "/h"), Some("/x/autopilot/id")),
+            (env("", "", "/h"), Some("/h/.local/state/autopilot/id")),
+            (env("relative", "also", "/h"), Some("/h/.local/state/autopilot/id")),
+            (env("", "", ""), None),
+        ] {
+            assert_eq!(state_dir(&given, "id"), wanted.map(PathBuf::from), "{given:?}");
+        }
+    }
+
+    #[test]
+    fn a_moved_repository_keeps_its_id_and_a_copied_one_gets_its_own() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().join("state");
+        let (a, b, c) = (temp.path().join("a"), temp.path().join("b"), temp.path().join("c"));
+        fs::create_dir(&a).unwrap();
+        let (id, dir, how) = adopt(&a, &root).unwrap();
+        assert_eq!(how, Adoption::New);
+        assert!(dir.is_dir());
+        assert_eq!(adopt(&a, &root).unwrap().2, Adoption::Known);
+
+        fs::rename(&a, &b).unwrap();
+        let (moved, _, how) = adopt(&b, &root).unwrap();
+        assert_eq!((&moved, how), (&id, Adoption::Moved));
+
+        fs::create_dir_all(c.join("autopilot")).unwrap();
+        fs::copy(b.join("autopilot/id"), c.join("autopilot/id")).unwrap();
+        let (copied, _, how) = adopt(&c, &root).unwrap();
+        assert_eq!(how, Adoption::Copied);
+        assert_ne!(copied, id);
+        assert_eq!(adopt(&b, &root).unwrap().0, id, "the original keeps its state");
+        assert_eq!(adopt(&c, &root).unwrap().2, Adoption::Known);
+    }
+
+    #[test]
+    fn an_id_that_is_a_path_is_not_an_id() {
+        let temp = tempfile::tempdir().unwrap();
+        let git = temp.path().join("g");
+        fs::create_dir_all(git.join("autopilot")).unwrap();
+        fs::write(git.join("autopilot/id"), "../../../etc/passwd-").unwrap();
+        assert_eq!(adopt(&git, &temp.path().join("s")).unwrap().2, Adoption::New);
+    }
+}

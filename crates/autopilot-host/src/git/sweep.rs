@@ -1,0 +1,154 @@
+//! Deleting what an agent left in a slot, without ever following a link out of it.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::error::{GitError, OnFile};
+
+/// The paths of a commit, as bytes, with the directories they imply.
+pub(crate) struct Tracked {
+    files: HashSet<Vec<u8>>,
+    dirs: HashSet<Vec<u8>>,
+}
+
+impl Tracked {
+    /// Reads `ls-tree -r -z --name-only`.
+    pub fn parse(listing: &[u8]) -> Self {
+        let mut tracked = Self { files: HashSet::new(), dirs: HashSet::new() };
+        for path in listing.split(|b| *b == 0).filter(|path| !path.is_empty()) {
+            for (at, _) in path.iter().enumerate().filter(|(_, b)| **b == b'/') {
+                tracked.dirs.insert(path.get(..at).unwrap_or_default().to_vec());
+            }
+            tracked.files.insert(path.to_vec());
+        }
+        tracked
+    }
+
+    pub fn has_dir(&self, path: &Path) -> bool {
+        self.dirs.contains(path.as_os_str().as_bytes())
+    }
+
+    /// Tracked files directly inside a directory (`""` is the top).
+    pub fn has_file(&self, path: &Path) -> bool {
+        self.files.contains(path.as_os_str().as_bytes())
+    }
+
+    pub fn files(&self) -> impl Iterator<Item = &[u8]> {
+        self.files.iter().map(Vec::as_slice)
+    }
+}
+
+/// Removes everything below `root` that is neither tracked nor in `keep` (relative paths). A tracked
+/// path that is there as another kind of thing (a link for a directory, a pipe for a file) goes too.
+pub(crate) fn sweep(
+    root: &Path,
+    tracked: &Tracked,
+    keep: &HashSet<PathBuf>,
+) -> Result<(), GitError> {
+    let mut pending = vec![PathBuf::new()];
+    while let Some(dir) = pending.pop() {
+        let full = root.join(&dir);
+        open_up(&full).on("make writable", &full)?;
+        for entry in fs::read_dir(&full).on("read", &full)? {
+            let entry = entry.on("read", &full)?;
+            let path = dir.join(entry.file_name());
+            let kind = entry.file_type().on("look at", &entry.path())?;
+            if kind.is_dir() {
+                if tracked.has_dir(&path) {
+                    pending.push(path);
+                } else if !keep.contains(&path) {
+                    remove_tree(&entry.path())?;
+                }
+            } else if !(tracked.has_file(&path) && (kind.is_file() || kind.is_symlink())) {
+                fs::remove_file(entry.path()).on("remove", &entry.path())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes a file, a link or a whole directory; what is missing is fine.
+pub(crate) fn remove_tree(path: &Path) -> Result<(), GitError> {
+    let Ok(meta) = path.symlink_metadata() else { return Ok(()) };
+    if !meta.is_dir() {
+        return fs::remove_file(path).on("remove", path);
+    }
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            loosen(path)?;
+            fs::remove_dir_all(path).on("remove", path)
+        }
+        other => other.on("remove", path),
+    }
+}
+
+/// Gives us back every directory and file below `root` that an agent made unreadable.
+pub(crate) fn loosen(root: &Path) -> Result<(), GitError> {
+    let mut pending = vec![root.to_owned()];
+    while let Some(dir) = pending.pop() {
+        open_up(&dir).on("make writable", &dir)?;
+        for entry in fs::read_dir(&dir).on("read", &dir)? {
+            let entry = entry.on("read", &dir)?;
+            let path = entry.path();
+            let kind = entry.file_type().on("look at", &path)?;
+            if kind.is_dir() {
+                pending.push(path);
+            } else if kind.is_file() {
+                add_mode(&path, 0o600).on("make readable", &path)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn open_up(dir: &Path) -> io::Result<()> {
+    add_mode(dir, 0o700)
+}
+
+/// Only called on what was just seen to be no link; agents are dead by then.
+fn add_mode(path: &Path, bits: u32) -> io::Result<()> {
+    let meta = path.symlink_metadata()?;
+    let mode = meta.permissions().mode();
+    if meta.is_symlink() || mode & bits == bits {
+        return Ok(());
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(mode | bits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn only_tracked_and_kept_paths_survive_and_links_are_not_followed() {
+        let temp = tempfile::tempdir().unwrap();
+        let (root, outside) = (temp.path().join("slot"), temp.path().join("outside"));
+        fs::create_dir_all(root.join("src/deep")).unwrap();
+        fs::create_dir_all(root.join("target")).unwrap();
+        fs::create_dir_all(&outside).unwrap();
+        fs::write(outside.join("precious"), "x").unwrap();
+        fs::write(root.join("src/a"), "").unwrap();
+        fs::write(root.join("src/b"), "").unwrap();
+        fs::write(root.join("target/o"), "").unwrap();
+        symlink(&outside, root.join("link")).unwrap();
+        symlink(&outside, root.join("lib")).unwrap();
+        fs::create_dir_all(root.join("locked/in")).unwrap();
+        fs::write(root.join("locked/in/f"), "").unwrap();
+        for dir in ["locked/in", "locked", "src"] {
+            fs::set_permissions(root.join(dir), fs::Permissions::from_mode(0o500)).unwrap();
+        }
+        let tracked = Tracked::parse(b"src/a\0lib/x\0");
+        sweep(&root, &tracked, &HashSet::from([PathBuf::from("target")])).unwrap();
+        let mut left: Vec<_> =
+            fs::read_dir(&root).unwrap().map(|e| e.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["src", "target"]);
+        assert!(root.join("src/a").exists() && !root.join("src/b").exists());
+        assert!(outside.join("precious").exists());
+    }
+}

@@ -1,0 +1,108 @@
+//! History copied from one object store to another as a pack that is checked on arrival.
+//!
+//! No `fetch` and no `upload-pack`: both sides are named by directory, so no config of the sending
+//! side can run anything and no remote protocol is involved.
+
+use std::io::{Seek, SeekFrom};
+use std::path::Path;
+
+use super::command::{Git, TRANSFER_TIMEOUT};
+use super::error::{GitError, OnFile};
+use super::object::Oid;
+
+/// Where objects come from: a trusted git directory, and more object directories to read beside it.
+pub(crate) struct Source<'a> {
+    pub git_dir: &'a Path,
+    pub objects: Vec<&'a Path>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Check {
+    /// Every object must hash to its name and every link must be there.
+    Connected,
+    /// Also well-formed by fsck's rules: for objects an agent made.
+    Strict,
+}
+
+/// Holds the arrived pack against a concurrent gc until the refs that need it are written.
+pub(crate) struct Kept(Option<std::path::PathBuf>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some(file) = &self.0 {
+            let _ = std::fs::remove_file(file);
+        }
+    }
+}
+
+/// Copies what `wants` reach and `target` lacks. Tips the target already has cost one look-up.
+pub(crate) fn transfer(
+    source: &Source<'_>,
+    target: &Path,
+    wants: &[Oid],
+    haves: &[Oid],
+    check: Check,
+) -> Result<Kept, GitError> {
+    let haves = existing(from(source, "find common history"), haves)?;
+    let mut revs = String::new();
+    for want in wants {
+        revs.push_str(want.as_str());
+        revs.push('\n');
+    }
+    for have in &haves {
+        revs.push('^');
+        revs.push_str(have.as_str());
+        revs.push('\n');
+    }
+    let temp = std::env::temp_dir();
+    let mut pack = tempfile::tempfile_in(&temp).on("create a file in", &temp)?;
+    let writer = pack.try_clone().on("use", &temp)?;
+    from(source, "pack history")
+        .args(["pack-objects", "--revs", "--stdout", "--thin", "--delta-base-offset", "-q"])
+        .stdin(revs)
+        .timeout(TRANSFER_TIMEOUT)
+        .write_to(writer)?;
+    pack.seek(SeekFrom::Start(0)).on("read", &temp)?;
+    let mut index = Git::isolated("check and store history", target)
+        .args(["index-pack", "--stdin", "--fix-thin", "--keep=autopilot"]);
+    index = match check {
+        Check::Connected => index,
+        Check::Strict => index.arg("--strict"),
+    };
+    let answer = index.stdin_file(pack).timeout(TRANSFER_TIMEOUT).line()?;
+    let kept = answer.strip_prefix("keep\t").map(|hash| {
+        target.join("objects/pack").join(format!("pack-{}.keep", hash.trim()))
+    });
+    Ok(Kept(kept))
+}
+
+fn from(source: &Source<'_>, operation: &str) -> Git {
+    Git::isolated(operation, source.git_dir).also_objects(&source.objects)
+}
+
+/// Which of these objects the repository of `git` has.
+pub(crate) fn existing(git: Git, oids: &[Oid]) -> Result<Vec<Oid>, GitError> {
+    Ok(typed(git, oids)?.into_iter().map(|(oid, _)| oid).collect())
+}
+
+/// The objects that are there, with their types.
+pub(crate) fn typed(git: Git, oids: &[Oid]) -> Result<Vec<(Oid, String)>, GitError> {
+    if oids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut ask = String::new();
+    for oid in oids {
+        ask.push_str(oid.as_str());
+        ask.push('\n');
+    }
+    let out = git
+        .args(["cat-file", "--batch-check=%(objectname) %(objecttype)", "--buffer"])
+        .stdin(ask)
+        .ok()?;
+    let text = String::from_utf8_lossy(&out);
+    text.lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter(|(_, kind)| matches!(*kind, "commit" | "tag" | "tree" | "blob"))
+        .map(|(oid, kind)| Ok((Oid::parse(oid)?, kind.to_owned())))
+        .collect()
+}

@@ -1,0 +1,220 @@
+//! What is refused before anything starts, and what is not.
+
+use std::fs;
+
+use autopilot_host::git::state::adopt;
+use autopilot_host::git::{GitError, Head, Hub, Identity, Refusal, UserRepo};
+
+use crate::world::{World, git, oid, put};
+
+fn refusal(result: Result<UserRepo, GitError>) -> Refusal {
+    match result {
+        Err(GitError::Refused(refusal)) => refusal,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn g16_a_directory_without_a_repository_is_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    let found = refusal(UserRepo::examine(temp.path(), "main", &[]));
+    assert!(matches!(found, Refusal::NotARepository { .. }), "{found}");
+    let found = refusal(UserRepo::examine(&temp.path().join("missing"), "main", &[]));
+    assert!(matches!(found, Refusal::NotARepository { .. }), "{found}");
+}
+
+#[test]
+fn g16_a_bare_repository_is_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    git(temp.path(), &["init", "-q", "--bare"]);
+    let found = refusal(UserRepo::examine(temp.path(), "main", &[]));
+    assert!(matches!(found, Refusal::Bare { .. }), "{found}");
+}
+
+#[test]
+fn g16_a_repository_without_commits_is_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    git(temp.path(), &["init", "-q", "-b", "main"]);
+    let found = refusal(UserRepo::examine(temp.path(), "main", &[]));
+    assert!(matches!(found, Refusal::NoCommits { .. }), "{found}");
+}
+
+#[test]
+fn a_missing_base_branch_is_refused_with_the_branches_there_are() {
+    let world = World::new();
+    git(&world.user, &["branch", "develop"]);
+    let found = refusal(UserRepo::examine(&world.user, "trunk", &[]));
+    assert_eq!(
+        found,
+        Refusal::NoBaseBranch {
+            wanted: "trunk".into(),
+            candidates: vec!["main".into(), "develop".into()]
+        }
+    );
+}
+
+#[test]
+fn g15_g24_a_submodule_is_refused() {
+    let world = World::new();
+    let other = World::new();
+    let url = other.user.to_str().unwrap();
+    git(&world.user, &["-c", "protocol.file.allow=always", "submodule", "add", "-q", url, "lib"]);
+    world.commit("submodule");
+    let found = refusal(UserRepo::examine(&world.user, "main", &[]));
+    assert_eq!(found, Refusal::Submodule { path: "lib".into() });
+}
+
+#[test]
+fn g15_shallow_and_partial_clones_are_refused() {
+    let world = World::new();
+    let url = format!("file://{}", world.user.display());
+    let shallow = world.temp.path().join("shallow");
+    git(world.temp.path(), &["clone", "-q", "--depth=1", &url, shallow.to_str().unwrap()]);
+    assert_eq!(refusal(UserRepo::examine(&shallow, "main", &[])), Refusal::Shallow);
+    git(&world.user, &["config", "uploadpack.allowFilter", "true"]);
+    let partial = world.temp.path().join("partial");
+    git(world.temp.path(), &["clone", "-q", "--filter=blob:none", &url, partial.to_str().unwrap()]);
+    assert_eq!(refusal(UserRepo::examine(&partial, "main", &[])), Refusal::PartialClone);
+}
+
+#[test]
+fn g15_a_content_filter_needs_permission_and_configuration() {
+    let world = World::new();
+    world.write("assets/.gitattributes", "*.bin filter=lfs diff=lfs -text\n");
+    world.commit("lfs");
+    let found = refusal(UserRepo::examine(&world.user, "main", &[]));
+    assert_eq!(
+        found,
+        Refusal::FilterNotAllowed { path: "assets/.gitattributes".into(), filter: "lfs".into() }
+    );
+    let allowed = ["lfs".to_owned()];
+    let found = refusal(UserRepo::examine(&world.user, "main", &allowed));
+    assert_eq!(found, Refusal::FilterUnknown { filter: "lfs".into() });
+    git(&world.user, &["config", "filter.lfs.clean", "tr a-z A-Z"]);
+    let repo = UserRepo::examine(&world.user, "main", &allowed).unwrap();
+    assert_eq!(repo.filters.len(), 1);
+}
+
+#[test]
+fn a_subdirectory_a_linked_worktree_and_a_detached_head_are_fine() {
+    let world = World::new();
+    let repo = UserRepo::examine(&world.user.join("src"), "main", &[]).unwrap();
+    assert_eq!(repo.root, world.user);
+    assert_eq!(repo.head, Head::Branch("main".into()));
+    assert_eq!(repo.identity, Identity { name: "Ada".into(), email: "ada@example.org".into() });
+
+    let linked = world.temp.path().canonicalize().unwrap().join("linked");
+    git(&world.user, &["worktree", "add", "-q", "--detach", linked.to_str().unwrap()]);
+    let repo = UserRepo::examine(&linked, "main", &[]).unwrap();
+    assert_eq!(repo.root, linked);
+    assert_eq!(repo.common_dir, world.user.join(".git"));
+    assert_eq!(repo.head, Head::Detached(repo.base_tip.clone()));
+}
+
+#[test]
+fn a_moved_repository_is_adopted_with_its_hub() {
+    let world = World::new();
+    let root = world.temp.path().join("root");
+    let repo = world.repo();
+    let (id, dir, _) = adopt(&repo.common_dir, &root).unwrap();
+    Hub::open(&dir, &repo).unwrap();
+    let moved = world.temp.path().join("moved");
+    fs::rename(&world.user, &moved).unwrap();
+    let repo = UserRepo::examine(&moved, "main", &[]).unwrap();
+    let (again, dir, _) = adopt(&repo.common_dir, &root).unwrap();
+    assert_eq!(again, id);
+    assert_eq!(Hub::open(&dir, &repo).unwrap().sync(&repo).unwrap(), repo.base_tip);
+}
+
+#[test]
+fn the_hub_follows_the_base_branch_even_after_a_rewrite() {
+    let world = World::new();
+    let open = world.open();
+    let old = open.base();
+    world.write("README", "three\n");
+    let new = world.commit("third");
+    assert_eq!(open.hub.sync(&open.repo).unwrap(), new);
+    git(&world.user, &["reset", "-q", "--hard", "HEAD~2"]);
+    world.write("other", "x\n");
+    let rewritten = world.commit("rewritten");
+    git(&world.user, &["reflog", "expire", "--expire=now", "--all"]);
+    git(&world.user, &["gc", "-q", "--prune=now"]);
+    assert_eq!(open.hub.sync(&open.repo).unwrap(), rewritten);
+    open.hub.check_objects(&rewritten, &old).unwrap();
+    // The hub still has what the user has pruned.
+    open.hub.tree_of(&new).unwrap();
+}
+
+#[test]
+fn a_repository_with_sha256_objects_and_one_with_borrowed_objects_work() {
+    let temp = tempfile::tempdir().unwrap();
+    let root = temp.path().canonicalize().unwrap();
+    let user = root.join("user");
+    fs::create_dir(&user).unwrap();
+    git(&user, &["init", "-q", "-b", "main", "--object-format=sha256"]);
+    put(&user, "a", "a\n");
+    git(&user, &["add", "-A"]);
+    git(&user, &["-c", "user.name=A", "-c", "user.email=a@b", "commit", "-q", "-m", "a"]);
+    let repo = UserRepo::examine(&user, "main", &[]).unwrap();
+    let hub = Hub::open(&root.join("state"), &repo).unwrap();
+    assert_eq!(hub.sync(&repo).unwrap().as_str().len(), 64);
+
+    let world = World::new();
+    let shared = world.temp.path().join("shared");
+    git(world.temp.path(), &["clone", "-q", "--shared", "user", shared.to_str().unwrap()]);
+    let repo = UserRepo::examine(&shared, "main", &[]).unwrap();
+    let hub = Hub::open(&world.state, &repo).unwrap();
+    fs::remove_dir_all(&world.user).unwrap();
+    hub.tree_of(&repo.base_tip).unwrap();
+}
+
+#[test]
+fn a_changed_hub_is_noticed() {
+    let world = World::new();
+    let open = world.open();
+    open.hub.verify().unwrap();
+    let config = open.hub.dir().join("config");
+    let good = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("{good}[core]\n\tfsmonitor = evil\n")).unwrap();
+    assert!(matches!(open.hub.verify(), Err(GitError::Tampered { .. })));
+    assert!(matches!(Hub::open(&world.state, &open.repo), Err(GitError::Tampered { .. })));
+    fs::write(&config, good).unwrap();
+    fs::create_dir(open.hub.dir().join("hooks")).unwrap();
+    assert!(matches!(open.hub.verify(), Err(GitError::Tampered { .. })));
+}
+
+#[test]
+fn settings_of_the_user_that_change_are_followed() {
+    let world = World::new();
+    world.open();
+    git(&world.user, &["config", "core.autocrlf", "input"]);
+    let open = world.open();
+    let config = fs::read_to_string(open.hub.dir().join("config")).unwrap();
+    assert!(config.contains("autocrlf = input"), "{config}");
+}
+
+#[test]
+fn g01_only_old_locks_of_the_hub_are_removed() {
+    let world = World::new();
+    let open = world.open();
+    let lock = open.hub.dir().join("refs/heads/x.lock");
+    fs::create_dir_all(lock.parent().unwrap()).unwrap();
+    fs::write(&lock, "").unwrap();
+    assert!(open.hub.remove_stale_locks(std::time::Duration::from_secs(60)).unwrap().is_empty());
+    let removed = open.hub.remove_stale_locks(std::time::Duration::ZERO).unwrap();
+    assert_eq!(removed, [lock]);
+}
+
+#[test]
+fn g22_a_missing_object_is_found_before_done() {
+    let world = World::new();
+    let open = world.open();
+    let tree = open.tree_with(1, "new", "content of the new file\n");
+    let commit = open.commit("t1", &tree).commit;
+    open.hub.check_objects(&commit, &open.base()).unwrap();
+    let blob = crate::world::in_hub(&open.hub, &["rev-parse", &format!("{commit}:new")]);
+    let (fan, rest) = blob.split_at(2);
+    fs::remove_file(open.hub.dir().join("objects").join(fan).join(rest)).unwrap();
+    assert!(open.hub.check_objects(&commit, &open.base()).is_err());
+    let _ = oid(&blob);
+}

@@ -1,0 +1,187 @@
+//! A user's repository with some history, a hub and slots beside it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use autopilot_host::git::{
+    Attempt, Capture, CaptureRequest, CommitRequest, Committed, Hub, Identity, Keep, MergeOutcome,
+    MergeRequest, Oid, Prepare, Prepared, Slot, Slots, UserRepo, commit_task, merge_task,
+};
+
+pub const NOW: i64 = 1_700_000_000;
+
+pub struct World {
+    pub temp: tempfile::TempDir,
+    pub user: PathBuf,
+    pub state: PathBuf,
+}
+
+impl World {
+    /// A repository with two commits on `main`.
+    pub fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().canonicalize().unwrap();
+        let world = Self { user: root.join("user"), state: root.join("state"), temp };
+        fs::create_dir(&world.user).unwrap();
+        git(&world.user, &["init", "-q", "-b", "main"]);
+        git(&world.user, &["config", "user.name", "Ada"]);
+        git(&world.user, &["config", "user.email", "ada@example.org"]);
+        world.write("README", "one\n");
+        world.write("src/lib.rs", "fn a() {}\n");
+        world.write(".gitignore", "target\nnode_modules\n.env\n*.log\n");
+        world.commit("first");
+        world.write("README", "one\ntwo\n");
+        world.commit("second");
+        world
+    }
+
+    pub fn write(&self, path: &str, text: &str) {
+        put(&self.user, path, text);
+    }
+
+    pub fn commit(&self, message: &str) -> Oid {
+        git(&self.user, &["add", "-A"]);
+        git(&self.user, &["commit", "-q", "-m", message]);
+        oid(&git(&self.user, &["rev-parse", "HEAD"]))
+    }
+
+    pub fn repo(&self) -> UserRepo {
+        UserRepo::examine(&self.user, "main", &[]).unwrap()
+    }
+
+    pub fn open(&self) -> Open {
+        let repo = self.repo();
+        let hub = Hub::open(&self.state, &repo).unwrap();
+        let slots = Slots::new(&hub, &repo);
+        Open { repo, hub, slots }
+    }
+}
+
+pub struct Open {
+    pub repo: UserRepo,
+    pub hub: Hub,
+    pub slots: Slots,
+}
+
+impl Open {
+    pub fn base(&self) -> Oid {
+        self.repo.base_tip.clone()
+    }
+
+    /// Slot `n` with the base commit, for task `t1`, attempt `1`.
+    pub fn slot(&self, n: usize) -> Slot {
+        let slot = self.slots.agent(n);
+        self.fill(&slot, &self.base());
+        slot
+    }
+
+    pub fn fill(&self, slot: &Slot, commit: &Oid) -> Prepared {
+        slot.prepare(&prepare(commit)).unwrap()
+    }
+
+    pub fn capture(&self, slot: &Slot) -> Capture {
+        self.capture_as(slot, Attempt { task: "t1", id: "1" })
+    }
+
+    pub fn capture_as(&self, slot: &Slot, attempt: Attempt<'_>) -> Capture {
+        slot.capture(&CaptureRequest { attempt, base: &self.base(), now: NOW }).unwrap()
+    }
+
+    pub fn commit(&self, task: &str, tree: &Oid) -> Committed {
+        let id = format!("{task}.1");
+        commit_task(
+            &self.hub,
+            &CommitRequest {
+                run: "r1",
+                attempt: Attempt { task, id: &id },
+                branch: &format!("autopilot/{task}"),
+                parent: &self.base(),
+                tree,
+                message: "Do the task",
+                identity: &self.repo.identity,
+                now: NOW,
+            },
+        )
+        .unwrap()
+    }
+
+    pub fn merge(&self, task: &str, commit: &Oid) -> MergeOutcome {
+        let id = format!("{task}.merge");
+        merge_task(
+            &self.hub,
+            &MergeRequest {
+                run: "r1",
+                attempt: Attempt { task, id: &id },
+                onto: "autopilot/run-r1",
+                start: &self.base(),
+                commit,
+                message: "Merge the task",
+                identity: &Identity::default(),
+                now: NOW,
+            },
+        )
+        .unwrap()
+    }
+
+    /// A tree of the base with one file changed, made in a slot.
+    pub fn tree_with(&self, n: usize, path: &str, text: &str) -> Oid {
+        let slot = self.slot(n);
+        put(slot.dir(), path, text);
+        self.capture_as(&slot, Attempt { task: &format!("made{n}"), id: "1" }).tree
+    }
+}
+
+pub fn prepare(commit: &Oid) -> Prepare<'_> {
+    Prepare {
+        commit,
+        branch: "autopilot/t1",
+        attempt: Attempt { task: "t1", id: "1" },
+        keep: Keep::WhileLocked,
+        copy: &[],
+        now: NOW,
+    }
+}
+
+pub fn put(root: &Path, path: &str, text: &str) {
+    let file = root.join(path);
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, text).unwrap();
+}
+
+/// Git as a person or an agent runs it, without this machine's own configuration.
+pub fn git(dir: &Path, args: &[&str]) -> String {
+    let out = raw_git(dir, args);
+    assert!(
+        out.status.success(),
+        "git {args:?} in {}: {}",
+        dir.display(),
+        String::from_utf8_lossy(&out.stderr)
+    );
+    String::from_utf8_lossy(&out.stdout).trim().to_owned()
+}
+
+pub fn raw_git(dir: &Path, args: &[&str]) -> std::process::Output {
+    Command::new("git")
+        .arg("-C")
+        .arg(dir)
+        .args(args)
+        .env_remove("GIT_DIR")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_AUTHOR_DATE", "@1600000000 +0000")
+        .env("GIT_COMMITTER_DATE", "@1600000000 +0000")
+        .output()
+        .unwrap()
+}
+
+/// Git on the hub.
+pub fn in_hub(hub: &Hub, args: &[&str]) -> String {
+    let dir = format!("--git-dir={}", hub.dir().display());
+    let all: Vec<&str> = [dir.as_str()].into_iter().chain(args.iter().copied()).collect();
+    git(hub.state(), &all)
+}
+
+pub fn oid(text: &str) -> Oid {
+    Oid::parse(text).unwrap()
+}
