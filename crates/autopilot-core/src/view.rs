@@ -1,9 +1,11 @@
 //! What people and other programs read: folded from the state, never read back to decide.
 
+pub mod account;
 pub mod notes;
 pub mod progress;
 pub mod state_json;
 pub mod status_md;
+pub mod trouble;
 
 use crate::event::{End, Failure, Skip};
 use crate::flow::paired;

@@ -1,0 +1,221 @@
+//! The whole account of a run, folded from its records: every attempt with what it showed, and
+//! whatever else a person should be able to look up afterwards.
+
+use crate::event::{Bill, Event, Facts, Outcome, Record};
+use crate::id::{AttemptId, TaskId, Time};
+use crate::step::Step;
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Account {
+    /// In the order they were started.
+    pub attempts: Vec<Tried>,
+    pub remarks: Vec<Remark>,
+}
+
+/// One attempt from its start to its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tried {
+    pub id: AttemptId,
+    pub task: TaskId,
+    pub step: Step,
+    pub round: u32,
+    pub started: Time,
+    /// When and how it ended; nothing while it runs.
+    pub ended: Option<(Time, Outcome)>,
+    pub facts: Facts,
+    pub bill: Bill,
+}
+
+/// Something that is neither an attempt nor its result: left out, overruled, halted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    pub at: Time,
+    pub task: Option<TaskId>,
+    pub text: String,
+}
+
+impl Account {
+    pub fn of_task(&self, task: TaskId) -> impl Iterator<Item = &Tried> {
+        self.attempts.iter().filter(move |tried| tried.task == task)
+    }
+
+    pub fn remarks_on(&self, task: TaskId) -> impl Iterator<Item = &Remark> {
+        self.remarks.iter().filter(move |remark| remark.task == Some(task))
+    }
+}
+
+pub fn account(records: &[Record]) -> Account {
+    let mut fold = Fold::default();
+    for record in records {
+        for (place, event) in record.events.iter().enumerate() {
+            fold.event(AttemptId { seq: record.seq, place: place as u32 }, record.at, event);
+        }
+    }
+    Account { attempts: fold.attempts.into_values().collect(), remarks: fold.remarks }
+}
+
+#[derive(Default)]
+struct Fold {
+    attempts: BTreeMap<AttemptId, Tried>,
+    rounds: BTreeMap<TaskId, u32>,
+    remarks: Vec<Remark>,
+}
+
+impl Fold {
+    fn event(&mut self, id: AttemptId, at: Time, event: &Event) {
+        match event {
+            Event::TaskMoved { task, round, .. } => {
+                self.rounds.insert(*task, *round);
+            }
+            Event::AttemptStarted { task, step } => self.started(id, at, *task, *step),
+            Event::AttemptEnded { id, outcome, facts, .. } => {
+                if let Some(tried) = self.attempts.get_mut(id) {
+                    tried.ended = Some((at, outcome.clone()));
+                    tried.facts = Facts::clone(facts);
+                }
+            }
+            Event::Billed { id, bill, .. } => {
+                if let Some(tried) = self.attempts.get_mut(id) {
+                    tried.bill = tried.bill.max(*bill);
+                }
+            }
+            Event::RunStarted { .. }
+            | Event::Booted { .. }
+            | Event::TaskAdded { .. }
+            | Event::StageSkipped { .. }
+            | Event::SessionOpened { .. }
+            | Event::Overruled { .. }
+            | Event::RoundFailed { .. }
+            | Event::RailTripped { .. }
+            | Event::TaskSettled { .. }
+            | Event::TaskReopened { .. }
+            | Event::WaitBegan { .. }
+            | Event::WaitEnded { .. }
+            | Event::Halted { .. }
+            | Event::Resumed
+            | Event::LimitsChanged { .. }
+            | Event::Switched { .. }
+            | Event::TimePassed => {}
+        }
+        if let Some((task, text)) = remark(event) {
+            self.remarks.push(Remark { at, task, text });
+        }
+    }
+
+    fn started(&mut self, id: AttemptId, at: Time, task: TaskId, step: Step) {
+        let tried = Tried {
+            id,
+            task,
+            step,
+            round: self.rounds.get(&task).copied().unwrap_or(1),
+            started: at,
+            ended: None,
+            facts: Facts::default(),
+            bill: Bill::default(),
+        };
+        self.attempts.insert(id, tried);
+    }
+}
+
+fn remark(event: &Event) -> Option<(Option<TaskId>, String)> {
+    match event {
+        Event::StageSkipped { task, step, why } => {
+            Some((Some(*task), format!("{step} skipped: {why}")))
+        }
+        Event::Overruled { task, why } => Some((Some(*task), format!("overruled: {why}"))),
+        Event::RoundFailed { task, round, reasons, .. } => {
+            let why: Vec<String> =
+                reasons.iter().map(|reason| format!("{}: {}", reason.step, reason.text)).collect();
+            Some((Some(*task), format!("iteration {round} not good enough: {}", why.join("; "))))
+        }
+        Event::RailTripped { task, rail } => Some((Some(*task), format!("rail: {rail}"))),
+        Event::TaskReopened { task } => Some((Some(*task), "open again".to_owned())),
+        Event::WaitBegan { task, until, .. } => {
+            Some((Some(*task), format!("waits for quota until {}", until.rfc3339())))
+        }
+        Event::Halted { halt } => Some((None, format!("halted: {}", halt.why))),
+        Event::Resumed => Some((None, "resumed".to_owned())),
+        Event::Booted { epoch } if *epoch > 1 => Some((None, "taken up by a new process".to_owned())),
+        Event::LimitsChanged { .. } => Some((None, "limits changed".to_owned())),
+        Event::Switched { switch, on, by } => {
+            let how = if *on { "on" } else { "off" };
+            Some((None, format!("{switch:?} switched {how} ({by})").to_lowercase()))
+        }
+        Event::RunStarted { .. }
+        | Event::Booted { .. }
+        | Event::TaskAdded { .. }
+        | Event::TaskMoved { .. }
+        | Event::AttemptStarted { .. }
+        | Event::AttemptEnded { .. }
+        | Event::SessionOpened { .. }
+        | Event::Billed { .. }
+        | Event::TaskSettled { .. }
+        | Event::WaitEnded { .. }
+        | Event::TimePassed => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::Micros;
+
+    const TASK: TaskId = TaskId(1);
+
+    fn record(seq: u64, events: Vec<Event>) -> Record {
+        Record { seq, at: Time(seq as i64 * 1000), events }
+    }
+
+    fn bill(usd: u64) -> Event {
+        let id = AttemptId { seq: 1, place: 1 };
+        Event::Billed { id, task: TASK, bill: Bill { usd: Micros(usd), ..Bill::default() } }
+    }
+
+    #[test]
+    fn an_attempt_has_the_round_it_ran_in_its_end_and_its_largest_bill() {
+        let id = AttemptId { seq: 1, place: 1 };
+        let facts = Box::new(Facts { exit: Some(1), ms: 900, ..Facts::default() });
+        let outcome = Outcome::Failed { why: "red".into() };
+        let told = account(&[
+            record(
+                1,
+                vec![
+                    Event::TaskMoved { task: TASK, step: Step::Validate, round: 3 },
+                    Event::AttemptStarted { task: TASK, step: Step::Validate },
+                ],
+            ),
+            record(2, vec![bill(7), bill(5)]),
+            record(
+                3,
+                vec![Event::AttemptEnded {
+                    id,
+                    task: TASK,
+                    step: Step::Validate,
+                    outcome: outcome.clone(),
+                    facts,
+                }],
+            ),
+        ]);
+        let tried = told.of_task(TASK).next().unwrap();
+        assert_eq!((tried.id, tried.round, tried.bill.usd), (id, 3, Micros(7)));
+        assert_eq!(tried.ended, Some((Time(3000), outcome)));
+        assert_eq!((tried.facts.exit, tried.facts.ms), (Some(1), 900));
+    }
+
+    #[test]
+    fn a_running_attempt_has_no_end_and_what_was_left_out_is_remarked() {
+        let told = account(&[record(
+            1,
+            vec![
+                Event::StageSkipped { task: TASK, step: Step::Uat, why: "no command".into() },
+                Event::AttemptStarted { task: TASK, step: Step::Build },
+                Event::Resumed,
+            ],
+        )]);
+        assert_eq!(told.attempts[0].ended, None);
+        let on: Vec<&str> = told.remarks_on(TASK).map(|remark| remark.text.as_str()).collect();
+        assert_eq!(on, ["uat skipped: no command"]);
+        assert_eq!(told.remarks.len(), 2, "{:?}", told.remarks);
+    }
+}
