@@ -76,6 +76,31 @@ fn a_reader_that_stays_open_follows_the_writer_and_does_not_hold_it_up() {
 }
 
 #[test]
+fn opening_beside_a_live_writer_never_takes_its_log_for_damaged() {
+    let (_directory, path) = place();
+    let writer =
+        Writer::start(Box::new(journal_with_run(&path)), 4, Box::new(|_notice| ())).unwrap();
+    let appender = writer.appender();
+    let done = Arc::new(AtomicBool::new(false));
+    let opener = {
+        let (path, done) = (path.clone(), Arc::clone(&done));
+        std::thread::spawn(move || {
+            while !done.load(Ordering::SeqCst) {
+                SqliteJournal::open(&path).unwrap().run("r").unwrap().unwrap();
+            }
+        })
+    };
+    // Enough for the log to start over several times.
+    for seq in 1..=150 {
+        let large = Record { body: vec![7; 200_000], ..record(seq) };
+        appender.submit(Entry::Record(large)).unwrap();
+    }
+    writer.close().unwrap();
+    done.store(true, Ordering::SeqCst);
+    opener.join().unwrap();
+}
+
+#[test]
 fn a_journal_without_a_writer_is_read_and_left_as_it_is() {
     let (_directory, path) = place();
     let mut journal = journal_with_run(&path);

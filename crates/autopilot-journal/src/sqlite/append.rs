@@ -35,22 +35,15 @@ impl Store {
         let fail = |source| storage_error(&path, "take a lease", source);
         let tx =
             self.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
+        type Row = (i64, Option<String>, i64, i64);
         let sql = "SELECT key, holder, epoch, expires FROM run WHERE id = ?1";
-        let row = tx
-            .query_row(sql, [run], |row| {
-                Ok((
-                    row.get::<_, i64>(0)?,
-                    row.get::<_, Option<String>>(1)?,
-                    row.get(2)?,
-                    row.get(3)?,
-                ))
-            })
+        let row: Option<Row> = tx
+            .query_row(sql, [run], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
             .optional()
             .map_err(fail)?;
         let Some((key, holder_now, epoch_now, expires_now)) = row else {
             return Err(Error::NoRun { run: run.to_owned() });
         };
-        let (epoch_now, expires_now): (i64, i64) = (epoch_now, expires_now);
         if let Some(other) = holder_now
             && other != holder
             && expires_now > now_ms

@@ -167,21 +167,21 @@ pub(super) fn sound_record(row: &Row<'_>, key: i64, run: &str) -> rusqlite::Resu
 
 /// Covers the numbers too: a record that moved to another place is as wrong as a changed body.
 pub(super) fn record_sum(key: i64, seq: i64, epoch: i64, at_ms: i64, body: &[u8]) -> i64 {
-    let mut hasher = crc32fast::Hasher::new();
-    for number in [key, seq, epoch, at_ms] {
-        hasher.update(&number.to_le_bytes());
-    }
-    hasher.update(body);
-    i64::from(hasher.finalize())
+    checksum([key, seq, epoch, at_ms], &[body])
 }
 
 pub(super) fn snapshot_sum(key: i64, core: &str, seq: i64, epoch: i64, body: &[u8]) -> i64 {
-    let mut hasher = crc32fast::Hasher::new();
-    for number in [key, seq, epoch] {
-        hasher.update(&number.to_le_bytes());
+    checksum([key, seq, epoch, 0], &[core.as_bytes(), body])
+}
+
+fn checksum(numbers: [i64; 4], parts: &[&[u8]]) -> i64 {
+    let mut head = [0; 32];
+    for (bytes, number) in head.chunks_exact_mut(8).zip(numbers) {
+        bytes.copy_from_slice(&number.to_le_bytes());
     }
-    hasher.update(core.as_bytes());
-    hasher.update(body);
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&head);
+    parts.iter().for_each(|part| hasher.update(part));
     i64::from(hasher.finalize())
 }
 

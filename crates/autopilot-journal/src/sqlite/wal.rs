@@ -10,7 +10,7 @@
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::error::Error;
 
@@ -22,9 +22,16 @@ const PAGE_BYTES_DEFAULT: usize = 4096;
 
 /// Says what is wrong if acknowledged commits lie behind a damaged frame of `path`'s log.
 pub(super) fn damage(path: &Utf8Path) -> Result<Option<String>, Error> {
-    let log = Utf8Path::new(&format!("{path}-wal")).to_owned();
-    let fail = |source| Error::File { operation: "read", path: log.clone(), source };
-    match File::open(&log) {
+    let log = Utf8PathBuf::from(format!("{path}-wal"));
+    let Some(found) = scan_file(&log)? else { return Ok(None) };
+    // A live writer that starts its log over while we read looks like damage, but not twice.
+    let again = scan_file(&log)?;
+    Ok(again.filter(|again| *again == found))
+}
+
+fn scan_file(log: &Utf8Path) -> Result<Option<String>, Error> {
+    let fail = |source| Error::File { operation: "read", path: log.to_owned(), source };
+    match File::open(log) {
         Ok(file) => scan(BufReader::with_capacity(1 << 16, file)).map_err(fail),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(source) => Err(fail(source)),
