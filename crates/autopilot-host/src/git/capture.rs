@@ -99,7 +99,14 @@ impl Slot {
         }
         fs::create_dir_all(&self.own).on("create", &self.own)?;
         let index = self.scratch_index()?;
-        let Snapshot { tree, mut violations } = self.snapshot_tree(&index)?;
+        let Snapshot { tree, mut violations } = match self.snapshot_tree(&index) {
+            Ok(snapshot) => snapshot,
+            Err(_) => {
+                // The index is only a cache; one cut short by a crash costs reading every file.
+                remove_tree(&index)?;
+                self.snapshot_tree(&index)?
+            }
+        };
         remove_tree(&index)?;
         let found = disposable::read(&self.dir);
         let taken = self.take_commits(request, found.as_ref(), &mut violations)?;

@@ -1,0 +1,300 @@
+//! Commit, merge and publish: once each, whatever crashes or moves in between.
+
+use std::fs;
+
+use autopilot_host::git::{
+    Attempt, GitError, MergeOutcome, Oid, PublishOutcome, PublishRefusal, free_branch, publish,
+    user_digest,
+};
+
+use crate::world::{Open, World, git, in_hub, oid, put};
+
+fn merged(outcome: MergeOutcome) -> (Oid, bool) {
+    match outcome {
+        MergeOutcome::Merged(done) => (done.commit, done.already),
+        MergeOutcome::Conflict { conflicts, .. } => panic!("conflict: {conflicts:?}"),
+    }
+}
+
+fn ours(name: &str) -> bool {
+    name.starts_with("refs/heads/autopilot/")
+}
+
+#[test]
+fn i5_a_whole_cycle_leaves_a_dirty_checkout_byte_for_byte() {
+    let world = World::new();
+    world.write("README", "stashed\n");
+    git(&world.user, &["stash", "-q"]);
+    world.write("README", "dirty\n");
+    world.write("staged", "staged\n");
+    git(&world.user, &["add", "staged"]);
+    world.write("untracked", "x\n");
+    world.write(".env", "SECRET\n");
+    for hook in ["reference-transaction", "post-checkout", "pre-push", "post-merge"] {
+        let file = world.user.join(".git/hooks").join(hook);
+        put(&world.user, &format!(".git/hooks/{hook}"), "#!/bin/sh\ntouch \"$HOME/ran\"; exit 1\n");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(file, mode).unwrap();
+    }
+    let repo = world.repo();
+    let before = user_digest(&repo, &ours).unwrap();
+
+    let open = world.open();
+    let slot = open.slot(1);
+    put(slot.dir(), "feature", "done\n");
+    let tree = open.capture(&slot).tree;
+    let commit = open.commit("t1", &tree).commit;
+    let (merge, _) = merged(open.merge("t1", &commit));
+    let proof = open.slots.proof(1);
+    open.fill(&proof, &merge);
+    for branch in ["autopilot/t1", "autopilot/run-r1"] {
+        let outcome = publish(&open.hub, &open.repo, branch).unwrap();
+        assert!(matches!(outcome, PublishOutcome::Published { .. }), "{outcome:?}");
+    }
+    assert_eq!(user_digest(&repo, &ours).unwrap(), before);
+    assert_eq!(git(&world.user, &["show", "autopilot/run-r1:feature"]), "done");
+    assert_eq!(git(&world.user, &["log", "-1", "--format=%an", "autopilot/t1"]), "Ada");
+    git(&world.user, &["fsck", "--strict"]);
+    assert!(!world.user.join(".git/logs/refs/heads/autopilot").exists());
+    let packs = fs::read_dir(world.user.join(".git/objects/pack")).unwrap();
+    assert!(!packs.flatten().any(|e| e.path().extension().is_some_and(|x| x == "keep")));
+    // The digest is not blind.
+    world.write("README", "dirtier\n");
+    assert_ne!(user_digest(&repo, &ours).unwrap(), before);
+}
+
+#[test]
+fn c08_c09_c10_each_step_run_again_does_nothing_twice() {
+    let world = World::new();
+    let open = world.open();
+    let tree = open.tree_with(1, "f", "1\n");
+    let first = open.commit("t1", &tree);
+    assert!(!first.already);
+    let again = open.commit("t1", &tree);
+    assert_eq!((&again.commit, again.already), (&first.commit, true));
+    let body = in_hub(&open.hub, &["log", "-1", "--format=%B", first.commit.as_str()]);
+    assert_eq!(
+        body,
+        "Do the task\n\nAutopilot-Run: r1\nAutopilot-Task: t1\nAutopilot-Attempt: t1.1"
+    );
+
+    let (merge, already) = merged(open.merge("t1", &first.commit));
+    assert!(!already);
+    assert_eq!(merged(open.merge("t1", &first.commit)), (merge.clone(), true));
+    let parents = in_hub(&open.hub, &["log", "-1", "--format=%P", merge.as_str()]);
+    assert_eq!(parents, format!("{} {}", open.base(), first.commit));
+
+    assert_eq!(
+        publish(&open.hub, &open.repo, "autopilot/run-r1").unwrap(),
+        PublishOutcome::Published { commit: merge.clone() }
+    );
+    assert_eq!(
+        publish(&open.hub, &open.repo, "autopilot/run-r1").unwrap(),
+        PublishOutcome::Already { commit: merge.clone() }
+    );
+
+    // A crash after merge-tree and commit-tree but before update-ref leaves only loose objects.
+    let run = "refs/heads/autopilot/run-r1";
+    in_hub(&open.hub, &["update-ref", "-d", run]);
+    assert_eq!(merged(open.merge("t1", &first.commit)), (merge.clone(), false));
+    // Later merges don't hide an earlier one.
+    let other = open.commit("t2", &open.tree_with(2, "g", "1\n"));
+    let (second, _) = merged(open.merge("t2", &other.commit));
+    assert_ne!(second, merge);
+    assert_eq!(merged(open.merge("t1", &first.commit)), (merge, true));
+    assert_eq!(in_hub(&open.hub, &["rev-list", "--count", "--merges", run]), "2");
+}
+
+#[test]
+fn a_crash_after_publishing_the_objects_or_the_ref_is_harmless() {
+    let world = World::new();
+    let open = world.open();
+    let commit = open.commit("t1", &open.tree_with(1, "f", "1\n")).commit;
+    publish(&open.hub, &open.repo, "autopilot/t1").unwrap();
+    // The record of what was published got lost; the ref is there.
+    in_hub(&open.hub, &["update-ref", "-d", "refs/autopilot/published/autopilot/t1"]);
+    assert_eq!(
+        publish(&open.hub, &open.repo, "autopilot/t1").unwrap(),
+        PublishOutcome::Already { commit: commit.clone() }
+    );
+    // The ref got lost; the objects are there.
+    git(&world.user, &["update-ref", "-d", "refs/heads/autopilot/t1"]);
+    assert_eq!(
+        publish(&open.hub, &open.repo, "autopilot/t1").unwrap(),
+        PublishOutcome::Published { commit }
+    );
+}
+
+#[test]
+fn an_agent_can_not_forge_a_finished_attempt() {
+    let world = World::new();
+    let open = world.open();
+    let slot = open.slot(1);
+    put(slot.dir(), "f", "forged\n");
+    git(slot.dir(), &["add", "-A"]);
+    git(slot.dir(), &["commit", "-q", "-m", "x\n\nAutopilot-Attempt: t1.1"]);
+    let tree = open.capture(&slot).tree;
+    assert!(!open.commit("t1", &tree).already);
+}
+
+#[test]
+fn a_commit_of_an_earlier_attempt_is_replaced_but_kept() {
+    let world = World::new();
+    let open = world.open();
+    let first = open.commit("t1", &open.tree_with(1, "f", "1\n")).commit;
+    let tree = open.tree_with(2, "f", "2\n");
+    let second = autopilot_host::git::commit_task(
+        &open.hub,
+        &autopilot_host::git::CommitRequest {
+            run: "r1",
+            attempt: Attempt { task: "t1", id: "t1.2" },
+            branch: "autopilot/t1",
+            parent: &open.base(),
+            tree: &tree,
+            message: "Again",
+            identity: &open.repo.identity,
+            now: crate::world::NOW,
+        },
+    )
+    .unwrap();
+    assert!(!second.already);
+    let kept = in_hub(&open.hub, &["for-each-ref", "--contains", first.as_str(), "refs/autopilot/"]);
+    assert!(kept.contains("replaced-"), "{kept}");
+}
+
+#[test]
+fn g05_a_conflict_names_the_files_with_their_three_sides() {
+    let world = World::new();
+    let open = world.open();
+    let one = open.commit("t1", &open.tree_with(1, "README", "one\nmine\n")).commit;
+    let two = open.commit("t2", &open.tree_with(2, "README", "one\nyours\n")).commit;
+    let (tip, _) = merged(open.merge("t1", &one));
+    let MergeOutcome::Conflict { onto, conflicts, more } = open.merge("t2", &two) else {
+        panic!("merged");
+    };
+    assert_eq!((onto, more), (tip.clone(), 0));
+    assert_eq!(conflicts.len(), 1);
+    let side = |s: &Option<autopilot_host::git::ConflictSide>| s.as_ref().unwrap().text.clone();
+    assert_eq!(conflicts[0].path, b"README");
+    assert_eq!(side(&conflicts[0].base), "one\ntwo\n");
+    assert_eq!(side(&conflicts[0].ours), "one\nmine\n");
+    assert_eq!(side(&conflicts[0].theirs), "one\nyours\n");
+    assert_eq!(open.hub.resolve("refs/heads/autopilot/run-r1").unwrap(), Some(tip));
+}
+
+#[test]
+fn concurrent_merges_all_arrive() {
+    let world = World::new();
+    let open = world.open();
+    let commits: Vec<Oid> = (0..4)
+        .map(|n| open.commit(&format!("t{n}"), &open.tree_with(n, &format!("f{n}"), "x\n")).commit)
+        .collect();
+    std::thread::scope(|scope| {
+        for (n, commit) in commits.iter().enumerate() {
+            let open = &open;
+            scope.spawn(move || merged(open.merge(&format!("t{n}"), commit)));
+        }
+    });
+    let files = in_hub(&open.hub, &["ls-tree", "--name-only", "refs/heads/autopilot/run-r1"]);
+    for n in 0..4 {
+        assert!(files.contains(&format!("f{n}")), "{files}");
+    }
+}
+
+fn with_published_run(world: &World) -> (Open, Oid) {
+    let open = world.open();
+    let commit = open.commit("t1", &open.tree_with(1, "f", "1\n")).commit;
+    let (merge, _) = merged(open.merge("t1", &commit));
+    publish(&open.hub, &open.repo, "autopilot/run-r1").unwrap();
+    let next = open.commit("t2", &open.tree_with(2, "g", "1\n")).commit;
+    merged(open.merge("t2", &next));
+    (open, merge)
+}
+
+#[test]
+fn g07_a_branch_that_is_checked_out_is_not_moved() {
+    let world = World::new();
+    let (open, published) = with_published_run(&world);
+    let linked = world.temp.path().join("linked");
+    let path = linked.to_str().unwrap();
+    git(&world.user, &["worktree", "add", "-q", path, "autopilot/run-r1"]);
+    let outcome = publish(&open.hub, &open.repo, "autopilot/run-r1").unwrap();
+    assert!(
+        matches!(outcome, PublishOutcome::Refused(PublishRefusal::CheckedOut { .. })),
+        "{outcome:?}"
+    );
+    assert_eq!(oid(&git(&world.user, &["rev-parse", "autopilot/run-r1"])), published);
+    git(&world.user, &["worktree", "remove", path]);
+    let outcome = publish(&open.hub, &open.repo, "autopilot/run-r1").unwrap();
+    assert!(matches!(outcome, PublishOutcome::Published { .. }), "{outcome:?}");
+}
+
+#[test]
+fn a_branch_with_the_users_own_commits_is_not_moved() {
+    let world = World::new();
+    let (open, _) = with_published_run(&world);
+    git(&world.user, &["checkout", "-q", "autopilot/run-r1"]);
+    world.write("mine", "x\n");
+    let mine = world.commit("the user's own");
+    git(&world.user, &["checkout", "-q", "main"]);
+    let outcome = publish(&open.hub, &open.repo, "autopilot/run-r1").unwrap();
+    assert_eq!(
+        outcome,
+        PublishOutcome::Refused(PublishRefusal::ForeignCommits {
+            branch: "autopilot/run-r1".into(),
+            tip: mine.clone()
+        })
+    );
+    assert_eq!(oid(&git(&world.user, &["rev-parse", "autopilot/run-r1"])), mine);
+}
+
+#[test]
+fn g23_publishing_works_after_the_user_rewrote_and_pruned_history() {
+    let world = World::new();
+    let open = world.open();
+    let commit = open.commit("t1", &open.tree_with(1, "f", "1\n")).commit;
+    git(&world.user, &["checkout", "-q", "--orphan", "fresh"]);
+    git(&world.user, &["commit", "-q", "-m", "rewritten"]);
+    git(&world.user, &["branch", "-q", "-M", "fresh", "main"]);
+    git(&world.user, &["reflog", "expire", "--expire=now", "--all"]);
+    git(&world.user, &["gc", "-q", "--prune=now"]);
+    publish(&open.hub, &open.repo, "autopilot/t1").unwrap();
+    git(&world.user, &["fsck", "--strict"]);
+    assert_eq!(git(&world.user, &["rev-list", "--count", commit.as_str()]), "3");
+}
+
+#[test]
+fn g04_a_taken_or_colliding_name_gets_a_suffix() {
+    let world = World::new();
+    git(&world.user, &["branch", "autopilot/t1"]);
+    git(&world.user, &["branch", "autopilot/t2/sub"]);
+    let open = world.open();
+    assert_eq!(free_branch(&open.hub, &open.repo, "autopilot/t1").unwrap(), "autopilot/t1-2");
+    assert_eq!(free_branch(&open.hub, &open.repo, "autopilot/t2").unwrap(), "autopilot/t2-2");
+    assert_eq!(free_branch(&open.hub, &open.repo, "autopilot/t3").unwrap(), "autopilot/t3");
+    let blocked = World::new();
+    git(&blocked.user, &["branch", "autopilot"]);
+    let open = blocked.open();
+    let name = free_branch(&open.hub, &open.repo, "autopilot/t1").unwrap();
+    assert_eq!(name, "autopilot-branches/t1");
+    let tree = open.tree_with(1, "f", "x\n");
+    open.commit("t1", &tree);
+    let error = publish(&open.hub, &open.repo, "autopilot/t1").unwrap_err();
+    assert!(matches!(error, GitError::Command(_)), "{error}");
+}
+
+#[test]
+fn a_ref_is_only_moved_from_where_it_is_expected() {
+    use autopilot_host::git::Expected;
+    let world = World::new();
+    let open = world.open();
+    let base = open.base();
+    let other = oid(&git(&world.user, &["rev-parse", "HEAD~1"]));
+    open.hub.set_ref("refs/x/y", &base, Expected::Absent).unwrap();
+    let error = open.hub.set_ref("refs/x/y", &other, Expected::Absent).unwrap_err();
+    assert!(matches!(error, GitError::RefMoved { .. }), "{error}");
+    open.hub.set_ref("refs/x/y", &other, Expected::At(&base)).unwrap();
+    assert!(open.hub.delete_ref("refs/x/y", &base).is_err());
+    open.hub.delete_ref("refs/x/y", &other).unwrap();
+    assert_eq!(open.hub.resolve("refs/x/y").unwrap(), None);
+}

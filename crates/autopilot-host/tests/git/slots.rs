@@ -224,8 +224,9 @@ fn a_broken_index_or_a_stale_lock_of_ours_does_not_stop_a_slot() {
     fs::write(own.join("index"), "garbage").unwrap();
     fs::write(own.join("index.lock"), "").unwrap();
     open.hub.verify().unwrap();
-    fs::remove_file(own.join("note.json")).unwrap();
-    open.fill(&slot, &open.base());
+    put(slot.dir(), "work", "x");
+    let prepared = open.fill(&slot, &open.base());
+    assert!(prepared.rescued.is_some());
     assert!(raw_git(slot.dir(), &["status", "--porcelain"]).stdout.is_empty());
 }
 
