@@ -24,8 +24,8 @@ pub const PAIRED: &[Stage] = &[
 /// Exit codes first, then the reviewer: a verdict that contradicts them is overruled.
 pub fn weigh(state: &State, task: &Task) -> Weighed {
     let mut reasons = Vec::new();
-    for step in [Step::Validate, Step::Uat] {
-        if let Some(text) = failure(task, step) {
+    for (step, text) in [(Step::Validate, unvalidated(task)), (Step::Uat, unaccepted(task))] {
+        if let Some(text) = text {
             reasons.push(Reason { step, text });
         }
     }
@@ -52,15 +52,39 @@ fn failure(task: &Task, step: Step) -> Option<String> {
     }
 }
 
-/// What the review holds against the change, under the configured gate.
+/// Only a validation that passed in this round proves anything; none at all is not good enough.
+fn unvalidated(task: &Task) -> Option<String> {
+    match task.shown(Step::Validate).map(|shown| &shown.outcome) {
+        Some(Outcome::Passed) => None,
+        Some(_) | None => {
+            Some(failure(task, Step::Validate).unwrap_or_else(|| "it was not validated".to_owned()))
+        }
+    }
+}
+
+fn unaccepted(task: &Task) -> Option<String> {
+    let unknown = task.shown(Step::Uat).is_none() && !task.skipped.contains_key(&Step::Uat);
+    failure(task, Step::Uat).or_else(|| unknown.then(|| "it was not accepted".to_owned()))
+}
+
+/// What the review holds against the change, under the configured gate. A review that was left out
+/// is on the record; one that says nothing to the point has not approved.
 fn objection(gate: ReviewGate, task: &Task) -> Option<String> {
-    let shown = task.shown(Step::Review)?;
+    let Some(shown) = task.shown(Step::Review) else {
+        let left_out = task.skipped.contains_key(&Step::Review);
+        return (!left_out).then(|| "it was not reviewed".to_owned());
+    };
+    if matches!(shown.outcome, Outcome::Skipped { .. }) {
+        return None;
+    }
     let objects = match gate {
-        ReviewGate::Required => shown.facts.verdict == Some(Verdict::RequestChanges),
+        ReviewGate::Required => shown.facts.verdict != Some(Verdict::Approve),
         ReviewGate::Evidence => shown.facts.blocking > 0,
         ReviewGate::Advisory => false,
     };
-    objects.then(|| failure(task, Step::Review)).flatten()
+    let text =
+        || failure(task, Step::Review).unwrap_or_else(|| "the review did not approve".into());
+    objects.then(text)
 }
 
 /// The state of a worker in the words of the first document.
