@@ -84,6 +84,11 @@ impl Draft<'_> {
         for id in self.live_on_slots() {
             self.end(id, Outcome::Lost, Box::default());
         }
+        // After a clock that went back a wait would last that much longer.
+        let wait_max_ms = self.state.run.limits.wait_quota_max_ms;
+        for task in self.state.waiting_beyond(self.now.plus_ms(wait_max_ms)) {
+            self.emit(Event::WaitEnded { task });
+        }
     }
 
     fn heard(&mut self, id: AttemptId, task: TaskId, word: Word) {
@@ -96,6 +101,9 @@ impl Draft<'_> {
                     self.emit(Event::SessionOpened { id, task, step, session });
                 }
             }
+            // An effect that was told to end may have happened: it stays wanted under its own id,
+            // by which it finds its trace when the run goes on.
+            Word::Ended { outcome: Outcome::Revoked, .. } if self.is_effect(id) => {}
             Word::Ended { outcome, facts } => self.end(id, outcome, facts),
         }
     }
@@ -133,7 +141,7 @@ impl Draft<'_> {
         if self.state.run.halt.is_some() || self.state.end().is_some() {
             return;
         }
-        if self.state.run.active_ms >= wall_max_ms {
+        if self.is_time_gone() {
             self.halt(HaltWhy::Wall, true);
         } else if self.now.since_ms(self.state.at) >= TIME_RECORD_MS.min(wall_max_ms) {
             self.emit(Event::TimePassed);
@@ -155,6 +163,10 @@ impl Draft<'_> {
                 self.end(id, Outcome::Revoked, Box::default());
             }
         }
+    }
+
+    fn is_effect(&self, id: AttemptId) -> bool {
+        self.state.live.get(&id).is_some_and(|live| self.is_at_an_effect(live.task))
     }
 
     fn live_on_slots(&self) -> Vec<AttemptId> {

@@ -210,6 +210,11 @@ impl State {
         self.index.waiting.first().copied()
     }
 
+    pub fn waiting_beyond(&self, at: Time) -> Vec<TaskId> {
+        let beyond = (at, TaskId(u32::MAX));
+        self.index.waiting.range(beyond..).map(|(_, task)| *task).collect()
+    }
+
     pub fn bill_of(&self, id: AttemptId) -> Bill {
         self.bills.get(&id).copied().unwrap_or_default()
     }

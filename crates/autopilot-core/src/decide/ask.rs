@@ -5,7 +5,7 @@ use crate::event::{End, Event, Failure, Outcome, Skip};
 use crate::id::TaskId;
 use crate::input::Ask;
 use crate::pipeline::Work;
-use crate::state::Status;
+use crate::state::{Status, Task};
 
 impl Draft<'_> {
     pub(super) fn asked(&mut self, ask: Ask) {
@@ -42,7 +42,7 @@ impl Draft<'_> {
             | Status::Running { .. }
             | Status::Waiting { .. } => false,
         };
-        if !retriable {
+        if !retriable || !self.may_reopen(task) {
             return;
         }
         self.emit(Event::TaskReopened { task });
@@ -51,27 +51,51 @@ impl Draft<'_> {
             return self.reenter(task);
         }
         self.reopen_above(task);
-        if self.is_its_turn(task) {
-            self.reenter(task);
+        self.open_siblings(task);
+    }
+
+    /// Opens what may begin now. In a queue a task waits its turn, and one that is re-opened before
+    /// the run has reached its tasks waits for that.
+    fn open_siblings(&mut self, task: TaskId) {
+        let Some(parent) = self.state.task(task).parent else { return };
+        match self.state.task(parent).stage().map(|stage| stage.work) {
+            Some(Work::Children(order, _)) => self.open_children(parent, order),
+            Some(Work::Slot | Work::Serial | Work::Decide) | None => {}
         }
     }
 
-    /// A retry of a task of a queue waits like any other while an earlier one is at work.
-    fn is_its_turn(&self, task: TaskId) -> bool {
-        use crate::pipeline::Order;
+    /// Not while what it needs has failed, nor when the run has gone on past its tasks and is about
+    /// to publish them, nor beyond the rounds of a lifetime.
+    fn may_reopen(&self, task: TaskId) -> bool {
         let now = self.state.task(task);
-        let Some(parent) = now.parent.map(|parent| self.state.task(parent)) else { return true };
-        match parent.stage().map(|stage| stage.work) {
-            Some(Work::Children(Order::OneByOne, _)) => parent
-                .children
-                .iter()
-                .all(|child| *child == task || !self.is_under_way(*child)),
-            Some(Work::Children(Order::Parallel, _) | Work::Slot | Work::Serial | Work::Decide)
-            | None => now.needs == 0,
-        }
+        let is_past_children = |parent: &Task| {
+            let stages = parent.pipeline.stages();
+            let children = stages.iter().position(|s| matches!(s.work, Work::Children(..)));
+            parent.step().and_then(|step| parent.pipeline.place(step)) > children
+        };
+        let too_late = now.parent.is_some_and(|parent| is_past_children(self.state.task(parent)));
+        let lived = now.spent.rounds_lived >= self.state.run.limits.rounds_lifetime_max;
+        !too_late && !lived && self.blocker(task).is_none()
     }
 
-    fn is_under_way(&self, task: TaskId) -> bool {
+    /// The failure that keeps a task from ever beginning, if there is one.
+    fn blocker(&self, task: TaskId) -> Option<TaskId> {
+        let needs = &self.state.task(task).spec.depends_on;
+        let mut needs = needs.iter().filter_map(|name| self.state.named(name));
+        needs.find_map(|need| match &need.status {
+            Status::Settled(End::Failed { .. }) => Some(need.id),
+            Status::Settled(End::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } }) => {
+                Some(*by)
+            }
+            Status::Settled(End::Closed | End::Skipped { why: Skip::Asked })
+            | Status::Open
+            | Status::At { .. }
+            | Status::Running { .. }
+            | Status::Waiting { .. } => None,
+        })
+    }
+
+    pub(super) fn is_under_way(&self, task: TaskId) -> bool {
         match self.state.task(task).status {
             Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => true,
             Status::Open | Status::Settled(_) => false,
@@ -93,6 +117,11 @@ impl Draft<'_> {
             };
             if was_blocked {
                 self.emit(Event::TaskReopened { task });
+                // Another failure may stand in its way as well.
+                if let Some(by) = self.blocker(task) {
+                    let end = End::Skipped { why: Skip::Blocked { by } };
+                    self.emit(Event::TaskSettled { task, end });
+                }
             }
         }
     }
@@ -114,7 +143,7 @@ impl Draft<'_> {
     }
 
     /// Work that exists is repaired; where there is none the task begins anew.
-    fn reenter(&mut self, task: TaskId) {
+    pub(super) fn reenter(&mut self, task: TaskId) {
         let now = self.state.task(task);
         let round = now.round;
         if now.tree.is_some() {
@@ -137,6 +166,8 @@ impl Draft<'_> {
                 self.emit(Event::TaskReopened { task });
                 self.reopen_blocked(task);
             }
+            // The effect may have happened already; nobody can say of it that it was left out.
+            Status::Running { .. } if self.is_at_an_effect(task) => return,
             Status::Running { step, attempt } => {
                 let outcome = Outcome::Revoked;
                 let facts = Box::default();
@@ -145,6 +176,10 @@ impl Draft<'_> {
             Status::Open | Status::At { .. } | Status::Waiting { .. } => {}
         }
         self.settle(task, End::Skipped { why: Skip::Asked });
+    }
+
+    pub(super) fn is_at_an_effect(&self, task: TaskId) -> bool {
+        self.state.task(task).stage().is_some_and(|stage| stage.work == Work::Serial)
     }
 }
 

@@ -148,15 +148,18 @@ impl Draft<'_> {
 
     /// Opens the children whose turn it is; when all have settled the parent goes on.
     pub(super) fn open_children(&mut self, parent: TaskId, order: Order) {
-        for child in self.state.task(parent).children.clone() {
-            let now = self.state.task(child);
-            let blocks_the_rest = order == Order::OneByOne && !now.is_settled();
-            if now.status == Status::Open && now.needs == 0 {
-                let round = now.round;
-                self.enter(child, 0, round);
-            }
-            if blocks_the_rest {
+        let children = self.state.task(parent).children.clone();
+        let one_by_one = order == Order::OneByOne;
+        let mut is_full = one_by_one && children.iter().any(|child| self.is_under_way(*child));
+        for child in children {
+            if is_full {
                 break;
+            }
+            let now = self.state.task(child);
+            if now.status == Status::Open && now.needs == 0 {
+                // It may have been re-opened and waited for its turn since.
+                self.reenter(child);
+                is_full = one_by_one;
             }
         }
         self.close_children(parent);
@@ -171,10 +174,7 @@ impl Draft<'_> {
         }
         let closed = |task: &TaskId| {
             let end = &self.state.task(*task).status;
-            matches!(
-                end,
-                Status::Settled(End::Closed | End::Skipped { why: Skip::Asked })
-            )
+            matches!(end, Status::Settled(End::Closed | End::Skipped { why: Skip::Asked }))
         };
         let failed = now.children.iter().filter(|child| !closed(child)).count() as u32;
         if now.children.is_empty() {

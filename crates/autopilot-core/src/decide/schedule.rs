@@ -21,13 +21,21 @@ impl Draft<'_> {
             if !has_room {
                 continue;
             }
-            if stage.work == Work::Slot
-                && let Some(text) = self.money_gone(task)
-            {
-                return self.halt(HaltWhy::Money { text }, true);
+            if stage.work == Work::Slot {
+                if let Some(text) = self.money_gone(task) {
+                    return self.halt(HaltWhy::Money { text }, true);
+                }
+                if self.is_time_gone() {
+                    return self.halt(HaltWhy::Wall, true);
+                }
             }
             self.emit(Event::AttemptStarted { task, step: stage.step });
         }
+    }
+
+    pub(super) fn is_time_gone(&self) -> bool {
+        let run = &self.state.run;
+        run.limits.wall_max_ms.is_some_and(|wall_max_ms| run.active_ms >= wall_max_ms)
     }
 
     /// The money limit that is used up, in words, if one is.

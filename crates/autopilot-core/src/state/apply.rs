@@ -64,8 +64,14 @@ impl State {
                     self.set_status(*task, Status::At { step });
                 }
             }
-            Event::Halted { halt } => self.run.halt = Some(halt.clone()),
-            Event::Resumed => self.run.halt = None,
+            Event::Halted { halt } => {
+                self.count_time(at);
+                self.run.halt = Some(halt.clone());
+            }
+            Event::Resumed => {
+                self.count_time(at);
+                self.run.halt = None;
+            }
             Event::LimitsChanged { limits } => self.run.limits = (**limits).clone(),
             Event::Switched { switch, on, by } => self.switched(*switch, *on, by),
             Event::TimePassed => {}
@@ -73,10 +79,15 @@ impl State {
     }
 
     pub fn seal(&mut self, seq: u64, at: Time) {
+        self.count_time(at);
+        self.seq = seq;
+    }
+
+    /// Before a halt begins or ends, because only the time outside of it counts.
+    fn count_time(&mut self, at: Time) {
         if self.run.halt.is_none() && self.seq > 0 {
             self.run.active_ms += at.since_ms(self.at).min(ACTIVE_GAP_MAX_MS);
         }
-        self.seq = seq;
         self.at = at;
     }
 
@@ -218,9 +229,9 @@ impl State {
         task.spent.retries.clear();
         task.spent.retries_all = 0;
         task.spent.interruptions = 0;
-        if task.tree.is_some() {
-            task.spent.rounds_forgiven = task.round;
-        }
+        // With work to repair it goes on in the next round, without any in this one.
+        let under_way = u32::from(task.tree.is_none());
+        task.spent.rounds_forgiven = task.round - under_way;
         let parent = task.parent;
         let dependants = task.dependants.clone();
         if let Some(parent) = parent {
