@@ -58,9 +58,12 @@ impl Pilot {
         orders
     }
 
-    /// An executor has ended, by itself or because it was told to.
-    pub fn gone(&mut self, id: AttemptId) {
+    /// An executor has ended, by itself or because it was told to. What waited for it may begin.
+    pub fn gone(&mut self, id: AttemptId) -> Vec<Order> {
+        let mut orders = Vec::new();
         self.running.remove(&id);
+        self.reconcile(&mut orders);
+        orders
     }
 
     fn reconcile(&mut self, orders: &mut Vec<Order>) {
@@ -73,7 +76,9 @@ impl Pilot {
         }
         self.begun.retain(|id| wanted.contains_key(id));
         for (id, want) in wanted {
-            if self.begun.insert(id) {
+            // Whoever was told to end is still at the task until it is gone: never two at once.
+            let is_taken = self.running.values().any(|other| other.task == want.task);
+            if !is_taken && self.ahead.live.contains_key(&id) && self.begun.insert(id) {
                 self.running.insert(id, want);
                 orders.push(Order::Start(want));
             }
