@@ -28,7 +28,15 @@ pub fn write_artifacts(
     let patch = dir.join(format!("{stem}.patch"));
     let temp = tempfile::NamedTempFile::new_in(dir).on("create a file in", dir)?;
     hub.git(format!("write `{}`", patch.display()))
-        .args(["diff-tree", "-r", "-p", "--binary", "--full-index", "--no-ext-diff", "--no-textconv"])
+        .args([
+            "diff-tree",
+            "-r",
+            "-p",
+            "--binary",
+            "--full-index",
+            "--no-ext-diff",
+            "--no-textconv",
+        ])
         .args(["--no-renames", "--no-color", "--src-prefix=a/", "--dst-prefix=b/"])
         .args([base.as_str(), head.as_str()])
         .timeout(TRANSFER_TIMEOUT)

@@ -402,12 +402,16 @@ impl Slot {
             }
             saved = true;
         }
-        Ok(Taken { commits: new.into_iter().take(COMMITS_LISTED_MAX).collect(), newly_saved: saved })
+        Ok(Taken {
+            commits: new.into_iter().take(COMMITS_LISTED_MAX).collect(),
+            newly_saved: saved,
+        })
     }
 
     fn settings_changed(&self) -> bool {
         let git = self.dir.join(".git");
-        let hooks = fs::read_dir(git.join("hooks")).is_ok_and(|mut entries| entries.next().is_some());
+        let hooks =
+            fs::read_dir(git.join("hooks")).is_ok_and(|mut entries| entries.next().is_some());
         let planted = git.join("info/attributes").symlink_metadata().is_ok();
         let as_given = fs::read(self.own.join("git-config")).ok();
         let config = git.join("config");

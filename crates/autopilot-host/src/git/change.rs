@@ -172,8 +172,9 @@ impl Change {
     }
 
     fn read_links(&mut self, hub: &Hub) -> Result<(), GitError> {
-        let links: Vec<usize> =
-            (0..self.paths.len()).filter(|n| self.paths.get(*n).is_some_and(ChangedPath::is_link)).collect();
+        let links: Vec<usize> = (0..self.paths.len())
+            .filter(|n| self.paths.get(*n).is_some_and(ChangedPath::is_link))
+            .collect();
         if links.is_empty() {
             return Ok(());
         }

@@ -382,10 +382,7 @@ const POINTS_ELSEWHERE: [&str; 15] = [
 /// Resolved once against absolute PATH entries, so that a `.` in PATH can't find a planted `git`.
 fn git_program() -> Result<&'static Path, CommandError> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
-    PROGRAM
-        .get_or_init(|| find_program("git"))
-        .as_deref()
-        .ok_or(CommandError::NoGit)
+    PROGRAM.get_or_init(|| find_program("git")).as_deref().ok_or(CommandError::NoGit)
 }
 
 pub(crate) fn find_program(name: &str) -> Option<PathBuf> {

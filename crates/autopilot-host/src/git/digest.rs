@@ -28,7 +28,8 @@ pub fn change_digest(base_tree: &Oid, tree: &Oid) -> String {
 /// reflogs, and every file of the working tree with its times.
 pub fn user_digest(repo: &UserRepo, ours: &dyn Fn(&str) -> bool) -> Result<String, GitError> {
     let mut hasher = Sha256::new();
-    for name in ["config", "HEAD", "index", "info", "hooks", "logs/HEAD", "logs/refs/stash", "ORIG_HEAD"]
+    for name in
+        ["config", "HEAD", "index", "info", "hooks", "logs/HEAD", "logs/refs/stash", "ORIG_HEAD"]
     {
         hash_path(&mut hasher, &repo.common_dir.join(name))?;
     }

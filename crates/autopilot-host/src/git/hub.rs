@@ -245,7 +245,8 @@ impl Hub {
     /// under our hands) comes as a pack.
     fn link_objects(&self, repo: &UserRepo) -> Result<(), GitError> {
         let from = repo.objects_dir();
-        if from.join("info/alternates").exists() || link_tree(&from, &self.dir.join("objects")).is_err()
+        if from.join("info/alternates").exists()
+            || link_tree(&from, &self.dir.join("objects")).is_err()
         {
             return self.forget_links();
         }
@@ -304,12 +305,7 @@ pub(crate) fn set_ref(
     update_refs(git_dir, name, &line, old)
 }
 
-fn update_refs(
-    git_dir: &Path,
-    name: &str,
-    lines: &str,
-    old: Expected<'_>,
-) -> Result<(), GitError> {
+fn update_refs(git_dir: &Path, name: &str, lines: &str, old: Expected<'_>) -> Result<(), GitError> {
     let result = Git::isolated(format!("move ref {name}"), git_dir)
         .args(["update-ref", "-z", "--stdin"])
         .stdin(lines.as_bytes())

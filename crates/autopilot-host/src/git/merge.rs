@@ -31,7 +31,11 @@ pub struct MergeRequest<'a> {
 pub enum MergeOutcome {
     Merged(Committed),
     /// The run's branch was not touched.
-    Conflict { onto: Oid, conflicts: Vec<Conflict>, more: usize },
+    Conflict {
+        onto: Oid,
+        conflicts: Vec<Conflict>,
+        more: usize,
+    },
 }
 
 /// One conflicted path with its three sides, for the prompt of a fix.
@@ -59,8 +63,7 @@ pub fn merge_task(hub: &Hub, request: &MergeRequest<'_>) -> Result<MergeOutcome,
         let old = hub.resolve(&name)?;
         let tip = old.clone().unwrap_or_else(|| request.start.clone());
         if old.is_some()
-            && let Some(commit) =
-                find_attempt(hub, &tip, Some(request.start), request.attempt.id)?
+            && let Some(commit) = find_attempt(hub, &tip, Some(request.start), request.attempt.id)?
         {
             return Ok(MergeOutcome::Merged(Committed { commit, already: true }));
         }
@@ -147,7 +150,8 @@ fn read_conflicts<'a>(
         }
         let head = String::from_utf8_lossy(field.get(..tab).unwrap_or_default()).into_owned();
         let mut words = head.split(' ');
-        let (Some(mode), Some(oid), Some(stage)) = (words.next(), words.next(), words.next()) else {
+        let (Some(mode), Some(oid), Some(stage)) = (words.next(), words.next(), words.next())
+        else {
             continue;
         };
         let side = read_side(hub, mode, &Oid::parse(oid)?)?;

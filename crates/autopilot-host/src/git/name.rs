@@ -75,7 +75,8 @@ mod tests {
     #[test]
     fn any_text_becomes_one_valid_component() {
         assert_eq!(ref_component("T-01_a.b"), "T-01_a.b");
-        for odd in ["a/b", "--upload-pack=x", "..", "x.lock", "", "ä ö", "a..b", "@{", &"x".repeat(300)]
+        for odd in
+            ["a/b", "--upload-pack=x", "..", "x.lock", "", "ä ö", "a..b", "@{", &"x".repeat(300)]
         {
             let name = ref_component(odd);
             assert!(!name.is_empty() && !name.starts_with(['-', '.']), "{odd} -> {name}");

@@ -242,11 +242,7 @@ mod tests {
                 read.added.iter().map(|l| (l.path.as_slice(), l.number, l.text.as_str())).collect();
             assert_eq!(
                 added,
-                [
-                    (b"x".as_slice(), 2, "++ new"),
-                    (b"x", 3, "more"),
-                    ("ä".as_bytes(), 1, "only")
-                ]
+                [(b"x".as_slice(), 2, "++ new"), (b"x", 3, "more"), ("ä".as_bytes(), 1, "only")]
             );
             assert_eq!(read.removed.len(), 1);
             assert_eq!((read.removed[0].number, read.removed[0].text.as_str()), (2, "-- old"));

@@ -15,15 +15,21 @@ use super::transfer::{Check, Source, transfer};
 pub enum PublishRefusal {
     #[error("branch `{branch}` is checked out in `{}`; switch to another branch there, then publish again", worktree.display())]
     CheckedOut { branch: String, worktree: PathBuf },
-    #[error("branch `{branch}` has commits of someone else ({tip}); merge or rename it, then publish again")]
+    #[error(
+        "branch `{branch}` has commits of someone else ({tip}); merge or rename it, then publish again"
+    )]
     ForeignCommits { branch: String, tip: Oid },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PublishOutcome {
-    Published { commit: Oid },
+    Published {
+        commit: Oid,
+    },
     /// The branch was there at this commit already.
-    Already { commit: Oid },
+    Already {
+        commit: Oid,
+    },
     Refused(PublishRefusal),
 }
 

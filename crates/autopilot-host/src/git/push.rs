@@ -92,16 +92,18 @@ pub fn push(
     accept: &mut dyn FnMut(&Oid) -> bool,
 ) -> Result<PushOutcome, GitError> {
     let name = format!("refs/heads/{}", request.branch);
-    let mut commit = hub
-        .resolve(&name)?
-        .ok_or_else(|| GitError::NotFound { what: "branch in the hub", name: request.branch.into() })?;
+    let mut commit = hub.resolve(&name)?.ok_or_else(|| GitError::NotFound {
+        what: "branch in the hub",
+        name: request.branch.into(),
+    })?;
     let mut delays = request.network_delays.iter();
     let (mut tries, mut rebases) = (0, 0);
     loop {
         tries += 1;
         let (class, stderr) = match try_once(hub, repo, request, &commit)? {
             Tried::Done { already } => {
-                let pushed = Pushed { commit, already: already && tries == 1, rebased: rebases > 0 };
+                let pushed =
+                    Pushed { commit, already: already && tries == 1, rebased: rebases > 0 };
                 return Ok(PushOutcome::Pushed(pushed));
             }
             Tried::Failed { class, stderr } => (class, stderr),
@@ -156,7 +158,8 @@ fn try_once(
         Err((class, stderr)) => return Ok(Tried::Failed { class, stderr }),
     }
     let objects = hub.dir().join("objects");
-    let mut git = as_user(repo, request, "push").also_objects(&[&objects]).args(["push", "--porcelain"]);
+    let mut git =
+        as_user(repo, request, "push").also_objects(&[&objects]).args(["push", "--porcelain"]);
     git = match request.hooks {
         Hooks::Off => git.arg("--no-verify"),
         Hooks::On => git.config("core.hooksPath", hooks_path(repo)?),

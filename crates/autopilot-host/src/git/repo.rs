@@ -33,13 +33,19 @@ pub enum Refusal {
     NoBaseBranch { wanted: String, candidates: Vec<String> },
     #[error("`{path}` is a submodule; repositories with submodules are not supported")]
     Submodule { path: String },
-    #[error("this is a partial clone, objects may be missing; run: git fetch --refetch --no-filter, then git config --unset remote.<name>.promisor, or clone in full")]
+    #[error(
+        "this is a partial clone, objects may be missing; run: git fetch --refetch --no-filter, then git config --unset remote.<name>.promisor, or clone in full"
+    )]
     PartialClone,
     #[error("this is a shallow clone, history is missing; run: git fetch --unshallow")]
     Shallow,
-    #[error("`{path}` asks for the filter `{filter}`; add it to git.filters in the configuration to allow it to run")]
+    #[error(
+        "`{path}` asks for the filter `{filter}`; add it to git.filters in the configuration to allow it to run"
+    )]
     FilterNotAllowed { path: String, filter: String },
-    #[error("the filter `{filter}` is allowed in git.filters but git has no configuration for it; install it first (for LFS: git lfs install)")]
+    #[error(
+        "the filter `{filter}` is allowed in git.filters but git has no configuration for it; install it first (for LFS: git lfs install)"
+    )]
     FilterUnknown { filter: String },
 }
 
@@ -167,7 +173,8 @@ fn locate(dir: &Path) -> Result<(PathBuf, PathBuf), GitError> {
     if !dir.is_dir() {
         return Err(Refusal::NotARepository { path: dir.to_owned() }.into());
     }
-    let bare = user(dir, "find the repository").args(["rev-parse", "--is-bare-repository"]).run()?;
+    let bare =
+        user(dir, "find the repository").args(["rev-parse", "--is-bare-repository"]).run()?;
     if bare.code() != Some(0) {
         let path = dir.to_owned();
         return Err(if bare.stderr.contains("dubious ownership") {
@@ -194,8 +201,9 @@ fn locate(dir: &Path) -> Result<(PathBuf, PathBuf), GitError> {
 }
 
 fn refuse_incomplete(root: &Path) -> Result<(), GitError> {
-    let shallow =
-        user(root, "look for a shallow clone").args(["rev-parse", "--is-shallow-repository"]).line()?;
+    let shallow = user(root, "look for a shallow clone")
+        .args(["rev-parse", "--is-shallow-repository"])
+        .line()?;
     if shallow == "true" {
         return Err(Refusal::Shallow.into());
     }
@@ -207,8 +215,7 @@ fn refuse_incomplete(root: &Path) -> Result<(), GitError> {
 }
 
 fn read_head(common_dir: &Path, root: &Path) -> Result<Head, GitError> {
-    let symbolic =
-        user(root, "read HEAD").args(["symbolic-ref", "--quiet", "HEAD"]).run()?;
+    let symbolic = user(root, "read HEAD").args(["symbolic-ref", "--quiet", "HEAD"]).run()?;
     if symbolic.code() == Some(0) {
         let name = String::from_utf8_lossy(symbolic.stdout.trim_ascii()).into_owned();
         return Ok(Head::Branch(name.trim_start_matches("refs/heads/").to_owned()));
@@ -327,7 +334,8 @@ fn read_remotes(root: &Path) -> Result<Vec<(String, String)>, GitError> {
 
 fn read_eol(root: &Path) -> Result<Vec<(String, String)>, GitError> {
     let mut entries = config_entries(root, "^core\\.(autocrlf|eol)$")?;
-    entries.retain(|(_, value)| matches!(value.as_str(), "true" | "false" | "input" | "lf" | "crlf"));
+    entries
+        .retain(|(_, value)| matches!(value.as_str(), "true" | "false" | "input" | "lf" | "crlf"));
     // The last value of a key is the one in force.
     entries.reverse();
     let mut seen = BTreeSet::new();

@@ -184,9 +184,7 @@ impl Slot {
 
     /// Hands the slot, as it is, to the next attempt of its task.
     pub fn continue_as(&self, attempt: Attempt<'_>) -> Result<(), GitError> {
-        let note = self
-            .note()
-            .ok_or_else(|| GitError::SlotMissing { path: self.dir.clone() })?;
+        let note = self.note().ok_or_else(|| GitError::SlotMissing { path: self.dir.clone() })?;
         self.write_note(&Note {
             task: attempt.task.to_owned(),
             attempt: attempt.id.to_owned(),
@@ -246,8 +244,10 @@ impl Slot {
 
     pub(crate) fn write_note(&self, note: &Note) -> Result<(), GitError> {
         let path = self.own.join("note.json");
-        let text = serde_json::to_vec(note)
-            .map_err(|error| GitError::Unreadable { what: "note".into(), text: error.to_string() })?;
+        let text = serde_json::to_vec(note).map_err(|error| GitError::Unreadable {
+            what: "note".into(),
+            text: error.to_string(),
+        })?;
         write_atomic(&path, &text)
     }
 
@@ -346,7 +346,8 @@ impl Slot {
         names.retain(|path| locks.iter().any(|lock| is_lock(path, lock)));
         for path in &names {
             let committed = self.blob_at(commit, path)?;
-            if committed.is_none() || committed != read_plain(&self.dir.join(path), LOCK_BYTES_MAX) {
+            if committed.is_none() || committed != read_plain(&self.dir.join(path), LOCK_BYTES_MAX)
+            {
                 return Ok(false);
             }
         }

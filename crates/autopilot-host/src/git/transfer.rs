@@ -63,16 +63,20 @@ pub(crate) fn transfer(
         .timeout(TRANSFER_TIMEOUT)
         .write_to(writer)?;
     pack.seek(SeekFrom::Start(0)).on("read", &temp)?;
-    let mut index = Git::isolated("check and store history", target)
-        .args(["index-pack", "--stdin", "--fix-thin", "--keep=autopilot"]);
+    let mut index = Git::isolated("check and store history", target).args([
+        "index-pack",
+        "--stdin",
+        "--fix-thin",
+        "--keep=autopilot",
+    ]);
     index = match check {
         Check::Connected => index,
         Check::Strict => index.arg("--strict"),
     };
     let answer = index.stdin_file(pack).timeout(TRANSFER_TIMEOUT).line()?;
-    let kept = answer.strip_prefix("keep\t").map(|hash| {
-        target.join("objects/pack").join(format!("pack-{}.keep", hash.trim()))
-    });
+    let kept = answer
+        .strip_prefix("keep\t")
+        .map(|hash| target.join("objects/pack").join(format!("pack-{}.keep", hash.trim())));
     Ok(Kept(kept))
 }
 

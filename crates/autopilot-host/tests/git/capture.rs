@@ -23,7 +23,8 @@ fn everything_git_does_not_ignore_is_taken_once() {
     let first = open.capture(&slot);
     let commit = first.commit.clone().unwrap();
     assert!(first.newly_saved && first.violations.is_empty(), "{first:?}");
-    let listing = in_hub(&open.hub, &["ls-tree", "-r", "--format=%(objectmode) %(path)", commit.as_str()]);
+    let listing =
+        in_hub(&open.hub, &["ls-tree", "-r", "--format=%(objectmode) %(path)", commit.as_str()]);
     assert_eq!(listing, "100644 .gitignore\n100644 new/file\n100755 src/lib.rs");
     assert_eq!(in_hub(&open.hub, &["rev-parse", &first.salvage_ref]), commit.as_str());
     let again = open.capture(&slot);
@@ -66,7 +67,13 @@ fn g19_odd_names_are_bytes() {
     let open = world.open();
     let slot = open.slot(1);
     let names: [&[u8]; 8] = [
-        b"new\nline", b"quo\"te", b"-rf", b"--upload-pack=x", b"not\xffutf8", b"sp ace\t", b":(exclude)x",
+        b"new\nline",
+        b"quo\"te",
+        b"-rf",
+        b"--upload-pack=x",
+        b"not\xffutf8",
+        b"sp ace\t",
+        b":(exclude)x",
         b"back\\slash",
     ];
     for name in names {
@@ -151,7 +158,10 @@ fn g08_the_agents_own_commits_are_kept_whatever_it_does_to_them() {
     let capture = open.capture(&slot);
     assert!(capture.violations.is_empty(), "{:?}", capture.violations);
     assert!(capture.agent_stashed);
-    assert_eq!((capture.agent_head.clone(), capture.agent_head_ref), (Some(detached.clone()), None));
+    assert_eq!(
+        (capture.agent_head.clone(), capture.agent_head_ref),
+        (Some(detached.clone()), None)
+    );
     let kept = in_hub(&open.hub, &["rev-list", "--all"]);
     for commit in [one, amended, lost, stash, detached] {
         assert!(capture.agent_commits.contains(&commit), "{commit} not listed");
@@ -237,7 +247,8 @@ fn g13_settings_of_the_agents_repository_do_not_reach_the_controller() {
     let slot = open.slot(1);
     assert!(!open.capture(&slot).git_settings_changed);
     put(slot.dir(), "a", "1\n");
-    for (key, value) in [("core.bare", "true"), ("core.worktree", "/tmp"), ("core.excludesFile", "/x")]
+    for (key, value) in
+        [("core.bare", "true"), ("core.worktree", "/tmp"), ("core.excludesFile", "/x")]
     {
         raw_git(slot.dir(), &["config", "--file", ".git/config", key, value]);
     }
@@ -268,8 +279,8 @@ fn unreadable_files_and_links_out_of_the_slot_are_taken_as_they_are() {
     let open = world.open();
     let slot = open.slot(1);
     put(slot.dir(), "secret/file", "x\n");
-    fs::set_permissions(slot.dir().join("secret/file"), fs::Permissions::from_mode(0)).unwrap();
-    fs::set_permissions(slot.dir().join("secret"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(slot.dir().join("secret/file"), fs::Permissions::from_mode(0o000)).unwrap();
+    fs::set_permissions(slot.dir().join("secret"), fs::Permissions::from_mode(0o000)).unwrap();
     symlink("/etc", slot.dir().join("etc")).unwrap();
     fs::remove_file(slot.dir().join("README")).unwrap();
     nix::unistd::mkfifo(&slot.dir().join("README"), nix::sys::stat::Mode::S_IRWXU).unwrap();

@@ -31,7 +31,10 @@ fn a8_untracked_renamed_deleted_and_binary_files_are_counted() {
     let change = change(&open, &slot, &ChangeLimits::default());
     let find = |name: &str| change.paths.iter().find(|p| p.display() == name).unwrap();
     let renamed = find("new/name.rs");
-    assert_eq!((renamed.status, renamed.old_path.as_deref()), (Status::Renamed, Some(b"old/name.rs".as_slice())));
+    assert_eq!(
+        (renamed.status, renamed.old_path.as_deref()),
+        (Status::Renamed, Some(b"old/name.rs".as_slice()))
+    );
     assert_eq!((renamed.insertions, renamed.deletions), (1, 1));
     assert_eq!((find("gone.rs").status, find("gone.rs").deletions), (Status::Deleted, 2));
     assert_eq!((find("untracked").status, find("untracked").insertions), (Status::Added, 2));

@@ -158,7 +158,8 @@ fn a_commit_of_an_earlier_attempt_is_replaced_but_kept() {
     )
     .unwrap();
     assert!(!second.already);
-    let kept = in_hub(&open.hub, &["for-each-ref", "--contains", first.as_str(), "refs/autopilot/"]);
+    let kept =
+        in_hub(&open.hub, &["for-each-ref", "--contains", first.as_str(), "refs/autopilot/"]);
     assert!(kept.contains("replaced-"), "{kept}");
 }
 

@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use autopilot_host::git::push::{Hooks, Rebase};
-use autopilot_host::git::{
-    Change, ChangeLimits, PushOutcome, PushRequest, publish, push, salvage,
-};
+use autopilot_host::git::{Change, ChangeLimits, PushOutcome, PushRequest, publish, push, salvage};
 
 use crate::world::{NOW, World, git, put, raw_git};
 
@@ -78,8 +76,13 @@ impl Trap {
                 fs::copy(self.script(&format!("{place}-hook-{hook}")), dir.join(hook)).unwrap();
             }
         }
-        let args =
-            ["config", "--file", config.to_str().unwrap(), "core.hooksPath", hooks.to_str().unwrap()];
+        let args = [
+            "config",
+            "--file",
+            config.to_str().unwrap(),
+            "core.hooksPath",
+            hooks.to_str().unwrap(),
+        ];
         git(git_dir.parent().unwrap(), &args);
         put(git_dir, "info/attributes", "* filter=evil diff=evil merge=evil\n");
     }
@@ -114,7 +117,11 @@ fn g11_nothing_planted_is_executed_in_a_whole_cycle() {
     git(&dir, &["commit", "-q", "-m", "agent"]);
     put(&dir, ".gitattributes", "* filter=evil diff=evil merge=evil\n");
     trap.plant(&dir.join(".git"), "slot");
-    put(&dir, ".git/objects/info/alternates", &format!("{}\n", open.hub.dir().join("objects").display()));
+    put(
+        &dir,
+        ".git/objects/info/alternates",
+        &format!("{}\n", open.hub.dir().join("objects").display()),
+    );
     assert_eq!(trap.marks(), Vec::<String>::new(), "planting itself runs nothing");
 
     let capture = open.capture(&slot);
@@ -160,7 +167,10 @@ fn the_traps_do_work_for_a_careless_git() {
     put(slot.dir(), "README", "changed\n");
     raw_git(slot.dir(), &["add", "-A"]);
     raw_git(slot.dir(), &["diff"]);
-    raw_git(slot.dir(), &["commit", "-q", "-m", "x"]);
+    // A filter that fails ends git before it gets to the hooks.
+    fs::remove_file(slot.dir().join(".git/info/attributes")).unwrap();
+    fs::remove_file(slot.dir().join(".gitattributes")).unwrap();
+    raw_git(slot.dir(), &["commit", "-q", "--allow-empty", "-m", "x"]);
     let marks = trap.marks();
     for wanted in ["slot-core.fsmonitor", "slot-filter.evil.process", "slot-hook-pre-commit"] {
         assert!(marks.iter().any(|mark| mark == wanted), "{wanted} not in {marks:?}");

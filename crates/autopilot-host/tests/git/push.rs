@@ -72,7 +72,10 @@ impl Remote {
     /// Someone else's commit on the same branch of the remote.
     fn foreign(&self, path: &str, text: &str) -> String {
         let clone = self.world.temp.path().join("colleague");
-        git(self.world.temp.path(), &["clone", "-q", self.dir.to_str().unwrap(), clone.to_str().unwrap()]);
+        git(
+            self.world.temp.path(),
+            &["clone", "-q", self.dir.to_str().unwrap(), clone.to_str().unwrap()],
+        );
         git(&clone, &["checkout", "-q", "-B", "autopilot/t1", "origin/main"]);
         put(&clone, path, text);
         git(&clone, &["add", "-A"]);
@@ -137,7 +140,7 @@ fn a_remote_that_moved_on_is_rebased_onto_and_the_checkout_stays_as_it_is() {
     });
     let done = pushed(outcome);
     assert!(done.rebased);
-    assert_eq!(asked, [done.commit.clone()]);
+    assert_eq!(asked, std::slice::from_ref(&done.commit));
     assert_eq!(remote.tip(), done.commit.as_str());
     assert_eq!(user_digest(&remote.open.repo, &tracking).unwrap(), before);
     let hub = &remote.open.hub;
@@ -145,9 +148,20 @@ fn a_remote_that_moved_on_is_rebased_onto_and_the_checkout_stays_as_it_is() {
     assert_eq!(parent, theirs);
     let files = in_hub(hub, &["ls-tree", "-r", "--name-only", done.commit.as_str()]);
     assert_eq!(files, ".gitignore\nREADME\nbin\nf\ng");
-    let trailer = in_hub(hub, &["log", "-1", "--format=%(trailers:key=Autopilot-Attempt,valueonly)", done.commit.as_str()]);
+    let trailer = in_hub(
+        hub,
+        &[
+            "log",
+            "-1",
+            "--format=%(trailers:key=Autopilot-Attempt,valueonly)",
+            done.commit.as_str(),
+        ],
+    );
     assert_eq!(trailer, "t1.1");
-    assert!(in_hub(hub, &["for-each-ref", "--contains", commit.as_str(), "refs/autopilot/salvage"]).contains("push"));
+    assert!(
+        in_hub(hub, &["for-each-ref", "--contains", commit.as_str(), "refs/autopilot/salvage"])
+            .contains("push")
+    );
     assert_eq!(hub.resolve("refs/heads/autopilot/t1").unwrap(), Some(done.commit));
 }
 
@@ -175,7 +189,10 @@ fn g21_a_policy_failure_leaves_a_patch_and_a_bundle_that_apply() {
     assert_eq!(bundle.file_name().unwrap(), "t1_20260101T000000Z.bundle");
     let clone = |name: &str| -> PathBuf {
         let dir = remote.world.temp.path().join(name);
-        git(remote.world.temp.path(), &["clone", "-q", remote.dir.to_str().unwrap(), dir.to_str().unwrap()]);
+        git(
+            remote.world.temp.path(),
+            &["clone", "-q", remote.dir.to_str().unwrap(), dir.to_str().unwrap()],
+        );
         dir
     };
     let tree = in_hub(&remote.open.hub, &["rev-parse", &format!("{commit}^{{tree}}")]);

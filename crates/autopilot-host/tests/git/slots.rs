@@ -143,8 +143,7 @@ fn only_ignored_files_of_the_checkout_are_copied() {
         .iter()
         .map(PathBuf::from)
         .collect();
-    let prepared =
-        slot.prepare(&Prepare { copy: &copy, ..prepare(&open.repo.base_tip) }).unwrap();
+    let prepared = slot.prepare(&Prepare { copy: &copy, ..prepare(&open.repo.base_tip) }).unwrap();
     assert_eq!(prepared.copied, [PathBuf::from(".env")]);
     assert_eq!(prepared.not_copied.len(), 5, "{:?}", prepared.not_copied);
     assert_eq!(open.capture(&slot).commit, None, "the copy is not part of the change");

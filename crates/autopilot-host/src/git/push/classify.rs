@@ -142,58 +142,187 @@ mod tests {
 
     const ANSWERS: &[(&str, PushClass)] = &[
         // GitHub over https.
-        ("remote: Support for password authentication was removed on August 13, 2021.\nfatal: Authentication failed for 'https://github.com/o/r.git/'", PushClass::Auth),
-        ("remote: Invalid username or token. Password authentication is not supported for Git operations.\nfatal: Authentication failed for 'https://github.com/o/r.git/'", PushClass::Auth),
-        ("fatal: could not read Username for 'https://github.com': terminal prompts disabled", PushClass::Auth),
-        ("remote: Permission to o/r.git denied to someone.\nfatal: unable to access 'https://github.com/o/r.git/': The requested URL returned error: 403", PushClass::Auth),
-        ("remote: Repository not found.\nfatal: repository 'https://github.com/o/r.git/' not found", PushClass::Auth),
-        ("remote: Write access to repository not granted.\nfatal: unable to access 'https://github.com/o/r/': The requested URL returned error: 403", PushClass::Auth),
-        (" ! [remote rejected] main -> main (refusing to allow an OAuth App to create or update workflow `.github/workflows/ci.yml` without `workflow` scope)", PushClass::Auth),
-        ("ERROR: The `acme' organization has enabled or enforced SAML SSO. To access\nthis repository, you must re-authorize the OAuth Application", PushClass::Auth),
+        (
+            "remote: Support for password authentication was removed on August 13, 2021.\nfatal: Authentication failed for 'https://github.com/o/r.git/'",
+            PushClass::Auth,
+        ),
+        (
+            "remote: Invalid username or token. Password authentication is not supported for Git operations.\nfatal: Authentication failed for 'https://github.com/o/r.git/'",
+            PushClass::Auth,
+        ),
+        (
+            "fatal: could not read Username for 'https://github.com': terminal prompts disabled",
+            PushClass::Auth,
+        ),
+        (
+            "remote: Permission to o/r.git denied to someone.\nfatal: unable to access 'https://github.com/o/r.git/': The requested URL returned error: 403",
+            PushClass::Auth,
+        ),
+        (
+            "remote: Repository not found.\nfatal: repository 'https://github.com/o/r.git/' not found",
+            PushClass::Auth,
+        ),
+        (
+            "remote: Write access to repository not granted.\nfatal: unable to access 'https://github.com/o/r/': The requested URL returned error: 403",
+            PushClass::Auth,
+        ),
+        (
+            " ! [remote rejected] main -> main (refusing to allow an OAuth App to create or update workflow `.github/workflows/ci.yml` without `workflow` scope)",
+            PushClass::Auth,
+        ),
+        (
+            "ERROR: The `acme' organization has enabled or enforced SAML SSO. To access\nthis repository, you must re-authorize the OAuth Application",
+            PushClass::Auth,
+        ),
         // ssh.
-        ("git@github.com: Permission denied (publickey).\nfatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists.", PushClass::Auth),
-        ("Host key verification failed.\nfatal: Could not read from remote repository.", PushClass::Auth),
-        ("ERROR: The key you are authenticating with has been marked as read only.\nfatal: Could not read from remote repository.", PushClass::Auth),
-        ("ssh: connect to host github.com port 22: Connection timed out\nfatal: Could not read from remote repository.", PushClass::Network),
-        ("ssh: Could not resolve hostname github.com: Temporary failure in name resolution\nfatal: Could not read from remote repository.", PushClass::Network),
-        ("kex_exchange_identification: Connection closed by remote host\nfatal: Could not read from remote repository.", PushClass::Network),
-        ("client_loop: send disconnect: Broken pipe\nfatal: the remote end hung up unexpectedly", PushClass::Network),
+        (
+            "git@github.com: Permission denied (publickey).\nfatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists.",
+            PushClass::Auth,
+        ),
+        (
+            "Host key verification failed.\nfatal: Could not read from remote repository.",
+            PushClass::Auth,
+        ),
+        (
+            "ERROR: The key you are authenticating with has been marked as read only.\nfatal: Could not read from remote repository.",
+            PushClass::Auth,
+        ),
+        (
+            "ssh: connect to host github.com port 22: Connection timed out\nfatal: Could not read from remote repository.",
+            PushClass::Network,
+        ),
+        (
+            "ssh: Could not resolve hostname github.com: Temporary failure in name resolution\nfatal: Could not read from remote repository.",
+            PushClass::Network,
+        ),
+        (
+            "kex_exchange_identification: Connection closed by remote host\nfatal: Could not read from remote repository.",
+            PushClass::Network,
+        ),
+        (
+            "client_loop: send disconnect: Broken pipe\nfatal: the remote end hung up unexpectedly",
+            PushClass::Network,
+        ),
         // Network over https.
-        ("fatal: unable to access 'https://github.com/o/r.git/': Could not resolve host: github.com", PushClass::Network),
-        ("fatal: unable to access 'https://x/': Failed to connect to x port 443 after 3 ms: Couldn't connect to server", PushClass::Network),
-        ("error: RPC failed; HTTP 502 curl 22 The requested URL returned error: 502\nsend-pack: unexpected disconnect while reading sideband packet\nfatal: the remote end hung up unexpectedly", PushClass::Network),
-        ("fatal: unable to access 'https://x/': The requested URL returned error: 503", PushClass::Network),
-        ("remote: Internal Server Error\n ! [remote rejected] a -> a (Internal Server Error)", PushClass::Network),
-        ("fatal: unable to access 'https://x/': GnuTLS recv error (-110): The TLS connection was non-properly terminated.", PushClass::Network),
+        (
+            "fatal: unable to access 'https://github.com/o/r.git/': Could not resolve host: github.com",
+            PushClass::Network,
+        ),
+        (
+            "fatal: unable to access 'https://x/': Failed to connect to x port 443 after 3 ms: Couldn't connect to server",
+            PushClass::Network,
+        ),
+        (
+            "error: RPC failed; HTTP 502 curl 22 The requested URL returned error: 502\nsend-pack: unexpected disconnect while reading sideband packet\nfatal: the remote end hung up unexpectedly",
+            PushClass::Network,
+        ),
+        (
+            "fatal: unable to access 'https://x/': The requested URL returned error: 503",
+            PushClass::Network,
+        ),
+        (
+            "remote: Internal Server Error\n ! [remote rejected] a -> a (Internal Server Error)",
+            PushClass::Network,
+        ),
+        (
+            "fatal: unable to access 'https://x/': GnuTLS recv error (-110): The TLS connection was non-properly terminated.",
+            PushClass::Network,
+        ),
         // Not fast-forward.
-        (" ! [rejected]        main -> main (fetch first)\nerror: failed to push some refs to 'github.com:o/r.git'\nhint: Updates were rejected because the remote contains work that you do not have locally.", PushClass::NonFastForward),
-        (" ! [rejected]        main -> main (non-fast-forward)\nerror: failed to push some refs to 'origin'\nhint: Updates were rejected because the tip of your current branch is behind", PushClass::NonFastForward),
+        (
+            " ! [rejected]        main -> main (fetch first)\nerror: failed to push some refs to 'github.com:o/r.git'\nhint: Updates were rejected because the remote contains work that you do not have locally.",
+            PushClass::NonFastForward,
+        ),
+        (
+            " ! [rejected]        main -> main (non-fast-forward)\nerror: failed to push some refs to 'origin'\nhint: Updates were rejected because the tip of your current branch is behind",
+            PushClass::NonFastForward,
+        ),
         (" ! [rejected] a -> a (stale info)", PushClass::NonFastForward),
         // Protection and policy.
-        ("remote: error: GH006: Protected branch update failed for refs/heads/main.\nremote: error: Changes must be made through a pull request.\n ! [remote rejected] main -> main (protected branch hook declined)", PushClass::Policy),
-        ("remote: error: GH013: Repository rule violations found for refs/heads/main.\nremote: - Cannot force-push to this branch\n ! [remote rejected] main -> main (push declined due to repository rule violations)", PushClass::Policy),
+        (
+            "remote: error: GH006: Protected branch update failed for refs/heads/main.\nremote: error: Changes must be made through a pull request.\n ! [remote rejected] main -> main (protected branch hook declined)",
+            PushClass::Policy,
+        ),
+        (
+            "remote: error: GH013: Repository rule violations found for refs/heads/main.\nremote: - Cannot force-push to this branch\n ! [remote rejected] main -> main (push declined due to repository rule violations)",
+            PushClass::Policy,
+        ),
         ("remote: error: GH009: Secrets detected! This push failed.", PushClass::Policy),
-        ("remote: error: GH007: Your push would publish a private email address.\n ! [remote rejected] main -> main (push declined due to email privacy restrictions)", PushClass::Policy),
-        ("remote: GitLab: You are not allowed to push code to protected branches on this project.\n ! [remote rejected] main -> main (pre-receive hook declined)", PushClass::Policy),
-        ("remote: GitLab: You are not allowed to force push code to a protected branch on this project.", PushClass::Policy),
-        ("remote: GitLab: Commit message does not follow the pattern '^JIRA'\n ! [remote rejected] a -> a (pre-receive hook declined)", PushClass::Policy),
-        ("remote: GitLab: Commit author's email 'a@b' does not follow the pattern\n ! [remote rejected] a -> a (pre-receive hook declined)", PushClass::Policy),
-        ("remote: GitLab: Author 'a@b' is not a member of team\n ! [remote rejected] a -> a (pre-receive hook declined)", PushClass::Policy),
-        ("remote: Gitea: Not allowed to push to protected branch main\n ! [remote rejected] main -> main (pre-receive hook declined)", PushClass::Policy),
-        ("remote: Forgejo: branch main is protected from force push\n ! [remote rejected] main -> main (pre-receive hook declined)", PushClass::Policy),
-        ("remote: error: refusing to update checked out branch: refs/heads/main\n ! [remote rejected] main -> main (branch is currently checked out)", PushClass::Policy),
+        (
+            "remote: error: GH007: Your push would publish a private email address.\n ! [remote rejected] main -> main (push declined due to email privacy restrictions)",
+            PushClass::Policy,
+        ),
+        (
+            "remote: GitLab: You are not allowed to push code to protected branches on this project.\n ! [remote rejected] main -> main (pre-receive hook declined)",
+            PushClass::Policy,
+        ),
+        (
+            "remote: GitLab: You are not allowed to force push code to a protected branch on this project.",
+            PushClass::Policy,
+        ),
+        (
+            "remote: GitLab: Commit message does not follow the pattern '^JIRA'\n ! [remote rejected] a -> a (pre-receive hook declined)",
+            PushClass::Policy,
+        ),
+        (
+            "remote: GitLab: Commit author's email 'a@b' does not follow the pattern\n ! [remote rejected] a -> a (pre-receive hook declined)",
+            PushClass::Policy,
+        ),
+        (
+            "remote: GitLab: Author 'a@b' is not a member of team\n ! [remote rejected] a -> a (pre-receive hook declined)",
+            PushClass::Policy,
+        ),
+        (
+            "remote: Gitea: Not allowed to push to protected branch main\n ! [remote rejected] main -> main (pre-receive hook declined)",
+            PushClass::Policy,
+        ),
+        (
+            "remote: Forgejo: branch main is protected from force push\n ! [remote rejected] main -> main (pre-receive hook declined)",
+            PushClass::Policy,
+        ),
+        (
+            "remote: error: refusing to update checked out branch: refs/heads/main\n ! [remote rejected] main -> main (branch is currently checked out)",
+            PushClass::Policy,
+        ),
         // GitLab and Gitea access.
-        ("remote: HTTP Basic: Access denied. If a password was provided for Git authentication, the password was incorrect\nfatal: Authentication failed for 'https://gitlab.com/o/r.git/'", PushClass::Auth),
-        ("remote: You are not allowed to push code to this project.\nfatal: unable to access 'https://gitlab.com/o/r.git/': The requested URL returned error: 403", PushClass::Auth),
-        ("remote: ERROR: This deploy key does not have write access to this project.\nfatal: Could not read from remote repository.", PushClass::Auth),
-        ("remote: ERROR: The project you were looking for could not be found or you don't have permission to view it.", PushClass::Auth),
+        (
+            "remote: HTTP Basic: Access denied. If a password was provided for Git authentication, the password was incorrect\nfatal: Authentication failed for 'https://gitlab.com/o/r.git/'",
+            PushClass::Auth,
+        ),
+        (
+            "remote: You are not allowed to push code to this project.\nfatal: unable to access 'https://gitlab.com/o/r.git/': The requested URL returned error: 403",
+            PushClass::Auth,
+        ),
+        (
+            "remote: ERROR: This deploy key does not have write access to this project.\nfatal: Could not read from remote repository.",
+            PushClass::Auth,
+        ),
+        (
+            "remote: ERROR: The project you were looking for could not be found or you don't have permission to view it.",
+            PushClass::Auth,
+        ),
         ("Gitea: Unauthorized\nfatal: Could not read from remote repository.", PushClass::Auth),
         // Size.
-        ("remote: error: GH001: Large files detected. You may want to try Git Large File Storage.\nremote: error: File big.bin is 120.00 MB; this exceeds GitHub's file size limit of 100.00 MB\n ! [remote rejected] main -> main (pre-receive hook declined)", PushClass::Size),
-        ("error: RPC failed; HTTP 413 curl 22 The requested URL returned error: 413\nfatal: the remote end hung up unexpectedly", PushClass::Size),
-        ("remote: fatal: pack exceeds maximum allowed size (2.00 GiB)\nerror: remote unpack failed: index-pack abnormal exit", PushClass::Size),
-        ("remote: GitLab: File \"big.bin\" is larger than the allowed size of 10 MiB.\n ! [remote rejected] a -> a (pre-receive hook declined)", PushClass::Size),
-        ("remote: warning: File a is 60.00 MB; this is larger than GitHub's recommended maximum file size of 50.00 MB", PushClass::Unknown),
+        (
+            "remote: error: GH001: Large files detected. You may want to try Git Large File Storage.\nremote: error: File big.bin is 120.00 MB; this exceeds GitHub's file size limit of 100.00 MB\n ! [remote rejected] main -> main (pre-receive hook declined)",
+            PushClass::Size,
+        ),
+        (
+            "error: RPC failed; HTTP 413 curl 22 The requested URL returned error: 413\nfatal: the remote end hung up unexpectedly",
+            PushClass::Size,
+        ),
+        (
+            "remote: fatal: pack exceeds maximum allowed size (2.00 GiB)\nerror: remote unpack failed: index-pack abnormal exit",
+            PushClass::Size,
+        ),
+        (
+            "remote: GitLab: File \"big.bin\" is larger than the allowed size of 10 MiB.\n ! [remote rejected] a -> a (pre-receive hook declined)",
+            PushClass::Size,
+        ),
+        (
+            "remote: warning: File a is 60.00 MB; this is larger than GitHub's recommended maximum file size of 50.00 MB",
+            PushClass::Unknown,
+        ),
         // Nothing known.
         ("error: src refspec main does not match any", PushClass::Unknown),
         ("", PushClass::Unknown),
