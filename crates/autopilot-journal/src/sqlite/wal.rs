@@ -21,44 +21,57 @@ const MAGIC: u32 = 0x377f_0682;
 const PAGE_BYTES_DEFAULT: usize = 4096;
 
 /// Says what is wrong if acknowledged commits lie behind a damaged frame of `path`'s log.
+///
+/// A live writer may be adding frames, or starting the log over, while we read; both can look like
+/// damage. So it counts only if the same place is bad twice under one and the same header, which
+/// every start writes anew before its frames.
 pub(super) fn damage(path: &Utf8Path) -> Result<Option<String>, Error> {
     let log = Utf8PathBuf::from(format!("{path}-wal"));
-    let Some(found) = scan_file(&log)? else { return Ok(None) };
-    // A live writer that starts its log over while we read looks like damage, but not twice.
-    let again = scan_file(&log)?;
-    Ok(again.filter(|again| *again == found))
+    let fail = |source| Error::File { operation: "read", path: log.clone(), source };
+    let look = || -> std::io::Result<Option<Finding>> {
+        let Some(found) = scan(&log)? else { return Ok(None) };
+        let again = scan(&log)?.filter(|again| *again == found);
+        let header = open(&log)?.map(|mut log| read_header(&mut log)).transpose()?.flatten();
+        Ok(again.filter(|found| Some(found.header) == header))
+    };
+    let behind = "commits behind it would be lost";
+    Ok(look().map_err(fail)?.map(|found| match found.first_bad {
+        0 => format!("the header of its write-ahead log is damaged; {behind}"),
+        nth => format!("frame {nth} of its write-ahead log is damaged; {behind}"),
+    }))
 }
 
-fn scan_file(log: &Utf8Path) -> Result<Option<String>, Error> {
-    let fail = |source| Error::File { operation: "read", path: log.to_owned(), source };
-    match File::open(log) {
-        Ok(file) => scan(BufReader::with_capacity(1 << 16, file)).map_err(fail),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(fail(source)),
-    }
+#[derive(PartialEq, Eq)]
+struct Finding {
+    header: [u8; HEADER_BYTES],
+    /// Frames count from 1; 0 stands for the header.
+    first_bad: u64,
 }
 
-fn scan(mut log: impl Read) -> std::io::Result<Option<String>> {
-    let mut header = [0; HEADER_BYTES];
-    if !fill(&mut log, &mut header)? {
-        return Ok(None);
-    }
+fn scan(log: &Utf8Path) -> std::io::Result<Option<Finding>> {
+    let Some(mut log) = open(log)? else { return Ok(None) };
+    let Some(header) = read_header(&mut log)? else { return Ok(None) };
     let mut chain = Chain::new(&header);
     let mut frame = vec![0; FRAME_HEADER_BYTES + chain.page_bytes];
     while fill(&mut log, &mut frame)? {
         if let Some(first_bad) = chain.add(&frame) {
-            return Ok(Some(match first_bad {
-                0 => {
-                    "the header of its write-ahead log is damaged; commits behind it would be lost"
-                        .to_owned()
-                }
-                nth => format!(
-                    "frame {nth} of its write-ahead log is damaged; commits behind it would be lost"
-                ),
-            }));
+            return Ok(Some(Finding { header, first_bad }));
         }
     }
     Ok(None)
+}
+
+fn open(log: &Utf8Path) -> std::io::Result<Option<BufReader<File>>> {
+    match File::open(log) {
+        Ok(file) => Ok(Some(BufReader::with_capacity(1 << 16, file))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn read_header(log: &mut impl Read) -> std::io::Result<Option<[u8; HEADER_BYTES]>> {
+    let mut header = [0; HEADER_BYTES];
+    Ok(fill(log, &mut header)?.then_some(header))
 }
 
 type Sum = (u32, u32);
