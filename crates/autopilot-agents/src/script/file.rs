@@ -315,6 +315,8 @@ mod tests {
         let kill = vec![Action::Kill(Signal::Kill)];
         assert_eq!(script.play(place("build", "other", 1, 2)).unwrap(), kill);
         assert_eq!(script.play(place("fix", "other", 1, 3)).unwrap(), kill);
+        assert!(script.play(place("build", "other", 1, 4)).is_err());
+        assert!(script.play(place("build", "add-login", 2, 1)).is_err());
         let fixed = script.play(place("fix", "x", 2, 1)).unwrap();
         assert_eq!(fixed[0], Action::Print(Said::Answer { text: "plain text".into() }));
         assert_eq!(fixed[1], Action::Hang);
