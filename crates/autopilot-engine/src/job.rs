@@ -4,7 +4,9 @@
 
 mod agent;
 mod build;
+mod change;
 mod command;
+mod evidence;
 mod merge;
 mod process;
 mod push;

@@ -1,11 +1,19 @@
 //! The engine: the loop around the pure core, and the code that does what it wants done.
 //!
 //! [`pilot`] is the loop without I/O; [`shell`] is the I/O around it; [`job`] and the modules in
-//! its folder do the steps. Only settled state leaves the process.
+//! its folder do the steps; [`session`] opens a repository and runs a shell in it. Only settled
+//! state leaves the process.
 
+pub mod begin;
 pub mod environment;
 pub mod flag;
 pub mod inbox;
+pub mod job;
 pub mod pilot;
 pub mod place;
+pub mod pool;
+pub mod session;
+pub mod shell;
 pub mod store;
+pub mod views;
+pub mod workspace;

@@ -9,7 +9,7 @@ use autopilot_core::id::{AttemptId, Time};
 use autopilot_core::input::Input;
 use autopilot_core::state::State;
 use autopilot_core::wanted::{Want, wanted};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Debug, Default)]
 pub struct Pilot {
@@ -18,9 +18,6 @@ pub struct Pilot {
     pending: VecDeque<Record>,
     /// What this process has begun and not yet seen the end of.
     running: BTreeMap<AttemptId, Want>,
-    /// What this process has begun and the settled state still wants. Keeps a job that has ended,
-    /// but whose end is not durable yet, from being started again.
-    begun: BTreeSet<AttemptId>,
 }
 
 /// What the shell has to do now.
@@ -74,11 +71,12 @@ impl Pilot {
                 orders.push(Order::End(*id));
             }
         }
-        self.begun.retain(|id| wanted.contains_key(id));
         for (id, want) in wanted {
             // Whoever was told to end is still at the task until it is gone: never two at once.
             let is_taken = self.running.values().any(|other| other.task == want.task);
-            if !is_taken && self.ahead.live.contains_key(&id) && self.begun.insert(id) {
+            // Whoever has said its last word is not begun again while the disk does not know it yet.
+            let is_unheard = self.ahead.live.contains_key(&id);
+            if !is_taken && is_unheard {
                 self.running.insert(id, want);
                 orders.push(Order::Start(want));
             }

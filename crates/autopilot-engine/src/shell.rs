@@ -151,6 +151,11 @@ impl Shell {
         })
     }
 
+    /// Where texts go that the first record will name.
+    pub fn texts(&self) -> store::Texts {
+        store::Texts::new(self.appender.clone())
+    }
+
     /// Hears the first inputs of a boot, each written before anything else happens, and then works
     /// until the run is over or rests.
     pub async fn work(mut self, first: Vec<Input>) -> Result<State, ShellError> {

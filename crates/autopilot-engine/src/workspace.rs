@@ -7,7 +7,7 @@ use autopilot_core::state::State;
 use autopilot_host::checkout;
 use autopilot_host::file;
 use autopilot_host::git::{GitError, Refusal, StateEnv, UserRepo, state};
-use autopilot_host::lock::{Lock, LockError};
+use autopilot_host::lock::{self, Holder, Lock, LockError};
 use autopilot_journal::{Claim, History, Journal, Run, SqliteJournal, SqliteReader};
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -95,15 +95,15 @@ pub fn adopt(
 
 /// Nobody else works on this repository while this is held.
 pub fn lock(place: &Place, run: &str) -> Result<Lock, WorkspaceError> {
-    Ok(Lock::take(place.state.as_std_path(), run)?)
+    Ok(lock::acquire(place.state.as_std_path(), &Holder::us(run))?)
 }
 
 /// Who works on it now, if anybody.
-pub fn holder(place: &Place) -> Option<autopilot_host::lock::Holder> {
+pub fn holder(place: &Place) -> Option<Holder> {
     if place.state.as_str().is_empty() {
         return None;
     }
-    autopilot_host::lock::holder(place.state.as_std_path()).ok().flatten()
+    lock::holder(place.state.as_std_path()).ok().flatten()
 }
 
 pub fn reader(place: &Place) -> Result<SqliteReader, WorkspaceError> {

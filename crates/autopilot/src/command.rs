@@ -8,6 +8,7 @@ mod gc;
 mod halt;
 mod init;
 mod logs;
+mod notify;
 mod recover;
 mod resume;
 mod run;

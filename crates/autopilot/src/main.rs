@@ -17,7 +17,7 @@ fn main() -> ExitCode {
             let rest: Vec<_> = args.collect();
             return code(autopilot_host::exec::main(&rest));
         }
-        Some(first) if first == autopilot_agents::script::ARGUMENT => {
+        Some(first) if first == autopilot_agents::script::COMMAND => {
             return script::main(&args.collect::<Vec<_>>());
         }
         Some(_) | None => {}

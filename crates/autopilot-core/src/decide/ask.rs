@@ -157,7 +157,7 @@ impl Draft<'_> {
     fn skip(&mut self, name: &str) {
         let Some(now) = self.state.named(name) else { return };
         let (task, parent) = (now.id, now.parent);
-        if parent.is_none() || self.state.end().is_some() {
+        if parent.is_none() {
             return;
         }
         match now.status.clone() {

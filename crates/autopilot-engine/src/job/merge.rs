@@ -76,13 +76,17 @@ impl Work {
                 now,
             },
         )?;
+        let start = Oid::parse(&self.start)?;
+        if let Some(why) = self.has_moved_on(&start, &base, &committed.commit)? {
+            return Ok((Outcome::Failed { why }, Facts::default()));
+        }
         let merged = merge_task(
             &self.hub,
             &MergeRequest {
                 run: &self.run,
                 attempt,
                 onto: &self.branch,
-                start: &Oid::parse(&self.start)?,
+                start: &start,
                 commit: &committed.commit,
                 message: &format!("Merge task {}", self.task),
                 identity: &self.repo.identity,
@@ -90,24 +94,37 @@ impl Work {
             },
         )?;
         let merge = match merged {
-            MergeOutcome::Merged { commit, .. } => commit,
-            MergeOutcome::Conflicted(conflicts) => return Ok(conflicted(&conflicts)),
+            MergeOutcome::Merged(merge) => merge.commit,
+            MergeOutcome::Conflict { conflicts, .. } => return Ok(conflicted(&conflicts)),
         };
-        let merged_tree = self.hub.tree_of(&merge)?;
-        let mut facts = Facts { commit: Some(committed.commit.to_string()), ..Facts::default() };
-        if merged_tree != tree {
-            facts.notes.push(format!(
-                "merged tree {} differs from the validated {}",
-                merged_tree.short(),
-                tree.short()
-            ));
+        if self.hub.tree_of(&merge)? != tree {
+            let why = "the merged tree is not the one that was validated".to_owned();
+            return Err(JobError::Internal(why));
         }
+        let mut facts = Facts { commit: Some(committed.commit.to_string()), ..Facts::default() };
         for name in [&branch, &self.branch] {
             if let PublishOutcome::Refused(refusal) = publish(&self.hub, &self.repo, name)? {
                 facts.notes.push(format!("branch {name} was not brought into your repository: {refusal}"));
             }
         }
         Ok((Outcome::Passed, facts))
+    }
+}
+
+impl Work {
+    /// A branch that has grown since the work began would make a tree that nobody has validated.
+    fn has_moved_on(
+        &self,
+        start: &Oid,
+        base: &Oid,
+        commit: &Oid,
+    ) -> Result<Option<String>, JobError> {
+        let tip = self.hub.resolve(&format!("refs/heads/{}", self.branch))?;
+        let tip = tip.as_ref().unwrap_or(start);
+        if tip == base || self.hub.is_ancestor(commit, tip)? {
+            return Ok(None);
+        }
+        Ok(Some(format!("the run's branch has moved on to {}; the work goes on top of it", tip.short())))
     }
 }
 

@@ -6,7 +6,6 @@ use crate::shell::{Sight, chain};
 use autopilot_agents::Stream;
 use autopilot_core::config::SandboxMode;
 use autopilot_host::exec::{self, Exit, Heard, Launch, Stdin, Supervisor};
-use autopilot_host::life::{Ended, Watch};
 use autopilot_host::output::{self, Source, tail};
 use autopilot_host::sandbox;
 use autopilot_host::{dir, file};
@@ -58,19 +57,11 @@ impl Job {
         let timeout = launch.1;
         let process = |error: exec::SpawnError| JobError::Process(chain(&error));
         let (control, mut child) = exec::spawn(launch.0).await.map_err(process)?;
-        let config = &self.context.config.rounds;
-        let mut watch = Watch::new(
-            child.agent(),
-            autopilot_host::life::Limits {
-                timeout,
-                silent: Duration::from_secs(config.stuck_no_output_sec),
-                waiting: Duration::from_secs(config.stuck_waiting_sec),
-                grace: GRACE,
-            },
-        );
+        let deadline = tokio::time::Instant::now() + timeout;
+        let mut timed_out = false;
         let mut cancelled = false;
         let mut stopped = 0_u32;
-        let (exit, ended) = loop {
+        let exit = loop {
             tokio::select! {
                 heard = child.next() => match heard {
                     Heard::Line(line) => {
@@ -81,25 +72,24 @@ impl Job {
                         on_line(stream, &line.text, line.cut);
                     }
                     Heard::Stopped { .. } => stopped += 1,
-                    Heard::Ended(exit) => break (exit, watch.ended()),
+                    Heard::Ended(exit) => break exit,
                 },
                 () = self.cancel.asked(), if !cancelled => {
                     cancelled = true;
                     control.kill();
                 }
-                sign = watch.look(&control) => {
-                    if let Some(silent) = sign {
-                        self.show(Sight::Suspect { silent });
-                    }
+                () = tokio::time::sleep_until(deadline), if !timed_out => {
+                    timed_out = true;
+                    control.terminate(GRACE);
                 }
             }
         };
         // Best effort: the next boot removes what is left of it.
         let _leftover = dir::remove(scratch.as_std_path());
-        Ok(self.ran(exit, ended, stopped))
+        Ok(self.ran(exit, timed_out, stopped))
     }
 
-    fn ran(&self, exit: Exit, ended: Option<Ended>, stopped: u32) -> Ran {
+    fn ran(&self, exit: Exit, timed_out: bool, stopped: u32) -> Ran {
         let lines = self.context.config.logging.tail_lines_max as usize;
         let both = match (exit.output.stdout.text.is_empty(), exit.output.stderr.text.is_empty()) {
             (true, _) => exit.output.stderr.text.clone(),
@@ -122,8 +112,8 @@ impl Job {
         Ran {
             code: exit.code,
             signal: exit.signal,
-            timed_out: ended == Some(Ended::TimedOut),
-            stuck: matches!(ended, Some(Ended::Stuck { .. })),
+            timed_out,
+            stuck: false,
             tail: tail(&both, lines, TAIL_BYTES_MAX),
             notes,
         }

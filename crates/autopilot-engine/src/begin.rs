@@ -1,0 +1,274 @@
+//! From what was asked on the command line to the first word of a run.
+
+use crate::inbox::LimitChange;
+use crate::job::{agent_of, find_program, mode_word};
+use crate::place::Place;
+use autopilot_agents::{Agent, LaunchPlan, Program};
+use autopilot_core::config::{Config, Faults, ReviewGate as ReviewConfig, Role, Warning};
+use autopilot_core::event::{RunSpec, TaskSpec as TaskEntry};
+use autopilot_core::fingerprint::sha256_hex;
+use autopilot_core::flow::Flow;
+use autopilot_core::id::Micros;
+use autopilot_core::limit::{Limits, ReviewGate};
+use autopilot_core::pipeline::Switch;
+use autopilot_core::step::Step;
+use autopilot_core::task_file::{self, Kind, TaskSpec, unique_ids};
+use autopilot_host::file;
+use camino::{Utf8Path, Utf8PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Files a queue may hold.
+pub const QUEUE_MAX: usize = 10_000;
+/// Names in a tasks directory that are no tasks.
+const NOT_TASKS: [&str; 2] = ["TEMPLATE.md", "README.md"];
+
+/// What to work on, as given.
+#[derive(Clone, Debug)]
+pub enum Source {
+    File(Utf8PathBuf),
+    Queue { dir: Utf8PathBuf, pattern: Option<String> },
+}
+
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub source: Source,
+    pub push: bool,
+    pub allow_red_base: bool,
+    pub limits: LimitChange,
+    pub started_by: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum BeginError {
+    #[error("cannot read `{path}`: {reason}")]
+    Unreadable { path: Utf8PathBuf, reason: String },
+    #[error("{}", faults.in_file(path.as_str()))]
+    TaskFile { path: Utf8PathBuf, faults: Faults },
+    #[error("`{path}` is a plan; only task files can be run yet: give a file that begins with `# Task:`")]
+    Plan { path: Utf8PathBuf },
+    #[error("`{path}` is a directory; use `autopilot run --queue {path}`")]
+    IsDirectory { path: Utf8PathBuf },
+    #[error("there is no task file in `{dir}`{}; write one or check the pattern", pattern_words(pattern))]
+    EmptyQueue { dir: Utf8PathBuf, pattern: Option<String> },
+    #[error("`{dir}` holds {found} task files, more than the {QUEUE_MAX} a queue may have")]
+    QueueTooLong { dir: Utf8PathBuf, found: usize },
+    #[error("`{pattern}` is not a file name pattern: {reason}")]
+    Pattern { pattern: String, reason: String },
+    #[error("{role}: {reason}")]
+    Agent { role: &'static str, reason: String },
+}
+
+fn pattern_words(pattern: &Option<String>) -> String {
+    pattern.as_ref().map(|pattern| format!(" that matches `{pattern}`")).unwrap_or_default()
+}
+
+/// The tasks of a request, all of them readable and right.
+pub struct Tasks {
+    pub flow: Flow,
+    pub title: String,
+    pub source: String,
+    pub specs: Vec<TaskSpec>,
+    pub warnings: Vec<(Utf8PathBuf, Warning)>,
+}
+
+/// Paths are as given: relative to the directory the command was started in.
+pub fn read_tasks(source: &Source) -> Result<Tasks, BeginError> {
+    match source {
+        Source::File(path) => {
+            let (spec, warnings) = read_task(path)?;
+            let title = spec.title.clone();
+            let specs = vec![spec];
+            Ok(Tasks { flow: Flow::Task, title, source: path.to_string(), specs, warnings })
+        }
+        Source::Queue { dir, pattern } => {
+            let mut specs = Vec::new();
+            let mut warnings = Vec::new();
+            for path in queue_files(dir, pattern.as_deref())? {
+                let (spec, more) = read_task(&path)?;
+                specs.push(spec);
+                warnings.extend(more);
+            }
+            let ids = unique_ids(specs.iter().map(|spec: &TaskSpec| spec.id.clone()));
+            for (spec, id) in specs.iter_mut().zip(ids) {
+                spec.id = id;
+            }
+            let title = format!("queue of {} tasks in {dir}", specs.len());
+            Ok(Tasks { flow: Flow::Queue, title, source: dir.to_string(), specs, warnings })
+        }
+    }
+}
+
+type Read = (TaskSpec, Vec<(Utf8PathBuf, Warning)>);
+
+fn read_task(path: &Utf8Path) -> Result<Read, BeginError> {
+    if path.is_dir() {
+        return Err(BeginError::IsDirectory { path: path.to_owned() });
+    }
+    let bytes_max = task_file::TASK_BYTES_MAX as u64 + 1;
+    let bytes = file::read_capped(path.as_std_path(), bytes_max).map_err(|error| {
+        BeginError::Unreadable { path: path.to_owned(), reason: crate::shell::chain(&error) }
+    })?;
+    let parsed = task_file::parse(path, &bytes)
+        .map_err(|faults| BeginError::TaskFile { path: path.to_owned(), faults })?;
+    match parsed.kind {
+        Kind::Plan => Err(BeginError::Plan { path: path.to_owned() }),
+        Kind::Task => {
+            let warnings = parsed.warnings.into_iter().map(|w| (path.to_owned(), w)).collect();
+            Ok((parsed.spec, warnings))
+        }
+    }
+}
+
+fn queue_files(dir: &Utf8Path, pattern: Option<&str>) -> Result<Vec<Utf8PathBuf>, BeginError> {
+    let unreadable = |error: std::io::Error| BeginError::Unreadable {
+        path: dir.to_owned(),
+        reason: error.to_string(),
+    };
+    let matcher = match pattern {
+        None => None,
+        Some(pattern) => Some(
+            globset::Glob::new(pattern)
+                .map_err(|error| BeginError::Pattern {
+                    pattern: pattern.to_owned(),
+                    reason: error.kind().to_string(),
+                })?
+                .compile_matcher(),
+        ),
+    };
+    let mut files = Vec::new();
+    for entry in dir.read_dir_utf8().map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.into_path();
+        let Some(name) = path.file_name() else { continue };
+        let wanted = match &matcher {
+            Some(matcher) => matcher.is_match(name),
+            None => name.ends_with(".md") && !NOT_TASKS.contains(&name),
+        };
+        if wanted && !name.starts_with('.') && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        let pattern = pattern.map(str::to_owned);
+        return Err(BeginError::EmptyQueue { dir: dir.to_owned(), pattern });
+    }
+    if files.len() > QUEUE_MAX {
+        return Err(BeginError::QueueTooLong { dir: dir.to_owned(), found: files.len() });
+    }
+    Ok(files)
+}
+
+/// Every agent the run will need can be started: its executable is there.
+pub fn check_agents(
+    config: &Config,
+    place: &Place,
+    path: &str,
+) -> Result<Vec<(Role, LaunchPlan)>, BeginError> {
+    let mut plans = Vec::new();
+    for (role, name) in [(Role::Builder, "builder"), (Role::Reviewer, "reviewer")] {
+        let failed = |reason: String| BeginError::Agent { role: name, reason };
+        let settings = config.agent(role);
+        let agent = agent_of(settings, &place.root).map_err(|error| failed(error.to_string()))?;
+        if let Agent::Script { file } = &agent
+            && !file.is_file()
+        {
+            return Err(failed(format!("the script `{file}` does not exist")));
+        }
+        let plan = agent.launch(&autopilot_agents::Ask::new("", &place.root));
+        if let Program::Named(program) = &plan.program
+            && find_program(program, path, &place.root).is_none()
+        {
+            let mode = mode_word(settings.mode);
+            return Err(failed(format!(
+                "the executable `{program}` of mode {mode} was not found; install it, or set \
+                 `{name}.executable` in .autopilot/config.yml"
+            )));
+        }
+        plans.push((role, plan));
+    }
+    Ok(plans)
+}
+
+/// A run that is about to begin, with the texts its first record names.
+pub struct Prepared {
+    pub spec: RunSpec,
+    pub texts: Vec<String>,
+}
+
+pub struct Base<'a> {
+    pub run: &'a str,
+    pub branch: String,
+    pub base_branch: &'a str,
+    pub base: &'a str,
+}
+
+pub fn prepare(tasks: &Tasks, request: &Request, config: &Config, base: Base<'_>) -> Prepared {
+    let mut texts = Vec::new();
+    let mut keep = |text: String| {
+        let hash = sha256_hex(text.as_bytes());
+        texts.push(text);
+        hash
+    };
+    let entries = tasks
+        .specs
+        .iter()
+        .map(|spec| {
+            let body = keep(serde_json::to_string(spec).unwrap_or_default());
+            let has_uat = spec.commands.uat.is_some() || config.commands.uat.is_some();
+            TaskEntry {
+                name: spec.id.clone(),
+                title: spec.title.clone(),
+                source: spec.path.to_string(),
+                body,
+                // A queue is worked in order; only a graph has dependencies of its own.
+                depends_on: Vec::new(),
+                switches: has_uat.then_some(Switch::Uat).into_iter().collect(),
+            }
+        })
+        .collect();
+    let pinned = keep(serde_json::to_string(config).unwrap_or_default());
+    let mut switches = BTreeSet::from([Switch::Baseline, Switch::Review]);
+    if request.push || config.github.enabled {
+        switches.insert(Switch::Push);
+    }
+    let spec = RunSpec {
+        id: base.run.to_owned(),
+        flow: tasks.flow,
+        title: tasks.title.clone(),
+        source: tasks.source.clone(),
+        started_by: request.started_by.clone(),
+        base_branch: base.base_branch.to_owned(),
+        base: base.base.to_owned(),
+        branch: base.branch,
+        switches,
+        limits: request.limits.applied_to(&limits(config)),
+        config: pinned,
+        red_base_allowed: request.allow_red_base,
+        tasks: entries,
+    };
+    Prepared { spec, texts }
+}
+
+/// The limits a configuration asks for.
+pub fn limits(config: &Config) -> Limits {
+    let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let retries: BTreeMap<Step, u32> =
+        Step::ALL.iter().map(|step| (*step, config.retries(step.word()))).collect();
+    Limits {
+        workers_max: config.orchestrator.max_workers,
+        rounds_max: config.rounds.max_iterations,
+        retries,
+        retries_max: config.budget.retries,
+        interruptions_max: config.budget.interruptions,
+        wait_quota_max_ms: ms(config.budget.max_wait_quota),
+        usd_max: config.budget.max_usd.map(Micros::from_usd),
+        usd_per_task_max: config.budget.max_usd_per_task.map(Micros::from_usd),
+        wall_max_ms: config.budget.max_wall.map(ms),
+        review: match config.gates.review {
+            ReviewConfig::Required => ReviewGate::Required,
+            ReviewConfig::Evidence => ReviewGate::Evidence,
+            ReviewConfig::Advisory => ReviewGate::Advisory,
+        },
+        ..Limits::default()
+    }
+}

@@ -1,0 +1,197 @@
+//! BUILD and FIX: an agent works in a slot, and everything it wrote is taken into the hub.
+
+use super::agent::Question;
+use super::evidence::Seen;
+use super::workshop::{Bench, For, blocking, seconds_now};
+use super::{Done, Job, JobError};
+use autopilot_agents::Access;
+use autopilot_agents::answer::Summary;
+use autopilot_core::event::Outcome;
+use autopilot_core::prompt::{self, Build, Fix, Guidance};
+use autopilot_core::step::Step;
+use autopilot_core::task_file::TaskSpec;
+use autopilot_host::git::replay::{Replayed, replay};
+use autopilot_host::git::{Attempt, Capture, GitError, Oid, Violation};
+
+/// Where the work of an attempt starts.
+pub struct Start {
+    /// The commit the whole change is measured against.
+    pub base: Oid,
+    pub commit: Oid,
+    pub note: Option<String>,
+}
+
+impl Job {
+    pub(super) async fn build(&self) -> Result<Done, JobError> {
+        let spec = self.spec()?;
+        let start = self.start().await?;
+        let bench = self.bench(For::Agent, &start.commit).await?;
+        let question = Question {
+            prompt: self.build_prompt(&spec, &bench, &start)?,
+            dir: &bench.dir,
+            access: Access::Edit,
+            schema: None,
+            session: None,
+            write: Vec::new(),
+        };
+        let answered = self.answered::<Summary>(question).await;
+        // Before anything is judged: whatever the agent wrote must be reachable.
+        self.format(&spec, &bench).await?;
+        let capture = bench.capture(self.name_for_refs(), self.want.id).await?;
+        let answered = answered?;
+        let mut facts = self.facts_of(&answered.turn)?;
+        facts.notes.extend(start.note);
+        facts.notes.extend(notes_of(&capture));
+        let Some(summary) = &answered.answer else {
+            return Ok((answered.outcome(self), facts));
+        };
+        let text = serde_json::to_string_pretty(summary)
+            .map_err(|error| JobError::Internal(error.to_string()))?;
+        let name = format!("artifacts/{}_{}_summary.json", self.task.name(), self.want.id);
+        facts.artifact = Some(self.write_view(&name, &text)?);
+        facts.answer = Some(self.context.texts.put(&self.clean(&text))?);
+        facts.base = Some(start.base.to_string());
+        facts.tree = Some(capture.tree.to_string());
+        facts.commit = Some(capture.commit.unwrap_or(start.commit).to_string());
+        Ok((Outcome::Passed, facts))
+    }
+
+    /// On top of the run's branch, with the work so far: of the last round, or of an attempt that
+    /// was cut short.
+    async fn start(&self) -> Result<Start, JobError> {
+        let hub = self.context.workshop.hub.clone();
+        let branch = format!("refs/heads/{}", self.run.branch);
+        let first = Oid::parse(&self.run.base)?;
+        let (task, base) = (self.name_for_refs().to_owned(), self.task.base.clone());
+        let done = self.task.commit.clone();
+        let cut_short = self.task.cut_short.map(|id| id.to_string());
+        blocking(move || -> Result<Start, GitError> {
+            let tip = hub.resolve(&branch)?.unwrap_or(first);
+            let adopted = match &cut_short {
+                Some(id) => hub.resolve(&Attempt { task: &task, id }.salvage_ref())?,
+                None => None,
+            };
+            let note = adopted.as_ref().map(|commit| {
+                format!("took up the work of an interrupted attempt ({})", commit.short())
+            });
+            let done = done.as_deref().map(Oid::parse).transpose()?;
+            let Some(work) = adopted.or(done) else {
+                return Ok(Start { base: tip.clone(), commit: tip, note });
+            };
+            let base = base.as_deref().map(Oid::parse).transpose()?.unwrap_or_else(|| tip.clone());
+            if base == tip {
+                return Ok(Start { base, commit: work, note });
+            }
+            // Others were merged since: the work moves on top of them if git can do it alone.
+            match replay(&hub, &base, &work, &tip, seconds_now())? {
+                Replayed::Onto(moved) => Ok(Start { base: tip, commit: moved, note }),
+                Replayed::Conflict { .. } => Ok(Start { base, commit: work, note }),
+            }
+        })
+        .await
+    }
+
+    fn build_prompt(
+        &self,
+        spec: &TaskSpec,
+        bench: &Bench,
+        start: &Start,
+    ) -> Result<String, JobError> {
+        let validation = self.evidence(Step::Validate)?;
+        let uat = self.evidence(Step::Uat)?;
+        let review = self.answer_of(Step::Review)?;
+        let cases = self.answer_of(Step::UatGenerate)?;
+        let ran: Vec<_> = validation.checks.iter().map(Seen::for_prompt).collect();
+        let config = &self.context.config.builder;
+        let status = self.repo_status(bench, start);
+        let build = Build {
+            task: spec,
+            guidance: Guidance::default(),
+            repo_status: &status,
+            last_review: review.as_deref(),
+            validation: &ran,
+            skills: config.skill_policy,
+            network: config.network,
+        };
+        if self.want.step == Step::Build {
+            return Ok(prompt::builder(&build, self.caps()));
+        }
+        let conflict = self.task.last(Step::Merge).and_then(|shown| match &shown.outcome {
+            Outcome::Failed { why } if shown.round + 1 == self.task.round => Some(why.as_str()),
+            Outcome::Failed { .. }
+            | Outcome::Passed
+            | Outcome::Broke { .. }
+            | Outcome::Lost
+            | Outcome::Quota { .. }
+            | Outcome::Revoked
+            | Outcome::Skipped { .. } => None,
+        });
+        let fix = Fix {
+            build,
+            findings: &validation.findings,
+            uat: uat.checks.first().map(Seen::for_prompt),
+            uat_cases: cases.as_deref().filter(|_| uat.checks.iter().any(|c| c.exit_code != Some(0))),
+            conflict,
+        };
+        Ok(prompt::fix(&fix, self.caps()))
+    }
+
+    fn repo_status(&self, bench: &Bench, start: &Start) -> String {
+        let mut text = format!(
+            "branch autopilot/{} at {}, based on {} of {}\n",
+            self.name_for_refs(),
+            bench.commit.short(),
+            start.base.short(),
+            self.run.base_branch
+        );
+        if bench.commit != start.base {
+            text.push_str("the worktree holds the changes of the work so far\n");
+        }
+        if let Some(note) = &start.note {
+            text.push_str(note);
+            text.push('\n');
+        }
+        text
+    }
+
+    /// A formatter rewrites files, so it runs where the work is, before the work is taken.
+    async fn format(&self, spec: &TaskSpec, bench: &Bench) -> Result<(), JobError> {
+        let configured = &self.context.config.commands.format;
+        let Some(line) = spec.commands.format.as_ref().or(configured.as_ref()) else {
+            return Ok(());
+        };
+        if !self.cancel.is_asked() {
+            // Its exit code counts in validation, where nobody else can have touched anything.
+            let _judged_later = self.command("format", line, &bench.dir, self.timeout()).await?;
+        }
+        Ok(())
+    }
+}
+
+fn notes_of(capture: &Capture) -> Vec<String> {
+    let mut notes = Vec::new();
+    for violation in &capture.violations {
+        notes.push(match violation {
+            Violation::NestedRepository { path } => {
+                format!("a repository inside the worktree was taken as plain files: {}", lossy(path))
+            }
+            Violation::Unreadable { reason } => format!("a file could not be read: {reason}"),
+            Violation::CommitsNotTaken { reason } => {
+                format!("commits of the agent could not be taken: {reason}")
+            }
+            Violation::GitDirectoryGone => "the agent removed or replaced its .git".to_owned(),
+            Violation::TooManyRefs => "the agent made more refs than are looked at".to_owned(),
+        });
+    }
+    if capture.git_settings_changed {
+        notes.push("the agent changed its git configuration or hooks; they were not run".to_owned());
+    }
+    if capture.agent_stashed {
+        notes.push("the agent stashed changes; they are kept".to_owned());
+    }
+    notes
+}
+
+fn lossy(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}

@@ -1,0 +1,98 @@
+//! PUSH: the run's branch to the remote, after everything is proven. What can't be pushed is left
+//! as a patch and a bundle.
+
+use super::command;
+use super::workshop::seconds_now;
+use super::{Done, Job, JobError};
+use autopilot_core::event::{Facts, Outcome};
+use autopilot_host::git::push::{Hooks, Rebase};
+use autopilot_host::git::{Oid, PushFailure, PushOutcome, PushRequest, push};
+use std::time::Duration;
+
+/// Waits between tries when the network is away, as many as the configuration allows.
+const NETWORK_DELAYS: [Duration; 5] = [
+    Duration::from_secs(1),
+    Duration::from_secs(3),
+    Duration::from_secs(9),
+    Duration::from_secs(27),
+    Duration::from_secs(60),
+];
+
+impl Job {
+    pub(super) async fn push(&self) -> Result<Done, JobError> {
+        // The closure below borrows the job and may have to validate a rebased tip.
+        tokio::task::block_in_place(|| self.push_blocking())
+    }
+
+    fn push_blocking(&self) -> Result<Done, JobError> {
+        let workshop = &self.context.workshop;
+        let tries = self.context.config.retries("push") as usize;
+        let stamp = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
+        let base = Oid::parse(&self.run.base)?;
+        let artifacts = self.context.place.views().join("artifacts");
+        let request = PushRequest {
+            remote: &self.context.config.repo.remote_name,
+            branch: &self.run.branch,
+            base: &base,
+            task: &self.artifact_name(),
+            timestamp: &stamp,
+            artifacts_dir: artifacts.as_std_path(),
+            network_delays: &NETWORK_DELAYS[..tries.min(NETWORK_DELAYS.len())],
+            timeout: self.timeout(),
+            rebase: Rebase::IfAccepted,
+            hooks: Hooks::Off,
+            now: seconds_now(),
+        };
+        let runtime = tokio::runtime::Handle::current();
+        let mut accept = |tip: &Oid| runtime.block_on(self.is_still_proven(tip));
+        match push(&workshop.hub, &workshop.repo, &request, &mut accept)? {
+            PushOutcome::Pushed(pushed) => {
+                let mut facts = Facts { commit: Some(pushed.commit.to_string()), ..Facts::default() };
+                if pushed.rebased {
+                    facts.notes.push("rebased onto what the remote had, and validated again".to_owned());
+                }
+                Ok((Outcome::Passed, facts))
+            }
+            PushOutcome::Failed(failure) => self.refused(&failure),
+        }
+    }
+
+    /// What is pushed must have passed as it is; a rebase makes a tree nobody has seen.
+    async fn is_still_proven(&self, tip: &Oid) -> bool {
+        let Ok(bench) = self.proof_bench(tip).await else { return false };
+        for (name, line) in command::validation(self, None) {
+            let check = self.command(name, &line, &bench.dir, self.timeout()).await;
+            if !check.is_ok_and(|check| check.passed()) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn refused(&self, failure: &PushFailure) -> Result<Done, JobError> {
+        let stderr = self.clean(&failure.stderr);
+        let log = self.log_name("push");
+        self.write_view(&log, &format!("{stderr}\n{}\n", failure.gh_auth.clone().unwrap_or_default()))?;
+        let mut facts = Facts {
+            log: Some(log),
+            tail: Some(self.context.texts.put(&stderr)?),
+            artifact: Some(failure.artifacts.patch.display().to_string()),
+            ..Facts::default()
+        };
+        facts.notes.push(format!("patch: {}", failure.artifacts.patch.display()));
+        if let Some(bundle) = &failure.artifacts.bundle {
+            facts.notes.push(format!("bundle: {}", bundle.display()));
+        }
+        let why = format!("push failed ({:?}): {}", failure.class, failure.next_step).to_lowercase();
+        Ok((Outcome::Failed { why }, facts))
+    }
+
+    /// Artifacts of a run of one task are named after the task.
+    fn artifact_name(&self) -> String {
+        let source = camino::Utf8Path::new(&self.run.source);
+        match self.task.children.as_slice() {
+            [_] => autopilot_core::task_file::task_id(source),
+            _ => format!("run-{}", self.run.id),
+        }
+    }
+}

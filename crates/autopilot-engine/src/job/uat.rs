@@ -1,0 +1,76 @@
+//! UAT_GENERATE and UAT_RUN: acceptance cases written by an agent, acceptance run by the
+//! controller.
+
+use super::agent::Question;
+use super::command;
+use super::evidence::{Evidence, Seen};
+use super::workshop::For;
+use super::{Done, Job, JobError};
+use autopilot_agents::answer::markdown;
+use autopilot_agents::{Access, Outcome as AgentOutcome};
+use autopilot_core::event::{Facts, Outcome};
+use autopilot_core::fingerprint::failure_fingerprint;
+use autopilot_core::prompt::{self, UatGenerate};
+use autopilot_core::step::Step;
+
+impl Job {
+    pub(super) async fn uat_generate(&self) -> Result<Done, JobError> {
+        let spec = self.spec()?;
+        let change = self.change().await?;
+        let last_cases = self.answer_of(Step::UatGenerate)?;
+        let prompt = prompt::uat_generate(
+            &UatGenerate {
+                task: &spec,
+                diff: &change.diff,
+                last_cases: last_cases.as_deref(),
+                uat_dir: self.context.config.commands.uat_dir.as_deref(),
+            },
+            self.caps(),
+        );
+        let bench = self.bench(For::Agent, &self.commit()?).await?;
+        let turn = self
+            .turn(&Question {
+                prompt,
+                dir: &bench.dir,
+                access: Access::Read,
+                schema: None,
+                session: None,
+                write: Vec::new(),
+            })
+            .await?;
+        let mut facts = self.facts_of(&turn)?;
+        if turn.ending.outcome != AgentOutcome::Success {
+            return Ok((self.judged(&turn.ending), facts));
+        }
+        let cases = markdown(&turn.ending.answer);
+        if cases.trim().is_empty() {
+            return Ok((Outcome::Broke { why: "it wrote no acceptance cases".to_owned() }, facts));
+        }
+        let name = format!("uat/{}_uat.md", self.task.name());
+        facts.artifact = Some(self.write_view(&name, &cases)?);
+        facts.answer = Some(self.context.texts.put(&self.clean(&cases))?);
+        Ok((Outcome::Passed, facts))
+    }
+
+    pub(super) async fn uat(&self) -> Result<Done, JobError> {
+        let spec = self.spec()?;
+        let Some(line) = command::uat(self, &spec) else {
+            let why = "no `uat` command is configured".to_owned();
+            return Ok((Outcome::Skipped { why }, Facts::default()));
+        };
+        let bench = self.proof_bench(&self.commit()?).await?;
+        let check = self.command("uat", &line, &bench.dir, self.timeout()).await?;
+        let checks = std::slice::from_ref(&check);
+        let mut facts = self.facts_of_checks(checks)?;
+        let evidence =
+            Evidence { checks: checks.iter().map(Seen::of).collect(), ..Evidence::default() };
+        facts.answer = Some(self.keep(&evidence)?);
+        let name = format!("uat/{}_{}_result.log", self.task.name(), self.want.id);
+        facts.artifact = Some(self.write_view(&name, &check.ran.tail)?);
+        if check.passed() {
+            return Ok((Outcome::Passed, facts));
+        }
+        facts.fingerprint = Some(failure_fingerprint(&check.ran.tail));
+        Ok((Outcome::Failed { why: check.failure() }, facts))
+    }
+}

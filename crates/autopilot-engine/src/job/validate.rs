@@ -1,0 +1,159 @@
+//! VALIDATE and PREFLIGHT: the controller runs the commands itself, on a committed tree, in a
+//! directory no agent has written in.
+
+use super::command::{self, Check};
+use super::evidence::{Evidence, Seen};
+use super::{Done, Job, JobError};
+use autopilot_agents::answer::Summary;
+use autopilot_core::event::{Facts, Outcome};
+use autopilot_core::fingerprint::{NewFailures, failure_fingerprint, new_failures};
+use autopilot_core::guard::{Finding, Severity};
+use autopilot_core::step::Step;
+use autopilot_host::git::Oid;
+
+impl Job {
+    pub(super) async fn validate(&self) -> Result<Done, JobError> {
+        let spec = self.spec()?;
+        let missing = || JobError::Internal("there is no commit to validate".to_owned());
+        let commit = Oid::parse(self.task.commit.as_deref().ok_or_else(missing)?)?;
+        let change = self.change().await?;
+        let findings = self.guard(&change, &spec);
+        let checks = self.checks(&commit, command::validation(self, Some(&spec))).await?;
+        let evidence = Evidence {
+            checks: checks.iter().map(Seen::of).collect(),
+            differs: self.differences(&checks)?,
+            findings,
+        };
+        let mut facts = self.facts_of_checks(&checks)?;
+        facts.tree = self.task.tree.clone();
+        facts.answer = Some(self.keep(&evidence)?);
+        facts.notes.extend(evidence.differs.iter().cloned());
+        let known = self.known_failures()?;
+        let mut reasons: Vec<String> = Vec::new();
+        for check in checks.iter().filter(|check| !check.passed()) {
+            match &known {
+                Some(base) if new_failures(base, &check.ran.tail) == NewFailures::None => {
+                    facts.notes.push(format!("{}, as on the base", check.failure()));
+                }
+                Some(_) | None => reasons.push(check.failure()),
+            }
+        }
+        reasons.extend(broken_rules(&evidence.findings));
+        if reasons.is_empty() {
+            return Ok((Outcome::Passed, facts));
+        }
+        facts.fingerprint = Some(fingerprint(&checks, &evidence.findings));
+        Ok((Outcome::Failed { why: reasons.join("; ") }, facts))
+    }
+
+    /// The base must be green before the first agent is paid, or somebody must have allowed it.
+    pub(super) async fn preflight(&self) -> Result<Done, JobError> {
+        let base = Oid::parse(&self.run.base)?;
+        let checks = self.checks(&base, command::validation(self, None)).await?;
+        let mut facts = self.facts_of_checks(&checks)?;
+        let failed: Vec<String> =
+            checks.iter().filter(|check| !check.passed()).map(Check::failure).collect();
+        if failed.is_empty() {
+            return Ok((Outcome::Passed, facts));
+        }
+        let why = failed.join("; ");
+        if self.run.red_base_allowed {
+            facts.notes.push(format!("the base is red ({why}); only new failures count"));
+            return Ok((Outcome::Passed, facts));
+        }
+        let branch = &self.run.base_branch;
+        let why = format!(
+            "{why} on the untouched base `{branch}`; repair it, or run with --allow-red-base"
+        );
+        Ok((Outcome::Failed { why }, facts))
+    }
+
+    /// All of them, even after one failed: the next round should see everything.
+    async fn checks(
+        &self,
+        commit: &Oid,
+        commands: Vec<(&'static str, String)>,
+    ) -> Result<Vec<Check>, JobError> {
+        let bench = self.proof_bench(commit).await?;
+        let mut checks = Vec::new();
+        for (name, line) in commands {
+            if self.cancel.is_asked() {
+                break;
+            }
+            checks.push(self.command(name, &line, &bench.dir, self.timeout()).await?);
+        }
+        Ok(checks)
+    }
+
+    pub(super) fn facts_of_checks(&self, checks: &[Check]) -> Result<Facts, JobError> {
+        let worst = checks.iter().find(|check| !check.passed()).or(checks.first());
+        let tails: Vec<&str> = checks
+            .iter()
+            .filter(|check| !check.passed())
+            .map(|check| check.ran.tail.as_str())
+            .collect();
+        let tail = if tails.is_empty() {
+            worst.map(|check| check.ran.tail.clone()).unwrap_or_default()
+        } else {
+            tails.join("\n")
+        };
+        let mut facts = Facts {
+            exit: worst.and_then(|check| check.ran.code),
+            signal: worst.and_then(|check| check.ran.signal),
+            log: worst.map(|check| check.log.clone()),
+            tail: Some(self.context.texts.put(&tail)?),
+            ..Facts::default()
+        };
+        for check in checks {
+            facts.notes.extend(check.ran.notes.iter().map(|note| format!("{}: {note}", check.name)));
+        }
+        Ok(facts)
+    }
+
+    fn known_failures(&self) -> Result<Option<String>, JobError> {
+        Ok(match &self.base.tail {
+            Some(hash) => Some(self.context.text(hash)?),
+            None => None,
+        })
+    }
+
+    /// An account that differs from what was seen is told to the reviewer; it blocks nothing.
+    fn differences(&self, checks: &[Check]) -> Result<Vec<String>, JobError> {
+        let step = if self.task.shown(Step::Fix).is_some() { Step::Fix } else { Step::Build };
+        let Some(text) = self.answer_of(step)? else { return Ok(Vec::new()) };
+        let Ok(summary) = serde_json::from_str::<Summary>(&text) else { return Ok(Vec::new()) };
+        let tests = checks.iter().find(|check| check.name == "tests");
+        let mut differs = Vec::new();
+        if let Some(tests) = tests
+            && summary.tests_passed == Some(true)
+            && !tests.passed()
+        {
+            differs.push(format!("the builder says the tests passed, but {}", tests.failure()));
+        }
+        Ok(differs)
+    }
+}
+
+/// Rules of the guard that block by themselves; the rest goes to the reviewer.
+fn broken_rules(findings: &[Finding]) -> Vec<String> {
+    findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Blocker)
+        .map(|finding| match &finding.file {
+            Some(file) => format!("{file}: {}", finding.message),
+            None => finding.message.clone(),
+        })
+        .collect()
+}
+
+fn fingerprint(checks: &[Check], findings: &[Finding]) -> String {
+    let mut text = String::new();
+    for check in checks.iter().filter(|check| !check.passed()) {
+        text.push_str(check.name);
+        text.push_str(&failure_fingerprint(&check.ran.tail));
+    }
+    for finding in findings {
+        text.push_str(&finding.message);
+    }
+    autopilot_core::fingerprint::fingerprint(&text)
+}

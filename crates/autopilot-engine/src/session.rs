@@ -1,0 +1,288 @@
+//! One process working on one run: lock, sweep, open, work, say how it ended.
+
+use crate::begin::{self, Prepared, Request, Tasks};
+use crate::environment::Variables;
+use crate::inbox::LimitChange;
+use crate::job::{Context, Workshop};
+use crate::place::Place;
+use crate::shell::{self, Parts, Shell, ShellError, Watcher};
+use crate::store::{self, StoreError};
+use crate::workspace::{self, WorkspaceError};
+use autopilot_core::config::Config;
+use autopilot_core::input::{Ask, Input};
+use autopilot_core::state::State;
+use autopilot_host::git::{Hub, UserRepo, run_branch};
+use autopilot_host::lock::{Holder, Lock};
+use autopilot_host::redact::Redactor;
+use autopilot_host::{dir, file, redact, sandbox, sweep};
+use autopilot_journal::{Entry, History, Journal, NewRun, SqliteJournal};
+use camino::Utf8PathBuf;
+use std::sync::{Arc, Mutex};
+
+const COPIED_BYTES_MAX: u64 = 1 << 20;
+/// Values shorter than this redact more than they protect.
+const SECRET_CHARS_MIN: usize = 6;
+
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    #[error(transparent)]
+    Shell(#[from] ShellError),
+    #[error(transparent)]
+    Begin(#[from] begin::BeginError),
+    #[error("run {run} ({title}) is not finished")]
+    Unfinished { run: String, title: String },
+    #[error("there is nothing to resume in this repository")]
+    NothingToResume,
+    #[error("the configuration the run began with can't be read: {0}")]
+    PinnedConfig(String),
+    #[error("cannot start the runtime: {0}")]
+    Runtime(std::io::Error),
+    #[error("{0}")]
+    Redaction(String),
+}
+
+/// What the caller knows of the machine and gives to every job.
+pub struct Machine {
+    pub variables: Variables,
+    /// Our own executable.
+    pub own: Utf8PathBuf,
+    /// A few characters that make a run's id unique.
+    pub salt: String,
+    pub holder: String,
+}
+
+/// What to do with the repository that was opened.
+pub enum Intent {
+    Begin { tasks: Box<Tasks>, request: Box<Request>, fresh: bool },
+    Resume { asks: Vec<Ask>, limits: LimitChange },
+}
+
+pub struct Opened {
+    pub place: Place,
+    pub repo: UserRepo,
+    pub config: Config,
+}
+
+/// How a session ended, for the summary.
+#[derive(Debug)]
+pub struct Ended {
+    pub state: State,
+    pub notices: Vec<String>,
+}
+
+pub fn work(
+    opened: Opened,
+    intent: Intent,
+    machine: Machine,
+    mut watcher: Box<dyn Watcher>,
+    wait: bool,
+) -> Result<Ended, SessionError> {
+    let Opened { place, repo, config } = opened;
+    let mut lock = workspace::lock(&place, "")?;
+    let mut journal = workspace::journal(&place)?;
+    let known = workspace::unfinished(&journal)?;
+    let resumable = match &intent {
+        Intent::Begin { tasks, fresh: false, .. } => known.filter(|_| true).map(|(run, state)| {
+            if state.run.source == tasks.source { Ok((run, state)) } else { Err(run) }
+        }),
+        Intent::Begin { fresh: true, .. } => {
+            abandon(&mut journal, known.map(|(run, _)| run.id), &machine.holder)?;
+            None
+        }
+        Intent::Resume { asks, .. } => match (known, asks.is_empty()) {
+            (Some(found), _) => Some(Ok(found)),
+            (None, true) => None,
+            // A task that failed is re-opened in the newest run even though that run is over.
+            (None, false) => newest(&journal)?.map(Ok),
+        },
+    };
+    let resumable = match resumable {
+        None => None,
+        Some(Ok(found)) => Some(found),
+        Some(Err(run)) => {
+            return Err(SessionError::Unfinished { run: run.id, title: run.title });
+        }
+    };
+    let (prepared, run, state, config) = match (&intent, resumable) {
+        (_, Some((run, state))) => {
+            let pinned = pinned(&journal, &state)?;
+            if pinned.digest() != config.digest() {
+                watcher.notice("config.yml has changed since the run began; the run keeps its own");
+            }
+            (None, run.id, state, pinned)
+        }
+        (Intent::Resume { .. }, None) => return Err(SessionError::NothingToResume),
+        (Intent::Begin { tasks, request, .. }, None) => {
+            let run = format!("{}-{}", stamp(), machine.salt);
+            let base = begin::Base {
+                run: &run,
+                branch: run_branch(&run),
+                base_branch: &repo.base_branch,
+                base: repo.base_tip.as_str(),
+            };
+            let prepared = begin::prepare(tasks, request, &config, base);
+            create(&mut journal, &prepared)?;
+            (Some(prepared), run, State::default(), config)
+        }
+    };
+    lock.refresh(&Holder::us(&run)).map_err(WorkspaceError::from)?;
+    sweep_leftovers(&place, &run, watcher.as_mut());
+    let epoch = workspace::take_lease(&mut journal, &run, &machine.holder)?;
+    let hub = Hub::open(place.state.as_std_path(), &repo).map_err(WorkspaceError::from)?;
+    let workshop = Workshop::new(repo, hub);
+    for saved in workshop.rescue_all().map_err(WorkspaceError::from)? {
+        watcher.notice(&format!("unfinished work of an earlier process is kept at {saved}"));
+    }
+    let first = first_inputs(&intent, prepared.as_ref(), &state);
+    let texts = prepared.map(|prepared| prepared.texts).unwrap_or_default();
+    let redactor = Arc::new(redactor(&place, &config, &machine.variables)?);
+    let history = Mutex::new(workspace::reader(&place)?);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(SessionError::Runtime)?;
+    let probe = sandbox::probe(machine.variables.get("PATH").map(String::as_str).unwrap_or("").as_ref());
+    let parts = Parts { place: place.clone(), run, epoch, state, journal: Box::new(journal), watcher, wait };
+    let state = runtime.block_on(async {
+        let shell = Shell::new(parts, |store, signals| Context {
+            place,
+            config,
+            workshop,
+            redactor,
+            variables: machine.variables,
+            own: machine.own,
+            sandbox: probe,
+            texts: store,
+            history,
+            signals,
+        })?;
+        for text in &texts {
+            shell.texts().put(text)?;
+        }
+        shell.work(first).await
+    })?;
+    drop(lock);
+    Ok(Ended { state, notices: Vec::new() })
+}
+
+fn first_inputs(intent: &Intent, prepared: Option<&Prepared>, state: &State) -> Vec<Input> {
+    match (intent, prepared) {
+        (_, Some(prepared)) => vec![Input::Start(Box::new(prepared.spec.clone()))],
+        (Intent::Begin { request, .. }, None) => resuming(state, &request.limits, &[]),
+        (Intent::Resume { asks, limits }, None) => resuming(state, limits, asks),
+    }
+}
+
+fn resuming(state: &State, limits: &LimitChange, asks: &[Ask]) -> Vec<Input> {
+    let mut inputs = vec![Input::Boot];
+    if !limits.is_empty() {
+        inputs.push(Input::Asked(Ask::Limit(Box::new(limits.applied_to(&state.run.limits)))));
+    }
+    inputs.extend(asks.iter().cloned().map(Input::Asked));
+    inputs.push(Input::Asked(Ask::Resume));
+    inputs
+}
+
+fn newest(
+    journal: &SqliteJournal,
+) -> Result<Option<(autopilot_journal::Run, State)>, SessionError> {
+    let Some(run) = workspace::pick(journal, None)? else { return Ok(None) };
+    let state = store::load(journal, &run.id).map_err(WorkspaceError::from)?;
+    Ok(Some((run, state)))
+}
+
+fn create(journal: &mut SqliteJournal, prepared: &Prepared) -> Result<(), SessionError> {
+    let new = NewRun {
+        id: prepared.spec.id.clone(),
+        mode: prepared.spec.flow.word().to_owned(),
+        title: prepared.spec.title.clone(),
+        created_at_ms: shell::now().0,
+    };
+    journal.create_run(&new).map_err(|error| WorkspaceError::from(StoreError::from(error)))?;
+    Ok(())
+}
+
+/// The old run is over by a person's word; what it left in slots is rescued like after a crash.
+fn abandon(
+    journal: &mut SqliteJournal,
+    run: Option<String>,
+    holder: &str,
+) -> Result<(), SessionError> {
+    let Some(run) = run else { return Ok(()) };
+    let epoch = workspace::take_lease(journal, &run, holder)?;
+    let end = Entry::End { run, epoch, outcome: Some("ABANDONED".to_owned()) };
+    journal.commit(&[end]).map_err(|error| WorkspaceError::from(StoreError::from(error)))?;
+    Ok(())
+}
+
+/// A run keeps the configuration it began with.
+fn pinned(history: &dyn History, state: &State) -> Result<Config, SessionError> {
+    let text = store::text(history, &state.run.config).map_err(WorkspaceError::from)?;
+    serde_json::from_str(&text).map_err(|error| SessionError::PinnedConfig(error.to_string()))
+}
+
+fn sweep_leftovers(place: &Place, run: &str, watcher: &mut dyn Watcher) {
+    let traces =
+        sweep::Traces { markers: vec![format!("AUTOPILOT_RUN_ID={run}")], ..Default::default() };
+    let swept = sweep::sweep(&traces);
+    if !swept.killed.is_empty() {
+        let count = swept.killed.len();
+        watcher.notice(&format!("{count} processes of an interrupted attempt were ended"));
+    }
+    if !swept.left.is_empty() {
+        watcher.notice(&format!("{} processes could not be ended", swept.left.len()));
+    }
+    // Scratch of attempts that no longer run.
+    let _next_time = dir::remove(place.state.join("tmp").as_std_path());
+    for cache in ["cargo", "npm", "pip"] {
+        let _used_when_there = dir::create(place.caches().join(cache).as_std_path());
+    }
+}
+
+fn redactor(
+    place: &Place,
+    config: &Config,
+    variables: &Variables,
+) -> Result<Redactor, SessionError> {
+    let mut secrets: Vec<String> =
+        redact::secrets_of(variables.iter().map(|(name, value)| (name.as_str(), value.clone())));
+    for path in &config.worktrees.copy {
+        let bytes = file::read_capped(place.root.join(path).as_std_path(), COPIED_BYTES_MAX);
+        let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        secrets.extend(text.as_deref().map(assigned_values).unwrap_or_default());
+    }
+    Redactor::new(&config.logging.redact_patterns, &secrets)
+        .map_err(|error| SessionError::Redaction(error.to_string()))
+}
+
+/// The values of `NAME=value` lines, as in `.env`.
+fn assigned_values(text: &str) -> Vec<String> {
+    text.lines()
+        .filter_map(|line| line.split_once('='))
+        .map(|(_, value)| value.trim().trim_matches(['"', '\'']).to_owned())
+        .filter(|value| value.chars().count() >= SECRET_CHARS_MIN)
+        .collect()
+}
+
+fn stamp() -> String {
+    jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string()
+}
+
+/// Held for the time of a command that changes the repository's state without working on a run.
+pub fn exclusive(place: &Place) -> Result<Lock, WorkspaceError> {
+    workspace::lock(place, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_an_env_file_are_secrets() {
+        let text = "# comment\nA=short\nTOKEN=\"abcdef123\"\nexport X='longer value'\nno\n";
+        assert_eq!(assigned_values(text), ["abcdef123", "longer value"]);
+    }
+}

@@ -1,0 +1,42 @@
+//! `autopilot resume`: go on where the run stopped, whatever stopped it.
+
+use super::work;
+use crate::cli::{Global, Resume};
+use crate::exit::Failure;
+use crate::terminal;
+use autopilot_core::view;
+use autopilot_engine::flag::Flag;
+use autopilot_engine::session::Intent;
+use autopilot_engine::workspace;
+
+pub fn resume(global: &Global, args: &Resume) -> super::Done {
+    let (place, known) = super::place(global)?;
+    let nothing = || {
+        Failure::usage("there is nothing to resume in this repository")
+            .help("begin with `autopilot run tasks/<task>.md`")
+    };
+    if !known {
+        return Err(nothing());
+    }
+    let limits = work::limits(&args.limits)?;
+    if args.dry_run {
+        let reader = workspace::reader(&place)?;
+        let (run, state) = workspace::unfinished(&reader)?.ok_or_else(nothing)?;
+        terminal::say(&format!("would resume run {} ({})", run.id, run.title));
+        for task in view::leaves(&state) {
+            let step = task.step().map_or("–", |step| step.word());
+            terminal::say(&format!("  {:<24} {:<8} {step}", task.name(), view::task_word(task)));
+        }
+        return super::done();
+    }
+    for flag in [Flag::Stop, Flag::Pause] {
+        let lowered = flag.lower(&place).map_err(|error| {
+            Failure::failed(format!("cannot remove {}: {error}", flag.file_name()))
+        })?;
+        for path in lowered {
+            terminal::note(&format!("removed {path}"));
+        }
+    }
+    let opened = work::open(global)?;
+    work::work(global, opened, Intent::Resume { asks: Vec::new(), limits }, args.wait)
+}

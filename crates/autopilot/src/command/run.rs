@@ -1,0 +1,111 @@
+//! `autopilot run`: a task file or a queue of them.
+
+use super::work;
+use crate::cli::{Global, Run};
+use crate::exit::Failure;
+use crate::terminal;
+use autopilot_engine::begin::{self, Request, Source, Tasks};
+use autopilot_engine::session::{Intent, Opened};
+
+pub fn run(global: &Global, args: &Run) -> super::Done {
+    let source = match (&args.path, &args.queue) {
+        (Some(path), _) => Source::File(from_here(global, path)),
+        (None, Some(dir)) => Source::Queue {
+            dir: from_here(global, dir),
+            pattern: args.pattern.clone(),
+        },
+        (None, None) => return Err(Failure::usage("name a task file, or a directory with --queue")),
+    };
+    let limits = work::limits(&args.limits)?;
+    let opened = work::open(global)?;
+    let tasks = begin::read_tasks(&source).map_err(|error| work::begin_failure(&error))?;
+    for (path, warning) in &tasks.warnings {
+        terminal::note(&format!("warning: {path}: {warning}"));
+    }
+    let path = std::env::var("PATH").unwrap_or_default();
+    begin::check_agents(&opened.config, &opened.place, &path)
+        .map_err(|error| work::begin_failure(&error))?;
+    let request = Request {
+        source,
+        push: args.push,
+        allow_red_base: args.allow_red_base,
+        limits,
+        started_by: work::started_by(),
+    };
+    if args.dry_run {
+        return dry_run(&opened, &tasks, &request);
+    }
+    work::refuse_stop_file(&opened.place)?;
+    let intent = Intent::Begin {
+        tasks: Box::new(tasks),
+        request: Box::new(request),
+        fresh: args.fresh,
+    };
+    work::work(global, opened, intent, args.wait)
+}
+
+/// With -C, paths are looked for from that directory, as git does.
+fn from_here(global: &Global, path: &camino::Utf8Path) -> camino::Utf8PathBuf {
+    if global.repo == "." { path.to_owned() } else { global.repo.join(path) }
+}
+
+/// What would be done, and nothing of it.
+fn dry_run(opened: &Opened, tasks: &Tasks, request: &Request) -> super::Done {
+    let config = &opened.config;
+    let limits = request.limits.applied_to(&begin::limits(config));
+    let mut text = format!(
+        "would run {} ({}) on {} at {}\n",
+        tasks.title,
+        tasks.flow.word(),
+        opened.repo.base_branch,
+        opened.repo.base_tip.short()
+    );
+    for spec in &tasks.specs {
+        text.push_str(&format!("\n# {} ({})\n", spec.id, spec.path));
+        let commands = [
+            ("tests", Some(spec.commands.tests.as_ref().unwrap_or(&config.commands.tests))),
+            ("lint", spec.commands.lint.as_ref().or(config.commands.lint.as_ref())),
+            ("format", spec.commands.format.as_ref().or(config.commands.format.as_ref())),
+            ("uat", spec.commands.uat.as_ref().or(config.commands.uat.as_ref())),
+        ];
+        for (name, command) in commands {
+            let command = command.map_or("– (skipped, and recorded as skipped)", String::as_str);
+            text.push_str(&format!("{name:<7} {command}\n"));
+        }
+        text.push_str(&format!("prompt of the first build:\n{}\n", first_prompt(opened, spec)));
+    }
+    text.push_str(&format!(
+        "\nlimits: {} iterations, {} retries, {} interruptions, money {}, time {}, workers {}\n",
+        limits.rounds_max,
+        limits.retries_max,
+        limits.interruptions_max,
+        limits.usd_max.map_or("unlimited".to_owned(), |usd| usd.to_string()),
+        limits.wall_max_ms.map_or("unlimited".to_owned(), autopilot_core::view::duration),
+        limits.workers_max,
+    ));
+    for step in ["build", "validate", "review", "uat", "push"] {
+        text.push_str(&format!("timeout {step}: {} s\n", config.timeout(step).as_secs()));
+    }
+    terminal::say(text.trim_end());
+    super::done()
+}
+
+fn first_prompt(opened: &Opened, spec: &autopilot_core::task_file::TaskSpec) -> String {
+    use autopilot_core::prompt::{Build, Caps, Guidance, builder};
+    let logging = &opened.config.logging;
+    let caps = Caps {
+        prompt_bytes_max: usize::try_from(logging.prompt_bytes_max).unwrap_or(usize::MAX),
+        tail_lines_max: logging.tail_lines_max as usize,
+    };
+    let status = format!("based on {} of {}\n", opened.repo.base_tip.short(), opened.repo.base_branch);
+    let build = Build {
+        task: spec,
+        guidance: Guidance::default(),
+        repo_status: &status,
+        last_review: None,
+        validation: &[],
+        skills: opened.config.builder.skill_policy,
+        network: opened.config.builder.network,
+    };
+    builder(&build, caps)
+}

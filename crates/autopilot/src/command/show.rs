@@ -1,0 +1,220 @@
+//! `autopilot show`: a run or a task in full, with the evidence, from the records.
+
+use super::past::{Named, Past, Told};
+use super::{Done, done};
+use crate::cli::{Global, Show};
+use crate::terminal;
+use autopilot_core::event::Outcome;
+use autopilot_core::state::Task;
+use autopilot_core::view::account::{Account, Tried, account};
+use autopilot_core::view::{self, state_json};
+use autopilot_host::escape::one_line;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+pub fn show(global: &Global, args: &Show) -> Done {
+    let past = Past::must(global)?;
+    let named = past.named(args.id.as_deref())?;
+    let (told, only) = match &named {
+        Named::Run(told) => (told, None),
+        Named::Task(told, id) => (told, Some(told.state.task(*id))),
+    };
+    let account = account(&past.records(&told.run.id)?);
+    if global.json {
+        terminal::json(&object(told, only, &account));
+        return done();
+    }
+    let mut text = match only {
+        Some(_) => String::new(),
+        None => of_run(told, &account),
+    };
+    for task in told.state.tasks.iter().filter(|task| is_shown(task, only, &account)) {
+        text.push_str(&of_task(task, &account));
+    }
+    terminal::say(text.trim_end());
+    done()
+}
+
+/// The root is shown when it did something itself.
+fn is_shown(task: &Task, only: Option<&Task>, account: &Account) -> bool {
+    match only {
+        Some(only) => only.id == task.id,
+        None => task.parent.is_some() || account.of_task(task.id).next().is_some(),
+    }
+}
+
+fn of_run(told: &Told, account: &Account) -> String {
+    let run = &told.state.run;
+    let mut text = format!("run {}  {}  {}\n", told.run.id, told.word(), one_line(&told.run.title));
+    let mut row = |name: &str, value: &str| {
+        let _ = writeln!(text, "  {name:<10}{}", one_line(value));
+    };
+    row("flow", run.flow.word());
+    row("source", &run.source);
+    row("begun by", &run.started_by);
+    row("started", &run.started_at.rfc3339());
+    row("branch", &format!("{} from {} at {}", run.branch, run.base_branch, short(&run.base)));
+    row("worked", &format!("{} in {} boots", view::duration(run.active_ms), run.boots));
+    let spent = run.spent;
+    row("cost", &format!("{} ({} tokens in, {} out)", spent.usd, spent.tokens_in, spent.tokens_out));
+    if let Some(why) = told.state.root().and_then(view::failure) {
+        row("failed", &why.to_string());
+    }
+    for remark in account.remarks.iter().filter(|remark| remark.task.is_none()) {
+        let _ = writeln!(text, "  {}  {}", remark.at.rfc3339(), one_line(&remark.text));
+    }
+    text
+}
+
+fn of_task(task: &Task, account: &Account) -> String {
+    let name = if task.parent.is_some() { task.name() } else { "run" };
+    let (word, title) = (view::task_word(task), one_line(&task.spec.title));
+    let mut text = format!("\ntask {name}  {word}  {title}\n");
+    if let Some(why) = view::failure(task) {
+        let _ = writeln!(text, "  failed: {}", one_line(&why.to_string()));
+    }
+    let bill = task.spent.bill;
+    let _ = writeln!(
+        text,
+        "  {} iterations, {} attempts, {}, {} ({} tokens in, {} out)",
+        task.round,
+        task.spent.attempts,
+        view::duration(task.spent.work_ms),
+        bill.usd,
+        bill.tokens_in,
+        bill.tokens_out,
+    );
+    for (what, commit) in [("base", &task.base), ("tree", &task.tree), ("commit", &task.commit)] {
+        if let Some(commit) = commit {
+            let _ = writeln!(text, "  {what} {commit}");
+        }
+    }
+    let mut round = 0;
+    for tried in account.of_task(task.id) {
+        if tried.round != round {
+            round = tried.round;
+            let _ = writeln!(text, "  iteration {round}");
+        }
+        text.push_str(&of_attempt(tried));
+    }
+    for remark in account.remarks_on(task.id) {
+        let _ = writeln!(text, "  {}  {}", remark.at.rfc3339(), one_line(&remark.text));
+    }
+    for note in &task.notes {
+        let _ = writeln!(text, "  note: {}", one_line(note));
+    }
+    text
+}
+
+fn of_attempt(tried: &Tried) -> String {
+    let (facts, id) = (&tried.facts, tried.id.to_string());
+    let mut parts = vec![outcome(tried)];
+    parts.extend(facts.exit.map(|code| format!("exit {code}")));
+    parts.extend(facts.signal.map(|signal| format!("signal {signal}")));
+    if tried.ended.is_some() {
+        parts.push(view::duration(facts.ms));
+    }
+    if tried.bill.usd.0 > 0 {
+        parts.push(tried.bill.usd.to_string());
+    }
+    parts.extend(facts.verdict.map(|verdict| format!("{}, {} issues", verdict.word(), facts.issues)));
+    parts.extend(facts.tree.as_deref().map(|tree| format!("tree {}", short(tree))));
+    parts.extend(facts.commit.as_deref().map(|commit| format!("commit {}", short(commit))));
+    let mut text = format!("    {id:<8} {:<12} {}\n", tried.step.word(), parts.join(", "));
+    let files = [("log", &facts.log), ("artifact", &facts.artifact)];
+    for (what, path) in files.into_iter().filter_map(|(what, path)| Some((what, path.as_ref()?))) {
+        let _ = writeln!(text, "      {what}: .autopilot/{}", one_line(path));
+    }
+    for note in &facts.notes {
+        let _ = writeln!(text, "      note: {}", one_line(note));
+    }
+    text
+}
+
+fn outcome(tried: &Tried) -> String {
+    let Some((_, outcome)) = &tried.ended else { return "running".to_owned() };
+    match outcome {
+        Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why } => {
+            format!("{}: {}", word(outcome), one_line(why))
+        }
+        Outcome::Quota { until } => format!("no quota until {}", until.rfc3339()),
+        Outcome::Passed | Outcome::Lost | Outcome::Revoked => word(outcome).to_owned(),
+    }
+}
+
+fn word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Passed => "passed",
+        Outcome::Failed { .. } => "failed",
+        Outcome::Broke { .. } => "broke",
+        Outcome::Lost => "interrupted",
+        Outcome::Quota { .. } => "quota",
+        Outcome::Revoked => "ended",
+        Outcome::Skipped { .. } => "skipped",
+    }
+}
+
+fn object(told: &Told, only: Option<&Task>, account: &Account) -> Value {
+    let name = |task: &Task| task.parent.is_some().then(|| task.name().to_owned());
+    let is_wanted = |id| only.is_none_or(|only| only.id == id);
+    let attempts = account.attempts.iter().filter(|tried| is_wanted(tried.task));
+    let remarks = account.remarks.iter().filter(|remark| match (only, remark.task) {
+        (None, _) => true,
+        (Some(only), task) => task == Some(only.id),
+    });
+    json!({
+        "run": state_json::state_json(&told.state),
+        "state": told.word(),
+        "task": only.map(|task| task.name()),
+        "cost_usd": told.state.run.spent.usd.usd(),
+        "attempts": attempts.map(|tried| attempt(tried, name(told.state.task(tried.task))))
+            .collect::<Vec<_>>(),
+        "remarks": remarks.map(|remark| json!({
+            "at": remark.at.rfc3339(),
+            "task": remark.task.and_then(|id| name(told.state.task(id))),
+            "text": remark.text,
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn attempt(tried: &Tried, task: Option<String>) -> Value {
+    let facts = &tried.facts;
+    let why = match &tried.ended {
+        Some((_, Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why })) => {
+            Some(why)
+        }
+        Some((
+            _,
+            Outcome::Passed | Outcome::Lost | Outcome::Quota { .. } | Outcome::Revoked,
+        ))
+        | None => None,
+    };
+    json!({
+        "id": tried.id.to_string(),
+        "task": task,
+        "step": tried.step.word(),
+        "iteration": tried.round,
+        "started_at": tried.started.rfc3339(),
+        "ended_at": tried.ended.as_ref().map(|(at, _)| at.rfc3339()),
+        "outcome": tried.ended.as_ref().map(|(_, outcome)| word(outcome)),
+        "why": why,
+        "exit_code": facts.exit,
+        "signal": facts.signal,
+        "duration": facts.ms as f64 / 1000.0,
+        "log_path": facts.log,
+        "artifact_path": facts.artifact,
+        "verdict": facts.verdict.map(|verdict| verdict.word()),
+        "issues_count": facts.issues,
+        "base": facts.base,
+        "tree": facts.tree,
+        "commit": facts.commit,
+        "cost_usd": tried.bill.usd.usd(),
+        "tokens_in": tried.bill.tokens_in,
+        "tokens_out": tried.bill.tokens_out,
+        "notes": facts.notes,
+    })
+}
+
+fn short(name: &str) -> &str {
+    name.get(..12).unwrap_or(name)
+}

@@ -1,0 +1,194 @@
+//! `autopilot status`: where the run stands, from the journal alone, so it answers within
+//! milliseconds and hinders nobody.
+
+use super::past::{Past, Standing, Told};
+use super::{Done, done};
+use crate::cli::{Global, Status};
+use crate::exit::Failure;
+use crate::terminal;
+use autopilot_core::id::Time;
+use autopilot_core::state::{State, Status as TaskStatus, Task};
+use autopilot_core::view::{self, state_json, trouble};
+use autopilot_engine::place::Place;
+use autopilot_engine::shell::now;
+use autopilot_host::escape::one_line;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::time::Duration;
+
+const REFRESH: Duration = Duration::from_secs(1);
+/// Tasks shown; a longer list is cut in the middle of nothing interesting, at its end.
+const TASKS_SHOWN_MAX: usize = 60;
+/// Puts the cursor home and clears what is below it.
+const REDRAW: &str = "\u{1b}[H\u{1b}[J";
+
+pub fn status(global: &Global, args: &Status) -> Done {
+    let mut shown = String::new();
+    loop {
+        let (place, past) = Past::open(global)?;
+        let told = newest(past.as_ref())?;
+        let is_live = told.as_ref().is_some_and(|t| matches!(t.standing(), Standing::Live { .. }));
+        let text = if global.json {
+            serde_json::to_string_pretty(&object(told.as_ref())).unwrap_or_default()
+        } else {
+            told.as_ref().map_or_else(|| none_yet(&place), |told| screen(told, &place, now()))
+        };
+        show(&text, &mut shown, args.watch && !global.json);
+        if !args.watch || !is_live {
+            return done();
+        }
+        std::thread::sleep(REFRESH);
+    }
+}
+
+fn newest(past: Option<&Past>) -> Result<Option<Told>, Failure> {
+    past.map_or(Ok(None), Past::newest)
+}
+
+/// On a terminal the picture is redrawn; elsewhere only what changed is printed again.
+fn show(text: &str, shown: &mut String, redraw: bool) {
+    if redraw && terminal::stdout_is_terminal() {
+        terminal::put(REDRAW);
+        terminal::say(text);
+    } else if *shown != text {
+        terminal::say(text);
+    }
+    text.clone_into(shown);
+}
+
+/// `state.json`, what it has cost, and the process at work if there is one.
+fn object(told: Option<&Told>) -> Value {
+    let Some(told) = told else {
+        return json!({
+            "run_id": null, "current_state": null, "tasks": [], "cost_usd": 0.0, "pid": null,
+        });
+    };
+    let mut object = state_json::state_json(&told.state);
+    if let Value::Object(fields) = &mut object {
+        fields.insert("cost_usd".to_owned(), json!(told.state.run.spent.usd.usd()));
+        let pid = match told.standing() {
+            Standing::Live { pid } => Some(pid),
+            Standing::Over | Standing::Abandoned | Standing::Rests | Standing::Interrupted => None,
+        };
+        fields.insert("pid".to_owned(), json!(pid));
+    }
+    object
+}
+
+fn none_yet(place: &Place) -> String {
+    let next = if place.config().exists() {
+        "`autopilot run tasks/<name>.md` begins one"
+    } else {
+        "`autopilot init` sets the repository up"
+    };
+    format!("no run yet in {}; {next}", place.root)
+}
+
+fn screen(told: &Told, place: &Place, now: Time) -> String {
+    let (state, run) = (&told.state, &told.state.run);
+    let mut text = String::new();
+    let _ = writeln!(text, "{}  {}", told.word(), one_line(&told.run.title));
+    let mut row = |name: &str, value: String| {
+        let _ = writeln!(text, "  {name:<9}{value}");
+    };
+    row("run", format!("{} ({})", told.run.id, told.run.mode));
+    if !run.branch.is_empty() {
+        row("branch", format!("{} from {}", run.branch, run.base_branch));
+    }
+    let ago = view::duration(now.since_ms(Time(told.run.created_at_ms)));
+    row("started", format!("{} ({ago} ago)", Time(told.run.created_at_ms).rfc3339()));
+    row("worked", view::duration(run.active_ms));
+    row("cost", run.spent.usd.to_string());
+    for line in at_work(state, now) {
+        row("now", line);
+    }
+    if let Some(halt) = &run.halt {
+        row("rests", one_line(&halt.why.to_string()).into_owned());
+    }
+    text.push('\n');
+    text.push_str(&tasks(state));
+    text.push_str(&last_failure(state));
+    let _ = writeln!(text, "\nSTATUS.md: {}", place.views().join("STATUS.md"));
+    let _ = write!(text, "{}", go_on(told));
+    text
+}
+
+fn at_work(state: &State, now: Time) -> Vec<String> {
+    let running = state.live.values().map(|live| {
+        let task = state.task(live.task);
+        let name = if task.parent.is_some() { task.name() } else { "run" };
+        let since = view::duration(now.since_ms(live.since));
+        format!("{name}: {} (iteration {}) for {since}", live.step, task.round)
+    });
+    let waiting = view::leaves(state).filter_map(|task| match task.status {
+        TaskStatus::Waiting { step, until } => {
+            Some(format!("{}: {step} waits until {}", task.name(), until.rfc3339()))
+        }
+        TaskStatus::Open
+        | TaskStatus::At { .. }
+        | TaskStatus::Running { .. }
+        | TaskStatus::Settled(_) => None,
+    });
+    running.chain(waiting).collect()
+}
+
+fn tasks(state: &State) -> String {
+    let heading = ["task", "status", "iteration", "time", "cost", "result"];
+    let heading = heading.map(str::to_owned).to_vec();
+    let rows: Vec<Vec<String>> =
+        std::iter::once(heading).chain(view::leaves(state).take(TASKS_SHOWN_MAX).map(row)).collect();
+    let mut text = terminal::table(&rows);
+    let more = view::leaves(state).count().saturating_sub(TASKS_SHOWN_MAX);
+    if more > 0 {
+        let _ = writeln!(text, "… and {more} more; `autopilot show` lists all");
+    }
+    text
+}
+
+fn row(task: &Task) -> Vec<String> {
+    let result = match (view::failure(task), &task.commit) {
+        (Some(why), _) => one_line(&why.to_string()).into_owned(),
+        (None, Some(commit)) if task.is_closed() => commit.chars().take(10).collect(),
+        (None, _) => view::worker_word(task).to_owned(),
+    };
+    vec![
+        task.name().to_owned(),
+        view::task_word(task).to_owned(),
+        task.round.to_string(),
+        view::duration(task.spent.work_ms),
+        task.spent.bill.usd.to_string(),
+        result,
+    ]
+}
+
+fn last_failure(state: &State) -> String {
+    let Some(trouble) = trouble::trouble(state) else { return String::new() };
+    let step = trouble.step.map_or("a step", |step| step.word());
+    let name = if trouble.task.parent.is_some() { trouble.task.name() } else { "the run" };
+    let why = one_line(trouble.why());
+    let mut text =
+        format!("\nlast failure: {step} of {name} (iteration {}): {why}\n", trouble.shown.round);
+    if let Some(log) = &trouble.shown.facts.log {
+        let _ = writeln!(text, "  log: .autopilot/{log}");
+    }
+    text
+}
+
+fn go_on(told: &Told) -> String {
+    match told.standing() {
+        Standing::Live { pid } => {
+            format!("process {pid} works on it; `autopilot stop` ends it at the next step boundary")
+        }
+        Standing::Interrupted => {
+            "interrupted: the process that worked on it is gone; nothing is lost, \
+             go on with `autopilot resume`"
+                .to_owned()
+        }
+        Standing::Rests => "go on with `autopilot resume`".to_owned(),
+        Standing::Abandoned => "given up for another run; `autopilot recover` lists its work".to_owned(),
+        Standing::Over if told.word() == "DONE" => {
+            format!("look at it with `git log {}` or `autopilot diff`", told.state.run.branch)
+        }
+        Standing::Over => "`autopilot retry <task>` opens a failed task again".to_owned(),
+    }
+}

@@ -1,0 +1,283 @@
+//! What every command that works on a run shares: opening, watching, and the account at the end.
+
+use crate::cli::{Global, LimitArgs};
+use crate::exit::Failure;
+use crate::terminal;
+use autopilot_core::config::duration as parse_duration;
+use autopilot_core::event::Record;
+use autopilot_core::id::TaskId;
+use autopilot_core::state::State;
+use autopilot_core::step::Step;
+use autopilot_core::view::progress::{self, Weight};
+use autopilot_core::view::{self, ExitWord};
+use autopilot_engine::begin::BeginError;
+use autopilot_engine::flag::Flag;
+use autopilot_engine::inbox::LimitChange;
+use autopilot_engine::place::Place;
+use autopilot_engine::session::{self, Intent, Machine, Opened, SessionError};
+use autopilot_engine::shell::{Sight, Watcher, chain};
+use autopilot_engine::workspace;
+use autopilot_host::git::{StateEnv, UserRepo};
+use camino::Utf8PathBuf;
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+/// Opens the repository for work: examined, configured, with a state directory.
+pub fn open(global: &Global) -> Result<Opened, Failure> {
+    let env = StateEnv::from_process();
+    let (place, _) = workspace::find(&global.repo, &env)?;
+    let (config, warnings) = workspace::read_config(&place)?;
+    for warning in warnings {
+        terminal::note(&format!("warning: {}: {warning}", place.config()));
+    }
+    let (place, repo) = workspace::adopt(&global.repo, &config, &env)?;
+    Ok(Opened { place, repo, config })
+}
+
+/// A raised stop file means: do not begin. The file is named so that it can be removed.
+pub fn refuse_stop_file(place: &Place) -> Result<(), Failure> {
+    match Flag::Stop.raised(place) {
+        None => Ok(()),
+        Some(path) => Err(Failure {
+            code: ExitWord::Paused.code(),
+            message: format!("`{path}` is there, so nothing is begun"),
+            help: Some(format!("remove it with `rm {path}`, or use `autopilot resume`")),
+        }),
+    }
+}
+
+pub fn limits(args: &LimitArgs) -> Result<LimitChange, Failure> {
+    let money = |name: &str, usd: Option<f64>| match usd {
+        Some(usd) if !usd.is_finite() || usd <= 0.0 => {
+            Err(Failure::usage(format!("--{name} {usd} is not an amount above 0")))
+        }
+        other => Ok(other),
+    };
+    let max_wall_ms = match &args.max_wall {
+        None => None,
+        Some(text) => {
+            let time = parse_duration(text)
+                .map_err(|reason| Failure::usage(format!("--max-wall {text}: {reason}")))?;
+            Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+        }
+    };
+    Ok(LimitChange {
+        max_iterations: args.max_iterations,
+        max_usd: money("max-usd", args.max_usd)?,
+        max_usd_per_task: money("max-usd-per-task", args.max_usd_per_task)?,
+        max_wall_ms,
+        max_workers: args.max_workers,
+    })
+}
+
+pub fn machine() -> Result<Machine, Failure> {
+    let variables: BTreeMap<String, String> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let own = std::env::current_exe()
+        .map_err(|error| Failure::failed(format!("cannot find our own executable: {error}")))?;
+    let own = Utf8PathBuf::from_path_buf(own)
+        .map_err(|path| Failure::failed(format!("{} is not UTF-8", path.display())))?;
+    let salt = uuid::Uuid::now_v7().simple().to_string();
+    let holder = format!("pid {}", std::process::id());
+    Ok(Machine { variables, own, salt: salt[salt.len() - 4..].to_owned(), holder })
+}
+
+pub fn started_by() -> String {
+    let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
+    name.unwrap_or_else(|_| "unknown".to_owned())
+}
+
+/// Works until the run is over or rests, and gives the account of it.
+pub fn work(global: &Global, opened: Opened, intent: Intent, wait: bool) -> super::Done {
+    let (place, repo, config) = (opened.place.clone(), opened.repo.clone(), opened.config.clone());
+    let watcher = Box::new(Lines { verbosity: Verbosity::of(global) });
+    let ended = session::work(opened, intent, machine()?, watcher, wait).map_err(refused)?;
+    let word = ExitWord::of(&ended.state);
+    account(global, &place, &repo, &ended.state);
+    super::notify::tell(&config.notify, &place, &ended.state, word);
+    Ok(ExitCode::from(word.code()))
+}
+
+fn refused(error: SessionError) -> Failure {
+    let message = chain(&error);
+    match error {
+        SessionError::Workspace(error) => error.into(),
+        SessionError::Shell(error) => error.into(),
+        SessionError::Begin(error) => begin_failure(&error),
+        SessionError::Unfinished { run, .. } => Failure::failed(message).help(format!(
+            "go on with `autopilot resume`, look with `autopilot show {run}`, or give it up with --fresh"
+        )),
+        SessionError::NothingToResume => {
+            Failure::usage(message).help("begin one with `autopilot run tasks/<task>.md`")
+        }
+        SessionError::PinnedConfig(_) | SessionError::Redaction(_) => Failure::config(message),
+        SessionError::Runtime(_) => Failure::failed(message),
+    }
+}
+
+pub fn begin_failure(error: &BeginError) -> Failure {
+    let message = chain(error);
+    match error {
+        BeginError::Agent { .. } => Failure::config(message),
+        BeginError::Unreadable { .. }
+        | BeginError::TaskFile { .. }
+        | BeginError::Plan { .. }
+        | BeginError::IsDirectory { .. }
+        | BeginError::EmptyQueue { .. }
+        | BeginError::QueueTooLong { .. }
+        | BeginError::Pattern { .. } => Failure::usage(message),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verbosity {
+    Quiet,
+    Normal,
+    Verbose,
+}
+
+impl Verbosity {
+    fn of(global: &Global) -> Verbosity {
+        match (global.quiet, global.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (false, true) => Verbosity::Verbose,
+            (false, false) => Verbosity::Normal,
+        }
+    }
+
+    fn shows(self, weight: Weight) -> bool {
+        match self {
+            Verbosity::Quiet => weight == Weight::Transition,
+            Verbosity::Normal => weight <= Weight::Step,
+            Verbosity::Verbose => true,
+        }
+    }
+}
+
+/// A run told line by line on standard error.
+struct Lines {
+    verbosity: Verbosity,
+}
+
+impl Watcher for Lines {
+    fn record(&mut self, record: &Record, state: &State) {
+        let clock = clock(record.at.0);
+        for event in &record.events {
+            if let Some(line) = progress::told(event, state)
+                && self.verbosity.shows(line.weight)
+            {
+                terminal::note(&format!("{clock} {}", line.text));
+            }
+        }
+    }
+
+    fn sight(&mut self, task: TaskId, step: Step, sight: &Sight, state: &State) {
+        let name = state.task(task).name();
+        match sight {
+            Sight::Suspect { silent } => terminal::note(&format!(
+                "{name}: {step} has been silent for {} s; it will be ended if it stays so",
+                silent.as_secs()
+            )),
+            Sight::Output { text } if self.verbosity == Verbosity::Verbose => {
+                terminal::note(&format!("{name} {step} | {text}"));
+            }
+            Sight::Agent(event) if self.verbosity == Verbosity::Verbose => {
+                if let Some(text) = in_words(event) {
+                    terminal::note(&format!("{name} {step} | {text}"));
+                }
+            }
+            Sight::Output { .. } | Sight::Agent(_) => {}
+        }
+    }
+
+    fn notice(&mut self, text: &str) {
+        terminal::note(text);
+    }
+}
+
+fn in_words(event: &autopilot_agents::AgentEvent) -> Option<String> {
+    use autopilot_agents::AgentEvent;
+    match event {
+        AgentEvent::Text { text } | AgentEvent::Thought { text } | AgentEvent::Notice { text } => {
+            Some(text.clone())
+        }
+        AgentEvent::ToolCall { name, summary, .. } => Some(format!("{name}: {summary}")),
+        AgentEvent::FileChange { path, .. } => Some(format!("changed {path}")),
+        AgentEvent::ToolResult { .. }
+        | AgentEvent::Permission { .. }
+        | AgentEvent::Session { .. }
+        | AgentEvent::Usage(_)
+        | AgentEvent::RateLimit { .. }
+        | AgentEvent::Result { .. } => None,
+    }
+}
+
+fn clock(at_ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(at_ms)
+        .map(|at| at.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string())
+        .unwrap_or_default()
+}
+
+/// The end of a run: what became of it, where the work is, how to look at it and how to go on.
+fn account(global: &Global, place: &Place, repo: &UserRepo, state: &State) {
+    if global.json {
+        return terminal::json(&super::status::object(state));
+    }
+    let word = view::run_word(state);
+    let mut text = format!("\n{word}: {}\n", state.run.title);
+    for task in view::leaves(state) {
+        let detail = match view::failure(task) {
+            Some(why) => why.to_string(),
+            None => view::worker_word(task).to_owned(),
+        };
+        text.push_str(&format!(
+            "  {:<24} {:<8} {} iterations  {}  {}  {detail}\n",
+            task.name(),
+            view::task_word(task),
+            task.round,
+            view::duration(task.spent.work_ms),
+            task.spent.bill.usd,
+        ));
+    }
+    text.push_str(&format!("cost: {}   active: {}\n", state.run.spent.usd, view::duration(state.run.active_ms)));
+    let merged = view::leaves(state).any(|task| task.is_closed() && task.commit.is_some());
+    if merged {
+        let (branch, base) = (&state.run.branch, &state.run.base_branch);
+        if let Some(stat) = diffstat(repo, &state.run.base, branch) {
+            text.push_str(&format!("branch {branch}: {stat}\n"));
+        }
+        text.push_str(&format!(
+            "look:  git log --oneline {base}..{branch}\n       git diff {base}...{branch}\nmerge: git merge {branch}\n"
+        ));
+    }
+    for task in &state.tasks {
+        for note in &task.notes {
+            let name = if task.parent.is_some() { task.name() } else { "run" };
+            text.push_str(&format!("note:  {name}: {note}\n"));
+        }
+    }
+    match ExitWord::of(state) {
+        ExitWord::Done => {}
+        ExitWord::Paused => {
+            let why = state.run.halt.as_ref().map(|halt| halt.why.to_string()).unwrap_or_default();
+            text.push_str(&format!("rests: {why}; go on with `autopilot resume`\n"));
+        }
+        ExitWord::Failed | ExitWord::NotConverged => text.push_str(&format!(
+            "why:   {}\nthen:  `autopilot logs <task>`, `autopilot retry <task>`, `autopilot recover`\n",
+            place.views().join("STATUS.md")
+        )),
+        ExitWord::PushFailed => text.push_str("push:  failed; see the patch and bundle above\n"),
+    }
+    terminal::say(text.trim_end());
+}
+
+fn diffstat(repo: &UserRepo, base: &str, branch: &str) -> Option<String> {
+    let range = format!("{base}..refs/heads/{branch}");
+    autopilot_host::git::Git::isolated("measure the change", &repo.common_dir)
+        .args(["diff", "--shortstat", "--no-ext-diff", "--no-textconv", "--end-of-options"])
+        .arg(range)
+        .line()
+        .ok()
+        .map(|line| line.trim().to_owned())
+}

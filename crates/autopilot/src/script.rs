@@ -1,0 +1,74 @@
+//! `autopilot __script <file>`: the scripted agent as a real process, for the demo and for tests.
+
+use crate::terminal;
+use autopilot_agents::script::{Action, Place, Script};
+use autopilot_host::{file, hand};
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+const SCRIPT_BYTES_MAX: u64 = 1 << 20;
+const PROMPT_BYTES_MAX: u64 = 16 << 20;
+/// A script that does not fit is the fault of whoever wrote it, not of the task.
+const CANNOT_PLAY: u8 = 70;
+
+pub fn main(args: &[OsString]) -> ExitCode {
+    match play(args) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            terminal::error(&error);
+            ExitCode::from(CANNOT_PLAY)
+        }
+    }
+}
+
+fn play(args: &[OsString]) -> Result<u8, String> {
+    let path = args.first().ok_or("no script was named")?;
+    let path = Path::new(path);
+    let in_script = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let bytes = file::read_capped(path, SCRIPT_BYTES_MAX).map_err(|error| in_script(&error))?;
+    let script = Script::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| in_script(&error))?;
+    let mut prompt = String::new();
+    // A prompt that is not text matches no rule about its text; that is all it is needed for.
+    let _binary = io::stdin().take(PROMPT_BYTES_MAX).read_to_string(&mut prompt);
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let number = |name: &str| variable(name).parse().unwrap_or(1);
+    let (step, task) = (variable("AUTOPILOT_STEP"), variable("AUTOPILOT_TASK_ID"));
+    let actions = script
+        .play(Place {
+            step: &step,
+            task: &task,
+            iteration: number("AUTOPILOT_ITERATION"),
+            attempt: number("AUTOPILOT_TRY"),
+            prompt: &prompt,
+        })
+        .map_err(|error| in_script(&error))?;
+    for action in &actions {
+        if let Some(code) = act(action).map_err(|error| in_script(&error))? {
+            return Ok(code);
+        }
+    }
+    Ok(0)
+}
+
+/// An exit code when the action is to end.
+fn act(action: &Action) -> io::Result<Option<u8>> {
+    match action {
+        Action::Write { path, content } => hand::write(Path::new(path), content)?,
+        Action::Append { path, content } => hand::append(Path::new(path), content)?,
+        Action::Delete { path } => hand::delete(Path::new(path))?,
+        Action::Run { command } => {
+            hand::shell(command)?;
+        }
+        Action::Print(said) => terminal::put(&format!("{}\n", said.line())),
+        Action::SleepMs(ms) => std::thread::sleep(Duration::from_millis(*ms)),
+        Action::Hang => loop {
+            std::thread::park();
+        },
+        Action::Exit { code } => return Ok(Some(*code)),
+        Action::Kill(signal) => hand::signal_self(signal.number())?,
+    }
+    Ok(None)
+}
