@@ -84,6 +84,7 @@ mod tests {
     #[test]
     fn white_space_runs_count_as_one_space_but_words_do_not_join() {
         assert_eq!(fingerprint("a  b\n\tc"), fingerprint("a b c"));
+        assert_eq!(fingerprint("a\u{b}b\u{c}c"), fingerprint("a b c"));
         assert_ne!(fingerprint("ab c"), fingerprint("a b c"));
         assert_ne!(fingerprint("a\u{a0}b"), fingerprint("a b"));
     }

@@ -55,7 +55,7 @@ pub(super) fn resembles(step: &str) -> &str {
     match step {
         "plan" | "workflow" | "triage" => "plan",
         "review" | "uat_generate" | "completion" | "coverage" | "judge" | "plan_check" => "review",
-        "validate" | "integration" | "red" | "green" | "preflight" => "validate",
+        "validate" | "integration" | "merge" | "red" | "green" | "preflight" => "validate",
         "uat" => "uat",
         "push" => "push",
         _ => "build",

@@ -55,6 +55,7 @@ fn timeouts_and_retries_fall_back_as_documented() {
         ("step", 900),
         ("validate", 600),
         ("integration", 600),
+        ("merge", 600),
         ("review", 180),
         ("uat_generate", 180),
         ("completion", 180),

@@ -281,6 +281,7 @@ fn the_number_of_findings_is_limited_and_the_worst_stay() {
         Rules { allowed_paths: &[], deny_paths: &[], diff_line_cap: 800, forbid_todos: true };
     let findings = check(&change, &rules);
     assert_eq!(findings.len(), FINDINGS_MAX);
+    assert!(findings.iter().all(|finding| finding.severity == Severity::Blocker));
     assert_eq!(findings[FINDINGS_MAX - 1].message, "202 more findings are not listed");
 }
 
