@@ -1,1 +1,13 @@
-//! 
+//! The proof of the loop: a simulated world around the real core and the real loop, the rules that
+//! must hold after every input, and scenarios that read as the specification does.
+//!
+//! Read in this order: [`world`] for what happens, [`audit`] for what must hold, [`swarm`] for what
+//! a seed draws, [`scenario`] for the same world driven by a text.
+
+pub mod agent;
+pub mod audit;
+pub mod fault;
+pub mod random;
+//pub mod scenario;
+pub mod swarm;
+pub mod world;

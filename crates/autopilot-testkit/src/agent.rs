@@ -1,0 +1,344 @@
+//! Simulated executors: how long a step takes, what is said meanwhile, and how it ends.
+//!
+//! Drawn endings are functions of the task, step, round and broken tries so far, never of time, so
+//! that a run with crashes must make what the same run makes without them.
+
+use crate::fault::{Fault, Faults};
+use crate::random::{Random, mix, mix_bytes};
+use autopilot_core::event::{Bill, Facts, Outcome, Verdict};
+use autopilot_core::id::{Micros, TaskId, Time};
+use autopilot_core::input::Word;
+use autopilot_core::state::State;
+use autopilot_core::step::Step;
+use autopilot_core::wanted::Want;
+use std::collections::{BTreeMap, VecDeque};
+
+/// One attempt as it is going to be played.
+#[derive(Clone, Debug)]
+pub struct Play {
+    pub ms: u64,
+    pub words: Vec<(u64, Word)>,
+    pub outcome: Outcome,
+    pub facts: Facts,
+    /// A serial step changes the outside world halfway through.
+    pub has_effect: bool,
+    /// What went wrong in it, to be counted when it has happened.
+    pub faults: Vec<Fault>,
+}
+
+#[derive(Debug)]
+pub enum Agents {
+    Drawn(Drawn),
+    Scripted(Scripted),
+}
+
+/// What an executor can see when it begins.
+pub struct Scene<'a> {
+    pub state: &'a State,
+    pub want: Want,
+    pub now: u64,
+    pub clock: Time,
+}
+
+impl Agents {
+    pub fn play(&mut self, scene: &Scene<'_>) -> Play {
+        match self {
+            Agents::Drawn(drawn) => drawn.play(scene),
+            Agents::Scripted(scripted) => scripted.play(scene),
+        }
+    }
+
+    /// It ended by itself, not by a crash or an order: its line of the script is used up.
+    pub fn played(&mut self, want: Want) {
+        match self {
+            Agents::Drawn(_) => {}
+            Agents::Scripted(scripted) => scripted.played(want),
+        }
+    }
+}
+
+fn is_agent(step: Step) -> bool {
+    matches!(step, Step::Build | Step::Fix | Step::Review | Step::UatGenerate)
+}
+
+#[derive(Debug)]
+pub struct Drawn {
+    pub seed: u64,
+    pub faults: Faults,
+    /// The account is used up from the first until the second, in virtual time.
+    pub droughts: Vec<(u64, u64)>,
+    pub luck: Random,
+}
+
+impl Drawn {
+    fn has(&self, fault: Fault) -> bool {
+        self.faults.contains(&fault)
+    }
+
+    fn play(&mut self, scene: &Scene<'_>) -> Play {
+        let step = scene.want.step;
+        let mut play = Play {
+            ms: self.luck.between(1_000, 240_000),
+            words: Vec::new(),
+            outcome: Outcome::Passed,
+            facts: Facts::default(),
+            has_effect: matches!(step, Step::Merge | Step::Push),
+            faults: Vec::new(),
+        };
+        self.end(scene, &mut play);
+        if is_agent(step) {
+            self.say(scene, &mut play);
+        }
+        if is_agent(step)
+            && let Some((_, until)) =
+                self.droughts.iter().find(|(from, until)| (*from..*until).contains(&scene.now))
+        {
+            play.outcome = Outcome::Quota { until: scene.clock.plus_ms(until - scene.now) };
+            play.faults = vec![Fault::Quota];
+            play.facts = Facts::default();
+        } else if self.has(Fault::WorkerLost) && !play.has_effect && self.luck.chance(40) {
+            play.outcome = Outcome::Lost;
+            play.faults = vec![Fault::WorkerLost];
+            play.facts = Facts::default();
+        }
+        play
+    }
+
+    fn say(&mut self, scene: &Scene<'_>, play: &mut Play) {
+        play.words.push((1, Word::Session(format!("session-{}", scene.want.id))));
+        if !self.has(Fault::Bills) {
+            return;
+        }
+        let mut usd = 0;
+        for _ in 0..self.luck.below(4) {
+            usd += self.luck.below(400_000);
+            let bill = Bill { usd: Micros(usd), tokens_in: usd / 7, tokens_out: usd / 31 };
+            let at = self.luck.below(play.ms);
+            play.words.push((at, Word::Bill(bill)));
+            if self.luck.chance(300) {
+                play.words.push((at, Word::Bill(bill)));
+            }
+        }
+    }
+
+    fn end(&self, scene: &Scene<'_>, play: &mut Play) {
+        let Want { task, step, .. } = scene.want;
+        let now = scene.state.task(task);
+        let broken = now.spent.retries.get(&step).copied().unwrap_or(0);
+        let key = [u64::from(task.0), step as u64, u64::from(now.round), u64::from(broken)];
+        let mut fate = Random::new(key.iter().fold(self.seed, |hash, part| mix(hash, *part)));
+        let breaks = match step {
+            Step::Push => self.has(Fault::PushBreaks) && fate.chance(400),
+            Step::Merge => false,
+            _ => self.has(Fault::Broke) && fate.chance(120),
+        };
+        if breaks {
+            play.outcome = Outcome::Broke { why: "exit status 1".into() };
+            play.has_effect = false;
+            play.faults = vec![Fault::Broke];
+            if step == Step::Push {
+                play.has_effect = self.has(Fault::PushUnknown) && fate.chance(500);
+                let how = if play.has_effect { Fault::PushUnknown } else { Fault::PushBreaks };
+                play.faults = vec![how];
+            }
+            return;
+        }
+        if self.has(Fault::Hang) && step != Step::Merge && step != Step::Push && fate.chance(40) {
+            play.ms = 3_600_000;
+            play.outcome = Outcome::Broke { why: "silent and idle: killed".into() };
+            play.faults = vec![Fault::Hang];
+            return;
+        }
+        let tree = now.tree.clone().unwrap_or_default();
+        let fails = self.has(Fault::Fails);
+        match step {
+            Step::Preflight => no(play, fails && fate.chance(30), "the base fails"),
+            Step::Build | Step::Fix => {
+                let made = self.tree(scene, &tree, &mut fate);
+                if made != of_round(scene, now.round) {
+                    play.faults.push(Fault::Circle);
+                }
+                play.facts.tree = Some(made);
+            }
+            Step::Validate => {
+                // The same tree shows the same failure.
+                let shown = mix_bytes(self.seed, tree.as_bytes());
+                no(play, fails && shown % 100 < 40, "tests fail");
+                play.facts.fingerprint = Some(format!("f{}", shown % 7));
+                play.facts.tree = Some(tree);
+            }
+            Step::Review => self.review(scene, play, &mut fate),
+            Step::UatGenerate => no(play, fails && fate.chance(50), "no cases"),
+            Step::Uat => match fails && fate.chance(200) {
+                true => no(play, true, "acceptance fails"),
+                false if fate.chance(100) => {
+                    play.outcome = Outcome::Skipped { why: "no command".into() };
+                }
+                false => {}
+            },
+            Step::Merge => {
+                let conflicts = self.has(Fault::Conflict) && fate.chance(150);
+                no(play, conflicts, "merge conflict");
+                play.faults = if conflicts { vec![Fault::Conflict] } else { Vec::new() };
+                play.has_effect = !conflicts;
+                play.facts.commit = (!conflicts).then(|| format!("c-{tree}"));
+            }
+            Step::Push => no(play, fails && fate.chance(50), "authentication refused"),
+            Step::Tasks | Step::Decide => {}
+        }
+        if step == Step::Push && play.outcome != Outcome::Passed {
+            play.has_effect = false;
+        }
+    }
+
+    fn tree(&self, scene: &Scene<'_>, tree: &str, fate: &mut Random) -> String {
+        let round = scene.state.task(scene.want.task).round;
+        if self.has(Fault::Circle) && !tree.is_empty() && fate.chance(300) {
+            return match fate.chance(500) {
+                true => tree.to_owned(),
+                false => of_round(scene, round.saturating_sub(2).max(1)),
+            };
+        }
+        of_round(scene, round)
+    }
+
+    fn review(&self, scene: &Scene<'_>, play: &mut Play, fate: &mut Random) {
+        let task = scene.state.task(scene.want.task);
+        let proven = task
+            .shown(Step::Validate)
+            .is_some_and(|shown| shown.outcome == Outcome::Passed);
+        let likes = proven && !(self.has(Fault::Fails) && fate.chance(200));
+        let lies = self.has(Fault::Lie) && fate.chance(400);
+        if likes || lies {
+            play.facts.verdict = Some(Verdict::Approve);
+            if lies && !proven {
+                play.faults.push(Fault::Lie);
+            }
+            if lies && likes && fate.chance(300) {
+                play.facts.verdict = None;
+            }
+            return;
+        }
+        play.facts.verdict = Some(Verdict::RequestChanges);
+        play.facts.issues = 1 + fate.below(3);
+        play.facts.blocking = fate.below(2);
+        if !(self.has(Fault::Lie) && fate.chance(200)) {
+            no(play, true, "changes are asked for");
+        }
+    }
+}
+
+fn of_round(scene: &Scene<'_>, round: u32) -> String {
+    format!("t{}r{round}", scene.want.task.0)
+}
+
+fn no(play: &mut Play, is_no: bool, why: &str) {
+    if is_no {
+        play.faults.push(Fault::Fails);
+        play.outcome = Outcome::Failed { why: why.to_owned() };
+    }
+}
+
+/// A line of a scenario: the step it is for, how it ends, what it makes and costs.
+#[derive(Clone, Debug)]
+pub struct Line {
+    pub step: Step,
+    pub ending: Ending,
+    pub tree: Option<String>,
+    /// Cumulative bills, one after another.
+    pub bills: Vec<Micros>,
+    pub fingerprint: Option<String>,
+    pub blocking: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    Ok,
+    Fails,
+    Broke,
+    Hangs,
+    Lost,
+    Quota { ms: u64 },
+    /// A reviewer's answer without a verdict.
+    Mute,
+}
+
+const STEP_MS: u64 = 10_000;
+const HANG_MS: u64 = 1_800_000;
+
+#[derive(Debug, Default)]
+pub struct Scripted {
+    pub lines: BTreeMap<TaskId, VecDeque<Line>>,
+}
+
+impl Scripted {
+    fn next(&self, want: Want) -> Option<&Line> {
+        self.lines.get(&want.task)?.front().filter(|line| line.step == want.step)
+    }
+
+    fn played(&mut self, want: Want) {
+        if self.next(want).is_some()
+            && let Some(lines) = self.lines.get_mut(&want.task)
+        {
+            lines.pop_front();
+        }
+    }
+
+    fn play(&self, scene: &Scene<'_>) -> Play {
+        let Want { task, step, .. } = scene.want;
+        let now = scene.state.task(task);
+        let plain = Line {
+            step,
+            ending: Ending::Ok,
+            tree: None,
+            bills: Vec::new(),
+            fingerprint: None,
+            blocking: 0,
+        };
+        let line = self.next(scene.want).cloned().unwrap_or(plain);
+        let mut facts = Facts { blocking: line.blocking, ..Facts::default() };
+        let outcome = match line.ending {
+            Ending::Ok | Ending::Mute => Outcome::Passed,
+            Ending::Fails => Outcome::Failed { why: format!("{step} said no") },
+            Ending::Broke => Outcome::Broke { why: "exit status 1".into() },
+            Ending::Hangs => Outcome::Broke { why: "silent and idle: killed".into() },
+            Ending::Lost => Outcome::Lost,
+            Ending::Quota { ms } => Outcome::Quota { until: scene.clock.plus_ms(STEP_MS + ms) },
+        };
+        match step {
+            Step::Build | Step::Fix if outcome == Outcome::Passed => {
+                let usual = || format!("{}{}", now.name(), now.round);
+                facts.tree = Some(line.tree.clone().unwrap_or_else(usual));
+            }
+            Step::Validate => {
+                facts.tree = now.tree.clone();
+                let usual = || format!("{}-{}", now.name(), now.round);
+                facts.fingerprint = Some(line.fingerprint.clone().unwrap_or_else(usual));
+            }
+            Step::Review => {
+                facts.verdict = match line.ending {
+                    Ending::Ok => Some(Verdict::Approve),
+                    Ending::Fails => Some(Verdict::RequestChanges),
+                    Ending::Broke
+                    | Ending::Hangs
+                    | Ending::Lost
+                    | Ending::Quota { .. }
+                    | Ending::Mute => None,
+                };
+            }
+            _ => {}
+        }
+        let words = line.bills.iter().enumerate().map(|(place, usd)| {
+            let bill = Bill { usd: *usd, ..Bill::default() };
+            (1_000 * (place as u64 + 1), Word::Bill(bill))
+        });
+        Play {
+            ms: if line.ending == Ending::Hangs { HANG_MS } else { STEP_MS },
+            words: words.collect(),
+            has_effect: matches!(step, Step::Merge | Step::Push) && outcome == Outcome::Passed,
+            outcome,
+            facts,
+            faults: Vec::new(),
+        }
+    }
+}

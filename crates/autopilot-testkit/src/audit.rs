@@ -1,0 +1,210 @@
+//! What must hold after every input and at the end, checked without asking the code under test.
+//!
+//! The rules are numbered as in the list of invariants: I1 nothing acknowledged is lost, I2 an
+//! effect happens once, I4 nobody is left behind, I6 done means proven, I7 counters, I9 legal moves
+//! and rest, I10 ceilings, I11 replay.
+
+pub mod books;
+pub mod rule;
+pub mod table;
+
+use crate::world::git::Git;
+use crate::world::process::Processes;
+use autopilot_core::event::{Bill, Record};
+use autopilot_core::id::{AttemptId, TaskId};
+use autopilot_core::input::{Input, Word};
+use autopilot_core::state::State;
+use autopilot_core::step::Step;
+use autopilot_core::wanted::Want;
+use books::{Books, Place};
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Debug, Default)]
+pub struct Audit {
+    /// The first thing that did not hold.
+    pub fault: Option<String>,
+    books: Books,
+    told: u64,
+    /// The largest bill of each attempt that was said to the shell and not lost by a crash.
+    owed: BTreeMap<AttemptId, Bill>,
+    begun: BTreeSet<(u32, AttemptId)>,
+    /// Money on the record never shrinks, not even over a crash.
+    spent_durable: u64,
+}
+
+impl Audit {
+    pub fn is_sound(&self) -> bool {
+        self.fault.is_none()
+    }
+
+    pub fn broken(&mut self, what: &str) {
+        self.fault.get_or_insert_with(|| what.to_owned());
+    }
+
+    fn check(&mut self, holds: bool, what: impl FnOnce() -> String) {
+        if !holds {
+            self.broken(&what());
+        }
+    }
+
+    /// After every input: the record is legal, and the state is what the books say.
+    pub fn heard(&mut self, input: &Input, record: Option<&Record>, ahead: &State) {
+        if let Input::Heard { id, word: Word::Bill(bill), .. } = input {
+            let owed = self.owed.entry(*id).or_default();
+            *owed = owed.max(*bill);
+        }
+        if let Some(record) = record {
+            self.check(record.seq == self.books.seq + 1, || "a record is out of order".to_owned());
+            if let Err(what) = self.books.enter(record) {
+                self.broken(&format!("record {}: {what}", record.seq));
+            }
+        }
+        let said_nothing = record.is_none() && !matches!(input, Input::Heard { .. });
+        if said_nothing {
+            return;
+        }
+        let paid: u64 = self.owed.values().map(|bill| bill.usd.0).sum();
+        self.check(ahead.run.spent.usd.0 == paid, || {
+            format!("I7: bills of {paid} were heard, {} are counted", ahead.run.spent.usd.0)
+        });
+        if let Err(what) = self.books.agree(ahead) {
+            self.broken(&what);
+        }
+    }
+
+    /// A record is shown to people only when it is on disk.
+    pub fn told(&mut self, record: Record, durable: &[Record]) {
+        let place = record.seq as usize - 1;
+        self.check(durable.get(place) == Some(&record), || {
+            format!("I1: record {} was shown before it was durable", record.seq)
+        });
+        self.told = self.told.max(record.seq);
+    }
+
+    /// An executor begins only what is on disk, and is alone at its task.
+    pub fn begun(&mut self, want: Want, boot: u32, durable: &[Record], processes: &Processes) {
+        use autopilot_core::event::Event;
+        let record = want.id.seq.checked_sub(1).and_then(|place| durable.get(place as usize));
+        let event = record.and_then(|record| record.events.get(want.id.place as usize));
+        let is_durable = event == Some(&Event::AttemptStarted { task: want.task, step: want.step });
+        self.check(is_durable, || {
+            format!("I1: {} of {} began before its start was durable", want.step, want.task)
+        });
+        self.check(!processes.is_anyone_at(want.task), || {
+            format!("I4: two executors are at {} at once", want.task)
+        });
+        let is_first = self.begun.insert((boot, want.id));
+        // An effect that was ended by a stop goes on under its own id; work never does.
+        self.check(is_first || table::is_serial(want.step), || {
+            format!("I2: {} of {} was begun twice as {}", want.step, want.task, want.id)
+        });
+        self.check(self.books.live.contains_key(&want.id) || self.books.seq > want.id.seq, || {
+            format!("{} began and was never started", want.id)
+        });
+    }
+
+    pub fn swept(&mut self, processes: &Processes) {
+        let left = processes.ours().count();
+        self.check(left == 0, || format!("I4: {left} executors outlived the sweep"));
+        let strangers = processes.strangers_killed;
+        self.check(strangers == 0, || format!("P14: {strangers} strangers were killed"));
+    }
+
+    pub fn exited(&mut self, processes: &Processes) {
+        let left = processes.ours().count();
+        self.check(left == 0, || format!("I4: {left} executors were left behind"));
+    }
+
+    pub fn merged(&mut self, git: &Git) {
+        let Some(last) = git.merges.last().cloned() else { return };
+        let times = git.merges.iter().filter(|merge| merge.task == last.task).count();
+        self.check(times == 1, || format!("I2: {} was merged {times} times", last.task));
+        if let Err(what) = self.books.is_proven(last.task, &last.tree) {
+            self.broken(&format!("I6: {} was merged, but {what}", last.task));
+        }
+    }
+
+    pub fn pushed(&mut self, git: &Git) {
+        let mut pushes = git.pushes.clone();
+        pushes.dedup();
+        self.check(pushes.len() == git.pushes.len(), || "I2: the same was pushed twice".to_owned());
+    }
+
+    /// After a crash only the disk counts; nothing that was shown may be missing from it.
+    pub fn crashed(&mut self, durable: &[Record]) {
+        let told = self.told;
+        self.check(told <= durable.len() as u64, || {
+            format!("I1: record {told} was shown and is lost")
+        });
+        match Books::of(durable) {
+            Ok(books) => self.books = books,
+            Err(what) => self.broken(&what),
+        }
+        self.owed = self.books.bills.clone();
+        let spent = self.books.spent();
+        self.check(spent >= self.spent_durable, || "I7: money was forgotten".to_owned());
+        self.spent_durable = spent;
+    }
+
+    /// A snapshot and the records after it, as text, give what all records give.
+    pub fn remembered(&mut self, records: &[Record], from: usize, whole: &State) {
+        let text = |state: &State| serde_json::to_string(state).unwrap_or_default();
+        let snapshot = State::replay(&records[..from]);
+        let Ok(mut state) = serde_json::from_str::<State>(&text(&snapshot)) else {
+            return self.broken("I11: a snapshot can't be read back");
+        };
+        self.check(state == snapshot, || "I11: a snapshot reads back as another".to_owned());
+        for record in &records[from..] {
+            state.apply_record(record);
+        }
+        self.check(state == *whole, || "I11: a snapshot leads to another state".to_owned());
+    }
+
+    pub fn over(&mut self, durable: &[Record], git: &Git, may_rest: bool) {
+        if !self.is_sound() {
+            return;
+        }
+        for record in durable {
+            let again = serde_json::to_string(record)
+                .ok()
+                .and_then(|text| serde_json::from_str::<Record>(&text).ok());
+            self.check(again.as_ref() == Some(record), || {
+                format!("I11: record {} reads back as another", record.seq)
+            });
+        }
+        let state = State::replay(durable);
+        if let Err(what) = self.books.agree(&state) {
+            self.broken(&format!("I11: after a replay {what}"));
+        }
+        self.check(may_rest || state.end().is_some(), || "I9: the run did not end".to_owned());
+        for (place, task) in self.books.tasks.iter().enumerate().skip(1) {
+            let merged = git.merges.iter().any(|merge| merge.task.index() == place);
+            let closed = task.place == Place::Closed;
+            let is_right = merged == closed || (may_rest && merged);
+            if !is_right {
+                let text = format!("I2: {} merged {merged}, closed {closed}", task.name);
+                return self.broken(&text);
+            }
+        }
+    }
+
+    pub fn tree_of(&self, task: TaskId) -> String {
+        self.books.tasks[task.index()].tree.clone().unwrap_or_default()
+    }
+
+    pub fn name_of(&self, task: TaskId) -> String {
+        self.books.tasks.get(task.index()).map(|task| task.name.clone()).unwrap_or_default()
+    }
+
+    /// The newest attempt of a step that no longer runs.
+    pub fn last_dead(&self, name: &str, step: Step) -> Option<(AttemptId, TaskId)> {
+        let dead = self.books.ever.iter().rev().find(|(id, (task, at))| {
+            *at == step && self.name_of(*task) == name && !self.books.live.contains_key(id)
+        });
+        dead.map(|(id, (task, _))| (*id, *task))
+    }
+
+    pub fn books(&self) -> &Books {
+        &self.books
+    }
+}

@@ -1,0 +1,157 @@
+//! A second set of books: the same records counted by other code than the one under test.
+
+use autopilot_core::event::{Bill, Facts, Halt, Outcome, Record};
+use autopilot_core::flow::Flow;
+use autopilot_core::id::{AttemptId, TaskId, Time};
+use autopilot_core::limit::Limits;
+use autopilot_core::pipeline::Switch;
+use autopilot_core::state::{State, Status};
+use autopilot_core::step::Step;
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Clone, Debug, Default)]
+pub struct Books {
+    pub seq: u64,
+    pub at: Time,
+    pub flow: Option<Flow>,
+    pub limits: Limits,
+    pub switches: BTreeSet<Switch>,
+    pub halt: Option<Halt>,
+    pub tasks: Vec<Entry>,
+    pub live: BTreeMap<AttemptId, (TaskId, Step)>,
+    /// Every attempt ever started.
+    pub ever: BTreeMap<AttemptId, (TaskId, Step)>,
+    pub bills: BTreeMap<AttemptId, Bill>,
+    /// By task, in millionths.
+    pub paid: BTreeMap<TaskId, u64>,
+    pub waivers: u32,
+    /// Time worked on the run outside of halts.
+    pub active_ms: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub name: String,
+    pub parent: Option<TaskId>,
+    pub needs: Vec<TaskId>,
+    pub place: Place,
+    pub round: u32,
+    /// Failed rounds since a person last re-opened it, and ever.
+    pub rounds: u32,
+    pub rounds_ever: u32,
+    pub interruptions: u32,
+    pub broke: u32,
+    pub broke_here: BTreeMap<Step, u32>,
+    pub waited_ms: u64,
+    pub attempts: u32,
+    /// What this round has shown.
+    pub proof: BTreeMap<Step, (Outcome, Facts)>,
+    pub waived: BTreeSet<Step>,
+    pub tree: Option<String>,
+    pub overruled: u32,
+    pub until: Time,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Place {
+    Open,
+    At(Step),
+    Running(Step, AttemptId),
+    Waiting(Step),
+    Closed,
+    SkippedByAsk,
+    SkippedFor(TaskId),
+    Failed,
+}
+
+impl Place {
+    pub fn is_under_way(&self) -> bool {
+        matches!(self, Place::At(_) | Place::Running(..) | Place::Waiting(_))
+    }
+
+    pub fn is_settled(&self) -> bool {
+        !self.is_under_way() && *self != Place::Open
+    }
+
+    pub fn satisfies(&self) -> bool {
+        matches!(self, Place::Closed | Place::SkippedByAsk)
+    }
+
+    pub fn step(&self) -> Option<Step> {
+        match self {
+            Place::At(step) | Place::Running(step, _) | Place::Waiting(step) => Some(*step),
+            Place::Open
+            | Place::Closed
+            | Place::SkippedByAsk
+            | Place::SkippedFor(_)
+            | Place::Failed => None,
+        }
+    }
+}
+
+impl Books {
+    pub fn of(records: &[Record]) -> Result<Books, String> {
+        let mut books = Books::default();
+        for record in records {
+            books.enter(record).map_err(|what| format!("record {}: {what}", record.seq))?;
+        }
+        Ok(books)
+    }
+
+    pub fn spent(&self) -> u64 {
+        self.paid.values().sum()
+    }
+
+    pub fn spent_by(&self, task: TaskId) -> u64 {
+        self.paid.get(&task).copied().unwrap_or(0)
+    }
+
+    /// The state under test against these books: I7, I10, I11.
+    pub fn agree(&self, state: &State) -> Result<(), String> {
+        let same = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
+        same(state.index_is_true(), "I11: the indexes have drifted")?;
+        same(state.seq == self.seq, "I11: another sequence number")?;
+        same(state.run.halt == self.halt, "I9: another halt")?;
+        same(state.run.limits == self.limits, "I7: other limits")?;
+        same(state.run.active_ms == self.active_ms, "I7: another time of work")?;
+        same(state.run.spent.usd.0 == self.spent(), "I7: another sum of money")?;
+        same(
+            state.run.reviews_waived_by.len() as u32 == self.waivers,
+            "I6: a waived review is not on the record",
+        )?;
+        let alive = state.live.iter().map(|(id, live)| (*id, (live.task, live.step)));
+        if !alive.eq(self.live.iter().map(|(id, at)| (*id, *at))) {
+            return Err(format!("I9: {:?} are alive, not {:?}", state.live, self.live));
+        }
+        for (task, entry) in state.tasks.iter().zip(&self.tasks) {
+            let spent = &task.spent;
+            for (what, counted, booked) in [
+                ("interruptions", spent.interruptions, entry.interruptions),
+                ("broken tries", spent.retries_all, entry.broke),
+                ("rounds ever", spent.rounds_lived, entry.rounds_ever),
+                ("attempts", spent.attempts, entry.attempts),
+                ("round", task.round, entry.round),
+            ] {
+                if counted != booked {
+                    return Err(format!("I7: {what} of {} are {counted}, not {booked}", entry.name));
+                }
+            }
+            let paid = self.spent_by(task.id);
+            let is_exact = spent.bill.usd.0 == paid && spent.waited_ms == entry.waited_ms;
+            if !is_exact {
+                return Err(format!("I7: {} has another bill or wait", entry.name));
+            }
+            let step = match &task.status {
+                Status::At { step } | Status::Running { step, .. } | Status::Waiting { step, .. } => {
+                    Some(*step)
+                }
+                Status::Open | Status::Settled(_) => None,
+            };
+            if step != entry.place.step() {
+                let (is, booked) = (&task.status, &entry.place);
+                return Err(format!("I9: {} is {is:?}, not {booked:?}", entry.name));
+            }
+        }
+        same(state.tasks.len() == self.tasks.len(), "I11: another number of tasks")
+    }
+}

@@ -1,0 +1,185 @@
+//! What a seed draws: a run, a subset of the faults, and how often each may strike.
+
+use crate::agent::{Agents, Drawn};
+use crate::fault::{Fault, Faults};
+use crate::random::Random;
+use crate::world::{Plan, World};
+use autopilot_core::event::{RunSpec, TaskSpec};
+use autopilot_core::flow::Flow;
+use autopilot_core::id::Micros;
+use autopilot_core::limit::{Limits, ReviewGate};
+use autopilot_core::pipeline::Switch;
+use autopilot_core::state::State;
+use std::collections::BTreeSet;
+
+const TASKS_MAX: u64 = 8;
+
+/// The verdict on one seed.
+pub struct Trial {
+    pub world: World,
+    pub fault: Option<String>,
+}
+
+/// Runs a seed with all its faults, and again without those that must not matter.
+pub fn trial(seed: u64) -> Trial {
+    trial_with(seed, &drawn_faults(seed))
+}
+
+pub fn trial_with(seed: u64, faults: &Faults) -> Trial {
+    let mut world = World::new(plan(seed, faults));
+    world.run();
+    let mut fault = world.audit.fault.clone();
+    if fault.is_none() && is_comparable(&world) {
+        fault = compare(&world, seed, faults);
+    }
+    Trial { world, fault }
+}
+
+/// C01: crashes, restarts and late words change nothing in what is made.
+fn compare(world: &World, seed: u64, faults: &Faults) -> Option<String> {
+    let calm = faults.iter().copied().filter(|fault| !Fault::HARMLESS.contains(fault)).collect();
+    let mut still = World::new(plan(seed, &calm));
+    still.run();
+    if let Some(fault) = &still.audit.fault {
+        return Some(format!("without crashes: {fault}"));
+    }
+    let (made, expected) = (made(world), made(&still));
+    (made != expected).then(|| format!("C01: made {made:?}, without crashes {expected:?}"))
+}
+
+fn made(world: &World) -> Vec<String> {
+    let merges = world.git.merges.iter().map(|merge| format!("{} {}", merge.task, merge.tree));
+    let state = State::replay(&world.disk.durable);
+    let ends = state.tasks.iter().map(|task| format!("{:?}", task.status));
+    merges.chain(ends).collect()
+}
+
+/// In a queue, with no person, price or deadline in it, only the agents' answers decide.
+fn is_comparable(world: &World) -> bool {
+    const PEOPLE: [Fault; 7] = [
+        Fault::Stop,
+        Fault::StopNow,
+        Fault::Pause,
+        Fault::Retry,
+        Fault::Skip,
+        Fault::Limit,
+        Fault::Waive,
+    ];
+    let limits = &world.spec.limits;
+    world.spec.flow == Flow::Queue
+        && limits.usd_max.is_none()
+        && limits.usd_per_task_max.is_none()
+        && limits.interruptions_max >= 100
+        && !PEOPLE.iter().any(|fault| world.faults.contains(fault))
+}
+
+pub fn drawn_faults(seed: u64) -> Faults {
+    let mut random = Random::stream(seed, 2001);
+    let permille = [150, 350, 700][random.below(3) as usize];
+    Fault::ALL.into_iter().filter(|_| random.chance(permille)).collect()
+}
+
+pub fn plan(seed: u64, faults: &Faults) -> Plan {
+    let mut random = Random::stream(seed, 2002);
+    let spec = run(&mut random);
+    let crashes = if random.chance(150) { 40 } else { random.between(1, 6) as u32 };
+    let times = Fault::ALL.map(|fault| {
+        let times = match fault {
+            Fault::Crash => crashes,
+            Fault::BootCrash => 10,
+            Fault::WriteFails | Fault::StopNow | Fault::Stop | Fault::Pause => 4,
+            Fault::Clock => 2,
+            Fault::Retry => 6,
+            Fault::Skip | Fault::Waive | Fault::Limit => 3,
+            _ => u32::MAX,
+        };
+        (fault, times)
+    });
+    Plan {
+        seed,
+        agents: Agents::Drawn(Drawn {
+            seed,
+            faults: faults.clone(),
+            droughts: droughts(seed, faults),
+            luck: Random::stream(seed, 2003),
+        }),
+        spec,
+        faults: faults.clone(),
+        times: times.into(),
+        cues: None,
+    }
+}
+
+fn droughts(seed: u64, faults: &Faults) -> Vec<(u64, u64)> {
+    if !faults.contains(&Fault::Quota) {
+        return Vec::new();
+    }
+    let mut random = Random::stream(seed, 2004);
+    let mut from = 0;
+    (0..random.between(1, 3))
+        .map(|_| {
+            from += random.below(1_200_000);
+            let until = from + random.between(60_000, 12 * 3_600_000);
+            let drought = (from, until);
+            from = until;
+            drought
+        })
+        .collect()
+}
+
+fn run(random: &mut Random) -> RunSpec {
+    let flow = if random.chance(650) { Flow::Queue } else { Flow::Task };
+    let many = random.between(1, TASKS_MAX);
+    let has_needs = random.chance(400);
+    let mut tasks: Vec<TaskSpec> = Vec::new();
+    for at in 0..many {
+        let mut depends_on = BTreeSet::new();
+        if has_needs && at > 0 {
+            for _ in 0..random.below(3) {
+                depends_on.insert(format!("t{}", random.below(at)));
+            }
+        }
+        let depends_on = depends_on.into_iter().collect();
+        tasks.push(TaskSpec { name: format!("t{at}"), depends_on, ..TaskSpec::default() });
+    }
+    let all = [Switch::Baseline, Switch::Review, Switch::Uat, Switch::Push];
+    let switches = all.into_iter().filter(|_| random.chance(700)).collect();
+    RunSpec {
+        id: "run".into(),
+        flow,
+        title: "simulated".into(),
+        source: "tasks/".into(),
+        started_by: "nobody".into(),
+        base_branch: "main".into(),
+        base: "b0".into(),
+        branch: "autopilot/run".into(),
+        switches,
+        limits: limits(random),
+        config: "c".into(),
+        red_base_allowed: false,
+        tasks,
+    }
+}
+
+fn limits(random: &mut Random) -> Limits {
+    let usd = |random: &mut Random, most: u64| Micros(random.between(1, most) * 250_000);
+    Limits {
+        workers_max: random.between(1, 4) as u32,
+        rounds_max: random.between(1, 5) as u32,
+        rounds_lifetime_max: random.between(3, 12) as u32,
+        retries_max: random.between(1, 8) as u32,
+        interruptions_max: if random.chance(300) { random.below(4) as u32 } else { 1000 },
+        wait_quota_max_ms: random.between(1, 24) * 3_600_000,
+        usd_max: random.chance(250).then(|| usd(random, 40)),
+        usd_per_task_max: random.chance(250).then(|| usd(random, 15)),
+        wall_max_ms: random.chance(200).then(|| random.between(1, 120) * 60_000),
+        same_failures_max: random.between(2, 4) as u32,
+        no_ops_max: random.between(1, 3) as u32,
+        review: match random.below(5) {
+            0 => ReviewGate::Evidence,
+            1 => ReviewGate::Advisory,
+            _ => ReviewGate::Required,
+        },
+        ..Limits::default()
+    }
+}

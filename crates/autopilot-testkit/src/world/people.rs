@@ -1,0 +1,203 @@
+//! People around a run: what they ask at random, and what a scenario has them ask on cue.
+
+use super::{Happening, World};
+use crate::fault::Fault;
+use autopilot_core::event::{End, HaltWhy};
+use autopilot_core::id::Micros;
+use autopilot_core::input::{Ask, Input, Word};
+use autopilot_core::limit::Limits;
+use autopilot_core::pipeline::Switch;
+use autopilot_core::state::{State, Status};
+use autopilot_core::step::Step;
+use autopilot_core::wanted::Want;
+
+/// Something that is to happen at a certain point of a scenario.
+#[derive(Clone, Debug)]
+pub struct Cue {
+    pub when: When,
+    pub act: Act,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Halfway through a step, of this task if one is named.
+    During(Option<String>, Step),
+    /// The step has done its work and has not been heard.
+    After(Option<String>, Step),
+    Rest,
+}
+
+#[derive(Clone, Debug)]
+pub enum Act {
+    Ask(Ask),
+    Crash,
+    /// A word of the last attempt of a step that no longer runs.
+    Late { task: String, step: Step, word: Word },
+}
+
+const ASKS: [(Fault, u64); 7] = [
+    (Fault::Stop, 8),
+    (Fault::StopNow, 8),
+    (Fault::Pause, 8),
+    (Fault::Retry, 20),
+    (Fault::Skip, 8),
+    (Fault::Limit, 10),
+    (Fault::Waive, 10),
+];
+
+impl World {
+    /// People ask for things at any moment, sometimes twice.
+    pub(super) fn meddle(&mut self) {
+        if self.is_scripted || self.shell.is_none() {
+            return;
+        }
+        for (fault, permille) in ASKS {
+            if !self.strikes(fault, permille) {
+                continue;
+            }
+            let Some(ask) = self.wish_of(fault) else { continue };
+            self.note(|| format!("asked {ask:?}"));
+            self.hear(Input::Asked(ask.clone()));
+            if self.strikes(Fault::AskedTwice, 500) && self.hear(Input::Asked(ask.clone())) {
+                self.audit.broken(&format!("asked twice, {ask:?} changed something twice"));
+            }
+        }
+    }
+
+    fn wish_of(&mut self, fault: Fault) -> Option<Ask> {
+        let halt = |why, now| Ask::Halt { why, now };
+        Some(match fault {
+            Fault::Stop => halt(HaltWhy::Stop, false),
+            Fault::StopNow => halt(HaltWhy::Stop, true),
+            Fault::Pause => halt(HaltWhy::Pause, false),
+            Fault::Retry => Ask::Retry { task: self.any_task() },
+            Fault::Skip => Ask::Skip { task: self.any_task() },
+            Fault::Limit => Ask::Limit(Box::new(self.other_limits())),
+            Fault::Waive => {
+                let on = self.pace.chance(500);
+                Ask::Switch { switch: Switch::Review, on, by: "a person".into() }
+            }
+            _ => return None,
+        })
+    }
+
+    fn any_task(&mut self) -> String {
+        let place = self.pace.below(self.spec.tasks.len() as u64 + 1) as usize;
+        self.spec.tasks.get(place).map(|task| task.name.clone()).unwrap_or_default()
+    }
+
+    fn other_limits(&mut self) -> Limits {
+        let mut limits = match &self.shell {
+            Some(shell) => shell.pilot.ahead().run.limits.clone(),
+            None => self.spec.limits.clone(),
+        };
+        limits.workers_max = self.pace.between(1, 4) as u32;
+        limits.rounds_max = self.pace.between(1, 6) as u32;
+        if limits.usd_max.is_some() {
+            limits.usd_max = Some(Micros(self.pace.between(1, 30) * 500_000));
+        }
+        limits
+    }
+
+    /// What is asked of a run that rests, if anything.
+    pub(super) fn next_wish(&mut self, state: &State) -> Option<Vec<Ask>> {
+        if self.is_scripted {
+            return self.cue_at_rest();
+        }
+        if state.end().is_none() {
+            let relaxed = Limits {
+                usd_max: None,
+                usd_per_task_max: None,
+                wall_max_ms: None,
+                wait_quota_max_ms: u64::MAX / 4,
+                ..state.run.limits.clone()
+            };
+            let is_limit = match state.run.halt.as_ref().map(|halt| &halt.why) {
+                Some(HaltWhy::Money { .. } | HaltWhy::Wall | HaltWhy::Quota { .. }) => true,
+                Some(HaltWhy::Stop | HaltWhy::Pause | HaltWhy::Host { .. }) | None => false,
+            };
+            // Sometimes nobody raises the limit first, and the run must rest again.
+            let raises = is_limit && self.pace.chance(700);
+            let limit = raises.then(|| Ask::Limit(Box::new(relaxed)));
+            return Some(limit.into_iter().chain([Ask::Resume]).collect());
+        }
+        let is_open = |status: &Status| match status {
+            Status::Settled(End::Failed { .. } | End::Skipped { .. }) => true,
+            Status::Settled(End::Closed)
+            | Status::Open
+            | Status::At { .. }
+            | Status::Running { .. }
+            | Status::Waiting { .. } => false,
+        };
+        let unclosed: Vec<&str> =
+            state.tasks.iter().filter(|task| is_open(&task.status)).map(|task| task.name()).collect();
+        if unclosed.is_empty() || !self.strikes(Fault::Retry, 600) {
+            return None;
+        }
+        let task = unclosed[self.pace.below(unclosed.len() as u64) as usize].to_owned();
+        Some(vec![Ask::Retry { task }, Ask::Resume])
+    }
+
+    fn cue_at_rest(&mut self) -> Option<Vec<Ask>> {
+        let mut asks = Vec::new();
+        while let Some(cue) = self.cues.pop_front_if(|cue| cue.when == When::Rest) {
+            match cue.act {
+                Act::Ask(ask) => asks.push(ask),
+                act @ (Act::Crash | Act::Late { .. }) => self.later(60_010, Happening::Act(act)),
+            }
+            let is_last = !matches!(self.cues.front(), Some(next) if next.when == When::Rest);
+            // Several asks in a row are one visit of a person unless a resume lies between them.
+            if is_last || matches!(asks.last(), Some(Ask::Resume)) {
+                break;
+            }
+        }
+        (!asks.is_empty()).then_some(asks)
+    }
+
+    /// Cues that wait for this step to be under way.
+    pub(super) fn cue_for(&mut self, want: Want, ms: u64) {
+        let name = self.audit.name_of(want.task);
+        let fits = |task: &Option<String>, step: Step| {
+            step == want.step && task.as_ref().is_none_or(|task| *task == name)
+        };
+        // An effect comes at the half; what happens during it comes before.
+        let mut at = (ms / 2).saturating_sub(1_000);
+        while let Some(cue) = self.cues.pop_front_if(|cue| match &cue.when {
+            When::During(task, step) => fits(task, *step),
+            When::After(..) | When::Rest => false,
+        }) {
+            self.later(at, Happening::Act(cue.act));
+            at += 10;
+        }
+    }
+
+    pub(super) fn crash_cue_after(&mut self, want: Want) -> bool {
+        let name = self.audit.name_of(want.task);
+        let cue = self.cues.pop_front_if(|cue| match &cue.when {
+            When::After(task, step) => {
+                *step == want.step && task.as_ref().is_none_or(|task| *task == name)
+            }
+            When::During(..) | When::Rest => false,
+        });
+        cue.is_some()
+    }
+
+    pub(super) fn act(&mut self, act: Act) {
+        match act {
+            Act::Ask(ask) => {
+                self.note(|| format!("asked {ask:?}"));
+                self.hear(Input::Asked(ask));
+            }
+            Act::Crash => {
+                self.struck(Fault::Crash);
+                self.crash();
+            }
+            Act::Late { task, step, word } => {
+                let Some((id, task)) = self.audit.last_dead(&task, step) else {
+                    return self.audit.broken("the scenario wants a word of nobody");
+                };
+                self.hear(Input::Heard { id, task, word });
+            }
+        }
+    }
+}
