@@ -33,6 +33,7 @@ use crate::sandbox;
 use attend::{Attendant, Wish};
 pub use child::{Child, Exit, Heard};
 pub use supervisor::main;
+pub(crate) use tree::kill_round;
 pub use wire::{Limits, Stage};
 
 /// The argument by which our executable knows that it is a supervisor.
@@ -181,7 +182,10 @@ pub async fn spawn(launch: Launch) -> Result<(Control, Child), SpawnError> {
     let mut attendant = Attendant::new(stream, supervisor, wishes, notices, gone_writer.into());
     let agent = match tokio::time::timeout(START_TIME_MAX, attendant.started()).await {
         Ok(answer) => answer.map_err(|reason| reason.into_error(launch.program.clone()))?,
-        Err(_) => return Err(SpawnError::Deaf { program: launch.program }),
+        Err(_) => {
+            attendant.abandon().await;
+            return Err(SpawnError::Deaf { program: launch.program });
+        }
     };
 
     let progress = Arc::new(Progress::new());
@@ -310,4 +314,4 @@ pub(crate) fn nonblocking(fd: OwnedFd) -> io::Result<OwnedFd> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,1 +1,110 @@
-//! To be filled: life.
+//! Signs of life. Silence alone proves nothing: an agent is stuck when it is silent *and* nothing
+//! below it moves.
+
+mod patience;
+mod sample;
+mod watch;
+
+pub use patience::{Limits, Patience, Step};
+pub use sample::{Look, Sample, ticks_before};
+pub use watch::{Ended, Notice, Watch, watch};
+
+use serde::{Deserialize, Serialize};
+
+/// What two samples say together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Something moves.
+    Alive,
+    /// Nothing moves, but a connection is open: the model may be thinking.
+    Waiting,
+    /// Nothing moves and nobody is waited for.
+    Suspect,
+}
+
+/// How much movement counts. An idle agent burns up to 2 % of a core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Threshold {
+    pub cpu_percent_min: u64,
+    pub io_bytes_per_sec_min: u64,
+}
+
+impl Default for Threshold {
+    fn default() -> Threshold {
+        Threshold { cpu_percent_min: 5, io_bytes_per_sec_min: 4096 }
+    }
+}
+
+/// Compares an earlier sample with a later one.
+pub fn verdict(earlier: &Sample, later: &Sample, threshold: Threshold) -> Verdict {
+    if movement(earlier, later, threshold).is_some() {
+        Verdict::Alive
+    } else if later.connections > 0 {
+        Verdict::Waiting
+    } else {
+        Verdict::Suspect
+    }
+}
+
+/// What moved, in words; `None` when nothing did.
+pub fn movement(earlier: &Sample, later: &Sample, threshold: Threshold) -> Option<&'static str> {
+    let ms = later.at_ms.saturating_sub(earlier.at_ms).max(1);
+    // A process that ended takes its counters along; then the difference tells nothing.
+    let cpu_ms = later.cpu_ms.saturating_sub(earlier.cpu_ms);
+    let io = later.io_bytes.saturating_sub(earlier.io_bytes);
+    if later.tool_child {
+        Some("a tool is running")
+    } else if cpu_ms.saturating_mul(100) >= threshold.cpu_percent_min.saturating_mul(ms) {
+        Some("it computes")
+    } else if io.saturating_mul(1000) >= threshold.io_bytes_per_sec_min.saturating_mul(ms) {
+        Some("it reads or writes")
+    } else if later.newest_write > earlier.newest_write {
+        Some("a file was written")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, SystemTime};
+
+    fn at(second: u64) -> Sample {
+        Sample { at_ms: second * 1000, cpu_ms: 1000, io_bytes: 5000, ..Sample::default() }
+    }
+
+    fn judge(change: impl Fn(&mut Sample)) -> Verdict {
+        let mut later = at(10);
+        change(&mut later);
+        verdict(&at(0), &later, Threshold::default())
+    }
+
+    #[test]
+    fn each_sign_alone_is_life() {
+        assert_eq!(judge(|sample| sample.cpu_ms += 500), Verdict::Alive);
+        assert_eq!(judge(|sample| sample.io_bytes += 40_960), Verdict::Alive);
+        assert_eq!(judge(|sample| sample.tool_child = true), Verdict::Alive);
+        let written = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(9));
+        assert_eq!(judge(|sample| sample.newest_write = written), Verdict::Alive);
+    }
+
+    #[test]
+    fn what_an_idle_agent_burns_is_not_life() {
+        assert_eq!(judge(|sample| sample.cpu_ms += 200), Verdict::Suspect);
+        assert_eq!(judge(|sample| sample.io_bytes += 1000), Verdict::Suspect);
+    }
+
+    #[test]
+    fn an_open_connection_is_waiting_unless_something_moves() {
+        assert_eq!(judge(|sample| sample.connections = 1), Verdict::Waiting);
+        let both = |sample: &mut Sample| (sample.connections, sample.cpu_ms) = (1, 9000);
+        assert_eq!(judge(both), Verdict::Alive);
+    }
+
+    #[test]
+    fn counters_that_fall_are_no_movement() {
+        assert_eq!(judge(|sample| (sample.cpu_ms, sample.io_bytes) = (0, 0)), Verdict::Suspect);
+    }
+}

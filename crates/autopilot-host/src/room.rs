@@ -1,1 +1,118 @@
-//! To be filled: room.
+//! How much room this machine has: disk, descriptors, memory. For `doctor` and for admission.
+
+use std::io;
+use std::path::Path;
+
+use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::statvfs::statvfs;
+
+/// Descriptors this process needs for itself: journal, sockets, terminal, runtime.
+const OWN_DESCRIPTORS: u64 = 40;
+
+/// Descriptors per running agent: control, output, input and end pipes, logs, supervisor.
+const DESCRIPTORS_PER_AGENT: u64 = 12;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Disk {
+    pub bytes_free: u64,
+    /// `None` where the file system has no fixed number of them.
+    pub inodes_free: Option<u64>,
+}
+
+/// What is free for us on the file system that holds `path`.
+pub fn disk(path: &Path) -> io::Result<Disk> {
+    let stat = statvfs(path)?;
+    #[allow(
+        clippy::useless_conversion,
+        clippy::unnecessary_cast,
+        reason = "the fields are narrower on other systems"
+    )]
+    let (blocks, size, inodes, free) = (
+        u64::from(stat.blocks_available()),
+        stat.fragment_size() as u64,
+        u64::from(stat.files()),
+        u64::from(stat.files_available()),
+    );
+    let inodes_free = (inodes > 0).then_some(free);
+    Ok(Disk { bytes_free: blocks.saturating_mul(size), inodes_free })
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Descriptors {
+    pub limit: u64,
+    pub hard_limit: u64,
+}
+
+pub fn descriptors() -> io::Result<Descriptors> {
+    let (limit, hard_limit) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    Ok(Descriptors { limit, hard_limit })
+}
+
+impl Descriptors {
+    /// How many agents may run at once, so that no descriptor is ever missing.
+    pub fn agents_max(&self) -> u64 {
+        self.limit.saturating_sub(OWN_DESCRIPTORS) / DESCRIPTORS_PER_AGENT
+    }
+}
+
+/// Raises the soft limit of descriptors to the hard one. Agents get their own.
+pub fn raise_descriptors() -> io::Result<Descriptors> {
+    let Descriptors { hard_limit, .. } = descriptors()?;
+    nix::sys::resource::setrlimit(Resource::RLIMIT_NOFILE, hard_limit, hard_limit)?;
+    descriptors()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    pub bytes_total: u64,
+    /// What can be had without swapping, as the kernel estimates it.
+    pub bytes_available: u64,
+}
+
+/// `None` where the system does not tell.
+pub fn memory() -> Option<Memory> {
+    parse_memory(&std::fs::read_to_string("/proc/meminfo").ok()?)
+}
+
+fn parse_memory(text: &str) -> Option<Memory> {
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        kib.checked_mul(1024)
+    };
+    Some(Memory { bytes_total: field("MemTotal")?, bytes_available: field("MemAvailable")? })
+}
+
+/// Lets the kernel choose agents before us when memory runs out; needs a privilege to succeed.
+pub fn protect_from_oom() -> io::Result<()> {
+    std::fs::write("/proc/self/oom_score_adj", "-500")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_disk_of_a_directory_is_measured_and_a_missing_one_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(disk(dir.path()).unwrap().bytes_free > 0);
+        assert!(disk(&dir.path().join("missing")).is_err());
+    }
+
+    #[test]
+    fn r01_few_descriptors_allow_few_agents() {
+        let agents = |limit| Descriptors { limit, hard_limit: limit }.agents_max();
+        assert_eq!([agents(0), agents(40), agents(64), agents(1024)], [0, 0, 2, 82]);
+        assert!(descriptors().unwrap().limit > 0);
+    }
+
+    #[test]
+    fn memory_is_read_from_the_kernels_words() {
+        let text = "MemTotal:       2048 kB\nMemFree: 1 kB\nMemAvailable:    1024 kB\n";
+        let expected = Memory { bytes_total: 2 << 20, bytes_available: 1 << 20 };
+        assert_eq!(parse_memory(text), Some(expected));
+        assert_eq!(parse_memory("MemTotal: many\n"), None);
+        let here = memory().unwrap();
+        assert!(here.bytes_available <= here.bytes_total);
+    }
+}

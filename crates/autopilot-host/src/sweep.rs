@@ -1,1 +1,163 @@
-//! To be filled: sweep.
+//! The sweep at boot: ends what an earlier controller left behind, and nobody else.
+//!
+//! A process is ours by the exact environment entry it was started with, or by a recorded (pid,
+//! start time). Start times count from boot, so a record from before a reboot is not to be used:
+//! the caller keeps the boot id beside it ([`boot_id`]).
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use crate::exec::kill_round;
+use crate::proc::{self, Identity, Process};
+
+/// How long what was killed may take to disappear.
+const SWEEP_TIME_MAX: Duration = Duration::from_secs(10);
+
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// What to look for.
+#[derive(Debug, Clone, Default)]
+pub struct Traces {
+    /// Environment entries, `NAME=value`, matched whole.
+    pub markers: Vec<String>,
+    pub recorded: Vec<Identity>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Swept {
+    /// What was ended.
+    pub killed: BTreeSet<Identity>,
+    /// What did not end in time, to be named to a person.
+    pub left: BTreeSet<Identity>,
+}
+
+/// Kills what the traces lead to, with all descendants, until two passes find nothing.
+pub fn sweep(traces: &Traces) -> Swept {
+    let started = Instant::now();
+    let mut swept = Swept::default();
+    let mut empty_passes = 0;
+    while empty_passes < 2 {
+        let found = find(traces);
+        if found.is_empty() {
+            empty_passes += 1;
+        } else if started.elapsed() > SWEEP_TIME_MAX {
+            swept.left = found.iter().map(|process| process.id).collect();
+            swept.killed.retain(|id| !swept.left.contains(id));
+            break;
+        } else {
+            empty_passes = 0;
+            swept.killed.extend(kill_round(|| find(traces)));
+        }
+        std::thread::sleep(PAUSE);
+    }
+    swept
+}
+
+/// Identifies this boot of the machine.
+pub fn boot_id() -> Option<String> {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.trim().to_owned())
+}
+
+fn find(traces: &Traces) -> Vec<Process> {
+    let table = proc::all();
+    let spared = spared(&table);
+    let is_ours = |process: &Process| {
+        traces.recorded.contains(&process.id)
+            || traces
+                .markers
+                .iter()
+                .any(|marker| proc::has_marker(process.id.pid, marker.as_bytes()))
+    };
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
+    let candidates = table.iter().filter(|process| !process.is_zombie());
+    for root in candidates.filter(|process| !spared.contains(&process.id.pid) && is_ours(process)) {
+        let tree = proc::below(&table, root.id.pid);
+        for process in std::iter::once(*root).chain(tree) {
+            if !process.is_zombie() && !spared.contains(&process.id.pid) && seen.insert(process.id)
+            {
+                found.push(process);
+            }
+        }
+    }
+    found
+}
+
+/// This process and those it descends from: an agent may well have started autopilot itself.
+fn spared(table: &[Process]) -> BTreeSet<i32> {
+    let mut spared = BTreeSet::from([1]);
+    let mut pid = nix::unistd::getpid().as_raw();
+    while spared.insert(pid) {
+        match table.iter().find(|process| process.id.pid == pid) {
+            Some(process) => pid = process.parent,
+            None => break,
+        }
+    }
+    spared
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::process::{Child, Command, Stdio};
+
+    fn unique(name: &str) -> String {
+        format!("AUTOPILOT_RUN_ID={name}-{}", std::process::id())
+    }
+
+    /// A shell that says when it is ready.
+    fn start(marker: &str, script: &str) -> Child {
+        let (name, value) = marker.split_once('=').unwrap();
+        let mut child = Command::new("sh")
+            .args(["-c", script])
+            .env(name, value)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        child
+    }
+
+    #[test]
+    fn a_marked_tree_is_ended_also_where_it_lost_the_marker() {
+        let marker = unique("tree");
+        let script = "trap '' TERM; env -i sleep 100 & echo ready; while :; do sleep 1; done";
+        let mut child = start(&marker, script);
+        let swept = sweep(&Traces { markers: vec![marker], recorded: vec![] });
+        assert!(swept.killed.len() >= 2 && swept.left.is_empty(), "{swept:?}");
+        assert_eq!(child.wait().unwrap().code(), None);
+    }
+
+    #[test]
+    fn p14_only_the_exact_marker_and_the_exact_record_count() {
+        let marker = unique("exact");
+        let mut child = start(&format!("{marker}1"), "echo ready; sleep 100; :");
+        let id = proc::read(i32::try_from(child.id()).unwrap()).unwrap().id;
+        let earlier = Identity { start_time: id.start_time - 1, ..id };
+        let traces = Traces { markers: vec![marker], recorded: vec![earlier] };
+        assert_eq!(sweep(&traces), Swept::default());
+        assert!(child.try_wait().unwrap().is_none());
+        let swept = sweep(&Traces { markers: vec![], recorded: vec![id] });
+        assert!(swept.killed.contains(&id));
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn this_process_and_its_ancestors_are_spared() {
+        let us = nix::unistd::getpid().as_raw();
+        let parent = nix::unistd::getppid().as_raw();
+        let spared = spared(&proc::all());
+        assert!([us, parent, 1].iter().all(|pid| spared.contains(pid)));
+        let ids = [us, parent].map(|pid| proc::read(pid).unwrap().id).to_vec();
+        assert_eq!(find(&Traces { markers: vec![], recorded: ids[..1].to_vec() }), []);
+    }
+
+    #[test]
+    fn the_boot_has_a_name() {
+        assert_eq!(boot_id().unwrap().len(), 36);
+    }
+}

@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
@@ -117,6 +119,12 @@ impl Attendant {
         }
     }
 
+    /// Gives up on a supervisor that never answered. Its agent may have stopped it.
+    pub async fn abandon(mut self) {
+        let _ = self.supervisor.kill().await;
+        adopted::sweep_later(self.supervisor_start).await;
+    }
+
     /// Stays with the supervisor to its end.
     pub async fn attend(mut self) -> Ending {
         let mut ending = Ending { supervisor_lost: true, ..Ending::default() };
@@ -191,6 +199,10 @@ impl Attendant {
             }
             Wish::Kill => (Command::Kill, Duration::ZERO),
         };
+        // An agent may have stopped its supervisor. Until we wait for it, its number is its own.
+        if let Some(pid) = self.supervisor.id().and_then(|pid| i32::try_from(pid).ok()) {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGCONT);
+        }
         // If it cannot be written the supervisor is gone, which the next read shows.
         let _ = self.stream.write_all(&wire::line(&command)).await;
         Instant::now().checked_add(grace.saturating_add(ANSWER_TIME_MAX))

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 
 use crate::proc::{self, Identity, Process};
 
@@ -16,22 +17,40 @@ const STOP_ROUNDS_MAX: usize = 32;
 pub fn kill_round(find: impl Fn() -> Vec<Process>) -> BTreeSet<Identity> {
     let mut stopped = BTreeSet::new();
     for _ in 0..STOP_ROUNDS_MAX {
-        let fresh: Vec<Identity> = find()
-            .iter()
+        let fresh: Vec<Process> = find()
+            .into_iter()
             .filter(|process| !process.is_zombie() && !stopped.contains(&process.id))
-            .map(|process| process.id)
             .collect();
         if fresh.is_empty() {
             break;
         }
-        for id in fresh {
+        signal_groups(&fresh, Signal::SIGSTOP);
+        for process in fresh {
             // Refusal (another user's process) shows as a survivor later.
-            let _ = proc::signal(id, Signal::SIGSTOP);
-            stopped.insert(id);
+            let _ = proc::signal(process.id, Signal::SIGSTOP);
+            stopped.insert(process.id);
         }
     }
+    signal_groups(&find(), Signal::SIGKILL);
     stopped
         .into_iter()
         .filter(|id| matches!(proc::signal(*id, Signal::SIGKILL), Ok(true)))
         .collect()
+}
+
+/// A process that forks and exits at once is gone before its number is known. Its group is not:
+/// the kernel signals a group as a whole, and a fork cannot slip out of it.
+///
+/// Only groups whose leader's session is not ours qualify, so none that we belong to is hit.
+fn signal_groups(processes: &[Process], signal: Signal) {
+    let us = nix::unistd::getpid().as_raw();
+    let Some(session) = proc::read(us).map(|process| process.session) else { return };
+    let groups: BTreeSet<i32> = processes
+        .iter()
+        .filter(|process| process.session != session && process.group > 1)
+        .map(|process| process.group)
+        .collect();
+    for group in groups {
+        let _ = killpg(Pid::from_raw(group), signal);
+    }
 }

@@ -1,0 +1,225 @@
+//! When to look, when to suspect and when to kill: the clockwork of the watch, without a clock.
+//!
+//! Times are given as time since the start on a monotonic clock. Time in which we did not run (a
+//! suspended laptop, a stopped controller, a paused virtual machine) does not count, for nothing
+//! below us can have used it fairly: a tick that comes late by more than [`LATE_MAX`] moves every
+//! limit by what it is late. So a machine that wakes up kills nobody for having slept.
+
+use std::time::Duration;
+
+use super::{Sample, Threshold, Verdict, verdict};
+
+/// Between two ticks.
+pub const TICK: Duration = Duration::from_secs(1);
+
+/// What a busy machine may delay a tick by; more is suspension.
+pub const LATE_MAX: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The whole step, whatever happens.
+    pub timeout: Duration,
+    /// Silent and idle for so long is suspect; for twice as long, stuck.
+    pub silent: Duration,
+    /// The same while a connection is open.
+    pub waiting: Duration,
+    pub threshold: Threshold,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    Wait,
+    /// Take a sample and give it to [`Patience::judge`].
+    Look,
+    Suspect {
+        idle: Duration,
+        evidence: String,
+    },
+    /// It moves again, or has spoken, after having been suspected.
+    Cleared,
+    Stuck {
+        evidence: String,
+    },
+    TimedOut,
+}
+
+#[derive(Debug)]
+pub struct Patience {
+    limits: Limits,
+    /// Time that counts, which is `now` without the suspensions.
+    awake: Duration,
+    last_tick: Duration,
+    bytes: u64,
+    last_output: Duration,
+    last_life: Duration,
+    last_look: Duration,
+    earlier: Option<Sample>,
+    suspected: bool,
+}
+
+impl Patience {
+    pub fn new(limits: Limits) -> Patience {
+        Patience {
+            limits,
+            awake: Duration::ZERO,
+            last_tick: Duration::ZERO,
+            bytes: 0,
+            last_output: Duration::ZERO,
+            last_life: Duration::ZERO,
+            last_look: Duration::ZERO,
+            earlier: None,
+            suspected: false,
+        }
+    }
+
+    /// When the next tick is due, so that short limits are met as well as long ones.
+    pub fn pause(&self) -> Duration {
+        let left = self.limits.timeout.saturating_sub(self.awake);
+        let finest = self.look_every().min(TICK).min(left);
+        finest.max(Duration::from_millis(5))
+    }
+
+    /// Time goes on; `bytes` is all the output so far.
+    pub fn tick(&mut self, now: Duration, bytes: u64) -> Step {
+        let passed = now.saturating_sub(self.last_tick);
+        self.last_tick = now;
+        self.awake += if passed > TICK + LATE_MAX { TICK } else { passed };
+        if self.awake >= self.limits.timeout {
+            return Step::TimedOut;
+        }
+        if bytes != self.bytes {
+            self.bytes = bytes;
+            (self.last_output, self.last_life) = (self.awake, self.awake);
+            self.earlier = None;
+            return if std::mem::take(&mut self.suspected) { Step::Cleared } else { Step::Wait };
+        }
+        let silence = self.awake.saturating_sub(self.last_output);
+        let since_look = self.awake.saturating_sub(self.last_look);
+        if silence >= self.limits.silent / 2 && since_look >= self.look_every() {
+            self.last_look = self.awake;
+            return Step::Look;
+        }
+        Step::Wait
+    }
+
+    pub fn judge(&mut self, sample: Sample) -> Step {
+        let words = sample.words();
+        // The first look has nothing to compare with; it must not count as life nor as idleness.
+        let Some(earlier) = self.earlier.replace(sample.clone()) else { return Step::Wait };
+        let limit = match verdict(&earlier, &sample, self.limits.threshold) {
+            Verdict::Alive => {
+                self.last_life = self.awake;
+                let cleared = std::mem::take(&mut self.suspected);
+                return if cleared { Step::Cleared } else { Step::Wait };
+            }
+            Verdict::Waiting => self.limits.waiting,
+            Verdict::Suspect => self.limits.silent,
+        };
+        let idle = self.awake.saturating_sub(self.last_life);
+        let evidence = format!("no output and nothing moved for {} s: {words}", idle.as_secs());
+        if idle >= limit * 2 {
+            return Step::Stuck { evidence };
+        }
+        if idle >= limit && !self.suspected {
+            self.suspected = true;
+            return Step::Suspect { idle, evidence };
+        }
+        Step::Wait
+    }
+
+    fn look_every(&self) -> Duration {
+        self.limits.silent / 8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        timeout: Duration::from_secs(10_000),
+        silent: Duration::from_secs(100),
+        waiting: Duration::from_secs(300),
+        threshold: Threshold { cpu_percent_min: 5, io_bytes_per_sec_min: 4096 },
+    };
+
+    /// Ticks once a second; `world` gives the bytes printed and the sample at each second.
+    fn play(seconds: u64, world: impl Fn(u64) -> (u64, Sample)) -> Vec<(u64, &'static str)> {
+        let mut patience = Patience::new(LIMITS);
+        let mut story = Vec::new();
+        for second in 1..=seconds {
+            let (bytes, sample) = world(second);
+            let mut step = patience.tick(Duration::from_secs(second), bytes);
+            if step == Step::Look {
+                step = patience.judge(Sample { at_ms: second * 1000, ..sample });
+            }
+            match step {
+                Step::Wait | Step::Look => {}
+                Step::Suspect { .. } => story.push((second, "suspect")),
+                Step::Cleared => story.push((second, "cleared")),
+                Step::Stuck { .. } => story.push((second, "stuck")),
+                Step::TimedOut => story.push((second, "timed out")),
+            }
+            if matches!(story.last(), Some((_, "stuck" | "timed out"))) {
+                break;
+            }
+        }
+        story
+    }
+
+    #[test]
+    fn p08_silent_but_busy_is_left_alone_until_the_timeout() {
+        let busy = |second| (0, Sample { cpu_ms: second * 500, ..Sample::default() });
+        assert_eq!(play(20_000, busy), [(10_000, "timed out")]);
+    }
+
+    #[test]
+    fn p09_silent_and_idle_is_suspect_at_the_limit_and_stuck_at_twice() {
+        let story = play(1000, |_| (0, Sample::default()));
+        assert_eq!(story.iter().map(|(_, what)| *what).collect::<Vec<_>>(), ["suspect", "stuck"]);
+        assert!((100..115).contains(&story[0].0) && (200..215).contains(&story[1].0), "{story:?}");
+    }
+
+    #[test]
+    fn waiting_for_a_model_has_its_own_limit() {
+        let story = play(1000, |_| (0, Sample { connections: 1, ..Sample::default() }));
+        assert!((300..315).contains(&story[0].0) && (600..615).contains(&story[1].0), "{story:?}");
+    }
+
+    #[test]
+    fn p10_a_trickle_meets_the_timeout() {
+        assert_eq!(
+            play(20_000, |second| (second / 60, Sample::default())),
+            [(10_000, "timed out")]
+        );
+    }
+
+    #[test]
+    fn a_suspect_that_speaks_or_moves_is_cleared() {
+        let speaks = |second| (u64::from(second >= 150), Sample::default());
+        assert_eq!(play(240, speaks)[1], (150, "cleared"));
+        let moves = |second: u64| {
+            let cpu_ms = if second >= 150 { second * 1000 } else { 0 };
+            (0, Sample { cpu_ms, ..Sample::default() })
+        };
+        let story = play(240, moves);
+        assert_eq!(story.iter().map(|(_, what)| *what).collect::<Vec<_>>(), ["suspect", "cleared"]);
+    }
+
+    #[test]
+    fn t02_hours_of_suspension_kill_nobody() {
+        let mut patience = Patience::new(LIMITS);
+        let hours = Duration::from_secs(8 * 3600);
+        assert_eq!(patience.tick(Duration::from_secs(1), 0), Step::Wait);
+        assert_eq!(patience.tick(hours, 0), Step::Wait);
+        assert_eq!(patience.awake, Duration::from_secs(2));
+    }
+
+    #[test]
+    fn nothing_is_looked_at_before_half_the_limit() {
+        let mut patience = Patience::new(LIMITS);
+        let first =
+            (1..200).find(|second| patience.tick(Duration::from_secs(*second), 0) == Step::Look);
+        assert_eq!(first, Some(50));
+    }
+}

@@ -1,0 +1,91 @@
+//! Hostile process trees against the real supervisor, with nobody left as the only good end.
+//!
+//! This binary runs copies of itself: as supervisor (`__exec`) and as a controller to be killed
+//! (`__controller`). It has its own runner, which understands `--list`, `--exact` and a filter.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
+#![allow(clippy::expect_used, reason = "a test fails where something is missing")]
+#![allow(clippy::panic, reason = "a test fails where something is missing")]
+#![allow(clippy::print_stdout, reason = "the runner reports to the terminal")]
+
+#[path = "hostile/ending.rs"]
+mod ending;
+#[path = "hostile/flood.rs"]
+mod flood;
+#[path = "hostile/jail.rs"]
+mod jail;
+#[path = "hostile/silence.rs"]
+mod silence;
+#[path = "hostile/world.rs"]
+mod world;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Instant;
+
+const TESTS: &[(&str, fn())] = &[
+    ("p04_an_agent_that_ignores_term_is_killed_after_its_grace", ending::ignores_term),
+    ("an_agent_may_use_its_grace", ending::uses_grace),
+    ("p05_daemons_do_not_survive_a_kill", ending::daemons_killed),
+    ("p05_daemons_do_not_survive_the_agents_exit", ending::daemons_leaked),
+    ("p06_a_fork_bomb_ends", ending::fork_bomb),
+    ("p06_processes_that_fork_and_exit_for_ever_end", ending::comets),
+    ("p07_a_descendant_that_holds_stdout_does_not_hold_the_end", ending::holds_stdout),
+    ("p13_a_stopped_agent_is_continued_once_then_reported", ending::stops_itself),
+    ("p15_agents_that_end_at_once_are_all_reaped", ending::ends_at_once),
+    ("p16_the_controllers_death_ends_everything", ending::controller_killed),
+    ("p21_a_killed_supervisor_leaves_nobody_and_hurts_no_sibling", ending::supervisor_killed),
+    ("p21_a_stopped_supervisor_still_ends", ending::supervisor_stopped),
+    ("dropping_the_owner_ends_everything", ending::owner_dropped),
+    ("rounds_of_mixed_trees_leave_nobody", ending::rounds),
+    ("p08_silent_but_busy_lives_until_the_timeout", silence::busy),
+    ("p08_silent_with_a_tool_at_work_is_left_alone", silence::tool),
+    ("p09_silent_and_idle_is_suspected_then_ended", silence::idle),
+    ("p10_a_trickle_meets_the_timeout", silence::trickle),
+    ("p13_an_agent_that_stops_again_is_stuck", silence::stopped),
+    ("an_agent_that_ends_in_time_has_simply_exited", silence::exits),
+    ("a05_a_huge_line_costs_little_memory", flood::one_line),
+    ("a05_many_lines_arrive_whole", flood::many_lines),
+    ("landlock_allows_only_the_given_paths", jail::landlock_writes),
+    ("landlock_keeps_signals_inside", jail::landlock_signals),
+    ("a_sandbox_that_cannot_be_prepared_is_an_error", jail::unprepared),
+    ("bubblewrap_allows_only_the_given_paths", jail::bwrap_writes),
+    ("p23_under_bubblewrap_the_agent_has_its_grace", jail::bwrap_grace),
+];
+
+fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    match args.first().and_then(|arg| arg.to_str()) {
+        Some(autopilot_host::exec::ARGUMENT) => {
+            let code = autopilot_host::exec::main(&args);
+            ExitCode::from(u8::try_from(code).unwrap_or(1))
+        }
+        Some("__controller") => world::controller(&args[1..]),
+        _ => run(&args.iter().filter_map(|arg| arg.to_str()).collect::<Vec<_>>()),
+    }
+}
+
+fn run(args: &[&str]) -> ExitCode {
+    let exact = args.contains(&"--exact");
+    let filters: Vec<&&str> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
+    let wanted = |name: &str| {
+        filters.is_empty()
+            || filters
+                .iter()
+                .any(|filter| if exact { name == **filter } else { name.contains(**filter) })
+    };
+    let chosen = TESTS.iter().filter(|(name, _)| wanted(name) && !args.contains(&"--ignored"));
+    let mut failed = 0;
+    for (name, test) in chosen {
+        if args.contains(&"--list") {
+            println!("{name}: test");
+            continue;
+        }
+        let started = Instant::now();
+        let passed = std::panic::catch_unwind(test).is_ok();
+        let verdict = if passed { "ok" } else { "FAILED" };
+        println!("test {name} ... {verdict} ({} ms)", started.elapsed().as_millis());
+        failed += u8::from(!passed);
+    }
+    ExitCode::from(failed.min(1))
+}

@@ -1,0 +1,101 @@
+//! The sandboxes, with real agents in them. They need a kernel with Landlock, and bubblewrap.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use autopilot_host::exec::{self, SpawnError, Stage};
+use autopilot_host::sandbox::{self, Mode, Plan};
+
+use crate::world::*;
+
+fn plan(mode: Mode, write: &Path) -> Plan {
+    let probe = sandbox::probe(&std::env::var_os("PATH").unwrap());
+    println!("  {}", probe.sentence());
+    probe.choose(mode, &[PathBuf::from(write)]).unwrap().plan
+}
+
+const WRITES: &str = "
+    echo in > $INSIDE/file && mkdir $INSIDE/dir && mv $INSIDE/file $INSIDE/dir/ && echo 'inside ok'
+    echo out > $OUTSIDE/file || echo 'outside refused'
+    rm $OUTSIDE/precious || echo 'removal refused'
+    cat $OUTSIDE/precious
+    echo x > /dev/null && echo 'null ok'
+    sh -c 'echo out > $OUTSIDE/file' || echo 'child refused'
+";
+
+fn writes(mode: Mode) {
+    let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(outside.path().join("precious"), "readable\n").unwrap();
+    let mut launch = shell(WRITES);
+    launch.cwd = inside.path().into();
+    launch.env.insert("INSIDE".into(), inside.path().into());
+    launch.env.insert("OUTSIDE".into(), outside.path().into());
+    launch.sandbox = plan(mode, inside.path());
+    block_on(async {
+        let (_, child) = exec::spawn(launch).await.unwrap();
+        let exit = end(child).await;
+        assert_eq!(
+            exit.output.stdout.text,
+            "inside ok\noutside refused\nremoval refused\nreadable\nnull ok\nchild refused\n",
+            "{}",
+            exit.output.stderr.text
+        );
+    });
+    assert!(inside.path().join("dir/file").exists() && !outside.path().join("file").exists());
+}
+
+pub fn landlock_writes() {
+    writes(Mode::Landlock);
+}
+
+pub fn bwrap_writes() {
+    writes(Mode::Bwrap);
+}
+
+pub fn landlock_signals() {
+    let mark = mark();
+    let dir = tempfile::tempdir().unwrap();
+    let script = "kill -9 $PPID || echo refused; sleep 1000 & kill $! && wait $!; echo own $?";
+    let mut launch = launch("sh", &["-c", script, &mark]);
+    launch.sandbox = plan(Mode::Landlock, dir.path());
+    block_on(async {
+        let (_, child) = exec::spawn(launch).await.unwrap();
+        let exit = end(child).await;
+        assert!(!exit.supervisor_lost);
+        assert_eq!(exit.output.stdout.text, "refused\nown 143\n");
+    });
+}
+
+pub fn unprepared() {
+    let mut landlock = shell("echo never");
+    landlock.sandbox = Plan::Landlock { write: vec!["/no/such/place".into()] };
+    let mut bwrap = shell("echo never");
+    bwrap.sandbox = Plan::Bwrap { program: "/no/such/bwrap".into(), write: vec![] };
+    block_on(async {
+        let error = exec::spawn(landlock).await.err().unwrap();
+        assert!(matches!(error, SpawnError::Start { stage: Stage::Sandbox, .. }), "{error}");
+        assert!(error.to_string().contains("/no/such/place"), "{error}");
+        assert!(exec::spawn(bwrap).await.is_err());
+    });
+}
+
+pub fn bwrap_grace() {
+    let dir = tempfile::tempdir().unwrap();
+    let mark = mark();
+    let script = format!(
+        "trap 'echo bye; exit 7' TERM; {}; echo ready; while :; do sleep 0.01; done",
+        daemon(&mark)
+    );
+    let mut launch = shell(&script);
+    launch.cwd = dir.path().into();
+    launch.sandbox = plan(Mode::Bwrap, dir.path());
+    block_on(async {
+        let (control, child) = ready(launch).await;
+        let asked = Instant::now();
+        control.terminate(Duration::from_secs(10));
+        let exit = end(child).await;
+        assert_eq!((exit.code, exit.output.stdout.text.as_str()), (Some(7), "ready\nbye\n"));
+        assert!(asked.elapsed() < Duration::from_secs(2));
+    });
+    assert_nobody(&mark);
+}

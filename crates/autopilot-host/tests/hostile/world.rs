@@ -1,0 +1,117 @@
+//! What the tests stand on: launches, marks that find survivors, and the controller to be killed.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use autopilot_host::exec::{self, Child, Control, Exit, Heard, Launch};
+use autopilot_host::proc;
+
+/// A number no other process has among its arguments; `sleep` accepts it.
+pub fn mark() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(1);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("7654.{}{count:03}", std::process::id())
+}
+
+/// Living processes with the mark among their arguments.
+pub fn marked(mark: &str) -> Vec<i32> {
+    let holds = |pid: i32| {
+        std::fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|line| line.windows(mark.len()).any(|window| window == mark.as_bytes()))
+    };
+    let us = i32::try_from(std::process::id()).unwrap();
+    proc::all()
+        .iter()
+        .filter(|process| !process.is_zombie() && process.id.pid != us)
+        .map(|process| process.id.pid)
+        .filter(|pid| holds(*pid))
+        .collect()
+}
+
+pub fn assert_nobody(mark: &str) {
+    assert_eq!(marked(mark), Vec::<i32>::new(), "survivors of {mark}");
+}
+
+/// Waits for `condition`, which another process brings about.
+pub fn until(what: &str, limit: Duration, condition: impl Fn() -> bool) -> Duration {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < limit, "{what} did not come about within {limit:?}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    started.elapsed()
+}
+
+pub fn launch(program: &str, args: &[&str]) -> Launch {
+    let mut launch = Launch::new(program, "/");
+    launch.args = args.iter().map(OsString::from).collect();
+    launch.env.insert("PATH".into(), std::env::var_os("PATH").unwrap());
+    launch.env.insert("HOME".into(), std::env::var_os("HOME").unwrap_or("/".into()));
+    launch
+}
+
+pub fn shell(script: &str) -> Launch {
+    launch("sh", &["-c", script])
+}
+
+/// A daemon that left the session, the environment and good manners, and that has a child.
+pub fn daemon(mark: &str) -> String {
+    format!(
+        "( setsid env -i PATH=$PATH sh -c 'trap \"\" TERM HUP INT; \
+         ( setsid env -i sleep {mark} & ); while :; do sleep {mark}; done' {mark} & )"
+    )
+}
+
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let result = runtime.block_on(future);
+    runtime.shutdown_timeout(Duration::from_secs(5));
+    result
+}
+
+/// Starts it and waits until it says `ready`.
+pub async fn ready(launch: Launch) -> (Control, Child) {
+    let (control, mut child) = exec::spawn(launch).await.unwrap();
+    loop {
+        match child.next().await {
+            Heard::Line(line) if line.text == "ready" => return (control, child),
+            Heard::Line(_) | Heard::Stopped { .. } => {}
+            Heard::Ended(exit) => panic!("ended before it was ready: {exit:?}"),
+        }
+    }
+}
+
+pub async fn end(child: Child) -> Exit {
+    tokio::time::timeout(Duration::from_secs(30), child.wait()).await.expect("an end within 30 s")
+}
+
+/// The body of the controller that is killed: starts the script and waits for ever.
+pub fn controller(args: &[OsString]) -> ExitCode {
+    let script = args[0].to_str().unwrap();
+    block_on(async {
+        let (_control, child) = ready(shell(script)).await;
+        println!("{}", child.agent().pid);
+        std::io::stdout().flush().unwrap();
+        child.wait().await;
+    });
+    ExitCode::SUCCESS
+}
+
+/// A controller in a process of its own, once its agent is ready.
+pub fn start_controller(script: &str) -> std::process::Child {
+    let mut controller = Command::new(Path::new("/proc/self/exe"))
+        .args(["__controller", script])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(controller.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.trim().parse::<i32>().is_ok(), "{line:?}");
+    controller
+}
