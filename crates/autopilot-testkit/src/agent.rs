@@ -204,9 +204,8 @@ impl Drawn {
 
     fn review(&self, scene: &Scene<'_>, play: &mut Play, fate: &mut Random) {
         let task = scene.state.task(scene.want.task);
-        let proven = task
-            .shown(Step::Validate)
-            .is_some_and(|shown| shown.outcome == Outcome::Passed);
+        let proven =
+            task.shown(Step::Validate).is_some_and(|shown| shown.outcome == Outcome::Passed);
         let likes = proven && !(self.has(Fault::Fails) && fate.chance(200));
         let lies = self.has(Fault::Lie) && fate.chance(400);
         if likes || lies {
@@ -249,6 +248,8 @@ pub struct Line {
     pub bills: Vec<Micros>,
     pub fingerprint: Option<String>,
     pub blocking: u64,
+    /// Somebody has begun to play it.
+    pub is_begun: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -258,7 +259,9 @@ pub enum Ending {
     Broke,
     Hangs,
     Lost,
-    Quota { ms: u64 },
+    Quota {
+        ms: u64,
+    },
     /// A reviewer's answer without a verdict.
     Mute,
 }
@@ -284,7 +287,7 @@ impl Scripted {
         }
     }
 
-    fn play(&self, scene: &Scene<'_>) -> Play {
+    fn play(&mut self, scene: &Scene<'_>) -> Play {
         let Want { task, step, .. } = scene.want;
         let now = scene.state.task(task);
         let plain = Line {
@@ -294,7 +297,11 @@ impl Scripted {
             bills: Vec::new(),
             fingerprint: None,
             blocking: 0,
+            is_begun: true,
         };
+        if let Some(line) = self.lines.get_mut(&task).and_then(|lines| lines.front_mut()) {
+            line.is_begun |= line.step == step;
+        }
         let line = self.next(scene.want).cloned().unwrap_or(plain);
         let mut facts = Facts { blocking: line.blocking, ..Facts::default() };
         let outcome = match line.ending {

@@ -8,6 +8,6 @@ pub mod agent;
 pub mod audit;
 pub mod fault;
 pub mod random;
-//pub mod scenario;
+pub mod scenario;
 pub mod swarm;
 pub mod world;

@@ -1,0 +1,650 @@
+//! Scenarios: what a run makes of a story, as the specification tells it.
+#![allow(clippy::panic, reason = "a story that can't be played fails its test")]
+
+use autopilot_core::event::{End, Event, Failure};
+use autopilot_core::pipeline::Switch;
+use autopilot_testkit::scenario::{Story, play};
+
+fn story(text: &str) -> Story {
+    match play(text) {
+        Ok(story) => story,
+        Err(what) => panic!("{what}"),
+    }
+}
+
+#[track_caller]
+fn check(text: &str, board: &str) -> Story {
+    let story = story(text);
+    assert_eq!(story.board, board, "\n{}\n{}", story.starts, story.trace.join("\n"));
+    story
+}
+
+const ROUND_1: &str = "a.build a.validate a.review a.uat_generate a.uat";
+const ROUND_2: &str = "a.fix a.validate a.review a.uat_generate a.uat";
+
+// One task, from the first build to the merge.
+
+#[test]
+fn a_small_task_converges_to_done() {
+    let story = check("task a", "a done — run done");
+    assert_eq!(story.starts, format!("{ROUND_1} a.merge"));
+    assert_eq!(story.merged, "a1");
+}
+
+#[test]
+fn failing_tests_are_reviewed_and_then_fixed() {
+    let story = check(
+        "task a
+         a: build ok, validate fails, review objects, uat_generate ok, uat ok, fix ok",
+        "a done (2 rounds) — run done",
+    );
+    assert_eq!(story.starts, format!("{ROUND_1} {ROUND_2} a.merge"));
+    assert_eq!(story.merged, "a2");
+}
+
+#[test]
+fn a_verdict_against_failing_tests_is_overruled() {
+    check(
+        "task a
+         a: validate fails, review approves",
+        "a done (2 rounds, overruled) — run done",
+    );
+}
+
+#[test]
+fn a_verdict_against_a_failing_acceptance_run_is_overruled() {
+    check(
+        "task a
+         a: review approves, uat fails, fix ok",
+        "a done (2 rounds, overruled) — run done",
+    );
+}
+
+#[test]
+fn passing_tests_with_a_failing_acceptance_run_loop_until_the_rounds_are_used_up() {
+    check(
+        "task a
+         limit rounds 2
+         a: uat fails, fix ok, uat fails",
+        "a failed: did not converge in 2 iterations (2 rounds, overruled) — run failed: 1 task did not close",
+    );
+}
+
+#[test]
+fn a_request_for_changes_is_another_round() {
+    check("task a\n a: review objects, fix ok", "a done (2 rounds) — run done");
+}
+
+#[test]
+fn a_review_without_a_verdict_has_not_approved() {
+    check("task a\n a: review mute, fix ok", "a done (2 rounds) — run done");
+}
+
+#[test]
+fn acceptance_cases_are_made_and_run_after_the_review() {
+    let story = check("task a", "a done — run done");
+    let at = |step: &str| story.starts.find(step).unwrap();
+    assert!(at("a.review") < at("a.uat_generate") && at("a.uat_generate") < at("a.uat "));
+}
+
+#[test]
+fn an_acceptance_run_switched_off_is_recorded_and_its_cases_are_made_all_the_same() {
+    let story = check("task a\n without uat", "a done — run done");
+    assert_eq!(story.starts, "a.build a.validate a.review a.uat_generate a.merge");
+    assert!(story.state.task(autopilot_core::id::TaskId(1)).skipped.len() == 1);
+}
+
+#[test]
+fn findings_without_evidence_do_not_block_under_the_evidence_gate() {
+    check("task a\n limit review evidence\n a: review objects blocking 0", "a done — run done");
+    check(
+        "task a\n limit review evidence\n a: review objects blocking 1, fix ok",
+        "a done (2 rounds) — run done",
+    );
+}
+
+#[test]
+fn an_advisory_review_blocks_nothing_and_failing_tests_still_do() {
+    check("task a\n limit review advisory\n a: review objects blocking 3", "a done — run done");
+    check(
+        "task a\n limit review advisory\n a: validate fails, fix ok",
+        "a done (2 rounds, overruled) — run done",
+    );
+}
+
+#[test]
+fn review_switched_off_by_a_person_is_recorded() {
+    let story = check("task a\n waive review during build", "a done (review left out) — run done");
+    assert!(!story.starts.contains("review"));
+    assert_eq!(story.state.run.reviews_waived_by, ["a person"]);
+    assert!(!story.state.run.switches.contains(&Switch::Review));
+}
+
+#[test]
+fn a_review_wanted_again_is_asked_for_in_the_next_round() {
+    let story = check(
+        "task a
+         a: build ok, validate fails, uat_generate ok, uat ok, fix ok
+         waive review during build; want review during uat",
+        "a done (2 rounds) — run done",
+    );
+    assert_eq!(story.starts.matches("review").count(), 1);
+}
+
+#[test]
+fn a_merge_conflict_is_a_failed_round_that_a_fix_repairs() {
+    let story = check("task a\n a: merge conflicts, fix ok", "a done (2 rounds) — run done");
+    assert_eq!(story.merged, "a2");
+}
+
+// Each outcome spends its own limit.
+
+#[test]
+fn a_reviewer_that_breaks_is_tried_once_more_and_then_the_task_fails() {
+    check("task a\n a: review broke", "a done (1 retry) — run done");
+    check(
+        "task a\n a: review broke, review broke",
+        "a failed: review broke: exit status 1 (2 retries) — run failed: 1 task did not close",
+    );
+}
+
+#[test]
+fn a_command_that_hangs_is_ended_and_tried_again() {
+    check("task a\n a: validate hangs", "a done (1 retry) — run done");
+    check(
+        "task a\n a: validate hangs, validate hangs",
+        "a failed: validate broke: silent and idle: killed (2 retries) — run failed: 1 task did not close",
+    );
+}
+
+#[test]
+fn broken_tries_of_all_steps_have_a_limit_of_their_own() {
+    check(
+        "task a\n limit broken 2\n a: build broke, build ok, validate broke, validate ok, review broke",
+        "a failed: review broke: exit status 1 (3 retries) — run failed: 1 task did not close",
+    );
+}
+
+#[test]
+fn broken_tries_of_a_step_are_forgotten_in_the_next_round() {
+    check(
+        "task a\n a: build ok, validate broke, validate fails, fix ok, validate broke, validate ok",
+        "a done (2 rounds, 2 retries, overruled) — run done",
+    );
+}
+
+#[test]
+fn a_lost_build_spends_no_round_and_no_retry() {
+    check(
+        "task a\n limit rounds 1, broken 0, retries build 0\n crash during build",
+        "a done (1 interruption) — run done",
+    );
+}
+
+#[test]
+fn a_lost_worker_spends_an_interruption() {
+    check("task a\n limit broken 0\n a: validate lost", "a done (1 interruption) — run done");
+}
+
+#[test]
+fn more_interruptions_than_allowed_fail_the_task() {
+    check(
+        "task a\n limit interruptions 1\n crash during build; crash during build",
+        "a failed: interrupted 2 times (2 interruptions) — run failed: 1 task did not close",
+    );
+    check(
+        "task a\n limit interruptions 2\n crash during build; crash during build",
+        "a done (2 interruptions) — run done",
+    );
+}
+
+#[test]
+fn rounds_are_as_many_as_allowed_and_not_one_more() {
+    check(
+        "task a\n limit rounds 3\n a: uat fails, fix ok, uat fails, fix ok, uat ok",
+        "a done (3 rounds, overruled) — run done",
+    );
+    check(
+        "task a\n limit rounds 2\n a: uat fails, fix ok, uat fails",
+        "a failed: did not converge in 2 iterations (2 rounds, overruled) — run failed: 1 task did not close",
+    );
+}
+
+#[test]
+fn quota_waits_and_goes_on_and_spends_nothing_else() {
+    let story = check(
+        "task a\n limit broken 0, rounds 1, interruptions 0\n a: build quota 2h",
+        "a done — run done",
+    );
+    let waited_ms = story.state.tasks[1].spent.waited_ms;
+    assert_eq!(waited_ms, 2 * 3_600_000);
+}
+
+#[test]
+fn while_quota_is_awaited_the_task_waits() {
+    check(
+        "together a; b\n a: build quota 2h\n look during b merge",
+        "a waiting at build · b running merge — run goes on",
+    );
+}
+
+#[test]
+fn quota_longer_than_allowed_rests_the_run_and_a_resume_tries_again() {
+    let text = "task a\n limit wait 1h\n a: build quota 2h";
+    let rested = story(text);
+    assert!(
+        rested.board.starts_with("a at build — run rests: the quota comes back"),
+        "{}",
+        rested.board
+    );
+    check(&format!("{text}, build ok\n resume"), "a done — run done");
+}
+
+#[test]
+fn waits_for_quota_add_up() {
+    let rested = story("task a\n limit wait 3h\n a: build quota 2h, build quota 2h");
+    assert!(rested.board.starts_with("a at build — run rests: the quota"), "{}", rested.board);
+}
+
+// Money and time.
+
+#[test]
+fn a_bill_said_twice_counts_once_and_the_largest_counts() {
+    check("task a\n a: build ok $1 $2 $2 $1", "a done ($2.00) — run done");
+}
+
+#[test]
+fn a_bill_of_a_dead_attempt_counts() {
+    check(
+        "task a\n a: build ok $1\n crash during build; late a build $3 during validate",
+        "a done (1 interruption, $4.00) — run done",
+    );
+}
+
+#[test]
+fn money_survives_a_crash() {
+    check("task a\n a: build ok $2\n crash during merge", "a done ($2.00) — run done");
+}
+
+#[test]
+fn money_gone_ends_what_runs_and_spends_nothing_else() {
+    let story = check(
+        "task a\n limit usd 2\n a: build ok $1 $2",
+        "a at build ($2.00) — run rests: the run has spent $2.00 of its limit of $2.00",
+    );
+    assert_eq!(story.starts, "a.build");
+}
+
+#[test]
+fn money_gone_before_dispatch_starts_nothing() {
+    let story = check(
+        "task a\n limit usd 5\n a: build ok $2\n set usd 1 during build",
+        "a at validate ($2.00) — run rests: the run has spent $2.00 of its limit of $1.00",
+    );
+    assert_eq!(story.starts, "a.build");
+}
+
+#[test]
+fn a_resume_without_more_money_starts_nothing() {
+    let story = check(
+        "task a\n limit usd 2\n a: build ok $2\n resume",
+        "a at build ($2.00) — run rests: the run has spent $2.00 of its limit of $2.00",
+    );
+    assert_eq!(story.starts, "a.build");
+}
+
+#[test]
+fn a_higher_limit_and_a_resume_go_on() {
+    check(
+        "task a\n limit usd 2\n a: build ok $2\n set usd 20; resume",
+        "a done ($4.00) — run done",
+    );
+}
+
+#[test]
+fn a_task_has_a_money_limit_of_its_own() {
+    check(
+        "queue a; b\n limit usd per task 2\n a: build ok $1\n b: build ok $2",
+        "a done ($1.00) · b at build ($2.00) — run rests: task b has spent $2.00 of its limit of $2.00",
+    );
+}
+
+#[test]
+fn the_time_limit_rests_the_run() {
+    check(
+        "task a\n limit wall 10m\n a: build hangs",
+        "a at build — run rests: the time limit of the run is used up",
+    );
+}
+
+#[test]
+fn time_between_a_stop_and_a_resume_does_not_count() {
+    let story = check("task a\n limit wall 70s\n stop during build; resume", "a done — run done");
+    assert!(story.state.run.active_ms < 70_000, "{}", story.state.run.active_ms);
+}
+
+// Crashes and late words.
+
+#[test]
+fn a_crash_before_the_merge_merges_once() {
+    let story = check("task a\n crash during merge", "a done — run done");
+    assert_eq!(story.merged, "a1");
+    assert_eq!(story.starts.matches("merge").count(), 1, "it goes on under its own id");
+}
+
+#[test]
+fn a_crash_between_the_merge_and_its_word_merges_once() {
+    let story = check("task a\n crash after merge; crash after merge", "a done — run done");
+    assert_eq!(story.merged, "a1");
+}
+
+#[test]
+fn a_crash_between_the_push_and_its_word_pushes_once() {
+    check("task a\n with push\n crash after push", "a done — run done");
+}
+
+#[test]
+fn a_late_word_from_a_dead_attempt_moves_nothing() {
+    let story = check(
+        "task a\n crash during build; late a build ok during build; late a build broke during validate",
+        "a done (1 interruption) — run done",
+    );
+    assert_eq!(story.starts, format!("a.build {ROUND_1} a.merge"));
+}
+
+#[test]
+fn a_crash_in_every_step_changes_nothing_in_what_is_made() {
+    for step in ["build", "validate", "review", "uat_generate", "uat", "merge"] {
+        for when in ["during", "after"] {
+            let story = story(&format!("task a\n crash {when} {step}"));
+            assert_eq!(story.merged, "a1", "{when} {step}");
+            assert!(story.board.ends_with("run done"), "{}", story.board);
+        }
+    }
+}
+
+// Stop, pause, resume.
+
+#[test]
+fn stop_waits_for_the_step_boundary() {
+    let story = check("task a\n stop during build", "a at validate — run rests: stopped");
+    assert_eq!(story.starts, "a.build");
+}
+
+#[test]
+fn a_stopped_run_goes_on_where_it_stopped() {
+    let story = check("task a\n stop during build; resume", "a done — run done");
+    assert_eq!(story.starts, format!("{ROUND_1} a.merge"));
+}
+
+#[test]
+fn pause_rests_at_the_step_boundary_and_resume_goes_on() {
+    check("task a\n pause during review", "a at uat_generate — run rests: paused");
+    check("task a\n pause during review; resume", "a done — run done");
+}
+
+#[test]
+fn stop_now_ends_what_runs_and_spends_nothing() {
+    check("task a\n stop now during build", "a at build — run rests: stopped");
+    let story = check(
+        "task a\n limit rounds 1, broken 0, interruptions 0\n stop now during build; resume",
+        "a done — run done",
+    );
+    assert_eq!(story.starts, format!("a.build {ROUND_1} a.merge"));
+}
+
+#[test]
+fn a_second_stop_is_more_urgent_than_the_first() {
+    check("task a\n stop during build; stop now during build", "a at build — run rests: stopped");
+}
+
+#[test]
+fn stop_now_during_a_merge_leaves_it_wanted_under_its_own_id() {
+    let story = check("task a\n stop now during merge; resume", "a done — run done");
+    assert_eq!(story.starts.matches("merge").count(), 1);
+    assert_eq!(story.merged, "a1");
+}
+
+#[test]
+fn a_resume_right_after_stop_now_waits_until_the_last_executor_is_gone() {
+    check("task a\n stop now during build; resume during build", "a done — run done");
+    check("task a\n stop now during merge; resume during merge", "a done — run done");
+}
+
+#[test]
+fn a_crash_while_stopping_leaves_the_run_stopped() {
+    check(
+        "task a\n stop during build; crash during build",
+        "a at build (1 interruption) — run rests: stopped",
+    );
+}
+
+// The base, the push.
+
+#[test]
+fn a_red_baseline_fails_before_any_build() {
+    let story = check(
+        "task a\n with baseline\n run: preflight fails",
+        "a open — run failed: preflight failed: preflight said no",
+    );
+    assert_eq!(story.starts, "run.preflight");
+}
+
+#[test]
+fn a_retry_of_the_run_proves_the_base_again() {
+    let story = check(
+        "task a\n with baseline\n run: preflight fails, preflight ok\n retry run",
+        "a done — run done",
+    );
+    assert!(story.starts.starts_with("run.preflight run.preflight a.build"), "{}", story.starts);
+}
+
+#[test]
+fn a_push_that_is_refused_fails_the_run_over_finished_work() {
+    let story = check(
+        "task a\n with push\n run: push fails",
+        "a done — run failed: push failed: push said no",
+    );
+    let Some(End::Failed { why }) = story.state.end() else { panic!("{:?}", story.state.end()) };
+    assert!(why.is_push() && !why.is_no_convergence());
+    assert_eq!(story.merged, "a1");
+}
+
+#[test]
+fn a_push_that_breaks_is_tried_twice_more() {
+    check("task a\n with push\n run: push broke, push broke", "a done — run done");
+    let story = story("task a\n with push\n run: push broke, push broke, push broke");
+    assert!(
+        matches!(story.state.end(), Some(End::Failed { why: why @ Failure::Broke { .. } }) if why.is_push())
+    );
+}
+
+#[test]
+fn a_retry_of_the_run_pushes_what_was_left_unpushed() {
+    let story =
+        check("task a\n with push\n run: push fails, push ok\n retry run", "a done — run done");
+    assert_eq!(story.starts.matches("push").count(), 2);
+    assert_eq!(story.merged, "a1");
+}
+
+// Queues and tasks side by side.
+
+#[test]
+fn a_queue_works_in_order_each_on_top_of_the_last() {
+    let story = check("queue a; b; c", "a done · b done · c done — run done");
+    assert_eq!(story.merged, "a1 b1 c1");
+    let last_of_a = story.starts.rfind("a.").unwrap();
+    assert!(last_of_a < story.starts.find("b.").unwrap(), "{}", story.starts);
+}
+
+#[test]
+fn a_failed_task_of_a_queue_does_not_keep_the_others_from_going_on() {
+    let story = check(
+        "queue a; b after a; c\n a: build broke, build broke",
+        "a failed: build broke: exit status 1 (2 retries) · b blocked by a · c done — run failed: 2 tasks did not close",
+    );
+    assert_eq!(story.merged, "c1");
+}
+
+#[test]
+fn what_is_open_is_stopped_by_a_failure_where_the_flow_stops() {
+    check(
+        "together a; b; c after b\n a: build broke, build broke",
+        "a failed: build broke: exit status 1 (2 retries) · b done · c stopped by a — run failed: 2 tasks did not close",
+    );
+}
+
+#[test]
+fn no_more_work_at_once_than_workers() {
+    let story = check("together a; b; c\n limit workers 1", "a done · b done · c done — run done");
+    assert!(story.starts.starts_with("a.build a.validate"), "{}", story.starts);
+    let story = self::story("together a; b; c\n limit workers 2\n look during a build");
+    assert_eq!(story.board, "a running build · b running build · c at build — run goes on");
+}
+
+#[test]
+fn merges_go_one_at_a_time() {
+    check("together a; b\n look during a merge", "a running merge · b at merge — run goes on");
+}
+
+// Retry and skip.
+
+#[test]
+fn retry_reopens_what_it_blocked() {
+    let story = check(
+        "queue a; b after a; c\n a: build broke, build broke\n retry a",
+        "a done · b done · c done — run done",
+    );
+    assert_eq!(story.merged, "c1 a1 b1");
+}
+
+#[test]
+fn a_task_blocked_twice_stays_blocked_until_both_are_retried() {
+    let head =
+        "queue a; b; c after a b\n a: build broke, build broke\n b: build broke, build broke";
+    check(
+        &format!("{head}\n retry a"),
+        "a done · b failed: build broke: exit status 1 (2 retries) · c blocked by b — run failed: 2 tasks did not close",
+    );
+    check(&format!("{head}\n retry a; retry b"), "a done · b done · c done — run done");
+}
+
+#[test]
+fn a_retry_repairs_the_work_there_is_with_a_new_grant_of_rounds() {
+    let story = check(
+        "task a\n limit rounds 2\n a: uat fails, fix ok, uat fails, fix ok, uat fails, fix ok, uat ok\n retry a",
+        "a done (4 rounds, overruled) — run done",
+    );
+    assert_eq!(story.merged, "a4");
+    assert_eq!(story.starts.matches("build").count(), 1);
+}
+
+#[test]
+fn a_retry_beside_another_task_of_the_queue_waits_its_turn() {
+    let story = check(
+        "queue a; b; c; d\n a: uat fails, fix ok\n limit rounds 1\n retry a during b build; skip d during b validate",
+        "a done (2 rounds, overruled) · b done · c done · d skipped — run done",
+    );
+    assert_eq!(story.merged, "b1 a2 c1");
+}
+
+#[test]
+fn a_retry_before_the_base_is_proven_starts_no_build() {
+    let story = check(
+        "queue a; b\n with baseline\n skip a during preflight; retry a during preflight",
+        "a done · b done — run done",
+    );
+    assert!(story.starts.starts_with("run.preflight a.build"), "{}", story.starts);
+}
+
+#[test]
+fn a_retry_during_the_push_comes_too_late() {
+    check(
+        "queue a; b\n with push\n skip b during a build; retry b during push",
+        "a done · b skipped — run done",
+    );
+}
+
+#[test]
+fn a_lifetime_of_rounds_is_not_reset_by_a_retry() {
+    check(
+        "task a\n limit rounds 2, lifetime 2\n a: uat fails, fix ok, uat fails\n retry a",
+        "a failed: halted: 2 rounds, all this task may ever have (2 rounds, overruled) — run failed: 1 task did not close",
+    );
+}
+
+#[test]
+fn a_skipped_task_is_vouched_for() {
+    let story =
+        check("queue a; b after a\n skip a during a build", "a skipped · b done — run done");
+    assert_eq!(story.merged, "b1");
+}
+
+#[test]
+fn a_failed_task_that_is_skipped_frees_what_it_blocked() {
+    check(
+        "queue a; b after a; c\n a: build broke, build broke\n skip a during c build",
+        "a skipped · b done · c done — run done",
+    );
+}
+
+#[test]
+fn a_task_at_its_merge_can_no_longer_be_skipped() {
+    let story = check("task a\n skip a during merge", "a done — run done");
+    assert_eq!(story.merged, "a1");
+}
+
+// Rails.
+
+#[test]
+fn the_same_failure_round_after_round_trips_a_rail() {
+    check(
+        "task a\n a: validate fails like x, fix ok, validate fails like x, fix ok, validate fails like x",
+        "a failed: halted: the same failure 3 rounds in a row (3 rounds, overruled) — run failed: 1 task did not close",
+    );
+}
+
+#[test]
+fn a_change_that_comes_back_trips_a_rail() {
+    check(
+        "task a\n a: build ok tree x, validate fails, fix ok tree y, validate fails, fix ok tree x, validate fails",
+        "a failed: halted: round 3 brought back the change that failed in round 1 (3 rounds, overruled) — run failed: 1 task did not close",
+    );
+}
+
+#[test]
+fn rounds_that_change_nothing_trip_a_rail() {
+    check(
+        "task a\n limit no-ops 1\n a: build ok tree x, validate fails, fix ok tree x, validate fails",
+        "a failed: halted: 1 rounds in a row changed nothing (2 rounds, overruled) — run failed: 1 task did not close",
+    );
+}
+
+#[test]
+fn a_lifetime_of_rounds_trips_a_rail() {
+    check(
+        "task a\n limit lifetime 1\n a: uat fails",
+        "a failed: halted: 1 rounds, all this task may ever have (overruled) — run failed: 1 task did not close",
+    );
+}
+
+// The kit itself.
+
+#[test]
+fn a_story_that_is_not_played_to_its_end_is_an_error() {
+    assert!(play("task a\n crash during fix").is_err());
+    assert!(play("task a\n a: fix ok").is_err());
+    assert!(play("task a\n dance").is_err());
+}
+
+#[test]
+fn every_record_reads_back_as_it_was_written() {
+    let story =
+        story("queue a; b after a\n a: build ok $1, validate fails, fix ok\n crash during merge");
+    for record in &story.records {
+        let text = serde_json::to_string(record).unwrap();
+        assert_eq!(serde_json::from_str::<autopilot_core::event::Record>(&text).unwrap(), *record);
+    }
+    let overruled = |event: &Event| matches!(event, Event::Overruled { .. });
+    assert!(story.records.iter().any(|record| record.events.iter().any(overruled)));
+}

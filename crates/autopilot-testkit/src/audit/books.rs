@@ -133,7 +133,10 @@ impl Books {
                 ("round", task.round, entry.round),
             ] {
                 if counted != booked {
-                    return Err(format!("I7: {what} of {} are {counted}, not {booked}", entry.name));
+                    return Err(format!(
+                        "I7: {what} of {} are {counted}, not {booked}",
+                        entry.name
+                    ));
                 }
             }
             let paid = self.spent_by(task.id);
@@ -142,9 +145,9 @@ impl Books {
                 return Err(format!("I7: {} has another bill or wait", entry.name));
             }
             let step = match &task.status {
-                Status::At { step } | Status::Running { step, .. } | Status::Waiting { step, .. } => {
-                    Some(*step)
-                }
+                Status::At { step }
+                | Status::Running { step, .. }
+                | Status::Waiting { step, .. } => Some(*step),
                 Status::Open | Status::Settled(_) => None,
             };
             if step != entry.place.step() {

@@ -48,9 +48,10 @@ impl Books {
             let old = slots.iter().find(|id| id.seq < record.seq);
             kept(old.is_none(), || format!("I9: {old:?} lives on after a boot"))?;
             let longest = record.at.plus_ms(self.limits.wait_quota_max_ms);
-            let endless = self.tasks.iter().any(|task| {
-                matches!(task.place, Place::Waiting(_)) && task.until > longest
-            });
+            let endless = self
+                .tasks
+                .iter()
+                .any(|task| matches!(task.place, Place::Waiting(_)) && task.until > longest);
             kept(!endless, || "C17: a wait lasts as long as the clock went back".to_owned())?;
             let lost = serial_before.iter().find(|id| !self.live.contains_key(id));
             kept(lost.is_none(), || format!("I2: the effect {lost:?} was dropped by a boot"))?;
@@ -161,7 +162,11 @@ impl Books {
             }
             Event::Switched { switch, on, .. } => {
                 self.waivers += u32::from(*switch == Switch::Review && !on);
-                if *on { self.switches.insert(*switch) } else { self.switches.remove(switch) };
+                if *on {
+                    self.switches.insert(*switch)
+                } else {
+                    self.switches.remove(switch)
+                };
                 Ok(())
             }
         }

@@ -32,7 +32,8 @@ fn main() -> ExitCode {
 }
 
 fn arguments() -> Option<Arguments> {
-    let mut found = Arguments { seeds: SEEDS_DEFAULT, from: 0, seed: None, trace: false, keep_going: false };
+    let mut found =
+        Arguments { seeds: SEEDS_DEFAULT, from: 0, seed: None, trace: false, keep_going: false };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());

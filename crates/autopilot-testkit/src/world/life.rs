@@ -125,9 +125,10 @@ impl World {
     pub(super) fn crash(&mut self) {
         let at_work: Vec<_> = self.processes.ours().map(|(process, _)| process).collect();
         for process in at_work {
-            let is_acting = self.running.get(&process).is_some_and(|running| {
-                running.play.has_effect && !running.is_done
-            });
+            let is_acting = self
+                .running
+                .get(&process)
+                .is_some_and(|running| running.play.has_effect && !running.is_done);
             if is_acting && !self.is_scripted && self.pace.chance(400) {
                 self.effect(process);
             }
@@ -170,7 +171,8 @@ impl World {
         let state = State::replay(&self.disk.durable);
         match self.next_wish(&state) {
             Some(asks) => {
-                let ms = if self.is_scripted { 60_000 } else { self.pace.between(1_000, 7_200_000) };
+                let ms =
+                    if self.is_scripted { 60_000 } else { self.pace.between(1_000, 7_200_000) };
                 self.later(ms, Happening::Boot(asks));
             }
             None => self.is_done = true,
@@ -180,7 +182,9 @@ impl World {
     pub(super) fn finish(&mut self) {
         self.tally.records = self.disk.durable.len() as u64;
         self.tally.merges = self.git.merges.len() as u64;
-        self.audit.over(&self.disk.durable, &self.git, self.is_scripted);
+        if self.shell.is_none() {
+            self.audit.over(&self.disk.durable, &self.git, self.is_scripted);
+        }
         for record in &self.disk.durable {
             let Time(at) = record.at;
             self.hash = crate::random::mix(self.hash, at as u64 ^ record.events.len() as u64);

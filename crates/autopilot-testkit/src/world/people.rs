@@ -24,6 +24,8 @@ pub enum When {
     During(Option<String>, Step),
     /// The step has done its work and has not been heard.
     After(Option<String>, Step),
+    /// Halfway through whatever begins next.
+    Next,
     Rest,
 }
 
@@ -31,8 +33,14 @@ pub enum When {
 pub enum Act {
     Ask(Ask),
     Crash,
+    /// The story ends here.
+    Look,
     /// A word of the last attempt of a step that no longer runs.
-    Late { task: String, step: Step, word: Word },
+    Late {
+        task: String,
+        step: Step,
+        word: Word,
+    },
 }
 
 const ASKS: [(Fault, u64); 7] = [
@@ -129,8 +137,12 @@ impl World {
             | Status::Running { .. }
             | Status::Waiting { .. } => false,
         };
-        let unclosed: Vec<&str> =
-            state.tasks.iter().filter(|task| is_open(&task.status)).map(|task| task.name()).collect();
+        let unclosed: Vec<&str> = state
+            .tasks
+            .iter()
+            .filter(|task| is_open(&task.status))
+            .map(|task| task.name())
+            .collect();
         if unclosed.is_empty() || !self.strikes(Fault::Retry, 600) {
             return None;
         }
@@ -143,7 +155,9 @@ impl World {
         while let Some(cue) = self.cues.pop_front_if(|cue| cue.when == When::Rest) {
             match cue.act {
                 Act::Ask(ask) => asks.push(ask),
-                act @ (Act::Crash | Act::Late { .. }) => self.later(60_010, Happening::Act(act)),
+                act @ (Act::Crash | Act::Look | Act::Late { .. }) => {
+                    self.later(60_010, Happening::Act(act))
+                }
             }
             let is_last = !matches!(self.cues.front(), Some(next) if next.when == When::Rest);
             // Several asks in a row are one visit of a person unless a resume lies between them.
@@ -164,10 +178,16 @@ impl World {
         let mut at = (ms / 2).saturating_sub(1_000);
         while let Some(cue) = self.cues.pop_front_if(|cue| match &cue.when {
             When::During(task, step) => fits(task, *step),
+            When::Next => true,
             When::After(..) | When::Rest => false,
         }) {
+            let is_crash = matches!(cue.act, Act::Crash);
             self.later(at, Happening::Act(cue.act));
             at += 10;
+            // What comes after a crash is for the next life.
+            if is_crash {
+                break;
+            }
         }
     }
 
@@ -177,7 +197,7 @@ impl World {
             When::After(task, step) => {
                 *step == want.step && task.as_ref().is_none_or(|task| *task == name)
             }
-            When::During(..) | When::Rest => false,
+            When::During(..) | When::Next | When::Rest => false,
         });
         cue.is_some()
     }
@@ -192,6 +212,7 @@ impl World {
                 self.struck(Fault::Crash);
                 self.crash();
             }
+            Act::Look => self.is_done = true,
             Act::Late { task, step, word } => {
                 let Some((id, task)) = self.audit.last_dead(&task, step) else {
                     return self.audit.broken("the scenario wants a word of nobody");

@@ -1,0 +1,81 @@
+//! Scenarios: text in, text out, over the same world with nothing left to chance.
+//!
+//! ```text
+//! queue a; b after a
+//! limit rounds 2
+//! a: build ok, validate fails, fix ok
+//! b: build broke
+//! crash during a merge
+//! stop during b build; resume
+//! ```
+//!
+//! gives `a done (2 rounds) · b done (1 retry) — run done`. Steps that no line names go well.
+
+mod board;
+mod parse;
+
+use crate::agent::Agents;
+use crate::fault::Faults;
+use crate::world::{Plan, World};
+use autopilot_core::event::Record;
+use autopilot_core::state::State;
+
+/// What became of a scenario.
+pub struct Story {
+    pub board: String,
+    /// Every attempt begun, in order: `a.build a.validate …`.
+    pub starts: String,
+    /// What is on the run branch, in order.
+    pub merged: String,
+    pub state: State,
+    pub records: Vec<Record>,
+    pub trace: Vec<String>,
+}
+
+/// Plays a scenario to its end. An error is a scenario that can't be read, one whose cues or lines
+/// never came, or an invariant that did not hold.
+pub fn play(text: &str) -> Result<Story, String> {
+    let script = parse::script(text)?;
+    let mut world = World::new(Plan {
+        seed: 0,
+        spec: script.spec,
+        faults: Faults::new(),
+        agents: Agents::Scripted(script.agents),
+        times: Default::default(),
+        cues: Some(script.cues),
+    });
+    world.trace = Some(Vec::new());
+    world.run();
+    if let Some(fault) = &world.audit.fault {
+        return Err(format!("{fault}\n{}", world.trace.unwrap_or_default().join("\n")));
+    }
+    if let Some(cue) = world.cues.front() {
+        return Err(format!("the story never came to {cue:?}"));
+    }
+    if let Agents::Scripted(scripted) = &world.agents
+        && let Some(line) = scripted.lines.values().flatten().find(|line| !line.is_begun)
+    {
+        return Err(format!("the story never came to {line:?}"));
+    }
+    Ok(told(&mut world))
+}
+
+fn told(world: &mut World) -> Story {
+    let state = world.state();
+    let books = world.audit.books();
+    let name = |task| match world.audit.name_of(task) {
+        name if name.is_empty() => "run".to_owned(),
+        name => name,
+    };
+    let starts: Vec<String> =
+        books.ever.values().map(|(task, step)| format!("{}.{step}", name(*task))).collect();
+    let merged: Vec<&str> = world.git.merges.iter().map(|merge| merge.tree.as_str()).collect();
+    Story {
+        board: board::board(&state),
+        starts: starts.join(" "),
+        merged: merged.join(" "),
+        state,
+        records: world.disk.durable.clone(),
+        trace: world.trace.take().unwrap_or_default(),
+    }
+}

@@ -1,0 +1,253 @@
+//! Reading a scenario.
+
+use crate::agent::{Ending, Line, Scripted};
+use crate::world::people::{Act, Cue, When};
+use autopilot_core::event::{Bill, Facts, HaltWhy, Outcome, RunSpec, TaskSpec};
+use autopilot_core::flow::Flow;
+use autopilot_core::id::{Micros, TaskId};
+use autopilot_core::input::{Ask, Word};
+use autopilot_core::limit::{Limits, ReviewGate};
+use autopilot_core::pipeline::Switch;
+use autopilot_core::step::Step;
+use std::collections::{BTreeSet, VecDeque};
+
+pub struct Script {
+    pub spec: RunSpec,
+    pub agents: Scripted,
+    pub cues: VecDeque<Cue>,
+}
+
+pub fn script(text: &str) -> Result<Script, String> {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let head = lines.next().ok_or("the scenario is empty")?;
+    let mut script =
+        Script { spec: run(head)?, agents: Scripted::default(), cues: VecDeque::new() };
+    let mut limits = script.spec.limits.clone();
+    for line in lines {
+        if let Some((name, items)) = line.split_once(':') {
+            script.add_items(name.trim(), items)?;
+        } else if let Some(words) = line.strip_prefix("with ") {
+            for word in words.split(',') {
+                script.spec.switches.insert(switch(word.trim())?);
+            }
+        } else if let Some(words) = line.strip_prefix("without ") {
+            for word in words.split(',') {
+                script.spec.switches.remove(&switch(word.trim())?);
+            }
+        } else if let Some(words) = line.strip_prefix("limit ") {
+            for words in words.split(',') {
+                limit(&mut limits, words.trim())?;
+            }
+            script.spec.limits = limits.clone();
+        } else {
+            for words in line.split(';') {
+                let cue = cue(words.trim(), &mut limits)?;
+                script.cues.push_back(cue);
+            }
+        }
+    }
+    Ok(script)
+}
+
+fn run(head: &str) -> Result<RunSpec, String> {
+    let (flow, names) = head.split_once(' ').ok_or_else(|| format!("`{head}` names no task"))?;
+    let flow = match flow {
+        "queue" => Flow::Queue,
+        "task" | "together" => Flow::Task,
+        other => return Err(format!("`{other}` is no flow")),
+    };
+    let tasks = names.split(';').map(|words| {
+        let (name, needs) = words.trim().split_once(" after ").unwrap_or((words.trim(), ""));
+        let needs = needs.split_whitespace().map(str::to_owned).collect();
+        TaskSpec { name: name.to_owned(), depends_on: needs, ..TaskSpec::default() }
+    });
+    Ok(RunSpec {
+        id: "run".into(),
+        flow,
+        title: "a scenario".into(),
+        source: "tasks/".into(),
+        started_by: "a person".into(),
+        base_branch: "main".into(),
+        base: "b0".into(),
+        branch: "autopilot/run".into(),
+        switches: BTreeSet::from([Switch::Review, Switch::Uat]),
+        limits: Limits::default(),
+        config: "c".into(),
+        red_base_allowed: false,
+        tasks: tasks.collect(),
+    })
+}
+
+impl Script {
+    fn add_items(&mut self, name: &str, items: &str) -> Result<(), String> {
+        let place = self.spec.tasks.iter().position(|task| task.name == name);
+        let task = match (place, name) {
+            (Some(place), _) => TaskId(place as u32 + 1),
+            (None, "run") => TaskId::ROOT,
+            (None, _) => return Err(format!("no task `{name}`")),
+        };
+        for words in items.split(',') {
+            let line = item(words.trim())?;
+            self.agents.lines.entry(task).or_default().push_back(line);
+        }
+        Ok(())
+    }
+}
+
+fn item(words: &str) -> Result<Line, String> {
+    let mut rest = words.split_whitespace();
+    let mut next = || rest.next().ok_or_else(|| format!("`{words}` is cut short"));
+    let step = step(next()?)?;
+    let ending = match next()? {
+        "ok" | "approves" => Ending::Ok,
+        "fails" | "objects" | "conflicts" => Ending::Fails,
+        "broke" => Ending::Broke,
+        "hangs" => Ending::Hangs,
+        "lost" => Ending::Lost,
+        "mute" => Ending::Mute,
+        "quota" => Ending::Quota { ms: duration(next()?)? },
+        other => return Err(format!("`{other}` is no ending")),
+    };
+    let mut line = Line {
+        step,
+        ending,
+        tree: None,
+        bills: Vec::new(),
+        fingerprint: None,
+        blocking: 0,
+        is_begun: false,
+    };
+    while let Ok(word) = next() {
+        match word {
+            "tree" => line.tree = Some(next()?.to_owned()),
+            "like" => line.fingerprint = Some(next()?.to_owned()),
+            "blocking" => line.blocking = number(next()?)?,
+            usd => line.bills.push(money(usd)?),
+        }
+    }
+    Ok(line)
+}
+
+fn step(word: &str) -> Result<Step, String> {
+    let found = Step::ALL.into_iter().find(|step| step.word() == word);
+    found.ok_or_else(|| format!("`{word}` is no step"))
+}
+
+fn switch(word: &str) -> Result<Switch, String> {
+    match word {
+        "baseline" => Ok(Switch::Baseline),
+        "review" => Ok(Switch::Review),
+        "uat" => Ok(Switch::Uat),
+        "push" => Ok(Switch::Push),
+        other => Err(format!("`{other}` is no switch")),
+    }
+}
+
+fn limit(limits: &mut Limits, words: &str) -> Result<(), String> {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    match words[..] {
+        ["workers", n] => limits.workers_max = count(n)?,
+        ["rounds", n] => limits.rounds_max = count(n)?,
+        ["lifetime", n] => limits.rounds_lifetime_max = count(n)?,
+        ["retries", of, n] => {
+            limits.retries.insert(step(of)?, count(n)?);
+        }
+        ["broken", n] => limits.retries_max = count(n)?,
+        ["interruptions", n] => limits.interruptions_max = count(n)?,
+        ["wait", time] => limits.wait_quota_max_ms = duration(time)?,
+        ["usd", n] => limits.usd_max = Some(money(n)?),
+        ["usd", "per", "task", n] => limits.usd_per_task_max = Some(money(n)?),
+        ["wall", time] => limits.wall_max_ms = Some(duration(time)?),
+        ["same", n] => limits.same_failures_max = count(n)?,
+        ["no-ops", n] => limits.no_ops_max = count(n)?,
+        ["review", "required"] => limits.review = ReviewGate::Required,
+        ["review", "evidence"] => limits.review = ReviewGate::Evidence,
+        ["review", "advisory"] => limits.review = ReviewGate::Advisory,
+        _ => return Err(format!("`{}` is no limit", words.join(" "))),
+    }
+    Ok(())
+}
+
+fn cue(words: &str, limits: &mut Limits) -> Result<Cue, String> {
+    let (what, when) = if let Some((what, place)) = words.split_once(" during ") {
+        let (task, step) = place_of(place)?;
+        (what, Some(When::During(task, step)))
+    } else if let Some((what, place)) = words.split_once(" after ") {
+        let (task, step) = place_of(place)?;
+        (what, Some(When::After(task, step)))
+    } else {
+        (words, None)
+    };
+    let halt = |why, now| Act::Ask(Ask::Halt { why, now });
+    let review = |on| Act::Ask(Ask::Switch { switch: Switch::Review, on, by: "a person".into() });
+    let parts: Vec<&str> = what.split_whitespace().collect();
+    let act = match parts[..] {
+        ["crash"] => Act::Crash,
+        ["look"] => Act::Look,
+        ["stop"] => halt(HaltWhy::Stop, false),
+        ["stop", "now"] => halt(HaltWhy::Stop, true),
+        ["pause"] => halt(HaltWhy::Pause, false),
+        ["resume"] => Act::Ask(Ask::Resume),
+        ["retry", "run"] => Act::Ask(Ask::Retry { task: String::new() }),
+        ["retry", task] => Act::Ask(Ask::Retry { task: task.into() }),
+        ["skip", task] => Act::Ask(Ask::Skip { task: task.into() }),
+        ["waive", "review"] => review(false),
+        ["want", "review"] => review(true),
+        ["set", ..] => {
+            limit(limits, &parts[1..].join(" "))?;
+            Act::Ask(Ask::Limit(Box::new(limits.clone())))
+        }
+        ["late", task, of, said] => late(task, step(of)?, said)?,
+        _ => return Err(format!("`{what}` is nothing that can happen")),
+    };
+    let when = match (when, &act) {
+        (Some(when), _) => when,
+        (None, Act::Ask(Ask::Halt { .. })) => When::Next,
+        (None, _) => When::Rest,
+    };
+    Ok(Cue { when, act })
+}
+
+fn late(task: &str, step: Step, said: &str) -> Result<Act, String> {
+    let word = match said {
+        "ok" => Word::Ended { outcome: Outcome::Passed, facts: Box::new(Facts::default()) },
+        "broke" => {
+            Word::Ended { outcome: Outcome::Broke { why: "late".into() }, facts: Box::default() }
+        }
+        usd => Word::Bill(Bill { usd: money(usd)?, ..Bill::default() }),
+    };
+    Ok(Act::Late { task: task.to_owned(), step, word })
+}
+
+fn place_of(words: &str) -> Result<(Option<String>, Step), String> {
+    let (task, of) = match words.trim().rsplit_once(' ') {
+        Some((task, of)) => (Some(task.trim().to_owned()), of),
+        None => (None, words.trim()),
+    };
+    let task = task.map(|task| if task == "run" { String::new() } else { task });
+    Ok((task, step(of)?))
+}
+
+fn number(word: &str) -> Result<u64, String> {
+    word.parse().map_err(|_| format!("`{word}` is no number"))
+}
+
+fn count(word: &str) -> Result<u32, String> {
+    word.parse().map_err(|_| format!("`{word}` is no number"))
+}
+
+fn money(word: &str) -> Result<Micros, String> {
+    let usd = word.trim_start_matches('$').parse().map_err(|_| format!("`{word}` is no price"))?;
+    Ok(Micros::from_usd(usd))
+}
+
+fn duration(word: &str) -> Result<u64, String> {
+    let (digits, unit) = word.split_at(word.len().saturating_sub(1));
+    let unit_ms = match unit {
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(format!("`{word}` is no duration")),
+    };
+    Ok(number(digits)? * unit_ms)
+}
