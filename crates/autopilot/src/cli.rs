@@ -241,6 +241,9 @@ pub struct Gc {
     /// Say what would go; remove nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Package caches of agents and commands go too; they fill again
+    #[arg(long)]
+    pub caches: bool,
     /// Salvaged work older than this many days goes too
     #[arg(long, value_name = "DAYS")]
     pub salvage_older_than: Option<u32>,

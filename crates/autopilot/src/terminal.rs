@@ -17,6 +17,12 @@ pub fn put(text: &str) {
     let _closed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
+/// Bytes for another program, such as a patch, exactly as they are.
+pub fn raw(bytes: &[u8]) {
+    let mut out = std::io::stdout();
+    let _closed = out.write_all(bytes).and_then(|()| out.flush());
+}
+
 /// Progress and remarks, on standard error so that output stays clean for scripts.
 pub fn note(text: &str) {
     let _closed = writeln!(std::io::stderr(), "{}", escape::visible(text));

@@ -91,7 +91,8 @@ fn say_lines(held: &mut Vec<u8>, bytes: &[u8]) {
     held.extend_from_slice(bytes);
     if let Some(end) = held.iter().rposition(|byte| *byte == b'\n') {
         let rest = held.split_off(end + 1);
-        terminal::say(String::from_utf8_lossy(held).trim_end_matches('\n'));
+        held.truncate(end);
+        terminal::say(&String::from_utf8_lossy(held));
         *held = rest;
     }
 }

@@ -29,7 +29,7 @@ pub fn status(global: &Global, args: &Status) -> Done {
         let told = newest(past.as_ref())?;
         let is_live = told.as_ref().is_some_and(|t| matches!(t.standing(), Standing::Live { .. }));
         let text = if global.json {
-            serde_json::to_string_pretty(&object(told.as_ref())).unwrap_or_default()
+            serde_json::to_string_pretty(&told_object(told.as_ref())).unwrap_or_default()
         } else {
             told.as_ref().map_or_else(|| none_yet(&place), |told| screen(told, &place, now()))
         };
@@ -56,16 +56,24 @@ fn show(text: &str, shown: &mut String, redraw: bool) {
     text.clone_into(shown);
 }
 
-/// `state.json`, what it has cost, and the process at work if there is one.
-fn object(told: Option<&Told>) -> Value {
+/// `state.json` and what it has cost.
+pub fn object(state: &State) -> Value {
+    let mut object = state_json::state_json(state);
+    if let Value::Object(fields) = &mut object {
+        fields.insert("cost_usd".to_owned(), json!(state.run.spent.usd.usd()));
+    }
+    object
+}
+
+/// The same with the process at work, if there is one.
+fn told_object(told: Option<&Told>) -> Value {
     let Some(told) = told else {
         return json!({
             "run_id": null, "current_state": null, "tasks": [], "cost_usd": 0.0, "pid": null,
         });
     };
-    let mut object = state_json::state_json(&told.state);
+    let mut object = object(&told.state);
     if let Value::Object(fields) = &mut object {
-        fields.insert("cost_usd".to_owned(), json!(told.state.run.spent.usd.usd()));
         let pid = match told.standing() {
             Standing::Live { pid } => Some(pid),
             Standing::Over | Standing::Abandoned | Standing::Rests | Standing::Interrupted => None,

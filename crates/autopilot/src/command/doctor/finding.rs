@@ -1,0 +1,66 @@
+//! One line of the report.
+
+use autopilot_host::escape;
+use serde_json::{Value, json};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    Ok,
+    /// Works, but worth knowing.
+    Warning,
+    /// Needed, and not there.
+    Missing,
+}
+
+impl Level {
+    fn word(self) -> &'static str {
+        match self {
+            Level::Ok => "ok",
+            Level::Warning => "warning",
+            Level::Missing => "missing",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub level: Level,
+    pub name: String,
+    pub text: String,
+}
+
+impl Finding {
+    pub fn ok(name: &str, text: impl Into<String>) -> Finding {
+        Finding { level: Level::Ok, name: name.to_owned(), text: text.into() }
+    }
+
+    pub fn warning(name: &str, text: impl Into<String>) -> Finding {
+        Finding { level: Level::Warning, ..Finding::ok(name, text) }
+    }
+
+    pub fn missing(name: &str, text: impl Into<String>) -> Finding {
+        Finding { level: Level::Missing, ..Finding::ok(name, text) }
+    }
+
+    /// Further lines of a text are set under its first.
+    pub fn text(&self) -> String {
+        let text = escape::visible(&self.text).replace('\n', "\n                          ");
+        format!("{:<9} {:<15} {text}", self.level.word(), self.name)
+    }
+
+    pub fn object(&self) -> Value {
+        json!({ "level": self.level.word(), "check": self.name, "text": self.text })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_the_worst() {
+        assert!(Level::Missing > Level::Warning && Level::Warning > Level::Ok);
+        let text = Finding::missing("git", "one\ntwo").text();
+        assert_eq!(text, "missing   git             one\n                          two");
+    }
+}

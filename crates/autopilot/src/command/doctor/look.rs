@@ -1,0 +1,180 @@
+//! The checks that concern the machine and our own state, not the configuration.
+
+use super::super::gc;
+use super::super::past::Past;
+use super::finding::Finding;
+use autopilot_engine::place::Place;
+use autopilot_engine::{shell, workspace};
+use autopilot_host::git::{Git, StateEnv, state_root};
+use autopilot_host::{proc, room, sandbox};
+use autopilot_journal::{SqliteReader, check};
+use camino::Utf8Path;
+
+/// Less would fill up within a few builds.
+const DISK_BYTES_MIN: u64 = 1_000_000_000;
+const INODES_MIN: u64 = 50_000;
+/// Agents at once that the descriptors must suffice for.
+const AGENTS_MIN: u64 = 8;
+const MEMORY_BYTES_MIN: u64 = 1_000_000_000;
+/// Runs whose processes are looked for.
+const RUNS_MAX: usize = 20;
+const OLDEST: (u32, u32) = (2, 38);
+
+pub fn git() -> Finding {
+    let line = Git::bare_minimum("ask git for its version").arg("--version").line();
+    match line {
+        Err(error) => Finding::missing("git", format!("{}; install git 2.38 or newer", shell::chain(&error))),
+        Ok(line) if is_new_enough(&line) => Finding::ok("git", line),
+        Ok(line) => Finding::missing("git", format!("{line} is too old; install 2.38 or newer")),
+    }
+}
+
+fn is_new_enough(line: &str) -> bool {
+    let mut parts = line.trim_start_matches("git version ").split('.');
+    let mut number = || parts.next().and_then(|part| part.parse::<u32>().ok()).unwrap_or(0);
+    (number(), number()) >= OLDEST
+}
+
+pub fn sandbox() -> Finding {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let probe = sandbox::probe(&path);
+    if probe.landlock_abi.is_none() && probe.bwrap.is_none() {
+        let text = format!(
+            "{}; agents run unconfined: use a kernel with Landlock (5.13 or newer) or install bubblewrap",
+            probe.sentence()
+        );
+        return Finding::warning("sandbox", text);
+    }
+    Finding::ok("sandbox", probe.sentence())
+}
+
+/// Disk, descriptors and memory; `beside` is on the disk that holds the repository.
+pub fn machine(beside: &Utf8Path) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let state = state_root(&StateEnv::from_process());
+    match &state {
+        Some(root) => findings.push(Finding::ok("state root", root.display().to_string())),
+        None => findings.push(Finding::missing(
+            "state root",
+            "set HOME, XDG_STATE_HOME or AUTOPILOT_STATE_DIR to an absolute path",
+        )),
+    }
+    let there = state.as_deref().and_then(|root| root.ancestors().find(|path| path.exists()));
+    findings.push(disk(there.unwrap_or(beside.as_std_path())));
+    findings.extend(descriptors());
+    findings.extend(room::memory().map(memory));
+    findings
+}
+
+fn disk(path: &std::path::Path) -> Finding {
+    let room = match room::disk(path) {
+        Ok(room) => room,
+        Err(error) => {
+            return Finding::warning("disk", format!("cannot ask for the room at {}: {error}", path.display()));
+        }
+    };
+    let inodes = room.inodes_free.map(|free| format!(", {free} inodes")).unwrap_or_default();
+    let text = format!("{}{inodes} free at {}", gc::size(room.bytes_free), path.display());
+    let short = room.bytes_free < DISK_BYTES_MIN
+        || room.inodes_free.is_some_and(|free| free < INODES_MIN);
+    if short {
+        return Finding::warning("disk", format!("only {text}; free some, or see `autopilot gc --dry-run`"));
+    }
+    Finding::ok("disk", text)
+}
+
+fn descriptors() -> Option<Finding> {
+    let found = room::descriptors().ok()?;
+    let agents = found.agents_max();
+    let text = format!("{} allowed, enough for {agents} agents at once", found.limit);
+    if agents < AGENTS_MIN {
+        return Some(Finding::warning("open files", format!("{text}; raise it with `ulimit -n 4096`")));
+    }
+    Some(Finding::ok("open files", text))
+}
+
+fn memory(found: room::Memory) -> Finding {
+    let (free, all) = (gc::size(found.bytes_available), gc::size(found.bytes_total));
+    let text = format!("{free} of {all} available");
+    if found.bytes_available < MEMORY_BYTES_MIN {
+        return Finding::warning("memory", format!("only {text}; builds of agents may be killed"));
+    }
+    Finding::ok("memory", text)
+}
+
+/// What we keep of this repository, and processes that should be gone.
+pub fn state(place: &Place) -> Vec<Finding> {
+    if place.state.as_str().is_empty() || !place.state.is_dir() {
+        return vec![Finding::ok("state", "none yet; the first run makes it")];
+    }
+    let used = gc::size(gc::used(place));
+    let mut findings = vec![Finding::ok("state", format!("{} ({used})", place.state))];
+    let journal = place.journal();
+    if journal.exists() {
+        findings.push(match check(&journal) {
+            Ok(health) if health.is_sound() => {
+                Finding::ok("journal", format!("sound, {} runs", health.runs.len()))
+            }
+            Ok(_) => Finding::missing(
+                "journal",
+                format!("`{journal}` is damaged; `autopilot recover --journal` saves what can be read"),
+            ),
+            Err(error) => Finding::missing("journal", shell::chain(&error)),
+        });
+    }
+    findings.extend(leftovers(place));
+    findings
+}
+
+fn leftovers(place: &Place) -> Option<Finding> {
+    if let Some(holder) = workspace::holder(place) {
+        let pid = holder.process.pid;
+        return Some(Finding::ok("processes", format!("process {pid} works on this repository")));
+    }
+    let history = SqliteReader::open(&place.journal()).ok()?;
+    let past = Past { place: place.clone(), history };
+    let markers: Vec<String> =
+        past.runs(RUNS_MAX).ok()?.iter().map(|run| format!("AUTOPILOT_RUN_ID={}", run.id)).collect();
+    let ours = |pid: i32| markers.iter().any(|marker| proc::has_marker(pid, marker.as_bytes()));
+    let above = ancestors();
+    let left: Vec<String> = proc::all()
+        .into_iter()
+        .filter(|process| !process.is_zombie() && !above.contains(&process.id.pid))
+        .filter(|process| ours(process.id.pid))
+        .map(|process| process.id.pid.to_string())
+        .collect();
+    if left.is_empty() {
+        return Some(Finding::ok("processes", "none left of earlier runs"));
+    }
+    let text = format!("left of an earlier run: {}; `autopilot resume` ends them", left.join(", "));
+    Some(Finding::warning("processes", text))
+}
+
+/// Ourselves and those we descend from: an agent may have started us.
+fn ancestors() -> Vec<i32> {
+    let mut above = Vec::new();
+    let mut pid = i32::try_from(std::process::id()).unwrap_or(0);
+    while pid > 0 && !above.contains(&pid) {
+        above.push(pid);
+        pid = proc::read(pid).map_or(0, |process| process.parent);
+    }
+    above
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_git_are_compared_as_numbers() {
+        assert!(is_new_enough("git version 2.38.0"));
+        assert!(is_new_enough("git version 10.1"));
+        assert!(!is_new_enough("git version 2.9.5"));
+        assert!(!is_new_enough("nonsense"));
+    }
+
+    #[test]
+    fn a_process_is_its_own_ancestor() {
+        assert_eq!(ancestors().first().copied(), i32::try_from(std::process::id()).ok());
+    }
+}

@@ -1,0 +1,225 @@
+//! `autopilot gc`: gives back room. Whatever no ref holds is rescued before its slot goes.
+
+use super::ground::{self, Ground};
+use super::{Done, done, place};
+use crate::cli::{Gc, Global};
+use crate::exit::Failure;
+use crate::terminal;
+use autopilot_engine::place::Place;
+use autopilot_engine::workspace;
+use autopilot_host::dir;
+use autopilot_host::git::salvage::{self, Drop};
+use autopilot_host::git::Slots;
+use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::json;
+use std::os::unix::fs::MetadataExt;
+
+const DAY_SECONDS: i64 = 86_400;
+
+/// Something that may go, with what it takes up.
+struct Item {
+    what: What,
+    path: Utf8PathBuf,
+    bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    AgentSlot,
+    ProofSlot,
+    Scratch,
+    Cache,
+}
+
+impl What {
+    fn word(self) -> &'static str {
+        match self {
+            What::AgentSlot => "slot",
+            What::ProofSlot => "proof slot",
+            What::Scratch => "scratch",
+            What::Cache => "cache",
+        }
+    }
+
+    fn is_slot(self) -> bool {
+        matches!(self, What::AgentSlot | What::ProofSlot)
+    }
+
+    /// `slots/s3` and `proof/p3` are the third of their pool.
+    fn number(self, path: &Utf8Path) -> Option<usize> {
+        let letter = if self == What::ProofSlot { 'p' } else { 's' };
+        path.file_name()?.strip_prefix(letter)?.parse().ok()
+    }
+}
+
+pub fn gc(global: &Global, args: &Gc) -> Done {
+    let (place, has_journal) = place(global)?;
+    if place.state.as_str().is_empty() || !place.state.join("hub.git").is_dir() {
+        terminal::say("nothing to remove: no run was begun in this repository yet");
+        return done();
+    }
+    let ground = ground::open(&place)?;
+    let unfinished = match has_journal {
+        true => workspace::unfinished(&workspace::reader(&place)?)?.map(|(run, _)| run.id),
+        false => None,
+    };
+    let mut items = items(&place, args);
+    if unfinished.is_some() {
+        // Its next attempt goes on where the last one was cut short.
+        items.retain(|item| item.what != What::AgentSlot);
+    }
+    let mut rescued = Vec::new();
+    if !args.dry_run {
+        for item in &items {
+            rescued.extend(remove(&ground, item)?);
+        }
+    }
+    let dropped = match args.salvage_older_than {
+        Some(days) => old_salvage(&ground, days, args.dry_run)?,
+        None => Vec::new(),
+    };
+    let report = Report { items, rescued, dropped, unfinished, dry_run: args.dry_run };
+    if global.json { terminal::json(&report.object()) } else { terminal::say(&report.text()) }
+    done()
+}
+
+fn items(place: &Place, args: &Gc) -> Vec<Item> {
+    let mut folders = vec![
+        (What::AgentSlot, place.state.join("slots")),
+        (What::ProofSlot, place.state.join("proof")),
+        (What::Scratch, place.state.join("tmp")),
+    ];
+    if args.caches {
+        folders.push((What::Cache, place.caches()));
+    }
+    let mut items = Vec::new();
+    for (what, folder) in folders {
+        let Ok(entries) = folder.read_dir_utf8() else { continue };
+        let mut paths: Vec<Utf8PathBuf> =
+            entries.flatten().map(|entry| entry.path().to_owned()).collect();
+        // Whatever is there and not of ours stays.
+        paths.retain(|path| !what.is_slot() || what.number(path).is_some());
+        paths.sort();
+        items.extend(paths.into_iter().map(|path| Item { what, bytes: bytes_below(&path), path }));
+    }
+    items
+}
+
+/// The salvage ref that now holds what was in it, if anything was.
+fn remove(ground: &Ground, item: &Item) -> Result<Option<String>, Failure> {
+    let slots = Slots::new(&ground.hub, &ground.repo);
+    let now = autopilot_engine::shell::now().0 / 1000;
+    match (item.what, item.what.number(&item.path)) {
+        (What::AgentSlot, Some(n)) => Ok(slots.agent(n).remove(now)?),
+        (What::ProofSlot, Some(n)) => Ok(slots.proof(n).remove(now)?),
+        (What::AgentSlot | What::ProofSlot, None) => Ok(None),
+        (What::Scratch | What::Cache, _) => {
+            let path = &item.path;
+            let failed = |error| Failure::failed(format!("cannot remove `{path}`: {error}"));
+            dir::remove(path.as_std_path()).map(|()| None).map_err(failed)
+        }
+    }
+}
+
+fn old_salvage(ground: &Ground, days: u32, dry_run: bool) -> Result<Vec<String>, Failure> {
+    let before = autopilot_engine::shell::now().0 / 1000 - i64::from(days) * DAY_SECONDS;
+    let found = if dry_run {
+        let mut all = salvage::list(&ground.hub)?;
+        all.retain(|salvaged| salvaged.at < before);
+        all
+    } else {
+        salvage::drop_salvaged(&ground.hub, Drop::OlderThan(before))?
+    };
+    Ok(found.into_iter().map(|s| format!("{}/{}", s.task, s.attempt)).collect())
+}
+
+fn bytes_below(root: &Utf8Path) -> u64 {
+    let mut bytes = 0;
+    let mut pending = vec![root.as_std_path().to_owned()];
+    while let Some(path) = pending.pop() {
+        let Ok(meta) = path.symlink_metadata() else { continue };
+        bytes += meta.blocks() * 512;
+        if meta.is_dir() {
+            pending.extend(path.read_dir().into_iter().flatten().flatten().map(|e| e.path()));
+        }
+    }
+    bytes
+}
+
+struct Report {
+    items: Vec<Item>,
+    rescued: Vec<String>,
+    dropped: Vec<String>,
+    unfinished: Option<String>,
+    dry_run: bool,
+}
+
+impl Report {
+    fn bytes(&self) -> u64 {
+        self.items.iter().map(|item| item.bytes).sum()
+    }
+
+    fn text(&self) -> String {
+        let verb = if self.dry_run { "would remove" } else { "removed" };
+        let mut lines = Vec::new();
+        for item in &self.items {
+            let (what, size) = (item.what.word(), size(item.bytes));
+            lines.push(format!("{verb} {what} {} ({size})", item.path));
+        }
+        lines.extend(self.rescued.iter().map(|name| format!("rescued {name} first")));
+        lines.extend(self.dropped.iter().map(|name| format!("{verb} salvaged work {name}")));
+        if let Some(run) = &self.unfinished {
+            lines.push(format!("kept the slots of run {run}, which is not over"));
+        }
+        lines.push(format!("{verb} {} in all", size(self.bytes())));
+        lines.join("\n")
+    }
+
+    fn object(&self) -> serde_json::Value {
+        json!({
+            "dry_run": self.dry_run,
+            "removed": self.items.iter().map(|item| {
+                json!({ "what": item.what.word(), "path": item.path, "bytes": item.bytes })
+            }).collect::<Vec<_>>(),
+            "rescued": self.rescued,
+            "salvage_dropped": self.dropped,
+            "slots_kept_for": self.unfinished,
+            "bytes": self.bytes(),
+        })
+    }
+}
+
+/// `1.5 GB`, `12.0 MB`, `3.0 kB`.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
+    let unit = UNITS.iter().find(|(_, unit)| bytes >= *unit);
+    match unit {
+        Some((name, unit)) => format!("{:.1} {name}", bytes as f64 / *unit as f64),
+        None => format!("{bytes} B"),
+    }
+}
+
+/// What the state of a repository takes up on disk.
+pub fn used(place: &Place) -> u64 {
+    bytes_below(&place.state)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_directories_that_are_named_as_slots_are_slots() {
+        let number = |what: What, path: &str| what.number(Utf8Path::new(path));
+        assert_eq!(number(What::AgentSlot, "/x/slots/s12"), Some(12));
+        assert_eq!(number(What::ProofSlot, "/x/proof/p0"), Some(0));
+        assert_eq!(number(What::AgentSlot, "/x/slots/mine"), None);
+        assert_eq!(number(What::ProofSlot, "/x/proof/s1"), None);
+    }
+
+    #[test]
+    fn sizes_read_as_people_say_them() {
+        let said: Vec<String> = [7, 3_000, 12_345_678, 1_500_000_000].map(size).to_vec();
+        assert_eq!(said, ["7 B", "3.0 kB", "12.3 MB", "1.5 GB"]);
+    }
+}

@@ -1,0 +1,42 @@
+//! The user's repository and its hub, opened under the lock for commands that change them.
+
+use super::init::base_branch;
+use crate::exit::Failure;
+use autopilot_core::config::Config;
+use autopilot_engine::place::Place;
+use autopilot_engine::{session, workspace};
+use autopilot_host::git::{Hub, UserRepo};
+use autopilot_host::lock::Lock;
+
+pub struct Ground {
+    pub repo: UserRepo,
+    pub hub: Hub,
+    _lock: Lock,
+}
+
+/// Refused while a run is live: the message names its process.
+pub fn open(place: &Place) -> Result<Ground, Failure> {
+    let lock = lock(place)?;
+    let repo = repo(place)?;
+    let hub = Hub::open(place.state.as_std_path(), &repo)?;
+    Ok(Ground { repo, hub, _lock: lock })
+}
+
+pub fn lock(place: &Place) -> Result<Lock, Failure> {
+    session::exclusive(place).map_err(|error| {
+        let failure = Failure::from(error);
+        match workspace::holder(place) {
+            Some(_) => failure.help("stop it first with `autopilot stop`, then try again"),
+            None => failure,
+        }
+    })
+}
+
+/// A configuration that has faults must not keep anybody from their work.
+pub fn repo(place: &Place) -> Result<UserRepo, Failure> {
+    let config: Option<Config> = workspace::read_config(place).ok().map(|(config, _)| config);
+    let filters = config.as_ref().map(|config| config.git.filters.clone()).unwrap_or_default();
+    let root = place.root.as_std_path();
+    let base = config.map(|config| config.repo.base_branch).or_else(|| base_branch(root));
+    Ok(UserRepo::examine(root, base.as_deref().unwrap_or("main"), &filters)?)
+}

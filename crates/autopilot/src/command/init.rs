@@ -1,0 +1,240 @@
+//! `autopilot init`: sets a repository up. Never asks, never changes what is there.
+
+mod agents_md;
+mod look;
+
+pub use look::base_branch;
+
+use super::{Done, done, equipment};
+use crate::cli::{Global, Init};
+use crate::exit::Failure;
+use crate::terminal;
+use autopilot_agents::answer::{Answer, Plan, Review};
+use autopilot_core::config::{Config, template};
+use autopilot_core::detect::{Detected, Kind, Proposal, detect};
+use autopilot_core::task_file;
+use autopilot_engine::place::Place;
+use autopilot_engine::views;
+use autopilot_host::{dir, file};
+use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::{Value, json};
+
+/// A queue passes over a file of this name.
+const TASK_TEMPLATE: &str = "tasks/TEMPLATE.md";
+const FOLDERS: [&str; 4] = ["logs", "uat", "plan", "artifacts"];
+
+pub fn init(global: &Global, args: &Init) -> Done {
+    let found = look::look(&global.repo)?;
+    let mut detected = detect(&found.facts);
+    if let Some(tests) = &args.tests {
+        let why = "the command line".to_owned();
+        detected.tests = Some(Proposal { value: tests.clone(), why });
+    }
+    let place = Place { root: found.root.clone(), state: Utf8PathBuf::new() };
+    let written = write_all(&place, &detected, &found.base_branch)?;
+    let report = Report {
+        faults: faults(&place),
+        missing: missing(&place),
+        root: found.root,
+        base_branch: found.base_branch,
+        warnings: found.warnings,
+        detected,
+        written,
+    };
+    if global.json {
+        terminal::json(&report.object());
+    } else {
+        terminal::say(&report.text());
+    }
+    done()
+}
+
+struct Report {
+    root: Utf8PathBuf,
+    base_branch: String,
+    detected: Detected,
+    written: Written,
+    /// What stands against a run, as the configuration is now.
+    faults: Option<String>,
+    missing: Vec<String>,
+    warnings: Vec<String>,
+}
+
+#[derive(Default)]
+struct Written {
+    new: Vec<String>,
+    kept: Vec<String>,
+}
+
+fn write_all(place: &Place, detected: &Detected, base: &str) -> Result<Written, Failure> {
+    let views = place.views();
+    make_folder(&views)?;
+    let mut written = Written::default();
+    let files = [
+        (".autopilot/.gitignore", views::IGNORE.to_owned()),
+        (".autopilot/config.yml", config(detected, base)),
+        (".autopilot/review_schema.json", Review::SCHEMA_JSON.to_owned()),
+        (".autopilot/plan_schema.json", Plan::SCHEMA_JSON.to_owned()),
+        (TASK_TEMPLATE, task_file::TEMPLATE.to_owned()),
+        ("AGENTS.md", agents_md::text(detected)),
+    ];
+    for folder in FOLDERS {
+        make_folder(&views.join(folder))?;
+    }
+    make_folder(&place.root.join("tasks"))?;
+    for (path, text) in files {
+        if write_new(&place.root, path, &text)? {
+            written.new.push(path.to_owned());
+        } else {
+            written.kept.push(path.to_owned());
+        }
+    }
+    Ok(written)
+}
+
+fn make_folder(path: &Utf8Path) -> Result<(), Failure> {
+    let failed = |why: String| Failure::failed(format!("cannot create `{path}`: {why}"));
+    if path.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
+        return Err(failed("something that is not a directory is there".to_owned()));
+    }
+    dir::create(path.as_std_path()).map_err(|error| failed(error.to_string()))
+}
+
+/// Whether it was written; whatever is there already stays.
+fn write_new(root: &Utf8Path, path: &str, text: &str) -> Result<bool, Failure> {
+    let full = root.join(path);
+    if full.symlink_metadata().is_ok() {
+        return Ok(false);
+    }
+    let ended = if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") };
+    file::write_atomic(full.as_std_path(), ended.as_bytes())
+        .map_err(|error| Failure::failed(autopilot_engine::shell::chain(&error)))?;
+    Ok(true)
+}
+
+fn config(detected: &Detected, base: &str) -> String {
+    const LINE: &str = "base_branch: main\n";
+    // JSON strings are YAML strings, whatever a branch may be called.
+    let plain = base.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'/'));
+    let plain = plain && base.starts_with(|c: char| c.is_ascii_alphabetic());
+    let name = if plain { base.to_owned() } else { Value::from(base).to_string() };
+    template(detected).replacen(LINE, &format!("base_branch: {name}\n"), 1)
+}
+
+fn faults(place: &Place) -> Option<String> {
+    let error = autopilot_engine::workspace::read_config(place).err()?;
+    Some(autopilot_engine::shell::chain(&error))
+}
+
+/// Executables a run would look for in vain. With a faulty configuration, those of the defaults.
+fn missing(place: &Place) -> Vec<String> {
+    let config = autopilot_engine::workspace::read_config(place).map(|(config, _)| config);
+    let usual = || Config::parse("commands: { tests: \"true\" }").ok().map(|(config, _)| config);
+    let Some(config) = config.ok().or_else(usual) else { return Vec::new() };
+    let found = equipment::agents(&config, &place.root);
+    found.into_iter().filter_map(|agent| agent.missing().map(|why| format!("{}: {why}", agent.role))).collect()
+}
+
+impl Report {
+    fn text(&self) -> String {
+        let mut lines = Vec::new();
+        for path in &self.written.new {
+            lines.push(format!("wrote    {path}"));
+        }
+        for path in &self.written.kept {
+            lines.push(format!("kept     {path} (was there)"));
+        }
+        lines.push(format!("project  {}", self.kinds()));
+        for (name, proposal) in self.proposals() {
+            match proposal {
+                Some(Proposal { value, why }) => lines.push(format!("{name:<9}{value}   (from {why})")),
+                None if name == "tests" => {
+                    lines.push("tests    not found: fill in `commands.tests`".to_owned());
+                }
+                None => {}
+            }
+        }
+        for Proposal { value, why } in &self.detected.copy {
+            lines.push(format!("copy     {value}   ({why})"));
+        }
+        lines.push(format!("base     {}", self.base_branch));
+        let notes = self.faults.iter().chain(&self.warnings).chain(&self.missing);
+        lines.extend(notes.map(|note| format!("missing  {note}")));
+        lines.push(format!("next     {}", self.next()));
+        lines.join("\n")
+    }
+
+    fn kinds(&self) -> String {
+        let kinds: Vec<String> = self.detected.kinds.iter().map(kind_word).collect();
+        if kinds.is_empty() { "of no kind that is known here".to_owned() } else { kinds.join(", ") }
+    }
+
+    fn proposals(&self) -> [(&'static str, &Option<Proposal>); 4] {
+        let Detected { tests, lint, format, setup, .. } = &self.detected;
+        [("tests", tests), ("lint", lint), ("format", format), ("setup", setup)]
+    }
+
+    fn next(&self) -> &'static str {
+        match (&self.faults, self.missing.is_empty()) {
+            (Some(_), _) => "correct .autopilot/config.yml, then `autopilot doctor`",
+            (None, false) => "get what is missing (`autopilot doctor` says how), or see `autopilot demo`",
+            (None, true) => {
+                "cp tasks/TEMPLATE.md tasks/<name>.md, fill it in, `autopilot run tasks/<name>.md`"
+            }
+        }
+    }
+
+    fn object(&self) -> Value {
+        let commands: serde_json::Map<String, Value> = self
+            .proposals()
+            .into_iter()
+            .map(|(name, proposal)| (name.to_owned(), json!(proposal)))
+            .collect();
+        json!({
+            "root": self.root,
+            "written": self.written.new,
+            "kept": self.written.kept,
+            "kinds": self.detected.kinds.iter().map(kind_word).collect::<Vec<_>>(),
+            "commands": commands,
+            "copy": self.detected.copy,
+            "base_branch": self.base_branch,
+            "config_fault": self.faults,
+            "missing": self.missing,
+            "warnings": self.warnings,
+            "next": self.next(),
+        })
+    }
+}
+
+fn kind_word(kind: &Kind) -> String {
+    match serde_json::to_value(kind) {
+        Ok(Value::String(word)) => word,
+        Ok(_) | Err(_) => format!("{kind:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_base_branch_goes_into_a_configuration_that_parses() {
+        let mut detected = Detected::default();
+        detected.tests = Some(Proposal { value: "true".into(), why: "a test".into() });
+        for base in ["main", "master", "trunk/v2", "1.0", "null", "a: b", "no"] {
+            let (config, _) = Config::parse(&config(&detected, base)).unwrap();
+            assert_eq!(config.repo.base_branch, base);
+        }
+    }
+
+    #[test]
+    fn what_is_there_stays() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(temp.path()).unwrap();
+        assert!(write_new(root, "a", "one").unwrap());
+        assert!(!write_new(root, "a", "two").unwrap());
+        assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "one\n");
+        std::os::unix::fs::symlink("nowhere", root.join("b")).unwrap();
+        assert!(!write_new(root, "b", "x").unwrap(), "a link is something too");
+    }
+}

@@ -1,0 +1,110 @@
+//! Looking at a repository before anything is written into it.
+
+use crate::exit::Failure;
+use autopilot_core::detect::{CONTENTS_WANTED, Facts};
+use autopilot_host::file;
+use autopilot_host::git::{Git, GitError, Refusal, UserRepo};
+use camino::{Utf8Path, Utf8PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+const CONTENT_BYTES_MAX: u64 = 256 * 1024;
+/// Ignored files looked at for local settings; more would only be build output.
+const IGNORED_MAX: usize = 10_000;
+
+pub struct Found {
+    pub root: Utf8PathBuf,
+    pub base_branch: String,
+    pub facts: Facts,
+    /// What a run would refuse, though there is a repository to set up.
+    pub warnings: Vec<String>,
+}
+
+pub fn look(dir: &Utf8Path) -> Result<Found, Failure> {
+    let mut warnings = Vec::new();
+    let base_branch = base_branch(dir.as_std_path()).unwrap_or_else(|| "main".to_owned());
+    match UserRepo::examine(dir.as_std_path(), &base_branch, &[]) {
+        Ok(_) => {}
+        Err(GitError::Refused(refusal)) if can_be_mended(&refusal) => {
+            warnings.push(refusal.to_string());
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let root = Git::as_user("find the repository", dir.as_std_path())
+        .args(["rev-parse", "--show-toplevel"])
+        .line()
+        .map_err(GitError::from)?;
+    let root = Utf8PathBuf::from(root);
+    let facts = facts(&root)?;
+    Ok(Found { root, base_branch, facts, warnings })
+}
+
+/// `main`, else `master`, else the branch the user is on.
+pub fn base_branch(dir: &Path) -> Option<String> {
+    let ask = |args: &[&str]| {
+        let out = Git::as_user("find the base branch", dir).args(args.iter().copied()).run().ok()?;
+        let line = String::from_utf8_lossy(&out.stdout).trim().to_owned();
+        (out.code() == Some(0)).then_some(line)
+    };
+    let is_there = |name: &&str| {
+        ask(&["rev-parse", "--quiet", "--verify", &format!("refs/heads/{name}")]).is_some()
+    };
+    let usual = ["main", "master"].into_iter().find(is_there).map(str::to_owned);
+    usual.or_else(|| ask(&["symbolic-ref", "--quiet", "--short", "HEAD"])).filter(|n| !n.is_empty())
+}
+
+/// Something a person changes in the configuration or the clone, after which a run can begin.
+fn can_be_mended(refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::FilterNotAllowed { .. }
+        | Refusal::FilterUnknown { .. }
+        | Refusal::NoBaseBranch { .. }
+        | Refusal::Shallow
+        | Refusal::PartialClone
+        | Refusal::Submodule { .. } => true,
+        Refusal::GitTooOld { .. }
+        | Refusal::NotARepository { .. }
+        | Refusal::ForeignOwner { .. }
+        | Refusal::Bare { .. }
+        | Refusal::NoCommits { .. } => false,
+    }
+}
+
+fn facts(root: &Utf8Path) -> Result<Facts, Failure> {
+    let failed =
+        |error: std::io::Error| Failure::failed(format!("cannot look into `{root}`: {error}"));
+    let mut files = BTreeSet::new();
+    for entry in root.as_std_path().read_dir().map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        files.insert(if entry.path().is_dir() { format!("{name}/") } else { name });
+    }
+    let content = |name: &&str| {
+        let bytes = file::read_capped(root.join(name).as_std_path(), CONTENT_BYTES_MAX).ok()?;
+        Some(((*name).to_owned(), String::from_utf8_lossy(&bytes).into_owned()))
+    };
+    let contents: BTreeMap<String, String> = CONTENTS_WANTED.iter().filter_map(content).collect();
+    Ok(Facts { files, contents, ignored: ignored(root)? })
+}
+
+fn ignored(root: &Utf8Path) -> Result<BTreeSet<String>, Failure> {
+    let mut found = BTreeSet::new();
+    let mut held = Vec::new();
+    // Ignored directories come as one entry, so `node_modules` costs nothing.
+    Git::as_user("list ignored files", root.as_std_path())
+        .args(["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"])
+        .stream(&mut |bytes| {
+            held.extend_from_slice(bytes);
+            while let Some(end) = held.iter().position(|byte| *byte == 0) {
+                let rest = held.split_off(end + 1);
+                held.truncate(end);
+                if let Ok(path) = String::from_utf8(std::mem::replace(&mut held, rest)) {
+                    found.insert(path);
+                }
+            }
+            if found.len() < IGNORED_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })
+        .map_err(GitError::from)?;
+    Ok(found)
+}

@@ -1,0 +1,163 @@
+//! `autopilot recover`: work that is kept safe outside of branches, and a journal that is damaged.
+
+mod journal;
+mod traces;
+
+use super::{Done, done, ground, place};
+use crate::cli::{Global, Recover};
+use crate::exit::Failure;
+use crate::terminal;
+use autopilot_core::config::nearest::nearest;
+use autopilot_core::id::Time;
+use autopilot_engine::place::Place;
+use autopilot_host::git::{Git, GitError, PublishOutcome, salvage};
+use camino::Utf8PathBuf;
+use serde_json::{Value, json};
+
+const SALVAGE: &str = "refs/autopilot/salvage/";
+/// Pieces listed, the newest; `--json` has as many.
+const LISTED_MAX: usize = 200;
+
+pub fn recover(global: &Global, args: &Recover) -> Done {
+    let (place, _) = place(global)?;
+    if args.journal {
+        return journal::recover(global, &place);
+    }
+    let hub = place.state.join("hub.git");
+    if place.state.as_str().is_empty() || !hub.is_dir() {
+        return match &args.id {
+            None => traces::tell(global, &place),
+            Some(id) => Err(nothing(id).help("`autopilot recover` tells what there is")),
+        };
+    }
+    match &args.id {
+        None => list(global, &hub),
+        Some(id) => bring_back(global, &place, &hub, id),
+    }
+}
+
+/// A piece of salvaged work.
+struct Piece {
+    id: String,
+    commit: String,
+    at: Time,
+}
+
+/// Read without a lock: a running engine only adds to it.
+fn pieces(hub: &Utf8PathBuf) -> Result<Vec<Piece>, Failure> {
+    let out = Git::isolated("list salvaged work", hub.as_std_path())
+        .args(["for-each-ref", "--sort=-committerdate"])
+        .args(["--format=%(objectname) %(committerdate:unix) %(refname)", SALVAGE])
+        .ok()
+        .map_err(GitError::from)?;
+    Ok(String::from_utf8_lossy(&out).lines().filter_map(piece).collect())
+}
+
+fn piece(line: &str) -> Option<Piece> {
+    let mut words = line.splitn(3, ' ');
+    let (commit, at, name) = (words.next()?, words.next()?, words.next()?);
+    let id = name.strip_prefix(SALVAGE)?;
+    let at = Time(at.parse::<i64>().ok()?.saturating_mul(1000));
+    Some(Piece { id: id.to_owned(), commit: commit.to_owned(), at })
+}
+
+fn list(global: &Global, hub: &Utf8PathBuf) -> Done {
+    let pieces = pieces(hub)?;
+    let mut rows = Vec::new();
+    for piece in pieces.iter().take(LISTED_MAX) {
+        rows.push((piece, size(hub, &piece.commit)?, branch_with(hub, &piece.commit)?));
+    }
+    if global.json {
+        let object = |(piece, size, branch): &(&Piece, String, Option<String>)| -> Value {
+            json!({
+                "id": piece.id, "commit": piece.commit, "at": piece.at.rfc3339(),
+                "size": size, "branch": branch,
+            })
+        };
+        terminal::json(&Value::Array(rows.iter().map(object).collect()));
+        return done();
+    }
+    if rows.is_empty() {
+        terminal::say("no salvaged work");
+        return done();
+    }
+    let heading = ["task/attempt", "when", "size", "also on"].map(str::to_owned).to_vec();
+    let row = |(piece, size, branch): &(&Piece, String, Option<String>)| {
+        let branch = branch.clone().unwrap_or_else(|| "no branch".to_owned());
+        vec![piece.id.clone(), piece.at.rfc3339(), size.clone(), branch]
+    };
+    let table: Vec<Vec<String>> = std::iter::once(heading).chain(rows.iter().map(row)).collect();
+    terminal::say(terminal::table(&table).trim_end());
+    let more = pieces.len().saturating_sub(LISTED_MAX);
+    if more > 0 {
+        terminal::say(&format!("… and {more} older ones"));
+    }
+    terminal::say("\n`autopilot recover <task>/<attempt>` brings one back as a branch");
+    done()
+}
+
+/// Against the state before it: `3 files changed, 10 insertions(+)`.
+fn size(hub: &Utf8PathBuf, commit: &str) -> Result<String, Failure> {
+    let line = Git::isolated(format!("measure {commit}"), hub.as_std_path())
+        .args(["diff-tree", "--shortstat", "--root", "--no-commit-id"])
+        .args(["--diff-merges=first-parent", commit])
+        .line()
+        .map_err(GitError::from)?;
+    let line = line.trim();
+    Ok(if line.is_empty() { "no change".to_owned() } else { line.to_owned() })
+}
+
+fn branch_with(hub: &Utf8PathBuf, commit: &str) -> Result<Option<String>, Failure> {
+    let line = Git::isolated(format!("look for {commit} on a branch"), hub.as_std_path())
+        .args(["for-each-ref", "--count=1", "--format=%(refname:lstrip=2)", "--contains", commit])
+        .arg("refs/heads/")
+        .line()
+        .map_err(GitError::from)?;
+    Ok((!line.is_empty()).then_some(line))
+}
+
+fn bring_back(global: &Global, place: &Place, hub: &Utf8PathBuf, id: &str) -> Done {
+    let known = pieces(hub)?;
+    if !known.iter().any(|piece| piece.id == id) {
+        let near = nearest(id, known.iter().map(|piece| piece.id.as_str()));
+        return Err(match near {
+            Some(near) => nothing(id).help(format!("did you mean `{near}`?")),
+            None => nothing(id).help("`autopilot recover` lists what there is"),
+        });
+    }
+    let ground = ground::open(place)?;
+    let salvaged = salvage::list(&ground.hub)?;
+    let found = salvaged.iter().find(|salvaged| format!("{}/{}", salvaged.task, salvaged.attempt) == id);
+    let Some(found) = found else { return Err(nothing(id)) };
+    let (branch, outcome) = salvage::restore(&ground.hub, &ground.repo, found)?;
+    let word = match outcome {
+        PublishOutcome::Published { .. } => "is now",
+        PublishOutcome::Already { .. } => "was already",
+        PublishOutcome::Refused(refusal) => return Err(Failure::failed(refusal.to_string())),
+    };
+    if global.json {
+        terminal::json(&json!({ "id": id, "branch": branch, "commit": found.commit.to_string() }));
+        return done();
+    }
+    terminal::say(&format!("{id} {word} branch {branch}"));
+    terminal::say(&format!("  git show --stat {branch}"));
+    terminal::say(&format!("  git diff HEAD...{branch}"));
+    terminal::say(&format!("  git cherry-pick {branch}"));
+    done()
+}
+
+fn nothing(id: &str) -> Failure {
+    Failure::usage(format!("there is no salvaged work `{id}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_salvage_ref_names_task_and_attempt() {
+        let found = piece("abc 1767268800 refs/autopilot/salvage/add-header/12.0").unwrap();
+        assert_eq!((found.id.as_str(), found.at.rfc3339().as_str()), ("add-header/12.0", "2026-01-01T12:00:00Z"));
+        assert!(piece("abc 1 refs/heads/x").is_none());
+    }
+}

@@ -1,0 +1,133 @@
+//! A damaged journal: what can be read goes into a new one, the damaged file is kept beside it.
+
+use super::super::past::unreadable;
+use super::super::{Done, done, ground};
+use crate::cli::Global;
+use crate::exit::Failure;
+use crate::terminal;
+use autopilot_engine::place::Place;
+use autopilot_journal::{Health, RunHealth, Salvage, check, salvage};
+use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::{Value, json};
+
+pub fn recover(global: &Global, place: &Place) -> Done {
+    let path = place.journal();
+    if place.state.as_str().is_empty() || !place.state.is_dir() {
+        return Err(Failure::usage("this repository has no state directory and so no journal")
+            .help("`autopilot recover` tells what refs still show"));
+    }
+    let _lock = ground::lock(place)?;
+    let rebuilt = path.with_extension("db.rebuilt");
+    if !path.exists() && rebuilt.exists() {
+        // An earlier recovery was interrupted between its two renames.
+        rename(&rebuilt, &path)?;
+        terminal::say(&format!("an interrupted recovery of `{path}` is now complete"));
+        return done();
+    }
+    let health = check(&path).map_err(unreadable)?;
+    if health.is_sound() {
+        return sound(global, &path, &health);
+    }
+    // Unfinished from before; the damaged file still has all of it.
+    remove_with_log(&rebuilt)?;
+    let saved = salvage(&path, &rebuilt).map_err(unreadable)?;
+    let aside = Utf8PathBuf::from(format!("{path}.damaged-{}", stamp()));
+    set_aside(&path, &aside)?;
+    rename(&rebuilt, &path)?;
+    tell(global, &path, &aside, &saved);
+    done()
+}
+
+fn sound(global: &Global, path: &Utf8Path, health: &Health) -> Done {
+    if global.json {
+        terminal::json(&json!({ "journal": path, "sound": true, "runs": health.runs.len() }));
+    } else {
+        let runs = health.runs.len();
+        terminal::say(&format!("`{path}` is sound ({runs} runs); nothing to do"));
+    }
+    done()
+}
+
+/// The file with its write-ahead log; an index of that log is made anew.
+fn set_aside(path: &Utf8Path, aside: &Utf8Path) -> Result<(), Failure> {
+    let log = Utf8PathBuf::from(format!("{path}-wal"));
+    // The log first: a database without its log is merely old, a log without its database a danger.
+    if log.exists() {
+        rename(&log, &Utf8PathBuf::from(format!("{aside}-wal")))?;
+    }
+    rename(path, aside)?;
+    remove(&Utf8PathBuf::from(format!("{path}-shm")))
+}
+
+fn remove_with_log(path: &Utf8Path) -> Result<(), Failure> {
+    for ending in ["", "-wal", "-shm"] {
+        remove(&Utf8PathBuf::from(format!("{path}{ending}")))?;
+    }
+    Ok(())
+}
+
+fn remove(path: &Utf8Path) -> Result<(), Failure> {
+    let failed = |error| Failure::failed(format!("cannot remove `{path}`: {error}"));
+    autopilot_host::dir::remove_file(path.as_std_path()).map(|_was_there| ()).map_err(failed)
+}
+
+fn rename(from: &Utf8Path, to: &Utf8Path) -> Result<(), Failure> {
+    let failed = |error| Failure::failed(format!("cannot rename `{from}` to `{to}`: {error}"));
+    std::fs::rename(from, to).map_err(failed)
+}
+
+fn stamp() -> String {
+    autopilot_engine::shell::now().rfc3339().replace([':', '-'], "")
+}
+
+fn tell(global: &Global, path: &Utf8Path, aside: &Utf8Path, saved: &Salvage) {
+    if global.json {
+        terminal::json(&json!({
+            "journal": path,
+            "sound": false,
+            "damaged": aside,
+            "records_saved": saved.records_saved,
+            "records_stray": saved.records_stray,
+            "blobs_saved": saved.blobs_saved,
+            "blobs_lost": saved.blobs_lost,
+            "log_lost": saved.log_lost,
+            "runs": saved.runs.iter().map(run).collect::<Vec<_>>(),
+        }));
+        return;
+    }
+    terminal::say(&format!(
+        "rebuilt `{path}`: {} records and {} texts saved",
+        saved.records_saved, saved.blobs_saved
+    ));
+    for run in saved.runs.iter().filter(|run| !run.lost.is_empty()) {
+        terminal::say(&format!("run {}: lost {}", run.run, spans(run)));
+    }
+    if saved.records_stray > 0 {
+        terminal::say(&format!("{} records behind a gap are kept aside", saved.records_stray));
+    }
+    if !saved.blobs_lost.is_empty() {
+        terminal::say(&format!("{} texts are lost", saved.blobs_lost.len()));
+    }
+    if let Some(lost) = &saved.log_lost {
+        terminal::say(&format!("commits that had not reached the file are lost: {lost}"));
+    }
+    terminal::say(&format!("the damaged file is kept as `{aside}`"));
+    terminal::say("`autopilot resume` goes on from what was saved");
+}
+
+fn run(run: &RunHealth) -> Value {
+    json!({
+        "run_id": run.run,
+        "last_good_seq": run.last_good_seq,
+        "last_seen_seq": run.last_seen_seq,
+        "lost": run.lost.iter().map(|span| [span.first, span.last]).collect::<Vec<_>>(),
+    })
+}
+
+fn spans(run: &RunHealth) -> String {
+    let said = run.lost.iter().map(|span| match span.first == span.last {
+        true => format!("record {}", span.first),
+        false => format!("records {} to {}", span.first, span.last),
+    });
+    said.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,58 @@
+//! What the user's own repository still tells when the state directory is gone: branches of ours
+//! and the trailers of their commits.
+
+use super::super::{Done, done};
+use crate::cli::Global;
+use crate::exit::Failure;
+use crate::terminal;
+use autopilot_engine::place::Place;
+use autopilot_host::checkout;
+use autopilot_host::git::{Git, GitError};
+use serde_json::{Value, json};
+
+/// Fields are kept apart by a character no ref or trailer has.
+const FORMAT: &str = "%(refname:lstrip=2)%1f%(objectname:short=12)%1f%(committerdate:iso-strict)%1f\
+%(trailers:key=Autopilot-Run,valueonly,separator=;)%1f\
+%(trailers:key=Autopilot-Task,valueonly,separator=;)%1f\
+%(trailers:key=Autopilot-Attempt,valueonly,separator=;)";
+const NAMES: [&str; 6] = ["branch", "commit", "when", "run", "task", "attempt"];
+
+pub fn tell(global: &Global, place: &Place) -> Done {
+    let traces = traces(place)?;
+    if global.json {
+        let object = |fields: &Vec<String>| -> Value {
+            NAMES.iter().zip(fields).map(|(name, field)| ((*name).to_owned(), json!(field))).collect()
+        };
+        terminal::json(&Value::Array(traces.iter().map(object).collect()));
+        return done();
+    }
+    let was = if place.state.as_str().is_empty() {
+        "this repository has no state directory".to_owned()
+    } else {
+        format!("the state directory `{}` has no hub", place.state)
+    };
+    if traces.is_empty() {
+        terminal::say(&format!("{was}, and it has no branch of ours: nothing to recover"));
+        return done();
+    }
+    terminal::say(&format!("{was}; these branches still tell of earlier runs:\n"));
+    let heading = NAMES.map(str::to_owned).to_vec();
+    let rows: Vec<Vec<String>> = std::iter::once(heading).chain(traces).collect();
+    terminal::say(terminal::table(&rows).trim_end());
+    terminal::say("\nthe history of the runs themselves is lost; a new run begins on any of these branches");
+    done()
+}
+
+fn traces(place: &Place) -> Result<Vec<Vec<String>>, Failure> {
+    let Some(found) = checkout::find(place.root.as_std_path()) else { return Ok(Vec::new()) };
+    let out = Git::isolated("list our branches", &found.common_dir)
+        .args(["for-each-ref", "--sort=refname", &format!("--format={FORMAT}")])
+        .args(["refs/heads/autopilot/", "refs/heads/autopilot-branches/"])
+        .ok()
+        .map_err(GitError::from)?;
+    Ok(String::from_utf8_lossy(&out).lines().map(fields).collect())
+}
+
+fn fields(line: &str) -> Vec<String> {
+    line.split('\u{1f}').map(|field| field.trim().to_owned()).collect()
+}

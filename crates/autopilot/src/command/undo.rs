@@ -1,0 +1,179 @@
+//! `autopilot undo`: takes the branches of a run out of the user's repository again. They stay in
+//! the hub, and `recover` brings them back.
+
+use super::ground::{self, Ground};
+use super::past::{Past, Standing, Told};
+use super::{Done, done};
+use crate::cli::{Global, Undo};
+use crate::exit::Failure;
+use crate::terminal;
+use autopilot_core::view;
+use autopilot_host::git::{Expected, Git, GitError, Oid, UserRepo, ref_component, task_branch};
+use serde_json::json;
+use std::path::Path;
+
+/// The attempt under which an undone branch is listed by `recover`.
+const UNDONE: &str = "undone";
+
+/// A branch of ours in the user's repository.
+struct Branch {
+    name: String,
+    tip: Oid,
+    /// What `recover` calls it.
+    task: String,
+}
+
+pub fn undo(global: &Global, args: &Undo) -> Done {
+    let past = Past::must(global)?;
+    let told = past.run(args.run.as_deref())?;
+    if let Standing::Live { pid } = told.standing() {
+        let text = format!("run {} is live (process {pid}); its branches stay", told.run.id);
+        return Err(Failure::failed(text).help("stop it first with `autopilot stop`"));
+    }
+    let ground = ground::open(&past.place)?;
+    let branches = published(&ground, &told)?;
+    // All or nothing: every refusal comes before the first change.
+    for branch in &branches {
+        refuse(&ground, branch)?;
+    }
+    let mut kept = Vec::new();
+    for branch in &branches {
+        kept.push(keep(&ground, branch)?);
+        remove(&ground.repo, branch)?;
+    }
+    tell(global, &told, &branches, &kept);
+    done()
+}
+
+fn published(ground: &Ground, told: &Told) -> Result<Vec<Branch>, Failure> {
+    let run = &told.state.run;
+    let mut names = vec![(run.branch.clone(), format!("run-{}", told.run.id))];
+    names.extend(view::leaves(&told.state).map(|t| (task_branch(t.name()), t.name().to_owned())));
+    let there = ground.repo.refs("refs/heads/")?;
+    let mut branches = Vec::new();
+    for (name, task) in names {
+        let full = format!("refs/heads/{name}");
+        if let Some((_, tip)) = there.iter().find(|(name, _)| *name == full)
+            && (name == run.branch || is_of_run(ground, &name, told)?)
+        {
+            branches.push(Branch { name, tip: tip.clone(), task });
+        }
+    }
+    Ok(branches)
+}
+
+/// A later run may have worked on a task of the same name and published over its branch.
+fn is_of_run(ground: &Ground, branch: &str, told: &Told) -> Result<bool, Failure> {
+    let Some(tip) = ground.hub.resolve(&format!("refs/heads/{branch}"))? else { return Ok(false) };
+    let run = Git::isolated(format!("read the trailers of {branch}"), ground.hub.dir())
+        .args(["log", "-1", "--format=%(trailers:key=Autopilot-Run,valueonly)", tip.as_str()])
+        .line()
+        .map_err(GitError::from)?;
+    Ok(run.trim() == told.run.id)
+}
+
+fn refuse(ground: &Ground, branch: &Branch) -> Result<(), Failure> {
+    let Branch { name, tip, .. } = branch;
+    if let Some(worktree) = checked_out(&ground.repo, name)? {
+        let text = format!("branch `{name}` is checked out in `{worktree}`; nothing was changed");
+        return Err(Failure::failed(text).help("switch to another branch there, then undo again"));
+    }
+    let ours = [format!("refs/autopilot/published/{name}"), format!("refs/heads/{name}")];
+    for known in ours {
+        if ground.hub.resolve(&known)?.as_ref() == Some(tip) {
+            return Ok(());
+        }
+    }
+    let text = format!(
+        "branch `{name}` has commits that are not of this run ({}); nothing was changed",
+        tip.short()
+    );
+    Err(Failure::failed(text).help(format!("rename it with `git branch -m {name} <name>` to keep them")))
+}
+
+fn checked_out(repo: &UserRepo, branch: &str) -> Result<Option<String>, Failure> {
+    let out = Git::isolated("list the worktrees", &repo.common_dir)
+        .args(["worktree", "list", "--porcelain", "-z"])
+        .ok()
+        .map_err(GitError::from)?;
+    if let Some(worktree) = worktree_on(&String::from_utf8_lossy(&out), branch) {
+        return Ok(Some(worktree));
+    }
+    let others = repo.common_dir.join("worktrees").read_dir().into_iter().flatten().flatten();
+    let mut git_dirs = vec![repo.common_dir.clone()];
+    git_dirs.extend(others.map(|entry| entry.path()));
+    let busy = git_dirs.into_iter().find(|dir| is_rebased_in(dir, branch));
+    Ok(busy.map(|dir| dir.display().to_string()))
+}
+
+fn worktree_on(porcelain: &str, branch: &str) -> Option<String> {
+    let wanted = format!("branch refs/heads/{branch}");
+    let mut worktree = "";
+    porcelain.split('\0').find_map(|line| {
+        if let Some(path) = line.strip_prefix("worktree ") {
+            worktree = path;
+        }
+        (line == wanted).then(|| worktree.to_owned())
+    })
+}
+
+fn is_rebased_in(git_dir: &Path, branch: &str) -> bool {
+    ["rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"].iter().any(|file| {
+        let text = std::fs::read_to_string(git_dir.join(file)).unwrap_or_default();
+        text.trim() == branch || text.trim() == format!("refs/heads/{branch}")
+    })
+}
+
+/// A salvage ref holds the tip before the branch goes.
+fn keep(ground: &Ground, branch: &Branch) -> Result<String, Failure> {
+    let task = ref_component(&branch.task);
+    let attempt = format!("{UNDONE}-{}", branch.tip.short());
+    let name = format!("refs/autopilot/salvage/{task}/{attempt}");
+    if ground.hub.resolve(&name)?.as_ref() != Some(&branch.tip) {
+        ground.hub.set_ref(&name, &branch.tip, Expected::Absent)?;
+    }
+    Ok(format!("{task}/{attempt}"))
+}
+
+/// Only if it is still where it was looked at.
+fn remove(repo: &UserRepo, branch: &Branch) -> Result<(), Failure> {
+    let name = format!("refs/heads/{}", branch.name);
+    Git::isolated(format!("remove branch {}", branch.name), &repo.common_dir)
+        .args(["update-ref", "--no-deref", "-d", &name, branch.tip.as_str()])
+        .ok()
+        .map_err(GitError::from)?;
+    Ok(())
+}
+
+fn tell(global: &Global, told: &Told, branches: &[Branch], kept: &[String]) {
+    if global.json {
+        let gone = branches.iter().zip(kept).map(|(branch, kept)| {
+            json!({ "branch": branch.name, "commit": branch.tip.to_string(), "recover": kept })
+        });
+        terminal::json(&json!({ "run_id": told.run.id, "removed": gone.collect::<Vec<_>>() }));
+        return;
+    }
+    if branches.is_empty() {
+        terminal::say(&format!("run {} has no branch in this repository", told.run.id));
+    }
+    for (branch, kept) in branches.iter().zip(kept) {
+        terminal::say(&format!("removed branch {} (was {})", branch.name, branch.tip.short()));
+        terminal::say(&format!("  `autopilot recover {kept}` brings it back"));
+    }
+    if told.standing() != Standing::Over && !branches.is_empty() {
+        terminal::say("the run is not over; `autopilot resume` would publish its branches again");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worktree_that_has_a_branch_is_named() {
+        let listed = "worktree /a\0HEAD 1\0branch refs/heads/main\0\0worktree /b c\0HEAD 2\0\
+                      branch refs/heads/autopilot/run-1\0\0";
+        assert_eq!(worktree_on(listed, "autopilot/run-1").as_deref(), Some("/b c"));
+        assert_eq!(worktree_on(listed, "autopilot/run-11"), None);
+    }
+}
