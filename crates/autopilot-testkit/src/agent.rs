@@ -130,7 +130,15 @@ impl Drawn {
         let breaks = match step {
             Step::Push => self.has(Fault::PushBreaks) && fate.chance(400),
             Step::Merge => false,
-            _ => self.has(Fault::Broke) && fate.chance(120),
+            Step::Preflight
+            | Step::Tasks
+            | Step::Build
+            | Step::Fix
+            | Step::Validate
+            | Step::Review
+            | Step::UatGenerate
+            | Step::Uat
+            | Step::Decide => self.has(Fault::Broke) && fate.chance(120),
         };
         if breaks {
             play.outcome = Outcome::Broke { why: "exit status 1".into() };
@@ -333,7 +341,15 @@ impl Scripted {
                     | Ending::Mute => None,
                 };
             }
-            _ => {}
+            Step::Preflight
+            | Step::Tasks
+            | Step::Build
+            | Step::Fix
+            | Step::UatGenerate
+            | Step::Uat
+            | Step::Decide
+            | Step::Merge
+            | Step::Push => {}
         }
         let words = line.bills.iter().enumerate().map(|(place, usd)| {
             let bill = Bill { usd: *usd, ..Bill::default() };

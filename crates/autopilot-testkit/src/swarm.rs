@@ -10,9 +10,22 @@ use autopilot_core::id::Micros;
 use autopilot_core::limit::{Limits, ReviewGate};
 use autopilot_core::pipeline::Switch;
 use autopilot_core::state::State;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 const TASKS_MAX: u64 = 8;
+/// Whatever keeps a run from coming to rest ends some time.
+const TIMES_MAX: [(Fault, u32); 10] = [
+    (Fault::BootCrash, 10),
+    (Fault::WriteFails, 4),
+    (Fault::Stop, 4),
+    (Fault::StopNow, 4),
+    (Fault::Pause, 4),
+    (Fault::Clock, 2),
+    (Fault::Retry, 6),
+    (Fault::Skip, 3),
+    (Fault::Waive, 3),
+    (Fault::Limit, 3),
+];
 
 /// The verdict on one seed.
 pub struct Trial {
@@ -83,18 +96,9 @@ pub fn plan(seed: u64, faults: &Faults) -> Plan {
     let mut random = Random::stream(seed, 2002);
     let spec = run(&mut random);
     let crashes = if random.chance(150) { 40 } else { random.between(1, 6) as u32 };
-    let times = Fault::ALL.map(|fault| {
-        let times = match fault {
-            Fault::Crash => crashes,
-            Fault::BootCrash => 10,
-            Fault::WriteFails | Fault::StopNow | Fault::Stop | Fault::Pause => 4,
-            Fault::Clock => 2,
-            Fault::Retry => 6,
-            Fault::Skip | Fault::Waive | Fault::Limit => 3,
-            _ => u32::MAX,
-        };
-        (fault, times)
-    });
+    let mut times = BTreeMap::from(Fault::ALL.map(|fault| (fault, u32::MAX)));
+    times.extend(TIMES_MAX);
+    times.insert(Fault::Crash, crashes);
     Plan {
         seed,
         agents: Agents::Drawn(Drawn {
@@ -105,7 +109,7 @@ pub fn plan(seed: u64, faults: &Faults) -> Plan {
         }),
         spec,
         faults: faults.clone(),
-        times: times.into(),
+        times,
         cues: None,
     }
 }

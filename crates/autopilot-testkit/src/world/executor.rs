@@ -81,7 +81,15 @@ impl World {
                 self.audit.pushed(&self.git);
                 self.note(|| format!("pushed by {}", want.id));
             }
-            _ => {}
+            Step::Preflight
+            | Step::Tasks
+            | Step::Build
+            | Step::Fix
+            | Step::Validate
+            | Step::Review
+            | Step::UatGenerate
+            | Step::Uat
+            | Step::Decide => {}
         }
     }
 

@@ -43,14 +43,26 @@ pub enum Act {
     },
 }
 
-const ASKS: [(Fault, u64); 7] = [
-    (Fault::Stop, 8),
-    (Fault::StopNow, 8),
-    (Fault::Pause, 8),
-    (Fault::Retry, 20),
-    (Fault::Skip, 8),
-    (Fault::Limit, 10),
-    (Fault::Waive, 10),
+#[derive(Clone, Copy)]
+enum Wish {
+    Stop,
+    StopNow,
+    Pause,
+    Retry,
+    Skip,
+    Limit,
+    Waive,
+}
+
+/// How often people ask, in a thousand happenings.
+const WISHES: [(Wish, Fault, u64); 7] = [
+    (Wish::Stop, Fault::Stop, 8),
+    (Wish::StopNow, Fault::StopNow, 8),
+    (Wish::Pause, Fault::Pause, 8),
+    (Wish::Retry, Fault::Retry, 20),
+    (Wish::Skip, Fault::Skip, 8),
+    (Wish::Limit, Fault::Limit, 10),
+    (Wish::Waive, Fault::Waive, 10),
 ];
 
 impl World {
@@ -59,11 +71,11 @@ impl World {
         if self.is_scripted || self.shell.is_none() {
             return;
         }
-        for (fault, permille) in ASKS {
+        for (wish, fault, permille) in WISHES {
             if !self.strikes(fault, permille) {
                 continue;
             }
-            let Some(ask) = self.wish_of(fault) else { continue };
+            let ask = self.wish_of(wish);
             self.note(|| format!("asked {ask:?}"));
             self.hear(Input::Asked(ask.clone()));
             if self.strikes(Fault::AskedTwice, 500) && self.hear(Input::Asked(ask.clone())) {
@@ -72,21 +84,20 @@ impl World {
         }
     }
 
-    fn wish_of(&mut self, fault: Fault) -> Option<Ask> {
+    fn wish_of(&mut self, wish: Wish) -> Ask {
         let halt = |why, now| Ask::Halt { why, now };
-        Some(match fault {
-            Fault::Stop => halt(HaltWhy::Stop, false),
-            Fault::StopNow => halt(HaltWhy::Stop, true),
-            Fault::Pause => halt(HaltWhy::Pause, false),
-            Fault::Retry => Ask::Retry { task: self.any_task() },
-            Fault::Skip => Ask::Skip { task: self.any_task() },
-            Fault::Limit => Ask::Limit(Box::new(self.other_limits())),
-            Fault::Waive => {
+        match wish {
+            Wish::Stop => halt(HaltWhy::Stop, false),
+            Wish::StopNow => halt(HaltWhy::Stop, true),
+            Wish::Pause => halt(HaltWhy::Pause, false),
+            Wish::Retry => Ask::Retry { task: self.any_task() },
+            Wish::Skip => Ask::Skip { task: self.any_task() },
+            Wish::Limit => Ask::Limit(Box::new(self.other_limits())),
+            Wish::Waive => {
                 let on = self.pace.chance(500);
                 Ask::Switch { switch: Switch::Review, on, by: "a person".into() }
             }
-            _ => return None,
-        })
+        }
     }
 
     fn any_task(&mut self) -> String {
