@@ -25,8 +25,6 @@ pub enum GitError {
     SlotMissing { path: PathBuf },
     #[error("proof slot `{}` holds tree {found} instead of {expected}", path.display())]
     ProofDiffers { path: PathBuf, expected: Oid, found: Oid },
-    #[error("`{}` is not free: {kept} still needs it", path.display())]
-    StillNeeded { path: PathBuf, kept: String },
     #[error("no {what} named `{name}`")]
     NotFound { what: &'static str, name: String },
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use super::command::{Git, TRANSFER_TIMEOUT};
 use super::error::{GitError, OnFile};
+use super::name::ref_component;
 use super::object::Oid;
 use super::repo::{Filter, UserRepo, list_refs, resolve_ref};
 use super::state::write_atomic;
@@ -68,7 +69,7 @@ impl Hub {
     /// Brings the base branch's tip here and returns it.
     pub fn sync(&self, repo: &UserRepo) -> Result<Oid, GitError> {
         let tip = repo.tip()?;
-        let name = format!("{BASE}{}", repo.base_branch);
+        let name = base_ref(repo);
         let known = self.resolve(&name)?;
         if known.as_ref() == Some(&tip) {
             return Ok(tip);
@@ -257,7 +258,7 @@ impl Hub {
             .timeout(TRANSFER_TIMEOUT)
             .run()?;
         if complete.code() == Some(0) {
-            self.set_ref(&format!("{BASE}{}", repo.base_branch), &tip, Expected::Absent)
+            self.set_ref(&base_ref(repo), &tip, Expected::Absent)
         } else {
             self.forget_links()
         }
@@ -289,6 +290,11 @@ impl Hub {
         }
         Ok(())
     }
+}
+
+/// One component, so that base branches `a` and `a/b` can follow each other.
+fn base_ref(repo: &UserRepo) -> String {
+    format!("{BASE}{}", ref_component(&repo.base_branch))
 }
 
 pub(crate) fn set_ref(

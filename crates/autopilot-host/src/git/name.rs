@@ -9,8 +9,11 @@ use super::repo::UserRepo;
 const TRIES_MAX: usize = 1000;
 const COMPONENT_BYTES_MAX: usize = 100;
 
+/// A task named like a branch of ours that is no task's gets a mark.
 pub fn task_branch(task: &str) -> String {
-    format!("autopilot/{}", ref_component(task))
+    let name = ref_component(task);
+    let reserved = name == "salvage" || name.starts_with("run-");
+    format!("autopilot/{}", if reserved { marked(&name, task) } else { name })
 }
 
 pub fn run_branch(run: &str) -> String {
@@ -26,13 +29,14 @@ pub fn ref_component(text: &str) -> String {
         name = name.replace("..", ".-");
     }
     name = name.trim_start_matches(['-', '.']).trim_end_matches('.').to_owned();
+    name.truncate(COMPONENT_BYTES_MAX);
     if name.to_ascii_lowercase().ends_with(".lock") {
         name.push('-');
     }
-    name.truncate(COMPONENT_BYTES_MAX);
-    if name == text {
-        return name;
-    }
+    if name == text && !name.is_empty() { name } else { marked(&name, text) }
+}
+
+fn marked(name: &str, text: &str) -> String {
     let digest = super::digest::hex_digest(text.as_bytes());
     let mark = digest.get(..8).unwrap_or_default();
     if name.is_empty() { mark.to_owned() } else { format!("{name}-{mark}") }
@@ -85,6 +89,13 @@ mod tests {
             assert!(name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b)));
         }
         assert_ne!(ref_component("a/b"), ref_component("a b"));
+    }
+
+    #[test]
+    fn a_task_can_not_take_the_name_of_a_run_or_of_the_salvage() {
+        assert_eq!(task_branch("t1"), "autopilot/t1");
+        assert_ne!(task_branch("run-7"), run_branch("7"));
+        assert_ne!(task_branch("salvage"), "autopilot/salvage");
     }
 
     #[test]

@@ -175,6 +175,23 @@ pub fn raw_git(dir: &Path, args: &[&str]) -> std::process::Output {
         .unwrap()
 }
 
+/// Git fed on standard input.
+pub fn git_fed(dir: &Path, args: &[&str], input: &str) -> String {
+    use std::io::Write;
+    let mut child = Command::new("git")
+        .arg("-C")
+        .arg(dir)
+        .args(args)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let out = child.wait_with_output().unwrap();
+    assert!(out.status.success(), "git {args:?}");
+    String::from_utf8_lossy(&out.stdout).trim().to_owned()
+}
+
 /// Git on the hub.
 pub fn in_hub(hub: &Hub, args: &[&str]) -> String {
     let dir = format!("--git-dir={}", hub.dir().display());
