@@ -23,30 +23,95 @@ pub struct Record {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "e", rename_all = "snake_case")]
 pub enum Event {
-    RunStarted { run: Box<RunSpec> },
+    RunStarted {
+        run: Box<RunSpec>,
+    },
     /// A process took the run up; whatever the one before it had on workers is gone.
-    Booted { epoch: u64 },
-    TaskAdded { task: TaskId, parent: Option<TaskId>, pipeline: Pipeline, spec: Box<TaskSpec> },
+    Booted {
+        epoch: u64,
+    },
+    TaskAdded {
+        task: TaskId,
+        parent: Option<TaskId>,
+        pipeline: Pipeline,
+        spec: Box<TaskSpec>,
+    },
     /// Journaled although the table implies it, so that an old journal replays alike under a newer
     /// table.
-    TaskMoved { task: TaskId, step: Step, round: u32 },
-    StageSkipped { task: TaskId, step: Step, why: String },
-    AttemptStarted { task: TaskId, step: Step },
-    AttemptEnded { id: AttemptId, task: TaskId, step: Step, outcome: Outcome, facts: Box<Facts> },
-    SessionOpened { id: AttemptId, task: TaskId, step: Step, session: String },
+    TaskMoved {
+        task: TaskId,
+        step: Step,
+        round: u32,
+    },
+    StageSkipped {
+        task: TaskId,
+        step: Step,
+        why: String,
+    },
+    AttemptStarted {
+        task: TaskId,
+        step: Step,
+    },
+    AttemptEnded {
+        id: AttemptId,
+        task: TaskId,
+        step: Step,
+        outcome: Outcome,
+        facts: Box<Facts>,
+    },
+    SessionOpened {
+        id: AttemptId,
+        task: TaskId,
+        step: Step,
+        session: String,
+    },
     /// Cumulative for the attempt.
-    Billed { id: AttemptId, task: TaskId, bill: Bill },
-    Overruled { task: TaskId, why: String },
-    RoundFailed { task: TaskId, round: u32, reasons: Vec<Reason>, mark: RoundMark },
-    RailTripped { task: TaskId, rail: Rail },
-    TaskSettled { task: TaskId, end: End },
-    TaskReopened { task: TaskId },
-    WaitBegan { task: TaskId, step: Step, until: Time },
-    WaitEnded { task: TaskId },
-    Halted { halt: Halt },
+    Billed {
+        id: AttemptId,
+        task: TaskId,
+        bill: Bill,
+    },
+    Overruled {
+        task: TaskId,
+        why: String,
+    },
+    RoundFailed {
+        task: TaskId,
+        round: u32,
+        reasons: Vec<Reason>,
+        mark: RoundMark,
+    },
+    RailTripped {
+        task: TaskId,
+        rail: Rail,
+    },
+    TaskSettled {
+        task: TaskId,
+        end: End,
+    },
+    TaskReopened {
+        task: TaskId,
+    },
+    WaitBegan {
+        task: TaskId,
+        step: Step,
+        until: Time,
+    },
+    WaitEnded {
+        task: TaskId,
+    },
+    Halted {
+        halt: Halt,
+    },
     Resumed,
-    LimitsChanged { limits: Box<Limits> },
-    Switched { switch: Switch, on: bool, by: String },
+    LimitsChanged {
+        limits: Box<Limits>,
+    },
+    Switched {
+        switch: Switch,
+        on: bool,
+        by: String,
+    },
     /// So that time is on the record even when nothing else happens.
     TimePassed,
 }
@@ -91,16 +156,24 @@ pub struct TaskSpec {
 pub enum Outcome {
     Passed,
     /// The work was done and its answer is no: spends a round.
-    Failed { why: String },
+    Failed {
+        why: String,
+    },
     /// The agent crashed, hung or could not be understood: spends a retry.
-    Broke { why: String },
+    Broke {
+        why: String,
+    },
     /// Our process or the worker died: spends an interruption.
     Lost,
     /// The account is used up: spends waiting time.
-    Quota { until: Time },
+    Quota {
+        until: Time,
+    },
     /// We ended it ourselves: spends nothing.
     Revoked,
-    Skipped { why: String },
+    Skipped {
+        why: String,
+    },
 }
 
 /// What the controller saw of an attempt. Texts are in blobs; an event stays small.
@@ -215,14 +288,28 @@ pub enum Skip {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Failure {
     /// The rounds are used up.
-    Rounds { rounds: u32 },
-    Rail { rail: Rail },
+    Rounds {
+        rounds: u32,
+    },
+    Rail {
+        rail: Rail,
+    },
     /// A step broke more often than it may.
-    Broke { step: Step, why: String },
-    Interrupted { times: u32 },
+    Broke {
+        step: Step,
+        why: String,
+    },
+    Interrupted {
+        times: u32,
+    },
     /// A stage without a way back said no.
-    Refused { step: Step, why: String },
-    Children { failed: u32 },
+    Refused {
+        step: Step,
+        why: String,
+    },
+    Children {
+        failed: u32,
+    },
 }
 
 impl Failure {
@@ -265,12 +352,18 @@ pub struct Halt {
 pub enum HaltWhy {
     Stop,
     Pause,
-    Money { text: String },
+    Money {
+        text: String,
+    },
     Wall,
     /// The account's quota comes back later than the run may wait.
-    Quota { until: Time },
+    Quota {
+        until: Time,
+    },
     /// The machine can't carry the run now: full disk, read-only directory.
-    Host { text: String },
+    Host {
+        text: String,
+    },
 }
 
 impl std::fmt::Display for HaltWhy {

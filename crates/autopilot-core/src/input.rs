@@ -12,7 +12,11 @@ pub enum Input {
     /// A process took the run up again.
     Boot,
     /// The task comes along because bills count even from attempts long forgotten.
-    Heard { id: AttemptId, task: TaskId, word: Word },
+    Heard {
+        id: AttemptId,
+        task: TaskId,
+        word: Word,
+    },
     Asked(Ask),
     /// Time has passed.
     Tick,

@@ -16,9 +16,5 @@ pub fn wanted(state: &State) -> Vec<Want> {
     if state.run.halt.as_ref().is_some_and(|halt| halt.now) {
         return Vec::new();
     }
-    state
-        .live
-        .iter()
-        .map(|(id, live)| Want { id: *id, task: live.task, step: live.step })
-        .collect()
+    state.live.iter().map(|(id, live)| Want { id: *id, task: live.task, step: live.step }).collect()
 }

@@ -44,11 +44,16 @@ pub enum BeginError {
     Unreadable { path: Utf8PathBuf, reason: String },
     #[error("{}", faults.in_file(path.as_str()))]
     TaskFile { path: Utf8PathBuf, faults: Faults },
-    #[error("`{path}` is a plan; only task files can be run yet: give a file that begins with `# Task:`")]
+    #[error(
+        "`{path}` is a plan; only task files can be run yet: give a file that begins with `# Task:`"
+    )]
     Plan { path: Utf8PathBuf },
     #[error("`{path}` is a directory; use `autopilot run --queue {path}`")]
     IsDirectory { path: Utf8PathBuf },
-    #[error("there is no task file in `{dir}`{}; write one or check the pattern", pattern_words(pattern))]
+    #[error(
+        "there is no task file in `{dir}`{}; write one or check the pattern",
+        pattern_words(pattern)
+    )]
     EmptyQueue { dir: Utf8PathBuf, pattern: Option<String> },
     #[error("`{dir}` holds {found} task files, more than the {QUEUE_MAX} a queue may have")]
     QueueTooLong { dir: Utf8PathBuf, found: usize },

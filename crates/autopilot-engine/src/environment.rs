@@ -19,10 +19,31 @@ pub struct Identity<'a> {
 
 /// Needed by any program to run at all, and to reach its network.
 const NEEDED: &[&str] = &[
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM",
-    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy",
-    "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "XDG_RUNTIME_DIR",
-    "XDG_CONFIG_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN",
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TERM",
+    "COLORTERM",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "XDG_RUNTIME_DIR",
+    "XDG_CONFIG_HOME",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
 ];
 
 /// By the beginning of the name: locale settings.

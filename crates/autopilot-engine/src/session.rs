@@ -144,8 +144,17 @@ pub fn work(
         .enable_all()
         .build()
         .map_err(SessionError::Runtime)?;
-    let probe = sandbox::probe(machine.variables.get("PATH").map(String::as_str).unwrap_or("").as_ref());
-    let parts = Parts { place: place.clone(), run, epoch, state, journal: Box::new(journal), watcher, wait };
+    let probe =
+        sandbox::probe(machine.variables.get("PATH").map(String::as_str).unwrap_or("").as_ref());
+    let parts = Parts {
+        place: place.clone(),
+        run,
+        epoch,
+        state,
+        journal: Box::new(journal),
+        watcher,
+        wait,
+    };
     let state = runtime.block_on(async {
         let shell = Shell::new(parts, |store, signals| Context {
             place,

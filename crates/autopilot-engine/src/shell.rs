@@ -45,9 +45,13 @@ pub enum Signal {
 #[derive(Clone, Debug)]
 pub enum Sight {
     Agent(AgentEvent),
-    Output { text: String },
+    Output {
+        text: String,
+    },
     /// Silent for longer than it should be.
-    Suspect { silent: Duration },
+    Suspect {
+        silent: Duration,
+    },
 }
 
 /// Who watches a run: a terminal, a dashboard, a test.
@@ -184,7 +188,13 @@ impl Shell {
             return idle;
         }
         let waits = self.wait
-            && self.pilot.settled().run.halt.as_ref().is_some_and(|halt| halt.why == HaltWhy::Pause);
+            && self
+                .pilot
+                .settled()
+                .run
+                .halt
+                .as_ref()
+                .is_some_and(|halt| halt.why == HaltWhy::Pause);
         self.pilot.is_over() && idle && !waits
     }
 
@@ -325,7 +335,11 @@ impl Shell {
     fn interrupt(&mut self) -> Result<(), ShellError> {
         self.interrupts += 1;
         let now = self.interrupts > 1;
-        let how = if now { "ending everything" } else { "stopping at the step boundary; again to end at once" };
+        let how = if now {
+            "ending everything"
+        } else {
+            "stopping at the step boundary; again to end at once"
+        };
         self.watcher.notice(how);
         self.hear(Input::Asked(Ask::Halt { why: HaltWhy::Stop, now }))?;
         Ok(())

@@ -71,7 +71,8 @@ impl Views {
         let views = self.place.views();
         for (name, text) in [("state.json", json), ("STATUS.md", status)] {
             let text = self.clean(&text);
-            let text = if name == "state.json" { text } else { escape::visible(&text).into_owned() };
+            let text =
+                if name == "state.json" { text } else { escape::visible(&text).into_owned() };
             // The next transition tries again; the journal holds the truth meanwhile.
             let _again = ensure(&views).and_then(|()| {
                 file::write_atomic(views.join(name).as_std_path(), format!("{text}\n").as_bytes())

@@ -21,7 +21,9 @@ pub enum WorkspaceError {
     NotARepository { path: Utf8PathBuf },
     #[error("{path} has a name that is not UTF-8; move the repository")]
     NotUtf8 { path: String },
-    #[error("no place for the state: set HOME, XDG_STATE_HOME or AUTOPILOT_STATE_DIR to an absolute path")]
+    #[error(
+        "no place for the state: set HOME, XDG_STATE_HOME or AUTOPILOT_STATE_DIR to an absolute path"
+    )]
     NoStateRoot,
     #[error("there is no configuration at `{path}`; run `autopilot init`")]
     NoConfig { path: Utf8PathBuf },
@@ -37,7 +39,9 @@ pub enum WorkspaceError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Lock(#[from] LockError),
-    #[error("`{path}` cannot be written: {reason}; free space or change its permissions, then try again")]
+    #[error(
+        "`{path}` cannot be written: {reason}; free space or change its permissions, then try again"
+    )]
     NotWritable { path: Utf8PathBuf, reason: String },
     #[error("no run `{0}` in this repository; `autopilot runs` lists them")]
     NoRun(String),
@@ -72,7 +76,8 @@ pub fn read_config(place: &Place) -> Result<(Config, Vec<Warning>), WorkspaceErr
     if path.symlink_metadata().is_err() {
         return Err(WorkspaceError::NoConfig { path });
     }
-    let unreadable = |reason: String| WorkspaceError::ConfigUnreadable { path: path.clone(), reason };
+    let unreadable =
+        |reason: String| WorkspaceError::ConfigUnreadable { path: path.clone(), reason };
     let bytes = file::read_capped(path.as_std_path(), CONFIG_BYTES_MAX)
         .map_err(|error| unreadable(error.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8".to_owned()))?;
@@ -85,8 +90,7 @@ pub fn adopt(
     config: &Config,
     env: &StateEnv,
 ) -> Result<(Place, UserRepo), WorkspaceError> {
-    let repo =
-        UserRepo::examine(dir.as_std_path(), &config.repo.base_branch, &config.git.filters)?;
+    let repo = UserRepo::examine(dir.as_std_path(), &config.repo.base_branch, &config.git.filters)?;
     let states = autopilot_host::git::state_root(env).ok_or(WorkspaceError::NoStateRoot)?;
     let (_, state, _) = state::adopt(&repo.common_dir, &states)?;
     let place = Place { root: utf8(repo.root.clone())?, state: utf8(state)? };
@@ -148,9 +152,8 @@ pub fn take_lease(
     holder: &str,
 ) -> Result<u64, WorkspaceError> {
     let now = crate::shell::now().0;
-    let lease = journal
-        .take_lease(run, holder, Claim::Force, now, i64::MAX)
-        .map_err(StoreError::from)?;
+    let lease =
+        journal.take_lease(run, holder, Claim::Force, now, i64::MAX).map_err(StoreError::from)?;
     Ok(lease.epoch)
 }
 

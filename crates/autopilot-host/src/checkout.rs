@@ -21,10 +21,7 @@ pub fn find(dir: &Path) -> Option<Checkout> {
         let meta = git.metadata().ok()?;
         let git_dir = if meta.is_dir() { git } else { linked(&git)? };
         let common_dir = common(&git_dir);
-        common_dir
-            .join("HEAD")
-            .is_file()
-            .then(|| Checkout { root: root.to_owned(), common_dir })
+        common_dir.join("HEAD").is_file().then(|| Checkout { root: root.to_owned(), common_dir })
     })
 }
 
@@ -69,7 +66,20 @@ mod tests {
         let main = root.join("main");
         fs::create_dir_all(main.join("a/b")).unwrap();
         git(&main, &["init", "-q"]);
-        git(&main, &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x"]);
+        git(
+            &main,
+            &[
+                "-c",
+                "user.name=a",
+                "-c",
+                "user.email=a@b",
+                "commit",
+                "-q",
+                "--allow-empty",
+                "-m",
+                "x",
+            ],
+        );
         git(&main, &["worktree", "add", "-q", "../linked"]);
         let common_dir = main.join(".git");
         let from_below = Checkout { root: main.clone(), common_dir: common_dir.clone() };

@@ -17,6 +17,7 @@ mod name;
 mod object;
 mod patch;
 pub mod publish;
+mod pump;
 pub mod push;
 pub mod replay;
 pub mod repo;

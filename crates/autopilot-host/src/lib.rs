@@ -1,9 +1,12 @@
 //! What the machine does for autopilot: processes, output, files, locks, sandboxes and git.
 
+pub mod checkout;
+pub mod dir;
 pub mod escape;
 pub mod exec;
 pub mod file;
 pub mod git;
+pub mod hand;
 pub mod life;
 pub mod lock;
 pub mod notify;

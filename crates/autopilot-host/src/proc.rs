@@ -22,7 +22,6 @@ pub struct Identity {
 pub struct Process {
     pub id: Identity,
     pub parent: i32,
-    pub group: i32,
     pub session: i32,
     /// The letter of field 3: `R`, `S`, `D`, `T`, `Z`, …
     pub state: u8,
@@ -138,7 +137,6 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Process> {
     Some(Process {
         id: Identity { pid, start_time: ticks(19)? },
         parent: i32::try_from(number(1)?).ok()?,
-        group: i32::try_from(number(2)?).ok()?,
         session: i32::try_from(number(3)?).ok()?,
         state: *fields.first()?.as_bytes().first()?,
         cpu_ticks: ticks(11)? + ticks(12)? + ticks(13).unwrap_or(0) + ticks(14).unwrap_or(0),
@@ -159,7 +157,7 @@ mod tests {
         let stat = b"7 (a) R 1 (b) S 4 7 3 0 -1 0 0 0 0 0 10 20 1 2 20 0 1 0 999 0 0";
         let found = parse(7, stat).unwrap();
         assert_eq!((found.id.start_time, found.parent), (999, 4));
-        assert_eq!((found.group, found.session), (7, 3));
+        assert_eq!(found.session, 3);
         assert_eq!((found.state, found.cpu_ticks), (b'S', 33));
     }
 
@@ -206,7 +204,6 @@ mod tests {
         let process = |pid, parent| Process {
             id: Identity { pid, start_time: 1 },
             parent,
-            group: 1,
             session: 1,
             state: b'S',
             cpu_ticks: 0,

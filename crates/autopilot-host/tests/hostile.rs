@@ -1,7 +1,7 @@
 //! Hostile process trees against the real supervisor, with nobody left as the only good end.
 //!
 //! This binary runs copies of itself: as supervisor (`__exec`) and as a controller to be killed
-//! (`__controller`). It has its own runner, which understands `--list`, `--exact` and a filter.
+//! (`__controller`), and as an agent whose processes only fork (`__bomb`, `__comets`). It has its own runner, which understands `--list`, `--exact` and a filter.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 #![allow(clippy::expect_used, reason = "a test fails where something is missing")]
@@ -60,6 +60,8 @@ fn main() -> ExitCode {
             let code = autopilot_host::exec::main(&args);
             ExitCode::from(u8::try_from(code).unwrap_or(1))
         }
+        Some("__bomb") => world::bomb(),
+        Some("__comets") => world::comets(),
         Some("__controller") => world::controller(&args[1..]),
         _ => run(&args.iter().filter_map(|arg| arg.to_str()).collect::<Vec<_>>()),
     }

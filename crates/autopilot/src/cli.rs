@@ -27,7 +27,14 @@ pub struct Cli {
 #[derive(Clone, Debug, Args)]
 pub struct Global {
     /// Work in this repository instead of the current directory
-    #[arg(short = 'C', long = "repo", value_name = "DIR", global = true, default_value = ".", hide_default_value = true)]
+    #[arg(
+        short = 'C',
+        long = "repo",
+        value_name = "DIR",
+        global = true,
+        default_value = ".",
+        hide_default_value = true
+    )]
     pub repo: Utf8PathBuf,
     /// Print machine-readable JSON where the command has any
     #[arg(long, global = true)]

@@ -29,7 +29,8 @@ fn play(args: &[OsString]) -> Result<u8, String> {
     let path = Path::new(path);
     let in_script = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let bytes = file::read_capped(path, SCRIPT_BYTES_MAX).map_err(|error| in_script(&error))?;
-    let script = Script::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| in_script(&error))?;
+    let script =
+        Script::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| in_script(&error))?;
     let mut prompt = String::new();
     // A prompt that is not text matches no rule about its text; that is all it is needed for.
     let _binary = io::stdin().take(PROMPT_BYTES_MAX).read_to_string(&mut prompt);

@@ -136,7 +136,9 @@ fn remark(event: &Event) -> Option<(Option<TaskId>, String)> {
         }
         Event::Halted { halt } => Some((None, format!("halted: {}", halt.why))),
         Event::Resumed => Some((None, "resumed".to_owned())),
-        Event::Booted { epoch } if *epoch > 1 => Some((None, "taken up by a new process".to_owned())),
+        Event::Booted { epoch } if *epoch > 1 => {
+            Some((None, "taken up by a new process".to_owned()))
+        }
         Event::LimitsChanged { .. } => Some((None, "limits changed".to_owned())),
         Event::Switched { switch, on, by } => {
             let how = if *on { "on" } else { "off" };

@@ -38,8 +38,12 @@ fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
         Event::TaskSettled { task, end } if state.task(*task).parent.is_some() => {
             let task = state.task(*task);
             let (name, title) = (task.name(), one_line(&task.spec.title));
-            let spent =
-                format!("{} iterations, {}, {}", task.round, duration(task.spent.work_ms), task.spent.bill.usd);
+            let spent = format!(
+                "{} iterations, {}, {}",
+                task.round,
+                duration(task.spent.work_ms),
+                task.spent.bill.usd
+            );
             Some(match end {
                 End::Closed => {
                     let commit: String =

@@ -78,7 +78,9 @@ impl Job {
             return Ok(Answered { answer: None, turn: first, faults: Vec::new() });
         }
         let faults = match answer::read::<T>(&first.ending, None) {
-            Ok(read) => return Ok(Answered { answer: Some(read), turn: first, faults: Vec::new() }),
+            Ok(read) => {
+                return Ok(Answered { answer: Some(read), turn: first, faults: Vec::new() });
+            }
             Err(faults) => faults,
         };
         if self.cancel.is_asked() {

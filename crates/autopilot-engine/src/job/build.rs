@@ -130,7 +130,9 @@ impl Job {
             build,
             findings: &validation.findings,
             uat: uat.checks.first().map(Seen::for_prompt),
-            uat_cases: cases.as_deref().filter(|_| uat.checks.iter().any(|c| c.exit_code != Some(0))),
+            uat_cases: cases
+                .as_deref()
+                .filter(|_| uat.checks.iter().any(|c| c.exit_code != Some(0))),
             conflict,
         };
         Ok(prompt::fix(&fix, self.caps()))
@@ -173,7 +175,10 @@ fn notes_of(capture: &Capture) -> Vec<String> {
     for violation in &capture.violations {
         notes.push(match violation {
             Violation::NestedRepository { path } => {
-                format!("a repository inside the worktree was taken as plain files: {}", lossy(path))
+                format!(
+                    "a repository inside the worktree was taken as plain files: {}",
+                    lossy(path)
+                )
             }
             Violation::Unreadable { reason } => format!("a file could not be read: {reason}"),
             Violation::CommitsNotTaken { reason } => {
@@ -184,7 +189,8 @@ fn notes_of(capture: &Capture) -> Vec<String> {
         });
     }
     if capture.git_settings_changed {
-        notes.push("the agent changed its git configuration or hooks; they were not run".to_owned());
+        notes
+            .push("the agent changed its git configuration or hooks; they were not run".to_owned());
     }
     if capture.agent_stashed {
         notes.push("the agent stashed changes; they are kept".to_owned());

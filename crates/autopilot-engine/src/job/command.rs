@@ -81,7 +81,10 @@ impl Job {
             let check = self.command("setup", setup, &bench.dir, self.timeout()).await?;
             if !check.passed() {
                 let log = &check.log;
-                return Err(JobError::Setup(format!("{} (log: .autopilot/{log})", check.failure())));
+                return Err(JobError::Setup(format!(
+                    "{} (log: .autopilot/{log})",
+                    check.failure()
+                )));
             }
         }
         Ok(bench)

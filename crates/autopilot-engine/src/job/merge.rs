@@ -40,7 +40,8 @@ impl Job {
     fn proven_tree(&self) -> Option<String> {
         let proven = self.task.shown(Step::Validate)?;
         let tree = proven.facts.tree.clone()?;
-        (proven.outcome == Outcome::Passed && self.task.tree.as_ref() == Some(&tree)).then_some(tree)
+        (proven.outcome == Outcome::Passed && self.task.tree.as_ref() == Some(&tree))
+            .then_some(tree)
     }
 }
 
@@ -104,7 +105,9 @@ impl Work {
         let mut facts = Facts { commit: Some(committed.commit.to_string()), ..Facts::default() };
         for name in [&branch, &self.branch] {
             if let PublishOutcome::Refused(refusal) = publish(&self.hub, &self.repo, name)? {
-                facts.notes.push(format!("branch {name} was not brought into your repository: {refusal}"));
+                facts
+                    .notes
+                    .push(format!("branch {name} was not brought into your repository: {refusal}"));
             }
         }
         Ok((Outcome::Passed, facts))
@@ -124,7 +127,10 @@ impl Work {
         if tip == base || self.hub.is_ancestor(commit, tip)? {
             return Ok(None);
         }
-        Ok(Some(format!("the run's branch has moved on to {}; the work goes on top of it", tip.short())))
+        Ok(Some(format!(
+            "the run's branch has moved on to {}; the work goes on top of it",
+            tip.short()
+        )))
     }
 }
 

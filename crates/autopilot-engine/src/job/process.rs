@@ -5,18 +5,22 @@ use crate::environment::Variables;
 use crate::shell::{Sight, chain};
 use autopilot_agents::Stream;
 use autopilot_core::config::SandboxMode;
-use autopilot_host::exec::{self, Exit, Heard, Launch, Stdin, Supervisor};
+use autopilot_host::exec::{self, Launch, Stdin, Supervisor};
+use autopilot_host::life::{self, Ended, Limits, Notice, Threshold, Watch};
 use autopilot_host::output::{self, Source, tail};
 use autopilot_host::sandbox;
 use autopilot_host::{dir, file};
 use camino::{Utf8Path, Utf8PathBuf};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Time between the polite signal and the other one.
 const GRACE: Duration = Duration::from_secs(5);
 const TAIL_BYTES_MAX: usize = 64 * 1024;
+/// Files looked at for a sign of life.
+const WATCHED_ENTRIES_MAX: usize = 20_000;
 
 pub struct Program {
     pub program: Utf8PathBuf,
@@ -49,47 +53,58 @@ impl Job {
     ) -> Result<Ran, JobError> {
         let scratch = self.scratch();
         let prepare = |path: &Utf8Path| {
-            dir::create(path.as_std_path())
-                .map_err(|error| JobError::File { path: path.to_owned(), reason: error.to_string() })
+            dir::create(path.as_std_path()).map_err(|error| JobError::File {
+                path: path.to_owned(),
+                reason: error.to_string(),
+            })
         };
         prepare(&scratch)?;
+        let dir = program.dir.clone();
         let launch = self.launch(program, &scratch)?;
         let timeout = launch.1;
         let process = |error: exec::SpawnError| JobError::Process(chain(&error));
-        let (control, mut child) = exec::spawn(launch.0).await.map_err(process)?;
-        let deadline = tokio::time::Instant::now() + timeout;
-        let mut timed_out = false;
-        let mut cancelled = false;
-        let mut stopped = 0_u32;
-        let exit = loop {
-            tokio::select! {
-                heard = child.next() => match heard {
-                    Heard::Line(line) => {
-                        let stream = match line.source {
-                            Source::Stdout => Stream::Out,
-                            Source::Stderr => Stream::Err,
-                        };
-                        on_line(stream, &line.text, line.cut);
-                    }
-                    Heard::Stopped { .. } => stopped += 1,
-                    Heard::Ended(exit) => break exit,
-                },
-                () = self.cancel.asked(), if !cancelled => {
-                    cancelled = true;
-                    control.kill();
+        let (control, child) = exec::spawn(launch.0).await.map_err(process)?;
+        let config = &self.context.config.rounds;
+        let watch = Watch {
+            limits: Limits {
+                timeout,
+                silent: Duration::from_secs(config.stuck_no_output_sec),
+                waiting: Duration::from_secs(config.stuck_waiting_sec),
+                threshold: Threshold::default(),
+            },
+            grace: GRACE,
+            dir: Some(dir.into_std_path_buf()),
+            entries_max: WATCHED_ENTRIES_MAX,
+        };
+        let stopped = AtomicBool::new(false);
+        let mut watching = std::pin::pin!(life::watch(child, &control, &watch, |notice| {
+            match notice {
+                Notice::Line(line) => {
+                    let stream = match line.source {
+                        Source::Stdout => Stream::Out,
+                        Source::Stderr => Stream::Err,
+                    };
+                    on_line(stream, &line.text, line.cut);
                 }
-                () = tokio::time::sleep_until(deadline), if !timed_out => {
-                    timed_out = true;
-                    control.terminate(GRACE);
-                }
+                Notice::Suspect { idle, .. } => self.show(Sight::Suspect { silent: idle }),
+                Notice::Stopped { .. } => stopped.store(true, Ordering::Relaxed),
+                Notice::Cleared => {}
+            }
+        }));
+        let ended = tokio::select! {
+            ended = &mut watching => ended,
+            () = self.cancel.asked() => {
+                control.kill();
+                watching.await
             }
         };
         // Best effort: the next boot removes what is left of it.
         let _leftover = dir::remove(scratch.as_std_path());
-        Ok(self.ran(exit, timed_out, stopped))
+        Ok(self.ran(&ended, stopped.load(Ordering::Relaxed)))
     }
 
-    fn ran(&self, exit: Exit, timed_out: bool, stopped: u32) -> Ran {
+    fn ran(&self, ended: &Ended, stopped: bool) -> Ran {
+        let exit = ended.exit();
         let lines = self.context.config.logging.tail_lines_max as usize;
         let both = match (exit.output.stdout.text.is_empty(), exit.output.stderr.text.is_empty()) {
             (true, _) => exit.output.stderr.text.clone(),
@@ -106,24 +121,23 @@ impl Job {
         if exit.supervisor_lost {
             notes.push("its supervisor was killed".to_owned());
         }
-        if stopped > 0 {
+        if let Ended::Stuck { evidence, .. } = ended {
+            notes.push(format!("stuck: {evidence}"));
+        }
+        if stopped {
             notes.push("it was stopped by a signal and continued".to_owned());
         }
         Ran {
             code: exit.code,
             signal: exit.signal,
-            timed_out,
-            stuck: false,
+            timed_out: matches!(ended, Ended::TimedOut(_)),
+            stuck: matches!(ended, Ended::Stuck { .. }),
             tail: tail(&both, lines, TAIL_BYTES_MAX),
             notes,
         }
     }
 
-    fn launch(
-        &self,
-        program: Program,
-        scratch: &Utf8Path,
-    ) -> Result<(Launch, Duration), JobError> {
+    fn launch(&self, program: Program, scratch: &Utf8Path) -> Result<(Launch, Duration), JobError> {
         let views = self.context.place.views();
         let log = views.join(&program.log);
         crate::views::ensure(&views)

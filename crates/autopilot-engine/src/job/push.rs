@@ -47,9 +47,12 @@ impl Job {
         let mut accept = |tip: &Oid| runtime.block_on(self.is_still_proven(tip));
         match push(&workshop.hub, &workshop.repo, &request, &mut accept)? {
             PushOutcome::Pushed(pushed) => {
-                let mut facts = Facts { commit: Some(pushed.commit.to_string()), ..Facts::default() };
+                let mut facts =
+                    Facts { commit: Some(pushed.commit.to_string()), ..Facts::default() };
                 if pushed.rebased {
-                    facts.notes.push("rebased onto what the remote had, and validated again".to_owned());
+                    facts
+                        .notes
+                        .push("rebased onto what the remote had, and validated again".to_owned());
                 }
                 Ok((Outcome::Passed, facts))
             }
@@ -72,7 +75,10 @@ impl Job {
     fn refused(&self, failure: &PushFailure) -> Result<Done, JobError> {
         let stderr = self.clean(&failure.stderr);
         let log = self.log_name("push");
-        self.write_view(&log, &format!("{stderr}\n{}\n", failure.gh_auth.clone().unwrap_or_default()))?;
+        self.write_view(
+            &log,
+            &format!("{stderr}\n{}\n", failure.gh_auth.clone().unwrap_or_default()),
+        )?;
         let mut facts = Facts {
             log: Some(log),
             tail: Some(self.context.texts.put(&stderr)?),
@@ -83,7 +89,8 @@ impl Job {
         if let Some(bundle) = &failure.artifacts.bundle {
             facts.notes.push(format!("bundle: {}", bundle.display()));
         }
-        let why = format!("push failed ({:?}): {}", failure.class, failure.next_step).to_lowercase();
+        let why =
+            format!("push failed ({:?}): {}", failure.class, failure.next_step).to_lowercase();
         Ok((Outcome::Failed { why }, facts))
     }
 

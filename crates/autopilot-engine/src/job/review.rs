@@ -74,7 +74,11 @@ impl Job {
     }
 
     /// The schema as a file an agent's own mechanism can be given.
-    pub(super) fn schema_file(&self, name: &str, json: &str) -> Result<camino::Utf8PathBuf, JobError> {
+    pub(super) fn schema_file(
+        &self,
+        name: &str,
+        json: &str,
+    ) -> Result<camino::Utf8PathBuf, JobError> {
         let path = self.context.place.state.join("schemas").join(name);
         super::process::write_plain(&path, json)?;
         Ok(path)

@@ -105,7 +105,9 @@ impl Job {
             ..Facts::default()
         };
         for check in checks {
-            facts.notes.extend(check.ran.notes.iter().map(|note| format!("{}: {note}", check.name)));
+            facts
+                .notes
+                .extend(check.ran.notes.iter().map(|note| format!("{}: {note}", check.name)));
         }
         Ok(facts)
     }

@@ -372,14 +372,21 @@ impl Tree {
     }
 
     fn kill(&mut self, leaks: bool) {
+        // The whole group at once and before the slow look at everybody, so that a bomb loses its
+        // processors first. It also works where `/proc` cannot be read. Our unreaped child keeps
+        // the group's number from being given away.
+        self.signal_group(Signal::SIGSTOP);
         let us = own_pid();
         let killed = tree::kill_round(|| proc::descendants(us));
-        if !self.exited {
-            // Reaches the group also where `/proc` cannot be read; our unreaped child keeps its number.
-            let _ = nix::sys::signal::killpg(Pid::from_raw(self.agent.pid), Signal::SIGKILL);
-        }
+        self.signal_group(Signal::SIGKILL);
         if leaks {
             self.leaked.extend(killed.into_iter().map(|id| id.pid));
+        }
+    }
+
+    fn signal_group(&self, signal: Signal) {
+        if !self.exited {
+            let _ = nix::sys::signal::killpg(Pid::from_raw(self.agent.pid), signal);
         }
     }
 
@@ -417,7 +424,7 @@ impl Tree {
                 }
             }
             None if self.bwrap_status.is_none() => {
-                let _ = nix::sys::signal::killpg(Pid::from_raw(self.agent.pid), Signal::SIGTERM);
+                self.signal_group(Signal::SIGTERM);
             }
             // Bubblewrap is still setting up: there is no agent yet to be asked.
             None => {

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
 use crate::proc::{self, Identity, Process};
 
@@ -24,33 +23,14 @@ pub fn kill_round(find: impl Fn() -> Vec<Process>) -> BTreeSet<Identity> {
         if fresh.is_empty() {
             break;
         }
-        signal_groups(&fresh, Signal::SIGSTOP);
         for process in fresh {
             // Refusal (another user's process) shows as a survivor later.
             let _ = proc::signal(process.id, Signal::SIGSTOP);
             stopped.insert(process.id);
         }
     }
-    signal_groups(&find(), Signal::SIGKILL);
     stopped
         .into_iter()
         .filter(|id| matches!(proc::signal(*id, Signal::SIGKILL), Ok(true)))
         .collect()
-}
-
-/// A process that forks and exits at once is gone before its number is known. Its group is not:
-/// the kernel signals a group as a whole, and a fork cannot slip out of it.
-///
-/// Only groups whose leader's session is not ours qualify, so none that we belong to is hit.
-fn signal_groups(processes: &[Process], signal: Signal) {
-    let us = nix::unistd::getpid().as_raw();
-    let Some(session) = proc::read(us).map(|process| process.session) else { return };
-    let groups: BTreeSet<i32> = processes
-        .iter()
-        .filter(|process| process.session != session && process.group > 1)
-        .map(|process| process.group)
-        .collect();
-    for group in groups {
-        let _ = killpg(Pid::from_raw(group), signal);
-    }
 }

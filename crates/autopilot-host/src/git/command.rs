@@ -4,29 +4,23 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::ops::ControlFlow;
-use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-
 use super::error::GitError;
 use super::object::Oid;
+use super::pump::{Drained, Tail, drain, kill_group};
 
 /// Local commands; those that move many objects set their own.
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// Deadline of commands that copy history between object stores.
 pub(crate) const TRANSFER_TIMEOUT: Duration = Duration::from_secs(1800);
-const STDERR_TAIL_MAX: usize = 8 * 1024;
 const STDOUT_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// How long a descendant (an ssh master) may keep our pipe open after git itself has ended.
-const DRAIN: Duration = Duration::from_millis(500);
-const POLL_SLICE: Duration = Duration::from_millis(50);
 
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
@@ -393,106 +387,6 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-enum Drained {
-    Ended,
-    Cut,
-    Late,
-}
-
-fn drain(
-    child: &mut Child,
-    deadline: Instant,
-    sink: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
-    tail: &mut Tail,
-) -> io::Result<Drained> {
-    let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
-    let mut buffer = vec![0_u8; 64 * 1024];
-    let mut ended_at: Option<Instant> = None;
-    while out.is_some() || err.is_some() {
-        let now = Instant::now();
-        if now >= deadline {
-            return Ok(Drained::Late);
-        }
-        if ended_at.is_some_and(|at| now - at > DRAIN) {
-            return Ok(Drained::Ended);
-        }
-        let (out_ready, err_ready) = ready(out.as_ref(), err.as_ref(), deadline - now)?;
-        if out_ready && let Some(pipe) = &mut out {
-            match read_some(pipe, &mut buffer)? {
-                0 => out = None,
-                n => {
-                    if sink(buffer.get(..n).unwrap_or_default()).is_break() {
-                        return Ok(Drained::Cut);
-                    }
-                }
-            }
-        }
-        if err_ready && let Some(pipe) = &mut err {
-            match read_some(pipe, &mut buffer)? {
-                0 => err = None,
-                n => tail.push(buffer.get(..n).unwrap_or_default()),
-            }
-        }
-        if !out_ready && !err_ready && ended_at.is_none() && child.try_wait()?.is_some() {
-            ended_at = Some(Instant::now());
-        }
-    }
-    wait_until(child, deadline)
-}
-
-/// Both pipes are closed, so git is as good as gone; only a misbehaving one is waited for.
-fn wait_until(child: &mut Child, deadline: Instant) -> io::Result<Drained> {
-    let mut pause = Duration::from_micros(200);
-    while child.try_wait()?.is_none() {
-        if Instant::now() >= deadline {
-            return Ok(Drained::Late);
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(POLL_SLICE);
-    }
-    Ok(Drained::Ended)
-}
-
-fn ready<A: AsFd, B: AsFd>(
-    out: Option<&A>,
-    err: Option<&B>,
-    left: Duration,
-) -> io::Result<(bool, bool)> {
-    let mut fds = Vec::with_capacity(2);
-    fds.extend(out.map(|p| PollFd::new(p.as_fd(), PollFlags::POLLIN)));
-    fds.extend(err.map(|p| PollFd::new(p.as_fd(), PollFlags::POLLIN)));
-    let slice = left.min(POLL_SLICE);
-    let wait = PollTimeout::try_from(slice).unwrap_or(PollTimeout::ZERO);
-    match poll(&mut fds, wait) {
-        Ok(_) | Err(nix::errno::Errno::EINTR) => {}
-        Err(errno) => return Err(errno.into()),
-    }
-    let mut hit = fds.iter().map(|fd| fd.revents().is_some_and(|r| !r.is_empty()));
-    let out_ready = out.is_some() && hit.next().unwrap_or(false);
-    let err_ready = err.is_some() && hit.next().unwrap_or(false);
-    Ok((out_ready, err_ready))
-}
-
-fn read_some(pipe: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
-    loop {
-        match pipe.read(buffer) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            other => return other,
-        }
-    }
-}
-
-/// Git's own children (ssh, index-pack) are in its group and go with it.
-fn kill_group(child: &mut Child) {
-    if let Ok(pid) = i32::try_from(child.id()) {
-        let _ = nix::sys::signal::killpg(
-            nix::unistd::Pid::from_raw(pid),
-            nix::sys::signal::Signal::SIGKILL,
-        );
-    }
-    let _ = child.kill();
-}
-
 fn check(
     operation: &str,
     verb: &str,
@@ -513,21 +407,6 @@ fn check(
         status,
         stderr: stderr.into(),
     })
-}
-
-#[derive(Default)]
-struct Tail(Vec<u8>);
-
-impl Tail {
-    fn push(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
-        let over = self.0.len().saturating_sub(STDERR_TAIL_MAX);
-        self.0.drain(..over);
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0).trim().to_owned()
-    }
 }
 
 /// Git reads an entry that starts with a double quote as a C-quoted string; so any path can be given.
@@ -588,15 +467,6 @@ mod tests {
             .unwrap();
         assert_eq!(out.stdout, b"done\n");
         assert!(started.elapsed() < Duration::from_secs(3));
-    }
-
-    #[test]
-    fn stderr_is_kept_to_its_tail() {
-        let mut tail = Tail::default();
-        tail.push(&vec![b'a'; STDERR_TAIL_MAX]);
-        tail.push(b"end");
-        assert_eq!(tail.0.len(), STDERR_TAIL_MAX);
-        assert!(tail.text().ends_with("end"));
     }
 
     #[test]

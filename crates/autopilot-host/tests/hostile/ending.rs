@@ -66,27 +66,11 @@ pub fn daemons_leaked() {
     });
 }
 
-/// Grows to some 200 processes that ignore TERM, and makes up for each that disappears.
-const BOMB: &str = "
-import os, signal, sys, time, mmap, struct
-for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT): signal.signal(number, signal.SIG_IGN)
-count = mmap.mmap(-1, 8)
-def forks(): return struct.unpack('q', count[:8])[0]
-while True:
-    if forks() < 200 or (forks() < 5000 and os.getppid() != parent):
-        count[:8] = struct.pack('q', forks() + 1)
-        parent = os.getpid()
-        if os.fork() == 0 and forks() % 3 == 0: os.setsid()
-        if forks() == 200: os.write(1, b'ready\\n')
-    else: time.sleep(0.001)
-    parent = os.getppid()
-";
-
 pub fn fork_bomb() {
     let mark = mark();
     block_on(async {
-        let (control, child) = ready(launch("python3", &["-c", BOMB, &mark])).await;
-        assert!(marked(&mark).len() >= 100, "{}", marked(&mark).len());
+        let (control, child) = ready(launch("/proc/self/exe", &["__bomb", &mark])).await;
+        assert!(marked(&mark).len() >= BOMB_PROCESSES, "{}", marked(&mark).len());
         let asked = Instant::now();
         control.terminate(Duration::from_millis(100));
         let exit = end(child).await;
@@ -96,23 +80,10 @@ pub fn fork_bomb() {
     });
 }
 
-/// Eight chains in which each process lives only long enough to fork the next.
-const COMETS: &str = "
-import os, time
-for chain in range(8):
-    if os.fork() == 0:
-        os.setsid()
-        for generation in range(200000):
-            if os.fork() > 0: os._exit(0)
-        os._exit(0)
-os.write(1, b'ready\\n')
-time.sleep(1000)
-";
-
 pub fn comets() {
     let mark = mark();
     block_on(async {
-        let (control, child) = ready(launch("python3", &["-c", COMETS, &mark])).await;
+        let (control, child) = ready(launch("/proc/self/exe", &["__comets", &mark])).await;
         let asked = Instant::now();
         control.kill();
         let exit = end(child).await;

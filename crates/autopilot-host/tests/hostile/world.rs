@@ -115,3 +115,56 @@ pub fn start_controller(script: &str) -> std::process::Child {
     assert!(line.trim().parse::<i32>().is_ok(), "{line:?}");
     controller
 }
+
+/// Chains in which each process lives only long enough to fork the next, for a minute at most.
+pub fn comets() -> ExitCode {
+    const CHAINS: usize = 4;
+    let ends = Instant::now() + Duration::from_secs(60);
+    for _ in 0..CHAINS {
+        // SAFETY: this process has a single thread, and the copies only fork and exit.
+        unsafe {
+            if libc::fork() == 0 {
+                libc::setsid();
+                while Instant::now() < ends && libc::fork() == 0 {}
+                libc::_exit(0);
+            }
+        }
+    }
+    println!("ready");
+    std::thread::sleep(Duration::from_secs(60));
+    ExitCode::SUCCESS
+}
+
+pub const BOMB_PROCESSES: usize = 200;
+
+/// Processes that ignore TERM, a third in sessions of their own, each forking all the time others
+/// that live for a moment; for a minute at most.
+pub fn bomb() -> ExitCode {
+    let ends = Instant::now() + Duration::from_secs(60);
+    for number in 0..BOMB_PROCESSES {
+        // SAFETY: this process has a single thread, and the copies only fork, sleep and exit.
+        unsafe {
+            for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGINT] {
+                libc::signal(signal, libc::SIG_IGN);
+            }
+            if libc::fork() == 0 {
+                // Nobody waits for what it forks.
+                libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+                if number % 3 == 0 {
+                    libc::setsid();
+                }
+                while Instant::now() < ends {
+                    libc::usleep(20_000);
+                    if libc::fork() == 0 {
+                        libc::usleep(10_000);
+                        libc::_exit(0);
+                    }
+                }
+                libc::_exit(0);
+            }
+        }
+    }
+    println!("ready");
+    std::thread::sleep(Duration::from_secs(60));
+    ExitCode::SUCCESS
+}

@@ -30,9 +30,9 @@ fn objects(place: &Place) -> Result<PathBuf, Failure> {
         return Ok(hub);
     }
     let found = checkout::find(place.root.as_std_path());
-    found.map(|checkout| checkout.common_dir).ok_or_else(|| {
-        Failure::usage(format!("`{}` is not inside a git repository", place.root))
-    })
+    found
+        .map(|checkout| checkout.common_dir)
+        .ok_or_else(|| Failure::usage(format!("`{}` is not inside a git repository", place.root)))
 }
 
 fn of_run(told: &Told, store: &std::path::Path) -> Result<(Oid, Oid), Failure> {

@@ -74,7 +74,9 @@ fn agents(config: &Config, place: &Place) -> Vec<Finding> {
     use super::equipment::{self, Found};
     let agents = equipment::agents(config, &place.root);
     let said = |agent: &equipment::Equipped| match &agent.program {
-        Found::Own => Finding::ok(agent.role, format!("{}, played by autopilot itself", agent.mode)),
+        Found::Own => {
+            Finding::ok(agent.role, format!("{}, played by autopilot itself", agent.mode))
+        }
         Found::At(path) if agent.mode == "command" => {
             // Somebody's own program: nobody knows what it does when asked for its version.
             Finding::ok(agent.role, format!("command, {path}"))

@@ -64,7 +64,9 @@ fn nowhere(agent: &Agent, program: &str, role: &str) -> String {
         Agent::ClaudeCode { .. } => "npm install -g @anthropic-ai/claude-code",
         Agent::Codex { .. } => "npm install -g @openai/codex",
         Agent::Command { .. } => {
-            return format!("`{program}` was not found; check `{role}.command` in .autopilot/config.yml");
+            return format!(
+                "`{program}` was not found; check `{role}.command` in .autopilot/config.yml"
+            );
         }
         Agent::Script { .. } => return format!("`{program}` was not found"),
     };

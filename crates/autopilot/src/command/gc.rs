@@ -8,8 +8,8 @@ use crate::terminal;
 use autopilot_engine::place::Place;
 use autopilot_engine::workspace;
 use autopilot_host::dir;
-use autopilot_host::git::salvage::{self, Drop};
 use autopilot_host::git::Slots;
+use autopilot_host::git::salvage::{self, Drop};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::json;
 use std::os::unix::fs::MetadataExt;
@@ -79,7 +79,11 @@ pub fn gc(global: &Global, args: &Gc) -> Done {
         None => Vec::new(),
     };
     let report = Report { items, rescued, dropped, unfinished, dry_run: args.dry_run };
-    if global.json { terminal::json(&report.object()) } else { terminal::say(&report.text()) }
+    if global.json {
+        terminal::json(&report.object())
+    } else {
+        terminal::say(&report.text())
+    }
     done()
 }
 

@@ -22,7 +22,9 @@ pub fn stop(global: &Global, args: &Stop) -> super::Done {
 pub fn pause(global: &Global) -> super::Done {
     let (place, _) = super::place(global)?;
     let path = Flag::Pause.raise(&place, false).map_err(|error| cannot(Flag::Pause, &error))?;
-    terminal::say(&format!("paused before the next step ({path}); `autopilot unpause` takes it back"));
+    terminal::say(&format!(
+        "paused before the next step ({path}); `autopilot unpause` takes it back"
+    ));
     super::done()
 }
 

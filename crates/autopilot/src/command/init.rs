@@ -132,7 +132,10 @@ fn missing(place: &Place) -> Vec<String> {
     let usual = || Config::parse("commands: { tests: \"true\" }").ok().map(|(config, _)| config);
     let Some(config) = config.ok().or_else(usual) else { return Vec::new() };
     let found = equipment::agents(&config, &place.root);
-    found.into_iter().filter_map(|agent| agent.missing().map(|why| format!("{}: {why}", agent.role))).collect()
+    found
+        .into_iter()
+        .filter_map(|agent| agent.missing().map(|why| format!("{}: {why}", agent.role)))
+        .collect()
 }
 
 impl Report {
@@ -147,7 +150,9 @@ impl Report {
         lines.push(format!("project  {}", self.kinds()));
         for (name, proposal) in self.proposals() {
             match proposal {
-                Some(Proposal { value, why }) => lines.push(format!("{name:<9}{value}   (from {why})")),
+                Some(Proposal { value, why }) => {
+                    lines.push(format!("{name:<9}{value}   (from {why})"))
+                }
                 None if name == "tests" => {
                     lines.push("tests    not found: fill in `commands.tests`".to_owned());
                 }
@@ -177,7 +182,9 @@ impl Report {
     fn next(&self) -> &'static str {
         match (&self.faults, self.missing.is_empty()) {
             (Some(_), _) => "correct .autopilot/config.yml, then `autopilot doctor`",
-            (None, false) => "get what is missing (`autopilot doctor` says how), or see `autopilot demo`",
+            (None, false) => {
+                "get what is missing (`autopilot doctor` says how), or see `autopilot demo`"
+            }
             (None, true) => {
                 "cp tasks/TEMPLATE.md tasks/<name>.md, fill it in, `autopilot run tasks/<name>.md`"
             }

@@ -68,11 +68,8 @@ struct Steps {
 
 impl Wanted {
     fn of(global: &Global, args: &Logs) -> Result<Wanted, Failure> {
-        let controller = |place: Place, about| Wanted {
-            logs: place.views().join("logs"),
-            steps: None,
-            about,
-        };
+        let controller =
+            |place: Place, about| Wanted { logs: place.views().join("logs"), steps: None, about };
         let Some(task) = &args.task else {
             return match args.stream {
                 None | Some(LogStream::Controller) => Ok(controller(place(global)?.0, None)),

@@ -36,7 +36,9 @@ pub struct Told {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// A process works on it.
-    Live { pid: i32 },
+    Live {
+        pid: i32,
+    },
     Over,
     /// Given up for another run; its work stays salvaged.
     Abandoned,

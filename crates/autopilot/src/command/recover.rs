@@ -127,7 +127,8 @@ fn bring_back(global: &Global, place: &Place, hub: &Utf8PathBuf, id: &str) -> Do
     }
     let ground = ground::open(place)?;
     let salvaged = salvage::list(&ground.hub)?;
-    let found = salvaged.iter().find(|salvaged| format!("{}/{}", salvaged.task, salvaged.attempt) == id);
+    let found =
+        salvaged.iter().find(|salvaged| format!("{}/{}", salvaged.task, salvaged.attempt) == id);
     let Some(found) = found else { return Err(nothing(id)) };
     let (branch, outcome) = salvage::restore(&ground.hub, &ground.repo, found)?;
     let word = match outcome {
@@ -157,7 +158,10 @@ mod tests {
     #[test]
     fn a_salvage_ref_names_task_and_attempt() {
         let found = piece("abc 1767268800 refs/autopilot/salvage/add-header/12.0").unwrap();
-        assert_eq!((found.id.as_str(), found.at.rfc3339().as_str()), ("add-header/12.0", "2026-01-01T12:00:00Z"));
+        assert_eq!(
+            (found.id.as_str(), found.at.rfc3339().as_str()),
+            ("add-header/12.0", "2026-01-01T12:00:00Z")
+        );
         assert!(piece("abc 1 refs/heads/x").is_none());
     }
 }

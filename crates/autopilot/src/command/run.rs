@@ -10,11 +10,12 @@ use autopilot_engine::session::{Intent, Opened};
 pub fn run(global: &Global, args: &Run) -> super::Done {
     let source = match (&args.path, &args.queue) {
         (Some(path), _) => Source::File(from_here(global, path)),
-        (None, Some(dir)) => Source::Queue {
-            dir: from_here(global, dir),
-            pattern: args.pattern.clone(),
-        },
-        (None, None) => return Err(Failure::usage("name a task file, or a directory with --queue")),
+        (None, Some(dir)) => {
+            Source::Queue { dir: from_here(global, dir), pattern: args.pattern.clone() }
+        }
+        (None, None) => {
+            return Err(Failure::usage("name a task file, or a directory with --queue"));
+        }
     };
     let limits = work::limits(&args.limits)?;
     let opened = work::open(global)?;
@@ -36,11 +37,8 @@ pub fn run(global: &Global, args: &Run) -> super::Done {
         return dry_run(&opened, &tasks, &request);
     }
     work::refuse_stop_file(&opened.place)?;
-    let intent = Intent::Begin {
-        tasks: Box::new(tasks),
-        request: Box::new(request),
-        fresh: args.fresh,
-    };
+    let intent =
+        Intent::Begin { tasks: Box::new(tasks), request: Box::new(request), fresh: args.fresh };
     work::work(global, opened, intent, args.wait)
 }
 
@@ -97,7 +95,8 @@ fn first_prompt(opened: &Opened, spec: &autopilot_core::task_file::TaskSpec) -> 
         prompt_bytes_max: usize::try_from(logging.prompt_bytes_max).unwrap_or(usize::MAX),
         tail_lines_max: logging.tail_lines_max as usize,
     };
-    let status = format!("based on {} of {}\n", opened.repo.base_tip.short(), opened.repo.base_branch);
+    let status =
+        format!("based on {} of {}\n", opened.repo.base_tip.short(), opened.repo.base_branch);
     let build = Build {
         task: spec,
         guidance: Guidance::default(),

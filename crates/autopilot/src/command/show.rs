@@ -56,7 +56,10 @@ fn of_run(told: &Told, account: &Account) -> String {
     row("branch", &format!("{} from {} at {}", run.branch, run.base_branch, short(&run.base)));
     row("worked", &format!("{} in {} boots", view::duration(run.active_ms), run.boots));
     let spent = run.spent;
-    row("cost", &format!("{} ({} tokens in, {} out)", spent.usd, spent.tokens_in, spent.tokens_out));
+    row(
+        "cost",
+        &format!("{} ({} tokens in, {} out)", spent.usd, spent.tokens_in, spent.tokens_out),
+    );
     if let Some(why) = told.state.root().and_then(view::failure) {
         row("failed", &why.to_string());
     }
@@ -117,7 +120,9 @@ fn of_attempt(tried: &Tried) -> String {
     if tried.bill.usd.0 > 0 {
         parts.push(tried.bill.usd.to_string());
     }
-    parts.extend(facts.verdict.map(|verdict| format!("{}, {} issues", verdict.word(), facts.issues)));
+    parts.extend(
+        facts.verdict.map(|verdict| format!("{}, {} issues", verdict.word(), facts.issues)),
+    );
     parts.extend(facts.tree.as_deref().map(|tree| format!("tree {}", short(tree))));
     parts.extend(facts.commit.as_deref().map(|commit| format!("commit {}", short(commit))));
     let mut text = format!("    {id:<8} {:<12} {}\n", tried.step.word(), parts.join(", "));
@@ -183,10 +188,7 @@ fn attempt(tried: &Tried, task: Option<String>) -> Value {
         Some((_, Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why })) => {
             Some(why)
         }
-        Some((
-            _,
-            Outcome::Passed | Outcome::Lost | Outcome::Quota { .. } | Outcome::Revoked,
-        ))
+        Some((_, Outcome::Passed | Outcome::Lost | Outcome::Quota { .. } | Outcome::Revoked))
         | None => None,
     };
     json!({

@@ -143,8 +143,9 @@ fn at_work(state: &State, now: Time) -> Vec<String> {
 fn tasks(state: &State) -> String {
     let heading = ["task", "status", "iteration", "time", "cost", "result"];
     let heading = heading.map(str::to_owned).to_vec();
-    let rows: Vec<Vec<String>> =
-        std::iter::once(heading).chain(view::leaves(state).take(TASKS_SHOWN_MAX).map(row)).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(heading)
+        .chain(view::leaves(state).take(TASKS_SHOWN_MAX).map(row))
+        .collect();
     let mut text = terminal::table(&rows);
     let more = view::leaves(state).count().saturating_sub(TASKS_SHOWN_MAX);
     if more > 0 {
@@ -193,7 +194,9 @@ fn go_on(told: &Told) -> String {
                 .to_owned()
         }
         Standing::Rests => "go on with `autopilot resume`".to_owned(),
-        Standing::Abandoned => "given up for another run; `autopilot recover` lists its work".to_owned(),
+        Standing::Abandoned => {
+            "given up for another run; `autopilot recover` lists its work".to_owned()
+        }
         Standing::Over if told.word() == "DONE" => {
             format!("look at it with `git log {}` or `autopilot diff`", told.state.run.branch)
         }

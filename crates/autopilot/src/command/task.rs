@@ -40,8 +40,11 @@ fn say(
         let names: Vec<&str> = view::leaves(&state).map(|task| task.name()).collect();
         let guess = nearest(&args.task, names.iter().copied());
         let guess = guess.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-        return Err(Failure::usage(format!("there is no task `{}` in run {}{guess}", args.task, state.run.id))
-            .help(format!("its tasks are: {}", names.join(", "))));
+        return Err(Failure::usage(format!(
+            "there is no task `{}` in run {}{guess}",
+            args.task, state.run.id
+        ))
+        .help(format!("its tasks are: {}", names.join(", "))));
     };
     may(&task.status).map_err(|why| Failure::usage(format!("task `{}` {why}", args.task)))?;
     if let Some(holder) = workspace::holder(&place) {

@@ -88,7 +88,8 @@ fn refuse(ground: &Ground, branch: &Branch) -> Result<(), Failure> {
         "branch `{name}` has commits that are not of this run ({}); nothing was changed",
         tip.short()
     );
-    Err(Failure::failed(text).help(format!("rename it with `git branch -m {name} <name>` to keep them")))
+    Err(Failure::failed(text)
+        .help(format!("rename it with `git branch -m {name} <name>` to keep them")))
 }
 
 fn checked_out(repo: &UserRepo, branch: &str) -> Result<Option<String>, Failure> {

@@ -240,7 +240,11 @@ fn account(global: &Global, place: &Place, repo: &UserRepo, state: &State) {
             task.spent.bill.usd,
         ));
     }
-    text.push_str(&format!("cost: {}   active: {}\n", state.run.spent.usd, view::duration(state.run.active_ms)));
+    text.push_str(&format!(
+        "cost: {}   active: {}\n",
+        state.run.spent.usd,
+        view::duration(state.run.active_ms)
+    ));
     let merged = view::leaves(state).any(|task| task.is_closed() && task.commit.is_some());
     if merged {
         let (branch, base) = (&state.run.branch, &state.run.base_branch);

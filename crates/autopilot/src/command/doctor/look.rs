@@ -23,7 +23,9 @@ const OLDEST: (u32, u32) = (2, 38);
 pub fn git() -> Finding {
     let line = Git::bare_minimum("ask git for its version").arg("--version").line();
     match line {
-        Err(error) => Finding::missing("git", format!("{}; install git 2.38 or newer", shell::chain(&error))),
+        Err(error) => {
+            Finding::missing("git", format!("{}; install git 2.38 or newer", shell::chain(&error)))
+        }
         Ok(line) if is_new_enough(&line) => Finding::ok("git", line),
         Ok(line) => Finding::missing("git", format!("{line} is too old; install 2.38 or newer")),
     }
@@ -70,15 +72,21 @@ fn disk(path: &std::path::Path) -> Finding {
     let room = match room::disk(path) {
         Ok(room) => room,
         Err(error) => {
-            return Finding::warning("disk", format!("cannot ask for the room at {}: {error}", path.display()));
+            return Finding::warning(
+                "disk",
+                format!("cannot ask for the room at {}: {error}", path.display()),
+            );
         }
     };
     let inodes = room.inodes_free.map(|free| format!(", {free} inodes")).unwrap_or_default();
     let text = format!("{}{inodes} free at {}", gc::size(room.bytes_free), path.display());
-    let short = room.bytes_free < DISK_BYTES_MIN
-        || room.inodes_free.is_some_and(|free| free < INODES_MIN);
+    let short =
+        room.bytes_free < DISK_BYTES_MIN || room.inodes_free.is_some_and(|free| free < INODES_MIN);
     if short {
-        return Finding::warning("disk", format!("only {text}; free some, or see `autopilot gc --dry-run`"));
+        return Finding::warning(
+            "disk",
+            format!("only {text}; free some, or see `autopilot gc --dry-run`"),
+        );
     }
     Finding::ok("disk", text)
 }
@@ -88,7 +96,10 @@ fn descriptors() -> Option<Finding> {
     let agents = found.agents_max();
     let text = format!("{} allowed, enough for {agents} agents at once", found.limit);
     if agents < AGENTS_MIN {
-        return Some(Finding::warning("open files", format!("{text}; raise it with `ulimit -n 4096`")));
+        return Some(Finding::warning(
+            "open files",
+            format!("{text}; raise it with `ulimit -n 4096`"),
+        ));
     }
     Some(Finding::ok("open files", text))
 }
@@ -117,7 +128,9 @@ pub fn state(place: &Place) -> Vec<Finding> {
             }
             Ok(_) => Finding::missing(
                 "journal",
-                format!("`{journal}` is damaged; `autopilot recover --journal` saves what can be read"),
+                format!(
+                    "`{journal}` is damaged; `autopilot recover --journal` saves what can be read"
+                ),
             ),
             Err(error) => Finding::missing("journal", shell::chain(&error)),
         });
@@ -133,8 +146,12 @@ fn leftovers(place: &Place) -> Option<Finding> {
     }
     let history = SqliteReader::open(&place.journal()).ok()?;
     let past = Past { place: place.clone(), history };
-    let markers: Vec<String> =
-        past.runs(RUNS_MAX).ok()?.iter().map(|run| format!("AUTOPILOT_RUN_ID={}", run.id)).collect();
+    let markers: Vec<String> = past
+        .runs(RUNS_MAX)
+        .ok()?
+        .iter()
+        .map(|run| format!("AUTOPILOT_RUN_ID={}", run.id))
+        .collect();
     let ours = |pid: i32| markers.iter().any(|marker| proc::has_marker(pid, marker.as_bytes()));
     let above = ancestors();
     let left: Vec<String> = proc::all()

@@ -23,10 +23,8 @@ pub fn of(program: &Utf8Path) -> Result<String, String> {
 async fn ask(program: &Utf8Path) -> Result<String, String> {
     let mut launch = Launch::new(program.as_str(), "/");
     launch.args = vec!["--version".into()];
-    launch.env = PASSED
-        .iter()
-        .filter_map(|name| Some(((*name).into(), std::env::var_os(name)?)))
-        .collect();
+    launch.env =
+        PASSED.iter().filter_map(|name| Some(((*name).into(), std::env::var_os(name)?))).collect();
     launch.grace = Duration::from_secs(1);
     let (control, child) =
         exec::spawn(launch).await.map_err(|error| autopilot_engine::shell::chain(&error))?;

@@ -43,7 +43,8 @@ pub fn look(dir: &Utf8Path) -> Result<Found, Failure> {
 /// `main`, else `master`, else the branch the user is on.
 pub fn base_branch(dir: &Path) -> Option<String> {
     let ask = |args: &[&str]| {
-        let out = Git::as_user("find the base branch", dir).args(args.iter().copied()).run().ok()?;
+        let out =
+            Git::as_user("find the base branch", dir).args(args.iter().copied()).run().ok()?;
         let line = String::from_utf8_lossy(&out.stdout).trim().to_owned();
         (out.code() == Some(0)).then_some(line)
     };
@@ -103,7 +104,11 @@ fn ignored(root: &Utf8Path) -> Result<BTreeSet<String>, Failure> {
                     found.insert(path);
                 }
             }
-            if found.len() < IGNORED_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            if found.len() < IGNORED_MAX {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
         })
         .map_err(GitError::from)?;
     Ok(found)

@@ -82,7 +82,8 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_log_name_come_apart_again() {
-        let name = LogName::parse("claude_code_20260101T120000Z_add_a_header_build_12.0.log").unwrap();
+        let name =
+            LogName::parse("claude_code_20260101T120000Z_add_a_header_build_12.0.log").unwrap();
         assert_eq!((name.stream.as_str(), name.task.as_str()), ("claude_code", "add_a_header"));
         assert_eq!((name.step, name.attempt.to_string()), (Step::Build, "12.0".to_owned()));
         assert!(name.is_of(LogStream::Builder) && !name.is_errors);

@@ -21,7 +21,11 @@ pub fn tell(global: &Global, place: &Place) -> Done {
     let traces = traces(place)?;
     if global.json {
         let object = |fields: &Vec<String>| -> Value {
-            NAMES.iter().zip(fields).map(|(name, field)| ((*name).to_owned(), json!(field))).collect()
+            NAMES
+                .iter()
+                .zip(fields)
+                .map(|(name, field)| ((*name).to_owned(), json!(field)))
+                .collect()
         };
         terminal::json(&Value::Array(traces.iter().map(object).collect()));
         return done();
@@ -39,7 +43,9 @@ pub fn tell(global: &Global, place: &Place) -> Done {
     let heading = NAMES.map(str::to_owned).to_vec();
     let rows: Vec<Vec<String>> = std::iter::once(heading).chain(traces).collect();
     terminal::say(terminal::table(&rows).trim_end());
-    terminal::say("\nthe history of the runs themselves is lost; a new run begins on any of these branches");
+    terminal::say(
+        "\nthe history of the runs themselves is lost; a new run begins on any of these branches",
+    );
     done()
 }
 
