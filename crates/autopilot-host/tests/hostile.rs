@@ -1,7 +1,8 @@
 //! Hostile process trees against the real supervisor, with nobody left as the only good end.
 //!
-//! This binary runs copies of itself: as supervisor (`__exec`) and as a controller to be killed
-//! (`__controller`), and as an agent whose processes only fork (`__bomb`, `__comets`). It has its own runner, which understands `--list`, `--exact` and a filter.
+//! This binary runs copies of itself: as supervisor (`__exec`), as a controller to be killed
+//! (`__controller`) and as agents that fork without end (`__bomb`, `__comets`). It has its own
+//! runner, which understands `--list`, `--exact` and a filter.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 #![allow(clippy::expect_used, reason = "a test fails where something is missing")]

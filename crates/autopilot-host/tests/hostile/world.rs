@@ -154,9 +154,9 @@ pub fn bomb() -> ExitCode {
                     libc::setsid();
                 }
                 while Instant::now() < ends {
-                    libc::usleep(20_000);
+                    libc::usleep(300_000);
                     if libc::fork() == 0 {
-                        libc::usleep(10_000);
+                        libc::usleep(50_000);
                         libc::_exit(0);
                     }
                 }
