@@ -136,16 +136,13 @@ fn remark(event: &Event) -> Option<(Option<TaskId>, String)> {
         }
         Event::Halted { halt } => Some((None, format!("halted: {}", halt.why))),
         Event::Resumed => Some((None, "resumed".to_owned())),
-        Event::Booted { epoch } if *epoch > 1 => {
-            Some((None, "taken up by a new process".to_owned()))
-        }
+        Event::Booted { .. } => Some((None, "taken up by a new process".to_owned())),
         Event::LimitsChanged { .. } => Some((None, "limits changed".to_owned())),
         Event::Switched { switch, on, by } => {
             let how = if *on { "on" } else { "off" };
             Some((None, format!("{switch:?} switched {how} ({by})").to_lowercase()))
         }
         Event::RunStarted { .. }
-        | Event::Booted { .. }
         | Event::TaskAdded { .. }
         | Event::TaskMoved { .. }
         | Event::AttemptStarted { .. }

@@ -10,6 +10,7 @@ use crate::terminal;
 use autopilot_core::config::nearest::nearest;
 use autopilot_core::id::Time;
 use autopilot_engine::place::Place;
+use autopilot_host::checkout;
 use autopilot_host::git::{Git, GitError, PublishOutcome, salvage};
 use camino::Utf8PathBuf;
 use serde_json::{Value, json};
@@ -31,7 +32,7 @@ pub fn recover(global: &Global, args: &Recover) -> Done {
         };
     }
     match &args.id {
-        None => list(global, &hub),
+        None => list(global, &place, &hub),
         Some(id) => bring_back(global, &place, &hub, id),
     }
 }
@@ -61,11 +62,11 @@ fn piece(line: &str) -> Option<Piece> {
     Some(Piece { id: id.to_owned(), commit: commit.to_owned(), at })
 }
 
-fn list(global: &Global, hub: &Utf8PathBuf) -> Done {
+fn list(global: &Global, place: &Place, hub: &Utf8PathBuf) -> Done {
     let pieces = pieces(hub)?;
     let mut rows = Vec::new();
     for piece in pieces.iter().take(LISTED_MAX) {
-        rows.push((piece, size(hub, &piece.commit)?, branch_with(hub, &piece.commit)?));
+        rows.push((piece, size(hub, &piece.commit)?, branch_with(place, &piece.commit)?));
     }
     if global.json {
         let object = |(piece, size, branch): &(&Piece, String, Option<String>)| -> Value {
@@ -107,13 +108,17 @@ fn size(hub: &Utf8PathBuf, commit: &str) -> Result<String, Failure> {
     Ok(if line.is_empty() { "no change".to_owned() } else { line.to_owned() })
 }
 
-fn branch_with(hub: &Utf8PathBuf, commit: &str) -> Result<Option<String>, Failure> {
-    let line = Git::isolated(format!("look for {commit} on a branch"), hub.as_std_path())
+/// A branch of the user's repository that holds it, if there is one.
+fn branch_with(place: &Place, commit: &str) -> Result<Option<String>, Failure> {
+    let Some(found) = checkout::find(place.root.as_std_path()) else { return Ok(None) };
+    let out = Git::isolated(format!("look for {commit} on a branch"), &found.common_dir)
         .args(["for-each-ref", "--count=1", "--format=%(refname:lstrip=2)", "--contains", commit])
         .arg("refs/heads/")
-        .line()
+        .run()
         .map_err(GitError::from)?;
-    Ok((!line.is_empty()).then_some(line))
+    // Git fails when the repository does not even have the object.
+    let name = String::from_utf8_lossy(&out.stdout).trim().to_owned();
+    Ok(Some(name).filter(|name| out.code() == Some(0) && !name.is_empty()))
 }
 
 fn bring_back(global: &Global, place: &Place, hub: &Utf8PathBuf, id: &str) -> Done {

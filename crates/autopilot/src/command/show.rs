@@ -54,7 +54,7 @@ fn of_run(told: &Told, account: &Account) -> String {
     row("begun by", &run.started_by);
     row("started", &run.started_at.rfc3339());
     row("branch", &format!("{} from {} at {}", run.branch, run.base_branch, short(&run.base)));
-    row("worked", &format!("{} in {} boots", view::duration(run.active_ms), run.boots));
+    row("worked", &view::duration(run.active_ms));
     let spent = run.spent;
     row(
         "cost",
@@ -102,9 +102,6 @@ fn of_task(task: &Task, account: &Account) -> String {
     }
     for remark in account.remarks_on(task.id) {
         let _ = writeln!(text, "  {}  {}", remark.at.rfc3339(), one_line(&remark.text));
-    }
-    for note in &task.notes {
-        let _ = writeln!(text, "  note: {}", one_line(note));
     }
     text
 }
