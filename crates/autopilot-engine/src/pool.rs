@@ -29,7 +29,8 @@ impl Lessor {
         let before = inner.last.get(&task).copied().filter(|n| !inner.taken.contains(n));
         let spoken_for: BTreeSet<usize> = inner.last.values().copied().collect();
         let free = |inner: &Inner, avoid: bool| {
-            (0..).find(|n| !inner.taken.contains(n) && !(avoid && spoken_for.contains(n)))
+            let refused = |n: &usize| inner.taken.contains(n) || (avoid && spoken_for.contains(n));
+            (0..).find(|n| !refused(n))
         };
         let lowest = free(&inner, false).unwrap_or(0);
         // Someone else's warm slot is only taken when the pool would have to grow otherwise.

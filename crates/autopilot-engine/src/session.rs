@@ -65,123 +65,140 @@ pub struct Opened {
     pub config: Config,
 }
 
-/// How a session ended, for the summary.
-#[derive(Debug)]
-pub struct Ended {
-    pub state: State,
-    pub notices: Vec<String>,
-}
-
+/// Works on a run until it is over or rests, and returns what it came to.
 pub fn work(
     opened: Opened,
     intent: Intent,
     machine: Machine,
     mut watcher: Box<dyn Watcher>,
     wait: bool,
-) -> Result<Ended, SessionError> {
+) -> Result<State, SessionError> {
     let Opened { place, repo, config } = opened;
     let mut lock = workspace::lock(&place, "")?;
     let mut journal = workspace::journal(&place)?;
-    let known = workspace::unfinished(&journal)?;
-    let resumable = match &intent {
-        Intent::Begin { tasks, fresh: false, .. } => known.filter(|_| true).map(|(run, state)| {
-            if state.run.source == tasks.source { Ok((run, state)) } else { Err(run) }
-        }),
-        Intent::Begin { fresh: true, .. } => {
-            abandon(&mut journal, known.map(|(run, _)| run.id), &machine.holder)?;
-            None
-        }
-        Intent::Resume { asks, .. } => match (known, asks.is_empty()) {
-            (Some(found), _) => Some(Ok(found)),
-            (None, true) => None,
-            // A task that failed is re-opened in the newest run even though that run is over.
-            (None, false) => newest(&journal)?.map(Ok),
-        },
-    };
-    let resumable = match resumable {
-        None => None,
-        Some(Ok(found)) => Some(found),
-        Some(Err(run)) => {
-            return Err(SessionError::Unfinished { run: run.id, title: run.title });
-        }
-    };
-    let (prepared, run, state, config) = match (&intent, resumable) {
-        (_, Some((run, state))) => {
+    let found = take_up(&intent, &mut journal, &machine)?;
+    let chosen = match found {
+        Some((run, state)) => {
             let pinned = pinned(&journal, &state)?;
             if pinned.digest() != config.digest() {
                 watcher.notice("config.yml has changed since the run began; the run keeps its own");
             }
-            (None, run.id, state, pinned)
+            Chosen { run: run.id, state, config: pinned, prepared: None }
         }
-        (Intent::Resume { .. }, None) => return Err(SessionError::NothingToResume),
-        (Intent::Begin { tasks, request, .. }, None) => {
-            let run = format!("{}-{}", stamp(), machine.salt);
-            let base = begin::Base {
-                run: &run,
-                branch: run_branch(&run),
-                base_branch: &repo.base_branch,
-                base: repo.base_tip.as_str(),
-            };
-            let prepared = begin::prepare(tasks, request, &config, base);
-            create(&mut journal, &prepared)?;
-            (Some(prepared), run, State::default(), config)
-        }
+        None => new_run(&intent, &mut journal, &repo, config, &machine)?,
     };
-    lock.refresh(&Holder::us(&run)).map_err(WorkspaceError::from)?;
-    sweep_leftovers(&place, &run, watcher.as_mut());
-    let epoch = workspace::take_lease(&mut journal, &run, &machine.holder)?;
+    lock.refresh(&Holder::us(&chosen.run)).map_err(WorkspaceError::from)?;
+    sweep_leftovers(&place, &chosen.run, watcher.as_mut());
+    let epoch = workspace::take_lease(&mut journal, &chosen.run, &machine.holder)?;
     let hub = Hub::open(place.state.as_std_path(), &repo).map_err(WorkspaceError::from)?;
     let workshop = Workshop::new(repo, hub);
     for saved in workshop.rescue_all().map_err(WorkspaceError::from)? {
         watcher.notice(&format!("unfinished work of an earlier process is kept at {saved}"));
     }
-    let first = first_inputs(&intent, prepared.as_ref(), &state);
+    let first = first_inputs(&intent, &chosen);
+    let Chosen { run, state, config, prepared } = chosen;
     let texts = prepared.map(|prepared| prepared.texts).unwrap_or_default();
     let redactor = Arc::new(redactor(&place, &config, &machine.variables)?);
     let history = Mutex::new(workspace::reader(&place)?);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(SessionError::Runtime)?;
-    let probe =
-        sandbox::probe(machine.variables.get("PATH").map(String::as_str).unwrap_or("").as_ref());
-    let parts = Parts {
-        place: place.clone(),
-        run,
-        epoch,
-        state,
-        journal: Box::new(journal),
-        watcher,
-        wait,
+    let path = machine.variables.get("PATH").map(String::as_str).unwrap_or_default();
+    let probe = sandbox::probe(path.as_ref());
+    let journal = Box::new(journal);
+    let parts = Parts { place: place.clone(), run, epoch, state, journal, watcher, wait };
+    let context = |texts, signals| Context {
+        place,
+        config,
+        workshop,
+        redactor,
+        variables: machine.variables,
+        own: machine.own,
+        sandbox: probe,
+        texts,
+        history,
+        signals,
     };
-    let state = runtime.block_on(async {
-        let shell = Shell::new(parts, |store, signals| Context {
-            place,
-            config,
-            workshop,
-            redactor,
-            variables: machine.variables,
-            own: machine.own,
-            sandbox: probe,
-            texts: store,
-            history,
-            signals,
-        })?;
+    let state = runtime()?.block_on(async {
+        let shell = Shell::new(parts, context)?;
         for text in &texts {
             shell.texts().put(text)?;
         }
         shell.work(first).await
     })?;
     drop(lock);
-    Ok(Ended { state, notices: Vec::new() })
+    Ok(state)
 }
 
-fn first_inputs(intent: &Intent, prepared: Option<&Prepared>, state: &State) -> Vec<Input> {
-    match (intent, prepared) {
+/// The run this process works on.
+struct Chosen {
+    run: String,
+    state: State,
+    config: Config,
+    /// Of a run that only begins.
+    prepared: Option<Prepared>,
+}
+
+type Found = Option<(autopilot_journal::Run, State)>;
+
+/// The run to go on with, if that is what was asked or what follows from it.
+fn take_up(
+    intent: &Intent,
+    journal: &mut SqliteJournal,
+    machine: &Machine,
+) -> Result<Found, SessionError> {
+    let known = workspace::unfinished(journal)?;
+    match intent {
+        Intent::Begin { fresh: true, .. } => {
+            abandon(journal, known.map(|(run, _)| run.id), &machine.holder)?;
+            Ok(None)
+        }
+        Intent::Begin { tasks, .. } => match known {
+            Some((run, state)) if state.run.source != tasks.source => {
+                Err(SessionError::Unfinished { run: run.id, title: run.title })
+            }
+            found => Ok(found),
+        },
+        Intent::Resume { asks, .. } => {
+            // A task that failed is re-opened in the newest run even though that run is over.
+            let found = if known.is_none() && !asks.is_empty() { newest(journal)? } else { known };
+            found.map(Some).ok_or(SessionError::NothingToResume)
+        }
+    }
+}
+
+fn new_run(
+    intent: &Intent,
+    journal: &mut SqliteJournal,
+    repo: &UserRepo,
+    config: Config,
+    machine: &Machine,
+) -> Result<Chosen, SessionError> {
+    let Intent::Begin { tasks, request, .. } = intent else {
+        return Err(SessionError::NothingToResume);
+    };
+    let run = format!("{}-{}", stamp(), machine.salt);
+    let base = begin::Base {
+        run: &run,
+        branch: run_branch(&run),
+        base_branch: &repo.base_branch,
+        base: repo.base_tip.as_str(),
+    };
+    let prepared = begin::prepare(tasks, request, &config, base);
+    create(journal, &prepared)?;
+    Ok(Chosen { run, state: State::default(), config, prepared: Some(prepared) })
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, SessionError> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(SessionError::Runtime)
+}
+
+fn first_inputs(intent: &Intent, chosen: &Chosen) -> Vec<Input> {
+    match (intent, &chosen.prepared) {
         (_, Some(prepared)) => vec![Input::Start(Box::new(prepared.spec.clone()))],
-        (Intent::Begin { request, .. }, None) => resuming(state, &request.limits, &[]),
-        (Intent::Resume { asks, limits }, None) => resuming(state, limits, asks),
+        (Intent::Begin { request, .. }, None) => resuming(&chosen.state, &request.limits, &[]),
+        (Intent::Resume { asks, limits }, None) => resuming(&chosen.state, limits, asks),
     }
 }
 
@@ -195,9 +212,7 @@ fn resuming(state: &State, limits: &LimitChange, asks: &[Ask]) -> Vec<Input> {
     inputs
 }
 
-fn newest(
-    journal: &SqliteJournal,
-) -> Result<Option<(autopilot_journal::Run, State)>, SessionError> {
+fn newest(journal: &SqliteJournal) -> Result<Found, SessionError> {
     let Some(run) = workspace::pick(journal, None)? else { return Ok(None) };
     let state = store::load(journal, &run.id).map_err(WorkspaceError::from)?;
     Ok(Some((run, state)))

@@ -49,10 +49,10 @@ pub enum WorkspaceError {
 
 impl From<GitError> for WorkspaceError {
     fn from(error: GitError) -> WorkspaceError {
-        match error {
-            GitError::Refused(refusal) => WorkspaceError::Repository(refusal),
-            other => WorkspaceError::Git(other),
+        if let GitError::Refused(refusal) = error {
+            return WorkspaceError::Repository(refusal);
         }
+        WorkspaceError::Git(error)
     }
 }
 

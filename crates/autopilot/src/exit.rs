@@ -86,10 +86,12 @@ pub fn report(failure: &Failure) -> ExitCode {
 /// Help and version are no errors; everything else clap refuses is a usage error.
 pub fn usage(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind;
-    let shown = error.print();
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion if shown.is_ok() => ExitCode::SUCCESS,
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => ExitCode::SUCCESS,
-        _ => ExitCode::from(USAGE),
-    }
+    // Where it can't be shown, the code still tells.
+    let _closed = error.print();
+    let asked = [
+        ErrorKind::DisplayHelp,
+        ErrorKind::DisplayVersion,
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+    ];
+    if asked.contains(&error.kind()) { ExitCode::SUCCESS } else { ExitCode::from(USAGE) }
 }

@@ -11,8 +11,8 @@ use crate::state::{State, Status, Task};
 use crate::step::Step;
 
 pub const PAIRED: &[Stage] = &[
-    slot(Step::Build).when(When::FirstRound),
-    slot(Step::Fix).when(When::LaterRounds),
+    slot(Step::Build).when(When::FirstRound).fails(Else::Again(Step::Fix)),
+    slot(Step::Fix).when(When::LaterRounds).fails(Else::Again(Step::Fix)),
     slot(Step::Validate).fails(Else::Note),
     slot(Step::Review).when(When::On(Switch::Review)).fails(Else::Note),
     slot(Step::UatGenerate).fails(Else::Note),

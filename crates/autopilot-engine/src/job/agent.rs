@@ -9,13 +9,15 @@ use autopilot_agents::{
     Access, Agent, AgentEvent, Ask, Decoder, Ending, ExitFacts, Expected, LaunchPlan, Network,
     Outcome as AgentOutcome, Program as AgentProgram, Sandbox, Schema, Settings, Usage,
 };
-use autopilot_core::config::{Agent as AgentConfig, Mode, Role, SandboxMode, role_of};
+use autopilot_core::config::{Agent as AgentConfig, Mode, Role, role_of};
 use autopilot_core::event::{Bill, Facts, Outcome};
 use autopilot_core::id::{Micros, Time};
 use autopilot_core::input::Word;
+use autopilot_host::file;
 use camino::{Utf8Path, Utf8PathBuf};
 use std::sync::PoisonError;
 
+const SCHEMA_BYTES_MAX: u64 = 1 << 20;
 /// Waited for when an account is used up and nobody says until when.
 const QUOTA_UNKNOWN_MS: u64 = 15 * 60_000;
 
@@ -77,7 +79,8 @@ impl Job {
         if first.ending.outcome != AgentOutcome::Success {
             return Ok(Answered { answer: None, turn: first, faults: Vec::new() });
         }
-        let faults = match answer::read::<T>(&first.ending, None) {
+        let own = self.own_schema()?;
+        let faults = match answer::read::<T>(&first.ending, own.as_ref()) {
             Ok(read) => {
                 return Ok(Answered { answer: Some(read), turn: first, faults: Vec::new() });
             }
@@ -94,7 +97,7 @@ impl Job {
         let session = first.ending.session.clone();
         let again = Question { prompt, dir: &dir, access, schema, session, write: question.write };
         let second = self.turn(&again).await?;
-        let read = answer::read::<T>(&second.ending, None);
+        let read = answer::read::<T>(&second.ending, own.as_ref());
         Ok(match (second.ending.outcome == AgentOutcome::Success, read) {
             (true, Ok(read)) => Answered { answer: Some(read), turn: second, faults: Vec::new() },
             (true, Err(faults)) => Answered { answer: None, turn: second, faults },
@@ -102,13 +105,30 @@ impl Job {
         })
     }
 
+    /// A schema the user has edited holds in addition to ours.
+    fn own_schema(&self) -> Result<Option<answer::Schema>, JobError> {
+        if self.role() == Role::Builder {
+            return Ok(None);
+        }
+        let Some(path) = &self.context.config.agent(self.role()).schema_path else {
+            return Ok(None);
+        };
+        let path = self.context.place.root.join(path);
+        let Ok(bytes) = file::read_capped(path.as_std_path(), SCHEMA_BYTES_MAX) else {
+            return Ok(None);
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        let schema = answer::Schema::parse(path.as_str(), &text)
+            .map_err(|error| JobError::Setup(error.to_string()))?;
+        Ok(Some(schema))
+    }
+
     pub(super) async fn turn(&self, question: &Question<'_>) -> Result<Turn, JobError> {
         let config = self.context.config.agent(self.role()).clone();
         let agent = agent_of(&config, &self.context.place.root)?;
         let prompt = self.clean(&question.prompt);
         let schema = question.schema.as_ref();
-        let sandboxed = self.context.config.sandbox.mode != SandboxMode::Off
-            && self.context.sandbox.landlock_abi.is_some();
+        let sandboxed = self.is_sandboxed()?;
         let plan = agent.launch(&Ask {
             prompt: &prompt,
             cwd: question.dir,
@@ -269,13 +289,14 @@ pub struct Answered<T> {
 impl<T> Answered<T> {
     /// Why there is no answer, if there is none.
     pub fn outcome(&self, job: &Job) -> Outcome {
-        match job.judged(&self.turn.ending) {
-            Outcome::Broke { why } if !self.faults.is_empty() => {
-                let faults: Vec<String> = self.faults.iter().map(ToString::to_string).collect();
-                Outcome::Broke { why: format!("{why}: {}", faults.join("; ")) }
-            }
-            outcome => outcome,
+        let outcome = job.judged(&self.turn.ending);
+        let faults: Vec<String> = self.faults.iter().map(ToString::to_string).collect();
+        if let Outcome::Broke { why } = &outcome
+            && !faults.is_empty()
+        {
+            return Outcome::Broke { why: format!("{why}: {}", faults.join("; ")) };
         }
+        outcome
     }
 }
 

@@ -7,6 +7,8 @@ use super::{Done, Job, JobError};
 use autopilot_agents::Access;
 use autopilot_agents::answer::Summary;
 use autopilot_core::event::Outcome;
+use autopilot_core::flow::Reason;
+use autopilot_core::guard::{Finding, Severity, Source};
 use autopilot_core::prompt::{self, Build, Fix, Guidance};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
@@ -42,6 +44,7 @@ impl Job {
         let mut facts = self.facts_of(&answered.turn)?;
         facts.notes.extend(start.note);
         facts.notes.extend(notes_of(&capture));
+        let violations: Vec<String> = capture.violations.iter().map(violation).collect();
         let Some(summary) = &answered.answer else {
             return Ok((answered.outcome(self), facts));
         };
@@ -53,7 +56,11 @@ impl Job {
         facts.base = Some(start.base.to_string());
         facts.tree = Some(capture.tree.to_string());
         facts.commit = Some(capture.commit.unwrap_or(start.commit).to_string());
-        Ok((Outcome::Passed, facts))
+        if violations.is_empty() {
+            Ok((Outcome::Passed, facts))
+        } else {
+            Ok((Outcome::Failed { why: violations.join("; ") }, facts))
+        }
     }
 
     /// On top of the run's branch, with the work so far: of the last round, or of an attempt that
@@ -126,9 +133,11 @@ impl Job {
             | Outcome::Revoked
             | Outcome::Skipped { .. } => None,
         });
+        let mut findings = validation.findings.clone();
+        findings.extend(self.reasons_of_work());
         let fix = Fix {
             build,
-            findings: &validation.findings,
+            findings: &findings,
             uat: uat.checks.first().map(Seen::for_prompt),
             uat_cases: cases
                 .as_deref()
@@ -136,6 +145,16 @@ impl Job {
             conflict,
         };
         Ok(prompt::fix(&fix, self.caps()))
+    }
+
+    /// What stood against the last round besides the gates: broken rules of the worktree itself.
+    fn reasons_of_work(&self) -> Vec<Finding> {
+        let of_work = |step: Step| matches!(step, Step::Build | Step::Fix);
+        let reasons = self.task.reasons.iter().filter(|reason| of_work(reason.step));
+        let finding = |reason: &Reason| {
+            Finding::new(Source::Repository, Severity::Blocker, reason.text.clone(), "")
+        };
+        reasons.map(finding).collect()
     }
 
     fn repo_status(&self, bench: &Bench, start: &Start) -> String {
@@ -196,6 +215,27 @@ fn notes_of(capture: &Capture) -> Vec<String> {
         notes.push("the agent stashed changes; they are kept".to_owned());
     }
     notes
+}
+
+/// What must not be in a change, and what to do about it.
+fn violation(violation: &Violation) -> String {
+    match violation {
+        Violation::NestedRepository { path } => {
+            format!("there is a git repository inside the worktree at {}; remove it", lossy(path))
+        }
+        Violation::Unreadable { reason } => {
+            format!("a file can't be read: {reason}; make it readable or remove it")
+        }
+        Violation::CommitsNotTaken { reason } => {
+            format!("commits in the worktree are broken: {reason}; do not commit yourself")
+        }
+        Violation::GitDirectoryGone => {
+            "the worktree's .git was removed or replaced; leave it alone".to_owned()
+        }
+        Violation::TooManyRefs => {
+            "there are more refs in the worktree than are looked at; make none".to_owned()
+        }
+    }
 }
 
 fn lossy(path: &[u8]) -> String {

@@ -183,6 +183,16 @@ impl Job {
         Ok((launch, program.timeout))
     }
 
+    /// Whether a sandbox of ours will hold what is started.
+    pub(super) fn is_sandboxed(&self) -> Result<bool, JobError> {
+        let choice = self
+            .context
+            .sandbox
+            .choose(sandbox_mode(self.context.config.sandbox.mode), &[])
+            .map_err(|error| JobError::Setup(chain(&error)))?;
+        Ok(choice.plan != sandbox::Plan::Off)
+    }
+
     pub(super) fn show_output(&self, line: &str) {
         self.show(Sight::Output { text: line.to_owned() });
     }

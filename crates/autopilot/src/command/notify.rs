@@ -5,13 +5,50 @@ use autopilot_core::config::Notify;
 use autopilot_core::state::State;
 use autopilot_core::view::{ExitWord, run_word};
 use autopilot_engine::place::Place;
+use autopilot_engine::shell::chain;
+use autopilot_host::notify::{self, Message, NotifyError, Way};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 
 /// Never fails a run: what can't be told is noted.
 pub fn tell(config: &Notify, place: &Place, state: &State, word: ExitWord) {
     if config.bell {
         terminal::bell();
     }
-    let title = format!("autopilot: {}", run_word(state));
+    let ways = ways(config);
+    if ways.is_empty() {
+        return;
+    }
+    let message = message(state, word);
+    let env: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    let from = notify::Place::new(place.root.clone().into_std_path_buf(), env);
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return terminal::note("cannot notify: no runtime");
+    };
+    for way in ways {
+        match runtime.block_on(notify::notify(&way, &message, &from)) {
+            // Asked for by default, and no desktop is there to be told.
+            Ok(()) => {}
+            Err(NotifyError::NoProgram { .. }) if way == Way::Desktop => {}
+            Err(error) => terminal::note(&chain(&error)),
+        }
+    }
+}
+
+fn ways(config: &Notify) -> Vec<Way> {
+    let mut ways = Vec::new();
+    if config.desktop {
+        ways.push(Way::Desktop);
+    }
+    if let Some(command) = &config.command {
+        let words = autopilot_agents::words::split(command).unwrap_or_default();
+        ways.push(Way::Command(words.into_iter().map(OsString::from).collect()));
+    }
+    ways.extend(config.webhook.clone().map(Way::Webhook));
+    ways
+}
+
+fn message(state: &State, word: ExitWord) -> Message {
     let text = match word {
         ExitWord::Done => format!("{} is done on {}", state.run.title, state.run.branch),
         ExitWord::Paused => format!("{} rests and waits for you", state.run.title),
@@ -19,5 +56,9 @@ pub fn tell(config: &Notify, place: &Place, state: &State, word: ExitWord) {
             format!("{} needs you", state.run.title)
         }
     };
-    let _ = (place, title, text, &config.command, &config.webhook, config.desktop);
+    Message {
+        title: format!("autopilot: {}", run_word(state)),
+        text,
+        json: super::status::object(state).to_string(),
+    }
 }

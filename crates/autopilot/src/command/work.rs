@@ -92,10 +92,10 @@ pub fn started_by() -> String {
 pub fn work(global: &Global, opened: Opened, intent: Intent, wait: bool) -> super::Done {
     let (place, repo, config) = (opened.place.clone(), opened.repo.clone(), opened.config.clone());
     let watcher = Box::new(Lines { verbosity: Verbosity::of(global) });
-    let ended = session::work(opened, intent, machine()?, watcher, wait).map_err(refused)?;
-    let word = ExitWord::of(&ended.state);
-    account(global, &place, &repo, &ended.state);
-    super::notify::tell(&config.notify, &place, &ended.state, word);
+    let state = session::work(opened, intent, machine()?, watcher, wait).map_err(refused)?;
+    let word = ExitWord::of(&state);
+    account(global, &place, &repo, &state);
+    super::notify::tell(&config.notify, &place, &state, word);
     Ok(ExitCode::from(word.code()))
 }
 
