@@ -191,22 +191,6 @@ impl Job {
 
 fn notes_of(capture: &Capture) -> Vec<String> {
     let mut notes = Vec::new();
-    for violation in &capture.violations {
-        notes.push(match violation {
-            Violation::NestedRepository { path } => {
-                format!(
-                    "a repository inside the worktree was taken as plain files: {}",
-                    lossy(path)
-                )
-            }
-            Violation::Unreadable { reason } => format!("a file could not be read: {reason}"),
-            Violation::CommitsNotTaken { reason } => {
-                format!("commits of the agent could not be taken: {reason}")
-            }
-            Violation::GitDirectoryGone => "the agent removed or replaced its .git".to_owned(),
-            Violation::TooManyRefs => "the agent made more refs than are looked at".to_owned(),
-        });
-    }
     if capture.git_settings_changed {
         notes
             .push("the agent changed its git configuration or hooks; they were not run".to_owned());
