@@ -226,8 +226,8 @@ mod tests {
 
     #[test]
     fn the_base_branch_goes_into_a_configuration_that_parses() {
-        let mut detected = Detected::default();
-        detected.tests = Some(Proposal { value: "true".into(), why: "a test".into() });
+        let tests = Some(Proposal { value: "true".into(), why: "a test".into() });
+        let detected = Detected { tests, ..Detected::default() };
         for base in ["main", "master", "trunk/v2", "1.0", "null", "a: b", "no"] {
             let (config, _) = Config::parse(&config(&detected, base)).unwrap();
             assert_eq!(config.repo.base_branch, base);

@@ -18,9 +18,10 @@ pub fn recover(global: &Global, place: &Place) -> Done {
     }
     let _lock = ground::lock(place)?;
     let rebuilt = path.with_extension("db.rebuilt");
+    let aside = Utf8PathBuf::from(format!("{path}.damaged-{}", stamp()));
     if !path.exists() && rebuilt.exists() {
-        // An earlier recovery was interrupted between its two renames.
-        rename(&rebuilt, &path)?;
+        // An earlier recovery was interrupted between its renames.
+        put_in_place(&path, &rebuilt, &aside)?;
         terminal::say(&format!("an interrupted recovery of `{path}` is now complete"));
         return done();
     }
@@ -31,9 +32,7 @@ pub fn recover(global: &Global, place: &Place) -> Done {
     // Unfinished from before; the damaged file still has all of it.
     remove_with_log(&rebuilt)?;
     let saved = salvage(&path, &rebuilt).map_err(unreadable)?;
-    let aside = Utf8PathBuf::from(format!("{path}.damaged-{}", stamp()));
-    set_aside(&path, &aside)?;
-    rename(&rebuilt, &path)?;
+    put_in_place(&path, &rebuilt, &aside)?;
     tell(global, &path, &aside, &saved);
     done()
 }
@@ -48,15 +47,17 @@ fn sound(global: &Global, path: &Utf8Path, health: &Health) -> Done {
     done()
 }
 
-/// The file with its write-ahead log; an index of that log is made anew.
-fn set_aside(path: &Utf8Path, aside: &Utf8Path) -> Result<(), Failure> {
-    let log = Utf8PathBuf::from(format!("{path}-wal"));
-    // The log first: a database without its log is merely old, a log without its database a danger.
-    if log.exists() {
-        rename(&log, &Utf8PathBuf::from(format!("{aside}-wal")))?;
+/// The damaged file goes first: without it nobody takes its log, alone, for a journal, and an
+/// interruption is seen. Its log must be gone before the new file has that name.
+fn put_in_place(path: &Utf8Path, rebuilt: &Utf8Path, aside: &Utf8Path) -> Result<(), Failure> {
+    for ending in ["", "-wal"] {
+        let from = Utf8PathBuf::from(format!("{path}{ending}"));
+        if from.exists() {
+            rename(&from, &Utf8PathBuf::from(format!("{aside}{ending}")))?;
+        }
     }
-    rename(path, aside)?;
-    remove(&Utf8PathBuf::from(format!("{path}-shm")))
+    remove(&Utf8PathBuf::from(format!("{path}-shm")))?;
+    rename(rebuilt, path)
 }
 
 fn remove_with_log(path: &Utf8Path) -> Result<(), Failure> {
