@@ -208,6 +208,21 @@ fn a_live_run_is_named_followed_and_when_killed_called_interrupted() {
     assert!(said.starts_with("INTERRUPTED") && said.contains("autopilot resume"), "{said}");
 }
 
+#[test]
+fn a_hundred_who_ask_at_once_hinder_nobody() {
+    let repo = project("    - sleep_ms: 1500\n");
+    let run = repo.start(&["run", "tasks/say-hello.md", "--quiet"]);
+    wait_for(|| repo.autopilot(&["status", "--json"]).json()["pid"].is_u64().then_some(()));
+    let asked: Vec<_> = (0..100)
+        .map(|n| repo.start(if n % 2 == 0 { &["status", "--json"] } else { &["logs"] }))
+        .collect();
+    for child in asked {
+        Said::of(child.wait_with_output().unwrap()).ok();
+    }
+    Said::of(run.wait_with_output().unwrap()).ok();
+    assert_eq!(repo.autopilot(&["status", "--json"]).json()["current_state"], "DONE");
+}
+
 #[track_caller]
 fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
     let began = std::time::Instant::now();

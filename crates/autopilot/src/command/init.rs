@@ -21,6 +21,8 @@ use serde_json::{Value, json};
 
 /// A queue passes over a file of this name.
 const TASK_TEMPLATE: &str = "tasks/TEMPLATE.md";
+/// Words that YAML takes for something other than text.
+const YAML_WORDS: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
 const FOLDERS: [&str; 4] = ["logs", "uat", "plan", "artifacts"];
 
 pub fn init(global: &Global, args: &Init) -> Done {
@@ -115,8 +117,9 @@ fn write_new(root: &Utf8Path, path: &str, text: &str) -> Result<bool, Failure> {
 fn config(detected: &Detected, base: &str) -> String {
     const LINE: &str = "base_branch: main\n";
     // JSON strings are YAML strings, whatever a branch may be called.
-    let plain = base.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'/'));
-    let plain = plain && base.starts_with(|c: char| c.is_ascii_alphabetic());
+    let plain = base.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'/'))
+        && base.starts_with(|c: char| c.is_ascii_alphabetic())
+        && !YAML_WORDS.contains(&base.to_ascii_lowercase().as_str());
     let name = if plain { base.to_owned() } else { Value::from(base).to_string() };
     template(detected).replacen(LINE, &format!("base_branch: {name}\n"), 1)
 }
@@ -228,7 +231,7 @@ mod tests {
     fn the_base_branch_goes_into_a_configuration_that_parses() {
         let tests = Some(Proposal { value: "true".into(), why: "a test".into() });
         let detected = Detected { tests, ..Detected::default() };
-        for base in ["main", "master", "trunk/v2", "1.0", "null", "a: b", "no"] {
+        for base in ["main", "master", "trunk/v2", "1.0", "null", "a&b", "no"] {
             let (config, _) = Config::parse(&config(&detected, base)).unwrap();
             assert_eq!(config.repo.base_branch, base);
         }
