@@ -261,9 +261,6 @@ fn sweep_leftovers(place: &Place, run: &str, watcher: &mut dyn Watcher) {
     }
     // Scratch of attempts that no longer run.
     let _next_time = dir::remove(place.state.join("tmp").as_std_path());
-    for cache in ["cargo", "npm", "pip"] {
-        let _used_when_there = dir::create(place.caches().join(cache).as_std_path());
-    }
 }
 
 fn redactor(

@@ -35,6 +35,8 @@ impl Draft<'_> {
     fn retry(&mut self, name: &str) {
         let Some(task) = self.state.named(name).map(|task| task.id) else { return };
         let retriable = match &self.state.task(task).status {
+            // Nothing is gained by it until one of the tasks below is retried.
+            Status::Settled(End::Failed { why: Failure::Children { .. } }) => false,
             Status::Settled(End::Failed { .. } | End::Skipped { .. }) => true,
             Status::Settled(End::Closed)
             | Status::Open

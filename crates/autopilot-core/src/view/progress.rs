@@ -37,8 +37,12 @@ pub fn told(event: &Event, state: &State) -> Option<Line> {
         Event::Booted { epoch: 1 } => None,
         Event::Booted { .. } => line(Transition, format!("run {} goes on", state.run.id)),
         Event::AttemptStarted { task, step } => {
-            let round = state.task(*task).round;
-            line(StepLine, format!("{}: {} (iteration {round})", name(task), doing(*step)))
+            let of = state.task(*task);
+            let round = match of.parent {
+                Some(_) => format!(" (iteration {})", of.round),
+                None => String::new(),
+            };
+            line(StepLine, format!("{}: {}{round}", name(task), doing(*step)))
         }
         Event::AttemptEnded { task, step, outcome, facts, .. } => {
             let took = duration(facts.ms);

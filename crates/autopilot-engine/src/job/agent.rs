@@ -235,10 +235,10 @@ impl Job {
     }
 
     fn writable(&self, question: &Question<'_>) -> Vec<Utf8PathBuf> {
-        let mut write = vec![question.dir.to_owned(), self.scratch(), self.context.place.caches()];
+        let mut write = vec![question.dir.to_owned(), self.scratch()];
         if let Some(home) = self.context.variables.get("HOME") {
             let home = Utf8PathBuf::from(home);
-            for own in [".claude", ".claude.json", ".codex", ".cache", ".config", ".local/share"] {
+            for own in [".claude", ".claude.json", ".codex", ".config/claude", ".config/codex"] {
                 write.push(home.join(own));
             }
         }

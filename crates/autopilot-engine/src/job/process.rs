@@ -5,6 +5,7 @@ use crate::environment::Variables;
 use crate::shell::{Sight, chain};
 use autopilot_agents::Stream;
 use autopilot_core::config::SandboxMode;
+use autopilot_core::step::Step;
 use autopilot_host::exec::{self, Launch, Stdin, Supervisor};
 use autopilot_host::life::{self, Ended, Limits, Notice, Threshold, Watch};
 use autopilot_host::output::{self, Source, tail};
@@ -19,6 +20,16 @@ use std::time::Duration;
 /// Time between the polite signal and the other one.
 const GRACE: Duration = Duration::from_secs(5);
 const TAIL_BYTES_MAX: usize = 64 * 1024;
+const SETTINGS_BYTES_MAX: u64 = 1 << 20;
+/// Where tools keep what they download: variable and folder.
+const CACHES: &[(&str, &str)] = &[
+    ("CARGO_HOME", "cargo"),
+    ("npm_config_cache", "npm"),
+    ("PIP_CACHE_DIR", "pip"),
+    ("XDG_CACHE_HOME", "xdg"),
+    ("GOMODCACHE", "go-mod"),
+    ("GRADLE_USER_HOME", "gradle"),
+];
 /// Files looked at for a sign of life.
 const WATCHED_ENTRIES_MAX: usize = 20_000;
 
@@ -146,12 +157,11 @@ impl Job {
         let mut env = program.variables;
         let mut write = vec![program.dir.clone(), scratch.to_owned()];
         write.extend(program.write.unwrap_or_default());
-        for (name, folder) in
-            [("CARGO_HOME", "cargo"), ("npm_config_cache", "npm"), ("PIP_CACHE_DIR", "pip")]
-        {
-            let cache = self.context.place.caches().join(folder);
-            env.insert(name.to_owned(), cache.to_string());
-            write.push(cache);
+        if self.is_sandboxed()? {
+            for (name, cache) in self.caches()? {
+                env.insert(name.to_owned(), cache.to_string());
+                write.push(cache);
+            }
         }
         write.extend(self.context.config.sandbox.write.iter().map(Utf8PathBuf::from));
         let write: Vec<PathBuf> = write.into_iter().map(Utf8PathBuf::into_std_path_buf).collect();
@@ -181,6 +191,49 @@ impl Job {
             ..Launch::new(program.program.as_str(), program.dir.as_std_path())
         };
         Ok((launch, program.timeout))
+    }
+
+    /// Package caches of our own, because the user's can't be written from a sandbox. Agents and
+    /// gates have different ones: what an agent can write must not reach a proof.
+    fn caches(&self) -> Result<Vec<(&'static str, Utf8PathBuf)>, JobError> {
+        let whose = match self.want.step {
+            Step::Build | Step::Fix | Step::Review | Step::UatGenerate => "agent",
+            Step::Preflight
+            | Step::Tasks
+            | Step::Validate
+            | Step::Uat
+            | Step::Decide
+            | Step::Merge
+            | Step::Push => "proof",
+        };
+        let root = self.context.place.caches().join(whose);
+        let mut caches = Vec::new();
+        for (name, folder) in CACHES {
+            let path = root.join(folder);
+            dir::create(path.as_std_path()).map_err(|error| JobError::File {
+                path: path.clone(),
+                reason: error.to_string(),
+            })?;
+            caches.push((*name, path));
+        }
+        self.seed_cargo(&root.join("cargo"));
+        Ok(caches)
+    }
+
+    /// Cargo reads its settings (registries, proxies) where its cache is.
+    fn seed_cargo(&self, cache: &Utf8Path) {
+        let variables = &self.context.variables;
+        let home = variables.get("HOME").map(|home| Utf8Path::new(home).join(".cargo"));
+        let theirs = variables.get("CARGO_HOME").map(Utf8PathBuf::from).or(home);
+        let Some(settings) = theirs.map(|dir| dir.join("config.toml")) else { return };
+        let ours = cache.join("config.toml");
+        if let Ok(bytes) = file::read_capped(settings.as_std_path(), SETTINGS_BYTES_MAX)
+            && file::read_capped(ours.as_std_path(), SETTINGS_BYTES_MAX).ok().as_ref()
+                != Some(&bytes)
+        {
+            // Without it cargo uses its defaults, and says so if they do not do.
+            let _defaults = file::write_atomic(ours.as_std_path(), &bytes);
+        }
     }
 
     /// Whether a sandbox of ours will hold what is started.

@@ -31,7 +31,7 @@ pub fn run(global: &Global, args: &Run) -> super::Done {
         push: args.push,
         allow_red_base: args.allow_red_base,
         limits,
-        started_by: work::started_by(),
+        started_by: work::started_by(&opened.repo),
     };
     if args.dry_run {
         return dry_run(&opened, &tasks, &request);

@@ -83,9 +83,10 @@ pub fn machine() -> Result<Machine, Failure> {
     Ok(Machine { variables, own, salt: salt[salt.len() - 4..].to_owned(), holder })
 }
 
-pub fn started_by() -> String {
+/// Whoever the commits will be by.
+pub fn started_by(repo: &UserRepo) -> String {
     let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
-    name.unwrap_or_else(|_| "unknown".to_owned())
+    name.unwrap_or_else(|_| repo.identity.name.clone())
 }
 
 /// Works until the run is over or rests, and gives the account of it.
@@ -229,13 +230,17 @@ fn account(global: &Global, place: &Place, repo: &UserRepo, state: &State) {
     for task in view::leaves(state) {
         let detail = match view::failure(task) {
             Some(why) => why.to_string(),
-            None => view::worker_word(task).to_owned(),
+            None => match &task.commit {
+                Some(commit) if task.is_closed() => commit.chars().take(10).collect(),
+                Some(_) | None => view::worker_word(task).to_owned(),
+            },
         };
         text.push_str(&format!(
-            "  {:<24} {:<8} {} iterations  {}  {}  {detail}\n",
+            "  {:<24} {:<8} {} {}  {}  {}  {detail}\n",
             task.name(),
             view::task_word(task),
             task.round,
+            if task.round == 1 { "iteration " } else { "iterations" },
             view::duration(task.spent.work_ms),
             task.spent.bill.usd,
         ));
