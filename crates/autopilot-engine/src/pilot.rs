@@ -6,10 +6,10 @@
 use autopilot_core::decide::decide;
 use autopilot_core::event::Record;
 use autopilot_core::id::{AttemptId, Time};
-use autopilot_core::input::Input;
+use autopilot_core::input::{Input, Word};
 use autopilot_core::state::State;
 use autopilot_core::wanted::{Want, wanted};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Debug, Default)]
 pub struct Pilot {
@@ -18,6 +18,8 @@ pub struct Pilot {
     pending: VecDeque<Record>,
     /// What this process has begun and not yet seen the end of.
     running: BTreeMap<AttemptId, Want>,
+    /// Those of them that have said their last word and touch nothing any more.
+    spoken: BTreeSet<AttemptId>,
 }
 
 /// What the shell has to do now.
@@ -37,6 +39,11 @@ impl Pilot {
 
     /// The record, if any, must be given to the writer; its orders come when it is durable.
     pub fn hear(&mut self, input: Input, now: Time) -> Option<Record> {
+        if let Input::Heard { id, word: Word::Ended { .. }, .. } = &input
+            && self.running.contains_key(id)
+        {
+            self.spoken.insert(*id);
+        }
         let record = decide(&mut self.ahead, input, now)?;
         self.pending.push_back(record.clone());
         Some(record)
@@ -55,10 +62,15 @@ impl Pilot {
         orders
     }
 
-    /// An executor has ended, by itself or because it was told to. What waited for it may begin.
-    pub fn gone(&mut self, id: AttemptId) -> Vec<Order> {
-        let mut orders = Vec::new();
+    /// An executor has ended, by itself or because it was told to.
+    pub fn gone(&mut self, id: AttemptId) {
         self.running.remove(&id);
+        self.spoken.remove(&id);
+    }
+
+    /// What had to wait until somebody was gone. Without this it waits for the next record.
+    pub fn catch_up(&mut self) -> Vec<Order> {
+        let mut orders = Vec::new();
         self.reconcile(&mut orders);
         orders
     }
@@ -73,7 +85,9 @@ impl Pilot {
         }
         for (id, want) in wanted {
             // Whoever was told to end is still at the task until it is gone: never two at once.
-            let is_taken = self.running.values().any(|other| other.task == want.task);
+            let is_at_work = |other: &Want| other.id == id || !self.spoken.contains(&other.id);
+            let is_taken =
+                self.running.values().any(|other| other.task == want.task && is_at_work(other));
             // Whoever has said its last word is not begun again while the disk does not know it yet.
             let is_unheard = self.ahead.live.contains_key(&id);
             if !is_taken && is_unheard {
