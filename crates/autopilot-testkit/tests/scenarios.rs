@@ -519,6 +519,15 @@ fn retry_reopens_what_it_blocked() {
 }
 
 #[test]
+fn a_retry_of_the_run_does_nothing_for_its_failed_tasks() {
+    let text = "task a\n a: build broke, build broke";
+    let (once, again) = (story(text), story(&format!("{text}\n retry run")));
+    assert_eq!(once.board, again.board);
+    let reopened = |event: &Event| matches!(event, Event::TaskReopened { .. });
+    assert!(!again.records.iter().any(|record| record.events.iter().any(reopened)));
+}
+
+#[test]
 fn a_task_blocked_twice_stays_blocked_until_both_are_retried() {
     let head =
         "queue a; b; c after a b\n a: build broke, build broke\n b: build broke, build broke";

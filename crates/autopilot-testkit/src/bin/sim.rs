@@ -80,7 +80,13 @@ fn campaign(arguments: &Arguments) -> ExitCode {
     let Arguments { from, seeds, .. } = *arguments;
     let started = Instant::now();
     let mut tally = Tally::default();
-    let corpus = corpus();
+    let corpus = match corpus() {
+        Ok(corpus) => corpus,
+        Err(error) => {
+            println!("sim: cannot read the seeds of `{CORPUS}`: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let (mut runs, mut failures) = (0, 0);
     for seed in corpus.iter().copied().chain(from..from + seeds) {
         let trial = trial(seed);
@@ -108,12 +114,10 @@ fn campaign(arguments: &Arguments) -> ExitCode {
 }
 
 /// Seeds that failed once, a line each; what follows the number says why.
-fn corpus() -> Vec<u64> {
-    let text = std::fs::read_to_string(CORPUS).unwrap_or_default();
-    text.lines()
-        .filter_map(|line| line.split_whitespace().next())
-        .filter_map(|word| word.parse().ok())
-        .collect()
+fn corpus() -> std::io::Result<Vec<u64>> {
+    let text = std::fs::read_to_string(CORPUS)?;
+    let numbers = text.lines().filter_map(|line| line.split_whitespace().next());
+    numbers.map(|word| word.parse().map_err(std::io::Error::other)).collect()
 }
 
 fn report(seed: u64, what: &str) {

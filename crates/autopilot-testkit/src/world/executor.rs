@@ -149,7 +149,7 @@ impl World {
         self.note(|| format!("ended {}", want.id));
         // Done or not, all it knows is that it was told to end.
         let is_effect = running.is_some_and(|running| running.play.has_effect);
-        if is_effect && !self.is_scripted && self.pace.chance(500) {
+        if is_effect && (self.is_scripted || self.pace.chance(500)) {
             let word = Word::Ended { outcome: Outcome::Revoked, facts: Box::default() };
             self.hear(Input::Heard { id: want.id, task: want.task, word });
         }
@@ -161,8 +161,10 @@ impl World {
     }
 
     fn forget(&mut self, id: AttemptId) {
-        let orders = self.shell.as_mut().map(|shell| shell.pilot.gone(id));
-        self.obey(orders.unwrap_or_default());
+        let Some(shell) = &mut self.shell else { return };
+        shell.pilot.gone(id);
+        let orders = shell.pilot.catch_up();
+        self.obey(orders);
     }
 
     pub(super) fn count(&mut self, fault: Fault) {
