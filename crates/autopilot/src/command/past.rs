@@ -149,7 +149,7 @@ impl Told {
             Some(holder) if !over => Standing::Live { pid: holder.process.pid },
             Some(_) | None if over => Standing::Over,
             Some(_) | None if self.run.ended.is_some() => Standing::Abandoned,
-            Some(_) | None if self.state.has_begun() && self.state.is_at_rest() => {
+            Some(_) | None if self.state.has_begun() && !self.state.is_at_rest() => {
                 Standing::Interrupted
             }
             Some(_) | None => Standing::Rests,

@@ -74,7 +74,7 @@ fn is_of_run(ground: &Ground, branch: &str, told: &Told) -> Result<bool, Failure
 
 fn refuse(ground: &Ground, branch: &Branch) -> Result<(), Failure> {
     let Branch { name, tip, .. } = branch;
-    if let Some(worktree) = checked_out(&ground.repo, name)?.filter(|_| false) {
+    if let Some(worktree) = checked_out(&ground.repo, name)? {
         let text = format!("branch `{name}` is checked out in `{worktree}`; nothing was changed");
         return Err(Failure::failed(text).help("switch to another branch there, then undo again"));
     }
