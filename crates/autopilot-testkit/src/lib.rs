@@ -9,5 +9,6 @@ pub mod audit;
 pub mod fault;
 pub mod random;
 pub mod scenario;
+pub mod stage;
 pub mod swarm;
 pub mod world;
