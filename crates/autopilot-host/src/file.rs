@@ -110,6 +110,7 @@ impl Dir {
         let path = self.path.join(name);
         let temporary = self.temporary_name(name);
         let written = self.write_new(&temporary, bytes).and_then(|()| {
+            crate::fail::point("file.written");
             renameat(&self.fd, temporary.as_os_str(), &self.fd, name).map_err(io::Error::from)
         });
         if let Err(source) = written {

@@ -4,6 +4,7 @@ pub mod checkout;
 pub mod dir;
 pub mod escape;
 pub mod exec;
+pub mod fail;
 pub mod file;
 pub mod git;
 pub mod hand;

@@ -18,6 +18,7 @@ use super::object::Oid;
 use super::slot::{Note, Slot};
 use super::sweep::{loosen, remove_tree};
 use super::transfer::{Check, Source, transfer, typed};
+use crate::fail;
 
 /// Reading objects an agent may have booby-trapped (a pipe for a pack) ends after this.
 const AGENT_OBJECTS_TIMEOUT: Duration = Duration::from_secs(60);
@@ -294,6 +295,7 @@ impl Slot {
             },
         )?;
         hub.set_ref(&name, &commit, old.as_ref().map_or(Expected::Absent, Expected::At))?;
+        fail::point("salvage.done");
         self.remember(request, tree)?;
         Ok((Some(commit), true))
     }

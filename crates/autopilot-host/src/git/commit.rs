@@ -6,8 +6,10 @@ use super::hub::{Expected, Hub};
 use super::identity::Identity;
 use super::name::ref_component;
 use super::object::Oid;
+use crate::fail;
 
 pub(crate) const ATTEMPT: &str = "Autopilot-Attempt";
+pub(crate) const RUN: &str = "Autopilot-Run";
 
 #[derive(Clone, Debug)]
 pub struct CommitRequest<'a> {
@@ -36,7 +38,8 @@ pub fn commit_task(hub: &Hub, request: &CommitRequest<'_>) -> Result<Committed, 
     let name = format!("refs/heads/{}", request.branch);
     let old = hub.resolve(&name)?;
     if let Some(tip) = &old
-        && let Some(commit) = find_attempt(hub, tip, Some(request.parent), request.attempt.id)?
+        && let Some(commit) =
+            find_attempt(hub, tip, Some(request.parent), (request.run, request.attempt.id))?
     {
         return Ok(Committed { commit, already: true });
     }
@@ -48,7 +51,7 @@ pub fn commit_task(hub: &Hub, request: &CommitRequest<'_>) -> Result<Committed, 
             message: &trailers(
                 request.message,
                 &[
-                    ("Autopilot-Run", request.run),
+                    (RUN, request.run),
                     ("Autopilot-Task", request.attempt.task),
                     (ATTEMPT, request.attempt.id),
                 ],
@@ -57,10 +60,12 @@ pub fn commit_task(hub: &Hub, request: &CommitRequest<'_>) -> Result<Committed, 
             now: request.now,
         },
     )?;
+    fail::point("commit.written");
     if let Some(tip) = old.as_ref().filter(|tip| *tip != request.parent) {
         keep_replaced(hub, request.attempt.task, tip)?;
     }
     hub.set_ref(&name, &commit, old.as_ref().map_or(Expected::Absent, Expected::At))?;
+    fail::point("commit.done");
     Ok(Committed { commit, already: false })
 }
 
@@ -72,17 +77,18 @@ fn keep_replaced(hub: &Hub, task: &str, tip: &Oid) -> Result<(), GitError> {
     }
 }
 
-/// The commit on the first-parent line from `tip` back to `stop` that carries the attempt's trailer.
+/// The commit on the first-parent line from `tip` back to `stop` that carries the trailers of the
+/// attempt and of its run: attempts of two runs may have the same number.
 pub(crate) fn find_attempt(
     hub: &Hub,
     tip: &Oid,
     stop: Option<&Oid>,
-    attempt: &str,
+    (run, attempt): (&str, &str),
 ) -> Result<Option<Oid>, GitError> {
     let mut git = hub
         .git(format!("look for attempt {attempt}"))
         .args(["log", "-z", "--first-parent", "--no-show-signature", "--no-color", "--no-notes"])
-        .arg(format!("--format=%H%n%(trailers:key={ATTEMPT},valueonly,unfold)"))
+        .arg(format!("--format=%H%n%(trailers:key={RUN},key={ATTEMPT},unfold)"))
         .arg(tip.as_str());
     if let Some(stop) = stop {
         git = git.arg(format!("^{stop}"));
@@ -92,7 +98,9 @@ pub(crate) fn find_attempt(
         let text = String::from_utf8_lossy(record);
         let mut lines = text.lines();
         let Some(commit) = lines.next().filter(|line| !line.is_empty()) else { continue };
-        if lines.any(|value| value.trim() == attempt) {
+        let ours = [format!("{RUN}: {run}"), format!("{ATTEMPT}: {attempt}")];
+        let lines: Vec<&str> = lines.map(str::trim).collect();
+        if ours.iter().all(|trailer| lines.contains(&trailer.as_str())) {
             return Ok(Some(Oid::parse(commit)?));
         }
     }

@@ -2,11 +2,12 @@
 
 use super::capture::Attempt;
 use super::command::CommandError;
-use super::commit::{ATTEMPT, Committed, NewCommit, find_attempt, trailers, write_commit};
+use super::commit::{ATTEMPT, Committed, NewCommit, RUN, find_attempt, trailers, write_commit};
 use super::error::GitError;
 use super::hub::{Expected, Hub};
 use super::identity::Identity;
 use super::object::Oid;
+use crate::fail;
 
 const SWAPS_MAX: usize = 5;
 const CONFLICTS_MAX: usize = 200;
@@ -63,7 +64,8 @@ pub fn merge_task(hub: &Hub, request: &MergeRequest<'_>) -> Result<MergeOutcome,
         let old = hub.resolve(&name)?;
         let tip = old.clone().unwrap_or_else(|| request.start.clone());
         if old.is_some()
-            && let Some(commit) = find_attempt(hub, &tip, Some(request.start), request.attempt.id)?
+            && let Some(commit) =
+                find_attempt(hub, &tip, Some(request.start), (request.run, request.attempt.id))?
         {
             return Ok(MergeOutcome::Merged(Committed { commit, already: true }));
         }
@@ -81,7 +83,7 @@ pub fn merge_task(hub: &Hub, request: &MergeRequest<'_>) -> Result<MergeOutcome,
                 message: &trailers(
                     request.message,
                     &[
-                        ("Autopilot-Run", request.run),
+                        (RUN, request.run),
                         ("Autopilot-Task", request.attempt.task),
                         (ATTEMPT, request.attempt.id),
                     ],
@@ -90,9 +92,13 @@ pub fn merge_task(hub: &Hub, request: &MergeRequest<'_>) -> Result<MergeOutcome,
                 now: request.now,
             },
         )?;
+        fail::point("merge.written");
         tries += 1;
         match hub.set_ref(&name, &commit, old.as_ref().map_or(Expected::Absent, Expected::At)) {
-            Ok(()) => return Ok(MergeOutcome::Merged(Committed { commit, already: false })),
+            Ok(()) => {
+                fail::point("merge.done");
+                return Ok(MergeOutcome::Merged(Committed { commit, already: false }));
+            }
             Err(GitError::RefMoved { .. }) if tries < SWAPS_MAX => {}
             Err(other) => return Err(other),
         }

@@ -9,6 +9,7 @@ use super::hub::{Expected, Hub, set_ref};
 use super::object::Oid;
 use super::repo::{UserRepo, resolve_ref};
 use super::transfer::{Check, Source, transfer};
+use crate::fail;
 
 /// Why a branch of the user's repository was left as it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,8 +65,10 @@ pub(crate) fn publish_as(
     let source = Source { git_dir: hub.dir(), objects: vec![] };
     let wants = std::slice::from_ref(commit);
     let _kept = transfer(&source, &repo.common_dir, wants, &haves, Check::Connected)?;
+    fail::point("publish.sent");
     let expected = old.as_ref().map_or(Expected::Absent, Expected::At);
     set_ref(&repo.common_dir, &name, commit, expected)?;
+    fail::point("publish.done");
     remember(hub, &mark, commit)?;
     Ok(PublishOutcome::Published { commit: commit.clone() })
 }

@@ -20,6 +20,7 @@ use super::object::Oid;
 use super::repo::UserRepo;
 use super::state::write_atomic;
 use super::sweep::{Tracked, remove_tree, sweep};
+use crate::fail;
 
 /// Build output worth keeping, and the files that say what it was built from.
 const KEPT: [(&str, &[&str]); 3] = [
@@ -165,6 +166,7 @@ impl Slot {
         };
         remove_tree(&self.dir.join(".git"))?;
         sweep(&self.dir, &tracked, &keep)?;
+        fail::point("slot.swept");
         self.checkout(wanted.commit)?;
         let (copied, not_copied) = self.copy_in(wanted.copy)?;
         self.write_note(&Note {
