@@ -15,6 +15,7 @@ use super::object::Oid;
 use super::repo::{Filter, UserRepo, list_refs, resolve_ref};
 use super::state::write_atomic;
 use super::transfer::{Check, Source, transfer};
+use crate::fail;
 
 /// Base branches as they were when last read, away from `refs/heads/` where they could collide.
 const BASE: &str = "refs/base/";
@@ -54,6 +55,8 @@ impl Hub {
         }
         hub.adopt_settings(repo)?;
         hub.verify()?;
+        // We are alone here: a lock is from a git of ours that was killed.
+        hub.remove_stale_locks(Duration::ZERO)?;
         hub.sync(repo)?;
         Ok(hub)
     }
@@ -238,6 +241,7 @@ impl Hub {
         let building = Self { dir: fresh.clone(), ..self.clone() };
         building.link_objects(repo)?;
         building.sync(repo)?;
+        fail::point("hub.built");
         fs::rename(&fresh, &self.dir).on("rename", &fresh)?;
         fs::File::open(&self.state).and_then(|d| d.sync_all()).on("sync", &self.state)
     }
