@@ -8,6 +8,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,9 @@ const NAME: &str = "autopilot.lock";
 
 /// More than any holder writes.
 const HOLDER_BYTES_MAX: u64 = 64 * 1024;
+
+/// How long a holder may take to write its name.
+const NAME_WAIT_MAX: Duration = Duration::from_millis(500);
 
 /// Tries when the directory or the file is replaced while it is being locked.
 const TRIES_MAX: usize = 10;
@@ -136,7 +140,7 @@ fn take(dir: &Path, path: &Path, open: impl Fn() -> io::Result<File>) -> Result<
                 std::thread::sleep(std::time::Duration::from_millis(2));
             }
             Err(TryLockError::WouldBlock) => {
-                return Err(LockError::Held { dir: dir.into(), holder: read(dir) });
+                return Err(LockError::Held { dir: dir.into(), holder: read_living(dir) });
             }
             Err(TryLockError::Error(error)) if is_unsupported(&error) => {
                 return Err(LockError::Unsupported { path: path.into() });
@@ -163,6 +167,24 @@ fn write(file: &mut File, holder: &Holder) -> io::Result<()> {
     file.rewind()?;
     file.write_all(&serde_json::to_vec(holder)?)?;
     file.sync_all()
+}
+
+/// Between taking the lock and writing its name the holder is nameless, and the file may still name
+/// one that is dead.
+fn read_living(dir: &Path) -> Option<Holder> {
+    let us = nix::unistd::gethostname().unwrap_or_default();
+    let is_living = |holder: &Holder| {
+        us.to_string_lossy() != holder.host
+            || proc::read(holder.process.pid).is_some_and(|found| found.id == holder.process)
+    };
+    let started = Instant::now();
+    loop {
+        let found = read(dir).filter(is_living);
+        if found.is_some() || started.elapsed() > NAME_WAIT_MAX {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 fn read(dir: &Path) -> Option<Holder> {

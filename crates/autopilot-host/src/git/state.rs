@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,11 @@ pub enum Adoption {
 
 /// Finds or gives the repository's id and makes its state directory.
 pub fn adopt(common_dir: &Path, root: &Path) -> Result<(String, PathBuf, Adoption), GitError> {
-    let id_file = common_dir.join("autopilot/id");
+    let parent = common_dir.join("autopilot");
+    fs::create_dir_all(&parent).on("create", &parent)?;
+    // Of two that come at once both would find no id, and each would work in a state of its own.
+    let _alone = alone(&parent).on("lock", &parent)?;
+    let id_file = parent.join("id");
     let (id, adoption) = match read_id(&id_file) {
         None => (fresh_id()?, Adoption::New),
         Some(id) => match belongs(&root.join(&id).join("location"), common_dir, &id) {
@@ -67,11 +71,21 @@ pub fn adopt(common_dir: &Path, root: &Path) -> Result<(String, PathBuf, Adoptio
     fs::create_dir_all(&dir).on("create", &dir)?;
     write_atomic(&dir.join("location"), common_dir.as_os_str().as_bytes())?;
     if !matches!(adoption, Adoption::Known | Adoption::Moved) {
-        let parent = common_dir.join("autopilot");
-        fs::create_dir_all(&parent).on("create", &parent)?;
         write_atomic(&id_file, format!("{id}\n").as_bytes())?;
     }
     Ok((id, dir, adoption))
+}
+
+/// Held until dropped. A file system without locks can't give one; the state directory's own lock
+/// is the one that refuses such a place.
+fn alone(dir: &Path) -> io::Result<Option<fs::File>> {
+    const NO_LOCKS: [i32; 3] = [libc::ENOLCK, libc::EOPNOTSUPP, libc::ENOSYS];
+    let file = fs::File::open(dir)?;
+    match file.lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(error) if error.raw_os_error().is_some_and(|code| NO_LOCKS.contains(&code)) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn belongs(location: &Path, common_dir: &Path, id: &str) -> Adoption {
