@@ -39,7 +39,7 @@ impl Job {
         let answered = self.answered::<Summary>(question).await;
         // Before anything is judged: whatever the agent wrote must be reachable.
         self.format(&spec, &bench).await?;
-        let capture = bench.capture(self.name_for_refs(), self.want.id).await?;
+        let capture = bench.capture(self.name_for_refs(), self.id_for_refs(self.want.id)).await?;
         let answered = answered?;
         let mut facts = self.facts_of(&answered.turn)?;
         facts.notes.extend(start.note);
@@ -71,7 +71,7 @@ impl Job {
         let first = Oid::parse(&self.run.base)?;
         let (task, base) = (self.name_for_refs().to_owned(), self.task.base.clone());
         let done = self.task.commit.clone();
-        let cut_short = self.task.cut_short.map(|id| id.to_string());
+        let cut_short = self.task.cut_short.map(|id| self.id_for_refs(id));
         blocking(move || -> Result<Start, GitError> {
             let tip = hub.resolve(&branch)?.unwrap_or(first);
             let adopted = match &cut_short {

@@ -6,6 +6,7 @@ use super::workshop::{Bench, For, Order};
 use super::{Job, JobError};
 use crate::environment;
 use autopilot_core::config::Keep as KeepConfig;
+use autopilot_core::id::AttemptId;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::{Keep, Oid};
 use camino::{Utf8Path, Utf8PathBuf};
@@ -67,7 +68,7 @@ impl Job {
             purpose,
             id: self.task.id,
             task: self.name_for_refs().to_owned(),
-            attempt: self.want.id,
+            attempt: self.id_for_refs(self.want.id),
             commit: commit.clone(),
             branch: format!("autopilot/{}", self.name_for_refs()),
             keep: match config.keep {
@@ -92,6 +93,11 @@ impl Job {
 
     pub(super) fn timeout(&self) -> Duration {
         self.context.config.timeout(self.want.step.word())
+    }
+
+    /// Attempts of two runs may have the same number; their work must not share a ref.
+    pub(super) fn id_for_refs(&self, id: AttemptId) -> String {
+        format!("{}-{id}", self.run.id)
     }
 
     pub(super) fn name_for_refs(&self) -> &str {

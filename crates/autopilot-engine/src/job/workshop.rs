@@ -2,7 +2,7 @@
 
 use super::JobError;
 use crate::pool::{Lease, Lessor};
-use autopilot_core::id::{AttemptId, TaskId};
+use autopilot_core::id::TaskId;
 use autopilot_host::git::{
     Attempt, Capture, CaptureRequest, GitError, Hub, Keep, Oid, Prepare, Prepared, Slot, Slots,
     UserRepo,
@@ -42,7 +42,8 @@ pub struct Order {
     pub purpose: For,
     pub id: TaskId,
     pub task: String,
-    pub attempt: AttemptId,
+    /// What refs to its work are named after.
+    pub attempt: String,
     pub commit: Oid,
     pub branch: String,
     pub keep: Keep,
@@ -80,11 +81,10 @@ impl Workshop {
         let commit = order.commit.clone();
         let filled = slot.clone();
         let prepared = blocking(move || {
-            let id = order.attempt.to_string();
             filled.prepare(&Prepare {
                 commit: &order.commit,
                 branch: &order.branch,
-                attempt: Attempt { task: &order.task, id: &id },
+                attempt: Attempt { task: &order.task, id: &order.attempt },
                 keep: order.keep,
                 copy: &order.copy,
                 now: seconds_now(),
@@ -97,9 +97,9 @@ impl Workshop {
 
 impl Bench {
     /// Takes everything in the slot into the hub, where nothing can lose it.
-    pub async fn capture(&self, task: &str, attempt: AttemptId) -> Result<Capture, JobError> {
+    pub async fn capture(&self, task: &str, id: String) -> Result<Capture, JobError> {
         let (slot, base) = (self.slot.clone(), self.commit.clone());
-        let (task, id) = (task.to_owned(), attempt.to_string());
+        let task = task.to_owned();
         blocking(move || {
             let attempt = Attempt { task: &task, id: &id };
             slot.capture(&CaptureRequest { attempt, base: &base, now: seconds_now() })
