@@ -90,6 +90,7 @@ pub fn work(
     lock.refresh(&Holder::us(&chosen.run)).map_err(WorkspaceError::from)?;
     sweep_leftovers(&place, &chosen.run, watcher.as_mut());
     let epoch = workspace::take_lease(&mut journal, &chosen.run, &machine.holder)?;
+    reopen(&mut journal, &chosen.run, epoch)?;
     let hub = Hub::open(place.state.as_std_path(), &repo).map_err(WorkspaceError::from)?;
     let workshop = Workshop::new(repo, hub);
     for saved in workshop.rescue_all().map_err(WorkspaceError::from)? {
@@ -99,6 +100,7 @@ pub fn work(
     let Chosen { run, state, config, prepared } = chosen;
     let texts = prepared.map(|prepared| prepared.texts).unwrap_or_default();
     let redactor = Arc::new(redactor(&place, &config, &machine.variables)?);
+    let known = store::records(&journal, &run).map_err(WorkspaceError::from)?;
     let history = Mutex::new(workspace::reader(&place)?);
     let path = machine.variables.get("PATH").map(String::as_str).unwrap_or_default();
     let probe = sandbox::probe(path.as_ref());
@@ -117,7 +119,8 @@ pub fn work(
         signals,
     };
     let state = runtime()?.block_on(async {
-        let shell = Shell::new(parts, context)?;
+        let mut shell = Shell::new(parts, context)?;
+        shell.catch_up(&known);
         for text in &texts {
             shell.texts().put(text)?;
         }
@@ -229,6 +232,13 @@ fn create(journal: &mut SqliteJournal, prepared: &Prepared) -> Result<(), Sessio
     Ok(())
 }
 
+/// A run that had ended and is retried must be found again if this process dies.
+fn reopen(journal: &mut SqliteJournal, run: &str, epoch: u64) -> Result<(), SessionError> {
+    let open = Entry::End { run: run.to_owned(), epoch, outcome: None };
+    journal.commit(&[open]).map_err(|error| WorkspaceError::from(StoreError::from(error)))?;
+    Ok(())
+}
+
 /// The old run is over by a person's word; what it left in slots is rescued like after a crash.
 fn abandon(
     journal: &mut SqliteJournal,
@@ -249,8 +259,10 @@ fn pinned(history: &dyn History, state: &State) -> Result<Config, SessionError> 
 }
 
 fn sweep_leftovers(place: &Place, run: &str, watcher: &mut dyn Watcher) {
-    let traces =
-        sweep::Traces { markers: vec![format!("AUTOPILOT_RUN_ID={run}")], ..Default::default() };
+    // A git that outlived its controller would write beside ours; nobody else works in the hub.
+    let hub = format!("GIT_DIR={}", place.state.join("hub.git"));
+    let markers = vec![format!("AUTOPILOT_RUN_ID={run}"), hub];
+    let traces = sweep::Traces { markers, ..Default::default() };
     let swept = sweep::sweep(&traces);
     if !swept.killed.is_empty() {
         let count = swept.killed.len();

@@ -121,6 +121,7 @@ impl Shell {
             parts.journal,
             WRITER_QUEUE_MAX,
             Box::new(move |notice| {
+                autopilot_host::fail::point("journal.durable");
                 // The loop may have ended; then nobody needs to know.
                 let _gone = told.send(match notice {
                     Notice::Durable { seq, .. } => Signal::Durable { seq },
@@ -158,6 +159,11 @@ impl Shell {
     /// Where texts go that the first record will name.
     pub fn texts(&self) -> store::Texts {
         store::Texts::new(self.appender.clone())
+    }
+
+    /// What the process before may not have come to write about these records.
+    pub fn catch_up(&mut self, records: &[Record]) {
+        self.views.catch_up(records);
     }
 
     /// Hears the first inputs of a boot, each written before anything else happens, and then works
@@ -227,7 +233,20 @@ impl Shell {
     }
 
     fn durable(&mut self, seq: u64) {
-        for order in self.pilot.durable(seq) {
+        let orders = self.pilot.durable(seq);
+        self.obey(orders);
+        self.wishes.retain(|(at, path)| {
+            let heard = *at <= seq;
+            if heard {
+                let _stays_until_next_look = autopilot_host::dir::remove_file(path.as_std_path());
+            }
+            !heard
+        });
+        self.snapshot();
+    }
+
+    fn obey(&mut self, orders: Vec<Order>) {
+        for order in orders {
             match order {
                 Order::Tell(record) => self.tell(&record),
                 Order::Start(want) => self.start(want),
@@ -238,14 +257,6 @@ impl Shell {
                 }
             }
         }
-        self.wishes.retain(|(at, path)| {
-            let heard = *at <= seq;
-            if heard {
-                let _stays_until_next_look = autopilot_host::dir::remove_file(path.as_std_path());
-            }
-            !heard
-        });
-        self.snapshot();
     }
 
     fn tell(&mut self, record: &Record) {
@@ -286,6 +297,9 @@ impl Shell {
             Ok(id) => {
                 self.cancels.remove(&id);
                 self.pilot.gone(id);
+                // The next step of the task may be durable already and only have waited for this.
+                let orders = self.pilot.catch_up();
+                self.obey(orders);
             }
             Err(error) => self.journal_failed(format!("a step's code failed: {error}")),
         }

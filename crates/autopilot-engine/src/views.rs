@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// A file is rewritten at most this often while a run is busy.
 const WRITE_EVERY: Duration = Duration::from_millis(200);
 /// Keys of entries already in the release notes are looked for in this much of its end.
-const NOTES_TAIL_BYTES_MAX: u64 = 1 << 20;
+const NOTES_TAIL_BYTES_MAX: u64 = 64 << 20;
 
 pub struct Views {
     place: Place,
@@ -49,6 +49,15 @@ impl Views {
         }
         self.note(notes::entries(record, state));
         self.flush(state);
+    }
+
+    /// A crash may have come between a record and its entry, so a boot looks at all of them again.
+    pub fn catch_up(&mut self, records: &[Record]) {
+        let mut state = State::default();
+        for record in records {
+            state.apply_record(record);
+            self.note(notes::entries(record, &state));
+        }
     }
 
     /// Writes what changed, unless it was written a moment ago.
@@ -96,6 +105,7 @@ impl Views {
             text.push_str(&format!("<!-- {} -->\n{}", entry.key, escape::visible(&clean)));
         }
         if !text.is_empty() {
+            autopilot_host::fail::point("notes.due");
             self.append(path, &text);
         }
     }

@@ -118,14 +118,15 @@ pub fn journal(place: &Place) -> Result<SqliteJournal, WorkspaceError> {
     Ok(SqliteJournal::open_or_create(&place.journal()).map_err(StoreError::from)?)
 }
 
-/// The newest run that is not over, with its state.
+/// The newest run that is not over, with its state. A run whose tasks have all settled is over only
+/// when that was written down: a crash just before leaves views to be brought up to date.
 pub fn unfinished(history: &dyn History) -> Result<Option<(Run, State)>, WorkspaceError> {
     for run in history.runs(RUNS_MAX).map_err(StoreError::from)? {
         if run.ended.is_some() {
             continue;
         }
         let state = store::load(history, &run.id)?;
-        if state.has_begun() && state.end().is_none() {
+        if state.has_begun() {
             return Ok(Some((run, state)));
         }
     }
