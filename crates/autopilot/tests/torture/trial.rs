@@ -1,0 +1,189 @@
+//! One run under torture, from its start to its account.
+
+use crate::account::{Account, Price, Untouched, settle};
+use crate::processes::{self, GONE_WAIT_MAX};
+use crate::stage::{BILL_MAX, Ended, Flow, Running, Stage};
+use autopilot_engine::{store, workspace};
+use autopilot_host::proc::Identity;
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// What an undisturbed run gives.
+pub struct Reference {
+    pub account: Account,
+    pub price: Price,
+    pub time: Duration,
+}
+
+pub fn reference(flow: Flow) -> &'static Reference {
+    static TASK: OnceLock<Reference> = OnceLock::new();
+    static QUEUE: OnceLock<Reference> = OnceLock::new();
+    let cell = match flow {
+        Flow::Task => &TASK,
+        Flow::Queue => &QUEUE,
+    };
+    cell.get_or_init(|| {
+        let mut trial = Trial::new(flow);
+        let ended = trial.start(None).end();
+        assert_eq!(ended, Ended::Code(0), "{}", trial.log());
+        let time = trial.time;
+        let (account, price) = settle(&trial.stage);
+        assert_eq!(account.spent["1-alpha"], (2, 0), "the first build breaks a test");
+        assert_eq!(processes::left(&trial.stage.root, &BTreeSet::new(), GONE_WAIT_MAX), [""; 0]);
+        assert_eq!(Untouched::of(&trial.stage), trial.before);
+        trial.over = true;
+        eprintln!("undisturbed {flow:?}: {time:?}, {} commits, {price:?}", account.commits);
+        Reference { account, price, time }
+    })
+}
+
+pub struct Trial {
+    pub stage: Stage,
+    pub flow: Flow,
+    pub kills: u32,
+    time: Duration,
+    before: Untouched,
+    /// Left by a kill that took the supervisors too: the next boot must find them.
+    orphans: BTreeSet<Identity>,
+    over: bool,
+}
+
+/// Who dies together with the controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum With {
+    Nobody,
+    Supervisors,
+    /// Supervisors and the controller's own git.
+    Everything,
+}
+
+impl Trial {
+    pub fn new(flow: Flow) -> Trial {
+        let stage = Stage::new();
+        let before = Untouched::of(&stage);
+        let orphans = BTreeSet::new();
+        Trial { stage, flow, kills: 0, time: Duration::ZERO, before, orphans, over: false }
+    }
+
+    pub fn start(&mut self, failpoint: Option<&str>) -> Controller<'_> {
+        let running = self.stage.start(self.flow.args(), failpoint);
+        Controller { running, trial: self }
+    }
+
+    /// By `resume`; a run that was killed before its first record can only be begun again.
+    pub fn resume(&mut self) -> Controller<'_> {
+        self.take_up(None)
+    }
+
+    pub fn resume_to(&mut self, failpoint: &str) -> Controller<'_> {
+        self.take_up(Some(failpoint))
+    }
+
+    fn take_up(&mut self, failpoint: Option<&str>) -> Controller<'_> {
+        let args: &[&str] = if self.has_begun() { &["resume"] } else { self.flow.args() };
+        let running = self.stage.start(args, failpoint);
+        Controller { running, trial: self }
+    }
+
+    fn has_begun(&self) -> bool {
+        let place = crate::account::place(&self.stage);
+        let Ok(reader) = workspace::reader(&place) else { return false };
+        let Some(run) = workspace::pick(&reader, None).unwrap() else { return false };
+        store::load(&reader, &run.id).unwrap().has_begun()
+    }
+
+    /// Killed after the last thing it had to do: there is nothing to resume.
+    pub fn is_over(&self) -> bool {
+        let Ok(reader) = workspace::reader(&crate::account::place(&self.stage)) else {
+            return false;
+        };
+        workspace::pick(&reader, None).unwrap().is_some_and(|run| run.ended.is_some())
+    }
+
+    /// The run has ended well: it must look like one that nobody disturbed.
+    pub fn judge(mut self) {
+        let wanted = reference(self.flow);
+        let left = processes::left(&self.stage.root, &BTreeSet::new(), GONE_WAIT_MAX);
+        assert_eq!(left, [""; 0], "left behind after the end");
+        assert_eq!(Untouched::of(&self.stage), self.before, "the user's own part has changed");
+        let (account, price) = settle(&self.stage);
+        assert_eq!(account, wanted.account);
+        let kills = u64::from(self.kills);
+        assert!(u64::from(price.interruptions) <= kills, "{price:?} after {kills} kills");
+        assert!(price.micros >= wanted.price.micros, "{price:?}: money was forgotten");
+        assert!(price.micros <= wanted.price.micros + kills * BILL_MAX, "{price:?}: billed twice");
+        assert!(price.salvaged <= wanted.price.salvaged + self.kills as usize, "{price:?}");
+        self.over = true;
+    }
+
+    /// As above, for a run that was only asked to rest: nothing of it counts as an interruption.
+    pub fn judge_gentle(self) {
+        self.judge();
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.stage.root.join("log.txt")).unwrap_or_default()
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        if !self.over {
+            let log = self.log();
+            let kept = self.stage.keep();
+            eprintln!("the trial is kept in {kept}; the binary said:\n{log}");
+        }
+    }
+}
+
+pub struct Controller<'a> {
+    running: Running,
+    trial: &'a mut Trial,
+}
+
+impl Controller<'_> {
+    pub fn pid(&self) -> u32 {
+        self.running.pid()
+    }
+
+    pub fn ended_before(&mut self, instant: Duration) -> Option<Ended> {
+        self.running.ended_before(instant).map(Ended::of)
+    }
+
+    /// Waits for its end, which may be the one a failpoint brings.
+    pub fn wait(&mut self) -> Ended {
+        let ended = self.running.end();
+        self.trial.time = self.running.elapsed();
+        ended
+    }
+
+    pub fn end(mut self) -> Ended {
+        self.wait()
+    }
+
+    /// It has died of a signal by itself, or of ours.
+    pub fn died(self) {
+        self.trial.kills += 1;
+        let left = processes::left(&self.trial.stage.root, &self.trial.orphans, GONE_WAIT_MAX);
+        assert_eq!(left, [""; 0], "left behind by a controller that was killed");
+    }
+
+    pub fn kill(mut self, with: With) {
+        let helpers = match with {
+            With::Nobody => Vec::new(),
+            With::Supervisors => processes::helpers(self.running.pid(), false),
+            With::Everything => processes::helpers(self.running.pid(), true),
+        };
+        let controller = i32::try_from(self.running.pid()).unwrap();
+        processes::signal("KILL", &[vec![controller], helpers].concat());
+        self.running.child.wait().unwrap();
+        match with {
+            With::Nobody => self.died(),
+            With::Supervisors | With::Everything => {
+                self.trial.kills += 1;
+                self.trial.orphans = processes::alive(&self.trial.stage.root);
+            }
+        }
+    }
+}
