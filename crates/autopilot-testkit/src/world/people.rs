@@ -78,6 +78,11 @@ impl World {
             let ask = self.wish_of(wish);
             self.note(|| format!("asked {ask:?}"));
             self.hear(Input::Asked(ask.clone()));
+            // Some think better of it while the executors are still dying.
+            if matches!(wish, Wish::StopNow) && self.tie.chance(400) {
+                let ms = self.tie.below(3_000);
+                self.later(ms, Happening::Act(Act::Ask(Ask::Resume)));
+            }
             if self.strikes(Fault::AskedTwice, 500) && self.hear(Input::Asked(ask.clone())) {
                 self.audit.broken(&format!("asked twice, {ask:?} changed something twice"));
             }
