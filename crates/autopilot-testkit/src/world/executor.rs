@@ -3,6 +3,7 @@
 use super::process::{Job, Process};
 use super::{Happening, World};
 use crate::agent::{Play, Scene};
+use crate::audit::table::is_serial;
 use crate::fault::Fault;
 use autopilot_core::event::{Bill, Outcome};
 use autopilot_core::id::{AttemptId, Micros};
@@ -115,8 +116,10 @@ impl World {
         let play = running.play;
         let ended =
             || Word::Ended { outcome: play.outcome.clone(), facts: Box::new(play.facts.clone()) };
+        // An effect keeps its id over a boot: its words come from inside the process and die with it.
+        let is_fenced = !is_serial(want.step);
         if !self.is_life(job.boot) {
-            if self.strikes(Fault::LateWord, 700) {
+            if is_fenced && self.strikes(Fault::LateWord, 700) {
                 self.later(30_000, Happening::Said { by: None, want, word: ended() });
             }
             return;
@@ -130,7 +133,7 @@ impl World {
         for fault in &play.faults {
             self.count(*fault);
         }
-        if self.strikes(Fault::DoubledWord, 200) {
+        if is_fenced && self.strikes(Fault::DoubledWord, 200) {
             let ms = self.pace.below(300_000);
             self.later(ms, Happening::Said { by: None, want, word: ended() });
         }
