@@ -11,9 +11,11 @@ use crate::workspace::find_program;
 const NEEDED: &[(&str, &str)] = &[
     ("bwrap", "bubblewrap"),
     ("cc", "build-essential"),
+    ("curl", "curl"),
     ("git", "git"),
     ("ps", "procps"),
     ("python3", "python3"),
+    ("setsid", "util-linux"),
     ("tmux", "tmux"),
 ];
 

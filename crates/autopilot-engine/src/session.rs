@@ -14,11 +14,14 @@ use autopilot_core::state::State;
 use autopilot_host::git::{Hub, UserRepo, run_branch};
 use autopilot_host::lock::{Holder, Lock};
 use autopilot_host::redact::Redactor;
-use autopilot_host::{dir, file, redact, sandbox, sweep};
+use autopilot_host::{dir, file, redact, room, sandbox, sweep};
 use autopilot_journal::{Entry, History, Journal, NewRun, SqliteJournal};
 use camino::Utf8PathBuf;
 use std::sync::{Arc, Mutex};
 
+/// Below this not even the journal and a small worktree are safe.
+const DISK_BYTES_MIN: u64 = 32 << 20;
+const INODES_MIN: u64 = 5_000;
 const COPIED_BYTES_MAX: u64 = 1 << 20;
 /// Values shorter than this redact more than they protect.
 const SECRET_CHARS_MIN: usize = 6;
@@ -74,6 +77,7 @@ pub fn work(
     wait: bool,
 ) -> Result<State, SessionError> {
     let Opened { place, repo, config } = opened;
+    make_room(&place, watcher.as_mut())?;
     let mut lock = workspace::lock(&place, "")?;
     let mut journal = workspace::journal(&place)?;
     let found = take_up(&intent, &mut journal, &machine)?;
@@ -256,6 +260,22 @@ fn abandon(
 fn pinned(history: &dyn History, state: &State) -> Result<Config, SessionError> {
     let text = store::text(history, &state.run.config).map_err(WorkspaceError::from)?;
     serde_json::from_str(&text).map_err(|error| SessionError::PinnedConfig(error.to_string()))
+}
+
+/// Refuses to begin what the machine can't carry, and takes what it gives.
+fn make_room(place: &Place, watcher: &mut dyn Watcher) -> Result<(), SessionError> {
+    // Both are kindnesses of the system; without them the run still works.
+    let _as_it_is = room::raise_descriptors();
+    let _as_it_is = room::protect_from_oom();
+    let Ok(disk) = room::disk(place.state.as_std_path()) else { return Ok(()) };
+    if disk.bytes_free < DISK_BYTES_MIN {
+        let reason = format!("only {} MB are free", disk.bytes_free >> 20);
+        return Err(WorkspaceError::NotWritable { path: place.state.clone(), reason }.into());
+    }
+    if disk.inodes_free.is_some_and(|inodes| inodes < INODES_MIN) {
+        watcher.notice("few inodes are left where the state is kept; worktrees may not fit");
+    }
+    Ok(())
 }
 
 fn sweep_leftovers(place: &Place, run: &str, watcher: &mut dyn Watcher) {

@@ -34,7 +34,6 @@ pub fn told(event: &Event, state: &State) -> Option<Line> {
         Event::RunStarted { run } => {
             line(Transition, format!("run {} begins on branch {}", run.id, run.branch))
         }
-        Event::Booted { epoch: 1 } => None,
         Event::Booted { .. } => line(Transition, format!("run {} goes on", state.run.id)),
         Event::AttemptStarted { task, step } => {
             let of = state.task(*task);

@@ -61,6 +61,9 @@ struct Work {
 impl Work {
     fn do_it(&self) -> Result<Done, JobError> {
         let (base, tree) = (Oid::parse(&self.base)?, Oid::parse(&self.tree)?);
+        if let Some(commit) = self.merged_before(&base, &tree)? {
+            return self.published(commit);
+        }
         let attempt = Attempt { task: &self.task, id: &self.attempt };
         let branch = task_branch(&self.task);
         let now = seconds_now();
@@ -102,12 +105,36 @@ impl Work {
             let why = "the merged tree is not the one that was validated".to_owned();
             return Err(JobError::Internal(why));
         }
-        let mut facts = Facts { commit: Some(committed.commit.to_string()), ..Facts::default() };
-        for name in [&branch, &self.branch] {
+        self.published(committed.commit)
+    }
+
+    /// An earlier attempt may have merged and then failed to say so: the branch then ends in a
+    /// merge of this very tree onto the base.
+    fn merged_before(&self, base: &Oid, tree: &Oid) -> Result<Option<Oid>, JobError> {
+        let Some(tip) = self.hub.resolve(&format!("refs/heads/{}", self.branch))? else {
+            return Ok(None);
+        };
+        if tip == *base || self.hub.tree_of(&tip)? != *tree {
+            return Ok(None);
+        }
+        let parents = self.hub.parents(&tip)?;
+        Ok(match parents.as_slice() {
+            [first, second] if first == base && self.is_of_task(second)? => Some(second.clone()),
+            _ => None,
+        })
+    }
+
+    fn is_of_task(&self, commit: &Oid) -> Result<bool, JobError> {
+        let task = self.hub.trailer(commit, "Autopilot-Task")?;
+        Ok(task.as_deref() == Some(self.task.as_str()))
+    }
+
+    fn published(&self, commit: Oid) -> Result<Done, JobError> {
+        let mut facts = Facts { commit: Some(commit.to_string()), ..Facts::default() };
+        for name in [&task_branch(&self.task), &self.branch] {
             if let PublishOutcome::Refused(refusal) = publish(&self.hub, &self.repo, name)? {
-                facts
-                    .notes
-                    .push(format!("branch {name} was not brought into your repository: {refusal}"));
+                let note = format!("branch {name} was not brought into your repository: {refusal}");
+                facts.notes.push(note);
             }
         }
         Ok((Outcome::Passed, facts))

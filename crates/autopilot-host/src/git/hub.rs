@@ -146,6 +146,25 @@ impl Hub {
             .oid()
     }
 
+    pub fn parents(&self, commit: &Oid) -> Result<Vec<Oid>, GitError> {
+        let line = self
+            .git(format!("read the parents of {commit}"))
+            .args(["rev-list", "--parents", "--max-count=1", commit.as_str()])
+            .line()?;
+        line.split_whitespace().skip(1).map(Oid::parse).collect()
+    }
+
+    /// The value of a trailer of ours, if the commit has one.
+    pub fn trailer(&self, commit: &Oid, key: &str) -> Result<Option<String>, GitError> {
+        let format = format!("--format=%(trailers:key={key},valueonly)");
+        let out = self
+            .git(format!("read trailer {key} of {commit}"))
+            .args(["show", "-s", "--no-show-signature", "--no-color", &format, commit.as_str()])
+            .ok()?;
+        let text = String::from_utf8_lossy(&out).trim().to_owned();
+        Ok((!text.is_empty()).then_some(text))
+    }
+
     pub fn is_ancestor(&self, old: &Oid, new: &Oid) -> Result<bool, GitError> {
         let out = self
             .git(format!("compare {old} with {new}"))
