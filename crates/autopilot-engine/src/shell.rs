@@ -265,6 +265,11 @@ impl Shell {
     }
 
     fn start(&mut self, want: Want) {
+        // What it came to could not be recorded, so it would be begun again without end. It is
+        // wanted again when the run goes on.
+        if self.journal_failed.is_some() {
+            return;
+        }
         let state = self.pilot.settled();
         let cancel = Cancel::default();
         let job = job::Job {
