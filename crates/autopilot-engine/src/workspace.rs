@@ -58,7 +58,10 @@ impl From<GitError> for WorkspaceError {
 
 /// Finds the repository around a directory without starting git. `state` may not exist yet.
 pub fn find(dir: &Utf8Path, env: &StateEnv) -> Result<(Place, bool), WorkspaceError> {
-    let none = || WorkspaceError::NotARepository { path: dir.to_owned() };
+    let none = || match ["HEAD", "objects", "refs"].iter().all(|name| dir.join(name).exists()) {
+        true => WorkspaceError::Repository(Refusal::Bare { path: dir.into() }),
+        false => WorkspaceError::NotARepository { path: dir.to_owned() },
+    };
     let found = checkout::find(dir.as_std_path()).ok_or_else(none)?;
     let root = utf8(found.root.clone())?;
     match found.state(env) {

@@ -18,14 +18,15 @@ pub fn run(global: &Global, args: &Run) -> super::Done {
         }
     };
     let limits = work::limits(&args.limits)?;
-    let opened = work::open(global)?;
+    // Nothing is written before everything that was asked for is known to be right.
+    let (place, config) = work::configured(global)?;
     let tasks = begin::read_tasks(&source).map_err(|error| work::begin_failure(&error))?;
     for (path, warning) in &tasks.warnings {
         terminal::note(&format!("warning: {path}: {warning}"));
     }
     let path = std::env::var("PATH").unwrap_or_default();
-    begin::check_agents(&opened.config, &opened.place, &path)
-        .map_err(|error| work::begin_failure(&error))?;
+    begin::check_agents(&config, &place, &path).map_err(|error| work::begin_failure(&error))?;
+    let opened = work::adopt(global, config)?;
     let request = Request {
         source,
         push: args.push,

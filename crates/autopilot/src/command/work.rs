@@ -3,7 +3,7 @@
 use crate::cli::{Global, LimitArgs};
 use crate::exit::Failure;
 use crate::terminal;
-use autopilot_core::config::duration as parse_duration;
+use autopilot_core::config::{Config, duration as parse_duration};
 use autopilot_core::event::Record;
 use autopilot_core::id::TaskId;
 use autopilot_core::state::State;
@@ -24,13 +24,23 @@ use std::process::ExitCode;
 
 /// Opens the repository for work: examined, configured, with a state directory.
 pub fn open(global: &Global) -> Result<Opened, Failure> {
-    let env = StateEnv::from_process();
-    let (place, _) = workspace::find(&global.repo, &env)?;
+    let (_, config) = configured(global)?;
+    adopt(global, config)
+}
+
+/// The repository and its configuration, both only read.
+pub fn configured(global: &Global) -> Result<(Place, Config), Failure> {
+    let (place, _) = workspace::find(&global.repo, &StateEnv::from_process())?;
     let (config, warnings) = workspace::read_config(&place)?;
     for warning in warnings {
         terminal::note(&format!("warning: {}: {warning}", place.config()));
     }
-    let (place, repo) = workspace::adopt(&global.repo, &config, &env)?;
+    Ok((place, config))
+}
+
+/// From here on the repository is known to us: it gets its state directory.
+pub fn adopt(global: &Global, config: Config) -> Result<Opened, Failure> {
+    let (place, repo) = workspace::adopt(&global.repo, &config, &StateEnv::from_process())?;
     Ok(Opened { place, repo, config })
 }
 
@@ -273,7 +283,8 @@ fn account(global: &Global, place: &Place, repo: &UserRepo, state: &State) {
             text.push_str(&format!("rests: {why}; go on with `autopilot resume`\n"));
         }
         ExitWord::Failed | ExitWord::NotConverged => text.push_str(&format!(
-            "why:   {}\nthen:  `autopilot logs <task>`, `autopilot retry <task>`, `autopilot recover`\n",
+            "why:   {}see {}\nthen:  `autopilot logs <task>`, `autopilot retry <task>`, `autopilot recover`\n",
+            state.root().and_then(view::failure).map(|why| format!("{why}; ")).unwrap_or_default(),
             place.views().join("STATUS.md")
         )),
         ExitWord::PushFailed => text.push_str("push:  failed; see the patch and bundle above\n"),
