@@ -1,0 +1,325 @@
+//! What is wrong is refused before anything happens: the right exit code, one message with the path
+//! and the next step, and nothing changed.
+#![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
+
+use autopilot_testkit::stage::{APPROVES, BUILDS, Stage, text};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+
+fn stage() -> Stage {
+    Stage::new(env!("CARGO_BIN_EXE_autopilot"))
+}
+
+/// Refused with this code and these words, and not a byte is different afterwards.
+#[track_caller]
+fn refused(stage: &Stage, args: &[&str], code: i32, words: &[&str]) {
+    let before = stage.digest_of_everything();
+    let ended = stage.run(args).expect(code).says(words);
+    assert_eq!(ended.err.matches("error:").count(), 1, "one message: {}", ended.err);
+    assert!(!ended.said().contains("panicked"), "{}", ended.said());
+    let after = stage.digest_of_everything();
+    let changed: Vec<&String> = after
+        .iter()
+        .filter(|(path, digest)| before.get(*path) != Some(digest))
+        .map(|(path, _)| path)
+        .chain(before.keys().filter(|path| !after.contains_key(*path)))
+        .collect();
+    assert!(changed.is_empty(), "changed: {changed:?}");
+}
+
+const RUN: [&str; 2] = ["run", "tasks/say-done.md"];
+
+#[test]
+fn a_task_file_without_its_sections_is_refused_with_all_its_faults() {
+    let stage = stage();
+    stage.write("tasks/say-done.md", "# Task: Nothing else\n\nSome prose.\n");
+    refused(&stage, &RUN, 64, &["tasks/say-done.md", "Goal", "Acceptance Criteria"]);
+}
+
+#[test]
+fn a_task_file_that_is_not_text_is_refused() {
+    let stage = stage();
+    std::fs::write(stage.path("tasks/say-done.md"), [0u8, 159, 146, 150, 255]).unwrap();
+    refused(&stage, &RUN, 64, &["tasks/say-done.md"]);
+}
+
+#[test]
+fn a_missing_task_file_is_named() {
+    refused(&stage(), &["run", "tasks/none.md"], 64, &["tasks/none.md"]);
+}
+
+#[test]
+fn a_directory_is_told_to_be_a_queue() {
+    refused(&stage(), &["run", "tasks"], 64, &["tasks", "--queue"]);
+}
+
+#[test]
+fn a_plan_is_told_apart_from_a_task() {
+    let stage = stage();
+    stage.write("plan.md", "# Plan: All of it\n\nGoal:\n- x\n\nAcceptance Criteria:\n- y\n");
+    refused(&stage, &["run", "plan.md"], 64, &["plan.md", "# Task:"]);
+}
+
+#[test]
+fn an_empty_queue_and_a_bad_pattern_are_refused() {
+    let stage = stage();
+    std::fs::create_dir(stage.path("empty")).unwrap();
+    refused(&stage, &["run", "--queue", "empty"], 64, &["empty"]);
+    refused(&stage, &["run", "--queue", "tasks", "--pattern", "[a"], 64, &["[a"]);
+    refused(&stage, &["run", "--queue", "nowhere"], 64, &["nowhere"]);
+}
+
+#[test]
+fn an_unknown_key_of_the_configuration_is_named_with_its_place_and_the_nearest_key() {
+    let stage = stage();
+    stage.config("commands: { tests: sh test.sh }\nloop:\n  max_iteration: 3\n");
+    refused(
+        &stage,
+        &RUN,
+        78,
+        &[".autopilot/config.yml", "max_iteration", "max_iterations", ":7:3"],
+    );
+}
+
+#[test]
+fn a_wrong_type_and_broken_yaml_are_refused_with_their_place() {
+    let stage = stage();
+    stage.config("commands: { tests: sh test.sh }\nloop: { max_iterations: many }\n");
+    refused(&stage, &RUN, 78, &["config.yml:6", "max_iterations"]);
+    stage.config("commands: { tests: sh test.sh\n");
+    refused(&stage, &RUN, 78, &["config.yml"]);
+}
+
+#[test]
+fn a_missing_test_command_is_a_fault_of_the_configuration() {
+    let stage = stage();
+    stage.config("commands: { lint: 'true' }\n");
+    refused(&stage, &RUN, 78, &["commands.tests"]);
+}
+
+#[test]
+fn a_missing_configuration_names_init() {
+    let stage = stage();
+    std::fs::remove_file(stage.path(".autopilot/config.yml")).unwrap();
+    refused(&stage, &RUN, 78, &["autopilot init"]);
+}
+
+#[test]
+fn a_missing_agent_executable_is_named_with_the_setting() {
+    let stage = stage();
+    let config = stage.read(".autopilot/config.yml");
+    let other = config.replace(
+        "builder: { mode: script, script: agents.yml }",
+        "builder: { mode: claude_code_cli, executable: /no/such/agent }",
+    );
+    stage.write(".autopilot/config.yml", &other);
+    refused(&stage, &RUN, 78, &["/no/such/agent", "builder.executable"]);
+    std::fs::remove_file(stage.path("agents.yml")).unwrap();
+    stage.write(".autopilot/config.yml", &config);
+    refused(&stage, &RUN, 78, &["agents.yml"]);
+}
+
+#[test]
+fn a_repository_without_a_commit_is_refused() {
+    let stage = Stage::bare(env!("CARGO_BIN_EXE_autopilot"));
+    stage.git(&["init", "-q", "-b", "main"]);
+    stage.write("tasks/say-done.md", autopilot_testkit::stage::TASK);
+    stage.agents(&[BUILDS, APPROVES]);
+    stage.config("commands: { tests: sh test.sh }\n");
+    refused(&stage, &RUN, 64, &["commit"]);
+}
+
+#[test]
+fn a_bare_repository_and_a_plain_folder_are_refused() {
+    let stage = Stage::bare(env!("CARGO_BIN_EXE_autopilot"));
+    stage.write("tasks/say-done.md", autopilot_testkit::stage::TASK);
+    refused(&stage, &RUN, 64, &["repository"]);
+    stage.git(&["init", "-q", "--bare", "-b", "main", "."]);
+    refused(&stage, &RUN, 64, &["bare"]);
+}
+
+#[test]
+fn a_missing_base_branch_is_named() {
+    let stage = stage();
+    stage.git(&["branch", "-m", "trunk"]);
+    refused(&stage, &RUN, 64, &["main"]);
+}
+
+#[test]
+fn a_submodule_is_refused_with_the_reason() {
+    let stage = stage();
+    let other = stage.folder().join("other");
+    stage.git(&["clone", "-q", ".", &text(&other)]);
+    stage.git(&[
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "--quiet",
+        "add",
+        &text(&other),
+        "sub",
+    ]);
+    stage.commit("a submodule");
+    refused(&stage, &RUN, 64, &["submodule"]);
+}
+
+#[test]
+fn a_detached_head_is_no_obstacle() {
+    let stage = stage();
+    stage.git(&["checkout", "-q", "--detach"]);
+    let head = stage.git(&["rev-parse", "HEAD"]);
+    stage.run_task().expect(0);
+    assert_eq!(stage.git(&["rev-parse", "HEAD"]), head);
+}
+
+#[test]
+fn wrong_words_on_the_command_line_are_usage_errors() {
+    let stage = stage();
+    for args in [&["frobnicate"][..], &["run"], &["run", "a.md", "--max-usd", "-1"], &["retry"]] {
+        let ended = stage.run(args);
+        assert_eq!(ended.code, 64, "{args:?}: {}", ended.said());
+    }
+    refused(&stage, &["run", "tasks/say-done.md", "--max-usd", "0"], 64, &["--max-usd"]);
+    refused(&stage, &["run", "tasks/say-done.md", "--max-wall", "soon"], 64, &["--max-wall"]);
+    refused(&stage, &["retry", "say-done"], 64, &[]);
+}
+
+#[test]
+fn a_second_run_is_refused_with_the_process_that_holds_the_first() {
+    let stage = stage();
+    let endless = "
+- step: build
+  do: [{ run: \"sleep 600\" }]
+";
+    stage.agents(&[endless]);
+    let first = stage.start(&RUN);
+    stage.wait_for_step("BUILD");
+    stage.run(&RUN).expect(10).says(&[&first.pid().to_string()]);
+    stage.run(&["resume"]).expect(10).says(&[&first.pid().to_string()]);
+    stage.run(&["stop", "--now"]).expect(0);
+    first.wait().expect(2);
+}
+
+#[test]
+fn another_run_while_one_is_unfinished_is_refused_and_fresh_gives_it_up_with_its_work_kept() {
+    let stage = stage();
+    let endless = "
+- step: build
+  task: say-done
+  do: [{ append: { app.txt: \"half a thought\\n\" } }, { run: \"sleep 600\" }]
+";
+    stage.agents(&[endless, BUILDS, APPROVES]);
+    stage.task("other", "Another");
+    let first = stage.start(&RUN);
+    stage.wait_until("the agent wrote", |stage| {
+        autopilot_testkit::stage::files_with(&stage.state(), "half a thought\n")
+            .iter()
+            .any(|path| path.ends_with("app.txt"))
+    });
+    stage.run(&["stop", "--now"]).expect(0);
+    first.wait().expect(2);
+    let run = stage.state_json()["run_id"].as_str().unwrap().to_owned();
+    std::fs::remove_file(stage.path(".autopilot/AUTOPILOT_STOP")).unwrap();
+    stage.run(&["run", "tasks/other.md"]).expect(10).says(&[&run, "--fresh", "autopilot resume"]);
+    stage.run(&["run", "tasks/other.md", "--fresh"]).expect(0);
+    assert_eq!(stage.git(&["show", "autopilot/other:app.txt"]), "start\ndone");
+    let kept = stage.run(&["recover"]).expect(0).says(&["say-done"]);
+    assert!(!kept.out.contains("nothing"), "{}", kept.out);
+}
+
+/// The stage given to a user who is not root, and the command run as that user.
+fn as_nobody(stage: &Stage, args: &[&str]) -> Command {
+    let chown = Command::new("chown").args(["-R", "65534:65534"]).arg(stage.folder()).status();
+    assert!(chown.unwrap().success());
+    let inner = stage.command(args);
+    // The build directory may be closed to others, and a supervisor is our own executable again.
+    let own = stage.folder().join("autopilot");
+    if !own.exists() {
+        std::fs::copy(inner.get_program(), &own).unwrap();
+    }
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(own)
+        .args(inner.get_args())
+        .env_clear()
+        .current_dir(stage.root())
+        .stdin(Stdio::null());
+    for (name, value) in inner.get_envs() {
+        if let Some(value) = value {
+            command.env(name, value);
+        }
+    }
+    command
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output().unwrap();
+    String::from_utf8_lossy(&id.stdout).trim() == "0"
+}
+
+#[track_caller]
+fn run_as_someone(stage: &Stage, args: &[&str]) -> autopilot_testkit::stage::Ended {
+    let command = if is_root() { as_nobody(stage, args) } else { stage.command(args) };
+    stage.start_command(command).wait()
+}
+
+#[test]
+fn a_state_directory_that_cannot_be_written_is_named_and_works_once_it_can() {
+    let stage = stage();
+    std::fs::create_dir(stage.state()).unwrap();
+    let allow = |mode| {
+        std::fs::set_permissions(stage.state(), std::fs::Permissions::from_mode(mode)).unwrap()
+    };
+    allow(0o555);
+    run_as_someone(&stage, &RUN).expect(10).says(&[&text(stage.state())]);
+    allow(0o755);
+    run_as_someone(&stage, &RUN).expect(0);
+}
+
+#[test]
+fn views_that_cannot_be_written_are_told_and_do_not_lose_the_run() {
+    let stage = stage();
+    let views = stage.path(".autopilot");
+    std::fs::set_permissions(&views, std::fs::Permissions::from_mode(0o555)).unwrap();
+    let ended = run_as_someone(&stage, &RUN);
+    assert!([0, 2, 10].contains(&ended.code), "{}", ended.said());
+    assert!(!ended.said().contains("panicked"), "{}", ended.said());
+    if ended.code != 0 {
+        assert!(ended.said().contains(".autopilot"), "{}", ended.said());
+        std::fs::set_permissions(&views, std::fs::Permissions::from_mode(0o755)).unwrap();
+        run_as_someone(&stage, &RUN).expect(0);
+    }
+}
+
+#[test]
+fn a_full_disk_rests_the_run_and_it_goes_on_when_there_is_room() {
+    let stage = stage();
+    // No file may grow beyond a limit that the journal reaches: what a full disk looks like.
+    let limited = |blocks: u32, args: &str| {
+        let inner = stage.command(&[]);
+        let mut command = Command::new("bash");
+        let program = text(inner.get_program());
+        command
+            .args(["-c", &format!("trap '' XFSZ; ulimit -f {blocks}; exec {program} {args}")])
+            .env_clear()
+            .current_dir(stage.root())
+            .stdin(Stdio::null());
+        for (name, value) in inner.get_envs() {
+            if let Some(value) = value {
+                command.env(name, value);
+            }
+        }
+        stage.start_command(command).wait()
+    };
+    let mut rested = false;
+    for blocks in [16, 48, 96] {
+        let ended = limited(blocks, "run tasks/say-done.md");
+        assert!([0, 2, 10].contains(&ended.code), "{blocks}: {} {}", ended.code, ended.said());
+        assert!(!ended.said().contains("panicked"), "{}", ended.said());
+        rested |= ended.code == 2;
+    }
+    assert!(rested, "no limit was small enough");
+    stage.run(&RUN).expect(0);
+    assert_eq!(stage.state_json()["current_state"], "DONE");
+}
