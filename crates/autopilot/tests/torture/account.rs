@@ -118,14 +118,14 @@ fn proven(stage: &Stage, records: &[Record], state: &State) {
     for task in state.tasks.iter().filter(|task| task.parent.is_some()) {
         let tree = stage.git(&["rev-parse", &format!("autopilot/{}^{{tree}}", task.name())]);
         let passed = |wanted: Step| {
-            let ended =
+            let mut ended =
                 records.iter().flat_map(|record| &record.events).filter_map(|e| match e {
                     Event::AttemptEnded {
                         task: of, step, outcome: Outcome::Passed, facts, ..
                     } if *of == task.id && *step == wanted => Some(facts),
                     _ => None,
                 });
-            ended.last().unwrap_or_else(|| panic!("{} has no {wanted}", task.name()))
+            ended.next_back().unwrap_or_else(|| panic!("{} has no {wanted}", task.name()))
         };
         assert_eq!(passed(Step::Validate).tree.as_deref(), Some(tree.trim()));
         assert_eq!(passed(Step::Validate).exit, Some(0));

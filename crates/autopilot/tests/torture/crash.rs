@@ -5,7 +5,7 @@ use crate::trial::Trial;
 use std::sync::Mutex;
 
 /// Passings of a point that are tried, where a run has more of them.
-const PASSINGS_MAX: u64 = 4;
+const PASSINGS_MAX: u64 = 2;
 /// A run of one task has fewer records than this.
 const RECORDS_MAX: u64 = 200;
 const THREADS: usize = 2;
@@ -103,4 +103,41 @@ fn c12_a_crash_of_each_resume_changes_nothing() {
         assert_eq!(trial.resume().end(), Ended::Code(0));
     }
     trial.judge();
+}
+
+/// Attempts of two runs of one task have the same numbers; nothing of the first may pass for work of
+/// the second.
+#[test]
+fn a_second_run_that_crashes_takes_up_nothing_of_the_first() {
+    let mut trial = Trial::new(Flow::Task);
+    assert_eq!(trial.start(None).end(), Ended::Code(0), "{}", trial.log());
+    let stage = &trial.stage;
+    std::fs::write(stage.repo.join("lib/news.txt"), "new on the base\n").unwrap();
+    stage.git(&["add", "lib/news.txt"]);
+    stage.git(&["commit", "-q", "-m", "News"]);
+    // The first slot is the one of the preflight, the second the one of the build.
+    let mut controller = trial.start(Some("slot.swept:2"));
+    assert_eq!(controller.wait(), Ended::Signal(9));
+    controller.died();
+    assert_eq!(trial.resume().end(), Ended::Code(0), "{}", trial.log());
+    let stage = &trial.stage;
+    let branches = stage.git(&["branch", "--list", "autopilot/run-*", "--format=%(refname:short)"]);
+    let second = branches.lines().last().unwrap();
+    assert_eq!(branches.lines().count(), 2, "{branches}");
+    let changed = stage.git(&["diff", "--name-only", "main", second]);
+    assert_eq!(changed, "lib/alpha.txt\nlib/extra.txt\n");
+    assert_eq!(stage.git(&["rev-parse", "autopilot/1-alpha^"]), stage.git(&["rev-parse", "main"]));
+    trial.forget();
+}
+
+#[test]
+fn a_retried_run_that_is_killed_is_found_again() {
+    let mut trial = Trial::new(Flow::Task);
+    let run: Vec<&str> = [Flow::Task.args(), &["--max-iterations", "1"]].concat();
+    assert_eq!(trial.start_with(&run, None).end(), Ended::Code(11), "{}", trial.log());
+    let mut controller = trial.start_with(&["retry", "1-alpha"], Some("journal.durable:4"));
+    assert_eq!(controller.wait(), Ended::Signal(9));
+    controller.died();
+    assert_eq!(trial.start_with(&["resume"], None).end(), Ended::Code(0), "{}", trial.log());
+    trial.forget();
 }

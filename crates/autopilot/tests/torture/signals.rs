@@ -35,7 +35,9 @@ fn cycle(draw: &mut Draw) -> u64 {
             let name = ["TERM", "INT", "HUP"][draw.below(3) as usize];
             let twice = draw.chance(40);
             sent += 1;
-            rest(&mut controller, name, twice);
+            let began = Instant::now();
+            controller.rest(name, twice);
+            assert!(began.elapsed() < STEP_TIME_MAX, "not heeded for {:?}", began.elapsed());
         }
         let ended = controller.end();
         let left =
@@ -53,18 +55,6 @@ fn cycle(draw: &mut Draw) -> u64 {
         }
         controller = trial.resume();
     }
-    trial.judge_gentle();
+    trial.judge();
     sent
-}
-
-/// Sends the signal and waits: one lets the step end, a second ends everything at once.
-fn rest(controller: &mut crate::trial::Controller<'_>, name: &str, twice: bool) {
-    let pid = i32::try_from(controller.pid()).unwrap();
-    let began = Instant::now();
-    processes::signal(name, &[pid]);
-    if twice {
-        processes::signal(name, &[pid]);
-    }
-    controller.wait();
-    assert!(began.elapsed() < STEP_TIME_MAX, "a signal was not heeded for {:?}", began.elapsed());
 }

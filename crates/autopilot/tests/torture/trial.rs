@@ -42,6 +42,8 @@ pub struct Trial {
     pub stage: Stage,
     pub flow: Flow,
     pub kills: u32,
+    /// Signals that asked it to rest.
+    pub rests: u32,
     time: Duration,
     before: Untouched,
     /// Left by a kill that took the supervisors too: the next boot must find them.
@@ -63,12 +65,31 @@ impl Trial {
         let stage = Stage::new();
         let before = Untouched::of(&stage);
         let orphans = BTreeSet::new();
-        Trial { stage, flow, kills: 0, time: Duration::ZERO, before, orphans, over: false }
+        Trial {
+            stage,
+            flow,
+            kills: 0,
+            rests: 0,
+            time: Duration::ZERO,
+            before,
+            orphans,
+            over: false,
+        }
     }
 
     pub fn start(&mut self, failpoint: Option<&str>) -> Controller<'_> {
         let running = self.stage.start(self.flow.args(), failpoint);
         Controller { running, trial: self }
+    }
+
+    pub fn start_with(&mut self, args: &[&str], failpoint: Option<&str>) -> Controller<'_> {
+        let running = self.stage.start(args, failpoint);
+        Controller { running, trial: self }
+    }
+
+    /// The test has judged it by itself: nothing is kept.
+    pub fn forget(mut self) {
+        self.over = true;
     }
 
     /// By `resume`; a run that was killed before its first record can only be begun again.
@@ -109,17 +130,13 @@ impl Trial {
         assert_eq!(Untouched::of(&self.stage), self.before, "the user's own part has changed");
         let (account, price) = settle(&self.stage);
         assert_eq!(account, wanted.account);
-        let kills = u64::from(self.kills);
-        assert!(u64::from(price.interruptions) <= kills, "{price:?} after {kills} kills");
+        // A run that was only asked to rest was not interrupted; its last step may be done again.
+        assert!(price.interruptions <= self.kills, "{price:?} after {} kills", self.kills);
+        let cuts = u64::from(self.kills + self.rests);
         assert!(price.micros >= wanted.price.micros, "{price:?}: money was forgotten");
-        assert!(price.micros <= wanted.price.micros + kills * BILL_MAX, "{price:?}: billed twice");
-        assert!(price.salvaged <= wanted.price.salvaged + self.kills as usize, "{price:?}");
+        assert!(price.micros <= wanted.price.micros + cuts * BILL_MAX, "{price:?}: billed twice");
+        assert!(price.salvaged as u64 <= wanted.price.salvaged as u64 + cuts, "{price:?}");
         self.over = true;
-    }
-
-    /// As above, for a run that was only asked to rest: nothing of it counts as an interruption.
-    pub fn judge_gentle(self) {
-        self.judge();
     }
 
     pub fn log(&self) -> String {
@@ -143,10 +160,6 @@ pub struct Controller<'a> {
 }
 
 impl Controller<'_> {
-    pub fn pid(&self) -> u32 {
-        self.running.pid()
-    }
-
     pub fn ended_before(&mut self, instant: Duration) -> Option<Ended> {
         self.running.ended_before(instant).map(Ended::of)
     }
@@ -160,6 +173,17 @@ impl Controller<'_> {
 
     pub fn end(mut self) -> Ended {
         self.wait()
+    }
+
+    /// Asks it to rest and waits: one signal lets the step end, a second ends everything at once.
+    pub fn rest(&mut self, name: &str, twice: bool) {
+        self.trial.rests += 1;
+        let pid = i32::try_from(self.running.pid()).unwrap();
+        processes::signal(name, &[pid]);
+        if twice {
+            processes::signal(name, &[pid]);
+        }
+        self.wait();
     }
 
     /// It has died of a signal by itself, or of ours.
