@@ -267,6 +267,11 @@ fn make_room(place: &Place, watcher: &mut dyn Watcher) -> Result<(), SessionErro
     // Both are kindnesses of the system; without them the run still works.
     let _as_it_is = room::raise_descriptors();
     let _as_it_is = room::protect_from_oom();
+    let views = place.views();
+    if let Err(error) = crate::views::prove_writable(&views) {
+        let reason = error.to_string();
+        return Err(WorkspaceError::NotWritable { path: views, reason }.into());
+    }
     let Ok(disk) = room::disk(place.state.as_std_path()) else { return Ok(()) };
     if disk.bytes_free < DISK_BYTES_MIN {
         let reason = format!("only {} MB are free", disk.bytes_free >> 20);

@@ -136,6 +136,14 @@ pub fn ensure(views: &camino::Utf8Path) -> std::io::Result<()> {
     file::write_atomic(ignore.as_std_path(), IGNORE.as_bytes()).map_err(std::io::Error::other)
 }
 
+/// Logs go there too, so nothing could be run without it.
+pub fn prove_writable(views: &camino::Utf8Path) -> std::io::Result<()> {
+    let probe = views.join(".writable");
+    ensure(views)?;
+    file::write_atomic(probe.as_std_path(), b"").map_err(std::io::Error::other)?;
+    dir::remove_file(probe.as_std_path()).map(|_was_there| ())
+}
+
 fn keys(path: &camino::Utf8Path) -> BTreeSet<String> {
     let tail = dir::read_tail(path.as_std_path(), NOTES_TAIL_BYTES_MAX).unwrap_or_default();
     String::from_utf8_lossy(&tail)
