@@ -27,6 +27,9 @@ pub fn run(global: &Global, args: &Run) -> super::Done {
     let path = std::env::var("PATH").unwrap_or_default();
     begin::check_agents(&config, &place, &path).map_err(|error| work::begin_failure(&error))?;
     let opened = work::adopt(global, config)?;
+    if args.push || opened.config.github.enabled {
+        refuse_unknown_remote(&opened)?;
+    }
     let request = Request {
         source,
         push: args.push,
@@ -41,6 +44,17 @@ pub fn run(global: &Global, args: &Run) -> super::Done {
     let intent =
         Intent::Begin { tasks: Box::new(tasks), request: Box::new(request), fresh: args.fresh };
     work::work(global, opened, intent, args.wait)
+}
+
+/// Found out now, not after everything is built and paid for.
+fn refuse_unknown_remote(opened: &Opened) -> Result<(), Failure> {
+    let wanted = &opened.config.repo.remote_name;
+    if opened.repo.remotes.iter().any(|(name, _)| name == wanted) {
+        return Ok(());
+    }
+    let add = format!("add it with `git remote add {wanted} <url>`");
+    Err(Failure::usage(format!("there is no remote `{wanted}` to push to"))
+        .help(format!("{add}, set repo.remote_name, or run without a push")))
 }
 
 /// With -C, paths are looked for from that directory, as git does.

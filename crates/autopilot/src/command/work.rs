@@ -287,7 +287,13 @@ fn account(global: &Global, place: &Place, repo: &UserRepo, state: &State) {
             state.root().and_then(view::failure).map(|why| format!("{why}; ")).unwrap_or_default(),
             place.views().join("STATUS.md")
         )),
-        ExitWord::PushFailed => text.push_str("push:  failed; see the patch and bundle above\n"),
+        ExitWord::PushFailed => {
+            let why = state.root().and_then(view::failure).map(ToString::to_string);
+            text.push_str(&format!(
+                "push:  {}; the patch and the bundle above hold everything\n",
+                why.unwrap_or_default()
+            ));
+        }
     }
     terminal::say(text.trim_end());
 }
