@@ -433,3 +433,39 @@ fn a_deleted_autopilot_folder_is_made_again_and_the_run_goes_on() {
     assert!(stage.read(".autopilot/STATUS.md").starts_with("# DONE"));
     assert!(stage.has(".autopilot/.gitignore"));
 }
+
+#[test]
+fn a_task_that_is_done_can_be_run_again_and_gets_a_branch_of_its_own() {
+    let stage = stage();
+    stage.run_task().expect(0);
+    let first = stage.state_json()["branch_name"].clone();
+    stage.run_task().expect(0);
+    let second = stage.state_json()["branch_name"].clone();
+    assert_ne!(first, second);
+    for branch in [first, second] {
+        let shown = stage.git(&["show", &format!("{}:app.txt", branch.as_str().unwrap())]);
+        assert_eq!(shown, "start\ndone");
+    }
+}
+
+#[test]
+fn any_program_can_be_the_agent() {
+    let stage = stage();
+    stage.write_program(
+        "agent.sh",
+        "#!/bin/sh\ncat > /dev/null\ncase $AUTOPILOT_STEP in\n\
+         build) echo done >> app.txt; echo working; echo '{\"changed_files\":[\"app.txt\"],\"notes\":\"x\"}';;\n\
+         review) echo '{\"verdict\":\"APPROVE\",\"summary\":\"fine\",\"issues\":[]}';;\n\
+         *) echo '# Cases';;\nesac\n",
+    );
+    let agent = "{ mode: command, command: ./agent.sh }";
+    stage.write(
+        ".autopilot/config.yml",
+        &format!(
+            "repo: {{ base_branch: main }}\ncommands: {{ tests: sh test.sh }}\n\
+             builder: {agent}\nreviewer: {agent}\nplanner: {agent}\n"
+        ),
+    );
+    stage.run_task().expect(0);
+    assert_eq!(stage.git(&["show", "autopilot/say-done:app.txt"]), "start\ndone");
+}

@@ -78,9 +78,37 @@ fn a_refused_login_ends_with_12_and_with_a_patch_and_a_bundle_that_apply() {
 }
 
 #[test]
-fn a_missing_remote_is_told_with_the_work_kept() {
+fn a_missing_remote_is_refused_before_any_agent_is_paid() {
     let stage = stage();
-    let ended = stage.run(&["run", "tasks/say-done.md", "--push"]);
-    assert!([12, 64, 78, 10].contains(&ended.code), "{}", ended.said());
-    assert!(ended.said().contains("origin"), "{}", ended.said());
+    let push = ["run", "tasks/say-done.md", "--push"];
+    stage.run(&push).expect(64).says(&["`origin`", "git remote add"]);
+    assert!(stage.views("prompt").is_empty());
+    stage.config("commands: { tests: sh test.sh }\ngithub: { enabled: true }\n");
+    stage.run_task().expect(64).says(&["`origin`"]);
+}
+
+#[test]
+fn a_branch_the_remote_refuses_by_policy_ends_with_12_and_names_the_log() {
+    let stage = stage();
+    let remote = stage.folder().join("remote.git");
+    stage.git(&["init", "-q", "--bare", &text(&remote)]);
+    let hook = remote.join("hooks/pre-receive");
+    std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    std::fs::write(&hook, "#!/bin/sh\necho file is larger than 100 MB >&2\nexit 1\n").unwrap();
+    std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    stage.git(&["remote", "add", "origin", &text(&remote)]);
+    let ended = stage.run(&["run", "tasks/say-done.md", "--push"]).expect(12);
+    assert!(stage.texts_of("logs/push").contains("larger than 100 MB"), "{}", ended.said());
+    assert_eq!(stage.views(".patch").len(), 1);
+}
+
+#[test]
+fn a_push_that_failed_can_be_made_again_by_a_retry_of_nothing_but_itself() {
+    let stage = stage();
+    stage.git(&["remote", "add", "origin", &text(stage.folder().join("later.git"))]);
+    stage.run(&["run", "tasks/say-done.md", "--push"]).expect(12);
+    let branch = stage.state_json()["branch_name"].as_str().unwrap().to_owned();
+    // The command the account names is all that is left to do.
+    stage.git(&["init", "-q", "--bare", &text(stage.folder().join("later.git"))]);
+    stage.git(&["push", "-q", "origin", &branch]);
 }
