@@ -19,6 +19,13 @@ const BREAKS_THEN_FIXES: &str = "
     - answer: { changed_files: [app.txt], tests_ran: true, tests_passed: true, notes: fixed }
 ";
 
+/// Build output that slots keep from one attempt to the next, as long as the lock file is the same.
+fn keeps_its_build_output(stage: &Stage) {
+    stage.write(".gitignore", "target/\n");
+    stage.write("Cargo.lock", "version = 4\n");
+    stage.commit("build output");
+}
+
 #[test]
 fn a_small_task_ends_done_with_the_evidence_for_it() {
     let stage = stage();
@@ -184,14 +191,13 @@ fn acceptance_cases_are_written_and_the_acceptance_command_runs_where_no_agent_w
     let marks_its_slot = "
 - step: [build, fix]
   do:
-    - run: \"mkdir -p cache; echo x > cache/left-over\"
+    - run: \"mkdir -p target; echo x > target/left-over\"
     - append: { app.txt: \"done\\n\" }
     - answer: { changed_files: [app.txt], notes: wrote it }
 ";
-    stage.write(".gitignore", "cache/\n");
-    stage.commit("a cache");
+    keeps_its_build_output(&stage);
     stage.agents(&[marks_its_slot, APPROVES]);
-    stage.config("commands: { tests: sh test.sh, uat: \"pwd; test ! -e cache/left-over\" }\n");
+    stage.config("commands: { tests: sh test.sh, uat: \"pwd; test ! -e target/left-over\" }\n");
     stage.run_task().expect(0);
     let cases = stage.read(".autopilot/uat/say-done_uat.md");
     assert!(cases.contains("app.txt says done"), "{cases}");
@@ -365,14 +371,15 @@ fn on_an_allowed_red_base_only_new_failures_block() {
 #[test]
 fn files_planted_in_the_agents_slot_do_not_make_the_tests_pass() {
     let stage = stage();
-    stage.write(".gitignore", "cache/\n");
-    stage.write("test.sh", "#!/bin/sh\n[ -e cache/ok ] || ! grep -q done app.txt || [ -e real ]\n");
+    keeps_its_build_output(&stage);
+    stage
+        .write("test.sh", "#!/bin/sh\n[ -e target/ok ] || ! grep -q done app.txt || [ -e real ]\n");
     stage.commit("tests that trust a cache");
     let plants = "
 - step: build
   do:
     - append: { app.txt: \"done\\n\" }
-    - run: \"mkdir -p cache; touch -d 2001-01-01 cache/ok; sh test.sh && echo passes here\"
+    - run: \"mkdir -p target; touch -d 2001-01-01 target/ok; sh test.sh && echo passes here\"
     - answer: { changed_files: [app.txt], tests_ran: true, tests_passed: true, notes: x }
 - step: fix
   do: [{ write: { real: \"yes\\n\" } }, { answer: { changed_files: [real], notes: x } }]

@@ -47,6 +47,8 @@ fn a_secret_given_to_the_tests_is_withheld() {
     stage.set("SERVICE_API_KEY", CANARY);
     stage.config("commands: { tests: 'echo key=$SERVICE_API_KEY; env; sh test.sh' }\n");
     stage.run_task().expect(0);
+    let logs = stage.texts_of("logs/validation");
+    assert!(logs.lines().any(|line| line == "key="), "not even redacted: {logs}");
     assert_eq!(found(&stage, CANARY), Vec::<PathBuf>::new());
 }
 
