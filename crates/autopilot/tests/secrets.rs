@@ -87,3 +87,20 @@ fn a_configured_pattern_is_redacted_too() {
         hits.iter().filter(|p| p.to_string_lossy().contains("/logs/")).collect();
     assert!(logs.is_empty(), "{logs:?}");
 }
+
+#[test]
+fn a_secret_in_the_reason_of_a_failure_is_nowhere_to_be_read() {
+    let mut stage = Stage::new(env!("CARGO_BIN_EXE_autopilot"));
+    stage.set("SERVICE_API_KEY", CANARY);
+    let fails = "
+- step: build
+  attempt: 1
+  do: [{ fail: { kind: broke, why: the key cnry-5up3r-s3cr3t-value-91x is wrong } }, { exit: 1 }]
+- step: build
+  do: [{ run: \"echo rejected cnry-5up3r-s3cr3t-value-91x >&2\" }, { session: s-cnry-5up3r-s3cr3t-value-91x }, { exit: 1 }]
+";
+    stage.agents(&[fails]);
+    let ended = stage.run_task().expect(10);
+    assert!(!ended.said().contains(CANARY), "{}", ended.said());
+    assert_eq!(found(&stage, CANARY), Vec::<PathBuf>::new());
+}
