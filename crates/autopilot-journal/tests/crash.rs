@@ -59,7 +59,7 @@ fn kill_after(path: &Utf8Path, notices: u64) -> u64 {
 
 fn start(path: &Utf8Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "--nocapture", "child_appends_until_killed"])
+        .args(["--exact", "--nocapture", "child_appends_until_killed"])
         .env(JOURNAL, path.as_str())
         .stdout(Stdio::piped())
         .spawn()
@@ -75,9 +75,9 @@ fn durable(line: &str) -> Option<u64> {
 }
 
 #[test]
-#[ignore = "the child process of nothing_acknowledged_is_lost_by_kill_9"]
 fn child_appends_until_killed() {
-    let path = std::env::var(JOURNAL).unwrap();
+    // Only a child process of the test above is given a journal; for anyone else there is nothing here.
+    let Ok(path) = std::env::var(JOURNAL) else { return };
     let mut journal = SqliteJournal::open(Utf8Path::new(&path)).unwrap();
     let epoch = journal.take_lease("r", "child", Claim::Force, 0, 1).unwrap().epoch;
     let next = journal.run("r").unwrap().unwrap().last_seq + 1;

@@ -143,9 +143,9 @@ fn in_a_directory_that_cannot_be_written_an_unclosed_journal_says_what_to_do() {
 }
 
 #[test]
-#[ignore = "the child process of a test above"]
 fn child_reads_three_records() {
-    let path = Utf8PathBuf::from(std::env::var(JOURNAL).unwrap());
+    // Only a child process of a test above is given a journal; for anyone else there is nothing here.
+    let Ok(path) = std::env::var(JOURNAL).map(Utf8PathBuf::from) else { return };
     assert!(fs::write(path.with_file_name("x"), "").is_err(), "the directory must be read-only");
     let reader = SqliteReader::open(&path).unwrap();
     assert_eq!(reader.read("r", 1, 9).unwrap(), (1..=3).map(record).collect::<Vec<_>>());
@@ -157,9 +157,9 @@ fn child_reads_three_records() {
 }
 
 #[test]
-#[ignore = "the child process of a test above"]
 fn child_is_told_to_copy_the_directory() {
-    let path = Utf8PathBuf::from(std::env::var(JOURNAL).unwrap());
+    // Only a child process of a test above is given a journal; for anyone else there is nothing here.
+    let Ok(path) = std::env::var(JOURNAL).map(Utf8PathBuf::from) else { return };
     let error = SqliteReader::open(&path).err().unwrap();
     assert!(matches!(error, Error::LogUnreadable { .. }), "{error:?}");
 }
@@ -175,7 +175,7 @@ fn run_unprivileged(directory: &TempDir, path: &Utf8Path, child: &str) {
     fs::set_permissions(path, Permissions::from_mode(0o444)).unwrap();
     fs::set_permissions(directory.path(), Permissions::from_mode(0o555)).unwrap();
     let mut command = Command::new(program);
-    command.args(["--ignored", "--exact", child]).env(JOURNAL, path.as_str());
+    command.args(["--exact", child]).env(JOURNAL, path.as_str());
     if fs::metadata(directory.path()).unwrap().uid() == 0 {
         command.uid(NOBODY).gid(NOBODY);
     }
