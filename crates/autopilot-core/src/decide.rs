@@ -112,7 +112,12 @@ impl Draft<'_> {
         // A word from an attempt that no longer runs moves nothing.
         let Some(live) = self.state.live.get(&id).cloned() else { return };
         let (task, step) = (live.task, live.step);
+        let bill = facts.bill;
         self.emit(Event::AttemptEnded { id, task, step, outcome: outcome.clone(), facts });
+        // Paid for and done: a limit it reached stops what comes next, not this.
+        if let Some(bill) = bill {
+            self.bill(id, task, bill);
+        }
         self.follow(task, step, outcome);
     }
 

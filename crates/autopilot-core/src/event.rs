@@ -214,6 +214,9 @@ pub struct Facts {
     /// Of what failed, blind to times and addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
+    /// What the attempt cost in all, known at its end. Becomes an event of its own.
+    #[serde(skip)]
+    pub bill: Option<Bill>,
     /// Things a reader should know: a claim that was not true, a leak that was killed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

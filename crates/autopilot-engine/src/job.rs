@@ -143,6 +143,9 @@ impl Job {
                 (Outcome::Broke { why }, Facts::default())
             }
         };
+        let billing = self.billing.lock().unwrap_or_else(PoisonError::into_inner);
+        facts.bill = Some(billing.earlier);
+        drop(billing);
         facts.ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let outcome = self.redacted(outcome);
         facts.notes = facts.notes.iter().map(|note| self.clean(note)).collect();

@@ -590,6 +590,14 @@ fn a_skipped_task_is_vouched_for() {
 }
 
 #[test]
+fn a_failed_task_that_is_skipped_closes_the_run_that_was_over() {
+    check(
+        "queue a; b after a\n a: build broke, build broke\n skip a",
+        "a skipped · b done — run done",
+    );
+}
+
+#[test]
 fn a_failed_task_that_is_skipped_frees_what_it_blocked() {
     check(
         "queue a; b after a; c\n a: build broke, build broke\n skip a during c build",

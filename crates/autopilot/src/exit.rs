@@ -3,7 +3,9 @@
 use crate::terminal;
 use autopilot_core::view::ExitWord;
 use autopilot_engine::shell::ShellError;
+use autopilot_engine::store::StoreError;
 use autopilot_engine::workspace::WorkspaceError;
+use autopilot_journal::Trouble;
 use std::process::ExitCode;
 
 /// Codes of the shell's own tradition: usage, unknown object; configuration.
@@ -52,6 +54,15 @@ impl From<WorkspaceError> for Failure {
             | WorkspaceError::Config { .. }
             | WorkspaceError::NotUtf8 { .. }
             | WorkspaceError::NoStateRoot => Failure::config(message),
+            WorkspaceError::Store(StoreError::Journal(error)) => match error.trouble() {
+                Some(Trouble::Full | Trouble::ReadOnly) => Failure::failed(message)
+                    .help("make room or make the state directory writable, then run it again"),
+                Some(Trouble::Damaged) => Failure::failed(message)
+                    .help("`autopilot recover --journal` keeps what can be read"),
+                Some(Trouble::Io | Trouble::Busy | Trouble::Other) | None => {
+                    Failure::failed(message)
+                }
+            },
             WorkspaceError::Git(_)
             | WorkspaceError::Store(_)
             | WorkspaceError::Lock(_)

@@ -70,14 +70,18 @@ impl Draft<'_> {
     /// to publish them, nor beyond the rounds of a lifetime.
     fn may_reopen(&self, task: TaskId) -> bool {
         let now = self.state.task(task);
+        let lived = now.spent.rounds_lived >= self.state.run.limits.rounds_lifetime_max;
+        !self.is_too_late(task) && !lived && self.blocker(task).is_none()
+    }
+
+    /// The run has gone on past its tasks and is about to publish them.
+    fn is_too_late(&self, task: TaskId) -> bool {
         let is_past_children = |parent: &Task| {
             let stages = parent.pipeline.stages();
             let children = stages.iter().position(|s| matches!(s.work, Work::Children(..)));
             parent.step().and_then(|step| parent.pipeline.place(step)) > children
         };
-        let too_late = now.parent.is_some_and(|parent| is_past_children(self.state.task(parent)));
-        let lived = now.spent.rounds_lived >= self.state.run.limits.rounds_lifetime_max;
-        !too_late && !lived && self.blocker(task).is_none()
+        self.state.task(task).parent.is_some_and(|parent| is_past_children(self.state.task(parent)))
     }
 
     /// The failure that keeps a task from ever beginning, if there is one.
@@ -164,9 +168,13 @@ impl Draft<'_> {
         }
         match now.status.clone() {
             Status::Settled(End::Closed | End::Skipped { why: Skip::Asked }) => return,
+            Status::Settled(End::Skipped { .. } | End::Failed { .. }) if self.is_too_late(task) => {
+                return;
+            }
             Status::Settled(End::Skipped { .. } | End::Failed { .. }) => {
                 self.emit(Event::TaskReopened { task });
                 self.reopen_blocked(task);
+                self.reopen_above(task);
             }
             // The effect may have happened already; nobody can say of it that it was left out.
             Status::Running { .. } if self.is_at_an_effect(task) => return,

@@ -105,7 +105,8 @@ pub fn worker_word(task: &Task) -> &'static str {
         }
         Status::Settled(ref end) => match end {
             crate::event::End::Closed => "TASK_DONE",
-            crate::event::End::Skipped { .. } | crate::event::End::Failed { .. } => "TASK_FAILED",
+            crate::event::End::Skipped { .. } => "TASK_SKIPPED",
+            crate::event::End::Failed { .. } => "TASK_FAILED",
         },
     }
 }

@@ -1,8 +1,8 @@
 //! `.autopilot/STATUS.md`: the same, for a person who looks in the morning.
 
+use super::trouble::trouble;
 use super::{current, duration, failure, leaves, run_word, task_word, worker_word};
-use crate::event::Outcome;
-use crate::state::{Shown, State, Task};
+use crate::state::State;
 use crate::step::Step;
 use std::fmt::Write;
 
@@ -87,33 +87,16 @@ fn attention(text: &mut String, state: &State) {
 }
 
 fn last_failure(text: &mut String, state: &State) {
-    let newest = state.tasks.iter().flat_map(|task| failures(task).map(move |s| (task, s)));
-    let Some((task, (step, shown))) = newest.max_by_key(|(_, (_, shown))| shown.id) else { return };
-    let why = match &shown.outcome {
-        Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why } => why.as_str(),
-        Outcome::Passed | Outcome::Lost | Outcome::Quota { .. } | Outcome::Revoked => "",
+    let Some(trouble) = trouble(state) else { return };
+    let step = trouble.step.map_or("a try", Step::word);
+    let whose = match trouble.task.parent {
+        Some(_) => format!(" of {} (iteration {})", trouble.task.name(), trouble.shown.round),
+        None => String::new(),
     };
-    let _ = writeln!(text, "\n## Last failure\n");
-    let _ = writeln!(
-        text,
-        "{} of {} (iteration {}): {}",
-        step.map_or("step", Step::word),
-        task.name(),
-        shown.round,
-        one_line(why)
-    );
-    if let Some(log) = &shown.facts.log {
+    let _ = writeln!(text, "\n## Last failure\n\n{step}{whose}: {}", one_line(trouble.why()));
+    if let Some(log) = &trouble.shown.facts.log {
         let _ = writeln!(text, "\nLog: `.autopilot/{log}`");
     }
-}
-
-fn failures(task: &Task) -> impl Iterator<Item = (Option<Step>, &Shown)> {
-    let failed = task
-        .results
-        .iter()
-        .filter(|(_, shown)| matches!(shown.outcome, Outcome::Failed { .. }))
-        .map(|(step, shown)| (Some(*step), shown));
-    failed.chain(task.broken.iter().map(|shown| (None, shown)))
 }
 
 fn cell(text: &str) -> String {

@@ -310,7 +310,8 @@ struct Listener<'a> {
 /// What the turns of one attempt have cost so far; bills are cumulative per attempt.
 #[derive(Debug, Default)]
 pub struct Billing {
-    earlier: Bill,
+    /// Of the turns before this one.
+    pub earlier: Bill,
     this_turn: Bill,
     last: Option<Usage>,
 }
@@ -318,10 +319,17 @@ pub struct Billing {
 impl Listener<'_> {
     fn line(&mut self, out: autopilot_agents::Stream, line: &str, cut: bool) {
         let Some(decoder) = &mut self.decoder else { return };
-        for event in decoder.line(out, line, cut) {
+        let events = decoder.line(out, line, cut);
+        // A figure that comes with the result is the last one; it is told with the end.
+        let is_last = events.iter().any(|event| matches!(event, AgentEvent::Result { .. }));
+        for event in events {
             match &event {
                 AgentEvent::Session { id } => self.job.say(Word::Session(id.clone())),
-                AgentEvent::Usage(usage) => self.bill(usage),
+                AgentEvent::Usage(_) if is_last => {}
+                AgentEvent::Usage(usage) => {
+                    let bill = self.bill(usage);
+                    self.job.say(Word::Bill(bill));
+                }
                 AgentEvent::Text { .. }
                 | AgentEvent::Thought { .. }
                 | AgentEvent::ToolCall { .. }
@@ -336,7 +344,7 @@ impl Listener<'_> {
         }
     }
 
-    fn bill(&self, usage: &Usage) {
+    fn bill(&self, usage: &Usage) -> Bill {
         let mut billing = self.job.billing.lock().unwrap_or_else(PoisonError::into_inner);
         let before = billing.last.filter(|_| self.resumed);
         let bill = usage.of_run(before.as_ref());
@@ -346,7 +354,7 @@ impl Listener<'_> {
             tokens_out: bill.tokens.output,
         };
         billing.this_turn = billing.this_turn.max(this_turn);
-        self.job.say(Word::Bill(sum(billing.earlier, billing.this_turn)));
+        sum(billing.earlier, billing.this_turn)
     }
 
     fn finish(mut self, exit: ExitFacts) -> Ending {
@@ -361,7 +369,7 @@ impl Listener<'_> {
             odd: autopilot_agents::Odd::default(),
         });
         if let Some(usage) = &ending.usage {
-            self.bill(usage);
+            let _told_with_the_end = self.bill(usage);
         }
         let mut billing = self.job.billing.lock().unwrap_or_else(PoisonError::into_inner);
         billing.earlier = sum(billing.earlier, billing.this_turn);

@@ -27,7 +27,7 @@ impl Job {
     pub(super) async fn build(&self) -> Result<Done, JobError> {
         let spec = self.spec()?;
         let start = self.start().await?;
-        let bench = self.bench(For::Agent, &start.commit).await?;
+        let bench = self.bench(For::Agent, &start.commit, &start.base).await?;
         let question = Question {
             prompt: self.build_prompt(&spec, &bench, &start)?,
             dir: &bench.dir,

@@ -59,10 +59,15 @@ pub fn uat(job: &Job, spec: &TaskSpec) -> Option<String> {
 impl Job {
     /// A directory with exactly this commit that no agent has ever written in.
     pub(super) async fn proof_bench(&self, commit: &Oid) -> Result<Bench, JobError> {
-        self.bench(For::Proof, commit).await
+        self.bench(For::Proof, commit, commit).await
     }
 
-    pub(super) async fn bench(&self, purpose: For, commit: &Oid) -> Result<Bench, JobError> {
+    pub(super) async fn bench(
+        &self,
+        purpose: For,
+        commit: &Oid,
+        base: &Oid,
+    ) -> Result<Bench, JobError> {
         let config = &self.context.config.worktrees;
         let order = Order {
             purpose,
@@ -70,6 +75,7 @@ impl Job {
             task: self.name_for_refs().to_owned(),
             attempt: self.id_for_refs(self.want.id),
             commit: commit.clone(),
+            base: base.clone(),
             branch: format!("autopilot/{}", self.name_for_refs()),
             keep: match config.keep {
                 KeepConfig::Auto | KeepConfig::Always => Keep::WhileLocked,

@@ -89,8 +89,9 @@ impl Job {
         if let Some(bundle) = &failure.artifacts.bundle {
             facts.notes.push(format!("bundle: {}", bundle.display()));
         }
-        let why =
-            format!("push failed ({:?}): {}", failure.class, failure.next_step).to_lowercase();
+        let class = format!("{:?}", failure.class).to_lowercase();
+        let said = stderr.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
+        let why = format!("the remote refused ({class}): {said}; {}", failure.next_step);
         Ok((Outcome::Failed { why }, facts))
     }
 

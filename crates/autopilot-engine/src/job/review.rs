@@ -31,7 +31,7 @@ impl Job {
             },
             self.caps(),
         );
-        let bench = self.bench(For::Agent, &self.commit()?).await?;
+        let bench = self.bench(For::Agent, &self.commit()?, &self.base()?).await?;
         let schema = self.schema_file("review_schema.json", Review::SCHEMA_JSON)?;
         let answered = self
             .answered::<Review>(Question {
@@ -71,6 +71,10 @@ impl Job {
     pub(super) fn commit(&self) -> Result<Oid, JobError> {
         let missing = || JobError::Internal("there is no commit to look at".to_owned());
         Ok(Oid::parse(self.task.commit.as_deref().ok_or_else(missing)?)?)
+    }
+
+    pub(super) fn base(&self) -> Result<Oid, JobError> {
+        Ok(Oid::parse(self.task.base.as_deref().unwrap_or(&self.run.base))?)
     }
 
     /// The schema as a file an agent's own mechanism can be given.

@@ -27,7 +27,7 @@ impl Job {
             },
             self.caps(),
         );
-        let bench = self.bench(For::Agent, &self.commit()?).await?;
+        let bench = self.bench(For::Agent, &self.commit()?, &self.base()?).await?;
         let turn = self
             .turn(&Question {
                 prompt,

@@ -45,6 +45,8 @@ pub struct Order {
     /// What refs to its work are named after.
     pub attempt: String,
     pub commit: Oid,
+    /// What the work is measured against.
+    pub base: Oid,
     pub branch: String,
     pub keep: Keep,
     pub copy: Vec<PathBuf>,
@@ -83,6 +85,7 @@ impl Workshop {
         let prepared = blocking(move || {
             filled.prepare(&Prepare {
                 commit: &order.commit,
+                base: &order.base,
                 branch: &order.branch,
                 attempt: Attempt { task: &order.task, id: &order.attempt },
                 keep: order.keep,

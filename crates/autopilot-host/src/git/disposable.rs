@@ -27,8 +27,8 @@ pub(crate) struct Fresh<'a> {
     pub commit: &'a Oid,
     /// Short branch name HEAD is on.
     pub branch: &'a str,
-    /// Further short branch names at the same commit (the base branch, for `git diff main`).
-    pub beside: Option<&'a str>,
+    /// A further short branch name and where it is (the base branch, for `git diff main`).
+    pub beside: Option<(&'a str, &'a Oid)>,
     pub identity: &'a Identity,
     pub remotes: &'a [(String, String)],
 }
@@ -51,8 +51,8 @@ pub(crate) fn write(slot: &Path, fresh: &Fresh<'_>) -> Result<(), GitError> {
     fs::write(fresh.config_copy, config(fresh)).on("write", fresh.config_copy)?;
     put("info/exclude", &fs::read(fresh.excludes).unwrap_or_default())?;
     put(&format!("refs/heads/{}", fresh.branch), format!("{}\n", fresh.commit).as_bytes())?;
-    if let Some(name) = fresh.beside.filter(|name| beside_fits(name, fresh.branch)) {
-        put(&format!("refs/heads/{name}"), format!("{}\n", fresh.commit).as_bytes())?;
+    if let Some((name, at)) = fresh.beside.filter(|(name, _)| beside_fits(name, fresh.branch)) {
+        put(&format!("refs/heads/{name}"), format!("{at}\n").as_bytes())?;
     }
     let index = git.join("index");
     copy_with_time(fresh.index, &index)?;

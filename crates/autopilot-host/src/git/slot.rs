@@ -60,6 +60,8 @@ pub enum Keep {
 #[derive(Clone, Debug)]
 pub struct Prepare<'a> {
     pub commit: &'a Oid,
+    /// What the work is measured against; the slot's base branch is put there.
+    pub base: &'a Oid,
     /// Short name of the branch the agent finds itself on.
     pub branch: &'a str,
     pub attempt: Attempt<'a>,
@@ -299,7 +301,7 @@ impl Slot {
                 excludes: &self.hub().dir().join("info/exclude"),
                 commit: wanted.commit,
                 branch: wanted.branch,
-                beside: Some(&self.pools.base_branch),
+                beside: Some((&self.pools.base_branch, wanted.base)),
                 identity: &self.pools.identity,
                 remotes: &self.pools.remotes,
             },

@@ -135,6 +135,7 @@ impl Open {
 pub fn prepare(commit: &Oid) -> Prepare<'_> {
     Prepare {
         commit,
+        base: commit,
         branch: "autopilot/t1",
         attempt: Attempt { task: "t1", id: "1" },
         keep: Keep::WhileLocked,
