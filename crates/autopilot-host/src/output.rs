@@ -1,5 +1,6 @@
 //! What an agent prints, at a bounded cost: log up to a cap, lines for the parser, the end for
-//! prompts and answers. Everything is redacted before anybody sees it.
+//! prompts and people. What is written or kept is redacted. The parser's lines are not, because a
+//! pattern may hide half of their syntax; who shows or keeps a part of them redacts that part.
 
 mod log;
 mod ring;
@@ -61,7 +62,7 @@ pub enum Source {
     Stderr,
 }
 
-/// A line for the parser, without its end. Empty lines are left out.
+/// A line for the parser, without its end and not redacted. Empty lines are left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     pub source: Source,
@@ -273,24 +274,23 @@ impl<'a> Channel<'a> {
         let mut clean = std::mem::take(&mut self.clean);
         clean.clear();
         self.redaction.push(bytes, &mut clean);
-        let lines = self.pass(&clean);
+        self.keep_clean(&clean);
         self.clean = clean;
-        lines
+        let split = self.splitter.push(bytes);
+        split.into_iter().map(|(text, cut)| self.line(text, cut)).collect()
     }
 
     fn finish(&mut self) -> Vec<Line> {
         let mut clean = Vec::new();
         self.redaction.finish(&mut clean);
-        let mut lines = self.pass(&clean);
-        lines.extend(self.splitter.finish().map(|(text, cut)| self.line(text, cut)));
-        lines
+        self.keep_clean(&clean);
+        let last = self.splitter.finish();
+        last.map(|(text, cut)| self.line(text, cut)).into_iter().collect()
     }
 
-    fn pass(&mut self, clean: &[u8]) -> Vec<Line> {
+    fn keep_clean(&mut self, clean: &[u8]) {
         self.log.write(clean);
         self.ring.push(clean);
-        let split = self.splitter.push(clean);
-        split.into_iter().map(|(text, cut)| self.line(text, cut)).collect()
     }
 
     fn line(&self, text: String, cut: bool) -> Line {

@@ -1,7 +1,8 @@
 //! Redaction: secrets leave neither in a log nor in a prompt, also when cut by a read.
 //!
 //! Two kinds are hidden: exact values (raw, JSON-escaped, percent-encoded, base64 at every
-//! alignment) and what the configured patterns match. A pattern sees at most one line.
+//! alignment) and what the configured patterns match. A pattern sees at most one line. Inside JSON
+//! only the values are redacted, never the text: a pattern knows nothing of quotes and braces.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -9,6 +10,7 @@ use std::ops::Range;
 
 use aho_corasick::AhoCorasick;
 use regex::bytes::Regex;
+use serde_json::Value;
 
 pub const REPLACEMENT: &str = "[redacted]";
 
@@ -17,6 +19,12 @@ pub const SECRET_BYTES_MIN: usize = 6;
 
 /// How much of an unfinished line is held back, in which a match may still be growing.
 pub const WINDOW_BYTES_MAX: usize = 8 * 1024;
+
+/// A value of this length with letters and digits in it is a secret whatever its name.
+const UNNAMED_BYTES_MIN: usize = 16;
+
+/// What stands where a text was cut; the secret that was cut with it is no longer whole.
+const CUT_MARK: &[u8] = "… [".as_bytes();
 
 /// A line of a many-line secret (a key in PEM form) is a secret of its own from this length.
 const SECRET_LINE_BYTES_MIN: usize = 16;
@@ -36,6 +44,8 @@ pub struct Redactor {
     window: usize,
     /// Those that hold a line end; only they can be cut where a line ends.
     many_line: Vec<Vec<u8>>,
+    /// Every form of every secret, to know the beginning of one that was cut.
+    forms: Vec<Vec<u8>>,
 }
 
 impl Redactor {
@@ -65,23 +75,43 @@ impl Redactor {
             .then(|| AhoCorasick::new(&forms))
             .transpose()
             .map_err(|source| RedactError::Secrets { count: forms.len(), source })?;
-        Ok(Redactor { secrets, patterns, window: WINDOW_BYTES_MAX.max(longest), many_line })
+        let (window, forms) = (WINDOW_BYTES_MAX.max(longest), forms.into_iter().collect());
+        Ok(Redactor { secrets, patterns, window, many_line, forms })
     }
 
     /// One that hides nothing.
     pub fn none() -> Redactor {
-        let (secrets, patterns, many_line) = (None, Vec::new(), Vec::new());
-        Redactor { secrets, patterns, window: WINDOW_BYTES_MAX, many_line }
+        let (patterns, many_line, forms) = (Vec::new(), Vec::new(), Vec::new());
+        Redactor { secrets: None, patterns, window: WINDOW_BYTES_MAX, many_line, forms }
     }
 
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let ranges = self.ranges(text.as_bytes());
+        let bytes = text.as_bytes();
+        let mut found = self.found(bytes);
+        found.extend(self.cut_short(bytes));
+        let ranges = merged(found);
         if ranges.is_empty() {
             return Cow::Borrowed(text);
         }
         let mut clean = Vec::with_capacity(text.len());
-        replace(text.as_bytes(), &ranges, &mut clean);
+        replace(bytes, &ranges, &mut clean);
         Cow::Owned(String::from_utf8_lossy(&clean).into_owned())
+    }
+
+    /// Redacts every string in a JSON value; names of members and the structure stay.
+    pub fn redact_json(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Cow::Owned(clean) = self.redact(text) {
+                    *text = clean;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_json(item)),
+            Value::Object(members) => {
+                members.values_mut().for_each(|member| self.redact_json(member));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
     }
 
     pub fn stream(&self) -> Stream<'_> {
@@ -94,6 +124,10 @@ impl Redactor {
 
     /// What must not be shown, in order and without overlap.
     fn ranges(&self, bytes: &[u8]) -> Vec<Range<usize>> {
+        merged(self.found(bytes))
+    }
+
+    fn found(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> = Vec::new();
         if let Some(secrets) = self.secrets.as_ref().filter(|secrets| secrets.is_match(bytes)) {
             found.extend(secrets.find_overlapping_iter(bytes).map(|hit| hit.range()));
@@ -104,17 +138,34 @@ impl Redactor {
                 hits.map(move |hit| line.start + hit.start..line.start + hit.end)
             }));
         }
-        found.retain(|range| !range.is_empty());
-        found.sort_by_key(|range| (range.start, range.end));
-        let mut merged: Vec<Range<usize>> = Vec::new();
-        for range in found {
-            match merged.last_mut() {
-                Some(last) if range.start < last.end => last.end = last.end.max(range.end),
-                _ => merged.push(range),
-            }
-        }
-        merged
+        found
     }
+
+    /// Beginnings of secrets right before a mark that says the text was cut there.
+    fn cut_short(&self, bytes: &[u8]) -> Vec<Range<usize>> {
+        let beginning = |end: usize| {
+            let head = &bytes[..end];
+            let longest = self.forms.iter().filter_map(|form| {
+                let lengths = (SECRET_BYTES_MIN..form.len()).rev();
+                lengths.into_iter().find(|length| head.ends_with(&form[..*length]))
+            });
+            longest.max().map(|length| end - length..end)
+        };
+        memchr::memmem::find_iter(bytes, CUT_MARK).filter_map(beginning).collect()
+    }
+}
+
+fn merged(mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    found.retain(|range| !range.is_empty());
+    found.sort_by_key(|range| (range.start, range.end));
+    let mut merged: Vec<Range<usize>> = Vec::new();
+    for range in found {
+        match merged.last_mut() {
+            Some(last) if range.start < last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged
 }
 
 /// Redaction of bytes that arrive in pieces. The result does not depend on where they were cut.
@@ -218,6 +269,74 @@ pub fn is_secret_name(name: &str) -> bool {
         && words
             .iter()
             .any(|word| WORDS.contains(word) || ENDINGS.iter().any(|ending| word.ends_with(ending)))
+}
+
+/// Whether what is assigned to a name, as in `.env`, is likely a secret: its name says so, or it
+/// looks like a key. `APPROVE` and `localhost` are words.
+pub fn is_secret_value(name: &str, value: &str) -> bool {
+    let looks_like_a_key = || {
+        let plain = |byte: u8| byte.is_ascii_graphic() && byte != b':';
+        value.len() >= UNNAMED_BYTES_MIN
+            && !value.starts_with(['/', '.', '~'])
+            && value.bytes().all(plain)
+            && value.bytes().any(|byte| byte.is_ascii_digit())
+            && value.bytes().any(|byte| byte.is_ascii_alphabetic())
+    };
+    value.len() >= SECRET_BYTES_MIN && (is_secret_name(name) || looks_like_a_key())
+}
+
+/// What must stay secret of a URL, as it is written there and as it is meant. A user without a
+/// password is one if it looks like a token, as some services want it.
+pub fn secrets_of_url(url: &str) -> Vec<String> {
+    let Some((_, userinfo)) = userinfo(url) else { return Vec::new() };
+    let secret = match userinfo.split_once(':') {
+        Some((user, "" | "x-oauth-basic")) => user,
+        Some((_, password)) => password,
+        None if is_secret_value("", userinfo) => userinfo,
+        None => return Vec::new(),
+    };
+    let mut secrets = vec![secret.to_owned()];
+    secrets.extend(unescaped(secret).filter(|meant| meant != secret));
+    secrets
+}
+
+/// The URL without what allows to log in. Over SSH the user's name is part of the address.
+pub fn without_secrets(url: &str) -> String {
+    let Some((scheme, userinfo)) = userinfo(url) else { return url.to_owned() };
+    let rest = &url[scheme.len() + "://".len() + userinfo.len() + "@".len()..];
+    let user = userinfo.split(':').next().unwrap_or_default();
+    let is_ssh = scheme.to_ascii_lowercase().contains("ssh");
+    if is_ssh && !user.is_empty() {
+        format!("{scheme}://{user}@{rest}")
+    } else {
+        format!("{scheme}://{rest}")
+    }
+}
+
+/// Scheme and what stands before the host.
+fn userinfo(url: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    Some((scheme, authority.rsplit_once('@')?.0))
+}
+
+fn unescaped(text: &str) -> Option<String> {
+    let mut meant = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, more @ ..] = rest {
+        let digit = |at: usize| more.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+        match (first, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => {
+                meant.push(u8::try_from(high * 16 + low).ok()?);
+                rest = &more[2..];
+            }
+            _ => {
+                meant.push(*first);
+                rest = more;
+            }
+        }
+    }
+    String::from_utf8(meant).ok()
 }
 
 fn lines(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {

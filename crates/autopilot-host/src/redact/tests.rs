@@ -143,3 +143,65 @@ fn a_bad_pattern_is_named() {
     let error = Redactor::new(["("], [""; 0]).unwrap_err();
     assert!(error.to_string().contains("`(`"));
 }
+
+#[test]
+fn json_keeps_its_syntax_and_loses_its_secrets() {
+    let text = format!(
+        r#"{{"summary":"Checks the bearer token","bearer x":[{{"n":1,"k":"{SECRET}"}},null,true]}}"#
+    );
+    assert!(serde_json::from_str::<Value>(&redactor().redact(&text)).is_err(), "as text it breaks");
+    let mut value: Value = serde_json::from_str(&text).unwrap();
+    redactor().redact_json(&mut value);
+    let clean = serde_json::json!({
+        "summary": "Checks the [redacted]", "bearer x": [{"n": 1, "k": "[redacted]"}, null, true],
+    });
+    assert_eq!(value, clean);
+}
+
+#[test]
+fn a_secret_that_was_cut_with_its_text_is_hidden() {
+    let redactor = redactor();
+    for end in SECRET_BYTES_MIN..SECRET.len() {
+        let text = format!("it was {}… [12 bytes cut] and more", &SECRET[..end]);
+        assert_eq!(redactor.redact(&text), "it was [redacted]… [12 bytes cut] and more", "{end}");
+    }
+    assert_eq!(redactor.redact("it was sk-V… [12 bytes cut]"), "it was sk-V… [12 bytes cut]");
+}
+
+#[test]
+fn words_are_no_secrets_and_keys_without_a_name_are() {
+    for (name, value) in [("A_TOKEN", "abcdef"), ("X", "k3yWithoutAName0815"), ("PASS", "a b c d")]
+    {
+        assert!(is_secret_value(name, value), "{name}={value}");
+    }
+    for value in ["APPROVE", "production", "localhost", "/srv/app/2026/file", "only-words-in-here"]
+    {
+        assert!(!is_secret_value("APP_MODE", value), "{value}");
+    }
+    assert!(!is_secret_value("A_TOKEN", "short"));
+}
+
+#[test]
+fn a_url_is_told_from_the_password_in_it() {
+    let cases: [(&str, &str, &[&str]); 9] = [
+        ("https://ada:s3cr%40t@host/r.git", "https://host/r.git", &["s3cr%40t", "s3cr@t"]),
+        ("https://ghp0123456789abcdef@host/r", "https://host/r", &["ghp0123456789abcdef"]),
+        ("https://ghp0123456789abcdef:@host/r", "https://host/r", &["ghp0123456789abcdef"]),
+        ("https://t0ken:x-oauth-basic@host/r", "https://host/r", &["t0ken"]),
+        ("https://ada@host/r", "https://host/r", &[]),
+        ("ssh://git:pass@host:22/r", "ssh://git@host:22/r", &["pass"]),
+        ("ssh://git@host/r", "ssh://git@host/r", &[]),
+        ("git@host:o/r.git", "git@host:o/r.git", &[]),
+        ("https://host/a@b:c", "https://host/a@b:c", &[]),
+    ];
+    for (url, clean, secrets) in cases {
+        assert_eq!(
+            (without_secrets(url).as_str(), secrets_of_url(url)),
+            (clean, to_owned(secrets))
+        );
+    }
+}
+
+fn to_owned(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
