@@ -6,7 +6,7 @@ use crate::argument::Arguments;
 use crate::step::{self, Failure};
 use crate::workspace::{cargo, root};
 
-pub const KILLS_DEFAULT: u64 = 50;
+pub const KILLS_DEFAULT: u64 = 1000;
 const SEEDS_DEFAULT: u64 = 2000;
 
 pub enum Seeds {

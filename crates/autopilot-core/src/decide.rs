@@ -14,7 +14,7 @@ use crate::input::{Input, Word};
 use crate::pipeline::Work;
 use crate::state::State;
 
-/// How often the passing of time alone is put on the record when a time limit is set.
+/// How often the passing of time alone is put on the record while something is at work.
 const TIME_RECORD_MS: u64 = 60_000;
 
 /// Decides, and applies what was decided. Nothing to say means no record.
@@ -142,13 +142,14 @@ impl Draft<'_> {
             }
             self.emit(Event::WaitEnded { task });
         }
-        let Some(wall_max_ms) = self.state.run.limits.wall_max_ms else { return };
         if self.state.run.halt.is_some() || self.state.end().is_some() {
             return;
         }
+        let wall_max_ms = self.state.run.limits.wall_max_ms.unwrap_or(u64::MAX);
+        let is_quiet = self.now.since_ms(self.state.at) >= TIME_RECORD_MS.min(wall_max_ms);
         if self.is_time_gone() {
             self.halt(HaltWhy::Wall, true);
-        } else if self.now.since_ms(self.state.at) >= TIME_RECORD_MS.min(wall_max_ms) {
+        } else if is_quiet && (!self.state.live.is_empty() || wall_max_ms < u64::MAX) {
             self.emit(Event::TimePassed);
         }
     }

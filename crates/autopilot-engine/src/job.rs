@@ -20,7 +20,7 @@ pub use workshop::Workshop;
 
 use crate::environment::Variables;
 use crate::place::Place;
-use crate::shell::{Sight, Signal};
+use crate::shell::{Sight, Teller};
 use crate::store::{StoreError, Texts, text};
 use autopilot_core::config::Config;
 use autopilot_core::event::{Facts, Outcome};
@@ -34,7 +34,7 @@ use autopilot_journal::SqliteReader;
 use camino::Utf8PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 /// What every job of a run shares.
 pub struct Context {
@@ -48,7 +48,7 @@ pub struct Context {
     pub sandbox: autopilot_host::sandbox::Probe,
     pub texts: Texts,
     pub history: Mutex<SqliteReader>,
-    pub signals: mpsc::UnboundedSender<Signal>,
+    pub signals: Teller,
 }
 
 impl Context {
@@ -93,13 +93,13 @@ impl Cancel {
 /// What the validation of the untouched base showed, where it was red and allowed to be.
 #[derive(Clone, Debug, Default)]
 pub struct BaseFacts {
-    pub tail: Option<String>,
+    pub evidence: Option<String>,
 }
 
 pub fn base_facts(state: &State) -> BaseFacts {
     let shown = state.root().and_then(|root| root.last(Step::Preflight));
     let red = shown.filter(|shown| shown.facts.exit.is_some_and(|code| code != 0));
-    BaseFacts { tail: red.and_then(|shown| shown.facts.tail.clone()) }
+    BaseFacts { evidence: red.and_then(|shown| shown.facts.answer.clone()) }
 }
 
 pub struct Job {
@@ -110,6 +110,8 @@ pub struct Job {
     pub context: Arc<Context>,
     pub cancel: Cancel,
     pub billing: Mutex<agent::Billing>,
+    /// The step's time limit is over all it does.
+    pub began: Instant,
 }
 
 /// Why a job could not even see what there is to see. Spends a retry.
@@ -135,7 +137,6 @@ pub type Done = (Outcome, Facts);
 
 impl Job {
     pub async fn run(self) -> Word {
-        let began = Instant::now();
         let (outcome, mut facts) = match self.step().await {
             Ok(done) => done,
             Err(error) => {
@@ -146,7 +147,9 @@ impl Job {
         let billing = self.billing.lock().unwrap_or_else(PoisonError::into_inner);
         facts.bill = Some(billing.earlier);
         drop(billing);
-        facts.ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        // Best effort: the next boot removes what is left of it.
+        let _leftover = autopilot_host::dir::remove(self.scratch().as_std_path());
+        facts.ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let outcome = self.redacted(outcome);
         facts.notes = facts.notes.iter().map(|note| self.clean(note)).collect();
         // What was ended on purpose says nothing about the work.
@@ -180,6 +183,14 @@ impl Job {
         self.context.redactor.redact(text).into_owned()
     }
 
+    /// As JSON whose values are redacted; redacting its text could break it.
+    fn clean_json(&self, value: &impl serde::Serialize) -> Result<String, JobError> {
+        let internal = |error: serde_json::Error| JobError::Internal(error.to_string());
+        let mut value = serde_json::to_value(value).map_err(internal)?;
+        self.context.redactor.redact_json(&mut value);
+        serde_json::to_string_pretty(&value).map_err(internal)
+    }
+
     fn redacted(&self, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::Failed { why } => Outcome::Failed { why: self.clean(&why) },
@@ -190,15 +201,20 @@ impl Job {
     }
 
     fn say(&self, word: Word) {
-        let _loop_is_gone = self.context.signals.send(Signal::Heard { want: self.want, word });
+        self.context.signals.say(self.want, word);
     }
 
     fn show(&self, sight: Sight) {
-        let _loop_is_gone = self.context.signals.send(Signal::Seen { want: self.want, sight });
+        self.context.signals.show(self.want, sight);
     }
 
     /// Writes a view's file that a fact names, and gives its path relative to `.autopilot`.
     fn write_view(&self, path: &str, text: &str) -> Result<String, JobError> {
+        self.write_clean(path, &self.clean(text))
+    }
+
+    /// The same for a text that is redacted already.
+    fn write_clean(&self, path: &str, text: &str) -> Result<String, JobError> {
         let views = self.context.place.views();
         let full = views.join(path);
         let failed = |reason: String| JobError::File { path: full.clone(), reason };
@@ -207,7 +223,7 @@ impl Job {
             autopilot_host::dir::create(parent.as_std_path())
                 .map_err(|error| failed(error.to_string()))?;
         }
-        autopilot_host::file::write_atomic(full.as_std_path(), self.clean(text).as_bytes())
+        autopilot_host::file::write_atomic(full.as_std_path(), text.as_bytes())
             .map_err(|error| failed(error.to_string()))?;
         Ok(path.to_owned())
     }

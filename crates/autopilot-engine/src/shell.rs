@@ -22,6 +22,7 @@ use autopilot_journal::{Appender, Entry, Notice, Writer};
 use camino::Utf8PathBuf;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -30,6 +31,9 @@ use tokio::task::JoinSet;
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Records on their way to the disk.
 const WRITER_QUEUE_MAX: usize = 1024;
+/// Sights on their way to the watcher. What does not fit is left out: a watcher that is slow must
+/// not hold up the work, nor cost memory without end.
+const SIGHTS_MAX: usize = 1024;
 
 /// What reaches the loop from the jobs, the writer and the operating system.
 #[derive(Debug)]
@@ -61,6 +65,39 @@ pub trait Watcher: Send {
     fn sight(&mut self, task: TaskId, step: Step, sight: &Sight, state: &State);
     /// Something about the run itself that is no event.
     fn notice(&mut self, text: &str);
+    /// Whether what agents and commands print is wanted at all. Asked once, before the work.
+    fn wants_output(&self) -> bool {
+        true
+    }
+}
+
+/// How jobs reach the loop: words for certain, what they print while there is room.
+#[derive(Clone, Debug)]
+pub struct Teller {
+    signals: mpsc::UnboundedSender<Signal>,
+    sights: mpsc::Sender<(Want, Sight)>,
+    missed: Arc<AtomicU64>,
+    wants_output: bool,
+}
+
+impl Teller {
+    pub fn say(&self, want: Want, word: Word) {
+        let _loop_is_gone = self.signals.send(Signal::Heard { want, word });
+    }
+
+    pub fn show(&self, want: Want, sight: Sight) {
+        match sight {
+            Sight::Suspect { .. } => {
+                let _loop_is_gone = self.signals.send(Signal::Seen { want, sight });
+            }
+            Sight::Agent(_) | Sight::Output { .. } if !self.wants_output => {}
+            Sight::Agent(_) | Sight::Output { .. } => {
+                if self.sights.try_send((want, sight)).is_err() {
+                    self.missed.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -84,6 +121,8 @@ pub struct Shell {
     appender: Appender,
     signals: mpsc::UnboundedReceiver<Signal>,
     sender: mpsc::UnboundedSender<Signal>,
+    sights: mpsc::Receiver<(Want, Sight)>,
+    missed: Arc<AtomicU64>,
     context: Arc<Context>,
     jobs: JoinSet<AttemptId>,
     cancels: BTreeMap<AttemptId, Cancel>,
@@ -113,7 +152,7 @@ impl Shell {
     /// `context` is made from what jobs need of the loop: where to put texts and whom to tell.
     pub fn new(
         parts: Parts,
-        context: impl FnOnce(store::Texts, mpsc::UnboundedSender<Signal>) -> Context,
+        context: impl FnOnce(store::Texts, Teller) -> Context,
     ) -> Result<Shell, ShellError> {
         let (sender, signals) = mpsc::unbounded_channel();
         let told = sender.clone();
@@ -133,7 +172,15 @@ impl Shell {
         )
         .map_err(StoreError::from)?;
         let appender = writer.appender();
-        let context = Arc::new(context(store::Texts::new(appender.clone()), sender.clone()));
+        let (to_watcher, sights) = mpsc::channel(SIGHTS_MAX);
+        let missed = Arc::new(AtomicU64::new(0));
+        let teller = Teller {
+            signals: sender.clone(),
+            sights: to_watcher,
+            missed: Arc::clone(&missed),
+            wants_output: parts.watcher.wants_output(),
+        };
+        let context = Arc::new(context(store::Texts::new(appender.clone()), teller));
         Ok(Shell {
             views: Views::new(parts.place.clone(), context.redactor()),
             snapshot_at: parts.state.seq,
@@ -145,6 +192,8 @@ impl Shell {
             appender,
             signals,
             sender,
+            sights,
+            missed,
             context,
             jobs: JoinSet::new(),
             cancels: BTreeMap::new(),
@@ -181,6 +230,7 @@ impl Shell {
         while !self.is_done() {
             tokio::select! {
                 Some(signal) = self.signals.recv() => self.take(signal)?,
+                Some((want, sight)) = self.sights.recv() => self.see(want, &sight),
                 Some(ended) = self.jobs.join_next(), if !self.jobs.is_empty() => self.joined(ended),
                 _ = look.tick() => self.look()?,
             }
@@ -211,12 +261,27 @@ impl Shell {
             Signal::Heard { want, word } => {
                 self.hear(Input::Heard { id: want.id, task: want.task, word })?;
             }
-            Signal::Seen { want, sight } => {
-                self.watcher.sight(want.task, want.step, &sight, self.pilot.settled());
-            }
+            Signal::Seen { want, sight } => self.see(want, &sight),
             Signal::Interrupt => self.interrupt()?,
         }
         Ok(())
+    }
+
+    fn see(&mut self, want: Want, sight: &Sight) {
+        self.watcher.sight(want.task, want.step, sight, self.pilot.settled());
+    }
+
+    /// What is still on its way to the watcher, and how much of it never was.
+    fn see_the_rest(&mut self) {
+        while let Ok((want, sight)) = self.sights.try_recv() {
+            self.see(want, &sight);
+        }
+        match self.missed.load(Ordering::Relaxed) {
+            0 => {}
+            missed => self.watcher.notice(&format!(
+                "{missed} lines came faster than they could be shown; the logs have them"
+            )),
+        }
     }
 
     fn hear(&mut self, input: Input) -> Result<Option<u64>, ShellError> {
@@ -280,6 +345,7 @@ impl Shell {
             context: Arc::clone(&self.context),
             cancel: cancel.clone(),
             billing: Default::default(),
+            began: std::time::Instant::now(),
         };
         self.cancels.insert(want.id, cancel);
         let sender = self.sender.clone();
@@ -347,6 +413,10 @@ impl Shell {
         if let Some(path) = Flag::SkipReview.raised(&self.place) {
             let by = path.to_string();
             self.hear(Input::Asked(Ask::Switch { switch: Switch::Review, on: false, by }))?;
+        } else if !self.pilot.ahead().run.switches.contains(&Switch::Review) {
+            // Waived only while the file is there.
+            let by = format!("{} is gone", Flag::SkipReview.file_name());
+            self.hear(Input::Asked(Ask::Switch { switch: Switch::Review, on: true, by }))?;
         }
         Ok(())
     }
@@ -400,6 +470,7 @@ impl Shell {
     }
 
     fn finish(mut self) -> Result<State, ShellError> {
+        self.see_the_rest();
         let state = self.pilot.settled().clone();
         self.views.close(&state);
         if self.journal_failed.is_none() {

@@ -26,6 +26,24 @@ pub fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Copies a directory with all that is in it, links as links. Every file is a file of its own
+/// (shared blocks where the file system can), so that writing to the copy can't reach the original.
+pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
+        if kind.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else if kind.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(entry.path())?, &target)?;
+        } else if kind.is_file() {
+            fs::copy(entry.path(), &target)?;
+        }
+    }
+    Ok(())
+}
+
 /// The last bytes of a file.
 pub fn read_tail(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut file = fs::File::open(path)?;
@@ -39,6 +57,19 @@ pub fn read_tail(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_copy_shares_nothing_with_its_original() {
+        let temp = tempfile::tempdir().unwrap();
+        let (from, to) = (temp.path().join("a"), temp.path().join("b"));
+        fs::create_dir_all(from.join("deep")).unwrap();
+        fs::write(from.join("deep/f"), "one").unwrap();
+        std::os::unix::fs::symlink("deep/f", from.join("link")).unwrap();
+        copy(&from, &to).unwrap();
+        fs::write(to.join("deep/f"), "two").unwrap();
+        assert_eq!(fs::read_to_string(from.join("deep/f")).unwrap(), "one");
+        assert_eq!(fs::read_link(to.join("link")).unwrap(), Path::new("deep/f"));
+    }
 
     #[test]
     fn the_tail_of_a_file_is_its_last_bytes() {

@@ -192,6 +192,10 @@ mod tests {
         while fs::read(format!("/proc/{pid}/comm")).unwrap() != b"sleep\n" {
             std::thread::yield_now();
         }
+        // And empty until the new program's memory is set up.
+        while fs::read(format!("/proc/{pid}/environ")).unwrap().is_empty() {
+            std::thread::yield_now();
+        }
         assert!(has_marker(pid, b"MARK=run-1"));
         assert!(!has_marker(pid, b"MARK=run-"));
         assert!(!has_marker(pid, b"MARK=run-11"));

@@ -136,7 +136,7 @@ planner:
 
 # sandbox:
 #   mode: auto                   # auto | landlock | bwrap | off
-#   write: []                    # more directories agents may write
+#   write: []                    # more places to write, as in [/dev/shm]
 "#;
 
 const TAIL: &str = r#"

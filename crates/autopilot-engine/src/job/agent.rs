@@ -92,7 +92,7 @@ impl Job {
         let prompt = format!(
             "{}\nWhat you said was:\n{}\n",
             answer::repair_prompt(&faults, T::SCHEMA_JSON),
-            autopilot_agents::event::clip(&first.ending.answer, 16 * 1024)
+            autopilot_agents::event::clip(&self.clean(&first.ending.answer), 16 * 1024)
         );
         let session = first.ending.session.clone();
         let again = Question { prompt, dir: &dir, access, schema, session, write: question.write };
@@ -114,9 +114,12 @@ impl Job {
             return Ok(None);
         };
         let path = self.context.place.root.join(path);
-        let Ok(bytes) = file::read_capped(path.as_std_path(), SCHEMA_BYTES_MAX) else {
+        // Ours holds in any case; one that is there must be read.
+        if path.symlink_metadata().is_err() {
             return Ok(None);
-        };
+        }
+        let bytes = file::read_capped(path.as_std_path(), SCHEMA_BYTES_MAX)
+            .map_err(|error| JobError::Setup(crate::shell::chain(&error)))?;
         let text = String::from_utf8_lossy(&bytes);
         let schema = answer::Schema::parse(path.as_str(), &text)
             .map_err(|error| JobError::Setup(error.to_string()))?;
@@ -160,7 +163,7 @@ impl Job {
             dir: question.dir.to_owned(),
             stdin: plan.stdin.clone(),
             log: log.clone(),
-            timeout: self.context.config.timeout(self.want.step.word()),
+            timeout: self.timeout(),
             write: Some(self.writable(question)),
         };
         let ran = self.run_program(program, |out, line, cut| listener.line(out, line, cut)).await?;
@@ -250,6 +253,31 @@ impl Job {
         write
     }
 
+    /// The decoder was given what the agent said; nobody else is.
+    fn clean_event(&self, event: AgentEvent) -> AgentEvent {
+        let clean = |text: String| self.clean(&text);
+        match event {
+            AgentEvent::Text { text } => AgentEvent::Text { text: clean(text) },
+            AgentEvent::Thought { text } => AgentEvent::Thought { text: clean(text) },
+            AgentEvent::ToolCall { id, name, summary } => {
+                AgentEvent::ToolCall { id: clean(id), name: clean(name), summary: clean(summary) }
+            }
+            AgentEvent::ToolResult { id, ok, summary } => {
+                AgentEvent::ToolResult { id: clean(id), ok, summary: clean(summary) }
+            }
+            AgentEvent::FileChange { path, kind } => {
+                AgentEvent::FileChange { path: clean(path), kind }
+            }
+            AgentEvent::Permission { tool, granted, reason } => {
+                AgentEvent::Permission { tool: clean(tool), granted, reason: clean(reason) }
+            }
+            AgentEvent::Session { id } => AgentEvent::Session { id: clean(id) },
+            AgentEvent::Notice { text } => AgentEvent::Notice { text: clean(text) },
+            AgentEvent::Result { ok, text } => AgentEvent::Result { ok, text: clean(text) },
+            AgentEvent::Usage(_) | AgentEvent::RateLimit { .. } => event,
+        }
+    }
+
     /// What an ending that is no success means for the attempt.
     pub(super) fn judged(&self, ending: &Ending) -> Outcome {
         let why = match &ending.outcome {
@@ -324,7 +352,7 @@ impl Listener<'_> {
         let is_last = events.iter().any(|event| matches!(event, AgentEvent::Result { .. }));
         for event in events {
             match &event {
-                AgentEvent::Session { id } => self.job.say(Word::Session(id.clone())),
+                AgentEvent::Session { id } => self.job.say(Word::Session(self.job.clean(id))),
                 AgentEvent::Usage(_) if is_last => {}
                 AgentEvent::Usage(usage) => {
                     let bill = self.bill(usage);
@@ -340,7 +368,7 @@ impl Listener<'_> {
                 | AgentEvent::Notice { .. }
                 | AgentEvent::Result { .. } => {}
             }
-            self.job.show(Sight::Agent(event));
+            self.job.show(Sight::Agent(self.job.clean_event(event)));
         }
     }
 

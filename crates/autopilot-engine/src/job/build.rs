@@ -37,10 +37,12 @@ impl Job {
             write: Vec::new(),
         };
         let answered = self.answered::<Summary>(question).await;
+        let succeeded = answered.as_ref().is_ok_and(|answered| answered.answer.is_some());
+        let formatted = if succeeded { self.format(&spec, &bench).await } else { Ok(()) };
         // Before anything is judged: whatever the agent wrote must be reachable.
-        self.format(&spec, &bench).await?;
         let capture = bench.capture(self.name_for_refs(), self.id_for_refs(self.want.id)).await?;
         let answered = answered?;
+        formatted?;
         let mut facts = self.facts_of(&answered.turn)?;
         facts.notes.extend(start.note);
         facts.notes.extend(notes_of(&capture));
@@ -48,11 +50,10 @@ impl Job {
         let Some(summary) = &answered.answer else {
             return Ok((answered.outcome(self), facts));
         };
-        let text = serde_json::to_string_pretty(summary)
-            .map_err(|error| JobError::Internal(error.to_string()))?;
+        let text = self.clean_json(summary)?;
         let name = format!("artifacts/{}_{}_summary.json", self.task.name(), self.want.id);
-        facts.artifact = Some(self.write_view(&name, &text)?);
-        facts.answer = Some(self.context.texts.put(&self.clean(&text))?);
+        facts.artifact = Some(self.write_clean(&name, &text)?);
+        facts.answer = Some(self.context.texts.put(&text)?);
         facts.base = Some(start.base.to_string());
         facts.tree = Some(capture.tree.to_string());
         facts.commit = Some(capture.commit.unwrap_or(start.commit).to_string());

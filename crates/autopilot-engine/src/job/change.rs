@@ -2,9 +2,14 @@
 
 use super::workshop::blocking;
 use super::{Job, JobError};
-use autopilot_core::guard::{self, ChangedFile, FileMode, Finding, Line, Rules, Status};
+use autopilot_core::guard::{
+    self, ChangedFile, FileMode, Finding, Line, Rules, Severity, Source, Status,
+};
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::{Change, ChangeLimits, ChangedPath, LineFact, Oid, Status as GitStatus};
+
+/// What a binary counts against the cap of lines.
+const BYTES_PER_LINE: u64 = 80;
 
 impl Job {
     /// The whole change of the task: base to the tree that was captured.
@@ -26,14 +31,44 @@ impl Job {
             diff_line_cap: config.rounds.diff_line_cap,
             forbid_todos: config.safety.forbid_todos,
         };
-        guard::check(&in_guard_words(change), &rules)
+        let mut findings = guard::check(&in_guard_words(change), &rules);
+        findings.extend(self.touched_commands(change, spec));
+        findings
     }
+}
+
+impl Job {
+    /// A change to a file that a gate's command names changes the gate: the reviewer must see it.
+    fn touched_commands(&self, change: &Change, spec: &TaskSpec) -> Vec<Finding> {
+        let mut commands = super::command::validation(self, Some(spec));
+        commands.extend(super::command::uat(self, spec).map(|line| ("uat", line)));
+        let mut findings = Vec::new();
+        for path in &change.paths {
+            let file = path.display();
+            for (name, line) in &commands {
+                if names(line, &file) {
+                    let message =
+                        format!("the change edits `{file}`, which the {name} command runs");
+                    let fix = "leave it as it was, unless the task asks for it";
+                    let found = Finding::new(Source::TestCode, Severity::Major, message, fix);
+                    findings.push(found.in_file(&file));
+                }
+            }
+        }
+        findings
+    }
+}
+
+/// Whether a command line has this path as one of its words.
+fn names(line: &str, path: &str) -> bool {
+    let is_word_end = |c: char| c.is_whitespace() || "'\"`;&|()<>=".contains(c);
+    line.split(is_word_end).any(|word| word.trim_start_matches("./") == path)
 }
 
 fn in_guard_words(change: &Change) -> guard::Change {
     guard::Change {
         files: change.paths.iter().map(changed_file).collect(),
-        insertions: change.insertions,
+        insertions: change.insertions + change.binary_bytes / BYTES_PER_LINE,
         deletions: change.deletions,
         added: change.added.iter().map(line).collect(),
         removed: change.removed.iter().map(line).collect(),
@@ -73,5 +108,20 @@ fn line(fact: &LineFact) -> Line {
         path: String::from_utf8_lossy(&fact.path).into_owned(),
         line: fact.number,
         text: fact.text.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names;
+
+    #[test]
+    fn a_command_names_a_file_by_a_whole_word() {
+        for line in ["sh test.sh", "./test.sh -q", "(cd x; sh 'test.sh')", "A=1 sh test.sh>log"] {
+            assert!(names(line, "test.sh"), "{line}");
+        }
+        for line in ["sh mytest.sh", "sh test.sh.bak", "sh dir/test.sh", "cargo test"] {
+            assert!(!names(line, "test.sh"), "{line}");
+        }
     }
 }

@@ -13,21 +13,32 @@ use camino::{Utf8Path, Utf8PathBuf};
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// A formatter that has something to do has failed as a check.
+pub const FORMAT: &str = "format";
+/// Enough to see a program start and be told that its time is over.
+const TIME_MIN: Duration = Duration::from_millis(100);
+
 /// One command that was run.
 pub struct Check {
     pub name: &'static str,
     pub line: String,
     pub ran: Ran,
     pub log: String,
+    /// It left the tracked files other than it found them.
+    pub changed: bool,
 }
 
 impl Check {
     pub fn passed(&self) -> bool {
-        self.ran.code == Some(0) && !self.ran.timed_out && !self.ran.stuck
+        let rewrites = self.changed && self.name == FORMAT;
+        self.ran.code == Some(0) && !self.ran.timed_out && !self.ran.stuck && !rewrites
     }
 
     /// In words: `tests failed with exit code 1`.
     pub fn failure(&self) -> String {
+        if self.changed && self.name == FORMAT && self.ran.code == Some(0) {
+            return "format would change files".to_owned();
+        }
         let how = match (self.ran.timed_out, self.ran.stuck, self.ran.code, self.ran.signal) {
             (true, ..) => "ran into the time limit".to_owned(),
             (_, true, ..) => "hung without a sign of life".to_owned(),
@@ -48,7 +59,7 @@ pub fn validation(job: &Job, spec: Option<&TaskSpec>) -> Vec<(&'static str, Stri
     let format = given.and_then(|g| g.format.clone()).or_else(|| configured.format.clone());
     let mut commands = vec![("tests", tests)];
     commands.extend(lint.map(|line| ("lint", line)));
-    commands.extend(format.map(|line| ("format", line)));
+    commands.extend(format.map(|line| (FORMAT, line)));
     commands
 }
 
@@ -77,9 +88,10 @@ impl Job {
             commit: commit.clone(),
             base: base.clone(),
             branch: format!("autopilot/{}", self.name_for_refs()),
-            keep: match config.keep {
-                KeepConfig::Auto | KeepConfig::Always => Keep::WhileLocked,
-                KeepConfig::Never => Keep::Nothing,
+            keep: match (config.keep, purpose) {
+                (KeepConfig::Always, _) | (KeepConfig::Auto, For::Agent) => Keep::WhileLocked,
+                // What a gate's tests leave behind could make the next gate pass.
+                (KeepConfig::Auto, For::Proof) | (KeepConfig::Never, _) => Keep::Nothing,
             },
             copy: config.copy.iter().map(PathBuf::from).collect(),
         };
@@ -97,8 +109,10 @@ impl Job {
         Ok(bench)
     }
 
+    /// What is left of the step's time.
     pub(super) fn timeout(&self) -> Duration {
-        self.context.config.timeout(self.want.step.word())
+        let limit = self.context.config.timeout(self.want.step.word());
+        limit.saturating_sub(self.began.elapsed()).max(TIME_MIN)
     }
 
     /// Attempts of two runs may have the same number; their work must not share a ref.
@@ -132,6 +146,6 @@ impl Job {
             write: None,
         };
         let ran = self.run_program(program, |_, line, _| self.show_output(line)).await?;
-        Ok(Check { name, line: line.to_owned(), ran, log })
+        Ok(Check { name, line: line.to_owned(), ran, log, changed: false })
     }
 }

@@ -2,10 +2,12 @@
 
 use super::command::Check;
 use super::{Job, JobError};
+use autopilot_core::fingerprint::{failing_tests, failure_fingerprint};
 use autopilot_core::guard::Finding;
 use autopilot_core::prompt::{Caps, Ran};
 use autopilot_core::step::Step;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Evidence {
@@ -23,6 +25,15 @@ pub struct Seen {
     pub exit_code: Option<i32>,
     pub output: String,
     pub log: String,
+    /// Names of the tests that failed, where the output tells them.
+    #[serde(default)]
+    pub failing: BTreeSet<String>,
+    /// Of all the output, blind to times and addresses; none of an output without a word.
+    #[serde(default)]
+    pub mark: Option<String>,
+    /// It ended by itself, with an exit code.
+    #[serde(default)]
+    pub ended: bool,
 }
 
 impl Seen {
@@ -33,7 +44,19 @@ impl Seen {
             exit_code: check.ran.code,
             output: check.ran.tail.clone(),
             log: check.log.clone(),
+            failing: failing_tests(&check.ran.text),
+            mark: (!check.ran.text.trim().is_empty()).then(|| failure_fingerprint(&check.ran.text)),
+            ended: check.ran.code.is_some() && !check.ran.timed_out && !check.ran.stuck,
         }
+    }
+
+    /// Whether it fails no worse than it did on the base: the same way of ending, and either
+    /// nothing but tests that failed there too, or word for word the same output.
+    pub fn is_as_on(&self, base: &Seen) -> bool {
+        let same_end = self.ended && base.ended && self.exit_code == base.exit_code;
+        let known = !self.failing.is_empty() && self.failing.is_subset(&base.failing);
+        let same_words = self.mark.is_some() && self.mark == base.mark;
+        self.name == base.name && same_end && (known || same_words)
     }
 
     pub fn for_prompt(&self) -> Ran<'_> {
@@ -64,9 +87,7 @@ impl Job {
     }
 
     pub(super) fn keep(&self, evidence: &Evidence) -> Result<String, JobError> {
-        let text = serde_json::to_string(evidence)
-            .map_err(|error| JobError::Internal(error.to_string()))?;
-        Ok(self.context.texts.put(&self.clean(&text))?)
+        Ok(self.context.texts.put(&self.clean_json(evidence)?)?)
     }
 
     pub(super) fn caps(&self) -> Caps {

@@ -6,8 +6,8 @@ use super::{Done, Job, JobError};
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::step::Step;
 use autopilot_host::git::{
-    Attempt, CommitRequest, Conflict, Hub, MergeOutcome, MergeRequest, Oid, PublishOutcome,
-    UserRepo, commit_task, merge_task, publish, task_branch,
+    Attempt, CommitRequest, Conflict, Hub, MergeOutcome, MergeRequest, Oid, PublishRefusal,
+    UserRepo, commit_task, merge_task, publish_reachable, task_branch,
 };
 use std::sync::Arc;
 
@@ -132,9 +132,9 @@ impl Work {
     fn published(&self, commit: Oid) -> Result<Done, JobError> {
         let mut facts = Facts { commit: Some(commit.to_string()), ..Facts::default() };
         for name in [&task_branch(&self.task), &self.branch] {
-            if let PublishOutcome::Refused(refusal) = publish(&self.hub, &self.repo, name)? {
-                let note = format!("branch {name} was not brought into your repository: {refusal}");
-                facts.notes.push(note);
+            let reached = publish_reachable(&self.hub, &self.repo, name)?;
+            if let Some(why) = &reached.instead {
+                facts.notes.push(elsewhere(name, &reached.branch, why));
             }
         }
         Ok((Outcome::Passed, facts))
@@ -159,6 +159,22 @@ impl Work {
             tip.short()
         )))
     }
+}
+
+/// What a person has to know who would otherwise merge the branch that has not got the work.
+fn elsewhere(wanted: &str, got: &str, why: &PublishRefusal) -> String {
+    let why = match why {
+        PublishRefusal::CheckedOut { branch, worktree } => {
+            format!("branch {branch} is checked out in {} and was left as it is", worktree.display())
+        }
+        PublishRefusal::ForeignCommits { branch, .. } => {
+            format!("branch {branch} has commits that are not this run's and was left as it is")
+        }
+        PublishRefusal::InTheWay { other, .. } => {
+            format!("branch {other} leaves no place for {wanted}")
+        }
+    };
+    format!("{why}; the work is on {got}, so look and merge there: git merge {got}")
 }
 
 fn conflicted(conflicts: &[Conflict]) -> Done {

@@ -53,6 +53,8 @@ pub struct Ran {
     pub stuck: bool,
     /// The last lines, harmless to show.
     pub tail: String,
+    /// All of it that was kept, for finding the names of failing tests.
+    pub text: String,
     pub notes: Vec<String>,
 }
 
@@ -109,8 +111,6 @@ impl Job {
                 watching.await
             }
         };
-        // Best effort: the next boot removes what is left of it.
-        let _leftover = dir::remove(scratch.as_std_path());
         Ok(self.ran(&ended, stopped.load(Ordering::Relaxed)))
     }
 
@@ -144,6 +144,7 @@ impl Job {
             timed_out: matches!(ended, Ended::TimedOut(_)),
             stuck: matches!(ended, Ended::Stuck { .. }),
             tail: tail(&both, lines, TAIL_BYTES_MAX),
+            text: both,
             notes,
         }
     }
@@ -193,27 +194,32 @@ impl Job {
         Ok((launch, program.timeout))
     }
 
-    /// Package caches of our own, because the user's can't be written from a sandbox. Agents and
-    /// gates have different ones: what an agent can write must not reach a proof.
+    /// Package caches of our own, because the user's can't be written from a sandbox. Agents share
+    /// one. Gates run code an agent wrote, so each gets a copy of what was there before any agent
+    /// was: nothing reaches a proof through a cache.
     fn caches(&self) -> Result<Vec<(&'static str, Utf8PathBuf)>, JobError> {
-        let whose = match self.want.step {
-            Step::Build | Step::Fix | Step::Review | Step::UatGenerate => "agent",
-            Step::Preflight
-            | Step::Tasks
-            | Step::Validate
-            | Step::Uat
-            | Step::Decide
-            | Step::Merge
-            | Step::Push => "proof",
+        let place = &self.context.place;
+        let seed = place.caches().join("proof");
+        let root = match self.want.step {
+            Step::Build | Step::Fix | Step::Review | Step::UatGenerate => {
+                place.caches().join("agent")
+            }
+            Step::Preflight => seed.clone(),
+            Step::Tasks | Step::Validate | Step::Uat | Step::Decide | Step::Merge | Step::Push => {
+                self.scratch().join("cache")
+            }
         };
-        let root = self.context.place.caches().join(whose);
+        let failed = |path: &Utf8Path, error: std::io::Error| JobError::File {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        };
+        if root.starts_with(self.scratch()) && !root.exists() && seed.exists() {
+            dir::copy(seed.as_std_path(), root.as_std_path()).map_err(|e| failed(&root, e))?;
+        }
         let mut caches = Vec::new();
         for (name, folder) in CACHES {
             let path = root.join(folder);
-            dir::create(path.as_std_path()).map_err(|error| JobError::File {
-                path: path.clone(),
-                reason: error.to_string(),
-            })?;
+            dir::create(path.as_std_path()).map_err(|e| failed(&path, e))?;
             caches.push((*name, path));
         }
         self.seed_cargo(&root.join("cargo"));
@@ -247,7 +253,7 @@ impl Job {
     }
 
     pub(super) fn show_output(&self, line: &str) {
-        self.show(Sight::Output { text: line.to_owned() });
+        self.show(Sight::Output { text: self.clean(line) });
     }
 }
 

@@ -1,7 +1,6 @@
 //! PUSH: the run's branch to the remote, after everything is proven. What can't be pushed is left
 //! as a patch and a bundle.
 
-use super::command;
 use super::workshop::seconds_now;
 use super::{Done, Job, JobError};
 use autopilot_core::event::{Facts, Outcome};
@@ -20,7 +19,7 @@ const NETWORK_DELAYS: [Duration; 5] = [
 
 impl Job {
     pub(super) async fn push(&self) -> Result<Done, JobError> {
-        // The closure below borrows the job and may have to validate a rebased tip.
+        // Git is waited for on this thread; the loop's other tasks move to another one.
         tokio::task::block_in_place(|| self.push_blocking())
     }
 
@@ -43,33 +42,32 @@ impl Job {
             hooks: Hooks::Off,
             now: seconds_now(),
         };
-        let runtime = tokio::runtime::Handle::current();
-        let mut accept = |tip: &Oid| runtime.block_on(self.is_still_proven(tip));
-        match push(&workshop.hub, &workshop.repo, &request, &mut accept)? {
+        // What is pushed must have passed as it is; a rebase makes a tree nobody has seen, unless
+        // what the remote has besides changes nothing.
+        let proven = self.proven_tip()?;
+        let mut accept =
+            |tip: &Oid| workshop.hub.tree_of(tip).is_ok_and(|tree| Some(tree) == proven);
+        let unwanted = || self.cancel.is_asked();
+        match push(&workshop.hub, &workshop.repo, &request, &mut accept, &unwanted)? {
             PushOutcome::Pushed(pushed) => {
                 let mut facts =
                     Facts { commit: Some(pushed.commit.to_string()), ..Facts::default() };
                 if pushed.rebased {
-                    facts
-                        .notes
-                        .push("rebased onto what the remote had, and validated again".to_owned());
+                    let note = "rebased onto what the remote had; the files are the validated ones";
+                    facts.notes.push(note.to_owned());
                 }
                 Ok((Outcome::Passed, facts))
             }
             PushOutcome::Failed(failure) => self.refused(&failure),
+            PushOutcome::Unwanted => Ok((Outcome::Revoked, Facts::default())),
         }
     }
 
-    /// What is pushed must have passed as it is; a rebase makes a tree nobody has seen.
-    async fn is_still_proven(&self, tip: &Oid) -> bool {
-        let Ok(bench) = self.proof_bench(tip).await else { return false };
-        for (name, line) in command::validation(self, None) {
-            let check = self.command(name, &line, &bench.dir, self.timeout()).await;
-            if !check.is_ok_and(|check| check.passed()) {
-                return false;
-            }
-        }
-        true
+    /// The tree at the end of the run's branch: merged only after it was validated.
+    fn proven_tip(&self) -> Result<Option<Oid>, JobError> {
+        let hub = &self.context.workshop.hub;
+        let tip = hub.resolve(&format!("refs/heads/{}", self.run.branch))?;
+        Ok(tip.map(|tip| hub.tree_of(&tip)).transpose()?)
     }
 
     fn refused(&self, failure: &PushFailure) -> Result<Done, JobError> {

@@ -47,11 +47,10 @@ impl Job {
         let Some(review) = &answered.answer else {
             return Ok((answered.outcome(self), facts));
         };
-        let text = serde_json::to_string_pretty(review)
-            .map_err(|error| JobError::Internal(error.to_string()))?;
+        let text = self.clean_json(review)?;
         let name = format!("artifacts/{}_{}_review.json", self.task.name(), self.want.id);
-        facts.artifact = Some(self.write_view(&name, &text)?);
-        facts.answer = Some(self.context.texts.put(&self.clean(&text))?);
+        facts.artifact = Some(self.write_clean(&name, &text)?);
+        facts.answer = Some(self.context.texts.put(&text)?);
         facts.issues = review.issues.len() as u64;
         facts.blocking = review.issues.iter().filter(|issue| blocks(issue)).count() as u64;
         facts.verdict = Some(match review.verdict {

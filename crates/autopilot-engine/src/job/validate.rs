@@ -6,7 +6,7 @@ use super::evidence::{Evidence, Seen};
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::Summary;
 use autopilot_core::event::{Facts, Outcome};
-use autopilot_core::fingerprint::{NewFailures, failure_fingerprint, new_failures};
+use autopilot_core::fingerprint::failure_fingerprint;
 use autopilot_core::guard::{Finding, Severity};
 use autopilot_core::step::Step;
 use autopilot_host::git::Oid;
@@ -30,13 +30,15 @@ impl Job {
         facts.notes.extend(evidence.differs.iter().cloned());
         let known = self.known_failures()?;
         let mut reasons: Vec<String> = Vec::new();
-        for check in checks.iter().filter(|check| !check.passed()) {
-            match &known {
-                Some(base) if new_failures(base, &check.ran.tail) == NewFailures::None => {
-                    facts.notes.push(format!("{}, as on the base", check.failure()));
-                }
-                Some(_) | None => reasons.push(check.failure()),
+        for (check, seen) in checks.iter().zip(&evidence.checks).filter(|(c, _)| !c.passed()) {
+            if !check.changed && known.checks.iter().any(|base| seen.is_as_on(base)) {
+                facts.notes.push(format!("{}, as on the base", check.failure()));
+            } else {
+                reasons.push(check.failure());
             }
+        }
+        if change.base_tree == change.tree {
+            reasons.push("nothing was changed".to_owned());
         }
         reasons.extend(broken_rules(&evidence.findings));
         if reasons.is_empty() {
@@ -51,6 +53,13 @@ impl Job {
         let base = Oid::parse(&self.run.base)?;
         let checks = self.checks(&base, command::validation(self, None)).await?;
         let mut facts = self.facts_of_checks(&checks)?;
+        let evidence =
+            Evidence { checks: checks.iter().map(Seen::of).collect(), ..Evidence::default() };
+        facts.answer = Some(self.keep(&evidence)?);
+        if !self.is_sandboxed()? {
+            let note = "without a sandbox an agent can write where the proofs are made";
+            facts.notes.push(note.to_owned());
+        }
         let failed: Vec<String> =
             checks.iter().filter(|check| !check.passed()).map(Check::failure).collect();
         if failed.is_empty() {
@@ -75,12 +84,18 @@ impl Job {
         commands: Vec<(&'static str, String)>,
     ) -> Result<Vec<Check>, JobError> {
         let bench = self.proof_bench(commit).await?;
-        let mut checks = Vec::new();
-        for (name, line) in commands {
+        let mut checks: Vec<Check> = Vec::new();
+        let last = commands.len().saturating_sub(1);
+        for (place, (name, line)) in commands.into_iter().enumerate() {
             if self.cancel.is_asked() {
                 break;
             }
-            checks.push(self.command(name, &line, &bench.dir, self.timeout()).await?);
+            let mut check = self.command(name, &line, &bench.dir, self.timeout()).await?;
+            // The next one must see the commit, not what this one made of it.
+            if place < last || name == command::FORMAT {
+                check.changed = bench.restore().await?;
+            }
+            checks.push(check);
         }
         Ok(checks)
     }
@@ -112,10 +127,11 @@ impl Job {
         Ok(facts)
     }
 
-    fn known_failures(&self) -> Result<Option<String>, JobError> {
-        Ok(match &self.base.tail {
-            Some(hash) => Some(self.context.text(hash)?),
-            None => None,
+    /// What the untouched base showed, where it was red and allowed to be.
+    fn known_failures(&self) -> Result<Evidence, JobError> {
+        Ok(match &self.base.evidence {
+            Some(hash) => serde_json::from_str(&self.context.text(hash)?).unwrap_or_default(),
+            None => Evidence::default(),
         })
     }
 

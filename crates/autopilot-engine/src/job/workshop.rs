@@ -26,6 +26,7 @@ pub struct Bench {
     pub dir: Utf8PathBuf,
     pub commit: Oid,
     pub prepared: Prepared,
+    order: Order,
     _lease: Lease,
 }
 
@@ -38,6 +39,7 @@ pub enum For {
 }
 
 /// What a slot is filled with, and for whom.
+#[derive(Clone)]
 pub struct Order {
     pub purpose: For,
     pub id: TaskId,
@@ -81,24 +83,40 @@ impl Workshop {
         let dir = Utf8PathBuf::from_path_buf(slot.dir().to_owned())
             .map_err(|path| JobError::Setup(format!("{} is not UTF-8", path.display())))?;
         let commit = order.commit.clone();
-        let filled = slot.clone();
-        let prepared = blocking(move || {
-            filled.prepare(&Prepare {
-                commit: &order.commit,
-                base: &order.base,
-                branch: &order.branch,
-                attempt: Attempt { task: &order.task, id: &order.attempt },
-                keep: order.keep,
-                copy: &order.copy,
-                now: seconds_now(),
-            })
-        })
-        .await?;
-        Ok(Bench { slot, dir, commit, prepared, _lease: lease })
+        let (filled, wanted) = (slot.clone(), order.clone());
+        let prepared = blocking(move || fill(&filled, &wanted)).await?;
+        Ok(Bench { slot, dir, commit, prepared, order, _lease: lease })
     }
 }
 
+fn fill(slot: &Slot, order: &Order) -> Result<Prepared, GitError> {
+    slot.prepare(&Prepare {
+        commit: &order.commit,
+        base: &order.base,
+        branch: &order.branch,
+        attempt: Attempt { task: &order.task, id: &order.attempt },
+        keep: order.keep,
+        copy: &order.copy,
+        now: seconds_now(),
+    })
+}
+
 impl Bench {
+    /// Makes the tracked files those of the commit again; tells whether they were not. Ignored
+    /// files stay: they are the work of the same commit's own code.
+    pub async fn restore(&self) -> Result<bool, JobError> {
+        let (slot, order) = (self.slot.clone(), self.order.clone());
+        blocking(move || match slot.verify_clean(&order.commit) {
+            Ok(()) => Ok(false),
+            Err(GitError::ProofDiffers { .. }) => {
+                fill(&slot, &Order { keep: Keep::WhileLocked, ..order })?;
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        })
+        .await
+    }
+
     /// Takes everything in the slot into the hub, where nothing can lose it.
     pub async fn capture(&self, task: &str, id: String) -> Result<Capture, JobError> {
         let (slot, base) = (self.slot.clone(), self.commit.clone());

@@ -1,6 +1,7 @@
 //! The facts of a whole change, for guards and reviewers: paths, sizes, lines, and a diff that is cut
 //! before it is read.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use super::digest::change_digest;
@@ -96,6 +97,8 @@ pub struct Change {
     pub removed: Vec<LineFact>,
     /// There are more lines than were kept.
     pub lines_cut: bool,
+    /// Size of the files that have no lines, as they are after the change.
+    pub binary_bytes: u64,
 }
 
 impl Change {
@@ -118,6 +121,7 @@ impl Change {
             added: Vec::new(),
             removed: Vec::new(),
             lines_cut: false,
+            binary_bytes: 0,
             base_tree,
             tree,
         };
@@ -126,6 +130,7 @@ impl Change {
         }
         change.read_paths(hub, limits)?;
         change.read_links(hub)?;
+        change.read_sizes(hub)?;
         change.read_patch(hub, limits)?;
         Ok(change)
     }
@@ -168,6 +173,26 @@ impl Change {
         self.paths_left_out = paths.len().saturating_sub(limits.paths_max);
         paths.truncate(limits.paths_max);
         self.paths = paths;
+        Ok(())
+    }
+
+    fn read_sizes(&mut self, hub: &Hub) -> Result<(), GitError> {
+        let binary: BTreeSet<&[u8]> =
+            self.paths.iter().filter(|p| p.binary).map(|p| p.path.as_slice()).collect();
+        if binary.is_empty() {
+            return Ok(());
+        }
+        let out = hub
+            .git("read sizes")
+            .args(["ls-tree", "-r", "-l", "-z", "--full-tree", self.tree.as_str()])
+            .ok()?;
+        let size = |entry: &[u8]| {
+            let tab = entry.iter().position(|b| *b == b'\t')?;
+            let (head, path) = (&entry[..tab], &entry[tab + 1..]);
+            let last = head.rsplit(|b| *b == b' ').next()?;
+            binary.contains(path).then(|| number(Some(last)))
+        };
+        self.binary_bytes = out.split(|b| *b == 0).filter_map(size).sum();
         Ok(())
     }
 
