@@ -23,8 +23,6 @@ use std::sync::{Arc, Mutex};
 const DISK_BYTES_MIN: u64 = 32 << 20;
 const INODES_MIN: u64 = 5_000;
 const COPIED_BYTES_MAX: u64 = 1 << 20;
-/// Values shorter than this redact more than they protect.
-const SECRET_CHARS_MIN: usize = 6;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
@@ -103,7 +101,8 @@ pub fn work(
     let first = first_inputs(&intent, &chosen);
     let Chosen { run, state, config, prepared } = chosen;
     let texts = prepared.map(|prepared| prepared.texts).unwrap_or_default();
-    let redactor = Arc::new(redactor(&place, &config, &machine.variables)?);
+    let urls = &workshop.repo.remote_secrets;
+    let redactor = Arc::new(redactor(&place, &config, &machine.variables, urls)?);
     let known = store::records(&journal, &run).map_err(WorkspaceError::from)?;
     let history = Mutex::new(workspace::reader(&place)?);
     let path = machine.variables.get("PATH").map(String::as_str).unwrap_or_default();
@@ -300,13 +299,17 @@ fn sweep_leftovers(place: &Place, run: &str, watcher: &mut dyn Watcher) {
     let _next_time = dir::remove(place.state.join("tmp").as_std_path());
 }
 
-fn redactor(
+/// Hides what the run's configuration asks for, and every secret that can be known: of the
+/// environment, of files copied into worktrees, and `known`.
+pub fn redactor(
     place: &Place,
     config: &Config,
     variables: &Variables,
+    known: &[String],
 ) -> Result<Redactor, SessionError> {
     let mut secrets: Vec<String> =
         redact::secrets_of(variables.iter().map(|(name, value)| (name.as_str(), value.clone())));
+    secrets.extend(known.iter().cloned());
     for path in &config.worktrees.copy {
         let bytes = file::read_capped(place.root.join(path).as_std_path(), COPIED_BYTES_MAX);
         let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
@@ -316,13 +319,35 @@ fn redactor(
         .map_err(|error| SessionError::Redaction(error.to_string()))
 }
 
-/// The values of `NAME=value` lines, as in `.env`.
+/// The same for a run that was begun, with the configuration it began with.
+pub fn redactor_of(
+    place: &Place,
+    history: &dyn History,
+    state: &State,
+    variables: &Variables,
+) -> Result<Redactor, SessionError> {
+    if !state.has_begun() {
+        return Ok(Redactor::none());
+    }
+    redactor(place, &pinned(history, state)?, variables, &[])
+}
+
+/// The secrets among the values of `NAME=value` lines, as in `.env`: not every setting is one, and
+/// a hidden word such as `production` hides what was said about it too.
 fn assigned_values(text: &str) -> Vec<String> {
-    text.lines()
-        .filter_map(|line| line.split_once('='))
-        .map(|(_, value)| value.trim().trim_matches(['"', '\'']).to_owned())
-        .filter(|value| value.chars().count() >= SECRET_CHARS_MIN)
-        .collect()
+    let mut secrets = Vec::new();
+    for (name, value) in text.lines().filter_map(|line| line.split_once('=')) {
+        let name = name.trim().trim_start_matches("export ").trim();
+        let value = value.trim();
+        let is_quoted = value.starts_with(['"', '\'']);
+        let value = if is_quoted { value } else { value.split(" #").next().unwrap_or(value) };
+        let value = value.trim().trim_matches(['"', '\'']);
+        secrets.extend(redact::secrets_of_url(value));
+        if redact::is_secret_value(name, value) {
+            secrets.push(value.to_owned());
+        }
+    }
+    secrets
 }
 
 fn stamp() -> String {
@@ -339,8 +364,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_an_env_file_are_secrets() {
-        let text = "# comment\nA=short\nTOKEN=\"abcdef123\"\nexport X='longer value'\nno\n";
-        assert_eq!(assigned_values(text), ["abcdef123", "longer value"]);
+    fn secrets_of_an_env_file_are_told_from_settings() {
+        let text = "# comment\nA=short\nTOKEN=\"abcdef123\"\nexport PASS='longer value'\nno\n\
+            DB_PASSWORD=hunter22 # of the test\nX=k3yWithoutAName0815\n\
+            DATABASE_URL=postgres://app:pg-secret@localhost:5432/app\n";
+        let found = ["abcdef123", "longer value", "hunter22", "k3yWithoutAName0815", "pg-secret"];
+        assert_eq!(assigned_values(text), found);
+        let text = "APP_MODE=APPROVE\nNODE_ENV=production\nHOST=localhost\nA_TOKEN=short\n\
+            LOG_FILE=/var/log/app/2026.log\nURL=http://localhost:8080/v1/users\n\
+            NAME=a name of many words\n";
+        assert_eq!(assigned_values(text), [""; 0]);
     }
 }

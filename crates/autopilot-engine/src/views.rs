@@ -75,13 +75,11 @@ impl Views {
     fn write(&mut self, state: &State) {
         self.written = Some(Instant::now());
         self.dirty = false;
-        let json = serde_json::to_string_pretty(&state_json::state_json(state)).unwrap_or_default();
-        let status = status_md::status_md(state);
+        let json = serde_json::to_string_pretty(&state_object(state, &self.redactor));
+        let json = json.unwrap_or_default();
+        let status = escape::visible(&self.clean(&status_md::status_md(state))).into_owned();
         let views = self.place.views();
         for (name, text) in [("state.json", json), ("STATUS.md", status)] {
-            let text = self.clean(&text);
-            let text =
-                if name == "state.json" { text } else { escape::visible(&text).into_owned() };
             // The next transition tries again; the journal holds the truth meanwhile.
             let _again = ensure(&views).and_then(|()| {
                 file::write_atomic(views.join(name).as_std_path(), format!("{text}\n").as_bytes())
@@ -124,6 +122,13 @@ impl Views {
     fn clean(&self, text: &str) -> String {
         self.redactor.redact(text).into_owned()
     }
+}
+
+/// What `state.json` holds and commands print: the same values, redacted one by one.
+pub fn state_object(state: &State, redactor: &Redactor) -> serde_json::Value {
+    let mut object = state_json::state_json(state);
+    redactor.redact_json(&mut object);
+    object
 }
 
 /// `.autopilot` with the file that keeps it out of commits.

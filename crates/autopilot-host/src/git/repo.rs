@@ -10,6 +10,7 @@ use super::command::{CommandError, Git};
 use super::error::GitError;
 use super::identity::Identity;
 use super::object::Oid;
+use crate::redact;
 
 /// `merge-tree --write-tree` appeared in this version.
 const GIT_OLDEST: (u32, u32) = (2, 38);
@@ -75,8 +76,10 @@ pub struct UserRepo {
     pub base_tip: Oid,
     pub head: Head,
     pub identity: Identity,
-    /// Name and URL.
+    /// Name and URL, without passwords: both go where agents can read.
     pub remotes: Vec<(String, String)>,
+    /// Passwords and tokens in the URLs and headers of the user's configuration, to be redacted.
+    pub remote_secrets: Vec<String>,
     pub object_format: String,
     pub filters: Vec<Filter>,
     /// `core.autocrlf` and `core.eol`, so that text is converted as the user's git does.
@@ -99,6 +102,7 @@ impl UserRepo {
         Ok(Self {
             identity: read_identity(&root)?,
             remotes: read_remotes(&root)?,
+            remote_secrets: read_remote_secrets(&root)?,
             object_format: user(&root, "read the object format")
                 .args(["rev-parse", "--show-object-format"])
                 .line()?,
@@ -327,9 +331,23 @@ fn read_remotes(root: &Path) -> Result<Vec<(String, String)>, GitError> {
         .into_iter()
         .filter_map(|(key, url)| {
             let name = key.strip_prefix("remote.")?.strip_suffix(".url")?;
-            Some((name.to_owned(), url))
+            Some((name.to_owned(), redact::without_secrets(&url)))
         })
         .collect())
+}
+
+fn read_remote_secrets(root: &Path) -> Result<Vec<String>, GitError> {
+    let pattern = "^(remote\\..*\\.(url|pushurl)|url\\..*|http\\.(.*\\.)?extraheader)$";
+    let mut secrets = Vec::new();
+    for (key, value) in config_entries(root, pattern)? {
+        if key.ends_with(".extraheader") {
+            // `Authorization: basic …`
+            secrets.extend(value.split_whitespace().last().map(str::to_owned));
+        } else {
+            secrets.extend(redact::secrets_of_url(key.strip_prefix("url.").unwrap_or(&value)));
+        }
+    }
+    Ok(secrets)
 }
 
 fn read_eol(root: &Path) -> Result<Vec<(String, String)>, GitError> {

@@ -7,11 +7,12 @@ use autopilot_core::view::{ExitWord, run_word};
 use autopilot_engine::place::Place;
 use autopilot_engine::shell::chain;
 use autopilot_host::notify::{self, Message, NotifyError, Way};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 /// Never fails a run: what can't be told is noted.
-pub fn tell(config: &Notify, place: &Place, state: &State, word: ExitWord) {
+pub fn tell(config: &Notify, place: &Place, state: &State, word: ExitWord, told: &Value) {
     if config.bell {
         terminal::bell();
     }
@@ -19,7 +20,7 @@ pub fn tell(config: &Notify, place: &Place, state: &State, word: ExitWord) {
     if ways.is_empty() {
         return;
     }
-    let message = message(state, word);
+    let message = message(state, word, told);
     let env: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
     let from = notify::Place::new(place.root.clone().into_std_path_buf(), env);
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
@@ -48,17 +49,15 @@ fn ways(config: &Notify) -> Vec<Way> {
     ways
 }
 
-fn message(state: &State, word: ExitWord) -> Message {
+fn message(state: &State, word: ExitWord, told: &Value) -> Message {
+    // Redacted, unlike the state's own.
+    let title = told["title"].as_str().unwrap_or_default();
     let text = match word {
-        ExitWord::Done => format!("{} is done on {}", state.run.title, state.run.branch),
-        ExitWord::Paused => format!("{} rests and waits for you", state.run.title),
+        ExitWord::Done => format!("{title} is done on {}", state.run.branch),
+        ExitWord::Paused => format!("{title} rests and waits for you"),
         ExitWord::Failed | ExitWord::NotConverged | ExitWord::PushFailed => {
-            format!("{} needs you", state.run.title)
+            format!("{title} needs you")
         }
     };
-    Message {
-        title: format!("autopilot: {}", run_word(state)),
-        text,
-        json: super::status::object(state).to_string(),
-    }
+    Message { title: format!("autopilot: {}", run_word(state)), text, json: told.to_string() }
 }

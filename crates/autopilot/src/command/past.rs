@@ -8,9 +8,11 @@ use autopilot_core::id::TaskId;
 use autopilot_core::state::State;
 use autopilot_core::view;
 use autopilot_engine::place::Place;
+use autopilot_engine::session;
 use autopilot_engine::store::{self, StoreError};
 use autopilot_engine::workspace;
 use autopilot_host::lock::Holder;
+use autopilot_host::redact::Redactor;
 use autopilot_journal::{History, Run, SqliteReader, Trouble};
 
 /// Runs looked through for a task of a given name.
@@ -61,8 +63,12 @@ impl Past {
         if !has_journal {
             return Ok((place, None));
         }
+        Ok((place.clone(), Some(Past::at(&place)?)))
+    }
+
+    pub fn at(place: &Place) -> Result<Past, Failure> {
         let history = SqliteReader::open(&place.journal()).map_err(unreadable)?;
-        Ok((place.clone(), Some(Past { place, history })))
+        Ok(Past { place: place.clone(), history })
     }
 
     /// For commands that need a run to say anything.
@@ -86,6 +92,14 @@ impl Past {
 
     pub fn records(&self, run: &str) -> Result<Vec<autopilot_core::event::Record>, Failure> {
         store::records(&self.history, run).map_err(unfoldable)
+    }
+
+    /// What the run hides, hidden also from whoever asks about it.
+    pub fn redactor(&self, state: &State) -> Redactor {
+        let variables = super::work::variables();
+        let redactor = session::redactor_of(&self.place, &self.history, state, &variables);
+        // What the run wrote is redacted in the journal; a damaged one must still be told of.
+        redactor.unwrap_or_else(|_| Redactor::none())
     }
 
     /// A run by its id or the beginning of it; without one, the newest.

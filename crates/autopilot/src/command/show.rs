@@ -20,8 +20,11 @@ pub fn show(global: &Global, args: &Show) -> Done {
         Named::Task(told, id) => (told, Some(told.state.task(*id))),
     };
     let account = account(&past.records(&told.run.id)?);
+    let redactor = past.redactor(&told.state);
     if global.json {
-        terminal::json(&object(told, only, &account));
+        let mut object = object(told, only, &account);
+        redactor.redact_json(&mut object);
+        terminal::json(&object);
         return done();
     }
     let mut text = match only {
@@ -31,7 +34,7 @@ pub fn show(global: &Global, args: &Show) -> Done {
     for task in told.state.tasks.iter().filter(|task| is_shown(task, only, &account)) {
         text.push_str(&of_task(task, &account));
     }
-    terminal::say(text.trim_end());
+    terminal::say(&redactor.redact(text.trim_end()));
     done()
 }
 

@@ -8,10 +8,12 @@ use crate::exit::Failure;
 use crate::terminal;
 use autopilot_core::id::Time;
 use autopilot_core::state::{State, Status as TaskStatus, Task};
-use autopilot_core::view::{self, state_json, trouble};
+use autopilot_core::view::{self, trouble};
 use autopilot_engine::place::Place;
 use autopilot_engine::shell::now;
+use autopilot_engine::views::state_object;
 use autopilot_host::escape::one_line;
+use autopilot_host::redact::Redactor;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Duration;
@@ -28,10 +30,16 @@ pub fn status(global: &Global, args: &Status) -> Done {
         let (place, past) = Past::open(global)?;
         let told = newest(past.as_ref())?;
         let is_live = told.as_ref().is_some_and(|t| matches!(t.standing(), Standing::Live { .. }));
+        let redactor = match (&past, &told) {
+            (Some(past), Some(told)) => past.redactor(&told.state),
+            (Some(_) | None, _) => Redactor::none(),
+        };
         let text = if global.json {
-            serde_json::to_string_pretty(&told_object(told.as_ref())).unwrap_or_default()
+            let object = told_object(told.as_ref(), &redactor);
+            serde_json::to_string_pretty(&object).unwrap_or_default()
         } else {
-            told.as_ref().map_or_else(|| none_yet(&place), |told| screen(told, &place, now()))
+            let screen = |told| redactor.redact(&screen(told, &place, now())).into_owned();
+            told.as_ref().map_or_else(|| none_yet(&place), screen)
         };
         show(&text, &mut shown, args.watch && !global.json);
         if !args.watch || !is_live {
@@ -57,8 +65,8 @@ fn show(text: &str, shown: &mut String, redraw: bool) {
 }
 
 /// `state.json` and what it has cost.
-pub fn object(state: &State) -> Value {
-    let mut object = state_json::state_json(state);
+pub fn object(state: &State, redactor: &Redactor) -> Value {
+    let mut object = state_object(state, redactor);
     if let Value::Object(fields) = &mut object {
         fields.insert("cost_usd".to_owned(), json!(state.run.spent.usd.usd()));
     }
@@ -66,13 +74,13 @@ pub fn object(state: &State) -> Value {
 }
 
 /// The same with the process at work, if there is one.
-fn told_object(told: Option<&Told>) -> Value {
+fn told_object(told: Option<&Told>, redactor: &Redactor) -> Value {
     let Some(told) = told else {
         return json!({
             "run_id": null, "current_state": null, "tasks": [], "cost_usd": 0.0, "pid": null,
         });
     };
-    let mut object = object(&told.state);
+    let mut object = object(&told.state, redactor);
     if let Value::Object(fields) = &mut object {
         let pid = match told.standing() {
             Standing::Live { pid } => Some(pid),

@@ -1,5 +1,6 @@
 //! What every command that works on a run shares: opening, watching, and the account at the end.
 
+use super::past::Past;
 use crate::cli::{Global, LimitArgs};
 use crate::exit::Failure;
 use crate::terminal;
@@ -19,6 +20,7 @@ use autopilot_engine::shell::{Sight, Watcher, chain};
 use autopilot_engine::workspace;
 use autopilot_host::git::{StateEnv, UserRepo};
 use camino::Utf8PathBuf;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
@@ -81,9 +83,7 @@ pub fn limits(args: &LimitArgs) -> Result<LimitChange, Failure> {
 }
 
 pub fn machine() -> Result<Machine, Failure> {
-    let variables: BTreeMap<String, String> = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect();
+    let variables = variables();
     let own = std::env::current_exe()
         .map_err(|error| Failure::failed(format!("cannot find our own executable: {error}")))?;
     let own = Utf8PathBuf::from_path_buf(own)
@@ -91,6 +91,13 @@ pub fn machine() -> Result<Machine, Failure> {
     let salt = uuid::Uuid::now_v7().simple().to_string();
     let holder = format!("pid {}", std::process::id());
     Ok(Machine { variables, own, salt: salt[salt.len() - 4..].to_owned(), holder })
+}
+
+/// The environment, as far as it is text.
+pub fn variables() -> BTreeMap<String, String> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
 }
 
 /// Whoever the commits will be by.
@@ -105,12 +112,13 @@ pub fn work(global: &Global, opened: Opened, intent: Intent, wait: bool) -> supe
     let watcher = Box::new(Lines { verbosity: Verbosity::of(global) });
     let state = session::work(opened, intent, machine()?, watcher, wait).map_err(refused)?;
     let word = ExitWord::of(&state);
-    account(global, &place, &repo, &state);
-    super::notify::tell(&config.notify, &place, &state, word);
+    let told = super::status::object(&state, &Past::at(&place)?.redactor(&state));
+    account(global, &place, &repo, &state, &told);
+    super::notify::tell(&config.notify, &place, &state, word, &told);
     Ok(ExitCode::from(word.code()))
 }
 
-fn refused(error: SessionError) -> Failure {
+pub fn refused(error: SessionError) -> Failure {
     let message = chain(&error);
     match error {
         SessionError::Workspace(error) => error.into(),
@@ -231,9 +239,9 @@ fn clock(at_ms: i64) -> String {
 }
 
 /// The end of a run: what became of it, where the work is, how to look at it and how to go on.
-fn account(global: &Global, place: &Place, repo: &UserRepo, state: &State) {
+fn account(global: &Global, place: &Place, repo: &UserRepo, state: &State, told: &Value) {
     if global.json {
-        return terminal::json(&super::status::object(state));
+        return terminal::json(told);
     }
     let word = view::run_word(state);
     let mut text = format!("\n{word}: {}\n", state.run.title);
