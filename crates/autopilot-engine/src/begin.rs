@@ -1,5 +1,11 @@
 //! From what was asked on the command line to the first word of a run.
 
+mod settings;
+mod since;
+
+pub use settings::{check_prices, check_settings, costs_unknown};
+pub use since::changed_since;
+
 use crate::inbox::LimitChange;
 use crate::job::{agent_of, find_program, mode_word};
 use crate::place::Place;
@@ -59,6 +65,8 @@ pub enum BeginError {
     QueueTooLong { dir: Utf8PathBuf, found: usize },
     #[error("`{pattern}` is not a file name pattern: {reason}")]
     Pattern { pattern: String, reason: String },
+    #[error("{}", faults.join("\n"))]
+    Settings { faults: Vec<String> },
     #[error("{role}: {reason}")]
     Agent { role: &'static str, reason: String },
 }
@@ -76,20 +84,23 @@ pub struct Tasks {
     pub warnings: Vec<(Utf8PathBuf, Warning)>,
 }
 
-/// Paths are as given: relative to the directory the command was started in.
-pub fn read_tasks(source: &Source) -> Result<Tasks, BeginError> {
+/// Paths are as given: relative to the directory the command was started in. What is kept of them
+/// is relative to the repository, so that the same file is the same task from anywhere.
+pub fn read_tasks(source: &Source, root: &Utf8Path) -> Result<Tasks, BeginError> {
     match source {
         Source::File(path) => {
-            let (spec, warnings) = read_task(path)?;
-            let title = spec.title.clone();
+            let (mut spec, warnings) = read_task(path)?;
+            spec.path = in_repository(path, root);
+            let (title, source) = (spec.title.clone(), spec.path.to_string());
             let specs = vec![spec];
-            Ok(Tasks { flow: Flow::Task, title, source: path.to_string(), specs, warnings })
+            Ok(Tasks { flow: Flow::Task, title, source, specs, warnings })
         }
         Source::Queue { dir, pattern } => {
             let mut specs = Vec::new();
             let mut warnings = Vec::new();
             for path in queue_files(dir, pattern.as_deref())? {
-                let (spec, more) = read_task(&path)?;
+                let (mut spec, more) = read_task(&path)?;
+                spec.path = in_repository(&path, root);
                 specs.push(spec);
                 warnings.extend(more);
             }
@@ -98,8 +109,24 @@ pub fn read_tasks(source: &Source) -> Result<Tasks, BeginError> {
                 spec.id = id;
             }
             let title = format!("queue of {} tasks in {dir}", specs.len());
-            Ok(Tasks { flow: Flow::Queue, title, source: dir.to_string(), specs, warnings })
+            let dir = in_repository(dir, root);
+            let source = match pattern {
+                Some(pattern) => format!("{dir} --pattern {pattern}"),
+                None => dir.to_string(),
+            };
+            Ok(Tasks { flow: Flow::Queue, title, source, specs, warnings })
         }
+    }
+}
+
+/// The one name of a file: from the top of the repository, or absolute outside of it.
+fn in_repository(path: &Utf8Path, root: &Utf8Path) -> Utf8PathBuf {
+    let Ok(real) = path.canonicalize_utf8() else { return path.to_owned() };
+    let root = root.canonicalize_utf8().unwrap_or_else(|_| root.to_owned());
+    match real.strip_prefix(&root) {
+        Ok(inside) if inside.as_str().is_empty() => ".".into(),
+        Ok(inside) => inside.to_owned(),
+        Err(_) => real,
     }
 }
 
@@ -218,7 +245,7 @@ pub fn prepare(tasks: &Tasks, request: &Request, config: &Config, base: Base<'_>
         .specs
         .iter()
         .map(|spec| {
-            let body = keep(serde_json::to_string(spec).unwrap_or_default());
+            let body = keep(body_of(spec));
             let has_uat = spec.commands.uat.is_some() || config.commands.uat.is_some();
             TaskEntry {
                 name: spec.id.clone(),
@@ -252,6 +279,11 @@ pub fn prepare(tasks: &Tasks, request: &Request, config: &Config, base: Base<'_>
         tasks: entries,
     };
     Prepared { spec, texts }
+}
+
+/// A task as it is kept with the run.
+fn body_of(spec: &TaskSpec) -> String {
+    serde_json::to_string(spec).unwrap_or_default()
 }
 
 /// The limits a configuration asks for.

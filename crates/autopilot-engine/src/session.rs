@@ -2,6 +2,7 @@
 
 use crate::begin::{self, Prepared, Request, Tasks};
 use crate::environment::Variables;
+use crate::flag::Flag;
 use crate::inbox::LimitChange;
 use crate::job::{Context, Workshop};
 use crate::place::Place;
@@ -10,19 +11,27 @@ use crate::store::{self, StoreError};
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::config::Config;
 use autopilot_core::input::{Ask, Input};
+use autopilot_core::pipeline::Switch;
 use autopilot_core::state::State;
+use autopilot_core::view;
 use autopilot_host::git::{Hub, UserRepo, run_branch};
 use autopilot_host::lock::{Holder, Lock};
 use autopilot_host::redact::Redactor;
 use autopilot_host::{dir, file, redact, room, sandbox, sweep};
 use autopilot_journal::{Entry, History, Journal, NewRun, SqliteJournal};
 use camino::Utf8PathBuf;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// Below this not even the journal and a small worktree are safe.
 const DISK_BYTES_MIN: u64 = 32 << 20;
 const INODES_MIN: u64 = 5_000;
 const COPIED_BYTES_MAX: u64 = 1 << 20;
+/// How often it is made sure that the state directory is still there.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Given to what runs to end when the state directory has gone.
+const ENDING_MAX: Duration = Duration::from_secs(15);
 
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
@@ -34,6 +43,15 @@ pub enum SessionError {
     Begin(#[from] begin::BeginError),
     #[error("run {run} ({title}) is not finished")]
     Unfinished { run: String, title: String },
+    #[error("run {run} ({title}) is already under way without {flag}")]
+    UnderWay { run: String, title: String, flag: &'static str },
+    #[error("cannot remove {name}: {source}")]
+    Flag { name: &'static str, source: std::io::Error },
+    #[error(
+        "the state directory `{path}` was removed while the run was under way, and its journal \
+         and unmerged work with it"
+    )]
+    StateGone { path: Utf8PathBuf },
     #[error("there is nothing to resume in this repository")]
     NothingToResume,
     #[error("the configuration the run began with can't be read: {0}")]
@@ -82,9 +100,12 @@ pub fn work(
     let chosen = match found {
         Some((run, state)) => {
             let pinned = pinned(&journal, &state)?;
+            check_limits(&intent, &state, &pinned)?;
+            lower_flags(&intent, &place, watcher.as_mut())?;
             if pinned.digest() != config.digest() {
                 watcher.notice("config.yml has changed since the run began; the run keeps its own");
             }
+            tell_changes(&intent, &state, &place, watcher.as_mut());
             Chosen { run: run.id, state, config: pinned, prepared: None }
         }
         None => new_run(&intent, &mut journal, &repo, config, &machine)?,
@@ -108,6 +129,7 @@ pub fn work(
     let path = machine.variables.get("PATH").map(String::as_str).unwrap_or_default();
     let probe = sandbox::probe(path.as_ref());
     let journal = Box::new(journal);
+    let here = place.clone();
     let parts = Parts { place: place.clone(), run, epoch, state, journal, watcher, wait };
     let context = |texts, signals| Context {
         place,
@@ -127,10 +149,40 @@ pub fn work(
         for text in &texts {
             shell.texts().put(text)?;
         }
-        shell.work(first).await
+        Ok::<_, ShellError>(watched(shell.work(first), &here).await)
     })?;
     drop(lock);
-    Ok(state)
+    state
+}
+
+/// Ends the work when the ground is taken from under it: whatever would be done from then on could
+/// be neither kept nor merged.
+async fn watched(
+    work: impl Future<Output = Result<State, ShellError>>,
+    place: &Place,
+) -> Result<State, SessionError> {
+    let mut work = std::pin::pin!(work);
+    let gone = async {
+        while place.journal().exists() {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    };
+    let ended = tokio::select! {
+        ended = &mut work => Some(ended),
+        () = gone => None,
+    };
+    match ended {
+        Some(ended) if place.journal().exists() => Ok(ended?),
+        Some(_) => Err(SessionError::StateGone { path: place.state.clone() }),
+        None => {
+            // What runs is ended in good order, by the same word a person has for it.
+            if Flag::Stop.raised(place).is_none() && Flag::Stop.raise(place, true).is_ok() {
+                let _in_vain = tokio::time::timeout(ENDING_MAX, work).await;
+                let _stays = Flag::Stop.lower(place);
+            }
+            Err(SessionError::StateGone { path: place.state.clone() })
+        }
+    }
 }
 
 /// The run this process works on.
@@ -156,11 +208,17 @@ fn take_up(
             abandon(journal, known.map(|(run, _)| run.id), &machine.holder)?;
             Ok(None)
         }
-        Intent::Begin { tasks, .. } => match known {
-            Some((run, state)) if state.run.source != tasks.source => {
+        Intent::Begin { tasks, request, .. } => match known {
+            Some((run, state))
+                if state.run.source != tasks.source || state.run.flow != tasks.flow =>
+            {
                 Err(SessionError::Unfinished { run: run.id, title: run.title })
             }
-            found => Ok(found),
+            Some((run, state)) => match not_kept(request, &state) {
+                Some(flag) => Err(SessionError::UnderWay { run: run.id, title: run.title, flag }),
+                None => Ok(Some((run, state))),
+            },
+            None => Ok(None),
         },
         Intent::Resume { asks, .. } => {
             // A task that failed is re-opened in the newest run even though that run is over.
@@ -168,6 +226,73 @@ fn take_up(
             found.map(Some).ok_or(SessionError::NothingToResume)
         }
     }
+}
+
+/// What was asked for and can't be had any more once the run is under way.
+fn not_kept(request: &Request, state: &State) -> Option<&'static str> {
+    if request.push && !state.run.switches.contains(&Switch::Push) {
+        return Some("--push");
+    }
+    (request.allow_red_base && !state.run.red_base_allowed).then_some("--allow-red-base")
+}
+
+/// The limits a run goes on with must be such as its agents can keep.
+fn check_limits(intent: &Intent, state: &State, config: &Config) -> Result<(), SessionError> {
+    let change = match intent {
+        Intent::Begin { request, .. } => &request.limits,
+        Intent::Resume { limits, .. } => limits,
+    };
+    if change.is_empty() {
+        return Ok(());
+    }
+    Ok(begin::check_prices(config, &change.applied_to(&state.run.limits))?)
+}
+
+/// Whoever resumes takes a stop and a pause back; not before nobody else works on the run.
+fn lower_flags(
+    intent: &Intent,
+    place: &Place,
+    watcher: &mut dyn Watcher,
+) -> Result<(), SessionError> {
+    let Intent::Resume { asks, .. } = intent else { return Ok(()) };
+    if !asks.is_empty() {
+        return Ok(());
+    }
+    for flag in [Flag::Stop, Flag::Pause] {
+        let name = flag.file_name();
+        let lowered = flag.lower(place).map_err(|source| SessionError::Flag { name, source })?;
+        for path in lowered {
+            watcher.notice(&format!("removed {path}"));
+        }
+    }
+    Ok(())
+}
+
+fn tell_changes(intent: &Intent, state: &State, place: &Place, watcher: &mut dyn Watcher) {
+    for path in begin::changed_since(state, &place.root) {
+        watcher.notice(&format!(
+            "`{path}` has changed since the run began; the run keeps what it began with"
+        ));
+    }
+    let Intent::Begin { tasks, .. } = intent else { return };
+    let known: BTreeSet<&str> = view::leaves(state).map(|t| t.spec.source.as_str()).collect();
+    for spec in tasks.specs.iter().filter(|spec| !known.contains(spec.path.as_str())) {
+        watcher.notice(&format!(
+            "`{}` came after the run began; the run keeps what it began with",
+            spec.path
+        ));
+    }
+}
+
+/// The configuration of the run that would be taken up, before anything is locked.
+pub fn pinned_config(place: &Place, any: bool) -> Result<Config, SessionError> {
+    let reader = workspace::reader(place)?;
+    let found = match workspace::unfinished(&reader)? {
+        None if any => newest(&reader)?,
+        found => found,
+    };
+    let (_, state) = found.ok_or(SessionError::NothingToResume)?;
+    pinned(&reader, &state)
 }
 
 fn new_run(
@@ -218,7 +343,7 @@ fn resuming(state: &State, limits: &LimitChange, asks: &[Ask]) -> Vec<Input> {
     inputs
 }
 
-fn newest(journal: &SqliteJournal) -> Result<Found, SessionError> {
+fn newest(journal: &dyn History) -> Result<Found, SessionError> {
     let Some(run) = workspace::pick(journal, None)? else { return Ok(None) };
     let state = store::load(journal, &run.id).map_err(WorkspaceError::from)?;
     Ok(Some((run, state)))
@@ -266,6 +391,7 @@ fn make_room(place: &Place, watcher: &mut dyn Watcher) -> Result<(), SessionErro
     // Both are kindnesses of the system; without them the run still works.
     let _as_it_is = room::raise_descriptors();
     let _as_it_is = room::protect_from_oom();
+    workspace::refuse_linked_views(place)?;
     let views = place.views();
     if let Err(error) = crate::views::prove_writable(&views) {
         let reason = error.to_string();

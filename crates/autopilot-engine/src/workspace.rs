@@ -43,6 +43,8 @@ pub enum WorkspaceError {
         "`{path}` cannot be written: {reason}; free space or change its permissions, then try again"
     )]
     NotWritable { path: Utf8PathBuf, reason: String },
+    #[error("`{path}` is a symbolic link; put a directory in its place, then try again")]
+    Linked { path: Utf8PathBuf },
     #[error("no run `{0}` in this repository; `autopilot runs` lists them")]
     NoRun(String),
 }
@@ -74,7 +76,14 @@ pub fn find(dir: &Utf8Path, env: &StateEnv) -> Result<(Place, bool), WorkspaceEr
     }
 }
 
+/// What we write must stay in the repository it is about.
+pub fn refuse_linked_views(place: &Place) -> Result<(), WorkspaceError> {
+    let path = place.views();
+    if path.is_symlink() { Err(WorkspaceError::Linked { path }) } else { Ok(()) }
+}
+
 pub fn read_config(place: &Place) -> Result<(Config, Vec<Warning>), WorkspaceError> {
+    refuse_linked_views(place)?;
     let path = place.config();
     if path.symlink_metadata().is_err() {
         return Err(WorkspaceError::NoConfig { path });
@@ -87,17 +96,17 @@ pub fn read_config(place: &Place) -> Result<(Config, Vec<Warning>), WorkspaceErr
     Config::parse(&text).map_err(|faults| WorkspaceError::Config { path: path.clone(), faults })
 }
 
-/// Examines the repository and makes sure it has a state directory.
-pub fn adopt(
-    dir: &Utf8Path,
-    config: &Config,
-    env: &StateEnv,
-) -> Result<(Place, UserRepo), WorkspaceError> {
-    let repo = UserRepo::examine(dir.as_std_path(), &config.repo.base_branch, &config.git.filters)?;
+/// Looks at the repository and writes nothing.
+pub fn examine(dir: &Utf8Path, config: &Config) -> Result<UserRepo, WorkspaceError> {
+    let (base, filters) = (&config.repo.base_branch, &config.git.filters);
+    Ok(UserRepo::examine(dir.as_std_path(), base, filters)?)
+}
+
+/// Makes sure the repository has a state directory.
+pub fn adopt(repo: &UserRepo, env: &StateEnv) -> Result<Place, WorkspaceError> {
     let states = autopilot_host::git::state_root(env).ok_or(WorkspaceError::NoStateRoot)?;
     let (_, state, _) = state::adopt(&repo.common_dir, &states)?;
-    let place = Place { root: utf8(repo.root.clone())?, state: utf8(state)? };
-    Ok((place, repo))
+    Ok(Place { root: utf8(repo.root.clone())?, state: utf8(state)? })
 }
 
 /// Nobody else works on this repository while this is held.

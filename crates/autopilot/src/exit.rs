@@ -52,6 +52,7 @@ impl From<WorkspaceError> for Failure {
             WorkspaceError::NoConfig { .. }
             | WorkspaceError::ConfigUnreadable { .. }
             | WorkspaceError::Config { .. }
+            | WorkspaceError::Linked { .. }
             | WorkspaceError::NotUtf8 { .. }
             | WorkspaceError::NoStateRoot => Failure::config(message),
             WorkspaceError::Store(StoreError::Journal(error)) => match error.trouble() {

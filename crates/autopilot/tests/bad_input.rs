@@ -323,3 +323,65 @@ fn a_full_disk_rests_the_run_and_it_goes_on_when_there_is_room() {
     stage.run(&RUN).expect(0);
     assert_eq!(stage.state_json()["current_state"], "DONE");
 }
+
+#[test]
+fn settings_that_would_not_be_kept_are_refused_all_at_once() {
+    let stage = stage();
+    stage.config(
+        "commands: { tests: sh test.sh }\ngates: { proof: red_green, human: deferred }\n\
+         github: { open_pr: true }\nworktrees: { ports: 2 }\nintegration: { batch: 3 }\n\
+         database: \"postgres://u:hunter22@localhost/d\"\n",
+    );
+    let keys = [
+        "gates.proof: red_green",
+        "gates.human: deferred",
+        "github.open_pr",
+        "worktrees.ports: 2",
+        "integration.batch: 3",
+        "database",
+        "is not available yet; remove it or set it to",
+    ];
+    refused(&stage, &RUN, 78, &keys);
+    assert!(!stage.run(&RUN).said().contains("hunter22"));
+}
+
+#[test]
+fn a_limit_on_money_is_refused_where_an_agent_reports_no_cost() {
+    let stage = stage();
+    stage.config("commands: { tests: sh test.sh }\n");
+    let config = stage.read(".autopilot/config.yml").replace(
+        "builder: { mode: script, script: agents.yml }",
+        "builder: { mode: command, command: \"true\" }",
+    );
+    stage.write(".autopilot/config.yml", &config);
+    let words = ["mode command reports no cost, so the limit could not hold", "max_usd"];
+    refused(&stage, &["run", "tasks/say-done.md", "--max-usd", "1"], 78, &words);
+    refused(&stage, &["run", "tasks/say-done.md", "--max-usd-per-task", "1"], 78, &words);
+    stage.write(".autopilot/config.yml", &format!("{config}budget: {{ max_usd: 3 }}\n"));
+    refused(&stage, &RUN, 78, &words);
+    stage.write(".autopilot/config.yml", &config);
+    let ended = stage.run(&RUN);
+    assert_ne!(ended.code, 78, "{}", ended.said());
+    assert!(ended.out.contains("what is unknown of builder (command)"), "{}", ended.out);
+}
+
+#[test]
+fn an_autopilot_folder_that_is_a_link_is_refused_before_anything_begins() {
+    let stage = stage();
+    std::fs::rename(stage.path(".autopilot"), stage.folder().join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(stage.folder().join("elsewhere"), stage.path(".autopilot")).unwrap();
+    refused(&stage, &RUN, 78, &[".autopilot", "symbolic link"]);
+}
+
+#[test]
+fn a_dry_run_writes_nothing() {
+    let stage = stage();
+    let before = stage.digest_of_everything();
+    let args = ["run", "tasks/say-done.md", "--dry-run"];
+    stage.run(&args).expect(0).says(&["would run Say done", "prompt of the first build"]);
+    assert_eq!(stage.digest_of_everything(), before);
+    stage.run_task().expect(0);
+    let before = stage.digest_of_everything();
+    stage.run(&args).expect(0);
+    assert_eq!(stage.digest_of_everything(), before);
+}

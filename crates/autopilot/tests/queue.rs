@@ -99,3 +99,20 @@ fn a_task_that_is_left_out_while_the_queue_runs_does_not_keep_it_from_being_done
     assert_eq!(statuses(&stage), ["one DONE", "two SKIPPED", "three DONE"]);
     assert_eq!(on_the_branch(&stage), "start\none\nthree");
 }
+
+#[test]
+fn a_failed_task_that_is_left_out_afterwards_closes_the_run() {
+    let stage = stage(
+        "
+- step: build
+  task: two
+  do: [{ exit: 1 }]
+",
+    );
+    stage.run(&["run", "--queue", "tasks"]).expect(10);
+    assert_eq!(statuses(&stage), ["one DONE", "two FAILED", "three DONE"]);
+    stage.run(&["skip", "two"]).expect(0);
+    assert_eq!(statuses(&stage), ["one DONE", "two SKIPPED", "three DONE"]);
+    assert_eq!(stage.state_json()["current_state"], "DONE");
+    assert_eq!(on_the_branch(&stage), "start\none\nthree");
+}

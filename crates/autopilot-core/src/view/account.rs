@@ -3,6 +3,7 @@
 
 use crate::event::{Bill, Event, Facts, Outcome, Record};
 use crate::id::{AttemptId, TaskId, Time};
+use crate::pipeline::Switch;
 use crate::step::Step;
 use std::collections::BTreeMap;
 
@@ -138,10 +139,7 @@ fn remark(event: &Event) -> Option<(Option<TaskId>, String)> {
         Event::Resumed => Some((None, "resumed".to_owned())),
         Event::Booted { .. } => Some((None, "taken up by a new process".to_owned())),
         Event::LimitsChanged { .. } => Some((None, "limits changed".to_owned())),
-        Event::Switched { switch, on, by } => {
-            let how = if *on { "on" } else { "off" };
-            Some((None, format!("{switch:?} switched {how} ({by})").to_lowercase()))
-        }
+        Event::Switched { switch, on, by } => Some((None, switched(*switch, *on, by))),
         Event::RunStarted { .. }
         | Event::TaskAdded { .. }
         | Event::TaskMoved { .. }
@@ -153,6 +151,17 @@ fn remark(event: &Event) -> Option<(Option<TaskId>, String)> {
         | Event::WaitEnded { .. }
         | Event::TimePassed => None,
     }
+}
+
+/// `by` may be a path and is told as it is.
+pub(super) fn switched(switch: Switch, on: bool, by: &str) -> String {
+    let what = match switch {
+        Switch::Baseline => "baseline",
+        Switch::Review => "review",
+        Switch::Uat => "uat",
+        Switch::Push => "push",
+    };
+    format!("{what} switched {} ({by})", if on { "on" } else { "off" })
 }
 
 #[cfg(test)]
@@ -200,6 +209,16 @@ mod tests {
         assert_eq!((tried.id, tried.round, tried.bill.usd), (id, 3, Micros(7)));
         assert_eq!(tried.ended, Some((Time(3000), outcome)));
         assert_eq!((tried.facts.exit, tried.facts.ms), (Some(1), 900));
+    }
+
+    #[test]
+    fn the_file_that_switched_the_review_off_keeps_its_name() {
+        let by = "/Work/P/.autopilot/AUTOPILOT_SKIP_REVIEW";
+        let event = Event::Switched { switch: Switch::Review, on: false, by: by.to_owned() };
+        let said = "review switched off (/Work/P/.autopilot/AUTOPILOT_SKIP_REVIEW)";
+        assert_eq!(account(&[record(1, vec![event.clone()])]).remarks[0].text, said);
+        let line = crate::view::progress::told(&event, &crate::state::State::default());
+        assert_eq!(line.map(|line| line.text).as_deref(), Some(said));
     }
 
     #[test]

@@ -4,7 +4,8 @@
 use super::{duration, failure};
 use crate::event::{End, Event, Record};
 use crate::id::AttemptId;
-use crate::state::State;
+use crate::state::{State, Task};
+use crate::step::Step;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -39,8 +40,9 @@ fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
             let task = state.task(*task);
             let (name, title) = (task.name(), one_line(&task.spec.title));
             let spent = format!(
-                "{} iterations, {}, {}",
+                "{} {}, {}, {}",
                 task.round,
+                if task.round == 1 { "iteration" } else { "iterations" },
                 duration(task.spent.work_ms),
                 task.spent.bill.usd
             );
@@ -48,7 +50,8 @@ fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
                 End::Closed => {
                     let commit: String =
                         task.commit.clone().unwrap_or_default().chars().take(10).collect();
-                    format!("- {at} **{name}** DONE: {title} ({spent}, commit {commit})\n")
+                    let waived = waived(task, state);
+                    format!("- {at} **{name}** DONE: {title} ({spent}, commit {commit}){waived}\n")
                 }
                 End::Failed { .. } => {
                     let why = failure(task).map(ToString::to_string).unwrap_or_default();
@@ -81,6 +84,25 @@ fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
         | Event::Switched { .. }
         | Event::TimePassed => None,
     }
+}
+
+/// What a green result was not asked to show, so that nobody reads more into it.
+fn waived(task: &Task, state: &State) -> String {
+    let mut waived: Vec<String> = Vec::new();
+    let skipped = |step: Step| task.skipped.get(&step);
+    waived.extend(skipped(Step::Review).map(|why| format!("review skipped ({why})")));
+    waived.extend(skipped(Step::Uat).map(|why| format!("UAT skipped ({why})")));
+    let proven = state.root().and_then(|root| root.last(Step::Preflight));
+    let is_red = proven.is_some_and(|shown| shown.facts.exit.is_some_and(|code| code != 0));
+    if is_red && state.run.red_base_allowed {
+        waived.push("red base: only new failures counted".to_owned());
+    }
+    let overruled = task.notes.iter().rfind(|note| note.starts_with("overruled: "));
+    waived.extend(overruled.map(|note| format!("verdict {note}")));
+    if waived.is_empty() {
+        return String::new();
+    }
+    format!("; waived: {}", one_line(&waived.join(", ")))
 }
 
 fn one_line(text: &str) -> String {

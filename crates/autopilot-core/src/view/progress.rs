@@ -1,5 +1,6 @@
 //! A run told line by line, for a terminal without a dashboard and for a log.
 
+use super::account::switched;
 use super::duration;
 use crate::event::{End, Event, Outcome, Skip};
 use crate::state::State;
@@ -78,10 +79,7 @@ pub fn told(event: &Event, state: &State) -> Option<Line> {
         }
         Event::Resumed => line(Transition, "resumed".to_owned()),
         Event::LimitsChanged { .. } => line(Transition, "limits changed".to_owned()),
-        Event::Switched { switch, on, by } => {
-            let how = if *on { "on" } else { "OFF" };
-            line(Transition, format!("{switch:?} switched {how} ({by})").to_lowercase())
-        }
+        Event::Switched { switch, on, by } => line(Transition, switched(*switch, *on, by)),
         Event::SessionOpened { task, session, .. } => {
             line(Detail, format!("{}: session {session}", name(task)))
         }

@@ -1,6 +1,6 @@
 //! `.autopilot/state.json`: the run as one object for scripts.
 
-use super::{current, duration, failure, leaves, run_word, task_word, worker_word};
+use super::{current, failure, leaves, run_word, task_word, worker_word};
 use crate::state::{Shown, State, Status, Task};
 use crate::step::Step;
 use serde_json::{Map, Value, json};
@@ -44,12 +44,17 @@ fn reason(state: &State) -> Option<String> {
     state.root().and_then(failure).map(ToString::to_string)
 }
 
+/// A path of our views as anyone finds it: from the top of the repository.
+pub fn in_root(path: &str) -> String {
+    if path.starts_with('/') { path.to_owned() } else { format!(".autopilot/{path}") }
+}
+
 fn base_of(shown: &Shown) -> Map<String, Value> {
     let facts = &shown.facts;
     let mut object = Map::new();
     object.insert("exit_code".into(), json!(facts.exit));
     object.insert("duration".into(), json!(facts.ms as f64 / 1000.0));
-    object.insert("log_path".into(), json!(facts.log));
+    object.insert("log_path".into(), json!(facts.log.as_deref().map(in_root)));
     object
 }
 
@@ -63,7 +68,7 @@ fn built(task: Option<&Task>) -> Value {
     let newest = [Step::Fix, Step::Build].into_iter().filter_map(|step| task.last(step));
     let Some(shown) = newest.max_by_key(|shown| shown.id) else { return Value::Null };
     let mut object = base_of(shown);
-    object.insert("summary_json_path".into(), json!(shown.facts.artifact));
+    object.insert("summary_json_path".into(), json!(shown.facts.artifact.as_deref().map(in_root)));
     Value::Object(object)
 }
 
@@ -72,7 +77,7 @@ fn reviewed(task: Option<&Task>) -> Value {
     json!({
         "verdict": shown.facts.verdict.map(|verdict| verdict.word()),
         "issues_count": shown.facts.issues,
-        "review_json_path": shown.facts.artifact,
+        "review_json_path": shown.facts.artifact.as_deref().map(in_root),
     })
 }
 
@@ -81,7 +86,7 @@ fn generated(task: Option<&Task>) -> Value {
         return Value::Null;
     };
     let mut object = base_of(shown);
-    object.insert("uat_cases_path".into(), json!(shown.facts.artifact));
+    object.insert("uat_cases_path".into(), json!(shown.facts.artifact.as_deref().map(in_root)));
     Value::Object(object)
 }
 
@@ -110,7 +115,7 @@ fn one_task(state: &State, task: &Task) -> Value {
         "attempts": task.spent.attempts,
         "retries": task.spent.retries_all,
         "interruptions": task.spent.interruptions,
-        "duration": duration(task.spent.work_ms),
+        "duration": task.spent.work_ms as f64 / 1000.0,
         "cost_usd": task.spent.bill.usd.usd(),
         "branch": task.is_closed().then(|| format!("autopilot/{}", task.name())),
         "commit": task.commit,

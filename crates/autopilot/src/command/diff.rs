@@ -9,8 +9,9 @@ use autopilot_core::state::Task;
 use autopilot_engine::place::Place;
 use autopilot_host::checkout;
 use autopilot_host::git::{Git, GitError, Oid};
+use serde_json::{Value, json};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub fn diff(global: &Global, args: &Diff) -> Done {
     let past = Past::must(global)?;
@@ -19,6 +20,10 @@ pub fn diff(global: &Global, args: &Diff) -> Done {
         Named::Run(told) => of_run(&told, &store)?,
         Named::Task(told, id) => of_task(told.state.task(id))?,
     };
+    if global.json {
+        terminal::json(&counted(&store, &from, &to)?);
+        return done();
+    }
     print(&store, &from, &to, args.stat)?;
     done()
 }
@@ -60,6 +65,27 @@ fn of_task(task: &Task) -> Result<(Oid, Oid), Failure> {
                 .help(format!("`autopilot show {}` tells what it did so far", task.name())))
         }
     }
+}
+
+/// Files with their counted lines; those of a binary file can't be counted.
+fn counted(store: &Path, from: &Oid, to: &Oid) -> Result<Value, Failure> {
+    let out = Git::isolated(format!("compare {from} with {to}"), store)
+        .args(["diff", "--no-ext-diff", "--no-textconv", "--no-renames", "--numstat", "-z"])
+        .args([from.as_str(), to.as_str(), "--"])
+        .ok()
+        .map_err(GitError::from)?;
+    let text = String::from_utf8_lossy(&out);
+    let files: Vec<Value> = text.split('\0').filter_map(file).collect();
+    Ok(json!({ "from": from.as_str(), "to": to.as_str(), "files": files }))
+}
+
+fn file(line: &str) -> Option<Value> {
+    let mut parts = line.splitn(3, '\t');
+    let (insertions, deletions, path) = (parts.next()?, parts.next()?, parts.next()?);
+    let count = |text: &str| text.parse::<u64>().ok();
+    Some(json!({
+        "path": path, "insertions": count(insertions), "deletions": count(deletions),
+    }))
 }
 
 fn print(store: &std::path::Path, from: &Oid, to: &Oid, stat: bool) -> Result<(), Failure> {

@@ -6,22 +6,40 @@ use crate::terminal;
 use autopilot_engine::flag::Flag;
 use autopilot_engine::place::Place;
 use autopilot_engine::workspace;
+use camino::Utf8Path;
+use serde_json::json;
 
 pub fn stop(global: &Global, args: &Stop) -> super::Done {
     let (place, _) = super::place(global)?;
     let Some(holder) = workspace::holder(&place) else {
+        if global.json {
+            terminal::json(
+                &json!({ "stopping": false, "pid": null, "now": args.now, "path": null }),
+            );
+            return super::done();
+        }
         terminal::say("no run is under way; nothing was changed");
         return super::done();
     };
     let path = Flag::Stop.raise(&place, args.now).map_err(|error| cannot(Flag::Stop, &error))?;
+    let pid = holder.process.pid;
+    if global.json {
+        let path = in_repository(&path, &place);
+        terminal::json(&json!({ "stopping": true, "pid": pid, "now": args.now, "path": path }));
+        return super::done();
+    }
     let how = if args.now { "is ended now" } else { "stops at the next step boundary" };
-    terminal::say(&format!("the run of process {} {how} ({path})", holder.process.pid));
+    terminal::say(&format!("the run of process {pid} {how} ({path})"));
     super::done()
 }
 
 pub fn pause(global: &Global) -> super::Done {
     let (place, _) = super::place(global)?;
     let path = Flag::Pause.raise(&place, false).map_err(|error| cannot(Flag::Pause, &error))?;
+    if global.json {
+        terminal::json(&json!({ "paused": true, "path": in_repository(&path, &place) }));
+        return super::done();
+    }
     terminal::say(&format!(
         "paused before the next step ({path}); `autopilot unpause` takes it back"
     ));
@@ -31,15 +49,25 @@ pub fn pause(global: &Global) -> super::Done {
 pub fn unpause(global: &Global) -> super::Done {
     let (place, known) = super::place(global)?;
     let gone = Flag::Pause.lower(&place).map_err(|error| cannot(Flag::Pause, &error))?;
+    let rests = known && workspace::holder(&place).is_none() && has_unfinished(&place)?;
+    if global.json {
+        let gone: Vec<String> = gone.iter().map(|path| in_repository(path, &place)).collect();
+        terminal::json(&json!({ "paused": false, "removed": gone, "resumable": rests }));
+        return super::done();
+    }
     if gone.is_empty() {
         terminal::say("there was no pause");
     } else {
         terminal::say("the pause is taken back");
     }
-    if known && workspace::holder(&place).is_none() && has_unfinished(&place)? {
+    if rests {
         terminal::say("go on with `autopilot resume`");
     }
     super::done()
+}
+
+fn in_repository(path: &Utf8Path, place: &Place) -> String {
+    path.strip_prefix(&place.root).unwrap_or(path).to_string()
 }
 
 fn has_unfinished(place: &Place) -> Result<bool, Failure> {

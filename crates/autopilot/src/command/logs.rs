@@ -11,6 +11,7 @@ use autopilot_core::id::Time;
 use autopilot_engine::place::Place;
 use camino::{Utf8Path, Utf8PathBuf};
 use name::LogName;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::time::Duration;
@@ -23,6 +24,14 @@ const CLOCK_SLACK_MS: u64 = 2_000;
 
 pub fn logs(global: &Global, args: &Logs) -> Done {
     let wanted = Wanted::of(global, args)?;
+    if global.json {
+        if args.follow {
+            return Err(Failure::usage("--json lists the log files and can't follow them")
+                .help("leave out --json or --follow"));
+        }
+        terminal::json(&list(&wanted));
+        return done();
+    }
     let mut printed = Printed::default();
     loop {
         // Asked before reading: what is written after the end would be missed otherwise.
@@ -35,6 +44,25 @@ pub fn logs(global: &Global, args: &Logs) -> Done {
         }
         std::thread::sleep(POLL);
     }
+}
+
+/// The files themselves, for programs that read them.
+fn list(wanted: &Wanted) -> Value {
+    let one = |path: Utf8PathBuf| {
+        let file = path.file_name()?;
+        let name = LogName::parse(file);
+        Some(json!({
+            "path": format!(".autopilot/logs/{file}"),
+            "bytes": path.metadata().ok()?.len(),
+            "stream": name.as_ref().map_or("controller", |name| name.stream.as_str()),
+            "task": name.as_ref().map(|name| &name.task),
+            "step": name.as_ref().map(|name| name.step.word()),
+            "attempt": name.as_ref().map(|name| name.attempt.to_string()),
+            "is_errors": name.as_ref().is_some_and(|name| name.is_errors),
+        }))
+    };
+    let files = wanted.files().into_iter();
+    json!({ "logs": files.filter_map(|(path, _)| one(path)).collect::<Vec<_>>() })
 }
 
 fn finish(printed: &Printed, wanted: &Wanted) -> Done {

@@ -5,7 +5,6 @@ use crate::cli::{Global, Resume};
 use crate::exit::Failure;
 use crate::terminal;
 use autopilot_core::view;
-use autopilot_engine::flag::Flag;
 use autopilot_engine::session::Intent;
 use autopilot_engine::workspace;
 
@@ -29,14 +28,6 @@ pub fn resume(global: &Global, args: &Resume) -> super::Done {
         }
         return super::done();
     }
-    for flag in [Flag::Stop, Flag::Pause] {
-        let lowered = flag.lower(&place).map_err(|error| {
-            Failure::failed(format!("cannot remove {}: {error}", flag.file_name()))
-        })?;
-        for path in lowered {
-            terminal::note(&format!("removed {path}"));
-        }
-    }
-    let opened = work::open(global)?;
+    let opened = work::reopen(global, &place, false)?;
     work::work(global, opened, Intent::Resume { asks: Vec::new(), limits }, args.wait)
 }

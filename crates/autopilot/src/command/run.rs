@@ -4,8 +4,11 @@ use super::work;
 use crate::cli::{Global, Run};
 use crate::exit::Failure;
 use crate::terminal;
+use autopilot_core::config::Config;
 use autopilot_engine::begin::{self, Request, Source, Tasks};
 use autopilot_engine::session::{Intent, Opened};
+use autopilot_engine::workspace;
+use autopilot_host::git::UserRepo;
 
 pub fn run(global: &Global, args: &Run) -> super::Done {
     let source = match (&args.path, &args.queue) {
@@ -20,36 +23,40 @@ pub fn run(global: &Global, args: &Run) -> super::Done {
     let limits = work::limits(&args.limits)?;
     // Nothing is written before everything that was asked for is known to be right.
     let (place, config) = work::configured(global)?;
-    let tasks = begin::read_tasks(&source).map_err(|error| work::begin_failure(&error))?;
+    let tasks =
+        begin::read_tasks(&source, &place.root).map_err(|error| work::begin_failure(&error))?;
     for (path, warning) in &tasks.warnings {
         terminal::note(&format!("warning: {path}: {warning}"));
     }
     let path = std::env::var("PATH").unwrap_or_default();
     begin::check_agents(&config, &place, &path).map_err(|error| work::begin_failure(&error))?;
-    let opened = work::adopt(global, config)?;
-    if args.push || opened.config.github.enabled {
-        refuse_unknown_remote(&opened)?;
+    let asked = limits.applied_to(&begin::limits(&config));
+    begin::check_settings(&config, &asked).map_err(|error| work::begin_failure(&error))?;
+    let repo = workspace::examine(&global.repo, &config)?;
+    if args.push || config.github.enabled {
+        refuse_unknown_remote(&repo, &config)?;
     }
     let request = Request {
         source,
         push: args.push,
         allow_red_base: args.allow_red_base,
         limits,
-        started_by: work::started_by(&opened.repo),
+        started_by: work::started_by(&repo),
     };
     if args.dry_run {
-        return dry_run(&opened, &tasks, &request);
+        return dry_run(&Opened { place, repo, config }, &tasks, &request);
     }
-    work::refuse_stop_file(&opened.place)?;
+    work::refuse_stop_file(&place)?;
+    let opened = work::adopt(repo, config)?;
     let intent =
         Intent::Begin { tasks: Box::new(tasks), request: Box::new(request), fresh: args.fresh };
     work::work(global, opened, intent, args.wait)
 }
 
 /// Found out now, not after everything is built and paid for.
-fn refuse_unknown_remote(opened: &Opened) -> Result<(), Failure> {
-    let wanted = &opened.config.repo.remote_name;
-    if opened.repo.remotes.iter().any(|(name, _)| name == wanted) {
+fn refuse_unknown_remote(repo: &UserRepo, config: &Config) -> Result<(), Failure> {
+    let wanted = &config.repo.remote_name;
+    if repo.remotes.iter().any(|(name, _)| name == wanted) {
         return Ok(());
     }
     let add = format!("add it with `git remote add {wanted} <url>`");

@@ -128,7 +128,7 @@ fn of_attempt(tried: &Tried) -> String {
     let mut text = format!("    {id:<8} {:<12} {}\n", tried.step.word(), parts.join(", "));
     let files = [("log", &facts.log), ("artifact", &facts.artifact)];
     for (what, path) in files.into_iter().filter_map(|(what, path)| Some((what, path.as_ref()?))) {
-        let _ = writeln!(text, "      {what}: .autopilot/{}", one_line(path));
+        let _ = writeln!(text, "      {what}: {}", one_line(&state_json::in_root(path)));
     }
     for note in &facts.notes {
         let _ = writeln!(text, "      note: {}", one_line(note));
@@ -203,8 +203,8 @@ fn attempt(tried: &Tried, task: Option<String>) -> Value {
         "exit_code": facts.exit,
         "signal": facts.signal,
         "duration": facts.ms as f64 / 1000.0,
-        "log_path": facts.log,
-        "artifact_path": facts.artifact,
+        "log_path": facts.log.as_deref().map(state_json::in_root),
+        "artifact_path": facts.artifact.as_deref().map(state_json::in_root),
         "verdict": facts.verdict.map(|verdict| verdict.word()),
         "issues_count": facts.issues,
         "base": facts.base,

@@ -53,7 +53,7 @@ fn say(
         terminal::say(&format!("told the running process {}", holder.process.pid));
         return super::done();
     }
-    let opened = work::open(global)?;
+    let opened = work::reopen(global, &place, true)?;
     let intent = Intent::Resume { asks: vec![ask], limits: Default::default() };
     work::work(global, opened, intent, args.wait)
 }

@@ -11,23 +11,36 @@ use autopilot_core::state::State;
 use autopilot_core::step::Step;
 use autopilot_core::view::progress::{self, Weight};
 use autopilot_core::view::{self, ExitWord};
-use autopilot_engine::begin::BeginError;
+use autopilot_engine::begin::{BeginError, costs_unknown};
 use autopilot_engine::flag::Flag;
 use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::place::Place;
 use autopilot_engine::session::{self, Intent, Machine, Opened, SessionError};
 use autopilot_engine::shell::{Sight, Watcher, chain};
-use autopilot_engine::workspace;
+use autopilot_engine::workspace::{self, WorkspaceError};
 use autopilot_host::git::{StateEnv, UserRepo};
 use camino::Utf8PathBuf;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-/// Opens the repository for work: examined, configured, with a state directory.
-pub fn open(global: &Global) -> Result<Opened, Failure> {
-    let (_, config) = configured(global)?;
-    adopt(global, config)
+/// Opens the repository to go on with a run, which keeps the configuration it began with: that
+/// file may have been changed, broken or deleted meanwhile. `any` takes a run that is over too.
+pub fn reopen(global: &Global, place: &Place, any: bool) -> Result<Opened, Failure> {
+    workspace::refuse_linked_views(place)?;
+    let config = session::pinned_config(place, any).map_err(refused)?;
+    match workspace::read_config(place) {
+        Ok((now, _)) if now.digest() == config.digest() => {}
+        Ok(_) => keeps_its_own(place, "has changed since the run began"),
+        Err(WorkspaceError::NoConfig { .. }) => keeps_its_own(place, "is gone"),
+        Err(_) => keeps_its_own(place, "can't be read any more"),
+    }
+    let repo = workspace::examine(&global.repo, &config)?;
+    adopt(repo, config)
+}
+
+fn keeps_its_own(place: &Place, why: &str) {
+    terminal::note(&format!("{} {why}; the run keeps its own configuration", place.config()));
 }
 
 /// The repository and its configuration, both only read.
@@ -41,8 +54,8 @@ pub fn configured(global: &Global) -> Result<(Place, Config), Failure> {
 }
 
 /// From here on the repository is known to us: it gets its state directory.
-pub fn adopt(global: &Global, config: Config) -> Result<Opened, Failure> {
-    let (place, repo) = workspace::adopt(&global.repo, &config, &StateEnv::from_process())?;
+pub fn adopt(repo: UserRepo, config: Config) -> Result<Opened, Failure> {
+    let place = workspace::adopt(&repo, &StateEnv::from_process())?;
     Ok(Opened { place, repo, config })
 }
 
@@ -113,7 +126,7 @@ pub fn work(global: &Global, opened: Opened, intent: Intent, wait: bool) -> supe
     let state = session::work(opened, intent, machine()?, watcher, wait).map_err(refused)?;
     let word = ExitWord::of(&state);
     let told = super::status::object(&state, &Past::at(&place)?.redactor(&state));
-    account(global, &place, &repo, &state, &told);
+    account(global, &place, &repo, &config, &state, &told);
     super::notify::tell(&config.notify, &place, &state, word, &told);
     Ok(ExitCode::from(word.code()))
 }
@@ -127,6 +140,14 @@ pub fn refused(error: SessionError) -> Failure {
         SessionError::Unfinished { run, .. } => Failure::failed(message).help(format!(
             "go on with `autopilot resume`, look with `autopilot show {run}`, or give it up with --fresh"
         )),
+        SessionError::UnderWay { run, flag, .. } => Failure::usage(message).help(format!(
+            "go on without {flag}, look with `autopilot show {run}`, or give it up with --fresh"
+        )),
+        SessionError::StateGone { .. } => Failure::failed(message).help(
+            "what was merged is on its branch; `autopilot recover` lists what is left, \
+             `autopilot run` begins again",
+        ),
+        SessionError::Flag { .. } => Failure::failed(message),
         SessionError::NothingToResume => {
             Failure::usage(message).help("begin one with `autopilot run tasks/<task>.md`")
         }
@@ -138,7 +159,7 @@ pub fn refused(error: SessionError) -> Failure {
 pub fn begin_failure(error: &BeginError) -> Failure {
     let message = chain(error);
     match error {
-        BeginError::Agent { .. } => Failure::config(message),
+        BeginError::Agent { .. } | BeginError::Settings { .. } => Failure::config(message),
         BeginError::Unreadable { .. }
         | BeginError::TaskFile { .. }
         | BeginError::Plan { .. }
@@ -239,7 +260,14 @@ fn clock(at_ms: i64) -> String {
 }
 
 /// The end of a run: what became of it, where the work is, how to look at it and how to go on.
-fn account(global: &Global, place: &Place, repo: &UserRepo, state: &State, told: &Value) {
+fn account(
+    global: &Global,
+    place: &Place,
+    repo: &UserRepo,
+    config: &Config,
+    state: &State,
+    told: &Value,
+) {
     if global.json {
         return terminal::json(told);
     }
@@ -263,8 +291,13 @@ fn account(global: &Global, place: &Place, repo: &UserRepo, state: &State, told:
             task.spent.bill.usd,
         ));
     }
+    let unknown = costs_unknown(config);
+    let unknown = match unknown.as_slice() {
+        [] => String::new(),
+        some => format!(" and what is unknown of {}", some.join(", ")),
+    };
     text.push_str(&format!(
-        "cost: {}   active: {}\n",
+        "cost: {}{unknown}   active: {}\n",
         state.run.spent.usd,
         view::duration(state.run.active_ms)
     ));

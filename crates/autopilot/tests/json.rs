@@ -1,0 +1,93 @@
+//! What commands say to programs.
+#![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
+
+use autopilot_testkit::stage::{APPROVES, BUILDS, Stage};
+use serde_json::{Value, json};
+
+fn stage() -> Stage {
+    Stage::new(env!("CARGO_BIN_EXE_autopilot"))
+}
+
+#[track_caller]
+fn told(stage: &Stage, args: &[&str]) -> Value {
+    let ended = stage.run(&[args, &["--json"]].concat()).expect(0);
+    serde_json::from_str(&ended.out).unwrap()
+}
+
+#[test]
+fn stopping_and_pausing_tell_what_they_did() {
+    let stage = stage();
+    let nothing = json!({ "stopping": false, "pid": null, "now": false, "path": null });
+    assert_eq!(told(&stage, &["stop"]), nothing);
+    let endless = "
+- step: build
+  attempt: 1
+  do: [{ run: \"sleep 600\" }]
+";
+    stage.agents(&[endless, BUILDS, APPROVES]);
+    let run = stage.start(&["run", "tasks/say-done.md"]);
+    stage.wait_for_step("BUILD");
+    let path = ".autopilot/AUTOPILOT_PAUSE";
+    assert_eq!(told(&stage, &["pause"]), json!({ "paused": true, "path": path }));
+    let taken_back = json!({ "paused": false, "removed": [path], "resumable": false });
+    assert_eq!(told(&stage, &["unpause"]), taken_back);
+    let path = ".autopilot/AUTOPILOT_STOP";
+    let stopping = json!({ "stopping": true, "pid": run.pid(), "now": true, "path": path });
+    assert_eq!(told(&stage, &["stop", "--now"]), stopping);
+    run.wait().expect(2);
+    let rests = json!({ "paused": false, "removed": [], "resumable": true });
+    assert_eq!(told(&stage, &["unpause"]), rests);
+}
+
+#[test]
+fn logs_are_listed_by_paths_from_the_top_of_the_repository() {
+    let stage = stage();
+    stage.run_task().expect(0);
+    let state = stage.state_json();
+    let path = state["last_build"]["log_path"].as_str().unwrap();
+    assert!(path.starts_with(".autopilot/logs/") && stage.has(path), "{path}");
+    let logs = told(&stage, &["logs", "say-done"]);
+    let logs = logs["logs"].as_array().unwrap();
+    let build = logs.iter().find(|log| log["path"] == path).unwrap_or_else(|| panic!("{logs:?}"));
+    assert_eq!((build["task"].as_str(), build["step"].as_str()), (Some("say-done"), Some("build")));
+    assert!(build["bytes"].as_u64().unwrap() > 0);
+    let controller = told(&stage, &["logs"]);
+    assert_eq!(controller["logs"][0]["path"], ".autopilot/logs/controller.log");
+    let shown = told(&stage, &["show"]);
+    let attempts = shown["attempts"].as_array().unwrap();
+    assert!(attempts.iter().any(|attempt| attempt["log_path"] == path), "{attempts:?}");
+    stage.run(&["logs", "--json", "--follow"]).expect(64);
+}
+
+#[test]
+fn a_diff_is_files_with_counted_lines() {
+    let stage = stage();
+    stage.run_task().expect(0);
+    let file = json!([{ "path": "app.txt", "insertions": 1, "deletions": 0 }]);
+    assert_eq!(told(&stage, &["diff"])["files"], file);
+    assert_eq!(told(&stage, &["diff", "say-done"])["files"], file);
+}
+
+#[test]
+fn the_time_of_a_task_is_a_number_of_seconds() {
+    let stage = stage();
+    stage.run_task().expect(0);
+    let seconds = stage.first_task()["duration"].as_f64().unwrap();
+    assert!(seconds > 0.0 && seconds < 600.0, "{seconds}");
+}
+
+#[test]
+fn the_release_notes_say_what_a_green_result_was_not_asked_to_show() {
+    let stage = stage();
+    stage.write("app.txt", "start\nbroken before\n");
+    stage.commit("broken");
+    stage.write(".autopilot/AUTOPILOT_SKIP_REVIEW", "");
+    stage.run(&["run", "tasks/say-done.md", "--allow-red-base"]).expect(0);
+    let notes = stage.read(".autopilot/RELEASE_NOTES_RUNNING.md");
+    let done = notes.lines().find(|line| line.contains("**say-done** DONE")).unwrap();
+    for part in ["(1 iteration,", "waived: ", "review skipped", "UAT skipped", "red base"] {
+        assert!(done.contains(part), "`{part}` is not in {done}");
+    }
+    let log = stage.read(".autopilot/logs/controller.log");
+    assert!(log.contains("/.autopilot/AUTOPILOT_SKIP_REVIEW)"), "{log}");
+}
