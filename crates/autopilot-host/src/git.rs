@@ -38,7 +38,7 @@ pub use identity::Identity;
 pub use merge::{Conflict, ConflictSide, MergeOutcome, MergeRequest, merge_task};
 pub use name::{free_branch, ref_component, run_branch, task_branch};
 pub use object::Oid;
-pub use publish::{PublishOutcome, PublishRefusal, publish};
+pub use publish::{PublishOutcome, PublishRefusal, Reachable, publish, publish_reachable};
 pub use push::{PushClass, PushFailure, PushOutcome, PushRequest, Pushed, push};
 pub use repo::{Filter, Head, Refusal, UserRepo};
 pub use salvage::Salvaged;

@@ -165,7 +165,10 @@ impl Work {
 fn elsewhere(wanted: &str, got: &str, why: &PublishRefusal) -> String {
     let why = match why {
         PublishRefusal::CheckedOut { branch, worktree } => {
-            format!("branch {branch} is checked out in {} and was left as it is", worktree.display())
+            format!(
+                "branch {branch} is checked out in {} and was left as it is",
+                worktree.display()
+            )
         }
         PublishRefusal::ForeignCommits { branch, .. } => {
             format!("branch {branch} has commits that are not this run's and was left as it is")

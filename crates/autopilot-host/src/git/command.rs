@@ -32,6 +32,8 @@ pub enum CommandError {
     Failed { operation: String, verb: String, status: String, stderr: String },
     #[error("{operation}: `git {verb}` did not end within {} s: {stderr}", after.as_secs())]
     TimedOut { operation: String, verb: String, after: Duration, stderr: String },
+    #[error("{operation}: `git {verb}` was ended because nobody wants it any more")]
+    Unwanted { operation: String, verb: String },
     #[error("{operation}: `git {verb}` wrote more than {bytes_max} bytes")]
     TooLong { operation: String, verb: String, bytes_max: usize },
 }
@@ -209,17 +211,24 @@ impl Git {
 
     /// Runs to the end; any exit status is an answer.
     pub fn run(self) -> Result<Output, CommandError> {
+        self.run_unless(&|| false)
+    }
+
+    /// Runs to the end or until `unwanted` says so, asked many times a second: then git and its
+    /// children are killed.
+    pub fn run_unless(self, unwanted: &dyn Fn() -> bool) -> Result<Output, CommandError> {
         let mut stdout = Vec::new();
         let (operation, verb) = (self.operation.clone(), self.verb());
         let mut too_long = false;
-        let (status, stderr) = self.pump(&mut |bytes| {
+        let mut take = |bytes: &[u8]| {
             if stdout.len() + bytes.len() > STDOUT_BYTES_MAX {
                 too_long = true;
                 return ControlFlow::Break(());
             }
             stdout.extend_from_slice(bytes);
             ControlFlow::Continue(())
-        })?;
+        };
+        let (status, stderr) = self.pump_into(Stdio::piped(), unwanted, &mut take)?;
         if too_long {
             return Err(CommandError::TooLong { operation, verb, bytes_max: STDOUT_BYTES_MAX });
         }
@@ -264,7 +273,7 @@ impl Git {
     pub(crate) fn write_to(self, file: File) -> Result<(), CommandError> {
         let (operation, verb) = (self.operation.clone(), self.verb());
         let (status, stderr) =
-            self.pump_into(Stdio::from(file), &mut |_| ControlFlow::Continue(()))?;
+            self.pump_into(Stdio::from(file), &|| false, &mut |_| ControlFlow::Continue(()))?;
         check(&operation, &verb, status, &stderr)
     }
 
@@ -276,12 +285,13 @@ impl Git {
         self,
         sink: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
     ) -> Result<(ExitStatus, String), CommandError> {
-        self.pump_into(Stdio::piped(), sink)
+        self.pump_into(Stdio::piped(), &|| false, sink)
     }
 
     fn pump_into(
         mut self,
         stdout: Stdio,
+        unwanted: &dyn Fn() -> bool,
         sink: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
     ) -> Result<(ExitStatus, String), CommandError> {
         let (operation, verb) = (self.operation.clone(), self.verb());
@@ -296,7 +306,7 @@ impl Git {
         let mut child = command.spawn().map_err(spawn_error)?;
         let deadline = Instant::now() + self.timeout;
         let mut tail = Tail::default();
-        let ended = drain(&mut child, deadline, sink, &mut tail);
+        let ended = drain(&mut child, deadline, unwanted, sink, &mut tail);
         if !matches!(ended, Ok(Drained::Ended)) {
             kill_group(&mut child);
         }
@@ -309,6 +319,7 @@ impl Git {
                 after: self.timeout,
                 stderr: tail.text(),
             }),
+            Drained::Unwanted => Err(CommandError::Unwanted { operation, verb }),
         }
     }
 
@@ -454,6 +465,18 @@ mod tests {
             .run()
             .unwrap_err();
         assert!(matches!(error, CommandError::TimedOut { .. }), "{error}");
+        assert!(started.elapsed() < Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_git_nobody_wants_any_more_is_ended_with_its_children() {
+        let started = Instant::now();
+        let error = Git::bare_minimum("wait")
+            .config("alias.hang", "!sleep 30")
+            .arg("hang")
+            .run_unless(&|| started.elapsed() > Duration::from_millis(200))
+            .unwrap_err();
+        assert!(matches!(error, CommandError::Unwanted { .. }), "{error}");
         assert!(started.elapsed() < Duration::from_secs(5));
     }
 

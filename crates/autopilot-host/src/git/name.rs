@@ -9,15 +9,18 @@ use super::repo::UserRepo;
 const TRIES_MAX: usize = 1000;
 const COMPONENT_BYTES_MAX: usize = 100;
 
+/// The folder of all branches of ours.
+pub(crate) const FOLDER: &str = "autopilot";
+
 /// A task named like a branch of ours that is no task's gets a mark.
 pub fn task_branch(task: &str) -> String {
     let name = ref_component(task);
     let reserved = name == "salvage" || name.starts_with("run-");
-    format!("autopilot/{}", if reserved { marked(&name, task) } else { name })
+    format!("{FOLDER}/{}", if reserved { marked(&name, task) } else { name })
 }
 
 pub fn run_branch(run: &str) -> String {
-    format!("autopilot/run-{}", ref_component(run))
+    format!("{FOLDER}/run-{}", ref_component(run))
 }
 
 /// One component of a ref name made of any text. Text that had to be changed gets a digest, so that
@@ -45,11 +48,11 @@ fn marked(name: &str, text: &str) -> String {
 /// The first name like `wanted` that neither exists in the user's repository or the hub nor collides
 /// with a branch there as a directory (`a` against `a/b`). The caller journals what it got.
 pub fn free_branch(hub: &Hub, repo: &UserRepo, wanted: &str) -> Result<String, GitError> {
-    let mut taken: BTreeSet<String> = BTreeSet::new();
-    for (name, _) in repo.refs("refs/heads/")?.into_iter().chain(hub.refs("refs/heads/")?) {
+    let mut taken = branches(repo)?;
+    for (name, _) in hub.refs("refs/heads/")? {
         taken.insert(name.trim_start_matches("refs/heads/").to_owned());
     }
-    let (prefix, leaf) = wanted.split_once('/').unwrap_or(("autopilot", wanted));
+    let (prefix, leaf) = wanted.split_once('/').unwrap_or((FOLDER, wanted));
     let names = (1..TRIES_MAX).map(|n| {
         let suffix = if n == 1 { String::new() } else { format!("-{n}") };
         if taken.contains(prefix) {
@@ -64,12 +67,30 @@ pub fn free_branch(hub: &Hub, repo: &UserRepo, wanted: &str) -> Result<String, G
         .ok_or_else(|| GitError::NotFound { what: "free branch name", name: wanted.into() })
 }
 
-fn collides(name: &str, taken: &BTreeSet<String>) -> bool {
-    taken.iter().any(|other| {
-        other == name
-            || other.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'))
-            || name.strip_prefix(other.as_str()).is_some_and(|rest| rest.starts_with('/'))
+/// Other names for a branch whose own can't be used, best first; in another folder if a branch has
+/// the folder's name.
+pub(crate) fn beside(branch: &str, taken: &BTreeSet<String>) -> impl Iterator<Item = String> {
+    let (folder, leaf) = branch.split_once('/').unwrap_or((FOLDER, branch));
+    let folder_taken = taken.contains(folder);
+    (2..TRIES_MAX).map(move |n| match folder_taken {
+        true => format!("{folder}-{n}/{leaf}"),
+        false => format!("{folder}/{leaf}-{n}"),
     })
+}
+
+/// Short names of the branches of the user's repository.
+pub(crate) fn branches(repo: &UserRepo) -> Result<BTreeSet<String>, GitError> {
+    let refs = repo.refs("refs/heads/")?;
+    Ok(refs.into_iter().map(|(n, _)| n.trim_start_matches("refs/heads/").to_owned()).collect())
+}
+
+fn collides(name: &str, taken: &BTreeSet<String>) -> bool {
+    taken.iter().any(|other| collide(name, other))
+}
+
+pub(crate) fn collide(one: &str, other: &str) -> bool {
+    let below = |a: &str, b: &str| a.strip_prefix(b).is_some_and(|rest| rest.starts_with('/'));
+    one == other || below(one, other) || below(other, one)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::command::Git;
 use super::error::GitError;
 use super::hub::{Expected, Hub, set_ref};
+use super::name::{beside, branches, collide};
 use super::object::Oid;
 use super::repo::{UserRepo, resolve_ref};
 use super::transfer::{Check, Source, transfer};
@@ -20,6 +21,10 @@ pub enum PublishRefusal {
         "branch `{branch}` has commits of someone else ({tip}); merge or rename it, then publish again"
     )]
     ForeignCommits { branch: String, tip: Oid },
+    #[error(
+        "branch `{branch}` can't be made beside `{other}`; rename that one, then publish again"
+    )]
+    InTheWay { branch: String, other: String },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,13 +39,63 @@ pub enum PublishOutcome {
     Refused(PublishRefusal),
 }
 
+/// Where a branch ended up that must be reachable in the user's repository whatever they have there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reachable {
+    pub branch: String,
+    /// Why it has not the name it should have.
+    pub instead: Option<PublishRefusal>,
+}
+
+/// Brings one branch to the user's repository, under its own name or the next one that can be had.
+pub fn publish_reachable(hub: &Hub, repo: &UserRepo, branch: &str) -> Result<Reachable, GitError> {
+    let refusal = match publish(hub, repo, branch)? {
+        PublishOutcome::Refused(refusal) => refusal,
+        PublishOutcome::Published { .. } | PublishOutcome::Already { .. } => {
+            return Ok(Reachable { branch: branch.to_owned(), instead: None });
+        }
+    };
+    let commit = in_hub(hub, branch)?;
+    for name in beside(branch, &branches(repo)?) {
+        if !is_ours_or_free(hub, repo, &commit, &name)? {
+            continue;
+        }
+        match publish_as(hub, repo, &commit, &name)? {
+            PublishOutcome::Refused(_) => {}
+            PublishOutcome::Published { .. } | PublishOutcome::Already { .. } => {
+                return Ok(Reachable { branch: name, instead: Some(refusal) });
+            }
+        }
+    }
+    Err(GitError::NotFound { what: "free branch name", name: branch.into() })
+}
+
+/// A branch that only looks like one of ours is the user's.
+fn is_ours_or_free(
+    hub: &Hub,
+    repo: &UserRepo,
+    commit: &Oid,
+    branch: &str,
+) -> Result<bool, GitError> {
+    let Some(tip) = resolve_ref(&repo.common_dir, &format!("refs/heads/{branch}"))? else {
+        return Ok(true);
+    };
+    Ok(tip == *commit || hub.resolve(&mark_of(branch))?.as_ref() == Some(&tip))
+}
+
+/// The ref of the hub that remembers where we put a branch of the user's.
+fn mark_of(branch: &str) -> String {
+    format!("refs/autopilot/published/{branch}")
+}
+
 /// Brings one branch (short name, the same on both sides) from the hub to the user's repository.
 pub fn publish(hub: &Hub, repo: &UserRepo, branch: &str) -> Result<PublishOutcome, GitError> {
-    let name = format!("refs/heads/{branch}");
-    let commit = hub
-        .resolve(&name)?
-        .ok_or_else(|| GitError::NotFound { what: "branch in the hub", name: branch.into() })?;
-    publish_as(hub, repo, &commit, branch)
+    publish_as(hub, repo, &in_hub(hub, branch)?, branch)
+}
+
+fn in_hub(hub: &Hub, branch: &str) -> Result<Oid, GitError> {
+    hub.resolve(&format!("refs/heads/{branch}"))?
+        .ok_or_else(|| GitError::NotFound { what: "branch in the hub", name: branch.into() })
 }
 
 /// Brings a commit of the hub to the user's repository under a branch name.
@@ -51,7 +106,7 @@ pub(crate) fn publish_as(
     branch: &str,
 ) -> Result<PublishOutcome, GitError> {
     let name = format!("refs/heads/{branch}");
-    let mark = format!("refs/autopilot/published/{branch}");
+    let mark = mark_of(branch);
     let old = resolve_ref(&repo.common_dir, &name)?;
     if old.as_ref() == Some(commit) {
         remember(hub, &mark, commit)?;
@@ -84,9 +139,15 @@ fn refusal(
     if let Some(worktree) = checked_out(repo, branch)? {
         return Ok(Some(PublishRefusal::CheckedOut { branch: branch.into(), worktree }));
     }
-    let Some(old) = old else { return Ok(None) };
+    let Some(old) = old else { return in_the_way(repo, branch) };
     let ours = hub.resolve(mark)?.as_ref() == Some(old) || hub.is_ancestor(old, new)?;
     Ok((!ours).then(|| PublishRefusal::ForeignCommits { branch: branch.into(), tip: old.clone() }))
+}
+
+/// Git keeps refs like files: `a` and `a/b` can't both be there.
+fn in_the_way(repo: &UserRepo, branch: &str) -> Result<Option<PublishRefusal>, GitError> {
+    let other = branches(repo)?.into_iter().find(|other| collide(branch, other));
+    Ok(other.map(|other| PublishRefusal::InTheWay { branch: branch.into(), other }))
 }
 
 fn remember(hub: &Hub, mark: &str, commit: &Oid) -> Result<(), GitError> {

@@ -17,11 +17,14 @@ pub(super) enum Drained {
     Ended,
     Cut,
     Late,
+    /// Nobody wants the answer any more.
+    Unwanted,
 }
 
 pub(super) fn drain(
     child: &mut Child,
     deadline: Instant,
+    unwanted: &dyn Fn() -> bool,
     sink: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
     tail: &mut Tail,
 ) -> io::Result<Drained> {
@@ -32,6 +35,9 @@ pub(super) fn drain(
         let now = Instant::now();
         if now >= deadline {
             return Ok(Drained::Late);
+        }
+        if unwanted() {
+            return Ok(Drained::Unwanted);
         }
         if ended_at.is_some_and(|at| now - at > DRAIN) {
             return Ok(Drained::Ended);
@@ -57,15 +63,22 @@ pub(super) fn drain(
             ended_at = Some(Instant::now());
         }
     }
-    wait_until(child, deadline)
+    wait_until(child, deadline, unwanted)
 }
 
 /// Both pipes are closed, so git is as good as gone; only a misbehaving one is waited for.
-fn wait_until(child: &mut Child, deadline: Instant) -> io::Result<Drained> {
+fn wait_until(
+    child: &mut Child,
+    deadline: Instant,
+    unwanted: &dyn Fn() -> bool,
+) -> io::Result<Drained> {
     let mut pause = Duration::from_micros(200);
     while child.try_wait()?.is_none() {
         if Instant::now() >= deadline {
             return Ok(Drained::Late);
+        }
+        if unwanted() {
+            return Ok(Drained::Unwanted);
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(POLL_SLICE);

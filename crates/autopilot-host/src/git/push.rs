@@ -4,7 +4,7 @@
 mod classify;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::artifact::{Artifacts, write_artifacts};
 use super::command::{CommandError, Git, Output, find_program};
@@ -19,6 +19,7 @@ pub use classify::{PushClass, classify};
 
 const REBASES_MAX: usize = 3;
 const GH_TIMEOUT: Duration = Duration::from_secs(15);
+const WAIT_SLICE: Duration = Duration::from_millis(50);
 const REPORT_BYTES_MAX: usize = 4096;
 
 /// What to push, and how patient to be.
@@ -81,15 +82,32 @@ pub struct PushFailure {
 pub enum PushOutcome {
     Pushed(Pushed),
     Failed(PushFailure),
+    /// Given up because nobody wants it any more; it may or may not have reached the remote.
+    Unwanted,
 }
 
 /// Pushes the hub's branch. `accept` is asked about every replayed tip before it is pushed: a tree
-/// that was never validated must not be called done.
+/// that was never validated must not be called done. `unwanted` is asked many times a second.
 pub fn push(
     hub: &Hub,
     repo: &UserRepo,
     request: &PushRequest<'_>,
     accept: &mut dyn FnMut(&Oid) -> bool,
+    unwanted: &dyn Fn() -> bool,
+) -> Result<PushOutcome, GitError> {
+    let result = push_until(hub, repo, request, accept, unwanted);
+    match result {
+        Err(GitError::Command(CommandError::Unwanted { .. })) => Ok(PushOutcome::Unwanted),
+        other => other,
+    }
+}
+
+fn push_until(
+    hub: &Hub,
+    repo: &UserRepo,
+    request: &PushRequest<'_>,
+    accept: &mut dyn FnMut(&Oid) -> bool,
+    unwanted: &dyn Fn() -> bool,
 ) -> Result<PushOutcome, GitError> {
     let name = format!("refs/heads/{}", request.branch);
     let mut commit = hub.resolve(&name)?.ok_or_else(|| GitError::NotFound {
@@ -100,7 +118,7 @@ pub fn push(
     let (mut tries, mut rebases) = (0, 0);
     loop {
         tries += 1;
-        let (class, stderr) = match try_once(hub, repo, request, &commit)? {
+        let (class, stderr) = match try_once(hub, repo, request, &commit, unwanted)? {
             Tried::Done { already } => {
                 let pushed =
                     Pushed { commit, already: already && tries == 1, rebased: rebases > 0 };
@@ -111,7 +129,9 @@ pub fn push(
         let again = match class {
             PushClass::Network => match delays.next() {
                 Some(delay) => {
-                    std::thread::sleep(*delay);
+                    if !wait(*delay, unwanted) {
+                        return Ok(PushOutcome::Unwanted);
+                    }
                     true
                 }
                 None => false,
@@ -120,7 +140,7 @@ pub fn push(
                 if request.rebase == Rebase::IfAccepted && rebases < REBASES_MAX =>
             {
                 rebases += 1;
-                match rebase(hub, repo, request, &name, &commit, accept)? {
+                match rebase(hub, repo, request, &name, &commit, accept, unwanted)? {
                     Some(tip) => {
                         commit = tip;
                         true
@@ -141,6 +161,19 @@ pub fn push(
     }
 }
 
+/// False when it was cut short.
+fn wait(delay: Duration, unwanted: &dyn Fn() -> bool) -> bool {
+    let end = Instant::now() + delay;
+    while !unwanted() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(WAIT_SLICE));
+    }
+    false
+}
+
 enum Tried {
     Done { already: bool },
     Failed { class: PushClass, stderr: String },
@@ -151,8 +184,9 @@ fn try_once(
     repo: &UserRepo,
     request: &PushRequest<'_>,
     commit: &Oid,
+    unwanted: &dyn Fn() -> bool,
 ) -> Result<Tried, GitError> {
-    match remote_tip(repo, request)? {
+    match remote_tip(repo, request, unwanted)? {
         Ok(Some(tip)) if tip == *commit => return Ok(Tried::Done { already: true }),
         Ok(_) => {}
         Err((class, stderr)) => return Ok(Tried::Failed { class, stderr }),
@@ -167,7 +201,7 @@ fn try_once(
     let out = git
         .args(["--no-follow-tags", "--recurse-submodules=no", "--end-of-options", request.remote])
         .arg(format!("{commit}:refs/heads/{}", request.branch))
-        .run();
+        .run_unless(unwanted);
     match out {
         Ok(out) if out.code() == Some(0) => Ok(Tried::Done { already: false }),
         Ok(out) => Ok(failed(&out)),
@@ -189,6 +223,7 @@ fn timed_out(error: CommandError) -> Result<Tried, GitError> {
         CommandError::NoGit
         | CommandError::Spawn { .. }
         | CommandError::Failed { .. }
+        | CommandError::Unwanted { .. }
         | CommandError::TooLong { .. } => Err(error.into()),
     }
 }
@@ -196,11 +231,15 @@ fn timed_out(error: CommandError) -> Result<Tried, GitError> {
 type Answer<T> = Result<T, (PushClass, String)>;
 
 /// The remote's branch, asked first: a push whose answer was lost is not sent twice.
-fn remote_tip(repo: &UserRepo, request: &PushRequest<'_>) -> Result<Answer<Option<Oid>>, GitError> {
+fn remote_tip(
+    repo: &UserRepo,
+    request: &PushRequest<'_>,
+    unwanted: &dyn Fn() -> bool,
+) -> Result<Answer<Option<Oid>>, GitError> {
     let name = format!("refs/heads/{}", request.branch);
     let out = as_user(repo, request, "ask the remote")
         .args(["ls-remote", "--end-of-options", request.remote, &name])
-        .run();
+        .run_unless(unwanted);
     let out = match out {
         Ok(out) => out,
         Err(error) => {
@@ -226,9 +265,10 @@ fn rebase(
     name: &str,
     commit: &Oid,
     accept: &mut dyn FnMut(&Oid) -> bool,
+    unwanted: &dyn Fn() -> bool,
 ) -> Result<Option<Oid>, GitError> {
-    let Ok(Some(tip)) = remote_tip(repo, request)? else { return Ok(None) };
-    if !fetch_into_hub(hub, repo, request, &tip)? {
+    let Ok(Some(tip)) = remote_tip(repo, request, unwanted)? else { return Ok(None) };
+    if !fetch_into_hub(hub, repo, request, &tip, unwanted)? {
         return Ok(None);
     }
     let replayed = match replay(hub, request.base, commit, &tip, request.now)? {
@@ -253,6 +293,7 @@ fn fetch_into_hub(
     repo: &UserRepo,
     request: &PushRequest<'_>,
     tip: &Oid,
+    unwanted: &dyn Fn() -> bool,
 ) -> Result<bool, GitError> {
     let quarantine = tempfile::tempdir_in(hub.state()).on("create a directory in", hub.state())?;
     let out = as_user(repo, request, "fetch what the remote has")
@@ -261,7 +302,7 @@ fn fetch_into_hub(
         .args(["fetch", "--no-write-fetch-head", "--no-tags", "--refmap=", "--no-auto-maintenance"])
         .args(["--no-recurse-submodules", "--end-of-options", request.remote])
         .arg(format!("refs/heads/{}", request.branch))
-        .run()?;
+        .run_unless(unwanted)?;
     if out.code() != Some(0) {
         return Ok(false);
     }
@@ -323,7 +364,7 @@ fn next_step(class: PushClass, request: &PushRequest<'_>) -> String {
             "log in (`gh auth login`, or add your ssh key), check that you may write to `{remote}`, then: git push {remote} {branch}"
         ),
         PushClass::NonFastForward => format!(
-            "`{remote}` has other commits on `{branch}`; fetch and merge them, then: git push {remote} {branch}"
+            "`{remote}` has other commits on `{branch}`, and both together were never validated; merge by hand (git switch {branch} && git pull --no-rebase {remote} {branch}), run the tests, then: git push {remote} {branch}"
         ),
         PushClass::Policy => format!(
             "the rules of `{remote}` refuse this push; push to another branch or change the rule, the message above names it"

@@ -96,6 +96,7 @@ impl UserRepo {
         let (root, common_dir) = locate(dir)?;
         refuse_incomplete(&root)?;
         let head = read_head(&common_dir, &root)?;
+        refuse_branch_in_the_way(&common_dir)?;
         let base_tip = find_base(&common_dir, &root, base_branch)?;
         refuse_submodules(&common_dir, &base_tip)?;
         let filters = allowed_filters(&root, &common_dir, &base_tip, filters)?;
@@ -216,6 +217,15 @@ fn refuse_incomplete(root: &Path) -> Result<(), GitError> {
         return Err(Refusal::PartialClone.into());
     }
     Ok(())
+}
+
+/// Git keeps refs like files: `autopilot` and `autopilot/…` can't both be there.
+fn refuse_branch_in_the_way(common_dir: &Path) -> Result<(), GitError> {
+    let name = super::name::FOLDER;
+    match resolve_ref(common_dir, &format!("refs/heads/{name}"))? {
+        Some(_) => Err(GitError::BranchInTheWay { name: name.to_owned() }),
+        None => Ok(()),
+    }
 }
 
 fn read_head(common_dir: &Path, root: &Path) -> Result<Head, GitError> {

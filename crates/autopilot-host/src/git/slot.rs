@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::capture::{Attempt, CaptureRequest};
+use super::capture::{Attempt, CaptureRequest, Snapshot};
 use super::command::TRANSFER_TIMEOUT;
 use super::disposable::{self, Fresh};
 use super::error::{GitError, OnFile};
@@ -199,6 +199,18 @@ impl Slot {
     /// Reads every file again and fails unless the slot holds exactly the commit's tree (and ignored
     /// files). Sizes and times are not believed.
     pub fn verify_clean(&self, commit: &Oid) -> Result<(), GitError> {
+        let found = self.read_again(commit)?;
+        let expected = self.hub().tree_of(commit)?;
+        let clean = found.violations.is_empty();
+        if clean && (found.tree == expected || found.tree == self.pristine_tree(commit)?) {
+            Ok(())
+        } else {
+            Err(GitError::ProofDiffers { path: self.dir.clone(), expected, found: found.tree })
+        }
+    }
+
+    /// The tree of the slot's files, starting from an index that knows nothing about them.
+    fn read_again(&self, commit: &Oid) -> Result<Snapshot, GitError> {
         let index = self.own.join("verify.index");
         remove_tree(&index)?;
         self.hub()
@@ -207,12 +219,24 @@ impl Slot {
             .ok()?;
         let found = self.snapshot_tree(&index)?;
         remove_tree(&index)?;
-        let expected = self.hub().tree_of(commit)?;
-        if found.tree == expected && found.violations.is_empty() {
-            Ok(())
-        } else {
-            Err(GitError::ProofDiffers { path: self.dir.clone(), expected, found: found.tree })
-        }
+        Ok(found)
+    }
+
+    /// What reading a fresh checkout gives. It is another tree than the commit's where a file was
+    /// committed in a form that git would write differently today (CRLF under `text eol=crlf`).
+    fn pristine_tree(&self, commit: &Oid) -> Result<Oid, GitError> {
+        let pristine = Slot {
+            dir: self.own.join("pristine"),
+            own: self.own.join("pristine-own"),
+            ..self.clone()
+        };
+        let clear = || remove_tree(&pristine.dir).and_then(|()| remove_tree(&pristine.own));
+        clear()?;
+        pristine.make_dirs()?;
+        pristine.checkout(commit)?;
+        let found = pristine.read_again(commit)?;
+        clear()?;
+        Ok(found.tree)
     }
 
     /// Saves what no ref holds yet under the salvage ref of the attempt that left it.

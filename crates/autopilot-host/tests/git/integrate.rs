@@ -3,8 +3,8 @@
 use std::fs;
 
 use autopilot_host::git::{
-    Attempt, GitError, MergeOutcome, Oid, PublishOutcome, PublishRefusal, free_branch, publish,
-    user_digest,
+    Attempt, GitError, MergeOutcome, Oid, PublishOutcome, PublishRefusal, Reachable, free_branch,
+    publish, publish_reachable, user_digest,
 };
 
 use crate::world::{Open, World, git, in_hub, oid, put};
@@ -231,6 +231,36 @@ fn g07_a_branch_that_is_checked_out_is_not_moved() {
 }
 
 #[test]
+fn g04_g07_work_that_can_not_have_its_branch_is_reachable_under_the_next_free_name() {
+    let world = World::new();
+    let (open, published) = with_published_run(&world);
+    git(&world.user, &["checkout", "-q", "autopilot/run-r1"]);
+    // The user's own, though it looks like one of ours and is an ancestor of the work.
+    git(&world.user, &["branch", "autopilot/run-r1-2", "main"]);
+    let reach = || publish_reachable(&open.hub, &open.repo, "autopilot/run-r1").unwrap();
+    let reached = reach();
+    assert_eq!(reached.branch, "autopilot/run-r1-3");
+    let instead = reached.instead.clone().unwrap();
+    assert!(matches!(instead, PublishRefusal::CheckedOut { .. }), "{instead}");
+    assert_eq!(git(&world.user, &["show", "autopilot/run-r1-3:g"]), "1");
+    assert_eq!(oid(&git(&world.user, &["rev-parse", "HEAD"])), published);
+    let (main, theirs) = ("main", "autopilot/run-r1-2");
+    assert_eq!(git(&world.user, &["rev-parse", main]), git(&world.user, &["rev-parse", theirs]));
+    // Again, and with more work: the same branch goes on.
+    assert_eq!(reach(), reached);
+    let parent = open.hub.resolve("refs/heads/autopilot/run-r1").unwrap().unwrap();
+    let third = open.commit("t3", &open.tree_with(3, "h", "1\n")).commit;
+    merged(open.merge("t3", &third));
+    assert_ne!(open.hub.resolve("refs/heads/autopilot/run-r1").unwrap().unwrap(), parent);
+    assert_eq!(reach(), reached);
+    assert_eq!(git(&world.user, &["show", "autopilot/run-r1-3:h"]), "1");
+    // Its own name is free again.
+    git(&world.user, &["checkout", "-q", "main"]);
+    let own = Reachable { branch: "autopilot/run-r1".into(), instead: None };
+    assert_eq!(reach(), own);
+}
+
+#[test]
 fn a_branch_with_the_users_own_commits_is_not_moved() {
     let world = World::new();
     let (open, _) = with_published_run(&world);
@@ -274,14 +304,18 @@ fn g04_a_taken_or_colliding_name_gets_a_suffix() {
     assert_eq!(free_branch(&open.hub, &open.repo, "autopilot/t2").unwrap(), "autopilot/t2-2");
     assert_eq!(free_branch(&open.hub, &open.repo, "autopilot/t3").unwrap(), "autopilot/t3");
     let blocked = World::new();
-    git(&blocked.user, &["branch", "autopilot"]);
     let open = blocked.open();
+    git(&blocked.user, &["branch", "autopilot"]);
     let name = free_branch(&open.hub, &open.repo, "autopilot/t1").unwrap();
     assert_eq!(name, "autopilot-branches/t1");
     let tree = open.tree_with(1, "f", "x\n");
     open.commit("t1", &tree);
-    let error = publish(&open.hub, &open.repo, "autopilot/t1").unwrap_err();
-    assert!(matches!(error, GitError::Command(_)), "{error}");
+    let outcome = publish(&open.hub, &open.repo, "autopilot/t1").unwrap();
+    let PublishOutcome::Refused(refusal) = outcome else { panic!("{outcome:?}") };
+    assert!(matches!(refusal, PublishRefusal::InTheWay { .. }), "{refusal}");
+    let reached = publish_reachable(&open.hub, &open.repo, "autopilot/t1").unwrap();
+    assert_eq!(reached, Reachable { branch: "autopilot-2/t1".into(), instead: Some(refusal) });
+    assert_eq!(git(&blocked.user, &["show", "autopilot-2/t1:f"]), "x");
 }
 
 #[test]

@@ -152,7 +152,7 @@ fn g11_nothing_planted_is_executed_in_a_whole_cycle() {
         hooks: Hooks::Off,
         now: NOW,
     };
-    let pushed = push(&open.hub, &open.repo, &request, &mut |_| true).unwrap();
+    let pushed = push(&open.hub, &open.repo, &request, &mut |_| true, &|| false).unwrap();
     assert!(matches!(pushed, PushOutcome::Pushed(_)), "{pushed:?}");
     assert_eq!(trap.marks(), Vec::<String>::new());
 }

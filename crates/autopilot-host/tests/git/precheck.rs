@@ -54,6 +54,17 @@ fn a_missing_base_branch_is_refused_with_the_branches_there_are() {
 }
 
 #[test]
+fn g04_a_branch_where_the_folder_of_ours_goes_is_refused_with_the_way_out() {
+    let world = World::new();
+    git(&world.user, &["branch", "autopilot"]);
+    let found = UserRepo::examine(&world.user, "main", &[]).unwrap_err();
+    assert!(matches!(found, GitError::BranchInTheWay { .. }), "{found}");
+    assert!(found.to_string().contains("git branch -m autopilot autopilot-old"), "{found}");
+    git(&world.user, &["branch", "-m", "autopilot", "autopilot-old"]);
+    UserRepo::examine(&world.user, "main", &[]).unwrap();
+}
+
+#[test]
 fn g15_g24_a_submodule_is_refused() {
     let world = World::new();
     let other = World::new();

@@ -62,7 +62,7 @@ impl Remote {
             hooks,
             now: NOW,
         };
-        push(&self.open.hub, &self.open.repo, &request, accept).unwrap()
+        push(&self.open.hub, &self.open.repo, &request, accept, &|| false).unwrap()
     }
 
     fn tip(&self) -> String {
@@ -95,6 +95,7 @@ fn pushed(outcome: PushOutcome) -> Pushed {
     match outcome {
         PushOutcome::Pushed(pushed) => pushed,
         PushOutcome::Failed(failure) => panic!("failed: {failure:?}"),
+        PushOutcome::Unwanted => panic!("unwanted"),
     }
 }
 
@@ -102,6 +103,7 @@ fn failed(outcome: PushOutcome) -> PushFailure {
     match outcome {
         PushOutcome::Pushed(pushed) => panic!("pushed: {pushed:?}"),
         PushOutcome::Failed(failure) => failure,
+        PushOutcome::Unwanted => panic!("unwanted"),
     }
 }
 
@@ -246,9 +248,40 @@ fn a_branch_name_that_looks_like_an_option_stays_a_name() {
         hooks: Hooks::Off,
         now: NOW,
     };
-    let outcome = push(&remote.open.hub, &remote.open.repo, &request, &mut |_| true).unwrap();
+    let outcome =
+        push(&remote.open.hub, &remote.open.repo, &request, &mut |_| true, &|| false).unwrap();
     let failure = failed(outcome);
     assert_eq!(failure.artifacts.patch.parent(), Some(remote.artifacts.as_path()));
+}
+
+#[test]
+fn a_push_nobody_wants_any_more_ends_during_a_wait_and_before_a_silent_remote() {
+    let (remote, _) = remote();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("git://{}/x.git", silent.local_addr().unwrap());
+    for url in ["http://127.0.0.1:1/x.git", &url] {
+        git(&remote.world.user, &["remote", "set-url", "origin", url]);
+        let base = remote.open.base();
+        let request = PushRequest {
+            remote: "origin",
+            branch: "autopilot/t1",
+            base: &base,
+            task: "t1",
+            timestamp: "ts",
+            artifacts_dir: &remote.artifacts,
+            network_delays: &[Duration::from_secs(60)],
+            timeout: Duration::from_secs(60),
+            rebase: Rebase::Never,
+            hooks: Hooks::Off,
+            now: NOW,
+        };
+        let began = std::time::Instant::now();
+        let unwanted = || began.elapsed() > Duration::from_secs(1);
+        let (hub, repo) = (&remote.open.hub, &remote.open.repo);
+        let outcome = push(hub, repo, &request, &mut |_| true, &unwanted).unwrap();
+        assert!(matches!(outcome, PushOutcome::Unwanted), "{outcome:?}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    }
 }
 
 fn path(path: &Path) -> &str {

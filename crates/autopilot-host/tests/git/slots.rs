@@ -161,6 +161,35 @@ fn personal_ignore_rules_hold_in_slots() {
     assert_eq!(git(slot.dir(), &["status", "--porcelain"]), "");
 }
 
+/// A repository with a file in a form that its attributes, added later, would not commit.
+fn unnormalised() -> World {
+    let world = World::new();
+    world.write("run.bat", "echo a\r\necho b\r\n");
+    world.commit("a script for another system");
+    world.write(".gitattributes", "*.bat text eol=crlf\n");
+    git(&world.user, &["add", ".gitattributes"]);
+    git(&world.user, &["commit", "-q", "-m", "attributes"]);
+    assert!(git(&world.user, &["ls-files", "--eol", "run.bat"]).starts_with("i/crlf"));
+    world
+}
+
+#[test]
+fn a_proof_slot_can_hold_files_that_were_committed_without_their_attributes() {
+    let world = unnormalised();
+    let open = world.open();
+    let proof = open.slots.proof(1);
+    open.fill(&proof, &open.base());
+    proof.verify_clean(&open.base()).unwrap();
+    assert_eq!(fs::read(proof.dir().join("run.bat")).unwrap(), b"echo a\r\necho b\r\n");
+    for (file, text) in [("run.bat", "echo c\r\necho b\r\n"), ("src/lib.rs", "x"), ("extra", "x")] {
+        put(proof.dir(), file, text);
+        let found = proof.verify_clean(&open.base());
+        assert!(matches!(found, Err(GitError::ProofDiffers { .. })), "{file}: {found:?}");
+        open.fill(&proof, &open.base());
+        proof.verify_clean(&open.base()).unwrap();
+    }
+}
+
 #[test]
 fn a19_a_proof_slot_is_exactly_the_commit() {
     let world = World::new();
