@@ -18,7 +18,9 @@ fn main() -> ExitCode {
             return code(autopilot_host::exec::main(&rest));
         }
         Some(first) if first == autopilot_agents::script::COMMAND => {
-            return script::main(&args.collect::<Vec<_>>());
+            let code = script::main(&args.collect::<Vec<_>>());
+            terminal::flush();
+            return code;
         }
         Some(_) | None => {}
     }
@@ -26,10 +28,12 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return exit::usage(&error),
     };
-    match command::execute(cli) {
+    let code = match command::execute(cli) {
         Ok(code) => code,
         Err(error) => exit::report(&error),
-    }
+    };
+    terminal::flush();
+    code
 }
 
 fn code(code: i32) -> ExitCode {

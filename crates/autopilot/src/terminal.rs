@@ -2,17 +2,23 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the terminal")]
 
+mod queue;
+
 use autopilot_host::escape;
 use std::io::{IsTerminal, Write};
 
+pub use queue::flush;
+
 /// A line for people or scripts on standard output.
 pub fn say(text: &str) {
+    flush();
     // A reader that has gone away (`| head`) is no failure of ours.
     let _closed = writeln!(std::io::stdout(), "{}", escape::visible(text));
 }
 
 /// Our own text or data, as it is.
 pub fn put(text: &str) {
+    flush();
     let mut out = std::io::stdout();
     let _closed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
@@ -23,29 +29,30 @@ pub fn raw(bytes: &[u8]) {
     let _closed = out.write_all(bytes).and_then(|()| out.flush());
 }
 
-/// Progress and remarks, on standard error so that output stays clean for scripts.
+/// Progress and remarks, on standard error so that output stays clean for scripts. Never waits.
 pub fn note(text: &str) {
-    let _closed = writeln!(std::io::stderr(), "{}", escape::visible(text));
+    queue::push(format!("{}\n", escape::visible(text)));
 }
 
 pub fn error(text: &str) {
     let mark = if stderr_has_color() { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" };
-    let _closed = writeln!(std::io::stderr(), "{mark} {}", escape::visible(text));
+    queue::push(format!("{mark} {}\n", escape::visible(text)));
 }
 
 pub fn hint(text: &str) {
     let mark = if stderr_has_color() { "\u{1b}[1;36mhelp:\u{1b}[0m" } else { "help:" };
-    let _closed = writeln!(std::io::stderr(), "{mark} {}", escape::visible(text));
+    queue::push(format!("{mark} {}\n", escape::visible(text)));
 }
 
 pub fn json(value: &serde_json::Value) {
     let text = serde_json::to_string_pretty(value).unwrap_or_else(|_| "null".to_owned());
+    flush();
     let _closed = writeln!(std::io::stdout(), "{text}");
 }
 
 pub fn bell() {
     if std::io::stderr().is_terminal() {
-        let _closed = write!(std::io::stderr(), "\u{7}");
+        queue::push("\u{7}".to_owned());
     }
 }
 

@@ -1,0 +1,156 @@
+//! Standard error behind a bounded queue and a thread of its own: a terminal that takes nothing
+//! (Ctrl-S, a pager, a pipe nobody reads) must not hold up a run, nor cost memory without end.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Texts that wait; beyond either limit the oldest go, so that the newest are seen.
+const TEXTS_MAX: usize = 4096;
+const BYTES_MAX: usize = 1024 * 1024;
+/// How long to wait at the end for a reader that takes nothing, and for one that is slow.
+const STUCK_MAX: Duration = Duration::from_secs(1);
+const SLOW_MAX: Duration = Duration::from_secs(10);
+
+static QUEUE: Mutex<Queue> = Mutex::new(Queue::new());
+static CHANGED: Condvar = Condvar::new();
+static WRITER: OnceLock<bool> = OnceLock::new();
+
+struct Queue {
+    texts: VecDeque<String>,
+    bytes: usize,
+    /// Texts that were left out since the last one written.
+    missed: u64,
+    /// The writer has one in hand.
+    writing: bool,
+    /// How many were written so far.
+    written: u64,
+    /// `written` when the reader was last given up.
+    stuck_at: Option<u64>,
+}
+
+impl Queue {
+    const fn new() -> Queue {
+        Queue {
+            texts: VecDeque::new(),
+            bytes: 0,
+            missed: 0,
+            writing: false,
+            written: 0,
+            stuck_at: None,
+        }
+    }
+
+    fn push(&mut self, text: String) {
+        self.bytes += text.len();
+        self.texts.push_back(text);
+        while self.texts.len() > TEXTS_MAX || self.bytes > BYTES_MAX {
+            let Some(oldest) = self.texts.pop_front() else { break };
+            self.bytes -= oldest.len();
+            self.missed += 1;
+        }
+    }
+
+    fn pop(&mut self) -> Option<String> {
+        let text = self.texts.pop_front()?;
+        self.bytes -= text.len();
+        Some(match std::mem::take(&mut self.missed) {
+            0 => text,
+            missed => format!("… {missed} lines were not shown\n{text}"),
+        })
+    }
+
+    fn is_idle(&self) -> bool {
+        self.texts.is_empty() && !self.writing
+    }
+}
+
+fn queue() -> MutexGuard<'static, Queue> {
+    QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Puts a text on its way to standard error.
+pub fn push(text: String) {
+    let runs = *WRITER.get_or_init(|| {
+        std::thread::Builder::new().name("terminal".into()).spawn(write_all).is_ok()
+    });
+    if !runs {
+        write(&text);
+        return;
+    }
+    queue().push(text);
+    CHANGED.notify_all();
+}
+
+/// Waits until everything is written, or the reader turns out not to read.
+pub fn flush() {
+    if WRITER.get() != Some(&true) {
+        return;
+    }
+    let began = Instant::now();
+    let mut queue = queue();
+    let (mut seen, mut since) = (queue.written, began);
+    while !queue.is_idle() && queue.stuck_at != Some(queue.written) {
+        if queue.written != seen {
+            (seen, since) = (queue.written, Instant::now());
+        }
+        let left = STUCK_MAX.saturating_sub(since.elapsed());
+        if left.is_zero() || began.elapsed() > SLOW_MAX {
+            // Not waited for again, unless it goes on after all.
+            queue.stuck_at = Some(queue.written);
+            return;
+        }
+        let waited = CHANGED.wait_timeout(queue, left);
+        queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+    }
+}
+
+fn write_all() {
+    let mut queue = queue();
+    loop {
+        let Some(text) = queue.pop() else {
+            queue = CHANGED.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        };
+        queue.writing = true;
+        drop(queue);
+        write(&text);
+        queue = self::queue();
+        queue.writing = false;
+        queue.written += 1;
+        CHANGED.notify_all();
+    }
+}
+
+fn write(text: &str) {
+    // A reader that has gone away is no failure of ours.
+    let _closed = std::io::stderr().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_texts_stay_and_the_others_are_counted() {
+        let mut queue = Queue::new();
+        for n in 0..TEXTS_MAX + 3 {
+            queue.push(format!("{n}\n"));
+        }
+        assert_eq!(queue.texts.len(), TEXTS_MAX);
+        assert_eq!(queue.pop().unwrap(), "… 3 lines were not shown\n3\n");
+        assert_eq!(queue.pop().unwrap(), "4\n");
+    }
+
+    #[test]
+    fn long_texts_count_by_their_bytes() {
+        let mut queue = Queue::new();
+        for _ in 0..10 {
+            queue.push("x".repeat(BYTES_MAX / 4));
+        }
+        assert!(queue.bytes <= BYTES_MAX && queue.texts.len() == 4);
+        while queue.pop().is_some() {}
+        assert_eq!((queue.bytes, queue.missed), (0, 0));
+    }
+}
