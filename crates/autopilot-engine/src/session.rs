@@ -435,6 +435,7 @@ pub fn redactor(
 ) -> Result<Redactor, SessionError> {
     let mut secrets: Vec<String> =
         redact::secrets_of(variables.iter().map(|(name, value)| (name.as_str(), value.clone())));
+    secrets.extend(variables.values().flat_map(|value| redact::secrets_of_url(value)));
     secrets.extend(known.iter().cloned());
     for path in &config.worktrees.copy {
         let bytes = file::read_capped(place.root.join(path).as_std_path(), COPIED_BYTES_MAX);
@@ -493,7 +494,8 @@ mod tests {
     fn secrets_of_an_env_file_are_told_from_settings() {
         let text = "# comment\nA=short\nTOKEN=\"abcdef123\"\nexport PASS='longer value'\nno\n\
             DB_PASSWORD=hunter22 # of the test\nX=k3yWithoutAName0815\n\
-            DATABASE_URL=postgres://app:pg-secret@localhost:5432/app\n";
+            DATABASE_URL=postgres://app:pg-secret@localhost:5432/app\n\
+            OTHER_URL=postgres://postgres:postgres@localhost/app\n";
         let found = ["abcdef123", "longer value", "hunter22", "k3yWithoutAName0815", "pg-secret"];
         assert_eq!(assigned_values(text), found);
         let text = "APP_MODE=APPROVE\nNODE_ENV=production\nHOST=localhost\nA_TOKEN=short\n\

@@ -291,6 +291,8 @@ pub fn secrets_of_url(url: &str) -> Vec<String> {
     let Some((_, userinfo)) = userinfo(url) else { return Vec::new() };
     let secret = match userinfo.split_once(':') {
         Some((user, "" | "x-oauth-basic")) => user,
+        // `postgres:postgres` protects nothing, and hiding it would hide the word everywhere.
+        Some((user, password)) if user == password => return Vec::new(),
         Some((_, password)) => password,
         None if is_secret_value("", userinfo) => userinfo,
         None => return Vec::new(),

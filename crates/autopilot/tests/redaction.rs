@@ -102,7 +102,7 @@ fn a_title_that_a_pattern_matches_leaves_every_view_readable_and_alike() {
         assert_eq!(told["title"], state["title"]);
         assert_eq!(told["tasks"][0]["title"], state["tasks"][0]["title"]);
     }
-    for args in [&["status"][..], &["show"]] {
+    for args in [&["status"][..], &["show"], &["runs"], &["runs", "--json"]] {
         let said = stage.run(args).expect(0).out;
         assert!(said.contains("Accept [redacted]") && !said.contains("bearer"), "{said}");
     }

@@ -32,7 +32,12 @@ pub fn runs(global: &Global, args: &Runs) -> Done {
 }
 
 fn tell(past: &Past, runs_max: usize) -> Result<Vec<Told>, Failure> {
-    past.runs(runs_max)?.into_iter().map(|run| past.tell(run)).collect()
+    let tell = |run| {
+        let mut told = past.tell(run)?;
+        told.run.title = past.redactor(&told.state).redact(&told.run.title).into_owned();
+        Ok(told)
+    };
+    past.runs(runs_max)?.into_iter().map(tell).collect()
 }
 
 fn row(told: &Told) -> Vec<String> {

@@ -272,7 +272,7 @@ fn account(
         return terminal::json(told);
     }
     let word = view::run_word(state);
-    let mut text = format!("\n{word}: {}\n", state.run.title);
+    let mut text = format!("\n{word}: {}\n", told["title"].as_str().unwrap_or_default());
     for task in view::leaves(state) {
         let detail = match view::failure(task) {
             Some(why) => why.to_string(),
