@@ -501,3 +501,50 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WANT: Want =
+        Want { id: AttemptId { seq: 1, place: 0 }, task: TaskId(1), step: Step::Build };
+
+    struct Ends {
+        teller: Teller,
+        signals: mpsc::UnboundedReceiver<Signal>,
+        sights: mpsc::Receiver<(Want, Sight)>,
+    }
+
+    fn ends(wants_output: bool) -> Ends {
+        let (sender, signals) = mpsc::unbounded_channel();
+        let (to_watcher, sights) = mpsc::channel(SIGHTS_MAX);
+        let missed = Arc::new(AtomicU64::new(0));
+        let teller = Teller { signals: sender, sights: to_watcher, missed, wants_output };
+        Ends { teller, signals, sights }
+    }
+
+    fn output() -> Sight {
+        Sight::Output { text: "a line".to_owned() }
+    }
+
+    #[test]
+    fn output_beyond_what_the_watcher_takes_is_counted_and_not_kept() {
+        let mut ends = ends(true);
+        for _ in 0..SIGHTS_MAX + 7 {
+            ends.teller.show(WANT, output());
+        }
+        assert_eq!(ends.sights.len(), SIGHTS_MAX);
+        assert_eq!(ends.teller.missed.load(Ordering::Relaxed), 7);
+        // What a person must see has a way of its own.
+        ends.teller.show(WANT, Sight::Suspect { silent: Duration::from_secs(9) });
+        assert!(matches!(ends.signals.try_recv(), Ok(Signal::Seen { .. })));
+    }
+
+    #[test]
+    fn output_nobody_wants_is_not_sent_at_all() {
+        let mut ends = ends(false);
+        ends.teller.show(WANT, output());
+        assert!(ends.sights.is_empty() && ends.signals.try_recv().is_err());
+        assert_eq!(ends.teller.missed.load(Ordering::Relaxed), 0);
+    }
+}
