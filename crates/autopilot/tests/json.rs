@@ -91,3 +91,21 @@ fn the_release_notes_say_what_a_green_result_was_not_asked_to_show() {
     let log = stage.read(".autopilot/logs/controller.log");
     assert!(log.contains("/.autopilot/AUTOPILOT_SKIP_REVIEW)"), "{log}");
 }
+
+#[test]
+fn the_release_notes_name_a_verdict_that_was_overruled() {
+    let stage = stage();
+    stage.config("commands: { tests: sh test.sh }\ngates: { review: advisory }\n");
+    let asks = "
+- step: review
+  do:
+    - answer: { verdict: REQUEST_CHANGES, summary: almost, issues: [{ severity: major,
+        message: the line needs a friend, fix: add a second line, file: app.txt, line: 2 }] }
+";
+    stage.agents(&[asks, BUILDS, APPROVES]);
+    stage.run_task().expect(0);
+    let notes = stage.read(".autopilot/RELEASE_NOTES_RUNNING.md");
+    let done = notes.lines().find(|line| line.contains("**say-done** DONE")).unwrap();
+    assert!(done.contains("verdict REQUEST_CHANGES overruled (gates.review: advisory)"), "{done}");
+    assert!(!done.contains("review skipped") && !done.contains("red base"), "{done}");
+}

@@ -2,8 +2,9 @@
 //! the event they tell of so that none is written twice after a crash.
 
 use super::{duration, failure};
-use crate::event::{End, Event, Record};
+use crate::event::{End, Event, Record, Verdict};
 use crate::id::AttemptId;
+use crate::limit::ReviewGate;
 use crate::state::{State, Task};
 use crate::step::Step;
 
@@ -97,8 +98,15 @@ fn waived(task: &Task, state: &State) -> String {
     if is_red && state.run.red_base_allowed {
         waived.push("red base: only new failures counted".to_owned());
     }
-    let overruled = task.notes.iter().rfind(|note| note.starts_with("overruled: "));
-    waived.extend(overruled.map(|note| format!("verdict {note}")));
+    let verdict = task.last(Step::Review).and_then(|shown| shown.facts.verdict);
+    if verdict == Some(Verdict::RequestChanges) && skipped(Step::Review).is_none() {
+        let gate = match state.run.limits.review {
+            ReviewGate::Required => "required",
+            ReviewGate::Evidence => "evidence",
+            ReviewGate::Advisory => "advisory",
+        };
+        waived.push(format!("verdict REQUEST_CHANGES overruled (gates.review: {gate})"));
+    }
     if waived.is_empty() {
         return String::new();
     }
