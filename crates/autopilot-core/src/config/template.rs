@@ -43,7 +43,7 @@ fn worktrees(detected: &Detected) -> String {
     if detected.setup.is_none() && detected.copy.is_empty() {
         return "\n# worktrees:\n#   keep: auto      # auto | always | never\n#   copy: []        # ignored files \
                 a worktree needs, as in [.env]\n#   setup: \"\"       # prepares a new worktree, as in \
-                \"npm ci\"\n#   ports: 0        # ports reserved per worktree\n"
+                \"npm ci\"\n#   ports: 0        # ports per worktree; not available yet\n"
             .to_owned();
     }
     let mut text = String::from("\nworktrees:\n  # keep: auto   # auto | always | never\n");
@@ -56,7 +56,7 @@ fn worktrees(detected: &Detected) -> String {
     if let Some(proposal) = &detected.setup {
         text.push_str(&line("setup", proposal));
     }
-    text.push_str("  # ports: 0     # ports reserved per worktree\n");
+    text.push_str("  # ports: 0     # ports per worktree; not available yet\n");
     text
 }
 
@@ -78,7 +78,7 @@ repo:
   base_branch: main
   remote_name: origin
 
-# Who does the work. mode: claude_code_cli | codex_cli | acp | command | openai_api | script
+# Who does the work. mode: claude_code_cli | codex_cli | command | script
 builder:
   mode: claude_code_cli
   # model: ""                    # the agent's own default
@@ -87,7 +87,7 @@ builder:
   # env: {}                      # NAME: value, nothing secret
   # env_pass: []                 # names taken from your environment
   # executable: ""               # when it is not in PATH
-  # command: ""                  # for mode command and acp
+  # command: ""                  # for mode command
   # script: ""                   # for mode script
   # timeout_sec: 900
   # max_usd: null                # per attempt
@@ -123,8 +123,8 @@ planner:
 
 # gates:
 #   review: required             # required | evidence | advisory
-#   proof: off                   # off | red_green
-#   human: none                  # none | deferred | three
+#   proof: off                   # red_green is not available yet
+#   human: none                  # deferred and three are not available yet
 
 # budget:
 #   max_usd: null                # per run
@@ -142,14 +142,14 @@ planner:
 const TAIL: &str = r#"
 # integration:
 #   revalidate: true             # test again after each merge
-#   batch: 1
+#   batch: 1                     # more than 1 is not available yet
 
 # git:
 #   filters: []                  # clean/smudge filters to run, as in [lfs]
 
 # github:
 #   enabled: false               # push when done
-#   open_pr: false
+#   open_pr: false               # not available yet
 #   pr_title_prefix: "[autopilot]"
 
 # board:
@@ -171,5 +171,5 @@ const TAIL: &str = r#"
 #   prompt_bytes_max: 65536      # of one part of a prompt
 #   tail_lines_max: 200          # last lines of an output shown to agents
 
-# database: sqlite               # or postgres://…
+# database: sqlite               # postgres is not available yet
 "#;
