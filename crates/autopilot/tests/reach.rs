@@ -137,3 +137,17 @@ fn a_terminal_that_takes_nothing_does_not_hold_up_a_run() {
     };
     assert_eq!(status.code(), Some(0), "{:?}", stage.state_json()["current_state"]);
 }
+
+#[test]
+fn a_file_committed_without_its_attributes_does_not_stop_a_run_nor_get_into_the_change() {
+    let stage = stage();
+    stage.write("run.bat", "echo a\r\n");
+    stage.commit("a script for another system");
+    stage.write(".gitattributes", "*.bat text eol=crlf\n");
+    stage.git(&["add", ".gitattributes"]);
+    stage.git(&["commit", "-q", "-m", "attributes"]);
+    assert!(stage.git(&["ls-files", "--eol", "run.bat"]).starts_with("i/crlf"));
+    stage.run_task().expect(0);
+    let branch = stage.state_json()["branch_name"].as_str().unwrap().to_owned();
+    assert_eq!(stage.git(&["diff", "--name-only", "main", &branch]), "app.txt");
+}

@@ -108,6 +108,7 @@ impl Slot {
                 self.snapshot_tree(&index)?
             }
         };
+        let tree = self.without_renormalised(&index, request.base, tree)?;
         remove_tree(&index)?;
         let found = disposable::read(&self.dir);
         let taken = self.take_commits(request, found.as_ref(), &mut violations)?;
@@ -154,6 +155,45 @@ impl Slot {
             .arg("write-tree")
             .oid()?;
         Ok(Snapshot { tree, violations })
+    }
+
+    /// Git writes a file it reads again in the form its attributes ask for. One that was committed in
+    /// another form and not changed since goes back to the form it has in the base: nobody changed it.
+    fn without_renormalised(&self, index: &Path, base: &Oid, tree: Oid) -> Result<Oid, GitError> {
+        let git = |operation: &str| self.hub().git_in(operation, &self.dir, index);
+        let changed = git("look for files written in another form")
+            .args(["diff-tree", "-r", "-z", "--no-renames", "--diff-filter=M"])
+            .args([base.as_str(), tree.as_str()])
+            .ok()?;
+        let mut restored = Vec::new();
+        let mut fields = changed.split(|b| *b == 0);
+        while let (Some(meta), Some(path)) = (fields.next(), fields.next()) {
+            let text = String::from_utf8_lossy(meta);
+            let parts: Vec<&str> = text.trim_start_matches(':').split(' ').collect();
+            let [old_mode, new_mode, old, new, _] = parts.as_slice() else { continue };
+            if old_mode != new_mode || *old_mode == "120000" || *old_mode == "160000" {
+                continue;
+            }
+            let blob = git("read a file of the base").args(["cat-file", "blob", old]).ok()?;
+            let again = git("write a file in the form of today")
+                .args(["hash-object", "--stdin", "--path"])
+                .arg(OsString::from_vec(path.to_vec()))
+                .stdin(blob)
+                .line()?;
+            if again == *new {
+                restored.extend_from_slice(format!("{old_mode} {old}\t").as_bytes());
+                restored.extend_from_slice(path);
+                restored.push(0);
+            }
+        }
+        if restored.is_empty() {
+            return Ok(tree);
+        }
+        git("keep the form of files nobody changed")
+            .args(["update-index", "-z", "--index-info"])
+            .stdin(restored)
+            .ok()?;
+        git("write the tree of the slot").arg("write-tree").oid()
     }
 
     /// Git lists an untracked directory that is a repository as one entry with a slash at its end.

@@ -13,10 +13,6 @@ pub enum GitError {
     Command(#[from] CommandError),
     #[error(transparent)]
     Refused(#[from] Refusal),
-    #[error(
-        "a branch called `{name}` stands in the way of the branches `{name}/…` that hold the work; rename it: git branch -m {name} {name}-old"
-    )]
-    BranchInTheWay { name: String },
     #[error("cannot {operation} `{}`", path.display())]
     File { operation: &'static str, path: PathBuf, source: io::Error },
     #[error("git gave an unreadable {what}: `{text}`")]

@@ -32,6 +32,10 @@ pub enum Refusal {
     NoCommits { path: PathBuf },
     #[error("there is no branch `{wanted}`; set base_branch to one of: {}", candidates.join(", "))]
     NoBaseBranch { wanted: String, candidates: Vec<String> },
+    #[error(
+        "a branch called `{name}` stands in the way of the branches `{name}/…` that hold the work; rename it: git branch -m {name} {name}-old"
+    )]
+    BranchInTheWay { name: String },
     #[error("`{path}` is a submodule; repositories with submodules are not supported")]
     Submodule { path: String },
     #[error(
@@ -223,7 +227,7 @@ fn refuse_incomplete(root: &Path) -> Result<(), GitError> {
 fn refuse_branch_in_the_way(common_dir: &Path) -> Result<(), GitError> {
     let name = super::name::FOLDER;
     match resolve_ref(common_dir, &format!("refs/heads/{name}"))? {
-        Some(_) => Err(GitError::BranchInTheWay { name: name.to_owned() }),
+        Some(_) => Err(Refusal::BranchInTheWay { name: name.to_owned() }.into()),
         None => Ok(()),
     }
 }

@@ -58,7 +58,7 @@ fn g04_a_branch_where_the_folder_of_ours_goes_is_refused_with_the_way_out() {
     let world = World::new();
     git(&world.user, &["branch", "autopilot"]);
     let found = UserRepo::examine(&world.user, "main", &[]).unwrap_err();
-    assert!(matches!(found, GitError::BranchInTheWay { .. }), "{found}");
+    assert!(matches!(found, GitError::Refused(Refusal::BranchInTheWay { .. })), "{found}");
     assert!(found.to_string().contains("git branch -m autopilot autopilot-old"), "{found}");
     git(&world.user, &["branch", "-m", "autopilot", "autopilot-old"]);
     UserRepo::examine(&world.user, "main", &[]).unwrap();

@@ -234,6 +234,10 @@ impl Watcher for Lines {
     fn notice(&mut self, text: &str) {
         terminal::note(text);
     }
+
+    fn wants_output(&self) -> bool {
+        self.verbosity == Verbosity::Verbose
+    }
 }
 
 fn in_words(event: &autopilot_agents::AgentEvent) -> Option<String> {

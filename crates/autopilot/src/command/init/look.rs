@@ -58,7 +58,8 @@ pub fn base_branch(dir: &Path) -> Option<String> {
 /// Something a person changes in the configuration or the clone, after which a run can begin.
 fn can_be_mended(refusal: &Refusal) -> bool {
     match refusal {
-        Refusal::FilterNotAllowed { .. }
+        Refusal::BranchInTheWay { .. }
+        | Refusal::FilterNotAllowed { .. }
         | Refusal::FilterUnknown { .. }
         | Refusal::NoBaseBranch { .. }
         | Refusal::Shallow
