@@ -72,7 +72,7 @@ fn dispatch(command: &str, mut arguments: Arguments) -> Result<(), Failure> {
         "mutants" => {
             let only = arguments.word();
             arguments.finish()?;
-            mutant::run(only.as_deref().map_or(mutant::Choice::All, mutant::Choice::One))
+            mutant::run(only.as_deref())
         }
         "bench" => {
             let effort =

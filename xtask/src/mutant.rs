@@ -13,35 +13,10 @@ use crate::workspace::{root, target_dir};
 use recipe::Recipe;
 use trial::{Bench, Verdict};
 
-/// Which of the planted bugs to try.
-#[derive(Clone, Copy)]
-pub enum Choice<'a> {
-    All,
-    /// One of each kind, for every change; all of them would take a quarter of an hour.
-    Core,
-    One(&'a str),
-}
-
-/// One bug per promise the simulator watches over.
-const CORE: &[&str] = &[
-    "a-bill-counted-twice",
-    "a-crash-spends-a-round",
-    "a-late-word-accepted",
-    "an-overruled-verdict-accepted",
-    "effect-before-durability",
-    "index-drift",
-    "kill-by-stale-pid",
-    "merge-without-looking",
-    "money-unchecked-before-a-start",
-    "quota-spends-a-retry",
-    "skip-review-off-the-record",
-    "stop-starts-one-more",
-];
-
-pub fn run(choice: Choice<'_>) -> Result<(), Failure> {
+pub fn run(only: Option<&str>) -> Result<(), Failure> {
     let all = read_all(&recipe_dir())?;
     check_all_apply(&all)?;
-    let recipes = chosen(all, choice)?;
+    let recipes = chosen(all, only)?;
     let scratch = target_dir().join("mutants");
     let copy = scratch.join("tree");
     println!("xtask: {} mutants, tried in `{}`", recipes.len(), copy.display());
@@ -70,22 +45,15 @@ fn read_all(dir: &Path) -> Result<Vec<Recipe>, Failure> {
     files.iter().map(|file| Recipe::read(file)).collect()
 }
 
-fn chosen(mut recipes: Vec<Recipe>, choice: Choice<'_>) -> Result<Vec<Recipe>, Failure> {
-    let wanted: &[&str] = match &choice {
-        Choice::All => &[],
-        Choice::Core => CORE,
-        Choice::One(name) => std::slice::from_ref(name),
-    };
-    for name in wanted {
-        if !recipes.iter().any(|recipe| recipe.name == *name) {
-            return Err(Failure::Usage(format!("no mutant named `{name}`")));
-        }
+fn chosen(mut recipes: Vec<Recipe>, only: Option<&str>) -> Result<Vec<Recipe>, Failure> {
+    if let Some(name) = only {
+        recipes.retain(|recipe| recipe.name == name);
     }
-    recipes.retain(|recipe| wanted.is_empty() || wanted.contains(&recipe.name.as_str()));
-    if recipes.is_empty() {
-        return Err(Failure::Task(format!("no mutants in `{}`", recipe_dir().display())));
+    match (recipes.is_empty(), only) {
+        (false, _) => Ok(recipes),
+        (true, Some(name)) => Err(Failure::Usage(format!("no mutant named `{name}`"))),
+        (true, None) => Err(Failure::Task(format!("no mutants in `{}`", recipe_dir().display()))),
     }
-    Ok(recipes)
 }
 
 /// Minutes of building are not spent before a recipe turns out to be out of date.
@@ -178,10 +146,7 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_refused() {
-        assert!(chosen(vec![recipe("one")], Choice::One("two")).is_err());
-        assert_eq!(
-            chosen(vec![recipe("one"), recipe("two")], Choice::One("two")).unwrap().len(),
-            1
-        );
+        assert!(chosen(vec![recipe("one")], Some("two")).is_err());
+        assert_eq!(chosen(vec![recipe("one"), recipe("two")], Some("two")).unwrap().len(), 1);
     }
 }

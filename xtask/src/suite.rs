@@ -57,5 +57,5 @@ fn campaigns() -> Result<(), Failure> {
     deny::run()?;
     bench::run(None, bench::Effort::Smoke)?;
     campaign::simulate(Seeds::first(SIMULATED_SEEDS))?;
-    mutant::run(mutant::Choice::Core)
+    mutant::run(None)
 }

@@ -41,12 +41,14 @@ fn commands(detected: &Detected) -> String {
 
 fn worktrees(detected: &Detected) -> String {
     if detected.setup.is_none() && detected.copy.is_empty() {
-        return "\n# worktrees:\n#   keep: auto      # auto | always | never\n#   copy: []        # ignored files \
+        return "\n# worktrees:\n#   keep: auto      # always also where proofs are made | never\n#   copy: []        # ignored files \
                 a worktree needs, as in [.env]\n#   setup: \"\"       # prepares a new worktree, as in \
                 \"npm ci\"\n#   ports: 0        # ports per worktree; not available yet\n"
             .to_owned();
     }
-    let mut text = String::from("\nworktrees:\n  # keep: auto   # auto | always | never\n");
+    let mut text = String::from(
+        "\nworktrees:\n  # keep: auto   # always also where proofs are made | never\n",
+    );
     if !detected.copy.is_empty() {
         text.push_str("  copy:\n");
         for file in &detected.copy {
