@@ -90,7 +90,7 @@ impl Cancel {
     }
 }
 
-/// What the validation of the untouched base showed, where it was red and allowed to be.
+/// What the validation of the untouched base showed.
 #[derive(Clone, Debug, Default)]
 pub struct BaseFacts {
     pub evidence: Option<String>,
@@ -98,8 +98,7 @@ pub struct BaseFacts {
 
 pub fn base_facts(state: &State) -> BaseFacts {
     let shown = state.root().and_then(|root| root.last(Step::Preflight));
-    let red = shown.filter(|shown| shown.facts.exit.is_some_and(|code| code != 0));
-    BaseFacts { evidence: red.and_then(|shown| shown.facts.answer.clone()) }
+    BaseFacts { evidence: shown.and_then(|shown| shown.facts.answer.clone()) }
 }
 
 pub struct Job {
@@ -149,6 +148,7 @@ impl Job {
         drop(billing);
         // Best effort: the next boot removes what is left of it.
         let _leftover = autopilot_host::dir::remove(self.scratch().as_std_path());
+        let _leftover = autopilot_host::dir::remove(self.gate_caches().as_std_path());
         facts.ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let outcome = self.redacted(outcome);
         facts.notes = facts.notes.iter().map(|note| self.clean(note)).collect();

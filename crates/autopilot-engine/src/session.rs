@@ -423,6 +423,12 @@ fn sweep_leftovers(place: &Place, run: &str, watcher: &mut dyn Watcher) {
     }
     // Scratch of attempts that no longer run.
     let _next_time = dir::remove(place.state.join("tmp").as_std_path());
+    // Each run fills its own, from its own base.
+    if let Ok(seeds) = place.caches().join("proof").read_dir_utf8() {
+        for seed in seeds.flatten().filter(|seed| seed.file_name() != run) {
+            let _next_time = dir::remove(seed.path().as_std_path());
+        }
+    }
 }
 
 /// Hides what the run's configuration asks for, and every secret that can be known: of the

@@ -18,12 +18,31 @@ pub fn remove_file(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Removes a directory with all that is in it, without following links.
+/// Removes a directory with all that is in it, without following links. Directories that their
+/// maker has closed to writing (some package caches are) are opened first.
 pub fn remove(path: &Path) -> io::Result<()> {
+    let gone = |error: io::Error| {
+        if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+    };
     match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        Ok(()) | Err(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            open_for_removal(path)?;
+            fs::remove_dir_all(path).or_else(gone)
+        }
+        ended => ended.or_else(gone),
     }
+}
+
+fn open_for_removal(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    if !path.symlink_metadata()?.is_dir() {
+        return Ok(());
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
+    for entry in fs::read_dir(path)? {
+        open_for_removal(&entry?.path())?;
+    }
+    Ok(())
 }
 
 /// Copies a directory with all that is in it, links as links. Every file is a file of its own
@@ -69,6 +88,19 @@ mod tests {
         fs::write(to.join("deep/f"), "two").unwrap();
         assert_eq!(fs::read_to_string(from.join("deep/f")).unwrap(), "one");
         assert_eq!(fs::read_link(to.join("link")).unwrap(), Path::new("deep/f"));
+    }
+
+    #[test]
+    fn what_was_closed_to_writing_is_removed_all_the_same() {
+        use std::os::unix::fs::PermissionsExt;
+        let temp = tempfile::tempdir().unwrap();
+        let closed = temp.path().join("cache/module");
+        fs::create_dir_all(&closed).unwrap();
+        fs::write(closed.join("f"), "").unwrap();
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).unwrap();
+        remove(&temp.path().join("cache")).unwrap();
+        assert!(!temp.path().join("cache").exists());
+        remove(&temp.path().join("cache")).unwrap();
     }
 
     #[test]

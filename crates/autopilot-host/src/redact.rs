@@ -371,8 +371,13 @@ fn all_forms(secret: &[u8], forms: &mut BTreeSet<Vec<u8>>) {
     }
     forms.insert(secret.to_vec());
     if let Ok(text) = std::str::from_utf8(secret) {
-        let json = serde_json::Value::from(text).to_string();
-        forms.insert(json.as_bytes()[1..json.len() - 1].to_vec());
+        // An answer in JSON is often itself a string in a line of JSON.
+        let mut json = text.to_owned();
+        for _ in 0..2 {
+            let quoted = serde_json::Value::from(json.as_str()).to_string();
+            json = quoted[1..quoted.len() - 1].to_owned();
+            forms.insert(json.as_bytes().to_vec());
+        }
     }
     forms.insert(percent(secret, b"0123456789ABCDEF"));
     forms.insert(percent(secret, b"0123456789abcdef"));

@@ -186,3 +186,98 @@ fn a_review_is_waived_only_while_the_file_is_there() {
     assert_eq!(reviews.len(), 1, "only the second was reviewed: {reviews:?}");
     assert!(stage.read(".autopilot/STATUS.md").contains("REVIEW WAS SKIPPED"));
 }
+
+#[test]
+fn a_link_in_the_place_of_a_cache_opens_nothing() {
+    let stage = stage(
+        "commands: { tests: sh test.sh }\nworktrees: { setup: sh setup.sh }\n\
+         loop: { max_iterations: 1 }\n",
+    );
+    stage.write("setup.sh", "exit 0\n");
+    stage.commit("with a setup");
+    let target = stage.folder().join("outside");
+    std::fs::create_dir(&target).unwrap();
+    let build = format!(
+        "echo 'rm -rf $CARGO_HOME; ln -s {0} $CARGO_HOME; exit 0' > setup.sh; \
+         echo 'echo evil > {0}/file; echo evil > $CARGO_HOME/file' > test.sh",
+        target.display()
+    );
+    agents(&stage, &build, "true");
+    let _either_way = stage.run_task();
+    assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0, "it was written from a gate");
+}
+
+#[test]
+fn what_one_run_leaves_in_a_cache_does_not_help_the_next() {
+    let stage = stage("commands: { tests: sh test.sh }\nloop: { max_iterations: 1 }\n");
+    agents(
+        &stage,
+        "echo 'mkdir -p $GOMODCACHE/m; touch $GOMODCACHE/m/f $CARGO_HOME/f; chmod 555 $GOMODCACHE/m; exit 1' > test.sh",
+        "true",
+    );
+    stage.run_task().expect(11);
+    agents(&stage, "echo '[ -f $GOMODCACHE/m/f ] || [ -f $CARGO_HOME/f ]' > test.sh", "true");
+    stage.run_task().expect(11);
+}
+
+#[test]
+fn what_the_base_of_one_run_left_in_a_cache_does_not_help_the_next_run() {
+    let stage = stage("commands: { tests: sh test.sh }\nloop: { max_iterations: 1 }\n");
+    stage.write("test.sh", "touch $CARGO_HOME/proof\n");
+    stage.commit("tests that leave something");
+    agents(&stage, "echo more >> app.txt", "true");
+    stage.run_task().expect(0);
+    stage.git(&["reset", "-q", "--hard", "HEAD~1"]);
+    agents(&stage, "echo '[ -f $CARGO_HOME/proof ]' > test.sh", "true");
+    stage.run_task().expect(11);
+}
+
+#[test]
+fn what_setup_made_is_there_for_every_check() {
+    let stage = stage(
+        "commands: { tests: sh test.sh, lint: test -f venv/ready }\n\
+         worktrees: { setup: 'mkdir -p venv && touch venv/ready' }\n",
+    );
+    stage.write(".gitignore", "venv/\n");
+    stage.write("test.sh", "touch coverage.xml\n");
+    stage.commit("tests that leave a file, a lint that needs the setup");
+    agents(&stage, "echo more >> app.txt", "true");
+    stage.run_task().expect(0);
+}
+
+#[test]
+fn a_check_does_not_see_the_ignored_files_of_the_one_before() {
+    let stage =
+        stage("commands: { tests: sh test.sh, lint: sh lint.sh }\nloop: { max_iterations: 1 }\n");
+    stage.write("app.txt", "good\n");
+    stage.write("lint.sh", "[ ! -f plugins/x.sh ] || . plugins/x.sh\ngrep -q good app.txt\n");
+    stage.commit("a lint with plugins");
+    let build = "echo bad > app.txt; echo \"mkdir -p plugins; echo '*' > plugins/.gitignore; \
+                 echo exit 0 > plugins/x.sh\" > test.sh";
+    agents(&stage, build, "true");
+    stage.run_task().expect(11).says(&["lint failed"]);
+}
+
+#[test]
+fn a_known_failure_stays_known_when_the_tests_leave_a_file() {
+    let stage =
+        stage("commands: { tests: sh test.sh, lint: 'true' }\nloop: { max_iterations: 1 }\n");
+    stage.write("test.sh", "touch cov.xml; echo 'test a ... FAILED'; exit 1\n");
+    stage.commit("red");
+    agents(&stage, "echo more >> app.txt", "true");
+    stage.run(&["run", "tasks/say-done.md", "--allow-red-base"]).expect(0);
+}
+
+#[test]
+fn a_base_that_is_not_formatted_does_not_make_the_task_format_it() {
+    let stage = stage(
+        "commands: { tests: 'true', format: 'sed -i s,zz,yy, old.txt' }\n\
+         loop: { max_iterations: 1 }\n",
+    );
+    stage.write("old.txt", "zz\n");
+    stage.commit("rough");
+    agents(&stage, "echo more >> app.txt", "true");
+    stage.run(&["run", "tasks/say-done.md", "--allow-red-base"]).expect(0);
+    let branch = stage.state_json()["branch_name"].as_str().unwrap().to_owned();
+    assert_eq!(stage.git(&["diff", "--name-only", "main", &branch]), "app.txt");
+}

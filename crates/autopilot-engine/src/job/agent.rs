@@ -234,7 +234,7 @@ impl Job {
     }
 
     pub(super) fn scratch(&self) -> Utf8PathBuf {
-        self.context.place.scratch(&self.want.id.to_string())
+        self.context.place.scratch(&format!("{}-{}", self.run.id, self.want.id))
     }
 
     fn writable(&self, question: &Question<'_>) -> Vec<Utf8PathBuf> {

@@ -182,7 +182,10 @@ impl Job {
         let Some(line) = spec.commands.format.as_ref().or(configured.as_ref()) else {
             return Ok(());
         };
-        if !self.cancel.is_asked() {
+        // Where the base itself is not formatted, formatting would change what the task does not.
+        let base = self.known_failures()?;
+        let is_base_rough = base.checks.iter().any(|check| check.changed);
+        if !self.cancel.is_asked() && !is_base_rough {
             // Its exit code counts in validation, where nobody else can have touched anything.
             let _judged_later = self.command("format", line, &bench.dir, self.timeout()).await?;
         }

@@ -7,6 +7,7 @@ use super::{Job, JobError};
 use crate::environment;
 use autopilot_core::config::Keep as KeepConfig;
 use autopilot_core::id::AttemptId;
+use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::{Keep, Oid};
 use camino::{Utf8Path, Utf8PathBuf};
@@ -70,6 +71,9 @@ pub fn uat(job: &Job, spec: &TaskSpec) -> Option<String> {
 impl Job {
     /// A directory with exactly this commit that no agent has ever written in.
     pub(super) async fn proof_bench(&self, commit: &Oid) -> Result<Bench, JobError> {
+        if self.want.step != Step::Preflight {
+            self.fill_gate_caches()?;
+        }
         self.bench(For::Proof, commit, commit).await
     }
 

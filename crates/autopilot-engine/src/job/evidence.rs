@@ -31,6 +31,9 @@ pub struct Seen {
     /// Of all the output, blind to times and addresses; none of an output without a word.
     #[serde(default)]
     pub mark: Option<String>,
+    /// It left the files other than it found them, though it must not.
+    #[serde(default)]
+    pub changed: bool,
     /// It ended by itself, with an exit code.
     #[serde(default)]
     pub ended: bool,
@@ -46,6 +49,7 @@ impl Seen {
             log: check.log.clone(),
             failing: failing_tests(&check.ran.text),
             mark: (!check.ran.text.trim().is_empty()).then(|| failure_fingerprint(&check.ran.text)),
+            changed: check.changed,
             ended: check.ran.code.is_some() && !check.ran.timed_out && !check.ran.stuck,
         }
     }
@@ -56,7 +60,8 @@ impl Seen {
         let same_end = self.ended && base.ended && self.exit_code == base.exit_code;
         let known = !self.failing.is_empty() && self.failing.is_subset(&base.failing);
         let same_words = self.mark.is_some() && self.mark == base.mark;
-        self.name == base.name && same_end && (known || same_words)
+        let same_rewrite = self.changed && base.changed;
+        self.name == base.name && same_end && (known || same_words || same_rewrite)
     }
 
     pub fn for_prompt(&self) -> Ran<'_> {

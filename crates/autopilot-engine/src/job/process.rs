@@ -195,35 +195,47 @@ impl Job {
     }
 
     /// Package caches of our own, because the user's can't be written from a sandbox. Agents share
-    /// one. Gates run code an agent wrote, so each gets a copy of what was there before any agent
-    /// was: nothing reaches a proof through a cache.
+    /// one. Gates run code an agent wrote, so each gets a copy of what this run's untouched base
+    /// filled: nothing reaches a proof through a cache.
     fn caches(&self) -> Result<Vec<(&'static str, Utf8PathBuf)>, JobError> {
-        let place = &self.context.place;
-        let seed = place.caches().join("proof");
         let root = match self.want.step {
             Step::Build | Step::Fix | Step::Review | Step::UatGenerate => {
-                place.caches().join("agent")
+                self.context.place.caches().join("agent")
             }
-            Step::Preflight => seed.clone(),
+            Step::Preflight => self.seed_caches(),
             Step::Tasks | Step::Validate | Step::Uat | Step::Decide | Step::Merge | Step::Push => {
-                self.scratch().join("cache")
+                self.gate_caches()
             }
         };
-        let failed = |path: &Utf8Path, error: std::io::Error| JobError::File {
-            path: path.to_owned(),
-            reason: error.to_string(),
-        };
-        if root.starts_with(self.scratch()) && !root.exists() && seed.exists() {
-            dir::copy(seed.as_std_path(), root.as_std_path()).map_err(|e| failed(&root, e))?;
-        }
         let mut caches = Vec::new();
         for (name, folder) in CACHES {
             let path = root.join(folder);
-            dir::create(path.as_std_path()).map_err(|e| failed(&path, e))?;
+            dir::create(path.as_std_path()).map_err(|error| cache_failed(&path, &error))?;
             caches.push((*name, path));
         }
         self.seed_cargo(&root.join("cargo"));
         Ok(caches)
+    }
+
+    /// Gives a gate its caches anew, whatever the one before left in them.
+    pub(super) fn fill_gate_caches(&self) -> Result<(), JobError> {
+        let (seed, root) = (self.seed_caches(), self.gate_caches());
+        dir::remove(root.as_std_path()).map_err(|error| cache_failed(&root, &error))?;
+        if seed.exists() {
+            dir::copy(seed.as_std_path(), root.as_std_path())
+                .map_err(|error| cache_failed(&root, &error))?;
+        }
+        Ok(())
+    }
+
+    fn seed_caches(&self) -> Utf8PathBuf {
+        self.context.place.caches().join("proof").join(&self.run.id)
+    }
+
+    /// Beside the scratch and not in it: what can be written there must not be able to put a link
+    /// in the place of a directory that the next command may write.
+    pub(super) fn gate_caches(&self) -> Utf8PathBuf {
+        self.context.place.scratch(&format!("gate-{}-{}", self.run.id, self.want.id))
     }
 
     /// Cargo reads its settings (registries, proxies) where its cache is.
@@ -255,6 +267,10 @@ impl Job {
     pub(super) fn show_output(&self, line: &str) {
         self.show(Sight::Output { text: self.clean(line) });
     }
+}
+
+fn cache_failed(path: &Utf8Path, error: &std::io::Error) -> JobError {
+    JobError::File { path: path.to_owned(), reason: error.to_string() }
 }
 
 fn sandbox_mode(mode: SandboxMode) -> sandbox::Mode {

@@ -26,7 +26,6 @@ pub struct Bench {
     pub dir: Utf8PathBuf,
     pub commit: Oid,
     pub prepared: Prepared,
-    order: Order,
     _lease: Lease,
 }
 
@@ -39,7 +38,6 @@ pub enum For {
 }
 
 /// What a slot is filled with, and for whom.
-#[derive(Clone)]
 pub struct Order {
     pub purpose: For,
     pub id: TaskId,
@@ -83,9 +81,9 @@ impl Workshop {
         let dir = Utf8PathBuf::from_path_buf(slot.dir().to_owned())
             .map_err(|path| JobError::Setup(format!("{} is not UTF-8", path.display())))?;
         let commit = order.commit.clone();
-        let (filled, wanted) = (slot.clone(), order.clone());
-        let prepared = blocking(move || fill(&filled, &wanted)).await?;
-        Ok(Bench { slot, dir, commit, prepared, order, _lease: lease })
+        let filled = slot.clone();
+        let prepared = blocking(move || fill(&filled, &order)).await?;
+        Ok(Bench { slot, dir, commit, prepared, _lease: lease })
     }
 }
 
@@ -102,16 +100,12 @@ fn fill(slot: &Slot, order: &Order) -> Result<Prepared, GitError> {
 }
 
 impl Bench {
-    /// Makes the tracked files those of the commit again; tells whether they were not. Ignored
-    /// files stay: they are the work of the same commit's own code.
-    pub async fn restore(&self) -> Result<bool, JobError> {
-        let (slot, order) = (self.slot.clone(), self.order.clone());
-        blocking(move || match slot.verify_clean(&order.commit) {
+    /// Whether its files are no longer those of the commit.
+    pub async fn is_changed(&self) -> Result<bool, JobError> {
+        let (slot, commit) = (self.slot.clone(), self.commit.clone());
+        blocking(move || match slot.verify_clean(&commit) {
             Ok(()) => Ok(false),
-            Err(GitError::ProofDiffers { .. }) => {
-                fill(&slot, &Order { keep: Keep::WhileLocked, ..order })?;
-                Ok(true)
-            }
+            Err(GitError::ProofDiffers { .. }) => Ok(true),
             Err(error) => Err(error),
         })
         .await

@@ -305,15 +305,15 @@ fn account(
         state.run.spent.usd,
         view::duration(state.run.active_ms)
     ));
-    let merged = view::leaves(state).any(|task| task.is_closed() && task.commit.is_some());
-    if merged {
-        let (branch, base) = (&state.run.branch, &state.run.base_branch);
-        if let Some(stat) = diffstat(repo, &state.run.base, branch) {
-            text.push_str(&format!("branch {branch}: {stat}\n"));
-        }
+    let (branch, base) = (&state.run.branch, &state.run.base_branch);
+    // Only what is there: nothing may have been merged, or it was undone.
+    if let Some(stat) = diffstat(repo, &state.run.base, branch) {
         text.push_str(&format!(
-            "look:  git log --oneline {base}..{branch}\n       git diff {base}...{branch}\nmerge: git merge {branch}\n"
+            "branch {branch}: {stat}\nlook:  git log --oneline {base}..{branch}\n       git diff {base}...{branch}\nmerge: git merge {branch}\n"
         ));
+    }
+    for by in &state.run.reviews_waived_by {
+        text.push_str(&format!("note:  the review was skipped while {by} was there\n"));
     }
     for task in &state.tasks {
         for note in &task.notes {
