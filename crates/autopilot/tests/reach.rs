@@ -151,3 +151,19 @@ fn a_file_committed_without_its_attributes_does_not_stop_a_run_nor_get_into_the_
     let branch = stage.state_json()["branch_name"].as_str().unwrap().to_owned();
     assert_eq!(stage.git(&["diff", "--name-only", "main", &branch]), "app.txt");
 }
+
+#[test]
+fn undo_takes_the_branch_beside_the_users_own() {
+    let stage = stage();
+    stage.git(&["checkout", "-q", "-b", "autopilot/say-done"]);
+    stage.write("mine.txt", "mine\n");
+    stage.commit("mine");
+    let mine = stage.git(&["rev-parse", "HEAD"]);
+    stage.git(&["checkout", "-q", "main"]);
+    stage.run_task().expect(0);
+    let names = stage.git(&["branch", "--list", "autopilot/*"]);
+    assert!(names.contains("autopilot/say-done-2"), "{names}");
+    stage.run(&["undo"]).expect(0);
+    assert_eq!(stage.git(&["branch", "--list", "autopilot/*"]).trim(), "autopilot/say-done");
+    assert_eq!(stage.git(&["rev-parse", "autopilot/say-done"]), mine);
+}

@@ -15,6 +15,9 @@ use std::path::Path;
 /// The attempt under which an undone branch is listed by `recover`.
 const UNDONE: &str = "undone";
 
+/// Where the hub remembers what it has brought into the user's repository.
+const MARKS: &str = "refs/autopilot/published/";
+
 /// A branch of ours in the user's repository.
 struct Branch {
     name: String,
@@ -50,16 +53,31 @@ fn published(ground: &Ground, told: &Told) -> Result<Vec<Branch>, Failure> {
     let mut names = vec![(run.branch.clone(), format!("run-{}", told.run.id))];
     names.extend(view::leaves(&told.state).map(|t| (task_branch(t.name()), t.name().to_owned())));
     let there = ground.repo.refs("refs/heads/")?;
+    let marks = ground.hub.refs(MARKS)?;
     let mut branches = Vec::new();
     for (name, task) in names {
-        let full = format!("refs/heads/{name}");
-        if let Some((_, tip)) = there.iter().find(|(name, _)| *name == full)
-            && (name == run.branch || is_of_run(ground, &name, told)?)
-        {
-            branches.push(Branch { name, tip: tip.clone(), task });
+        if name != run.branch && !is_of_run(ground, &name, told)? {
+            continue;
+        }
+        let ours = ground.hub.resolve(&format!("refs/heads/{name}"))?;
+        for (full, tip) in &there {
+            let Some(branch) = full.strip_prefix("refs/heads/") else { continue };
+            let is_marked = marks.iter().any(|(mark, _)| mark.strip_prefix(MARKS) == Some(branch));
+            let is_at_ours = branch == name && ours.as_ref() == Some(tip);
+            if is_name_or_suffixed(branch, &name) && (is_marked || is_at_ours) {
+                let (name, tip, task) = (branch.to_owned(), tip.clone(), task.clone());
+                branches.push(Branch { name, tip, task });
+            }
         }
     }
     Ok(branches)
+}
+
+/// A branch that was not ours to move was left alone and the work put beside it: `x-2`.
+fn is_name_or_suffixed(branch: &str, name: &str) -> bool {
+    let number = branch.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    branch == name || number.is_some_and(is_number)
 }
 
 /// A later run may have worked on a task of the same name and published over its branch.
@@ -78,7 +96,7 @@ fn refuse(ground: &Ground, branch: &Branch) -> Result<(), Failure> {
         let text = format!("branch `{name}` is checked out in `{worktree}`; nothing was changed");
         return Err(Failure::failed(text).help("switch to another branch there, then undo again"));
     }
-    let ours = [format!("refs/autopilot/published/{name}"), format!("refs/heads/{name}")];
+    let ours = [format!("{MARKS}{name}"), format!("refs/heads/{name}")];
     for known in ours {
         if ground.hub.resolve(&known)?.as_ref() == Some(tip) {
             return Ok(());
