@@ -186,16 +186,6 @@ impl Slot {
         Ok(Prepared { kept, copied, not_copied, rescued })
     }
 
-    /// Hands the slot, as it is, to the next attempt of its task.
-    pub fn continue_as(&self, attempt: Attempt<'_>) -> Result<(), GitError> {
-        let note = self.note().ok_or_else(|| GitError::SlotMissing { path: self.dir.clone() })?;
-        self.write_note(&Note {
-            task: attempt.task.to_owned(),
-            attempt: attempt.id.to_owned(),
-            ..note
-        })
-    }
-
     /// Reads every file again and fails unless the slot holds exactly the commit's tree (and ignored
     /// files). Sizes and times are not believed.
     pub fn verify_clean(&self, commit: &Oid) -> Result<(), GitError> {
