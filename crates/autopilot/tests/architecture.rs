@@ -30,7 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (AGENTS, &[CORE]),
     (JOURNAL, &[CORE]),
     (ENGINE, &[CORE, HOST, AGENTS, JOURNAL]),
-    (TUI, &[CORE, ENGINE]),
+    (TUI, &[CORE, HOST, AGENTS, ENGINE]),
     (SERVER, &[CORE, HOST, AGENTS, JOURNAL, ENGINE]),
     (BINARY, &[CORE, HOST, AGENTS, JOURNAL, ENGINE, TUI, SERVER]),
     (XTASK, &[]),
