@@ -52,6 +52,7 @@ impl Draft<'_> {
             Input::Boot => self.boot(),
             Input::Heard { id, task, word } => self.heard(id, task, word),
             Input::Asked(ask) => self.asked(ask),
+            Input::Room { short } => self.room(short),
             Input::Tick => self.tick(),
         }
     }
@@ -63,12 +64,14 @@ impl Draft<'_> {
             name: String::new(),
             title: spec.title.clone(),
             source: spec.source.clone(),
+            body: spec.body.clone(),
             ..TaskSpec::default()
         };
         self.emit(Event::RunStarted { run: Box::new(spec) });
         self.add(None, flow.root(), root);
         for task in tasks {
-            self.add(Some(TaskId::ROOT), flow.task(), task);
+            let pipeline = flow.task().of(&task);
+            self.add(Some(TaskId::ROOT), pipeline, task);
         }
         self.enter(TaskId::ROOT, 0, 1);
     }
@@ -108,16 +111,19 @@ impl Draft<'_> {
         }
     }
 
-    fn end(&mut self, id: AttemptId, outcome: Outcome, facts: Box<Facts>) {
+    fn end(&mut self, id: AttemptId, outcome: Outcome, mut facts: Box<Facts>) {
         // A word from an attempt that no longer runs moves nothing.
         let Some(live) = self.state.live.get(&id).cloned() else { return };
         let (task, step) = (live.task, live.step);
         let bill = facts.bill;
+        let brought = std::mem::take(&mut facts.tasks);
+        let outcome = self.as_brought(task, outcome, &brought);
         self.emit(Event::AttemptEnded { id, task, step, outcome: outcome.clone(), facts });
         // Paid for and done: a limit it reached stops what comes next, not this.
         if let Some(bill) = bill {
             self.bill(id, task, bill);
         }
+        self.spawn(task, &outcome, brought);
         self.follow(task, step, outcome);
     }
 
@@ -132,6 +138,13 @@ impl Draft<'_> {
         self.emit(Event::Billed { id, task, bill });
         if let Some(text) = self.money_gone(task) {
             self.halt(HaltWhy::Money { text }, true);
+        }
+    }
+
+    fn room(&mut self, short: Option<String>) {
+        // What exactly is short may change every second; that it is, is what matters.
+        if self.state.run.short.is_some() != short.is_some() && self.state.end().is_none() {
+            self.emit(Event::RoomChanged { short });
         }
     }
 

@@ -112,6 +112,10 @@ pub enum Event {
         on: bool,
         by: String,
     },
+    /// The machine has too little left for more work at once, or has enough again.
+    RoomChanged {
+        short: Option<String>,
+    },
     /// So that time is on the record even when nothing else happens.
     TimePassed,
 }
@@ -133,6 +137,12 @@ pub struct RunSpec {
     pub config: String,
     /// Failures of the base are known and only new ones count.
     pub red_base_allowed: bool,
+    /// Blob with the whole specification, where the run has one beside its tasks'.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub body: String,
+    /// Blob with a plan somebody gave instead of having one made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
     pub tasks: Vec<TaskSpec>,
 }
 
@@ -148,6 +158,22 @@ pub struct TaskSpec {
     pub depends_on: Vec<String>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub switches: BTreeSet<Switch>,
+    /// Planned and divided when its turn comes.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub expand: bool,
+    /// Of those that could begin, the higher begins first.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub priority: i32,
+    /// Tasks in the longest chain that waits for it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub urgency: u32,
+    /// Where it may write, as far as it was said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// How an attempt ended; each spends its own limit.
@@ -184,7 +210,7 @@ pub struct Facts {
     pub exit: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub ms: u64,
     /// Log file, relative to the `.autopilot` directory.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -200,10 +226,10 @@ pub struct Facts {
     pub artifact: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub issues: u64,
     /// Issues that block under the evidence gate.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub blocking: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
@@ -217,13 +243,15 @@ pub struct Facts {
     /// What the attempt cost in all, known at its end. Becomes an event of its own.
     #[serde(skip)]
     pub bill: Option<Bill>,
+    /// The tasks it brings. Become events of their own.
+    #[serde(skip)]
+    pub tasks: Vec<TaskSpec>,
+    /// Where the outside shows it, such as a pull request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
     /// Things a reader should know: a claim that was not true, a leak that was killed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-}
-
-fn is_zero(n: &u64) -> bool {
-    *n == 0
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

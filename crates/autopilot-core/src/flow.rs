@@ -4,9 +4,11 @@
 //! calls the gate of a pipeline; it names none of them.
 
 pub mod paired;
+pub mod plan;
 pub mod root;
 
-use crate::pipeline::Stage;
+use crate::event::TaskSpec;
+use crate::pipeline::{Stage, Work};
 use crate::state::{State, Task};
 use crate::step::Step;
 use serde::{Deserialize, Serialize};
@@ -17,6 +19,7 @@ use serde::{Deserialize, Serialize};
 pub enum Flow {
     Task,
     Queue,
+    Plan,
 }
 
 impl Flow {
@@ -24,6 +27,7 @@ impl Flow {
         match self {
             Flow::Task => "task",
             Flow::Queue => "queue",
+            Flow::Plan => "plan",
         }
     }
 
@@ -31,13 +35,14 @@ impl Flow {
         match self {
             Flow::Task => Pipeline::OneTask,
             Flow::Queue => Pipeline::Queue,
+            Flow::Plan => Pipeline::Plan,
         }
     }
 
     /// The pipeline of the tasks such a run is given.
     pub fn task(self) -> Pipeline {
         match self {
-            Flow::Task | Flow::Queue => Pipeline::Paired,
+            Flow::Task | Flow::Queue | Flow::Plan => Pipeline::Paired,
         }
     }
 }
@@ -48,16 +53,27 @@ impl Flow {
 pub enum Pipeline {
     OneTask,
     Queue,
+    Plan,
+    /// A task that is planned and divided when its turn comes.
+    Expand,
     Paired,
 }
 
 impl Pipeline {
-    pub const ALL: [Pipeline; 3] = [Pipeline::OneTask, Pipeline::Queue, Pipeline::Paired];
+    pub const ALL: [Pipeline; 5] =
+        [Pipeline::OneTask, Pipeline::Queue, Pipeline::Plan, Pipeline::Expand, Pipeline::Paired];
+
+    /// What a task that was to have this pipeline gets.
+    pub fn of(self, spec: &TaskSpec) -> Pipeline {
+        if spec.expand { Pipeline::Expand } else { self }
+    }
 
     pub fn stages(self) -> &'static [Stage] {
         match self {
             Pipeline::OneTask => root::ONE_TASK,
             Pipeline::Queue => root::QUEUE,
+            Pipeline::Plan => plan::PLAN,
+            Pipeline::Expand => plan::EXPAND,
             Pipeline::Paired => paired::PAIRED,
         }
     }
@@ -66,13 +82,19 @@ impl Pipeline {
         self.stages().iter().position(|stage| stage.step == step)
     }
 
+    /// The stage at which the tasks below are worked on, if there is one.
+    pub fn children(self) -> Option<Step> {
+        let is_children = |stage: &&Stage| matches!(stage.work, Work::Children(..));
+        self.stages().iter().find(is_children).map(|stage| stage.step)
+    }
+
     /// Where a task goes on when a person re-opens it: where a failed round would lead, else at the
     /// beginning.
     pub fn reopens_at(self) -> Step {
         use crate::pipeline::Else;
         let again = self.stages().iter().find_map(|stage| match stage.fails {
             Else::Again(step) => Some(step),
-            Else::Note | Else::Fail => None,
+            Else::Note | Else::Fail | Else::FixBy(_) => None,
         });
         again.unwrap_or(self.stages()[0].step)
     }
@@ -80,7 +102,9 @@ impl Pipeline {
     /// What the round has shown, weighed by the pipeline's own gate.
     pub fn weigh(self, state: &State, task: &Task) -> Weighed {
         match self {
-            Pipeline::OneTask | Pipeline::Queue => Weighed::default(),
+            Pipeline::OneTask | Pipeline::Queue | Pipeline::Plan | Pipeline::Expand => {
+                Weighed::default()
+            }
             Pipeline::Paired => paired::weigh(state, task),
         }
     }
@@ -104,7 +128,7 @@ pub struct Reason {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::{Else, When, Work};
+    use crate::pipeline::{Else, When};
 
     #[test]
     fn every_table_is_sound() {
@@ -117,6 +141,13 @@ mod tests {
                     let back = pipeline.place(step).expect("a round begins at a step of the table");
                     let leads_on = stages[back].when == When::LaterRounds;
                     assert!(back <= place || leads_on, "{pipeline:?}: {step} comes later");
+                }
+                let children = pipeline.children().and_then(|step| pipeline.place(step));
+                if stage.spawns.is_some() {
+                    assert!(children > Some(place), "{pipeline:?}: its tasks are never worked on");
+                }
+                if let Else::FixBy(_) = stage.fails {
+                    assert!(children.is_some_and(|children| children < place), "{pipeline:?}");
                 }
                 if stage.work == Work::Decide {
                     assert_ne!(stage.fails, Else::Note, "{pipeline:?}: a decision must lead away");

@@ -18,6 +18,10 @@ pub enum Input {
         word: Word,
     },
     Asked(Ask),
+    /// Whether the machine has room for more work at once; what it is short of, if not.
+    Room {
+        short: Option<String>,
+    },
     /// Time has passed.
     Tick,
 }
@@ -33,10 +37,30 @@ pub enum Word {
 /// Said by a person, or by the machine the run lives on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ask {
-    Halt { why: HaltWhy, now: bool },
+    Halt {
+        why: HaltWhy,
+        now: bool,
+    },
     Resume,
-    Retry { task: String },
-    Skip { task: String },
+    Retry {
+        task: String,
+    },
+    Skip {
+        task: String,
+    },
+    /// The answer at an open gate. `answer` is a blob a person gave along with it.
+    Approve {
+        by: String,
+        answer: Option<String>,
+    },
+    Reject {
+        by: String,
+        why: String,
+    },
     Limit(Box<Limits>),
-    Switch { switch: Switch, on: bool, by: String },
+    Switch {
+        switch: Switch,
+        on: bool,
+        by: String,
+    },
 }

@@ -10,6 +10,12 @@ use std::collections::BTreeMap;
 pub struct Limits {
     /// Tasks worked at once.
     pub workers_max: u32,
+    /// Effects of the controller under way at once.
+    #[serde(default = "one")]
+    pub effects_max: u32,
+    /// Tasks whose declared paths overlap are not worked on at once.
+    #[serde(default)]
+    pub overlaps_wait: bool,
     /// Rounds of a task between two decisions of a person.
     pub rounds_max: u32,
     /// Rounds of a task in its whole life; no retry resets it.
@@ -50,10 +56,16 @@ impl Limits {
     }
 }
 
+fn one() -> u32 {
+    1
+}
+
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
             workers_max: 3,
+            effects_max: 1,
+            overlaps_wait: true,
             rounds_max: 5,
             rounds_lifetime_max: 50,
             retries: BTreeMap::from([(Step::Push, 2)]),

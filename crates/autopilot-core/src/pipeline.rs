@@ -3,6 +3,7 @@
 //! A new stage is one line in a table and a new flow one table; the machine never asks which flow
 //! it is running.
 
+use crate::flow::Pipeline;
 use crate::step::Step;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,9 @@ pub struct Stage {
     pub work: Work,
     pub when: When,
     pub fails: Else,
+    /// The pipeline of the tasks its work brings. Work that should bring tasks and brings none has
+    /// broken, it has not succeeded.
+    pub spawns: Option<Pipeline>,
 }
 
 /// Who does the work of a stage, and what becomes of it when its doer dies.
@@ -22,6 +26,8 @@ pub enum Work {
     /// An effect of the controller, one at a time in a run. It outlives a boot under the same
     /// attempt id, looks for its own trace and does only what is missing.
     Serial,
+    /// A person, whose word ends the attempt. It holds nothing and outlives everything.
+    Person,
     /// The tasks below this one, in this order.
     Children(Order, Failing),
     /// The core weighs what the round has shown; takes no time.
@@ -63,6 +69,12 @@ pub enum Switch {
     Review,
     Uat,
     Push,
+    /// A pull request is opened or updated.
+    Pr,
+    /// A person approves the plan before it is worked on.
+    PlanGate,
+    /// A person approves the result before it leaves the machine.
+    EndGate,
 }
 
 impl Switch {
@@ -73,6 +85,9 @@ impl Switch {
             Switch::Review => "a person switched the review off",
             Switch::Uat => "no `uat` command is configured",
             Switch::Push => "nobody asked for a push",
+            Switch::Pr => "nobody asked for a pull request",
+            Switch::PlanGate => "nobody asked to approve the plan",
+            Switch::EndGate => "nobody asked to approve the result",
         }
     }
 }
@@ -85,10 +100,12 @@ pub enum Else {
     Fail,
     /// Another round from this step, if the limits and rails allow it.
     Again(Step),
+    /// The tasks it brings repair it: another round from the children on, if the limits allow it.
+    FixBy(Pipeline),
 }
 
 const fn stage(step: Step, work: Work) -> Stage {
-    Stage { step, work, when: When::Always, fails: Else::Fail }
+    Stage { step, work, when: When::Always, fails: Else::Fail, spawns: None }
 }
 
 pub const fn slot(step: Step) -> Stage {
@@ -97,6 +114,10 @@ pub const fn slot(step: Step) -> Stage {
 
 pub const fn serial(step: Step) -> Stage {
     stage(step, Work::Serial)
+}
+
+pub const fn person(step: Step) -> Stage {
+    stage(step, Work::Person)
 }
 
 pub const fn children(step: Step, order: Order, failing: Failing) -> Stage {
@@ -116,5 +137,19 @@ impl Stage {
     pub const fn fails(mut self, fails: Else) -> Stage {
         self.fails = fails;
         self
+    }
+
+    pub const fn spawns(mut self, pipeline: Pipeline) -> Stage {
+        self.spawns = Some(pipeline);
+        self
+    }
+
+    /// The pipeline of the tasks this stage brings when its answer is yes, or no.
+    pub fn brings(&self, passed: bool) -> Option<Pipeline> {
+        match (passed, self.fails) {
+            (true, _) => self.spawns,
+            (false, Else::FixBy(pipeline)) => Some(pipeline),
+            (false, Else::Note | Else::Fail | Else::Again(_)) => None,
+        }
     }
 }

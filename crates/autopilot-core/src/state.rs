@@ -12,6 +12,7 @@ use crate::limit::Limits;
 use crate::pipeline::{Stage, Switch, Work};
 use crate::step::Step;
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -42,11 +43,14 @@ pub struct Run {
     pub limits: Limits,
     pub config: String,
     pub red_base_allowed: bool,
+    pub plan: Option<String>,
     pub started_at: Time,
     pub moved_at: Time,
     pub epoch: u64,
     pub boots: u32,
     pub halt: Option<Halt>,
+    /// What the machine is short of; no more work is begun beside what runs.
+    pub short: Option<String>,
     pub spent: Bill,
     /// Time worked on it, without the time between a stop and a resume.
     pub active_ms: u64,
@@ -137,11 +141,26 @@ pub struct Shown {
 /// Sets that could be found by looking at every task; kept because there may be 100,000.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Index {
-    /// Tasks at a step that somebody has to do.
-    ready: BTreeSet<TaskId>,
+    /// Tasks at a step that a worker has to do, the most urgent first.
+    ready: BTreeSet<Rank>,
+    /// Tasks at a step that the controller or a person has to do.
+    ready_aside: BTreeSet<TaskId>,
+    /// Tasks that were begun, are not over, and said where they write.
+    writing: BTreeSet<TaskId>,
     waiting: BTreeSet<(Time, TaskId)>,
     slots_live: u32,
     serial_live: u32,
+    people_live: u32,
+}
+
+/// What is begun is finished first, then what a person or the planner called important, then what
+/// the longest chain of others waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct Rank {
+    under_way: Reverse<bool>,
+    priority: Reverse<i32>,
+    urgency: Reverse<u32>,
+    task: TaskId,
 }
 
 impl State {
@@ -189,12 +208,39 @@ impl State {
 
     /// Nothing is running and nothing will be until somebody says so.
     pub fn is_at_rest(&self) -> bool {
-        self.live.is_empty() && (self.end().is_some() || self.run.halt.is_some())
+        let nobody_works = self.live.len() as u32 == self.index.people_live;
+        let is_asking = self.index.people_live > 0
+            && self.index.waiting.is_empty()
+            && self.index.ready.is_empty()
+            && self.index.ready_aside.is_empty();
+        nobody_works && (self.end().is_some() || self.run.halt.is_some() || is_asking)
             || self.run.halt.as_ref().is_some_and(|halt| halt.now)
     }
 
+    /// Tasks a worker could be given, the most urgent first.
     pub fn ready(&self) -> impl Iterator<Item = TaskId> + '_ {
-        self.index.ready.iter().copied()
+        self.index.ready.iter().map(|rank| rank.task)
+    }
+
+    /// Tasks at an effect of the controller or at a person's gate.
+    pub fn ready_aside(&self) -> impl Iterator<Item = TaskId> + '_ {
+        self.index.ready_aside.iter().copied()
+    }
+
+    /// Tasks that were begun, are not over, and said where they write.
+    pub fn writing(&self) -> impl Iterator<Item = TaskId> + '_ {
+        self.index.writing.iter().copied()
+    }
+
+    /// The gate a person is asked at, if one is open.
+    pub fn gate(&self) -> Option<(AttemptId, &Live)> {
+        if self.index.people_live == 0 {
+            return None;
+        }
+        let is_gate = |live: &Live| {
+            self.task(live.task).stage().is_some_and(|stage| stage.work == Work::Person)
+        };
+        self.live.iter().find(|(_, live)| is_gate(live)).map(|(id, live)| (*id, live))
     }
 
     pub fn slots_live(&self) -> u32 {
@@ -227,26 +273,14 @@ impl State {
     pub fn index_is_true(&self) -> bool {
         let mut slow = Index::default();
         for task in &self.tasks {
-            match &task.status {
-                Status::At { .. } if task.stage().is_some_and(is_done_by_somebody) => {
-                    slow.ready.insert(task.id);
-                }
-                Status::Waiting { until, .. } => {
-                    slow.waiting.insert((*until, task.id));
-                }
-                Status::Running { .. } => match task.stage().map(|stage| stage.work) {
-                    Some(Work::Slot) => slow.slots_live += 1,
-                    Some(Work::Serial) => slow.serial_live += 1,
-                    Some(Work::Children(..) | Work::Decide) | None => {}
-                },
-                Status::Open | Status::At { .. } | Status::Settled(_) => {}
-            }
+            slow.put(task);
         }
         slow == self.index
             && self.live.iter().all(|(id, live)| {
                 self.task(live.task).status == Status::Running { step: live.step, attempt: *id }
             })
-            && self.live.len() as u32 == self.index.slots_live + self.index.serial_live
+            && self.live.len() as u32
+                == self.index.slots_live + self.index.serial_live + self.index.people_live
     }
 
     fn task_mut(&mut self, id: TaskId) -> &mut Task {
@@ -255,55 +289,72 @@ impl State {
 
     /// The one place where a status changes.
     fn set_status(&mut self, id: TaskId, status: Status) {
-        self.unindex(id);
-        self.task_mut(id).status = status;
-        self.reindex(id);
+        let task = &mut self.tasks[id.index()];
+        self.index.take(task);
+        if let Status::Running { attempt, .. } = task.status {
+            self.live.remove(&attempt);
+        }
+        task.status = status;
+        self.index.put(task);
     }
+}
 
-    fn unindex(&mut self, id: TaskId) {
-        let task = &self.tasks[id.index()];
+impl Index {
+    fn put(&mut self, task: &Task) {
         match &task.status {
-            Status::At { .. } => {
-                self.index.ready.remove(&id);
-            }
-            Status::Waiting { until, .. } => {
-                self.index.waiting.remove(&(*until, id));
-            }
-            Status::Running { attempt, .. } => {
-                match task.stage().map(|stage| stage.work) {
-                    Some(Work::Slot) => self.index.slots_live -= 1,
-                    Some(Work::Serial) => self.index.serial_live -= 1,
-                    Some(Work::Children(..) | Work::Decide) | None => {}
+            Status::At { step } => match task.stage().map(|stage| stage.work) {
+                Some(Work::Slot) => {
+                    self.ready.insert(Rank::of(task, *step));
                 }
-                self.live.remove(attempt);
+                Some(Work::Serial | Work::Person) => {
+                    self.ready_aside.insert(task.id);
+                }
+                Some(Work::Children(..) | Work::Decide) | None => {}
+            },
+            Status::Waiting { until, .. } => {
+                self.waiting.insert((*until, task.id));
             }
+            Status::Running { .. } => *self.live(task) += 1,
             Status::Open | Status::Settled(_) => {}
+        }
+        if task.step().is_some() && task.spent.attempts > 0 && !task.spec.paths.is_empty() {
+            self.writing.insert(task.id);
         }
     }
 
-    fn reindex(&mut self, id: TaskId) {
-        let task = &self.tasks[id.index()];
+    fn take(&mut self, task: &Task) {
         match &task.status {
-            Status::At { .. } if task.stage().is_some_and(is_done_by_somebody) => {
-                self.index.ready.insert(id);
+            Status::At { step } => {
+                self.ready.remove(&Rank::of(task, *step));
+                self.ready_aside.remove(&task.id);
             }
             Status::Waiting { until, .. } => {
-                self.index.waiting.insert((*until, id));
+                self.waiting.remove(&(*until, task.id));
             }
-            Status::Running { .. } => match task.stage().map(|stage| stage.work) {
-                Some(Work::Slot) => self.index.slots_live += 1,
-                Some(Work::Serial) => self.index.serial_live += 1,
-                Some(Work::Children(..) | Work::Decide) | None => {}
-            },
-            Status::Open | Status::At { .. } | Status::Settled(_) => {}
+            Status::Running { .. } => *self.live(task) -= 1,
+            Status::Open | Status::Settled(_) => {}
+        }
+        self.writing.remove(&task.id);
+    }
+
+    fn live(&mut self, task: &Task) -> &mut u32 {
+        match task.stage().map(|stage| stage.work) {
+            Some(Work::Serial) => &mut self.serial_live,
+            Some(Work::Person) => &mut self.people_live,
+            // Nothing else runs; a table that changed since counts as work.
+            Some(Work::Slot | Work::Children(..) | Work::Decide) | None => &mut self.slots_live,
         }
     }
 }
 
-fn is_done_by_somebody(stage: &Stage) -> bool {
-    match stage.work {
-        Work::Slot | Work::Serial => true,
-        Work::Children(..) | Work::Decide => false,
+impl Rank {
+    fn of(task: &Task, step: Step) -> Rank {
+        Rank {
+            under_way: Reverse(task.pipeline.place(step) != Some(0)),
+            priority: Reverse(task.spec.priority),
+            urgency: Reverse(task.spec.urgency),
+            task: task.id,
+        }
     }
 }
 
@@ -366,11 +417,13 @@ impl Default for Run {
             limits: Limits::default(),
             config: String::new(),
             red_base_allowed: false,
+            plan: None,
             started_at: Time::default(),
             moved_at: Time::default(),
             epoch: 0,
             boots: 0,
             halt: None,
+            short: None,
             spent: Bill::default(),
             active_ms: 0,
             reviews_waived_by: Vec::new(),
@@ -393,6 +446,7 @@ impl Run {
             limits: spec.limits.clone(),
             config: spec.config.clone(),
             red_base_allowed: spec.red_base_allowed,
+            plan: spec.plan.clone(),
             started_at: at,
             moved_at: at,
             ..Run::default()

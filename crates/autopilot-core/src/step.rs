@@ -7,6 +7,12 @@ use serde::{Deserialize, Serialize};
 pub enum Step {
     /// The controller validates the untouched base before the first agent starts.
     Preflight,
+    /// The planner divides the work into tasks.
+    Plan,
+    /// A person looks at the plan.
+    ApprovePlan,
+    /// The controller makes the plan's tasks.
+    Schedule,
     /// The tasks below this one.
     Tasks,
     Build,
@@ -18,12 +24,18 @@ pub enum Step {
     Uat,
     Decide,
     Merge,
+    /// A person looks at the result.
+    ApproveResult,
     Push,
+    PullRequest,
 }
 
 impl Step {
-    pub const ALL: [Step; 11] = [
+    pub const ALL: [Step; 16] = [
         Step::Preflight,
+        Step::Plan,
+        Step::ApprovePlan,
+        Step::Schedule,
         Step::Tasks,
         Step::Build,
         Step::Fix,
@@ -33,13 +45,18 @@ impl Step {
         Step::Uat,
         Step::Decide,
         Step::Merge,
+        Step::ApproveResult,
         Step::Push,
+        Step::PullRequest,
     ];
 
     /// The word agents, commands and files see (`AUTOPILOT_STEP`, log names).
     pub fn word(self) -> &'static str {
         match self {
             Step::Preflight => "preflight",
+            Step::Plan => "plan",
+            Step::ApprovePlan => "approve_plan",
+            Step::Schedule => "schedule",
             Step::Tasks => "tasks",
             Step::Build => "build",
             Step::Fix => "fix",
@@ -49,7 +66,9 @@ impl Step {
             Step::Uat => "uat",
             Step::Decide => "decide",
             Step::Merge => "merge",
+            Step::ApproveResult => "approve_result",
             Step::Push => "push",
+            Step::PullRequest => "pull_request",
         }
     }
 }

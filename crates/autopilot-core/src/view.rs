@@ -75,13 +75,18 @@ pub fn run_word(state: &State) -> &'static str {
             End::Failed { .. } => "FAILED",
         };
     }
-    if state.run.halt.is_some() && state.is_at_rest() {
+    if state.is_at_rest() {
         return "PAUSED";
     }
     match root.step() {
         Some(Step::Preflight) => "PRECHECK",
-        Some(Step::Push) => "PUSH",
-        Some(_) if state.tasks.iter().any(|task| task.step() == Some(Step::Merge)) => "COMMIT",
+        Some(Step::Plan) => "PLAN",
+        Some(Step::Schedule) => "SCHEDULE",
+        Some(Step::UatGenerate) => "FINAL_UAT_GENERATE",
+        Some(Step::Uat) => "FINAL_UAT_RUN",
+        Some(Step::Push | Step::PullRequest) => "PUSH",
+        Some(Step::ApprovePlan | Step::ApproveResult) => "PAUSED",
+        Some(_) if state.live.values().any(|live| live.step == Step::Merge) => "COMMIT",
         Some(_) if state.live.is_empty() => "DISPATCH",
         Some(_) => "MONITOR",
         None => "INIT",
@@ -92,6 +97,8 @@ pub fn run_word(state: &State) -> &'static str {
 pub fn task_word(task: &Task) -> &'static str {
     match &task.status {
         Status::Open => "PENDING",
+        // Its turn has come and no worker is free yet.
+        Status::At { .. } if task.spent.attempts == 0 && task.children.is_empty() => "PENDING",
         Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => "RUNNING",
         Status::Settled(End::Closed) => "DONE",
         Status::Settled(End::Skipped { why }) => match why {

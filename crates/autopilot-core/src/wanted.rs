@@ -2,7 +2,8 @@
 //! stopping, deleting and running out of money need no other path.
 
 use crate::id::{AttemptId, TaskId};
-use crate::state::State;
+use crate::pipeline::Work;
+use crate::state::{Live, State};
 use crate::step::Step;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,5 +17,8 @@ pub fn wanted(state: &State) -> Vec<Want> {
     if state.run.halt.as_ref().is_some_and(|halt| halt.now) {
         return Vec::new();
     }
-    state.live.iter().map(|(id, live)| Want { id: *id, task: live.task, step: live.step }).collect()
+    let somebody_does =
+        |live: &Live| state.task(live.task).stage().is_none_or(|stage| stage.work != Work::Person);
+    let live = state.live.iter().filter(|(_, live)| somebody_does(live));
+    live.map(|(id, live)| Want { id: *id, task: live.task, step: live.step }).collect()
 }

@@ -1,7 +1,7 @@
 //! What people ask for. Asking for what already is changes nothing.
 
 use super::Draft;
-use crate::event::{End, Event, Failure, Outcome, Skip};
+use crate::event::{End, Event, Facts, Failure, Outcome, Skip};
 use crate::id::TaskId;
 use crate::input::Ask;
 use crate::pipeline::Work;
@@ -18,6 +18,8 @@ impl Draft<'_> {
             }
             Ask::Retry { task } => self.retry(&task),
             Ask::Skip { task } => self.skip(&task),
+            Ask::Approve { by, answer } => self.approve(&by, answer),
+            Ask::Reject { by, why } => self.reject(&by, &why),
             Ask::Limit(limits) => {
                 if self.state.run.limits != *limits {
                     self.emit(Event::LimitsChanged { limits });
@@ -29,6 +31,18 @@ impl Draft<'_> {
                 }
             }
         }
+    }
+
+    fn approve(&mut self, by: &str, answer: Option<String>) {
+        let Some((id, _)) = self.state.gate() else { return };
+        let notes = vec![format!("approved by {by}")];
+        self.end(id, Outcome::Passed, Box::new(Facts { answer, notes, ..Facts::default() }));
+    }
+
+    fn reject(&mut self, by: &str, why: &str) {
+        let Some((id, _)) = self.state.gate() else { return };
+        let why = format!("rejected by {by}: {why}");
+        self.end(id, Outcome::Failed { why }, Box::default());
     }
 
     /// Re-opens a task that did not close, what it blocked, and the run around it.
@@ -62,7 +76,7 @@ impl Draft<'_> {
         let Some(parent) = self.state.task(task).parent else { return };
         match self.state.task(parent).stage().map(|stage| stage.work) {
             Some(Work::Children(order, _)) => self.open_children(parent, order),
-            Some(Work::Slot | Work::Serial | Work::Decide) | None => {}
+            Some(Work::Slot | Work::Serial | Work::Person | Work::Decide) | None => {}
         }
     }
 
@@ -81,7 +95,14 @@ impl Draft<'_> {
             let children = stages.iter().position(|s| matches!(s.work, Work::Children(..)));
             parent.step().and_then(|step| parent.pipeline.place(step)) > children
         };
-        self.state.task(task).parent.is_some_and(|parent| is_past_children(self.state.task(parent)))
+        let mut above = self.state.task(task).parent.map(|parent| self.state.task(parent));
+        while let Some(parent) = above {
+            if is_past_children(parent) {
+                return true;
+            }
+            above = parent.parent.map(|parent| self.state.task(parent));
+        }
+        false
     }
 
     /// The failure that keeps a task from ever beginning, if there is one.
@@ -138,21 +159,24 @@ impl Draft<'_> {
             return;
         }
         self.emit(Event::TaskReopened { task: parent });
+        self.reopen_blocked(parent);
         let now = self.state.task(parent);
-        let children =
-            now.pipeline.stages().iter().find(|stage| matches!(stage.work, Work::Children(..)));
-        if let Some(stage) = children {
+        if let Some(step) = now.pipeline.children() {
             let round = now.round;
-            self.emit(Event::TaskMoved { task: parent, step: stage.step, round });
+            self.emit(Event::TaskMoved { task: parent, step, round });
         }
         self.reopen_above(parent);
     }
 
-    /// Work that exists is repaired; where there is none the task begins anew.
+    /// Work that exists is repaired, tasks that exist are gone on with; where there is nothing the
+    /// task begins anew.
     pub(super) fn reenter(&mut self, task: TaskId) {
         let now = self.state.task(task);
         let round = now.round;
-        if now.tree.is_some() {
+        let below = now.pipeline.children().filter(|_| !now.children.is_empty());
+        if let Some(place) = below.and_then(|step| now.pipeline.place(step)) {
+            self.enter(task, place, round);
+        } else if now.tree.is_some() {
             let place = now.pipeline.place(now.pipeline.reopens_at()).unwrap_or(0);
             self.enter(task, place, round + 1);
         } else {
@@ -186,6 +210,12 @@ impl Draft<'_> {
             Status::Open | Status::At { .. } | Status::Waiting { .. } => {}
         }
         self.settle(task, End::Skipped { why: Skip::Asked });
+        for child in self.state.task(task).children.clone() {
+            if !self.state.task(child).is_settled() {
+                let name = self.state.task(child).name().to_owned();
+                self.skip(&name);
+            }
+        }
     }
 
     pub(super) fn is_at_an_effect(&self, task: TaskId) -> bool {
@@ -198,7 +228,9 @@ impl Failure {
     pub fn is_push(&self) -> bool {
         use crate::step::Step;
         match self {
-            Failure::Refused { step, .. } | Failure::Broke { step, .. } => *step == Step::Push,
+            Failure::Refused { step, .. } | Failure::Broke { step, .. } => {
+                matches!(step, Step::Push | Step::PullRequest)
+            }
             Failure::Rounds { .. }
             | Failure::Rail { .. }
             | Failure::Interrupted { .. }

@@ -27,7 +27,7 @@ impl Draft<'_> {
             }
             self.emit(Event::TaskMoved { task, step: stage.step, round });
             match stage.work {
-                Work::Slot | Work::Serial => return,
+                Work::Slot | Work::Serial | Work::Person => return,
                 Work::Children(order, _) => return self.open_children(task, order),
                 Work::Decide => {
                     if !self.weigh(task, stage) {
@@ -67,7 +67,7 @@ impl Draft<'_> {
         }
         match stage.fails {
             Else::Again(step) => self.next_round(task, weighed.reasons, step),
-            Else::Fail | Else::Note => {
+            Else::Fail | Else::Note | Else::FixBy(_) => {
                 let why = weighed.reasons[0].text.clone();
                 self.fail(task, Failure::Refused { step: stage.step, why });
             }
@@ -123,7 +123,17 @@ impl Draft<'_> {
                 Failing::Independent => self.skip_dependants(task),
             }
         }
-        self.open_children(parent, order);
+        match order {
+            Order::OneByOne => self.open_children(parent, order),
+            // Nobody but its dependants can have waited for it; looking at all would cost the
+            // square of their number.
+            Order::Parallel => {
+                for dependant in self.state.task(task).dependants.clone() {
+                    self.open(dependant);
+                }
+                self.close_children(parent);
+            }
+        }
     }
 
     fn skip_unopened(&mut self, parent: TaskId, by: TaskId) {
@@ -155,14 +165,19 @@ impl Draft<'_> {
             if is_full {
                 break;
             }
-            let now = self.state.task(child);
-            if now.status == Status::Open && now.needs == 0 {
-                // It may have been re-opened and waited for its turn since.
-                self.reenter(child);
-                is_full = one_by_one;
-            }
+            is_full |= self.open(child) && one_by_one;
         }
         self.close_children(parent);
+    }
+
+    /// Opens a task if nothing stands before it; it may have been re-opened and waited since.
+    fn open(&mut self, task: TaskId) -> bool {
+        let now = self.state.task(task);
+        let is_its_turn = now.status == Status::Open && now.needs == 0;
+        if is_its_turn {
+            self.reenter(task);
+        }
+        is_its_turn
     }
 
     fn close_children(&mut self, parent: TaskId) {

@@ -1,11 +1,12 @@
 //! What follows from the end of an attempt: each outcome spends its own limit.
 
 use super::Draft;
-use crate::event::{Event, Failure, HaltWhy, Outcome};
-use crate::flow::Reason;
+use crate::event::{Event, Failure, HaltWhy, Outcome, TaskSpec};
+use crate::flow::{Pipeline, Reason};
 use crate::id::{TaskId, Time};
 use crate::pipeline::Else;
 use crate::step::Step;
+use std::collections::BTreeSet;
 
 impl Draft<'_> {
     pub(super) fn follow(&mut self, task: TaskId, step: Step, outcome: Outcome) {
@@ -20,12 +21,61 @@ impl Draft<'_> {
         }
     }
 
+    /// Work that should bring tasks and brings none, or such as there are already, has broken: it
+    /// has neither succeeded nor failed.
+    pub(super) fn as_brought(
+        &self,
+        task: TaskId,
+        outcome: Outcome,
+        brought: &[TaskSpec],
+    ) -> Outcome {
+        if self.brings(task, &outcome).is_none() {
+            return outcome;
+        }
+        if brought.is_empty() {
+            return Outcome::Broke { why: "it brought no tasks".to_owned() };
+        }
+        let mut names = BTreeSet::new();
+        for spec in brought {
+            if self.state.named(&spec.name).is_some() || !names.insert(&spec.name) {
+                let why = format!("it brought task {}, which exists", spec.name);
+                return Outcome::Broke { why };
+            }
+        }
+        outcome
+    }
+
+    pub(super) fn spawn(&mut self, task: TaskId, outcome: &Outcome, brought: Vec<TaskSpec>) {
+        let Some(pipeline) = self.brings(task, outcome) else { return };
+        for spec in brought {
+            self.add(Some(task), pipeline.of(&spec), spec);
+        }
+    }
+
+    /// The pipeline of the tasks that come with this end of the stage a task is at.
+    fn brings(&self, task: TaskId, outcome: &Outcome) -> Option<Pipeline> {
+        let stage = self.state.task(task).stage()?;
+        match outcome {
+            Outcome::Passed => stage.brings(true),
+            Outcome::Failed { .. } => stage.brings(false),
+            Outcome::Broke { .. }
+            | Outcome::Lost
+            | Outcome::Quota { .. }
+            | Outcome::Revoked
+            | Outcome::Skipped { .. } => None,
+        }
+    }
+
     fn failed(&mut self, task: TaskId, step: Step, why: String) {
         let Some(stage) = self.state.task(task).stage() else { return };
         match stage.fails {
             Else::Note => self.advance(task),
             Else::Fail => self.fail(task, Failure::Refused { step, why }),
             Else::Again(again) => {
+                self.next_round(task, vec![Reason { step, text: why }], again);
+            }
+            Else::FixBy(_) => {
+                let Some(again) = self.state.task(task).pipeline.children() else { return };
                 self.next_round(task, vec![Reason { step, text: why }], again);
             }
         }

@@ -10,27 +10,49 @@ impl Draft<'_> {
         if self.state.run.halt.is_some() || self.state.end().is_some() {
             return;
         }
-        let ready: Vec<TaskId> = self.state.ready().collect();
-        for task in ready {
+        for task in self.state.ready_aside().collect::<Vec<_>>() {
             let Some(stage) = self.state.task(task).stage() else { continue };
-            let has_room = match stage.work {
-                Work::Slot => self.state.slots_live() < self.state.run.limits.workers_max,
-                Work::Serial => self.state.serial_live() == 0,
-                Work::Children(..) | Work::Decide => false,
-            };
-            if !has_room {
-                continue;
+            let is_person = stage.work == Work::Person;
+            if is_person || self.state.serial_live() < self.state.run.limits.effects_max {
+                self.emit(Event::AttemptStarted { task, step: stage.step });
             }
-            if stage.work == Work::Slot {
-                if let Some(text) = self.money_gone(task) {
-                    return self.halt(HaltWhy::Money { text }, true);
-                }
-                if self.is_time_gone() {
-                    return self.halt(HaltWhy::Wall, true);
-                }
-            }
-            self.emit(Event::AttemptStarted { task, step: stage.step });
         }
+        while let Some(task) = self.next_for_a_worker() {
+            if let Some(text) = self.money_gone(task) {
+                return self.halt(HaltWhy::Money { text }, true);
+            }
+            if self.is_time_gone() {
+                return self.halt(HaltWhy::Wall, true);
+            }
+            let Some(step) = self.state.task(task).step() else { return };
+            self.emit(Event::AttemptStarted { task, step });
+        }
+    }
+
+    /// The most urgent task that a worker may take now.
+    fn next_for_a_worker(&self) -> Option<TaskId> {
+        let busy = self.state.slots_live();
+        // With nothing at work the run would never end, so one is always let in.
+        let is_short = busy > 0 && self.state.run.short.is_some();
+        if busy >= self.state.run.limits.workers_max || is_short {
+            return None;
+        }
+        self.state.ready().find(|task| !self.is_in_the_way(*task))
+    }
+
+    /// Whether a task that is not begun would write where one that is begun writes.
+    fn is_in_the_way(&self, task: TaskId) -> bool {
+        let now = self.state.task(task);
+        if !self.state.run.limits.overlaps_wait || now.spec.paths.is_empty() {
+            return false;
+        }
+        // What is begun goes on, or two could wait for each other.
+        if now.spent.attempts > 0 {
+            return false;
+        }
+        self.state
+            .writing()
+            .any(|other| overlap(&now.spec.paths, &self.state.task(other).spec.paths))
     }
 
     pub(super) fn is_time_gone(&self) -> bool {
@@ -56,4 +78,24 @@ impl Draft<'_> {
         }
         None
     }
+}
+
+/// Whether two sets of declared paths may name the same file. Careful rather than exact: of a
+/// pattern only the part before its first special character is compared.
+fn overlap(one: &[String], other: &[String]) -> bool {
+    one.iter()
+        .any(|a| other.iter().any(|b| is_within(stem(a), stem(b)) || is_within(stem(b), stem(a))))
+}
+
+fn stem(pattern: &str) -> &str {
+    let pattern = pattern.trim_start_matches("./");
+    match pattern.find(['*', '?', '[', '{']) {
+        Some(special) => &pattern[..pattern[..special].rfind('/').unwrap_or(0)],
+        None => pattern.trim_end_matches('/'),
+    }
+}
+
+fn is_within(path: &str, dir: &str) -> bool {
+    dir.is_empty()
+        || path.strip_prefix(dir).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -100,7 +100,14 @@ pub fn worker_word(task: &Task) -> &'static str {
                 Step::UatGenerate => "UAT_GENERATE",
                 Step::Uat => "UAT_RUN",
                 Step::Decide | Step::Merge => "DECIDE",
-                Step::Preflight | Step::Tasks | Step::Push => "TASK_INIT",
+                Step::Preflight
+                | Step::Plan
+                | Step::ApprovePlan
+                | Step::Schedule
+                | Step::Tasks
+                | Step::ApproveResult
+                | Step::Push
+                | Step::PullRequest => "TASK_INIT",
             }
         }
         Status::Settled(ref end) => match end {

@@ -1,17 +1,21 @@
 //! The roots of the task and queue flows: prove the base, do the tasks, push if asked.
 
-use crate::pipeline::{Failing, Order, Stage, Switch, When, children, serial, slot};
+use crate::pipeline::{Failing, Order, Stage, Switch, When, children, person, serial, slot};
 use crate::step::Step;
 
 pub const ONE_TASK: &[Stage] = &[
     slot(Step::Preflight).when(When::On(Switch::Baseline)),
     children(Step::Tasks, Order::Parallel, Failing::Stop),
+    person(Step::ApproveResult).when(When::On(Switch::EndGate)),
     serial(Step::Push).when(When::On(Switch::Push)),
+    serial(Step::PullRequest).when(When::On(Switch::Pr)),
 ];
 
 /// A task that failed leaves the branch where the last good one put it, so the next can go on.
 pub const QUEUE: &[Stage] = &[
     slot(Step::Preflight).when(When::On(Switch::Baseline)),
     children(Step::Tasks, Order::OneByOne, Failing::Independent),
+    person(Step::ApproveResult).when(When::On(Switch::EndGate)),
     serial(Step::Push).when(When::On(Switch::Push)),
+    serial(Step::PullRequest).when(When::On(Switch::Pr)),
 ];

@@ -74,6 +74,7 @@ impl State {
             }
             Event::LimitsChanged { limits } => self.run.limits = (**limits).clone(),
             Event::Switched { switch, on, by } => self.switched(*switch, *on, by),
+            Event::RoomChanged { short } => self.run.short = short.clone(),
             Event::TimePassed => {}
         }
     }

@@ -97,6 +97,7 @@ impl Fold {
             | Event::Resumed
             | Event::LimitsChanged { .. }
             | Event::Switched { .. }
+            | Event::RoomChanged { .. }
             | Event::TimePassed => {}
         }
         if let Some((task, text)) = remark(event) {
@@ -140,6 +141,12 @@ fn remark(event: &Event) -> Option<(Option<TaskId>, String)> {
         Event::Booted { .. } => Some((None, "taken up by a new process".to_owned())),
         Event::LimitsChanged { .. } => Some((None, "limits changed".to_owned())),
         Event::Switched { switch, on, by } => Some((None, switched(*switch, *on, by))),
+        Event::RoomChanged { short: Some(short) } => {
+            Some((None, format!("no further worker started: {short}")))
+        }
+        Event::RoomChanged { short: None } => {
+            Some((None, "room for further workers again".to_owned()))
+        }
         Event::RunStarted { .. }
         | Event::TaskAdded { .. }
         | Event::TaskMoved { .. }
@@ -160,6 +167,9 @@ pub(super) fn switched(switch: Switch, on: bool, by: &str) -> String {
         Switch::Review => "review",
         Switch::Uat => "uat",
         Switch::Push => "push",
+        Switch::Pr => "pull request",
+        Switch::PlanGate => "approval of the plan",
+        Switch::EndGate => "approval of the result",
     };
     format!("{what} switched {} ({by})", if on { "on" } else { "off" })
 }

@@ -83,6 +83,7 @@ fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
         | Event::Resumed
         | Event::LimitsChanged { .. }
         | Event::Switched { .. }
+        | Event::RoomChanged { .. }
         | Event::TimePassed => None,
     }
 }

@@ -86,6 +86,12 @@ pub fn told(event: &Event, state: &State) -> Option<Line> {
         Event::Billed { task, bill, .. } => {
             line(Detail, format!("{}: has cost {}", name(task), bill.usd))
         }
+        Event::RoomChanged { short: Some(short) } => {
+            line(Transition, format!("no further worker starts: {short}"))
+        }
+        Event::RoomChanged { short: None } => {
+            line(Transition, "there is room for further workers again".to_owned())
+        }
         Event::TaskAdded { .. } | Event::TaskMoved { .. } | Event::TimePassed => None,
     }
 }
@@ -93,6 +99,9 @@ pub fn told(event: &Event, state: &State) -> Option<Line> {
 fn doing(step: Step) -> &'static str {
     match step {
         Step::Preflight => "proving that the base is green",
+        Step::Plan => "planning",
+        Step::ApprovePlan => "waiting for a person to approve the plan",
+        Step::Schedule => "making tasks of the plan",
         Step::Tasks => "working on its tasks",
         Step::Build => "building",
         Step::Fix => "fixing",
@@ -102,7 +111,9 @@ fn doing(step: Step) -> &'static str {
         Step::Uat => "running acceptance",
         Step::Decide => "deciding",
         Step::Merge => "committing and merging",
+        Step::ApproveResult => "waiting for a person to approve the result",
         Step::Push => "pushing",
+        Step::PullRequest => "opening the pull request",
     }
 }
 

@@ -1,0 +1,28 @@
+//! The plan flow: a planner divides the work, the tasks are done side by side, and the whole is
+//! proven once more before it leaves the machine.
+
+use super::Pipeline;
+use crate::pipeline::{Else, Failing, Order, Stage, Switch, When, children, person, serial, slot};
+use crate::step::Step;
+
+pub const PLAN: &[Stage] = &[
+    slot(Step::Preflight).when(When::On(Switch::Baseline)),
+    slot(Step::Plan),
+    person(Step::ApprovePlan).when(When::On(Switch::PlanGate)).fails(Else::Again(Step::Plan)),
+    serial(Step::Schedule).spawns(Pipeline::Paired),
+    children(Step::Tasks, Order::Parallel, Failing::Independent),
+    slot(Step::Validate).fails(Else::FixBy(Pipeline::Paired)),
+    slot(Step::UatGenerate),
+    slot(Step::Uat).when(When::On(Switch::Uat)).fails(Else::FixBy(Pipeline::Paired)),
+    person(Step::ApproveResult).when(When::On(Switch::EndGate)),
+    serial(Step::Push).when(When::On(Switch::Push)),
+    serial(Step::PullRequest).when(When::On(Switch::Pr)),
+];
+
+/// A task too large to be planned with the rest: it becomes tasks of its own when its turn comes,
+/// and what depends on it waits for all of them.
+pub const EXPAND: &[Stage] = &[
+    slot(Step::Plan),
+    serial(Step::Schedule).spawns(Pipeline::Paired),
+    children(Step::Tasks, Order::Parallel, Failing::Independent),
+];
