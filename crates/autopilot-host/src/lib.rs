@@ -6,6 +6,7 @@ pub mod escape;
 pub mod exec;
 pub mod fail;
 pub mod file;
+pub mod forge;
 pub mod git;
 pub mod hand;
 pub mod life;

@@ -1,0 +1,246 @@
+//! Where a remote's repository is, and which forge that is.
+
+/// The forges that are spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Github,
+    Gitlab,
+    /// And Forgejo, which speaks the same.
+    Gitea,
+}
+
+impl Kind {
+    pub fn named(word: &str) -> Option<Kind> {
+        match word.to_ascii_lowercase().as_str() {
+            "github" => Some(Kind::Github),
+            "gitlab" => Some(Kind::Gitlab),
+            "gitea" | "forgejo" => Some(Kind::Gitea),
+            _ => None,
+        }
+    }
+
+    /// By the host's name: the public ones, and those that say in it what they are.
+    pub fn of_host(host: &str) -> Option<Kind> {
+        let name = host.split(':').next().unwrap_or_default();
+        let has = |word: &str| name.split('.').any(|label| label == word);
+        if name == "github.com" || name.ends_with(".ghe.com") || has("github") {
+            Some(Kind::Github)
+        } else if has("gitlab") {
+            Some(Kind::Gitlab)
+        } else if name == "codeberg.org" || has("gitea") || has("forgejo") {
+            Some(Kind::Gitea)
+        } else {
+            None
+        }
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Github => "github",
+            Kind::Gitlab => "gitlab",
+            Kind::Gitea => "gitea",
+        }
+    }
+
+    /// Where its API begins.
+    pub fn api(self, host: &str) -> String {
+        match self {
+            Kind::Github if host == "github.com" => "https://api.github.com".to_owned(),
+            Kind::Github if host.ends_with(".ghe.com") => format!("https://api.{host}"),
+            Kind::Github => format!("https://{host}/api/v3"),
+            Kind::Gitlab => format!("https://{host}/api/v4"),
+            Kind::Gitea => format!("https://{host}/api/v1"),
+        }
+    }
+
+    /// Variables that may hold a token for this host, the first that is set counts. GitHub's own
+    /// token is for GitHub's own hosts: another one that looks alike must not get it.
+    pub fn token_variables(self, host: &str) -> &'static [&'static str] {
+        match self {
+            Kind::Github if host == "github.com" || host.ends_with(".ghe.com") => {
+                &["GH_TOKEN", "GITHUB_TOKEN"]
+            }
+            Kind::Github => &["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"],
+            Kind::Gitlab => &["GITLAB_TOKEN"],
+            Kind::Gitea => &["GITEA_TOKEN"],
+        }
+    }
+
+    /// The page on which a person opens one.
+    pub fn page(self, address: &Address, base: &str, head: &str) -> String {
+        let Address { host, path, .. } = address;
+        let (path, base, head) = (encoded_path(path), encoded_path(base), encoded_path(head));
+        match self {
+            Kind::Github | Kind::Gitea => format!("https://{host}/{path}/compare/{base}...{head}"),
+            Kind::Gitlab => format!(
+                "https://{host}/{path}/-/merge_requests/new?merge_request%5Bsource_branch%5D=\
+                 {head}&merge_request%5Btarget_branch%5D={base}"
+            ),
+        }
+    }
+}
+
+/// A repository on a host, without user, password and the way it is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// In small letters, with the port if it is one of HTTP.
+    pub host: String,
+    /// `owner/name`, on GitLab perhaps with groups between.
+    pub path: String,
+    /// An alias of the user's ssh configuration is no name that HTTP knows.
+    pub by_ssh: bool,
+}
+
+/// Other names under which the public forges can be reached by ssh.
+const SSH_NAMES: [(&str, &str); 2] =
+    [("ssh.github.com", "github.com"), ("altssh.gitlab.com", "gitlab.com")];
+
+impl Address {
+    /// None of a path on this machine and of whatever else names no repository on a host.
+    pub fn parse(url: &str) -> Option<Address> {
+        let url = url.trim();
+        match url.split_once("://") {
+            Some((scheme, rest)) => {
+                let by_ssh = match scheme.to_ascii_lowercase().as_str() {
+                    "https" | "http" => false,
+                    "ssh" | "git" | "git+ssh" | "ssh+git" => true,
+                    _ => return None,
+                };
+                let rest = rest.split(['?', '#']).next()?;
+                let (authority, path) = rest.split_once('/')?;
+                Address::of(authority, path, by_ssh)
+            }
+            None => {
+                let (authority, path) = url.split_once(':')?;
+                // `./a:b` is a path and `C:\a` a drive.
+                let is_path = authority.contains('/') || authority.len() < 2;
+                (!is_path).then(|| Address::of(authority, path, true))?
+            }
+        }
+    }
+
+    fn of(authority: &str, path: &str, by_ssh: bool) -> Option<Address> {
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let mut host = host.to_ascii_lowercase();
+        if by_ssh && !host.starts_with('[') {
+            host = host.split(':').next()?.to_owned();
+        }
+        let host = host.trim_end_matches(":443").to_owned();
+        let known = SSH_NAMES.iter().find(|(name, _)| *name == host);
+        let host = known.map_or(host, |(_, meant)| (*meant).to_owned());
+        let path = path.trim_matches('/');
+        let path = path.strip_suffix(".git").unwrap_or(path);
+        let parts: Vec<&str> = path.split('/').collect();
+        let is_plain = |part: &&str| {
+            !part.is_empty() && !part.starts_with('.') && !part.contains(char::is_control)
+        };
+        let is_good = is_host(&host) && parts.len() >= 2 && parts.iter().all(is_plain);
+        is_good.then(|| Address { host, path: path.to_owned(), by_ssh })
+    }
+
+    /// The first part of the path.
+    pub fn owner(&self) -> &str {
+        self.path.split('/').next().unwrap_or_default()
+    }
+}
+
+pub(super) fn is_host(host: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
+    !host.is_empty() && !host.starts_with(['-', '.', ':']) && host.bytes().all(plain)
+}
+
+/// Percent-encoded, for one part of a path or a value of a query.
+pub(super) fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(char::from(byte));
+            }
+            other => encoded.push_str(&format!("%{other:02X}")),
+        }
+    }
+    encoded
+}
+
+/// The same, with its slashes.
+pub(super) fn encoded_path(path: &str) -> String {
+    path.split('/').map(encoded).collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(url: &str) -> String {
+        match Address::parse(url) {
+            None => "nothing".to_owned(),
+            Some(Address { host, path, by_ssh }) => {
+                let kind = Kind::of_host(&host).map_or("unknown", Kind::word);
+                format!("{host} {path} {}{kind}", if by_ssh { "ssh " } else { "" })
+            }
+        }
+    }
+
+    #[test]
+    fn every_form_of_a_remote_is_understood() {
+        let cases = [
+            ("https://github.com/ada/engine.git", "github.com ada/engine github"),
+            ("https://github.com/ada/engine/", "github.com ada/engine github"),
+            ("https://ada:s3cret@GitHub.com/ada/engine", "github.com ada/engine github"),
+            ("https://x-access-token:t@github.com:443/a/b.git", "github.com a/b github"),
+            ("git@github.com:ada/engine.git", "github.com ada/engine ssh github"),
+            ("github.com:ada/engine", "github.com ada/engine ssh github"),
+            ("git@github.com:/ada/engine.git", "github.com ada/engine ssh github"),
+            ("ssh://git@github.com/ada/engine.git", "github.com ada/engine ssh github"),
+            ("ssh://git@ssh.github.com:443/ada/engine.git", "github.com ada/engine ssh github"),
+            ("git+ssh://git@github.com:22/ada/engine", "github.com ada/engine ssh github"),
+            ("https://acme.ghe.com/a/b", "acme.ghe.com a/b github"),
+            ("https://github.acme.org/a/b", "github.acme.org a/b github"),
+            ("https://gitlab.com/g/sub/sub2/p.git", "gitlab.com g/sub/sub2/p gitlab"),
+            ("ssh://git@altssh.gitlab.com:443/g/p.git", "gitlab.com g/p ssh gitlab"),
+            ("https://gitlab.acme.org:8443/g/p", "gitlab.acme.org:8443 g/p gitlab"),
+            ("ssh://git@gitlab.acme.org:2222/g/p", "gitlab.acme.org g/p ssh gitlab"),
+            ("https://codeberg.org/a/b", "codeberg.org a/b gitea"),
+            ("http://gitea.local:3000/a/b.git", "gitea.local:3000 a/b gitea"),
+            ("https://git.acme.org/a/b", "git.acme.org a/b unknown"),
+            // It only looks alike, and must not be taken for the real one.
+            ("https://notgithub.com/a/b", "notgithub.com a/b unknown"),
+            ("git@work:a/b.git", "work a/b ssh unknown"),
+            ("/srv/git/remote.git", "nothing"),
+            ("../remote.git", "nothing"),
+            ("./a:b/c", "nothing"),
+            ("file:///srv/git/remote.git", "nothing"),
+            ("C:\\git\\remote.git", "nothing"),
+            ("https://github.com/ada", "nothing"),
+            ("https://github.com/../b", "nothing"),
+            ("git@-oProxyCommand=x:a/b", "nothing"),
+            ("", "nothing"),
+        ];
+        for (url, wanted) in cases {
+            assert_eq!(told(url), wanted, "{url}");
+        }
+    }
+
+    #[test]
+    fn the_api_is_where_each_forge_has_it() {
+        let api = |kind: Kind, host: &str| kind.api(host);
+        assert_eq!(api(Kind::Github, "github.com"), "https://api.github.com");
+        assert_eq!(api(Kind::Github, "acme.ghe.com"), "https://api.acme.ghe.com");
+        assert_eq!(api(Kind::Github, "git.acme.org"), "https://git.acme.org/api/v3");
+        assert_eq!(api(Kind::Gitlab, "gitlab.com"), "https://gitlab.com/api/v4");
+        assert_eq!(api(Kind::Gitea, "codeberg.org"), "https://codeberg.org/api/v1");
+    }
+
+    #[test]
+    fn the_token_of_github_is_for_githubs_own_hosts() {
+        assert_eq!(Kind::Github.token_variables("github.com"), ["GH_TOKEN", "GITHUB_TOKEN"]);
+        assert!(!Kind::Github.token_variables("github.evil.org").contains(&"GH_TOKEN"));
+    }
+
+    #[test]
+    fn what_stands_in_an_address_is_encoded() {
+        assert_eq!(encoded("a/b c&d=ü"), "a%2Fb%20c%26d%3D%C3%BC");
+        assert_eq!(encoded_path("autopilot/run 1"), "autopilot/run%201");
+    }
+}

@@ -1,0 +1,190 @@
+//! Which forge a remote is on, and by which way it is spoken to: `gh` where it is logged in, else
+//! the REST API with a token of the environment.
+//!
+//! `AUTOPILOT_FORGE` says what is at a host whose name does not tell; `AUTOPILOT_FORGE_API` where
+//! its API begins, and then that is used and `gh` is not.
+
+use super::address::{Address, Kind, is_host};
+use super::gh::Gh;
+use super::gitea::Gitea;
+use super::github::Github;
+use super::gitlab::Gitlab;
+use super::http::{Http, Token, agent};
+use super::{Forge, ForgeError};
+use crate::git::command::{Git, find_program};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+use ureq::http::HeaderValue;
+
+pub const FORGE: &str = "AUTOPILOT_FORGE";
+pub const FORGE_API: &str = "AUTOPILOT_FORGE_API";
+
+/// One request may take no longer, however long the whole may.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Every variable a token of GitHub may be in, for an API that was named on purpose.
+const GITHUB_TOKENS: &[&str] =
+    &["GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"];
+
+pub struct Asked<'a> {
+    /// The user's repository.
+    pub dir: &'a Path,
+    pub remote: &'a str,
+    /// The environment, where tokens and settings are.
+    pub variables: &'a BTreeMap<String, String>,
+    pub timeout: Duration,
+    /// Asked many times a second.
+    pub unwanted: &'a dyn Fn() -> bool,
+}
+
+/// The repository at its forge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    pub kind: Kind,
+    pub address: Address,
+}
+
+impl Site {
+    /// The page on which a person opens the pull request.
+    pub fn page(&self, base: &str, head: &str) -> String {
+        self.kind.page(&self.address, base, head)
+    }
+}
+
+pub struct Chosen<'a> {
+    pub site: Site,
+    /// `gh`, or the API's address.
+    pub by: String,
+    pub forge: Box<dyn Forge + 'a>,
+}
+
+impl Site {
+    pub fn of(asked: &Asked<'_>) -> Result<Site, ForgeError> {
+        let address = address_of(asked)?;
+        let kind = match setting(asked, FORGE) {
+            Some(word) => Kind::named(word).ok_or_else(|| ForgeError::Setting {
+                name: FORGE,
+                reason: format!("`{word}` is none of github, gitlab, gitea"),
+            })?,
+            None => Kind::of_host(&address.host)
+                .ok_or_else(|| ForgeError::UnknownForge { host: address.host.clone() })?,
+        };
+        Ok(Site { kind, address })
+    }
+}
+
+/// Sends nothing but, where `gh` is there, its own question whether it is logged in.
+pub fn choose<'a>(asked: &Asked<'a>) -> Result<Chosen<'a>, ForgeError> {
+    let site = Site::of(asked)?;
+    let Site { kind, address } = site.clone();
+    let timeout = asked.timeout.min(REQUEST_TIMEOUT);
+    let named = api_named(asked)?;
+    if kind == Kind::Github
+        && named.is_none()
+        && let Some(gh) = Gh::logged_in(asked.dir, &address, timeout, asked.unwanted)
+    {
+        return Ok(Chosen { site, by: "gh".to_owned(), forge: Box::new(gh) });
+    }
+    let variables = match (kind, &named) {
+        (Kind::Github, Some(_)) => GITHUB_TOKENS,
+        (Kind::Github | Kind::Gitlab | Kind::Gitea, _) => kind.token_variables(&address.host),
+    };
+    let token = token(asked, kind, &address.host, variables)?;
+    let api = named.unwrap_or_else(|| kind.api(&address.host));
+    let agent = agent(&api, timeout, setting(asked, "SSL_CERT_FILE"))?;
+    let (whom, unwanted) = (address.host.clone(), asked.unwanted);
+    let http = Http { agent, kind, api: api.clone(), whom, token, unwanted };
+    let forge: Box<dyn Forge + 'a> = match kind {
+        Kind::Github => Box::new(Github { http, address }),
+        Kind::Gitlab => Box::new(Gitlab { http, address }),
+        Kind::Gitea => Box::new(Gitea { http, address }),
+    };
+    Ok(Chosen { site, by: api, forge })
+}
+
+fn setting<'a>(asked: &Asked<'a>, name: &str) -> Option<&'a str> {
+    asked.variables.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
+}
+
+fn api_named(asked: &Asked<'_>) -> Result<Option<String>, ForgeError> {
+    let Some(api) = setting(asked, FORGE_API) else { return Ok(None) };
+    let failed = |reason: &str| ForgeError::Setting { name: FORGE_API, reason: reason.to_owned() };
+    let rest = api.strip_prefix("https://").or_else(|| api.strip_prefix("http://"));
+    let rest = rest.ok_or_else(|| failed("it must begin with https:// or http://"))?;
+    let host = rest.split('/').next().unwrap_or_default();
+    if host.contains('@') {
+        return Err(failed("it holds a user or a password; a token goes into its own variable"));
+    }
+    if !is_host(host) || api.contains(['?', '#']) || !api.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err(failed("it is no address such as https://git.example.org/api/v4"));
+    }
+    Ok(Some(api.trim_end_matches('/').to_owned()))
+}
+
+fn token(
+    asked: &Asked<'_>,
+    kind: Kind,
+    host: &str,
+    variables: &'static [&'static str],
+) -> Result<Token, ForgeError> {
+    let found = variables.iter().find_map(|name| Some((*name, setting(asked, name)?)));
+    let Some((variable, token)) = found else {
+        return Err(ForgeError::NoToken { host: host.to_owned(), kind, variables });
+    };
+    let (header, text) = match kind {
+        Kind::Github => ("Authorization", format!("Bearer {token}")),
+        Kind::Gitlab => ("PRIVATE-TOKEN", token.to_owned()),
+        Kind::Gitea => ("Authorization", format!("token {token}")),
+    };
+    let mut value = HeaderValue::from_str(&text).map_err(|_| ForgeError::Setting {
+        name: variable,
+        reason: "it holds characters that no token has".to_owned(),
+    })?;
+    value.set_sensitive(true);
+    Ok(Token { header, value, variable })
+}
+
+/// Where it is pushed to; where that is a path on this machine, where it is fetched from.
+fn address_of(asked: &Asked<'_>) -> Result<Address, ForgeError> {
+    let pushed = url(asked, &["--push"])?;
+    let address = match Address::parse(&pushed) {
+        Some(address) => Some(address),
+        None => Address::parse(&url(asked, &[])?),
+    };
+    let Some(mut address) = address else {
+        let url = crate::redact::without_secrets(&pushed);
+        return Err(ForgeError::NoForge { remote: asked.remote.to_owned(), url });
+    };
+    if address.by_ssh
+        && Kind::of_host(&address.host).is_none()
+        && let Some(meant) = meant_by_ssh(asked.dir, &address.host)
+    {
+        address.host = meant;
+    }
+    Ok(address)
+}
+
+/// As git itself would use it, with the user's `insteadOf`.
+fn url(asked: &Asked<'_>, flags: &[&str]) -> Result<String, ForgeError> {
+    Git::as_user(format!("read the address of `{}`", asked.remote), asked.dir)
+        .args(["remote", "get-url"])
+        .args(flags.iter().copied())
+        .args(["--end-of-options", asked.remote])
+        .line()
+        .map_err(|error| ForgeError::Remote {
+            remote: asked.remote.to_owned(),
+            reason: error.to_string(),
+        })
+}
+
+/// The host behind a name of the user's ssh configuration.
+fn meant_by_ssh(dir: &Path, host: &str) -> Option<String> {
+    let out = Git::program_as_user("read the ssh configuration", &find_program("ssh")?, dir)
+        .args(["-G", "--", host])
+        .run()
+        .ok()?;
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    let meant = text.lines().find_map(|line| line.strip_prefix("hostname "))?.trim();
+    let meant = Address::parse(&format!("{meant}:a/b"))?;
+    Some(meant.host)
+}

@@ -1,0 +1,72 @@
+//! GitHub's REST API, on its own hosts and on enterprise servers.
+
+use super::address::{Address, encoded, encoded_path};
+use super::http::{Http, Verb, web_address};
+use super::{Change, Draft, Forge, ForgeError, PullRequest};
+use serde_json::{Value, json};
+
+pub(super) struct Github<'a> {
+    pub http: Http<'a>,
+    pub address: Address,
+}
+
+impl Github<'_> {
+    fn pulls(&self) -> String {
+        format!("/repos/{}/pulls", encoded_path(&self.address.path))
+    }
+
+    fn read(&self, asked: &str, value: &Value) -> Result<PullRequest, ForgeError> {
+        let number = value["number"].as_u64();
+        let url = web_address(&value["html_url"]);
+        let (Some(number), Some(url)) = (number, url) else {
+            return Err(self.http.unreadable(asked, "it names no number and no address"));
+        };
+        let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
+        Ok(PullRequest { number, url, title: text("title"), body: text("body") })
+    }
+}
+
+impl Forge for Github<'_> {
+    fn find(&self, head: &str) -> Result<Option<PullRequest>, ForgeError> {
+        let asked = "look for the pull request";
+        let wanted = format!("{}:{head}", self.address.owner());
+        let path = format!("{}?state=open&per_page=100&head={}", self.pulls(), encoded(&wanted));
+        let found = self.http.ask(asked, Verb::GET, &path, None)?;
+        let Some(found) = found.as_array() else {
+            return Err(self.http.unreadable(asked, "it is no list"));
+        };
+        // A filter that a server does not know gives everything.
+        let ours = found.iter().find(|one| {
+            let of = one["head"]["repo"]["full_name"].as_str().unwrap_or_default();
+            one["head"]["ref"] == head && of.eq_ignore_ascii_case(&self.address.path)
+        });
+        ours.map(|one| self.read(asked, one)).transpose()
+    }
+
+    fn open(&self, draft: &Draft) -> Result<PullRequest, ForgeError> {
+        let asked = "open the pull request";
+        let body = json!({
+            "head": draft.head, "base": draft.base, "title": draft.title, "body": draft.body,
+        });
+        let opened = self.http.ask(asked, Verb::POST, &self.pulls(), Some(&body))?;
+        self.read(asked, &opened)
+    }
+
+    fn update(&self, known: &PullRequest, change: &Change) -> Result<(), ForgeError> {
+        let path = format!("{}/{}", self.pulls(), known.number);
+        let asked = "update the pull request";
+        self.http.ask(asked, Verb::PATCH, &path, Some(&changed(change, "body"))).map(|_| ())
+    }
+}
+
+/// As JSON, by the name the forge has for the text.
+pub(super) fn changed(change: &Change, body_key: &str) -> Value {
+    let mut object = serde_json::Map::new();
+    if let Some(title) = &change.title {
+        object.insert("title".to_owned(), json!(title));
+    }
+    if let Some(body) = &change.body {
+        object.insert(body_key.to_owned(), json!(body));
+    }
+    Value::Object(object)
+}

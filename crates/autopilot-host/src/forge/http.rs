@@ -1,0 +1,318 @@
+//! One JSON request at a time to a forge's API: a deadline, a limit on the answer, no redirects, and
+//! a token that is in no message.
+
+use super::address::Kind;
+use super::error::ForgeError;
+use serde_json::Value;
+use std::io::Read;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+use ureq::http::{HeaderMap, HeaderValue, Method, Request};
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+
+pub(super) use ureq::http::Method as Verb;
+
+/// Of one answer. A list of pull requests with long texts stays far below it.
+pub(super) const ANSWER_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Of what the forge says about a refusal.
+const SAID_CHARS_MAX: usize = 400;
+/// Of the file of certificates.
+const CERTIFICATES_BYTES_MAX: u64 = 16 * 1024 * 1024;
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// What a token is sent in, and where it came from.
+pub(super) struct Token {
+    pub header: &'static str,
+    pub value: HeaderValue,
+    pub variable: &'static str,
+}
+
+pub(super) struct Http<'a> {
+    pub agent: ureq::Agent,
+    pub kind: Kind,
+    /// Without a slash at its end.
+    pub api: String,
+    /// For messages.
+    pub whom: String,
+    pub token: Token,
+    pub unwanted: &'a dyn Fn() -> bool,
+}
+
+/// `certificates` is a file of those to trust instead of the public ones.
+pub(super) fn agent(
+    api: &str,
+    timeout: Duration,
+    certificates: Option<&str>,
+) -> Result<ureq::Agent, ForgeError> {
+    // A proxy is never asked for what is on this machine.
+    let proxy = if is_local(api) { None } else { ureq::Proxy::try_from_env() };
+    let roots = match certificates {
+        Some(path) => trusted(path)?,
+        None => RootCerts::WebPki,
+    };
+    let config = ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .timeout_global(Some(timeout))
+        .proxy(proxy)
+        .tls_config(TlsConfig::builder().root_certs(roots).build())
+        .user_agent(concat!("autopilot/", env!("CARGO_PKG_VERSION")))
+        .build();
+    Ok(config.new_agent())
+}
+
+fn is_local(api: &str) -> bool {
+    let authority = api.split_once("://").map_or(api, |(_, rest)| rest);
+    let host = authority.split('/').next().unwrap_or_default();
+    host.starts_with("127.") || host.starts_with("localhost") || host.starts_with("[::1]")
+}
+
+fn trusted(path: &str) -> Result<RootCerts, ForgeError> {
+    let failed = |reason: String| ForgeError::Setting { name: "SSL_CERT_FILE", reason };
+    let mut pem = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(CERTIFICATES_BYTES_MAX).read_to_end(&mut pem))
+        .map_err(|error| failed(format!("`{path}`: {error}")))?;
+    let certificates: Vec<_> = parse_pem(&pem)
+        .filter_map(|item| match item {
+            Ok(PemItem::Certificate(certificate)) => Some(certificate),
+            _ => None,
+        })
+        .collect();
+    if certificates.is_empty() {
+        return Err(failed(format!("there is no certificate in `{path}`")));
+    }
+    Ok(RootCerts::new_with_certs(&certificates))
+}
+
+struct Answer {
+    status: u16,
+    headers: HeaderMap,
+    body: String,
+}
+
+impl Http<'_> {
+    /// `asked` completes "cannot …".
+    pub(super) fn ask(
+        &self,
+        asked: &str,
+        verb: Verb,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, ForgeError> {
+        let answer = self.send(asked, verb, path, body)?;
+        if !(200..300).contains(&answer.status) {
+            return Err(self.refusal(asked, &answer));
+        }
+        serde_json::from_str(&answer.body)
+            .map_err(|error| self.unreadable(asked, &error.to_string()))
+    }
+
+    pub(super) fn unreadable(&self, asked: &str, reason: &str) -> ForgeError {
+        let (asked, whom) = (asked.to_owned(), self.whom.clone());
+        ForgeError::Unreadable { asked, whom, reason: reason.to_owned() }
+    }
+
+    /// On a thread of its own, because the request can't be ended: whoever does not want it any more
+    /// leaves it to its deadline.
+    fn send(
+        &self,
+        asked: &str,
+        verb: Verb,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Answer, ForgeError> {
+        let unreachable = |reason: String| ForgeError::Unreachable {
+            asked: asked.to_owned(),
+            whom: self.whom.clone(),
+            reason,
+        };
+        let request = self.request(verb, path, body).map_err(unreachable)?;
+        let agent = self.agent.clone();
+        let (tell, told) = channel();
+        std::thread::Builder::new()
+            .name("forge".to_owned())
+            .spawn(move || {
+                // Nobody listens any more: then nobody wants to know.
+                let _unheard = tell.send(exchange(&agent, request));
+            })
+            .map_err(|error| unreachable(error.to_string()))?;
+        loop {
+            match told.recv_timeout(LOOK_EVERY) {
+                Ok(answer) => return answer.map_err(unreachable),
+                Err(RecvTimeoutError::Timeout) if (self.unwanted)() => {
+                    return Err(ForgeError::Unwanted);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(unreachable("the request ended without an answer".to_owned()));
+                }
+            }
+        }
+    }
+
+    fn request(
+        &self,
+        verb: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Request<Vec<u8>>, String> {
+        let mut request = Request::builder()
+            .method(verb)
+            .uri(format!("{}{path}", self.api))
+            .header(self.token.header, self.token.value.clone())
+            .header("Accept", accepted(self.kind));
+        if self.kind == Kind::Github {
+            request = request.header("X-GitHub-Api-Version", "2022-11-28");
+        }
+        if body.is_some() {
+            request = request.header("Content-Type", "application/json");
+        }
+        let body = body.map(|value| value.to_string().into_bytes()).unwrap_or_default();
+        request.body(body).map_err(|error| error.to_string())
+    }
+
+    fn refusal(&self, asked: &str, answer: &Answer) -> ForgeError {
+        let header = |name: &str| answer.headers.get(name).and_then(|value| value.to_str().ok());
+        let mut said = said(&answer.body);
+        if (300..400).contains(&answer.status)
+            && let Some(place) = header("location")
+        {
+            said = format!("it has moved to {}", one_line(place));
+        }
+        ForgeError::Refused {
+            asked: asked.to_owned(),
+            whom: self.whom.clone(),
+            kind: self.kind,
+            status: answer.status,
+            said,
+            token: self.token.variable,
+            pause: header("retry-after").and_then(|n| n.parse().ok()).map(Duration::from_secs),
+        }
+    }
+}
+
+fn accepted(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Github => "application/vnd.github+json",
+        Kind::Gitlab | Kind::Gitea => "application/json",
+    }
+}
+
+fn exchange(agent: &ureq::Agent, request: Request<Vec<u8>>) -> Result<Answer, String> {
+    // ureq sends `Content-Length: 0` with an empty body, which a GET must not have.
+    let result =
+        if request.body().is_empty() { agent.run(request.map(|_| ())) } else { agent.run(request) };
+    let mut response = result.map_err(|error| in_words(&error))?;
+    let body = response
+        .body_mut()
+        .with_config()
+        .limit(ANSWER_BYTES_MAX)
+        .lossy_utf8(true)
+        .read_to_string()
+        .map_err(|error| in_words(&error))?;
+    let (parts, _) = response.into_parts();
+    Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body })
+}
+
+fn in_words(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::Timeout(_) => "it did not answer in time".to_owned(),
+        ureq::Error::HostNotFound => "there is no such host".to_owned(),
+        ureq::Error::BodyExceedsLimit(_) => {
+            format!("its answer is longer than {ANSWER_BYTES_MAX} bytes")
+        }
+        other => one_line(&other.to_string()),
+    }
+}
+
+/// What a forge says about a refusal: every one has its own form for it.
+fn said(body: &str) -> String {
+    let mut words = Vec::new();
+    if let Ok(value) = serde_json::from_str::<Value>(body) {
+        for key in ["message", "error", "error_description", "errors"] {
+            collect(&value[key], &mut words);
+        }
+    }
+    if words.is_empty() && !body.trim_start().starts_with(['<', '{', '[']) {
+        words.push(body.to_owned());
+    }
+    words.dedup();
+    one_line(&words.join("; "))
+}
+
+fn collect(value: &Value, words: &mut Vec<String>) {
+    match value {
+        Value::String(text) => words.push(text.clone()),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, words)),
+        Value::Object(members) => match members.get("message") {
+            Some(message) => collect(message, words),
+            None => {
+                for (name, value) in members {
+                    let mut inner = Vec::new();
+                    collect(value, &mut inner);
+                    words.extend(inner.into_iter().map(|text| format!("{name}: {text}")));
+                }
+            }
+        },
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+pub(super) fn one_line(text: &str) -> String {
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let text = text.trim();
+    match text.char_indices().nth(SAID_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// An address that a person may click on and a terminal may show.
+pub(super) fn web_address(value: &Value) -> Option<String> {
+    let url = value.as_str()?;
+    let plain = url.bytes().all(|byte| byte.is_ascii_graphic()) && url.len() <= 2_000;
+    (plain && (url.starts_with("https://") || url.starts_with("http://"))).then(|| url.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_forge_says_is_found_in_each_form() {
+        let cases = [
+            (
+                r#"{"message":"Validation Failed","errors":[{"resource":"PullRequest","message":"No commits between a and b"}]}"#,
+                "Validation Failed; No commits between a and b",
+            ),
+            (
+                r#"{"message":["Another open merge request already exists"]}"#,
+                "Another open merge request already exists",
+            ),
+            (r#"{"message":{"title":["is too long"]}}"#, "title: is too long"),
+            (
+                r#"{"error":"invalid_token","error_description":"Token was revoked."}"#,
+                "invalid_token; Token was revoked.",
+            ),
+            ("<html>Bad gateway</html>", ""),
+            ("plain\nwords\x1b[2J", "plain words [2J"),
+        ];
+        for (body, wanted) in cases {
+            assert_eq!(said(body), wanted, "{body}");
+        }
+        assert_eq!(said(&"x".repeat(9_000)).chars().count(), SAID_CHARS_MAX + 1);
+    }
+
+    #[test]
+    fn only_an_address_is_taken_for_one() {
+        let url = |text: &str| web_address(&Value::from(text));
+        assert_eq!(
+            url("https://github.com/a/b/pull/1").as_deref(),
+            Some("https://github.com/a/b/pull/1")
+        );
+        assert_eq!(url("javascript:alert(1)"), None);
+        assert_eq!(url("https://a\x1b[2J"), None);
+    }
+}

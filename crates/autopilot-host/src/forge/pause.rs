@@ -1,0 +1,18 @@
+//! Waiting that can be cut short.
+
+use std::time::{Duration, Instant};
+
+const SLICE: Duration = Duration::from_millis(50);
+
+/// False when it was cut short.
+pub(super) fn pause(length: Duration, unwanted: &dyn Fn() -> bool) -> bool {
+    let end = Instant::now() + length;
+    while !unwanted() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(SLICE));
+    }
+    false
+}
