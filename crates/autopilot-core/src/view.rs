@@ -3,6 +3,7 @@
 pub mod account;
 pub mod notes;
 pub mod progress;
+pub mod pull_request;
 pub mod state_json;
 pub mod status_md;
 pub mod trouble;

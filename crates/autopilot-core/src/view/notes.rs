@@ -51,7 +51,10 @@ fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
                 End::Closed => {
                     let commit: String =
                         task.commit.clone().unwrap_or_default().chars().take(10).collect();
-                    let waived = waived(task, state);
+                    let waived = match waived(task, state).as_slice() {
+                        [] => String::new(),
+                        some => format!("; waived: {}", one_line(&some.join(", "))),
+                    };
                     format!("- {at} **{name}** DONE: {title} ({spent}, commit {commit}){waived}\n")
                 }
                 End::Failed { .. } => {
@@ -89,7 +92,7 @@ fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
 }
 
 /// What a green result was not asked to show, so that nobody reads more into it.
-fn waived(task: &Task, state: &State) -> String {
+pub(super) fn waived(task: &Task, state: &State) -> Vec<String> {
     let mut waived: Vec<String> = Vec::new();
     let skipped = |step: Step| task.skipped.get(&step);
     waived.extend(skipped(Step::Review).map(|why| format!("review skipped ({why})")));
@@ -108,10 +111,7 @@ fn waived(task: &Task, state: &State) -> String {
         };
         waived.push(format!("verdict REQUEST_CHANGES overruled (gates.review: {gate})"));
     }
-    if waived.is_empty() {
-        return String::new();
-    }
-    format!("; waived: {}", one_line(&waived.join(", ")))
+    waived
 }
 
 fn one_line(text: &str) -> String {
