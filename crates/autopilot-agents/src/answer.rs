@@ -6,15 +6,15 @@
 mod dig;
 mod kind;
 mod markdown;
+mod plan;
 mod schema;
 mod strict;
 
+pub use autopilot_core::plan::{Edge, Plan, PlanTask, ValidationCommands};
 pub use dig::{ANSWER_BYTES_MAX, DEPTH_MAX, Dug, Found, OBJECTS_MAX, dig};
-pub use kind::{
-    Answer, CommandRan, Edge, Issue, Plan, PlanTask, Review, Severity, SubagentUsed, Summary,
-    ValidationCommands, Verdict,
-};
+pub use kind::{Answer, CommandRan, Issue, Review, Severity, SubagentUsed, Summary, Verdict};
 pub use markdown::markdown;
+pub use plan::read_plan;
 pub use schema::{Schema, SchemaError};
 pub use strict::strict_form;
 

@@ -33,6 +33,8 @@ pub struct Config {
     pub repo: Repo,
     pub commands: Commands,
     pub orchestrator: Orchestrator,
+    #[serde(default)]
+    pub plan: Plan,
     #[serde(rename = "loop")]
     pub rounds: Rounds,
     pub safety: Safety,
@@ -111,6 +113,31 @@ pub struct Commands {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Orchestrator {
     pub max_workers: u32,
+    /// Tasks that both declare allowed paths which overlap are done one after the other.
+    #[serde(default = "serialized_unless_said")]
+    pub serialize_overlapping: bool,
+}
+
+fn serialized_unless_said() -> bool {
+    true
+}
+
+/// What a planner may propose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    pub max_tasks: u32,
+    /// Tasks in the longest chain.
+    pub max_depth: u32,
+    /// Tasks that wait directly for the same one.
+    pub max_fan_out: u32,
+    /// May it bring validation commands of its own.
+    pub commands: bool,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Plan { max_tasks: 10_000, max_depth: 1_000, max_fan_out: 1_000, commands: false }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

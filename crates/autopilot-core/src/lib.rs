@@ -8,6 +8,7 @@
 //! [`event`] and [`input`] for what is said, [`state`] for what is known, [`decide`] for the rules.
 
 pub mod config;
+pub mod dag;
 pub mod decide;
 pub mod detect;
 pub mod event;
@@ -18,6 +19,7 @@ pub mod id;
 pub mod input;
 pub mod limit;
 pub mod pipeline;
+pub mod plan;
 pub mod prompt;
 pub mod rail;
 pub mod state;

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use autopilot_core::plan::Plan;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -66,69 +67,6 @@ pub enum Severity {
     Minor,
     Major,
     Blocker,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Plan {
-    pub plan_summary: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tasks_dir: Option<String>,
-    pub tasks: Vec<PlanTask>,
-    #[serde(default)]
-    pub edges: Vec<Edge>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub topo_order: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parallel_batches: Option<Vec<Vec<String>>>,
-    #[serde(default)]
-    pub initial_ready_tasks: Vec<String>,
-    #[serde(default)]
-    pub scope_notes: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub risks: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub test_plan: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PlanTask {
-    pub id: String,
-    pub title: String,
-    pub goal: String,
-    pub acceptance_criteria: Vec<String>,
-    #[serde(default)]
-    pub allowed_paths: Vec<String>,
-    #[serde(default)]
-    pub validation_commands: ValidationCommands,
-    pub depends_on: Vec<String>,
-    #[serde(default)]
-    pub suggested_claude_skills: Vec<String>,
-    #[serde(default)]
-    pub suggested_mcp_servers: Vec<String>,
-    /// A name, or an object with more about it.
-    #[serde(default)]
-    pub suggested_subagents: Vec<serde_json::Value>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ValidationCommands {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tests: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lint: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub format: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub uat: Option<String>,
-}
-
-/// `from` blocks `to`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Edge {
-    pub from: String,
-    pub to: String,
-    #[serde(default)]
-    pub reason: String,
 }
 
 /// What a builder says it did. Claims only: they are compared with what we saw, and never decide.

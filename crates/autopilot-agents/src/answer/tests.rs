@@ -126,6 +126,51 @@ fn a_plan_s_faults_are_all_named() {
     assert_eq!(read::<Plan>(none, None).unwrap_err()[0].pointer, "/tasks");
 }
 
+const ROOMY: fn() -> autopilot_core::plan::Rules = || autopilot_core::plan::Rules {
+    tasks_max: 100,
+    depth_max: 10,
+    fan_out_max: 10,
+    allowed_paths: Vec::new(),
+    deny_paths: Vec::new(),
+    commands_allowed: false,
+    serialize_overlapping: true,
+    taken: std::collections::BTreeMap::new(),
+};
+
+fn planned(text: &str) -> String {
+    match read_plan(text, None, &ROOMY()) {
+        Ok((_, checked)) => {
+            checked.tasks.iter().map(|t| t.task.id.as_str()).collect::<Vec<_>>().join(" ")
+        }
+        Err(faults) => faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+#[test]
+fn a_plan_comes_out_in_an_order_it_can_be_worked_in() {
+    let plan = r#"Here: {"plan_summary":"two","tasks":[
+        {"id":"b","title":"B","goal":"g","acceptance_criteria":["x"],"depends_on":["a"],
+         "priority":7,"expand":true},
+        {"id":"a","title":"A","goal":"g","acceptance_criteria":["x"],"depends_on":[]}]}"#;
+    assert_eq!(planned(plan), "a b");
+    let (plan, _) = read_plan(plan, None, &ROOMY()).unwrap();
+    assert_eq!((plan.tasks[0].priority, plan.tasks[0].expand), (7, true));
+}
+
+#[test]
+fn faults_of_the_schema_and_of_the_graph_are_told_together_and_once() {
+    let plan = r#"{"plan_summary":"p","tasks":[
+        {"id":"A","title":"A","goal":"g","acceptance_criteria":["x"],"depends_on":["b"]},
+        {"id":"b","title":"B","goal":"g","acceptance_criteria":["x"],"depends_on":["A"],
+         "priority":5000}]}"#;
+    insta::assert_snapshot!(planned(plan), @r#"
+    /tasks/0/id: "A" does not match "^[a-z0-9][a-z0-9-]{0,62}$"
+    /tasks/1/priority: 5000 is greater than the maximum of 1000
+    /tasks/0/depends_on: the tasks wait for each other in a circle: A → b → A
+    "#);
+    insta::assert_snapshot!(planned("I can't plan that."), @"there is no JSON object in the answer");
+}
+
 #[test]
 fn a_summary_is_tolerant_of_what_is_missing_and_what_is_more() {
     let short = r#"{"changed_files":["a"],"notes":"n","mood":"good"}"#;

@@ -12,7 +12,7 @@ use super::fault::{Fault, Faults, Place, Warning};
 use super::yaml;
 use super::{
     Board, Budget, CONFIG_BYTES_MAX, Commands, Config, Gates, Git, Github, HumanGate, Integration,
-    Keep, Logging, Notify, Orchestrator, Phases, ProofGate, Repo, ReviewGate, Rounds, STEPS,
+    Keep, Logging, Notify, Orchestrator, Phases, Plan, ProofGate, Repo, ReviewGate, Rounds, STEPS,
     Safety, Sandbox, SandboxMode, Worktrees, secret, step, text,
 };
 use section::{Reader, Section};
@@ -45,7 +45,9 @@ fn config(r: &mut Reader, root: Option<&yaml::Node>) -> Config {
         commands: commands(r, &mut top),
         orchestrator: top.inner(r, "orchestrator", |r, s| Orchestrator {
             max_workers: s.number(r, "max_workers", 1..=256, 3),
+            serialize_overlapping: s.flag(r, "serialize_overlapping", true),
         }),
+        plan: plan(r, &mut top),
         rounds: rounds(r, &mut top),
         safety: top.inner(r, "safety", |r, s| Safety {
             deny_paths: s.paths(r, "deny_paths", &[]),
@@ -118,6 +120,17 @@ fn commands(r: &mut Reader, top: &mut Section<'_>) -> Commands {
             uat: s.filled(r, "uat"),
             uat_dir: s.path(r, "uat_dir"),
         }
+    })
+}
+
+fn plan(r: &mut Reader, top: &mut Section<'_>) -> Plan {
+    const COUNT: std::ops::RangeInclusive<u32> = 1..=1_000_000;
+    let or = Plan::default();
+    top.inner(r, "plan", |r, s| Plan {
+        max_tasks: s.number(r, "max_tasks", COUNT, or.max_tasks),
+        max_depth: s.number(r, "max_depth", COUNT, or.max_depth),
+        max_fan_out: s.number(r, "max_fan_out", COUNT, or.max_fan_out),
+        commands: s.flag(r, "commands", or.commands),
     })
 }
 

@@ -110,6 +110,13 @@ planner:
 
 # orchestrator:
 #   max_workers: 3               # tasks at the same time
+#   serialize_overlapping: true  # tasks whose allowed paths overlap, one after the other
+
+# plan:
+#   max_tasks: 10000             # a larger plan is refused
+#   max_depth: 1000              # tasks one after the other
+#   max_fan_out: 1000            # tasks that wait for the same one
+#   commands: false              # may a planner bring validation commands
 
 # loop:
 #   max_iterations: 5            # rounds per task

@@ -28,6 +28,9 @@ fn the_defaults_are_the_documented_ones() {
     );
     assert_eq!(config.commands.lint, None);
     assert_eq!(config.orchestrator.max_workers, 3);
+    assert!(config.orchestrator.serialize_overlapping);
+    let plan = Plan { max_tasks: 10_000, max_depth: 1_000, max_fan_out: 1_000, commands: false };
+    assert_eq!(config.plan, plan);
     let rounds = &config.rounds;
     assert_eq!((rounds.max_iterations, rounds.diff_line_cap), (5, 800));
     assert_eq!((rounds.stuck_no_output_sec, rounds.stuck_waiting_sec), (120, 900));
@@ -115,6 +118,22 @@ fn faults_as_a_person_reads_them() {
         (
             "loop:\n  max_iterations: -1\n",
             "line 3, column 19: `loop.max_iterations` is `-1`; write a whole number from 1 to 100",
+        ),
+        (
+            "orchestrator:\n  serialise_overlapping: true\n",
+            "line 3, column 3: unknown key `serialise_overlapping` in `orchestrator`; did you mean `serialize_overlapping`?",
+        ),
+        (
+            "plan: { max_task: 5 }\n",
+            "line 2, column 9: unknown key `max_task` in `plan`; did you mean `max_tasks`?",
+        ),
+        (
+            "plan:\n  max_depth: 0\n",
+            "line 3, column 14: `plan.max_depth` is `0`; write a whole number from 1 to 1000000",
+        ),
+        (
+            "plan: { commands: maybe }\n",
+            "line 2, column 19: `plan.commands` is `maybe`; write `true` or `false`",
         ),
         ("loop: 5\n", "line 2, column 7: `loop` is `5`; write `key: value` lines"),
         (
@@ -237,6 +256,15 @@ fn a_configuration_survives_its_journal() {
 }
 
 #[test]
+fn a_configuration_pinned_before_a_key_was_there_gets_its_default() {
+    let config = parsed(MINIMAL);
+    let mut old = serde_json::to_value(&config).unwrap();
+    old.as_object_mut().unwrap().remove("plan");
+    old["orchestrator"].as_object_mut().unwrap().remove("serialize_overlapping");
+    assert_eq!(serde_json::from_value::<Config>(old).unwrap(), config);
+}
+
+#[test]
 fn the_template_parses_and_says_the_defaults() {
     let proposal =
         |value: &str| Some(Proposal { value: value.to_owned(), why: "Cargo.toml".to_owned() });
@@ -292,6 +320,16 @@ fn without_a_test_command_the_template_asks_for_it_and_nothing_else() {
     let faults = Config::parse(&template(&Detected::default())).unwrap_err();
     assert_eq!(faults.iter().count(), 1);
     assert!(faults.to_string().contains("`commands.tests` is missing"));
+}
+
+#[test]
+fn what_a_planner_may_propose_is_configurable() {
+    let config = parsed(&format!(
+        "{MINIMAL}orchestrator: {{ serialize_overlapping: false }}\nplan: {{ max_tasks: 5, max_depth: 4, max_fan_out: 3, commands: true }}\n"
+    ));
+    assert!(!config.orchestrator.serialize_overlapping);
+    let plan = Plan { max_tasks: 5, max_depth: 4, max_fan_out: 3, commands: true };
+    assert_eq!(config.plan, plan);
 }
 
 #[test]

@@ -1,0 +1,50 @@
+//! A plan as an answer: by its schema and by the rules of plans, with the faults of both at once.
+
+use autopilot_core::plan::{self, Checked, Plan, Rules};
+use serde_json::Value;
+
+use super::{Fault, Given, Schema, dig, read, without_nulls};
+
+impl From<plan::Fault> for Fault {
+    fn from(fault: plan::Fault) -> Self {
+        Fault::new(fault.pointer, fault.what)
+    }
+}
+
+/// The plan of an answer, checked. `also` is a schema the user edited.
+pub fn read_plan<'a>(
+    given: impl Into<Given<'a>>,
+    also: Option<&Schema>,
+    rules: &Rules,
+) -> Result<(Plan, Checked), Vec<Fault>> {
+    let given = given.into();
+    let by_rules = |plan: &Plan| plan::check(plan, rules);
+    match read::<Plan>(given, also) {
+        Ok(plan) => match by_rules(&plan) {
+            Ok(checked) => Ok((plan, checked)),
+            Err(faults) => Err(faults.into_iter().map(Fault::from).collect()),
+        },
+        Err(mut faults) => {
+            // One repair has to do: what else is wrong is told with it, as far as it can be seen.
+            let unseen = meant(given).and_then(|plan| by_rules(&plan).err());
+            for fault in unseen.into_iter().flatten().map(Fault::from) {
+                let known =
+                    |known: &Fault| known.pointer == fault.pointer && !known.pointer.is_empty();
+                if !faults.iter().any(known) {
+                    faults.push(fault);
+                }
+            }
+            Err(faults)
+        }
+    }
+}
+
+/// What can be read as a plan although its schema objects.
+fn meant(given: Given<'_>) -> Option<Plan> {
+    let plan = |value: Value| serde_json::from_value(without_nulls(value)).ok();
+    given.structured.cloned().and_then(plan).or_else(|| {
+        let whole =
+            dig(given.text).ok()?.objects.into_iter().rev().filter(|found| !found.in_broken);
+        whole.map(|found| found.value).find_map(plan)
+    })
+}

@@ -1,0 +1,124 @@
+//! What is wrong with a plan and what is worth knowing of it: gathered, short, and limited.
+
+use std::fmt;
+
+/// Faults named at once; the rest is counted.
+pub const FAULTS_MAX: usize = 40;
+/// Remarks on a plan that is good; the rest is counted.
+pub const NOTES_MAX: usize = 50;
+/// Letters of a text that a message quotes.
+const SHOWN_CHARS_MAX: usize = 80;
+/// Names a message lists.
+const LISTED_MAX: usize = 10;
+
+/// One thing that is wrong, and where (a JSON pointer; empty for the whole).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    pub pointer: String,
+    pub what: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.pointer.is_empty() {
+            return f.write_str(&self.what);
+        }
+        write!(f, "{}: {}", self.pointer, self.what)
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Faults {
+    kept: Vec<Fault>,
+    left_out: usize,
+}
+
+impl Faults {
+    pub(super) fn add(&mut self, pointer: impl Into<String>, what: impl Into<String>) {
+        self.add_with(pointer, || what.into());
+    }
+
+    /// For messages that are long in the making: what is only counted is not written.
+    pub(super) fn add_with<W: Into<String>>(
+        &mut self,
+        pointer: impl Into<String>,
+        what: impl FnOnce() -> W,
+    ) {
+        if self.kept.len() + 1 < FAULTS_MAX {
+            self.kept.push(Fault { pointer: pointer.into(), what: what().into() });
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    pub(super) fn all(mut self) -> Vec<Fault> {
+        if self.left_out > 0 {
+            let what = format!("and {} more faults of these kinds", self.left_out);
+            self.kept.push(Fault { pointer: String::new(), what });
+        }
+        self.kept
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Notes {
+    kept: Vec<String>,
+    left_out: usize,
+}
+
+impl Notes {
+    pub(super) fn add(&mut self, note: impl Into<String>) {
+        if self.kept.len() + 1 < NOTES_MAX {
+            self.kept.push(note.into());
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    pub(super) fn all(mut self) -> Vec<String> {
+        if self.left_out > 0 {
+            self.kept.push(format!("and {} more remarks", self.left_out));
+        }
+        self.kept
+    }
+}
+
+/// A planner's text between backticks: one line, short, and nothing a terminal would obey.
+pub(super) fn shown(text: &str) -> String {
+    shown_at_most(text, SHOWN_CHARS_MAX)
+}
+
+pub(super) fn shown_at_most(text: &str, chars_max: usize) -> String {
+    let odd = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let mut short = String::from("`");
+    for c in text.chars().take(chars_max) {
+        if odd(c) {
+            short.extend(c.escape_unicode());
+        } else {
+            short.push(c);
+        }
+    }
+    if text.chars().nth(chars_max).is_some() {
+        short.push('…');
+    }
+    short.push('`');
+    short
+}
+
+/// `a`, `b` and 3 more.
+pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let mut names = names.into_iter();
+    let first: Vec<String> = names.by_ref().take(LISTED_MAX).map(shown).collect();
+    match (first.is_empty(), names.count()) {
+        (true, _) => "nothing".to_owned(),
+        (false, 0) => first.join(", "),
+        (false, more) => format!("{} and {more} more", first.join(", ")),
+    }
+}

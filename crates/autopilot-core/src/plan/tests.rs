@@ -1,0 +1,1 @@
+//! Plans in, faults, notes and orders out: what planners get wrong, case by case.
