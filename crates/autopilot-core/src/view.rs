@@ -1,6 +1,7 @@
 //! What people and other programs read: folded from the state, never read back to decide.
 
 pub mod account;
+pub mod graph;
 pub mod notes;
 pub mod progress;
 pub mod pull_request;

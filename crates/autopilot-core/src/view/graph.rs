@@ -1,0 +1,335 @@
+//! The tasks of a run or a plan as a graph, drawn for terminals, browsers and other programs.
+//!
+//! Invariant: the same graph gives the same bytes. Titles come from people and agents; every
+//! drawing quotes them in its own way, and nothing in them acts.
+
+mod dot;
+mod json;
+mod layer;
+mod mermaid;
+mod svg;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use dot::dot;
+pub use json::json;
+pub use mermaid::mermaid;
+pub use svg::svg;
+pub use text::{Extent, Paint, text};
+
+use crate::event::{End as TaskEnd, Skip};
+use crate::state::{State, Status, Task};
+use std::collections::{BTreeMap, BTreeSet};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// How a task stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mark {
+    Failed,
+    Running,
+    Waiting,
+    Blocked,
+    Pending,
+    Skipped,
+    Done,
+}
+
+impl Mark {
+    /// Most urgent first.
+    pub const ALL: [Mark; 7] = [
+        Mark::Failed,
+        Mark::Running,
+        Mark::Waiting,
+        Mark::Blocked,
+        Mark::Pending,
+        Mark::Skipped,
+        Mark::Done,
+    ];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Mark::Failed => "failed",
+            Mark::Running => "running",
+            Mark::Waiting => "waiting",
+            Mark::Blocked => "blocked",
+            Mark::Pending => "pending",
+            Mark::Skipped => "skipped",
+            Mark::Done => "done",
+        }
+    }
+
+    /// One column wide in every font.
+    pub fn sign(self) -> char {
+        match self {
+            Mark::Failed => '✗',
+            Mark::Running => '▶',
+            Mark::Waiting => '◷',
+            Mark::Blocked => '!',
+            Mark::Pending => '·',
+            Mark::Skipped => '-',
+            Mark::Done => '✓',
+        }
+    }
+
+    /// Fill, line and text.
+    fn colours(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Mark::Failed => ("#fee2e2", "#dc2626", "#7f1d1d"),
+            Mark::Running => ("#dbeafe", "#2563eb", "#1e3a8a"),
+            Mark::Waiting => ("#fef9c3", "#ca8a04", "#713f12"),
+            Mark::Blocked => ("#ffedd5", "#ea580c", "#7c2d12"),
+            Mark::Pending => ("#f8fafc", "#94a3b8", "#334155"),
+            Mark::Skipped => ("#f1f5f9", "#cbd5e1", "#64748b"),
+            Mark::Done => ("#dcfce7", "#16a34a", "#14532d"),
+        }
+    }
+
+    fn of(status: &Status) -> Mark {
+        match status {
+            Status::Open => Mark::Pending,
+            Status::At { .. } | Status::Running { .. } => Mark::Running,
+            Status::Waiting { .. } => Mark::Waiting,
+            Status::Settled(TaskEnd::Closed) => Mark::Done,
+            Status::Settled(TaskEnd::Skipped { why: Skip::Asked }) => Mark::Skipped,
+            Status::Settled(TaskEnd::Skipped {
+                why: Skip::Blocked { .. } | Skip::Stopped { .. },
+            }) => Mark::Blocked,
+            Status::Settled(TaskEnd::Failed { .. }) => Mark::Failed,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Graph {
+    pub title: String,
+    pub nodes: Vec<Node>,
+    pub edges: Vec<Edge>,
+    pub groups: Vec<Group>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    pub id: String,
+    pub title: String,
+    pub mark: Mark,
+    /// The step a running task is at, or another short remark.
+    pub remark: Option<String>,
+    pub group: Option<usize>,
+}
+
+/// A task that was expanded into others; it stands where all of them stand together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    pub id: String,
+    pub title: String,
+    pub mark: Mark,
+    /// The group it is part of.
+    pub group: Option<usize>,
+}
+
+/// `to` waits for `from`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Edge {
+    pub from: Place,
+    pub to: Place,
+}
+
+/// What an edge begins or ends at, by its index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    Node(usize),
+    Group(usize),
+}
+
+/// A task of a plan that is no run yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Planned {
+    pub id: String,
+    pub title: String,
+    pub depends_on: Vec<String>,
+    /// Planned in detail only when its turn comes.
+    pub expand: bool,
+}
+
+impl Graph {
+    /// What a run's tree holds below the root.
+    pub fn of_run(state: &State) -> Graph {
+        let below_root = || state.tasks.iter().filter(|task| task.parent.is_some());
+        let mut graph = Graph { title: state.run.title.clone(), ..Graph::default() };
+        let mut places: BTreeMap<&str, Place> = BTreeMap::new();
+        let mut groups: BTreeMap<u32, usize> = BTreeMap::new();
+        for task in below_root() {
+            // A task comes after its parent, so the parent's group is known.
+            let group = task.parent.and_then(|parent| groups.get(&parent.0).copied());
+            if task.children.is_empty() {
+                places.insert(task.name(), Place::Node(graph.nodes.len()));
+                graph.nodes.push(node(task, group));
+            } else {
+                places.insert(task.name(), Place::Group(graph.groups.len()));
+                groups.insert(task.id.0, graph.groups.len());
+                let (id, title) = (task.name().to_owned(), task.spec.title.clone());
+                graph.groups.push(Group { id, title, mark: Mark::of(&task.status), group });
+            }
+        }
+        for task in below_root() {
+            let Some(to) = places.get(task.name()) else { continue };
+            let before = task.spec.depends_on.iter().filter_map(|name| places.get(name.as_str()));
+            graph.edges.extend(before.map(|from| Edge { from: *from, to: *to }));
+        }
+        graph
+    }
+
+    /// Every fault of the plan is named at once.
+    pub fn of_plan(title: &str, tasks: &[Planned]) -> Result<Graph, Vec<String>> {
+        let mut faults = Vec::new();
+        let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+        for (index, task) in tasks.iter().enumerate() {
+            if places.insert(&task.id, index).is_some() {
+                faults.push(format!("task `{}` is there twice", task.id));
+            }
+        }
+        let mut graph = Graph { title: title.to_owned(), ..Graph::default() };
+        for (index, task) in tasks.iter().enumerate() {
+            graph.nodes.push(Node {
+                id: task.id.clone(),
+                title: task.title.clone(),
+                mark: Mark::Pending,
+                remark: task.expand.then(|| "expanded later".to_owned()),
+                group: None,
+            });
+            let names: BTreeSet<&String> = task.depends_on.iter().collect();
+            for name in names {
+                match places.get(name.as_str()) {
+                    Some(from) => {
+                        graph.edges.push(Edge { from: Place::Node(*from), to: Place::Node(index) })
+                    }
+                    None => faults.push(format!(
+                        "task `{}` depends on `{name}`, which is not in the plan",
+                        task.id
+                    )),
+                }
+            }
+        }
+        if let Some(cycle) = layer::cycle(&graph) {
+            let names: Vec<&str> = cycle.iter().map(|index| tasks[*index].id.as_str()).collect();
+            faults.push(format!("tasks wait for each other: {}", names.join(" → ")));
+        }
+        if faults.is_empty() { Ok(graph) } else { Err(faults) }
+    }
+
+    /// Every text that came from outside, through the same sieve.
+    pub fn for_each_text(&mut self, mut change: impl FnMut(&mut String)) {
+        change(&mut self.title);
+        for node in &mut self.nodes {
+            change(&mut node.id);
+            change(&mut node.title);
+            if let Some(remark) = &mut node.remark {
+                change(remark);
+            }
+        }
+        for group in &mut self.groups {
+            change(&mut group.id);
+            change(&mut group.title);
+        }
+    }
+
+    /// `12 tasks: 3 done, 1 running, 8 pending`
+    pub fn tally(&self) -> String {
+        let count = |mark: Mark| self.nodes.iter().filter(|node| node.mark == mark).count();
+        let mut parts: Vec<String> = Mark::ALL
+            .into_iter()
+            .rev()
+            .map(|mark| (count(mark), mark))
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, mark)| format!("{} {}", thousands(count), mark.word()))
+            .collect();
+        if parts.is_empty() {
+            parts.push("nothing to do".to_owned());
+        }
+        format!("{}: {}", tasks(self.nodes.len()), parts.join(", "))
+    }
+
+    fn id_of(&self, place: Place) -> &str {
+        match place {
+            Place::Node(index) => &self.nodes[index].id,
+            Place::Group(index) => &self.groups[index].id,
+        }
+    }
+
+    /// What each node and each group waits for, by index.
+    fn before(&self) -> (Vec<Vec<Place>>, Vec<Vec<Place>>) {
+        let mut nodes = vec![Vec::new(); self.nodes.len()];
+        let mut groups = vec![Vec::new(); self.groups.len()];
+        for edge in &self.edges {
+            match edge.to {
+                Place::Node(index) => nodes[index].push(edge.from),
+                Place::Group(index) => groups[index].push(edge.from),
+            }
+        }
+        (nodes, groups)
+    }
+}
+
+fn node(task: &Task, group: Option<usize>) -> Node {
+    Node {
+        id: task.name().to_owned(),
+        title: task.spec.title.clone(),
+        mark: Mark::of(&task.status),
+        remark: task.step().map(|step| step.word().to_owned()),
+        group,
+    }
+}
+
+fn tasks(count: usize) -> String {
+    format!("{} task{}", thousands(count), if count == 1 { "" } else { "s" })
+}
+
+/// `4,990`
+fn thousands(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// One line without anything that acts: control characters, line ends, changes of direction.
+fn plain(text: &str) -> String {
+    let acts = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+                | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+    };
+    text.chars()
+        .map(|c| match c {
+            '\n' | '\r' | '\t' => ' ',
+            c if acts(c) => '\u{fffd}',
+            c => c,
+        })
+        .collect()
+}
+
+/// At most this wide; what is missing shows as `…`.
+fn cut(text: &str, columns_max: usize) -> String {
+    if text.width() <= columns_max {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    let mut width = 0;
+    for c in text.chars() {
+        width += c.width().unwrap_or(0);
+        if width + 1 > columns_max {
+            break;
+        }
+        kept.push(c);
+    }
+    if columns_max > 0 {
+        kept.push('…');
+    }
+    kept
+}

@@ -1,0 +1,112 @@
+//! Levels of a graph: a task stands one level behind the last of those it waits for.
+
+use super::{Graph, Place};
+use std::collections::BTreeSet;
+
+/// The level of every node, from 0. What waits in a circle is cut open at its first task.
+pub(super) fn levels(graph: &Graph) -> Vec<usize> {
+    let net = Net::of(graph);
+    let mut level = vec![0; net.after.len()];
+    let mut needs = net.needs.clone();
+    let mut open: BTreeSet<usize> = (0..needs.len()).collect();
+    let mut ready: BTreeSet<usize> = open.iter().copied().filter(|at| needs[*at] == 0).collect();
+    while let Some(at) = ready.pop_first().or_else(|| open.first().copied()) {
+        if !open.remove(&at) {
+            continue;
+        }
+        // Nodes take a level; the ends of a group take none.
+        let behind = level[at] + usize::from(at < graph.nodes.len());
+        for next in &net.after[at] {
+            needs[*next] -= 1;
+            if open.contains(next) {
+                level[*next] = level[*next].max(behind);
+                if needs[*next] == 0 {
+                    ready.insert(*next);
+                }
+            }
+        }
+    }
+    level.truncate(graph.nodes.len());
+    level
+}
+
+/// Nodes that wait for each other, the first again at the end.
+pub(super) fn cycle(graph: &Graph) -> Option<Vec<usize>> {
+    let net = Net::of(graph);
+    let mut needs = net.needs.clone();
+    let mut ready: Vec<usize> = (0..needs.len()).filter(|at| needs[*at] == 0).collect();
+    while let Some(at) = ready.pop() {
+        for next in &net.after[at] {
+            needs[*next] -= 1;
+            if needs[*next] == 0 {
+                ready.push(*next);
+            }
+        }
+    }
+    // Whatever is left waits for something that is left; going back along it must close a circle.
+    let mut before = vec![None; needs.len()];
+    for (at, after) in net.after.iter().enumerate().rev() {
+        for next in after.iter().filter(|_| needs[at] > 0) {
+            before[*next] = Some(at);
+        }
+    }
+    let mut at = (0..needs.len()).find(|at| needs[*at] > 0)?;
+    let mut path = vec![at];
+    loop {
+        at = before[at]?;
+        if let Some(begin) = path.iter().position(|seen| *seen == at) {
+            path.drain(..begin);
+            path.push(at);
+            path.reverse();
+            path.retain(|at| *at < graph.nodes.len());
+            return Some(path);
+        }
+        path.push(at);
+    }
+}
+
+/// Nodes, then for each group where it begins and where it ends.
+struct Net {
+    after: Vec<Vec<usize>>,
+    needs: Vec<usize>,
+}
+
+impl Net {
+    fn of(graph: &Graph) -> Net {
+        let nodes = graph.nodes.len();
+        let size = nodes + 2 * graph.groups.len();
+        let begins = |group: usize| nodes + 2 * group;
+        let ends = |group: usize| nodes + 2 * group + 1;
+        let mut net = Net { after: vec![Vec::new(); size], needs: vec![0; size] };
+        for (index, node) in graph.nodes.iter().enumerate() {
+            if let Some(group) = node.group {
+                net.link(begins(group), index);
+                net.link(index, ends(group));
+            }
+        }
+        for (index, group) in graph.groups.iter().enumerate() {
+            net.link(begins(index), ends(index));
+            if let Some(outer) = group.group {
+                net.link(begins(outer), begins(index));
+                net.link(ends(index), ends(outer));
+            }
+        }
+        for edge in &graph.edges {
+            let from = match edge.from {
+                Place::Node(index) => index,
+                Place::Group(index) => ends(index),
+            };
+            let to = match edge.to {
+                Place::Node(index) => index,
+                Place::Group(index) => begins(index),
+            };
+            net.link(from, to);
+        }
+        net
+    }
+
+    fn link(&mut self, from: usize, to: usize) {
+        self.after[from].push(to);
+        self.needs[to] += 1;
+    }
+}
