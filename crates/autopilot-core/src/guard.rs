@@ -2,6 +2,7 @@
 //!
 //! The same change gives the same findings in the same order.
 
+mod conflict;
 pub mod diff;
 pub mod finding;
 pub mod path;
@@ -77,6 +78,7 @@ pub struct Rules<'a> {
 pub fn check(change: &Change, rules: &Rules<'_>) -> Vec<Finding> {
     let mut findings = path::check(&change.files, rules.allowed_paths, rules.deny_paths);
     findings.extend(repository::check(&change.files, rules.allowed_paths));
+    findings.extend(conflict::check(change));
     findings.extend(diff_cap(change, rules.diff_line_cap));
     if rules.forbid_todos {
         findings.extend(todo::check(change));

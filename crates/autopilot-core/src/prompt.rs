@@ -67,8 +67,16 @@ pub struct Fix<'a> {
     pub findings: &'a [Finding],
     pub uat: Option<Ran<'a>>,
     pub uat_cases: Option<&'a str>,
-    /// Conflict markers and `git status` of a merge that did not go through.
+    /// Sides and `git status` of a merge that git could not do alone; its result is in the files.
     pub conflict: Option<&'a str>,
+    pub together: Option<Together<'a>>,
+}
+
+/// Work that was proven alone and fails once it is merged with that of others.
+#[derive(Debug, Clone, Copy)]
+pub struct Together<'a> {
+    pub why: &'a str,
+    pub ran: &'a [Ran<'a>],
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -6,11 +6,13 @@ mod agent;
 mod build;
 mod change;
 mod command;
+mod conflict;
 mod evidence;
 mod merge;
 mod process;
 mod push;
 mod review;
+mod train;
 mod uat;
 mod validate;
 mod workshop;
@@ -136,7 +138,7 @@ pub type Done = (Outcome, Facts);
 
 impl Job {
     pub async fn run(self) -> Word {
-        let (outcome, mut facts) = match self.step().await {
+        let (outcome, mut facts) = match self.step_with_ports().await {
             Ok(done) => done,
             Err(error) => {
                 let why = crate::shell::chain(&error);
@@ -155,6 +157,13 @@ impl Job {
         // What was ended on purpose says nothing about the work.
         let outcome = if self.cancel.is_asked() { Outcome::Revoked } else { outcome };
         Word::Ended { outcome, facts: Box::new(facts) }
+    }
+
+    async fn step_with_ports(&self) -> Result<Done, JobError> {
+        let count = self.context.config.worktrees.ports;
+        let ports = self.context.workshop.ports.lease(self.want.id, count);
+        let _held = ports.map_err(|error| JobError::Setup(crate::shell::chain(&error)))?;
+        self.step().await
     }
 
     async fn step(&self) -> Result<Done, JobError> {
@@ -232,6 +241,6 @@ impl Job {
     fn log_name(&self, stream: &str) -> String {
         let at = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
         let name = if self.task.parent.is_some() { self.task.name() } else { "run" };
-        format!("logs/{stream}_{at}_{name}_{}_{}.log", self.want.step, self.want.id)
+        format!("logs/{stream}_{at}_{name}_{}_{}.log", self.step_word(), self.want.id)
     }
 }

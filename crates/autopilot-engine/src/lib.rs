@@ -12,6 +12,7 @@ pub mod job;
 pub mod pilot;
 pub mod place;
 pub mod pool;
+pub mod ports;
 pub mod session;
 pub mod shell;
 pub mod store;

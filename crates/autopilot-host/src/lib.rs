@@ -13,6 +13,7 @@ pub mod life;
 pub mod lock;
 pub mod notify;
 pub mod output;
+pub mod port;
 pub mod proc;
 pub mod redact;
 pub mod room;

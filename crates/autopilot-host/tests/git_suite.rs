@@ -20,5 +20,7 @@ mod precheck;
 mod push;
 #[path = "git/slots.rs"]
 mod slots;
+#[path = "git/train.rs"]
+mod train;
 #[path = "git/world.rs"]
 mod world;

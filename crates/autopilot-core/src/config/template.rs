@@ -43,7 +43,7 @@ fn worktrees(detected: &Detected) -> String {
     if detected.setup.is_none() && detected.copy.is_empty() {
         return "\n# worktrees:\n#   keep: auto      # always also where proofs are made | never\n#   copy: []        # ignored files \
                 a worktree needs, as in [.env]\n#   setup: \"\"       # prepares a new worktree, as in \
-                \"npm ci\"\n#   ports: 0        # ports per worktree; not available yet\n"
+                \"npm ci\"\n#   ports: 0        # free ports for each step at work, as AUTOPILOT_PORT_0 and so on\n"
             .to_owned();
     }
     let mut text = String::from(
@@ -58,7 +58,7 @@ fn worktrees(detected: &Detected) -> String {
     if let Some(proposal) = &detected.setup {
         text.push_str(&line("setup", proposal));
     }
-    text.push_str("  # ports: 0     # ports per worktree; not available yet\n");
+    text.push_str("  # ports: 0     # free ports for each step at work, as AUTOPILOT_PORT_0 and so on\n");
     text
 }
 
@@ -150,8 +150,8 @@ planner:
 
 const TAIL: &str = r#"
 # integration:
-#   revalidate: true             # test again after each merge
-#   batch: 1                     # more than 1 is not available yet
+#   revalidate: true             # test what a merge makes before the branch moves
+#   batch: 1                     # tasks that are merged and tested together
 
 # git:
 #   filters: []                  # clean/smudge filters to run, as in [lfs]

@@ -1,6 +1,6 @@
 //! Prompts of the builder: a first build, and a round that only fixes.
 
-use super::part::{block, bullets, ran};
+use super::part::{block, bullets, cut, fenced, ran};
 use super::{Build, Caps, Fix, Guidance, Ran};
 use crate::config::SkillPolicy;
 use crate::guard::report;
@@ -28,7 +28,15 @@ pub(super) fn fix(facts: &Fix<'_>, caps: Caps) -> String {
         text.push_str(&block("Rules that were broken", "text", &report(facts.findings), caps));
     }
     if let Some(conflict) = facts.conflict {
-        text.push_str(&block("Merge conflict", "text", conflict, caps));
+        text.push_str("\n## Merge conflict\n\n");
+        text.push_str(CONFLICT);
+        text.push_str(&fenced("text", &cut(conflict, caps.prompt_bytes_max)));
+    }
+    if let Some(together) = facts.together {
+        text.push_str(&block("Broken together with other tasks", "text", together.why, caps));
+        text.push_str(TOGETHER);
+        let failed = together.ran.iter().filter(|result| !result.passed());
+        failed.for_each(|result| text.push_str(&ran(result, caps)));
     }
     if let Some(uat) = facts.uat.filter(|uat| !uat.passed()) {
         text.push_str("\n## Acceptance tests that failed\n");
@@ -142,6 +150,19 @@ fn skills(policy: &SkillPolicy) -> String {
     }
     text
 }
+
+const CONFLICT: &str = "\
+The files in your working directory hold your work merged with what other tasks have brought \
+meanwhile, as far as git could do it. Resolve what it could not: keep what both sides are for, and \
+leave no conflict marker. Where one side deleted a file, or it is binary, git kept one side without \
+a marker: decide that as well.
+
+";
+
+const TOGETHER: &str = "\
+\nYour work passed by itself. The files in your working directory hold it together with what other \
+tasks have brought meanwhile, and there these checks failed. Make both work.
+";
 
 const SUMMARY: &str = r#"
 ## How to end

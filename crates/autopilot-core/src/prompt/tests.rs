@@ -140,6 +140,10 @@ fn a_fix_names_every_failure_and_forbids_the_rest() {
         uat: Some(Ran { name: "uat", command: "make uat", exit_code: None, output: "hangs" }),
         uat_cases: Some("## 1. Log in"),
         conflict: Some("UU src/login.py\n<<<<<<< ours"),
+        together: Some(Together {
+            why: "green alone, broken together with logout: tests failed with exit code 1",
+            ran: &[FAILED, PASSED],
+        }),
     };
     insta::assert_snapshot!(fix(&facts, CAPS), @r#"
     Your work on one task was checked and is not done. Repair what is listed here and nothing else, in the git repository in your working directory.
@@ -191,9 +195,26 @@ fn a_fix_names_every_failure_and_forbids_the_rest() {
 
     ## Merge conflict
 
+    The files in your working directory hold your work merged with what other tasks have brought meanwhile, as far as git could do it. Resolve what it could not: keep what both sides are for, and leave no conflict marker. Where one side deleted a file, or it is binary, git kept one side without a marker: decide that as well.
+
     ```text
     UU src/login.py
     <<<<<<< ours
+    ```
+
+    ## Broken together with other tasks
+
+    ```text
+    green alone, broken together with logout: tests failed with exit code 1
+    ```
+
+    Your work passed by itself. The files in your working directory hold it together with what other tasks have brought meanwhile, and there these checks failed. Make both work.
+
+    tests: `pytest -q`
+    exit code 1 (failed)
+    ```text
+    FAILED tests/test_login.py::test_right - assert False
+    1 failed
     ```
 
     ## Acceptance tests that failed

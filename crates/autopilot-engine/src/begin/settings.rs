@@ -44,12 +44,6 @@ fn unavailable(config: &Config) -> Vec<String> {
     if config.github.open_pr {
         refuse("github.open_pr: true", "false");
     }
-    if config.worktrees.ports > 0 {
-        refuse(&format!("worktrees.ports: {}", config.worktrees.ports), "0");
-    }
-    if config.integration.batch > 1 {
-        refuse(&format!("integration.batch: {}", config.integration.batch), "1");
-    }
     faults
 }
 
@@ -118,8 +112,6 @@ mod tests {
             ("gates: { proof: red_green, human: deferred }", &["gates.proof", "gates.human"][..]),
             ("gates: { human: three }", &["gates.human: three"]),
             ("github: { open_pr: true }", &["github.open_pr"]),
-            ("worktrees: { ports: 4 }", &["worktrees.ports: 4"]),
-            ("integration: { batch: 2 }", &["integration.batch: 2"]),
             ("database: 'postgres://u:p@h/d'", &["database"]),
         ];
         for (text, keys) in cases {

@@ -225,10 +225,11 @@ impl Job {
             attempt,
             try_number: self.task.spent.tries.max(1),
             iteration: self.task.round,
-            step: self.want.step.word(),
+            step: self.step_word(),
             schema,
         };
         environment::identify(variables, &who);
+        self.context.workshop.ports.name(self.want.id, variables);
         let scratch = self.scratch();
         variables.insert("TMPDIR".to_owned(), scratch.to_string());
     }

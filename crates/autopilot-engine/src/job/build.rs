@@ -1,6 +1,7 @@
 //! BUILD and FIX: an agent works in a slot, and everything it wrote is taken into the hub.
 
 use super::agent::Question;
+use super::conflict;
 use super::evidence::Seen;
 use super::workshop::{Bench, For, blocking, seconds_now};
 use super::{Done, Job, JobError};
@@ -9,11 +10,11 @@ use autopilot_agents::answer::Summary;
 use autopilot_core::event::Outcome;
 use autopilot_core::flow::Reason;
 use autopilot_core::guard::{Finding, Severity, Source};
-use autopilot_core::prompt::{self, Build, Fix, Guidance};
+use autopilot_core::prompt::{self, Build, Fix, Guidance, Together};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
-use autopilot_host::git::replay::{Replayed, replay};
-use autopilot_host::git::{Attempt, Capture, GitError, Oid, Violation};
+use autopilot_host::git::replay::{Replayed, carry, replay};
+use autopilot_host::git::{Attempt, Capture, Conflicts, GitError, Oid, Violation, task_branch};
 
 /// Where the work of an attempt starts.
 pub struct Start {
@@ -21,6 +22,8 @@ pub struct Start {
     pub base: Oid,
     pub commit: Oid,
     pub note: Option<String>,
+    /// What in the slot's files is still to be decided between the work and the run's branch.
+    pub conflicts: Option<Conflicts>,
 }
 
 impl Job {
@@ -45,6 +48,10 @@ impl Job {
         formatted?;
         let mut facts = self.facts_of(&answered.turn)?;
         facts.notes.extend(start.note);
+        facts.notes.extend(start.conflicts.map(|conflicts| {
+            let count = conflicts.paths.len() + conflicts.more;
+            format!("{count} files were in conflict with the run's branch")
+        }));
         facts.notes.extend(notes_of(&capture));
         let violations: Vec<String> = capture.violations.iter().map(violation).collect();
         let Some(summary) = &answered.answer else {
@@ -72,6 +79,7 @@ impl Job {
         let first = Oid::parse(&self.run.base)?;
         let (task, base) = (self.name_for_refs().to_owned(), self.task.base.clone());
         let done = self.task.commit.clone();
+        let identity = self.context.workshop.repo.identity.clone();
         let cut_short = self.task.cut_short.map(|id| self.id_for_refs(id));
         blocking(move || -> Result<Start, GitError> {
             let tip = hub.resolve(&branch)?.unwrap_or(first);
@@ -84,16 +92,24 @@ impl Job {
             });
             let done = done.as_deref().map(Oid::parse).transpose()?;
             let Some(work) = adopted.or(done) else {
-                return Ok(Start { base: tip.clone(), commit: tip, note });
+                return Ok(Start { base: tip.clone(), commit: tip, note, conflicts: None });
             };
             let base = base.as_deref().map(Oid::parse).transpose()?.unwrap_or_else(|| tip.clone());
             if base == tip {
-                return Ok(Start { base, commit: work, note });
+                return Ok(Start { base, commit: work, note, conflicts: None });
             }
             // Others were merged since: the work moves on top of them if git can do it alone.
             match replay(&hub, &base, &work, &tip, seconds_now())? {
-                Replayed::Onto(moved) => Ok(Start { base: tip, commit: moved, note }),
-                Replayed::Conflict { .. } => Ok(Start { base, commit: work, note }),
+                Replayed::Onto(moved) => {
+                    Ok(Start { base: tip, commit: moved, note, conflicts: None })
+                }
+                // Else somebody has to decide, on top of them as well: what they make of it is then
+                // a change to the branch as it is, and merges.
+                Replayed::Conflict { .. } => {
+                    let carried = carry(&hub, &work, &tip, &identity, seconds_now())?;
+                    let (commit, conflicts) = (carried.commit, carried.conflicts);
+                    Ok(Start { base: tip, commit, note, conflicts })
+                }
             }
         })
         .await
@@ -124,16 +140,15 @@ impl Job {
         if self.want.step == Step::Build {
             return Ok(prompt::builder(&build, self.caps()));
         }
-        let conflict = self.task.last(Step::Merge).and_then(|shown| match &shown.outcome {
-            Outcome::Failed { why } if shown.round + 1 == self.task.round => Some(why.as_str()),
-            Outcome::Failed { .. }
-            | Outcome::Passed
-            | Outcome::Broke { .. }
-            | Outcome::Lost
-            | Outcome::Quota { .. }
-            | Outcome::Revoked
-            | Outcome::Skipped { .. } => None,
+        let conflict = start.conflicts.as_ref().map(|conflicts| {
+            conflict::report(conflicts, &self.run.branch, &task_branch(self.task.name()))
         });
+        let integration = self.evidence(Step::Merge)?;
+        let ran_together: Vec<_> = integration.checks.iter().map(Seen::for_prompt).collect();
+        let together = self
+            .failed_merge()
+            .filter(|_| !ran_together.is_empty())
+            .map(|why| Together { why, ran: &ran_together });
         let mut findings = validation.findings.clone();
         findings.extend(self.reasons_of_work());
         let fix = Fix {
@@ -143,9 +158,25 @@ impl Job {
             uat_cases: cases
                 .as_deref()
                 .filter(|_| uat.checks.iter().any(|c| c.exit_code != Some(0))),
-            conflict,
+            conflict: conflict.as_deref(),
+            together,
         };
         Ok(prompt::fix(&fix, self.caps()))
+    }
+
+    /// Why the last round ended at the merge, if it did.
+    fn failed_merge(&self) -> Option<&str> {
+        let shown = self.task.last(Step::Merge)?;
+        match &shown.outcome {
+            Outcome::Failed { why } if shown.round + 1 == self.task.round => Some(why),
+            Outcome::Failed { .. }
+            | Outcome::Passed
+            | Outcome::Broke { .. }
+            | Outcome::Lost
+            | Outcome::Quota { .. }
+            | Outcome::Revoked
+            | Outcome::Skipped { .. } => None,
+        }
     }
 
     /// What stood against the last round besides the gates: broken rules of the worktree itself.
@@ -168,6 +199,13 @@ impl Job {
         );
         if bench.commit != start.base {
             text.push_str("the worktree holds the changes of the work so far\n");
+        }
+        if start.conflicts.is_some() {
+            text.push_str("its files hold conflict markers that are to be resolved\n");
+        } else if let Some(why) = self.failed_merge() {
+            text.push_str(&format!(
+                "the last merge failed: {why}\nthe work now lies on top of the run's branch\n"
+            ));
         }
         if let Some(note) = &start.note {
             text.push_str(note);

@@ -12,7 +12,7 @@ use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::{Keep, Oid};
 use camino::{Utf8Path, Utf8PathBuf};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A formatter that has something to do has failed as a check.
 pub const FORMAT: &str = "format";
@@ -71,10 +71,19 @@ pub fn uat(job: &Job, spec: &TaskSpec) -> Option<String> {
 impl Job {
     /// A directory with exactly this commit that no agent has ever written in.
     pub(super) async fn proof_bench(&self, commit: &Oid) -> Result<Bench, JobError> {
+        self.proof_bench_since(commit, self.began).await
+    }
+
+    /// The same, with the step's time counted from `since`.
+    pub(super) async fn proof_bench_since(
+        &self,
+        commit: &Oid,
+        since: Instant,
+    ) -> Result<Bench, JobError> {
         if self.want.step != Step::Preflight {
             self.fill_gate_caches()?;
         }
-        self.bench(For::Proof, commit, commit).await
+        self.bench_since(For::Proof, commit, commit, since).await
     }
 
     pub(super) async fn bench(
@@ -82,6 +91,16 @@ impl Job {
         purpose: For,
         commit: &Oid,
         base: &Oid,
+    ) -> Result<Bench, JobError> {
+        self.bench_since(purpose, commit, base, self.began).await
+    }
+
+    async fn bench_since(
+        &self,
+        purpose: For,
+        commit: &Oid,
+        base: &Oid,
+        since: Instant,
     ) -> Result<Bench, JobError> {
         let config = &self.context.config.worktrees;
         let order = Order {
@@ -101,7 +120,7 @@ impl Job {
         };
         let bench = self.context.workshop.bench(order).await?;
         if let Some(setup) = &config.setup {
-            let check = self.command("setup", setup, &bench.dir, self.timeout()).await?;
+            let check = self.command("setup", setup, &bench.dir, self.time_left(since)).await?;
             if !check.passed() {
                 let log = &check.log;
                 return Err(JobError::Setup(format!(
@@ -115,8 +134,18 @@ impl Job {
 
     /// What is left of the step's time.
     pub(super) fn timeout(&self) -> Duration {
-        let limit = self.context.config.timeout(self.want.step.word());
-        limit.saturating_sub(self.began.elapsed()).max(TIME_MIN)
+        self.time_left(self.began)
+    }
+
+    pub(super) fn time_left(&self, since: Instant) -> Duration {
+        let limit = self.context.config.timeout(self.step_word());
+        limit.saturating_sub(since.elapsed()).max(TIME_MIN)
+    }
+
+    /// The step as programs, logs and limits know it. What a merge runs is the validation of the
+    /// integrated tree.
+    pub(super) fn step_word(&self) -> &'static str {
+        if self.want.step == Step::Merge { "integration" } else { self.want.step.word() }
     }
 
     /// Attempts of two runs may have the same number; their work must not share a ref.

@@ -15,6 +15,9 @@ pub struct Evidence {
     pub findings: Vec<Finding>,
     /// Where the builder's account differs from what was seen.
     pub differs: Vec<String>,
+    /// What stood in the way of a merge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conflict: Option<String>,
 }
 
 /// One command and what the controller saw of it.

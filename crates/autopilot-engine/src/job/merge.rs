@@ -1,18 +1,20 @@
 //! The controller's commit of a task, its merge onto the run's branch, and both brought into the
 //! user's repository. Each part looks for its own trace first, so doing it again does nothing.
 
+use super::conflict;
+use super::evidence::Evidence;
+use super::train::{Queue, Request, Verdict};
 use super::workshop::{blocking, seconds_now};
-use super::{Done, Job, JobError};
+use super::{Done, Job, JobError, command};
 use autopilot_core::event::{Facts, Outcome};
+use autopilot_core::fingerprint::fingerprint;
 use autopilot_core::step::Step;
+use autopilot_host::fail;
 use autopilot_host::git::{
-    Attempt, CommitRequest, Conflict, Hub, MergeOutcome, MergeRequest, Oid, PublishRefusal,
-    UserRepo, commit_task, merge_task, publish_reachable, task_branch,
+    Attempt, CommitRequest, Conflicts, Hub, Oid, PublishRefusal, Sought, Track, UserRepo,
+    commit_task, publish_reachable, task_branch,
 };
-use std::sync::Arc;
-
-/// Conflicted files named in the message to the builder.
-const CONFLICTS_NAMED_MAX: usize = 20;
+use std::sync::{Arc, PoisonError};
 
 impl Job {
     pub(super) async fn merge(&self) -> Result<Done, JobError> {
@@ -21,20 +23,31 @@ impl Job {
             let why = "the tree to merge is not the one that was validated".to_owned();
             return Ok((Outcome::Failed { why }, Facts::default()));
         };
-        let spec = self.spec()?;
-        let work = Work {
-            hub: self.context.workshop.hub.clone(),
-            repo: Arc::clone(&self.context.workshop.repo),
-            run: self.run.id.clone(),
-            branch: self.run.branch.clone(),
-            start: self.run.base.clone(),
-            base: self.task.base.clone().unwrap_or_else(|| self.run.base.clone()),
-            task: self.task.name().to_owned(),
-            attempt: self.want.id.to_string(),
-            tree,
-            message: message(&spec.title, &spec.goal),
+        let work = Arc::new(self.work(&tree)?);
+        let committing = Arc::clone(&work);
+        let commit = match blocking(move || committing.commit()).await? {
+            Committed::Merged(commit) => return work.published(commit, Facts::default()).await,
+            Committed::Waits(commit) => commit,
         };
-        blocking(move || work.do_it()).await
+        let request = Request {
+            run: work.run.clone(),
+            branch: work.branch.clone(),
+            start: work.start.clone(),
+            task: work.task.clone(),
+            attempt: work.attempt.clone(),
+            base: work.base.clone(),
+            tree: work.tree.clone(),
+            commit: commit.clone(),
+            commands: command::validation(self, Some(&self.spec()?)),
+            cancel: self.cancel.clone(),
+        };
+        match self.integrate(request).await? {
+            Verdict::Merged(facts) => work.published(commit, *facts).await,
+            Verdict::Conflict(conflicts) => self.conflicted(&conflicts),
+            Verdict::Broken { why, facts } => Ok((Outcome::Failed { why }, *facts)),
+            Verdict::Withdrawn => Ok((Outcome::Revoked, Facts::default())),
+            Verdict::Trouble(why) => Err(JobError::Process(why)),
+        }
     }
 
     fn proven_tree(&self) -> Option<String> {
@@ -43,121 +56,115 @@ impl Job {
         (proven.outcome == Outcome::Passed && self.task.tree.as_ref() == Some(&tree))
             .then_some(tree)
     }
+
+    fn work(&self, tree: &str) -> Result<Work, JobError> {
+        let spec = self.spec()?;
+        let start = Oid::parse(&self.run.base)?;
+        let base = self.task.base.as_deref().map(Oid::parse).transpose()?;
+        Ok(Work {
+            hub: self.context.workshop.hub.clone(),
+            repo: Arc::clone(&self.context.workshop.repo),
+            queue: Arc::clone(&self.context.workshop.queue),
+            run: self.run.id.clone(),
+            branch: self.run.branch.clone(),
+            base: base.unwrap_or_else(|| start.clone()),
+            start,
+            task: self.task.name().to_owned(),
+            attempt: self.want.id.to_string(),
+            tree: Oid::parse(tree)?,
+            message: message(&spec.title, &spec.goal),
+        })
+    }
+
+    fn conflicted(&self, conflicts: &Conflicts) -> Result<Done, JobError> {
+        let report = conflict::report(conflicts, &self.run.branch, &task_branch(self.task.name()));
+        let evidence = Evidence { conflict: Some(report), ..Evidence::default() };
+        let facts = Facts {
+            answer: Some(self.keep(&evidence)?),
+            // The same files in conflict with something else is another failure.
+            fingerprint: Some(fingerprint(&format!("conflict with {}", conflicts.ours))),
+            ..Facts::default()
+        };
+        Ok((Outcome::Failed { why: conflict::sentence(conflicts) }, facts))
+    }
 }
 
 struct Work {
     hub: Hub,
     repo: Arc<UserRepo>,
+    queue: Arc<Queue>,
     run: String,
     branch: String,
-    start: String,
-    base: String,
+    start: Oid,
+    base: Oid,
     task: String,
     attempt: String,
-    tree: String,
+    tree: Oid,
     message: String,
 }
 
+/// How far an earlier try came.
+enum Committed {
+    Merged(Oid),
+    Waits(Oid),
+}
+
 impl Work {
-    fn do_it(&self) -> Result<Done, JobError> {
-        let (base, tree) = (Oid::parse(&self.base)?, Oid::parse(&self.tree)?);
-        if let Some(commit) = self.merged_before(&base, &tree)? {
-            return self.published(commit);
-        }
+    /// The task's own commit on its branch.
+    fn commit(&self) -> Result<Committed, JobError> {
         let attempt = Attempt { task: &self.task, id: &self.attempt };
         let branch = task_branch(&self.task);
-        let now = seconds_now();
+        // Without a branch no attempt has come so far, and there is no history to be searched.
+        if self.hub.resolve(&format!("refs/heads/{branch}"))?.is_some() {
+            let sought = Sought { attempt, base: &self.base, tree: &self.tree };
+            if let Some(commit) = self.track().find(&self.hub, &sought)? {
+                return Ok(Committed::Merged(commit));
+            }
+        }
         let committed = commit_task(
             &self.hub,
             &CommitRequest {
                 run: &self.run,
                 attempt,
                 branch: &branch,
-                parent: &base,
-                tree: &tree,
+                parent: &self.base,
+                tree: &self.tree,
                 message: &self.message,
                 identity: &self.repo.identity,
-                now,
+                now: seconds_now(),
             },
         )?;
-        let start = Oid::parse(&self.start)?;
-        if let Some(why) = self.has_moved_on(&start, &base, &committed.commit)? {
-            return Ok((Outcome::Failed { why }, Facts::default()));
-        }
-        let merged = merge_task(
-            &self.hub,
-            &MergeRequest {
-                run: &self.run,
-                attempt,
-                onto: &self.branch,
-                start: &start,
-                commit: &committed.commit,
-                message: &format!("Merge task {}", self.task),
-                identity: &self.repo.identity,
-                now,
-            },
-        )?;
-        let merge = match merged {
-            MergeOutcome::Merged(merge) => merge.commit,
-            MergeOutcome::Conflict { conflicts, .. } => return Ok(conflicted(&conflicts)),
-        };
-        if self.hub.tree_of(&merge)? != tree {
-            let why = "the merged tree is not the one that was validated".to_owned();
-            return Err(JobError::Internal(why));
-        }
-        self.published(committed.commit)
+        Ok(Committed::Waits(committed.commit))
     }
 
-    /// An earlier attempt may have merged and then failed to say so: the branch then ends in a
-    /// merge of this very tree onto the base.
-    fn merged_before(&self, base: &Oid, tree: &Oid) -> Result<Option<Oid>, JobError> {
-        let Some(tip) = self.hub.resolve(&format!("refs/heads/{}", self.branch))? else {
-            return Ok(None);
-        };
-        if tip == *base || self.hub.tree_of(&tip)? != *tree {
-            return Ok(None);
+    fn track(&self) -> Track<'_> {
+        Track {
+            run: &self.run,
+            branch: &self.branch,
+            start: &self.start,
+            identity: &self.repo.identity,
+            now: seconds_now(),
         }
-        let parents = self.hub.parents(&tip)?;
-        Ok(match parents.as_slice() {
-            [first, second] if first == base && self.is_of_task(second)? => Some(second.clone()),
-            _ => None,
-        })
     }
 
-    fn is_of_task(&self, commit: &Oid) -> Result<bool, JobError> {
-        let task = self.hub.trailer(commit, "Autopilot-Task")?;
-        Ok(task.as_deref() == Some(self.task.as_str()))
+    async fn published(self: Arc<Work>, commit: Oid, mut facts: Facts) -> Result<Done, JobError> {
+        facts.commit = Some(commit.to_string());
+        let notes = blocking(move || self.publish()).await?;
+        facts.notes.extend(notes);
+        Ok((Outcome::Passed, facts))
     }
 
-    fn published(&self, commit: Oid) -> Result<Done, JobError> {
-        let mut facts = Facts { commit: Some(commit.to_string()), ..Facts::default() };
+    fn publish(&self) -> Result<Vec<String>, JobError> {
+        let _one_at_a_time = self.queue.publishing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notes = Vec::new();
         for name in [&task_branch(&self.task), &self.branch] {
             let reached = publish_reachable(&self.hub, &self.repo, name)?;
             if let Some(why) = &reached.instead {
-                facts.notes.push(elsewhere(name, &reached.branch, why));
+                notes.push(elsewhere(name, &reached.branch, why));
             }
         }
-        Ok((Outcome::Passed, facts))
-    }
-}
-
-impl Work {
-    /// A branch that has grown since the work began would make a tree that nobody has validated.
-    fn has_moved_on(
-        &self,
-        start: &Oid,
-        base: &Oid,
-        commit: &Oid,
-    ) -> Result<Option<String>, JobError> {
-        let tip = self.hub.resolve(&format!("refs/heads/{}", self.branch))?;
-        let tip = tip.as_ref().unwrap_or(start);
-        if tip == base || self.hub.is_ancestor(commit, tip)? {
-            return Ok(None);
-        }
-        Ok(Some(format!(
-            "the run's branch has moved on to {}; the work goes on top of it",
-            tip.short()
-        )))
+        fail::point("merge.published");
+        Ok(notes)
     }
 }
 
@@ -178,16 +185,6 @@ fn elsewhere(wanted: &str, got: &str, why: &PublishRefusal) -> String {
         }
     };
     format!("{why}; the work is on {got}, so look and merge there: git merge {got}")
-}
-
-fn conflicted(conflicts: &[Conflict]) -> Done {
-    let names: Vec<String> = conflicts
-        .iter()
-        .take(CONFLICTS_NAMED_MAX)
-        .map(|conflict| String::from_utf8_lossy(&conflict.path).into_owned())
-        .collect();
-    let why = format!("the change conflicts with the run's branch in {}", names.join(", "));
-    (Outcome::Failed { why }, Facts::default())
 }
 
 /// A subject of one line and the goal as the body.

@@ -10,6 +10,7 @@ use autopilot_core::fingerprint::failure_fingerprint;
 use autopilot_core::guard::{Finding, Severity};
 use autopilot_core::step::Step;
 use autopilot_host::git::Oid;
+use std::time::Instant;
 
 impl Job {
     pub(super) async fn validate(&self) -> Result<Done, JobError> {
@@ -18,25 +19,20 @@ impl Job {
         let commit = Oid::parse(self.task.commit.as_deref().ok_or_else(missing)?)?;
         let change = self.change().await?;
         let findings = self.guard(&change, &spec);
-        let checks = self.checks(&commit, command::validation(self, Some(&spec))).await?;
+        let commands = command::validation(self, Some(&spec));
+        let checks = self.checks(&commit, commands, self.began).await?;
         let evidence = Evidence {
             checks: checks.iter().map(Seen::of).collect(),
             differs: self.differences(&checks)?,
             findings,
+            conflict: None,
         };
         let mut facts = self.facts_of_checks(&checks)?;
         facts.tree = self.task.tree.clone();
         facts.answer = Some(self.keep(&evidence)?);
         facts.notes.extend(evidence.differs.iter().cloned());
-        let known = self.known_failures()?;
-        let mut reasons: Vec<String> = Vec::new();
-        for (check, seen) in checks.iter().zip(&evidence.checks).filter(|(c, _)| !c.passed()) {
-            if known.checks.iter().any(|base| seen.is_as_on(base)) {
-                facts.notes.push(format!("{}, as on the base", check.failure()));
-            } else {
-                reasons.push(check.failure());
-            }
-        }
+        let (mut reasons, known) = self.new_failures(&checks, &evidence)?;
+        facts.notes.extend(known);
         if change.base_tree == change.tree {
             reasons.push("nothing was changed".to_owned());
         }
@@ -51,7 +47,7 @@ impl Job {
     /// The base must be green before the first agent is paid, or somebody must have allowed it.
     pub(super) async fn preflight(&self) -> Result<Done, JobError> {
         let base = Oid::parse(&self.run.base)?;
-        let checks = self.checks(&base, command::validation(self, None)).await?;
+        let checks = self.checks(&base, command::validation(self, None), self.began).await?;
         let mut facts = self.facts_of_checks(&checks)?;
         let evidence =
             Evidence { checks: checks.iter().map(Seen::of).collect(), ..Evidence::default() };
@@ -77,11 +73,31 @@ impl Job {
         Ok((Outcome::Failed { why }, facts))
     }
 
-    /// All of them, even after one failed: the next round should see everything.
-    async fn checks(
+    /// What failed and did not on the untouched base; and, as notes, what failed there too.
+    pub(super) fn new_failures(
+        &self,
+        checks: &[Check],
+        evidence: &Evidence,
+    ) -> Result<(Vec<String>, Vec<String>), JobError> {
+        let known = self.known_failures()?;
+        let (mut reasons, mut notes) = (Vec::new(), Vec::new());
+        for (check, seen) in checks.iter().zip(&evidence.checks).filter(|(c, _)| !c.passed()) {
+            if known.checks.iter().any(|base| seen.is_as_on(base)) {
+                notes.push(format!("{}, as on the base", check.failure()));
+            } else {
+                reasons.push(check.failure());
+            }
+        }
+        Ok((reasons, notes))
+    }
+
+    /// All of them, even after one failed: the next round should see everything. The step's time
+    /// counts from `since`.
+    pub(super) async fn checks(
         &self,
         commit: &Oid,
         commands: Vec<(&'static str, String)>,
+        since: Instant,
     ) -> Result<Vec<Check>, JobError> {
         let mut checks: Vec<Check> = Vec::new();
         for (name, line) in commands {
@@ -89,8 +105,9 @@ impl Job {
                 break;
             }
             // Each on the commit as it is, not on what the one before made of it.
-            let bench = self.proof_bench(commit).await?;
-            let mut check = self.command(name, &line, &bench.dir, self.timeout()).await?;
+            let bench = self.proof_bench_since(commit, since).await?;
+            let left = self.time_left(since);
+            let mut check = self.command(name, &line, &bench.dir, left).await?;
             if name == command::FORMAT {
                 check.changed = bench.is_changed().await?;
             }
@@ -162,7 +179,7 @@ fn broken_rules(findings: &[Finding]) -> Vec<String> {
         .collect()
 }
 
-fn fingerprint(checks: &[Check], findings: &[Finding]) -> String {
+pub(super) fn fingerprint(checks: &[Check], findings: &[Finding]) -> String {
     let mut text = String::new();
     for check in checks.iter().filter(|check| !check.passed()) {
         text.push_str(check.name);

@@ -1,7 +1,9 @@
 //! The repository's workshop: hub, slots and the user's repository, for jobs that must not block.
 
 use super::JobError;
+use super::train::Queue;
 use crate::pool::{Lease, Lessor};
+use crate::ports::Ports;
 use autopilot_core::id::TaskId;
 use autopilot_host::git::{
     Attempt, Capture, CaptureRequest, GitError, Hub, Keep, Oid, Prepare, Prepared, Slot, Slots,
@@ -15,6 +17,8 @@ use std::sync::Arc;
 pub struct Workshop {
     pub repo: Arc<UserRepo>,
     pub hub: Hub,
+    pub queue: Arc<Queue>,
+    pub ports: Ports,
     slots: Slots,
     agents: Lessor,
     proofs: Lessor,
@@ -56,7 +60,15 @@ impl Workshop {
     pub fn new(repo: UserRepo, hub: Hub) -> Workshop {
         let slots = Slots::new(&hub, &repo);
         let repo = Arc::new(repo);
-        Workshop { repo, hub, slots, agents: Lessor::default(), proofs: Lessor::default() }
+        Workshop {
+            repo,
+            hub,
+            queue: Arc::default(),
+            ports: Ports::default(),
+            slots,
+            agents: Lessor::default(),
+            proofs: Lessor::default(),
+        }
     }
 
     /// Saves what attempts of a process that died left in their slots; says which refs hold it.

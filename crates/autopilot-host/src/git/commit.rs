@@ -10,6 +10,7 @@ use crate::fail;
 
 pub(crate) const ATTEMPT: &str = "Autopilot-Attempt";
 pub(crate) const RUN: &str = "Autopilot-Run";
+pub(crate) const TASK: &str = "Autopilot-Task";
 
 #[derive(Clone, Debug)]
 pub struct CommitRequest<'a> {
@@ -50,11 +51,7 @@ pub fn commit_task(hub: &Hub, request: &CommitRequest<'_>) -> Result<Committed, 
             parents: std::slice::from_ref(request.parent),
             message: &trailers(
                 request.message,
-                &[
-                    (RUN, request.run),
-                    ("Autopilot-Task", request.attempt.task),
-                    (ATTEMPT, request.attempt.id),
-                ],
+                &[(RUN, request.run), (TASK, request.attempt.task), (ATTEMPT, request.attempt.id)],
             ),
             identity: request.identity,
             now: request.now,

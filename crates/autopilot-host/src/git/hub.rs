@@ -122,6 +122,11 @@ impl Hub {
     }
 
     pub fn resolve(&self, name: &str) -> Result<Option<Oid>, GitError> {
+        // A ref in a file of its own is what git would say, and saves asking it.
+        let loose = name.starts_with("refs/").then(|| fs::read(self.dir.join(name)).ok()).flatten();
+        if let Some(oid) = loose.and_then(|bytes| Oid::from_bytes(bytes.trim_ascii()).ok()) {
+            return Ok(Some(oid));
+        }
         resolve_ref(&self.dir, name)
     }
 

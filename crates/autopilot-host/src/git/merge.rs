@@ -1,42 +1,48 @@
-//! Merging a task onto the run's branch, without a working tree and at most once per attempt.
+//! Two commits merged without a working tree, and what stands in the way when git can't do it alone.
 
-use super::capture::Attempt;
 use super::command::CommandError;
-use super::commit::{ATTEMPT, Committed, NewCommit, RUN, find_attempt, trailers, write_commit};
 use super::error::GitError;
-use super::hub::{Expected, Hub};
-use super::identity::Identity;
+use super::hub::Hub;
 use super::object::Oid;
-use crate::fail;
 
-const SWAPS_MAX: usize = 5;
 const CONFLICTS_MAX: usize = 200;
+const MESSAGES_MAX: usize = 200;
 const SIDE_BYTES_MAX: usize = 16 * 1024;
 
+/// Two states of the files brought together.
 #[derive(Clone, Debug)]
-pub struct MergeRequest<'a> {
-    pub run: &'a str,
-    pub attempt: Attempt<'a>,
-    /// Short name of the run's branch.
-    pub onto: &'a str,
-    /// Where that branch starts when it does not exist yet.
-    pub start: &'a Oid,
-    pub commit: &'a Oid,
-    pub message: &'a str,
-    pub identity: &'a Identity,
-    /// Seconds since 1970.
-    pub now: i64,
+pub enum Merged {
+    Clean(Oid),
+    Conflicted(Box<Conflicts>),
 }
 
-#[derive(Clone, Debug)]
-pub enum MergeOutcome {
-    Merged(Committed),
-    /// The run's branch was not touched.
-    Conflict {
-        onto: Oid,
-        conflicts: Vec<Conflict>,
-        more: usize,
-    },
+/// What git could not decide alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflicts {
+    pub ours: Oid,
+    pub theirs: Oid,
+    /// The files as git leaves them: decided where it could, with conflict markers where not.
+    pub tree: Oid,
+    pub paths: Vec<Conflict>,
+    /// Conflicted paths that are not listed.
+    pub more: usize,
+    /// What git says of each, as `CONFLICT (content): Merge conflict in a.txt`.
+    pub messages: Vec<String>,
+}
+
+impl Conflicts {
+    /// As `git status` would list them.
+    pub fn status(&self) -> String {
+        let mut text = String::from("Unmerged paths:\n");
+        for conflict in &self.paths {
+            let path = String::from_utf8_lossy(&conflict.path);
+            text.push_str(&format!("\t{:<17}{path}\n", format!("{}:", conflict.state())));
+        }
+        if self.more > 0 {
+            text.push_str(&format!("\t… and {} more\n", self.more));
+        }
+        text
+    }
 }
 
 /// One conflicted path with its three sides, for the prompt of a fix.
@@ -56,73 +62,44 @@ pub struct ConflictSide {
     pub cut: bool,
 }
 
-/// Merges a commit onto the run's branch. A merge by the same attempt is returned as it is.
-pub fn merge_task(hub: &Hub, request: &MergeRequest<'_>) -> Result<MergeOutcome, GitError> {
-    let name = format!("refs/heads/{}", request.onto);
-    let mut tries = 0;
-    loop {
-        let old = hub.resolve(&name)?;
-        let tip = old.clone().unwrap_or_else(|| request.start.clone());
-        if old.is_some()
-            && let Some(commit) =
-                find_attempt(hub, &tip, Some(request.start), (request.run, request.attempt.id))?
-        {
-            return Ok(MergeOutcome::Merged(Committed { commit, already: true }));
-        }
-        let tree = match merge_trees(hub, &tip, request.commit)? {
-            Ok(tree) => tree,
-            Err((conflicts, more)) => {
-                return Ok(MergeOutcome::Conflict { onto: tip, conflicts, more });
-            }
-        };
-        let commit = write_commit(
-            hub,
-            &NewCommit {
-                tree: &tree,
-                parents: &[tip, request.commit.clone()],
-                message: &trailers(
-                    request.message,
-                    &[
-                        (RUN, request.run),
-                        ("Autopilot-Task", request.attempt.task),
-                        (ATTEMPT, request.attempt.id),
-                    ],
-                ),
-                identity: request.identity,
-                now: request.now,
-            },
-        )?;
-        fail::point("merge.written");
-        tries += 1;
-        match hub.set_ref(&name, &commit, old.as_ref().map_or(Expected::Absent, Expected::At)) {
-            Ok(()) => {
-                fail::point("merge.done");
-                return Ok(MergeOutcome::Merged(Committed { commit, already: false }));
-            }
-            Err(GitError::RefMoved { .. }) if tries < SWAPS_MAX => {}
-            Err(other) => return Err(other),
+impl Conflict {
+    /// In the words of `git status`.
+    pub fn state(&self) -> &'static str {
+        match (&self.base, &self.ours, &self.theirs) {
+            (_, None, None) => "both deleted",
+            (None, Some(_), None) => "added by us",
+            (None, None, Some(_)) => "added by them",
+            (None, Some(_), Some(_)) => "both added",
+            (Some(_), Some(_), None) => "deleted by them",
+            (Some(_), None, Some(_)) => "deleted by us",
+            (Some(_), Some(_), Some(_)) => "both modified",
         }
     }
 }
 
-type Conflicted = (Vec<Conflict>, usize);
-
-/// The merged tree, or what stands in its way.
-pub(crate) fn merge_trees(
-    hub: &Hub,
-    ours: &Oid,
-    theirs: &Oid,
-) -> Result<Result<Oid, Conflicted>, GitError> {
+/// Merges two commits without a working tree.
+pub(crate) fn merge_trees(hub: &Hub, ours: &Oid, theirs: &Oid) -> Result<Merged, GitError> {
     let operation = format!("merge {theirs} onto {ours}");
     let out = hub
         .git(&operation)
-        .args(["merge-tree", "--write-tree", "-z", "--no-messages", "--allow-unrelated-histories"])
+        .args(["merge-tree", "--write-tree", "-z", "--allow-unrelated-histories"])
         .args([ours.as_str(), theirs.as_str()])
         .run()?;
     let mut fields = out.stdout.split(|b| *b == 0);
+    let tree = fields.next().unwrap_or_default().trim_ascii();
     match out.code() {
-        Some(0) => Ok(Ok(Oid::from_bytes(fields.next().unwrap_or_default().trim_ascii())?)),
-        Some(1) => Ok(Err(read_conflicts(hub, fields.skip(1))?)),
+        Some(0) => Ok(Merged::Clean(Oid::from_bytes(tree)?)),
+        Some(1) => {
+            let (paths, more) = read_conflicts(hub, &mut fields)?;
+            Ok(Merged::Conflicted(Box::new(Conflicts {
+                ours: ours.clone(),
+                theirs: theirs.clone(),
+                tree: Oid::from_bytes(tree)?,
+                paths,
+                more,
+                messages: read_messages(fields),
+            })))
+        }
         _ => Err(CommandError::Failed {
             operation,
             verb: "merge-tree".into(),
@@ -133,11 +110,25 @@ pub(crate) fn merge_trees(
     }
 }
 
+/// Records of a count, as many paths, a kind and a sentence. Only conflicts are of interest.
+fn read_messages<'a>(mut fields: impl Iterator<Item = &'a [u8]>) -> Vec<String> {
+    let mut messages = Vec::new();
+    while let Some(count) = fields.next().and_then(|field| std::str::from_utf8(field).ok()) {
+        let Ok(count) = count.parse::<usize>() else { break };
+        let mut rest = fields.by_ref().skip(count);
+        let (Some(kind), Some(text)) = (rest.next(), rest.next()) else { break };
+        if kind.starts_with(b"CONFLICT") && messages.len() < MESSAGES_MAX {
+            messages.push(String::from_utf8_lossy(text).trim_end().to_owned());
+        }
+    }
+    messages
+}
+
 /// Lines of `<mode> <object> <stage>\t<path>`, grouped by path.
 fn read_conflicts<'a>(
     hub: &Hub,
-    fields: impl Iterator<Item = &'a [u8]>,
-) -> Result<Conflicted, GitError> {
+    fields: &mut impl Iterator<Item = &'a [u8]>,
+) -> Result<(Vec<Conflict>, usize), GitError> {
     let mut conflicts: Vec<Conflict> = Vec::new();
     let mut paths_seen = 0;
     let mut last: Option<Vec<u8>> = None;

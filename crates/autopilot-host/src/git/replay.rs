@@ -4,7 +4,7 @@ use super::commit::{NewCommit, write_commit};
 use super::error::GitError;
 use super::hub::Hub;
 use super::identity::Identity;
-use super::merge::{Conflict, merge_trees};
+use super::merge::{Conflict, Conflicts, Merged, merge_trees};
 use super::object::Oid;
 
 const COMMITS_MAX: usize = 2000;
@@ -13,6 +13,37 @@ const COMMITS_MAX: usize = 2000;
 pub enum Replayed {
     Onto(Oid),
     Conflict { commit: Oid, conflicts: Vec<Conflict> },
+}
+
+/// Work that lies on another tip as one commit.
+#[derive(Clone, Debug)]
+pub struct Carried {
+    pub commit: Oid,
+    /// Where git could not decide: there the commit's files hold conflict markers.
+    pub conflicts: Option<Conflicts>,
+}
+
+/// Puts all the work since it left the line of `onto` on top of that, whatever conflicts: somebody
+/// can resolve them there, and what they make of it is a change to `onto`.
+pub fn carry(
+    hub: &Hub,
+    work: &Oid,
+    onto: &Oid,
+    identity: &Identity,
+    now: i64,
+) -> Result<Carried, GitError> {
+    let (tree, conflicts) = match merge_trees(hub, onto, work)? {
+        Merged::Clean(tree) => (tree, None),
+        Merged::Conflicted(conflicts) => (conflicts.tree.clone(), Some(*conflicts)),
+    };
+    let new = NewCommit {
+        tree: &tree,
+        parents: std::slice::from_ref(onto),
+        message: &format!("The work of {work} on top of {onto}\n"),
+        identity,
+        now,
+    };
+    Ok(Carried { commit: write_commit(hub, &new)?, conflicts })
 }
 
 /// Replays the first-parent line `base..head` onto another tip. A merge is replayed as the change it
@@ -78,8 +109,8 @@ fn pick(
         },
     )?;
     let tree = match merge_trees(hub, &stand_in, commit)? {
-        Ok(tree) => tree,
-        Err((conflicts, _)) => return Ok(Err(conflicts)),
+        Merged::Clean(tree) => tree,
+        Merged::Conflicted(conflicts) => return Ok(Err(conflicts.paths)),
     };
     let new = NewCommit {
         tree: &tree,

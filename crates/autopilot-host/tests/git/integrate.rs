@@ -3,17 +3,14 @@
 use std::fs;
 
 use autopilot_host::git::{
-    Attempt, GitError, MergeOutcome, Oid, PublishOutcome, PublishRefusal, Reachable, free_branch,
+    Attempt, Conflicts, GitError, Oid, PublishOutcome, PublishRefusal, Reachable, free_branch,
     publish, publish_reachable, user_digest,
 };
 
 use crate::world::{Open, World, git, in_hub, oid, put};
 
-fn merged(outcome: MergeOutcome) -> (Oid, bool) {
-    match outcome {
-        MergeOutcome::Merged(done) => (done.commit, done.already),
-        MergeOutcome::Conflict { conflicts, .. } => panic!("conflict: {conflicts:?}"),
-    }
+fn merged(outcome: Result<(Oid, bool), Box<Conflicts>>) -> (Oid, bool) {
+    outcome.unwrap_or_else(|conflicts| panic!("conflict: {conflicts:?}"))
 }
 
 fn ours(name: &str) -> bool {
@@ -80,7 +77,7 @@ fn c08_c09_c10_each_step_run_again_does_nothing_twice() {
 
     let (merge, already) = merged(open.merge("t1", &first.commit));
     assert!(!already);
-    assert_eq!(merged(open.merge("t1", &first.commit)), (merge.clone(), true));
+    assert_eq!(merged(open.merge("t1", &first.commit)), (first.commit.clone(), true));
     let parents = in_hub(&open.hub, &["log", "-1", "--format=%P", merge.as_str()]);
     assert_eq!(parents, format!("{} {}", open.base(), first.commit));
 
@@ -101,7 +98,7 @@ fn c08_c09_c10_each_step_run_again_does_nothing_twice() {
     let other = open.commit("t2", &open.tree_with(2, "g", "1\n"));
     let (second, _) = merged(open.merge("t2", &other.commit));
     assert_ne!(second, merge);
-    assert_eq!(merged(open.merge("t1", &first.commit)), (merge, true));
+    assert_eq!(merged(open.merge("t1", &first.commit)), (first.commit, true));
     assert_eq!(in_hub(&open.hub, &["rev-list", "--count", "--merges", run]), "2");
 }
 
@@ -170,16 +167,16 @@ fn g05_a_conflict_names_the_files_with_their_three_sides() {
     let one = open.commit("t1", &open.tree_with(1, "README", "one\nmine\n")).commit;
     let two = open.commit("t2", &open.tree_with(2, "README", "one\nyours\n")).commit;
     let (tip, _) = merged(open.merge("t1", &one));
-    let MergeOutcome::Conflict { onto, conflicts, more } = open.merge("t2", &two) else {
-        panic!("merged");
-    };
-    assert_eq!((onto, more), (tip.clone(), 0));
-    assert_eq!(conflicts.len(), 1);
+    let found = open.merge("t2", &two).unwrap_err();
+    assert_eq!((&found.ours, &found.theirs, found.more), (&tip, &two, 0));
+    assert_eq!(found.paths.len(), 1);
     let side = |s: &Option<autopilot_host::git::ConflictSide>| s.as_ref().unwrap().text.clone();
-    assert_eq!(conflicts[0].path, b"README");
-    assert_eq!(side(&conflicts[0].base), "one\ntwo\n");
-    assert_eq!(side(&conflicts[0].ours), "one\nmine\n");
-    assert_eq!(side(&conflicts[0].theirs), "one\nyours\n");
+    assert_eq!(found.paths[0].path, b"README");
+    assert_eq!(side(&found.paths[0].base), "one\ntwo\n");
+    assert_eq!(side(&found.paths[0].ours), "one\nmine\n");
+    assert_eq!(side(&found.paths[0].theirs), "one\nyours\n");
+    assert_eq!(found.messages, ["CONFLICT (content): Merge conflict in README"]);
+    assert_eq!(found.status(), "Unmerged paths:\n\tboth modified:   README\n");
     assert_eq!(open.hub.resolve("refs/heads/autopilot/run-r1").unwrap(), Some(tip));
 }
 

@@ -128,9 +128,9 @@ fn g11_nothing_planted_is_executed_in_a_whole_cycle() {
     assert_eq!(capture.agent_commits.len(), 1);
     Change::between(&open.hub, &open.base(), &capture.tree, &ChangeLimits::default()).unwrap();
     let commit = open.commit("t1", &capture.tree).commit;
-    open.merge("t1", &commit);
+    open.merge("t1", &commit).unwrap();
     let other = open.commit("t2", &open.tree_with(2, "README", "one\nother\n")).commit;
-    open.merge("t2", &other);
+    open.merge("t2", &other).unwrap_err();
     let proof = open.slots.proof(1);
     open.fill(&proof, &commit);
     open.fill(&slot, &commit);

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use autopilot_host::git::{
-    Attempt, Capture, CaptureRequest, CommitRequest, Committed, Hub, Identity, Keep, MergeOutcome,
-    MergeRequest, Oid, Prepare, Prepared, Slot, Slots, UserRepo, commit_task, merge_task,
+    Advanced, Attempt, Capture, CaptureRequest, CommitRequest, Committed, Conflicts, Coupled, Hub,
+    Keep, Oid, Prepare, Prepared, Slot, Slots, Sought, Track, UserRepo, Wagon, commit_task,
 };
 
 pub const NOW: i64 = 1_700_000_000;
@@ -106,22 +106,37 @@ impl Open {
         .unwrap()
     }
 
-    pub fn merge(&self, task: &str, commit: &Oid) -> MergeOutcome {
-        let id = format!("{task}.merge");
-        merge_task(
-            &self.hub,
-            &MergeRequest {
-                run: "r1",
-                attempt: Attempt { task, id: &id },
-                onto: "autopilot/run-r1",
-                start: &self.base(),
-                commit,
-                message: "Merge the task",
-                identity: &Identity::default(),
-                now: NOW,
-            },
-        )
-        .unwrap()
+    pub fn track(&self) -> Track<'_> {
+        Track {
+            run: "r1",
+            branch: "autopilot/run-r1",
+            start: &self.repo.base_tip,
+            identity: &self.repo.identity,
+            now: NOW,
+        }
+    }
+
+    /// Merges one task's commit as attempt `<task>.merge`, as often as somebody is faster.
+    pub fn merge(&self, task: &str, commit: &Oid) -> Result<(Oid, bool), Box<Conflicts>> {
+        let (track, id) = (self.track(), format!("{task}.merge"));
+        let attempt = Attempt { task, id: &id };
+        let tree = self.hub.tree_of(commit).unwrap();
+        let sought = Sought { attempt, base: &self.base(), tree: &tree };
+        loop {
+            if let Some(found) = track.find(&self.hub, &sought).unwrap() {
+                return Ok((found, true));
+            }
+            let from = track.tip(&self.hub).unwrap();
+            let wagon = Wagon { attempt, commit, message: "Merge the task" };
+            let candidate = match track.couple(&self.hub, &from.commit, &wagon).unwrap() {
+                Coupled::On(candidate) => candidate.commit,
+                Coupled::Conflict(conflicts) => return Err(conflicts),
+            };
+            match track.advance(&self.hub, &from, &candidate).unwrap() {
+                Advanced::Moved(tip) => return Ok((tip.commit, false)),
+                Advanced::Lost => {}
+            }
+        }
     }
 
     /// A tree of the base with one file changed, made in a slot.

@@ -1,0 +1,446 @@
+//! The integration queue: approved tasks wait in one line, and whoever gets the turn takes up to a
+//! batch of them, stacks them onto the run's branch, proves the result and moves the branch once.
+//!
+//! Invariant: the branch moves only to a commit whose tree was proven, and only from where the stack
+//! was built. A member that spoils the stack is found by halving; those before it are merged, those
+//! behind it are tried again.
+
+use super::evidence::{Evidence, Seen};
+use super::workshop::{blocking, seconds_now};
+use super::{Cancel, Job, JobError};
+use autopilot_core::event::Facts;
+use autopilot_host::fail;
+use autopilot_host::git::{
+    Advanced, Attempt, Candidate, Conflicts, Coupled, Hub, Oid, Tip, Track, UserRepo, Wagon,
+};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+use tokio::sync::oneshot;
+
+/// Times a stack is built anew because somebody else moved the branch.
+const RACES_LOST_MAX: usize = 5;
+/// Tasks named to a builder whose work breaks together with theirs.
+const NAMED_MAX: usize = 10;
+
+/// A task's commit that wants onto the run's branch.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub run: String,
+    pub branch: String,
+    pub start: Oid,
+    pub task: String,
+    pub attempt: String,
+    pub base: Oid,
+    pub tree: Oid,
+    pub commit: Oid,
+    /// What proved the task by itself: name and line.
+    pub commands: Vec<(&'static str, String)>,
+    pub cancel: Cancel,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub enum Verdict {
+    Merged(Box<Facts>),
+    Conflict(Box<Conflicts>),
+    /// Proven alone, and not together with what was merged before it.
+    Broken {
+        why: String,
+        facts: Box<Facts>,
+    },
+    Withdrawn,
+    /// Nothing was found out about the work.
+    Trouble(String),
+}
+
+/// Those who wait, and the turn to serve them.
+#[derive(Debug, Default)]
+pub struct Queue {
+    waiting: Mutex<VecDeque<Waiting>>,
+    turn: tokio::sync::Mutex<()>,
+    tickets: AtomicU64,
+    /// Branches of the user's repository are written by one at a time.
+    pub publishing: Mutex<()>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    ticket: u64,
+    request: Request,
+    answer: oneshot::Sender<Verdict>,
+}
+
+impl Waiting {
+    fn tell(self, verdict: Verdict) {
+        // Who has stopped waiting wants no answer.
+        let _gone = self.answer.send(verdict);
+    }
+}
+
+impl Queue {
+    fn join(&self, request: Request) -> (u64, oneshot::Receiver<Verdict>) {
+        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
+        let (answer, receiver) = oneshot::channel();
+        self.line().push_back(Waiting { ticket, request, answer });
+        (ticket, receiver)
+    }
+
+    fn take(&self, members_max: usize) -> Vec<Waiting> {
+        let mut line = self.line();
+        let count = line.len().min(members_max.max(1));
+        line.drain(..count).collect()
+    }
+
+    /// In their old order, before those who came later.
+    fn put_back(&self, members: Vec<Waiting>) {
+        let mut line = self.line();
+        for member in members.into_iter().rev() {
+            line.push_front(member);
+        }
+    }
+
+    /// Whether it was still in the line.
+    fn leave(&self, ticket: u64) -> bool {
+        let mut line = self.line();
+        let before = line.len();
+        line.retain(|waiting| waiting.ticket != ticket);
+        line.len() < before
+    }
+
+    fn line(&self) -> std::sync::MutexGuard<'_, VecDeque<Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How one pass over the members ended.
+enum Pass {
+    /// At least one of them has its answer.
+    On,
+    Lost,
+    /// The one who leads is no longer wanted.
+    Left,
+}
+
+/// Members coupled one onto the other, the first onto the branch.
+struct Stack {
+    from: Tip,
+    cars: Vec<Candidate>,
+    /// The first member can't even be coupled to the branch itself.
+    clash: Option<Box<Conflicts>>,
+}
+
+/// How far a stack is proven.
+struct Proof {
+    good: usize,
+    shown: Option<Looked>,
+    bad: Option<Looked>,
+}
+
+/// What the commands said of one prefix of a stack.
+struct Looked {
+    reasons: Vec<String>,
+    facts: Facts,
+}
+
+impl Job {
+    /// Waits for the answer, and serves the line whenever it is this one's turn.
+    pub(super) async fn integrate(&self, request: Request) -> Result<Verdict, JobError> {
+        let queue = Arc::clone(&self.context.workshop.queue);
+        let batch = self.context.config.integration.batch as usize;
+        let left = || JobError::Internal("whoever led the integration went away".to_owned());
+        let (ticket, mut answer) = queue.join(request);
+        let mut handed_over = false;
+        loop {
+            let turn = tokio::select! {
+                biased;
+                verdict = &mut answer => return verdict.map_err(|_| left()),
+                () = self.cancel.asked(), if !handed_over => {
+                    if queue.leave(ticket) {
+                        return Ok(Verdict::Withdrawn);
+                    }
+                    // Somebody is at it; they see the wish before they move the branch.
+                    handed_over = true;
+                    continue;
+                }
+                turn = queue.turn.lock() => turn,
+            };
+            if answer.is_empty() {
+                self.lead(&queue, batch).await;
+            }
+            drop(turn);
+        }
+    }
+
+    async fn lead(&self, queue: &Queue, batch: usize) {
+        let mut members = queue.take(batch);
+        let mut races_lost = 0;
+        while !members.is_empty() {
+            let trouble = match self.pass(&mut members).await {
+                Ok(Pass::On) => continue,
+                Ok(Pass::Left) => {
+                    queue.put_back(members);
+                    return;
+                }
+                Ok(Pass::Lost) => {
+                    races_lost += 1;
+                    if races_lost < RACES_LOST_MAX {
+                        continue;
+                    }
+                    format!("somebody else moved the run's branch {races_lost} times in a row")
+                }
+                Err(error) => crate::shell::chain(&error),
+            };
+            for member in members.drain(..) {
+                member.tell(Verdict::Trouble(trouble.clone()));
+            }
+        }
+    }
+
+    async fn pass(&self, members: &mut Vec<Waiting>) -> Result<Pass, JobError> {
+        if self.cancel.is_asked() {
+            return Ok(Pass::Left);
+        }
+        dismiss_unwanted(members);
+        if members.is_empty() {
+            return Ok(Pass::On);
+        }
+        let requests: Vec<Request> = members.iter().map(|member| member.request.clone()).collect();
+        let stack = self.stack(&requests).await?;
+        if let Some(conflicts) = stack.clash {
+            members.remove(0).tell(Verdict::Conflict(conflicts));
+            return Ok(Pass::On);
+        }
+        fail::point("merge.candidate");
+        let Some(proof) = self.prove(&stack, &requests).await? else { return Ok(Pass::Left) };
+        fail::point("merge.validated");
+        if members.iter().take(proof.good).any(|member| member.request.cancel.is_asked()) {
+            // What nobody wants any more must not be merged; the next pass is without it.
+            return Ok(if self.cancel.is_asked() { Pass::Left } else { Pass::On });
+        }
+        if let Some(top) = proof.good.checked_sub(1).and_then(|last| stack.cars.get(last)) {
+            match self.advance(&requests, &stack.from, &top.commit).await? {
+                Advanced::Moved(_) => {}
+                Advanced::Lost => return Ok(Pass::Lost),
+            }
+        }
+        self.tell_all(members, &stack, proof).await?;
+        Ok(Pass::On)
+    }
+
+    /// As many members as can be coupled one onto the other. One that clashes with a member before
+    /// it waits for what becomes of that.
+    async fn stack(&self, requests: &[Request]) -> Result<Stack, JobError> {
+        let (hub, repo) = self.hub_and_repo();
+        let requests = requests.to_vec();
+        blocking(move || -> Result<Stack, JobError> {
+            let mut cars: Vec<Candidate> = Vec::new();
+            let from = with_track(&repo, &requests, |track| track.tip(&hub))?;
+            for request in &requests {
+                let onto = cars.last().map_or(&from.commit, |car| &car.commit);
+                let attempt = Attempt { task: &request.task, id: &request.attempt };
+                let message = format!("Merge task {}", request.task);
+                let wagon = Wagon { attempt, commit: &request.commit, message: &message };
+                match with_track(&repo, &requests, |track| track.couple(&hub, onto, &wagon))? {
+                    Coupled::On(car) => {
+                        if *onto == request.base && car.tree != request.tree {
+                            let why = "the merged tree is not the one that was validated";
+                            return Err(JobError::Internal(why.to_owned()));
+                        }
+                        cars.push(car);
+                    }
+                    Coupled::Conflict(conflicts) if cars.is_empty() => {
+                        return Ok(Stack { from, cars, clash: Some(conflicts) });
+                    }
+                    Coupled::Conflict(_) => break,
+                }
+            }
+            Ok(Stack { from, cars, clash: None })
+        })
+        .await
+    }
+
+    /// The longest proven prefix; none when nobody wants to know any more.
+    async fn prove(&self, stack: &Stack, requests: &[Request]) -> Result<Option<Proof>, JobError> {
+        let count = stack.cars.len();
+        if !self.context.config.integration.revalidate {
+            return Ok(Some(Proof { good: count, shown: None, bad: None }));
+        }
+        // Onto its own base a task makes the tree that its validation has proven.
+        let proven = requests.first().is_some_and(|first| first.base == stack.from.commit);
+        let mut halving = Halving::new(usize::from(proven), count);
+        let (mut shown, mut bad) = (None, None);
+        while let Some(at) = halving.next() {
+            let looked = self.look(stack, requests, at).await?;
+            if self.cancel.is_asked() {
+                return Ok(None);
+            }
+            let passed = looked.reasons.is_empty();
+            halving.saw(at, passed);
+            *(if passed { &mut shown } else { &mut bad }) = Some(looked);
+        }
+        Ok(Some(Proof { good: halving.good, shown, bad }))
+    }
+
+    /// Runs what proved each of the first `count` members on all of them together.
+    async fn look(
+        &self,
+        stack: &Stack,
+        requests: &[Request],
+        count: usize,
+    ) -> Result<Looked, JobError> {
+        let missing = || JobError::Internal("there is no candidate to validate".to_owned());
+        let top = stack.cars.get(count - 1).ok_or_else(missing)?;
+        let commands = all_commands(requests.iter().take(count));
+        let checks = self.checks(&top.commit, commands, Instant::now()).await?;
+        let evidence =
+            Evidence { checks: checks.iter().map(Seen::of).collect(), ..Evidence::default() };
+        let mut facts = self.facts_of_checks(&checks)?;
+        facts.answer = Some(self.keep(&evidence)?);
+        let (reasons, known) = self.new_failures(&checks, &evidence)?;
+        facts.notes.extend(known);
+        if !reasons.is_empty() {
+            facts.fingerprint = Some(super::validate::fingerprint(&checks, &[]));
+        }
+        Ok(Looked { reasons, facts })
+    }
+
+    async fn advance(
+        &self,
+        requests: &[Request],
+        from: &Tip,
+        to: &Oid,
+    ) -> Result<Advanced, JobError> {
+        let (hub, repo) = self.hub_and_repo();
+        let (requests, from, to) = (requests.to_vec(), from.clone(), to.clone());
+        blocking(move || with_track(&repo, &requests, |track| track.advance(&hub, &from, &to)))
+            .await
+    }
+
+    async fn tell_all(
+        &self,
+        members: &mut Vec<Waiting>,
+        stack: &Stack,
+        proof: Proof,
+    ) -> Result<(), JobError> {
+        let merged: Vec<Waiting> = members.drain(..proof.good).collect();
+        for member in merged {
+            let facts = proof.shown.as_ref().map(|looked| looked.facts.clone()).unwrap_or_default();
+            member.tell(Verdict::Merged(Box::new(facts)));
+        }
+        let Some(bad) = proof.bad else { return Ok(()) };
+        let before = proof.good.checked_sub(1).and_then(|last| stack.cars.get(last));
+        let before = before.map_or(&stack.from.commit, |car| &car.commit).clone();
+        let culprit = members.remove(0);
+        let others = match self.merged_since(&culprit.request, before).await {
+            Ok(others) => others,
+            Err(error) => {
+                culprit.tell(Verdict::Trouble(crate::shell::chain(&error)));
+                return Ok(());
+            }
+        };
+        let why = format!(
+            "green alone, broken together with {}: {}",
+            named(&others),
+            bad.reasons.join("; ")
+        );
+        culprit.tell(Verdict::Broken { why, facts: Box::new(bad.facts) });
+        Ok(())
+    }
+
+    async fn merged_since(&self, request: &Request, tip: Oid) -> Result<Vec<String>, JobError> {
+        let (hub, repo) = self.hub_and_repo();
+        let requests = vec![request.clone()];
+        let base = request.base.clone();
+        blocking(move || {
+            with_track(&repo, &requests, |track| track.merged_between(&hub, &base, &tip))
+        })
+        .await
+    }
+
+    fn hub_and_repo(&self) -> (Hub, Arc<UserRepo>) {
+        (self.context.workshop.hub.clone(), Arc::clone(&self.context.workshop.repo))
+    }
+}
+
+fn dismiss_unwanted(members: &mut Vec<Waiting>) {
+    for member in members.extract_if(.., |member| member.request.cancel.is_asked()) {
+        member.tell(Verdict::Withdrawn);
+    }
+}
+
+/// All members are of one run, so the first one's branch is everyone's.
+fn with_track<T, E>(
+    repo: &UserRepo,
+    requests: &[Request],
+    work: impl FnOnce(&Track<'_>) -> Result<T, E>,
+) -> Result<T, JobError>
+where
+    JobError: From<E>,
+{
+    let missing = || JobError::Internal("there is nothing to merge".to_owned());
+    let first = requests.first().ok_or_else(missing)?;
+    let track = Track {
+        run: &first.run,
+        branch: &first.branch,
+        start: &first.start,
+        identity: &repo.identity,
+        now: seconds_now(),
+    };
+    Ok(work(&track)?)
+}
+
+/// Each line once, in the order of those who brought them.
+fn all_commands<'a>(requests: impl Iterator<Item = &'a Request>) -> Vec<(&'static str, String)> {
+    let mut commands: Vec<(&'static str, String)> = Vec::new();
+    for command in requests.flat_map(|request| &request.commands) {
+        if !commands.contains(command) {
+            commands.push(command.clone());
+        }
+    }
+    commands
+}
+
+fn named(others: &[String]) -> String {
+    if others.is_empty() {
+        return "what else is on the run's branch".to_owned();
+    }
+    let skipped = others.len().saturating_sub(NAMED_MAX);
+    let mut text = others.iter().skip(skipped).cloned().collect::<Vec<_>>().join(", ");
+    if skipped > 0 {
+        text.push_str(&format!(" and {skipped} before them"));
+    }
+    text
+}
+
+/// Looks for the first bad prefix, after the whole has been looked at.
+struct Halving {
+    good: usize,
+    /// The shortest prefix known to be bad; one more than there are while none is.
+    bad: usize,
+    whole: usize,
+    looked: bool,
+}
+
+impl Halving {
+    fn new(proven: usize, whole: usize) -> Halving {
+        Halving { good: proven.min(whole), bad: whole + 1, whole, looked: false }
+    }
+
+    fn next(&mut self) -> Option<usize> {
+        if self.bad - self.good <= 1 {
+            return None;
+        }
+        let whole = !std::mem::replace(&mut self.looked, true);
+        Some(if whole { self.whole } else { usize::midpoint(self.good, self.bad) })
+    }
+
+    fn saw(&mut self, at: usize, passed: bool) {
+        if passed {
+            self.good = at;
+        } else {
+            self.bad = at;
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The merge train: approved commits coupled onto the run's branch, each by a merge commit of its own,
+//! and the branch moved once to the last of them.
+//!
+//! Invariant: nothing here moves the branch but [`Track::advance`], and that only from where the train
+//! was built. Until then candidates are objects nobody refers to, and building them again is harmless.
+
+use super::capture::Attempt;
+use super::commit::{ATTEMPT, NewCommit, RUN, TASK, trailers, write_commit};
+use super::error::GitError;
+use super::hub::{Expected, Hub};
+use super::identity::Identity;
+use super::merge::{Conflicts, Merged, merge_trees};
+use super::object::Oid;
+use crate::fail;
+
+/// The branch a run's tasks are merged onto.
+#[derive(Clone, Copy, Debug)]
+pub struct Track<'a> {
+    pub run: &'a str,
+    /// Short name of the branch.
+    pub branch: &'a str,
+    /// Where that branch starts when it does not exist yet.
+    pub start: &'a Oid,
+    pub identity: &'a Identity,
+    /// Seconds since 1970.
+    pub now: i64,
+}
+
+/// The branch as it was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tip {
+    pub commit: Oid,
+    exists: bool,
+}
+
+/// One task's commit that wants to be merged.
+#[derive(Clone, Copy, Debug)]
+pub struct Wagon<'a> {
+    pub attempt: Attempt<'a>,
+    pub commit: &'a Oid,
+    pub message: &'a str,
+}
+
+/// A merge that is written and on no branch yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    pub commit: Oid,
+    pub tree: Oid,
+}
+
+#[derive(Clone, Debug)]
+pub enum Coupled {
+    On(Candidate),
+    Conflict(Box<Conflicts>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Advanced {
+    /// Where the branch is now.
+    Moved(Tip),
+    /// Somebody else moved the branch; it was not touched.
+    Lost,
+}
+
+/// What the merge of a task would look like if it had happened.
+#[derive(Clone, Copy, Debug)]
+pub struct Sought<'a> {
+    pub attempt: Attempt<'a>,
+    pub base: &'a Oid,
+    pub tree: &'a Oid,
+}
+
+impl Track<'_> {
+    pub fn tip(&self, hub: &Hub) -> Result<Tip, GitError> {
+        let found = hub.resolve(&self.name())?;
+        let exists = found.is_some();
+        Ok(Tip { commit: found.unwrap_or_else(|| self.start.clone()), exists })
+    }
+
+    /// Writes the merge of a commit onto another, without touching a ref.
+    pub fn couple(&self, hub: &Hub, onto: &Oid, wagon: &Wagon<'_>) -> Result<Coupled, GitError> {
+        let tree = match merge_trees(hub, onto, wagon.commit)? {
+            Merged::Clean(tree) => tree,
+            Merged::Conflicted(conflicts) => return Ok(Coupled::Conflict(conflicts)),
+        };
+        let trailers = trailers(
+            wagon.message,
+            &[(RUN, self.run), (TASK, wagon.attempt.task), (ATTEMPT, wagon.attempt.id)],
+        );
+        let commit = write_commit(
+            hub,
+            &NewCommit {
+                tree: &tree,
+                parents: &[onto.clone(), wagon.commit.clone()],
+                message: &trailers,
+                identity: self.identity,
+                now: self.now,
+            },
+        )?;
+        Ok(Coupled::On(Candidate { commit, tree }))
+    }
+
+    /// Moves the branch to the end of a train, if it still is where the train begins.
+    pub fn advance(&self, hub: &Hub, from: &Tip, to: &Oid) -> Result<Advanced, GitError> {
+        let expected = if from.exists { Expected::At(&from.commit) } else { Expected::Absent };
+        fail::point("merge.written");
+        match hub.set_ref(&self.name(), to, expected) {
+            Ok(()) => {
+                fail::point("merge.done");
+                Ok(Advanced::Moved(Tip { commit: to.clone(), exists: true }))
+            }
+            Err(GitError::RefMoved { .. }) => Ok(Advanced::Lost),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// The commit of a task that is merged already: by this attempt, or by an earlier one that merged
+    /// the very same work and could not say so any more. Later merges do not hide it.
+    pub fn find(&self, hub: &Hub, sought: &Sought<'_>) -> Result<Option<Oid>, GitError> {
+        let tip = self.tip(hub)?;
+        if !tip.exists {
+            return Ok(None);
+        }
+        for merge in self.merges(hub, &tip.commit, self.start)? {
+            let same_attempt = merge.attempt == sought.attempt.id;
+            if merge.run == self.run
+                && (same_attempt || (merge.task == sought.attempt.task && merge.is(hub, sought)?))
+            {
+                return Ok(Some(merge.commit));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Names of the tasks this run has merged between two commits of the branch, oldest first.
+    pub fn merged_between(&self, hub: &Hub, from: &Oid, to: &Oid) -> Result<Vec<String>, GitError> {
+        let mut names: Vec<String> = self
+            .merges(hub, to, from)?
+            .into_iter()
+            .filter(|merge| merge.run == self.run)
+            .map(|merge| merge.task)
+            .collect();
+        names.reverse();
+        Ok(names)
+    }
+
+    fn merges(&self, hub: &Hub, tip: &Oid, stop: &Oid) -> Result<Vec<Merge>, GitError> {
+        let format = format!("--format=%P%n%(trailers:key={RUN},key={TASK},key={ATTEMPT},unfold)");
+        let out = hub
+            .git(format!("look at the merges of {}", self.branch))
+            .args(["log", "-z", "--first-parent", "--merges", "--no-show-signature"])
+            .args(["--no-color", "--no-notes", &format, tip.as_str()])
+            .arg(format!("^{stop}"))
+            .ok()?;
+        Ok(out.split(|b| *b == 0).filter_map(Merge::read).collect())
+    }
+
+    fn name(&self) -> String {
+        format!("refs/heads/{}", self.branch)
+    }
+}
+
+/// A merge commit of ours, by its trailers.
+struct Merge {
+    run: String,
+    task: String,
+    attempt: String,
+    /// Of the task: the second parent.
+    commit: Oid,
+}
+
+impl Merge {
+    fn read(record: &[u8]) -> Option<Merge> {
+        let text = String::from_utf8_lossy(record);
+        let mut lines = text.lines();
+        let commit = Oid::parse(lines.next()?.split(' ').nth(1)?).ok()?;
+        let lines: Vec<&str> = lines.map(str::trim).collect();
+        let value = |key: &str| {
+            let of = |line: &&str| line.strip_prefix(key)?.strip_prefix(": ").map(str::to_owned);
+            lines.iter().find_map(of)
+        };
+        Some(Merge { run: value(RUN)?, task: value(TASK)?, attempt: value(ATTEMPT)?, commit })
+    }
+
+    fn is(&self, hub: &Hub, sought: &Sought<'_>) -> Result<bool, GitError> {
+        Ok(hub.tree_of(&self.commit)? == *sought.tree
+            && hub.parents(&self.commit)?.first() == Some(sought.base))
+    }
+}
