@@ -57,7 +57,7 @@ pub(super) fn resembles(step: &str) -> &str {
         "review" | "uat_generate" | "completion" | "coverage" | "judge" | "plan_check" => "review",
         "validate" | "integration" | "merge" | "red" | "green" | "preflight" => "validate",
         "uat" => "uat",
-        "push" => "push",
+        "push" | "pull_request" => "push",
         _ => "build",
     }
 }

@@ -223,8 +223,9 @@ fn attention(state: &State) -> String {
             }
         }
     }
-    for task in &state.tasks {
-        let name = if task.parent.is_some() { code(task.name()) } else { "the whole".to_owned() };
+    lines.extend(notes_on_the_whole(state).map(|note| format!("the whole: {}", escaped(note))));
+    for task in state.tasks.iter().filter(|task| task.parent.is_some()) {
+        let name = code(task.name());
         lines.extend(task.notes.iter().map(|note| format!("{name}: {}", escaped(note))));
     }
     if lines.is_empty() {
@@ -232,6 +233,13 @@ fn attention(state: &State) -> String {
     }
     let lines = lines.iter().map(|line| format!("- {}\n", cut(line, 2 * CELL_CHARS_MAX)));
     format!("## What to look at\n\n{}\n", capped(lines, "- ", "remarks", ATTENTION_BYTES_MAX))
+}
+
+/// Not those on earlier tries to get it there: they name files of the machine it was made on.
+fn notes_on_the_whole(state: &State) -> impl Iterator<Item = &String> {
+    let is_ours = |step: &Step| !matches!(step, Step::Push | Step::PullRequest);
+    let results = state.root().into_iter().flat_map(|root| &root.results);
+    results.filter(move |(step, _)| is_ours(step)).flat_map(|(_, shown)| &shown.facts.notes)
 }
 
 fn undo(state: &State, known: &Known<'_>) -> String {

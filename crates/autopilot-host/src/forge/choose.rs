@@ -79,9 +79,10 @@ pub fn choose<'a>(asked: &Asked<'a>) -> Result<Chosen<'a>, ForgeError> {
     let Site { kind, address } = site.clone();
     let timeout = asked.timeout.min(REQUEST_TIMEOUT);
     let named = api_named(asked)?;
+    let path = setting(asked, "PATH").unwrap_or_default();
     if kind == Kind::Github
         && named.is_none()
-        && let Some(gh) = Gh::logged_in(asked.dir, &address, timeout, asked.unwanted)
+        && let Some(gh) = Gh::logged_in(path, asked.dir, &address, timeout, asked.unwanted)
     {
         return Ok(Chosen { site, by: "gh".to_owned(), forge: Box::new(gh) });
     }
@@ -90,9 +91,10 @@ pub fn choose<'a>(asked: &Asked<'a>) -> Result<Chosen<'a>, ForgeError> {
         (Kind::Github | Kind::Gitlab | Kind::Gitea, _) => kind.token_variables(&address.host),
     };
     let token = token(asked, kind, &address.host, variables)?;
+    let whom = named.clone().unwrap_or_else(|| address.host.clone());
     let api = named.unwrap_or_else(|| kind.api(&address.host));
     let agent = agent(&api, timeout, setting(asked, "SSL_CERT_FILE"))?;
-    let (whom, unwanted) = (address.host.clone(), asked.unwanted);
+    let unwanted = asked.unwanted;
     let http = Http { agent, kind, api: api.clone(), whom, token, unwanted };
     let forge: Box<dyn Forge + 'a> = match kind {
         Kind::Github => Box::new(Github { http, address }),

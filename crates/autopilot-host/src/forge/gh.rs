@@ -3,7 +3,7 @@
 use super::address::Address;
 use super::http::{one_line, web_address};
 use super::{Change, Draft, Forge, ForgeError, PullRequest};
-use crate::git::command::{CommandError, Git, Output, find_program};
+use crate::git::command::{CommandError, Git, Output};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,12 +23,13 @@ pub(super) struct Gh<'a> {
 impl<'a> Gh<'a> {
     /// None where `gh` is missing or has no login for the host.
     pub(super) fn logged_in(
+        path: &str,
         dir: &'a Path,
         address: &Address,
         timeout: Duration,
         unwanted: &'a dyn Fn() -> bool,
     ) -> Option<Gh<'a>> {
-        let program = find_program("gh")?;
+        let program = find(path)?;
         let gh = Gh { program, dir, address: address.clone(), timeout, unwanted };
         let status = gh
             .command("see who is logged in", &["auth", "status", "--hostname", &gh.address.host])
@@ -87,6 +88,12 @@ impl<'a> Gh<'a> {
         let body = super::github::changed(change, "body").to_string();
         self.run("update the pull request", &args, &body).map(|_| ())
     }
+}
+
+/// Only in absolute directories, so that a `.` in the path can't find a planted one.
+fn find(path: &str) -> Option<PathBuf> {
+    let dirs = std::env::split_paths(path).filter(|dir| dir.is_absolute());
+    dirs.map(|dir| dir.join("gh")).find(|file| file.is_file())
 }
 
 impl Forge for Gh<'_> {

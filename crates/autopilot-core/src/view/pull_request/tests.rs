@@ -96,7 +96,10 @@ fn a_run_is_told_whole() {
     let tasks = [("api", "Add the API"), ("docs", "Write it down"), ("late", "Something else")];
     let mut story = Story::new("Build the shop", &tasks);
     let (api, docs, late) = (TaskId(1), TaskId(2), TaskId(3));
-    story.step(ROOT, Step::Preflight, exit(0));
+    let note = "without a sandbox an agent can write where the proofs are made".to_owned();
+    story.step(ROOT, Step::Preflight, Facts { notes: vec![note], ..exit(0) });
+    let note = "patch: /home/ada/shop/.autopilot/artifacts/x.patch".to_owned();
+    story.step(ROOT, Step::Push, Facts { notes: vec![note], ..Facts::default() });
     story.step(api, Step::Build, Facts::default());
     story.step(api, Step::Validate, Facts { commit: Some("c".repeat(40)), ..exit(0) });
     let verdict = Some(Verdict::Approve);
@@ -126,6 +129,7 @@ fn a_run_is_told_whole() {
         unpriced: &["reviewer (command)".to_owned()],
     };
     let text = pull_request(&story.state, &known);
+    assert!(!text.body.contains("/home/ada"), "{}", text.body);
     insta::assert_snapshot!(format!("{}\n\n{}", text.title, text.body));
 }
 
