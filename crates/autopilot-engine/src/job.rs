@@ -10,6 +10,7 @@ mod conflict;
 mod evidence;
 mod merge;
 mod process;
+mod pull_request;
 mod push;
 mod review;
 mod train;

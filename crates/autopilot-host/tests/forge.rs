@@ -314,7 +314,8 @@ fn what_nobody_wants_any_more_is_left_at_once() {
 fn what_is_missing_or_wrong_is_said_before_anything_is_sent() {
     let github = "https://ada:pa55word@github.com/ada/engine.git";
     let with_user = "https://ada:pa55word@127.0.0.1/api";
-    let cases: [(&str, &[(&str, &str)], &[&str]); 9] = [
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [&'a str]);
+    let cases: [Case<'_>; 9] = [
         (github, &[], &["no token for github.com", "gh auth login", "GH_TOKEN or GITHUB_TOKEN"]),
         (github, &[("GH_TOKEN", "  ")], &["no token for github.com"]),
         ("git@gitlab.com:a/b.git", &[("GH_TOKEN", TOKEN)], &["gitlab.com", "set GITLAB_TOKEN"]),

@@ -217,14 +217,16 @@ fn exchange(agent: &ureq::Agent, request: Request<Vec<u8>>) -> Result<Answer, St
 }
 
 fn in_words(error: &ureq::Error) -> String {
-    match error {
-        ureq::Error::Timeout(_) => "it did not answer in time".to_owned(),
-        ureq::Error::HostNotFound => "there is no such host".to_owned(),
-        ureq::Error::BodyExceedsLimit(_) => {
-            format!("its answer is longer than {ANSWER_BYTES_MAX} bytes")
-        }
-        other => one_line(&other.to_string()),
+    if let ureq::Error::Timeout(_) = error {
+        return "it did not answer in time".to_owned();
     }
+    if let ureq::Error::HostNotFound = error {
+        return "there is no such host".to_owned();
+    }
+    if let ureq::Error::BodyExceedsLimit(_) = error {
+        return format!("its answer is longer than {ANSWER_BYTES_MAX} bytes");
+    }
+    one_line(&error.to_string())
 }
 
 /// What a forge says about a refusal: every one has its own form for it.

@@ -1,0 +1,173 @@
+//! PULL_REQUEST: the pushed branch as a pull request, opened or brought up to date. One that can't
+//! be opened is left as a text to paste, beside the patch and the bundle.
+
+use super::evidence::Evidence;
+use super::{Done, Job, JobError};
+use crate::begin::costs_unknown;
+use crate::store;
+use autopilot_core::event::{Facts, Outcome};
+use autopilot_core::id::TaskId;
+use autopilot_core::state::{State, Task};
+use autopilot_core::step::Step;
+use autopilot_core::task_file::TaskSpec;
+use autopilot_core::view::leaves;
+use autopilot_core::view::pull_request::{Check, Known, pull_request};
+use autopilot_host::forge::{self, Asked, Draft, ForgeError, How, Published, Site};
+use autopilot_host::git::artifact::write_artifacts;
+use autopilot_host::git::{Oid, ref_component};
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+
+/// Tasks whose commands are looked up; a text has room for fewer.
+const CHECKED_MAX: usize = 500;
+
+impl Job {
+    pub(super) async fn pull_request(&self) -> Result<Done, JobError> {
+        // The forge is waited for on this thread; the loop's other tasks move to another one.
+        tokio::task::block_in_place(|| self.pull_request_blocking())
+    }
+
+    fn pull_request_blocking(&self) -> Result<Done, JobError> {
+        let draft = self.draft()?;
+        let name = format!("artifacts/{}_pull_request.md", ref_component(&self.run.id));
+        let text = format!("# {}\n\n{}\n", draft.title, draft.body);
+        let artifact = self.write_clean(&name, &text)?;
+        let unwanted = || self.cancel.is_asked();
+        let asked = Asked {
+            dir: &self.context.workshop.repo.root,
+            remote: &self.context.config.repo.remote_name,
+            variables: &self.context.variables,
+            timeout: self.timeout(),
+            unwanted: &unwanted,
+        };
+        let tries = self.context.config.retries("push") as usize;
+        let delays = &forge::DELAYS[..tries.min(forge::DELAYS.len())];
+        let published = forge::choose(&asked)
+            .and_then(|chosen| forge::publish(chosen.forge.as_ref(), &draft, delays, &unwanted));
+        match published {
+            Ok(published) => Ok((Outcome::Passed, facts_of(published, artifact))),
+            Err(ForgeError::Unwanted) => Ok((Outcome::Revoked, Facts::default())),
+            Err(error) => self.not_opened(&error, &draft, artifact, Site::of(&asked).ok()),
+        }
+    }
+
+    /// What it should say. It leaves the machine, so it is redacted like a log.
+    fn draft(&self) -> Result<Draft, JobError> {
+        let history = self.context.history.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = store::load(&*history, &self.run.id)?;
+        drop(history);
+        let config = &self.context.config;
+        let known = Known {
+            prefix: &config.github.pr_title_prefix,
+            remote: &config.repo.remote_name,
+            goal: &self.goal(&state)?,
+            checks: self.checks_made(&state)?,
+            unpriced: &costs_unknown(config),
+        };
+        let text = pull_request(&state, &known);
+        Ok(Draft {
+            head: self.run.branch.clone(),
+            base: self.run.base_branch.clone(),
+            title: self.clean(&text.title),
+            body: self.clean(&text.body),
+        })
+    }
+
+    /// The run's own specification, or that of its only task.
+    fn goal(&self, state: &State) -> Result<String, JobError> {
+        let mut specs = self.task.children.iter().map(|child| &state.task(*child).spec.body);
+        let hash = match (self.task.spec.body.as_str(), specs.next(), specs.next()) {
+            ("", Some(only), None) => only,
+            (own, _, _) => own,
+        };
+        if hash.is_empty() {
+            return Ok(String::new());
+        }
+        let text = self.context.text(hash)?;
+        // A plan is kept as it was written, a task as it was understood.
+        Ok(serde_json::from_str::<TaskSpec>(&text).map_or(text, |spec| spec.goal))
+    }
+
+    fn checks_made(&self, state: &State) -> Result<BTreeMap<(TaskId, Step), Vec<Check>>, JobError> {
+        let tasks = leaves(state).filter(|task| task.is_closed()).take(CHECKED_MAX);
+        let mut checks = BTreeMap::new();
+        for task in state.root().into_iter().chain(tasks) {
+            for step in [Step::Preflight, Step::Validate, Step::Uat] {
+                checks.insert((task.id, step), self.checks_of(task, step)?);
+            }
+        }
+        Ok(checks)
+    }
+
+    fn checks_of(&self, task: &Task, step: Step) -> Result<Vec<Check>, JobError> {
+        let hash = task.last(step).and_then(|shown| shown.facts.answer.as_ref());
+        let Some(hash) = hash else { return Ok(Vec::new()) };
+        let evidence: Evidence =
+            serde_json::from_str(&self.context.text(hash)?).unwrap_or_default();
+        let seen = evidence.checks.into_iter();
+        Ok(seen
+            .map(|seen| Check { name: seen.name, command: seen.command, exit: seen.exit_code })
+            .collect())
+    }
+
+    fn not_opened(
+        &self,
+        error: &ForgeError,
+        draft: &Draft,
+        artifact: String,
+        site: Option<Site>,
+    ) -> Result<Done, JobError> {
+        let said = self.clean(&crate::shell::chain(error));
+        let next = error.next_step();
+        let log = self.log_name("pull_request");
+        self.write_view(&log, &format!("{said}\n{next}\n"))?;
+        let views = self.context.place.views();
+        let mut facts = Facts {
+            log: Some(log),
+            tail: Some(self.context.texts.put(&said)?),
+            notes: vec![format!("text of the pull request: {}", views.join(&artifact))],
+            artifact: Some(artifact),
+            ..Facts::default()
+        };
+        facts.notes.extend(self.branch_as_files()?);
+        let by_hand = match site {
+            Some(site) => format!(
+                "the branch is pushed; by hand it is opened at {}",
+                site.page(&draft.base, &draft.head)
+            ),
+            None => "the branch is pushed".to_owned(),
+        };
+        Ok((Outcome::Failed { why: format!("{said}; {next}; {by_hand}") }, facts))
+    }
+
+    /// The same files that a push which failed leaves.
+    fn branch_as_files(&self) -> Result<Vec<String>, JobError> {
+        let hub = &self.context.workshop.hub;
+        let branch = &self.run.branch;
+        let Some(tip) = hub.resolve(&format!("refs/heads/{branch}"))? else {
+            return Ok(Vec::new());
+        };
+        let dir = self.context.place.views().join("artifacts");
+        let base = Oid::parse(&self.run.base)?;
+        let stem = ref_component(&self.run.id);
+        let files = write_artifacts(hub, dir.as_std_path(), &stem, &base, &tip, branch)?;
+        let mut notes = vec![format!("patch: {}", files.patch.display())];
+        notes.extend(files.bundle.map(|bundle| format!("bundle: {}", bundle.display())));
+        Ok(notes)
+    }
+}
+
+fn facts_of(published: Published, artifact: String) -> Facts {
+    let Published { url, how, .. } = published;
+    let how = match how {
+        How::Opened => "opened",
+        How::Updated => "updated",
+        How::Unchanged => "already up to date",
+    };
+    Facts {
+        notes: vec![format!("pull request {how}: {url}")],
+        artifact: Some(artifact),
+        url: Some(url),
+        ..Facts::default()
+    }
+}
