@@ -58,7 +58,9 @@ fn worktrees(detected: &Detected) -> String {
     if let Some(proposal) = &detected.setup {
         text.push_str(&line("setup", proposal));
     }
-    text.push_str("  # ports: 0     # free ports for each step at work, as AUTOPILOT_PORT_0 and so on\n");
+    text.push_str(
+        "  # ports: 0     # free ports for each step at work, as AUTOPILOT_PORT_0 and so on\n",
+    );
     text
 }
 

@@ -130,5 +130,10 @@ fn git(state: &State) -> Value {
     let pushed = state.root().is_some_and(|root| {
         root.last(Step::Push).is_some_and(|shown| shown.outcome == crate::event::Outcome::Passed)
     });
-    json!({ "last_commit_sha": last.last(), "pushed": pushed })
+    json!({ "last_commit_sha": last.last(), "pushed": pushed, "pull_request": pull_request(state) })
+}
+
+/// Where the run's pull request is, if it has one.
+pub fn pull_request(state: &State) -> Option<&str> {
+    state.root()?.last(Step::PullRequest)?.facts.url.as_deref()
 }

@@ -16,6 +16,9 @@ pub fn status_md(state: &State) -> String {
     };
     row("run", format!("`{}` ({})", run.id, run.flow.word()));
     row("branch", format!("`{}` from `{}`", run.branch, run.base_branch));
+    if let Some(url) = super::state_json::pull_request(state) {
+        row("pull request", url.to_owned());
+    }
     row("started", run.started_at.rfc3339());
     row("last change", run.moved_at.rfc3339());
     row("cost", run.spent.usd.to_string());
