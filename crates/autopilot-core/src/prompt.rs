@@ -9,12 +9,14 @@ mod plan;
 mod review;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 use crate::config::SkillPolicy;
 use crate::guard::Finding;
 use crate::task_file::TaskSpec;
 
 pub use part::{cut, fenced, tail};
+pub use tree::tree_summary;
 
 /// Limits of one part of a prompt; `logging.prompt_bytes_max` and `logging.tail_lines_max`.
 #[derive(Debug, Clone, Copy)]
@@ -100,13 +102,38 @@ pub struct UatGenerate<'a> {
     pub uat_dir: Option<&'a str>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Plan<'a> {
     /// The plan file without its front matter.
     pub body: &'a str,
+    pub constraints: &'a [String],
+    /// Empty for everywhere.
+    pub allowed_paths: &'a [String],
     pub deny_paths: &'a [String],
     pub repo_status: &'a str,
+    /// What [`tree_summary`] makes of the file names.
+    pub tree: &'a str,
+    /// What the controller will run: `tests`, and the command.
+    pub commands: &'a [(&'a str, String)],
+    /// May the planner bring commands of its own.
+    pub commands_allowed: bool,
+    /// More tasks are refused; 0 says nothing about it.
+    pub tasks_max: usize,
+    /// Why the last plan was not taken, in a person's or the checker's words.
+    pub rejected: Option<&'a str>,
+    /// The task to be divided; none when the plan itself is.
+    pub expands: Option<Expand<'a>>,
+    /// Names of tasks the run already has.
+    pub taken: &'a [String],
     pub schema: &'a str,
+}
+
+/// A task of an earlier plan, marked as too large for one agent.
+#[derive(Debug, Clone, Copy)]
+pub struct Expand<'a> {
+    pub title: &'a str,
+    pub goal: &'a str,
+    pub acceptance: &'a [String],
 }
 
 #[derive(Debug, Clone, Copy)]

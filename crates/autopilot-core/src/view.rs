@@ -3,6 +3,7 @@
 pub mod account;
 pub mod graph;
 pub mod notes;
+pub mod plan_files;
 pub mod progress;
 pub mod pull_request;
 pub mod state_json;

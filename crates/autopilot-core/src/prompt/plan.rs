@@ -1,35 +1,110 @@
 //! Prompts that ask for JSON and nothing else: the plan, and the repair of a broken answer.
 
 use super::part::{block, bullets, cut, fenced, inline};
-use super::{Caps, Plan, Repair};
+use super::{Caps, Expand, Plan, Repair};
 
 pub(super) fn plan(facts: &Plan<'_>, caps: Caps) -> String {
-    let mut text = String::from(
-        "You turn a plan into tasks that coding agents carry out one by one or side by side. Read \
-         only; change nothing.\n",
-    );
+    let mut text = String::from(match facts.expands {
+        None => {
+            "You turn a plan into tasks that coding agents carry out one by one or side by side. \
+             Read only; change nothing.\n"
+        }
+        Some(_) => {
+            "You divide one task of a plan, too large for one agent, into smaller ones that coding \
+             agents carry out one by one or side by side. Read only; change nothing.\n"
+        }
+    });
+    if let Some(expand) = facts.expands {
+        text.push_str(&parent(&expand, caps));
+    }
     text.push_str(&block("The plan", "markdown", facts.body, caps));
-    if !facts.repo_status.is_empty() {
-        text.push_str(&block("State of the repository", "text", facts.repo_status, caps));
+    if let Some(rejected) = facts.rejected {
+        text.push_str(&block("Why your last plan was not taken", "text", rejected, caps));
+        text.push_str("\nMake a new plan that settles this.\n");
     }
-    text.push_str(
-        "\n## Rules\n\n\
-         - Each task is small, stands on its own, and has acceptance criteria that can be tested.\n\
-         - Say with `depends_on` what must be done before; no cycles, only ids of this answer. Tasks \
-         that touch the same files depend on each other.\n\
-         - Keep `allowed_paths` as narrow as the task permits. No refactoring the plan does not ask \
-         for.\n\
-         - Suggest skills, MCP servers and sub-agents where they help.\n\
-         - Keep to the constraints and paths of the plan.\n",
-    );
-    if !facts.deny_paths.is_empty() {
-        let paths: Vec<String> = facts.deny_paths.iter().map(|path| inline(path)).collect();
-        text.push_str(&format!("- No task may change anything under {}.\n", paths.join(", ")));
+    if !facts.constraints.is_empty() {
+        text.push_str("\n## Constraints\n\n");
+        text.push_str(&bullets(facts.constraints, caps));
     }
+    text.push_str(&repository(facts, caps));
+    text.push_str(&rules(facts, caps));
     text.push_str(
         "\nAnswer with one JSON object that satisfies this schema, and nothing else:\n\n",
     );
     text.push_str(&fenced("json", &cut(facts.schema, caps.prompt_bytes_max)));
+    text
+}
+
+fn parent(task: &Expand<'_>, caps: Caps) -> String {
+    let mut text = format!("\n## The task to divide: {}\n", inline(task.title));
+    text.push_str(&format!("\n{}", fenced("markdown", &cut(task.goal, caps.prompt_bytes_max))));
+    text.push_str("\nIt is done when all of this holds:\n\n");
+    text.push_str(&bullets(task.acceptance, caps));
+    text.push_str(
+        "\nPlan this task and no other: the plan below is there for you to know what it is part \
+         of.\n",
+    );
+    text
+}
+
+/// What is known of the repository: names and commands, never contents.
+fn repository(facts: &Plan<'_>, caps: Caps) -> String {
+    let mut text = String::new();
+    if !facts.repo_status.is_empty() {
+        text.push_str(&block("State of the repository", "text", facts.repo_status, caps));
+    }
+    if !facts.tree.is_empty() {
+        text.push_str(&block("Directories and their files", "text", facts.tree, caps));
+    }
+    if !facts.commands.is_empty() {
+        let lines: Vec<String> = facts
+            .commands
+            .iter()
+            .map(|(name, command)| format!("{name}: {}", inline(command)))
+            .collect();
+        text.push_str("\n## Commands the controller runs on every change\n\n");
+        text.push_str(&bullets(&lines, caps));
+    }
+    text
+}
+
+fn rules(facts: &Plan<'_>, caps: Caps) -> String {
+    let mut text = String::from(
+        "\n## Rules\n\n\
+         - Each task is small, stands on its own, and has acceptance criteria that can be tested.\n\
+         - Ids are short, of a-z, 0-9 and `-`. Say with `depends_on` what must be done before; no \
+         circles, only ids of this answer. If you give `edges`, they say the same.\n\
+         - Tasks that do not depend on each other run at the same time, each in a worktree of its \
+         own. Let tasks that touch the same files or area depend on each other.\n\
+         - Keep `allowed_paths` as narrow as the task permits. No refactoring the plan does not ask \
+         for.\n\
+         - A task too large to see through now may be marked `expand: true`: it is planned by \
+         itself when its turn comes.\n\
+         - Put a plan for testing the whole into `test_plan`, in Markdown: what works, what happens \
+         with bad input, recovery after a crash, tasks at the same time, and what a user sees. No \
+         task of its own for that.\n\
+         - Suggest skills, MCP servers and sub-agents where they help.\n\
+         - Keep to the constraints and paths of the plan.\n",
+    );
+    text.push_str(if facts.commands_allowed {
+        "- Give `validation_commands` only where the commands above do not fit the task.\n"
+    } else {
+        "- Give no `validation_commands`: a plan that brings commands is refused.\n"
+    });
+    if facts.tasks_max > 0 {
+        text.push_str(&format!("- At most {} tasks.\n", facts.tasks_max));
+    }
+    for (said, names) in [
+        ("Tasks may only change what is under", facts.allowed_paths),
+        ("No task may change anything under", facts.deny_paths),
+        ("These ids are taken and can't be used again:", facts.taken),
+    ] {
+        if !names.is_empty() {
+            let names: Vec<String> = names.iter().map(|name| inline(name)).collect();
+            let names = cut(&names.join(", "), caps.prompt_bytes_max);
+            text.push_str(&format!("- {said} {names}.\n"));
+        }
+    }
     text
 }
 
