@@ -64,8 +64,7 @@ impl Draft<'_> {
             name: String::new(),
             title: spec.title.clone(),
             source: spec.source.clone(),
-            body: spec.body.clone(),
-            ..TaskSpec::default()
+            ..spec.whole.clone()
         };
         self.emit(Event::RunStarted { run: Box::new(spec) });
         self.add(None, flow.root(), root);

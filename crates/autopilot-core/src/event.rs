@@ -137,9 +137,9 @@ pub struct RunSpec {
     pub config: String,
     /// Failures of the base are known and only new ones count.
     pub red_base_allowed: bool,
-    /// Blob with the whole specification, where the run has one beside its tasks'.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub body: String,
+    /// What there is of the whole beside its tasks: its specification and its own switches.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub whole: TaskSpec,
     /// Blob with a plan somebody gave instead of having one made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,

@@ -1,8 +1,10 @@
 //! From what was asked on the command line to the first word of a run.
 
+mod given;
 mod settings;
 mod since;
 
+pub use given::{check_plan, parse_plan, read_plan};
 pub use settings::{check_prices, check_settings, costs_unknown};
 pub use since::changed_since;
 
@@ -10,7 +12,9 @@ use crate::inbox::LimitChange;
 use crate::job::{agent_of, find_program, mode_word};
 use crate::place::Place;
 use autopilot_agents::{Agent, LaunchPlan, Program};
-use autopilot_core::config::{Config, Faults, ReviewGate as ReviewConfig, Role, Warning};
+use autopilot_core::config::{
+    Config, Faults, HumanGate, ReviewGate as ReviewConfig, Role, Warning,
+};
 use autopilot_core::event::{RunSpec, TaskSpec as TaskEntry};
 use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::flow::Flow;
@@ -18,9 +22,10 @@ use autopilot_core::id::Micros;
 use autopilot_core::limit::{Limits, ReviewGate};
 use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
-use autopilot_core::task_file::{self, Kind, TaskSpec, unique_ids};
+use autopilot_core::task_file::{self, Kind, Parsed, TaskSpec, unique_ids};
 use autopilot_host::file;
 use camino::{Utf8Path, Utf8PathBuf};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Files a queue may hold.
@@ -33,12 +38,17 @@ const NOT_TASKS: [&str; 2] = ["TEMPLATE.md", "README.md"];
 pub enum Source {
     File(Utf8PathBuf),
     Queue { dir: Utf8PathBuf, pattern: Option<String> },
+    /// A plan somebody has made already, and the file it was made for.
+    Plan { from: Utf8PathBuf, file: Option<Utf8PathBuf> },
 }
 
 #[derive(Clone, Debug)]
 pub struct Request {
     pub source: Source,
     pub push: bool,
+    pub pr: bool,
+    /// Work on a plan only when a person has approved it.
+    pub hold_plan: bool,
     pub allow_red_base: bool,
     pub limits: LimitChange,
     pub started_by: String,
@@ -50,10 +60,12 @@ pub enum BeginError {
     Unreadable { path: Utf8PathBuf, reason: String },
     #[error("{}", faults.in_file(path.as_str()))]
     TaskFile { path: Utf8PathBuf, faults: Faults },
-    #[error(
-        "`{path}` is a plan; only task files can be run yet: give a file that begins with `# Task:`"
-    )]
-    Plan { path: Utf8PathBuf },
+    #[error("`{path}` is a plan; a queue holds tasks: run it with `autopilot run {path}`")]
+    PlanInQueue { path: Utf8PathBuf },
+    #[error("`{path}` is a task; --from goes with the plan it was made for, or alone")]
+    NotAPlan { path: Utf8PathBuf },
+    #[error("the plan `{path}` can't be worked on:\n{}", faults.join("\n"))]
+    Refused { path: Utf8PathBuf, faults: Vec<String> },
     #[error("`{path}` is a directory; use `autopilot run --queue {path}`")]
     IsDirectory { path: Utf8PathBuf },
     #[error(
@@ -75,12 +87,24 @@ fn pattern_words(pattern: &Option<String>) -> String {
     pattern.as_ref().map(|pattern| format!(" that matches `{pattern}`")).unwrap_or_default()
 }
 
+/// A plan as it is kept with the run: what was understood of it, and its text for the planner.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct PlanBody {
+    #[serde(flatten)]
+    pub spec: TaskSpec,
+    pub text: String,
+}
+
 /// The tasks of a request, all of them readable and right.
 pub struct Tasks {
     pub flow: Flow,
     pub title: String,
     pub source: String,
     pub specs: Vec<TaskSpec>,
+    /// Of a plan: what it asks for as a whole.
+    pub whole: Option<PlanBody>,
+    /// A plan that is given instead of being made, as JSON.
+    pub plan: Option<String>,
     pub warnings: Vec<(Utf8PathBuf, Warning)>,
 }
 
@@ -89,17 +113,27 @@ pub struct Tasks {
 pub fn read_tasks(source: &Source, root: &Utf8Path) -> Result<Tasks, BeginError> {
     match source {
         Source::File(path) => {
-            let (mut spec, warnings) = read_task(path)?;
-            spec.path = in_repository(path, root);
-            let (title, source) = (spec.title.clone(), spec.path.to_string());
-            let specs = vec![spec];
-            Ok(Tasks { flow: Flow::Task, title, source, specs, warnings })
+            let (mut parsed, warnings) = read_file(path)?;
+            parsed.spec.path = in_repository(path, root);
+            let (title, source) = (parsed.spec.title.clone(), parsed.spec.path.to_string());
+            let (flow, specs, whole) = match parsed.kind {
+                Kind::Task => (Flow::Task, vec![parsed.spec], None),
+                Kind::Plan => {
+                    let whole = PlanBody { spec: parsed.spec, text: parsed.body };
+                    (Flow::Plan, Vec::new(), Some(whole))
+                }
+            };
+            Ok(Tasks { flow, title, source, specs, whole, plan: None, warnings })
         }
         Source::Queue { dir, pattern } => {
             let mut specs = Vec::new();
             let mut warnings = Vec::new();
             for path in queue_files(dir, pattern.as_deref())? {
-                let (mut spec, more) = read_task(&path)?;
+                let (parsed, more) = read_file(&path)?;
+                if parsed.kind == Kind::Plan {
+                    return Err(BeginError::PlanInQueue { path });
+                }
+                let mut spec = parsed.spec;
                 spec.path = in_repository(&path, root);
                 specs.push(spec);
                 warnings.extend(more);
@@ -114,8 +148,10 @@ pub fn read_tasks(source: &Source, root: &Utf8Path) -> Result<Tasks, BeginError>
                 Some(pattern) => format!("{dir} --pattern {pattern}"),
                 None => dir.to_string(),
             };
-            Ok(Tasks { flow: Flow::Queue, title, source, specs, warnings })
+            let (whole, plan) = (None, None);
+            Ok(Tasks { flow: Flow::Queue, title, source, specs, whole, plan, warnings })
         }
+        Source::Plan { from, file } => given::read(from, file.as_deref(), root),
     }
 }
 
@@ -130,9 +166,9 @@ fn in_repository(path: &Utf8Path, root: &Utf8Path) -> Utf8PathBuf {
     }
 }
 
-type Read = (TaskSpec, Vec<(Utf8PathBuf, Warning)>);
+type Read = (Parsed, Vec<(Utf8PathBuf, Warning)>);
 
-fn read_task(path: &Utf8Path) -> Result<Read, BeginError> {
+fn read_file(path: &Utf8Path) -> Result<Read, BeginError> {
     if path.is_dir() {
         return Err(BeginError::IsDirectory { path: path.to_owned() });
     }
@@ -140,15 +176,11 @@ fn read_task(path: &Utf8Path) -> Result<Read, BeginError> {
     let bytes = file::read_capped(path.as_std_path(), bytes_max).map_err(|error| {
         BeginError::Unreadable { path: path.to_owned(), reason: crate::shell::chain(&error) }
     })?;
-    let parsed = task_file::parse(path, &bytes)
+    let mut parsed = task_file::parse(path, &bytes)
         .map_err(|faults| BeginError::TaskFile { path: path.to_owned(), faults })?;
-    match parsed.kind {
-        Kind::Plan => Err(BeginError::Plan { path: path.to_owned() }),
-        Kind::Task => {
-            let warnings = parsed.warnings.into_iter().map(|w| (path.to_owned(), w)).collect();
-            Ok((parsed.spec, warnings))
-        }
-    }
+    let warnings = std::mem::take(&mut parsed.warnings);
+    let warnings = warnings.into_iter().map(|warning| (path.to_owned(), warning)).collect();
+    Ok((parsed, warnings))
 }
 
 fn queue_files(dir: &Utf8Path, pattern: Option<&str>) -> Result<Vec<Utf8PathBuf>, BeginError> {
@@ -195,9 +227,10 @@ pub fn check_agents(
     config: &Config,
     place: &Place,
     path: &str,
+    roles: &[(Role, &'static str)],
 ) -> Result<Vec<(Role, LaunchPlan)>, BeginError> {
     let mut plans = Vec::new();
-    for (role, name) in [(Role::Builder, "builder"), (Role::Reviewer, "reviewer")] {
+    for (role, name) in roles.iter().copied() {
         let failed = |reason: String| BeginError::Agent { role: name, reason };
         let settings = config.agent(role);
         let agent = agent_of(settings, &place.root).map_err(|error| failed(error.to_string()))?;
@@ -255,14 +288,26 @@ pub fn prepare(tasks: &Tasks, request: &Request, config: &Config, base: Base<'_>
                 // A queue is worked in order; only a graph has dependencies of its own.
                 depends_on: Vec::new(),
                 switches: has_uat.then_some(Switch::Uat).into_iter().collect(),
+                paths: spec.allowed_paths.clone(),
+                ..TaskEntry::default()
             }
         })
         .collect();
+    let whole = match &tasks.whole {
+        None => TaskEntry::default(),
+        Some(plan) => {
+            let has_uat = plan.spec.commands.uat.is_some() || config.commands.uat.is_some();
+            TaskEntry {
+                body: keep(serde_json::to_string(plan).unwrap_or_default()),
+                switches: has_uat.then_some(Switch::Uat).into_iter().collect(),
+                ..TaskEntry::default()
+            }
+        }
+    };
+    let plan = tasks.plan.clone().map(&mut keep);
     let pinned = keep(serde_json::to_string(config).unwrap_or_default());
     let mut switches = BTreeSet::from([Switch::Baseline, Switch::Review]);
-    if request.push || config.github.enabled {
-        switches.insert(Switch::Push);
-    }
+    switches.extend(asked_for(request, config));
     let spec = RunSpec {
         id: base.run.to_owned(),
         flow: tasks.flow,
@@ -276,9 +321,29 @@ pub fn prepare(tasks: &Tasks, request: &Request, config: &Config, base: Base<'_>
         limits: request.limits.applied_to(&limits(config)),
         config: pinned,
         red_base_allowed: request.allow_red_base,
+        whole,
+        plan,
         tasks: entries,
     };
     Prepared { spec, texts }
+}
+
+/// What leaves the machine, and where a person is asked before it goes on.
+fn asked_for(request: &Request, config: &Config) -> Vec<Switch> {
+    let pr = request.pr || config.github.open_pr;
+    let push = pr || request.push || config.github.enabled;
+    let (plan_gate, end_gate) = match config.gates.human {
+        HumanGate::None => (false, false),
+        HumanGate::Deferred => (false, true),
+        HumanGate::Three => (true, true),
+    };
+    let asked = [
+        (Switch::Push, push),
+        (Switch::Pr, pr),
+        (Switch::PlanGate, plan_gate || request.hold_plan),
+        (Switch::EndGate, end_gate),
+    ];
+    asked.into_iter().filter(|(_, on)| *on).map(|(switch, _)| switch).collect()
 }
 
 /// A task as it is kept with the run.
@@ -293,6 +358,7 @@ pub fn limits(config: &Config) -> Limits {
         Step::ALL.iter().map(|step| (*step, config.retries(step.word()))).collect();
     Limits {
         workers_max: config.orchestrator.max_workers,
+        effects_max: config.integration.batch.max(1),
         rounds_max: config.rounds.max_iterations,
         retries,
         retries_max: config.budget.retries,

@@ -9,6 +9,8 @@ mod command;
 mod conflict;
 mod evidence;
 mod merge;
+mod mend;
+mod plan;
 mod process;
 mod pull_request;
 mod push;
@@ -19,6 +21,7 @@ mod validate;
 mod workshop;
 
 pub use agent::{agent_of, find_program, mode_word};
+pub use plan::plan_rules;
 pub use workshop::Workshop;
 
 use crate::environment::Variables;
@@ -31,10 +34,12 @@ use autopilot_core::input::Word;
 use autopilot_core::state::{Run, State, Task};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
+use autopilot_core::view;
 use autopilot_core::wanted::Want;
 use autopilot_host::redact::Redactor;
 use autopilot_journal::SqliteReader;
 use camino::Utf8PathBuf;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::sync::watch;
@@ -104,11 +109,37 @@ pub fn base_facts(state: &State) -> BaseFacts {
     BaseFacts { evidence: shown.and_then(|shown| shown.facts.answer.clone()) }
 }
 
+/// What a job knows of the run's other tasks.
+#[derive(Clone, Debug, Default)]
+pub struct Kin {
+    /// The name of the task above, if that is not the run itself.
+    pub parent: String,
+    /// The names a new task can't have, each with a word on its task. Only for jobs that bring some.
+    pub taken: BTreeMap<String, String>,
+}
+
+pub fn kin(state: &State, want: Want) -> Kin {
+    let task = state.task(want.task);
+    let parent = task.parent.map(|parent| state.task(parent).name().to_owned());
+    let names = || {
+        let others = state.tasks.iter().filter(|task| task.parent.is_some());
+        others.map(|task| (task.name().to_owned(), view::task_word(task).to_owned())).collect()
+    };
+    let brings = task.stage().is_some_and(|stage| {
+        stage.step == Step::Plan || [true, false].iter().any(|passed| stage.brings(*passed).is_some())
+    });
+    Kin {
+        parent: parent.unwrap_or_default(),
+        taken: if brings { names() } else { BTreeMap::new() },
+    }
+}
+
 pub struct Job {
     pub want: Want,
     pub run: Run,
     pub task: Task,
     pub base: BaseFacts,
+    pub kin: Kin,
     pub context: Arc<Context>,
     pub cancel: Cancel,
     pub billing: Mutex<agent::Billing>,
@@ -138,8 +169,12 @@ pub enum JobError {
 pub type Done = (Outcome, Facts);
 
 impl Job {
-    pub async fn run(self) -> Word {
-        let (outcome, mut facts) = match self.step_with_ports().await {
+    pub async fn run(mut self) -> Word {
+        let done = match self.look_at_whole().await {
+            Ok(()) => self.step_with_ports().await,
+            Err(error) => Err(error),
+        };
+        let (outcome, mut facts) = match done {
             Ok(done) => done,
             Err(error) => {
                 let why = crate::shell::chain(&error);
@@ -167,9 +202,25 @@ impl Job {
         self.step().await
     }
 
+    /// The work of the run itself is whatever its branch holds.
+    async fn look_at_whole(&mut self) -> Result<(), JobError> {
+        if self.task.parent.is_some() || self.want.step == Step::Preflight {
+            return Ok(());
+        }
+        let tip = self.tip().await?;
+        let (hub, commit) = (self.context.workshop.hub.clone(), tip.clone());
+        let tree = workshop::blocking(move || hub.tree_of(&commit)).await?;
+        self.task.base = Some(self.run.base.clone());
+        self.task.commit = Some(tip.to_string());
+        self.task.tree = Some(tree.to_string());
+        Ok(())
+    }
+
     async fn step(&self) -> Result<Done, JobError> {
         match self.want.step {
             Step::Preflight => self.preflight().await,
+            Step::Plan => self.plan().await,
+            Step::Schedule => self.schedule().await,
             Step::Build | Step::Fix => self.build().await,
             Step::Validate => self.validate().await,
             Step::Review => self.review().await,
@@ -177,7 +228,7 @@ impl Job {
             Step::Uat => self.uat().await,
             Step::Merge => self.merge().await,
             Step::Push => self.push().await,
-            Step::Tasks | Step::Decide => {
+            Step::Tasks | Step::Decide | Step::ApprovePlan | Step::ApproveResult => {
                 Err(JobError::Internal(format!("{} is not done by a job", self.want.step)))
             }
         }

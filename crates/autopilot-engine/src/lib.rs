@@ -4,6 +4,7 @@
 //! its folder do the steps; [`session`] opens a repository and runs a shell in it. Only settled
 //! state leaves the process.
 
+mod admission;
 pub mod begin;
 pub mod environment;
 pub mod flag;

@@ -3,6 +3,7 @@
 //! Inputs are heard at once, their records go to the writer thread, and only what came back as
 //! durable is shown and acted upon. There is no other path to start, stop or end anything.
 
+use crate::admission;
 use crate::flag::Flag;
 use crate::inbox;
 use crate::job::{self, Cancel, Context};
@@ -23,12 +24,14 @@ use camino::Utf8PathBuf;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 /// How often the flag files and the inbox are looked at; a person is promised one second.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How often it is looked whether the machine has room for more workers.
+const ROOM_EVERY: Duration = Duration::from_secs(2);
 /// Records on their way to the disk.
 const WRITER_QUEUE_MAX: usize = 1024;
 /// Sights on their way to the watcher. What does not fit is left out: a watcher that is slow must
@@ -134,6 +137,7 @@ pub struct Shell {
     snapshot_at: u64,
     /// A pause keeps the process waiting instead of ending it.
     wait: bool,
+    room_looked: Option<Instant>,
     journal_failed: Option<String>,
 }
 
@@ -201,6 +205,7 @@ impl Shell {
             wishes: Vec::new(),
             interrupts: 0,
             wait: parts.wait,
+            room_looked: None,
             journal_failed: None,
         })
     }
@@ -243,14 +248,10 @@ impl Shell {
         if self.journal_failed.is_some() {
             return idle;
         }
-        let waits = self.wait
-            && self
-                .pilot
-                .settled()
-                .run
-                .halt
-                .as_ref()
-                .is_some_and(|halt| halt.why == HaltWhy::Pause);
+        let settled = self.pilot.settled();
+        let is_paused = settled.run.halt.as_ref().is_some_and(|halt| halt.why == HaltWhy::Pause);
+        let is_asked = settled.run.halt.is_none() && settled.gate().is_some();
+        let waits = self.wait && (is_paused || is_asked);
         self.pilot.is_over() && idle && !waits
     }
 
@@ -342,10 +343,11 @@ impl Shell {
             run: state.run.clone(),
             task: state.task(want.task).clone(),
             base: job::base_facts(state),
+            kin: job::kin(state, want),
             context: Arc::clone(&self.context),
             cancel: cancel.clone(),
             billing: Default::default(),
-            began: std::time::Instant::now(),
+            began: Instant::now(),
         };
         self.cancels.insert(want.id, cancel);
         let sender = self.sender.clone();
@@ -396,7 +398,20 @@ impl Shell {
             let at = heard.unwrap_or(self.pilot.settled().seq);
             self.wishes.push((at, path));
         }
+        self.look_at_room()?;
         self.hear(Input::Tick)?;
+        Ok(())
+    }
+
+    /// Many workers on a machine that is nearly full would fail one by one; fewer get through.
+    fn look_at_room(&mut self) -> Result<(), ShellError> {
+        if self.room_looked.is_some_and(|at| at.elapsed() < ROOM_EVERY) {
+            return Ok(());
+        }
+        self.room_looked = Some(Instant::now());
+        let workers = self.pilot.ahead().slots_live();
+        let short = admission::short(&self.place, &self.context.config.orchestrator, workers);
+        self.hear(Input::Room { short })?;
         Ok(())
     }
 

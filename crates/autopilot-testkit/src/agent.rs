@@ -131,6 +131,11 @@ impl Drawn {
             Step::Push => self.has(Fault::PushBreaks) && fate.chance(400),
             Step::Merge => false,
             Step::Preflight
+            | Step::Plan
+            | Step::ApprovePlan
+            | Step::Schedule
+            | Step::ApproveResult
+            | Step::PullRequest
             | Step::Tasks
             | Step::Build
             | Step::Fix
@@ -192,7 +197,13 @@ impl Drawn {
                 play.facts.commit = (!conflicts).then(|| format!("c-{tree}"));
             }
             Step::Push => no(play, fails && fate.chance(50), "authentication refused"),
-            Step::Tasks | Step::Decide => {}
+            Step::Plan
+            | Step::ApprovePlan
+            | Step::Schedule
+            | Step::ApproveResult
+            | Step::PullRequest
+            | Step::Tasks
+            | Step::Decide => {}
         }
         if step == Step::Push && play.outcome != Outcome::Passed {
             play.has_effect = false;
@@ -342,6 +353,11 @@ impl Scripted {
                 };
             }
             Step::Preflight
+            | Step::Plan
+            | Step::ApprovePlan
+            | Step::Schedule
+            | Step::ApproveResult
+            | Step::PullRequest
             | Step::Tasks
             | Step::Build
             | Step::Fix

@@ -36,11 +36,6 @@ fn unavailable(config: &Config) -> Vec<String> {
         ProofGate::Off => {}
         ProofGate::RedGreen => refuse("gates.proof: red_green", "off"),
     }
-    match config.gates.human {
-        HumanGate::None => {}
-        HumanGate::Deferred => refuse("gates.human: deferred", "none"),
-        HumanGate::Three => refuse("gates.human: three", "none"),
-    }
     if config.github.open_pr {
         refuse("github.open_pr: true", "false");
     }

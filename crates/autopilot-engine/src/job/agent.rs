@@ -73,22 +73,32 @@ impl Job {
         &self,
         question: Question<'_>,
     ) -> Result<Answered<T>, JobError> {
+        self.answered_by(question, |_| Vec::new()).await
+    }
+
+    /// The same for an answer that must also keep to rules no schema can say.
+    pub(super) async fn answered_by<T: Answer>(
+        &self,
+        question: Question<'_>,
+        check: impl Fn(&T) -> Vec<Fault>,
+    ) -> Result<Answered<T>, JobError> {
         let dir = question.dir.to_owned();
         let (access, schema) = (question.access, question.schema.clone());
         let first = self.turn(&question).await?;
         if first.ending.outcome != AgentOutcome::Success {
-            return Ok(Answered { answer: None, turn: first, faults: Vec::new() });
+            return Ok(Answered::without(first, Vec::new()));
         }
         let own = self.own_schema()?;
-        let faults = match answer::read::<T>(&first.ending, own.as_ref()) {
+        let faults = match read_by(&first.ending, own.as_ref(), &check) {
             Ok(read) => {
-                return Ok(Answered { answer: Some(read), turn: first, faults: Vec::new() });
+                return Ok(Answered { answer: Some(read), ..Answered::without(first, Vec::new()) });
             }
             Err(faults) => faults,
         };
         if self.cancel.is_asked() {
-            return Ok(Answered { answer: None, turn: first, faults });
+            return Ok(Answered::without(first, faults));
         }
+        let repaired = Some(faults.len());
         let prompt = format!(
             "{}\nWhat you said was:\n{}\n",
             answer::repair_prompt(&faults, T::SCHEMA_JSON),
@@ -97,12 +107,13 @@ impl Job {
         let session = first.ending.session.clone();
         let again = Question { prompt, dir: &dir, access, schema, session, write: question.write };
         let second = self.turn(&again).await?;
-        let read = answer::read::<T>(&second.ending, own.as_ref());
-        Ok(match (second.ending.outcome == AgentOutcome::Success, read) {
-            (true, Ok(read)) => Answered { answer: Some(read), turn: second, faults: Vec::new() },
-            (true, Err(faults)) => Answered { answer: None, turn: second, faults },
-            (false, _) => Answered { answer: None, turn: second, faults: Vec::new() },
-        })
+        let read = read_by(&second.ending, own.as_ref(), &check);
+        let (answer, faults) = match (second.ending.outcome == AgentOutcome::Success, read) {
+            (true, Ok(read)) => (Some(read), Vec::new()),
+            (true, Err(faults)) => (None, faults),
+            (false, _) => (None, Vec::new()),
+        };
+        Ok(Answered { answer, turn: second, faults, repaired })
     }
 
     /// A schema the user has edited holds in addition to ours.
@@ -221,7 +232,7 @@ impl Job {
         let who = Identity {
             run: &self.run.id,
             task: self.task.name(),
-            parent: "",
+            parent: &self.kin.parent,
             attempt,
             try_number: self.task.spent.tries.max(1),
             iteration: self.task.round,
@@ -313,9 +324,36 @@ pub struct Answered<T> {
     pub answer: Option<T>,
     pub turn: Turn,
     pub faults: Vec<Fault>,
+    /// Faults of the first answer, if there was a second.
+    pub repaired: Option<usize>,
+}
+
+/// All faults at once: where the schema is broken the rules are looked at as far as they can be.
+fn read_by<T: Answer>(
+    ending: &Ending,
+    own: Option<&answer::Schema>,
+    check: &impl Fn(&T) -> Vec<Fault>,
+) -> Result<T, Vec<Fault>> {
+    let faults = match answer::read::<T>(ending, own) {
+        Ok(read) => match check(&read) {
+            faults if faults.is_empty() => return Ok(read),
+            faults => faults,
+        },
+        Err(mut faults) => {
+            let loose = answer::read_value(ending, &[]).ok();
+            let loose = loose.and_then(|value| serde_json::from_value::<T>(value).ok());
+            faults.extend(loose.map(|read| check(&read)).unwrap_or_default());
+            faults
+        }
+    };
+    Err(faults)
 }
 
 impl<T> Answered<T> {
+    fn without(turn: Turn, faults: Vec<Fault>) -> Answered<T> {
+        Answered { answer: None, turn, faults, repaired: None }
+    }
+
     /// Why there is no answer, if there is none.
     pub fn outcome(&self, job: &Job) -> Outcome {
         let outcome = job.judged(&self.turn.ending);

@@ -199,13 +199,20 @@ impl Job {
     /// filled: nothing reaches a proof through a cache.
     fn caches(&self) -> Result<Vec<(&'static str, Utf8PathBuf)>, JobError> {
         let root = match self.want.step {
-            Step::Build | Step::Fix | Step::Review | Step::UatGenerate => {
+            Step::Plan | Step::Build | Step::Fix | Step::Review | Step::UatGenerate => {
                 self.context.place.caches().join("agent")
             }
             Step::Preflight => self.seed_caches(),
-            Step::Tasks | Step::Validate | Step::Uat | Step::Decide | Step::Merge | Step::Push => {
-                self.gate_caches()
-            }
+            Step::ApprovePlan
+            | Step::Schedule
+            | Step::Tasks
+            | Step::Validate
+            | Step::Uat
+            | Step::Decide
+            | Step::Merge
+            | Step::ApproveResult
+            | Step::Push
+            | Step::PullRequest => self.gate_caches(),
         };
         let mut caches = Vec::new();
         for (name, folder) in CACHES {

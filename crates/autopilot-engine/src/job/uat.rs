@@ -46,10 +46,15 @@ impl Job {
         if cases.trim().is_empty() {
             return Ok((Outcome::Broke { why: "it wrote no acceptance cases".to_owned() }, facts));
         }
-        let name = format!("uat/{}_uat.md", self.task.name());
+        let name = format!("uat/{}_uat.md", self.file_word());
         facts.artifact = Some(self.write_view(&name, &cases)?);
         facts.answer = Some(self.context.texts.put(&self.clean(&cases))?);
         Ok((Outcome::Passed, facts))
+    }
+
+    /// What files of this task are named after; the acceptance of the whole is the final one.
+    fn file_word(&self) -> &str {
+        if self.task.parent.is_some() { self.task.name() } else { "final" }
     }
 
     pub(super) async fn uat(&self) -> Result<Done, JobError> {
@@ -65,12 +70,17 @@ impl Job {
         let evidence =
             Evidence { checks: checks.iter().map(Seen::of).collect(), ..Evidence::default() };
         facts.answer = Some(self.keep(&evidence)?);
-        let name = format!("uat/{}_{}_result.log", self.task.name(), self.want.id);
+        let name = format!("uat/{}_{}_result.log", self.file_word(), self.want.id);
         facts.artifact = Some(self.write_view(&name, &check.ran.tail)?);
         if check.passed() {
             return Ok((Outcome::Passed, facts));
         }
         facts.fingerprint = Some(failure_fingerprint(&check.ran.tail));
+        facts.tree = self.task.tree.clone();
+        if self.task.parent.is_none() {
+            let cases = self.answer_of(Step::UatGenerate)?;
+            facts.tasks.push(self.mending_task(&spec, &[&check], cases.as_deref())?);
+        }
         Ok((Outcome::Failed { why: check.failure() }, facts))
     }
 }

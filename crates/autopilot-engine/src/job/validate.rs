@@ -17,8 +17,10 @@ impl Job {
         let spec = self.spec()?;
         let missing = || JobError::Internal("there is no commit to validate".to_owned());
         let commit = Oid::parse(self.task.commit.as_deref().ok_or_else(missing)?)?;
+        // Of the whole each part has been looked at on its own.
+        let is_whole = self.task.parent.is_none();
         let change = self.change().await?;
-        let findings = self.guard(&change, &spec);
+        let findings = if is_whole { Vec::new() } else { self.guard(&change, &spec) };
         let commands = command::validation(self, Some(&spec));
         let checks = self.checks(&commit, commands, self.began).await?;
         let evidence = Evidence {
@@ -33,7 +35,7 @@ impl Job {
         facts.notes.extend(evidence.differs.iter().cloned());
         let (mut reasons, known) = self.new_failures(&checks, &evidence)?;
         facts.notes.extend(known);
-        if change.base_tree == change.tree {
+        if !is_whole && change.base_tree == change.tree {
             reasons.push("nothing was changed".to_owned());
         }
         reasons.extend(broken_rules(&evidence.findings));
@@ -41,6 +43,10 @@ impl Job {
             return Ok((Outcome::Passed, facts));
         }
         facts.fingerprint = Some(fingerprint(&checks, &evidence.findings));
+        if is_whole {
+            let failed: Vec<&Check> = checks.iter().filter(|check| !check.passed()).collect();
+            facts.tasks.push(self.mending_task(&spec, &failed, None)?);
+        }
         Ok((Outcome::Failed { why: reasons.join("; ") }, facts))
     }
 

@@ -267,7 +267,12 @@ impl Books {
             Step::Review => Switch::Review,
             Step::Uat => Switch::Uat,
             Step::Push => Switch::Push,
-            Step::Tasks
+            Step::PullRequest => Switch::Pr,
+            Step::ApprovePlan => Switch::PlanGate,
+            Step::ApproveResult => Switch::EndGate,
+            Step::Plan
+            | Step::Schedule
+            | Step::Tasks
             | Step::Build
             | Step::Fix
             | Step::Validate

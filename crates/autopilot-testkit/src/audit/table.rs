@@ -16,7 +16,16 @@ pub fn paired(from: Option<Step>) -> &'static [Step] {
         Some(Step::Decide) => &[Step::Merge, Step::Fix],
         // A conflict is a failed round.
         Some(Step::Merge) => &[Step::Fix],
-        Some(Step::Preflight | Step::Tasks | Step::Push) => &[],
+        Some(
+            Step::Preflight
+            | Step::Plan
+            | Step::ApprovePlan
+            | Step::Schedule
+            | Step::Tasks
+            | Step::ApproveResult
+            | Step::Push
+            | Step::PullRequest,
+        ) => &[],
     }
 }
 

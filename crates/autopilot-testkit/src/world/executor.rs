@@ -83,6 +83,11 @@ impl World {
                 self.note(|| format!("pushed by {}", want.id));
             }
             Step::Preflight
+            | Step::Plan
+            | Step::ApprovePlan
+            | Step::Schedule
+            | Step::ApproveResult
+            | Step::PullRequest
             | Step::Tasks
             | Step::Build
             | Step::Fix

@@ -1,0 +1,74 @@
+//! Whether the machine can carry one more worker: memory, disk and descriptors.
+
+use crate::place::Place;
+use autopilot_core::config::Orchestrator;
+use autopilot_host::room::{self, Descriptors, Disk, Memory};
+
+const MB: u64 = 1 << 20;
+
+/// What the machine is short of, in words, if it is short of anything.
+pub fn short(place: &Place, config: &Orchestrator, workers: u32) -> Option<String> {
+    // What can't be measured can't be short.
+    let measured = Measured {
+        memory: room::memory(),
+        disk: room::disk(place.state.as_std_path()).ok(),
+        descriptors: room::descriptors().ok(),
+    };
+    measured.short(config, workers)
+}
+
+struct Measured {
+    memory: Option<Memory>,
+    disk: Option<Disk>,
+    descriptors: Option<Descriptors>,
+}
+
+impl Measured {
+    fn short(&self, config: &Orchestrator, workers: u32) -> Option<String> {
+        let less = |free: u64, min_mb: u64, of: &str| {
+            let free_mb = free / MB;
+            let key = format!("orchestrator.min_free_{of}_mb");
+            (free_mb < min_mb).then(|| format!("{free_mb} MB of {of} are free, {key} is {min_mb}"))
+        };
+        let memory =
+            self.memory.and_then(|m| less(m.bytes_available, config.min_free_memory_mb, "memory"));
+        let disk = self.disk.and_then(|d| less(d.bytes_free, config.min_free_disk_mb, "disk"));
+        let descriptors = self
+            .descriptors
+            .filter(|d| d.agents_max() <= u64::from(workers))
+            .map(|d| format!("the limit of {} open files is used up", d.limit));
+        memory.or(disk).or(descriptors)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(memory_mb: u64, disk_mb: u64, files: u64) -> Measured {
+        Measured {
+            memory: Some(Memory { bytes_total: 1 << 40, bytes_available: memory_mb * MB }),
+            disk: Some(Disk { bytes_free: disk_mb * MB, inodes_free: None }),
+            descriptors: Some(Descriptors { limit: files, hard_limit: files }),
+        }
+    }
+
+    #[test]
+    fn whatever_is_short_is_named_with_the_setting_that_says_so() {
+        let config = Orchestrator {
+            min_free_memory_mb: 512,
+            min_free_disk_mb: 256,
+            ..Orchestrator::default()
+        };
+        let short = |m: Measured, workers| m.short(&config, workers);
+        assert_eq!(short(measured(512, 256, 1024), 3), None);
+        let memory = short(measured(100, 256, 1024), 3).unwrap();
+        assert_eq!(memory, "100 MB of memory are free, orchestrator.min_free_memory_mb is 512");
+        let disk = short(measured(512, 255, 1024), 3).unwrap();
+        assert_eq!(disk, "255 MB of disk are free, orchestrator.min_free_disk_mb is 256");
+        assert_eq!(short(measured(512, 256, 64), 1), None);
+        assert!(short(measured(512, 256, 64), 2).unwrap().contains("64 open files"));
+        let unknown = Measured { memory: None, disk: None, descriptors: None };
+        assert_eq!(short(unknown, 1000), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! A plan that somebody brings along instead of having one made.
+
+use super::{BeginError, PlanBody, Tasks, in_repository, read_file};
+use autopilot_agents::answer;
+use autopilot_core::config::Config;
+use autopilot_core::flow::Flow;
+use autopilot_core::plan::{self, Plan};
+use autopilot_core::task_file::{Kind, TaskSpec};
+use autopilot_host::file;
+use camino::Utf8Path;
+use std::collections::BTreeMap;
+
+/// A plan of 10,000 tasks with a page of text each.
+const PLAN_BYTES_MAX: u64 = 64 << 20;
+
+pub(super) fn read(
+    from: &Utf8Path,
+    file: Option<&Utf8Path>,
+    root: &Utf8Path,
+) -> Result<Tasks, BeginError> {
+    let (text, plan) = read_plan(from)?;
+    let mut warnings = Vec::new();
+    let whole = match file {
+        Some(path) => {
+            let (mut parsed, more) = read_file(path)?;
+            if parsed.kind != Kind::Plan {
+                return Err(BeginError::NotAPlan { path: path.to_owned() });
+            }
+            warnings = more;
+            parsed.spec.path = in_repository(path, root);
+            PlanBody { spec: parsed.spec, text: parsed.body }
+        }
+        None => {
+            let summary = plan.plan_summary.trim();
+            let title = summary.lines().next().unwrap_or_default().to_owned();
+            let path = in_repository(from, root);
+            let spec = TaskSpec { title, goal: summary.to_owned(), path, ..TaskSpec::default() };
+            PlanBody { spec, text: summary.to_owned() }
+        }
+    };
+    Ok(Tasks {
+        flow: Flow::Plan,
+        title: whole.spec.title.clone(),
+        source: whole.spec.path.to_string(),
+        specs: Vec::new(),
+        whole: Some(whole),
+        plan: Some(text),
+        warnings,
+    })
+}
+
+/// The plan in a file, and its text.
+pub fn read_plan(path: &Utf8Path) -> Result<(String, Plan), BeginError> {
+    let bytes = file::read_capped(path.as_std_path(), PLAN_BYTES_MAX).map_err(|error| {
+        BeginError::Unreadable { path: path.to_owned(), reason: crate::shell::chain(&error) }
+    })?;
+    let refused = |faults: Vec<String>| BeginError::Refused { path: path.to_owned(), faults };
+    let text = String::from_utf8(bytes)
+        .map_err(|error| refused(vec![format!("it is not UTF-8: {error}")]))?;
+    let plan = parse_plan(&text).map_err(refused)?;
+    Ok((text, plan))
+}
+
+/// A plan as JSON, by its schema. Every fault in words.
+pub fn parse_plan(text: &str) -> Result<Plan, Vec<String>> {
+    let words = |faults: Vec<answer::Fault>| faults.iter().map(ToString::to_string).collect();
+    let value: serde_json::Value =
+        serde_json::from_str(text).map_err(|error| vec![format!("it is not JSON: {error}")])?;
+    let given = answer::Given { text: "", structured: Some(&value) };
+    answer::read::<Plan>(given, None).map_err(words)
+}
+
+/// Refuses a plan that was brought along and breaks a rule, before anything is begun.
+pub fn check_plan(tasks: &Tasks, config: &Config) -> Result<(), BeginError> {
+    let (Some(text), Some(whole)) = (&tasks.plan, &tasks.whole) else { return Ok(()) };
+    let refused =
+        |faults: Vec<String>| BeginError::Refused { path: tasks.source.clone().into(), faults };
+    let plan = parse_plan(text).map_err(refused)?;
+    let taken = BTreeMap::new();
+    let rules = crate::job::plan_rules(config, &whole.spec, &taken);
+    match plan::check(&plan, &rules) {
+        Ok(_) => Ok(()),
+        Err(faults) => Err(refused(faults.iter().map(ToString::to_string).collect())),
+    }
+}

@@ -1,0 +1,68 @@
+//! A task that mends the whole: what all tasks together have left broken.
+
+use super::command::Check;
+use super::{Job, JobError};
+use autopilot_core::event::TaskSpec as TaskEntry;
+use autopilot_core::pipeline::Switch;
+use autopilot_core::plan::TaskBody;
+use autopilot_core::prompt::tail;
+use autopilot_core::step::Step;
+use autopilot_core::task_file::TaskSpec;
+
+/// Lines of a failing command's output in the goal of the task that mends it.
+const TAIL_LINES_MAX: usize = 60;
+
+impl Job {
+    /// `failed` are the commands that failed on the run's branch, `cases` what acceptance means.
+    pub(super) fn mending_task(
+        &self,
+        whole: &TaskSpec,
+        failed: &[&Check],
+        cases: Option<&str>,
+    ) -> Result<TaskEntry, JobError> {
+        let (kind, words) = match self.want.step {
+            Step::Uat => ("uat-fix", "UAT fix"),
+            _ => ("integration-fix", "Integration fix"),
+        };
+        let (name, number) = self.free_name(kind);
+        let mut goal = String::from(
+            "All tasks of the plan are merged, and the whole does not hold. Find out why and mend \
+             it with as little change as possible; keep what the tasks were asked to do.",
+        );
+        for check in failed {
+            let output = tail(&check.ran.tail, TAIL_LINES_MAX);
+            goal.push_str(&format!("\n`{}`: {}\n{output}", check.line, check.failure()));
+        }
+        let acceptance =
+            failed.iter().map(|check| format!("`{}` exits with 0", check.line)).collect();
+        let uat = failed.iter().find(|check| check.name == "uat").map(|check| check.line.clone());
+        let mut commands = whole.commands.clone();
+        commands.uat = uat.or(commands.uat);
+        let has_uat = commands.uat.is_some();
+        let spec = TaskSpec {
+            id: name.clone(),
+            title: format!("{words} {number}"),
+            goal: self.clean(&goal),
+            acceptance,
+            commands,
+            uat: cases.map(|cases| self.clean(cases)).into_iter().collect(),
+            ..whole.clone()
+        };
+        let body = TaskBody { spec, ..TaskBody::default() };
+        Ok(TaskEntry {
+            title: body.spec.title.clone(),
+            source: self.task.spec.source.clone(),
+            body: self.context.texts.put(&self.clean_json(&body)?)?,
+            switches: has_uat.then_some(Switch::Uat).into_iter().collect(),
+            name,
+            ..TaskEntry::default()
+        })
+    }
+
+    fn free_name(&self, kind: &str) -> (String, u32) {
+        let named = |number: u32| (format!("{kind}-{number}"), number);
+        let mut names = (1..).map(named);
+        let free = names.find(|(name, _)| !self.kin.taken.contains_key(name));
+        free.unwrap_or_else(|| named(self.task.round))
+    }
+}

@@ -1,0 +1,284 @@
+//! PLAN and SCHEDULE: a planner divides the work, the controller checks what it says and makes tasks
+//! of it. Nothing a planner says reaches the run before every rule holds.
+
+use super::agent::{Answered, Question};
+use super::workshop::{For, blocking, seconds_now};
+use super::{Done, Job, JobError};
+use crate::begin::PlanBody;
+use autopilot_agents::Access;
+use autopilot_agents::answer::{Answer, Fault};
+use autopilot_core::config::Config;
+use autopilot_core::event::{Facts, Outcome, TaskSpec as TaskEntry};
+use autopilot_core::pipeline::Switch;
+use autopilot_core::plan::{self, Checked, Plan, PlannedTask, Rules};
+use autopilot_core::prompt;
+use autopilot_core::step::Step;
+use autopilot_core::task_file::TaskSpec;
+use autopilot_host::git::{Attempt, DocumentRequest, Oid, commit_document, list_paths};
+use std::collections::BTreeMap;
+
+/// Files whose names are looked at for the summary of the repository.
+const PATHS_MAX: usize = 200_000;
+/// Lines of that summary in the prompt.
+const TREE_LINES_MAX: usize = 120;
+/// Where the planner's test plan goes on the run's branch.
+const TEST_PLAN: &str = "tests/TEST_PLAN.md";
+/// Faults of a refused plan named in the message.
+const FAULTS_NAMED_MAX: usize = 12;
+
+/// What a plan must keep to. `taken` are the names a run has already, each with a word on its task.
+pub fn plan_rules<'a>(
+    config: &'a Config,
+    whole: &'a TaskSpec,
+    taken: &'a BTreeMap<String, String>,
+) -> Rules<'a> {
+    Rules {
+        allowed_paths: &whole.allowed_paths,
+        deny_paths: config.safety.deny_paths.iter().chain(&whole.deny_paths).cloned().collect(),
+        commands_allowed: config.plan.commands,
+        tasks_max: config.plan.max_tasks as usize,
+        depth_max: config.plan.max_depth as usize,
+        fan_out_max: config.plan.max_fan_out as usize,
+        taken,
+    }
+}
+
+impl Job {
+    pub(super) async fn plan(&self) -> Result<Done, JobError> {
+        let whole = self.plan_body()?;
+        let taken = self.taken();
+        if let Some(given) = self.given_plan()? {
+            let plan = match crate::begin::parse_plan(&given) {
+                Ok(plan) => plan,
+                Err(faults) => return Ok(refused(&faults, Facts::default())),
+            };
+            return match plan::check(&plan, &plan_rules(&self.context.config, &whole.spec, &taken)) {
+                Ok(checked) => self.planned(&plan, checked, Facts::default()),
+                Err(faults) => Ok(refused(&in_words(&faults), Facts::default())),
+            };
+        }
+        let answered = self.ask_planner(&whole, &taken).await?;
+        let mut facts = self.facts_of(&answered.turn)?;
+        facts.notes.extend(answered.repaired.iter().map(|n| {
+            format!("the planner's first answer had {n} faults and was asked for once more")
+        }));
+        let Some(plan) = &answered.answer else {
+            if answered.faults.is_empty() {
+                return Ok((answered.outcome(self), facts));
+            }
+            // Asked once more and still not right: another try would cost as much and say the same.
+            return Ok(refused(&in_words(&answered.faults), facts));
+        };
+        match plan::check(plan, &plan_rules(&self.context.config, &whole.spec, &taken)) {
+            Ok(checked) => self.planned(plan, checked, facts),
+            Err(faults) => Ok(refused(&in_words(&faults), facts)),
+        }
+    }
+
+    async fn ask_planner(
+        &self,
+        whole: &PlanBody,
+        taken: &BTreeMap<String, String>,
+    ) -> Result<Answered<Plan>, JobError> {
+        let tip = self.tip().await?;
+        let bench = self.bench(For::Agent, &tip, &tip).await?;
+        let (hub, commit) = (self.context.workshop.hub.clone(), tip.clone());
+        let listing = blocking(move || list_paths(&hub, &commit, PATHS_MAX)).await?;
+        let tree = prompt::tree_summary(listing.paths.iter().map(String::as_str), TREE_LINES_MAX);
+        let config = &self.context.config;
+        let rules = plan_rules(config, &whole.spec, taken);
+        let commands: Vec<(&str, &str)> = [
+            ("tests", Some(&config.commands.tests)),
+            ("lint", config.commands.lint.as_ref()),
+            ("format", config.commands.format.as_ref()),
+            ("uat", config.commands.uat.as_ref()),
+        ]
+        .into_iter()
+        .filter_map(|(name, line)| Some((name, line?.as_str())))
+        .collect();
+        let names: Vec<&str> = taken.keys().map(String::as_str).collect();
+        let rejected = self.rejection();
+        let is_part = self.task.parent.is_some();
+        let prompt = prompt::plan(
+            &prompt::Plan {
+                body: &whole.text,
+                constraints: &whole.spec.constraints,
+                allowed_paths: &whole.spec.allowed_paths,
+                deny_paths: &rules.deny_paths,
+                tree: &tree,
+                commands: &commands,
+                commands_allowed: config.plan.commands,
+                rejected: rejected.as_deref(),
+                part: is_part.then_some(&whole.spec),
+                taken: &names,
+                schema: Plan::SCHEMA_JSON,
+            },
+            self.caps(),
+        );
+        let schema = self.schema_file("plan_schema.json", Plan::SCHEMA_JSON)?;
+        let check = |plan: &Plan| match plan::check(plan, &rules) {
+            Ok(_) => Vec::new(),
+            Err(faults) => faults.iter().map(|fault| Fault::new(&fault.pointer, &fault.what)).collect(),
+        };
+        let question = Question {
+            prompt,
+            dir: &bench.dir,
+            access: Access::Read,
+            schema: Some((Plan::SCHEMA_JSON, schema)),
+            session: None,
+            write: Vec::new(),
+        };
+        self.answered_by(question, check).await
+    }
+
+    fn planned(&self, plan: &Plan, checked: Checked, mut facts: Facts) -> Result<Done, JobError> {
+        let text = self.clean_json(plan)?;
+        facts.artifact = Some(self.write_clean(&self.plan_name(), &text)?);
+        facts.answer = Some(self.context.texts.put(&text)?);
+        facts.notes.extend(checked.notes);
+        Ok((Outcome::Passed, facts))
+    }
+
+    fn plan_name(&self) -> String {
+        match self.task.parent {
+            None => "plan/plan.json".to_owned(),
+            Some(_) => format!("plan/{}.plan.json", self.task.name()),
+        }
+    }
+
+    /// The tasks of the plan that was made, or of the one a person made of it.
+    pub(super) async fn schedule(&self) -> Result<Done, JobError> {
+        let whole = self.plan_body()?;
+        let edited = self.task.shown(Step::ApprovePlan).and_then(|s| s.facts.answer.clone());
+        let made = self.task.last(Step::Plan).and_then(|shown| shown.facts.answer.clone());
+        let missing = || JobError::Internal("there is no plan".to_owned());
+        let text = self.context.text(&edited.or(made).ok_or_else(missing)?)?;
+        let taken = self.taken();
+        let rules = plan_rules(&self.context.config, &whole.spec, &taken);
+        let plan = match crate::begin::parse_plan(&text) {
+            Ok(plan) => plan,
+            Err(faults) => return Ok(refused(&faults, Facts::default())),
+        };
+        let checked = match plan::check(&plan, &rules) {
+            Ok(checked) => checked,
+            Err(faults) => return Ok(refused(&in_words(&faults), Facts::default())),
+        };
+        let mut facts = Facts::default();
+        facts.artifact = Some(self.write_clean(&self.plan_name(), &text)?);
+        facts.notes.extend(self.keep_test_plan(&plan, &whole.spec).await?);
+        for planned in &checked.tasks {
+            facts.tasks.push(self.entry(planned, &whole.spec)?);
+        }
+        Ok((Outcome::Passed, facts))
+    }
+
+    fn entry(&self, planned: &PlannedTask, whole: &TaskSpec) -> Result<TaskEntry, JobError> {
+        let task = &planned.task;
+        let config = &self.context.config;
+        let body = plan::task_body(task, whole);
+        let of_each = config.plan.task_uat && config.commands.uat.is_some();
+        let has_uat = body.spec.commands.uat.is_some() || of_each;
+        let text = self.clean_json(&body)?;
+        Ok(TaskEntry {
+            name: task.id.clone(),
+            title: self.clean(&task.title),
+            source: self.task.spec.source.clone(),
+            body: self.context.texts.put(&text)?,
+            depends_on: task.depends_on.clone(),
+            switches: has_uat.then_some(Switch::Uat).into_iter().collect(),
+            expand: task.expand,
+            priority: task.priority,
+            urgency: planned.urgency,
+            paths: task.allowed_paths.clone(),
+        })
+    }
+
+    /// The planner's test plan goes where the result is read; the checkout is not touched.
+    async fn keep_test_plan(&self, plan: &Plan, whole: &TaskSpec) -> Result<Vec<String>, JobError> {
+        let Some(text) = plan.test_plan.as_deref().filter(|text| !text.trim().is_empty()) else {
+            return Ok(Vec::new());
+        };
+        if self.task.parent.is_some() {
+            return Ok(Vec::new());
+        }
+        let denied = self.context.config.safety.deny_paths.iter().chain(&whole.deny_paths);
+        if plan::is_denied(TEST_PLAN, denied) {
+            return Ok(vec![format!("the test plan was not kept: {TEST_PLAN} is denied")]);
+        }
+        let text = format!("{}\n", self.clean(text).trim_end());
+        let (hub, repo) = (self.context.workshop.hub.clone(), self.context.workshop.repo.clone());
+        let (run, branch) = (self.run.id.clone(), self.run.branch.clone());
+        let (start, attempt) = (Oid::parse(&self.run.base)?, self.want.id.to_string());
+        blocking(move || {
+            commit_document(
+                &hub,
+                &DocumentRequest {
+                    run: &run,
+                    attempt: Attempt { task: "plan", id: &attempt },
+                    onto: &branch,
+                    start: &start,
+                    path: TEST_PLAN,
+                    text: &text,
+                    message: "Test plan",
+                    identity: &repo.identity,
+                    now: seconds_now(),
+                },
+            )
+        })
+        .await?;
+        Ok(Vec::new())
+    }
+
+    /// What is to be planned: the plan of the run, or a task that is planned only now.
+    fn plan_body(&self) -> Result<PlanBody, JobError> {
+        let text = self.context.text(&self.task.spec.body)?;
+        let unreadable = |error: serde_json::Error| JobError::Spec(error.to_string());
+        if self.task.parent.is_none() {
+            return serde_json::from_str(&text).map_err(unreadable);
+        }
+        let body: plan::TaskBody = serde_json::from_str(&text).map_err(unreadable)?;
+        Ok(PlanBody { text: body.spec.goal.clone(), spec: body.spec })
+    }
+
+    /// A plan somebody gave with the run, to be taken as it is. One that was rejected is made anew.
+    fn given_plan(&self) -> Result<Option<String>, JobError> {
+        match &self.run.plan {
+            Some(hash) if self.task.parent.is_none() && self.task.round == 1 => {
+                Ok(Some(self.context.text(hash)?))
+            }
+            Some(_) | None => Ok(None),
+        }
+    }
+
+    /// Why a person sent the last plan back.
+    fn rejection(&self) -> Option<String> {
+        let is_gate = |step: Step| step == Step::ApprovePlan;
+        let reason = self.task.reasons.iter().find(|reason| is_gate(reason.step))?;
+        Some(reason.text.clone())
+    }
+
+    /// The names a new task can't have. A task that is planned again keeps none of its own.
+    fn taken(&self) -> BTreeMap<String, String> {
+        self.kin.taken.clone()
+    }
+
+    /// Where the run's branch is.
+    pub(super) async fn tip(&self) -> Result<Oid, JobError> {
+        let hub = self.context.workshop.hub.clone();
+        let name = format!("refs/heads/{}", self.run.branch);
+        let start = Oid::parse(&self.run.base)?;
+        blocking(move || Ok::<_, JobError>(hub.resolve(&name)?.unwrap_or(start))).await
+    }
+}
+
+fn in_words<T: std::fmt::Display>(faults: &[T]) -> Vec<String> {
+    faults.iter().map(ToString::to_string).collect()
+}
+
+fn refused(faults: &[String], facts: Facts) -> Done {
+    let mut named: Vec<String> = faults.iter().take(FAULTS_NAMED_MAX).cloned().collect();
+    if faults.len() > FAULTS_NAMED_MAX {
+        named.push(format!("and {} more", faults.len() - FAULTS_NAMED_MAX));
+    }
+    (Outcome::Failed { why: format!("the plan is refused: {}", named.join("; ")) }, facts)
+}

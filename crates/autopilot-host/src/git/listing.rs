@@ -1,0 +1,33 @@
+//! The names of the files in a commit, as many as somebody wants to read.
+
+use super::error::GitError;
+use super::hub::Hub;
+use super::object::Oid;
+use std::ops::ControlFlow;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    pub paths: Vec<String>,
+    /// There are more than were asked for.
+    pub cut: bool,
+}
+
+pub fn list_paths(hub: &Hub, commit: &Oid, paths_max: usize) -> Result<Listing, GitError> {
+    let mut listing = Listing::default();
+    let mut rest: Vec<u8> = Vec::new();
+    hub.git(format!("list the files of {commit}"))
+        .args(["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit.as_str()])
+        .stream(&mut |chunk| {
+            rest.extend_from_slice(chunk);
+            while let Some(end) = rest.iter().position(|byte| *byte == 0) {
+                if listing.paths.len() == paths_max {
+                    listing.cut = true;
+                    return ControlFlow::Break(());
+                }
+                let path: Vec<u8> = rest.drain(..=end).collect();
+                listing.paths.push(String::from_utf8_lossy(&path[..end]).into_owned());
+            }
+            ControlFlow::Continue(())
+        })?;
+    Ok(listing)
+}
