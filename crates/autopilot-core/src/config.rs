@@ -111,19 +111,30 @@ pub struct Commands {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Orchestrator {
     pub max_workers: u32,
     /// Tasks that both declare allowed paths which overlap are done one after the other.
-    #[serde(default = "serialized_unless_said")]
     pub serialize_overlapping: bool,
+    /// With less free, no further worker starts beside those that run.
+    pub min_free_memory_mb: u64,
+    pub min_free_disk_mb: u64,
 }
 
-fn serialized_unless_said() -> bool {
-    true
+impl Default for Orchestrator {
+    fn default() -> Self {
+        Orchestrator {
+            max_workers: 3,
+            serialize_overlapping: true,
+            min_free_memory_mb: 512,
+            min_free_disk_mb: 512,
+        }
+    }
 }
 
 /// What a planner may propose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Plan {
     pub max_tasks: u32,
     /// Tasks in the longest chain.
@@ -132,11 +143,19 @@ pub struct Plan {
     pub max_fan_out: u32,
     /// May it bring validation commands of its own.
     pub commands: bool,
+    /// The acceptance command proves each task and not only the whole.
+    pub task_uat: bool,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Plan { max_tasks: 10_000, max_depth: 1_000, max_fan_out: 1_000, commands: false }
+        Plan {
+            max_tasks: 10_000,
+            max_depth: 1_000,
+            max_fan_out: 1_000,
+            commands: false,
+            task_uat: true,
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod todo;
 use serde::{Deserialize, Serialize};
 
 pub use finding::{FINDINGS_MAX, Finding, Severity, Source, report};
+pub use path::is_denied;
 pub use test_code::is_test_path;
 
 /// A change against its base: the whole of it, with staged and untracked files.

@@ -5,7 +5,7 @@ mod settings;
 mod since;
 
 pub use given::{check_plan, parse_plan, read_plan};
-pub use settings::{check_prices, check_settings, costs_unknown};
+pub use settings::{check_prices, check_settings, costs_unknown, roles};
 pub use since::changed_since;
 
 use crate::inbox::LimitChange;
@@ -37,9 +37,15 @@ const NOT_TASKS: [&str; 2] = ["TEMPLATE.md", "README.md"];
 #[derive(Clone, Debug)]
 pub enum Source {
     File(Utf8PathBuf),
-    Queue { dir: Utf8PathBuf, pattern: Option<String> },
+    Queue {
+        dir: Utf8PathBuf,
+        pattern: Option<String>,
+    },
     /// A plan somebody has made already, and the file it was made for.
-    Plan { from: Utf8PathBuf, file: Option<Utf8PathBuf> },
+    Plan {
+        from: Utf8PathBuf,
+        file: Option<Utf8PathBuf>,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -49,6 +55,8 @@ pub struct Request {
     pub pr: bool,
     /// Work on a plan only when a person has approved it.
     pub hold_plan: bool,
+    /// The configuration asks for it too.
+    pub gates_plan: bool,
     pub allow_red_base: bool,
     pub limits: LimitChange,
     pub started_by: String,

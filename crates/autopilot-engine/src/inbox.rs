@@ -17,6 +17,8 @@ const WISH_BYTES_MAX: u64 = 16 * 1024;
 pub enum Wish {
     Retry { task: String },
     Skip { task: String },
+    Approve { by: String },
+    Reject { by: String, why: String },
     Limit(LimitChange),
 }
 
@@ -61,6 +63,8 @@ impl Wish {
         match self {
             Wish::Retry { task } => Ask::Retry { task: task.clone() },
             Wish::Skip { task } => Ask::Skip { task: task.clone() },
+            Wish::Approve { by } => Ask::Approve { by: by.clone(), answer: None },
+            Wish::Reject { by, why } => Ask::Reject { by: by.clone(), why: why.clone() },
             Wish::Limit(change) => Ask::Limit(Box::new(change.applied_to(limits))),
         }
     }

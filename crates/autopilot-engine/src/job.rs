@@ -8,8 +8,8 @@ mod change;
 mod command;
 mod conflict;
 mod evidence;
-mod merge;
 mod mend;
+mod merge;
 mod plan;
 mod process;
 mod pull_request;
@@ -21,7 +21,6 @@ mod validate;
 mod workshop;
 
 pub use agent::{agent_of, find_program, mode_word};
-pub use plan::plan_rules;
 pub use workshop::Workshop;
 
 use crate::environment::Variables;
@@ -31,6 +30,7 @@ use crate::store::{StoreError, Texts, text};
 use autopilot_core::config::Config;
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::input::Word;
+use autopilot_core::plan::{Guidance, TaskBody};
 use autopilot_core::state::{Run, State, Task};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
@@ -126,7 +126,8 @@ pub fn kin(state: &State, want: Want) -> Kin {
         others.map(|task| (task.name().to_owned(), view::task_word(task).to_owned())).collect()
     };
     let brings = task.stage().is_some_and(|stage| {
-        stage.step == Step::Plan || [true, false].iter().any(|passed| stage.brings(*passed).is_some())
+        stage.step == Step::Plan
+            || [true, false].iter().any(|passed| stage.brings(*passed).is_some())
     });
     Kin {
         parent: parent.unwrap_or_default(),
@@ -228,6 +229,7 @@ impl Job {
             Step::Uat => self.uat().await,
             Step::Merge => self.merge().await,
             Step::Push => self.push().await,
+            Step::PullRequest => Err(JobError::Internal("no forge".to_owned())),
             Step::Tasks | Step::Decide | Step::ApprovePlan | Step::ApproveResult => {
                 Err(JobError::Internal(format!("{} is not done by a job", self.want.step)))
             }
@@ -238,6 +240,14 @@ impl Job {
     fn spec(&self) -> Result<TaskSpec, JobError> {
         let body = self.context.text(&self.task.spec.body)?;
         serde_json::from_str(&body).map_err(|error| JobError::Spec(error.to_string()))
+    }
+
+    /// What the planner suggested to whoever builds it.
+    fn guidance(&self) -> Result<Guidance, JobError> {
+        let body = self.context.text(&self.task.spec.body)?;
+        let body: TaskBody =
+            serde_json::from_str(&body).map_err(|error| JobError::Spec(error.to_string()))?;
+        Ok(body.guidance)
     }
 
     fn clean(&self, text: &str) -> String {

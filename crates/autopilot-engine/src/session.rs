@@ -13,6 +13,7 @@ use autopilot_core::config::Config;
 use autopilot_core::input::{Ask, Input};
 use autopilot_core::pipeline::Switch;
 use autopilot_core::state::State;
+use autopilot_core::step::Step;
 use autopilot_core::view;
 use autopilot_host::git::{Hub, UserRepo, run_branch};
 use autopilot_host::lock::{Holder, Lock};
@@ -74,8 +75,17 @@ pub struct Machine {
 
 /// What to do with the repository that was opened.
 pub enum Intent {
-    Begin { tasks: Box<Tasks>, request: Box<Request>, fresh: bool },
-    Resume { asks: Vec<Ask>, limits: LimitChange },
+    Begin {
+        tasks: Box<Tasks>,
+        request: Box<Request>,
+        fresh: bool,
+    },
+    /// `texts` are what the asks name by their hash.
+    Resume {
+        asks: Vec<Ask>,
+        limits: LimitChange,
+        texts: Vec<String>,
+    },
 }
 
 pub struct Opened {
@@ -121,7 +131,11 @@ pub fn work(
     }
     let first = first_inputs(&intent, &chosen);
     let Chosen { run, state, config, prepared } = chosen;
-    let texts = prepared.map(|prepared| prepared.texts).unwrap_or_default();
+    let texts = match (prepared, &intent) {
+        (Some(prepared), _) => prepared.texts,
+        (None, Intent::Resume { texts, .. }) => texts.clone(),
+        (None, Intent::Begin { .. }) => Vec::new(),
+    };
     let urls = &workshop.repo.remote_secrets;
     let redactor = Arc::new(redactor(&place, &config, &machine.variables, urls)?);
     let known = store::records(&journal, &run).map_err(WorkspaceError::from)?;
@@ -230,8 +244,11 @@ fn take_up(
 
 /// What was asked for and can't be had any more once the run is under way.
 fn not_kept(request: &Request, state: &State) -> Option<&'static str> {
-    if request.push && !state.run.switches.contains(&Switch::Push) {
-        return Some("--push");
+    let asked = [(request.push, Switch::Push, "--push"), (request.pr, Switch::Pr, "--pr")];
+    for (is_asked, switch, flag) in asked {
+        if is_asked && !state.run.switches.contains(&switch) {
+            return Some(flag);
+        }
     }
     (request.allow_red_base && !state.run.red_base_allowed).then_some("--allow-red-base")
 }
@@ -245,7 +262,7 @@ fn check_limits(intent: &Intent, state: &State, config: &Config) -> Result<(), S
     if change.is_empty() {
         return Ok(());
     }
-    Ok(begin::check_prices(config, &change.applied_to(&state.run.limits))?)
+    Ok(begin::check_prices(config, &change.applied_to(&state.run.limits), state.run.flow)?)
 }
 
 /// Whoever resumes takes a stop and a pause back; not before nobody else works on the run.
@@ -328,9 +345,20 @@ fn runtime() -> Result<tokio::runtime::Runtime, SessionError> {
 fn first_inputs(intent: &Intent, chosen: &Chosen) -> Vec<Input> {
     match (intent, &chosen.prepared) {
         (_, Some(prepared)) => vec![Input::Start(Box::new(prepared.spec.clone()))],
-        (Intent::Begin { request, .. }, None) => resuming(&chosen.state, &request.limits, &[]),
-        (Intent::Resume { asks, limits }, None) => resuming(&chosen.state, limits, asks),
+        (Intent::Begin { request, .. }, None) => {
+            let asks = approval(request, &chosen.state);
+            resuming(&chosen.state, &request.limits, &asks)
+        }
+        (Intent::Resume { asks, limits, .. }, None) => resuming(&chosen.state, limits, asks),
     }
+}
+
+/// A plan that was held only because of `--plan-only` is approved by running it without.
+fn approval(request: &Request, state: &State) -> Vec<Ask> {
+    let at_plan = state.gate().is_some_and(|(_, live)| live.step == Step::ApprovePlan);
+    let approves = at_plan && !request.hold_plan && !request.gates_plan;
+    let by = request.started_by.clone();
+    if approves { vec![Ask::Approve { by, answer: None }] } else { Vec::new() }
 }
 
 fn resuming(state: &State, limits: &LimitChange, asks: &[Ask]) -> Vec<Input> {

@@ -2,6 +2,7 @@
 
 pub mod checkout;
 pub mod dir;
+pub mod editor;
 pub mod escape;
 pub mod exec;
 pub mod fail;

@@ -161,6 +161,8 @@ fn run(random: &mut Random) -> RunSpec {
         limits: limits(random),
         config: "c".into(),
         red_base_allowed: false,
+        whole: TaskSpec::default(),
+        plan: None,
         tasks,
     }
 }

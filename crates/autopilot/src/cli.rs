@@ -54,7 +54,7 @@ pub struct Global {
 pub enum Command {
     /// Set up a repository: configuration, schemas and a task template
     Init(Init),
-    /// Work on a task file, or on a directory of them with --queue
+    /// Work on a task file, on a plan, or on a directory of task files with --queue
     Run(Run),
     /// Go on with the unfinished run
     Resume(Resume),
@@ -70,6 +70,10 @@ pub enum Command {
     Retry(OneTask),
     /// Leave a task out
     Skip(OneTask),
+    /// Say yes at the gate a run waits at, and go on
+    Approve(Approve),
+    /// Say no at the gate a run waits at, with the reason
+    Reject(Reject),
     /// List the runs of this repository
     Runs(Runs),
     /// Print the logs of a run, a task or a step
@@ -120,8 +124,8 @@ pub struct LimitArgs {
 
 #[derive(Debug, Args)]
 pub struct Run {
-    /// A task file (`# Task: …`)
-    #[arg(value_name = "FILE", required_unless_present = "queue")]
+    /// A task file (`# Task: …`) or a plan (`# Plan: …`, plan.md)
+    #[arg(value_name = "FILE", required_unless_present_any = ["queue", "from"])]
     pub path: Option<Utf8PathBuf>,
     /// A directory of task files, worked one after the other in order of name
     #[arg(long, value_name = "DIR", conflicts_with = "path")]
@@ -132,6 +136,18 @@ pub struct Run {
     /// Push the branch when everything is done
     #[arg(long)]
     pub push: bool,
+    /// Push, and open a pull request or update the one there is
+    #[arg(long)]
+    pub pr: bool,
+    /// Make the plan and stop; run again without it, or `autopilot approve`, to go on
+    #[arg(long, conflicts_with = "queue")]
+    pub plan_only: bool,
+    /// Work on this plan (plan.json) instead of having one made
+    #[arg(long, value_name = "PLAN", conflicts_with = "queue")]
+    pub from: Option<Utf8PathBuf>,
+    /// Open the plan in $EDITOR before it is worked on
+    #[arg(long, conflicts_with_all = ["queue", "plan_only", "dry_run"])]
+    pub edit: bool,
     /// Give up the unfinished run (its work stays salvaged) and begin this one
     #[arg(long)]
     pub fresh: bool,
@@ -178,6 +194,25 @@ pub struct Stop {
 pub struct OneTask {
     /// The task's id, as `autopilot status` shows it
     pub task: String,
+    /// Stay and wait when paused instead of exiting with 2
+    #[arg(long)]
+    pub wait: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Approve {
+    /// Open the plan in $EDITOR first; what you make of it is what is approved
+    #[arg(long)]
+    pub edit: bool,
+    /// Stay and wait when paused instead of exiting with 2
+    #[arg(long)]
+    pub wait: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Reject {
+    /// What is wrong with it; the planner is told
+    pub why: String,
     /// Stay and wait when paused instead of exiting with 2
     #[arg(long)]
     pub wait: bool,

@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod approve;
 mod completions;
 mod demo;
 mod diff;
@@ -43,6 +44,8 @@ pub fn execute(cli: Cli) -> Done {
         Command::Unpause => halt::unpause(&global),
         Command::Retry(args) => task::retry(&global, &args),
         Command::Skip(args) => task::skip(&global, &args),
+        Command::Approve(args) => approve::approve(&global, &args),
+        Command::Reject(args) => approve::reject(&global, &args),
         Command::Runs(args) => runs::runs(&global, &args),
         Command::Logs(args) => logs::logs(&global, &args),
         Command::Show(args) => show::show(&global, &args),

@@ -56,6 +56,15 @@ pub fn bell() {
     }
 }
 
+/// A question a person answers with a key and Enter; Enter alone means yes.
+pub fn confirm(question: &str) -> bool {
+    note(&format!("{question} [Y/n]"));
+    let mut answer = String::new();
+    let read = std::io::stdin().read_line(&mut answer);
+    let answer = answer.trim().to_lowercase();
+    read.is_ok_and(|bytes| bytes > 0) && (answer.is_empty() || answer == "y" || answer == "yes")
+}
+
 pub fn stdout_is_terminal() -> bool {
     std::io::stdout().is_terminal()
 }

@@ -43,10 +43,7 @@ fn config(r: &mut Reader, root: Option<&yaml::Node>) -> Config {
         database: database(r, &mut top),
         repo: repo(r, &mut top),
         commands: commands(r, &mut top),
-        orchestrator: top.inner(r, "orchestrator", |r, s| Orchestrator {
-            max_workers: s.number(r, "max_workers", 1..=256, 3),
-            serialize_overlapping: s.flag(r, "serialize_overlapping", true),
-        }),
+        orchestrator: orchestrator(r, &mut top),
         plan: plan(r, &mut top),
         rounds: rounds(r, &mut top),
         safety: top.inner(r, "safety", |r, s| Safety {
@@ -123,6 +120,17 @@ fn commands(r: &mut Reader, top: &mut Section<'_>) -> Commands {
     })
 }
 
+fn orchestrator(r: &mut Reader, top: &mut Section<'_>) -> Orchestrator {
+    const MB: std::ops::RangeInclusive<u64> = 0..=1 << 30;
+    let or = Orchestrator::default();
+    top.inner(r, "orchestrator", |r, s| Orchestrator {
+        max_workers: s.number(r, "max_workers", 1..=256, or.max_workers),
+        serialize_overlapping: s.flag(r, "serialize_overlapping", or.serialize_overlapping),
+        min_free_memory_mb: s.number(r, "min_free_memory_mb", MB, or.min_free_memory_mb),
+        min_free_disk_mb: s.number(r, "min_free_disk_mb", MB, or.min_free_disk_mb),
+    })
+}
+
 fn plan(r: &mut Reader, top: &mut Section<'_>) -> Plan {
     const COUNT: std::ops::RangeInclusive<u32> = 1..=1_000_000;
     let or = Plan::default();
@@ -131,6 +139,7 @@ fn plan(r: &mut Reader, top: &mut Section<'_>) -> Plan {
         max_depth: s.number(r, "max_depth", COUNT, or.max_depth),
         max_fan_out: s.number(r, "max_fan_out", COUNT, or.max_fan_out),
         commands: s.flag(r, "commands", or.commands),
+        task_uat: s.flag(r, "task_uat", or.task_uat),
     })
 }
 

@@ -113,12 +113,15 @@ planner:
 # orchestrator:
 #   max_workers: 3               # tasks at the same time
 #   serialize_overlapping: true  # tasks whose allowed paths overlap, one after the other
+#   min_free_memory_mb: 512      # with less, no further worker starts
+#   min_free_disk_mb: 512
 
 # plan:
 #   max_tasks: 10000             # a larger plan is refused
 #   max_depth: 1000              # tasks one after the other
 #   max_fan_out: 1000            # tasks that wait for the same one
 #   commands: false              # may a planner bring validation commands
+#   task_uat: true               # `commands.uat` proves each task, or with false only the whole
 
 # loop:
 #   max_iterations: 5            # rounds per task

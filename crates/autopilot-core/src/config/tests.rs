@@ -29,7 +29,13 @@ fn the_defaults_are_the_documented_ones() {
     assert_eq!(config.commands.lint, None);
     assert_eq!(config.orchestrator.max_workers, 3);
     assert!(config.orchestrator.serialize_overlapping);
-    let plan = Plan { max_tasks: 10_000, max_depth: 1_000, max_fan_out: 1_000, commands: false };
+    let plan = Plan {
+        max_tasks: 10_000,
+        max_depth: 1_000,
+        max_fan_out: 1_000,
+        commands: false,
+        task_uat: true,
+    };
     assert_eq!(config.plan, plan);
     let rounds = &config.rounds;
     assert_eq!((rounds.max_iterations, rounds.diff_line_cap), (5, 800));
@@ -328,7 +334,7 @@ fn what_a_planner_may_propose_is_configurable() {
         "{MINIMAL}orchestrator: {{ serialize_overlapping: false }}\nplan: {{ max_tasks: 5, max_depth: 4, max_fan_out: 3, commands: true }}\n"
     ));
     assert!(!config.orchestrator.serialize_overlapping);
-    let plan = Plan { max_tasks: 5, max_depth: 4, max_fan_out: 3, commands: true };
+    let plan = Plan { max_tasks: 5, max_depth: 4, max_fan_out: 3, commands: true, task_uat: true };
     assert_eq!(config.plan, plan);
 }
 

@@ -4,6 +4,7 @@ use super::Draft;
 use crate::event::{Event, HaltWhy};
 use crate::id::TaskId;
 use crate::pipeline::Work;
+use crate::plan::overlap;
 
 impl Draft<'_> {
     pub(super) fn schedule(&mut self) {
@@ -78,24 +79,4 @@ impl Draft<'_> {
         }
         None
     }
-}
-
-/// Whether two sets of declared paths may name the same file. Careful rather than exact: of a
-/// pattern only the part before its first special character is compared.
-fn overlap(one: &[String], other: &[String]) -> bool {
-    one.iter()
-        .any(|a| other.iter().any(|b| is_within(stem(a), stem(b)) || is_within(stem(b), stem(a))))
-}
-
-fn stem(pattern: &str) -> &str {
-    let pattern = pattern.trim_start_matches("./");
-    match pattern.find(['*', '?', '[', '{']) {
-        Some(special) => &pattern[..pattern[..special].rfind('/').unwrap_or(0)],
-        None => pattern.trim_end_matches('/'),
-    }
-}
-
-fn is_within(path: &str, dir: &str) -> bool {
-    dir.is_empty()
-        || path.strip_prefix(dir).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -31,6 +31,19 @@ pub fn check(files: &[ChangedFile], allowed: &[String], denied: &[String]) -> Ve
     findings
 }
 
+/// Whether nothing may be changed at a path.
+pub fn is_denied(path: &str, denied: &[String]) -> bool {
+    let file = ChangedFile {
+        path: path.to_owned(),
+        status: Status::Added,
+        old_path: None,
+        link_target: None,
+        mode: FileMode::Regular,
+        binary: false,
+    };
+    !check(&[file], &[], denied).is_empty()
+}
+
 struct Place {
     any_allowed: bool,
     allowed: Vec<Rule>,

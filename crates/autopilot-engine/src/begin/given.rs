@@ -4,7 +4,7 @@ use super::{BeginError, PlanBody, Tasks, in_repository, read_file};
 use autopilot_agents::answer;
 use autopilot_core::config::Config;
 use autopilot_core::flow::Flow;
-use autopilot_core::plan::{self, Plan};
+use autopilot_core::plan::{self, Plan, Rules};
 use autopilot_core::task_file::{Kind, TaskSpec};
 use autopilot_host::file;
 use camino::Utf8Path;
@@ -76,8 +76,7 @@ pub fn check_plan(tasks: &Tasks, config: &Config) -> Result<(), BeginError> {
     let refused =
         |faults: Vec<String>| BeginError::Refused { path: tasks.source.clone().into(), faults };
     let plan = parse_plan(text).map_err(refused)?;
-    let taken = BTreeMap::new();
-    let rules = crate::job::plan_rules(config, &whole.spec, &taken);
+    let rules = Rules::of(config, &whole.spec, BTreeMap::new());
     match plan::check(&plan, &rules) {
         Ok(_) => Ok(()),
         Err(faults) => Err(refused(faults.iter().map(ToString::to_string).collect())),

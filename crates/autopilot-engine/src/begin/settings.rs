@@ -2,21 +2,30 @@
 
 use super::BeginError;
 use crate::job::mode_word;
-use autopilot_core::config::{Config, HumanGate, Mode, ProofGate, Role};
+use autopilot_core::config::{Config, Mode, ProofGate, Role};
+use autopilot_core::flow::Flow;
 use autopilot_core::limit::Limits;
 
-const ROLES: [(Role, &str); 2] = [(Role::Builder, "builder"), (Role::Reviewer, "reviewer")];
+/// The roles that have something to do in a flow.
+pub fn roles(flow: Flow) -> &'static [(Role, &'static str)] {
+    const ALL: [(Role, &str); 3] =
+        [(Role::Builder, "builder"), (Role::Reviewer, "reviewer"), (Role::Planner, "planner")];
+    match flow {
+        Flow::Task | Flow::Queue => &ALL[..2],
+        Flow::Plan => &ALL,
+    }
+}
 
 /// Every fault at once. `limits` are those the run would have, command line included.
-pub fn check_settings(config: &Config, limits: &Limits) -> Result<(), BeginError> {
+pub fn check_settings(config: &Config, limits: &Limits, flow: Flow) -> Result<(), BeginError> {
     let mut faults = unavailable(config);
-    faults.extend(unpriced(config, limits));
+    faults.extend(unpriced(config, limits, flow));
     none(faults)
 }
 
 /// The part of it that a change of limits can spoil.
-pub fn check_prices(config: &Config, limits: &Limits) -> Result<(), BeginError> {
-    none(unpriced(config, limits))
+pub fn check_prices(config: &Config, limits: &Limits, flow: Flow) -> Result<(), BeginError> {
+    none(unpriced(config, limits, flow))
 }
 
 fn none(faults: Vec<String>) -> Result<(), BeginError> {
@@ -43,9 +52,9 @@ fn unavailable(config: &Config) -> Vec<String> {
 }
 
 /// A limit on money holds only where every agent tells what it costs.
-fn unpriced(config: &Config, limits: &Limits) -> Vec<String> {
+fn unpriced(config: &Config, limits: &Limits, flow: Flow) -> Vec<String> {
     let mut faults = Vec::new();
-    for (role, name) in ROLES {
+    for (role, name) in roles(flow).iter().copied() {
         let agent = config.agent(role);
         if is_priced(agent.mode) {
             continue;
@@ -71,12 +80,12 @@ fn unpriced(config: &Config, limits: &Limits) -> Vec<String> {
 }
 
 /// Agents of a run whose cost nobody can know, as `builder (command)`.
-pub fn costs_unknown(config: &Config) -> Vec<String> {
-    let unknown = |(role, name): (Role, &str)| {
-        let mode = config.agent(role).mode;
+pub fn costs_unknown(config: &Config, flow: Flow) -> Vec<String> {
+    let unknown = |(role, name): &(Role, &str)| {
+        let mode = config.agent(*role).mode;
         (!is_priced(mode)).then(|| format!("{name} ({})", mode_word(mode)))
     };
-    ROLES.into_iter().filter_map(unknown).collect()
+    roles(flow).iter().filter_map(unknown).collect()
 }
 
 fn is_priced(mode: Mode) -> bool {
@@ -94,7 +103,7 @@ mod tests {
 
     fn faults(text: &str) -> Vec<String> {
         let (config, _) = Config::parse(&format!("commands: {{ tests: t }}\n{text}")).unwrap();
-        match check_settings(&config, &limits(&config)) {
+        match check_settings(&config, &limits(&config), Flow::Task) {
             Ok(()) => Vec::new(),
             Err(BeginError::Settings { faults }) => faults,
             Err(other) => panic!("{other}"),
@@ -104,8 +113,7 @@ mod tests {
     #[test]
     fn what_is_not_kept_is_refused_by_its_key_and_all_of_it_at_once() {
         let cases = [
-            ("gates: { proof: red_green, human: deferred }", &["gates.proof", "gates.human"][..]),
-            ("gates: { human: three }", &["gates.human: three"]),
+            ("gates: { proof: red_green }", &["gates.proof"][..]),
             ("github: { open_pr: true }", &["github.open_pr"]),
             ("database: 'postgres://u:p@h/d'", &["database"]),
         ];

@@ -1,7 +1,8 @@
 //! What became of the task files since a run began. The run keeps what it began with.
 
-use super::{body_of, read_task};
+use super::{PlanBody, body_of, read_file};
 use autopilot_core::fingerprint::sha256_hex;
+use autopilot_core::flow::Flow;
 use autopilot_core::state::State;
 use autopilot_core::view;
 use camino::Utf8Path;
@@ -14,11 +15,23 @@ pub fn changed_since(state: &State, root: &Utf8Path) -> Vec<String> {
             return None;
         }
         let source = Utf8Path::new(&task.spec.source);
-        let (mut spec, _) = read_task(&root.join(source)).ok()?;
+        let (parsed, _) = read_file(&root.join(source)).ok()?;
+        let mut spec = parsed.spec;
         spec.path = source.to_owned();
-        task.name().clone_into(&mut spec.id);
-        let differs = sha256_hex(body_of(&spec).as_bytes()) != task.spec.body;
-        differs.then(|| source.to_string())
+        let body = match state.run.flow {
+            Flow::Task | Flow::Queue => {
+                task.name().clone_into(&mut spec.id);
+                body_of(&spec)
+            }
+            Flow::Plan => {
+                serde_json::to_string(&PlanBody { spec, text: parsed.body }).unwrap_or_default()
+            }
+        };
+        (sha256_hex(body.as_bytes()) != task.spec.body).then(|| source.to_string())
     };
-    view::leaves(state).filter_map(changed).collect()
+    match state.run.flow {
+        Flow::Task | Flow::Queue => view::leaves(state).filter_map(changed).collect(),
+        // Its tasks have no files of their own.
+        Flow::Plan => state.root().and_then(changed).into_iter().collect(),
+    }
 }

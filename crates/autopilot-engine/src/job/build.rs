@@ -10,7 +10,7 @@ use autopilot_agents::answer::Summary;
 use autopilot_core::event::Outcome;
 use autopilot_core::flow::Reason;
 use autopilot_core::guard::{Finding, Severity, Source};
-use autopilot_core::prompt::{self, Build, Fix, Guidance, Together};
+use autopilot_core::prompt::{self, Build, Fix, Together};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::replay::{Replayed, carry, replay};
@@ -121,6 +121,7 @@ impl Job {
         bench: &Bench,
         start: &Start,
     ) -> Result<String, JobError> {
+        let guidance = self.guidance()?;
         let validation = self.evidence(Step::Validate)?;
         let uat = self.evidence(Step::Uat)?;
         let review = self.answer_of(Step::Review)?;
@@ -130,7 +131,7 @@ impl Job {
         let status = self.repo_status(bench, start);
         let build = Build {
             task: spec,
-            guidance: Guidance::default(),
+            guidance: guidance.for_prompt(),
             repo_status: &status,
             last_review: review.as_deref(),
             validation: &ran,

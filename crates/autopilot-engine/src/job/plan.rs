@@ -7,15 +7,14 @@ use super::{Done, Job, JobError};
 use crate::begin::PlanBody;
 use autopilot_agents::Access;
 use autopilot_agents::answer::{Answer, Fault};
-use autopilot_core::config::Config;
 use autopilot_core::event::{Facts, Outcome, TaskSpec as TaskEntry};
+use autopilot_core::guard::is_denied;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::plan::{self, Checked, Plan, PlannedTask, Rules};
 use autopilot_core::prompt;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::{Attempt, DocumentRequest, Oid, commit_document, list_paths};
-use std::collections::BTreeMap;
 
 /// Files whose names are looked at for the summary of the repository.
 const PATHS_MAX: usize = 200_000;
@@ -26,38 +25,20 @@ const TEST_PLAN: &str = "tests/TEST_PLAN.md";
 /// Faults of a refused plan named in the message.
 const FAULTS_NAMED_MAX: usize = 12;
 
-/// What a plan must keep to. `taken` are the names a run has already, each with a word on its task.
-pub fn plan_rules<'a>(
-    config: &'a Config,
-    whole: &'a TaskSpec,
-    taken: &'a BTreeMap<String, String>,
-) -> Rules<'a> {
-    Rules {
-        allowed_paths: &whole.allowed_paths,
-        deny_paths: config.safety.deny_paths.iter().chain(&whole.deny_paths).cloned().collect(),
-        commands_allowed: config.plan.commands,
-        tasks_max: config.plan.max_tasks as usize,
-        depth_max: config.plan.max_depth as usize,
-        fan_out_max: config.plan.max_fan_out as usize,
-        taken,
-    }
-}
-
 impl Job {
     pub(super) async fn plan(&self) -> Result<Done, JobError> {
         let whole = self.plan_body()?;
-        let taken = self.taken();
         if let Some(given) = self.given_plan()? {
             let plan = match crate::begin::parse_plan(&given) {
                 Ok(plan) => plan,
                 Err(faults) => return Ok(refused(&faults, Facts::default())),
             };
-            return match plan::check(&plan, &plan_rules(&self.context.config, &whole.spec, &taken)) {
+            return match plan::check(&plan, &self.rules(&whole.spec)) {
                 Ok(checked) => self.planned(&plan, checked, Facts::default()),
                 Err(faults) => Ok(refused(&in_words(&faults), Facts::default())),
             };
         }
-        let answered = self.ask_planner(&whole, &taken).await?;
+        let answered = self.ask_planner(&whole).await?;
         let mut facts = self.facts_of(&answered.turn)?;
         facts.notes.extend(answered.repaired.iter().map(|n| {
             format!("the planner's first answer had {n} faults and was asked for once more")
@@ -69,48 +50,26 @@ impl Job {
             // Asked once more and still not right: another try would cost as much and say the same.
             return Ok(refused(&in_words(&answered.faults), facts));
         };
-        match plan::check(plan, &plan_rules(&self.context.config, &whole.spec, &taken)) {
+        match plan::check(plan, &self.rules(&whole.spec)) {
             Ok(checked) => self.planned(plan, checked, facts),
             Err(faults) => Ok(refused(&in_words(&faults), facts)),
         }
     }
 
-    async fn ask_planner(
-        &self,
-        whole: &PlanBody,
-        taken: &BTreeMap<String, String>,
-    ) -> Result<Answered<Plan>, JobError> {
+    async fn ask_planner(&self, whole: &PlanBody) -> Result<Answered<Plan>, JobError> {
         let tip = self.tip().await?;
         let bench = self.bench(For::Agent, &tip, &tip).await?;
         let (hub, commit) = (self.context.workshop.hub.clone(), tip.clone());
         let listing = blocking(move || list_paths(&hub, &commit, PATHS_MAX)).await?;
-        let tree = prompt::tree_summary(listing.paths.iter().map(String::as_str), TREE_LINES_MAX);
+        let tree =
+            listing.paths.iter().take(TREE_LINES_MAX).cloned().collect::<Vec<_>>().join("\n");
         let config = &self.context.config;
-        let rules = plan_rules(config, &whole.spec, taken);
-        let commands: Vec<(&str, &str)> = [
-            ("tests", Some(&config.commands.tests)),
-            ("lint", config.commands.lint.as_ref()),
-            ("format", config.commands.format.as_ref()),
-            ("uat", config.commands.uat.as_ref()),
-        ]
-        .into_iter()
-        .filter_map(|(name, line)| Some((name, line?.as_str())))
-        .collect();
-        let names: Vec<&str> = taken.keys().map(String::as_str).collect();
-        let rejected = self.rejection();
-        let is_part = self.task.parent.is_some();
+        let rules = self.rules(&whole.spec);
         let prompt = prompt::plan(
             &prompt::Plan {
                 body: &whole.text,
-                constraints: &whole.spec.constraints,
-                allowed_paths: &whole.spec.allowed_paths,
                 deny_paths: &rules.deny_paths,
-                tree: &tree,
-                commands: &commands,
-                commands_allowed: config.plan.commands,
-                rejected: rejected.as_deref(),
-                part: is_part.then_some(&whole.spec),
-                taken: &names,
+                repo_status: &tree,
                 schema: Plan::SCHEMA_JSON,
             },
             self.caps(),
@@ -118,7 +77,7 @@ impl Job {
         let schema = self.schema_file("plan_schema.json", Plan::SCHEMA_JSON)?;
         let check = |plan: &Plan| match plan::check(plan, &rules) {
             Ok(_) => Vec::new(),
-            Err(faults) => faults.iter().map(|fault| Fault::new(&fault.pointer, &fault.what)).collect(),
+            Err(faults) => faults.into_iter().map(Fault::from).collect(),
         };
         let question = Question {
             prompt,
@@ -153,8 +112,7 @@ impl Job {
         let made = self.task.last(Step::Plan).and_then(|shown| shown.facts.answer.clone());
         let missing = || JobError::Internal("there is no plan".to_owned());
         let text = self.context.text(&edited.or(made).ok_or_else(missing)?)?;
-        let taken = self.taken();
-        let rules = plan_rules(&self.context.config, &whole.spec, &taken);
+        let rules = self.rules(&whole.spec);
         let plan = match crate::begin::parse_plan(&text) {
             Ok(plan) => plan,
             Err(faults) => return Ok(refused(&faults, Facts::default())),
@@ -175,7 +133,7 @@ impl Job {
     fn entry(&self, planned: &PlannedTask, whole: &TaskSpec) -> Result<TaskEntry, JobError> {
         let task = &planned.task;
         let config = &self.context.config;
-        let body = plan::task_body(task, whole);
+        let body = plan::body(task, whole);
         let of_each = config.plan.task_uat && config.commands.uat.is_some();
         let has_uat = body.spec.commands.uat.is_some() || of_each;
         let text = self.clean_json(&body)?;
@@ -201,8 +159,7 @@ impl Job {
         if self.task.parent.is_some() {
             return Ok(Vec::new());
         }
-        let denied = self.context.config.safety.deny_paths.iter().chain(&whole.deny_paths);
-        if plan::is_denied(TEST_PLAN, denied) {
+        if is_denied(TEST_PLAN, &self.rules(whole).deny_paths) {
             return Ok(vec![format!("the test plan was not kept: {TEST_PLAN} is denied")]);
         }
         let text = format!("{}\n", self.clean(text).trim_end());
@@ -257,9 +214,8 @@ impl Job {
         Some(reason.text.clone())
     }
 
-    /// The names a new task can't have. A task that is planned again keeps none of its own.
-    fn taken(&self) -> BTreeMap<String, String> {
-        self.kin.taken.clone()
+    fn rules(&self, whole: &TaskSpec) -> Rules {
+        Rules::of(&self.context.config, whole, self.kin.taken.clone())
     }
 
     /// Where the run's branch is.

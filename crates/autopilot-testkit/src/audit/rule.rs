@@ -119,7 +119,10 @@ impl Books {
     fn note(&mut self, event: &Event, id: AttemptId, at: Time) -> Kept {
         match event {
             Event::RunStarted { run } => self.begin(run),
-            Event::Booted { .. } | Event::TimePassed | Event::SessionOpened { .. } => Ok(()),
+            Event::Booted { .. }
+            | Event::TimePassed
+            | Event::RoomChanged { .. }
+            | Event::SessionOpened { .. } => Ok(()),
             Event::TaskAdded { parent, spec, .. } => self.added(*parent, spec),
             Event::TaskMoved { task, step, round } => self.moved(*task, *step, *round),
             Event::StageSkipped { task, step, .. } => self.stage_skipped(*task, *step),

@@ -74,6 +74,8 @@ fn run(head: &str) -> Result<RunSpec, String> {
         limits: Limits::default(),
         config: "c".into(),
         red_base_allowed: false,
+        whole: TaskSpec::default(),
+        plan: None,
         tasks: tasks.collect(),
     })
 }

@@ -29,5 +29,10 @@ pub fn resume(global: &Global, args: &Resume) -> super::Done {
         return super::done();
     }
     let opened = work::reopen(global, &place, false)?;
-    work::work(global, opened, Intent::Resume { asks: Vec::new(), limits }, args.wait)
+    work::work(
+        global,
+        opened,
+        Intent::Resume { asks: Vec::new(), limits, texts: Vec::new() },
+        args.wait,
+    )
 }

@@ -1,25 +1,18 @@
-//! `autopilot run`: a task file or a queue of them.
+//! `autopilot run`: a task file, a plan, or a queue of task files.
 
 use super::work;
 use crate::cli::{Global, Run};
 use crate::exit::Failure;
 use crate::terminal;
-use autopilot_core::config::Config;
-use autopilot_engine::begin::{self, Request, Source, Tasks};
+use autopilot_core::config::{Config, HumanGate};
+use autopilot_core::step::Step;
+use autopilot_engine::begin::{self, BeginError, Request, Source, Tasks};
 use autopilot_engine::session::{Intent, Opened};
 use autopilot_engine::workspace;
 use autopilot_host::git::UserRepo;
 
 pub fn run(global: &Global, args: &Run) -> super::Done {
-    let source = match (&args.path, &args.queue) {
-        (Some(path), _) => Source::File(from_here(global, path)),
-        (None, Some(dir)) => {
-            Source::Queue { dir: from_here(global, dir), pattern: args.pattern.clone() }
-        }
-        (None, None) => {
-            return Err(Failure::usage("name a task file, or a directory with --queue"));
-        }
-    };
+    let source = source(global, args)?;
     let limits = work::limits(&args.limits)?;
     // Nothing is written before everything that was asked for is known to be right.
     let (place, config) = work::configured(global)?;
@@ -29,16 +22,22 @@ pub fn run(global: &Global, args: &Run) -> super::Done {
         terminal::note(&format!("warning: {path}: {warning}"));
     }
     let path = std::env::var("PATH").unwrap_or_default();
-    begin::check_agents(&config, &place, &path).map_err(|error| work::begin_failure(&error))?;
+    let refused = |error: BeginError| work::begin_failure(&error);
+    refuse_what_only_plans_have(args, &tasks)?;
+    begin::check_plan(&tasks, &config).map_err(refused)?;
+    begin::check_agents(&config, &place, &path, begin::roles(tasks.flow)).map_err(refused)?;
     let asked = limits.applied_to(&begin::limits(&config));
-    begin::check_settings(&config, &asked).map_err(|error| work::begin_failure(&error))?;
+    begin::check_settings(&config, &asked, tasks.flow).map_err(refused)?;
     let repo = workspace::examine(&global.repo, &config)?;
-    if args.push || config.github.enabled {
+    if args.push || args.pr || config.github.enabled || config.github.open_pr {
         refuse_unknown_remote(&repo, &config)?;
     }
     let request = Request {
         source,
         push: args.push,
+        pr: args.pr,
+        hold_plan: args.plan_only || args.edit,
+        gates_plan: config.gates.human == HumanGate::Three,
         allow_red_base: args.allow_red_base,
         limits,
         started_by: work::started_by(&repo),
@@ -50,7 +49,39 @@ pub fn run(global: &Global, args: &Run) -> super::Done {
     let opened = work::adopt(repo, config)?;
     let intent =
         Intent::Begin { tasks: Box::new(tasks), request: Box::new(request), fresh: args.fresh };
-    work::work(global, opened, intent, args.wait)
+    if args.edit {
+        return super::approve::edit_then_work(global, opened, intent, args.wait);
+    }
+    let worked = work::until_rest(global, opened, intent, args.wait)?;
+    if args.plan_only && worked.waits_at(Step::ApprovePlan) {
+        return worked.planned();
+    }
+    worked.tell()
+}
+
+fn source(global: &Global, args: &Run) -> Result<Source, Failure> {
+    let here = |path: &camino::Utf8PathBuf| from_here(global, path);
+    match (&args.path, &args.queue, &args.from) {
+        (file, _, Some(from)) => {
+            Ok(Source::Plan { from: here(from), file: file.as_ref().map(here) })
+        }
+        (Some(path), _, None) => Ok(Source::File(here(path))),
+        (None, Some(dir), None) => {
+            Ok(Source::Queue { dir: here(dir), pattern: args.pattern.clone() })
+        }
+        (None, None, None) => {
+            Err(Failure::usage("name a task file or a plan, or a directory with --queue"))
+        }
+    }
+}
+
+fn refuse_what_only_plans_have(args: &Run, tasks: &Tasks) -> Result<(), Failure> {
+    let asked = [("--plan-only", args.plan_only), ("--edit", args.edit)];
+    match asked.iter().find(|(_, is_asked)| *is_asked && tasks.whole.is_none()) {
+        Some((flag, _)) => Err(Failure::usage(format!("{flag} goes with a plan"))
+            .help("a plan begins with `# Plan: <title>`")),
+        None => Ok(()),
+    }
 }
 
 /// Found out now, not after everything is built and paid for.

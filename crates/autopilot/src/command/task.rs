@@ -54,7 +54,7 @@ fn say(
         return super::done();
     }
     let opened = work::reopen(global, &place, true)?;
-    let intent = Intent::Resume { asks: vec![ask], limits: Default::default() };
+    let intent = Intent::Resume { asks: vec![ask], limits: Default::default(), texts: Vec::new() };
     work::work(global, opened, intent, args.wait)
 }
 

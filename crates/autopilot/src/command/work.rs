@@ -121,14 +121,63 @@ pub fn started_by(repo: &UserRepo) -> String {
 
 /// Works until the run is over or rests, and gives the account of it.
 pub fn work(global: &Global, opened: Opened, intent: Intent, wait: bool) -> super::Done {
+    until_rest(global, opened, intent, wait)?.tell()
+}
+
+/// Works until the run is over or rests.
+pub fn until_rest<'a>(
+    global: &'a Global,
+    opened: Opened,
+    intent: Intent,
+    wait: bool,
+) -> Result<Worked<'a>, Failure> {
     let (place, repo, config) = (opened.place.clone(), opened.repo.clone(), opened.config.clone());
     let watcher = Box::new(Lines { verbosity: Verbosity::of(global) });
     let state = session::work(opened, intent, machine()?, watcher, wait).map_err(refused)?;
-    let word = ExitWord::of(&state);
-    let told = super::status::object(&state, &Past::at(&place)?.redactor(&state));
-    account(global, &place, &repo, &config, &state, &told);
-    super::notify::tell(&config.notify, &place, &state, word, &told);
-    Ok(ExitCode::from(word.code()))
+    Ok(Worked { global, place, repo, config, state })
+}
+
+/// What the work on a run came to.
+pub struct Worked<'a> {
+    global: &'a Global,
+    pub place: Place,
+    pub repo: UserRepo,
+    pub config: Config,
+    pub state: State,
+}
+
+impl Worked<'_> {
+    /// Whether a person is asked at this gate.
+    pub fn waits_at(&self, step: Step) -> bool {
+        self.state.run.halt.is_none()
+            && self.state.gate().is_some_and(|(_, live)| live.step == step)
+    }
+
+    /// Gives the account of it.
+    pub fn tell(&self) -> super::Done {
+        let word = ExitWord::of(&self.state);
+        let told =
+            super::status::object(&self.state, &Past::at(&self.place)?.redactor(&self.state));
+        account(self.global, &self.place, &self.repo, &self.config, &self.state, &told);
+        super::notify::tell(&self.config.notify, &self.place, &self.state, word, &told);
+        Ok(ExitCode::from(word.code()))
+    }
+
+    /// A plan was asked for and is there.
+    pub fn planned(&self) -> super::Done {
+        if self.global.json {
+            let told =
+                super::status::object(&self.state, &Past::at(&self.place)?.redactor(&self.state));
+            terminal::json(&told);
+        } else {
+            let plan = self.place.views().join("plan/plan.json");
+            terminal::say(&format!(
+                "the plan is ready: {plan}\nlook:  autopilot graph --plan {plan}\n\
+                 then:  autopilot approve, autopilot approve --edit, or autopilot reject \"why\""
+            ));
+        }
+        super::done()
+    }
 }
 
 pub fn refused(error: SessionError) -> Failure {
@@ -160,9 +209,11 @@ pub fn begin_failure(error: &BeginError) -> Failure {
     let message = chain(error);
     match error {
         BeginError::Agent { .. } | BeginError::Settings { .. } => Failure::config(message),
+        BeginError::Refused { .. } => Failure::failed(message),
         BeginError::Unreadable { .. }
         | BeginError::TaskFile { .. }
-        | BeginError::Plan { .. }
+        | BeginError::PlanInQueue { .. }
+        | BeginError::NotAPlan { .. }
         | BeginError::IsDirectory { .. }
         | BeginError::EmptyQueue { .. }
         | BeginError::QueueTooLong { .. }
@@ -295,7 +346,7 @@ fn account(
             task.spent.bill.usd,
         ));
     }
-    let unknown = costs_unknown(config);
+    let unknown = costs_unknown(config, state.run.flow);
     let unknown = match unknown.as_slice() {
         [] => String::new(),
         some => format!(" and what is unknown of {}", some.join(", ")),
@@ -324,8 +375,7 @@ fn account(
     match ExitWord::of(state) {
         ExitWord::Done => {}
         ExitWord::Paused => {
-            let why = state.run.halt.as_ref().map(|halt| halt.why.to_string()).unwrap_or_default();
-            text.push_str(&format!("rests: {why}; go on with `autopilot resume`\n"));
+            text.push_str(&rests(state));
         }
         ExitWord::Failed | ExitWord::NotConverged => text.push_str(&format!(
             "why:   {}see {}\nthen:  `autopilot logs <task>`, `autopilot retry <task>`, `autopilot recover`\n",
@@ -341,6 +391,23 @@ fn account(
         }
     }
     terminal::say(text.trim_end());
+}
+
+fn rests(state: &State) -> String {
+    let what = match state.gate().map(|(_, live)| live.step) {
+        Some(Step::ApprovePlan) => "the plan (.autopilot/plan/plan.json, `autopilot graph`)",
+        Some(_) => "the result (`autopilot diff`)",
+        None => "",
+    };
+    match &state.run.halt {
+        None if !what.is_empty() => format!(
+            "waits: for a person to approve {what}; say `autopilot approve` or `autopilot reject \"why\"`\n"
+        ),
+        halt => {
+            let why = halt.as_ref().map(|halt| halt.why.to_string()).unwrap_or_default();
+            format!("rests: {why}; go on with `autopilot resume`\n")
+        }
+    }
 }
 
 fn diffstat(repo: &UserRepo, base: &str, branch: &str) -> Option<String> {

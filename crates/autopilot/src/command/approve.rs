@@ -1,0 +1,189 @@
+//! `autopilot approve` and `reject`: a person's word at the gate a run waits at.
+
+use super::work::{self, Worked};
+use crate::cli::{Approve, Global, Reject};
+use crate::exit::Failure;
+use crate::terminal;
+use autopilot_core::fingerprint::sha256_hex;
+use autopilot_core::input::Ask;
+use autopilot_core::plan::{self, Plan, Rules};
+use autopilot_core::state::State;
+use autopilot_core::step::Step;
+use autopilot_core::task_file::TaskSpec;
+use autopilot_core::view::ExitWord;
+use autopilot_engine::begin::parse_plan;
+use autopilot_engine::inbox::{self, Wish};
+use autopilot_engine::place::Place;
+use autopilot_engine::session::{Intent, Opened};
+use autopilot_engine::{store, workspace};
+use camino::Utf8PathBuf;
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+
+/// Times an editor is opened again for a plan that breaks a rule.
+const EDITS_MAX: u32 = 20;
+
+pub fn approve(global: &Global, args: &Approve) -> super::Done {
+    let (place, state) = waiting(global)?;
+    let by = by();
+    if !args.edit {
+        let ask = Ask::Approve { by: by.clone(), answer: None };
+        return say(global, &place, Wish::Approve { by }, ask, args.wait);
+    }
+    if let Some(holder) = workspace::holder(&place) {
+        return Err(Failure::failed(format!(
+            "process {} is waiting at the gate, so the plan can't be edited beside it",
+            holder.process.pid
+        ))
+        .help("end it with Ctrl-C or `autopilot stop`, or approve without --edit"));
+    }
+    let edited = edit(&place, &state)?;
+    let opened = work::reopen(global, &place, false)?;
+    work::work(global, opened, approving(edited), args.wait)
+}
+
+pub fn reject(global: &Global, args: &Reject) -> super::Done {
+    let (place, _) = waiting(global)?;
+    if args.why.trim().is_empty() {
+        return Err(Failure::usage("say why it is rejected: autopilot reject \"why\""));
+    }
+    let (by, why) = (by(), args.why.trim().to_owned());
+    let ask = Ask::Reject { by: by.clone(), why: why.clone() };
+    say(global, &place, Wish::Reject { by, why }, ask, args.wait)
+}
+
+/// Works until the plan is there, lets a person edit it, and goes on with what they made of it.
+pub fn edit_then_work(global: &Global, opened: Opened, intent: Intent, wait: bool) -> super::Done {
+    let worked: Worked<'_> = work::until_rest(global, opened, intent, wait)?;
+    if !worked.waits_at(Step::ApprovePlan) {
+        return worked.tell();
+    }
+    let edited = edit(&worked.place, &worked.state)?;
+    let opened = work::reopen(global, &worked.place, false)?;
+    work::work(global, opened, approving(edited), wait)
+}
+
+fn approving(edited: Option<String>) -> Intent {
+    let answer = edited.as_ref().map(|text| sha256_hex(text.as_bytes()));
+    Intent::Resume {
+        asks: vec![Ask::Approve { by: by(), answer }],
+        limits: Default::default(),
+        texts: edited.into_iter().collect(),
+    }
+}
+
+/// The run that waits for a person.
+fn waiting(global: &Global) -> Result<(Place, State), Failure> {
+    let nothing = || {
+        Failure::usage("nothing waits for an approval in this repository")
+            .help("`autopilot status` shows where the run stands")
+    };
+    let (place, known) = super::place(global)?;
+    if !known {
+        return Err(nothing());
+    }
+    let reader = workspace::reader(&place)?;
+    let (_, state) = workspace::unfinished(&reader)?.ok_or_else(nothing)?;
+    if state.gate().is_none() {
+        return Err(nothing());
+    }
+    Ok((place, state))
+}
+
+fn say(global: &Global, place: &Place, wish: Wish, ask: Ask, wait: bool) -> super::Done {
+    if let Some(holder) = workspace::holder(place) {
+        let stamp = format!("{:020}", autopilot_engine::shell::now().0);
+        inbox::put(place, &stamp, &wish).map_err(|error| Failure::failed(error.to_string()))?;
+        terminal::say(&format!("told the running process {}", holder.process.pid));
+        return super::done();
+    }
+    let opened = work::reopen(global, place, false)?;
+    let intent = Intent::Resume { asks: vec![ask], limits: Default::default(), texts: Vec::new() };
+    work::work(global, opened, intent, wait)
+}
+
+fn by() -> String {
+    let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
+    name.unwrap_or_else(|_| "a person".to_owned())
+}
+
+/// The plan as a person wants it, or nothing if they left it as it is.
+fn edit(place: &Place, state: &State) -> Result<Option<String>, Failure> {
+    let gone = |what: &str| Failure::failed(format!("the {what} of run {} is gone", state.run.id));
+    let reader = workspace::reader(place)?;
+    let read =
+        |hash: &str| store::text(&reader, hash).map_err(|error| Failure::failed(error.to_string()));
+    let root = state.root().ok_or_else(|| gone("root"))?;
+    let made = root.last(Step::Plan).and_then(|shown| shown.facts.answer.clone());
+    let text = read(&made.ok_or_else(|| gone("plan"))?)?;
+    let whole: TaskSpec = serde_json::from_str(&read(&root.spec.body)?)
+        .map_err(|error| Failure::failed(format!("the plan can't be read: {error}")))?;
+    let before = parse_plan(&text).map_err(|_| gone("plan"))?;
+    let config = autopilot_engine::session::pinned_config(place, false).map_err(work::refused)?;
+    let rules = Rules::of(&config, &whole, BTreeMap::new());
+    let file = place.state.join("edit").join(format!("{}-plan.json", state.run.id));
+    write(&file, &text)?;
+    for _ in 0..EDITS_MAX {
+        open(&file)?;
+        let edited = std::fs::read_to_string(&file)
+            .map_err(|error| Failure::failed(format!("cannot read `{file}`: {error}")))?;
+        let faults = match judge(&edited, &rules) {
+            Ok(after) => {
+                for line in plan::difference(&before, &after) {
+                    terminal::note(&line);
+                }
+                return Ok((after != before).then_some(edited));
+            }
+            Err(faults) => faults,
+        };
+        let message = format!("the plan can't be worked on:\n{}", faults.join("\n"));
+        if !std::io::stdin().is_terminal() || !terminal::confirm(&format!("{message}\nedit again?"))
+        {
+            return Err(Failure {
+                code: ExitWord::Failed.code(),
+                message,
+                help: Some(format!(
+                    "what you wrote is in {file}; the run still waits: autopilot approve --edit"
+                )),
+            });
+        }
+    }
+    Err(Failure::failed(format!("the plan in `{file}` is still not right")))
+}
+
+fn judge(text: &str, rules: &Rules) -> Result<Plan, Vec<String>> {
+    let plan = parse_plan(text)?;
+    match plan::check(&plan, rules) {
+        Ok(_) => Ok(plan),
+        Err(faults) => Err(faults.iter().map(ToString::to_string).collect()),
+    }
+}
+
+fn write(file: &Utf8PathBuf, text: &str) -> Result<(), Failure> {
+    let failed =
+        |error: &dyn std::fmt::Display| Failure::failed(format!("cannot write `{file}`: {error}"));
+    if let Some(dir) = file.parent() {
+        autopilot_host::dir::create(dir.as_std_path()).map_err(|error| failed(&error))?;
+    }
+    autopilot_host::file::write_atomic(file.as_std_path(), text.as_bytes())
+        .map_err(|error| failed(&error))
+}
+
+/// A person's own editor, in their own terminal.
+fn open(file: &Utf8PathBuf) -> Result<(), Failure> {
+    let editor = std::env::var("VISUAL").or_else(|_| std::env::var("EDITOR"));
+    let editor = editor.ok().filter(|editor| !editor.trim().is_empty());
+    let editor = editor.unwrap_or_else(|| "vi".to_owned());
+    let status = autopilot_host::editor::open(&editor, file.as_std_path())
+        .map_err(|error| Failure::failed(format!("cannot start the editor `{editor}`: {error}")))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Failure {
+        code: ExitWord::Paused.code(),
+        message: format!("the editor `{editor}` ended with {status}"),
+        help: Some(
+            "nothing was approved; the run still waits: autopilot approve --edit".to_owned(),
+        ),
+    })
+}
