@@ -229,7 +229,7 @@ impl Job {
             Step::Uat => self.uat().await,
             Step::Merge => self.merge().await,
             Step::Push => self.push().await,
-            Step::PullRequest => Err(JobError::Internal("no forge".to_owned())),
+            Step::PullRequest => self.pull_request().await,
             Step::Tasks | Step::Decide | Step::ApprovePlan | Step::ApproveResult => {
                 Err(JobError::Internal(format!("{} is not done by a job", self.want.step)))
             }

@@ -97,7 +97,10 @@ fn a_refusal_ends_with_12_and_leaves_the_text_the_patch_and_the_way() {
     let ended = stage.run(&RUN).expect(12);
     let state = stage.state_json();
     assert_eq!(state["current_state"], "FAILED");
-    assert_eq!((&state["git"]["pushed"], &state["git"]["pull_request"]), (&true.into(), &().into()));
+    assert_eq!(
+        (&state["git"]["pushed"], &state["git"]["pull_request"]),
+        (&true.into(), &().into())
+    );
     let branch = state["branch_name"].as_str().unwrap();
     let page = format!("https://github.com/ada/engine/compare/main...{branch}");
     for part in ["401 Bad credentials", "GH_TOKEN", &page] {

@@ -62,7 +62,7 @@ impl Job {
             remote: &config.repo.remote_name,
             goal: &self.goal(&state)?,
             checks: self.checks_made(&state)?,
-            unpriced: &costs_unknown(config),
+            unpriced: &costs_unknown(config, self.run.flow),
         };
         let text = pull_request(&state, &known);
         Ok(Draft {
