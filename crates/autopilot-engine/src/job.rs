@@ -64,7 +64,7 @@ impl Context {
         Arc::clone(&self.redactor)
     }
 
-    fn text(&self, hash: &str) -> Result<String, StoreError> {
+    pub fn text(&self, hash: &str) -> Result<String, StoreError> {
         let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         text(&*history, hash)
     }
@@ -114,6 +114,8 @@ pub fn base_facts(state: &State) -> BaseFacts {
 pub struct Kin {
     /// The name of the task above, if that is not the run itself.
     pub parent: String,
+    /// Specification of the run itself, where it has one.
+    pub whole: String,
     /// The names a new task can't have, each with a word on its task. Only for jobs that bring some.
     pub taken: BTreeMap<String, String>,
 }
@@ -131,6 +133,7 @@ pub fn kin(state: &State, want: Want) -> Kin {
     });
     Kin {
         parent: parent.unwrap_or_default(),
+        whole: state.root().map(|root| root.spec.body.clone()).unwrap_or_default(),
         taken: if brings { names() } else { BTreeMap::new() },
     }
 }

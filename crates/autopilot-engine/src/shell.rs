@@ -186,7 +186,7 @@ impl Shell {
         };
         let context = Arc::new(context(store::Texts::new(appender.clone()), teller));
         Ok(Shell {
-            views: Views::new(parts.place.clone(), context.redactor()),
+            views: Views::new(parts.place.clone(), context.redactor(), bodies(&context)),
             snapshot_at: parts.state.seq,
             pilot: Pilot::resume(parts.state),
             place: parts.place,
@@ -501,6 +501,12 @@ impl Shell {
             Some(text) => Err(ShellError::Store(StoreError::Stopped { text })),
         }
     }
+}
+
+/// Specifications of tasks as views show them.
+fn bodies(context: &Arc<Context>) -> crate::views::Bodies {
+    let context = Arc::clone(context);
+    Box::new(move |hash| context.text(hash).ok())
 }
 
 /// An error with its causes, in one line.

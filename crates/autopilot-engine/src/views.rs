@@ -3,6 +3,10 @@
 //! Never read back to decide. Whatever goes wrong here is told once and does not stop the run: a
 //! deleted `.autopilot` is made again at the next write.
 
+mod plan;
+
+pub use plan::Bodies;
+
 use crate::place::Place;
 use autopilot_core::event::Record;
 use autopilot_core::state::State;
@@ -10,12 +14,15 @@ use autopilot_core::view::{notes, progress, state_json, status_md};
 use autopilot_host::redact::Redactor;
 use autopilot_host::{dir, escape, file};
 use camino::Utf8PathBuf;
+use plan::PlanFiles;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A file is rewritten at most this often while a run is busy.
 const WRITE_EVERY: Duration = Duration::from_millis(200);
+/// The loop has this many times as long for the run as it takes to write its files.
+const WORK_PER_WRITE: u32 = 10;
 /// Keys of entries already in the release notes are looked for in this much of its end.
 const NOTES_TAIL_BYTES_MAX: u64 = 64 << 20;
 
@@ -25,14 +32,19 @@ pub struct Views {
     dirty: bool,
     written: Option<Instant>,
     noted: Option<BTreeSet<String>>,
+    plan: PlanFiles,
+    /// Not before this long after the last: a large run's files cost more to write.
+    pause: Duration,
 }
 
 pub const IGNORE: &str = "# Written by autopilot: everything here is derived, except what a team shares.\n\
 *\n!.gitignore\n!config.yml\n!review_schema.json\n!plan_schema.json\n";
 
 impl Views {
-    pub fn new(place: Place, redactor: Arc<Redactor>) -> Views {
-        Views { place, redactor, dirty: true, written: None, noted: None }
+    pub fn new(place: Place, redactor: Arc<Redactor>, bodies: Bodies) -> Views {
+        let plan = PlanFiles::new(bodies);
+        let pause = WRITE_EVERY;
+        Views { place, redactor, dirty: true, written: None, noted: None, plan, pause }
     }
 
     pub fn record(&mut self, record: &Record, state: &State) {
@@ -48,6 +60,7 @@ impl Views {
             self.append(self.place.views().join("logs/controller.log"), &log);
         }
         self.note(notes::entries(record, state));
+        self.plan.record(record, state);
         self.flush(state);
     }
 
@@ -58,11 +71,12 @@ impl Views {
             state.apply_record(record);
             self.note(notes::entries(record, &state));
         }
+        self.plan.all(&state);
     }
 
     /// Writes what changed, unless it was written a moment ago.
     pub fn flush(&mut self, state: &State) {
-        let recent = self.written.is_some_and(|at| at.elapsed() < WRITE_EVERY);
+        let recent = self.written.is_some_and(|at| at.elapsed() < self.pause);
         if self.dirty && !recent {
             self.write(state);
         }
@@ -70,11 +84,12 @@ impl Views {
 
     pub fn close(&mut self, state: &State) {
         self.write(state);
+        self.plan.close(&self.place.views(), state, &self.redactor);
     }
 
     fn write(&mut self, state: &State) {
-        self.written = Some(Instant::now());
-        self.dirty = false;
+        let began = Instant::now();
+        self.dirty = self.plan.write(&self.place.views(), state, &self.redactor);
         let json = serde_json::to_string_pretty(&state_object(state, &self.redactor));
         let json = json.unwrap_or_default();
         let status = escape::visible(&self.clean(&status_md::status_md(state))).into_owned();
@@ -86,6 +101,8 @@ impl Views {
                     .map_err(std::io::Error::other)
             });
         }
+        self.pause = WRITE_EVERY.max(began.elapsed() * WORK_PER_WRITE);
+        self.written = Some(Instant::now());
     }
 
     /// Append-only, and no entry twice: a crash may have come after the write and before the next

@@ -57,6 +57,12 @@ pub struct Dir {
     path: PathBuf,
 }
 
+#[derive(Clone, Copy)]
+enum Sync {
+    Now,
+    Later,
+}
+
 impl Dir {
     /// The last part of `path` must not be a symbolic link.
     pub fn open(path: &Path) -> Result<Dir, FileError> {
@@ -106,10 +112,27 @@ impl Dir {
         dir.replace(name, bytes)
     }
 
+    /// Replaces many files of this directory, each as a whole. Their names are made durable
+    /// together and their contents are not: only for what is made again after a crash.
+    pub fn write_many(&self, files: &[(String, String)]) -> Result<(), FileError> {
+        for (name, text) in files {
+            if split(Path::new(name))?.0 != Path::new(".") {
+                return Err(FileError::Name { path: self.path.join(name) });
+            }
+            self.swap_in(name.as_ref(), text.as_bytes(), Sync::Later)?;
+        }
+        self.sync()
+    }
+
     fn replace(&self, name: &OsStr, bytes: &[u8]) -> Result<(), FileError> {
+        self.swap_in(name, bytes, Sync::Now)?;
+        self.sync()
+    }
+
+    fn swap_in(&self, name: &OsStr, bytes: &[u8], sync: Sync) -> Result<(), FileError> {
         let path = self.path.join(name);
         let temporary = self.temporary_name(name);
-        let written = self.write_new(&temporary, bytes).and_then(|()| {
+        let written = self.write_new(&temporary, bytes, sync).and_then(|()| {
             crate::fail::point("file.written");
             renameat(&self.fd, temporary.as_os_str(), &self.fd, name).map_err(io::Error::from)
         });
@@ -118,19 +141,26 @@ impl Dir {
             let _ = unlinkat(&self.fd, temporary.as_os_str(), UnlinkatFlags::NoRemoveDir);
             return Err(FileError::Failed { what: "write", path, source });
         }
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), FileError> {
         nix::unistd::fsync(self.fd.as_fd()).map_err(|errno| FileError::Failed {
-            what: "make durable the name of",
-            path,
+            what: "make durable the names in",
+            path: self.path.clone(),
             source: errno.into(),
         })
     }
 
-    fn write_new(&self, name: &Path, bytes: &[u8]) -> io::Result<()> {
+    fn write_new(&self, name: &Path, bytes: &[u8], sync: Sync) -> io::Result<()> {
         let flags =
             OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let mut file = File::from(openat(&self.fd, name, flags, Mode::from_bits_truncate(0o666))?);
         file.write_all(bytes)?;
-        file.sync_all()
+        match sync {
+            Sync::Now => file.sync_all(),
+            Sync::Later => Ok(()),
+        }
     }
 
     /// Unlike any other writer's, also one in another thread or from before a crash.

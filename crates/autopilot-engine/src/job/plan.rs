@@ -61,15 +61,33 @@ impl Job {
         let bench = self.bench(For::Agent, &tip, &tip).await?;
         let (hub, commit) = (self.context.workshop.hub.clone(), tip.clone());
         let listing = blocking(move || list_paths(&hub, &commit, PATHS_MAX)).await?;
-        let tree =
-            listing.paths.iter().take(TREE_LINES_MAX).cloned().collect::<Vec<_>>().join("\n");
+        let tree = prompt::tree_summary(listing.paths.iter().map(String::as_str), TREE_LINES_MAX);
+        let status = format!("based on {} of {}", tip.short(), self.run.base_branch);
         let config = &self.context.config;
         let rules = self.rules(&whole.spec);
+        let mut commands = super::command::validation(self, Some(&whole.spec));
+        commands.extend(super::command::uat(self, &whole.spec).map(|line| ("uat", line)));
+        let taken: Vec<String> = self.kin.taken.keys().cloned().collect();
+        let rejected = self.rejection();
+        let expands = self.task.parent.map(|_| prompt::Expand {
+            title: &whole.spec.title,
+            goal: &whole.spec.goal,
+            acceptance: &whole.spec.acceptance,
+        });
         let prompt = prompt::plan(
             &prompt::Plan {
                 body: &whole.text,
+                constraints: &whole.spec.constraints,
+                allowed_paths: &whole.spec.allowed_paths,
                 deny_paths: &rules.deny_paths,
-                repo_status: &tree,
+                repo_status: &status,
+                tree: &tree,
+                commands: &commands,
+                commands_allowed: config.plan.commands,
+                tasks_max: rules.tasks_max,
+                rejected: rejected.as_deref(),
+                expands,
+                taken: &taken,
                 schema: Plan::SCHEMA_JSON,
             },
             self.caps(),
@@ -194,7 +212,9 @@ impl Job {
             return serde_json::from_str(&text).map_err(unreadable);
         }
         let body: plan::TaskBody = serde_json::from_str(&text).map_err(unreadable)?;
-        Ok(PlanBody { text: body.spec.goal.clone(), spec: body.spec })
+        let above: PlanBody =
+            serde_json::from_str(&self.context.text(&self.kin.whole)?).map_err(unreadable)?;
+        Ok(PlanBody { text: above.text, spec: body.spec })
     }
 
     /// A plan somebody gave with the run, to be taken as it is. One that was rejected is made anew.

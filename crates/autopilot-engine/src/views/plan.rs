@@ -1,0 +1,137 @@
+//! `.autopilot/plan/`: the graph as it stands and a file per task, written as they change.
+//!
+//! Ten thousand files cost seconds to make, so they are written a batch at a time beside the work;
+//! a run that ends writes what is left.
+
+use autopilot_core::event::{Event, Record};
+use autopilot_core::flow::Flow;
+use autopilot_core::id::TaskId;
+use autopilot_core::plan::TaskBody;
+use autopilot_core::state::State;
+use autopilot_core::view::plan_files::{self, FileKey};
+use autopilot_host::file::Dir;
+use autopilot_host::redact::Redactor;
+use camino::Utf8Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Task files written at one time.
+const FILES_MAX: usize = 128;
+
+/// Where the specification of a task is read, by its hash.
+pub type Bodies = Box<dyn Fn(&str) -> Option<String> + Send>;
+
+pub struct PlanFiles {
+    bodies: Bodies,
+    dirty: BTreeSet<TaskId>,
+    written: BTreeMap<TaskId, FileKey>,
+}
+
+impl PlanFiles {
+    pub fn new(bodies: Bodies) -> PlanFiles {
+        PlanFiles { bodies, dirty: BTreeSet::new(), written: BTreeMap::new() }
+    }
+
+    /// Everything may be missing or old when a process takes a run up.
+    pub fn all(&mut self, state: &State) {
+        self.dirty = state.tasks.iter().map(|task| task.id).collect();
+    }
+
+    pub fn record(&mut self, record: &Record, state: &State) {
+        for event in &record.events {
+            match event {
+                Event::TaskAdded { task, .. }
+                | Event::AttemptStarted { task, .. }
+                | Event::AttemptEnded { task, .. }
+                | Event::TaskMoved { task, .. } => {
+                    self.dirty.insert(*task);
+                }
+                // What waits for it is blocked by less, or by more.
+                Event::TaskSettled { task, .. } | Event::TaskReopened { task } => {
+                    self.dirty.insert(*task);
+                    self.dirty.extend(state.task(*task).dependants.iter().copied());
+                }
+                Event::RunStarted { .. }
+                | Event::Booted { .. }
+                | Event::StageSkipped { .. }
+                | Event::SessionOpened { .. }
+                | Event::Billed { .. }
+                | Event::Overruled { .. }
+                | Event::RoundFailed { .. }
+                | Event::RailTripped { .. }
+                | Event::WaitBegan { .. }
+                | Event::WaitEnded { .. }
+                | Event::Halted { .. }
+                | Event::Resumed
+                | Event::LimitsChanged { .. }
+                | Event::Switched { .. }
+                | Event::RoomChanged { .. }
+                | Event::TimePassed => {}
+            }
+        }
+    }
+
+    /// Writes a batch; true while there is more to write.
+    pub fn write(&mut self, views: &Utf8Path, state: &State, redactor: &Redactor) -> bool {
+        if state.run.flow != Flow::Plan || state.tasks.len() < 2 {
+            self.dirty.clear();
+            return false;
+        }
+        if self.dirty.is_empty() {
+            return false;
+        }
+        // The next batch tries again what can't be written now.
+        let _again = self.write_batch(views, state, redactor);
+        !self.dirty.is_empty()
+    }
+
+    pub fn close(&mut self, views: &Utf8Path, state: &State, redactor: &Redactor) {
+        let mut batches = state.tasks.len() / FILES_MAX + 2;
+        while batches > 0 && self.write(views, state, redactor) {
+            batches -= 1;
+        }
+    }
+
+    fn write_batch(
+        &mut self,
+        views: &Utf8Path,
+        state: &State,
+        redactor: &Redactor,
+    ) -> Result<(), std::io::Error> {
+        super::ensure(views)?;
+        let dir = Dir::open(views.as_std_path()).map_err(std::io::Error::other)?;
+        let tasks = dir.below(Path::new("plan/tasks")).map_err(std::io::Error::other)?;
+        let mut files = Vec::new();
+        let mut done = Vec::new();
+        for id in &self.dirty {
+            if files.len() == FILES_MAX {
+                break;
+            }
+            let task = state.task(*id);
+            let key = plan_files::file_key(state, task);
+            done.push((*id, key));
+            if task.parent.is_none() || self.written.get(id) == Some(&key) {
+                continue;
+            }
+            let body = (self.bodies)(&task.spec.body);
+            let body = body.and_then(|text| serde_json::from_str::<TaskBody>(&text).ok());
+            let text = plan_files::task_file(state, task, &body.unwrap_or_default());
+            files.push((plan_files::task_file_name(task), redactor.redact(&text).into_owned()));
+        }
+        tasks.write_many(&files).map_err(std::io::Error::other)?;
+        for (id, key) in done {
+            self.dirty.remove(&id);
+            self.written.insert(id, key);
+        }
+        // Last, so that it is never ahead of the files it names.
+        if self.dirty.is_empty() {
+            let mut graph = plan_files::task_graph(state);
+            redactor.redact_json(&mut graph);
+            let text = serde_json::to_string_pretty(&graph)?;
+            let path = Path::new("plan").join(plan_files::GRAPH_FILE);
+            dir.write_atomic(&path, format!("{text}\n").as_bytes())
+                .map_err(std::io::Error::other)?;
+        }
+        Ok(())
+    }
+}
