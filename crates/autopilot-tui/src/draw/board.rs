@@ -1,0 +1,373 @@
+//! The board: the run, its workers, what comes next, what failed last, and what happened.
+
+use super::text::{column, fit, heading, right};
+use super::{BAD, CARE, FAINT, GOOD, NEWS, STRONG};
+use crate::notice::needed;
+use crate::screen::{Kind, Screen, Seat, TAIL_LINES_MAX, Worker};
+use crate::word::{doing, is_persons, some, tasks};
+use autopilot_core::event::HaltWhy;
+use autopilot_core::id::{TaskId, Time};
+use autopilot_core::state::Live;
+use autopilot_core::view::{self, ExitWord};
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+
+/// Tasks that wait, each with what it waits for.
+const WAITING_SHOWN_MAX: usize = 3;
+const NAMES_MAX: usize = 5;
+/// Widest a column may be.
+const NAME_CELLS_MAX: usize = 24;
+const DOING_CELLS_MAX: usize = 36;
+const TITLE_CELLS_MAX: usize = 30;
+
+pub fn board(screen: &Screen, now: Time, area: Rect) -> Vec<Line<'static>> {
+    let (width, height) = (usize::from(area.width), usize::from(area.height));
+    let mut lines = header(screen, now, width);
+    lines.extend(banner(screen).map(|(text, style)| Line::styled(fit(&text, width), style)));
+    lines.truncate(height);
+    let has_keys = lines.len() < height;
+    let rest = height - lines.len() - usize::from(has_keys);
+    lines.extend(body(screen, now, width, rest));
+    if has_keys {
+        lines.push(keys(screen, width));
+    }
+    lines
+}
+
+/// Exactly `height` lines.
+fn body(screen: &Screen, now: Time, width: usize, height: usize) -> Vec<Line<'static>> {
+    let for_log = (height / 4).clamp(1, 6).min(height);
+    let mut lines = workers(screen, now, width, height - for_log);
+    for (section, least) in [(failure(screen, width), 2), (next(screen, width), 1)] {
+        let left = height.saturating_sub(lines.len() + for_log);
+        if left >= least {
+            lines.extend(section.into_iter().take(left));
+        }
+    }
+    let left = height - lines.len().min(height);
+    lines.extend(log(screen, width, left));
+    lines.resize(height, Line::default());
+    lines
+}
+
+/// The run in three lines, shared by the board and the list of tasks.
+pub fn header(screen: &Screen, now: Time, width: usize) -> Vec<Line<'static>> {
+    let (state, run) = (&screen.state, &screen.state.run);
+    let word = screen.word();
+    let title = screen.manner.line(&run.title);
+    let id = if width >= 60 { run.id.as_str() } else { "" };
+    let title_cells = width.saturating_sub(word.len() + id.len() + 5);
+    let first = Line::from(vec![
+        Span::styled(format!(" {word} "), word_style(word).add_modifier(Modifier::REVERSED)),
+        Span::styled(format!(" {}", column(&title, title_cells)), STRONG),
+        Span::styled(format!(" {id}"), FAINT),
+    ]);
+    let mut facts = vec![
+        format!("{} run", run.flow.word()),
+        view::duration(worked_ms(screen, now)),
+        run.spent.usd.to_string(),
+        format!("{} of {} workers", state.slots_live(), run.limits.workers_max),
+    ];
+    if !run.branch.is_empty() {
+        facts.push(run.branch.clone());
+    }
+    let second = Line::raw(fit(&format!(" {}", facts.join(" · ")), width));
+    vec![first, second, counts(screen, width)]
+}
+
+/// Time between a stop and a resume is no work.
+fn worked_ms(screen: &Screen, now: Time) -> u64 {
+    let state = &screen.state;
+    let is_on = state.run.halt.is_none() && state.end().is_none() && screen.banner.is_none();
+    state.run.active_ms + if is_on { now.since_ms(state.at) } else { 0 }
+}
+
+fn counts(screen: &Screen, width: usize) -> Line<'static> {
+    let counts = screen.tally.counts;
+    if counts.all() == 0 {
+        return Line::styled(fit(" no tasks yet", width), FAINT);
+    }
+    let mut spans = vec![Span::raw(" ")];
+    for (word, count, style) in [
+        ("DONE", counts.done, GOOD),
+        ("RUNNING", counts.running, NEWS),
+        ("BLOCKED", counts.blocked, CARE),
+        ("PENDING", counts.pending, Style::new()),
+        ("FAILED", counts.failed, BAD),
+        ("SKIPPED", counts.skipped, CARE),
+    ] {
+        if word == "SKIPPED" && count == 0 {
+            continue;
+        }
+        let style = if count == 0 { FAINT } else { style };
+        spans.push(Span::styled(format!("{word} {count}  "), style));
+    }
+    spans.push(Span::styled(format!("of {}", tasks(counts.all())), FAINT));
+    let used: usize = spans.iter().map(Span::width).sum();
+    let bar = width.saturating_sub(used + 4).min(30);
+    if bar >= 8 {
+        let full = counts.done * bar / counts.all();
+        spans.push(Span::styled(format!("  {}", "█".repeat(full)), GOOD));
+        spans.push(Span::styled("░".repeat(bar - full), FAINT));
+    }
+    Line::from(spans)
+}
+
+fn word_style(word: &str) -> Style {
+    match word {
+        "DONE" => GOOD,
+        "FAILED" | "INTERRUPTED" => BAD,
+        "PAUSED" => CARE,
+        _ => NEWS,
+    }
+}
+
+/// What a person should know before anything else.
+fn banner(screen: &Screen) -> Option<(String, Style)> {
+    if let Some(text) = &screen.banner {
+        return Some((format!(" {text}"), CARE.add_modifier(Modifier::BOLD)));
+    }
+    let state = &screen.state;
+    if state.end().is_some() {
+        return Some(match ExitWord::of(state) {
+            ExitWord::Done => (" everything is done".to_owned(), GOOD),
+            ExitWord::Paused | ExitWord::Failed | ExitWord::NotConverged | ExitWord::PushFailed => {
+                let why = state.root().and_then(view::failure).map(ToString::to_string);
+                (format!(" over: {}", screen.manner.line(&why.unwrap_or_default())), BAD)
+            }
+        });
+    }
+    if let Some(halt) = &state.run.halt {
+        let why = screen.manner.line(&halt.why.to_string());
+        let is_pause = halt.why == HaltWhy::Pause;
+        let text = match (state.is_at_rest(), is_pause) {
+            (true, true) => " paused: p goes on".to_owned(),
+            (true, false) => format!(" rests: {why}"),
+            (false, true) => " pauses at the next step boundary; p takes it back".to_owned(),
+            (false, false) => {
+                format!(" halts at the next step boundary ({why}); S ends what runs now")
+            }
+        };
+        return Some((text, CARE));
+    }
+    let step = state.root().and_then(|root| root.step()).filter(|step| is_persons(*step))?;
+    let what = if step == autopilot_core::step::Step::ApprovePlan { "plan" } else { "result" };
+    let text = format!(
+        " WAITING FOR YOU to look at the {what}: `autopilot approve`, or `autopilot reject \"why\"`"
+    );
+    Some((text, CARE.add_modifier(Modifier::BOLD)))
+}
+
+fn workers(screen: &Screen, now: Time, width: usize, height: usize) -> Vec<Line<'static>> {
+    let live: Vec<&Live> =
+        screen.state.live.values().filter(|live| !is_persons(live.step)).collect();
+    if height == 0 {
+        return Vec::new();
+    }
+    let title = match live.len() {
+        0 => "Workers: none at work".to_owned(),
+        1 => "Workers: 1 at work".to_owned(),
+        many => format!("Workers: {many} in parallel, each on a task of its own"),
+    };
+    let mut lines = vec![heading(&title, width)];
+    let columns = Columns::of(screen, &live, width);
+    // The selected one stays in sight.
+    let rows = height - 1;
+    let selected = live.iter().position(|live| Some(live.task) == screen.selected).unwrap_or(0);
+    let first = selected.saturating_sub(rows.saturating_sub(1));
+    for (place, live) in live.iter().enumerate().skip(first) {
+        let worker = screen.workers.get(&live.task);
+        let mut shown = vec![columns.line(screen, live, worker, now)];
+        shown.extend(worker.and_then(|worker| subagents(worker, width)));
+        let more = live_left(place, live_count(screen));
+        if lines.len() + shown.len() > height || (lines.len() + 1 == height && more > 0) {
+            lines.truncate(height.saturating_sub(1));
+            let hidden = live_count(screen) - (place.min(live_count(screen)));
+            if lines.len() < height {
+                let text = format!("  … {hidden} more at work; t lists all tasks");
+                lines.push(Line::styled(fit(&text, width), FAINT));
+            }
+            break;
+        }
+        lines.extend(shown);
+    }
+    lines
+}
+
+fn live_count(screen: &Screen) -> usize {
+    screen.state.live.values().filter(|live| !is_persons(live.step)).count()
+}
+
+fn live_left(place: usize, count: usize) -> usize {
+    count.saturating_sub(place + 1)
+}
+
+struct Columns {
+    name: usize,
+    doing: usize,
+    cost: usize,
+    title: usize,
+    rest: usize,
+}
+
+impl Columns {
+    fn of(screen: &Screen, live: &[&Live], width: usize) -> Columns {
+        let widest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0);
+        let mut names = live.iter().map(|live| screen.name(live.task).chars().count());
+        let mut doings = live.iter().map(|live| doing(live.step).len());
+        let name = widest(&mut names).clamp(4, NAME_CELLS_MAX).min(width / 3);
+        let doing = widest(&mut doings).min(DOING_CELLS_MAX).min(width / 2);
+        let cost = if width >= 70 { 8 } else { 0 };
+        let title = if width >= 110 { TITLE_CELLS_MAX } else { 0 };
+        let used = 2 + name + 2 + doing + 9 + cost + 2 + title + usize::from(title > 0) * 2;
+        Columns { name, doing, cost, title, rest: width.saturating_sub(used) }
+    }
+
+    fn line(
+        &self,
+        screen: &Screen,
+        live: &Live,
+        worker: Option<&Worker>,
+        now: Time,
+    ) -> Line<'static> {
+        let task = screen.state.task(live.task);
+        let is_selected = screen.selected == Some(live.task);
+        let mark = if is_selected { "▸ " } else { "  " };
+        let name_style = if is_selected { STRONG.add_modifier(Modifier::REVERSED) } else { STRONG };
+        let mut spans = vec![
+            Span::raw(mark),
+            Span::styled(column(&screen.name(live.task), self.name), name_style),
+            Span::raw("  "),
+        ];
+        let title = if task.parent.is_some() { task.spec.title.as_str() } else { "" };
+        let title = screen.manner.line(title);
+        if self.title > 0 {
+            spans.push(Span::raw(format!("{}  ", column(&title, self.title))));
+        }
+        spans.push(Span::styled(column(doing(live.step), self.doing), NEWS));
+        spans.push(Span::raw(right(&view::duration(now.since_ms(live.since)), 9)));
+        if self.cost > 0 {
+            spans.push(Span::raw(right(&task.spent.bill.usd.to_string(), self.cost)));
+        }
+        spans.push(Span::raw("  "));
+        let silent = worker.and_then(|worker| worker.silent);
+        let last = worker.map(|worker| worker.last.as_str()).unwrap_or_default();
+        let (text, style) = match silent {
+            Some(silent) => {
+                let seconds = silent.as_secs();
+                (format!("silent for {seconds} s; ended if it stays so"), CARE)
+            }
+            None if last.is_empty() && self.title == 0 => (title, FAINT),
+            None => (last.to_owned(), FAINT),
+        };
+        spans.push(Span::styled(fit(&text, self.rest), style));
+        Line::from(spans)
+    }
+}
+
+fn subagents(worker: &Worker, width: usize) -> Option<Line<'static>> {
+    if worker.subagents_started == 0 {
+        return None;
+    }
+    let at_work = worker.subagents.len();
+    let what: Vec<&str> = worker.subagents.values().map(String::as_str).collect();
+    let noun = if worker.subagents_started == 1 { "sub-agent" } else { "sub-agents" };
+    let mut text = format!("    └ inside this builder: {at_work} of {} {noun} at work", worker.subagents_started);
+    if !what.is_empty() {
+        text.push_str(&format!(": {}", some(&what, 3)));
+    }
+    Some(Line::styled(fit(&text, width), FAINT))
+}
+
+fn next(screen: &Screen, width: usize) -> Vec<Line<'static>> {
+    let tally = &screen.tally;
+    if (tally.ready.is_empty() && tally.waiting.is_empty()) || screen.state.end().is_some() {
+        return Vec::new();
+    }
+    let mut lines = vec![heading("Next", width)];
+    let name = |id: &TaskId| screen.name(*id);
+    if !tally.ready.is_empty() {
+        let names: Vec<String> = tally.ready.iter().take(NAMES_MAX).map(name).collect();
+        let more = tally.ready.len() - names.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let text = format!("  ready, waiting for a worker: {}{more}", names.join(", "));
+        lines.push(Line::raw(fit(&text, width)));
+    }
+    for id in tally.waiting.iter().take(WAITING_SHOWN_MAX) {
+        let needs = needed(&screen.state, *id);
+        let text = format!("  {} waits for {}", name(id), some(&needs, NAMES_MAX));
+        lines.push(Line::raw(fit(&text, width)));
+    }
+    let more = tally.waiting.len().saturating_sub(WAITING_SHOWN_MAX);
+    if more > 0 {
+        let text = format!("  … {more} more wait for others");
+        lines.push(Line::styled(fit(&text, width), FAINT));
+    }
+    lines
+}
+
+fn failure(screen: &Screen, width: usize) -> Vec<Line<'static>> {
+    let Some(failure) = &screen.failure else { return Vec::new() };
+    let name = screen.name(failure.task);
+    let exit = failure.exit.map(|code| format!(", exit {code}")).unwrap_or_default();
+    let mut lines = vec![heading("Last failure", width)];
+    let text = format!(
+        "  {name}: {} in iteration {}{exit}: {}",
+        failure.step, failure.round, failure.why
+    );
+    lines.push(Line::styled(fit(&text, width), BAD));
+    let tail = failure.tail.as_deref().unwrap_or_default();
+    let from = tail.len().saturating_sub(TAIL_LINES_MAX);
+    for line in tail.iter().skip(from) {
+        lines.push(Line::styled(fit(&format!("  │ {line}"), width), FAINT));
+    }
+    if let Some(log) = &failure.log {
+        lines.push(Line::raw(fit(&format!("  log: .autopilot/{log}"), width)));
+    }
+    lines
+}
+
+fn log(screen: &Screen, width: usize, height: usize) -> Vec<Line<'static>> {
+    let mut lines = Vec::new();
+    if height > 1 {
+        lines.push(heading("Log", width));
+    }
+    let rows = height - lines.len();
+    let from = screen.log.len().saturating_sub(rows);
+    for line in screen.log.iter().skip(from) {
+        let style = match line.kind {
+            Kind::Plain => Style::new(),
+            Kind::Graph => NEWS,
+            Kind::Good => GOOD,
+            Kind::Bad => BAD,
+            Kind::Output => FAINT,
+        };
+        let clock = (screen.manner.clock)(line.at);
+        let cells = width.saturating_sub(clock.len() + 3);
+        lines.push(Line::from(vec![
+            Span::styled(format!("  {clock} "), FAINT),
+            Span::styled(fit(&line.text, cells), style),
+        ]));
+    }
+    lines
+}
+
+/// The answer to the last key, or the keys there are.
+pub fn keys(screen: &Screen, width: usize) -> Line<'static> {
+    if let Some(answer) = &screen.answer {
+        return Line::styled(fit(&format!(" {answer}"), width), CARE);
+    }
+    let leave = match screen.seat {
+        Seat::Controller => "",
+        Seat::Onlooker => "q leave  ",
+    };
+    let pause = match &screen.state.run.halt {
+        Some(halt) if halt.why == HaltWhy::Pause => "p go on",
+        Some(_) | None => "p pause",
+    };
+    let text = format!(
+        " {leave}{pause}  s stop  S stop now  ↑↓ select  l log  d diff  t tasks  ? help"
+    );
+    Line::styled(fit(&text, width), FAINT)
+}

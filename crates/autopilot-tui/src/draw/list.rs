@@ -1,0 +1,80 @@
+//! Every task of the run, a window of them.
+
+use super::board::{header, keys};
+use super::text::{column, fit, heading, right};
+use super::{BAD, CARE, FAINT, GOOD, NEWS, STRONG};
+use crate::notice::needed;
+use crate::screen::Screen;
+use crate::word::{doing, some};
+use autopilot_core::id::{TaskId, Time};
+use autopilot_core::state::Status;
+use autopilot_core::view::{self, task_word};
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+
+const NAME_CELLS_MAX: usize = 28;
+
+pub fn tasks(screen: &Screen, now: Time, area: Rect) -> Vec<Line<'static>> {
+    let (width, height) = (usize::from(area.width), usize::from(area.height));
+    let mut lines = header(screen, now, width);
+    lines.push(heading("Tasks", width));
+    lines.truncate(height);
+    let has_keys = lines.len() < height;
+    let rows = height - lines.len() - usize::from(has_keys);
+    let all = &screen.tally.leaves;
+    // Ids are in order, so that the selected one is found without looking at every task.
+    let selected = screen.selected.and_then(|id| all.binary_search(&id).ok()).unwrap_or(0);
+    let first = selected.saturating_sub(rows / 2).min(all.len().saturating_sub(rows));
+    let shown = all.iter().skip(first).take(rows);
+    lines.extend(shown.map(|id| row(screen, *id, width)));
+    lines.resize(height - usize::from(has_keys), Line::default());
+    if has_keys {
+        lines.push(keys(screen, width));
+    }
+    lines
+}
+
+fn row(screen: &Screen, id: TaskId, width: usize) -> Line<'static> {
+    let task = screen.state.task(id);
+    let word = task_word(task);
+    let style = match word {
+        "DONE" => GOOD,
+        "RUNNING" => NEWS,
+        "FAILED" => BAD,
+        "BLOCKED" | "SKIPPED" => CARE,
+        _ => Style::new(),
+    };
+    let is_selected = screen.selected == Some(id);
+    let mark = if is_selected { "▸ " } else { "  " };
+    let name_style = if is_selected { STRONG.add_modifier(Modifier::REVERSED) } else { STRONG };
+    let name = NAME_CELLS_MAX.min(width / 3);
+    let rest = width.saturating_sub(2 + name + 2 + 8 + 9 + 9 + 2);
+    Line::from(vec![
+        Span::raw(mark),
+        Span::styled(column(&screen.name(id), name), name_style),
+        Span::raw("  "),
+        Span::styled(column(word, 8), style),
+        Span::raw(right(&view::duration(task.spent.work_ms), 9)),
+        Span::raw(right(&task.spent.bill.usd.to_string(), 9)),
+        Span::raw("  "),
+        Span::styled(fit(&detail(screen, id), rest), FAINT),
+    ])
+}
+
+fn detail(screen: &Screen, id: TaskId) -> String {
+    let task = screen.state.task(id);
+    if let Some(why) = view::failure(task) {
+        return screen.manner.line(&why.to_string());
+    }
+    match &task.status {
+        Status::Running { step, .. } | Status::At { step } => {
+            format!("{} (iteration {})", doing(*step), task.round)
+        }
+        Status::Waiting { until, .. } => format!("waits for quota until {}", until.rfc3339()),
+        Status::Open if task.needs > 0 => {
+            format!("waits for {}", some(&needed(&screen.state, id), 4))
+        }
+        Status::Open | Status::Settled(_) => screen.manner.line(&task.spec.title),
+    }
+}

@@ -1,0 +1,121 @@
+//! What a record means for the whole graph: tasks that start side by side, tasks that another one
+//! unlocks, and what the rest waits for. The single steps are told by the core.
+
+use crate::tally::Tally;
+use crate::word::{some, tasks};
+use autopilot_core::event::{End, Event, Record, Skip};
+use autopilot_core::id::TaskId;
+use autopilot_core::state::{State, Task};
+
+/// Names in one line; the rest is counted.
+pub const NAMES_MAX: usize = 6;
+
+/// Lines about the graph, most of them none. `tally` and `state` are what holds after the record.
+pub fn told(record: &Record, state: &State, tally: &Tally) -> Vec<String> {
+    if tally.leaves.len() < 2 {
+        return Vec::new();
+    }
+    let mut lines: Vec<String> =
+        record.events.iter().filter_map(|event| unlocked(event, state)).collect();
+    let settled = record.events.iter().any(|event| settles_a_leaf(event, state));
+    if settled {
+        lines.push(counted(tally));
+    }
+    let started = dispatched(record, state);
+    lines.extend(started.clone());
+    if settled || started.is_some() {
+        lines.extend(waiting(state, tally));
+    }
+    lines
+}
+
+/// `3 tasks start in parallel: a, b, c`.
+fn dispatched(record: &Record, state: &State) -> Option<String> {
+    let is_first = |task: &&Task| task.parent.is_some() && task.spent.attempts == 1;
+    let names: Vec<&str> = record
+        .events
+        .iter()
+        .filter_map(|event| {
+            let Event::AttemptStarted { task, .. } = event else { return None };
+            Some(state.task(*task))
+        })
+        .filter(is_first)
+        .map(Task::name)
+        .collect();
+    let live = state.live.values().filter(|live| state.task(live.task).parent.is_some()).count();
+    match names.as_slice() {
+        [] => None,
+        [_] if live < 2 => None,
+        [name] => Some(format!("{name} starts: {live} tasks are worked on in parallel")),
+        many => Some(format!("{} start in parallel: {}", tasks(many.len()), some(many, NAMES_MAX))),
+    }
+}
+
+/// `a is done: unlocks d, e`.
+fn unlocked(event: &Event, state: &State) -> Option<String> {
+    let Event::TaskSettled { task, end: End::Closed | End::Skipped { why: Skip::Asked } } = event
+    else {
+        return None;
+    };
+    let task = state.task(*task);
+    let free: Vec<&str> = task
+        .dependants
+        .iter()
+        .map(|id| state.task(*id))
+        .filter(|dependant| dependant.needs == 0 && !dependant.is_settled())
+        .map(Task::name)
+        .collect();
+    let over = if task.is_closed() { "is done" } else { "is left out" };
+    (!free.is_empty())
+        .then(|| format!("{} {over}: unlocks {}", task.name(), some(&free, NAMES_MAX)))
+}
+
+fn settles_a_leaf(event: &Event, state: &State) -> bool {
+    let Event::TaskSettled { task, .. } = event else { return false };
+    let task = state.task(*task);
+    task.parent.is_some() && task.children.is_empty()
+}
+
+/// `3 of 8 tasks done, 4 running, 1 pending`.
+pub fn counted(tally: &Tally) -> String {
+    let counts = tally.counts;
+    let mut text = format!("{} of {} done", counts.done, tasks(counts.all()));
+    for (count, word) in [
+        (counts.running, "running"),
+        (counts.pending, "pending"),
+        (counts.blocked, "blocked"),
+        (counts.failed, "failed"),
+        (counts.skipped, "skipped"),
+    ] {
+        if count > 0 {
+            text.push_str(&format!(", {count} {word}"));
+        }
+    }
+    text
+}
+
+/// Said only while a worker is free: then it is the dependencies that hold the rest up.
+fn waiting(state: &State, tally: &Tally) -> Option<String> {
+    let is_free = state.slots_live() < state.run.limits.workers_max;
+    if !is_free || !tally.ready.is_empty() || tally.waiting.is_empty() || state.end().is_some() {
+        return None;
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for id in tally.waiting.iter().take(NAMES_MAX * 4) {
+        for name in needed(state, *id) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    let verb = if tally.waiting.len() == 1 { "waits" } else { "wait" };
+    Some(format!("{} {verb} for {}", tasks(tally.waiting.len()), some(&names, NAMES_MAX)))
+}
+
+/// The tasks this one needs that are not done yet.
+pub fn needed(state: &State, id: TaskId) -> Vec<&str> {
+    let open = |name: &&String| {
+        state.named(name).is_some_and(|task| !task.is_closed() && !task.is_settled())
+    };
+    state.task(id).spec.depends_on.iter().filter(open).map(String::as_str).collect()
+}

@@ -1,0 +1,358 @@
+//! What is known of a run and what a person is looking at: folded from records, sights, notices
+//! and keys. No clock, no terminal, no file; time is an argument of the drawing.
+
+mod worker;
+
+use crate::key::Act;
+use crate::notice;
+use crate::page::Page;
+use crate::tally::Tally;
+use autopilot_core::event::{Event, Outcome, Record};
+use autopilot_core::id::{TaskId, Time};
+use autopilot_core::state::State;
+use autopilot_core::step::Step;
+use autopilot_core::view::progress::{self, Weight};
+use autopilot_core::view::run_word;
+use autopilot_engine::shell::Sight;
+use autopilot_host::escape::one_line;
+use std::collections::{BTreeMap, VecDeque};
+
+pub use worker::Worker;
+
+/// Lines of the log of notices that are kept.
+pub const LOG_LINES_MAX: usize = 500;
+/// Lines of what failed that are shown.
+pub const TAIL_LINES_MAX: usize = 5;
+
+/// How texts are put: the local time of a moment, and what must not be seen taken out.
+pub struct Manner {
+    pub clock: Box<dyn Fn(Time) -> String + Send>,
+    pub clean: Box<dyn Fn(&str) -> String + Send>,
+}
+
+impl Manner {
+    /// For one line of text that came from outside.
+    pub fn line(&self, text: &str) -> String {
+        one_line(&(self.clean)(text)).into_owned()
+    }
+}
+
+/// Whose eyes these are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seat {
+    /// In the process that works on the run: leaving means stopping.
+    Controller,
+    /// Beside it: leaving changes nothing.
+    Onlooker,
+}
+
+/// What fills the screen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum View {
+    Board,
+    Tasks,
+    Help,
+    Page(Page),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    pub at: Time,
+    pub text: String,
+    pub kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Plain,
+    /// Parallel work starts, a task unlocks others.
+    Graph,
+    Good,
+    Bad,
+    Output,
+}
+
+/// The newest thing that went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub task: TaskId,
+    pub step: Step,
+    pub round: u32,
+    pub exit: Option<i32>,
+    pub why: String,
+    /// Relative to the `.autopilot` directory.
+    pub log: Option<String>,
+    /// The end of the log, once it was read.
+    pub tail: Option<Vec<String>>,
+}
+
+pub struct Screen {
+    pub manner: Manner,
+    pub seat: Seat,
+    pub state: State,
+    pub tally: Tally,
+    pub workers: BTreeMap<TaskId, Worker>,
+    pub log: VecDeque<LogLine>,
+    pub failure: Option<Failure>,
+    pub view: View,
+    pub selected: Option<TaskId>,
+    /// An answer to the last key, shown until the next.
+    pub answer: Option<String>,
+    pub is_stopping: bool,
+    /// What stands in front of everything: the run is gone, or waits.
+    pub banner: Option<String>,
+    pub has_color: bool,
+    /// What steps print goes to the log too.
+    pub streams_output: bool,
+    word: &'static str,
+}
+
+impl Screen {
+    pub fn new(seat: Seat, manner: Manner) -> Screen {
+        Screen {
+            manner,
+            seat,
+            state: State::default(),
+            tally: Tally::default(),
+            workers: BTreeMap::new(),
+            log: VecDeque::new(),
+            failure: None,
+            view: View::Board,
+            selected: None,
+            answer: None,
+            is_stopping: false,
+            banner: None,
+            has_color: true,
+            streams_output: false,
+            word: "INIT",
+        }
+    }
+
+    /// A state as a whole: at the beginning, and when records were missed.
+    pub fn take_up(&mut self, state: State) {
+        self.tally = Tally::of(&state);
+        self.failure = newest_failure(&state);
+        self.state = state;
+        self.settle();
+    }
+
+    /// The state of the run, in the words of `state.json`.
+    pub fn word(&self) -> &'static str {
+        self.word
+    }
+
+    pub fn record(&mut self, record: &Record) {
+        self.state.apply_record(record);
+        self.tally.record(record, &self.state);
+        self.settle();
+        self.tell(record);
+    }
+
+    /// Puts a record that is part of the state already into the log.
+    pub fn tell(&mut self, record: &Record) {
+        for event in &record.events {
+            self.tell_event(event, record.at);
+            self.note_failure(event);
+        }
+        for line in notice::told(record, &self.state, &self.tally) {
+            self.push(record.at, line, Kind::Graph);
+        }
+    }
+
+    /// What is worked out once per record because it looks at more than a record changes.
+    fn settle(&mut self) {
+        self.word = run_word(&self.state);
+        self.keep_live_workers();
+    }
+
+    /// What a step shows while it runs. It belongs to whatever the task is at.
+    pub fn sight(&mut self, task: TaskId, step: Step, sight: &Sight, at: Time) {
+        let worker = self.workers.entry(task).or_default();
+        let line = worker.see(sight, &self.manner);
+        if self.streams_output
+            && let Some(line) = line
+        {
+            let name = self.name(task);
+            self.push(at, format!("{name} {step} | {line}"), Kind::Output);
+        }
+    }
+
+    pub fn notice(&mut self, text: &str, at: Time) {
+        let text = self.manner.line(text);
+        self.push(at, text, Kind::Plain);
+    }
+
+    /// The end of the log of the last failure, read by whoever may read files.
+    pub fn tail(&mut self, log: &str, lines: Vec<String>) {
+        if let Some(failure) = self.failure.as_mut().filter(|f| f.log.as_deref() == Some(log)) {
+            failure.tail = Some(lines);
+        }
+    }
+
+    /// The log whose end is wanted and not known yet.
+    pub fn wants_tail(&self) -> Option<&str> {
+        let failure = self.failure.as_ref().filter(|failure| failure.tail.is_none())?;
+        failure.log.as_deref()
+    }
+
+    pub fn name(&self, task: TaskId) -> String {
+        match self.state.tasks.get(task.index()) {
+            Some(task) if task.parent.is_some() => self.manner.line(task.name()),
+            Some(_) | None => "run".to_owned(),
+        }
+    }
+
+    /// Tasks at work, in the order they were begun.
+    pub fn live(&self) -> Vec<TaskId> {
+        self.state.live.values().map(|live| live.task).collect()
+    }
+
+    /// The task that keys are about: the selected one, else the only sensible one.
+    pub fn chosen(&self) -> Option<TaskId> {
+        let known = |id: &TaskId| id.index() < self.state.tasks.len();
+        self.selected
+            .filter(known)
+            .or_else(|| self.live().first().copied())
+            .or_else(|| self.failure.as_ref().map(|failure| failure.task))
+            .or_else(|| self.tally.leaves.first().copied())
+    }
+
+    /// Moves between views and rows; what needs hands of its own is left to the caller.
+    pub fn act(&mut self, act: Act, rows: usize) {
+        self.answer = None;
+        match (act, &mut self.view) {
+            (Act::Back, view) => *view = View::Board,
+            (Act::Help, view) => toggle(view, View::Help),
+            (Act::Tasks, view) => toggle(view, View::Tasks),
+            (Act::Move(by), View::Page(page)) => page.scroll(by, rows),
+            (Act::Move(by), View::Board | View::Tasks) => self.select(by, rows),
+            (Act::Move(_), View::Help) => {}
+            (
+                Act::Pause
+                | Act::Stop
+                | Act::StopNow
+                | Act::Interrupt
+                | Act::Log
+                | Act::Diff
+                | Act::Leave
+                | Act::Redraw,
+                _,
+            ) => {}
+        }
+    }
+
+    fn select(&mut self, by: crate::key::By, rows: usize) {
+        let live;
+        let among = match self.view {
+            View::Board if !self.state.live.is_empty() => {
+                live = self.live();
+                &live
+            }
+            View::Board | View::Tasks | View::Help | View::Page(_) => &self.tally.leaves,
+        };
+        let Some(last) = among.len().checked_sub(1) else { return };
+        // Nothing selected yet: the first key shows where one is.
+        let place = self.selected.and_then(|task| among.iter().position(|id| *id == task));
+        let place = match place {
+            Some(place) => by.from(place, last, rows),
+            None => by.from(0, last, rows).saturating_sub(usize::from(by == crate::key::By::Line(1))),
+        };
+        self.selected = among.get(place).copied();
+    }
+
+    fn push(&mut self, at: Time, text: String, kind: Kind) {
+        self.log.push_back(LogLine { at, text, kind });
+        while self.log.len() > LOG_LINES_MAX {
+            self.log.pop_front();
+        }
+    }
+
+    fn tell_event(&mut self, event: &Event, at: Time) {
+        let Some(line) = progress::told(event, &self.state) else { return };
+        if line.weight > Weight::Step {
+            return;
+        }
+        let text = self.manner.line(&line.text);
+        self.push(at, text, kind(event));
+    }
+
+    fn note_failure(&mut self, event: &Event) {
+        let Event::AttemptEnded { task, step, outcome, facts, .. } = event else { return };
+        let (Outcome::Failed { why } | Outcome::Broke { why }) = outcome else { return };
+        self.failure = Some(Failure {
+            task: *task,
+            step: *step,
+            round: self.state.task(*task).round,
+            exit: facts.exit,
+            why: self.manner.line(why),
+            log: facts.log.clone(),
+            tail: None,
+        });
+    }
+
+    fn keep_live_workers(&mut self) {
+        let live = self.live();
+        for worker in &live {
+            self.workers.entry(*worker).or_default();
+        }
+        let state = &self.state;
+        self.workers.retain(|task, worker| {
+            let attempt = state.live.iter().find(|(_, live)| live.task == *task);
+            let Some((id, _)) = attempt else { return false };
+            worker.is_at(*id);
+            true
+        });
+    }
+}
+
+fn toggle(view: &mut View, other: View) {
+    *view = if *view == other { View::Board } else { other };
+}
+
+fn newest_failure(state: &State) -> Option<Failure> {
+    let trouble = autopilot_core::view::trouble::trouble(state)?;
+    Some(Failure {
+        task: trouble.task.id,
+        step: trouble.step.or(trouble.task.step()).unwrap_or(Step::Tasks),
+        round: trouble.shown.round,
+        exit: trouble.shown.facts.exit,
+        why: one_line(trouble.why()).into_owned(),
+        log: trouble.shown.facts.log.clone(),
+        tail: None,
+    })
+}
+
+fn kind(event: &Event) -> Kind {
+    match event {
+        Event::AttemptEnded { outcome, .. } => match outcome {
+            Outcome::Failed { .. } | Outcome::Broke { .. } => Kind::Bad,
+            Outcome::Passed
+            | Outcome::Lost
+            | Outcome::Quota { .. }
+            | Outcome::Revoked
+            | Outcome::Skipped { .. } => Kind::Plain,
+        },
+        Event::TaskSettled { end: autopilot_core::event::End::Closed, .. } => Kind::Good,
+        Event::TaskSettled { .. } | Event::RailTripped { .. } | Event::RoundFailed { .. } => {
+            Kind::Bad
+        }
+        Event::RunStarted { .. }
+        | Event::Booted { .. }
+        | Event::TaskAdded { .. }
+        | Event::TaskMoved { .. }
+        | Event::StageSkipped { .. }
+        | Event::AttemptStarted { .. }
+        | Event::SessionOpened { .. }
+        | Event::Billed { .. }
+        | Event::Overruled { .. }
+        | Event::TaskReopened { .. }
+        | Event::WaitBegan { .. }
+        | Event::WaitEnded { .. }
+        | Event::Halted { .. }
+        | Event::Resumed
+        | Event::LimitsChanged { .. }
+        | Event::Switched { .. }
+        | Event::RoomChanged { .. }
+        | Event::TimePassed => Kind::Plain,
+    }
+}

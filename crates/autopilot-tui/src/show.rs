@@ -1,0 +1,170 @@
+//! The loop of the dashboard: news in, keys in, frames out. It owns the terminal while it runs.
+
+use crate::draw;
+use crate::key::{self, Act, Where};
+use crate::page::Page;
+use crate::screen::{Screen, Seat, View};
+use crate::tty::Tty;
+use autopilot_core::id::{TaskId, Time};
+use autopilot_core::state::State;
+use crossterm::event::{self, Event};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// How long a key or news may wait; also the shortest time between two frames without a key.
+const POLL: Duration = Duration::from_millis(100);
+/// Clocks on the screen go on although nothing happens.
+const REDRAW_EVERY: Duration = Duration::from_millis(500);
+/// How often a log that is shown is read again.
+const REREAD_EVERY: Duration = Duration::from_secs(1);
+/// Keys taken between two frames.
+const KEYS_MAX: usize = 64;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ShowError {
+    #[error("cannot use the terminal: {0}")]
+    Terminal(#[from] io::Error),
+    #[error("the terminal was given back after a panic")]
+    Panicked,
+}
+
+/// What came since the last look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    None,
+    Some,
+    /// There will be no more.
+    End,
+}
+
+/// Where the screen gets what it shows. Never waits.
+pub trait Feed {
+    fn take(&mut self, screen: &mut Screen) -> News;
+}
+
+/// What keys do. Each is what a command does, by the same means.
+pub trait Hands {
+    fn now(&self) -> Time;
+    /// Raises the pause or takes it back; says what it did.
+    fn pause(&mut self) -> String;
+    fn stop(&mut self, now: bool) -> String;
+    /// What the terminal does with Ctrl-C when nobody catches the key.
+    fn interrupt(&mut self);
+    /// The newest log of a task: a title and its end.
+    fn log(&mut self, state: &State, task: TaskId) -> Result<(String, String), String>;
+    fn diff(&mut self, state: &State, task: TaskId) -> Result<(String, String), String>;
+    /// The last lines of a log named by the journal.
+    fn tail(&mut self, log: &str) -> Vec<String>;
+}
+
+/// Shows the screen until the feed ends or an onlooker leaves.
+pub fn show(
+    screen: &mut Screen,
+    feed: &mut dyn Feed,
+    hands: &mut dyn Hands,
+) -> Result<(), ShowError> {
+    let tty = Tty::take()?;
+    let mut terminal = Terminal::new(CrosstermBackend::new(tty.writer()?))?;
+    let mut drawn: Option<Instant> = None;
+    let mut read = Instant::now();
+    loop {
+        let news = feed.take(screen);
+        if news == News::End {
+            return Ok(());
+        }
+        if let Some(log) = screen.wants_tail().map(str::to_owned) {
+            let lines = hands.tail(&log);
+            screen.tail(&log, lines);
+        }
+        if read.elapsed() >= REREAD_EVERY {
+            read = Instant::now();
+            reread(screen, hands);
+        }
+        if !tty.is_ours() {
+            return Err(ShowError::Panicked);
+        }
+        if news == News::Some || drawn.is_none_or(|at| at.elapsed() >= REDRAW_EVERY) {
+            terminal.draw(|frame| draw::draw(frame, screen, hands.now()))?;
+            drawn = Some(Instant::now());
+        }
+        let mut wait = POLL;
+        for _ in 0..KEYS_MAX {
+            if !event::poll(wait)? {
+                break;
+            }
+            wait = Duration::ZERO;
+            drawn = None;
+            let Event::Key(key) = event::read()? else { continue };
+            match key::act(key, place(screen)) {
+                Some(Act::Leave) => return Ok(()),
+                Some(Act::Redraw) => terminal.clear()?,
+                Some(act) => {
+                    let rows = draw::rows(screen, terminal.size()?.height);
+                    obey(act, screen, hands, rows);
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+fn place(screen: &Screen) -> Where {
+    match (&screen.view, screen.seat) {
+        (View::Board, Seat::Controller) => Where::Board,
+        (View::Board, Seat::Onlooker) => Where::Watch,
+        (View::Tasks | View::Help | View::Page(_), _) => Where::Over,
+    }
+}
+
+/// Does what a key means and shows the answer.
+pub fn obey(act: Act, screen: &mut Screen, hands: &mut dyn Hands, rows: usize) {
+    screen.act(act, rows);
+    match act {
+        Act::Pause => screen.answer = Some(hands.pause()),
+        Act::Stop => {
+            screen.is_stopping = true;
+            screen.answer = Some(hands.stop(false));
+        }
+        Act::StopNow => screen.answer = Some(hands.stop(true)),
+        // After a stop by key the interrupt is the second word, and that means now.
+        Act::Interrupt if screen.is_stopping => screen.answer = Some(hands.stop(true)),
+        Act::Interrupt => {
+            screen.answer = Some("stopping at the step boundary; again to end at once".to_owned());
+            hands.interrupt();
+        }
+        Act::Log => open(screen, |state, task| hands.log(state, task), Page::log),
+        Act::Diff => open(screen, |state, task| hands.diff(state, task), Page::diff),
+        Act::Move(_) | Act::Tasks | Act::Help | Act::Back | Act::Leave | Act::Redraw => {}
+    }
+}
+
+fn open(
+    screen: &mut Screen,
+    read: impl FnOnce(&State, TaskId) -> Result<(String, String), String>,
+    page: impl FnOnce(String, &str) -> Page,
+) {
+    let Some(task) = screen.chosen() else {
+        screen.answer = Some("there is no task yet".to_owned());
+        return;
+    };
+    screen.selected = Some(task);
+    match read(&screen.state, task) {
+        Ok((title, text)) => screen.view = View::Page(page(title, &text)),
+        Err(why) => screen.answer = Some(screen.manner.line(&why)),
+    }
+}
+
+/// A log that is shown may have grown, or the task may have come to another one.
+fn reread(screen: &mut Screen, hands: &mut dyn Hands) {
+    let Some(task) = screen.chosen() else { return };
+    let View::Page(page) = &mut screen.view else { return };
+    if page.kind != crate::page::PageKind::Log || !page.follows {
+        return;
+    }
+    if let Ok((title, text)) = hands.log(&screen.state, task) {
+        page.title = title;
+        page.grow(&text);
+    }
+}

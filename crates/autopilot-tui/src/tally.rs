@@ -1,0 +1,132 @@
+//! How many tasks there are in each state, which may begin, and which wait for others.
+//!
+//! Kept up to date from the tasks a record names, so that a record costs what it changed and not a
+//! look at every task; [`Tally::of`] is the slow way and a test compares the two.
+
+use autopilot_core::event::{Event, Record};
+use autopilot_core::id::TaskId;
+use autopilot_core::state::{State, Status};
+use autopilot_core::view::{leaves, task_word};
+use std::collections::BTreeSet;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub done: usize,
+    pub running: usize,
+    pub pending: usize,
+    pub blocked: usize,
+    pub failed: usize,
+    pub skipped: usize,
+}
+
+impl Counts {
+    pub fn all(self) -> usize {
+        self.done + self.running + self.pending + self.blocked + self.failed + self.skipped
+    }
+
+    fn of_word(&mut self, word: &str) -> &mut usize {
+        match word {
+            "DONE" => &mut self.done,
+            "RUNNING" => &mut self.running,
+            "BLOCKED" => &mut self.blocked,
+            "FAILED" => &mut self.failed,
+            "SKIPPED" => &mut self.skipped,
+            _ => &mut self.pending,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub counts: Counts,
+    /// Tasks of a person, in the order they were made.
+    pub leaves: Vec<TaskId>,
+    /// Not begun, and nothing is in the way but a free worker.
+    pub ready: BTreeSet<TaskId>,
+    /// Not begun, because a task they need is not done.
+    pub waiting: BTreeSet<TaskId>,
+    /// By task; empty for those that are no leaf.
+    words: Vec<&'static str>,
+}
+
+impl Tally {
+    /// By looking at every task.
+    pub fn of(state: &State) -> Tally {
+        let mut tally = Tally { words: vec![""; state.tasks.len()], ..Tally::default() };
+        for task in leaves(state) {
+            tally.leaves.push(task.id);
+            tally.put(state, task.id);
+        }
+        tally
+    }
+
+    /// Follows a record; `state` is what holds after it.
+    pub fn record(&mut self, record: &Record, state: &State) {
+        let grows = record.events.iter().any(|event| matches!(event, Event::TaskAdded { .. }));
+        if grows || self.words.len() != state.tasks.len() {
+            *self = Tally::of(state);
+            return;
+        }
+        for task in record.events.iter().filter_map(touched) {
+            self.refresh(state, task);
+            if state.task(task).is_settled() || state.task(task).status == Status::Open {
+                for dependant in &state.task(task).dependants {
+                    self.refresh(state, *dependant);
+                }
+            }
+        }
+    }
+
+    fn refresh(&mut self, state: &State, task: TaskId) {
+        let Some(word) = self.words.get_mut(task.index()).filter(|word| !word.is_empty()) else {
+            return;
+        };
+        let was = std::mem::take(word);
+        let count = self.counts.of_word(was);
+        *count = count.saturating_sub(1);
+        self.ready.remove(&task);
+        self.waiting.remove(&task);
+        self.put(state, task);
+    }
+
+    fn put(&mut self, state: &State, id: TaskId) {
+        let task = state.task(id);
+        let word = task_word(task);
+        *self.counts.of_word(word) += 1;
+        if let Some(known) = self.words.get_mut(id.index()) {
+            *known = word;
+        }
+        if task.status == Status::Open {
+            let set = if task.needs == 0 { &mut self.ready } else { &mut self.waiting };
+            set.insert(id);
+        }
+    }
+}
+
+/// The task whose status an event may have changed.
+fn touched(event: &Event) -> Option<TaskId> {
+    match event {
+        Event::TaskMoved { task, .. }
+        | Event::AttemptStarted { task, .. }
+        | Event::AttemptEnded { task, .. }
+        | Event::TaskSettled { task, .. }
+        | Event::TaskReopened { task }
+        | Event::WaitBegan { task, .. }
+        | Event::WaitEnded { task } => Some(*task),
+        Event::RunStarted { .. }
+        | Event::Booted { .. }
+        | Event::TaskAdded { .. }
+        | Event::StageSkipped { .. }
+        | Event::SessionOpened { .. }
+        | Event::Billed { .. }
+        | Event::Overruled { .. }
+        | Event::RoundFailed { .. }
+        | Event::RailTripped { .. }
+        | Event::Halted { .. }
+        | Event::Resumed
+        | Event::LimitsChanged { .. }
+        | Event::Switched { .. }
+        | Event::RoomChanged { .. }
+        | Event::TimePassed => None,
+    }
+}
