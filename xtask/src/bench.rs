@@ -1,6 +1,7 @@
 //! Benches: every figure is a ratio to an anchor measured in turn with it, so that a busy machine
 //! slows both. They inform; only a bench that cannot run fails.
 
+mod integrate;
 mod interleave;
 mod startup;
 
@@ -15,6 +16,7 @@ use interleave::Measured;
 
 const ROUNDS: usize = 7;
 
+#[derive(Clone, Copy)]
 pub enum Effort {
     /// One round with the debug binary: checks that the bench works, its figures mean nothing.
     Smoke,
@@ -37,6 +39,7 @@ pub struct Bed {
     autopilot: PathBuf,
     scratch: PathBuf,
     rounds: usize,
+    effort: Effort,
 }
 
 const BENCHES: &[Bench] = &[
@@ -53,6 +56,20 @@ const BENCHES: &[Bench] = &[
         anchor: "git --version",
         target: 1.2,
         measure: startup::version,
+    },
+    Bench {
+        id: "B15",
+        what: "40 slots at once",
+        anchor: "40 git worktree add",
+        target: 1.0,
+        measure: integrate::slots,
+    },
+    Bench {
+        id: "B16",
+        what: "train of 500 merges",
+        anchor: "3 plumbing commands",
+        target: 1.1,
+        measure: integrate::train,
     },
 ];
 
@@ -108,7 +125,16 @@ impl Bed {
             autopilot: target_dir().join(profile).join("autopilot"),
             scratch: target_dir().join("bench"),
             rounds,
+            effort,
         })
+    }
+
+    /// How much of something: all of it, or just enough to see that the bench works.
+    fn size(&self, full: usize, smoke: usize) -> usize {
+        match self.effort {
+            Effort::Full => full,
+            Effort::Smoke => smoke,
+        }
     }
 }
 

@@ -1,0 +1,204 @@
+//! Approved work meets what others have merged: proven together before the branch moves, repaired
+//! when it conflicts or breaks, and merged exactly once whatever crashes in between.
+#![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
+
+use autopilot_testkit::stage::{APPROVES, Ended, Stage, files};
+use std::path::PathBuf;
+
+/// Works until it is told to go on, so that the branch can move under it.
+const WAITS: &str = "
+- step: build
+  do:
+    - run: \"echo mine > mine.txt; while [ ! -e $HOME/go ]; do sleep 0.02; done\"
+    - answer: { changed_files: [mine.txt], notes: x }
+";
+/// The user's tests: a file of theirs and a file of ours can't be there together.
+const TESTS: &str = "echo step $AUTOPILOT_STEP, ports $AUTOPILOT_PORT_0 $AUTOPILOT_PORT_1.\n\
+[ ! -e mine.txt ] || [ ! -e theirs.txt ] || [ -e both.txt ] || { echo FAILED together; exit 1; }\n";
+const TASK: &str = "# Task: Mine\n\nGoal:\n- It is there.\n\nAcceptance Criteria:\n- It is\n";
+
+fn stage(agents: &[&str]) -> Stage {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_autopilot"));
+    stage.write("test.sh", TESTS);
+    stage.commit("Tests");
+    stage.write("tasks/mine.md", TASK);
+    stage.agents(agents);
+    stage
+}
+
+fn hub(stage: &Stage) -> PathBuf {
+    let head = files(&stage.state()).into_iter().find(|path| path.ends_with("hub.git/HEAD"));
+    head.unwrap().parent().unwrap().to_owned()
+}
+
+fn branch(stage: &Stage) -> String {
+    stage.state_json()["branch_name"].as_str().unwrap().to_owned()
+}
+
+/// Somebody else's work comes onto the run's branch.
+fn move_branch(stage: &Stage, path: &str, text: &str) {
+    stage.git(&["checkout", "-q", "-b", "theirs"]);
+    stage.write(path, text);
+    stage.git(&["add", path]);
+    stage.git(&["commit", "-q", "-m", "Theirs"]);
+    stage.git(&["checkout", "-q", "main"]);
+    let hub = hub(stage);
+    let spec = format!("theirs:refs/heads/{}", branch(stage));
+    stage.git_in(&hub, &["fetch", "-q", &stage.root().display().to_string(), &spec]);
+}
+
+/// Runs the task; while it is being built, the branch gets this file.
+fn run_under(stage: &Stage, path: &str, text: &str) {
+    begin_under(stage, path, text, None).expect(0);
+}
+
+fn begin_under(stage: &Stage, path: &str, text: &str, failpoint: Option<&str>) -> Ended {
+    let mut command = stage.command(&["run", "tasks/mine.md"]);
+    command.envs(failpoint.map(|point| ("AUTOPILOT_FAILPOINT", format!("{point}:1"))));
+    let run = stage.start_command(command);
+    stage.wait_for_step("BUILD");
+    stage
+        .wait_until("the branch has a name", |stage| stage.state_json()["branch_name"].is_string());
+    move_branch(stage, path, text);
+    std::fs::write(stage.folder().join("home/go"), "").unwrap();
+    run.wait()
+}
+
+fn on_the_branch(stage: &Stage, path: &str) -> String {
+    stage.git(&["show", &format!("{}:{path}", branch(stage))])
+}
+
+#[test]
+fn g06_a_branch_that_moved_is_merged_onto_and_the_result_is_proven_before_it_moves_again() {
+    let stage = stage(&[WAITS, APPROVES]);
+    run_under(&stage, "other.txt", "theirs\n");
+    assert_eq!(on_the_branch(&stage, "mine.txt"), "mine");
+    assert_eq!(on_the_branch(&stage, "other.txt"), "theirs");
+    let logs = stage.views("validation_tests");
+    let integration = logs.iter().filter(|path| path.to_string_lossy().contains("_integration_"));
+    assert!(integration.count() > 0, "the integrated tree was validated: {logs:?}");
+    assert!(stage.texts_of("_integration_").contains("step integration, ports"));
+    let task = stage.first_task();
+    let commit = stage.git(&["rev-parse", "autopilot/mine"]);
+    assert_eq!(task["commit"], serde_json::json!(commit), "{task}");
+}
+
+#[test]
+fn without_revalidation_a_clean_merge_is_not_tested_again() {
+    let stage = stage(&[WAITS, APPROVES]);
+    stage.config("commands: { tests: sh test.sh }\nintegration: { revalidate: false }\n");
+    run_under(&stage, "theirs.txt", "theirs\n");
+    assert_eq!(on_the_branch(&stage, "theirs.txt"), "theirs");
+    assert_eq!(stage.views("_integration_"), [""; 0].map(PathBuf::from));
+}
+
+#[test]
+fn work_that_is_green_alone_and_broken_together_is_repaired_with_the_evidence() {
+    let repairs = "
+- step: fix
+  prompt: \"green alone, broken together with what else is on the run's branch: tests failed\"
+  do:
+    - run: \"cat theirs.txt > both.txt\"
+    - answer: { changed_files: [both.txt], notes: x }
+";
+    let stage = stage(&[WAITS, repairs, APPROVES]);
+    run_under(&stage, "theirs.txt", "theirs\n");
+    assert_eq!(on_the_branch(&stage, "both.txt"), "theirs");
+    let prompt = stage.texts_of("fix");
+    assert!(prompt.contains("FAILED together"), "the evidence is in the prompt: {prompt}");
+    let merges =
+        stage.git(&["rev-list", "--merges", "--count", &format!("main..{}", branch(&stage))]);
+    assert_eq!(merges, "1");
+}
+
+#[test]
+fn a_conflict_is_resolved_in_the_builders_files_and_markers_do_not_pass() {
+    let clashes = "
+- step: build
+  do:
+    - run: \"echo mine > app.txt; while [ ! -e $HOME/go ]; do sleep 0.02; done\"
+    - answer: { changed_files: [app.txt], notes: x }
+- step: fix
+  iteration: 2
+  prompt: \"both modified:   app.txt\"
+  do:
+    - run: \"grep -q '^<<<<<<<' app.txt && grep -q mine app.txt && grep -q theirs app.txt && \
+touch saw-markers\"
+    - answer: { changed_files: [], notes: left as it is }
+- step: fix
+  iteration: 3
+  prompt: \"a conflict marker is left\"
+  do:
+    - write: { app.txt: \"mine and theirs\\n\" }
+    - answer: { changed_files: [app.txt], notes: resolved }
+";
+    let stage = stage(&[clashes, APPROVES]);
+    run_under(&stage, "app.txt", "theirs\n");
+    assert_eq!(on_the_branch(&stage, "app.txt"), "mine and theirs");
+    assert_eq!(on_the_branch(&stage, "saw-markers"), "");
+    let prompt = stage.texts_of("fix");
+    for part in [
+        "CONFLICT (content): Merge conflict in app.txt",
+        "Automatic merge failed",
+        "=== app.txt (base, before both) ===\nstart",
+        "=== app.txt (ours, the run's branch) ===\ntheirs",
+        "=== app.txt (theirs, this task) ===\nmine",
+    ] {
+        assert!(prompt.contains(part), "{part} is not in {prompt}");
+    }
+    let range = format!("main..{}", branch(&stage));
+    let all = stage.git(&["log", "-p", "--format=%s", &range]);
+    assert!(!all.contains("<<<<<<<"), "no commit on the branch has a marker: {all}");
+}
+
+/// Where the queue can be cut in two.
+const POINTS: [&str; 8] = [
+    "commit.written",
+    "commit.done",
+    "merge.candidate",
+    "merge.validated",
+    "merge.written",
+    "merge.done",
+    "publish.done",
+    "merge.published",
+];
+
+#[test]
+fn a_crash_anywhere_on_the_way_to_a_moved_branch_merges_once() {
+    for point in POINTS {
+        let stage = stage(&[WAITS, APPROVES]);
+        let crashed = begin_under(&stage, "other.txt", "theirs\n", Some(point));
+        assert_eq!(crashed.code, -1, "{point} was not passed: {}", crashed.said());
+        stage.run(&["resume"]).expect(0);
+        let range = format!("theirs..{}", branch(&stage));
+        let format = "--format=%(trailers:key=Autopilot-Task,valueonly,separator=)";
+        let merged = stage.git(&["log", "--merges", format, &range]);
+        assert_eq!(merged, "mine", "{point}");
+        assert_eq!(on_the_branch(&stage, "other.txt"), "theirs", "{point}");
+        assert_eq!(stage.first_task()["iteration"], 1, "{point}: {}", stage.first_task());
+        stage.git_in(&hub(&stage), &["fsck", "--strict"]);
+    }
+}
+
+#[test]
+fn every_step_at_work_has_ports_of_its_own() {
+    let agents = "
+- step: build
+  do:
+    - run: \"echo $AUTOPILOT_PORT_0 $AUTOPILOT_PORT_1 ${AUTOPILOT_PORT_2-none} > app.txt\"
+    - answer: { changed_files: [app.txt], notes: x }
+";
+    let stage = stage(&[agents, APPROVES]);
+    stage.config("commands: { tests: sh test.sh }\nworktrees: { ports: 2 }\n");
+    stage.run(&["run", "tasks/mine.md"]).expect(0);
+    let ports = on_the_branch(&stage, "app.txt");
+    let words: Vec<&str> = ports.split(' ').collect();
+    let [first, second, "none"] = words.as_slice() else { panic!("{ports}") };
+    let number = |word: &str| word.parse::<u16>().unwrap();
+    assert_ne!(number(first), number(second));
+    let tests = stage.texts_of("_validate_");
+    let said = tests.lines().find(|line| line.contains("step validate")).unwrap();
+    let told = said.split("ports ").nth(1).unwrap().trim_end_matches('.');
+    let told: Vec<u16> = told.split(' ').map(number).collect();
+    assert_eq!(told.len(), 2, "{said}");
+}
