@@ -74,8 +74,12 @@ pub enum Command {
     Approve(Approve),
     /// Say no at the gate a run waits at, with the reason
     Reject(Reject),
-    /// List the runs of this repository
+    /// List the runs of this repository, or sum them up with --stats
     Runs(Runs),
+    /// Draw the tasks of a run or a plan and what each waits for
+    Graph(Graph),
+    /// Write, list and check task files
+    Task(Task),
     /// Print the logs of a run, a task or a step
     Logs(Logs),
     /// Show a run or a task in full: steps, results, evidence
@@ -220,9 +224,97 @@ pub struct Reject {
 
 #[derive(Debug, Args)]
 pub struct Runs {
-    /// At most this many, newest first
-    #[arg(long, short = 'n', default_value_t = 20)]
-    pub number: usize,
+    /// At most this many, newest first [default: 20; with --stats 1000]
+    #[arg(long, short = 'n')]
+    pub number: Option<usize>,
+    /// Sum them up: outcomes, iterations, time, cost
+    #[arg(long)]
+    pub stats: bool,
+    /// Only runs begun since then: 12h, 7d, or a day such as 2026-01-31 (UTC)
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GraphFormat {
+    /// For the terminal
+    Text,
+    /// A picture for browsers and documents
+    Svg,
+    /// A flowchart for Markdown
+    Mermaid,
+    /// For Graphviz
+    Dot,
+    /// Data
+    Json,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Marks: ✓ done, ▶ running, ◷ waiting, · pending, ✗ failed, \
+                        ! blocked by a failure, - skipped.")]
+pub struct Graph {
+    /// A run's id or the beginning of it; without it, the newest run
+    pub run: Option<String>,
+    /// Draw a plan file (JSON) instead of a run
+    #[arg(long, value_name = "FILE", conflicts_with = "run")]
+    pub plan: Option<Utf8PathBuf>,
+    /// The form [default: by the name given with --out, else text]
+    #[arg(long, short = 'f', value_enum)]
+    pub format: Option<GraphFormat>,
+    /// Write it to this file instead of printing it
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub out: Option<Utf8PathBuf>,
+    /// As text: every task of every level, however many
+    #[arg(long)]
+    pub all: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Task {
+    #[command(subcommand)]
+    pub command: TaskCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TaskCommand {
+    /// Write a task file with today's date from the template; never overwrites
+    New(TaskNew),
+    /// List the task files: id, how each stood last, title
+    List(TaskList),
+    /// Check task files; exits 10 when one has a fault
+    Lint(TaskLint),
+}
+
+#[derive(Debug, Args)]
+pub struct TaskNew {
+    /// What the task is called
+    pub title: String,
+    /// The directory to write to [default: tasks in the repository]
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<Utf8PathBuf>,
+    /// Begin with this file [default: TEMPLATE.md of the directory]
+    #[arg(long, value_name = "FILE")]
+    pub template: Option<Utf8PathBuf>,
+    /// Open it in $VISUAL or $EDITOR
+    #[arg(long, short = 'e')]
+    pub edit: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct TaskList {
+    /// The directory to look in [default: tasks in the repository]
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<Utf8PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct TaskLint {
+    /// Task files, or directories of them
+    #[arg(value_name = "FILE")]
+    pub files: Vec<Utf8PathBuf>,
+    /// Every task file of this directory [default: tasks in the repository]
+    #[arg(long, value_name = "DIR", conflicts_with = "files")]
+    pub dir: Option<Utf8PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -7,6 +7,7 @@ mod diff;
 mod doctor;
 mod equipment;
 mod gc;
+mod graph;
 mod ground;
 mod halt;
 mod init;
@@ -20,6 +21,7 @@ mod runs;
 mod show;
 mod status;
 mod task;
+mod task_file;
 mod undo;
 mod work;
 
@@ -47,6 +49,8 @@ pub fn execute(cli: Cli) -> Done {
         Command::Approve(args) => approve::approve(&global, &args),
         Command::Reject(args) => approve::reject(&global, &args),
         Command::Runs(args) => runs::runs(&global, &args),
+        Command::Graph(args) => graph::graph(&global, &args),
+        Command::Task(args) => task_file::task(&global, &args),
         Command::Logs(args) => logs::logs(&global, &args),
         Command::Show(args) => show::show(&global, &args),
         Command::Diff(args) => diff::diff(&global, &args),

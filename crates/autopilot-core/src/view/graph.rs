@@ -19,6 +19,7 @@ pub use svg::svg;
 pub use text::{Extent, Paint, text};
 
 use crate::event::{End as TaskEnd, Skip};
+use crate::plan::Checked;
 use crate::state::{State, Status, Task};
 use std::collections::{BTreeMap, BTreeSet};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -142,16 +143,6 @@ pub enum Place {
     Group(usize),
 }
 
-/// A task of a plan that is no run yet.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Planned {
-    pub id: String,
-    pub title: String,
-    pub depends_on: Vec<String>,
-    /// Planned in detail only when its turn comes.
-    pub expand: bool,
-}
-
 impl Graph {
     /// What a run's tree holds below the root.
     pub fn of_run(state: &State) -> Graph {
@@ -180,17 +171,13 @@ impl Graph {
         graph
     }
 
-    /// Every fault of the plan is named at once.
-    pub fn of_plan(title: &str, tasks: &[Planned]) -> Result<Graph, Vec<String>> {
-        let mut faults = Vec::new();
-        let mut places: BTreeMap<&str, usize> = BTreeMap::new();
-        for (index, task) in tasks.iter().enumerate() {
-            if places.insert(&task.id, index).is_some() {
-                faults.push(format!("task `{}` is there twice", task.id));
-            }
-        }
+    /// A plan before it is run.
+    pub fn of_plan(title: &str, plan: &Checked) -> Graph {
+        let ids = plan.tasks.iter().enumerate().map(|(at, planned)| (planned.task.id.as_str(), at));
+        let places: BTreeMap<&str, usize> = ids.collect();
         let mut graph = Graph { title: title.to_owned(), ..Graph::default() };
-        for (index, task) in tasks.iter().enumerate() {
+        for (at, planned) in plan.tasks.iter().enumerate() {
+            let task = &planned.task;
             graph.nodes.push(Node {
                 id: task.id.clone(),
                 title: task.title.clone(),
@@ -199,23 +186,11 @@ impl Graph {
                 group: None,
             });
             let names: BTreeSet<&String> = task.depends_on.iter().collect();
-            for name in names {
-                match places.get(name.as_str()) {
-                    Some(from) => {
-                        graph.edges.push(Edge { from: Place::Node(*from), to: Place::Node(index) })
-                    }
-                    None => faults.push(format!(
-                        "task `{}` depends on `{name}`, which is not in the plan",
-                        task.id
-                    )),
-                }
-            }
+            let before = names.into_iter().filter_map(|name| places.get(name.as_str()));
+            let to = Place::Node(at);
+            graph.edges.extend(before.map(|from| Edge { from: Place::Node(*from), to }));
         }
-        if let Some(cycle) = layer::cycle(&graph) {
-            let names: Vec<&str> = cycle.iter().map(|index| tasks[*index].id.as_str()).collect();
-            faults.push(format!("tasks wait for each other: {}", names.join(" → ")));
-        }
-        if faults.is_empty() { Ok(graph) } else { Err(faults) }
+        graph
     }
 
     /// Every text that came from outside, through the same sieve.

@@ -1,27 +1,40 @@
-//! `autopilot runs`: the runs of this repository, newest first.
+//! `autopilot runs`: the runs of this repository, newest first, or all of them in figures.
+
+mod stats;
 
 use super::past::{Past, Standing, Told};
 use super::{Done, done};
 use crate::cli::{Global, Runs};
 use crate::exit::Failure;
 use crate::terminal;
+use autopilot_core::config::duration;
 use autopilot_core::id::Time;
 use autopilot_core::view;
+use autopilot_engine::shell::now;
+use autopilot_journal::Run;
 use serde_json::{Value, json};
 
+/// Runs listed unless another number is asked for.
+const LISTED: usize = 20;
+/// Runs among which those since a time are looked for.
+const RUNS_SEARCHED_MAX: usize = 100_000;
 /// Titles are cut to this many characters so that a row stays a row.
 const TITLE_CHARS_MAX: usize = 48;
 
 pub fn runs(global: &Global, args: &Runs) -> Done {
+    let since = args.since.as_deref().map(|text| since(text, now())).transpose()?;
     let (_, past) = Past::open(global)?;
+    if args.stats {
+        return stats::stats(global, past.as_ref(), args.number, since);
+    }
     let runs = match &past {
-        Some(past) => tell(past, args.number)?,
+        Some(past) => tell(past, args.number.unwrap_or(LISTED), since)?,
         None => Vec::new(),
     };
     if global.json {
         terminal::json(&Value::Array(runs.iter().map(object).collect()));
     } else if runs.is_empty() {
-        terminal::say("no runs yet; `autopilot run tasks/<name>.md` begins one");
+        terminal::say(none(since));
     } else {
         let heading = ["run", "flow", "state", "started", "worked", "cost", "tasks", "title"];
         let heading = heading.map(str::to_owned).to_vec();
@@ -31,13 +44,44 @@ pub fn runs(global: &Global, args: &Runs) -> Done {
     done()
 }
 
-fn tell(past: &Past, runs_max: usize) -> Result<Vec<Told>, Failure> {
+fn none(since: Option<Time>) -> &'static str {
+    match since {
+        Some(_) => "no runs since then",
+        None => "no runs yet; `autopilot run tasks/<name>.md` begins one",
+    }
+}
+
+/// `7d` ago, or the beginning of a day.
+fn since(text: &str, now: Time) -> Result<Time, Failure> {
+    if let Ok(time) = duration(text) {
+        let ms = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        return Ok(Time(now.0.saturating_sub(ms)));
+    }
+    let day = text.parse::<jiff::civil::Date>().ok();
+    let begin = day.and_then(|day| day.to_zoned(jiff::tz::TimeZone::UTC).ok());
+    begin.map(|begin| Time(begin.timestamp().as_millisecond())).ok_or_else(|| {
+        Failure::usage(format!("`{text}` is neither a time such as 7d or 12h nor a day"))
+            .help("as in `--since 7d` or `--since 2026-01-31`")
+    })
+}
+
+fn begun_since(past: &Past, runs_max: usize, since: Option<Time>) -> Result<Vec<Run>, Failure> {
+    let searched_max = if since.is_some() { RUNS_SEARCHED_MAX } else { runs_max };
+    let mut runs = past.runs(searched_max.max(runs_max))?;
+    if let Some(since) = since {
+        runs.retain(|run| run.created_at_ms >= since.0);
+    }
+    runs.truncate(runs_max);
+    Ok(runs)
+}
+
+fn tell(past: &Past, runs_max: usize, since: Option<Time>) -> Result<Vec<Told>, Failure> {
     let tell = |run| {
         let mut told = past.tell(run)?;
         told.run.title = past.redactor(&told.state).redact(&told.run.title).into_owned();
         Ok(told)
     };
-    past.runs(runs_max)?.into_iter().map(tell).collect()
+    begun_since(past, runs_max, since)?.into_iter().map(tell).collect()
 }
 
 fn row(told: &Told) -> Vec<String> {
@@ -81,4 +125,19 @@ fn started(told: &Told) -> Time {
 fn tasks(told: &Told) -> (usize, usize) {
     let all = view::leaves(&told.state).count();
     (view::leaves(&told.state).filter(|task| task.is_closed()).count(), all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn since_is_a_while_ago_or_a_day() {
+        let now = Time(1_800_000_000_000);
+        assert_eq!(since("1h", now).unwrap(), Time(1_799_996_400_000));
+        assert_eq!(since("1970-01-02", now).unwrap(), Time(86_400_000));
+        for bad in ["", "yesterday", "7", "2026-13-01"] {
+            assert_eq!(since(bad, now).unwrap_err().code, crate::exit::USAGE, "{bad}");
+        }
+    }
 }

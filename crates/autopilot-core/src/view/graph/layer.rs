@@ -30,41 +30,6 @@ pub(super) fn levels(graph: &Graph) -> Vec<usize> {
     level
 }
 
-/// Nodes that wait for each other, the first again at the end.
-pub(super) fn cycle(graph: &Graph) -> Option<Vec<usize>> {
-    let net = Net::of(graph);
-    let mut needs = net.needs.clone();
-    let mut ready: Vec<usize> = (0..needs.len()).filter(|at| needs[*at] == 0).collect();
-    while let Some(at) = ready.pop() {
-        for next in &net.after[at] {
-            needs[*next] -= 1;
-            if needs[*next] == 0 {
-                ready.push(*next);
-            }
-        }
-    }
-    // Whatever is left waits for something that is left; going back along it must close a circle.
-    let mut before = vec![None; needs.len()];
-    for (at, after) in net.after.iter().enumerate().rev() {
-        for next in after.iter().filter(|_| needs[at] > 0) {
-            before[*next] = Some(at);
-        }
-    }
-    let mut at = (0..needs.len()).find(|at| needs[*at] > 0)?;
-    let mut path = vec![at];
-    loop {
-        at = before[at]?;
-        if let Some(begin) = path.iter().position(|seen| *seen == at) {
-            path.drain(..begin);
-            path.push(at);
-            path.reverse();
-            path.retain(|at| *at < graph.nodes.len());
-            return Some(path);
-        }
-        path.push(at);
-    }
-}
-
 /// Nodes, then for each group where it begins and where it ends.
 struct Net {
     after: Vec<Vec<usize>>,

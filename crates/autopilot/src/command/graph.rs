@@ -1,0 +1,145 @@
+//! `autopilot graph`: the tasks of a run or a plan, and what each waits for.
+
+use super::past::Past;
+use super::{Done, done, place};
+use crate::cli::{Global, Graph as Asked, GraphFormat};
+use crate::exit::Failure;
+use crate::terminal;
+use autopilot_core::config::Config;
+use autopilot_core::plan::{self, Plan, Rules};
+use autopilot_core::task_file::TaskSpec;
+use autopilot_core::view::graph::{self, Extent, Graph, Paint};
+use autopilot_engine::shell::chain;
+use autopilot_engine::workspace;
+use autopilot_host::{escape, file};
+use camino::Utf8Path;
+use std::collections::BTreeMap;
+
+/// A plan file with more bytes is none.
+const PLAN_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// As wide as text is when nothing says how wide it may be.
+const COLUMNS_USUAL: usize = 100;
+/// File name endings and the form they ask for.
+const ENDINGS: [(&str, GraphFormat); 9] = [
+    ("txt", GraphFormat::Text),
+    ("md", GraphFormat::Mermaid),
+    ("mmd", GraphFormat::Mermaid),
+    ("mermaid", GraphFormat::Mermaid),
+    ("svg", GraphFormat::Svg),
+    ("dot", GraphFormat::Dot),
+    ("gv", GraphFormat::Dot),
+    ("json", GraphFormat::Json),
+    ("text", GraphFormat::Text),
+];
+
+pub fn graph(global: &Global, args: &Asked) -> Done {
+    let format = format(global, args)?;
+    let mut graph = match &args.plan {
+        Some(path) => of_plan(global, path)?,
+        None => of_run(global, args.run.as_deref())?,
+    };
+    graph.for_each_text(|text| *text = escape::one_line(text).into_owned());
+    let text = drawn(&graph, format, args);
+    match &args.out {
+        Some(path) => {
+            file::write_atomic(path.as_std_path(), text.as_bytes())
+                .map_err(|error| Failure::failed(chain(&error)).help("name another file"))?;
+            terminal::note(&format!("wrote {path}: {}", graph.tally()));
+        }
+        None => terminal::put(&text),
+    }
+    done()
+}
+
+fn format(global: &Global, args: &Asked) -> Result<GraphFormat, Failure> {
+    if let Some(format) = args.format {
+        return Ok(format);
+    }
+    if global.json {
+        return Ok(GraphFormat::Json);
+    }
+    let Some(out) = &args.out else { return Ok(GraphFormat::Text) };
+    let ending = out.extension().unwrap_or_default().to_ascii_lowercase();
+    let known = ENDINGS.iter().find(|(known, _)| *known == ending);
+    known.map(|(_, format)| *format).ok_or_else(|| {
+        Failure::usage(format!("the name `{out}` does not say which form to write"))
+            .help("add --format svg, mermaid, dot, json or text")
+    })
+}
+
+fn of_run(global: &Global, run: Option<&str>) -> Result<Graph, Failure> {
+    let past = Past::must(global)?;
+    let told = past.run(run)?;
+    let redactor = past.redactor(&told.state);
+    let mut graph = Graph::of_run(&told.state);
+    graph.title = format!("run {}  {}  {}", told.run.id, told.word(), told.run.title);
+    graph.for_each_text(|text| *text = redactor.redact(text).into_owned());
+    Ok(graph)
+}
+
+/// Checked as a run of it would be, all faults at once.
+fn of_plan(global: &Global, path: &Utf8Path) -> Result<Graph, Failure> {
+    let bytes = file::read_capped(path.as_std_path(), PLAN_BYTES_MAX).map_err(|error| {
+        Failure::usage(chain(&error)).help("name a plan in JSON, such as .autopilot/plan/plan.json")
+    })?;
+    let plan: Plan = serde_json::from_slice(&bytes).map_err(|error| {
+        Failure::failed(format!("`{path}` is no plan: {error}"))
+            .help("a plan is the JSON a planner answers; .autopilot/plan_schema.json describes it")
+    })?;
+    let rules = Rules::of(&config(global)?, &TaskSpec::default(), BTreeMap::new());
+    let checked = plan::check(&plan, &rules).map_err(|faults| {
+        let faults: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
+        Failure::failed(format!("`{path}` can't be worked as it is:{}", faults.concat()))
+            .help("correct the plan, then draw it again")
+    })?;
+    for note in &checked.notes {
+        terminal::note(note);
+    }
+    let summary = plan.plan_summary.lines().next().unwrap_or_default();
+    Ok(Graph::of_plan(&format!("plan {path}  {summary}"), &checked))
+}
+
+/// The repository's own rules, or the usual ones where there is no configuration.
+fn config(global: &Global) -> Result<Config, Failure> {
+    if let Ok((place, _)) = place(global)
+        && place.config().symlink_metadata().is_ok()
+    {
+        return Ok(workspace::read_config(&place)?.0);
+    }
+    let usual = Config::parse("commands: { tests: \"true\" }");
+    usual.map(|(config, _)| config).map_err(|faults| Failure::config(faults.to_string()))
+}
+
+fn drawn(graph: &Graph, format: GraphFormat, args: &Asked) -> String {
+    match format {
+        GraphFormat::Text => {
+            let extent = if args.all { Extent::All } else { Extent::Bounded };
+            let (columns, paint) = surface(args.out.is_some());
+            graph::text(graph, columns, paint, extent)
+        }
+        GraphFormat::Svg => graph::svg(graph),
+        GraphFormat::Mermaid => fenced(graph::mermaid(graph), args.out.as_deref()),
+        GraphFormat::Dot => graph::dot(graph),
+        GraphFormat::Json => {
+            let text = serde_json::to_string_pretty(&graph::json(graph));
+            format!("{}\n", text.unwrap_or_else(|_| "null".to_owned()))
+        }
+    }
+}
+
+/// In a Markdown file a chart stands in a block of code of its own.
+fn fenced(chart: String, out: Option<&Utf8Path>) -> String {
+    match out.and_then(Utf8Path::extension) {
+        Some("md") => format!("```mermaid\n{chart}```\n"),
+        Some(_) | None => chart,
+    }
+}
+
+fn surface(to_file: bool) -> (usize, Paint) {
+    if to_file || !terminal::stdout_is_terminal() {
+        return (COLUMNS_USUAL, Paint::Plain);
+    }
+    let columns = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    let paint = if terminal::stdout_has_color() { Paint::Ansi } else { Paint::Plain };
+    (columns.filter(|columns| *columns > 0).unwrap_or(COLUMNS_USUAL), paint)
+}

@@ -1,0 +1,92 @@
+//! `autopilot task`: task files written, listed and checked, before any run sees them.
+
+mod lint;
+mod list;
+mod new;
+
+use super::Done;
+use crate::cli::{Global, Task, TaskCommand};
+use crate::exit::Failure;
+use autopilot_core::task_file::{self, Faults, Parsed};
+use autopilot_engine::shell::chain;
+use autopilot_host::file;
+use camino::{Utf8Path, Utf8PathBuf};
+
+/// Where task files are unless somebody says otherwise.
+const DIR: &str = "tasks";
+const TEMPLATE: &str = "TEMPLATE.md";
+/// Names in a tasks directory that a queue passes over.
+const NOT_TASKS: [&str; 2] = [TEMPLATE, "README.md"];
+/// Task files looked at in one go; a queue takes no more either.
+const FILES_MAX: usize = 10_000;
+
+pub fn task(global: &Global, args: &Task) -> Done {
+    match &args.command {
+        TaskCommand::New(args) => new::new(global, args),
+        TaskCommand::List(args) => list::list(global, args),
+        TaskCommand::Lint(args) => lint::lint(global, args),
+    }
+}
+
+/// As given, relative to where the command was started; else the one of the repository.
+fn dir(global: &Global, given: Option<&Utf8PathBuf>) -> Result<Utf8PathBuf, Failure> {
+    match given {
+        Some(dir) => Ok(dir.clone()),
+        None => {
+            let (place, _) = super::place(global)?;
+            Ok(near(&place.root.join(DIR)))
+        }
+    }
+}
+
+/// A path as short as it can be from where the command was started.
+fn near(path: &Utf8Path) -> Utf8PathBuf {
+    let here = std::env::current_dir().ok().and_then(|dir| Utf8PathBuf::try_from(dir).ok());
+    let short = here.and_then(|here| path.strip_prefix(here).ok().map(Utf8Path::to_owned));
+    short.filter(|short| !short.as_str().is_empty()).unwrap_or_else(|| path.to_owned())
+}
+
+/// What a queue of this directory would take, in its order.
+fn files(dir: &Utf8Path) -> Result<Vec<Utf8PathBuf>, Failure> {
+    let unreadable = |error: std::io::Error| {
+        Failure::usage(format!("cannot read the directory `{dir}`: {error}"))
+            .help("`autopilot task new \"Title\"` makes it, or name another with --dir")
+    };
+    let mut files = Vec::new();
+    for entry in dir.read_dir_utf8().map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.into_path();
+        let Some(name) = path.file_name() else { continue };
+        let is_task = name.ends_with(".md") && !name.starts_with('.') && !NOT_TASKS.contains(&name);
+        if is_task && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    if files.len() > FILES_MAX {
+        return Err(Failure::failed(format!(
+            "`{dir}` holds {} task files, more than the {FILES_MAX} a queue may have",
+            files.len()
+        ))
+        .help("divide them into several directories"));
+    }
+    Ok(files)
+}
+
+/// What the parser makes of a file.
+enum Read {
+    Parsed(Box<Parsed>, String),
+    Faulty(Faults),
+    Unreadable(String),
+}
+
+fn read(path: &Utf8Path) -> Read {
+    let bytes_max = task_file::TASK_BYTES_MAX as u64 + 1;
+    let bytes = match file::read_capped(path.as_std_path(), bytes_max) {
+        Ok(bytes) => bytes,
+        Err(error) => return Read::Unreadable(chain(&error)),
+    };
+    match task_file::parse(path, &bytes) {
+        Ok(parsed) => Read::Parsed(Box::new(parsed), String::from_utf8_lossy(&bytes).into_owned()),
+        Err(faults) => Read::Faulty(faults),
+    }
+}

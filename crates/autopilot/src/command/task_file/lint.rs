@@ -1,0 +1,215 @@
+//! `autopilot task lint`: everything that is wrong with task files, at once.
+
+use super::super::done;
+use super::{Done, Global, Read, dir, files, read};
+use crate::cli::TaskLint;
+use crate::exit::{FAILED, Failure};
+use crate::terminal;
+use autopilot_core::task_file::{Kind, Parsed, Place, TEMPLATE};
+use autopilot_host::escape::one_line;
+use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+const START: Place = Place::at(1, 1);
+
+pub fn lint(global: &Global, args: &TaskLint) -> Done {
+    let files = asked(global, args)?;
+    let findings = findings(&files);
+    let faults = findings.iter().filter(|finding| finding.weight == Weight::Fault).count();
+    let warnings = findings.len() - faults;
+    if global.json {
+        let of = |weight| findings.iter().filter(move |f| f.weight == weight).map(Finding::object);
+        terminal::json(&json!({
+            "files": files.len(),
+            "faults": of(Weight::Fault).collect::<Vec<Value>>(),
+            "warnings": of(Weight::Warning).collect::<Vec<Value>>(),
+        }));
+    } else {
+        for finding in &findings {
+            terminal::say(&finding.text());
+        }
+        terminal::say(&format!(
+            "{}: {}, {}",
+            count(files.len(), "task file"),
+            count(faults, "fault"),
+            count(warnings, "warning")
+        ));
+    }
+    if faults > 0 { Ok(ExitCode::from(FAILED)) } else { done() }
+}
+
+/// How a file came to be looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Named,
+    /// A queue of its directory would take it.
+    Listed,
+}
+
+fn asked(global: &Global, args: &TaskLint) -> Result<Vec<(Utf8PathBuf, Source)>, Failure> {
+    let listed = |dir: &Utf8Path| {
+        let found = files(dir)?;
+        Ok::<_, Failure>(found.into_iter().map(|path| (path, Source::Listed)).collect::<Vec<_>>())
+    };
+    if args.files.is_empty() {
+        return listed(&dir(global, args.dir.as_ref())?);
+    }
+    let mut all = Vec::new();
+    for path in &args.files {
+        if path.is_dir() {
+            all.extend(listed(path)?);
+        } else if path.symlink_metadata().is_ok() {
+            all.push((path.clone(), Source::Named));
+        } else {
+            return Err(missing(path));
+        }
+    }
+    // A file that is named twice is still one file.
+    let mut seen = std::collections::BTreeSet::new();
+    all.retain(|(path, _)| seen.insert(path.clone()));
+    Ok(all)
+}
+
+fn missing(path: &Utf8Path) -> Failure {
+    let failure = Failure::usage(format!("there is no file `{path}`"));
+    let dir = path.parent().filter(|dir| !dir.as_str().is_empty()).unwrap_or(Utf8Path::new("."));
+    let names: Vec<String> = files(dir)
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|path| path.file_name().map(str::to_owned))
+        .collect();
+    let given = path.file_name().unwrap_or_default();
+    let known = names.iter().map(String::as_str);
+    match autopilot_core::config::nearest::nearest(given, known) {
+        Some(near) => failure.help(format!("did you mean `{near}`?")),
+        None => failure.help("`autopilot task list` shows the task files"),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    Fault,
+    Warning,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    path: Utf8PathBuf,
+    place: Place,
+    weight: Weight,
+    message: String,
+}
+
+impl Finding {
+    /// As compilers say it, so that editors find the place.
+    pub fn text(&self) -> String {
+        let word = match self.weight {
+            Weight::Fault => "error",
+            Weight::Warning => "warning",
+        };
+        let Place { line, column } = self.place;
+        let (path, message) = (one_line(self.path.as_str()), one_line(&self.message));
+        format!("{path}:{line}:{column}: {word}: {message}")
+    }
+
+    fn object(&self) -> Value {
+        let Place { line, column } = self.place;
+        json!({ "file": self.path, "line": line, "column": column, "message": self.message })
+    }
+
+    pub fn is_fault(&self) -> bool {
+        self.weight == Weight::Fault
+    }
+}
+
+/// Of one file by itself.
+pub fn findings_in(path: &Utf8Path) -> Vec<Finding> {
+    findings(&[(path.to_owned(), Source::Named)])
+}
+
+fn findings(files: &[(Utf8PathBuf, Source)]) -> Vec<Finding> {
+    let mut all = Vec::new();
+    let mut known: Vec<(Utf8PathBuf, Parsed)> = Vec::new();
+    for (path, source) in files {
+        let mut find = |place: Place, weight: Weight, message: String| {
+            all.push(Finding { path: path.clone(), place, weight, message });
+        };
+        match read(path) {
+            Read::Unreadable(why) => find(START, Weight::Fault, why),
+            Read::Faulty(faults) => {
+                for fault in faults.iter() {
+                    find(fault.place, Weight::Fault, fault.message.clone());
+                }
+            }
+            Read::Parsed(parsed, text) => {
+                for warning in &parsed.warnings {
+                    find(warning.place, Weight::Warning, warning.message.clone());
+                }
+                for (line, said) in left_over(&text) {
+                    find(Place::at(line, 1), Weight::Fault, said);
+                }
+                match parsed.kind {
+                    Kind::Task => known.push((path.clone(), *parsed)),
+                    Kind::Plan if *source == Source::Named => {}
+                    Kind::Plan => {
+                        let said = "this is a plan; a queue takes task files only: move it out";
+                        find(START, Weight::Fault, said.to_owned());
+                    }
+                }
+            }
+        }
+    }
+    all.extend(across(&known));
+    all.sort_by(|a, b| (&a.path, a.place).cmp(&(&b.path, b.place)));
+    all
+}
+
+/// Lines of the template nobody filled in.
+fn left_over(text: &str) -> Vec<(usize, String)> {
+    let blanks: Vec<&str> = TEMPLATE.lines().filter(|line| line.contains('<')).collect();
+    let is_blank = |line: &str| blanks.contains(&line.trim_end());
+    text.lines()
+        .enumerate()
+        .filter(|(_, line)| is_blank(line))
+        .map(|(index, line)| {
+            let said = format!("`{}` is still the template's; write your own", line.trim());
+            (index + 1, said)
+        })
+        .collect()
+}
+
+/// What only shows when the files are seen together.
+fn across(known: &[(Utf8PathBuf, Parsed)]) -> Vec<Finding> {
+    let mut first: BTreeMap<String, &Utf8Path> = BTreeMap::new();
+    let mut found = Vec::new();
+    for (path, parsed) in known {
+        let id = &parsed.spec.id;
+        // Branches are named for ids, and some file systems know no case.
+        match first.get(&id.to_lowercase()) {
+            None => {
+                first.insert(id.to_lowercase(), path);
+            }
+            Some(other) => found.push(Finding {
+                path: path.clone(),
+                place: START,
+                weight: Weight::Fault,
+                message: format!("the id `{id}` is that of `{other}` too; rename one of them"),
+            }),
+        }
+    }
+    for (path, parsed) in known {
+        let unknown = |id: &&String| !first.contains_key(&id.to_lowercase());
+        for id in parsed.spec.depends_on.iter().filter(unknown) {
+            let message = format!("depends_on names `{id}`, which is none of the files looked at");
+            let (place, weight) = (START, Weight::Warning);
+            found.push(Finding { path: path.clone(), place, weight, message });
+        }
+    }
+    found
+}
+
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}

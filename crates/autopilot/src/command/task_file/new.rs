@@ -1,0 +1,186 @@
+//! `autopilot task new`: a task file from the template, under a name nobody has.
+
+use super::super::done;
+use super::{Done, Global, TEMPLATE, dir, lint};
+use crate::cli::TaskNew;
+use crate::exit::Failure;
+use crate::terminal;
+use autopilot_core::task_file::id::{ID_CHARS_MAX, slug};
+use autopilot_core::task_file::{self, TASK_BYTES_MAX, TITLE_CHARS_MAX, task_id};
+use autopilot_engine::shell::{chain, now};
+use autopilot_host::{dir as folder, file, hand};
+use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::io::{ErrorKind, Write};
+
+/// Names tried before giving up: `fix-login`, `fix-login-2`, …
+const NAMES_MAX: u32 = 1_000;
+/// What the first line of a template holds the place of the title with.
+const HEADING: &str = "# Task:";
+
+pub fn new(global: &Global, args: &TaskNew) -> Done {
+    let title = title(&args.title)?;
+    let dir = dir(global, args.dir.as_ref())?;
+    let text = text(&dir, args, &title)?;
+    if args.edit {
+        editor()?;
+    }
+    let path = create(&dir, &title, &text)?;
+    if args.edit {
+        edit(&path)?;
+    }
+    if global.json {
+        let id = task_id(&path);
+        terminal::json(&json!({ "id": id, "title": title, "path": path }));
+    } else {
+        terminal::say(path.as_str());
+        if !args.edit {
+            terminal::note(&format!("fill it in, then `autopilot run {path}`"));
+        }
+    }
+    done()
+}
+
+fn title(given: &str) -> Result<String, Failure> {
+    let title = given.trim();
+    let wrong = if title.is_empty() {
+        "the title is empty".to_owned()
+    } else if title.chars().count() > TITLE_CHARS_MAX {
+        format!("the title is longer than {TITLE_CHARS_MAX} characters")
+    } else if title.chars().any(char::is_control) {
+        "the title has a line end or another control character in it".to_owned()
+    } else {
+        return Ok(title.to_owned());
+    };
+    Err(Failure::usage(wrong).help("as in `autopilot task new \"Fix the login\"`"))
+}
+
+/// The template with the title in it; one that no run would take is refused here.
+fn text(dir: &Utf8Path, args: &TaskNew, title: &str) -> Result<String, Failure> {
+    let own = dir.join(TEMPLATE);
+    let source = args.template.clone().or_else(|| own.is_file().then_some(own));
+    let template = match &source {
+        None => task_file::TEMPLATE.to_owned(),
+        Some(path) => {
+            let bytes = file::read_capped(path.as_std_path(), TASK_BYTES_MAX as u64);
+            let bytes = bytes.map_err(|error| {
+                Failure::usage(chain(&error)).help("name another file with --template")
+            })?;
+            String::from_utf8(bytes)
+                .map_err(|_| Failure::failed(format!("the template `{path}` is not UTF-8")))?
+        }
+    };
+    let named = source.map_or("the template".to_owned(), |path| format!("the template `{path}`"));
+    let is_heading = |line: &&str| {
+        line.get(..HEADING.len()).is_some_and(|head| head.eq_ignore_ascii_case(HEADING))
+    };
+    let Some(heading) = template.lines().find(is_heading) else {
+        return Err(Failure::failed(format!("{named} has no line `{HEADING} <title>`"))
+            .help("add it, or name another file with --template"));
+    };
+    let text = template.replacen(heading, &format!("{HEADING} {title}"), 1);
+    match task_file::parse(Utf8Path::new("task.md"), text.as_bytes()) {
+        Ok(parsed) if parsed.spec.title == title => Ok(text),
+        Ok(parsed) => {
+            let read = parsed.spec.title;
+            Err(Failure::usage(format!("the title would be read as `{read}`"))
+                .help("leave signs that mean something in Markdown out of it"))
+        }
+        Err(faults) => {
+            let faults = faults.to_string().replace('\n', "\n  ");
+            Err(Failure::failed(format!("{named} would make a faulty task:\n  {faults}"))
+                .help("correct it, or name another file with --template"))
+        }
+    }
+}
+
+/// Two files of one id would confuse people, so a later date alone does not make a name new.
+fn create(dir: &Utf8Path, title: &str, text: &str) -> Result<Utf8PathBuf, Failure> {
+    let failed = |path: &Utf8Path, error: std::io::Error| {
+        Failure::failed(format!("cannot write `{path}`: {error}")).help("name another --dir")
+    };
+    folder::create(dir.as_std_path()).map_err(|error| failed(dir, error))?;
+    let there = dir.read_dir_utf8().map_err(|error| failed(dir, error))?;
+    let taken: BTreeSet<String> =
+        there.flatten().map(|entry| task_id(entry.path()).to_lowercase()).collect();
+    let date: String = now().rfc3339().chars().take(10).collect();
+    for number in 1..=NAMES_MAX {
+        let id = numbered(&slug(title), number);
+        if taken.contains(&id) {
+            continue;
+        }
+        let path = dir.join(format!("{date}_{id}.md"));
+        let opened = std::fs::OpenOptions::new().write(true).create_new(true).open(&path);
+        match opened {
+            Ok(mut file) => {
+                let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+                return written.map(|()| path.clone()).map_err(|error| failed(&path, error));
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(failed(&path, error)),
+        }
+    }
+    Err(Failure::failed(format!("`{dir}` has {NAMES_MAX} tasks of this name"))
+        .help("choose another title"))
+}
+
+fn numbered(id: &str, number: u32) -> String {
+    if number == 1 {
+        return id.to_owned();
+    }
+    let suffix = format!("-{number}");
+    let head: String = id.chars().take(ID_CHARS_MAX - suffix.len()).collect();
+    format!("{}{suffix}", head.trim_end_matches('-'))
+}
+
+fn editor() -> Result<(), Failure> {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    if set("VISUAL") || set("EDITOR") {
+        return Ok(());
+    }
+    Err(Failure::usage("no editor is set").help("set EDITOR, as in `EDITOR=nano`, or leave --edit"))
+}
+
+/// By the shell, because an editor's setting may have arguments.
+fn edit(path: &Utf8Path) -> Result<(), Failure> {
+    let quoted = path.as_str().replace('\'', "'\\''");
+    let failed = |why: String| {
+        Failure::failed(format!("the editor failed: {why}"))
+            .help(format!("the task file is there: {path}"))
+    };
+    match hand::shell(&format!("${{VISUAL:-$EDITOR}} '{quoted}'")) {
+        Ok(Some(0)) => {
+            for finding in lint::findings_in(path) {
+                terminal::note(&finding.text());
+            }
+            Ok(())
+        }
+        Ok(Some(code)) => Err(failed(format!("it ended with {code}"))),
+        Ok(None) => Err(failed("a signal ended it".to_owned())),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_an_id_within_its_length() {
+        assert_eq!(numbered("fix", 1), "fix");
+        assert_eq!(numbered("fix", 2), "fix-2");
+        let long = numbered(&"x".repeat(ID_CHARS_MAX), 12);
+        assert_eq!((long.len(), long.ends_with("x-12")), (ID_CHARS_MAX, true));
+    }
+
+    #[test]
+    fn the_first_free_name_is_taken_whatever_the_date() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(temp.path()).unwrap();
+        std::fs::write(dir.join("2020-01-01_fix.md"), "").unwrap();
+        let path = create(dir, "Fix", "text").unwrap();
+        assert!(path.as_str().ends_with("_fix-2.md"), "{path}");
+        assert!(create(dir, "Fix", "text").unwrap().as_str().ends_with("_fix-3.md"));
+    }
+}
