@@ -149,19 +149,32 @@ fn that_of_a_fork_with_the_same_branch_is_not_ours_and_ours_is_found_behind_many
         let forge = FakeForge::start(flavour);
         let place = Place::at(&forge, flavour);
         place.publish(&draft("ours")).unwrap();
-        let mut foreign = forge.pulls()[0].clone();
+        let ours = forge.pulls()[0].clone();
+        let foreign =
+            |number| Pull { number, from_fork: true, body: "theirs".into(), ..ours.clone() };
         forge.change(|pulls| {
-            for number in 2..9 {
-                foreign.number = number;
-                foreign.from_fork = true;
-                foreign.body = "theirs".into();
-                pulls.push(foreign.clone());
-            }
+            *pulls = (2..6).map(foreign).chain([ours.clone()]).chain((6..9).map(foreign)).collect();
         });
         let updated = place.publish(&draft("ours, later")).unwrap();
         assert_eq!((updated.number, updated.how), (1, How::Updated), "{flavour:?}");
-        assert!(forge.pulls()[1..].iter().all(|pull| pull.body == "theirs"), "{flavour:?}");
+        let pulls = forge.pulls();
+        let mut theirs = pulls.iter().filter(|pull| pull.from_fork);
+        assert!(theirs.all(|pull| pull.body == "theirs"), "{flavour:?}");
     }
+}
+
+#[test]
+fn a_filter_that_the_server_does_not_know_finds_nobody_elses() {
+    let forge = FakeForge::start(Flavour::Github);
+    let place = Place::at(&forge, Flavour::Github);
+    let shown = |branch: &str, owner: &str| {
+        let repo = format!(r#"{{"full_name":"{owner}/engine"}}"#);
+        let head = format!(r#"{{"ref":"{branch}","repo":{repo}}}"#);
+        format!(r#"{{"number":8,"html_url":"https://x/8","title":"t","body":"b","head":{head}}}"#)
+    };
+    let everything = [shown("another", "ada"), shown("autopilot/run-1", "eve")].join(",");
+    forge.next(Fault::status(200, &format!("[{everything}]")));
+    assert_eq!(place.publish(&draft("first")).unwrap().how, How::Opened);
 }
 
 #[test]

@@ -329,13 +329,12 @@ fn settings_that_would_not_be_kept_are_refused_all_at_once() {
     let stage = stage();
     stage.config(
         "commands: { tests: sh test.sh }\ngates: { proof: red_green, human: deferred }\n\
-         github: { open_pr: true }\nworktrees: { ports: 2 }\nintegration: { batch: 3 }\n\
+         worktrees: { ports: 2 }\nintegration: { batch: 3 }\n\
          database: \"postgres://u:hunter22@localhost/d\"\n",
     );
     let keys = [
         "gates.proof: red_green",
         "gates.human: deferred",
-        "github.open_pr",
         "worktrees.ports: 2",
         "integration.batch: 3",
         "database",

@@ -163,7 +163,7 @@ const TAIL: &str = r#"
 
 # github:
 #   enabled: false               # push when done
-#   open_pr: false               # not available yet
+#   open_pr: false               # push and open a pull request (gh, or a token in GH_TOKEN)
 #   pr_title_prefix: "[autopilot]"
 
 # board:

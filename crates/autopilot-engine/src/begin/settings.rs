@@ -45,9 +45,6 @@ fn unavailable(config: &Config) -> Vec<String> {
         ProofGate::Off => {}
         ProofGate::RedGreen => refuse("gates.proof: red_green", "off"),
     }
-    if config.github.open_pr {
-        refuse("github.open_pr: true", "false");
-    }
     faults
 }
 
@@ -114,7 +111,6 @@ mod tests {
     fn what_is_not_kept_is_refused_by_its_key_and_all_of_it_at_once() {
         let cases = [
             ("gates: { proof: red_green }", &["gates.proof"][..]),
-            ("github: { open_pr: true }", &["github.open_pr"]),
             ("database: 'postgres://u:p@h/d'", &["database"]),
         ];
         for (text, keys) in cases {

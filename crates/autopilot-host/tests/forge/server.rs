@@ -211,7 +211,9 @@ fn list(flavour: Flavour, request: &Request, pulls: &[Pull]) -> Value {
         let found = pairs.into_iter().find(|(key, _)| *key == name);
         found.map(|(_, value)| value.replace("%2F", "/").replace("%3A", ":"))
     };
-    let open = pulls.iter().filter(|pull| pull.open);
+    // Without being asked for open ones, every forge shows others too.
+    let asked_open = wanted("state").is_some_and(|state| state.starts_with("open"));
+    let open = pulls.iter().filter(|pull| pull.open || !asked_open);
     let found: Vec<Value> = match flavour {
         // Its filter knows the owner of the head.
         Flavour::Github => open
@@ -228,7 +230,8 @@ fn list(flavour: Flavour, request: &Request, pulls: &[Pull]) -> Value {
         Flavour::Gitea => {
             let number = |name: &str| wanted(name).unwrap().parse::<usize>().unwrap();
             let (limit, page) = (number("limit").min(2), number("page"));
-            let newest = pulls.iter().rev().filter(|pull| pull.open);
+            let newest: Vec<&Pull> = open.collect();
+            let newest = newest.into_iter().rev();
             newest.skip((page - 1) * limit).take(limit).map(|pull| shown(flavour, pull)).collect()
         }
     };

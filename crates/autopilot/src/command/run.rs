@@ -9,6 +9,7 @@ use autopilot_core::step::Step;
 use autopilot_engine::begin::{self, BeginError, Request, Source, Tasks};
 use autopilot_engine::session::{Intent, Opened};
 use autopilot_engine::workspace;
+use autopilot_host::forge;
 use autopilot_host::git::UserRepo;
 
 pub fn run(global: &Global, args: &Run) -> super::Done {
@@ -31,6 +32,9 @@ pub fn run(global: &Global, args: &Run) -> super::Done {
     let repo = workspace::examine(&global.repo, &config)?;
     if args.push || args.pr || config.github.enabled || config.github.open_pr {
         refuse_unknown_remote(&repo, &config)?;
+    }
+    if (args.pr || config.github.open_pr) && !args.dry_run {
+        refuse_unknown_forge(&repo, &config)?;
     }
     let request = Request {
         source,
@@ -93,6 +97,22 @@ fn refuse_unknown_remote(repo: &UserRepo, config: &Config) -> Result<(), Failure
     let add = format!("add it with `git remote add {wanted} <url>`");
     Err(Failure::usage(format!("there is no remote `{wanted}` to push to"))
         .help(format!("{add}, set repo.remote_name, or run without a push")))
+}
+
+/// The same of a forge nobody knows and of a login nobody has.
+fn refuse_unknown_forge(repo: &UserRepo, config: &Config) -> Result<(), Failure> {
+    let asked = forge::Asked {
+        dir: &repo.root,
+        remote: &config.repo.remote_name,
+        variables: &work::variables(),
+        timeout: config.timeout(Step::PullRequest.word()),
+        unwanted: &|| false,
+    };
+    match forge::choose(&asked) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::usage(format!("a pull request can't be opened: {error}"))
+            .help(format!("{}, or run without a pull request", error.next_step()))),
+    }
 }
 
 /// With -C, paths are looked for from that directory, as git does.
