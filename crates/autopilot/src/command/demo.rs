@@ -4,9 +4,10 @@
 use crate::cli::{Demo, Global};
 use crate::exit::Failure;
 use crate::terminal;
+use autopilot_core::event::Event;
 use autopilot_core::state::Status;
 use autopilot_core::step::Step;
-use autopilot_engine::workspace;
+use autopilot_engine::{store, workspace};
 use autopilot_host::git::{Git, StateEnv};
 use autopilot_host::{hand, proc};
 use camino::{Utf8Path, Utf8PathBuf};
@@ -19,18 +20,20 @@ const FIX_WAIT_MAX: Duration = Duration::from_secs(60);
 /// How soon nothing of a killed controller may be left.
 const GONE_WAIT_MAX: Duration = Duration::from_secs(5);
 
-const GREET: &str =
-    "#!/bin/sh\n# Greets whoever is named.\ngreet() { echo \"Hello, ${1:-world}!\"; }\n\"$@\"\n";
-const TESTS: &str = "#!/bin/sh\n# The project's own tests.\nset -e\n\
-check() { [ \"$2\" = \"$3\" ] || { echo \"FAILED $1: expected '$3', got '$2'\"; exit 1; }; }\n\
-check greet_world \"$(sh greet.sh greet)\" \"Hello, world!\"\n\
-check greet_name \"$(sh greet.sh greet Ada)\" \"Hello, Ada!\"\n\
-echo \"all tests passed\"\n";
-const TASK: &str = "# Task: Say goodbye\n\nGoal:\n- greet.sh can say goodbye to whoever is named.\n\n\
-Acceptance Criteria:\n- `sh greet.sh farewell Ada` prints `Goodbye, Ada!`\n\
-- Greeting works as before\n\nAllowed Paths:\n- greet.sh\n- test.sh\n";
+const PRICE: &str = "# What things cost.\nprice() { case \"$1\" in apple) echo 50 ;; \
+bread) echo 300 ;; *) echo 0 ;; esac; }\n";
+const PRICE_TEST: &str =
+    ". ./lib/price.sh\n[ \"$(price apple)\" = 50 ] || { echo \"FAILED price\"; exit 1; }\n";
+const SHOP: &str = "#!/bin/sh\n# The shop's command line.\ncommands=\"help\"\ncase \"$1\" in\n  \
+help) echo \"commands: $commands\" ;;\n  *) echo \"unknown: $1\"; exit 64 ;;\nesac\n";
+const TESTS: &str = "#!/bin/sh\n# The project's own tests.\nfor test in tests/*.sh; do\n  \
+sh \"$test\" || exit 1\ndone\necho \"all tests passed\"\n";
+const PLAN: &str = "# Plan: A shop that can count\n\nGoal:\n- Tax, discounts and totals, and two \
+commands more.\n\nAcceptance Criteria:\n- `sh shop.sh help` names list and version\n\
+- Every function has a test\n\nConstraints:\n- Plain POSIX shell\n";
 const CONFIG: &str = "repo: { base_branch: main }\ncommands:\n  tests: sh test.sh\n  \
-uat: test \"$(sh greet.sh farewell Ada)\" = \"Goodbye, Ada!\"\n\
+uat: test \"$(sh shop.sh help)\" = \"commands: help list version\"\n\
+plan: { task_uat: false }\norchestrator: { max_workers: 3 }\n\
 builder: { mode: script, script: agents.yml }\nreviewer: { mode: script, script: agents.yml }\n\
 planner: { mode: script, script: agents.yml }\n";
 
@@ -51,40 +54,79 @@ pub fn demo(global: &Global, args: &Demo) -> super::Done {
 
 fn play(global: &Global, root: &Utf8Path) -> super::Done {
     let (project, state) = (root.join("project"), root.join("state"));
-    tell("A small project with two tests, and one task for the agents: say goodbye.");
+    tell("A small shop in shell, and a plan for the agents: tax, discounts, totals, commands.");
     set_up(&project)?;
     terminal::say(&format!("   {project}\n"));
-    tell("`autopilot run tasks/say-goodbye.md`. Watch the first build: the agent claims that the");
+    tell("`autopilot run plan.md`: a planner makes seven tasks of it, three workers take them up.");
     terminal::say(
-        "   tests pass, and the reviewer believes it. The controller runs them itself.\n",
+        "   Watch `discount`: its builder claims that the tests pass, and the reviewer believes\n   \
+         it. The controller runs them itself. `list` and `version` change the same lines, and\n   \
+         `total` uses what `rename-price` renames: each is green alone, not together.\n",
     );
-    let quiet: &[&str] = if global.quiet { &["--quiet"] } else { &[] };
-    let mut first = start(&project, &state, &[&["run", "tasks/say-goodbye.md"], quiet].concat())?;
+    let mut how: Vec<&str> = Vec::new();
+    how.extend(global.quiet.then_some("--quiet"));
+    how.extend(global.no_ui.then_some("--no-ui"));
+    let mut first = start(&project, &state, &[&["run", "plan.md"], how.as_slice()].concat())?;
     let run = wait_for_fix(&project, &state, &mut first)?;
+    first.kill().map_err(cannot("kill the controller"))?;
+    // It had no time to give the terminal back.
+    autopilot_tui::restore();
     terminal::say("");
     tell(&format!(
-        "The fix is under way. Now `kill -9 {}`: the controller dies at once.",
+        "A fix was under way beside other work. `kill -9 {}`: the controller died at once.",
         first.pid()
     ));
-    first.kill().map_err(cannot("kill the controller"))?;
     let survivors = wait_until_gone(&run);
     terminal::say(&format!("   processes of the run that are left: {survivors}\n"));
     tell("`autopilot resume`. The journal knows where it was; no round and no retry was spent.\n");
-    let mut second = start(&project, &state, &[&["resume"], quiet].concat())?;
+    let mut second = start(&project, &state, &[&["resume"], how.as_slice()].concat())?;
     let code = second.wait().map_err(cannot("wait for the resumed run"))?;
     terminal::say("");
     if code != Some(0) || survivors > 0 {
         return Err(Failure::failed(format!("the demo did not end as it should (exit {code:?})")));
     }
-    tell("What is on the branch:");
+    judge(&project, &state)?;
+    tell("What is on the branch: every task merged once, one after the other.");
     let log = Git::isolated("read the log", project.join(".git").as_std_path())
-        .args(["log", "--graph", "--format=%h %s%n  %(trailers:key=Autopilot-Attempt)", "--all"])
+        .args(["log", "--graph", "--oneline", "--branches=autopilot/run-*"])
         .ok()
         .map_err(|error| Failure::failed(error.to_string()))?;
     terminal::say(String::from_utf8_lossy(&log).trim_end());
     terminal::say("");
-    tell("Try it on your own project: `autopilot init`, then `autopilot run tasks/<task>.md`.");
+    tell("Try it on your own project: `autopilot init`, then `autopilot run plan.md`.");
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the demo shows must have happened, or it showed something else.
+fn judge(project: &Utf8Path, state: &Utf8Path) -> Result<(), Failure> {
+    let unreadable = |error: &dyn std::fmt::Display| {
+        Failure::failed(format!("cannot read the demo's journal: {error}"))
+    };
+    let env = StateEnv { autopilot_state_dir: Some(state.as_str().into()), ..StateEnv::default() };
+    let (place, _) = workspace::find(project, &env)?;
+    let reader = workspace::reader(&place)?;
+    let run = workspace::pick(&reader, None)?.ok_or_else(|| unreadable(&"there is no run"))?;
+    let records = store::records(&reader, &run.id).map_err(|error| unreadable(&error))?;
+    let merges: Vec<&str> = records
+        .iter()
+        .flat_map(|record| &record.events)
+        .filter_map(|event| match event {
+            Event::RoundFailed { reasons, .. } => Some(reasons),
+            _ => None,
+        })
+        .flatten()
+        .filter(|reason| reason.step == Step::Merge)
+        .map(|reason| reason.text.as_str())
+        .collect();
+    tell("What the integration found, and the agents repaired:");
+    for text in &merges {
+        terminal::say(&format!("   {}", text.lines().next().unwrap_or_default()));
+    }
+    terminal::say("");
+    if merges.len() < 2 {
+        return Err(Failure::failed("the demo did not come to its conflict and its broken pair"));
+    }
+    Ok(())
 }
 
 fn tell(text: &str) {
@@ -93,10 +135,12 @@ fn tell(text: &str) {
 
 fn set_up(project: &Utf8Path) -> Result<(), Failure> {
     let files = [
-        ("greet.sh", GREET),
+        ("lib/price.sh", PRICE),
+        ("tests/price.sh", PRICE_TEST),
+        ("shop.sh", SHOP),
         ("test.sh", TESTS),
         ("agents.yml", AGENTS),
-        ("tasks/say-goodbye.md", TASK),
+        ("plan.md", PLAN),
         (".autopilot/config.yml", CONFIG),
     ];
     for (name, content) in files {
@@ -105,7 +149,7 @@ fn set_up(project: &Utf8Path) -> Result<(), Failure> {
     }
     let steps: [&[&str]; 3] = [
         &["init", "-q", "-b", "main"],
-        &["add", "greet.sh", "test.sh"],
+        &["add", "lib", "tests", "shop.sh", "test.sh"],
         &[
             "-c",
             "user.name=Demo",
@@ -114,7 +158,7 @@ fn set_up(project: &Utf8Path) -> Result<(), Failure> {
             "commit",
             "-q",
             "-m",
-            "A greeting",
+            "A shop",
         ],
     ];
     for step in steps {
