@@ -25,8 +25,16 @@ enum Message {
     /// A record and everything that holds after it.
     State(Box<(Record, State)>),
     Record(Box<Record>),
-    Sight { task: TaskId, step: Step, sight: Sight, at: Time },
-    Notice { text: String, at: Time },
+    Sight {
+        task: TaskId,
+        step: Step,
+        sight: Sight,
+        at: Time,
+    },
+    Notice {
+        text: String,
+        at: Time,
+    },
 }
 
 pub struct Dashboard {

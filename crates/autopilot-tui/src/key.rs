@@ -37,9 +37,7 @@ impl By {
         let page = isize::try_from(rows.max(1)).unwrap_or(isize::MAX);
         match self {
             By::Line(lines) => place.saturating_add_signed(lines).min(last),
-            By::Page(pages) => {
-                place.saturating_add_signed(pages.saturating_mul(page)).min(last)
-            }
+            By::Page(pages) => place.saturating_add_signed(pages.saturating_mul(page)).min(last),
             By::First => 0,
             By::Last => last,
         }

@@ -255,7 +255,9 @@ impl Screen {
         let place = self.selected.and_then(|task| among.iter().position(|id| *id == task));
         let place = match place {
             Some(place) => by.from(place, last, rows),
-            None => by.from(0, last, rows).saturating_sub(usize::from(by == crate::key::By::Line(1))),
+            None => {
+                by.from(0, last, rows).saturating_sub(usize::from(by == crate::key::By::Line(1)))
+            }
         };
         self.selected = among.get(place).copied();
     }

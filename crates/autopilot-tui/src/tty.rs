@@ -1,6 +1,7 @@
 //! The terminal while it is ours, and as it was before on every way out: the end, an error, a panic.
 
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
+use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -79,6 +80,24 @@ pub fn restore() {
 /// The modes alone, without a word: for a terminal that takes none.
 pub fn restore_modes() {
     let _no_terminal_any_more = disable_raw_mode();
+}
+
+/// The terminal as it is now, for whoever starts a process that may be killed while it has it.
+#[derive(Debug)]
+pub struct Kept(Option<Termios>);
+
+impl Kept {
+    pub fn now() -> Kept {
+        Kept(tcgetattr(io::stdout().as_fd()).ok())
+    }
+
+    /// Makes it so again. Nothing happens where there is no terminal.
+    pub fn put_back(&self) {
+        let Some(modes) = &self.0 else { return };
+        let _no_terminal_any_more = tcsetattr(io::stdout().as_fd(), SetArg::TCSANOW, modes);
+        let _no_terminal_any_more = io::stdout().write_all(LEAVE);
+        let _no_terminal_any_more = io::stdout().flush();
+    }
 }
 
 /// What a panic says must be readable, and the shell after it usable.

@@ -4,7 +4,7 @@ use super::Draft;
 use crate::event::{End, Event, Failure, RoundMark, Skip};
 use crate::flow::Reason;
 use crate::id::TaskId;
-use crate::pipeline::{Else, Failing, Order, Stage, When, Work};
+use crate::pipeline::{Else, Failing, Order, Stage, Switch, When, Work};
 use crate::rail;
 use crate::state::Status;
 use crate::step::Step;
@@ -47,12 +47,25 @@ impl Draft<'_> {
             When::On(switch) => {
                 let on = self.state.is_on(switch, self.state.task(task));
                 if !on {
-                    let why = switch.why_off().to_owned();
+                    let why = self.why_off(switch, task).to_owned();
                     self.emit(Event::StageSkipped { task, step: stage.step, why });
                 }
                 on
             }
         }
+    }
+
+    /// What a task leaves out, the run around it may do for all of them.
+    fn why_off(&self, switch: Switch, task: TaskId) -> &'static str {
+        let mut above = self.state.task(task).parent;
+        while let Some(parent) = above {
+            let parent = self.state.task(parent);
+            if parent.spec.switches.contains(&switch) {
+                return "it is done once for the whole";
+            }
+            above = parent.parent;
+        }
+        switch.why_off()
     }
 
     /// Whether the round is good; if not, the next one is begun or the task ended.

@@ -273,7 +273,10 @@ fn subagents(worker: &Worker, width: usize) -> Option<Line<'static>> {
     let at_work = worker.subagents.len();
     let what: Vec<&str> = worker.subagents.values().map(String::as_str).collect();
     let noun = if worker.subagents_started == 1 { "sub-agent" } else { "sub-agents" };
-    let mut text = format!("    └ inside this builder: {at_work} of {} {noun} at work", worker.subagents_started);
+    let mut text = format!(
+        "    └ inside this builder: {at_work} of {} {noun} at work",
+        worker.subagents_started
+    );
     if !what.is_empty() {
         text.push_str(&format!(": {}", some(&what, 3)));
     }
@@ -312,10 +315,8 @@ fn failure(screen: &Screen, width: usize) -> Vec<Line<'static>> {
     let name = screen.name(failure.task);
     let exit = failure.exit.map(|code| format!(", exit {code}")).unwrap_or_default();
     let mut lines = vec![heading("Last failure", width)];
-    let text = format!(
-        "  {name}: {} in iteration {}{exit}: {}",
-        failure.step, failure.round, failure.why
-    );
+    let text =
+        format!("  {name}: {} in iteration {}{exit}: {}", failure.step, failure.round, failure.why);
     lines.push(Line::styled(fit(&text, width), BAD));
     let tail = failure.tail.as_deref().unwrap_or_default();
     let from = tail.len().saturating_sub(TAIL_LINES_MAX);
@@ -366,8 +367,7 @@ pub fn keys(screen: &Screen, width: usize) -> Line<'static> {
         Some(halt) if halt.why == HaltWhy::Pause => "p go on",
         Some(_) | None => "p pause",
     };
-    let text = format!(
-        " {leave}{pause}  s stop  S stop now  ↑↓ select  l log  d diff  t tasks  ? help"
-    );
+    let text =
+        format!(" {leave}{pause}  s stop  S stop now  ↑↓ select  l log  d diff  t tasks  ? help");
     Line::styled(fit(&text, width), FAINT)
 }

@@ -32,7 +32,8 @@ impl Worker {
     pub fn is_at(&mut self, attempt: AttemptId) {
         if self.attempt != Some(attempt) {
             let seen_before_the_record = self.attempt.is_none();
-            let kept = if seen_before_the_record { std::mem::take(self) } else { Worker::default() };
+            let kept =
+                if seen_before_the_record { std::mem::take(self) } else { Worker::default() };
             *self = Worker { attempt: Some(attempt), ..kept };
         }
     }

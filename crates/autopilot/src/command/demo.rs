@@ -10,6 +10,7 @@ use autopilot_core::step::Step;
 use autopilot_engine::{store, workspace};
 use autopilot_host::git::{Git, StateEnv};
 use autopilot_host::{hand, proc};
+use autopilot_tui::tty::Kept;
 use camino::{Utf8Path, Utf8PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -32,7 +33,7 @@ const PLAN: &str = "# Plan: A shop that can count\n\nGoal:\n- Tax, discounts and
 commands more.\n\nAcceptance Criteria:\n- `sh shop.sh help` names list and version\n\
 - Every function has a test\n\nConstraints:\n- Plain POSIX shell\n";
 const CONFIG: &str = "repo: { base_branch: main }\ncommands:\n  tests: sh test.sh\n  \
-uat: test \"$(sh shop.sh help)\" = \"commands: help list version\"\n\
+uat: 'test \"$(sh shop.sh help)\" = \"commands: help list version\"'\n\
 plan: { task_uat: false }\norchestrator: { max_workers: 3 }\n\
 builder: { mode: script, script: agents.yml }\nreviewer: { mode: script, script: agents.yml }\n\
 planner: { mode: script, script: agents.yml }\n";
@@ -66,11 +67,12 @@ fn play(global: &Global, root: &Utf8Path) -> super::Done {
     let mut how: Vec<&str> = Vec::new();
     how.extend(global.quiet.then_some("--quiet"));
     how.extend(global.no_ui.then_some("--no-ui"));
+    let before = Kept::now();
     let mut first = start(&project, &state, &[&["run", "plan.md"], how.as_slice()].concat())?;
     let run = wait_for_fix(&project, &state, &mut first)?;
     first.kill().map_err(cannot("kill the controller"))?;
     // It had no time to give the terminal back.
-    autopilot_tui::restore();
+    before.put_back();
     terminal::say("");
     tell(&format!(
         "A fix was under way beside other work. `kill -9 {}`: the controller died at once.",
