@@ -52,8 +52,6 @@ impl ForgeError {
     /// Whether the same may succeed in a moment.
     pub fn may_pass(&self) -> bool {
         match self {
-            // The forge knows of one that it did not show; it will, in a moment.
-            ForgeError::Refused { status: 409, .. } => true,
             ForgeError::Refused { status, said, pause, .. } => {
                 matches!(status, 408 | 429 | 500..=599) || pause.is_some() || exists(said)
             }
@@ -118,6 +116,7 @@ impl ForgeError {
     }
 }
 
+/// The forge knows of one that it did not show when it was asked; it will, in a moment.
 fn exists(said: &str) -> bool {
     said.to_ascii_lowercase().contains("already exists")
 }

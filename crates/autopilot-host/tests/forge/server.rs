@@ -56,8 +56,13 @@ pub enum Fault {
     Silence(Duration),
     /// It is done, but the answer never comes.
     LostAnswer,
+    /// An answer of [`ENDLESS_BYTES`].
     Endless,
 }
+
+const PIECE: [u8; 65536] = [b' '; 65536];
+/// More than anybody should read.
+const ENDLESS_BYTES: usize = 320 * PIECE.len();
 
 impl Fault {
     pub fn status(status: u16, body: &str) -> Fault {
@@ -146,10 +151,10 @@ fn serve(flavour: Flavour, mut stream: TcpStream, inside: &Mutex<Inside>) {
                 return;
             }
             Some(Fault::Endless) => {
-                let head = "HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n";
+                let pieces = ENDLESS_BYTES / PIECE.len();
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {ENDLESS_BYTES}\r\n\r\n");
                 let _gone = stream.write_all(head.as_bytes());
-                let piece = [b' '; 65536];
-                while stream.write_all(&piece).is_ok() {}
+                let _gone = (0..pieces).try_for_each(|_| stream.write_all(&PIECE));
                 return;
             }
         };
