@@ -40,7 +40,9 @@ pub(super) fn allowed(
                 continue;
             }
             in_order.extend(narrow.cut(path).filter(|path| kept.insert(path)).map(str::to_owned));
-            let inside = rules.deny_paths.iter().filter(|denied| stems_overlap(path, denied));
+            // A name denied anywhere would be told of every path.
+            let inside = rules.deny_paths.iter().filter(|denied| stem(denied).next().is_some());
+            let inside = inside.filter(|denied| stems_overlap(path, denied));
             for inside in inside.filter(|denied| warned.insert((path, denied.as_str()))) {
                 notes.add(format!(
                     "the allowed {} may hold something of the denied {}, where no change is taken",
