@@ -11,6 +11,7 @@ mod graph;
 mod ground;
 mod halt;
 mod init;
+mod live;
 mod logs;
 mod notify;
 mod past;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the terminal")]
 
+pub mod lines;
 mod queue;
 
 use autopilot_host::escape;

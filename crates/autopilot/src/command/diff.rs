@@ -67,6 +67,24 @@ fn of_task(task: &Task) -> Result<(Oid, Oid), Failure> {
     }
 }
 
+/// What a task has changed so far, at most so many bytes of it.
+pub fn text_of(place: &Place, task: &Task, bytes_max: usize) -> Result<String, Failure> {
+    let store = objects(place)?;
+    let (from, to) = of_task(task)?;
+    let mut text = Vec::new();
+    Git::isolated(format!("compare {from} with {to}"), &store)
+        .args(["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--find-renames", "--patch"])
+        .args([from.as_str(), to.as_str(), "--"])
+        .stream(&mut |bytes| {
+            let room = bytes_max.saturating_sub(text.len());
+            text.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+            if bytes.len() > room { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .map_err(GitError::from)?;
+    let cut = if text.len() >= bytes_max { "\n… the rest is left out" } else { "" };
+    Ok(format!("{}{cut}", String::from_utf8_lossy(&text)))
+}
+
 /// Files with their counted lines; those of a binary file can't be counted.
 fn counted(store: &Path, from: &Oid, to: &Oid) -> Result<Value, Failure> {
     let out = Git::isolated(format!("compare {from} with {to}"), store)

@@ -147,6 +147,24 @@ impl Wanted {
     }
 }
 
+/// The newest log of a task of a run that began then; `run` for the run itself.
+pub fn newest_of(place: &Place, task: &str, began: Time) -> Option<Utf8PathBuf> {
+    let steps = Some(Steps { task: Some(task.to_owned()), stream: None, since: since(began) });
+    let wanted = Wanted { logs: place.views().join("logs"), steps, about: None };
+    wanted.files().pop().map(|(path, _)| path)
+}
+
+/// The end of a file, at most so many bytes, from the beginning of a line on.
+pub fn end_of(path: &Utf8Path, bytes_max: u64) -> std::io::Result<String> {
+    let length = path.metadata()?.len();
+    let (from, bytes) = read_from(path, length.saturating_sub(bytes_max))?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Ok(match text.split_once('\n') {
+        Some((_, rest)) if from > 0 => rest.to_owned(),
+        Some(_) | None => text,
+    })
+}
+
 struct LogFile {
     path: Utf8PathBuf,
     name: LogName,

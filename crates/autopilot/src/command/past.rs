@@ -157,17 +157,7 @@ impl Past {
 
 impl Told {
     pub fn standing(&self) -> Standing {
-        let ours = |holder: &&Holder| holder.run == self.run.id || holder.run.is_empty();
-        let over = self.state.end().is_some();
-        match self.holder.as_ref().filter(ours) {
-            Some(holder) if !over => Standing::Live { pid: holder.process.pid },
-            Some(_) | None if over => Standing::Over,
-            Some(_) | None if self.run.ended.is_some() => Standing::Abandoned,
-            Some(_) | None if self.state.has_begun() && !self.state.is_at_rest() => {
-                Standing::Interrupted
-            }
-            Some(_) | None => Standing::Rests,
-        }
+        standing(&self.run, &self.state, self.holder.as_ref())
     }
 
     /// The state of the run in a word, true also when nobody is there to work on it.
@@ -177,6 +167,18 @@ impl Told {
             Standing::Abandoned => "ABANDONED",
             Standing::Interrupted => "INTERRUPTED",
         }
+    }
+}
+
+pub fn standing(run: &Run, state: &State, holder: Option<&Holder>) -> Standing {
+    let ours = |holder: &&Holder| holder.run == run.id || holder.run.is_empty();
+    let over = state.end().is_some();
+    match holder.filter(ours) {
+        Some(holder) if !over => Standing::Live { pid: holder.process.pid },
+        Some(_) | None if over => Standing::Over,
+        Some(_) | None if run.ended.is_some() => Standing::Abandoned,
+        Some(_) | None if state.has_begun() && !state.is_at_rest() => Standing::Interrupted,
+        Some(_) | None => Standing::Rests,
     }
 }
 
@@ -210,7 +212,7 @@ pub fn unreadable(error: autopilot_journal::Error) -> Failure {
     }
 }
 
-fn unfoldable(error: StoreError) -> Failure {
+pub fn unfoldable(error: StoreError) -> Failure {
     match error {
         StoreError::Journal(error) => unreadable(error),
         other @ (StoreError::Record { .. }

@@ -1,6 +1,8 @@
 //! `autopilot status`: where the run stands, from the journal alone, so it answers within
 //! milliseconds and hinders nobody.
 
+mod watch;
+
 use super::past::{Past, Standing, Told};
 use super::{Done, done};
 use crate::cli::{Global, Status};
@@ -18,50 +20,46 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Duration;
 
-const REFRESH: Duration = Duration::from_secs(1);
+/// How often a journal that is watched is asked for news.
+const REFRESH: Duration = Duration::from_millis(250);
 /// Tasks shown; a longer list is cut in the middle of nothing interesting, at its end.
 const TASKS_SHOWN_MAX: usize = 60;
-/// Puts the cursor home and clears what is below it.
-const REDRAW: &str = "\u{1b}[H\u{1b}[J";
 
 pub fn status(global: &Global, args: &Status) -> Done {
     let mut shown = String::new();
+    if args.watch && !global.json {
+        watch::watch(global)?;
+    }
     loop {
         let (place, past) = Past::open(global)?;
         let told = newest(past.as_ref())?;
         let is_live = told.as_ref().is_some_and(|t| matches!(t.standing(), Standing::Live { .. }));
-        let redactor = match (&past, &told) {
-            (Some(past), Some(told)) => past.redactor(&told.state),
-            (Some(_) | None, _) => Redactor::none(),
-        };
-        let text = if global.json {
-            let object = told_object(told.as_ref(), &redactor);
-            serde_json::to_string_pretty(&object).unwrap_or_default()
-        } else {
-            let screen = |told| redactor.redact(&screen(told, &place, now())).into_owned();
-            told.as_ref().map_or_else(|| none_yet(&place), screen)
-        };
-        show(&text, &mut shown, args.watch && !global.json);
-        if !args.watch || !is_live {
+        let text = text(global, &place, past.as_ref(), told.as_ref());
+        if text != shown {
+            terminal::say(&text);
+        }
+        if !(args.watch && global.json && is_live) {
             return done();
         }
+        shown = text;
         std::thread::sleep(REFRESH);
     }
 }
 
-fn newest(past: Option<&Past>) -> Result<Option<Told>, Failure> {
-    past.map_or(Ok(None), Past::newest)
+fn text(global: &Global, place: &Place, past: Option<&Past>, told: Option<&Told>) -> String {
+    let redactor = match (past, told) {
+        (Some(past), Some(told)) => past.redactor(&told.state),
+        (Some(_) | None, _) => Redactor::none(),
+    };
+    if global.json {
+        return serde_json::to_string_pretty(&told_object(told, &redactor)).unwrap_or_default();
+    }
+    let screen = |told| redactor.redact(&screen(told, place, now())).into_owned();
+    told.map_or_else(|| none_yet(place), screen)
 }
 
-/// On a terminal the picture is redrawn; elsewhere only what changed is printed again.
-fn show(text: &str, shown: &mut String, redraw: bool) {
-    if redraw && terminal::stdout_is_terminal() {
-        terminal::put(REDRAW);
-        terminal::say(text);
-    } else if *shown != text {
-        terminal::say(text);
-    }
-    text.clone_into(shown);
+fn newest(past: Option<&Past>) -> Result<Option<Told>, Failure> {
+    past.map_or(Ok(None), Past::newest)
 }
 
 /// `state.json` and what it has cost.

@@ -1,22 +1,20 @@
 //! What every command that works on a run shares: opening, watching, and the account at the end.
 
+use super::live;
 use super::past::Past;
 use crate::cli::{Global, LimitArgs};
 use crate::exit::Failure;
-use crate::terminal;
+use crate::terminal::{self, lines};
 use autopilot_core::config::{Config, duration as parse_duration};
-use autopilot_core::event::Record;
-use autopilot_core::id::TaskId;
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
-use autopilot_core::view::progress::{self, Weight};
 use autopilot_core::view::{self, ExitWord};
 use autopilot_engine::begin::{BeginError, costs_unknown};
 use autopilot_engine::flag::Flag;
 use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::place::Place;
 use autopilot_engine::session::{self, Intent, Machine, Opened, SessionError};
-use autopilot_engine::shell::{Sight, Watcher, chain};
+use autopilot_engine::shell::chain;
 use autopilot_engine::workspace::{self, WorkspaceError};
 use autopilot_host::git::{StateEnv, UserRepo};
 use camino::Utf8PathBuf;
@@ -132,7 +130,10 @@ pub fn until_rest<'a>(
     wait: bool,
 ) -> Result<Worked<'a>, Failure> {
     let (place, repo, config) = (opened.place.clone(), opened.repo.clone(), opened.config.clone());
-    let watcher = Box::new(Lines { verbosity: Verbosity::of(global) });
+    // Whoever sees the dashboard sees the pause, and takes it back there with a key.
+    let is_live = live::is_wanted(global);
+    let watcher = if is_live { live::watcher(global, &place) } else { lines::watcher(global) };
+    let wait = wait || is_live;
     let state = session::work(opened, intent, machine()?, watcher, wait).map_err(refused)?;
     Ok(Worked { global, place, repo, config, state })
 }
@@ -219,99 +220,6 @@ pub fn begin_failure(error: &BeginError) -> Failure {
         | BeginError::QueueTooLong { .. }
         | BeginError::Pattern { .. } => Failure::usage(message),
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Verbosity {
-    Quiet,
-    Normal,
-    Verbose,
-}
-
-impl Verbosity {
-    fn of(global: &Global) -> Verbosity {
-        match (global.quiet, global.verbose) {
-            (true, _) => Verbosity::Quiet,
-            (false, true) => Verbosity::Verbose,
-            (false, false) => Verbosity::Normal,
-        }
-    }
-
-    fn shows(self, weight: Weight) -> bool {
-        match self {
-            Verbosity::Quiet => weight == Weight::Transition,
-            Verbosity::Normal => weight <= Weight::Step,
-            Verbosity::Verbose => true,
-        }
-    }
-}
-
-/// A run told line by line on standard error.
-struct Lines {
-    verbosity: Verbosity,
-}
-
-impl Watcher for Lines {
-    fn record(&mut self, record: &Record, state: &State) {
-        let clock = clock(record.at.0);
-        for event in &record.events {
-            if let Some(line) = progress::told(event, state)
-                && self.verbosity.shows(line.weight)
-            {
-                terminal::note(&format!("{clock} {}", line.text));
-            }
-        }
-    }
-
-    fn sight(&mut self, task: TaskId, step: Step, sight: &Sight, state: &State) {
-        let name = state.task(task).name();
-        match sight {
-            Sight::Suspect { silent } => terminal::note(&format!(
-                "{name}: {step} has been silent for {} s; it will be ended if it stays so",
-                silent.as_secs()
-            )),
-            Sight::Output { text } if self.verbosity == Verbosity::Verbose => {
-                terminal::note(&format!("{name} {step} | {text}"));
-            }
-            Sight::Agent(event) if self.verbosity == Verbosity::Verbose => {
-                if let Some(text) = in_words(event) {
-                    terminal::note(&format!("{name} {step} | {text}"));
-                }
-            }
-            Sight::Output { .. } | Sight::Agent(_) => {}
-        }
-    }
-
-    fn notice(&mut self, text: &str) {
-        terminal::note(text);
-    }
-
-    fn wants_output(&self) -> bool {
-        self.verbosity == Verbosity::Verbose
-    }
-}
-
-fn in_words(event: &autopilot_agents::AgentEvent) -> Option<String> {
-    use autopilot_agents::AgentEvent;
-    match event {
-        AgentEvent::Text { text } | AgentEvent::Thought { text } | AgentEvent::Notice { text } => {
-            Some(text.clone())
-        }
-        AgentEvent::ToolCall { name, summary, .. } => Some(format!("{name}: {summary}")),
-        AgentEvent::FileChange { path, .. } => Some(format!("changed {path}")),
-        AgentEvent::ToolResult { .. }
-        | AgentEvent::Permission { .. }
-        | AgentEvent::Session { .. }
-        | AgentEvent::Usage(_)
-        | AgentEvent::RateLimit { .. }
-        | AgentEvent::Result { .. } => None,
-    }
-}
-
-fn clock(at_ms: i64) -> String {
-    jiff::Timestamp::from_millisecond(at_ms)
-        .map(|at| at.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string())
-        .unwrap_or_default()
 }
 
 /// The end of a run: what became of it, where the work is, how to look at it and how to go on.

@@ -1,0 +1,214 @@
+//! The dashboard of a run: when it is shown, and the hands its keys have. Each key does what a
+//! command does, by the same files.
+
+use super::past::Past;
+use super::{diff, logs};
+use crate::cli::Global;
+use crate::terminal;
+use crate::terminal::lines::{Lines, clock};
+use autopilot_core::event::Record;
+use autopilot_core::id::{TaskId, Time};
+use autopilot_core::state::State;
+use autopilot_core::step::Step;
+use autopilot_engine::flag::Flag;
+use autopilot_engine::place::Place;
+use autopilot_engine::shell::{Sight, Watcher, now};
+use autopilot_engine::workspace;
+use autopilot_host::{escape, hand};
+use autopilot_tui::dashboard::Dashboard;
+use autopilot_tui::screen::{Manner, Screen, Seat, TAIL_LINES_MAX};
+use autopilot_tui::show::Hands;
+use autopilot_tui::tty;
+use camino::Utf8Path;
+
+/// Of a log or a diff that is longer, the rest is left out.
+const LOG_BYTES_MAX: u64 = 1 << 20;
+const DIFF_BYTES_MAX: usize = 4 << 20;
+const TAIL_BYTES_MAX: u64 = 8 * 1024;
+const SIGINT: i32 = 2;
+
+/// Whether there is a person at a terminal who wants to see it.
+pub fn is_wanted(global: &Global) -> bool {
+    let variable = |name: &str| std::env::var(name).ok();
+    !(global.no_ui || global.quiet || global.json)
+        && is_for_people(variable("TERM").as_deref(), variable("CI").as_deref())
+        && tty::is_usable()
+}
+
+fn is_for_people(term: Option<&str>, ci: Option<&str>) -> bool {
+    term.is_some_and(|term| !term.is_empty() && term != "dumb")
+        && ci.is_none_or(|ci| matches!(ci, "" | "0" | "false"))
+}
+
+pub fn watcher(global: &Global, place: &Place) -> Box<dyn Watcher> {
+    Box::new(Live {
+        place: place.clone(),
+        streams_output: global.verbose,
+        lines: Lines::of(global),
+        stage: Stage::Before,
+    })
+}
+
+/// Shows the dashboard from the first record on; from then on signals are caught, so that it is
+/// always taken away again. Before that, and should the terminal be lost, lines are told.
+struct Live {
+    place: Place,
+    streams_output: bool,
+    lines: Lines,
+    stage: Stage,
+}
+
+enum Stage {
+    Before,
+    Shown(Dashboard),
+    Lost,
+}
+
+impl Live {
+    fn dashboard(&mut self, state: &State) -> Option<&mut Dashboard> {
+        match &self.stage {
+            Stage::Before => {
+                terminal::flush();
+                let mut screen = screen(Seat::Controller, &self.place, state);
+                screen.streams_output = self.streams_output;
+                let hands = Box::new(OwnHands::new(&self.place));
+                self.stage = Dashboard::start(screen, hands).map_or(Stage::Lost, Stage::Shown);
+            }
+            Stage::Shown(dashboard) if dashboard.is_gone() => self.stage = Stage::Lost,
+            Stage::Shown(_) | Stage::Lost => {}
+        }
+        match &mut self.stage {
+            Stage::Shown(dashboard) => Some(dashboard),
+            Stage::Before | Stage::Lost => None,
+        }
+    }
+}
+
+impl Watcher for Live {
+    fn record(&mut self, record: &Record, state: &State) {
+        match self.dashboard(state) {
+            Some(dashboard) => dashboard.record(record, state),
+            None => self.lines.record(record, state),
+        }
+    }
+
+    fn sight(&mut self, task: TaskId, step: Step, sight: &Sight, state: &State) {
+        match self.dashboard(state) {
+            Some(dashboard) => dashboard.sight(task, step, sight, now()),
+            None => self.lines.sight(task, step, sight, state),
+        }
+    }
+
+    fn notice(&mut self, text: &str) {
+        match &mut self.stage {
+            Stage::Shown(dashboard) if !dashboard.is_gone() => dashboard.notice(text, now()),
+            Stage::Shown(_) | Stage::Before | Stage::Lost => self.lines.notice(text),
+        }
+    }
+}
+
+/// An empty screen in this person's time zone, colours and with this run's secrets taken out.
+pub fn screen(seat: Seat, place: &Place, state: &State) -> Screen {
+    let redactor = Past::at(place).ok().map(|past| past.redactor(state));
+    let clean = move |text: &str| match &redactor {
+        Some(redactor) => redactor.redact(text).into_owned(),
+        None => text.to_owned(),
+    };
+    let manner = Manner { clock: Box::new(clock), clean: Box::new(clean) };
+    let mut screen = Screen::new(seat, manner);
+    screen.has_color = std::env::var_os("NO_COLOR").is_none();
+    screen
+}
+
+/// What the keys do.
+pub struct OwnHands {
+    place: Place,
+}
+
+impl OwnHands {
+    pub fn new(place: &Place) -> OwnHands {
+        OwnHands { place: place.clone() }
+    }
+
+    fn in_repository<'a>(&self, path: &'a Utf8Path) -> &'a Utf8Path {
+        path.strip_prefix(&self.place.root).unwrap_or(path)
+    }
+}
+
+impl Hands for OwnHands {
+    fn now(&self) -> Time {
+        now()
+    }
+
+    fn pause(&mut self) -> String {
+        let is_raised = Flag::Pause.raised(&self.place).is_some();
+        let said = if is_raised {
+            Flag::Pause.lower(&self.place).map(|_| "the pause is taken back".to_owned())
+        } else {
+            Flag::Pause
+                .raise(&self.place, false)
+                .map(|_| "pauses before the next step; p takes it back".to_owned())
+        };
+        said.unwrap_or_else(|error| format!("cannot change the pause: {error}"))
+    }
+
+    fn stop(&mut self, now: bool) -> String {
+        if workspace::holder(&self.place).is_none() {
+            return "no run is under way; nothing was changed".to_owned();
+        }
+        match Flag::Stop.raise(&self.place, now) {
+            Ok(_) if now => "ending everything; `autopilot resume` goes on".to_owned(),
+            Ok(_) => "stops at the next step boundary; S ends what runs now".to_owned(),
+            Err(error) => format!("cannot stop it: {error}"),
+        }
+    }
+
+    fn interrupt(&mut self) {
+        // Without a handler it would end us, which is what was asked for too.
+        let _always_possible = hand::signal_self(SIGINT);
+    }
+
+    fn log(&mut self, state: &State, task: TaskId) -> Result<(String, String), String> {
+        let task = state.task(task);
+        let name = if task.parent.is_some() { task.name() } else { "run" };
+        let path = logs::newest_of(&self.place, name, state.run.started_at)
+            .ok_or_else(|| format!("{name} has no log yet"))?;
+        let shown = self.in_repository(&path).to_string();
+        logs::end_of(&path, LOG_BYTES_MAX)
+            .map(|text| (format!("{name}: {shown}"), text))
+            .map_err(|error| format!("cannot read {shown}: {error}"))
+    }
+
+    fn diff(&mut self, state: &State, task: TaskId) -> Result<(String, String), String> {
+        let task = state.task(task);
+        let text =
+            diff::text_of(&self.place, task, DIFF_BYTES_MAX).map_err(|failure| failure.message)?;
+        if text.trim().is_empty() {
+            return Err(format!("{} has changed nothing yet", task.name()));
+        }
+        Ok((format!("{}: changed so far", task.name()), text))
+    }
+
+    fn tail(&mut self, log: &str) -> Vec<String> {
+        let path = self.place.views().join(log);
+        let text = logs::end_of(&path, TAIL_BYTES_MAX).unwrap_or_default();
+        let text = escape::plain(&text);
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let from = lines.len().saturating_sub(TAIL_LINES_MAX);
+        lines.iter().skip(from).map(|line| line.replace('\t', "    ")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dumb_terminals_and_build_servers_get_lines() {
+        assert!(is_for_people(Some("xterm-256color"), None));
+        assert!(is_for_people(Some("screen"), Some("false")));
+        assert!(!is_for_people(Some("dumb"), None));
+        assert!(!is_for_people(None, None));
+        assert!(!is_for_people(Some("xterm"), Some("true")));
+    }
+}

@@ -1,0 +1,126 @@
+//! A run told line by line: for a terminal without a dashboard, for a pipe and for a log.
+
+use crate::cli::Global;
+use crate::terminal;
+use autopilot_core::event::Record;
+use autopilot_core::id::{TaskId, Time};
+use autopilot_core::state::State;
+use autopilot_core::step::Step;
+use autopilot_core::view::progress::{self, Weight};
+use autopilot_engine::shell::{Sight, Watcher};
+use autopilot_tui::notice;
+use autopilot_tui::tally::Tally;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verbosity {
+    Quiet,
+    Normal,
+    Verbose,
+}
+
+impl Verbosity {
+    fn of(global: &Global) -> Verbosity {
+        match (global.quiet, global.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (false, true) => Verbosity::Verbose,
+            (false, false) => Verbosity::Normal,
+        }
+    }
+
+    fn shows(self, weight: Weight) -> bool {
+        match self {
+            Verbosity::Quiet => weight == Weight::Transition,
+            Verbosity::Normal => weight <= Weight::Step,
+            Verbosity::Verbose => true,
+        }
+    }
+}
+
+/// A run told line by line on standard error.
+pub struct Lines {
+    verbosity: Verbosity,
+    tally: Tally,
+}
+
+pub fn watcher(global: &Global) -> Box<dyn Watcher> {
+    Box::new(Lines::of(global))
+}
+
+impl Lines {
+    pub fn of(global: &Global) -> Lines {
+        Lines { verbosity: Verbosity::of(global), tally: Tally::default() }
+    }
+
+    /// What a record means to someone watching: its steps, then what it means for the graph.
+    pub fn told(&mut self, record: &Record, state: &State) -> Vec<String> {
+        self.tally.record(record, state);
+        let clock = clock(record.at);
+        let steps = record.events.iter().filter_map(|event| progress::told(event, state));
+        let steps = steps.filter(|line| self.verbosity.shows(line.weight)).map(|line| line.text);
+        let mut lines: Vec<String> = steps.collect();
+        if self.verbosity.shows(Weight::Step) {
+            lines.extend(notice::told(record, state, &self.tally));
+        }
+        lines.into_iter().map(|line| format!("{clock} {line}")).collect()
+    }
+}
+
+impl Watcher for Lines {
+    fn record(&mut self, record: &Record, state: &State) {
+        for line in self.told(record, state) {
+            terminal::note(&line);
+        }
+    }
+
+    fn sight(&mut self, task: TaskId, step: Step, sight: &Sight, state: &State) {
+        let task = state.task(task);
+        let name = if task.parent.is_some() { task.name() } else { "run" };
+        match sight {
+            Sight::Suspect { silent } => terminal::note(&format!(
+                "{name}: {step} has been silent for {} s; it will be ended if it stays so",
+                silent.as_secs()
+            )),
+            Sight::Output { text } if self.verbosity == Verbosity::Verbose => {
+                terminal::note(&format!("{name} {step} | {text}"));
+            }
+            Sight::Agent(event) if self.verbosity == Verbosity::Verbose => {
+                if let Some(text) = in_words(event) {
+                    terminal::note(&format!("{name} {step} | {text}"));
+                }
+            }
+            Sight::Output { .. } | Sight::Agent(_) => {}
+        }
+    }
+
+    fn notice(&mut self, text: &str) {
+        terminal::note(text);
+    }
+
+    fn wants_output(&self) -> bool {
+        self.verbosity == Verbosity::Verbose
+    }
+}
+
+fn in_words(event: &autopilot_agents::AgentEvent) -> Option<String> {
+    use autopilot_agents::AgentEvent;
+    match event {
+        AgentEvent::Text { text } | AgentEvent::Thought { text } | AgentEvent::Notice { text } => {
+            Some(text.clone())
+        }
+        AgentEvent::ToolCall { name, summary, .. } => Some(format!("{name}: {summary}")),
+        AgentEvent::FileChange { path, .. } => Some(format!("changed {path}")),
+        AgentEvent::ToolResult { .. }
+        | AgentEvent::Permission { .. }
+        | AgentEvent::Session { .. }
+        | AgentEvent::Usage(_)
+        | AgentEvent::RateLimit { .. }
+        | AgentEvent::Result { .. } => None,
+    }
+}
+
+/// The local time of day.
+pub fn clock(at: Time) -> String {
+    jiff::Timestamp::from_millisecond(at.0)
+        .map(|at| at.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string())
+        .unwrap_or_default()
+}
