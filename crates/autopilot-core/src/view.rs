@@ -52,8 +52,9 @@ fn only_failed_to_converge(state: &State) -> bool {
     let failures: Vec<&Failure> = state
         .tasks
         .iter()
-        .filter(|task| task.parent.is_some())
         .filter_map(|task| failure(task))
+        // That says nothing of its own.
+        .filter(|why| !matches!(why, Failure::Children { .. }))
         .collect();
     !failures.is_empty() && failures.iter().all(|why| why.is_no_convergence())
 }

@@ -367,6 +367,7 @@ pub fn limits(config: &Config) -> Limits {
     Limits {
         workers_max: config.orchestrator.max_workers,
         effects_max: config.integration.batch.max(1),
+        overlaps_wait: config.orchestrator.serialize_overlapping,
         rounds_max: config.rounds.max_iterations,
         retries,
         retries_max: config.budget.retries,

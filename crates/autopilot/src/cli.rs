@@ -66,8 +66,8 @@ pub enum Command {
     Pause,
     /// Take a pause back
     Unpause,
-    /// Open a failed task again and go on with the run
-    Retry(OneTask),
+    /// Open a failed task again, or what failed of the run itself, and go on
+    Retry(Retry),
     /// Leave a task out
     Skip(OneTask),
     /// Say yes at the gate a run waits at, and go on
@@ -192,6 +192,15 @@ pub struct Stop {
     /// End what runs at once instead of at the step boundary
     #[arg(long)]
     pub now: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Retry {
+    /// The task's id, as `autopilot status` shows it; without it, the run's own failed step
+    pub task: Option<String>,
+    /// Stay and wait when paused instead of exiting with 2
+    #[arg(long)]
+    pub wait: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,11 +1,11 @@
 //! `autopilot retry` and `skip`: a word about one task, to the running engine or by going on.
 
 use super::work;
-use crate::cli::{Global, OneTask};
+use crate::cli::{Global, OneTask, Retry};
 use crate::exit::Failure;
 use crate::terminal;
 use autopilot_core::config::nearest::nearest;
-use autopilot_core::event::{End, Skip};
+use autopilot_core::event::{End, Failure as Failed, Skip};
 use autopilot_core::input::Ask;
 use autopilot_core::state::{State, Status};
 use autopilot_core::view;
@@ -13,21 +13,30 @@ use autopilot_engine::inbox::{self, Wish};
 use autopilot_engine::session::Intent;
 use autopilot_engine::{store, workspace};
 
-pub fn retry(global: &Global, args: &OneTask) -> super::Done {
-    let task = args.task.clone();
-    say(global, args, Wish::Retry { task: task.clone() }, Ask::Retry { task }, may_retry)
+/// Task names in a message.
+const NAMES_MAX: usize = 20;
+
+pub fn retry(global: &Global, args: &Retry) -> super::Done {
+    // The run itself is the task without a name.
+    let task = args.task.clone().unwrap_or_default();
+    let words = (Wish::Retry { task: task.clone() }, Ask::Retry { task: task.clone() });
+    say(global, &task, args.wait, words, may_retry)
 }
 
 pub fn skip(global: &Global, args: &OneTask) -> super::Done {
     let task = args.task.clone();
-    say(global, args, Wish::Skip { task: task.clone() }, Ask::Skip { task }, may_skip)
+    if task.is_empty() {
+        return Err(Failure::usage("name the task to leave out"));
+    }
+    let words = (Wish::Skip { task: task.clone() }, Ask::Skip { task: task.clone() });
+    say(global, &task, args.wait, words, may_skip)
 }
 
 fn say(
     global: &Global,
-    args: &OneTask,
-    wish: Wish,
-    ask: Ask,
+    name: &str,
+    wait: bool,
+    (wish, ask): (Wish, Ask),
     may: fn(&Status) -> Result<(), &'static str>,
 ) -> super::Done {
     let (place, known) = super::place(global)?;
@@ -35,18 +44,11 @@ fn say(
         return Err(Failure::usage("there is no run in this repository yet"));
     }
     let state = newest(&place)?;
-    let found = state.named(&args.task).filter(|task| task.parent.is_some());
-    let Some(task) = found else {
-        let names: Vec<&str> = view::leaves(&state).map(|task| task.name()).collect();
-        let guess = nearest(&args.task, names.iter().copied());
-        let guess = guess.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-        return Err(Failure::usage(format!(
-            "there is no task `{}` in run {}{guess}",
-            args.task, state.run.id
-        ))
-        .help(format!("its tasks are: {}", names.join(", "))));
+    let Some(task) = state.named(name) else {
+        return Err(unknown(&state, name));
     };
-    may(&task.status).map_err(|why| Failure::usage(format!("task `{}` {why}", args.task)))?;
+    let shown = if task.parent.is_some() { format!("task `{name}`") } else { "the run".to_owned() };
+    may(&task.status).map_err(|why| Failure::usage(format!("{shown} {why}")))?;
     if let Some(holder) = workspace::holder(&place) {
         let stamp = format!("{:020}", autopilot_engine::shell::now().0);
         inbox::put(&place, &stamp, &wish).map_err(|error| Failure::failed(error.to_string()))?;
@@ -55,7 +57,18 @@ fn say(
     }
     let opened = work::reopen(global, &place, true)?;
     let intent = Intent::Resume { asks: vec![ask], limits: Default::default(), texts: Vec::new() };
-    work::work(global, opened, intent, args.wait)
+    work::work(global, opened, intent, wait)
+}
+
+fn unknown(state: &State, name: &str) -> Failure {
+    let names: Vec<&str> = view::leaves(state).map(|task| task.name()).collect();
+    let guess = nearest(name, names.iter().copied());
+    let guess = guess.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+    let more = names.len().saturating_sub(NAMES_MAX);
+    let named = names[..names.len().min(NAMES_MAX)].join(", ");
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Failure::usage(format!("there is no task `{name}` in run {}{guess}", state.run.id))
+        .help(format!("its tasks are: {named}{more}"))
 }
 
 fn newest(place: &autopilot_engine::place::Place) -> Result<State, Failure> {
@@ -70,6 +83,9 @@ fn newest(place: &autopilot_engine::place::Place) -> Result<State, Failure> {
 
 fn may_retry(status: &Status) -> Result<(), &'static str> {
     match status {
+        Status::Settled(End::Failed { why: Failed::Children { .. } }) => {
+            Err("failed because of its tasks; name the one to retry")
+        }
         Status::Settled(End::Failed { .. } | End::Skipped { .. }) => Ok(()),
         Status::Settled(End::Closed) => Err("is done; there is nothing to retry"),
         Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {

@@ -271,6 +271,9 @@ fn account(
             "branch {branch}: {stat}\nlook:  git log --oneline {base}..{branch}\n       git diff {base}...{branch}\nmerge: git merge {branch}\n"
         ));
     }
+    if let Some(moved) = base_moved(repo, state) {
+        text.push_str(&format!("note:  {moved}\n"));
+    }
     for by in &state.run.reviews_waived_by {
         text.push_str(&format!("note:  the review was skipped while {by} was there\n"));
     }
@@ -316,6 +319,22 @@ fn rests(state: &State) -> String {
             format!("rests: {why}; go on with `autopilot resume`\n")
         }
     }
+}
+
+/// The branch the run began on may have gone on meanwhile; whoever merges should know.
+fn base_moved(repo: &UserRepo, state: &State) -> Option<String> {
+    let base = &state.run.base_branch;
+    let count = autopilot_host::git::Git::isolated("look at the base branch", &repo.common_dir)
+        .args(["rev-list", "--count", "--end-of-options"])
+        .arg(format!("{}..refs/heads/{base}", state.run.base))
+        .line()
+        .ok()?;
+    let commits = match count.trim() {
+        "0" => return None,
+        "1" => "1 commit".to_owned(),
+        more => format!("{more} commits"),
+    };
+    Some(format!("{base} has {commits} that the run did not begin with; look before you merge"))
 }
 
 fn diffstat(repo: &UserRepo, base: &str, branch: &str) -> Option<String> {
