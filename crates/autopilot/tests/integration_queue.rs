@@ -2,7 +2,8 @@
 //! when it conflicts or breaks, and merged exactly once whatever crashes in between.
 #![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
 
-use autopilot_testkit::stage::{APPROVES, Ended, Stage, files};
+use autopilot_testkit::stage::{APPROVES, Ended, Stage, Started, files};
+use std::cell::RefCell;
 use std::path::PathBuf;
 
 /// Works until it is told to go on, so that the branch can move under it.
@@ -201,4 +202,185 @@ fn every_step_at_work_has_ports_of_its_own() {
     let told = said.split("ports ").nth(1).unwrap().trim_end_matches('.');
     let told: Vec<u16> = told.split(' ').map(number).collect();
     assert_eq!(told.len(), 2, "{said}");
+}
+
+/// A plan of tasks that know nothing of each other. Each builder waits for `go`, so that all start
+/// from the same commit.
+fn plan(tasks: &[&str], builds: &[&str]) -> Stage {
+    let mut list = String::new();
+    for task in tasks {
+        list.push_str(&format!(
+            "        - {{ id: {task}, title: Task {task}, goal: It is there., \
+             acceptance_criteria: [It is], depends_on: [], validation_commands: {{}} }}\n"
+        ));
+    }
+    let planner = format!(
+        "- step: plan\n  do:\n  - answer:\n      plan_summary: all\n      tasks:\n{list}\
+         \x20     edges: []\n      initial_ready_tasks: []\n      scope_notes: none\n"
+    );
+    let stage = stage(&[&[planner.as_str()], builds, &[OWN_FILE, APPROVES]].concat());
+    stage.write("plan.md", "# Plan: All\n\nGoal:\n- All of it.\n\nAcceptance Criteria:\n- It is\n");
+    stage
+}
+
+/// Every task writes a file of its own name.
+const OWN_FILE: &str = "
+- step: build
+  do:
+    - run: \"while [ ! -e $HOME/go ]; do sleep 0.02; done; echo x > $AUTOPILOT_TASK_ID.txt\"
+    - answer: { changed_files: [], notes: x }
+";
+
+fn states(stage: &Stage) -> Vec<String> {
+    let state = stage.state_json();
+    let tasks = state["tasks"].as_array().cloned().unwrap_or_default();
+    tasks.iter().map(|task| task["state"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// Runs the plan with a worker for each task; they go on once all of them are at work.
+fn begin_plan(stage: &Stage, count: usize, more: &str, failpoint: Option<&str>) -> Started {
+    stage.config(&format!(
+        "commands: {{ tests: sh test.sh }}\norchestrator: {{ max_workers: {count} }}\n{more}"
+    ));
+    let mut command = stage.command(&["run", "plan.md"]);
+    command.envs(failpoint.map(|point| ("AUTOPILOT_FAILPOINT", point)));
+    let run = RefCell::new(stage.start_command(command));
+    stage.wait_until("all are being built", |stage| {
+        assert!(run.borrow_mut().is_running(), "it ended early: {}", run.borrow().err());
+        let states = states(stage);
+        states.len() == count && states.iter().all(|state| state == "BUILD")
+    });
+    std::fs::write(stage.folder().join("home/go"), "").unwrap();
+    run.into_inner()
+}
+
+fn run_plan(stage: &Stage, count: usize, more: &str, failpoint: Option<&str>) -> Ended {
+    begin_plan(stage, count, more, failpoint).wait()
+}
+
+/// The same with all that are not merged at once waiting in one line.
+fn run_as_batch(stage: &Stage, names: &[&str]) {
+    stage.write("test.sh", &format!("{HELD}{TESTS}"));
+    stage.commit("Held");
+    let run = begin_plan(stage, names.len(), "integration: { batch: 5 }\n", None);
+    stage.wait_until("all want to be merged", |stage| {
+        states(stage).iter().all(|state| state == "DECIDE" || state == "TASK_DONE")
+    });
+    std::fs::write(stage.folder().join("home/all"), "").unwrap();
+    run.wait().expect(0);
+    assert_eq!(sorted(merged(stage)), names);
+}
+
+/// The integrated tree is tested when all have come into the line.
+const HELD: &str = "[ $AUTOPILOT_STEP != integration ] || \
+while [ ! -e $HOME/all ]; do sleep 0.05; done\n";
+
+/// Tasks in the order they were merged in.
+fn merged(stage: &Stage) -> Vec<String> {
+    let range = format!("main..{}", branch(stage));
+    let format = "--format=%(trailers:key=Autopilot-Task,valueonly,separator=)";
+    let log = stage.git(&["log", "--first-parent", "--merges", "--reverse", format, &range]);
+    log.lines().map(str::to_owned).collect()
+}
+
+fn sorted(mut names: Vec<String>) -> Vec<String> {
+    names.sort();
+    names
+}
+
+fn integrations(stage: &Stage) -> usize {
+    let is_test = |path: &PathBuf| {
+        let name = path.to_string_lossy();
+        name.contains("_integration_") && !name.ends_with(".err.log")
+    };
+    stage.views("validation_tests").into_iter().filter(is_test).count()
+}
+
+#[test]
+fn a_pair_that_is_green_alone_and_broken_together_is_caught_and_repaired() {
+    let repairs = "
+- step: fix
+  prompt: \"green alone, broken together with\"
+  do:
+    - run: \"ls mine.txt theirs.txt > both.txt\"
+    - answer: { changed_files: [both.txt], notes: x }
+";
+    let stage = plan(&["mine", "theirs"], &[repairs]);
+    run_plan(&stage, 2, "", None).expect(0);
+    let order = merged(&stage);
+    assert_eq!(sorted(order.clone()), ["mine", "theirs"]);
+    assert_eq!(on_the_branch(&stage, "both.txt"), "mine.txt\ntheirs.txt", "both were in its files");
+    let prompt = stage.texts_of("fix");
+    let named = format!("broken together with {}: tests failed with exit code 1", order[0]);
+    assert!(prompt.contains(&named) && prompt.contains("FAILED together"), "{prompt}");
+}
+
+#[test]
+fn a_conflicting_pair_converges() {
+    let clash = "
+- step: build
+  do:
+    - run: \"while [ ! -e $HOME/go ]; do sleep 0.02; done; echo $AUTOPILOT_TASK_ID > app.txt\"
+    - answer: { changed_files: [app.txt], notes: x }
+- step: fix
+  prompt: \"both modified:   app.txt\"
+  do:
+    - run: \"grep -v '^[<=>]' app.txt | sort > all; mv all app.txt\"
+    - answer: { changed_files: [app.txt], notes: x }
+";
+    let stage = plan(&["one", "two", "zwei"], &[clash]);
+    run_plan(&stage, 3, "", None).expect(0);
+    assert_eq!(on_the_branch(&stage, "app.txt"), "one\ntwo\nzwei");
+    assert_eq!(sorted(merged(&stage)), ["one", "two", "zwei"]);
+}
+
+#[test]
+fn a_batch_is_proven_once_for_all_its_members() {
+    let names = ["a", "b", "c", "d", "e"];
+    let stage = plan(&names, &[]);
+    run_as_batch(&stage, &names);
+    assert!(integrations(&stage) < 4, "{} for four that were not first", integrations(&stage));
+}
+
+#[test]
+fn the_culprit_of_a_batch_goes_back_and_the_others_are_merged() {
+    let repairs = "
+- step: fix
+  prompt: \"broken together with\"
+  do:
+    - run: \"echo x > both.txt\"
+    - answer: { changed_files: [both.txt], notes: x }
+";
+    let names = ["a", "b", "mine", "theirs", "z"];
+    let stage = plan(&names, &[repairs]);
+    run_as_batch(&stage, &names);
+    let state = stage.state_json();
+    let again: Vec<&str> = state["tasks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|task| task["iteration"] != 1)
+        .map(|task| task["id"].as_str().unwrap())
+        .collect();
+    assert!(again == ["mine"] || again == ["theirs"], "only the culprit went back: {again:?}");
+    let last = merged(&stage).pop().unwrap();
+    assert_eq!(last, again[0], "it held up nobody");
+}
+
+#[test]
+fn a_crash_at_any_stage_of_a_batch_merges_each_task_exactly_once() {
+    for (number, point) in POINTS.iter().enumerate() {
+        let stage = plan(&["a", "b", "c"], &[]);
+        // The second passing of a stage is one with a branch that has moved.
+        let point = format!("{point}:{}", 1 + number % 2);
+        let crashed = run_plan(&stage, 3, "integration: { batch: 2 }\n", Some(&point));
+        assert_eq!(crashed.code, -1, "{point} was not passed: {}", crashed.said());
+        stage.run(&["resume"]).expect(0);
+        assert_eq!(sorted(merged(&stage)), ["a", "b", "c"], "{point}");
+        for name in ["a", "b", "c"] {
+            assert_eq!(on_the_branch(&stage, &format!("{name}.txt")), "x", "{point}");
+        }
+        stage.git_in(&hub(&stage), &["fsck", "--strict"]);
+        assert_eq!(stage.survivors(), [""; 0], "{point}");
+    }
 }
