@@ -42,8 +42,10 @@ pub fn graph(global: &Global, args: &Asked) -> Done {
     let text = drawn(&graph, format, args);
     match &args.out {
         Some(path) => {
-            file::write_atomic(path.as_std_path(), text.as_bytes())
-                .map_err(|error| Failure::failed(chain(&error)).help("name another file"))?;
+            file::write_atomic(path.as_std_path(), text.as_bytes()).map_err(|error| {
+                Failure::failed(format!("cannot write `{path}`: {}", chain(&error)))
+                    .help("name another file with --out")
+            })?;
             terminal::note(&format!("wrote {path}: {}", graph.tally()));
         }
         None => terminal::put(&text),
