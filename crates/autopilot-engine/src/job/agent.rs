@@ -73,14 +73,15 @@ impl Job {
         &self,
         question: Question<'_>,
     ) -> Result<Answered<T>, JobError> {
-        self.answered_by(question, |_| Vec::new()).await
+        self.answered_by(question, |ending, own| answer::read::<T>(ending, own)).await
     }
 
-    /// The same for an answer that must also keep to rules no schema can say.
-    pub(super) async fn answered_by<T: Answer>(
+    /// The same for an answer that must also keep to rules no schema can say. `read` finds all that
+    /// is wrong with it at once, because it is asked for only once more.
+    pub(super) async fn answered_by<T>(
         &self,
         question: Question<'_>,
-        check: impl Fn(&T) -> Vec<Fault>,
+        read: impl Fn(&Ending, Option<&answer::Schema>) -> Result<T, Vec<Fault>>,
     ) -> Result<Answered<T>, JobError> {
         let dir = question.dir.to_owned();
         let (access, schema) = (question.access, question.schema.clone());
@@ -89,7 +90,7 @@ impl Job {
             return Ok(Answered::without(first, Vec::new()));
         }
         let own = self.own_schema()?;
-        let faults = match read_by(&first.ending, own.as_ref(), &check) {
+        let faults = match read(&first.ending, own.as_ref()) {
             Ok(read) => {
                 return Ok(Answered { answer: Some(read), ..Answered::without(first, Vec::new()) });
             }
@@ -99,15 +100,16 @@ impl Job {
             return Ok(Answered::without(first, faults));
         }
         let repaired = Some(faults.len());
+        let asked = schema.as_ref().map_or("", |(json, _)| *json);
         let prompt = format!(
             "{}\nWhat you said was:\n{}\n",
-            answer::repair_prompt(&faults, T::SCHEMA_JSON),
+            answer::repair_prompt(&faults, asked),
             autopilot_agents::event::clip(&self.clean(&first.ending.answer), 16 * 1024)
         );
         let session = first.ending.session.clone();
         let again = Question { prompt, dir: &dir, access, schema, session, write: question.write };
         let second = self.turn(&again).await?;
-        let read = read_by(&second.ending, own.as_ref(), &check);
+        let read = read(&second.ending, own.as_ref());
         let (answer, faults) = match (second.ending.outcome == AgentOutcome::Success, read) {
             (true, Ok(read)) => (Some(read), Vec::new()),
             (true, Err(faults)) => (None, faults),
@@ -326,27 +328,6 @@ pub struct Answered<T> {
     pub faults: Vec<Fault>,
     /// Faults of the first answer, if there was a second.
     pub repaired: Option<usize>,
-}
-
-/// All faults at once: where the schema is broken the rules are looked at as far as they can be.
-fn read_by<T: Answer>(
-    ending: &Ending,
-    own: Option<&answer::Schema>,
-    check: &impl Fn(&T) -> Vec<Fault>,
-) -> Result<T, Vec<Fault>> {
-    let faults = match answer::read::<T>(ending, own) {
-        Ok(read) => match check(&read) {
-            faults if faults.is_empty() => return Ok(read),
-            faults => faults,
-        },
-        Err(mut faults) => {
-            let loose = answer::read_value(ending, &[]).ok();
-            let loose = loose.and_then(|value| serde_json::from_value::<T>(value).ok());
-            faults.extend(loose.map(|read| check(&read)).unwrap_or_default());
-            faults
-        }
-    };
-    Err(faults)
 }
 
 impl<T> Answered<T> {

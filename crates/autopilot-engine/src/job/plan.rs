@@ -6,7 +6,7 @@ use super::workshop::{For, blocking, seconds_now};
 use super::{Done, Job, JobError};
 use crate::begin::PlanBody;
 use autopilot_agents::Access;
-use autopilot_agents::answer::{Answer, Fault};
+use autopilot_agents::answer::{Answer, read_plan};
 use autopilot_core::event::{Facts, Outcome, TaskSpec as TaskEntry};
 use autopilot_core::guard::is_denied;
 use autopilot_core::pipeline::Switch;
@@ -38,25 +38,22 @@ impl Job {
                 Err(faults) => Ok(refused(&in_words(&faults), Facts::default())),
             };
         }
-        let answered = self.ask_planner(&whole).await?;
+        let mut answered = self.ask_planner(&whole).await?;
         let mut facts = self.facts_of(&answered.turn)?;
         facts.notes.extend(answered.repaired.iter().map(|n| {
             format!("the planner's first answer had {n} faults and was asked for once more")
         }));
-        let Some(plan) = &answered.answer else {
+        let Some((plan, checked)) = answered.answer.take() else {
             if answered.faults.is_empty() {
                 return Ok((answered.outcome(self), facts));
             }
             // Asked once more and still not right: another try would cost as much and say the same.
             return Ok(refused(&in_words(&answered.faults), facts));
         };
-        match plan::check(plan, &self.rules(&whole.spec)) {
-            Ok(checked) => self.planned(plan, checked, facts),
-            Err(faults) => Ok(refused(&in_words(&faults), facts)),
-        }
+        self.planned(&plan, checked, facts)
     }
 
-    async fn ask_planner(&self, whole: &PlanBody) -> Result<Answered<Plan>, JobError> {
+    async fn ask_planner(&self, whole: &PlanBody) -> Result<Answered<(Plan, Checked)>, JobError> {
         let tip = self.tip().await?;
         let bench = self.bench(For::Agent, &tip, &tip).await?;
         let (hub, commit) = (self.context.workshop.hub.clone(), tip.clone());
@@ -93,10 +90,6 @@ impl Job {
             self.caps(),
         );
         let schema = self.schema_file("plan_schema.json", Plan::SCHEMA_JSON)?;
-        let check = |plan: &Plan| match plan::check(plan, &rules) {
-            Ok(_) => Vec::new(),
-            Err(faults) => faults.into_iter().map(Fault::from).collect(),
-        };
         let question = Question {
             prompt,
             dir: &bench.dir,
@@ -105,7 +98,7 @@ impl Job {
             session: None,
             write: Vec::new(),
         };
-        self.answered_by(question, check).await
+        self.answered_by(question, |ending, own| read_plan(ending, own, &rules)).await
     }
 
     fn planned(&self, plan: &Plan, checked: Checked, mut facts: Facts) -> Result<Done, JobError> {
