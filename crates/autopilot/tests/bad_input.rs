@@ -56,8 +56,14 @@ fn a_directory_is_told_to_be_a_queue() {
 #[test]
 fn a_plan_is_told_apart_from_a_task() {
     let stage = stage();
-    stage.write("plan.md", "# Plan: All of it\n\nGoal:\n- x\n\nAcceptance Criteria:\n- y\n");
-    refused(&stage, &["run", "plan.md"], 64, &["plan.md", "# Task:"]);
+    let plan = "# Plan: All of it\n\nGoal:\n- x\n\nAcceptance Criteria:\n- y\n";
+    stage.write("tasks/all.md", plan);
+    refused(&stage, &["run", "--queue", "tasks"], 64, &["tasks/all.md", "a queue holds tasks"]);
+    let task = ["run", "tasks/say-done.md", "--plan-only"];
+    refused(&stage, &task, 64, &["--plan-only goes with a plan"]);
+    stage.write("plan.json", "{}");
+    let from = ["run", "tasks/say-done.md", "--from", "plan.json"];
+    refused(&stage, &from, 10, &["plan.json", "plan_summary"]);
 }
 
 #[test]
@@ -328,15 +334,11 @@ fn a_full_disk_rests_the_run_and_it_goes_on_when_there_is_room() {
 fn settings_that_would_not_be_kept_are_refused_all_at_once() {
     let stage = stage();
     stage.config(
-        "commands: { tests: sh test.sh }\ngates: { proof: red_green, human: deferred }\n\
-         worktrees: { ports: 2 }\nintegration: { batch: 3 }\n\
+        "commands: { tests: sh test.sh }\ngates: { proof: red_green }\n\
          database: \"postgres://u:hunter22@localhost/d\"\n",
     );
     let keys = [
         "gates.proof: red_green",
-        "gates.human: deferred",
-        "worktrees.ports: 2",
-        "integration.batch: 3",
         "database",
         "is not available yet; remove it or set it to",
     ];

@@ -296,7 +296,7 @@ fn account(
         ExitWord::PushFailed => {
             let why = state.root().and_then(view::failure).map(ToString::to_string);
             text.push_str(&format!(
-                "push:  {}; the patch and the bundle above hold everything\n",
+                "sent:  not all of it: {}; the patch and the bundle hold everything\n",
                 why.unwrap_or_default()
             ));
         }
