@@ -317,7 +317,7 @@ impl Index {
             Status::Running { .. } => *self.live(task) += 1,
             Status::Open | Status::Settled(_) => {}
         }
-        if task.step().is_some() && task.spent.attempts > 0 && !task.spec.paths.is_empty() {
+        if task.step().is_some() && task.spent.attempts > 0 && task.writes_somewhere() {
             self.writing.insert(task.id);
         }
     }
@@ -386,6 +386,11 @@ impl Task {
     /// What a step showed last, in whatever round.
     pub fn last(&self, step: Step) -> Option<&Shown> {
         self.results.get(&step)
+    }
+
+    /// It said where it writes, and writes itself: a task with tasks below leaves that to them.
+    pub fn writes_somewhere(&self) -> bool {
+        !self.spec.paths.is_empty() && self.pipeline.children().is_none()
     }
 
     pub fn is_settled(&self) -> bool {

@@ -44,7 +44,7 @@ impl Draft<'_> {
     /// Whether a task that is not begun would write where one that is begun writes.
     fn is_in_the_way(&self, task: TaskId) -> bool {
         let now = self.state.task(task);
-        if !self.state.run.limits.overlaps_wait || now.spec.paths.is_empty() {
+        if !self.state.run.limits.overlaps_wait || !now.writes_somewhere() {
             return false;
         }
         // What is begun goes on, or two could wait for each other.
