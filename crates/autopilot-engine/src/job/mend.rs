@@ -20,9 +20,10 @@ impl Job {
         failed: &[&Check],
         cases: Option<&str>,
     ) -> Result<TaskEntry, JobError> {
-        let (kind, words) = match self.want.step {
-            Step::Uat => ("uat-fix", "UAT fix"),
-            _ => ("integration-fix", "Integration fix"),
+        let (kind, words) = if self.want.step == Step::Uat {
+            ("uat-fix", "UAT fix")
+        } else {
+            ("integration-fix", "Integration fix")
         };
         let (name, number) = self.free_name(kind);
         let mut goal = String::from(

@@ -132,8 +132,8 @@ impl Job {
             Ok(checked) => checked,
             Err(faults) => return Ok(refused(&in_words(&faults), Facts::default())),
         };
-        let mut facts = Facts::default();
-        facts.artifact = Some(self.write_clean(&self.plan_name(), &text)?);
+        let artifact = Some(self.write_clean(&self.plan_name(), &text)?);
+        let mut facts = Facts { artifact, ..Facts::default() };
         facts.notes.extend(self.keep_test_plan(&plan, &whole.spec).await?);
         for planned in &checked.tasks {
             facts.tasks.push(self.entry(planned, &whole.spec)?);

@@ -60,7 +60,7 @@ pub enum Fault {
     Endless,
 }
 
-const PIECE: [u8; 65536] = [b' '; 65536];
+static PIECE: [u8; 65536] = [b' '; 65536];
 /// More than anybody should read.
 const ENDLESS_BYTES: usize = 320 * PIECE.len();
 

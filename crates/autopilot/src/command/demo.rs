@@ -109,17 +109,13 @@ fn judge(project: &Utf8Path, state: &Utf8Path) -> Result<(), Failure> {
     let reader = workspace::reader(&place)?;
     let run = workspace::pick(&reader, None)?.ok_or_else(|| unreadable(&"there is no run"))?;
     let records = store::records(&reader, &run.id).map_err(|error| unreadable(&error))?;
-    let merges: Vec<&str> = records
-        .iter()
-        .flat_map(|record| &record.events)
-        .filter_map(|event| match event {
-            Event::RoundFailed { reasons, .. } => Some(reasons),
-            _ => None,
-        })
-        .flatten()
-        .filter(|reason| reason.step == Step::Merge)
-        .map(|reason| reason.text.as_str())
-        .collect();
+    let mut merges: Vec<&str> = Vec::new();
+    for event in records.iter().flat_map(|record| &record.events) {
+        if let Event::RoundFailed { reasons, .. } = event {
+            let of_merge = reasons.iter().filter(|reason| reason.step == Step::Merge);
+            merges.extend(of_merge.map(|reason| reason.text.as_str()));
+        }
+    }
     tell("What the integration found, and the agents repaired:");
     for text in &merges {
         terminal::say(&format!("   {}", text.lines().next().unwrap_or_default()));
