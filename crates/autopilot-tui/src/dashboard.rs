@@ -145,3 +145,34 @@ fn tell(screen: &mut Screen, message: Message) {
         Message::Notice { text, at } => screen.notice(&text, at),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{Sample, manner};
+    use crate::screen::Seat;
+
+    #[test]
+    fn a_screen_that_takes_nothing_costs_neither_waiting_nor_memory_and_catches_up_whole() {
+        let mut sample = Sample::planned(&[("a", &[]), ("b", &[])]);
+        let (channel, messages) = mpsc::sync_channel(MESSAGES_MAX);
+        let mut sender = Sender { channel: Some(channel), is_behind: true };
+        for _ in 0..MESSAGES_MAX + 50 {
+            sample.happens(vec![autopilot_core::event::Event::TimePassed]);
+            let record = sample.records.last().unwrap();
+            sender.record(record, sample.state());
+        }
+        assert!(sender.is_behind);
+        let mut screen = Screen::new(Seat::Controller, manner());
+        let mut feed = Messages(messages);
+        assert_eq!(feed.take(&mut screen), News::Some);
+        assert!(screen.state.seq < sample.state().seq, "some did not fit");
+        sample.start(&["a"], Step::Build);
+        sender.record(sample.records.last().unwrap(), sample.state());
+        assert_eq!(feed.take(&mut screen), News::Some);
+        assert_eq!(&screen.state, sample.state());
+        assert_eq!(feed.take(&mut screen), News::None);
+        sender.channel = None;
+        assert_eq!(feed.take(&mut screen), News::End);
+    }
+}

@@ -3,6 +3,8 @@
 
 mod board;
 mod list;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use crate::page::{Page, PageKind};
@@ -80,7 +82,7 @@ fn help(screen: &Screen, area: Rect) -> Vec<Line<'static>> {
         Seat::Onlooker => ("q, Ctrl-C", "leave; the run goes on"),
     };
     let keys = [
-        ("p", "pause before the next step, or go on (as `autopilot pause`, `unpause`)"),
+        ("p", "pause before the next step, or go on (as `autopilot pause`)"),
         ("s", "stop at the next step boundary (as `autopilot stop`)"),
         ("S", "end what runs now; nothing is lost (as `autopilot stop --now`)"),
         leave,
@@ -97,9 +99,9 @@ fn help(screen: &Screen, area: Rect) -> Vec<Line<'static>> {
     }
     lines.push(Line::default());
     for text in [
-        "Workers are autopilot's own: each does one step of one task, side by side,",
-        "in a worktree of its own. Sub-agents are started by the agent of one task, inside",
-        "its builder; they are shown under that task and take no worker.",
+        "Workers are autopilot's own: each does a step of one task, side by side with",
+        "the others, in a worktree of its own. Sub-agents are started by the agent of",
+        "one task, inside its builder: they are shown below it and take no worker.",
     ] {
         lines.push(Line::styled(fit(&format!("  {text}"), width), FAINT));
     }

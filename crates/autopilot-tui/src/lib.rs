@@ -9,6 +9,8 @@ pub mod draw;
 pub mod key;
 pub mod notice;
 pub mod page;
+#[cfg(test)]
+mod sample;
 pub mod screen;
 pub mod show;
 pub mod tally;

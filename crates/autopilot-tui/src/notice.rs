@@ -5,6 +5,7 @@ use crate::tally::Tally;
 use crate::word::{some, tasks};
 use autopilot_core::event::{End, Event, Record, Skip};
 use autopilot_core::id::TaskId;
+use autopilot_core::pipeline::Work;
 use autopilot_core::state::{State, Task};
 
 /// Names in one line; the rest is counted.
@@ -42,13 +43,18 @@ fn dispatched(record: &Record, state: &State) -> Option<String> {
         .filter(is_first)
         .map(Task::name)
         .collect();
-    let live = state.live.values().filter(|live| state.task(live.task).parent.is_some()).count();
+    let live = state.live.values().filter(|live| has_worker(state.task(live.task))).count();
     match names.as_slice() {
         [] => None,
         [_] if live < 2 => None,
         [name] => Some(format!("{name} starts: {live} tasks are worked on in parallel")),
         many => Some(format!("{} start in parallel: {}", tasks(many.len()), some(many, NAMES_MAX))),
     }
+}
+
+/// Effects of the controller, such as a merge, take no worker.
+fn has_worker(task: &Task) -> bool {
+    task.parent.is_some() && task.stage().is_some_and(|stage| stage.work == Work::Slot)
 }
 
 /// `a is done: unlocks d, e`.
@@ -118,4 +124,55 @@ pub fn needed(state: &State, id: TaskId) -> Vec<&str> {
         state.named(name).is_some_and(|task| !task.is_closed() && !task.is_settled())
     };
     state.task(id).spec.depends_on.iter().filter(open).map(String::as_str).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sample::Sample;
+    use crate::screen::Kind;
+    use autopilot_core::step::Step;
+
+    fn graph_lines(sample: &Sample) -> Vec<&str> {
+        let log = sample.screen.log.iter();
+        log.filter(|line| line.kind == Kind::Graph).map(|line| line.text.as_str()).collect()
+    }
+
+    #[test]
+    fn parallel_starts_unlocks_counts_and_waits_are_told() {
+        let mut sample = Sample::planned(&[
+            ("a", &[]),
+            ("b", &[]),
+            ("c", &[]),
+            ("d", &["a", "b"]),
+            ("e", &["a"]),
+        ]);
+        sample.start(&["a", "b", "c"], Step::Build);
+        sample.close("b");
+        sample.close("a");
+        sample.start(&["d", "e"], Step::Build);
+        assert_eq!(
+            graph_lines(&sample),
+            [
+                "3 tasks start in parallel: a, b, c",
+                "2 tasks wait for a, b",
+                "1 of 5 tasks done, 2 running, 2 pending",
+                "2 tasks wait for a",
+                "a is done: unlocks d, e",
+                "2 of 5 tasks done, 1 running, 2 pending",
+                "2 tasks start in parallel: d, e",
+            ]
+        );
+    }
+
+    #[test]
+    fn one_that_starts_beside_others_is_told_and_a_single_task_says_nothing_of_a_graph() {
+        let mut sample = Sample::planned(&[("a", &[]), ("b", &[])]);
+        sample.start(&["a"], Step::Build);
+        sample.start(&["b"], Step::Build);
+        assert_eq!(graph_lines(&sample), ["b starts: 2 tasks are worked on in parallel"]);
+        let mut sample = Sample::planned(&[("a", &[])]);
+        sample.start(&["a"], Step::Build);
+        sample.close("a");
+        assert!(graph_lines(&sample).is_empty());
+    }
 }

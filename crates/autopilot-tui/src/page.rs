@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn nothing_in_a_text_acts_on_the_terminal() {
         let page = Page::diff("d".into(), "a\u{1b}[31mred\u{7}\n\tb");
-        assert_eq!(page.lines, ["ared\\u{7}", "    b"]);
+        assert_eq!(page.lines, ["ared\\x07", "    b"]);
     }
 
     #[test]

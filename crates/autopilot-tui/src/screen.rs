@@ -17,7 +17,7 @@ use autopilot_engine::shell::Sight;
 use autopilot_host::escape::one_line;
 use std::collections::{BTreeMap, VecDeque};
 
-pub use worker::Worker;
+pub use worker::{Worker, is_subagent};
 
 /// Lines of the log of notices that are kept.
 pub const LOG_LINES_MAX: usize = 500;
@@ -279,12 +279,16 @@ impl Screen {
     }
 
     fn note_failure(&mut self, event: &Event) {
-        let Event::AttemptEnded { task, step, outcome, facts, .. } = event else { return };
+        let Event::AttemptEnded { id, task, step, outcome, facts } = event else { return };
         let (Outcome::Failed { why } | Outcome::Broke { why }) = outcome else { return };
+        // The task may be in the next round already: one record decides both.
+        let known = self.state.task(*task);
+        let shown = known.last(*step).into_iter().chain(&known.broken);
+        let round = shown.filter(|shown| shown.id == *id).map(|shown| shown.round).next();
         self.failure = Some(Failure {
             task: *task,
             step: *step,
-            round: self.state.task(*task).round,
+            round: round.unwrap_or(known.round),
             exit: facts.exit,
             why: self.manner.line(why),
             log: facts.log.clone(),
@@ -356,5 +360,56 @@ fn kind(event: &Event) -> Kind {
         | Event::Switched { .. }
         | Event::RoomChanged { .. }
         | Event::TimePassed => Kind::Plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::By;
+    use crate::sample::{Sample, manner};
+
+    #[test]
+    fn only_the_newest_lines_of_the_log_are_kept() {
+        let mut screen = Screen::new(Seat::Controller, manner());
+        for n in 0..LOG_LINES_MAX + 9 {
+            screen.notice(&n.to_string(), Time(0));
+        }
+        assert_eq!(screen.log.len(), LOG_LINES_MAX);
+        assert_eq!(screen.log[0].text, "9");
+    }
+
+    #[test]
+    fn arrows_select_among_the_workers_on_the_board_and_among_all_in_the_list() {
+        let mut sample = Sample::planned(&[("a", &[]), ("b", &[]), ("c", &["a"]), ("d", &[])]);
+        sample.start(&["b", "d"], Step::Build);
+        let (a, b, d) = (sample.id("a"), sample.id("b"), sample.id("d"));
+        let screen = &mut sample.screen;
+        assert_eq!(screen.chosen(), Some(b), "keys are about the first worker");
+        screen.act(Act::Move(By::Line(1)), 5);
+        assert_eq!(screen.selected, Some(b));
+        screen.act(Act::Move(By::Line(1)), 5);
+        screen.act(Act::Move(By::Line(1)), 5);
+        assert_eq!(screen.selected, Some(d));
+        screen.act(Act::Tasks, 5);
+        screen.act(Act::Move(By::First), 5);
+        assert_eq!(screen.selected, Some(a));
+        screen.act(Act::Tasks, 5);
+        assert_eq!(screen.view, View::Board);
+    }
+
+    #[test]
+    fn a_state_taken_up_later_shows_the_same_as_one_that_was_followed() {
+        let mut sample = Sample::planned(&[("a", &[]), ("b", &["a"])]);
+        sample.start(&["a"], Step::Build);
+        let task = sample.id("a");
+        let outcome = Outcome::Failed { why: "red".into() };
+        let facts = autopilot_core::event::Facts { exit: Some(1), ..Default::default() };
+        sample.ends(task, outcome, facts);
+        let mut late = Screen::new(Seat::Onlooker, manner());
+        late.take_up(sample.state().clone());
+        let screen = &sample.screen;
+        assert_eq!((&late.tally, &late.failure), (&screen.tally, &screen.failure));
+        assert_eq!((late.word(), &late.workers), (screen.word(), &screen.workers));
     }
 }

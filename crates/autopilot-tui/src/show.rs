@@ -8,6 +8,8 @@ use crate::tty::Tty;
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::State;
 use crossterm::event::{self, Event};
+use crossterm::terminal::{BeginSynchronizedUpdate, EndSynchronizedUpdate};
+use crossterm::{execute, queue};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use std::io;
@@ -86,7 +88,10 @@ pub fn show(
             return Err(ShowError::Panicked);
         }
         if news == News::Some || drawn.is_none_or(|at| at.elapsed() >= REDRAW_EVERY) {
+            // Shown as a whole where the terminal knows how; others take no notice.
+            queue!(terminal.backend_mut(), BeginSynchronizedUpdate)?;
             terminal.draw(|frame| draw::draw(frame, screen, hands.now()))?;
+            execute!(terminal.backend_mut(), EndSynchronizedUpdate)?;
             drawn = Some(Instant::now());
         }
         let mut wait = POLL;
@@ -166,5 +171,74 @@ fn reread(screen: &mut Screen, hands: &mut dyn Hands) {
     if let Ok((title, text)) = hands.log(&screen.state, task) {
         page.title = title;
         page.grow(&text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Sample;
+    use autopilot_core::step::Step;
+
+    #[derive(Default)]
+    struct Noted(Vec<&'static str>);
+
+    impl Hands for Noted {
+        fn now(&self) -> Time {
+            Time(0)
+        }
+
+        fn pause(&mut self) -> String {
+            self.0.push("pause");
+            String::new()
+        }
+
+        fn stop(&mut self, now: bool) -> String {
+            self.0.push(if now { "stop now" } else { "stop" });
+            String::new()
+        }
+
+        fn interrupt(&mut self) {
+            self.0.push("interrupt");
+        }
+
+        fn log(&mut self, _: &State, _: TaskId) -> Result<(String, String), String> {
+            Err("a has no log yet".to_owned())
+        }
+
+        fn diff(&mut self, state: &State, task: TaskId) -> Result<(String, String), String> {
+            Ok((state.task(task).name().to_owned(), "+new".to_owned()))
+        }
+
+        fn tail(&mut self, _: &str) -> Vec<String> {
+            Vec::new()
+        }
+    }
+
+    fn obeyed(acts: &[Act]) -> (Vec<&'static str>, Sample) {
+        let mut sample = Sample::planned(&[("a", &[]), ("b", &[])]);
+        sample.start(&["b"], Step::Build);
+        let mut hands = Noted::default();
+        for act in acts {
+            obey(*act, &mut sample.screen, &mut hands, 10);
+        }
+        (hands.0, sample)
+    }
+
+    #[test]
+    fn an_interrupt_after_a_stop_by_key_means_now() {
+        assert_eq!(obeyed(&[Act::Interrupt, Act::Interrupt]).0, ["interrupt", "interrupt"]);
+        assert_eq!(obeyed(&[Act::Stop, Act::Interrupt]).0, ["stop", "stop now"]);
+        assert_eq!(obeyed(&[Act::StopNow, Act::Pause]).0, ["stop now", "pause"]);
+    }
+
+    #[test]
+    fn a_page_opens_for_the_task_at_work_and_what_is_not_there_is_answered() {
+        let (_, sample) = obeyed(&[Act::Diff]);
+        let View::Page(page) = &sample.screen.view else { panic!("no page") };
+        assert_eq!((page.title.as_str(), page.lines.as_slice()), ("b", &["+new".to_owned()][..]));
+        let (_, sample) = obeyed(&[Act::Log]);
+        assert_eq!(sample.screen.view, View::Board);
+        assert_eq!(sample.screen.answer.as_deref(), Some("a has no log yet"));
     }
 }

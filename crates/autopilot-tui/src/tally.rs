@@ -130,3 +130,38 @@ fn touched(event: &Event) -> Option<TaskId> {
         | Event::TimePassed => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Sample;
+    use autopilot_core::event::{End, Failure, Skip};
+    use autopilot_core::step::Step;
+
+    #[test]
+    fn what_is_kept_is_what_looking_at_every_task_finds() {
+        let tasks: &[(&str, &[&str])] =
+            &[("a", &[]), ("b", &["a"]), ("c", &["a", "b"]), ("d", &[]), ("e", &["d"])];
+        let mut sample = Sample::planned(tasks);
+        sample.start(&["a", "d"], Step::Build);
+        sample.close("a");
+        let (b, d, e) = (sample.id("b"), sample.id("d"), sample.id("e"));
+        let why = Failure::Rounds { rounds: 3 };
+        sample.ends(d, autopilot_core::event::Outcome::Passed, Default::default());
+        sample.happens(vec![
+            Event::TaskSettled { task: d, end: End::Failed { why } },
+            Event::TaskSettled { task: e, end: End::Skipped { why: Skip::Blocked { by: d } } },
+        ]);
+        sample
+            .happens(vec![Event::TaskSettled { task: b, end: End::Skipped { why: Skip::Asked } }]);
+        sample.happens(vec![Event::TaskReopened { task: d }, Event::TaskReopened { task: e }]);
+        let (mut state, mut kept) = (State::default(), Tally::default());
+        for record in &sample.records {
+            state.apply_record(record);
+            kept.record(record, &state);
+            assert_eq!(kept, Tally::of(&state), "after record {}", record.seq);
+        }
+        assert_eq!((kept.counts.done, kept.counts.skipped, kept.counts.pending), (1, 1, 3));
+        assert_eq!((kept.ready.len(), kept.waiting.len()), (2, 1));
+    }
+}

@@ -8,6 +8,7 @@ use crate::word::{doing, is_persons, some, tasks};
 use autopilot_core::event::HaltWhy;
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::Live;
+use autopilot_core::step::Step;
 use autopilot_core::view::{self, ExitWord};
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -151,12 +152,17 @@ fn banner(screen: &Screen) -> Option<(String, Style)> {
         };
         return Some((text, CARE));
     }
-    let step = state.root().and_then(|root| root.step()).filter(|step| is_persons(*step))?;
-    let what = if step == autopilot_core::step::Step::ApprovePlan { "plan" } else { "result" };
-    let text = format!(
-        " WAITING FOR YOU to look at the {what}: `autopilot approve`, or `autopilot reject \"why\"`"
-    );
-    Some((text, CARE.add_modifier(Modifier::BOLD)))
+    let gate = state.root().and_then(|root| root.step()).filter(|step| is_persons(*step));
+    if let Some(step) = gate {
+        let what = if step == Step::ApprovePlan { "plan" } else { "result" };
+        let text = format!(
+            " WAITING FOR YOU ({what}): `autopilot approve`, or `autopilot reject \"why\"`"
+        );
+        return Some((text, CARE.add_modifier(Modifier::BOLD)));
+    }
+    let short = state.run.short.as_ref()?;
+    let text = format!(" no further worker starts: {}", screen.manner.line(short));
+    Some((text, CARE))
 }
 
 fn workers(screen: &Screen, now: Time, width: usize, height: usize) -> Vec<Line<'static>> {
@@ -176,31 +182,22 @@ fn workers(screen: &Screen, now: Time, width: usize, height: usize) -> Vec<Line<
     let rows = height - 1;
     let selected = live.iter().position(|live| Some(live.task) == screen.selected).unwrap_or(0);
     let first = selected.saturating_sub(rows.saturating_sub(1));
-    for (place, live) in live.iter().enumerate().skip(first) {
-        let worker = screen.workers.get(&live.task);
-        let mut shown = vec![columns.line(screen, live, worker, now)];
+    for (place, one) in live.iter().enumerate().skip(first) {
+        let worker = screen.workers.get(&one.task);
+        let mut shown = vec![columns.line(screen, one, worker, now)];
         shown.extend(worker.and_then(|worker| subagents(worker, width)));
-        let more = live_left(place, live_count(screen));
-        if lines.len() + shown.len() > height || (lines.len() + 1 == height && more > 0) {
-            lines.truncate(height.saturating_sub(1));
-            let hidden = live_count(screen) - (place.min(live_count(screen)));
-            if lines.len() < height {
-                let text = format!("  … {hidden} more at work; t lists all tasks");
-                lines.push(Line::styled(fit(&text, width), FAINT));
-            }
+        let is_last = place + 1 == live.len();
+        let needed = lines.len() + shown.len() + usize::from(!is_last);
+        if needed > height {
+            // The line about the rest takes the place of the next worker.
+            let text = format!("  … {} more at work; t lists all tasks", live.len() - place);
+            lines.push(Line::styled(fit(&text, width), FAINT));
             break;
         }
         lines.extend(shown);
     }
+    lines.truncate(height);
     lines
-}
-
-fn live_count(screen: &Screen) -> usize {
-    screen.state.live.values().filter(|live| !is_persons(live.step)).count()
-}
-
-fn live_left(place: usize, count: usize) -> usize {
-    count.saturating_sub(place + 1)
 }
 
 struct Columns {
@@ -284,15 +281,18 @@ fn subagents(worker: &Worker, width: usize) -> Option<Line<'static>> {
 }
 
 fn next(screen: &Screen, width: usize) -> Vec<Line<'static>> {
-    let tally = &screen.tally;
-    if (tally.ready.is_empty() && tally.waiting.is_empty()) || screen.state.end().is_some() {
+    let (state, tally) = (&screen.state, &screen.tally);
+    let between = || state.ready().filter(|id| *id != TaskId::ROOT);
+    let free = between().count() + tally.ready.len();
+    if (free == 0 && tally.waiting.is_empty()) || state.end().is_some() {
         return Vec::new();
     }
     let mut lines = vec![heading("Next", width)];
     let name = |id: &TaskId| screen.name(*id);
-    if !tally.ready.is_empty() {
-        let names: Vec<String> = tally.ready.iter().take(NAMES_MAX).map(name).collect();
-        let more = tally.ready.len() - names.len();
+    if free > 0 {
+        let first = between().chain(tally.ready.iter().copied());
+        let names: Vec<String> = first.take(NAMES_MAX).map(|id| name(&id)).collect();
+        let more = free - names.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let text = format!("  ready, waiting for a worker: {}{more}", names.join(", "));
         lines.push(Line::raw(fit(&text, width)));

@@ -6,6 +6,7 @@ use super::{BAD, CARE, FAINT, GOOD, NEWS, STRONG};
 use crate::notice::needed;
 use crate::screen::Screen;
 use crate::word::{doing, some};
+use autopilot_core::event::{End, Skip};
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::Status;
 use autopilot_core::view::{self, task_word};
@@ -68,12 +69,14 @@ fn detail(screen: &Screen, id: TaskId) -> String {
         return screen.manner.line(&why.to_string());
     }
     match &task.status {
-        Status::Running { step, .. } | Status::At { step } => {
-            format!("{} (iteration {})", doing(*step), task.round)
-        }
+        Status::Running { step, .. } => format!("{} (iteration {})", doing(*step), task.round),
+        Status::At { step } => format!("next: {}", doing(*step)),
         Status::Waiting { until, .. } => format!("waits for quota until {}", until.rfc3339()),
         Status::Open if task.needs > 0 => {
             format!("waits for {}", some(&needed(&screen.state, id), 4))
+        }
+        Status::Settled(End::Skipped { why: Skip::Blocked { by } }) => {
+            format!("needs {}, which did not close", screen.name(*by))
         }
         Status::Open | Status::Settled(_) => screen.manner.line(&task.spec.title),
     }

@@ -16,6 +16,11 @@ const LINE_CHARS_MAX: usize = 400;
 /// The tools by which agents start agents of their own.
 const SUBAGENT_TOOLS: [&str; 4] = ["Task", "Agent", "spawn_agent", "delegate"];
 
+/// Whether a call of this tool starts an agent inside the agent.
+pub fn is_subagent(tool: &str) -> bool {
+    SUBAGENT_TOOLS.contains(&tool)
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Worker {
     attempt: Option<AttemptId>,
@@ -60,7 +65,7 @@ impl Worker {
             | AgentEvent::Thought { text }
             | AgentEvent::Notice { text } => Some(text.clone()),
             AgentEvent::ToolCall { id, name, summary } => {
-                if SUBAGENT_TOOLS.contains(&name.as_str()) {
+                if is_subagent(name) {
                     self.subagents_started += 1;
                     if self.subagents.len() < SUBAGENTS_MAX {
                         self.subagents.insert(id.clone(), summary.clone());
@@ -91,4 +96,46 @@ fn last_line(text: &str, manner: &Manner) -> Option<String> {
     let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
     let line: String = line.trim().chars().take(LINE_CHARS_MAX).collect();
     Some(manner.line(&line.replace('\t', " ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::manner;
+
+    fn call(id: usize, name: &str) -> Sight {
+        let (id, name) = (id.to_string(), name.to_owned());
+        Sight::Agent(AgentEvent::ToolCall { id, name, summary: "look around".to_owned() })
+    }
+
+    #[test]
+    fn subagents_come_and_go_with_their_calls_and_are_not_kept_without_end() {
+        let mut worker = Worker::default();
+        worker.see(&call(0, "Bash"), &manner());
+        assert_eq!(worker.subagents_started, 0, "other tools start nobody");
+        for id in 0..SUBAGENTS_MAX + 5 {
+            worker.see(&call(id, "Task"), &manner());
+        }
+        assert_eq!(worker.subagents.len(), SUBAGENTS_MAX);
+        assert_eq!(worker.subagents_started, SUBAGENTS_MAX + 5);
+        let done = AgentEvent::ToolResult { id: "3".into(), ok: true, summary: String::new() };
+        worker.see(&Sight::Agent(done), &manner());
+        assert_eq!(worker.subagents.len(), SUBAGENTS_MAX - 1);
+    }
+
+    #[test]
+    fn a_word_ends_the_suspicion_and_another_attempt_begins_with_nothing_seen() {
+        let mut worker = Worker::default();
+        worker.is_at(AttemptId { seq: 1, place: 0 });
+        worker.see(&Sight::Suspect { silent: Duration::from_secs(60) }, &manner());
+        assert!(worker.silent.is_some());
+        worker.see(&Sight::Output { text: "still here\n \n".into() }, &manner());
+        assert_eq!((worker.silent, worker.last.as_str()), (None, "still here"));
+        worker.see(&Sight::Output { text: "x".repeat(9_000) }, &manner());
+        assert_eq!(worker.last.len(), LINE_CHARS_MAX);
+        worker.is_at(AttemptId { seq: 1, place: 0 });
+        assert!(!worker.last.is_empty());
+        worker.is_at(AttemptId { seq: 2, place: 0 });
+        assert!(worker.last.is_empty());
+    }
 }

@@ -9,6 +9,7 @@ use autopilot_core::step::Step;
 use autopilot_core::view::progress::{self, Weight};
 use autopilot_engine::shell::{Sight, Watcher};
 use autopilot_tui::notice;
+use autopilot_tui::screen::is_subagent;
 use autopilot_tui::tally::Tally;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -106,6 +107,9 @@ fn in_words(event: &autopilot_agents::AgentEvent) -> Option<String> {
     match event {
         AgentEvent::Text { text } | AgentEvent::Thought { text } | AgentEvent::Notice { text } => {
             Some(text.clone())
+        }
+        AgentEvent::ToolCall { name, summary, .. } if is_subagent(name) => {
+            Some(format!("starts a sub-agent inside this step: {summary}"))
         }
         AgentEvent::ToolCall { name, summary, .. } => Some(format!("{name}: {summary}")),
         AgentEvent::FileChange { path, .. } => Some(format!("changed {path}")),

@@ -1,0 +1,203 @@
+//! What a person sees, at several sizes.
+
+use crate::key::{Act, By};
+use crate::page::Page;
+use crate::sample::Sample;
+use crate::screen::{Seat, View};
+use autopilot_agents::AgentEvent;
+use autopilot_core::event::{End, Event, Facts, Failure, HaltWhy, Outcome, Skip};
+use autopilot_core::id::TaskId;
+use autopilot_core::step::Step;
+use autopilot_engine::shell::Sight;
+use insta::assert_snapshot;
+use std::time::{Duration, Instant};
+
+const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (40, 10)];
+
+fn at_all_sizes(name: &str, sample: &Sample) {
+    for (width, height) in SIZES {
+        assert_snapshot!(format!("{name}_{width}x{height}"), sample.seen(width, height));
+    }
+}
+
+fn output(text: &str) -> Sight {
+    Sight::Output { text: text.to_owned() }
+}
+
+fn tool(id: &str, name: &str, summary: &str) -> Sight {
+    let (id, name, summary) = (id.to_owned(), name.to_owned(), summary.to_owned());
+    Sight::Agent(AgentEvent::ToolCall { id, name, summary })
+}
+
+/// Four workers at once, in different steps, and others that wait.
+fn busy() -> Sample {
+    let mut sample = Sample::planned(&[
+        ("parser", &[]),
+        ("ledger", &[]),
+        ("report", &[]),
+        ("docs", &[]),
+        ("export", &["parser", "ledger"]),
+        ("release", &["export", "docs"]),
+        ("spare", &[]),
+    ]);
+    sample.start(&["parser", "ledger", "report", "docs"], Step::Build);
+    for name in ["ledger", "report"] {
+        let task = sample.id(name);
+        sample.ends(task, Outcome::Passed, Facts::default());
+    }
+    sample.start(&["ledger"], Step::Validate);
+    sample.start(&["report"], Step::Review);
+    sample.costs("parser", 1_234_567);
+    let now = sample.now();
+    let (parser, ledger, docs) = (sample.id("parser"), sample.id("ledger"), sample.id("docs"));
+    let screen = &mut sample.screen;
+    screen.sight(parser, Step::Build, &tool("t1", "Task", "look for callers"), now);
+    screen.sight(parser, Step::Build, &tool("t2", "Agent", "read the tests"), now);
+    screen.sight(parser, Step::Build, &output("writing src/parser.rs\n\n"), now);
+    screen.sight(ledger, Step::Validate, &output("test balance ... \u{1b}[32mok\u{1b}[0m"), now);
+    screen.sight(docs, Step::Build, &Sight::Suspect { silent: Duration::from_secs(95) }, now);
+    sample
+}
+
+#[test]
+fn planning() {
+    at_all_sizes("planning", &Sample::planning());
+}
+
+#[test]
+fn four_workers_busy() {
+    let mut sample = busy();
+    sample.screen.act(Act::Move(By::Line(1)), 10);
+    at_all_sizes("busy", &sample);
+}
+
+#[test]
+fn a_failure_with_its_tail_and_log() {
+    let mut sample = busy();
+    let ledger = sample.id("ledger");
+    let log = "logs/validation_tests_20260101T120003Z_ledger_validate_7.1.log";
+    let facts = Facts { exit: Some(101), log: Some(log.into()), ..Facts::default() };
+    sample.ends(ledger, Outcome::Failed { why: "tests: 1 failed".into() }, facts);
+    assert_eq!(sample.screen.wants_tail(), Some(log));
+    let tail = ["---- balance ----", "left: 3", "right: 4", "test result: FAILED"];
+    sample.screen.tail(log, tail.map(str::to_owned).to_vec());
+    assert_eq!(sample.screen.wants_tail(), None);
+    at_all_sizes("failure", &sample);
+}
+
+#[test]
+fn waiting_for_a_persons_word() {
+    let mut sample = Sample::planning();
+    sample.ends(TaskId::ROOT, Outcome::Passed, Facts::default());
+    sample.happens(vec![
+        Event::TaskMoved { task: TaskId::ROOT, step: Step::ApprovePlan, round: 1 },
+        Event::AttemptStarted { task: TaskId::ROOT, step: Step::ApprovePlan },
+    ]);
+    at_all_sizes("approval", &sample);
+}
+
+#[test]
+fn everything_done() {
+    let mut sample = Sample::planned(&[("a", &[]), ("b", &["a"])]);
+    sample.start(&["a"], Step::Merge);
+    sample.close("a");
+    sample.start(&["b"], Step::Merge);
+    sample.close("b");
+    sample.happens(vec![Event::TaskSettled { task: TaskId::ROOT, end: End::Closed }]);
+    at_all_sizes("done", &sample);
+}
+
+#[test]
+fn failed_with_what_it_blocks() {
+    let mut sample = Sample::planned(&[("a", &[]), ("b", &["a"])]);
+    sample.start(&["a"], Step::Build);
+    let (a, b) = (sample.id("a"), sample.id("b"));
+    sample.ends(a, Outcome::Broke { why: "no answer".into() }, Facts::default());
+    let why = Failure::Broke { step: Step::Build, why: "no answer".into() };
+    sample.happens(vec![
+        Event::TaskSettled { task: a, end: End::Failed { why } },
+        Event::TaskSettled { task: b, end: End::Skipped { why: Skip::Blocked { by: a } } },
+    ]);
+    sample.screen.view = View::Tasks;
+    assert_snapshot!("failed_tasks_80x24", sample.seen(80, 24));
+}
+
+#[test]
+fn paused_help_and_pages() {
+    let mut sample = busy();
+    sample.halts(HaltWhy::Pause);
+    assert_snapshot!("pausing_80x24", sample.seen(80, 24));
+    sample.screen.seat = Seat::Onlooker;
+    sample.screen.view = View::Help;
+    assert_snapshot!("help_80x24", sample.seen(80, 24));
+    let text: String = (1..=30).map(|n| format!("line {n}\n")).collect();
+    sample.screen.view = View::Page(Page::log("parser: .autopilot/logs/x.log".into(), &text));
+    assert_snapshot!("log_40x10", sample.seen(40, 10));
+    let patch = "diff --git a/x b/x\n@@ -1 +1 @@\n-old\n+new\n";
+    sample.screen.view = View::Page(Page::diff("parser: changed so far".into(), patch));
+    assert_snapshot!("diff_40x10", sample.seen(40, 10));
+}
+
+#[test]
+fn no_size_is_too_small_or_too_large() {
+    let mut sample = busy();
+    let failed = Outcome::Failed { why: "red".into() };
+    let report = sample.id("report");
+    sample.ends(report, failed, Facts { log: Some("logs/x.log".into()), ..Facts::default() });
+    let page = View::Page(Page::log("l".into(), "a\nb\n"));
+    for view in [View::Board, View::Tasks, View::Help, page] {
+        sample.screen.view = view;
+        for width in [1, 2, 3, 5, 8, 13, 21, 39, 60, 79, 100, 300] {
+            for height in [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 15, 90] {
+                sample.seen(width, height);
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_an_agent_prints_acts_on_the_terminal_and_no_secret_is_shown() {
+    let mut sample = busy();
+    let parser = sample.id("parser");
+    let now = sample.now();
+    let nasty = output("\u{1b}]0;owned\u{7}\u{9b}2J key=hunter2\r");
+    sample.screen.sight(parser, Step::Build, &nasty, now);
+    sample.screen.notice("hunter2\nsecond line", now);
+    let seen = sample.seen(120, 40);
+    assert!(!seen.contains("hunter2") && seen.contains("[secret]"), "{seen}");
+    assert!(!seen.chars().any(|c| c.is_control() && c != '\n'), "{seen:?}");
+    assert!(seen.contains("\\nsecond line"), "{seen}");
+}
+
+#[test]
+fn ten_thousand_tasks_are_drawn_and_counted_without_delay() {
+    let names: Vec<String> = (0..10_000).map(|n| format!("task-{n:05}")).collect();
+    let needs: Vec<Vec<&str>> = (0..10_000)
+        .map(|n: usize| if n < 100 { Vec::new() } else { vec![names[n - 100].as_str()] })
+        .collect();
+    let tasks: Vec<(&str, &[&str])> =
+        names.iter().zip(&needs).map(|(name, needs)| (name.as_str(), needs.as_slice())).collect();
+    let mut sample = Sample::planned(&tasks);
+    sample.start(&["task-00000", "task-00001", "task-00002", "task-00003"], Step::Build);
+    assert_snapshot!("ten_thousand_80x24", sample.seen(80, 24));
+    sample.screen.act(Act::Tasks, 10);
+    sample.screen.act(Act::Move(By::Last), 10);
+    assert_snapshot!("ten_thousand_tasks_80x24", sample.seen(80, 24));
+    // Of many tries the best: other programs may have the processor meanwhile.
+    let began = |work: &mut dyn FnMut()| {
+        let once = |work: &mut dyn FnMut()| {
+            let began = Instant::now();
+            work();
+            began.elapsed()
+        };
+        (0..20).map(|_| once(work)).min().unwrap_or_default()
+    };
+    let drawing = began(&mut || drop(sample.seen(120, 40)));
+    let mut n = 0;
+    let record = began(&mut || {
+        sample.start(&[&names[10 + n]], Step::Build);
+        n += 1;
+    });
+    assert!(drawing < Duration::from_millis(25), "drawing took {drawing:?}");
+    assert!(record < Duration::from_millis(10), "a record took {record:?}");
+}

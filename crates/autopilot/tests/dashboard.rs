@@ -1,0 +1,175 @@
+//! The dashboard on a real pseudo-terminal: drawn, answering keys, and gone without a trace.
+#![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
+
+#[path = "pty/terminal.rs"]
+mod terminal;
+
+use autopilot_testkit::stage::{APPROVES, BUILDS, Stage};
+use terminal::Terminal;
+
+/// A builder that says something and takes a moment.
+const SLOW: &str = "
+- step: build
+  do:
+    - append: { app.txt: \"done\\n\" }
+    - say: thinking about app.txt
+    - sleep_ms: 2500
+    - answer: { changed_files: [app.txt], notes: x }
+";
+const ENDLESS: &str = "
+- step: build
+  attempt: 1
+  do: [{ append: { app.txt: \"half\\n\" } }, { run: \"sleep 600\" }]
+";
+
+fn stage(builder: &str) -> Stage {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_autopilot"));
+    stage.agents(&[builder, BUILDS, APPROVES]);
+    stage
+}
+
+fn shown(stage: &Stage, args: &[&str]) -> Terminal {
+    shown_with(stage, args, &[])
+}
+
+fn shown_with(stage: &Stage, args: &[&str], variables: &[(&str, &str)]) -> Terminal {
+    let mut command = stage.command(args);
+    command.env("TERM", "xterm-256color").envs(variables.iter().copied());
+    Terminal::start(command, 100, 30)
+}
+
+fn run(stage: &Stage) -> Terminal {
+    let terminal = shown(stage, &["run", "tasks/say-done.md"]);
+    terminal.wait_for("builder writes");
+    assert!(terminal.is_raw());
+    terminal
+}
+
+fn signal(name: &str, pid: u32) {
+    let pid = pid.to_string();
+    assert!(
+        std::process::Command::new("kill").args(["-s", name, &pid]).status().unwrap().success()
+    );
+}
+
+#[test]
+fn a_run_is_seen_paused_taken_up_again_and_accounted_for() {
+    let stage = stage(SLOW);
+    let mut terminal = run(&stage);
+    terminal.wait_for("thinking about app.txt");
+    for text in ["Say done", "RUNNING 1", "Workers: 1 at work", "p pause"] {
+        terminal.wait_for(text);
+    }
+    terminal.press("p");
+    terminal.wait_for("pauses before the next step");
+    assert!(stage.has(".autopilot/AUTOPILOT_PAUSE"), "the same file as `autopilot pause`");
+    terminal.wait_for("PAUSED");
+    terminal.press("l");
+    terminal.wait_for(".autopilot/logs/");
+    terminal.press("q");
+    terminal.wait_for("paused: p goes on");
+    terminal.press("d");
+    terminal.wait_for("+done");
+    terminal.press("\x1b");
+    terminal.wait_for("paused: p goes on");
+    terminal.press("p");
+    let (code, after) = terminal.end();
+    assert_eq!(code, Some(0), "{after}");
+    assert!(after.contains("DONE: Say done") && after.contains("git merge"), "{after}");
+    assert!(!stage.has(".autopilot/AUTOPILOT_PAUSE"));
+}
+
+#[test]
+fn s_stops_at_the_step_boundary_as_the_command_does() {
+    let stage = stage(SLOW);
+    let mut terminal = run(&stage);
+    terminal.press("s");
+    let (code, after) = terminal.end();
+    assert_eq!(code, Some(2), "{after}");
+    assert!(after.contains("autopilot resume"), "{after}");
+    assert!(stage.has(".autopilot/AUTOPILOT_STOP"), "the same file as `autopilot stop`");
+    assert!(stage.read(".autopilot/logs/controller.log").contains("build passed"));
+    stage.run(&["resume"]).expect(0);
+}
+
+#[test]
+fn control_c_stops_and_a_second_one_ends_everything_at_once() {
+    let stage = stage(ENDLESS);
+    let mut terminal = run(&stage);
+    terminal.press("\x03");
+    terminal.wait_for("again to end at once");
+    terminal.press("\x03");
+    let (code, after) = terminal.end();
+    assert_eq!(code, Some(2), "{after}");
+    assert!(!stage.has(".autopilot/AUTOPILOT_STOP"), "an interrupt leaves no file");
+    assert!(stage.survivors().is_empty(), "{:?}", stage.survivors());
+}
+
+#[test]
+fn a_signal_from_outside_gives_the_terminal_back() {
+    let stage = stage(SLOW);
+    let terminal = run(&stage);
+    signal("TERM", terminal.pid());
+    let (code, after) = terminal.end();
+    assert_eq!(code, Some(2), "{after}");
+    assert!(after.contains("autopilot resume"), "{after}");
+}
+
+#[test]
+fn another_size_is_drawn_anew() {
+    let stage = stage(ENDLESS);
+    let mut terminal = run(&stage);
+    terminal.resize(44, 9);
+    // Cleared and drawn for the new size: nothing is left below its last line.
+    terminal.wait_until("nine lines", |screen| {
+        screen.lines().count() <= 9 && screen.contains("builder writes")
+    });
+    terminal.press("S");
+    assert_eq!(terminal.end().0, Some(2));
+}
+
+#[test]
+fn lines_are_told_where_nobody_can_see_a_dashboard() {
+    let stage = stage(BUILDS);
+    let task = "tasks/say-done.md";
+    let cases: [(&[&str], &[(&str, &str)]); 4] = [
+        (&["run", task, "--no-ui"], &[]),
+        (&["run", task, "--quiet", "--fresh"], &[]),
+        (&["run", task, "--fresh"], &[("TERM", "dumb")]),
+        (&["run", task, "--fresh"], &[("CI", "true")]),
+    ];
+    for (args, variables) in cases {
+        let terminal = shown_with(&stage, args, variables);
+        let (code, said) = terminal.end();
+        assert_eq!(code, Some(0), "{args:?}: {said}");
+        assert!(!said.contains("\x1b[?1049"), "{args:?}");
+        assert!(said.contains("DONE: Say done"), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn an_onlooker_sees_the_run_of_another_process_and_leaves_it_alone() {
+    let stage = stage(ENDLESS);
+    let run = stage.start(&["run", "tasks/say-done.md"]);
+    stage.wait_for_step("BUILD");
+    let mut terminal = shown(&stage, &["status", "--watch"]);
+    terminal.wait_for("builder writes");
+    terminal.wait_for("q leave");
+    terminal.press("q");
+    let (code, after) = terminal.end();
+    assert_eq!(code, Some(0), "{after}");
+    assert!(after.contains("autopilot stop"), "the status is left behind: {after}");
+
+    let terminal = shown(&stage, &["status", "-w"]);
+    terminal.wait_for("builder writes");
+    signal("TERM", terminal.pid());
+    assert_eq!(terminal.end().0, None, "ended by the signal");
+
+    let mut terminal = shown(&stage, &["status", "--watch"]);
+    terminal.wait_for("builder writes");
+    terminal.press("S");
+    let (code, after) = terminal.end();
+    assert_eq!(code, Some(0), "{after}");
+    assert!(after.contains("PAUSED"), "it stays until the run is at rest: {after}");
+    run.wait().expect(2);
+}
