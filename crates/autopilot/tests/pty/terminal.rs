@@ -1,6 +1,7 @@
 //! A pseudo-terminal with a program in it, and as much of a terminal behind it as the dashboard
 //! needs: cursor moves, clearing, text.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test support")]
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use nix::libc;
 use nix::pty::{Winsize, openpty};
