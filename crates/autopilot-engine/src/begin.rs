@@ -191,6 +191,11 @@ fn read_file(path: &Utf8Path) -> Result<Read, BeginError> {
     Ok((parsed, warnings))
 }
 
+/// Whether a file of a tasks directory is taken for a task by its name.
+pub fn is_task_name(name: &str) -> bool {
+    name.ends_with(".md") && !name.starts_with('.') && !NOT_TASKS.contains(&name)
+}
+
 fn queue_files(dir: &Utf8Path, pattern: Option<&str>) -> Result<Vec<Utf8PathBuf>, BeginError> {
     let unreadable = |error: std::io::Error| BeginError::Unreadable {
         path: dir.to_owned(),
@@ -213,7 +218,7 @@ fn queue_files(dir: &Utf8Path, pattern: Option<&str>) -> Result<Vec<Utf8PathBuf>
         let Some(name) = path.file_name() else { continue };
         let wanted = match &matcher {
             Some(matcher) => matcher.is_match(name),
-            None => name.ends_with(".md") && !NOT_TASKS.contains(&name),
+            None => is_task_name(name),
         };
         if wanted && !name.starts_with('.') && path.is_file() {
             files.push(path);

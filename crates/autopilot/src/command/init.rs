@@ -189,7 +189,7 @@ impl Report {
                 "get what is missing (`autopilot doctor` says how), or see `autopilot demo`"
             }
             (None, true) => {
-                "cp tasks/TEMPLATE.md tasks/<name>.md, fill it in, `autopilot run tasks/<name>.md`"
+                "`autopilot task new \"<title>\"`, fill it in, `autopilot run tasks/<name>.md`"
             }
         }
     }

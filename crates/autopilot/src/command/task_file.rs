@@ -8,6 +8,7 @@ use super::Done;
 use crate::cli::{Global, Task, TaskCommand};
 use crate::exit::Failure;
 use autopilot_core::task_file::{self, Faults, Parsed};
+use autopilot_engine::begin::{self, QUEUE_MAX};
 use autopilot_engine::shell::chain;
 use autopilot_host::file;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -15,10 +16,6 @@ use camino::{Utf8Path, Utf8PathBuf};
 /// Where task files are unless somebody says otherwise.
 const DIR: &str = "tasks";
 const TEMPLATE: &str = "TEMPLATE.md";
-/// Names in a tasks directory that a queue passes over.
-const NOT_TASKS: [&str; 2] = [TEMPLATE, "README.md"];
-/// Task files looked at in one go; a queue takes no more either.
-const FILES_MAX: usize = 10_000;
 
 pub fn task(global: &Global, args: &Task) -> Done {
     match &args.command {
@@ -56,15 +53,14 @@ fn files(dir: &Utf8Path) -> Result<Vec<Utf8PathBuf>, Failure> {
     for entry in dir.read_dir_utf8().map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.into_path();
         let Some(name) = path.file_name() else { continue };
-        let is_task = name.ends_with(".md") && !name.starts_with('.') && !NOT_TASKS.contains(&name);
-        if is_task && path.is_file() {
+        if begin::is_task_name(name) && path.is_file() {
             files.push(path);
         }
     }
     files.sort();
-    if files.len() > FILES_MAX {
+    if files.len() > QUEUE_MAX {
         return Err(Failure::failed(format!(
-            "`{dir}` holds {} task files, more than the {FILES_MAX} a queue may have",
+            "`{dir}` holds {} task files, more than the {QUEUE_MAX} a queue may have",
             files.len()
         ))
         .help("divide them into several directories"));
