@@ -132,18 +132,17 @@ fn another_size_is_drawn_anew() {
 fn lines_are_told_where_nobody_can_see_a_dashboard() {
     let stage = stage(BUILDS);
     let task = "tasks/say-done.md";
-    let cases: [(&[&str], &[(&str, &str)]); 4] = [
-        (&["run", task, "--no-ui"], &[]),
-        (&["run", task, "--quiet", "--fresh"], &[]),
-        (&["run", task, "--fresh"], &[("TERM", "dumb")]),
-        (&["run", task, "--fresh"], &[("CI", "true")]),
-    ];
-    for (args, variables) in cases {
-        let terminal = shown_with(&stage, args, variables);
+    for (flag, variable) in [
+        ("--no-ui", ("X", "")),
+        ("--quiet", ("X", "")),
+        ("--verbose", ("TERM", "dumb")),
+        ("--verbose", ("CI", "true")),
+    ] {
+        let terminal = shown_with(&stage, &["run", task, "--fresh", flag], &[variable]);
         let (code, said) = terminal.end();
-        assert_eq!(code, Some(0), "{args:?}: {said}");
-        assert!(!said.contains("\x1b[?1049"), "{args:?}");
-        assert!(said.contains("DONE: Say done"), "{args:?}: {said}");
+        assert_eq!(code, Some(0), "{flag} {variable:?}: {said}");
+        assert!(!said.contains("\x1b[?1049"), "{flag} {variable:?}");
+        assert!(said.contains("DONE: Say done"), "{flag} {variable:?}: {said}");
     }
 }
 
@@ -172,4 +171,19 @@ fn an_onlooker_sees_the_run_of_another_process_and_leaves_it_alone() {
     assert_eq!(code, Some(0), "{after}");
     assert!(after.contains("PAUSED"), "it stays until the run is at rest: {after}");
     run.wait().expect(2);
+}
+
+#[test]
+fn watching_into_a_pipe_tells_a_line_per_change_and_ends_with_the_run() {
+    let stage = stage(SLOW);
+    let run = stage.start(&["run", "tasks/say-done.md"]);
+    stage.wait_for_step("BUILD");
+    let watched = stage.run(&["status", "--watch"]).expect(0);
+    run.wait().expect(0);
+    let out = &watched.out;
+    assert!(out.starts_with("Say done: 0 of 1 task done, 1 running\n"), "{out}");
+    assert_eq!(out.matches("say-done: build passed").count(), 1, "{out}");
+    let (lines, status) = out.split_once("\n\n").unwrap();
+    assert!(lines.ends_with("say-done: DONE"), "{lines}");
+    assert!(status.starts_with("DONE"), "{status}");
 }
