@@ -21,8 +21,8 @@ impl Draft<'_> {
         }
     }
 
-    /// Work that should bring tasks and brings none, or such as there are already, has broken: it
-    /// has neither succeeded nor failed.
+    /// Work that should bring tasks and brings none, or such as there are already or can't be put in
+    /// order, has broken: it has neither succeeded nor failed.
     pub(super) fn as_brought(
         &self,
         task: TaskId,
@@ -39,6 +39,14 @@ impl Draft<'_> {
         for spec in brought {
             if self.state.named(&spec.name).is_some() || !names.insert(&spec.name) {
                 let why = format!("it brought task {}, which exists", spec.name);
+                return Outcome::Broke { why };
+            }
+            // Nobody would wait for what is not known yet.
+            let is_known = |need: &&String| {
+                names.contains(need) && **need != spec.name || self.state.named(need).is_some()
+            };
+            if let Some(need) = spec.depends_on.iter().find(|need| !is_known(need)) {
+                let why = format!("it brought task {} before {need}, which it needs", spec.name);
                 return Outcome::Broke { why };
             }
         }
