@@ -95,7 +95,13 @@ impl State {
     fn add(&mut self, id: TaskId, parent: Option<TaskId>, pipeline: Pipeline, spec: &TaskSpec) {
         let before: Vec<TaskId> =
             spec.depends_on.iter().filter_map(|name| self.names.get(name).copied()).collect();
-        let needs = before.iter().filter(|dep| !self.task(**dep).is_closed()).count() as u32;
+        let is_met = |dep: &TaskId| match &self.task(*dep).status {
+            Status::Settled(end) => satisfies(end),
+            Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
+                false
+            }
+        };
+        let needs = before.iter().filter(|dep| !is_met(dep)).count() as u32;
         for dep in before {
             self.task_mut(dep).dependants.push(id);
         }
