@@ -311,7 +311,8 @@ pub enum Skip {
     Asked,
     /// It needs a task that did not close.
     Blocked { by: TaskId },
-    /// A sibling failed and the flow stops at the first failure.
+    /// A sibling failed and the flow stops at the first failure, or the task around it was left
+    /// out.
     Stopped { by: TaskId },
 }
 

@@ -70,14 +70,15 @@ impl Draft<'_> {
         self.open_siblings(task);
     }
 
-    /// Opens what may begin now. In a queue a task waits its turn, and one that is re-opened before
-    /// the run has reached its tasks waits for that.
+    /// Opens what may begin now, beside it and beside what is around it. In a queue a task waits its
+    /// turn, and one that is re-opened before the run has reached its tasks waits for that.
     fn open_siblings(&mut self, task: TaskId) {
         let Some(parent) = self.state.task(task).parent else { return };
         match self.state.task(parent).stage().map(|stage| stage.work) {
             Some(Work::Children(order, _)) => self.open_children(parent, order),
             Some(Work::Slot | Work::Serial | Work::Person | Work::Decide) | None => {}
         }
+        self.open_siblings(parent);
     }
 
     /// Not while what it needs has failed, nor when the run has gone on past its tasks and is about
@@ -160,20 +161,23 @@ impl Draft<'_> {
         }
         self.emit(Event::TaskReopened { task: parent });
         self.reopen_blocked(parent);
+        // From above, so that nobody goes on inside of what has not.
+        self.reopen_above(parent);
         let now = self.state.task(parent);
         if let Some(step) = now.pipeline.children() {
             let round = now.round;
             self.emit(Event::TaskMoved { task: parent, step, round });
         }
-        self.reopen_above(parent);
     }
 
-    /// Work that exists is repaired, tasks that exist are gone on with; where there is nothing the
-    /// task begins anew.
+    /// Work that exists is repaired, tasks it has brought are gone on with; where there is nothing
+    /// the task begins anew. Tasks that were given say nothing of what was done before them.
     pub(super) fn reenter(&mut self, task: TaskId) {
         let now = self.state.task(task);
         let round = now.round;
-        let below = now.pipeline.children().filter(|_| !now.children.is_empty());
+        let has_brought = !now.children.is_empty()
+            && now.pipeline.stages().iter().any(|stage| stage.spawns.is_some());
+        let below = now.pipeline.children().filter(|_| has_brought);
         if let Some(place) = below.and_then(|step| now.pipeline.place(step)) {
             self.enter(task, place, round);
         } else if now.tree.is_some() {
@@ -187,7 +191,7 @@ impl Draft<'_> {
     fn skip(&mut self, name: &str) {
         let Some(now) = self.state.named(name) else { return };
         let (task, parent) = (now.id, now.parent);
-        if parent.is_none() {
+        if parent.is_none() || self.is_left_out(parent) {
             return;
         }
         match now.status.clone() {
@@ -201,21 +205,53 @@ impl Draft<'_> {
                 self.reopen_above(task);
             }
             // The effect may have happened already; nobody can say of it that it was left out.
-            Status::Running { .. } if self.is_at_an_effect(task) => return,
-            Status::Running { step, attempt } => {
-                let outcome = Outcome::Revoked;
-                let facts = Box::default();
-                self.emit(Event::AttemptEnded { id: attempt, task, step, outcome, facts });
+            Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. }
+                if self.is_acting(task) =>
+            {
+                return;
             }
+            Status::Running { .. } => self.revoke(task),
             Status::Open | Status::At { .. } | Status::Waiting { .. } => {}
         }
         self.settle(task, End::Skipped { why: Skip::Asked });
+        self.stop_below(task, task);
+    }
+
+    /// It is left out with what is around it; to say so once more must not re-open that.
+    fn is_left_out(&self, above: Option<TaskId>) -> bool {
+        above.map(|task| self.state.task(task)).is_some_and(|task| {
+            matches!(task.status, Status::Settled(End::Skipped { .. }))
+                || self.is_left_out(task.parent)
+        })
+    }
+
+    /// Ends what is below a task that is left out. It is said of them who stopped them, so that
+    /// they go on with it when it is re-opened.
+    fn stop_below(&mut self, task: TaskId, by: TaskId) {
         for child in self.state.task(task).children.clone() {
-            if !self.state.task(child).is_settled() {
-                let name = self.state.task(child).name().to_owned();
-                self.skip(&name);
+            if self.state.task(child).is_settled() {
+                continue;
             }
+            self.revoke(child);
+            let end = End::Skipped { why: Skip::Stopped { by } };
+            self.emit(Event::TaskSettled { task: child, end });
+            self.stop_below(child, by);
         }
+    }
+
+    fn revoke(&mut self, task: TaskId) {
+        if let Status::Running { step, attempt } = self.state.task(task).status {
+            let (outcome, facts) = (Outcome::Revoked, Box::default());
+            self.emit(Event::AttemptEnded { id: attempt, task, step, outcome, facts });
+        }
+    }
+
+    /// Whether it, or a task below it, is at an effect that has begun.
+    fn is_acting(&self, task: TaskId) -> bool {
+        let now = self.state.task(task);
+        let runs = matches!(now.status, Status::Running { .. });
+        runs && self.is_at_an_effect(task)
+            || now.children.iter().any(|child| self.is_acting(*child))
     }
 
     pub(super) fn is_at_an_effect(&self, task: TaskId) -> bool {
