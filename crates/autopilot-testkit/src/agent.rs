@@ -3,14 +3,19 @@
 //! Drawn endings are functions of the task, step, round and broken tries so far, never of time, so
 //! that a run with crashes must make what the same run makes without them.
 
+mod planner;
+
+use crate::audit::table::is_serial;
 use crate::fault::{Fault, Faults};
 use crate::random::{Random, mix, mix_bytes};
-use autopilot_core::event::{Bill, Facts, Outcome, Verdict};
-use autopilot_core::id::{Micros, TaskId, Time};
+use autopilot_core::event::{Bill, Facts, Outcome, TaskSpec, Verdict};
+use autopilot_core::flow::Flow;
+use autopilot_core::id::{Micros, Time};
 use autopilot_core::input::Word;
-use autopilot_core::state::State;
+use autopilot_core::state::{State, Task};
 use autopilot_core::step::Step;
 use autopilot_core::wanted::Want;
+pub use planner::count_urgency;
 use std::collections::{BTreeMap, VecDeque};
 
 /// One attempt as it is going to be played.
@@ -49,16 +54,38 @@ impl Agents {
     }
 
     /// It ended by itself, not by a crash or an order: its line of the script is used up.
-    pub fn played(&mut self, want: Want) {
+    pub fn played(&mut self, name: &str, step: Step) {
         match self {
             Agents::Drawn(_) => {}
-            Agents::Scripted(scripted) => scripted.played(want),
+            Agents::Scripted(scripted) => scripted.played(name, step),
         }
     }
 }
 
 fn is_agent(step: Step) -> bool {
-    matches!(step, Step::Build | Step::Fix | Step::Review | Step::UatGenerate)
+    matches!(step, Step::Plan | Step::Build | Step::Fix | Step::Review | Step::UatGenerate)
+}
+
+/// Stable when a step is added, so that old seeds keep their meaning.
+fn number(step: Step) -> u64 {
+    match step {
+        Step::Preflight => 0,
+        Step::Tasks => 1,
+        Step::Build => 2,
+        Step::Fix => 3,
+        Step::Validate => 4,
+        Step::Review => 5,
+        Step::UatGenerate => 6,
+        Step::Uat => 7,
+        Step::Decide => 8,
+        Step::Merge => 9,
+        Step::Push => 10,
+        Step::Plan => 11,
+        Step::ApprovePlan => 12,
+        Step::Schedule => 13,
+        Step::ApproveResult => 14,
+        Step::PullRequest => 15,
+    }
 }
 
 #[derive(Debug)]
@@ -82,7 +109,7 @@ impl Drawn {
             words: Vec::new(),
             outcome: Outcome::Passed,
             facts: Facts::default(),
-            has_effect: matches!(step, Step::Merge | Step::Push),
+            has_effect: is_serial(step),
             faults: Vec::new(),
         };
         self.end(scene, &mut play);
@@ -125,17 +152,21 @@ impl Drawn {
         let Want { task, step, .. } = scene.want;
         let now = scene.state.task(task);
         let broken = now.spent.retries.get(&step).copied().unwrap_or(0);
-        let key = [u64::from(task.0), step as u64, u64::from(now.round), u64::from(broken)];
+        // In a plan the number of a task depends on who was first; its name does not.
+        let who = match scene.state.run.flow {
+            Flow::Plan => mix_bytes(0, now.name().as_bytes()),
+            Flow::Task | Flow::Queue => u64::from(task.0),
+        };
+        let key = [who, number(step), u64::from(now.round), u64::from(broken)];
         let mut fate = Random::new(key.iter().fold(self.seed, |hash, part| mix(hash, *part)));
         let breaks = match step {
-            Step::Push => self.has(Fault::PushBreaks) && fate.chance(400),
+            Step::Push | Step::PullRequest => self.has(Fault::PushBreaks) && fate.chance(400),
             Step::Merge => false,
             Step::Preflight
             | Step::Plan
             | Step::ApprovePlan
             | Step::Schedule
             | Step::ApproveResult
-            | Step::PullRequest
             | Step::Tasks
             | Step::Build
             | Step::Fix
@@ -145,18 +176,19 @@ impl Drawn {
             | Step::Uat
             | Step::Decide => self.has(Fault::Broke) && fate.chance(120),
         };
+        play.facts.tasks = planner::brought(self, scene, &mut fate);
         if breaks {
             play.outcome = Outcome::Broke { why: "exit status 1".into() };
             play.has_effect = false;
             play.faults = vec![Fault::Broke];
-            if step == Step::Push {
+            if matches!(step, Step::Push | Step::PullRequest) {
                 play.has_effect = self.has(Fault::PushUnknown) && fate.chance(500);
                 let how = if play.has_effect { Fault::PushUnknown } else { Fault::PushBreaks };
                 play.faults = vec![how];
             }
             return;
         }
-        if self.has(Fault::Hang) && step != Step::Merge && step != Step::Push && fate.chance(40) {
+        if self.has(Fault::Hang) && !is_serial(step) && fate.chance(40) {
             play.ms = 3_600_000;
             play.outcome = Outcome::Broke { why: "silent and idle: killed".into() };
             play.faults = vec![Fault::Hang];
@@ -172,6 +204,10 @@ impl Drawn {
                     play.faults.push(Fault::Circle);
                 }
                 play.facts.tree = Some(made);
+            }
+            Step::Validate if now.parent.is_none() => {
+                no(play, fails && fate.chance(300), "the whole does not hold");
+                play.facts.fingerprint = Some(format!("f{}", fate.below(7)));
             }
             Step::Validate => {
                 // The same tree shows the same failure.
@@ -196,16 +232,14 @@ impl Drawn {
                 play.has_effect = !conflicts;
                 play.facts.commit = (!conflicts).then(|| format!("c-{tree}"));
             }
-            Step::Push => no(play, fails && fate.chance(50), "authentication refused"),
-            Step::Plan
-            | Step::ApprovePlan
-            | Step::Schedule
-            | Step::ApproveResult
-            | Step::PullRequest
-            | Step::Tasks
-            | Step::Decide => {}
+            Step::Push | Step::PullRequest => {
+                no(play, fails && fate.chance(50), "authentication refused");
+            }
+            Step::Plan => no(play, fails && fate.chance(40), "the plan is refused"),
+            Step::Schedule => no(play, fails && fate.chance(30), "the plan is refused"),
+            Step::ApprovePlan | Step::ApproveResult | Step::Tasks | Step::Decide => {}
         }
-        if step == Step::Push && play.outcome != Outcome::Passed {
+        if is_serial(step) && play.outcome != Outcome::Passed {
             play.has_effect = false;
         }
     }
@@ -247,6 +281,9 @@ impl Drawn {
 }
 
 fn of_round(scene: &Scene<'_>, round: u32) -> String {
+    if scene.state.run.flow == Flow::Plan {
+        return format!("{}r{round}", scene.state.task(scene.want.task).name());
+    }
     format!("t{}r{round}", scene.want.task.0)
 }
 
@@ -267,6 +304,8 @@ pub struct Line {
     pub bills: Vec<Micros>,
     pub fingerprint: Option<String>,
     pub blocking: u64,
+    /// The tasks it brings, where it is not for the script to say.
+    pub brings: Option<Vec<TaskSpec>>,
     /// Somebody has begun to play it.
     pub is_begun: bool,
 }
@@ -290,19 +329,29 @@ const HANG_MS: u64 = 1_800_000;
 
 #[derive(Debug, Default)]
 pub struct Scripted {
-    pub lines: BTreeMap<TaskId, VecDeque<Line>>,
+    /// By the name of the task; the run has none.
+    pub lines: BTreeMap<String, VecDeque<Line>>,
+    /// What each schedule brings, by the name of what it divides.
+    pub planned: BTreeMap<String, Vec<TaskSpec>>,
 }
 
 impl Scripted {
-    fn next(&self, want: Want) -> Option<&Line> {
-        self.lines.get(&want.task)?.front().filter(|line| line.step == want.step)
+    fn played(&mut self, name: &str, step: Step) {
+        if let Some(lines) = self.lines.get_mut(name) {
+            lines.pop_front_if(|line| line.step == step);
+        }
     }
 
-    fn played(&mut self, want: Want) {
-        if self.next(want).is_some()
-            && let Some(lines) = self.lines.get_mut(&want.task)
-        {
-            lines.pop_front();
+    /// What comes with the end of a step that may bring tasks.
+    fn brought(&self, line: &Line, now: &Task, state: &State) -> Vec<TaskSpec> {
+        let mends = now.parent.is_none() && matches!(line.step, Step::Validate | Step::Uat);
+        match &line.brings {
+            Some(brings) => brings.clone(),
+            None if line.step == Step::Schedule => {
+                self.planned.get(now.name()).cloned().unwrap_or_default()
+            }
+            None if mends => vec![planner::mending_task(state)],
+            None => Vec::new(),
         }
     }
 
@@ -316,13 +365,19 @@ impl Scripted {
             bills: Vec::new(),
             fingerprint: None,
             blocking: 0,
+            brings: None,
             is_begun: true,
         };
-        if let Some(line) = self.lines.get_mut(&task).and_then(|lines| lines.front_mut()) {
-            line.is_begun |= line.step == step;
-        }
-        let line = self.next(scene.want).cloned().unwrap_or(plain);
-        let mut facts = Facts { blocking: line.blocking, ..Facts::default() };
+        let next = self.lines.get_mut(now.name()).and_then(|lines| lines.front_mut());
+        let line = match next.filter(|line| line.step == step) {
+            Some(line) => {
+                line.is_begun = true;
+                line.clone()
+            }
+            None => plain,
+        };
+        let tasks = self.brought(&line, now, scene.state);
+        let mut facts = Facts { blocking: line.blocking, tasks, ..Facts::default() };
         let outcome = match line.ending {
             Ending::Ok | Ending::Mute => Outcome::Passed,
             Ending::Fails => Outcome::Failed { why: format!("{step} said no") },
@@ -374,7 +429,7 @@ impl Scripted {
         Play {
             ms: if line.ending == Ending::Hangs { HANG_MS } else { STEP_MS },
             words: words.collect(),
-            has_effect: matches!(step, Step::Merge | Step::Push) && outcome == Outcome::Passed,
+            has_effect: is_serial(step) && outcome == Outcome::Passed,
             outcome,
             facts,
             faults: Vec::new(),

@@ -10,13 +10,13 @@ pub mod table;
 
 use crate::world::git::Git;
 use crate::world::process::Processes;
-use autopilot_core::event::{Bill, Record};
+use autopilot_core::event::{Bill, Event, Outcome, Record, TaskSpec};
 use autopilot_core::id::{AttemptId, TaskId};
-use autopilot_core::input::{Input, Word};
+use autopilot_core::input::{Ask, Input, Word};
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
 use autopilot_core::wanted::Want;
-use books::{Books, Place};
+use books::{Books, Kind, Place};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Default)]
@@ -49,6 +49,9 @@ impl Audit {
 
     /// After every input: the record is legal, and the state is what the books say.
     pub fn heard(&mut self, input: &Input, record: Option<&Record>, ahead: &State) {
+        if let Err(what) = self.people_decide(input, record) {
+            self.broken(&what);
+        }
         if let Input::Heard { id, word: Word::Bill(bill), .. } = input {
             let owed = self.owed.entry(*id).or_default();
             *owed = owed.max(*bill);
@@ -72,6 +75,38 @@ impl Audit {
         }
     }
 
+    /// A gate is ended by a person's word and by nothing else; their word ends nothing else. What an
+    /// executor brings is what comes.
+    fn people_decide(&self, input: &Input, record: Option<&Record>) -> Result<(), String> {
+        let says = match input {
+            Input::Asked(Ask::Approve { .. }) => Some(true),
+            Input::Asked(Ask::Reject { .. }) => Some(false),
+            Input::Start(_)
+            | Input::Boot
+            | Input::Heard { .. }
+            | Input::Asked(_)
+            | Input::Room { .. }
+            | Input::Tick => None,
+        };
+        if says.is_some() && self.books.gate().is_none() && record.is_some() {
+            return Err("I9: an answer to nothing changed something".to_owned());
+        }
+        for event in record.iter().flat_map(|record| &record.events) {
+            if let Event::AttemptEnded { step, outcome, .. } = event
+                && table::is_gate(*step)
+                && says != Some(*outcome == Outcome::Passed)
+            {
+                return Err(format!("I9: {step} ended as {outcome:?} by {input:?}"));
+            }
+            if let Event::TaskAdded { parent: Some(_), spec, .. } = event
+                && !brings(input).contains(spec)
+            {
+                return Err(format!("I9: nobody brought {}", spec.name));
+            }
+        }
+        Ok(())
+    }
+
     /// A record is shown to people only when it is on disk.
     pub fn told(&mut self, record: Record, durable: &[Record]) {
         let place = record.seq as usize - 1;
@@ -83,12 +118,14 @@ impl Audit {
 
     /// An executor begins only what is on disk, and is alone at its task.
     pub fn begun(&mut self, want: Want, boot: u32, durable: &[Record], processes: &Processes) {
-        use autopilot_core::event::Event;
         let record = want.id.seq.checked_sub(1).and_then(|place| durable.get(place as usize));
         let event = record.and_then(|record| record.events.get(want.id.place as usize));
         let is_durable = event == Some(&Event::AttemptStarted { task: want.task, step: want.step });
         self.check(is_durable, || {
             format!("I1: {} of {} began before its start was durable", want.step, want.task)
+        });
+        self.check(!table::is_gate(want.step), || {
+            format!("I9: {} is for a person and was given to an executor", want.step)
         });
         self.check(!processes.is_anyone_at(want.task), || {
             format!("I4: two executors are at {} at once", want.task)
@@ -113,6 +150,9 @@ impl Audit {
     pub fn exited(&mut self, processes: &Processes) {
         let left = processes.ours().count();
         self.check(left == 0, || format!("I4: {left} executors were left behind"));
+        let is_over = self.books.tasks.first().is_none_or(|root| root.place.is_settled());
+        let may_rest = is_over || self.books.halt.is_some() || self.books.gate().is_some();
+        self.check(may_rest, || "I9: the run rests and nobody is asked".to_owned());
     }
 
     pub fn merged(&mut self, git: &Git) {
@@ -179,7 +219,7 @@ impl Audit {
         self.check(may_rest || state.end().is_some(), || "I9: the run did not end".to_owned());
         for (place, task) in self.books.tasks.iter().enumerate().skip(1) {
             let merged = git.merges.iter().any(|merge| merge.task.index() == place);
-            let closed = task.place == Place::Closed;
+            let closed = task.place == Place::Closed && task.kind == Kind::Paired;
             let is_right = merged == closed || (may_rest && merged);
             if !is_right {
                 let text = format!("I2: {} merged {merged}, closed {closed}", task.name);
@@ -206,5 +246,15 @@ impl Audit {
 
     pub fn books(&self) -> &Books {
         &self.books
+    }
+}
+
+fn brings(input: &Input) -> &[TaskSpec] {
+    match input {
+        Input::Heard { word: Word::Ended { facts, .. }, .. } => &facts.tasks,
+        Input::Start(run) => &run.tasks,
+        Input::Heard { .. } | Input::Boot | Input::Asked(_) | Input::Room { .. } | Input::Tick => {
+            &[]
+        }
     }
 }

@@ -41,10 +41,18 @@ pub enum Fault {
     Limit,
     Waive,
     AskedTwice,
+    /// A person says no at a gate.
+    Reject,
+    /// A person answers at any moment, whether or not anybody asked.
+    Answer,
+    /// The machine gets short of room, and has enough again.
+    Room,
+    /// Work that should bring tasks brings none, or such as can't be taken.
+    Barren,
 }
 
 impl Fault {
-    pub const ALL: [Fault; 27] = [
+    pub const ALL: [Fault; 31] = [
         Fault::Crash,
         Fault::BootCrash,
         Fault::Orphan,
@@ -72,10 +80,14 @@ impl Fault {
         Fault::Limit,
         Fault::Waive,
         Fault::AskedTwice,
+        Fault::Reject,
+        Fault::Answer,
+        Fault::Room,
+        Fault::Barren,
     ];
 
     /// Faults that may delay a run and repeat its work, but must not change what it makes.
-    pub const HARMLESS: [Fault; 10] = [
+    pub const HARMLESS: [Fault; 11] = [
         Fault::Crash,
         Fault::BootCrash,
         Fault::Orphan,
@@ -86,6 +98,7 @@ impl Fault {
         Fault::DoubledWord,
         Fault::WorkerLost,
         Fault::Quota,
+        Fault::Room,
     ];
 }
 

@@ -4,17 +4,17 @@ use crate::agent::{Agents, Drawn};
 use crate::fault::{Fault, Faults};
 use crate::random::Random;
 use crate::world::{Plan, World};
-use autopilot_core::event::{RunSpec, TaskSpec};
+use autopilot_core::event::{End, RunSpec, TaskSpec};
 use autopilot_core::flow::Flow;
 use autopilot_core::id::Micros;
 use autopilot_core::limit::{Limits, ReviewGate};
 use autopilot_core::pipeline::Switch;
-use autopilot_core::state::State;
+use autopilot_core::state::{State, Status, Task};
 use std::collections::{BTreeMap, BTreeSet};
 
 const TASKS_MAX: u64 = 8;
 /// Whatever keeps a run from coming to rest ends some time.
-const TIMES_MAX: [(Fault, u32); 10] = [
+const TIMES_MAX: [(Fault, u32); 11] = [
     (Fault::BootCrash, 10),
     (Fault::WriteFails, 4),
     (Fault::Stop, 4),
@@ -25,6 +25,7 @@ const TIMES_MAX: [(Fault, u32); 10] = [
     (Fault::Skip, 3),
     (Fault::Waive, 3),
     (Fault::Limit, 3),
+    (Fault::Answer, 8),
 ];
 
 /// The verdict on one seed.
@@ -61,15 +62,32 @@ fn compare(world: &World, seed: u64, faults: &Faults) -> Option<String> {
 }
 
 fn made(world: &World) -> Vec<String> {
-    let merges = world.git.merges.iter().map(|merge| format!("{} {}", merge.task, merge.tree));
     let state = State::replay(&world.disk.durable);
+    if world.spec.flow == Flow::Plan {
+        return made_of_a_plan(world, &state);
+    }
+    let merges = world.git.merges.iter().map(|merge| format!("{} {}", merge.task, merge.tree));
     let ends = state.tasks.iter().map(|task| format!("{:?}", task.status));
     merges.chain(ends).collect()
 }
 
-/// In a queue, with no person, price or deadline in it, only the agents' answers decide.
+/// Side by side the order is left to chance, and so is which of two failures blocks a third.
+fn made_of_a_plan(world: &World, state: &State) -> Vec<String> {
+    let merges = world.git.merges.iter().map(|merge| merge.tree.clone());
+    let end = |task: &Task| {
+        let is_skipped = matches!(task.status, Status::Settled(End::Skipped { .. }));
+        if is_skipped { "skipped".to_owned() } else { format!("{:?}", task.status) }
+    };
+    let ends = state.tasks.iter().map(|task| format!("{}: {}", task.name(), end(task)));
+    let mut made: Vec<String> = merges.chain(ends).collect();
+    made.sort();
+    made
+}
+
+/// Where tasks can't change each other, with no person, price or deadline among them, only the
+/// agents' answers decide.
 fn is_comparable(world: &World) -> bool {
-    const PEOPLE: [Fault; 7] = [
+    const PEOPLE: [Fault; 8] = [
         Fault::Stop,
         Fault::StopNow,
         Fault::Pause,
@@ -77,9 +95,10 @@ fn is_comparable(world: &World) -> bool {
         Fault::Skip,
         Fault::Limit,
         Fault::Waive,
+        Fault::Answer,
     ];
     let limits = &world.spec.limits;
-    world.spec.flow == Flow::Queue
+    matches!(world.spec.flow, Flow::Queue | Flow::Plan)
         && limits.usd_max.is_none()
         && limits.usd_per_task_max.is_none()
         && limits.interruptions_max >= 100
@@ -94,7 +113,10 @@ pub fn drawn_faults(seed: u64) -> Faults {
 
 pub fn plan(seed: u64, faults: &Faults) -> Plan {
     let mut random = Random::stream(seed, 2002);
-    let spec = run(&mut random);
+    let mut spec = run(&mut random);
+    if is_planned(seed) {
+        become_planned(&mut spec, &mut Random::stream(seed, 2005));
+    }
     let crashes = if random.chance(150) { 40 } else { random.between(1, 6) as u32 };
     let mut times = BTreeMap::from(Fault::ALL.map(|fault| (fault, u32::MAX)));
     times.extend(TIMES_MAX);
@@ -111,6 +133,29 @@ pub fn plan(seed: u64, faults: &Faults) -> Plan {
         faults: faults.clone(),
         times,
         cues: None,
+    }
+}
+
+/// Seeds of plans. The rest draw what they drew before there were plans, so that the seeds of the
+/// corpus keep their meaning.
+fn is_planned(seed: u64) -> bool {
+    matches!(seed % 10, 0 | 1 | 5 | 7)
+}
+
+/// The tasks come with the plan; what the run is given is only what it is to be divided into.
+fn become_planned(spec: &mut RunSpec, random: &mut Random) {
+    spec.flow = Flow::Plan;
+    spec.tasks.clear();
+    for (switch, permille) in [(Switch::Pr, 400), (Switch::PlanGate, 500), (Switch::EndGate, 400)] {
+        if random.chance(permille) {
+            spec.switches.insert(switch);
+        }
+    }
+    spec.limits.effects_max = random.between(1, 3) as u32;
+    spec.limits.overlaps_wait = random.chance(700);
+    // Where the whole may write is no reason for a task of it to wait.
+    if random.chance(300) {
+        spec.whole.paths = vec!["src".into()];
     }
 }
 

@@ -34,6 +34,7 @@ const HAPPENINGS_MAX: u64 = 40_000;
 const EPOCH_MS: i64 = 1_780_000_000_000;
 
 pub struct World {
+    pub seed: u64,
     pub now: u64,
     /// The wall clock against virtual time.
     skew_ms: i64,
@@ -41,6 +42,8 @@ pub struct World {
     queued: u64,
     tie: Random,
     pace: Random,
+    /// What the people around a plan draw, apart from all else.
+    whims: Random,
     luck: BTreeMap<Fault, Random>,
     pub faults: Faults,
     left: BTreeMap<Fault, u32>,
@@ -131,12 +134,14 @@ impl World {
     pub fn new(plan: Plan) -> World {
         let seed = plan.seed;
         World {
+            seed,
             now: 0,
             skew_ms: 0,
             queue: BinaryHeap::new(),
             queued: 0,
             tie: Random::stream(seed, 1001),
             pace: Random::stream(seed, 1002),
+            whims: Random::stream(seed, 1003),
             luck: Fault::ALL.map(|fault| (fault, Random::stream(seed, fault as u64))).into(),
             faults: plan.faults,
             left: plan.times,

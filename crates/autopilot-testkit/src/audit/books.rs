@@ -1,6 +1,7 @@
 //! A second set of books: the same records counted by other code than the one under test.
 
-use autopilot_core::event::{Bill, Facts, Halt, Outcome, Record};
+use super::table;
+use autopilot_core::event::{Bill, End, Facts, Halt, Outcome, Record, Skip, TaskSpec};
 use autopilot_core::flow::Flow;
 use autopilot_core::id::{AttemptId, TaskId, Time};
 use autopilot_core::limit::Limits;
@@ -25,6 +26,8 @@ pub struct Books {
     /// By task, in millionths.
     pub paid: BTreeMap<TaskId, u64>,
     pub waivers: u32,
+    /// The machine is short of something.
+    pub is_short: bool,
     /// Time worked on the run outside of halts.
     pub active_ms: u64,
 }
@@ -33,6 +36,13 @@ pub struct Books {
 pub struct Entry {
     pub name: String,
     pub parent: Option<TaskId>,
+    pub children: Vec<TaskId>,
+    pub kind: Kind,
+    pub spec: TaskSpec,
+    /// The round that failed last.
+    pub failed_round: u32,
+    /// Its tasks were made.
+    pub is_divided: bool,
     pub needs: Vec<TaskId>,
     pub place: Place,
     pub round: u32,
@@ -52,6 +62,17 @@ pub struct Entry {
     pub until: Time,
 }
 
+/// What kind of task it is, by what has to be done in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The run over tasks that were given, or over a plan.
+    Given,
+    Planned,
+    /// Divided when its turn comes.
+    Divided,
+    Paired,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum Place {
     Open,
@@ -65,6 +86,17 @@ pub enum Place {
 }
 
 impl Place {
+    pub fn of(end: &End) -> Place {
+        match end {
+            End::Closed => Place::Closed,
+            End::Skipped { why: Skip::Asked } => Place::SkippedByAsk,
+            End::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } } => {
+                Place::SkippedFor(*by)
+            }
+            End::Failed { .. } => Place::Failed,
+        }
+    }
+
     pub fn is_under_way(&self) -> bool {
         matches!(self, Place::At(_) | Place::Running(..) | Place::Waiting(_))
     }
@@ -98,6 +130,11 @@ impl Books {
         Ok(books)
     }
 
+    /// The gate that is open.
+    pub fn gate(&self) -> Option<AttemptId> {
+        self.live.iter().find(|(_, (_, step))| table::is_gate(*step)).map(|(id, _)| *id)
+    }
+
     pub fn spent(&self) -> u64 {
         self.paid.values().sum()
     }
@@ -112,6 +149,8 @@ impl Books {
         same(state.index_is_true(), "I11: the indexes have drifted")?;
         same(state.seq == self.seq, "I11: another sequence number")?;
         same(state.run.halt == self.halt, "I9: another halt")?;
+        same(state.run.short.is_some() == self.is_short, "I10: another account of the room")?;
+        same(state.gate().map(|(id, _)| id) == self.gate(), "I9: another gate")?;
         same(state.run.limits == self.limits, "I7: other limits")?;
         same(state.run.active_ms == self.active_ms, "I7: another time of work")?;
         same(state.run.spent.usd.0 == self.spent(), "I7: another sum of money")?;
@@ -150,7 +189,15 @@ impl Books {
                 | Status::Waiting { step, .. } => Some(*step),
                 Status::Open | Status::Settled(_) => None,
             };
-            if step != entry.place.step() {
+            let end = match &task.status {
+                Status::Settled(end) => Some(Place::of(end)),
+                Status::Open
+                | Status::At { .. }
+                | Status::Running { .. }
+                | Status::Waiting { .. } => None,
+            };
+            let booked = entry.place.is_settled().then(|| entry.place.clone());
+            if step != entry.place.step() || end != booked {
                 let (is, booked) = (&task.status, &entry.place);
                 return Err(format!("I9: {} is {is:?}, not {booked:?}", entry.name));
             }

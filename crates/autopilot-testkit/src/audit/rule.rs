@@ -1,11 +1,11 @@
 //! The rules a record must keep, event by event.
 
-use super::books::{Books, Entry, Place};
+use super::books::{Books, Entry, Kind, Place};
 use super::table;
 use autopilot_core::event::{
     Bill, End, Event, Facts, Failure, Outcome, Record, RunSpec, Skip, TaskSpec, Verdict,
 };
-use autopilot_core::flow::Flow;
+use autopilot_core::flow::{Flow, Pipeline};
 use autopilot_core::id::{AttemptId, TaskId, Time};
 use autopilot_core::limit::ReviewGate;
 use autopilot_core::pipeline::Switch;
@@ -22,7 +22,8 @@ fn kept(holds: bool, what: impl FnOnce() -> String) -> Kept {
 
 impl Books {
     pub fn enter(&mut self, record: &Record) -> Kept {
-        let serial_before: Vec<AttemptId> = self.live_where(table::is_serial);
+        // Effects and gates outlive whoever waits for them.
+        let lasting_before: Vec<AttemptId> = self.live_where(|step| !table::is_slot(step));
         let is_boot = matches!(record.events.first(), Some(Event::Booted { .. }));
         let worked = self.seq > 0 && self.halt.is_none() && !is_boot;
         let since_ms = record.at.since_ms(self.at).min(SLEEP_MS);
@@ -33,7 +34,8 @@ impl Books {
         self.seq = record.seq;
         self.at = record.at;
         self.active_ms += if worked { since_ms } else { 0 };
-        self.whole_record(record, &serial_before)
+        self.brought(record)?;
+        self.whole_record(record, &lasting_before)
     }
 
     fn live_where(&self, is: impl Fn(Step) -> bool) -> Vec<AttemptId> {
@@ -41,9 +43,9 @@ impl Books {
     }
 
     /// What must hold once everything that follows from a decision has been written.
-    fn whole_record(&self, record: &Record, serial_before: &[AttemptId]) -> Kept {
+    fn whole_record(&self, record: &Record, lasting_before: &[AttemptId]) -> Kept {
         let has = |is: fn(&Event) -> bool| record.events.iter().any(is);
-        let slots = self.live_where(|step| !table::is_serial(step));
+        let slots = self.live_where(table::is_slot);
         if has(|event| matches!(event, Event::Booted { .. })) {
             let old = slots.iter().find(|id| id.seq < record.seq);
             kept(old.is_none(), || format!("I9: {old:?} lives on after a boot"))?;
@@ -53,8 +55,10 @@ impl Books {
                 .iter()
                 .any(|task| matches!(task.place, Place::Waiting(_)) && task.until > longest);
             kept(!endless, || "C17: a wait lasts as long as the clock went back".to_owned())?;
-            let lost = serial_before.iter().find(|id| !self.live.contains_key(id));
-            kept(lost.is_none(), || format!("I2: the effect {lost:?} was dropped by a boot"))?;
+            let lost = lasting_before.iter().find(|id| !self.live.contains_key(id));
+            kept(lost.is_none(), || {
+                format!("I2: {lost:?}, an effect or a gate, was dropped by a boot")
+            })?;
         }
         if self.halt.as_ref().is_some_and(|halt| halt.now) {
             kept(slots.is_empty(), || "I9: work goes on although all was to end".to_owned())?;
@@ -63,16 +67,86 @@ impl Books {
             let mut begun = record.events.iter();
             begun.any(|event| matches!(event, Event::AttemptStarted { step, .. } if is(*step)))
         };
-        if begins(|step| !table::is_serial(step)) {
+        if begins(table::is_slot) {
             kept(slots.len() as u32 <= self.limits.workers_max, || {
                 format!("I10: {} at work, {} allowed", slots.len(), self.limits.workers_max)
+            })?;
+            kept(!self.is_short || slots.len() == 1, || {
+                format!("I10: {} at work in a machine that is short of room", slots.len())
             })?;
         }
         if begins(table::is_serial) {
             let serial = self.live_where(table::is_serial).len();
-            kept(serial <= 1, || format!("I10: {serial} effects at once"))?;
+            kept(serial as u32 <= self.limits.effects_max, || {
+                format!("I10: {serial} effects at once")
+            })?;
         }
+        self.nobody_is_outside()?;
         self.nobody_idles(slots.len() as u32)
+    }
+
+    /// Whoever is at work is so for a task that is at its tasks.
+    fn nobody_is_outside(&self) -> Kept {
+        for task in self.tasks.iter().filter(|task| task.place.is_under_way()) {
+            let Some(parent) = task.parent else { continue };
+            let above = &self.tasks[parent.index()];
+            kept(above.place == Place::At(Step::Tasks), || {
+                format!("I9: {} goes on, {} is {:?}", task.name, above.name, above.place)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Tasks come with the start, with a plan that is carried out and with a whole that does not
+    /// hold; in the very record, and with nothing else.
+    fn brought(&mut self, record: &Record) -> Kept {
+        let mut due: Vec<TaskId> = Vec::new();
+        let mut came: Vec<TaskId> = Vec::new();
+        for event in &record.events {
+            match event {
+                Event::RunStarted { .. } => due.push(TaskId::ROOT),
+                Event::TaskAdded { parent, .. } => came.extend(parent),
+                Event::AttemptEnded { task, step, outcome, .. } => {
+                    let kind = self.entry(*task)?.kind;
+                    let is_whole = kind == Kind::Planned;
+                    let passes = *step == Step::Schedule && *outcome == Outcome::Passed;
+                    let fails = matches!(outcome, Outcome::Failed { .. });
+                    if passes {
+                        let entry = self.entry(*task)?;
+                        kept(!entry.is_divided, || format!("I2: {} is divided twice", entry.name))?;
+                        entry.is_divided = true;
+                    }
+                    let is_broken = matches!(step, Step::Validate | Step::Uat) && is_whole && fails;
+                    if passes || is_broken {
+                        kept(record.events.iter().any(|event| {
+                            matches!(event, Event::TaskAdded { parent, .. } if *parent == Some(*task))
+                        }), || format!("I6: {step} brought no tasks and counts"))?;
+                        due.push(*task);
+                    }
+                }
+                Event::Booted { .. }
+                | Event::TaskMoved { .. }
+                | Event::StageSkipped { .. }
+                | Event::AttemptStarted { .. }
+                | Event::SessionOpened { .. }
+                | Event::Billed { .. }
+                | Event::Overruled { .. }
+                | Event::RoundFailed { .. }
+                | Event::RailTripped { .. }
+                | Event::TaskSettled { .. }
+                | Event::TaskReopened { .. }
+                | Event::WaitBegan { .. }
+                | Event::WaitEnded { .. }
+                | Event::Halted { .. }
+                | Event::Resumed
+                | Event::LimitsChanged { .. }
+                | Event::Switched { .. }
+                | Event::RoomChanged { .. }
+                | Event::TimePassed => {}
+            }
+        }
+        let stray = came.iter().find(|parent| !due.contains(parent));
+        kept(stray.is_none(), || "I2: tasks came that nobody was to bring".to_owned())
     }
 
     /// Whatever could go on does: a run that is neither over nor halted never waits for nothing.
@@ -80,32 +154,54 @@ impl Books {
         if self.halt.is_some() || self.tasks.first().is_none_or(|root| root.place.is_settled()) {
             return Ok(());
         }
-        let serial = self.live_where(table::is_serial).len();
+        let serial = self.live_where(table::is_serial).len() as u32;
+        let has_worker = slots < self.limits.workers_max && !(self.is_short && slots > 0);
         for task in &self.tasks {
             let Place::At(step) = task.place else { continue };
-            if !table::is_worked(step) {
-                continue;
+            let may_go = if table::is_gate(step) {
+                true
+            } else if table::is_serial(step) {
+                serial < self.limits.effects_max
+            } else {
+                table::is_slot(step) && has_worker && !self.is_in_the_way(task)
+            };
+            kept(!may_go, || format!("I9: {} is left idle at {step}", task.name))?;
+            if step == Step::Tasks {
+                self.children_go_on(task)?;
             }
-            let has_room =
-                if table::is_serial(step) { serial == 0 } else { slots < self.limits.workers_max };
-            kept(!has_room, || format!("I9: {} is left idle at {step}", task.name))?;
         }
-        if self.tasks[0].place != Place::At(Step::Tasks) {
-            return Ok(());
-        }
-        let children = &self.tasks[1..];
-        let at_work = children.iter().any(|task| task.place.is_under_way());
+        Ok(())
+    }
+
+    fn children_go_on(&self, task: &Entry) -> Kept {
+        let children = || task.children.iter().map(|child| &self.tasks[child.index()]);
+        let at_work = children().any(|task| task.place.is_under_way());
         let one_by_one = self.flow == Some(Flow::Queue);
-        let openable = children.iter().find(|task| {
+        let openable = children().find(|task| {
             task.place == Place::Open && self.unmet(task).is_none() && !(one_by_one && at_work)
         });
         kept(openable.is_none(), || {
             format!("I9: {} could begin and does not", openable.map_or("", |task| &task.name))
         })?;
-        kept(at_work || !children.iter().all(|task| task.place.is_settled()), || {
-            "I9: all tasks are settled and the run goes nowhere".to_owned()
-        })?;
-        kept(at_work, || "I9: nothing is under way".to_owned())
+        kept(at_work, || format!("I9: nothing is under way in {}", task.name))
+    }
+
+    /// It has not begun, and would write where another that has begun writes.
+    fn is_in_the_way(&self, task: &Entry) -> bool {
+        let writes = |task: &Entry| task.kind == Kind::Paired && !task.spec.paths.is_empty();
+        let mut begun = self.tasks.iter().filter(|other| {
+            other.name != task.name && other.attempts > 0 && other.place.is_under_way()
+        });
+        self.limits.overlaps_wait
+            && task.attempts == 0
+            && writes(task)
+            && begun.any(|other| writes(other) && overlap(&task.spec.paths, &other.spec.paths))
+    }
+
+    /// What is begun comes first, then what is called important, then what most others wait for.
+    fn rank(task: &Entry, step: Step) -> (bool, i64, i64) {
+        let is_new = table::is_first(step) || task.kind == Kind::Divided && step == Step::Plan;
+        (is_new, -i64::from(task.spec.priority), -i64::from(task.spec.urgency))
     }
 
     fn unmet(&self, task: &Entry) -> Option<TaskId> {
@@ -119,11 +215,15 @@ impl Books {
     fn note(&mut self, event: &Event, id: AttemptId, at: Time) -> Kept {
         match event {
             Event::RunStarted { run } => self.begin(run),
-            Event::Booted { .. }
-            | Event::TimePassed
-            | Event::RoomChanged { .. }
-            | Event::SessionOpened { .. } => Ok(()),
-            Event::TaskAdded { parent, spec, .. } => self.added(*parent, spec),
+            Event::Booted { .. } | Event::TimePassed | Event::SessionOpened { .. } => Ok(()),
+            Event::RoomChanged { short } => {
+                kept(self.is_short != short.is_some(), || "the room is as it was".to_owned())?;
+                self.is_short = short.is_some();
+                Ok(())
+            }
+            Event::TaskAdded { task, parent, pipeline, spec } => {
+                self.added(*task, *parent, *pipeline, spec)
+            }
             Event::TaskMoved { task, step, round } => self.moved(*task, *step, *round),
             Event::StageSkipped { task, step, .. } => self.stage_skipped(*task, *step),
             Event::AttemptStarted { task, step } => self.started(id, *task, *step),
@@ -182,12 +282,42 @@ impl Books {
         Ok(())
     }
 
-    fn added(&mut self, parent: Option<TaskId>, spec: &TaskSpec) -> Kept {
+    fn added(
+        &mut self,
+        task: TaskId,
+        parent: Option<TaskId>,
+        pipeline: Pipeline,
+        spec: &TaskSpec,
+    ) -> Kept {
+        let id = TaskId(self.tasks.len() as u32);
+        kept(task == id, || format!("I9: {task} comes before {id}"))?;
         let named = |name: &String| self.tasks.iter().position(|task| task.name == *name);
-        let needs = spec.depends_on.iter().filter_map(named).map(|at| TaskId(at as u32)).collect();
+        kept(named(&spec.name).is_none(), || format!("I2: {} exists already", spec.name))?;
+        let needs: Vec<TaskId> =
+            spec.depends_on.iter().filter_map(named).map(|at| TaskId(at as u32)).collect();
+        kept(needs.len() == spec.depends_on.len(), || {
+            format!("I9: {} needs what does not exist", spec.name)
+        })?;
+        let kind = match (parent, self.flow, spec.expand) {
+            (None, Some(Flow::Plan), _) => Kind::Planned,
+            (None, _, _) => Kind::Given,
+            (Some(_), _, true) => Kind::Divided,
+            (Some(_), _, false) => Kind::Paired,
+        };
+        let is_so = (pipeline == Pipeline::Expand) == (kind == Kind::Divided)
+            && (pipeline == Pipeline::Paired) == (kind == Kind::Paired);
+        kept(is_so, || format!("I9: {} is to be {pipeline:?}", spec.name))?;
+        if let Some(parent) = parent {
+            self.entry(parent)?.children.push(id);
+        }
         self.tasks.push(Entry {
             name: spec.name.clone(),
             parent,
+            children: Vec::new(),
+            kind,
+            spec: spec.clone(),
+            failed_round: 0,
+            is_divided: false,
             needs,
             place: Place::Open,
             round: 1,
@@ -210,51 +340,133 @@ impl Books {
     fn moved(&mut self, task: TaskId, step: Step, round: u32) -> Kept {
         let before = self.entry(task)?.clone();
         let from = before.place.step();
-        let legal = match before.parent {
-            Some(_) => table::paired(from),
-            None => table::root(from),
+        let legal = match before.kind {
+            Kind::Given => table::root(from),
+            Kind::Planned => table::plan(from),
+            Kind::Divided => table::divided(from),
+            Kind::Paired => table::paired(from),
         };
         kept(!before.place.is_settled() && legal.contains(&step), || {
             format!("I9: {} went from {:?} to {step}", before.name, before.place)
         })?;
         if from.is_none() {
-            self.may_open(task, &before)?;
+            self.may_open(task, step, &before)?;
         }
         if step == Step::Merge {
             self.is_proven(task, before.tree.as_deref().unwrap_or_default())?;
         }
         let is_next = round == before.round + 1;
         kept(round == before.round || is_next, || "I9: a round was left out".to_owned())?;
-        if before.parent.is_some() && matches!(step, Step::Build | Step::Fix) {
-            kept(is_next || before.rounds_ever + 1 == round || from.is_none(), || {
-                format!("I9: {} repeats round {round}", before.name)
-            })?;
-            let limits = &self.limits;
-            kept(before.rounds < limits.rounds_max, || {
-                format!("I7: {} begins more rounds than it may", before.name)
-            })?;
-            kept(before.rounds_ever < limits.rounds_lifetime_max, || {
-                format!("I7: {} lives longer than it may", before.name)
-            })?;
-            let entry = self.entry(task)?;
-            entry.proof.clear();
-            entry.waived.clear();
-            if is_next {
-                entry.broke_here.clear();
+        match before.kind {
+            Kind::Paired if matches!(step, Step::Build | Step::Fix) => {
+                kept(is_next || before.rounds_ever + 1 == round || from.is_none(), || {
+                    format!("I9: {} repeats round {round}", before.name)
+                })?;
+                self.may_begin_a_round(&before)?;
+                let entry = self.entry(task)?;
+                entry.proof.clear();
+                entry.waived.clear();
+            }
+            Kind::Paired => {}
+            Kind::Given | Kind::Planned | Kind::Divided => {
+                self.whole_moves(&before, from, step, is_next)?;
+                if is_next {
+                    let entry = self.entry(task)?;
+                    entry.proof.clear();
+                    entry.waived.clear();
+                }
             }
         }
         let entry = self.entry(task)?;
+        if is_next {
+            entry.broke_here.clear();
+        }
         entry.round = round;
         entry.place = Place::At(step);
         Ok(())
     }
 
-    fn may_open(&self, task: TaskId, before: &Entry) -> Kept {
+    fn may_begin_a_round(&self, before: &Entry) -> Kept {
+        let limits = &self.limits;
+        kept(before.rounds < limits.rounds_max, || {
+            format!("I7: {} begins more rounds than it may", before.name)
+        })?;
+        kept(before.rounds_ever < limits.rounds_lifetime_max, || {
+            format!("I7: {} lives longer than it may", before.name)
+        })
+    }
+
+    /// What stands behind a step of a run, or of a task that is divided.
+    fn whole_moves(&self, before: &Entry, from: Option<Step>, step: Step, is_next: bool) -> Kept {
+        let name = &before.name;
+        let goes_back = match (from, step) {
+            (Some(Step::ApprovePlan), Step::Plan) => true,
+            (Some(Step::Validate | Step::Uat), Step::Tasks) => true,
+            (Some(_) | None, _) => false,
+        };
+        kept(goes_back == is_next, || format!("I7: {name} goes from {from:?} to {step} for free"))?;
+        if is_next {
+            kept(before.failed_round == before.round, || {
+                format!("I7: round {} of {name} failed off the record", before.round)
+            })?;
+            self.may_begin_a_round(before)?;
+        }
+        match step {
+            Step::Schedule => {
+                kept(before.did(Step::Plan), || format!("I6: nobody planned {name}"))?;
+                let agreed = before.did(Step::ApprovePlan) || before.left_out(Step::ApprovePlan);
+                kept(before.kind == Kind::Divided || agreed, || "I6: unapproved".to_owned())
+            }
+            Step::Push | Step::PullRequest => self.whole_is_proven(before),
+            Step::Preflight
+            | Step::Plan
+            | Step::ApprovePlan
+            | Step::Tasks
+            | Step::Build
+            | Step::Fix
+            | Step::Validate
+            | Step::Review
+            | Step::UatGenerate
+            | Step::Uat
+            | Step::Decide
+            | Step::Merge
+            | Step::ApproveResult => Ok(()),
+        }
+    }
+
+    /// All tasks are in, and since the last of them the whole was proven and looked at.
+    fn whole_is_proven(&self, whole: &Entry) -> Kept {
+        let children = || whole.children.iter().map(|child| &self.tasks[child.index()]);
+        kept(!whole.children.is_empty() && children().all(|task| task.place.satisfies()), || {
+            format!("I9: {} goes on over open tasks", whole.name)
+        })?;
+        let open = self.tasks[1..].iter().find(|task| !task.place.is_settled());
+        kept(whole.parent.is_some() || open.is_none(), || {
+            format!("I9: the run goes on over {}", open.map_or("", |task| &task.name))
+        })?;
+        if whole.kind == Kind::Planned {
+            kept(whole.did(Step::Validate), || "I6: the whole is not validated".to_owned())?;
+            let accepted =
+                matches!(whole.proof.get(&Step::Uat), Some((Outcome::Skipped { .. }, _)))
+                    || whole.did(Step::Uat)
+                    || whole.left_out(Step::Uat);
+            kept(accepted, || "I6: the whole is not accepted".to_owned())?;
+        }
+        if whole.kind != Kind::Divided {
+            let agreed = whole.did(Step::ApproveResult) || whole.left_out(Step::ApproveResult);
+            kept(agreed, || "I6: nobody agreed to the whole".to_owned())?;
+        }
+        Ok(())
+    }
+
+    fn may_open(&self, task: TaskId, step: Step, before: &Entry) -> Kept {
         let Some(parent) = before.parent else { return Ok(()) };
         kept(self.tasks[parent.index()].place == Place::At(Step::Tasks), || {
             format!("I9: {} begins before its time", before.name)
         })?;
-        kept(self.unmet(before).is_none(), || {
+        // Re-opened for the sake of a task below it, it had begun long ago.
+        let goes_on = step == Step::Tasks;
+        kept(goes_on || self.unmet(before).is_none(), || {
             format!("I9: {} begins before what it needs", before.name)
         })?;
         let mut others = self.tasks.iter().enumerate().skip(1);
@@ -283,7 +495,9 @@ impl Books {
             | Step::Decide
             | Step::Merge => return Err(format!("I6: {step} can't be switched off")),
         };
-        kept(!self.switches.contains(&switch), || format!("I6: {step} was skipped and is on"))?;
+        let is_on =
+            self.switches.contains(&switch) || self.entry(task)?.spec.switches.contains(&switch);
+        kept(!is_on, || format!("I6: {step} was skipped and is on"))?;
         self.entry(task)?.waived.insert(step);
         Ok(())
     }
@@ -302,7 +516,11 @@ impl Books {
         kept(entry.interruptions <= limits.interruptions_max, || {
             format!("I7: {name} starts after {} interruptions", entry.interruptions)
         })?;
-        if !table::is_serial(step) {
+        if table::is_slot(step) {
+            kept(!self.is_in_the_way(&entry), || {
+                format!("I10: {name} begins where another writes")
+            })?;
+            self.is_most_urgent(task, &entry, step)?;
             let is_paid = limits.usd_max.is_some_and(|max| self.spent() >= max.0);
             let task_paid = limits.usd_per_task_max.is_some_and(|max| self.spent_by(task) >= max.0);
             kept(!is_paid && !task_paid, || format!("I7: {step} of {name} starts without money"))?;
@@ -314,6 +532,19 @@ impl Books {
         entry.place = Place::Running(step, id);
         self.live.insert(id, (task, step));
         self.ever.insert(id, (task, step));
+        Ok(())
+    }
+
+    /// Of all that a worker could take now, it comes first.
+    fn is_most_urgent(&self, task: TaskId, entry: &Entry, step: Step) -> Kept {
+        let own = (Self::rank(entry, step), task.index());
+        for (at, other) in self.tasks.iter().enumerate() {
+            let Place::At(step) = other.place else { continue };
+            let before = table::is_slot(step) && (Self::rank(other, step), at) < own;
+            kept(!before || self.is_in_the_way(other), || {
+                format!("I9: {} begins before {}, which is more urgent", entry.name, other.name)
+            })?;
+        }
         Ok(())
     }
 
@@ -357,8 +588,13 @@ impl Books {
 
     fn round_failed(&mut self, task: TaskId, round: u32) -> Kept {
         let entry = self.entry(task)?.clone();
-        let conflict = entry.place == Place::At(Step::Merge)
-            && matches!(entry.proof.get(&Step::Merge), Some((Outcome::Failed { .. }, _)));
+        let said_no = |step| matches!(entry.proof.get(&step), Some((Outcome::Failed { .. }, _)));
+        let steps: &[Step] = match entry.kind {
+            Kind::Paired => &[Step::Merge],
+            Kind::Planned => &[Step::ApprovePlan, Step::Validate, Step::Uat],
+            Kind::Given | Kind::Divided => &[],
+        };
+        let conflict = steps.iter().any(|step| entry.place == Place::At(*step) && said_no(*step));
         kept(conflict || entry.place == Place::At(Step::Decide), || {
             format!("I7: {} lost a round at {:?}", entry.name, entry.place)
         })?;
@@ -378,6 +614,7 @@ impl Books {
         }
         let entry = self.entry(task)?;
         entry.overruled = 0;
+        entry.failed_round = round;
         entry.rounds += 1;
         entry.rounds_ever += 1;
         Ok(())
@@ -411,23 +648,35 @@ impl Books {
         kept(!entry.place.is_settled(), || format!("I9: {name} settled twice"))?;
         kept(!matches!(entry.place, Place::Running(..)), || format!("I9: {name} still runs"))?;
         let step = entry.place.step();
-        let place = match end {
-            End::Closed => {
-                self.may_close(task, &entry)?;
-                Place::Closed
-            }
-            End::Skipped { why: Skip::Asked } => Place::SkippedByAsk,
+        match end {
+            End::Closed => self.may_close(task, &entry)?,
+            End::Skipped { why: Skip::Asked } => {}
             End::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } } => {
-                kept(entry.place == Place::Open, || format!("I9: {name} was blocked at work"))?;
-                Place::SkippedFor(*by)
+                let is_around = self.is_around(*by, task);
+                kept(entry.place == Place::Open || is_around, || {
+                    format!("I9: {name} was blocked at work")
+                })?;
             }
-            End::Failed { why } => {
-                self.may_fail(&entry, step, why)?;
-                Place::Failed
-            }
-        };
-        self.entry(task)?.place = place;
-        Ok(())
+            End::Failed { why } => self.may_fail(&entry, step, why)?,
+        }
+        self.entry(task)?.place = Place::of(end);
+        self.forget_the_whole(entry.parent)
+    }
+
+    fn is_around(&self, above: TaskId, task: TaskId) -> bool {
+        let parent = self.tasks[task.index()].parent;
+        parent.is_some_and(|parent| parent == above || self.is_around(above, parent))
+    }
+
+    /// What was proven of the whole before says nothing of it now.
+    fn forget_the_whole(&mut self, above: Option<TaskId>) -> Kept {
+        let Some(task) = above else { return Ok(()) };
+        let entry = self.entry(task)?;
+        for step in [Step::Validate, Step::UatGenerate, Step::Uat, Step::ApproveResult] {
+            entry.proof.remove(&step);
+        }
+        let above = entry.parent;
+        self.forget_the_whole(above)
     }
 
     fn may_close(&self, task: TaskId, entry: &Entry) -> Kept {
@@ -435,15 +684,22 @@ impl Books {
         let Some(step) = entry.place.step() else {
             return Err(format!("I9: {name} closed without work"));
         };
-        let did = |step| matches!(entry.proof.get(&step), Some((Outcome::Passed, _)));
-        if entry.parent.is_some() {
-            kept(step == Step::Merge && did(Step::Merge), || format!("I6: {name} is not merged"))?;
-            return self.is_proven(task, entry.tree.as_deref().unwrap_or_default());
+        match entry.kind {
+            Kind::Paired => {
+                let is_merged = step == Step::Merge && entry.did(Step::Merge);
+                kept(is_merged, || format!("I6: {name} is not merged"))?;
+                self.is_proven(task, entry.tree.as_deref().unwrap_or_default())
+            }
+            Kind::Divided => {
+                kept(step == Step::Tasks, || format!("I9: {name} closed at {step}"))?;
+                self.whole_is_proven(entry)
+            }
+            Kind::Given | Kind::Planned => {
+                self.whole_is_proven(entry)?;
+                let done = |step| entry.did(step) || entry.left_out(step);
+                kept(done(Step::Push) && done(Step::PullRequest), || "I9: not pushed".to_owned())
+            }
         }
-        kept(self.tasks[1..].iter().all(|task| task.place.satisfies()), || {
-            "I9: the run closed over open tasks".to_owned()
-        })?;
-        kept(entry.waived.contains(&Step::Push) || did(Step::Push), || "I9: not pushed".to_owned())
     }
 
     fn may_fail(&self, entry: &Entry, step: Option<Step>, why: &Failure) -> Kept {
@@ -456,10 +712,17 @@ impl Books {
                 here > limits.retries_of(*step) || entry.broke > limits.retries_max
             }
             Failure::Interrupted { .. } => entry.interruptions > limits.interruptions_max,
-            Failure::Refused { .. } => step.is_some(),
+            Failure::Refused { .. } => step.is_some_and(|step| {
+                let has_a_way_back = matches!(step, Step::ApprovePlan | Step::Validate | Step::Uat);
+                let said_no = matches!(entry.proof.get(&step), Some((Outcome::Failed { .. }, _)));
+                entry.kind != Kind::Paired && said_no && !has_a_way_back
+            }),
             Failure::Children { failed } => {
                 let open = |task: &&Entry| !task.place.satisfies();
-                *failed > 0 && self.tasks[1..].iter().filter(open).count() as u32 == *failed
+                let children = || entry.children.iter().map(|child| &self.tasks[child.index()]);
+                *failed > 0
+                    && children().all(|task| task.place.is_settled())
+                    && children().filter(open).count() as u32 == *failed
             }
         };
         kept(holds, || format!("I7: {} failed ({why}) before its limit", entry.name))
@@ -467,7 +730,8 @@ impl Books {
 
     fn reopened(&mut self, task: TaskId) -> Kept {
         let entry = self.entry(task)?;
-        let is_closed = entry.place == Place::Closed && entry.parent.is_some();
+        // What is around a task that was left out goes on with it, even if it was closed over it.
+        let is_closed = entry.place == Place::Closed && entry.kind == Kind::Paired;
         kept(entry.place.is_settled() && !is_closed, || {
             format!("I9: {} re-opened from {:?}", entry.name, entry.place)
         })?;
@@ -487,4 +751,24 @@ impl Books {
         entry.waited_ms += ms;
         kept(entry.waited_ms <= wait_max_ms, || format!("I7: {} waits too long", entry.name))
     }
+}
+
+impl Entry {
+    fn did(&self, step: Step) -> bool {
+        matches!(self.proof.get(&step), Some((Outcome::Passed, _)))
+    }
+
+    fn left_out(&self, step: Step) -> bool {
+        self.waived.contains(&step)
+    }
+}
+
+/// One of the places lies in the other, or is the same, as far as they are certain.
+fn overlap(a: &[String], b: &[String]) -> bool {
+    let certain = |path: &String| {
+        let parts = path.split('/').take_while(|part| !part.contains('*'));
+        parts.map(|part| format!("{}/", part.to_lowercase())).collect::<String>()
+    };
+    let lies_in = |a: &String, b: &String| certain(a).starts_with(&certain(b));
+    a.iter().any(|a| b.iter().any(|b| lies_in(a, b) || lies_in(b, a)))
 }

@@ -29,20 +29,67 @@ pub fn paired(from: Option<Step>) -> &'static [Step] {
     }
 }
 
+/// Where a run of tasks that were given goes.
 pub fn root(from: Option<Step>) -> &'static [Step] {
     match from {
         // Re-opened for the sake of a task below it, it goes straight to its tasks.
         None => &[Step::Preflight, Step::Tasks],
         Some(Step::Preflight) => &[Step::Tasks],
-        Some(Step::Tasks) => &[Step::Push],
+        Some(Step::Tasks) => &[Step::ApproveResult, Step::Push, Step::PullRequest],
+        Some(Step::ApproveResult) => &[Step::Push, Step::PullRequest],
+        Some(Step::Push) => &[Step::PullRequest],
         Some(_) => &[],
     }
 }
 
-pub fn is_serial(step: Step) -> bool {
-    matches!(step, Step::Merge | Step::Push)
+/// Where a run that is planned goes.
+pub fn plan(from: Option<Step>) -> &'static [Step] {
+    match from {
+        None => &[Step::Preflight, Step::Plan, Step::Tasks],
+        Some(Step::Preflight) => &[Step::Plan],
+        Some(Step::Plan) => &[Step::ApprovePlan, Step::Schedule],
+        // A rejected plan is made anew.
+        Some(Step::ApprovePlan) => &[Step::Schedule, Step::Plan],
+        Some(Step::Schedule) => &[Step::Tasks],
+        Some(Step::Tasks) => &[Step::Validate],
+        // What does not hold is mended by a task.
+        Some(Step::Validate) => &[Step::UatGenerate, Step::Tasks],
+        Some(Step::UatGenerate) => &[Step::Uat, Step::ApproveResult, Step::Push, Step::PullRequest],
+        Some(Step::Uat) => &[Step::ApproveResult, Step::Push, Step::PullRequest, Step::Tasks],
+        Some(Step::ApproveResult) => &[Step::Push, Step::PullRequest],
+        Some(Step::Push) => &[Step::PullRequest],
+        Some(
+            Step::Build | Step::Fix | Step::Review | Step::Decide | Step::Merge | Step::PullRequest,
+        ) => &[],
+    }
 }
 
-pub fn is_worked(step: Step) -> bool {
-    !matches!(step, Step::Tasks | Step::Decide)
+/// Where a task goes that is divided when its turn comes.
+pub fn divided(from: Option<Step>) -> &'static [Step] {
+    match from {
+        None => &[Step::Plan, Step::Tasks],
+        Some(Step::Plan) => &[Step::Schedule],
+        Some(Step::Schedule) => &[Step::Tasks],
+        Some(_) => &[],
+    }
+}
+
+/// An effect of the controller.
+pub fn is_serial(step: Step) -> bool {
+    matches!(step, Step::Merge | Step::Push | Step::Schedule | Step::PullRequest)
+}
+
+/// A gate at which a person is asked.
+pub fn is_gate(step: Step) -> bool {
+    matches!(step, Step::ApprovePlan | Step::ApproveResult)
+}
+
+/// A worker does it.
+pub fn is_slot(step: Step) -> bool {
+    !is_serial(step) && !is_gate(step) && !matches!(step, Step::Tasks | Step::Decide)
+}
+
+/// Nothing of a task is begun before these.
+pub fn is_first(step: Step) -> bool {
+    matches!(step, Step::Preflight | Step::Build)
 }

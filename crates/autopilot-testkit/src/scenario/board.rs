@@ -14,6 +14,9 @@ fn run(state: &State) -> String {
     match (&root.status, &state.run.halt) {
         (Status::Settled(_), _) => word(state, root),
         (_, Some(halt)) => format!("rests: {}", halt.why),
+        (Status::Running { step, .. }, None) if state.gate().is_some() => {
+            format!("asks: {step}")
+        }
         (
             Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. },
             None,

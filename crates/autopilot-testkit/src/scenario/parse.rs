@@ -1,10 +1,10 @@
 //! Reading a scenario.
 
-use crate::agent::{Ending, Line, Scripted};
-use crate::world::people::{Act, Cue, When};
+use crate::agent::{Ending, Line, Scripted, count_urgency};
+use crate::world::people::{Act, Cue, When, answer};
 use autopilot_core::event::{Bill, Facts, HaltWhy, Outcome, RunSpec, TaskSpec};
 use autopilot_core::flow::Flow;
-use autopilot_core::id::{Micros, TaskId};
+use autopilot_core::id::Micros;
 use autopilot_core::input::{Ask, Word};
 use autopilot_core::limit::{Limits, ReviewGate};
 use autopilot_core::pipeline::Switch;
@@ -22,6 +22,7 @@ pub fn script(text: &str) -> Result<Script, String> {
     let head = lines.next().ok_or("the scenario is empty")?;
     let mut script =
         Script { spec: run(head)?, agents: Scripted::default(), cues: VecDeque::new() };
+    script.divide(head)?;
     let mut limits = script.spec.limits.clone();
     for line in lines {
         if let Some((name, items)) = line.split_once(':') {
@@ -54,13 +55,15 @@ fn run(head: &str) -> Result<RunSpec, String> {
     let flow = match flow {
         "queue" => Flow::Queue,
         "task" | "together" => Flow::Task,
+        "plan" => Flow::Plan,
         other => return Err(format!("`{other}` is no flow")),
     };
-    let tasks = names.split(';').map(|words| {
-        let (name, needs) = words.trim().split_once(" after ").unwrap_or((words.trim(), ""));
-        let needs = needs.split_whitespace().map(str::to_owned).collect();
-        TaskSpec { name: name.to_owned(), depends_on: needs, ..TaskSpec::default() }
-    });
+    let mut tasks = Vec::new();
+    if flow != Flow::Plan {
+        for words in names.split(';') {
+            tasks.push(task(words)?.0);
+        }
+    }
     Ok(RunSpec {
         id: "run".into(),
         flow,
@@ -76,21 +79,63 @@ fn run(head: &str) -> Result<RunSpec, String> {
         red_base_allowed: false,
         whole: TaskSpec::default(),
         plan: None,
-        tasks: tasks.collect(),
+        tasks,
     })
 }
 
+/// `b after a, expand, priority 2, paths src docs, in big`, and what it is brought by: the run if
+/// nothing is said.
+fn task(words: &str) -> Result<(TaskSpec, String), String> {
+    let mut parts = words.split(',').map(str::trim);
+    let head = parts.next().unwrap_or_default();
+    let (name, first) = head.split_once(' ').unwrap_or((head, ""));
+    let mut task = TaskSpec { name: name.to_owned(), ..TaskSpec::default() };
+    let mut above = String::new();
+    for part in std::iter::once(first).chain(parts).filter(|part| !part.is_empty()) {
+        let words: Vec<&str> = part.split_whitespace().collect();
+        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        match words[..] {
+            ["after", ref needs @ ..] => task.depends_on = owned(needs),
+            ["paths", ref paths @ ..] => task.paths = owned(paths),
+            ["priority", n] => task.priority = n.parse().map_err(|_| format!("`{n}`?"))?,
+            ["expand"] => task.expand = true,
+            ["in", parent] => above = parent.to_owned(),
+            _ => return Err(format!("`{part}` says nothing of a task")),
+        }
+    }
+    Ok((task, above))
+}
+
 impl Script {
+    /// The tasks of a plan, by what brings them.
+    fn divide(&mut self, head: &str) -> Result<(), String> {
+        let Some(names) = head.strip_prefix("plan ") else { return Ok(()) };
+        for words in names.split(';') {
+            let (task, above) = task(words.trim())?;
+            self.agents.planned.entry(above).or_default().push(task);
+        }
+        self.agents.planned.values_mut().for_each(|tasks| count_urgency(tasks));
+        Ok(())
+    }
+
+    /// A task that mends has a name before it exists.
+    fn has(&self, name: &str) -> bool {
+        let mut planned = self.agents.planned.values().flatten().chain(&self.spec.tasks);
+        let mut brought = self.agents.lines.values().flatten().flat_map(|line| &line.brings);
+        name.starts_with("mend-")
+            || planned.any(|task| task.name == name)
+            || brought.any(|tasks| tasks.iter().any(|task| task.name == name))
+    }
+
     fn add_items(&mut self, name: &str, items: &str) -> Result<(), String> {
-        let place = self.spec.tasks.iter().position(|task| task.name == name);
-        let task = match (place, name) {
-            (Some(place), _) => TaskId(place as u32 + 1),
-            (None, "run") => TaskId::ROOT,
-            (None, _) => return Err(format!("no task `{name}`")),
+        let name = match name {
+            "run" => "",
+            name if self.has(name) => name,
+            name => return Err(format!("no task `{name}`")),
         };
         for words in items.split(',') {
             let line = item(words.trim())?;
-            self.agents.lines.entry(task).or_default().push_back(line);
+            self.agents.lines.entry(name.to_owned()).or_default().push_back(line);
         }
         Ok(())
     }
@@ -117,6 +162,7 @@ fn item(words: &str) -> Result<Line, String> {
         bills: Vec::new(),
         fingerprint: None,
         blocking: 0,
+        brings: None,
         is_begun: false,
     };
     while let Ok(word) = next() {
@@ -124,10 +170,17 @@ fn item(words: &str) -> Result<Line, String> {
             "tree" => line.tree = Some(next()?.to_owned()),
             "like" => line.fingerprint = Some(next()?.to_owned()),
             "blocking" => line.blocking = number(next()?)?,
+            "bringing" => line.brings = Some(names(next()?)),
             usd => line.bills.push(money(usd)?),
         }
     }
     Ok(line)
+}
+
+/// `a+b`, or `nothing`.
+fn names(words: &str) -> Vec<TaskSpec> {
+    let names = words.split('+').filter(|name| *name != "nothing");
+    names.map(|name| TaskSpec { name: name.to_owned(), ..TaskSpec::default() }).collect()
 }
 
 fn step(word: &str) -> Result<Step, String> {
@@ -141,6 +194,9 @@ fn switch(word: &str) -> Result<Switch, String> {
         "review" => Ok(Switch::Review),
         "uat" => Ok(Switch::Uat),
         "push" => Ok(Switch::Push),
+        "pr" => Ok(Switch::Pr),
+        "plan-gate" => Ok(Switch::PlanGate),
+        "end-gate" => Ok(Switch::EndGate),
         other => Err(format!("`{other}` is no switch")),
     }
 }
@@ -149,6 +205,9 @@ fn limit(limits: &mut Limits, words: &str) -> Result<(), String> {
     let words: Vec<&str> = words.split_whitespace().collect();
     match words[..] {
         ["workers", n] => limits.workers_max = count(n)?,
+        ["effects", n] => limits.effects_max = count(n)?,
+        ["overlaps", "wait"] => limits.overlaps_wait = true,
+        ["overlaps", "go"] => limits.overlaps_wait = false,
         ["rounds", n] => limits.rounds_max = count(n)?,
         ["lifetime", n] => limits.rounds_lifetime_max = count(n)?,
         ["retries", of, n] => {
@@ -185,6 +244,11 @@ fn cue(words: &str, limits: &mut Limits) -> Result<Cue, String> {
     let parts: Vec<&str> = what.split_whitespace().collect();
     let act = match parts[..] {
         ["crash"] => Act::Crash,
+        ["boot"] => Act::Boot,
+        ["short", of] => Act::Room(Some(of.to_owned())),
+        ["room"] => Act::Room(None),
+        ["approve"] => Act::Ask(answer(false)),
+        ["reject"] => Act::Ask(answer(true)),
         ["look"] => Act::Look,
         ["stop"] => halt(HaltWhy::Stop, false),
         ["stop", "now"] => halt(HaltWhy::Stop, true),

@@ -132,7 +132,7 @@ impl World {
         if self.crash_cue_after(want) {
             return self.crash();
         }
-        self.agents.played(want);
+        self.agents.played(&self.audit.name_of(want.task), want.step);
         let word = play.outcome_word();
         *self.tally.outcomes.entry(format!("{} {word}", want.step)).or_default() += 1;
         for fault in &play.faults {

@@ -2,7 +2,9 @@
 
 use super::{Happening, World};
 use crate::fault::Fault;
+use crate::random::mix;
 use autopilot_core::event::{End, HaltWhy};
+use autopilot_core::flow::Flow;
 use autopilot_core::id::Micros;
 use autopilot_core::input::{Ask, Input, Word};
 use autopilot_core::limit::Limits;
@@ -32,6 +34,10 @@ pub enum When {
 #[derive(Clone, Debug)]
 pub enum Act {
     Ask(Ask),
+    /// The machine is short of something, or has enough again.
+    Room(Option<String>),
+    /// Somebody starts the run again and says nothing.
+    Boot,
     Crash,
     /// The story ends here.
     Look,
@@ -52,10 +58,11 @@ enum Wish {
     Skip,
     Limit,
     Waive,
+    Answer,
 }
 
 /// How often people ask, in a thousand happenings.
-const WISHES: [(Wish, Fault, u64); 7] = [
+const WISHES: [(Wish, Fault, u64); 8] = [
     (Wish::Stop, Fault::Stop, 8),
     (Wish::StopNow, Fault::StopNow, 8),
     (Wish::Pause, Fault::Pause, 8),
@@ -63,6 +70,7 @@ const WISHES: [(Wish, Fault, u64); 7] = [
     (Wish::Skip, Fault::Skip, 8),
     (Wish::Limit, Fault::Limit, 10),
     (Wish::Waive, Fault::Waive, 10),
+    (Wish::Answer, Fault::Answer, 15),
 ];
 
 impl World {
@@ -71,7 +79,17 @@ impl World {
         if self.is_scripted || self.shell.is_none() {
             return;
         }
+        let is_plan = self.spec.flow == Flow::Plan;
+        if is_plan && self.strikes(Fault::Room, 15) {
+            let short = self.whims.chance(500).then(|| "memory".to_owned());
+            self.note(|| format!("room {short:?}"));
+            self.hear(Input::Room { short });
+        }
         for (wish, fault, permille) in WISHES {
+            // Without gates there is nobody to answer.
+            if matches!(wish, Wish::Answer) && !is_plan {
+                continue;
+            }
             if !self.strikes(fault, permille) {
                 continue;
             }
@@ -102,10 +120,19 @@ impl World {
                 let on = self.pace.chance(500);
                 Ask::Switch { switch: Switch::Review, on, by: "a person".into() }
             }
+            Wish::Answer => {
+                let is_no = self.whims.chance(300);
+                answer(is_no)
+            }
         }
     }
 
     fn any_task(&mut self) -> String {
+        if self.spec.flow == Flow::Plan {
+            let tasks = self.shell.as_ref().map_or(&[][..], |shell| &shell.pilot.ahead().tasks[..]);
+            let place = self.whims.below(tasks.len() as u64) as usize;
+            return tasks.get(place).map(|task| task.name().to_owned()).unwrap_or_default();
+        }
         let place = self.pace.below(self.spec.tasks.len() as u64 + 1) as usize;
         self.spec.tasks.get(place).map(|task| task.name.clone()).unwrap_or_default()
     }
@@ -120,6 +147,10 @@ impl World {
         if limits.usd_max.is_some() {
             limits.usd_max = Some(Micros(self.pace.between(1, 30) * 500_000));
         }
+        if self.spec.flow == Flow::Plan {
+            limits.effects_max = self.whims.between(1, 3) as u32;
+            limits.overlaps_wait = self.whims.chance(700);
+        }
         limits
     }
 
@@ -127,6 +158,9 @@ impl World {
     pub(super) fn next_wish(&mut self, state: &State) -> Option<Vec<Ask>> {
         if self.is_scripted {
             return self.cue_at_rest();
+        }
+        if let Some((_, gate)) = state.gate().filter(|_| state.run.halt.is_none()) {
+            return Some(self.answers_at(gate.step, state));
         }
         if state.end().is_none() {
             let relaxed = Limits {
@@ -166,18 +200,37 @@ impl World {
         Some(vec![Ask::Retry { task }, Ask::Resume])
     }
 
+    /// What is said at a gate depends on the gate and the round alone, so that crashes can't matter;
+    /// when it is said, and how often, is left to chance.
+    fn answers_at(&mut self, gate: Step, state: &State) -> Vec<Ask> {
+        if self.whims.chance(200) {
+            return Vec::new();
+        }
+        let round = state.root().map_or(0, |root| root.round);
+        let says_no = mix(mix(self.seed, gate as u64), u64::from(round)) % 1000 < 350;
+        let is_no = says_no && self.faults.contains(&Fault::Reject);
+        if is_no {
+            self.count(Fault::Reject);
+        }
+        let twice = self.whims.chance(200);
+        (0..=u32::from(twice)).map(|_| answer(is_no)).collect()
+    }
+
     fn cue_at_rest(&mut self) -> Option<Vec<Ask>> {
         let mut asks = Vec::new();
         while let Some(cue) = self.cues.pop_front_if(|cue| cue.when == When::Rest) {
             match cue.act {
                 Act::Ask(ask) => asks.push(ask),
-                act @ (Act::Crash | Act::Look | Act::Late { .. }) => {
+                Act::Boot => return Some(asks),
+                act @ (Act::Room(_) | Act::Crash | Act::Look | Act::Late { .. }) => {
                     self.later(60_010, Happening::Act(act))
                 }
             }
             let is_last = !matches!(self.cues.front(), Some(next) if next.when == When::Rest);
-            // Several asks in a row are one visit of a person unless a resume lies between them.
-            if is_last || matches!(asks.last(), Some(Ask::Resume)) {
+            // Several asks in a row are one visit of a person unless the run goes on between them.
+            let goes_on =
+                matches!(asks.last(), Some(Ask::Resume | Ask::Approve { .. } | Ask::Reject { .. }));
+            if is_last || goes_on {
                 break;
             }
         }
@@ -224,6 +277,10 @@ impl World {
                 self.note(|| format!("asked {ask:?}"));
                 self.hear(Input::Asked(ask));
             }
+            Act::Room(short) => {
+                self.hear(Input::Room { short });
+            }
+            Act::Boot => {}
             Act::Crash => {
                 self.struck(Fault::Crash);
                 self.crash();
@@ -236,5 +293,13 @@ impl World {
                 self.hear(Input::Heard { id, task, word });
             }
         }
+    }
+}
+
+pub fn answer(is_no: bool) -> Ask {
+    let by = "a person".to_owned();
+    match is_no {
+        true => Ask::Reject { by, why: "not like this".to_owned() },
+        false => Ask::Approve { by, answer: None },
     }
 }

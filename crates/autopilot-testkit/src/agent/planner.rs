@@ -1,0 +1,138 @@
+//! What simulated planners divide the work into, and what mends the whole.
+//!
+//! A plan is a function of the seed and of what is planned, never of time.
+
+use super::{Drawn, Scene};
+use crate::fault::Fault;
+use crate::random::{Random, mix, mix_bytes};
+use autopilot_core::event::TaskSpec;
+use autopilot_core::flow::Flow;
+use autopilot_core::pipeline::Switch;
+use autopilot_core::state::{State, Task};
+use autopilot_core::step::Step;
+use std::collections::BTreeSet;
+
+const TASKS_MAX: u64 = 12;
+const TASKS_BELOW_MAX: u64 = 4;
+/// How often a task is divided further, in a thousand, by how deep it lies.
+const EXPANDS: [u64; 2] = [150, 100];
+const PATHS: [&str; 8] =
+    ["src", "src/a", "src/b", "SRC/a/**", "docs", "docs/guide.md", "lib/x/*.rs", "lib/x"];
+
+/// What comes with the end of an attempt. It comes whatever that end is: who listens must know when
+/// it counts.
+pub fn brought(drawn: &Drawn, scene: &Scene<'_>, fate: &mut Random) -> Vec<TaskSpec> {
+    if scene.state.run.flow != Flow::Plan {
+        return Vec::new();
+    }
+    let now = scene.state.task(scene.want.task);
+    let tasks = match scene.want.step {
+        Step::Schedule => plan(drawn.seed, now, depth(scene.state, now)),
+        Step::Validate | Step::Uat if now.parent.is_none() => mends(scene.state, fate),
+        // Nobody asked for it.
+        Step::Build | Step::Validate if fate.chance(100) => vec![mending_task(scene.state)],
+        Step::Preflight
+        | Step::Plan
+        | Step::ApprovePlan
+        | Step::Tasks
+        | Step::Build
+        | Step::Fix
+        | Step::Validate
+        | Step::Review
+        | Step::UatGenerate
+        | Step::Uat
+        | Step::Decide
+        | Step::Merge
+        | Step::ApproveResult
+        | Step::Push
+        | Step::PullRequest => Vec::new(),
+    };
+    if drawn.has(Fault::Barren) && fate.chance(200) { spoilt(tasks, fate) } else { tasks }
+}
+
+fn depth(state: &State, task: &Task) -> usize {
+    task.parent.map_or(0, |parent| 1 + depth(state, state.task(parent)))
+}
+
+fn plan(seed: u64, whole: &Task, depth: usize) -> Vec<TaskSpec> {
+    let name = whole.name();
+    let mut random = Random::new(mix_bytes(mix(seed, 0x9a7), name.as_bytes()));
+    let most = if random.chance(400) { TASKS_MAX } else { TASKS_BELOW_MAX };
+    let many = random.between(1, if depth == 0 { most } else { TASKS_BELOW_MAX });
+    let needs = random.below(3);
+    let named = |at: u64| match name {
+        "" => format!("p{at}"),
+        name => format!("{name}.{at}"),
+    };
+    let mut tasks = Vec::new();
+    for at in 0..many {
+        let mut depends_on = BTreeSet::new();
+        for _ in 0..random.below(needs + 1) {
+            if at > 0 {
+                depends_on.insert(named(random.below(at)));
+            }
+        }
+        let expand = random.chance(EXPANDS.get(depth).copied().unwrap_or(0));
+        tasks.push(TaskSpec {
+            name: named(at),
+            depends_on: depends_on.into_iter().collect(),
+            switches: random.chance(300).then_some(Switch::Uat).into_iter().collect(),
+            expand,
+            priority: if random.chance(300) { random.below(5) as i32 - 2 } else { 0 },
+            paths: paths(&mut random),
+            ..TaskSpec::default()
+        });
+    }
+    count_urgency(&mut tasks);
+    tasks
+}
+
+fn paths(random: &mut Random) -> Vec<String> {
+    let many = if random.chance(500) { random.between(1, 2) } else { 0 };
+    (0..many).map(|_| PATHS[random.below(PATHS.len() as u64) as usize].to_owned()).collect()
+}
+
+/// The longest chain that waits for each; whatever a task needs comes before it.
+pub fn count_urgency(tasks: &mut [TaskSpec]) {
+    for at in (0..tasks.len()).rev() {
+        let (before, rest) = tasks.split_at_mut(at);
+        let last = &rest[0];
+        for need in before.iter_mut().filter(|task| last.depends_on.contains(&task.name)) {
+            need.urgency = need.urgency.max(last.urgency + 1);
+        }
+    }
+}
+
+fn mends(state: &State, fate: &mut Random) -> Vec<TaskSpec> {
+    let mut task = mending_task(state);
+    task.paths = paths(fate);
+    task.expand = fate.chance(50);
+    // It may build on what is there, also on what a person vouched for.
+    if let Some(root) = state.root().filter(|_| fate.chance(300)) {
+        let on = root.children.get(fate.below(root.children.len() as u64) as usize);
+        task.depends_on = on.map(|on| state.task(*on).name().to_owned()).into_iter().collect();
+    }
+    vec![task]
+}
+
+/// A task under the first name that is free.
+pub fn mending_task(state: &State) -> TaskSpec {
+    let name = (1..).map(|number| format!("mend-{number}"));
+    let free = name.into_iter().find(|name| state.named(name).is_none());
+    TaskSpec { name: free.unwrap_or_default(), ..TaskSpec::default() }
+}
+
+/// None, one twice, or in an order in which nobody could know what it waits for.
+fn spoilt(mut tasks: Vec<TaskSpec>, fate: &mut Random) -> Vec<TaskSpec> {
+    match (fate.below(3), tasks.first().cloned()) {
+        (0, _) | (_, None) => Vec::new(),
+        (1, Some(first)) => {
+            tasks.push(first);
+            tasks
+        }
+        (_, Some(_)) => {
+            tasks.reverse();
+            tasks
+        }
+    }
+}
