@@ -1,8 +1,11 @@
 //! Benches: every figure is a ratio to an anchor measured in turn with it, so that a busy machine
 //! slows both. They inform; only a bench that cannot run fails.
 
+mod graph;
 mod integrate;
 mod interleave;
+mod paired;
+mod repository;
 mod startup;
 
 use std::fs;
@@ -11,10 +14,12 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::step::{self, Failure};
-use crate::workspace::{cargo, target_dir};
+use crate::workspace::{cargo, find_program, target_dir};
 use interleave::Measured;
 
 const ROUNDS: usize = 7;
+/// Of what takes many seconds each time.
+const LONG_ROUNDS: usize = 5;
 
 #[derive(Clone, Copy)]
 pub enum Effort {
@@ -29,6 +34,8 @@ struct Bench {
     id: &'static str,
     what: &'static str,
     anchor: &'static str,
+    /// The program the anchor is made of; without it there is nothing to compare with.
+    needs: &'static str,
     /// The ratio we want to stay under.
     target: f64,
     measure: fn(&Bed) -> Result<Measured, Failure>,
@@ -44,9 +51,58 @@ pub struct Bed {
 
 const BENCHES: &[Bench] = &[
     Bench {
+        id: "B1",
+        what: "loop of 20 tasks",
+        anchor: "bare script",
+        needs: "git",
+        target: 1.1,
+        measure: paired::small,
+    },
+    Bench {
+        id: "B2",
+        what: "loop, 10,000 files",
+        anchor: "bare script",
+        needs: "git",
+        target: 0.15,
+        measure: paired::large,
+    },
+    Bench {
+        id: "B3-ninja",
+        what: "10,000 steps, supervised",
+        anchor: "ninja -j4",
+        needs: "ninja",
+        target: 1.0,
+        measure: graph::supervised_to_ninja,
+    },
+    Bench {
+        id: "B3-make",
+        what: "10,000 steps, supervised",
+        anchor: "make -j4",
+        needs: "make",
+        target: 1.15,
+        measure: graph::supervised_to_make,
+    },
+    Bench {
+        id: "B3-plain",
+        what: "10,000 steps, plain spawn",
+        anchor: "make -j4",
+        needs: "make",
+        target: 1.15,
+        measure: graph::plain_to_make,
+    },
+    Bench {
+        id: "B3-chain",
+        what: "chain of 2,000 steps, plain",
+        anchor: "ideal spawn loop",
+        needs: "true",
+        target: 1.4,
+        measure: graph::chain,
+    },
+    Bench {
         id: "B7",
         what: "autopilot status --json",
         anchor: "git --version",
+        needs: "git",
         target: 4.0,
         measure: startup::status,
     },
@@ -54,13 +110,31 @@ const BENCHES: &[Bench] = &[
         id: "B8",
         what: "autopilot --version",
         anchor: "git --version",
+        needs: "git",
         target: 1.2,
         measure: startup::version,
+    },
+    Bench {
+        id: "B9",
+        what: "10,000 tasks to 1st agent",
+        anchor: "ninja -n",
+        needs: "ninja",
+        target: 1.0,
+        measure: graph::first_spawn_to_ninja,
+    },
+    Bench {
+        id: "B9-make",
+        what: "10,000 tasks to 1st agent",
+        anchor: "make -n",
+        needs: "make",
+        target: 1.0,
+        measure: graph::first_spawn_to_make,
     },
     Bench {
         id: "B15",
         what: "40 slots at once",
         anchor: "40 git worktree add",
+        needs: "git",
         target: 1.0,
         measure: integrate::slots,
     },
@@ -68,16 +142,15 @@ const BENCHES: &[Bench] = &[
         id: "B16",
         what: "train of 500 merges",
         anchor: "3 plumbing commands",
+        needs: "git",
         target: 1.1,
         measure: integrate::train,
     },
 ];
 
 pub fn run(only: Option<&str>, effort: Effort) -> Result<(), Failure> {
-    let chosen: Vec<&Bench> = BENCHES
-        .iter()
-        .filter(|bench| only.is_none_or(|id| id.eq_ignore_ascii_case(bench.id)))
-        .collect();
+    let chosen: Vec<&Bench> =
+        BENCHES.iter().filter(|bench| only.is_none_or(|id| bench.is_called(id))).collect();
     if chosen.is_empty() {
         let known: Vec<&str> = BENCHES.iter().map(|bench| bench.id).collect();
         return Err(Failure::Usage(format!("no such bench; there are {}", known.join(", "))));
@@ -85,13 +158,21 @@ pub fn run(only: Option<&str>, effort: Effort) -> Result<(), Failure> {
     let bed = Bed::prepare(effort)?;
     let mut lines = Vec::new();
     println!(
-        "{:<4} {:<26} {:>10}   {:<20} {:>10} {:>8} {:>8}",
+        "{:<8} {:<27} {:>10}   {:<20} {:>10} {:>8} {:>8}",
         "id", "subject", "ms", "anchor", "ms", "ratio", "target"
     );
     for bench in chosen {
+        if find_program(bench.needs).is_none() {
+            println!(
+                "{:<8} {:<27} not measured: {} is not here",
+                bench.id, bench.what, bench.needs
+            );
+            lines.push(json!({ "bench": bench.id, "absent": bench.needs }).to_string());
+            continue;
+        }
         let measured = (bench.measure)(&bed)?;
         println!(
-            "{:<4} {:<26} {:>10.3}   {:<20} {:>10.3} {:>7.2}x {:>7.2}x{}",
+            "{:<8} {:<27} {:>10.3}   {:<20} {:>10.3} {:>7.2}x {:>7.2}x{}",
             bench.id,
             bench.what,
             measured.subject_ms(),
@@ -108,6 +189,14 @@ pub fn run(only: Option<&str>, effort: Effort) -> Result<(), Failure> {
         println!("{line}");
     }
     Ok(())
+}
+
+impl Bench {
+    /// By its id, or by the beginning that several share.
+    fn is_called(&self, id: &str) -> bool {
+        let family = self.id.split_once('-').map_or(self.id, |(family, _)| family);
+        id.eq_ignore_ascii_case(self.id) || id.eq_ignore_ascii_case(family)
+    }
 }
 
 impl Bed {
@@ -127,6 +216,25 @@ impl Bed {
             rounds,
             effort,
         })
+    }
+
+    /// Fewer rounds of what takes long.
+    fn long_rounds(&self) -> usize {
+        self.rounds.min(LONG_ROUNDS)
+    }
+
+    /// A program of the project that only benches use.
+    fn example(&self, package: &str, name: &str) -> Result<PathBuf, Failure> {
+        let mut build = cargo(["build", "-q", "-p", package, "--example", name]);
+        let profile = match self.effort {
+            Effort::Smoke => "debug",
+            Effort::Full => {
+                build.arg("--release");
+                "release"
+            }
+        };
+        step::run("build a part for the bench", &mut build)?;
+        Ok(target_dir().join(profile).join("examples").join(name))
     }
 
     /// How much of something: all of it, or just enough to see that the bench works.
@@ -174,7 +282,17 @@ mod tests {
     #[test]
     fn an_unknown_bench_is_refused_with_the_known_ones() {
         let failure = run(Some("B99"), Effort::Smoke).unwrap_err();
-        assert!(failure.to_string().contains("there are B7, B8"), "{failure}");
+        assert!(failure.to_string().contains("there are B1, B2"), "{failure}");
+    }
+
+    #[test]
+    fn a_family_of_benches_is_called_by_what_they_share() {
+        let called = |id: &str| -> Vec<&str> {
+            BENCHES.iter().filter(|bench| bench.is_called(id)).map(|bench| bench.id).collect()
+        };
+        assert_eq!(called("b9"), ["B9", "B9-make"]);
+        assert_eq!(called("B3-chain"), ["B3-chain"]);
+        assert_eq!(called("B1"), ["B1"], "and B15 is another");
     }
 
     #[test]
@@ -183,7 +301,7 @@ mod tests {
         let measured = Measured::from_rounds(vec![(ms(2), ms(4)), (ms(2), ms(6)), (ms(1), ms(5))]);
         let line: serde_json::Value =
             serde_json::from_str(&json_line(&BENCHES[0], &measured)).unwrap();
-        assert_eq!(line["bench"], "B7");
+        assert_eq!(line["bench"], "B1");
         assert_eq!(line["ratio"], 3.0);
         assert_eq!(line["ratios"], json!([2.0, 3.0, 5.0]));
     }

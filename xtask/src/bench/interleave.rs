@@ -58,6 +58,32 @@ pub fn measure(
     Ok(Measured::from_rounds(measured))
 }
 
+/// The same for work that takes its own time, and leaves something to clean up after each round.
+/// The round before the first pays for cold caches and counts for nothing.
+pub fn in_turn(
+    rounds: usize,
+    anchor: impl Fn(usize) -> Result<Duration, Failure>,
+    subject: impl Fn(usize) -> Result<Duration, Failure>,
+    clean: impl Fn(usize) -> Result<(), Failure>,
+) -> Result<Measured, Failure> {
+    let mut measured = Vec::with_capacity(rounds);
+    for round in 0..=rounds {
+        let times = (anchor(round)?, subject(round)?);
+        clean(round)?;
+        if round > 0 {
+            measured.push(times);
+        }
+    }
+    Ok(Measured::from_rounds(measured))
+}
+
+/// How long a piece of work takes.
+pub fn time(work: impl FnOnce() -> Result<(), Failure>) -> Result<Duration, Failure> {
+    let started = Instant::now();
+    work()?;
+    Ok(started.elapsed())
+}
+
 fn timed(work: &mut impl FnMut() -> Result<(), Failure>) -> Result<Duration, Failure> {
     let started = Instant::now();
     work()?;
