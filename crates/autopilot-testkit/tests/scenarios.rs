@@ -645,6 +645,382 @@ fn a_lifetime_of_rounds_trips_a_rail() {
     );
 }
 
+// Plans: order, urgency, and what stands in the way.
+
+/// Everything a worker or the controller did for one task of a plan that goes well.
+fn whole(name: &str) -> String {
+    let steps = ["build", "validate", "review", "uat_generate", "uat", "merge"];
+    steps.map(|step| format!("{name}.{step}")).join(" ")
+}
+
+/// Where each of the words first comes in a text.
+fn order(text: &str, words: &[&str]) -> Vec<usize> {
+    words.iter().map(|word| text.find(word).unwrap_or_else(|| panic!("{word}: {text}"))).collect()
+}
+
+fn added(story: &Story) -> Vec<String> {
+    let events = story.records.iter().flat_map(|record| &record.events);
+    let names = events.filter_map(|event| match event {
+        Event::TaskAdded { parent: Some(_), spec, .. } => Some(spec.name.clone()),
+        _ => None,
+    });
+    names.collect()
+}
+
+#[test]
+fn a_plan_is_made_carried_out_and_proven_as_a_whole() {
+    let story = check("plan a", "a done — run done");
+    let rest = "run.validate run.uat_generate run.uat";
+    assert_eq!(story.starts, format!("run.plan run.schedule {} {rest}", whole("a")));
+    assert_eq!(story.merged, "a1");
+}
+
+#[test]
+fn a_diamond_is_worked_on_in_its_order() {
+    let story = check(
+        "plan a; b after a; c after a; d after b c",
+        "a done · b done · c done · d done — run done",
+    );
+    let words = ["a.merge", "b.build", "c.build", "b.merge", "d.build", "run.validate"];
+    let places = order(&story.starts, &words);
+    assert!(places.is_sorted(), "{}", story.starts);
+    let last = story.starts.find("c.merge") < story.starts.find("d.build");
+    assert!(last && places[2] < story.starts.find("b.validate").unwrap(), "{}", story.starts);
+}
+
+#[test]
+fn what_does_not_depend_on_a_failure_goes_on() {
+    let story = check(
+        "plan a; b after a; c after b; d; e after d
+         a: build broke, build broke",
+        "a failed: build broke: exit status 1 (2 retries) · b blocked by a · c blocked by a · d done · e done — run failed: 3 tasks did not close",
+    );
+    assert_eq!(story.merged, "d1 e1");
+    assert!(!story.starts.contains("run.validate"), "{}", story.starts);
+}
+
+#[test]
+fn a_retry_of_a_planned_task_reopens_what_it_blocked_and_plans_nothing_anew() {
+    let story = check(
+        "plan a; b after a; c after b; d
+         a: build broke, build broke
+         retry a",
+        "a done · b done · c done · d done — run done",
+    );
+    assert_eq!(story.starts.matches("run.plan").count(), 1);
+    assert_eq!(story.merged, "d1 a1 b1 c1");
+}
+
+#[test]
+fn the_important_comes_first_then_what_most_others_wait_for() {
+    let starts = |text: &str| story(&format!("{text}\n limit workers 1")).starts;
+    let by_priority = starts("plan a; b, priority 2; c, priority 1");
+    assert!(order(&by_priority, &["b.build", "c.build", "a.build"]).is_sorted(), "{by_priority}");
+    let by_urgency = starts("plan a; b; c after b; d after c; e; f after e");
+    let words = ["b.build", "e.build", "c.build", "a.build"];
+    assert!(order(&by_urgency, &words).is_sorted(), "{by_urgency}");
+    // What is begun is finished before something new is.
+    let begun = order(&by_urgency, &["b.build", "b.uat", "e.build"]);
+    assert!(begun.is_sorted(), "{by_urgency}");
+}
+
+#[test]
+fn tasks_that_write_in_the_same_place_come_one_after_the_other() {
+    let text = "plan a, paths src; b, paths src/b docs; c, paths docs/guide.md; d
+         look during c build";
+    check(text, "a running build · b at build · c running build · d running build — run goes on");
+    let story = story("plan a, paths src; b, paths src/b");
+    assert!(order(&story.starts, &["a.merge", "b.build"]).is_sorted(), "{}", story.starts);
+}
+
+#[test]
+fn tasks_that_write_in_the_same_place_may_be_allowed_to() {
+    check(
+        "plan a, paths src; b, paths src/b
+         limit overlaps go
+         look during b build",
+        "a running build · b running build — run goes on",
+    );
+}
+
+#[test]
+fn a_task_that_is_retried_goes_on_beside_one_that_writes_in_its_place() {
+    check(
+        "plan a, priority 1, paths src; b, paths src; c after b
+         limit workers 1, rounds 1
+         a: uat fails, fix ok
+         retry a during b build
+         look during c build",
+        "a done (2 rounds, overruled) · b done · c running build — run goes on",
+    );
+}
+
+#[test]
+fn in_a_machine_that_is_short_of_room_nothing_begins_beside_another() {
+    check(
+        "plan a; b; c\n short memory during a build\n look during a review",
+        "a running review · b at validate · c at validate — run goes on",
+    );
+    let alone = story("plan a; b after a; c after a\n short disk during a build");
+    assert!(alone.board.ends_with("run done"), "with nothing at work one is let in");
+    let places = order(&alone.starts, &["b.build", "b.merge", "c.build"]);
+    assert!(places.is_sorted(), "{}", alone.starts);
+    let again = story("plan a; b; c\n short disk during a build; room during a build");
+    assert_eq!(again.board, "a done · b done · c done — run done");
+}
+
+#[test]
+fn as_many_effects_at_once_as_allowed() {
+    check(
+        "plan a; b; c\n limit effects 2\n look during b merge",
+        "a running merge · b running merge · c at merge — run goes on",
+    );
+}
+
+// Plans: tasks that are divided when their turn comes.
+
+#[test]
+fn a_large_task_is_divided_when_its_turn_comes() {
+    let story = check(
+        "plan a; big after a, expand, paths src; z after big; x in big, paths src/x; y after x, in big",
+        "a done · big done · z done · x done · y done — run done",
+    );
+    let words = ["a.merge", "big.plan", "big.schedule", "x.build", "x.merge", "y.build", "z.build"];
+    assert!(order(&story.starts, &words).is_sorted(), "{}", story.starts);
+    assert_eq!(story.merged, "a1 x1 y1 z1");
+}
+
+#[test]
+fn a_failure_inside_of_a_divided_task_is_its_own_and_can_be_retried() {
+    let text = "plan big expand; z after big; x in big; y in big
+         x: build broke, build broke";
+    check(
+        text,
+        "big failed: 1 task did not close · z blocked by big · x failed: build broke: exit status 1 (2 retries) · y done — run failed: 2 tasks did not close",
+    );
+    let story =
+        check(&format!("{text}\n retry x"), "big done · z done · x done · y done — run done");
+    assert_eq!(story.starts.matches("big.plan").count(), 1);
+}
+
+#[test]
+fn a_divided_task_that_is_skipped_takes_what_is_in_it_along() {
+    let text = "plan big expand; z after big; x in big; y after x, in big
+         limit workers 1
+         skip big during x build";
+    let story =
+        check(text, "big skipped · z done · x stopped by big · y stopped by big — run done");
+    assert_eq!(story.merged, "z1");
+    let story =
+        check(&format!("{text}; retry big"), "big done · z done · x done · y done — run done");
+    assert_eq!(story.merged, "z1 x1 y1");
+}
+
+#[test]
+fn a_skipped_task_is_not_reopened_by_a_skip_inside_of_it() {
+    check(
+        "plan big expand; z after big; x in big\n skip big during x build; skip x during z build",
+        "big skipped · z done · x stopped by big — run done",
+    );
+}
+
+#[test]
+fn a_divided_task_can_not_be_skipped_while_one_in_it_is_merged() {
+    let story = check(
+        "plan big expand; z after big; x in big\n skip big during x merge",
+        "big done · z done · x done — run done",
+    );
+    assert_eq!(story.merged, "x1 z1");
+}
+
+// Plans: what brings tasks.
+
+#[test]
+fn a_schedule_that_brings_nothing_has_broken() {
+    check(
+        "plan a\n run: schedule ok bringing nothing, schedule ok bringing a",
+        "a done — run done",
+    );
+    check(
+        "plan a\n run: schedule ok bringing nothing, schedule ok bringing nothing",
+        " — run failed: schedule broke: it brought no tasks",
+    );
+}
+
+#[test]
+fn a_schedule_that_brings_a_task_twice_has_broken() {
+    check(
+        "plan a\n run: schedule ok bringing a+a, schedule ok bringing a+a",
+        " — run failed: schedule broke: it brought task a, which exists",
+    );
+}
+
+#[test]
+fn a_schedule_that_brings_a_task_before_what_it_needs_has_broken() {
+    check(
+        "plan b after a; a",
+        " — run failed: schedule broke: it brought task b before a, which it needs",
+    );
+}
+
+#[test]
+fn tasks_of_a_schedule_that_did_not_pass_do_not_come() {
+    let story = check(
+        "plan a\n run: schedule broke, schedule fails",
+        " — run failed: schedule failed: schedule said no",
+    );
+    assert_eq!(added(&story), [""; 0]);
+}
+
+#[test]
+fn what_does_not_hold_together_is_mended_by_a_task() {
+    let story = check(
+        "plan a; b\n run: validate fails, validate ok, uat fails",
+        "a done · b done · mend-1 done · mend-2 done — run done",
+    );
+    assert_eq!(story.merged, "a1 b1 mend-11 mend-21");
+    assert_eq!(story.starts.matches("run.validate").count(), 3, "{}", story.starts);
+    assert_eq!(story.state.root().unwrap().round, 3);
+}
+
+#[test]
+fn the_whole_is_not_mended_for_ever() {
+    let story = check(
+        "plan a\n limit rounds 2\n run: validate fails like x, validate fails like y",
+        "a done · mend-1 done · mend-2 open — run failed: did not converge in 2 iterations",
+    );
+    assert_eq!(story.merged, "a1 mend-11");
+    check(
+        "plan a\n limit rounds 2\n run: validate fails like x, validate fails like y\n retry run",
+        "a done · mend-1 done · mend-2 done — run done",
+    );
+}
+
+#[test]
+fn a_whole_that_fails_without_a_task_to_mend_it_has_broken() {
+    check("plan a\n run: validate fails bringing nothing, validate ok", "a done — run done");
+    check(
+        "plan a\n run: uat fails bringing nothing, uat fails bringing nothing",
+        "a done — run failed: uat broke: it brought no tasks",
+    );
+}
+
+#[test]
+fn a_task_that_mends_and_fails_fails_the_run() {
+    check(
+        "plan a\n run: validate fails\n mend-1: build broke, build broke",
+        "a done · mend-1 failed: build broke: exit status 1 (2 retries) — run failed: 1 task did not close",
+    );
+}
+
+// Plans: people.
+
+#[test]
+fn a_plan_waits_for_a_person() {
+    check("plan a\n with plan-gate", " — run asks: approve_plan");
+    check("plan a\n with plan-gate\n boot; boot", " — run asks: approve_plan");
+    check("plan a\n with plan-gate\n boot; approve", "a done — run done");
+}
+
+#[test]
+fn a_rejected_plan_is_made_anew() {
+    let story = check("plan a\n with plan-gate\n reject; approve", "a done — run done");
+    assert_eq!(story.starts.matches("run.plan").count(), 2);
+    assert_eq!(story.starts.matches("run.schedule").count(), 1);
+    assert_eq!(story.state.root().unwrap().round, 2, "a rejection spends a round");
+}
+
+#[test]
+fn a_plan_is_not_rejected_for_ever() {
+    check(
+        "plan a\n with plan-gate\n limit rounds 2\n reject; reject",
+        " — run failed: did not converge in 2 iterations",
+    );
+}
+
+#[test]
+fn a_result_that_is_rejected_is_not_pushed() {
+    let text = "plan a\n with end-gate, push, pr";
+    let story = check(
+        &format!("{text}\n reject"),
+        "a done — run failed: approve_result failed: rejected by a person: not like this",
+    );
+    assert!(!story.starts.contains("push"), "{}", story.starts);
+    let story = check(&format!("{text}\n reject; retry run; boot; approve"), "a done — run done");
+    let words = ["run.push", "run.pull_request"];
+    assert!(order(&story.starts, &words).is_sorted(), "{}", story.starts);
+    assert_eq!(story.starts.matches("run.validate").count(), 2, "it is proven again");
+}
+
+#[test]
+fn an_answer_at_no_gate_changes_nothing() {
+    let plain = story("plan a; b after a\n with end-gate\n approve");
+    let eager = story(
+        "plan a; b after a\n with end-gate
+         approve during plan; approve during schedule; reject during a build
+         approve; approve; reject",
+    );
+    assert_eq!(plain.board, "a done · b done — run done");
+    assert_eq!(plain.board, eager.board);
+    assert_eq!(plain.starts, eager.starts);
+}
+
+#[test]
+fn a_gate_in_a_stopped_run_waits_until_it_goes_on() {
+    check("plan a\n with plan-gate\n stop during plan; approve", " — run rests: stopped");
+    check("plan a\n with plan-gate\n stop during plan; resume; approve", "a done — run done");
+}
+
+// Plans: crashes.
+
+#[test]
+fn a_crash_in_every_step_of_the_run_changes_nothing_in_what_is_made() {
+    let steps = [
+        "preflight",
+        "plan",
+        "schedule",
+        "run validate",
+        "run uat_generate",
+        "run uat",
+        "push",
+        "pull_request",
+    ];
+    for step in steps {
+        for when in ["during", "after"] {
+            let story = story(&format!(
+                "plan a; b after a\n with baseline, push, pr, plan-gate, end-gate
+                 {}",
+                around(&format!("crash {when} {step}"), step)
+            ));
+            assert_eq!(story.merged, "a1 b1", "{when} {step}");
+            assert_eq!(added(&story), ["a", "b"], "{when} {step}");
+            assert!(story.board.ends_with("run done"), "{when} {step}: {}", story.board);
+            let once = ["run.schedule", "run.push", "run.pull_request", "run.approve_plan"];
+            for step in once {
+                assert_eq!(story.starts.matches(step).count(), 1, "{}", story.starts);
+            }
+        }
+    }
+}
+
+/// The two answers at the gates, and the crash where it belongs among them.
+fn around(crash: &str, step: &str) -> String {
+    match step {
+        "preflight" | "plan" => format!("{crash}; approve; approve"),
+        "push" | "pull_request" => format!("approve; approve; {crash}"),
+        _ => format!("approve; {crash}; approve"),
+    }
+}
+
+#[test]
+fn a_crash_between_a_schedule_and_its_word_divides_once() {
+    let story = check(
+        "plan big expand; x in big\n crash after run schedule; crash after big schedule",
+        "big done · x done — run done",
+    );
+    assert_eq!(added(&story), ["big", "x"]);
+}
+
 // The kit itself.
 
 #[test]
