@@ -4,7 +4,7 @@ mod given;
 mod settings;
 mod since;
 
-pub use given::{check_plan, parse_plan, read_plan};
+pub use given::{check_plan, parse_plan};
 pub use settings::{check_prices, check_settings, costs_unknown, roles};
 pub use since::changed_since;
 

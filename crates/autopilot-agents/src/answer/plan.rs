@@ -26,14 +26,11 @@ pub fn read_plan<'a>(
         },
         Err(mut faults) => {
             // One repair has to do: what else is wrong is told with it, as far as it can be seen.
-            let unseen = meant(given).and_then(|plan| by_rules(&plan).err());
-            for fault in unseen.into_iter().flatten().map(Fault::from) {
-                let known =
-                    |known: &Fault| known.pointer == fault.pointer && !known.pointer.is_empty();
-                if !faults.iter().any(known) {
-                    faults.push(fault);
-                }
-            }
+            let unseen = meant(given).and_then(|plan| by_rules(&plan).err()).unwrap_or_default();
+            // Where both object the rules say it in words, and may have more than one to say.
+            let in_words = |fault: &Fault| unseen.iter().any(|rule| rule.pointer == fault.pointer);
+            faults.retain(|fault| fault.pointer.is_empty() || !in_words(fault));
+            faults.extend(unseen.into_iter().map(Fault::from));
             Err(faults)
         }
     }

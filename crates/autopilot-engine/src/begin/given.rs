@@ -1,10 +1,10 @@
 //! A plan that somebody brings along instead of having one made.
 
-use super::{BeginError, PlanBody, Tasks, in_repository, read_file};
+use super::{BeginError, PlanBody, Source, Tasks, in_repository, read_file};
 use autopilot_agents::answer;
 use autopilot_core::config::Config;
 use autopilot_core::flow::Flow;
-use autopilot_core::plan::{self, Plan, Rules};
+use autopilot_core::plan::{Checked, Plan, Rules};
 use autopilot_core::task_file::{Kind, TaskSpec};
 use autopilot_host::file;
 use camino::Utf8Path;
@@ -18,7 +18,7 @@ pub(super) fn read(
     file: Option<&Utf8Path>,
     root: &Utf8Path,
 ) -> Result<Tasks, BeginError> {
-    let (text, plan) = read_plan(from)?;
+    let (text, summary) = read_json(from)?;
     let mut warnings = Vec::new();
     let whole = match file {
         Some(path) => {
@@ -31,11 +31,10 @@ pub(super) fn read(
             PlanBody { spec: parsed.spec, text: parsed.body }
         }
         None => {
-            let summary = plan.plan_summary.trim();
             let title = summary.lines().next().unwrap_or_default().to_owned();
             let path = in_repository(from, root);
-            let spec = TaskSpec { title, goal: summary.to_owned(), path, ..TaskSpec::default() };
-            PlanBody { spec, text: summary.to_owned() }
+            let spec = TaskSpec { title, goal: summary.clone(), path, ..TaskSpec::default() };
+            PlanBody { spec, text: summary }
         }
     };
     Ok(Tasks {
@@ -49,36 +48,37 @@ pub(super) fn read(
     })
 }
 
-/// The plan in a file, and its text.
-pub fn read_plan(path: &Utf8Path) -> Result<(String, Plan), BeginError> {
+/// A file of JSON, and what it says of the plan as a whole. Its faults are looked for when the
+/// rules are known, and told all at once.
+fn read_json(path: &Utf8Path) -> Result<(String, String), BeginError> {
     let bytes = file::read_capped(path.as_std_path(), PLAN_BYTES_MAX).map_err(|error| {
         BeginError::Unreadable { path: path.to_owned(), reason: crate::shell::chain(&error) }
     })?;
     let refused = |faults: Vec<String>| BeginError::Refused { path: path.to_owned(), faults };
     let text = String::from_utf8(bytes)
         .map_err(|error| refused(vec![format!("it is not UTF-8: {error}")]))?;
-    let plan = parse_plan(&text).map_err(refused)?;
-    Ok((text, plan))
+    let value = parse_json(&text).map_err(refused)?;
+    let summary = value["plan_summary"].as_str().unwrap_or_default().trim().to_owned();
+    Ok((text, summary))
 }
 
-/// A plan as JSON, by its schema. Every fault in words.
-pub fn parse_plan(text: &str) -> Result<Plan, Vec<String>> {
+fn parse_json(text: &str) -> Result<serde_json::Value, Vec<String>> {
+    serde_json::from_str(text).map_err(|error| vec![format!("it is not JSON: {error}")])
+}
+
+/// A plan as JSON, by its schema and its rules. Every fault in words.
+pub fn parse_plan(text: &str, rules: &Rules) -> Result<(Plan, Checked), Vec<String>> {
     let words = |faults: Vec<answer::Fault>| faults.iter().map(ToString::to_string).collect();
-    let value: serde_json::Value =
-        serde_json::from_str(text).map_err(|error| vec![format!("it is not JSON: {error}")])?;
+    let value = parse_json(text)?;
     let given = answer::Given { text: "", structured: Some(&value) };
-    answer::read::<Plan>(given, None).map_err(words)
+    answer::read_plan(given, None, rules).map_err(words)
 }
 
 /// Refuses a plan that was brought along and breaks a rule, before anything is begun.
-pub fn check_plan(tasks: &Tasks, config: &Config) -> Result<(), BeginError> {
+pub fn check_plan(source: &Source, tasks: &Tasks, config: &Config) -> Result<(), BeginError> {
     let (Some(text), Some(whole)) = (&tasks.plan, &tasks.whole) else { return Ok(()) };
-    let refused =
-        |faults: Vec<String>| BeginError::Refused { path: tasks.source.clone().into(), faults };
-    let plan = parse_plan(text).map_err(refused)?;
+    let Source::Plan { from, .. } = source else { return Ok(()) };
+    let refused = |faults: Vec<String>| BeginError::Refused { path: from.clone(), faults };
     let rules = Rules::of(config, &whole.spec, BTreeMap::new());
-    match plan::check(&plan, &rules) {
-        Ok(_) => Ok(()),
-        Err(faults) => Err(refused(faults.iter().map(ToString::to_string).collect())),
-    }
+    parse_plan(text, &rules).map(|_| ()).map_err(refused)
 }

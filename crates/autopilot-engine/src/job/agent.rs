@@ -161,7 +161,7 @@ impl Job {
         });
         let stream = self.stream_word(&config);
         let log = self.log_name(stream);
-        self.write_view(&format!("{}.prompt.txt", log.trim_end_matches(".log")), &prompt)?;
+        self.write_view(&self.prompt_name(&log), &prompt)?;
         for (path, content) in &plan.files {
             super::process::write_plain(path, content)?;
         }
@@ -188,6 +188,16 @@ impl Job {
         };
         let ending = listener.finish(exit);
         Ok(Turn { ending, ran, log })
+    }
+
+    /// Beside its log; the second question of an attempt may come within the same second.
+    fn prompt_name(&self, log: &str) -> String {
+        let stem = log.trim_end_matches(".log");
+        let first = format!("{stem}.prompt.txt");
+        if self.context.place.views().join(&first).symlink_metadata().is_err() {
+            return first;
+        }
+        format!("{stem}.repair.prompt.txt")
     }
 
     /// Log files are named after the stream; the first document names the builder's.

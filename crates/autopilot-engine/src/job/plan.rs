@@ -4,7 +4,7 @@
 use super::agent::{Answered, Question};
 use super::workshop::{For, blocking, seconds_now};
 use super::{Done, Job, JobError};
-use crate::begin::PlanBody;
+use crate::begin::{PlanBody, parse_plan};
 use autopilot_agents::Access;
 use autopilot_agents::answer::{Answer, read_plan};
 use autopilot_core::event::{Facts, Outcome, TaskSpec as TaskEntry};
@@ -29,13 +29,9 @@ impl Job {
     pub(super) async fn plan(&self) -> Result<Done, JobError> {
         let whole = self.plan_body()?;
         if let Some(given) = self.given_plan()? {
-            let plan = match crate::begin::parse_plan(&given) {
-                Ok(plan) => plan,
-                Err(faults) => return Ok(refused(&faults, Facts::default())),
-            };
-            return match plan::check(&plan, &self.rules(&whole.spec)) {
-                Ok(checked) => self.planned(&plan, checked, Facts::default()),
-                Err(faults) => Ok(refused(&in_words(&faults), Facts::default())),
+            return match parse_plan(&given, &self.rules(&whole.spec)) {
+                Ok((plan, checked)) => self.planned(&plan, checked, Facts::default()),
+                Err(faults) => Ok(refused(&faults, Facts::default())),
             };
         }
         let mut answered = self.ask_planner(&whole).await?;
@@ -124,13 +120,9 @@ impl Job {
         let missing = || JobError::Internal("there is no plan".to_owned());
         let text = self.context.text(&edited.or(made).ok_or_else(missing)?)?;
         let rules = self.rules(&whole.spec);
-        let plan = match crate::begin::parse_plan(&text) {
-            Ok(plan) => plan,
+        let (plan, checked) = match parse_plan(&text, &rules) {
+            Ok(read) => read,
             Err(faults) => return Ok(refused(&faults, Facts::default())),
-        };
-        let checked = match plan::check(&plan, &rules) {
-            Ok(checked) => checked,
-            Err(faults) => return Ok(refused(&in_words(&faults), Facts::default())),
         };
         let artifact = Some(self.write_clean(&self.plan_name(), &text)?);
         let mut facts = Facts { artifact, ..Facts::default() };

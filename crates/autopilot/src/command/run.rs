@@ -25,7 +25,7 @@ pub fn run(global: &Global, args: &Run) -> super::Done {
     let path = std::env::var("PATH").unwrap_or_default();
     let refused = |error: BeginError| work::begin_failure(&error);
     refuse_what_only_plans_have(args, &tasks)?;
-    begin::check_plan(&tasks, &config).map_err(refused)?;
+    begin::check_plan(&source, &tasks, &config).map_err(refused)?;
     begin::check_agents(&config, &place, &path, begin::roles(tasks.flow)).map_err(refused)?;
     let asked = limits.applied_to(&begin::limits(&config));
     begin::check_settings(&config, &asked, tasks.flow).map_err(refused)?;
