@@ -97,6 +97,16 @@ pub fn run_word(state: &State) -> &'static str {
     }
 }
 
+/// What a person is asked to approve, if the run waits for one, and where to look at it.
+pub fn awaited(state: &State) -> Option<&'static str> {
+    let (_, live) = state.gate()?;
+    Some(if live.step == Step::ApprovePlan {
+        "the plan (.autopilot/plan/plan.json, `autopilot graph`)"
+    } else {
+        "the result (`autopilot diff`)"
+    })
+}
+
 /// A task in the scheduler's words: PENDING, RUNNING, DONE, FAILED, BLOCKED.
 pub fn task_word(task: &Task) -> &'static str {
     match &task.status {

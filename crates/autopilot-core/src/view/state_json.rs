@@ -1,6 +1,6 @@
 //! `.autopilot/state.json`: the run as one object for scripts.
 
-use super::{current, failure, leaves, run_word, task_word, worker_word};
+use super::{awaited, current, failure, leaves, run_word, task_word, worker_word};
 use crate::state::{Shown, State, Status, Task};
 use crate::step::Step;
 use serde_json::{Map, Value, json};
@@ -41,7 +41,8 @@ fn reason(state: &State) -> Option<String> {
     if let Some(halt) = &state.run.halt {
         return Some(halt.why.to_string());
     }
-    state.root().and_then(failure).map(ToString::to_string)
+    let asked = awaited(state).map(|what| format!("waits for a person to approve {what}"));
+    asked.or_else(|| state.root().and_then(failure).map(ToString::to_string))
 }
 
 /// A path of our views as anyone finds it: from the top of the repository.

@@ -1,7 +1,7 @@
 //! `.autopilot/STATUS.md`: the same, for a person who looks in the morning.
 
 use super::trouble::trouble;
-use super::{current, duration, failure, leaves, run_word, task_word, worker_word};
+use super::{awaited, current, duration, failure, leaves, run_word, task_word, worker_word};
 use crate::state::State;
 use crate::step::Step;
 use std::fmt::Write;
@@ -28,6 +28,10 @@ pub fn status_md(state: &State) -> String {
     if let Some(halt) = &run.halt {
         row("rests because", halt.why.to_string());
         row("go on with", "`autopilot resume`".to_owned());
+    }
+    if let Some(what) = awaited(state) {
+        row("waits for", format!("a person to approve {what}"));
+        row("answer with", "`autopilot approve` or `autopilot reject \"why\"`".to_owned());
     }
     if let Some(why) = state.root().and_then(failure) {
         row("why", why.to_string());

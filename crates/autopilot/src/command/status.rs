@@ -116,6 +116,9 @@ fn screen(told: &Told, place: &Place, now: Time) -> String {
     for line in at_work(state, now) {
         row("now", line);
     }
+    if let Some(what) = view::awaited(state) {
+        row("waits", format!("for a person to approve {what}"));
+    }
     if let Some(halt) = &run.halt {
         row("rests", one_line(&halt.why.to_string()).into_owned());
     }
@@ -191,6 +194,11 @@ fn last_failure(state: &State) -> String {
 
 fn go_on(told: &Told) -> String {
     match told.standing() {
+        Standing::Live { .. } | Standing::Rests | Standing::Interrupted
+            if view::awaited(&told.state).is_some() =>
+        {
+            "go on with `autopilot approve` or `autopilot reject \"why\"`".to_owned()
+        }
         Standing::Live { pid } => {
             format!("process {pid} works on it; `autopilot stop` ends it at the next step boundary")
         }

@@ -37,7 +37,7 @@ fn say(
     name: &str,
     wait: bool,
     (wish, ask): (Wish, Ask),
-    may: fn(&Status) -> Result<(), &'static str>,
+    may: fn(&State, &Status) -> Result<(), String>,
 ) -> super::Done {
     let (place, known) = super::place(global)?;
     if !known {
@@ -48,7 +48,7 @@ fn say(
         return Err(unknown(&state, name));
     };
     let shown = if task.parent.is_some() { format!("task `{name}`") } else { "the run".to_owned() };
-    may(&task.status).map_err(|why| Failure::usage(format!("{shown} {why}")))?;
+    may(&state, &task.status).map_err(|why| Failure::usage(format!("{shown} {why}")))?;
     if let Some(holder) = workspace::holder(&place) {
         let stamp = format!("{:020}", autopilot_engine::shell::now().0);
         inbox::put(&place, &stamp, &wish).map_err(|error| Failure::failed(error.to_string()))?;
@@ -81,23 +81,30 @@ fn newest(place: &autopilot_engine::place::Place) -> Result<State, Failure> {
     store::load(&reader, &run.id).map_err(|error| Failure::failed(error.to_string()))
 }
 
-fn may_retry(status: &Status) -> Result<(), &'static str> {
+fn may_retry(state: &State, status: &Status) -> Result<(), String> {
     match status {
         Status::Settled(End::Failed { why: Failed::Children { .. } }) => {
-            Err("failed because of its tasks; name the one to retry")
+            Err("failed because of its tasks; name the one to retry".to_owned())
+        }
+        // It would be blocked again at once; with that one it is opened too.
+        Status::Settled(End::Skipped { why: Skip::Blocked { by } })
+            if view::failure(state.task(*by)).is_some() =>
+        {
+            let by = state.task(*by).name();
+            Err(format!("waits for `{by}`, which failed: autopilot retry {by}"))
         }
         Status::Settled(End::Failed { .. } | End::Skipped { .. }) => Ok(()),
-        Status::Settled(End::Closed) => Err("is done; there is nothing to retry"),
+        Status::Settled(End::Closed) => Err("is done; there is nothing to retry".to_owned()),
         Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
-            Err("has not failed; there is nothing to retry")
+            Err("has not failed; there is nothing to retry".to_owned())
         }
     }
 }
 
-fn may_skip(status: &Status) -> Result<(), &'static str> {
+fn may_skip(_: &State, status: &Status) -> Result<(), String> {
     match status {
-        Status::Settled(End::Closed) => Err("is done already"),
-        Status::Settled(End::Skipped { why: Skip::Asked }) => Err("is skipped already"),
+        Status::Settled(End::Closed) => Err("is done already".to_owned()),
+        Status::Settled(End::Skipped { why: Skip::Asked }) => Err("is skipped already".to_owned()),
         Status::Settled(End::Failed { .. } | End::Skipped { .. })
         | Status::Open
         | Status::At { .. }

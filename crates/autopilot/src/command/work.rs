@@ -305,16 +305,11 @@ fn account(
 }
 
 fn rests(state: &State) -> String {
-    let what = match state.gate().map(|(_, live)| live.step) {
-        Some(Step::ApprovePlan) => "the plan (.autopilot/plan/plan.json, `autopilot graph`)",
-        Some(_) => "the result (`autopilot diff`)",
-        None => "",
-    };
-    match &state.run.halt {
-        None if !what.is_empty() => format!(
+    match (&state.run.halt, view::awaited(state)) {
+        (None, Some(what)) => format!(
             "waits: for a person to approve {what}; say `autopilot approve` or `autopilot reject \"why\"`\n"
         ),
-        halt => {
+        (halt, _) => {
             let why = halt.as_ref().map(|halt| halt.why.to_string()).unwrap_or_default();
             format!("rests: {why}; go on with `autopilot resume`\n")
         }
