@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod audit;
 pub mod fault;
+pub mod plan;
 pub mod random;
 pub mod scenario;
 pub mod stage;

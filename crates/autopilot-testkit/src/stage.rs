@@ -18,7 +18,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long anything a test waits for may take.
-const WAIT_MAX: Duration = Duration::from_secs(40);
+const WAIT_MAX: Duration = Duration::from_secs(180);
 /// Prompts and variables of the machine that every program needs.
 const KEPT: [&str; 3] = ["PATH", "LANG", "TMPDIR"];
 
