@@ -169,6 +169,8 @@ fn l04_ids_that_would_be_dangerous_as_names_are_refused() {
     for id in ids {
         refused(&stage, &plan(&[task(id, &[])]), &["is no id"]);
     }
+    let run = plan(&[task("run-20260101-120000-abcd", &[])]);
+    refused(&stage, &run, &["is the name of a run's branch"]);
     let ended = from(&stage, &plan(&[task("a\u{1b}[2Jb", &[])]));
     assert!(!ended.said().contains('\u{1b}'), "nothing a terminal would obey");
 }

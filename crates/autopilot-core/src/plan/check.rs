@@ -100,6 +100,10 @@ fn ids(plan: &Plan, rules: &Rules, faults: &mut Faults) {
             );
             faults.add(pointer(), what);
         }
+        if is_of_a_run(&task.id) {
+            let what = format!("{} is the name of a run's branch; choose another", shown(&task.id));
+            faults.add(pointer(), what);
+        }
         let folded = folded(&task.id);
         if let Some((name, word)) = taken.get(&folded) {
             let what = match word.as_str() {
@@ -141,6 +145,13 @@ fn is_safe(id: &str) -> bool {
     id.len() <= ID_CHARS_MAX
         && id.bytes().next().is_some_and(plain)
         && id.bytes().all(|byte| plain(byte) || byte == b'-')
+}
+
+/// `run-20260131-…`: beside the branches of tasks there are those of runs.
+fn is_of_a_run(id: &str) -> bool {
+    const DAY_CHARS: usize = 8;
+    let day = id.strip_prefix("run-").and_then(|rest| rest.split('-').next());
+    day.is_some_and(|day| day.len() == DAY_CHARS && day.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Up and down again: one letter may have two capitals (`ß`, `ſ`, the Kelvin sign).

@@ -15,8 +15,8 @@ use camino::Utf8Path;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Task files written at one time.
-const FILES_MAX: usize = 128;
+/// Task files written at one time while the run goes on.
+const FILES_MAX: usize = 512;
 
 /// Where the specification of a task is read, by its hash.
 pub type Bodies = Box<dyn Fn(&str) -> Option<String> + Send>;
@@ -73,6 +73,16 @@ impl PlanFiles {
 
     /// Writes a batch; true while there is more to write.
     pub fn write(&mut self, views: &Utf8Path, state: &State, redactor: &Redactor) -> bool {
+        self.write_some(views, state, redactor, FILES_MAX)
+    }
+
+    fn write_some(
+        &mut self,
+        views: &Utf8Path,
+        state: &State,
+        redactor: &Redactor,
+        files_max: usize,
+    ) -> bool {
         if state.run.flow != Flow::Plan || state.tasks.len() < 2 {
             self.dirty.clear();
             return false;
@@ -81,15 +91,14 @@ impl PlanFiles {
             return false;
         }
         // The next batch tries again what can't be written now.
-        let _again = self.write_batch(views, state, redactor);
+        let _again = self.write_batch(views, state, redactor, files_max);
         !self.dirty.is_empty()
     }
 
+    /// All that is left at once: to wait for the disk after each of many batches takes as long as
+    /// a person would notice.
     pub fn close(&mut self, views: &Utf8Path, state: &State, redactor: &Redactor) {
-        let mut batches = state.tasks.len() / FILES_MAX + 2;
-        while batches > 0 && self.write(views, state, redactor) {
-            batches -= 1;
-        }
+        let _given_up = self.write_some(views, state, redactor, usize::MAX);
     }
 
     fn write_batch(
@@ -97,6 +106,7 @@ impl PlanFiles {
         views: &Utf8Path,
         state: &State,
         redactor: &Redactor,
+        files_max: usize,
     ) -> Result<(), std::io::Error> {
         super::ensure(views)?;
         let dir = Dir::open(views.as_std_path()).map_err(std::io::Error::other)?;
@@ -104,7 +114,7 @@ impl PlanFiles {
         let mut files = Vec::new();
         let mut done = Vec::new();
         for id in &self.dirty {
-            if files.len() == FILES_MAX {
+            if files.len() == files_max {
                 break;
             }
             let task = state.task(*id);
