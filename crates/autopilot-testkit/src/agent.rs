@@ -176,7 +176,7 @@ impl Drawn {
             | Step::Uat
             | Step::Decide => self.has(Fault::Broke) && fate.chance(120),
         };
-        play.facts.tasks = planner::brought(self, scene, &mut fate);
+        planner::bring(self, scene, &mut fate, play);
         if breaks {
             play.outcome = Outcome::Broke { why: "exit status 1".into() };
             play.has_effect = false;

@@ -658,13 +658,15 @@ fn order(text: &str, words: &[&str]) -> Vec<usize> {
     words.iter().map(|word| text.find(word).unwrap_or_else(|| panic!("{word}: {text}"))).collect()
 }
 
+/// The tasks that came, by name.
 fn added(story: &Story) -> Vec<String> {
-    let events = story.records.iter().flat_map(|record| &record.events);
-    let names = events.filter_map(|event| match event {
-        Event::TaskAdded { parent: Some(_), spec, .. } => Some(spec.name.clone()),
-        _ => None,
-    });
-    names.collect()
+    let mut names = Vec::new();
+    for event in story.records.iter().flat_map(|record| &record.events) {
+        if let Event::TaskAdded { parent: Some(_), spec, .. } = event {
+            names.push(spec.name.clone());
+        }
+    }
+    names
 }
 
 #[test]

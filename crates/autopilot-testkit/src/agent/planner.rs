@@ -2,7 +2,7 @@
 //!
 //! A plan is a function of the seed and of what is planned, never of time.
 
-use super::{Drawn, Scene};
+use super::{Drawn, Play, Scene};
 use crate::fault::Fault;
 use crate::random::{Random, mix, mix_bytes};
 use autopilot_core::event::TaskSpec;
@@ -21,9 +21,9 @@ const PATHS: [&str; 8] =
 
 /// What comes with the end of an attempt. It comes whatever that end is: who listens must know when
 /// it counts.
-pub fn brought(drawn: &Drawn, scene: &Scene<'_>, fate: &mut Random) -> Vec<TaskSpec> {
+pub fn bring(drawn: &Drawn, scene: &Scene<'_>, fate: &mut Random, play: &mut Play) {
     if scene.state.run.flow != Flow::Plan {
-        return Vec::new();
+        return;
     }
     let now = scene.state.task(scene.want.task);
     let tasks = match scene.want.step {
@@ -47,7 +47,13 @@ pub fn brought(drawn: &Drawn, scene: &Scene<'_>, fate: &mut Random) -> Vec<TaskS
         | Step::Push
         | Step::PullRequest => Vec::new(),
     };
-    if drawn.has(Fault::Barren) && fate.chance(200) { spoilt(tasks, fate) } else { tasks }
+    let is_spoilt = drawn.has(Fault::Barren) && !tasks.is_empty() && fate.chance(200);
+    if is_spoilt {
+        play.faults.push(Fault::Barren);
+        play.facts.tasks = spoilt(tasks, fate);
+    } else {
+        play.facts.tasks = tasks;
+    }
 }
 
 fn depth(state: &State, task: &Task) -> usize {
