@@ -908,6 +908,14 @@ fn a_whole_that_fails_without_a_task_to_mend_it_has_broken() {
 }
 
 #[test]
+fn a_task_that_mends_may_need_one_that_a_person_vouched_for() {
+    check(
+        "plan a; b\n run: validate fails bringing m<a\n skip a during a build",
+        "a skipped · b done · m done — run done",
+    );
+}
+
+#[test]
 fn a_task_that_mends_and_fails_fails_the_run() {
     check(
         "plan a\n run: validate fails\n mend-1: build broke, build broke",

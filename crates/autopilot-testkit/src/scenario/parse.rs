@@ -177,10 +177,15 @@ fn item(words: &str) -> Result<Line, String> {
     Ok(line)
 }
 
-/// `a+b`, or `nothing`.
+/// `a+b`, `b<a` for one that needs another, or `nothing`.
 fn names(words: &str) -> Vec<TaskSpec> {
     let names = words.split('+').filter(|name| *name != "nothing");
-    names.map(|name| TaskSpec { name: name.to_owned(), ..TaskSpec::default() }).collect()
+    let task = |words: &str| {
+        let mut names = words.split('<').map(str::to_owned);
+        let name = names.next().unwrap_or_default();
+        TaskSpec { name, depends_on: names.collect(), ..TaskSpec::default() }
+    };
+    names.map(task).collect()
 }
 
 fn step(word: &str) -> Result<Step, String> {
