@@ -12,7 +12,7 @@ use super::command::{CommandError, TRANSFER_TIMEOUT};
 use super::commit::{NewCommit, trailers, write_commit};
 use super::disposable::{self, Found};
 use super::error::{GitError, OnFile};
-use super::hub::Expected;
+use super::hub::{AGENTS_COMMITS, Expected};
 use super::name::ref_component;
 use super::object::Oid;
 use super::slot::{Note, Slot};
@@ -38,7 +38,7 @@ impl Attempt<'_> {
     }
 
     fn commits_prefix(&self) -> String {
-        format!("refs/autopilot/commits/{}/{}", ref_component(self.task), ref_component(self.id))
+        format!("{AGENTS_COMMITS}{}/{}", ref_component(self.task), ref_component(self.id))
     }
 }
 
@@ -160,6 +160,9 @@ impl Slot {
     /// Git writes a file it reads again in the form its attributes ask for. One that was committed in
     /// another form and not changed since goes back to the form it has in the base: nobody changed it.
     fn without_renormalised(&self, index: &Path, base: &Oid, tree: Oid) -> Result<Oid, GitError> {
+        if self.hub().tree_of(base)? == tree {
+            return Ok(tree);
+        }
         let git = |operation: &str| self.hub().git_in(operation, &self.dir, index);
         let changed = git("look for files written in another form")
             .args(["diff-tree", "-r", "-z", "--no-renames", "--diff-filter=M"])
@@ -400,7 +403,18 @@ impl Slot {
         let with_agent = |operation: &str| {
             hub.git(operation).also_objects(&[&objects]).timeout(AGENT_OBJECTS_TIMEOUT)
         };
+        // Mostly an agent commits nothing: what its refs name is what it was given.
+        if hub.holds_all(&found.tips)? {
+            return Ok(Taken::default());
+        }
         let tips: Vec<Oid> = found.tips.iter().cloned().collect();
+        let prefix = request.attempt.commits_prefix();
+        let held: BTreeSet<Oid> = hub
+            .refs("refs/")?
+            .into_iter()
+            .filter(|(name, _)| !name.starts_with(&format!("{prefix}/")))
+            .map(|(_, oid)| oid)
+            .collect();
         let commits: Vec<Oid> = typed(with_agent("look at the agent's commits"), &tips)?
             .into_iter()
             .filter_map(|(oid, kind)| (kind == "commit").then_some(oid))
@@ -408,14 +422,7 @@ impl Slot {
         if commits.is_empty() {
             return Ok(Taken::default());
         }
-        let prefix = request.attempt.commits_prefix();
         let mut ask: String = commits.iter().map(|oid| format!("{oid}\n")).collect();
-        let held: BTreeSet<Oid> = hub
-            .refs("refs/")?
-            .into_iter()
-            .filter(|(name, _)| !name.starts_with(&format!("{prefix}/")))
-            .map(|(_, oid)| oid)
-            .collect();
         ask.extend(held.iter().map(|oid| format!("^{oid}\n")));
         let out = with_agent("list the agent's commits")
             .args(["rev-list", "--parents", "--stdin"])

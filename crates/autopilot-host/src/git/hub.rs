@@ -4,8 +4,10 @@
 //! nothing an agent or a repository can plant. Its HEAD names no commit, so that `.gitattributes` of a
 //! commit can't hide a file from a diff.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use super::command::{Git, TRANSFER_TIMEOUT};
@@ -20,6 +22,11 @@ use crate::fail;
 /// Base branches as they were when last read, away from `refs/heads/` where they could collide.
 const BASE: &str = "refs/base/";
 const HEAD: &str = "ref: refs/heads/autopilot-nothing\n";
+
+/// Where the commits are kept that agents made themselves.
+pub(crate) const AGENTS_COMMITS: &str = "refs/autopilot/commits/";
+/// Trees of commits, and commits that refs name, kept in mind; beyond that they are asked for again.
+const TREES_KNOWN_MAX: usize = 16_384;
 
 /// What a ref must be at for a write to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +43,11 @@ pub struct Hub {
     filters: Vec<Filter>,
     /// Large files stay where the user's git-lfs keeps them.
     lfs_storage: PathBuf,
+    /// A commit's tree never changes, and every step asks for one several times.
+    trees: Arc<Mutex<BTreeMap<Oid, Oid>>>,
+    /// Commits that refs name for certain: seen so or put so by this process, and not moved since.
+    /// Others may be named as well; nobody else writes refs here while we hold the lock.
+    held: Arc<Mutex<BTreeSet<Oid>>>,
 }
 
 impl Hub {
@@ -49,6 +61,8 @@ impl Hub {
             config: config_text(repo),
             filters: repo.filters.clone(),
             lfs_storage: repo.common_dir.join("lfs"),
+            trees: Arc::default(),
+            held: Arc::default(),
         };
         if !hub.dir.exists() {
             hub.create(repo)?;
@@ -127,28 +141,86 @@ impl Hub {
         if let Some(oid) = loose.and_then(|bytes| Oid::from_bytes(bytes.trim_ascii()).ok()) {
             return Ok(Some(oid));
         }
+        if self.is_surely_absent(name) {
+            return Ok(None);
+        }
         resolve_ref(&self.dir, name)
+    }
+
+    /// Nobody has packed this ref, and it has no file of its own. Looked at in this order, because a
+    /// ref that is being packed is in both places for a moment and never in neither.
+    fn is_surely_absent(&self, name: &str) -> bool {
+        let missing = |path: PathBuf| {
+            let looked = path.symlink_metadata();
+            looked.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+        };
+        name.starts_with("refs/")
+            && missing(self.dir.join(name))
+            && missing(self.dir.join("packed-refs"))
+            && missing(self.dir.join("reftable"))
     }
 
     pub fn refs(&self, prefix: &str) -> Result<Vec<(String, Oid)>, GitError> {
         list_refs(&self.dir, prefix)
     }
 
+    /// Whether a ref names each of these, other than as an agent's own. A list of all refs costs more with every task there was,
+    /// so it is only asked for when this process does not know.
+    pub(crate) fn holds_all(&self, commits: &BTreeSet<Oid>) -> Result<bool, GitError> {
+        // Kept while the refs are listed, so that one that moves meanwhile is forgotten afterwards.
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if commits.is_subset(&held) {
+            return Ok(true);
+        }
+        let refs = self.refs("refs/")?.into_iter();
+        let of_others = refs.filter(|(name, _)| !name.starts_with(AGENTS_COMMITS));
+        let all: BTreeSet<Oid> = of_others.map(|(_, oid)| oid).collect();
+        let are_held = commits.is_subset(&all);
+        if are_held {
+            if held.len() >= TREES_KNOWN_MAX {
+                held.clear();
+            }
+            held.extend(commits.iter().cloned());
+        }
+        Ok(are_held)
+    }
+
     /// Compare-and-swap of one ref.
     pub fn set_ref(&self, name: &str, new: &Oid, old: Expected<'_>) -> Result<(), GitError> {
-        set_ref(&self.dir, name, new, old)
+        let moved = set_ref(&self.dir, name, new, old);
+        if let Expected::At(old) = old {
+            self.no_longer_holds(old);
+        }
+        moved
     }
 
     pub fn delete_ref(&self, name: &str, old: &Oid) -> Result<(), GitError> {
         let line = format!("option no-deref\0delete {name}\0{old}\0");
-        update_refs(&self.dir, name, &line, Expected::At(old))
+        let deleted = update_refs(&self.dir, name, &line, Expected::At(old));
+        self.no_longer_holds(old);
+        deleted
+    }
+
+    fn no_longer_holds(&self, commit: &Oid) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(commit);
     }
 
     pub fn tree_of(&self, commit: &Oid) -> Result<Oid, GitError> {
-        self.git(format!("find the tree of {commit}"))
+        let trees = || self.trees.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tree) = trees().get(commit) {
+            return Ok(tree.clone());
+        }
+        let tree = self
+            .git(format!("find the tree of {commit}"))
             .args(["rev-parse", "--verify", "--end-of-options"])
             .arg(format!("{commit}^{{tree}}"))
-            .oid()
+            .oid()?;
+        let mut known = trees();
+        if known.len() >= TREES_KNOWN_MAX {
+            known.clear();
+        }
+        known.insert(commit.clone(), tree.clone());
+        Ok(tree)
     }
 
     pub fn parents(&self, commit: &Oid) -> Result<Vec<Oid>, GitError> {

@@ -217,6 +217,46 @@ fn g01_only_old_locks_of_the_hub_are_removed() {
 }
 
 #[test]
+fn a_ref_is_found_wherever_git_keeps_it_and_missing_otherwise() {
+    let world = World::new();
+    let open = world.open();
+    let name = "refs/heads/autopilot/t1";
+    assert_eq!(open.hub.resolve(name).unwrap(), None);
+    crate::world::in_hub(&open.hub, &["update-ref", name, open.base().as_str()]);
+    assert_eq!(open.hub.resolve(name).unwrap(), Some(open.base()));
+    crate::world::in_hub(&open.hub, &["pack-refs", "--all"]);
+    assert!(!open.hub.dir().join(name).exists(), "it is in packed-refs only");
+    assert_eq!(open.hub.resolve(name).unwrap(), Some(open.base()));
+    assert_eq!(open.hub.resolve("refs/heads/autopilot/t2").unwrap(), None);
+}
+
+#[test]
+fn a_commit_that_no_ref_names_any_more_is_taken_from_the_slot() {
+    let world = World::new();
+    let open = world.open();
+    let commit = open.commit("one", &open.tree_with(2, "one", "1\n")).commit;
+    let slot = open.slot(1);
+    open.fill(&slot, &commit);
+    assert!(open.capture(&slot).agent_commits.is_empty(), "a ref of ours names it");
+    open.hub.delete_ref("refs/heads/autopilot/one", &commit).unwrap();
+    assert!(open.capture(&slot).agent_commits.contains(&commit));
+    assert!(crate::world::in_hub(&open.hub, &["for-each-ref"]).contains(commit.as_str()));
+}
+
+#[test]
+fn the_tree_of_a_commit_is_asked_for_once() {
+    let world = World::new();
+    let open = world.open();
+    let tree = open.tree_with(1, "new", "content of the new file\n");
+    let commit = open.commit("t1", &tree).commit;
+    assert_eq!(open.hub.tree_of(&commit).unwrap(), tree);
+    let (fan, rest) = commit.as_str().split_at(2);
+    fs::remove_file(open.hub.dir().join("objects").join(fan).join(rest)).unwrap();
+    assert_eq!(open.hub.clone().tree_of(&commit).unwrap(), tree, "known to every copy of the hub");
+    assert!(open.hub.tree_of(&oid(&"1".repeat(40))).is_err());
+}
+
+#[test]
 fn g22_a_missing_object_is_found_before_done() {
     let world = World::new();
     let open = world.open();
