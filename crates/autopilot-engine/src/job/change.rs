@@ -6,19 +6,20 @@ use autopilot_core::guard::{
     self, ChangedFile, FileMode, Finding, Line, Rules, Severity, Source, Status,
 };
 use autopilot_core::task_file::TaskSpec;
-use autopilot_host::git::{Change, ChangeLimits, ChangedPath, LineFact, Oid, Status as GitStatus};
+use autopilot_host::git::{Change, ChangedPath, LineFact, Oid, Status as GitStatus};
+use std::sync::Arc;
 
 /// What a binary counts against the cap of lines.
 const BYTES_PER_LINE: u64 = 80;
 
 impl Job {
     /// The whole change of the task: base to the tree that was captured.
-    pub(super) async fn change(&self) -> Result<Change, JobError> {
+    pub(super) async fn change(&self) -> Result<Arc<Change>, JobError> {
         let missing = || JobError::Internal("there is no work to look at".to_owned());
         let base = Oid::parse(self.task.base.as_deref().ok_or_else(missing)?)?;
         let tree = Oid::parse(self.task.tree.as_deref().ok_or_else(missing)?)?;
-        let hub = self.context.workshop.hub.clone();
-        blocking(move || Change::between(&hub, &base, &tree, &ChangeLimits::default())).await
+        let workshop = self.context.workshop.clone();
+        blocking(move || workshop.change(&base, &tree)).await
     }
 
     pub(super) fn guard(&self, change: &Change, spec: &TaskSpec) -> Vec<Finding> {

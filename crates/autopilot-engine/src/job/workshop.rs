@@ -6,12 +6,16 @@ use crate::pool::{Lease, Lessor};
 use crate::ports::Ports;
 use autopilot_core::id::TaskId;
 use autopilot_host::git::{
-    Attempt, Capture, CaptureRequest, GitError, Hub, Keep, Oid, Prepare, Prepared, Slot, Slots,
-    UserRepo,
+    Attempt, Capture, CaptureRequest, Change, ChangeLimits, GitError, Hub, Keep, Oid, Prepare,
+    Prepared, Slot, Slots, UserRepo,
 };
 use camino::Utf8PathBuf;
+use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Changes kept in mind: as many as tasks that are usually worked on at once.
+const CHANGES_KNOWN_MAX: usize = 8;
 
 #[derive(Clone)]
 pub struct Workshop {
@@ -22,6 +26,8 @@ pub struct Workshop {
     slots: Slots,
     agents: Lessor,
     proofs: Lessor,
+    /// Validation, review and acceptance cases look at the same change one after the other.
+    changes: Arc<Mutex<VecDeque<Arc<Change>>>>,
 }
 
 /// A slot that is ours for the time of an attempt, filled with a commit.
@@ -68,6 +74,7 @@ impl Workshop {
             slots,
             agents: Lessor::default(),
             proofs: Lessor::default(),
+            changes: Arc::default(),
         }
     }
 
@@ -78,6 +85,24 @@ impl Workshop {
             saved.extend(slot.rescue(seconds_now())?);
         }
         Ok(saved)
+    }
+
+    /// What is different between two trees, or the trees of two commits.
+    pub fn change(&self, base: &Oid, tree: &Oid) -> Result<Arc<Change>, GitError> {
+        let known = || self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let (old, new) = (self.hub.tree_of(base)?, self.hub.tree_of(tree)?);
+        let is_it = |change: &&Arc<Change>| change.base_tree == old && change.tree == new;
+        if let Some(change) = known().iter().find(is_it) {
+            return Ok(Arc::clone(change));
+        }
+        let change = Change::between(&self.hub, &old, &new, &ChangeLimits::default())?;
+        let change = Arc::new(change);
+        let mut known = known();
+        known.push_back(Arc::clone(&change));
+        while known.len() > CHANGES_KNOWN_MAX {
+            known.pop_front();
+        }
+        Ok(change)
     }
 
     pub async fn bench(&self, order: Order) -> Result<Bench, JobError> {
