@@ -21,6 +21,11 @@ impl Repository {
         fs::create_dir_all(&root).map_err(failed_to(format!("create {}", root.display())))?;
         let made = Repository { dir, root };
         git(&made.root, &["init", "-q", "-b", "main"])?;
+        // Housekeeping in the background would slow one side or the other, and trip over worktrees
+        // that are removed meanwhile.
+        for (key, value) in [("gc.auto", "0"), ("maintenance.auto", "false")] {
+            git(&made.root, &["config", key, value])?;
+        }
         let history = made.dir.join("history");
         fs::write(&history, stream(files, branches)).map_err(failed_to("write the history"))?;
         let import = fs::File::open(&history).map_err(failed_to("read the history"))?;
