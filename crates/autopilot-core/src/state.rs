@@ -209,12 +209,18 @@ impl State {
     /// Nothing is running and nothing will be until somebody says so.
     pub fn is_at_rest(&self) -> bool {
         let nobody_works = self.live.len() as u32 == self.index.people_live;
-        let is_asking = self.index.people_live > 0
-            && self.index.waiting.is_empty()
-            && self.index.ready.is_empty()
-            && self.index.ready_aside.is_empty();
+        let is_asking = self.is_only_asking();
         nobody_works && (self.end().is_some() || self.run.halt.is_some() || is_asking)
             || self.run.halt.as_ref().is_some_and(|halt| halt.now)
+    }
+
+    /// A person is asked and there is nothing else to do.
+    pub fn is_only_asking(&self) -> bool {
+        self.index.people_live > 0
+            && self.live.len() as u32 == self.index.people_live
+            && self.index.waiting.is_empty()
+            && self.index.ready.is_empty()
+            && self.index.ready_aside.is_empty()
     }
 
     /// Tasks a worker could be given, the most urgent first.

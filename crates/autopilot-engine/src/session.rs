@@ -6,7 +6,7 @@ use crate::flag::Flag;
 use crate::inbox::LimitChange;
 use crate::job::{Context, Workshop};
 use crate::place::Place;
-use crate::shell::{self, Parts, Shell, ShellError, Watcher};
+use crate::shell::{self, Parts, Patience, Shell, ShellError, Watcher};
 use crate::store::{self, StoreError};
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::config::Config;
@@ -100,7 +100,7 @@ pub fn work(
     intent: Intent,
     machine: Machine,
     mut watcher: Box<dyn Watcher>,
-    wait: bool,
+    wait: Patience,
 ) -> Result<State, SessionError> {
     let Opened { place, repo, config } = opened;
     make_room(&place, watcher.as_mut())?;

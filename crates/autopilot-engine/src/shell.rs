@@ -135,10 +135,17 @@ pub struct Shell {
     wishes: Vec<(u64, Utf8PathBuf)>,
     interrupts: u32,
     snapshot_at: u64,
-    /// A pause keeps the process waiting instead of ending it.
-    wait: bool,
+    wait: Patience,
     room_looked: Option<Instant>,
     journal_failed: Option<String>,
+}
+
+/// What keeps the process waiting instead of ending it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Patience {
+    pub paused: bool,
+    /// A person is asked and nothing else can be done.
+    pub asked: bool,
 }
 
 /// What the shell is built from; the caller holds the lock and has swept.
@@ -149,7 +156,7 @@ pub struct Parts {
     pub state: State,
     pub journal: Box<dyn autopilot_journal::Journal + Send>,
     pub watcher: Box<dyn Watcher>,
-    pub wait: bool,
+    pub wait: Patience,
 }
 
 impl Shell {
@@ -251,7 +258,7 @@ impl Shell {
         let settled = self.pilot.settled();
         let is_paused = settled.run.halt.as_ref().is_some_and(|halt| halt.why == HaltWhy::Pause);
         let is_asked = settled.run.halt.is_none() && settled.gate().is_some();
-        let waits = self.wait && (is_paused || is_asked);
+        let waits = self.wait.paused && is_paused || self.wait.asked && is_asked;
         self.pilot.is_over() && idle && !waits
     }
 
@@ -422,7 +429,7 @@ impl Shell {
             self.hear(Input::Asked(Ask::Halt { why: HaltWhy::Stop, now }))?;
         } else if Flag::Pause.raised(&self.place).is_some() {
             self.hear(Input::Asked(Ask::Halt { why: HaltWhy::Pause, now: false }))?;
-        } else if self.wait && halt.is_some_and(|halt| halt.why == HaltWhy::Pause) {
+        } else if self.wait.paused && halt.is_some_and(|halt| halt.why == HaltWhy::Pause) {
             self.hear(Input::Asked(Ask::Resume))?;
         }
         if let Some(path) = Flag::SkipReview.raised(&self.place) {

@@ -53,6 +53,8 @@ pub enum Where {
     Watch,
     /// Anything that is laid over the board.
     Over,
+    /// The same for an onlooker.
+    WatchOver,
 }
 
 pub fn act(key: KeyEvent, at: Where) -> Option<Act> {
@@ -61,7 +63,7 @@ pub fn act(key: KeyEvent, at: Where) -> Option<Act> {
     }
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         return match (key.code, at) {
-            (KeyCode::Char('c'), Where::Watch) => Some(Act::Leave),
+            (KeyCode::Char('c'), Where::Watch | Where::WatchOver) => Some(Act::Leave),
             (KeyCode::Char('c'), Where::Board | Where::Over) => Some(Act::Interrupt),
             (KeyCode::Char('l'), _) => Some(Act::Redraw),
             (KeyCode::Char('d'), _) => Some(Act::Move(By::Page(1))),
@@ -70,7 +72,7 @@ pub fn act(key: KeyEvent, at: Where) -> Option<Act> {
         };
     }
     match (key.code, at) {
-        (KeyCode::Char('q') | KeyCode::Esc, Where::Over) => Some(Act::Back),
+        (KeyCode::Char('q') | KeyCode::Esc, Where::Over | Where::WatchOver) => Some(Act::Back),
         (KeyCode::Char('q') | KeyCode::Esc, Where::Watch) => Some(Act::Leave),
         (KeyCode::Char('p'), _) => Some(Act::Pause),
         (KeyCode::Char('s'), _) => Some(Act::Stop),
@@ -99,6 +101,19 @@ mod tests {
 
     fn control(letter: char, at: Where) -> Option<Act> {
         act(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL), at)
+    }
+
+    #[test]
+    fn whoever_looks_on_leaves_and_stops_nothing() {
+        for at in [Where::Watch, Where::WatchOver] {
+            assert_eq!(control('c', at), Some(Act::Leave));
+        }
+        for at in [Where::Board, Where::Over] {
+            assert_eq!(control('c', at), Some(Act::Interrupt));
+        }
+        for at in [Where::Over, Where::WatchOver] {
+            assert_eq!(plain(KeyCode::Char('q'), at), Some(Act::Back));
+        }
     }
 
     #[test]

@@ -119,7 +119,8 @@ fn place(screen: &Screen) -> Where {
     match (&screen.view, screen.seat) {
         (View::Board, Seat::Controller) => Where::Board,
         (View::Board, Seat::Onlooker) => Where::Watch,
-        (View::Tasks | View::Help | View::Page(_), _) => Where::Over,
+        (View::Tasks | View::Help | View::Page(_), Seat::Controller) => Where::Over,
+        (View::Tasks | View::Help | View::Page(_), Seat::Onlooker) => Where::WatchOver,
     }
 }
 

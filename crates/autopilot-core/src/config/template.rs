@@ -138,7 +138,7 @@ planner:
 # gates:
 #   review: required             # required | evidence | advisory
 #   proof: off                   # red_green is not available yet
-#   human: none                  # deferred and three are not available yet
+#   human: none                  # deferred: before the result leaves; three: also at the plan
 
 # budget:
 #   max_usd: null                # per run

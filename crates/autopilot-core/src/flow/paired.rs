@@ -112,7 +112,8 @@ pub fn worker_word(task: &Task) -> &'static str {
         }
         Status::Settled(ref end) => match end {
             crate::event::End::Closed => "TASK_DONE",
-            crate::event::End::Skipped { .. } => "TASK_SKIPPED",
+            crate::event::End::Skipped { why: crate::event::Skip::Asked } => "TASK_SKIPPED",
+            crate::event::End::Skipped { .. } => "TASK_BLOCKED",
             crate::event::End::Failed { .. } => "TASK_FAILED",
         },
     }

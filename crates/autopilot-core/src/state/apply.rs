@@ -86,7 +86,7 @@ impl State {
 
     /// Before a halt begins or ends, because only the time outside of it counts.
     fn count_time(&mut self, at: Time) {
-        if self.run.halt.is_none() && self.seq > 0 {
+        if self.run.halt.is_none() && self.seq > 0 && !self.is_only_asking() {
             self.run.active_ms += at.since_ms(self.at).min(ACTIVE_GAP_MAX_MS);
         }
         self.at = at;

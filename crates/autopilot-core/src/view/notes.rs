@@ -2,7 +2,7 @@
 //! the event they tell of so that none is written twice after a crash.
 
 use super::{duration, failure};
-use crate::event::{End, Event, Record, Verdict};
+use crate::event::{End, Event, Record, Skip, Verdict};
 use crate::id::AttemptId;
 use crate::limit::ReviewGate;
 use crate::state::{State, Task};
@@ -30,7 +30,8 @@ fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
     let at = record.at.rfc3339();
     match event {
         Event::RoundFailed { task, round, reasons, .. } => {
-            let name = state.task(*task).name();
+            let task = state.task(*task);
+            let name = if task.parent.is_some() { task.name() } else { "run" };
             let mut text = format!("- {at} **{name}** iteration {round} not good enough\n");
             for reason in reasons {
                 text.push_str(&format!("  - {}: {}\n", reason.step, one_line(&reason.text)));
@@ -61,7 +62,13 @@ fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
                     let why = failure(task).map(ToString::to_string).unwrap_or_default();
                     format!("- {at} **{name}** FAILED: {title}: {why} ({spent})\n")
                 }
-                End::Skipped { .. } => format!("- {at} **{name}** skipped: {title}\n"),
+                End::Skipped { why: Skip::Asked } => {
+                    format!("- {at} **{name}** left out by a person: {title}\n")
+                }
+                End::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } } => {
+                    let by = state.task(*by).name();
+                    format!("- {at} **{name}** BLOCKED by {by}: {title}\n")
+                }
             })
         }
         Event::Switched { switch: crate::pipeline::Switch::Review, on: false, by } => {

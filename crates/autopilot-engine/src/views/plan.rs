@@ -25,11 +25,13 @@ pub struct PlanFiles {
     bodies: Bodies,
     dirty: BTreeSet<TaskId>,
     written: BTreeMap<TaskId, FileKey>,
+    /// What is there is of another run.
+    is_foreign: bool,
 }
 
 impl PlanFiles {
     pub fn new(bodies: Bodies) -> PlanFiles {
-        PlanFiles { bodies, dirty: BTreeSet::new(), written: BTreeMap::new() }
+        PlanFiles { bodies, dirty: BTreeSet::new(), written: BTreeMap::new(), is_foreign: false }
     }
 
     /// Everything may be missing or old when a process takes a run up.
@@ -51,8 +53,8 @@ impl PlanFiles {
                     self.dirty.insert(*task);
                     self.dirty.extend(state.task(*task).dependants.iter().copied());
                 }
-                Event::RunStarted { .. }
-                | Event::Booted { .. }
+                Event::RunStarted { .. } => self.is_foreign = true,
+                Event::Booted { .. }
                 | Event::StageSkipped { .. }
                 | Event::SessionOpened { .. }
                 | Event::Billed { .. }
@@ -83,6 +85,10 @@ impl PlanFiles {
         redactor: &Redactor,
         files_max: usize,
     ) -> bool {
+        if std::mem::take(&mut self.is_foreign) {
+            // Files of a run before would be taken for this one's.
+            let _stays = autopilot_host::dir::remove(views.join("plan").as_std_path());
+        }
         if state.run.flow != Flow::Plan || state.tasks.len() < 2 {
             self.dirty.clear();
             return false;
@@ -109,6 +115,7 @@ impl PlanFiles {
         files_max: usize,
     ) -> Result<(), std::io::Error> {
         super::ensure(views)?;
+        let is_first = self.written.is_empty();
         let dir = Dir::open(views.as_std_path()).map_err(std::io::Error::other)?;
         let tasks = dir.below(Path::new("plan/tasks")).map_err(std::io::Error::other)?;
         let mut files = Vec::new();
@@ -133,8 +140,8 @@ impl PlanFiles {
             self.dirty.remove(&id);
             self.written.insert(id, key);
         }
-        // Last, so that it is never ahead of the files it names.
-        if self.dirty.is_empty() {
+        // At the first batch, because a graph is wanted at once, and when all is written.
+        if self.dirty.is_empty() || is_first {
             let mut graph = plan_files::task_graph(state);
             redactor.redact_json(&mut graph);
             let text = serde_json::to_string_pretty(&graph)?;

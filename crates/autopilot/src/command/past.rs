@@ -94,6 +94,13 @@ impl Past {
         store::records(&self.history, run).map_err(unfoldable)
     }
 
+    /// What a run keeps under a hash, as JSON.
+    pub fn kept<T: serde::de::DeserializeOwned>(&self, hash: &str) -> Result<T, Failure> {
+        let text = store::text(&self.history, hash).map_err(unfoldable)?;
+        serde_json::from_str(&text)
+            .map_err(|error| Failure::failed(format!("what the run keeps can't be read: {error}")))
+    }
+
     /// What the run hides, hidden also from whoever asks about it.
     pub fn redactor(&self, state: &State) -> Redactor {
         let variables = super::work::variables();

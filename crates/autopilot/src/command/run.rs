@@ -5,12 +5,15 @@ use crate::cli::{Global, Run};
 use crate::exit::Failure;
 use crate::terminal;
 use autopilot_core::config::{Config, HumanGate};
+use autopilot_core::plan::{Plan, Rules};
+use autopilot_core::prompt::Caps;
 use autopilot_core::step::Step;
-use autopilot_engine::begin::{self, BeginError, Request, Source, Tasks};
+use autopilot_engine::begin::{self, BeginError, PlanBody, Request, Source, Tasks};
 use autopilot_engine::session::{Intent, Opened};
 use autopilot_engine::workspace;
 use autopilot_host::forge;
 use autopilot_host::git::UserRepo;
+use std::collections::BTreeMap;
 
 pub fn run(global: &Global, args: &Run) -> super::Done {
     let source = source(global, args)?;
@@ -145,6 +148,9 @@ fn dry_run(opened: &Opened, tasks: &Tasks, request: &Request) -> super::Done {
         }
         text.push_str(&format!("prompt of the first build:\n{}\n", first_prompt(opened, spec)));
     }
+    if let Some(whole) = &tasks.whole {
+        text.push_str(&dry_plan(opened, whole, tasks.plan.is_some()));
+    }
     text.push_str(&format!(
         "\nlimits: {} iterations, {} retries, {} interruptions, money {}, time {}, workers {}\n",
         limits.rounds_max,
@@ -154,22 +160,69 @@ fn dry_run(opened: &Opened, tasks: &Tasks, request: &Request) -> super::Done {
         limits.wall_max_ms.map_or("unlimited".to_owned(), autopilot_core::view::duration),
         limits.workers_max,
     ));
-    for step in ["build", "validate", "review", "uat", "push"] {
+    for step in ["plan", "build", "validate", "review", "uat", "push"] {
         text.push_str(&format!("timeout {step}: {} s\n", config.timeout(step).as_secs()));
     }
     terminal::say(text.trim_end());
     super::done()
 }
 
-fn first_prompt(opened: &Opened, spec: &autopilot_core::task_file::TaskSpec) -> String {
-    use autopilot_core::prompt::{Build, Caps, Guidance, builder};
-    let logging = &opened.config.logging;
-    let caps = Caps {
+/// The commands and the question a plan would begin with.
+fn dry_plan(opened: &Opened, whole: &PlanBody, is_given: bool) -> String {
+    let config = &opened.config;
+    let spec = &whole.spec;
+    let given = [
+        ("tests", Some(spec.commands.tests.as_ref().unwrap_or(&config.commands.tests))),
+        ("lint", spec.commands.lint.as_ref().or(config.commands.lint.as_ref())),
+        ("format", spec.commands.format.as_ref().or(config.commands.format.as_ref())),
+        ("uat", spec.commands.uat.as_ref().or(config.commands.uat.as_ref())),
+    ];
+    let commands: Vec<(&str, String)> =
+        given.into_iter().filter_map(|(name, line)| Some((name, line?.clone()))).collect();
+    let mut text = String::from("\n# every task, and the whole at the end\n");
+    for (name, line) in &commands {
+        text.push_str(&format!("{name:<7} {line}\n"));
+    }
+    if is_given {
+        text.push_str("the plan is given; no planner is asked\n");
+        return text;
+    }
+    let rules = Rules::of(config, spec, BTreeMap::new());
+    let prompt = autopilot_core::prompt::plan(
+        &autopilot_core::prompt::Plan {
+            body: &whole.text,
+            constraints: &spec.constraints,
+            allowed_paths: &spec.allowed_paths,
+            deny_paths: &rules.deny_paths,
+            repo_status: &based_on(opened),
+            tree: "(a summary of the file names)",
+            commands: &commands,
+            commands_allowed: config.plan.commands,
+            tasks_max: rules.tasks_max,
+            schema: <Plan as autopilot_agents::answer::Answer>::SCHEMA_JSON,
+            ..Default::default()
+        },
+        caps(config),
+    );
+    text.push_str(&format!("prompt of the planner:\n{prompt}\n"));
+    text
+}
+
+fn based_on(opened: &Opened) -> String {
+    format!("based on {} of {}\n", opened.repo.base_tip.short(), opened.repo.base_branch)
+}
+
+fn caps(config: &Config) -> Caps {
+    let logging = &config.logging;
+    Caps {
         prompt_bytes_max: usize::try_from(logging.prompt_bytes_max).unwrap_or(usize::MAX),
         tail_lines_max: logging.tail_lines_max as usize,
-    };
-    let status =
-        format!("based on {} of {}\n", opened.repo.base_tip.short(), opened.repo.base_branch);
+    }
+}
+
+fn first_prompt(opened: &Opened, spec: &autopilot_core::task_file::TaskSpec) -> String {
+    use autopilot_core::prompt::{Build, Guidance, builder};
+    let status = based_on(opened);
     let build = Build {
         task: spec,
         guidance: Guidance::default(),
@@ -179,5 +232,5 @@ fn first_prompt(opened: &Opened, spec: &autopilot_core::task_file::TaskSpec) -> 
         skills: opened.config.builder.skill_policy,
         network: opened.config.builder.network,
     };
-    builder(&build, caps)
+    builder(&build, caps(&opened.config))
 }

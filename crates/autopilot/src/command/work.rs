@@ -6,7 +6,8 @@ use crate::cli::{Global, LimitArgs};
 use crate::exit::Failure;
 use crate::terminal::{self, lines};
 use autopilot_core::config::{Config, duration as parse_duration};
-use autopilot_core::state::State;
+use autopilot_core::event::{End, Failure as Failed, Skip};
+use autopilot_core::state::{State, Status, Task};
 use autopilot_core::step::Step;
 use autopilot_core::view::{self, ExitWord};
 use autopilot_engine::begin::{BeginError, costs_unknown};
@@ -14,7 +15,7 @@ use autopilot_engine::flag::Flag;
 use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::place::Place;
 use autopilot_engine::session::{self, Intent, Machine, Opened, SessionError};
-use autopilot_engine::shell::chain;
+use autopilot_engine::shell::{Patience, chain};
 use autopilot_engine::workspace::{self, WorkspaceError};
 use autopilot_host::git::{StateEnv, UserRepo};
 use camino::Utf8PathBuf;
@@ -133,7 +134,7 @@ pub fn until_rest<'a>(
     // Whoever sees the dashboard sees the pause, and takes it back there with a key.
     let is_live = live::is_wanted(global);
     let watcher = if is_live { live::watcher(global, &place) } else { lines::watcher(global) };
-    let wait = wait || is_live;
+    let wait = Patience { paused: wait || is_live, asked: wait };
     let state = session::work(opened, intent, machine()?, watcher, wait).map_err(refused)?;
     Ok(Worked { global, place, repo, config, state })
 }
@@ -222,6 +223,9 @@ pub fn begin_failure(error: &BeginError) -> Failure {
     }
 }
 
+/// Tasks in the account of a run.
+const TASKS_TOLD_MAX: usize = 60;
+
 /// The end of a run: what became of it, where the work is, how to look at it and how to go on.
 fn account(
     global: &Global,
@@ -236,7 +240,8 @@ fn account(
     }
     let word = view::run_word(state);
     let mut text = format!("\n{word}: {}\n", told["title"].as_str().unwrap_or_default());
-    for task in view::leaves(state) {
+    let (shown, more) = worth_a_line(state);
+    for task in shown {
         let detail = match view::failure(task) {
             Some(why) => why.to_string(),
             None => match &task.commit {
@@ -254,6 +259,9 @@ fn account(
             task.spent.bill.usd,
         ));
     }
+    if more > 0 {
+        text.push_str(&format!("  and {more} more: `autopilot status --json`\n"));
+    }
     let unknown = costs_unknown(config, state.run.flow);
     let unknown = match unknown.as_slice() {
         [] => String::new(),
@@ -268,11 +276,19 @@ fn account(
     // Only what is there: nothing may have been merged, or it was undone.
     if let Some(stat) = diffstat(repo, &state.run.base, branch) {
         text.push_str(&format!(
-            "branch {branch}: {stat}\nlook:  git log --oneline {base}..{branch}\n       git diff {base}...{branch}\nmerge: git merge {branch}\n"
+            "branch {branch}: {stat}\nlook:  git log --oneline {base}..{branch}\n       git diff {base}...{branch}\n"
         ));
+        // What is not done is there to be looked at.
+        if matches!(ExitWord::of(state), ExitWord::Done | ExitWord::PushFailed) {
+            text.push_str(&format!("merge: git merge {branch}\n"));
+        }
     }
     if let Some(moved) = base_moved(repo, state) {
         text.push_str(&format!("note:  {moved}\n"));
+    }
+    let left_out = Status::Settled(End::Skipped { why: Skip::Asked });
+    for task in view::leaves(state).filter(|task| task.status == left_out) {
+        text.push_str(&format!("note:  {}: left out by a person\n", task.name()));
     }
     for by in &state.run.reviews_waived_by {
         text.push_str(&format!("note:  the review was skipped while {by} was there\n"));
@@ -288,11 +304,18 @@ fn account(
         ExitWord::Paused => {
             text.push_str(&rests(state));
         }
-        ExitWord::Failed | ExitWord::NotConverged => text.push_str(&format!(
-            "why:   {}see {}\nthen:  `autopilot logs <task>`, `autopilot retry <task>`, `autopilot recover`\n",
-            state.root().and_then(view::failure).map(|why| format!("{why}; ")).unwrap_or_default(),
-            place.views().join("STATUS.md")
-        )),
+        ExitWord::Failed | ExitWord::NotConverged => {
+            let root = state.root().and_then(view::failure);
+            let again = match root {
+                Some(Failed::Children { .. }) | None => "autopilot retry <task>",
+                Some(_) => "autopilot retry",
+            };
+            text.push_str(&format!(
+                "why:   {}see {}\nthen:  `autopilot logs <task>`, `{again}`, `autopilot recover`\n",
+                root.map(|why| format!("{why}; ")).unwrap_or_default(),
+                place.views().join("STATUS.md")
+            ));
+        }
         ExitWord::PushFailed => {
             let why = state.root().and_then(view::failure).map(ToString::to_string);
             text.push_str(&format!(
@@ -304,14 +327,32 @@ fn account(
     terminal::say(text.trim_end());
 }
 
+/// What failed first, then the rest, as much of it as anybody reads; and how many that leaves out.
+fn worth_a_line(state: &State) -> (Vec<&Task>, usize) {
+    let tasks = || view::leaves(state);
+    let count = tasks().count();
+    if count <= TASKS_TOLD_MAX {
+        return (tasks().collect(), 0);
+    }
+    let failed = tasks().filter(|task| view::failure(task).is_some());
+    let others = tasks().filter(|task| view::failure(task).is_none());
+    let shown: Vec<&Task> = failed.chain(others).take(TASKS_TOLD_MAX).collect();
+    let more = count - shown.len();
+    (shown, more)
+}
+
 fn rests(state: &State) -> String {
     match (&state.run.halt, view::awaited(state)) {
         (None, Some(what)) => format!(
             "waits: for a person to approve {what}; say `autopilot approve` or `autopilot reject \"why\"`\n"
         ),
-        (halt, _) => {
+        (halt, awaited) => {
             let why = halt.as_ref().map(|halt| halt.why.to_string()).unwrap_or_default();
-            format!("rests: {why}; go on with `autopilot resume`\n")
+            let then = match awaited {
+                Some(what) => format!("a person has to approve {what}: `autopilot approve`"),
+                None => "go on with `autopilot resume`".to_owned(),
+            };
+            format!("rests: {why}; {then}\n")
         }
     }
 }
