@@ -84,7 +84,7 @@ impl State {
         self.seq = seq;
     }
 
-    /// Before a halt begins or ends, because only the time outside of it counts.
+    /// Before a halt or a question begins or ends, because only the time outside of it counts.
     fn count_time(&mut self, at: Time) {
         if self.run.halt.is_none() && self.seq > 0 && !self.is_only_asking() {
             self.run.active_ms += at.since_ms(self.at).min(ACTIVE_GAP_MAX_MS);
@@ -153,6 +153,8 @@ impl State {
     }
 
     fn started(&mut self, attempt: AttemptId, task: TaskId, step: Step, at: Time) {
+        // It may be a person who is asked from now on.
+        self.count_time(at);
         let spent = &mut self.task_mut(task).spent;
         spent.attempts += 1;
         spent.tries += 1;
@@ -162,6 +164,7 @@ impl State {
     }
 
     fn ended(&mut self, id: TaskId, step: Step, shown: Shown) {
+        self.count_time(shown.at);
         self.run.moved_at = shown.at;
         self.set_status(id, Status::At { step });
         let task = self.task_mut(id);

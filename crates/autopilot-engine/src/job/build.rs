@@ -94,7 +94,9 @@ impl Job {
             let Some(work) = adopted.or(done) else {
                 return Ok(Start { base: tip.clone(), commit: tip, note, conflicts: None });
             };
-            let base = base.as_deref().map(Oid::parse).transpose()?.unwrap_or_else(|| tip.clone());
+            // Where the work really lies: an attempt that was cut short has told nobody.
+            let known = base.as_deref().map(Oid::parse).transpose()?;
+            let base = hub.merge_base(&work, &tip)?.or(known).unwrap_or_else(|| tip.clone());
             if base == tip {
                 return Ok(Start { base, commit: work, note, conflicts: None });
             }
@@ -141,10 +143,13 @@ impl Job {
         if self.want.step == Step::Build {
             return Ok(prompt::builder(&build, self.caps()));
         }
-        let conflict = start.conflicts.as_ref().map(|conflicts| {
+        let integration = self.evidence(Step::Merge)?;
+        let found = start.conflicts.as_ref().map(|conflicts| {
             conflict::report(conflicts, &self.run.branch, &task_branch(self.task.name()))
         });
-        let integration = self.evidence(Step::Merge)?;
+        // Whoever takes up a repair that was cut short must know what it was about.
+        let known = integration.conflict.clone().filter(|_| self.failed_merge().is_some());
+        let conflict = found.or(known.filter(|_| self.task.cut_short.is_some()));
         let ran_together: Vec<_> = integration.checks.iter().map(Seen::for_prompt).collect();
         let together = self
             .failed_merge()

@@ -169,7 +169,7 @@ impl Job {
         let (hub, repo) = (self.context.workshop.hub.clone(), self.context.workshop.repo.clone());
         let (run, branch) = (self.run.id.clone(), self.run.branch.clone());
         let (start, attempt) = (Oid::parse(&self.run.base)?, self.want.id.to_string());
-        blocking(move || {
+        let kept = blocking(move || {
             commit_document(
                 &hub,
                 &DocumentRequest {
@@ -186,7 +186,12 @@ impl Job {
             )
         })
         .await?;
-        Ok(Vec::new())
+        Ok(match kept {
+            Some(_) => Vec::new(),
+            None => {
+                vec![format!("the test plan was not kept: something else is at {TEST_PLAN}")]
+            }
+        })
     }
 
     /// What is to be planned: the plan of the run, or a task that is planned only now.

@@ -27,9 +27,12 @@ pub struct DocumentRequest<'a> {
     pub now: i64,
 }
 
-/// Commits the file onto the branch. A commit of the same attempt is returned as it is, and a branch
-/// that has the file already stays where it is.
-pub fn commit_document(hub: &Hub, request: &DocumentRequest<'_>) -> Result<Committed, GitError> {
+/// Commits the file onto the branch. A commit of the same attempt is returned as it is; nothing is
+/// done where something else is in its place.
+pub fn commit_document(
+    hub: &Hub,
+    request: &DocumentRequest<'_>,
+) -> Result<Option<Committed>, GitError> {
     let name = format!("refs/heads/{}", request.onto);
     let blob = hub
         .git(format!("keep {}", request.path))
@@ -43,12 +46,12 @@ pub fn commit_document(hub: &Hub, request: &DocumentRequest<'_>) -> Result<Commi
         if let Some(commit) =
             find_attempt(hub, &tip, Some(request.start), (request.run, request.attempt.id))?
         {
-            return Ok(Committed { commit, already: true });
+            return Ok(Some(Committed { commit, already: true }));
+        }
+        if !is_free(hub, &tip, request.path)? {
+            return Ok(None);
         }
         let tree = with_file(hub, &tip, request.path, &blob)?;
-        if tree == hub.tree_of(&tip)? {
-            return Ok(Committed { commit: tip, already: true });
-        }
         let pairs = [
             (RUN, request.run),
             ("Autopilot-Task", request.attempt.task),
@@ -67,12 +70,29 @@ pub fn commit_document(hub: &Hub, request: &DocumentRequest<'_>) -> Result<Commi
         match hub.set_ref(&name, &commit, old.as_ref().map_or(Expected::Absent, Expected::At)) {
             Ok(()) => {
                 fail::point("document.done");
-                return Ok(Committed { commit, already: false });
+                return Ok(Some(Committed { commit, already: false }));
             }
             Err(GitError::RefMoved { .. }) if tries < SWAPS_MAX => {}
             Err(other) => return Err(other),
         }
     }
+}
+
+/// Whether a file can be put there without taking anything away: the path is free, and so is every
+/// name on the way to it that is no directory.
+fn is_free(hub: &Hub, commit: &Oid, path: &str) -> Result<bool, GitError> {
+    let names = path.match_indices('/').map(|(end, _)| &path[..end]).chain([path]);
+    for name in names {
+        let line = hub
+            .git(format!("look for {name}"))
+            .args(["ls-tree", "--full-tree", commit.as_str(), "--", name])
+            .line()?;
+        let is_directory = line.split(' ').next() == Some("040000") && name != path;
+        if !line.is_empty() && !is_directory {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The tree of a commit with one file more, or another text in it.

@@ -242,6 +242,18 @@ impl Hub {
         Ok((!text.is_empty()).then_some(text))
     }
 
+    /// The newest commit both have in their history.
+    pub fn merge_base(&self, one: &Oid, other: &Oid) -> Result<Option<Oid>, GitError> {
+        let out = self
+            .git(format!("find where {one} and {other} part"))
+            .args(["merge-base", one.as_str(), other.as_str()])
+            .run()?;
+        match out.code() {
+            Some(0) => Ok(Some(Oid::from_bytes(out.stdout.trim_ascii())?)),
+            _ => Ok(None),
+        }
+    }
+
     pub fn is_ancestor(&self, old: &Oid, new: &Oid) -> Result<bool, GitError> {
         let out = self
             .git(format!("compare {old} with {new}"))

@@ -25,7 +25,9 @@ impl Books {
         // Effects and gates outlive whoever waits for them.
         let lasting_before: Vec<AttemptId> = self.live_where(|step| !table::is_slot(step));
         let is_boot = matches!(record.events.first(), Some(Event::Booted { .. }));
-        let worked = self.seq > 0 && self.halt.is_none() && !is_boot;
+        // While a person is asked nobody works.
+        let is_rest = self.halt.is_some() || self.gate().is_some();
+        let worked = self.seq > 0 && !is_rest && !is_boot;
         let since_ms = record.at.since_ms(self.at).min(SLEEP_MS);
         for (place, event) in record.events.iter().enumerate() {
             let id = AttemptId { seq: record.seq, place: place as u32 };
