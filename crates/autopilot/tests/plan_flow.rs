@@ -634,6 +634,48 @@ fn a_crash_in_the_middle_of_the_tasks_does_none_twice() {
 }
 
 #[test]
+fn work_cut_short_undoes_nothing_that_was_merged_meanwhile() {
+    let stage = stage(BINARY, &lone_tasks(&["ahead", "cut"]));
+    // It says nowhere where it writes, so no guard would see what it takes away.
+    let cut = "\n- step: build\n  task: cut\n  attempt: 1\n  do:\n    - write: { early.txt: \"x\\n\" }\n    \
+               - run: \"sleep 600\"\n";
+    let ahead = "\n- step: [build, fix]\n  task: ahead\n  do:\n    \
+                 - append: { app.txt: \"more\\n\" }\n    - write: { ahead.txt: \"x\\n\" }\n    \
+                 - answer: { changed_files: [ahead.txt], notes: x }\n";
+    let plan = says(&lone_tasks(&["ahead", "cut"]));
+    stage.agents(&[cut, ahead, &plan, &builds(&stage), APPROVES]);
+    let run = stage.start(&RUN);
+    stage.wait_until("the other is merged", |stage| {
+        let state = stage.state_json();
+        let tasks = state["tasks"].as_array().cloned().unwrap_or_default();
+        let of = |name: &str| tasks.iter().find(|task| task["id"] == name).cloned();
+        of("ahead").is_some_and(|task| task["status"] == "DONE")
+            && of("cut").is_some_and(|task| task["state"] == "BUILD")
+    });
+    killed(run);
+    stage.run(&["resume"]).expect(0);
+    statuses_are(&stage, &[("ahead", "DONE"), ("cut", "DONE")]);
+    let branch = branch(&stage);
+    let files = stage.git(&["ls-tree", "-r", "--name-only", &branch]);
+    for file in ["ahead.txt", "early.txt"] {
+        assert!(files.lines().any(|line| line == file), "{file} is not in\n{files}");
+    }
+    assert!(stage.git(&["show", &format!("{branch}:app.txt")]).contains("more"));
+}
+
+#[test]
+fn a_test_plan_takes_nothing_away() {
+    for (name, text) in [("tests", "a file\n"), ("tests/TEST_PLAN.md", "our own\n")] {
+        let stage = stage(BINARY, &diamond());
+        stage.write(name, text);
+        stage.commit("something in the way");
+        stage.run(&RUN).expect(0).says(&["the test plan was not kept"]);
+        let kept = stage.git(&["show", &format!("{}:{name}", branch(&stage))]);
+        assert_eq!(kept.trim(), text.trim());
+    }
+}
+
+#[test]
 fn a_crash_in_the_final_acceptance_runs_it_again_and_nothing_else() {
     let stage = stage(BINARY, &diamond());
     let flag = text(outside(&stage, "flag"));
