@@ -207,7 +207,9 @@ pub fn merged_once_each(stage: &Stage, tasks: &[&str]) {
 
 /// Prompts the planner was given, in order.
 pub fn planner_prompts(stage: &Stage) -> Vec<String> {
-    let files = stage.views("logs/planner_");
-    let prompts = files.iter().filter(|path| text(path).ends_with(".prompt.txt"));
-    prompts.map(|path| fs::read_to_string(path).unwrap()).collect()
+    let mut files = stage.views("logs/planner_");
+    files.retain(|path| text(path).ends_with(".prompt.txt"));
+    // Their names tell the second, and two may be of the same.
+    files.sort_by_key(|path| fs::metadata(path).unwrap().modified().unwrap());
+    files.iter().map(|path| fs::read_to_string(path).unwrap()).collect()
 }

@@ -63,7 +63,8 @@ fn a_plan_is_told_apart_from_a_task() {
     refused(&stage, &task, 64, &["--plan-only goes with a plan"]);
     stage.write("plan.json", "{}");
     let from = ["run", "tasks/say-done.md", "--from", "plan.json"];
-    refused(&stage, &from, 10, &["plan.json", "plan_summary"]);
+    refused(&stage, &from, 64, &["tasks/say-done.md", "is a task"]);
+    refused(&stage, &["run", "--from", "plan.json"], 10, &["plan.json", "plan_summary"]);
 }
 
 #[test]
