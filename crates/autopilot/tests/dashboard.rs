@@ -4,6 +4,7 @@
 #[path = "pty/terminal.rs"]
 mod terminal;
 
+use autopilot_testkit::plan;
 use autopilot_testkit::stage::{APPROVES, BUILDS, Stage};
 use terminal::Terminal;
 
@@ -144,6 +145,20 @@ fn lines_are_told_where_nobody_can_see_a_dashboard() {
         assert!(!said.contains("\x1b[?1049"), "{flag} {variable:?}");
         assert!(said.contains("DONE: Say done"), "{flag} {variable:?}: {said}");
     }
+}
+
+#[test]
+fn a_dashboard_does_not_stay_open_where_only_a_person_can_go_on() {
+    let planned = plan::plan(&[plan::task("a", &[])]);
+    let stage = plan::stage(env!("CARGO_BIN_EXE_autopilot"), &planned);
+    let (code, said) = shown(&stage, &["run", "plan.md", "--plan-only"]).end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("the plan is ready"), "{said}");
+    // The editor gets the terminal, and the run goes on with what it left.
+    let edits = [("EDITOR", "sed -i s/Write/Edit/")];
+    let (code, said) = shown_with(&stage, &["run", "plan.md", "--edit", "--fresh"], &edits).end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(stage.read(".autopilot/plan/tasks/a.md").contains("Edit a"));
 }
 
 #[test]
