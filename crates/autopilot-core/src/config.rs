@@ -5,6 +5,7 @@
 
 pub mod fault;
 pub mod nearest;
+mod price;
 mod read;
 mod secret;
 mod step;
@@ -20,6 +21,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use fault::{Fault, Faults, Place, Warning};
+pub use price::Price;
 pub use step::{Role, STEPS, role_of};
 pub use template::template;
 pub use text::{duration, path_fault};
@@ -52,6 +54,9 @@ pub struct Config {
     pub phases: Phases,
     pub notify: Notify,
     pub logging: Logging,
+    /// What a million tokens of a model cost, for agents that tell tokens and no money.
+    #[serde(default)]
+    pub prices: BTreeMap<String, Price>,
 }
 
 impl Config {
@@ -73,11 +78,31 @@ impl Config {
         }
     }
 
+    /// The agents that can do the work of a role, in order of preference; never empty.
+    pub fn candidates(&self, role: Role) -> impl Iterator<Item = &Agent> {
+        let agent = self.agent(role);
+        std::iter::once(agent).chain(&agent.fallback)
+    }
+
+    /// The agent of a lane; the preferred one where the list has become shorter meanwhile.
+    pub fn candidate(&self, role: Role, lane: u32) -> &Agent {
+        self.candidates(role).nth(lane as usize).unwrap_or(self.agent(role))
+    }
+
+    pub fn price(&self, model: &str) -> Option<Price> {
+        self.prices.get(model).copied()
+    }
+
     /// How long a step may take: its own setting, else its agent's `timeout_sec`, else the setting
     /// of the step it resembles, else the default of that step.
     pub fn timeout(&self, step: &str) -> Duration {
+        self.timeout_in(step, 0)
+    }
+
+    /// The same for the agent of a lane.
+    pub fn timeout_in(&self, step: &str, lane: u32) -> Duration {
         let given = |step: &str| self.rounds.step_timeouts_sec.get(step).copied();
-        let of_agent = || role_of(step).and_then(|role| self.agent(role).timeout_sec);
+        let of_agent = || role_of(step).and_then(|role| self.candidate(role, lane).timeout_sec);
         let base = step::resembles(step);
         let seconds = given(step)
             .or_else(of_agent)
@@ -206,6 +231,65 @@ pub struct Agent {
     pub skill_policy: SkillPolicy,
     /// May the agent's tools use the network.
     pub network: bool,
+    /// Who does the work while this one can't; they have none themselves.
+    #[serde(default)]
+    pub fallback: Vec<Agent>,
+    /// Where the agent's model is asked, instead of its vendor's own address.
+    #[serde(default)]
+    pub base_url: Option<String>,
+    /// The environment variable that holds the key; the key itself is nowhere in a file.
+    #[serde(default = "api_key_env")]
+    pub api_key_env: String,
+    #[serde(default)]
+    pub api: Api,
+    #[serde(default)]
+    pub mcp_servers: BTreeMap<String, McpServer>,
+    /// Added to the agent's own.
+    #[serde(default)]
+    pub system_prompt: Option<String>,
+    #[serde(default)]
+    pub max_turns: Option<u32>,
+    #[serde(default)]
+    pub disallowed_tools: Vec<String>,
+    /// Without the agent's own permission checks; our sandbox stays.
+    #[serde(default)]
+    pub r#unsafe: bool,
+    /// Offers an acp agent our file system in place of its own.
+    #[serde(default)]
+    pub fs: bool,
+}
+
+fn api_key_env() -> String {
+    API_KEY_ENV.to_owned()
+}
+
+/// Where a key is looked for unless the configuration names another variable.
+pub const API_KEY_ENV: &str = "OPENAI_API_KEY";
+/// More agents than this for one role are no plan but a mistake.
+pub const FALLBACK_MAX: usize = 8;
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Api {
+    /// Responses, and Chat Completions where the server knows no Responses.
+    #[default]
+    Auto,
+    Responses,
+    Chat,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum McpServer {
+    /// Words as in a command line, without a shell; `args` come after them.
+    Command {
+        command: String,
+        args: Vec<String>,
+        env: BTreeMap<String, String>,
+    },
+    Url {
+        url: String,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -334,4 +418,11 @@ pub struct Logging {
     pub prompt_bytes_max: u64,
     /// Last lines of an output that go into prompts.
     pub tail_lines_max: u32,
+    /// Keeps what replaying a run needs.
+    #[serde(default = "yes")]
+    pub record: bool,
+}
+
+fn yes() -> bool {
+    true
 }

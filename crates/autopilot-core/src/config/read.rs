@@ -6,14 +6,16 @@
 mod agent;
 mod section;
 
+use std::collections::BTreeMap;
+
 use regex::Regex;
 
 use super::fault::{Fault, Faults, Place, Warning};
 use super::yaml;
 use super::{
     Board, Budget, CONFIG_BYTES_MAX, Commands, Config, Gates, Git, Github, HumanGate, Integration,
-    Keep, Logging, Notify, Orchestrator, Phases, Plan, ProofGate, Repo, ReviewGate, Rounds, STEPS,
-    Safety, Sandbox, SandboxMode, Worktrees, secret, step, text,
+    Keep, Logging, Notify, Orchestrator, Phases, Plan, Price, ProofGate, Repo, ReviewGate, Rounds,
+    STEPS, Safety, Sandbox, SandboxMode, Worktrees, secret, step, text,
 };
 use section::{Reader, Section};
 
@@ -76,6 +78,7 @@ fn config(r: &mut Reader, root: Option<&yaml::Node>) -> Config {
         }),
         notify: notify(r, &mut top),
         logging: logging(r, &mut top),
+        prices: prices(r, &mut top),
     };
     top.finish(r);
     config
@@ -255,7 +258,7 @@ fn notify(r: &mut Reader, top: &mut Section<'_>) -> Notify {
     })
 }
 
-fn is_http(url: &str) -> bool {
+pub(super) fn is_http(url: &str) -> bool {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     rest.is_some_and(|host| !host.is_empty() && !host.contains(char::is_whitespace))
 }
@@ -276,6 +279,30 @@ fn logging(r: &mut Reader, top: &mut Section<'_>) -> Logging {
             output_bytes_max: s.number(r, "output_bytes_max", 4_096..=1 << 40, 64 << 20),
             prompt_bytes_max: s.number(r, "prompt_bytes_max", 1_024..=16 << 20, 64 << 10),
             tail_lines_max: s.number(r, "tail_lines_max", 1..=100_000, 200),
+            record: s.flag(r, "record", true),
         }
     })
+}
+
+fn prices(r: &mut Reader, top: &mut Section<'_>) -> BTreeMap<String, Price> {
+    let read = top.named(r, "prices", |r, s| {
+        let mut needed = |key| {
+            let before = r.faults.len();
+            let amount = s.money(r, key);
+            if amount.is_none() && r.faults.len() == before {
+                let (place, section) = (s.place_of(key), s.path_name());
+                r.fault(
+                    place,
+                    format!(
+                        "`{section}.{key}` is missing; write dollars for a million tokens, \
+                         as in `{key}: 2.50`"
+                    ),
+                );
+            }
+            amount.unwrap_or_default()
+        };
+        let (input, output) = (needed("input"), needed("output"));
+        Price { input, output, cached: s.money(r, "cached") }
+    });
+    read.into_iter().collect()
 }

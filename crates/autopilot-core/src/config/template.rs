@@ -82,7 +82,7 @@ repo:
   base_branch: main
   remote_name: origin
 
-# Who does the work. mode: claude_code_cli | codex_cli | command | script
+# Who does the work. mode: claude_code_cli | codex_cli | acp | command | openai_api | script
 builder:
   mode: claude_code_cli
   # model: ""                    # the agent's own default
@@ -91,12 +91,22 @@ builder:
   # env: {}                      # NAME: value, nothing secret
   # env_pass: []                 # names taken from your environment
   # executable: ""               # when it is not in PATH
-  # command: ""                  # for mode command
+  # command: ""                  # for modes command and acp
   # script: ""                   # for mode script
   # timeout_sec: 900
   # max_usd: null                # per attempt
   # network: true                # may its tools use the network
   # allowed_tools: [Read, Edit, Bash]
+  # disallowed_tools: []
+  # fallback: []                 # who works while this one can't, as in [{ model: x }, { mode: codex_cli }]
+  # max_turns: null              # of the agent, per attempt
+  # system_prompt: ""            # added to the agent's own
+  # mcp_servers: {}              # NAME: { command: "npx server", args: [], env: {} } or { url: "https://…" }
+  # base_url: ""                 # another address of the model
+  # api_key_env: OPENAI_API_KEY  # the variable that holds the key
+  # api: auto                    # responses | chat, for mode openai_api (planner and reviewer only)
+  # fs: false                    # mode acp: offer our file system
+  # unsafe: false                # true: without the agent's own permission checks
   # skill_policy:
   #   detect_skills: true
   #   allow_upscale: true
@@ -184,6 +194,9 @@ const TAIL: &str = r#"
 #   output_bytes_max: 67108864   # kept of one attempt's output
 #   prompt_bytes_max: 65536      # of one part of a prompt
 #   tail_lines_max: 200          # last lines of an output shown to agents
+#   record: true                 # keep what `autopilot replay` needs
+
+# prices: {}                     # dollars for a million tokens: { "gpt-x": { input: 1.25, output: 10, cached: 0.13 } }
 
 # database: sqlite               # postgres is not available yet
 "#;

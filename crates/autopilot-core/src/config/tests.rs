@@ -195,6 +195,83 @@ fn faults_as_a_person_reads_them() {
             "line 2, column 20: `notify.webhook` is `ftp://x`; write `https://…`",
         ),
         (
+            "builder: { mode: openai_api }\n",
+            "line 2, column 18: `builder.mode: openai_api` can't edit files; use it for planner and reviewer",
+        ),
+        (
+            "builder:\n  fallback:\n    - mode: codex_cli\n    - mode: openai_api\n",
+            "line 5, column 13: `builder.fallback.mode: openai_api` can't edit files; use it for planner and reviewer",
+        ),
+        (
+            "builder: { fallback: [{ efort: x }] }\n",
+            "line 2, column 25: unknown key `efort` in `builder.fallback`; did you mean `effort`?",
+        ),
+        (
+            "builder: { fallback: [{ mode: acp }] }\n",
+            "line 2, column 31: `builder.fallback.mode: acp` needs `builder.fallback.command`, as in `command: \"opencode acp\"`",
+        ),
+        (
+            "builder: { fallback: codex_cli }\n",
+            "line 2, column 22: `builder.fallback` is `codex_cli`; write a list, as in `[{ … }]`",
+        ),
+        (
+            "builder: { fallback: [codex_cli] }\n",
+            "line 2, column 23: `builder.fallback` is `codex_cli`; write `key: value` lines",
+        ),
+        (
+            "reviewer: { base_url: localhost }\n",
+            "line 2, column 23: `reviewer.base_url` is `localhost`; write `https://…`",
+        ),
+        (
+            "reviewer: { api_key_env: sk-secret }\n",
+            "line 2, column 26: `reviewer.api_key_env` is no name of an environment variable; write its name, as in `OPENAI_API_KEY`, and keep the key in the environment",
+        ),
+        (
+            "reviewer: { mode: openai_api, api: response }\n",
+            "line 2, column 36: `reviewer.api` is `response`; did you mean `responses`? (one of auto, responses, chat)",
+        ),
+        (
+            "reviewer: { api: chat }\n",
+            "line 2, column 18: `reviewer.api` has no use with mode codex_cli; remove it",
+        ),
+        (
+            "builder: { fs: true }\n",
+            "line 2, column 16: `builder.fs` has no use with mode claude_code_cli; remove it",
+        ),
+        (
+            "builder: { unsafe: 1, max_turns: 0 }\n",
+            "line 2, column 20: `builder.unsafe` is `1`; write `true` or `false`\nline 2, column 34: `builder.max_turns` is `0`; write a whole number from 1 to 10000",
+        ),
+        (
+            "builder: { mcp_servers: [x] }\n",
+            "line 2, column 25: `builder.mcp_servers` is a list; write `name: { … }` lines",
+        ),
+        (
+            "builder:\n  mcp_servers:\n    db: { comand: x }\n",
+            "line 4, column 5: `builder.mcp_servers.db` has neither of `command` and `url`; write one of them\nline 4, column 11: unknown key `comand` in `builder.mcp_servers.db`; did you mean `command`?",
+        ),
+        (
+            "builder:\n  mcp_servers:\n    db: { url: 'http://h', args: [x] }\n",
+            "line 4, column 34: `builder.mcp_servers.db.args` has no use beside `url`; remove it",
+        ),
+        (
+            "prices:\n  gpt-x: { input: -1, output: 2 }\n",
+            "line 3, column 19: `prices.gpt-x.input` is `-1`; write an amount in dollars, as in `5` or `2.50`",
+        ),
+        (
+            "prices: { gpt-x: { input: 1 } }\n",
+            "line 2, column 11: `prices.gpt-x.output` is missing; write dollars for a million tokens, as in `output: 2.50`",
+        ),
+        (
+            "prices: { gpt-x: { input: 1, output: 2, cache: 1 } }\n",
+            "line 2, column 41: unknown key `cache` in `prices.gpt-x`; did you mean `cached`?",
+        ),
+        ("prices: 5\n", "line 2, column 9: `prices` is `5`; write `name: { … }` lines"),
+        (
+            "logging: { record: maybe }\n",
+            "line 2, column 20: `logging.record` is `maybe`; write `true` or `false`",
+        ),
+        (
             "loop:\n  step_timeouts_sec: { biuld: 3 }\n",
             "line 3, column 24: unknown key `biuld` in `loop.step_timeouts_sec`; did you mean `build`?",
         ),
@@ -262,11 +339,71 @@ fn a_configuration_survives_its_journal() {
 }
 
 #[test]
+fn a_fallback_without_a_mode_is_the_same_agent_with_changes() {
+    let config = parsed(&format!(
+        "{MINIMAL}builder:\n  model: big\n  env: {{ A: b }}\n  network: false\n  timeout_sec: 7\n  fallback:\n    - model: small\n    - {{ mode: codex_cli, timeout_sec: 9 }}\n"
+    ));
+    let all: Vec<&Agent> = config.candidates(Role::Builder).collect();
+    assert_eq!(all.len(), 3);
+    let small =
+        Agent { model: Some("small".to_owned()), fallback: Vec::new(), ..config.builder.clone() };
+    assert_eq!(*all[1], small);
+    assert_eq!((all[2].mode, all[2].model.as_deref()), (Mode::CodexCli, None));
+    assert!(all[2].env.is_empty());
+    assert!(!all[2].network, "what was forbidden to the first is not free to the second");
+    assert_eq!(config.candidate(Role::Builder, 2).mode, Mode::CodexCli);
+    assert_eq!(config.candidate(Role::Builder, 9).mode, Mode::ClaudeCodeCli);
+    assert_eq!([0, 1, 2].map(|lane| config.timeout_in("build", lane).as_secs()), [7, 7, 9]);
+}
+
+#[test]
+fn a_role_has_only_so_many_agents() {
+    let list =
+        |n: usize| format!("builder: {{ fallback: [{}] }}\n", vec!["{ model: x }"; n].join(", "));
+    parsed(&format!("{MINIMAL}{}", list(FALLBACK_MAX)));
+    let said = "line 2, column 22: `builder.fallback` has 9 entries; write at most 8";
+    assert_eq!(faults(&list(FALLBACK_MAX + 1)), said);
+}
+
+#[test]
+fn agents_get_servers_addresses_and_prices() {
+    let config = parsed(&format!(
+        "{MINIMAL}reviewer: {{ mode: openai_api, base_url: 'http://127.0.0.1:1/v1', api: chat, api_key_env: LOCAL_KEY, model: m }}\nbuilder:\n  mcp_servers:\n    db: {{ command: 'npx server', args: [-x], env: {{ A: b }} }}\n    web: {{ url: 'https://h/mcp' }}\nprices: {{ m: {{ input: 1, output: 2.5 }} }}\nlogging: {{ record: false }}\n"
+    ));
+    assert_eq!(
+        (config.reviewer.api, config.reviewer.api_key_env.as_str()),
+        (Api::Chat, "LOCAL_KEY")
+    );
+    assert_eq!(
+        config.builder.mcp_servers["web"],
+        McpServer::Url { url: "https://h/mcp".to_owned() }
+    );
+    let McpServer::Command { command, args, env } = &config.builder.mcp_servers["db"] else {
+        panic!("{:?}", config.builder.mcp_servers);
+    };
+    assert_eq!((command.as_str(), args.len(), env.len()), ("npx server", 1, 1));
+    let price = config.price("m").unwrap();
+    assert_eq!(price.of(1_000, 1_000, 0), crate::id::Micros(3_500));
+    assert_eq!(config.price("other"), None);
+    assert!(!config.logging.record);
+    let text = serde_json::to_string(&config).unwrap();
+    assert_eq!(serde_json::from_str::<Config>(&text).unwrap(), config);
+}
+
+#[test]
 fn a_configuration_pinned_before_a_key_was_there_gets_its_default() {
     let config = parsed(MINIMAL);
     let mut old = serde_json::to_value(&config).unwrap();
     old.as_object_mut().unwrap().remove("plan");
     old["orchestrator"].as_object_mut().unwrap().remove("serialize_overlapping");
+    old.as_object_mut().unwrap().remove("prices");
+    old["logging"].as_object_mut().unwrap().remove("record");
+    for key in ["fallback", "base_url", "api_key_env", "api", "mcp_servers", "system_prompt"] {
+        assert!(old["builder"].as_object_mut().unwrap().remove(key).is_some(), "{key}");
+    }
+    for key in ["max_turns", "disallowed_tools", "unsafe", "fs"] {
+        assert!(old["builder"].as_object_mut().unwrap().remove(key).is_some(), "{key}");
+    }
     assert_eq!(serde_json::from_value::<Config>(old).unwrap(), config);
 }
 

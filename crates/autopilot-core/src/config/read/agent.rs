@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::is_http;
 use super::section::{Reader, Section};
 use crate::config::step::Role;
 use crate::config::text::SECONDS_MAX;
-use crate::config::{Agent, Mode, SkillPolicy};
+use crate::config::{API_KEY_ENV, Agent, Api, FALLBACK_MAX, McpServer, Mode, SkillPolicy};
 
 const MODES: &[(&str, Mode)] = &[
     ("claude_code_cli", Mode::ClaudeCodeCli),
@@ -16,77 +17,223 @@ const MODES: &[(&str, Mode)] = &[
     ("script", Mode::Script),
 ];
 
+const APIS: &[(&str, Api)] =
+    &[("auto", Api::Auto), ("responses", Api::Responses), ("chat", Api::Chat)];
+
 pub(super) fn read(r: &mut Reader, top: &mut Section<'_>, role: Role) -> Agent {
-    let of = defaults(role);
-    top.inner(r, of.section, |r, s| {
-        let agent = Agent {
-            mode: s.choice(r, "mode", MODES, of.mode),
-            command: s.command(r, "command"),
-            script: s.path(r, "script"),
-            model: s.filled(r, "model"),
-            effort: s.filled(r, "effort"),
-            args: s.words(r, "args", &[]),
-            env: env(r, s),
-            env_pass: s.variables(r, "env_pass"),
-            executable: s.filled(r, "executable"),
-            timeout_sec: s.given_number(r, "timeout_sec", 1..=SECONDS_MAX),
-            max_usd: s.money(r, "max_usd"),
-            schema_path: s.path(r, "schema_path").or(of.schema_path.map(str::to_owned)),
-            allowed_tools: s.words(r, "allowed_tools", of.allowed_tools),
-            skill_policy: s.inner(r, "skill_policy", skill_policy),
-            network: s.flag(r, "network", true),
-        };
-        needs(r, s, &agent);
-        agent
+    top.inner(r, section(role), |r, s| {
+        let agent = keys(r, s, role, &defaults(role));
+        let place = s.place_of("fallback");
+        let fallback = s.items(r, "fallback", |r, s| {
+            let base = if s.has("mode") { other_kind(role, &agent) } else { agent.clone() };
+            keys(r, s, role, &base)
+        });
+        if fallback.len() > FALLBACK_MAX {
+            let (section, count) = (s.path_name(), fallback.len());
+            r.fault(
+                place,
+                format!("`{section}.fallback` has {count} entries; write at most {FALLBACK_MAX}"),
+            );
+        }
+        Agent { fallback, ..agent }
     })
 }
 
-struct Defaults {
-    section: &'static str,
-    mode: Mode,
-    schema_path: Option<&'static str>,
-    allowed_tools: &'static [&'static str],
+/// The keys of one agent; what is not given is as in `or`.
+fn keys(r: &mut Reader, s: &mut Section<'_>, role: Role, or: &Agent) -> Agent {
+    let agent = Agent {
+        mode: s.choice(r, "mode", MODES, or.mode),
+        command: s.command(r, "command").or_else(|| or.command.clone()),
+        script: s.path(r, "script").or_else(|| or.script.clone()),
+        model: s.filled(r, "model").or_else(|| or.model.clone()),
+        effort: s.filled(r, "effort").or_else(|| or.effort.clone()),
+        args: s.words(r, "args", &strs(&or.args)),
+        env: env(r, s).unwrap_or_else(|| or.env.clone()),
+        env_pass: variables(r, s, "env_pass", &or.env_pass),
+        executable: s.filled(r, "executable").or_else(|| or.executable.clone()),
+        timeout_sec: s.given_number(r, "timeout_sec", 1..=SECONDS_MAX).or(or.timeout_sec),
+        max_usd: s.money(r, "max_usd").or(or.max_usd),
+        schema_path: s.path(r, "schema_path").or_else(|| or.schema_path.clone()),
+        allowed_tools: s.words(r, "allowed_tools", &strs(&or.allowed_tools)),
+        skill_policy: s.inner(r, "skill_policy", |r, s| skill_policy(r, s, or.skill_policy)),
+        network: s.flag(r, "network", or.network),
+        fallback: Vec::new(),
+        base_url: address(r, s, "base_url").or_else(|| or.base_url.clone()),
+        api_key_env: api_key_env(r, s).unwrap_or_else(|| or.api_key_env.clone()),
+        api: s.choice(r, "api", APIS, or.api),
+        mcp_servers: mcp_servers(r, s).unwrap_or_else(|| or.mcp_servers.clone()),
+        system_prompt: s.filled(r, "system_prompt").or_else(|| or.system_prompt.clone()),
+        max_turns: s.given_number(r, "max_turns", 1..=10_000).or(or.max_turns),
+        disallowed_tools: s.words(r, "disallowed_tools", &strs(&or.disallowed_tools)),
+        r#unsafe: s.flag(r, "unsafe", or.r#unsafe),
+        fs: s.flag(r, "fs", or.fs),
+    };
+    needs(r, s, &agent);
+    useless(r, s, &agent);
+    writes(r, s, role, agent.mode);
+    agent
 }
 
-fn defaults(role: Role) -> Defaults {
+fn section(role: Role) -> &'static str {
     match role {
-        Role::Builder => Defaults {
-            section: "builder",
-            mode: Mode::ClaudeCodeCli,
-            schema_path: None,
-            allowed_tools: &["Read", "Edit", "Bash"],
-        },
-        Role::Reviewer => Defaults {
-            section: "reviewer",
-            mode: Mode::CodexCli,
-            schema_path: Some(".autopilot/review_schema.json"),
-            allowed_tools: &[],
-        },
-        Role::Planner => Defaults {
-            section: "planner",
-            mode: Mode::CodexCli,
-            schema_path: Some(".autopilot/plan_schema.json"),
-            allowed_tools: &[],
-        },
+        Role::Builder => "builder",
+        Role::Reviewer => "reviewer",
+        Role::Planner => "planner",
     }
 }
 
-fn skill_policy(r: &mut Reader, s: &mut Section<'_>) -> SkillPolicy {
+fn defaults(role: Role) -> Agent {
+    let (mode, schema, allowed_tools): (_, _, &[&str]) = match role {
+        Role::Builder => (Mode::ClaudeCodeCli, None, &["Read", "Edit", "Bash"]),
+        Role::Reviewer => (Mode::CodexCli, Some(".autopilot/review_schema.json"), &[]),
+        Role::Planner => (Mode::CodexCli, Some(".autopilot/plan_schema.json"), &[]),
+    };
+    Agent {
+        mode,
+        command: None,
+        script: None,
+        model: None,
+        effort: None,
+        args: Vec::new(),
+        env: BTreeMap::new(),
+        env_pass: Vec::new(),
+        executable: None,
+        timeout_sec: None,
+        max_usd: None,
+        schema_path: schema.map(str::to_owned),
+        allowed_tools: allowed_tools.iter().map(|&tool| tool.to_owned()).collect(),
+        skill_policy: SkillPolicy {
+            detect_skills: true,
+            allow_upscale: true,
+            use_mcp: true,
+            max_subagents: 4,
+            require_skill_plan: true,
+        },
+        network: true,
+        fallback: Vec::new(),
+        base_url: None,
+        api_key_env: API_KEY_ENV.to_owned(),
+        api: Api::Auto,
+        mcp_servers: BTreeMap::new(),
+        system_prompt: None,
+        max_turns: None,
+        disallowed_tools: Vec::new(),
+        r#unsafe: false,
+        fs: false,
+    }
+}
+
+/// A fallback of another kind keeps what holds for the work, whoever does it: a tool or network
+/// that was forbidden to the first must not be free to the second.
+fn other_kind(role: Role, first: &Agent) -> Agent {
+    Agent {
+        timeout_sec: first.timeout_sec,
+        max_usd: first.max_usd,
+        schema_path: first.schema_path.clone(),
+        allowed_tools: first.allowed_tools.clone(),
+        disallowed_tools: first.disallowed_tools.clone(),
+        skill_policy: first.skill_policy,
+        network: first.network,
+        system_prompt: first.system_prompt.clone(),
+        ..defaults(role)
+    }
+}
+
+fn strs(words: &[String]) -> Vec<&str> {
+    words.iter().map(String::as_str).collect()
+}
+
+fn skill_policy(r: &mut Reader, s: &mut Section<'_>, or: SkillPolicy) -> SkillPolicy {
     SkillPolicy {
-        detect_skills: s.flag(r, "detect_skills", true),
-        allow_upscale: s.flag(r, "allow_upscale", true),
-        use_mcp: s.flag(r, "use_mcp", true),
-        max_subagents: s.number(r, "max_subagents", 0..=64, 4),
-        require_skill_plan: s.flag(r, "require_skill_plan", true),
+        detect_skills: s.flag(r, "detect_skills", or.detect_skills),
+        allow_upscale: s.flag(r, "allow_upscale", or.allow_upscale),
+        use_mcp: s.flag(r, "use_mcp", or.use_mcp),
+        max_subagents: s.number(r, "max_subagents", 0..=64, or.max_subagents),
+        require_skill_plan: s.flag(r, "require_skill_plan", or.require_skill_plan),
     }
 }
 
-fn env(r: &mut Reader, s: &mut Section<'_>) -> BTreeMap<String, String> {
+/// None when the key is not there.
+fn env(r: &mut Reader, s: &mut Section<'_>) -> Option<BTreeMap<String, String>> {
+    let given = s.has("env");
     let pairs = s.pairs(r, "env");
     for (name, _, place) in pairs.iter().filter(|(name, ..)| !is_variable(name)) {
         r.fault(*place, format!("`{name}` is no name of an environment variable"));
     }
-    pairs.into_iter().map(|(name, value, _)| (name, value)).collect()
+    given.then(|| pairs.into_iter().map(|(name, value, _)| (name, value)).collect())
+}
+
+fn variables(r: &mut Reader, s: &mut Section<'_>, key: &'static str, or: &[String]) -> Vec<String> {
+    let given = s.has(key);
+    let names = s.variables(r, key);
+    if given { names } else { or.to_vec() }
+}
+
+fn address(r: &mut Reader, s: &mut Section<'_>, key: &'static str) -> Option<String> {
+    let place = s.place_of(key);
+    let url = s.filled(r, key)?;
+    if !is_http(&url) {
+        let section = s.path_name();
+        r.fault(place, format!("`{section}.{key}` is `{url}`; write `https://…`"));
+    }
+    Some(url)
+}
+
+fn api_key_env(r: &mut Reader, s: &mut Section<'_>) -> Option<String> {
+    let place = s.place_of("api_key_env");
+    let name = s.filled(r, "api_key_env")?;
+    if !is_variable(&name) {
+        // Not shown: it may be the key itself.
+        r.fault(
+            place,
+            format!(
+                "`{}.api_key_env` is no name of an environment variable; write its name, as in \
+                 `{API_KEY_ENV}`, and keep the key in the environment",
+                s.path_name()
+            ),
+        );
+    }
+    Some(name)
+}
+
+/// None when the key is not there.
+fn mcp_servers(r: &mut Reader, s: &mut Section<'_>) -> Option<BTreeMap<String, McpServer>> {
+    let given = s.has("mcp_servers");
+    let place = s.place_of("mcp_servers");
+    let servers = s.named(r, "mcp_servers", mcp_server);
+    // The name becomes part of the names of its tools.
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    for (name, _) in servers.iter().filter(|(name, _)| name.is_empty() || !name.chars().all(plain))
+    {
+        r.fault(place, format!("`{name}` is no name of an MCP server; write a-z, 0-9, `_`, `-`"));
+    }
+    given.then(|| servers.into_iter().collect())
+}
+
+fn mcp_server(r: &mut Reader, s: &mut Section<'_>) -> McpServer {
+    let place = s.place_of("command");
+    let url = address(r, s, "url");
+    let command = s.command(r, "command");
+    let (args, env) = (s.words(r, "args", &[]), env(r, s).unwrap_or_default());
+    let section = s.path_name().to_owned();
+    match (command, url) {
+        (Some(command), None) => McpServer::Command { command, args, env },
+        (None, Some(url)) => {
+            if let Some(key) = ["args", "env"].iter().find(|key| s.has(key)) {
+                let place = s.place_of(key);
+                r.fault(place, format!("`{section}.{key}` has no use beside `url`; remove it"));
+            }
+            McpServer::Url { url }
+        }
+        (command, url) => {
+            let why = if command.is_some() { "both" } else { "neither" };
+            r.fault(
+                place,
+                format!("`{section}` has {why} of `command` and `url`; write one of them"),
+            );
+            McpServer::Url { url: url.unwrap_or_default() }
+        }
+    }
 }
 
 pub(super) fn is_variable(name: &str) -> bool {
@@ -113,4 +260,46 @@ fn needs(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
         s.place_of("mode"),
         format!("`{section}.mode: {mode}` needs `{section}.{key}`, as in `{key}: \"{example}\"`"),
     );
+}
+
+/// What would be accepted and never looked at.
+fn useless(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
+    let own_model = match agent.mode {
+        Mode::ClaudeCodeCli | Mode::CodexCli | Mode::OpenaiApi => true,
+        Mode::Acp | Mode::Command | Mode::Script => false,
+    };
+    let mcp = match agent.mode {
+        Mode::ClaudeCodeCli | Mode::CodexCli | Mode::Acp => true,
+        Mode::Command | Mode::OpenaiApi | Mode::Script => false,
+    };
+    let keys = [
+        ("base_url", agent.base_url.is_some() && !own_model),
+        ("api", agent.api != Api::Auto && agent.mode != Mode::OpenaiApi),
+        ("mcp_servers", !agent.mcp_servers.is_empty() && !mcp),
+        ("fs", agent.fs && agent.mode != Mode::Acp),
+    ];
+    for (key, _) in keys.iter().filter(|(_, useless)| *useless) {
+        let mode = word(agent.mode);
+        let section = s.path_name();
+        r.fault(
+            s.place_of(key),
+            format!("`{section}.{key}` has no use with mode {mode}; remove it"),
+        );
+    }
+}
+
+/// An answer of a model changes no file.
+fn writes(r: &mut Reader, s: &Section<'_>, role: Role, mode: Mode) {
+    let (Role::Builder, Mode::OpenaiApi) = (role, mode) else { return };
+    r.fault(
+        s.place_of("mode"),
+        format!(
+            "`{}.mode: openai_api` can't edit files; use it for planner and reviewer",
+            s.path_name()
+        ),
+    );
+}
+
+fn word(mode: Mode) -> &'static str {
+    MODES.iter().find(|(_, known)| *known == mode).map_or("", |(word, _)| word)
 }

@@ -63,6 +63,55 @@ impl<'a> Section<'a> {
         value
     }
 
+    /// A mapping whose keys are names of the user's own, each with a section.
+    pub(super) fn named<T>(
+        &mut self,
+        r: &mut Reader,
+        key: &'static str,
+        mut read: impl FnMut(&mut Reader, &mut Section<'a>) -> T,
+    ) -> Vec<(String, T)> {
+        let Some(node) = self.node(key) else { return Vec::new() };
+        let Value::Mapping(entries) = &node.value else {
+            let (key, shown) = (self.full(key), node.shown());
+            r.fault(node.place, format!("`{key}` is {shown}; write `name: {{ … }}` lines"));
+            return Vec::new();
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let name = format!("{}.{}", self.full(key), entry.key);
+            let mut section = Section::of(r, name, entry.place, Some(&entry.node));
+            found.push((entry.key.clone(), read(r, &mut section)));
+            section.finish(r);
+        }
+        found
+    }
+
+    /// A list of sections.
+    pub(super) fn items<T>(
+        &mut self,
+        r: &mut Reader,
+        key: &'static str,
+        mut read: impl FnMut(&mut Reader, &mut Section<'a>) -> T,
+    ) -> Vec<T> {
+        let Some(node) = self.node(key) else { return Vec::new() };
+        let Value::Sequence(items) = &node.value else {
+            let (key, shown) = (self.full(key), node.shown());
+            r.fault(node.place, format!("`{key}` is {shown}; write a list, as in `[{{ … }}]`"));
+            return Vec::new();
+        };
+        let mut found = Vec::new();
+        for item in items {
+            let mut section = Section::of(r, self.full(key), item.place, Some(item));
+            found.push(read(r, &mut section));
+            section.finish(r);
+        }
+        found
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.entries.iter().any(|entry| entry.key == key && !entry.node.is_null())
+    }
+
     /// Keys nobody asked for are unknown.
     pub(super) fn finish(self, r: &mut Reader) {
         for entry in self.entries.iter().filter(|e| !self.asked.contains(&e.key.as_str())) {
