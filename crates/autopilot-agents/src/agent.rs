@@ -2,13 +2,12 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::claude::{self, ClaudeDecoder};
-use crate::codex::{self, CodexDecoder};
-use crate::command::{self, CommandDecoder};
-use crate::ending::{Ending, ExitFacts};
-use crate::event::AgentEvent;
-use crate::launch::{Ask, LaunchPlan};
-use crate::script::{self, ScriptDecoder};
+use crate::claude::{self, ClaudeConversation};
+use crate::codex::{self, CodexConversation};
+use crate::command::{self, CommandConversation};
+use crate::conversation::Conversation;
+use crate::launch::{Access, Ask, LaunchPlan, McpServer, Network};
+use crate::script::{self, ScriptConversation};
 use crate::words::{self, WordsError};
 
 /// An agent of the configuration, checked: launching it can no longer fail for want of a setting.
@@ -62,24 +61,40 @@ pub enum Stream {
     Err,
 }
 
-/// What the launch asked for, so that the decoder can hold the agent to it.
-#[derive(Debug, Clone, Default)]
+/// What the launch asked for, so that the conversation can say it and hold the agent to it.
+#[derive(Debug, Clone)]
 pub struct Expected {
+    pub prompt: String,
+    pub cwd: Utf8PathBuf,
+    pub model: Option<String>,
     pub session: Option<String>,
+    /// The session is copied, not continued: another id is right.
+    pub fork: bool,
+    pub access: Access,
+    pub allowed_tools: Vec<String>,
+    pub disallowed_tools: Vec<String>,
+    pub network: Network,
+    pub mcp_servers: Vec<McpServer>,
+    /// The agent may read and write files through us.
+    pub fs: bool,
 }
 
 impl From<&Ask<'_>> for Expected {
     fn from(ask: &Ask<'_>) -> Self {
-        Expected { session: ask.session.map(str::to_owned) }
+        Expected {
+            prompt: ask.prompt.to_owned(),
+            cwd: ask.cwd.to_owned(),
+            model: ask.model.map(str::to_owned),
+            session: ask.session.map(str::to_owned),
+            fork: ask.fork,
+            access: ask.access,
+            allowed_tools: ask.allowed_tools.to_vec(),
+            disallowed_tools: ask.disallowed_tools.to_vec(),
+            network: ask.network,
+            mcp_servers: ask.mcp_servers.to_vec(),
+            fs: ask.fs,
+        }
     }
-}
-
-/// Turns the lines of one run into events and, at its end, a judgement. Never fails and never
-/// panics: a line that means nothing is counted.
-pub trait Decoder: Send {
-    /// `truncated` tells that the host cut the line at its limit.
-    fn line(&mut self, stream: Stream, line: &str, truncated: bool) -> Vec<AgentEvent>;
-    fn finish(self: Box<Self>, exit: ExitFacts) -> Ending;
 }
 
 impl Agent {
@@ -113,12 +128,12 @@ impl Agent {
         }
     }
 
-    pub fn decoder(&self, expected: Expected) -> Box<dyn Decoder> {
+    pub fn conversation(&self, expected: Expected) -> Box<dyn Conversation> {
         match self {
-            Agent::ClaudeCode { .. } => Box::new(ClaudeDecoder::new(expected)),
-            Agent::Codex { .. } => Box::new(CodexDecoder::new(expected)),
-            Agent::Command { .. } => Box::new(CommandDecoder::default()),
-            Agent::Script { .. } => Box::new(ScriptDecoder::default()),
+            Agent::ClaudeCode { .. } => Box::new(ClaudeConversation::new(expected)),
+            Agent::Codex { .. } => Box::new(CodexConversation::new(expected)),
+            Agent::Command { .. } => Box::new(CommandConversation::default()),
+            Agent::Script { .. } => Box::new(ScriptConversation::default()),
         }
     }
 

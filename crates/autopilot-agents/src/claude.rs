@@ -1,19 +1,28 @@
-//! Claude Code in print mode: `claude -p --output-format stream-json`.
+//! Claude Code over the protocol its vendor's own SDK speaks to it: JSON lines both ways.
+//!
+//! The prompt is a line on its stdin, which stays open: through it the agent asks for permissions,
+//! and a person may say more while it works.
 //!
 //! The format is the vendor's; flags and shapes were checked against version 2.1.325.
 
 mod decode;
+mod permission;
 mod result;
 
-pub(crate) use decode::ClaudeDecoder;
+pub(crate) use decode::ClaudeConversation;
 
 use crate::answer;
-use crate::launch::{Access, Ask, LaunchPlan, Network, Program, Sandbox};
+use crate::launch::{
+    Access, Ask, LaunchPlan, McpServer, Network, Program, Sandbox, Stdin, Transport,
+};
 
 /// A schema goes on the command line, where one argument may have 128 KiB at most.
 const SCHEMA_BYTES_MAX: usize = 100 * 1024;
 
 const QUIET: &[(&str, &str)] = &[
+    // Its default is to repeat a request for minutes; how long an outage is waited for is ours to
+    // decide.
+    ("CLAUDE_CODE_MAX_RETRIES", "4"),
     ("DISABLE_TELEMETRY", "1"),
     ("DISABLE_ERROR_REPORTING", "1"),
     ("DISABLE_AUTOUPDATER", "1"),
@@ -27,24 +36,32 @@ pub(crate) fn launch(executable: &str, ask: &Ask<'_>) -> LaunchPlan {
             args.extend([name.to_owned(), value]);
         }
     };
+    option("--input-format", Some("stream-json".into()));
     option("--output-format", Some("stream-json".into()));
+    option("--permission-prompt-tool", Some("stdio".into()));
     option("--permission-mode", Some(permission_mode(ask.access).into()));
     option("--model", ask.model.map(str::to_owned));
     option("--effort", ask.effort.map(str::to_owned));
     option("--resume", ask.session.map(str::to_owned));
     // The vendor rejects a budget of nothing; the engine asks nothing of an agent without money.
     option("--max-budget-usd", ask.max_usd.filter(|usd| *usd > 0.0).map(|usd| usd.to_string()));
+    option("--max-turns", ask.max_turns.map(|turns| turns.to_string()));
+    option("--append-system-prompt", ask.system_prompt.map(str::to_owned));
+    option("--mcp-config", mcp_config(ask.mcp_servers));
     option("--json-schema", ask.schema.and_then(|schema| inline_schema(schema.json)));
     // These take any number of values, so an option has to follow them.
     several(&mut args, "--allowedTools", allowed(ask));
     several(&mut args, "--disallowedTools", disallowed(ask));
+    if ask.session.is_some() && ask.fork {
+        args.push("--fork-session".into());
+    }
     args.push("--verbose".into());
     args.extend(ask.args.iter().cloned());
     LaunchPlan {
         program: Program::Named(executable.to_owned()),
         args,
         env: env(ask),
-        stdin: ask.prompt.as_bytes().to_vec(),
+        stdin: Stdin::Open,
         files: Vec::new(),
     }
 }
@@ -74,7 +91,8 @@ fn disallowed(ask: &Ask<'_>) -> Vec<String> {
         Network::On => &[],
         Network::Off => &["WebFetch", "WebSearch"],
     };
-    writing.iter().chain(reaching).map(|tool| (*tool).to_owned()).collect()
+    let ours = writing.iter().chain(reaching).map(|tool| (*tool).to_owned());
+    ours.chain(ask.disallowed_tools.iter().cloned()).collect()
 }
 
 fn several(args: &mut Vec<String>, name: &str, values: Vec<String>) {
@@ -82,6 +100,22 @@ fn several(args: &mut Vec<String>, name: &str, values: Vec<String>) {
         args.push(name.to_owned());
         args.extend(values);
     }
+}
+
+fn mcp_config(servers: &[McpServer]) -> Option<String> {
+    let entry = |server: &McpServer| {
+        let value = match &server.transport {
+            Transport::Stdio { command, args, env } => {
+                let env: serde_json::Map<String, serde_json::Value> =
+                    env.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
+                serde_json::json!({ "command": command, "args": args, "env": env })
+            }
+            Transport::Http { url } => serde_json::json!({ "type": "http", "url": url }),
+        };
+        (server.name.clone(), value)
+    };
+    let servers: serde_json::Map<String, serde_json::Value> = servers.iter().map(entry).collect();
+    (!servers.is_empty()).then(|| serde_json::json!({ "mcpServers": servers }).to_string())
 }
 
 fn inline_schema(json: &str) -> Option<String> {
@@ -121,8 +155,8 @@ mod tests {
             ..Ask::new("build it", "/slot".into())
         };
         let plan = launch("claude", &ask);
-        insta::assert_snapshot!(line(&plan), @"-p --output-format stream-json --permission-mode acceptEdits --model opus --effort high --resume s-1 --max-budget-usd 2.5 --allowedTools Read Bash(git *) --disallowedTools WebFetch WebSearch --verbose --betas");
-        assert_eq!(plan.stdin, b"build it");
+        insta::assert_snapshot!(line(&plan), @"-p --input-format stream-json --output-format stream-json --permission-prompt-tool stdio --permission-mode acceptEdits --model opus --effort high --resume s-1 --max-budget-usd 2.5 --allowedTools Read Bash(git *) --disallowedTools WebFetch WebSearch --verbose --betas");
+        assert_eq!(plan.stdin, Stdin::Open);
         assert!(plan.env.iter().any(|(name, _)| name == "DISABLE_TELEMETRY"));
         assert!(plan.env.iter().all(|(name, _)| name != "IS_SANDBOX"));
     }
@@ -140,7 +174,7 @@ mod tests {
             }),
             ..Ask::new("review it", "/slot".into())
         };
-        insta::assert_snapshot!(line(&launch("claude", &ask)), @r#"-p --output-format stream-json --permission-mode default --json-schema {"type":"object","properties":{"ok":{"type":["boolean","null"]}},"required":["ok"],"additionalProperties":false} --disallowedTools Bash Edit Write NotebookEdit --verbose"#);
+        insta::assert_snapshot!(line(&launch("claude", &ask)), @r#"-p --input-format stream-json --output-format stream-json --permission-prompt-tool stdio --permission-mode default --json-schema {"type":"object","properties":{"ok":{"type":["boolean","null"]}},"required":["ok"],"additionalProperties":false} --disallowedTools Bash Edit Write NotebookEdit --verbose"#);
     }
 
     #[test]

@@ -4,12 +4,14 @@
 
 mod decode;
 
-pub(crate) use decode::CodexDecoder;
+pub(crate) use decode::CodexConversation;
 
 use camino::Utf8PathBuf;
 
 use crate::answer;
-use crate::launch::{Access, Ask, LaunchPlan, Network, Program, Sandbox, Schema};
+use crate::launch::{
+    Access, Ask, LaunchPlan, McpServer, Network, Program, Sandbox, Schema, Stdin, Transport,
+};
 
 pub(crate) fn launch(executable: &str, ask: &Ask<'_>) -> LaunchPlan {
     let mut args: Vec<String> = ["exec", "--json", "--disable", "plugins"].map(String::from).into();
@@ -25,7 +27,7 @@ pub(crate) fn launch(executable: &str, ask: &Ask<'_>) -> LaunchPlan {
     let schema = ask.schema.and_then(strict_file);
     args.extend(ask.args.iter().cloned());
     if ask.session.is_some() {
-        args.push("resume".into());
+        args.push(if ask.fork { "fork" } else { "resume" }.into());
     }
     if let Some((path, _)) = &schema {
         args.extend(["--output-schema".into(), path.to_string()]);
@@ -37,7 +39,7 @@ pub(crate) fn launch(executable: &str, ask: &Ask<'_>) -> LaunchPlan {
         program: Program::Named(executable.to_owned()),
         args,
         env: Vec::new(),
-        stdin: ask.prompt.as_bytes().to_vec(),
+        stdin: Stdin::Whole(ask.prompt.as_bytes().to_vec()),
         files: schema.into_iter().collect(),
     }
 }
@@ -70,7 +72,30 @@ fn settings(ask: &Ask<'_>) -> Vec<String> {
         // The value is TOML; a JSON string is one too.
         settings.push(format!("model_reasoning_effort={}", serde_json::Value::from(effort)));
     }
+    if let Some(text) = ask.system_prompt {
+        settings.push(format!("developer_instructions={}", serde_json::Value::from(text)));
+    }
+    settings.extend(ask.mcp_servers.iter().map(mcp_server));
     settings
+}
+
+/// Without an approval of its own every call of a tool would fail, and the run succeed. One that
+/// does not start would be passed over in silence.
+fn mcp_server(server: &McpServer) -> String {
+    let text = |value: &str| serde_json::Value::from(value).to_string();
+    let transport = match &server.transport {
+        Transport::Stdio { command, args, env } => {
+            let args: Vec<String> = args.iter().map(|arg| text(arg)).collect();
+            let env: Vec<String> =
+                env.iter().map(|(name, value)| format!("{}={}", text(name), text(value))).collect();
+            format!("command={},args=[{}],env={{{}}}", text(command), args.join(","), env.join(","))
+        }
+        Transport::Http { url } => format!("url={}", text(url)),
+    };
+    let name = text(&server.name);
+    format!(
+        "mcp_servers.{name}={{{transport},required=true,default_tools_approval_mode=\"approve\"}}"
+    )
 }
 
 /// It sends the schema as strict, which admits only a part of JSON Schema.
@@ -95,7 +120,7 @@ mod tests {
         };
         let plan = launch("codex", &ask);
         insta::assert_snapshot!(plan.args.join(" "), @r#"exec --json --disable plugins -s danger-full-access -C /slot --skip-git-repo-check -c approval_policy=never -c analytics.enabled=false -c check_for_update_on_startup=false -c sandbox_workspace_write.network_access=true -c model_reasoning_effort="high" -m gpt -"#);
-        assert_eq!(plan.stdin, b"review");
+        assert_eq!(plan.stdin, Stdin::Whole(b"review".to_vec()));
     }
 
     #[test]

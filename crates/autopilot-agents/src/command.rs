@@ -1,9 +1,10 @@
 //! Any program as an agent: the prompt on its stdin, the answer on its stdout.
 
-use crate::agent::{Decoder, Stream};
+use crate::agent::Stream;
+use crate::conversation::{Conversation, Heard};
 use crate::ending::{Cause, Ending, ExitFacts, Odd, Outcome};
 use crate::event::{self, AgentEvent};
-use crate::launch::{Ask, LaunchPlan, Program};
+use crate::launch::{Ask, LaunchPlan, Program, Stdin};
 use crate::tail::Tail;
 
 /// The end of stdout that is kept as the answer: the answer is the last thing said.
@@ -15,24 +16,24 @@ pub(crate) fn launch(words: &[String], ask: &Ask<'_>) -> LaunchPlan {
         program: Program::Named(program.to_owned()),
         args: own_args.iter().chain(ask.args).cloned().collect(),
         env: Vec::new(),
-        stdin: ask.prompt.as_bytes().to_vec(),
+        stdin: Stdin::Whole(ask.prompt.as_bytes().to_vec()),
         files: Vec::new(),
     }
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct CommandDecoder {
+pub(crate) struct CommandConversation {
     answer: LastBytes,
     stderr: Tail,
     odd: Odd,
 }
 
-impl Decoder for CommandDecoder {
-    fn line(&mut self, stream: Stream, line: &str, truncated: bool) -> Vec<AgentEvent> {
+impl Conversation for CommandConversation {
+    fn line(&mut self, stream: Stream, line: &str, truncated: bool) -> Heard {
         if truncated {
             self.odd.cut += 1;
         }
-        match stream {
+        let events = match stream {
             Stream::Out => {
                 self.answer.push_line(line);
                 vec![AgentEvent::Text { text: event::text(line) }]
@@ -41,7 +42,8 @@ impl Decoder for CommandDecoder {
                 self.stderr.push(line);
                 vec![AgentEvent::Notice { text: event::text(line) }]
             }
-        }
+        };
+        events.into()
     }
 
     fn finish(self: Box<Self>, exit: ExitFacts) -> Ending {
@@ -104,12 +106,12 @@ mod tests {
         let plan = launch(&words, &ask);
         assert_eq!(plan.program, Program::Named("./agent.sh".into()));
         assert_eq!(plan.args, ["a b", "--more"]);
-        assert_eq!(plan.stdin, b"do it; rm -rf");
+        assert_eq!(plan.stdin, Stdin::Whole(b"do it; rm -rf".to_vec()));
     }
 
     #[test]
     fn a_non_zero_exit_breaks_the_try_with_its_last_words() {
-        let mut decoder = Box::new(CommandDecoder::default());
+        let mut decoder = Box::new(CommandConversation::default());
         decoder.line(Stream::Out, "half an answer", false);
         decoder.line(Stream::Err, "429 Too Many Requests", false);
         let ending = decoder.finish(ExitFacts::code(3));

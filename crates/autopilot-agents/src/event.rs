@@ -10,17 +10,50 @@ pub const SUMMARY_BYTES_MAX: usize = 240;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum AgentEvent {
-    Text { text: String },
-    Thought { text: String },
-    ToolCall { id: String, name: String, summary: String },
-    ToolResult { id: String, ok: bool, summary: String },
-    FileChange { path: String, kind: ChangeKind },
-    Permission { tool: String, granted: bool, reason: String },
-    Session { id: String },
+    Text {
+        text: String,
+    },
+    Thought {
+        text: String,
+    },
+    ToolCall {
+        id: String,
+        name: String,
+        summary: String,
+    },
+    ToolResult {
+        id: String,
+        ok: bool,
+        summary: String,
+    },
+    FileChange {
+        path: String,
+        kind: ChangeKind,
+    },
+    Permission {
+        tool: String,
+        granted: bool,
+        reason: String,
+    },
+    Session {
+        id: String,
+    },
     Usage(Usage),
-    RateLimit { status: RateStatus, resets_at_unix: Option<i64> },
-    Notice { text: String },
-    Result { ok: bool, text: String },
+    RateLimit {
+        status: RateStatus,
+        resets_at_unix: Option<i64>,
+    },
+    Notice {
+        text: String,
+    },
+    /// Said to it by a person while it worked.
+    Steer {
+        text: String,
+    },
+    Result {
+        ok: bool,
+        text: String,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +80,17 @@ pub struct Tokens {
     pub input: u64,
     pub output: u64,
     pub cached: u64,
+}
+
+impl Tokens {
+    #[must_use]
+    pub fn plus(self, other: Tokens) -> Tokens {
+        Tokens {
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+            cached: self.cached.saturating_add(other.cached),
+        }
+    }
 }
 
 /// Whether a figure counts one run of the agent or the whole session, resumes included.

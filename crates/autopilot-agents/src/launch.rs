@@ -19,6 +19,15 @@ pub struct Ask<'a> {
     pub network: Network,
     pub sandbox: Sandbox,
     pub max_usd: Option<f64>,
+    /// Go on with a copy of the session and leave it as it is.
+    pub fork: bool,
+    pub disallowed_tools: &'a [String],
+    pub max_turns: Option<u32>,
+    /// Added to what the agent tells its model by itself.
+    pub system_prompt: Option<&'a str>,
+    pub mcp_servers: &'a [McpServer],
+    /// Offer the agent to read and write files through us, where its protocol has that.
+    pub fs: bool,
 }
 
 impl<'a> Ask<'a> {
@@ -37,8 +46,27 @@ impl<'a> Ask<'a> {
             network: Network::On,
             sandbox: Sandbox::None,
             max_usd: None,
+            fork: false,
+            disallowed_tools: &[],
+            max_turns: None,
+            system_prompt: None,
+            mcp_servers: &[],
+            fs: false,
         }
     }
+}
+
+/// A server of tools the agent is to start or to reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpServer {
+    pub name: String,
+    pub transport: Transport,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Transport {
+    Stdio { command: String, args: Vec<String>, env: Vec<(String, String)> },
+    Http { url: String },
 }
 
 /// The JSON Schema the answer must satisfy, as text and as the file that holds it.
@@ -72,16 +100,24 @@ pub enum Sandbox {
     None,
 }
 
-/// A process for the host to run. Its stdin is `stdin` and then end of file.
+/// A process for the host to run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaunchPlan {
     pub program: Program,
     pub args: Vec<String>,
     /// Defaults of the agent; the configuration's own `env` goes over them.
     pub env: Vec<(String, String)>,
-    pub stdin: Vec<u8>,
+    pub stdin: Stdin,
     /// Files to be written before the start: path and content.
     pub files: Vec<(Utf8PathBuf, String)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stdin {
+    /// This and then end of file.
+    Whole(Vec<u8>),
+    /// Open for what the conversation says.
+    Open,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

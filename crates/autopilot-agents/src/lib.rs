@@ -9,6 +9,7 @@ pub mod classify;
 mod claude;
 mod codex;
 mod command;
+pub mod conversation;
 pub mod ending;
 pub mod event;
 mod jsonl;
@@ -17,7 +18,10 @@ pub mod script;
 pub mod tail;
 pub mod words;
 
-pub use agent::{Agent, AgentError, Decoder, Expected, Settings, Stream};
+pub use agent::{Agent, AgentError, Expected, Settings, Stream};
+pub use conversation::{Act, Conversation, Deaf, Heard, Wish};
 pub use ending::{Cause, Ending, ExitFacts, Odd, Outcome};
 pub use event::{AgentEvent, Bill, Scope, Tokens, Usage};
-pub use launch::{Access, Ask, LaunchPlan, Network, Program, Sandbox, Schema};
+pub use launch::{
+    Access, Ask, LaunchPlan, McpServer, Network, Program, Sandbox, Schema, Stdin, Transport,
+};

@@ -10,11 +10,11 @@ mod said;
 pub use file::{Action, Place, Script, ScriptError, Signal};
 pub use said::{FailKind, Said};
 
-pub(crate) use decode::ScriptDecoder;
+pub(crate) use decode::ScriptConversation;
 
 use camino::Utf8Path;
 
-use crate::launch::{Ask, LaunchPlan, Program};
+use crate::launch::{Ask, LaunchPlan, Program, Stdin};
 
 /// The hidden command of our binary that plays a script.
 pub const COMMAND: &str = "__script";
@@ -24,7 +24,7 @@ pub(crate) fn launch(file: &Utf8Path, ask: &Ask<'_>) -> LaunchPlan {
         program: Program::Own,
         args: vec![COMMAND.to_owned(), file.to_string()],
         env: Vec::new(),
-        stdin: ask.prompt.as_bytes().to_vec(),
+        stdin: Stdin::Whole(ask.prompt.as_bytes().to_vec()),
         files: Vec::new(),
     }
 }

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use autopilot_agents::{
-    Agent, AgentEvent, Decoder, Ending, ExitFacts, Expected, Outcome, Settings, Stream,
+    Agent, AgentEvent, Ask, Conversation, Ending, ExitFacts, Expected, Outcome, Settings, Stream,
 };
 use proptest::prelude::*;
 
@@ -17,19 +17,19 @@ macro_rules! transcript {
     };
 }
 
-fn decoder(mode: &str, session: Option<&str>) -> Box<dyn Decoder> {
+fn decoder(mode: &str, session: Option<&str>) -> Box<dyn Conversation> {
     let settings =
         Settings { mode, command: Some("x"), script: Some("x".into()), executable: None };
-    let session = session.map(str::to_owned);
-    Agent::new(settings).unwrap().decoder(Expected { session })
+    let ask = Ask { session, ..Ask::new("do it", "/slot".into()) };
+    Agent::new(settings).unwrap().conversation(Expected::from(&ask))
 }
 
-fn play(decoder: &mut dyn Decoder, transcript: &str) -> Vec<AgentEvent> {
+fn play(decoder: &mut dyn Conversation, transcript: &str) -> Vec<AgentEvent> {
     let mut events = Vec::new();
     for line in transcript.lines() {
         match line.strip_prefix("2> ") {
-            Some(line) => events.extend(decoder.line(Stream::Err, line, false)),
-            None => events.extend(decoder.line(Stream::Out, line, false)),
+            Some(line) => events.extend(decoder.line(Stream::Err, line, false).events),
+            None => events.extend(decoder.line(Stream::Out, line, false).events),
         }
     }
     events
@@ -414,7 +414,7 @@ proptest! {
             let mut decoder = decoder(mode, Some("s"));
             for (line, err, truncated) in &given {
                 let stream = if *err { Stream::Err } else { Stream::Out };
-                for event in decoder.line(stream, line, *truncated) {
+                for event in decoder.line(stream, line, *truncated).events {
                     let text = serde_json::to_string(&event).unwrap();
                     prop_assert!(text.len() < 8 * autopilot_agents::event::TEXT_BYTES_MAX);
                 }

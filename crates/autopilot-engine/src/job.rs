@@ -15,12 +15,14 @@ mod process;
 mod pull_request;
 mod push;
 mod review;
+mod talk;
 mod train;
 mod uat;
 mod validate;
 mod workshop;
 
 pub use agent::{agent_of, find_program, mode_word};
+pub use talk::{Ears, SPOKEN_MAX, Spoken};
 pub use workshop::Workshop;
 
 use crate::environment::Variables;
@@ -146,7 +148,8 @@ pub struct Job {
     pub kin: Kin,
     pub context: Arc<Context>,
     pub cancel: Cancel,
-    pub billing: Mutex<agent::Billing>,
+    pub billing: Mutex<talk::Billing>,
+    pub ears: Ears,
     /// The step's time limit is over all it does.
     pub began: Instant,
 }

@@ -129,6 +129,8 @@ pub struct Shell {
     context: Arc<Context>,
     jobs: JoinSet<AttemptId>,
     cancels: BTreeMap<AttemptId, Cancel>,
+    /// Ways to the agents that work now.
+    voices: BTreeMap<AttemptId, mpsc::Sender<job::Spoken>>,
     views: Views,
     watcher: Box<dyn Watcher>,
     /// Files of wishes that go once the record at this number is durable.
@@ -208,6 +210,7 @@ impl Shell {
             context,
             jobs: JoinSet::new(),
             cancels: BTreeMap::new(),
+            voices: BTreeMap::new(),
             watcher: parts.watcher,
             wishes: Vec::new(),
             interrupts: 0,
@@ -345,6 +348,7 @@ impl Shell {
         }
         let state = self.pilot.settled();
         let cancel = Cancel::default();
+        let (voice, ears) = mpsc::channel(job::SPOKEN_MAX);
         let job = job::Job {
             want,
             run: state.run.clone(),
@@ -354,9 +358,11 @@ impl Shell {
             context: Arc::clone(&self.context),
             cancel: cancel.clone(),
             billing: Default::default(),
+            ears: tokio::sync::Mutex::new(ears),
             began: Instant::now(),
         };
         self.cancels.insert(want.id, cancel);
+        self.voices.insert(want.id, voice);
         let sender = self.sender.clone();
         self.jobs.spawn(async move {
             let word = job.run().await;
@@ -376,6 +382,7 @@ impl Shell {
         match ended {
             Ok(id) => {
                 self.cancels.remove(&id);
+                self.voices.remove(&id);
                 self.pilot.gone(id);
                 // The next step of the task may be durable already and only have waited for this.
                 let orders = self.pilot.catch_up();

@@ -1,17 +1,19 @@
 //! Lines of stream-json into events, and the judgement at the end.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::permission::{self, Permission};
 use super::result::RunResult;
-use crate::agent::{Decoder, Expected, Stream};
+use crate::agent::{Expected, Stream};
 use crate::classify::{Facts, Trouble, classify};
-use crate::ending::{Ending, ExitFacts, Odd, Outcome};
-use crate::event::{self, AgentEvent, ChangeKind, RateStatus};
+use crate::conversation::{Act, Conversation, Deaf, Heard, Wish};
+use crate::ending::{Cause, Ending, ExitFacts, Odd, Outcome};
+use crate::event::{self, AgentEvent, ChangeKind, RateStatus, Tokens};
 use crate::jsonl::{Line, json_line, said_success, silent_end};
 use crate::tail::Tail;
 
 #[derive(Debug)]
-pub(crate) struct ClaudeDecoder {
+pub(crate) struct ClaudeConversation {
     expected: Expected,
     session: Option<String>,
     result: Option<RunResult>,
@@ -20,33 +22,49 @@ pub(crate) struct ClaudeDecoder {
     /// vendor.
     retrying: Option<(Trouble, String)>,
     last_text: String,
+    /// Of the turns before the last; what a person said to it may take one more.
+    tokens: Tokens,
+    /// Nothing can be said any more.
+    is_closed: bool,
     words: Tail,
     odd: Odd,
 }
 
-impl ClaudeDecoder {
+impl ClaudeConversation {
     pub(crate) fn new(expected: Expected) -> Self {
-        ClaudeDecoder {
+        ClaudeConversation {
             expected,
             session: None,
             result: None,
             resets_at_unix: None,
             retrying: None,
             last_text: String::new(),
+            tokens: Tokens::default(),
+            is_closed: false,
             words: Tail::default(),
             odd: Odd::default(),
         }
     }
 
-    fn event(&mut self, event: &Value) -> Vec<AgentEvent> {
-        let mut events = self.session(event);
+    fn event(&mut self, event: &Value) -> Heard {
+        let mut heard = Heard::from(self.session(event));
         let more = match event["type"].as_str() {
             Some("system") => self.system(event),
             Some("assistant") => self.assistant(event),
             Some("user") => user(event),
-            Some("result") => self.result(event),
+            Some("result") => {
+                // Its turn is over; what was said meanwhile it still does before it ends.
+                self.is_closed = true;
+                heard.acts.push(Act::Close);
+                self.result(event)
+            }
             Some("rate_limit_event") => self.rate_limit(&event["rate_limit_info"]),
-            Some("control_request") => control_request(event),
+            Some("control_request") => {
+                let (events, reply) = self.asked(event);
+                heard.acts.push(Act::Say(reply.to_string()));
+                events
+            }
+            Some("control_cancel_request") => Vec::new(),
             // Pieces of messages that come whole as well, and replies to requests of ours.
             Some("stream_event" | "control_response") => Vec::new(),
             Some(_) | None => {
@@ -54,8 +72,38 @@ impl ClaudeDecoder {
                 Vec::new()
             }
         };
-        events.extend(more);
-        events
+        heard.events.extend(more);
+        heard
+    }
+
+    /// It asks, and waits for the answer.
+    fn asked(&self, event: &Value) -> (Vec<AgentEvent>, Value) {
+        let request = &event["request"];
+        if request["subtype"] != "can_use_tool" {
+            let text = format!("it asked for {}, which is not known", request["subtype"]);
+            let error = json!({
+                "subtype": "error", "request_id": event["request_id"], "error": "not supported",
+            });
+            let reply = json!({ "type": "control_response", "response": error });
+            return (vec![AgentEvent::Notice { text }], reply);
+        }
+        let tool = string(&request["tool_name"]);
+        let what = tool_summary(&request["input"]);
+        let (granted, reason, answer) = match permission::decide(&self.expected, request) {
+            Permission::Allow => {
+                let answer = json!({ "behavior": "allow", "updatedInput": request["input"] });
+                (true, what, answer)
+            }
+            Permission::Deny(reason) => {
+                let answer = json!({ "behavior": "deny", "message": reason });
+                (false, format!("{reason} ({what})"), answer)
+            }
+        };
+        let success = json!({
+            "subtype": "success", "request_id": event["request_id"], "response": answer,
+        });
+        let reply = json!({ "type": "control_response", "response": success });
+        (vec![AgentEvent::Permission { tool, granted, reason: event::summary(&reason) }], reply)
     }
 
     /// Any event may carry the id: `init` need not be the first.
@@ -65,12 +113,16 @@ impl ClaudeDecoder {
             return Vec::new();
         }
         let mut events = vec![AgentEvent::Session { id: id.to_owned() }];
-        if let Some(asked) = self.expected.session.as_deref().filter(|asked| *asked != id) {
-            let text = format!("session {asked} was to be resumed and {id} answers");
-            events.push(AgentEvent::Notice { text });
-        }
         self.session = Some(id.to_owned());
+        events.extend(self.other_session().map(|text| AgentEvent::Notice { text }));
         events
+    }
+
+    /// A session that has vanished must not be taken for one that goes on.
+    fn other_session(&self) -> Option<String> {
+        let asked = self.expected.session.as_deref().filter(|_| !self.expected.fork)?;
+        let got = self.session.as_deref()?;
+        (asked != got).then(|| format!("session {asked} was to be resumed and {got} answers"))
     }
 
     fn system(&mut self, event: &Value) -> Vec<AgentEvent> {
@@ -136,7 +188,10 @@ impl ClaudeDecoder {
     }
 
     fn result(&mut self, event: &Value) -> Vec<AgentEvent> {
-        let result = RunResult::read(event);
+        let mut result = RunResult::read(event);
+        // Counted for each turn.
+        result.usage.tokens = self.tokens.plus(result.usage.tokens);
+        self.tokens = result.usage.tokens;
         let events = vec![
             AgentEvent::Usage(result.usage),
             AgentEvent::Result { ok: result.ok(), text: event::text(&result.text) },
@@ -165,6 +220,9 @@ impl ClaudeDecoder {
 
     fn outcome(&self, exit: &ExitFacts) -> Outcome {
         match &self.result {
+            Some(result) if result.ok() && self.other_session().is_some() => {
+                Outcome::broke(Cause::Session, self.other_session().unwrap_or_default())
+            }
             Some(result) if result.ok() => said_success(exit, &self.words),
             Some(result) => result.trouble(self.resets_at_unix),
             None => self.without_result(exit),
@@ -180,12 +238,41 @@ impl ClaudeDecoder {
     }
 }
 
-impl Decoder for ClaudeDecoder {
-    fn line(&mut self, stream: Stream, line: &str, truncated: bool) -> Vec<AgentEvent> {
+impl Conversation for ClaudeConversation {
+    fn begin(&mut self) -> Heard {
+        let hello = json!({
+            "type": "control_request",
+            "request_id": "hello",
+            "request": { "subtype": "initialize", "hooks": null },
+        });
+        let acts = vec![Act::Say(hello.to_string()), Act::Say(user_line(&self.expected.prompt))];
+        Heard { events: Vec::new(), acts }
+    }
+
+    fn line(&mut self, stream: Stream, line: &str, truncated: bool) -> Heard {
         match json_line(stream, line, truncated, &mut self.odd, &mut self.words) {
             Line::Event(event) => self.event(&event),
-            Line::Words(events) => events,
+            Line::Words(events) => events.into(),
         }
+    }
+
+    fn wish(&mut self, wish: Wish) -> Result<Heard, Deaf> {
+        if self.is_closed {
+            return Err(Deaf::Over);
+        }
+        let (line, event) = match wish {
+            Wish::Message(text) => (user_line(&text), AgentEvent::Steer { text }),
+            Wish::Interrupt => {
+                let interrupt = json!({
+                    "type": "control_request",
+                    "request_id": "interrupt",
+                    "request": { "subtype": "interrupt" },
+                });
+                let text = "it was asked to stop what it does".to_owned();
+                (interrupt.to_string(), AgentEvent::Notice { text })
+            }
+        };
+        Ok(Heard { events: vec![event], acts: vec![Act::Say(line)] })
     }
 
     fn finish(self: Box<Self>, exit: ExitFacts) -> Ending {
@@ -199,6 +286,10 @@ impl Decoder for ClaudeDecoder {
         };
         Ending { outcome, answer, structured, session: self.session, usage, odd: self.odd }
     }
+}
+
+fn user_line(text: &str) -> String {
+    json!({ "type": "user", "message": { "role": "user", "content": text } }).to_string()
 }
 
 fn user(event: &Value) -> Vec<AgentEvent> {
@@ -225,18 +316,6 @@ fn file_change(result: &Value) -> Option<AgentEvent> {
         _ => return None,
     };
     Some(AgentEvent::FileChange { path, kind })
-}
-
-fn control_request(event: &Value) -> Vec<AgentEvent> {
-    let request = &event["request"];
-    if request["subtype"] != "can_use_tool" {
-        return Vec::new();
-    }
-    vec![AgentEvent::Permission {
-        tool: string(&request["tool_name"]),
-        granted: false,
-        reason: format!("asked: {}", tool_summary(&request["input"])),
-    }]
 }
 
 /// A server that fails to start does not fail the run.

@@ -2,15 +2,16 @@
 
 use serde_json::Value;
 
-use crate::agent::{Decoder, Expected, Stream};
+use crate::agent::{Expected, Stream};
 use crate::classify::{Facts, Trouble, classify};
+use crate::conversation::{Conversation, Heard};
 use crate::ending::{Cause, Ending, ExitFacts, Odd, Outcome};
 use crate::event::{self, AgentEvent, ChangeKind, Scope, Tokens, Usage};
 use crate::jsonl::{Line, json_line, said_success, silent_end};
 use crate::tail::Tail;
 
 #[derive(Debug)]
-pub(crate) struct CodexDecoder {
+pub(crate) struct CodexConversation {
     expected: Expected,
     thread: Option<String>,
     turn: Turn,
@@ -32,9 +33,9 @@ enum Turn {
     Failed(String),
 }
 
-impl CodexDecoder {
+impl CodexConversation {
     pub(crate) fn new(expected: Expected) -> Self {
-        CodexDecoder {
+        CodexConversation {
             expected,
             thread: None,
             turn: Turn::Open,
@@ -162,7 +163,7 @@ impl CodexDecoder {
 
     /// A name it does not know starts a new thread without a word of it.
     fn other_thread(&self) -> Option<Outcome> {
-        let asked = self.expected.session.as_deref()?;
+        let asked = self.expected.session.as_deref().filter(|_| !self.expected.fork)?;
         let got = self.thread.as_deref()?;
         (asked != got).then(|| {
             let why = format!("thread {asked} was to be resumed and a new one, {got}, was started");
@@ -180,11 +181,11 @@ impl CodexDecoder {
     }
 }
 
-impl Decoder for CodexDecoder {
-    fn line(&mut self, stream: Stream, line: &str, truncated: bool) -> Vec<AgentEvent> {
+impl Conversation for CodexConversation {
+    fn line(&mut self, stream: Stream, line: &str, truncated: bool) -> Heard {
         match json_line(stream, line, truncated, &mut self.odd, &mut self.words) {
-            Line::Event(event) => self.event(&event),
-            Line::Words(events) => events,
+            Line::Event(event) => self.event(&event).into(),
+            Line::Words(events) => events.into(),
         }
     }
 

@@ -3,15 +3,16 @@
 use serde_json::Value;
 
 use super::said::{FailKind, Said};
-use crate::agent::{Decoder, Stream};
+use crate::agent::Stream;
 use crate::command::failure;
+use crate::conversation::{Conversation, Heard};
 use crate::ending::{Cause, Ending, ExitFacts, Odd, Outcome};
 use crate::event::{self, AgentEvent, Scope, Tokens, Usage};
 use crate::jsonl::{Line, json_line};
 use crate::tail::Tail;
 
 #[derive(Debug, Default)]
-pub(crate) struct ScriptDecoder {
+pub(crate) struct ScriptConversation {
     session: Option<String>,
     answer: String,
     tokens: Option<Tokens>,
@@ -21,7 +22,7 @@ pub(crate) struct ScriptDecoder {
     odd: Odd,
 }
 
-impl ScriptDecoder {
+impl ScriptConversation {
     fn said(&mut self, said: Said) -> Vec<AgentEvent> {
         match said {
             Said::Text { text } => vec![AgentEvent::Text { text: event::text(&text) }],
@@ -65,18 +66,18 @@ impl ScriptDecoder {
     }
 }
 
-impl Decoder for ScriptDecoder {
-    fn line(&mut self, stream: Stream, line: &str, truncated: bool) -> Vec<AgentEvent> {
+impl Conversation for ScriptConversation {
+    fn line(&mut self, stream: Stream, line: &str, truncated: bool) -> Heard {
         let event: Value = match json_line(stream, line, truncated, &mut self.odd, &mut self.words)
         {
             Line::Event(event) => event,
-            Line::Words(events) => return events,
+            Line::Words(events) => return events.into(),
         };
         match serde_json::from_value(event) {
-            Ok(said) => self.said(said),
+            Ok(said) => self.said(said).into(),
             Err(_) => {
                 self.odd.unknown += 1;
-                Vec::new()
+                Heard::default()
             }
         }
     }
@@ -125,7 +126,7 @@ mod tests {
     #[test]
     fn a_run_is_judged_by_its_words_and_its_exit() {
         let run = |words: &[Said], exit| {
-            let mut decoder = Box::new(ScriptDecoder::default());
+            let mut decoder = Box::new(ScriptConversation::default());
             for word in words {
                 decoder.line(Stream::Out, &word.line(), false);
             }

@@ -1,21 +1,22 @@
 //! One turn of an agent: prompt in, events while it works, a judged ending out.
 
 use super::process::{Program, Ran};
+use super::talk::Talk;
 use super::{Job, JobError};
 use crate::environment::{self, Identity, Variables};
-use crate::shell::{Sight, now};
+use crate::shell::now;
 use autopilot_agents::answer::{self, Answer, Fault};
 use autopilot_agents::{
-    Access, Agent, AgentEvent, Ask, Decoder, Ending, ExitFacts, Expected, LaunchPlan, Network,
-    Outcome as AgentOutcome, Program as AgentProgram, Sandbox, Schema, Settings, Usage,
+    Access, Agent, AgentEvent, Ask, Ending, ExitFacts, Expected, LaunchPlan, Network,
+    Outcome as AgentOutcome, Program as AgentProgram, Sandbox, Schema, Settings,
+    Stdin as AgentStdin,
 };
 use autopilot_core::config::{Agent as AgentConfig, Mode, Role, role_of};
-use autopilot_core::event::{Bill, Facts, Outcome};
-use autopilot_core::id::{Micros, Time};
-use autopilot_core::input::Word;
+use autopilot_core::event::{Facts, Outcome};
+use autopilot_core::id::Time;
+use autopilot_host::exec::Stdin;
 use autopilot_host::file;
 use camino::{Utf8Path, Utf8PathBuf};
-use std::sync::PoisonError;
 
 const SCHEMA_BYTES_MAX: u64 = 1 << 20;
 /// Waited for when an account is used up and nobody says until when.
@@ -145,7 +146,7 @@ impl Job {
         let prompt = self.clean(&question.prompt);
         let schema = question.schema.as_ref();
         let sandboxed = self.is_sandboxed()?;
-        let plan = agent.launch(&Ask {
+        let ask = Ask {
             prompt: &prompt,
             cwd: question.dir,
             model: config.model.as_deref(),
@@ -158,7 +159,9 @@ impl Job {
             network: if config.network { Network::On } else { Network::Off },
             sandbox: if sandboxed { Sandbox::Ours } else { Sandbox::None },
             max_usd: config.max_usd,
-        });
+            ..Ask::new(&prompt, question.dir)
+        };
+        let plan = agent.launch(&ask);
         let stream = self.stream_word(&config);
         let log = self.log_name(stream);
         self.write_view(&self.prompt_name(&log), &prompt)?;
@@ -166,27 +169,32 @@ impl Job {
             super::process::write_plain(path, content)?;
         }
         let variables = self.agent_variables(&agent, &config, &plan, question);
-        let expected = Expected { session: question.session.clone() };
         let resumed = question.session.is_some();
-        let mut listener = Listener { decoder: Some(agent.decoder(expected)), job: self, resumed };
+        let talk = Talk::new(self, agent.conversation(Expected::from(&ask)), resumed);
         let program = Program {
             program: self.program_path(&plan)?,
             args: plan.args.clone(),
             variables,
             dir: question.dir.to_owned(),
-            stdin: plan.stdin.clone(),
+            stdin: match &plan.stdin {
+                AgentStdin::Whole(bytes) if bytes.is_empty() => Stdin::Null,
+                AgentStdin::Whole(bytes) => Stdin::Bytes(bytes.clone()),
+                AgentStdin::Open => Stdin::Open,
+            },
             log: log.clone(),
             timeout: self.timeout(),
             write: Some(self.writable(question)),
         };
-        let ran = self.run_program(program, |out, line, cut| listener.line(out, line, cut)).await?;
+        let hear = |out, line: &str, cut| talk.line(out, line, cut);
+        let ran = self.run_spoken_to(program, hear, async |pipe, end| talk.speak(pipe, end).await);
+        let ran = ran.await?;
         let exit = ExitFacts {
             code: ran.code,
             signal: ran.signal,
             timed_out: ran.timed_out,
             stuck: ran.stuck,
         };
-        let ending = listener.finish(exit);
+        let ending = talk.finish(exit);
         Ok(Turn { ending, ran, log })
     }
 
@@ -278,7 +286,7 @@ impl Job {
     }
 
     /// The decoder was given what the agent said; nobody else is.
-    fn clean_event(&self, event: AgentEvent) -> AgentEvent {
+    pub(super) fn clean_event(&self, event: AgentEvent) -> AgentEvent {
         let clean = |text: String| self.clean(&text);
         match event {
             AgentEvent::Text { text } => AgentEvent::Text { text: clean(text) },
@@ -297,6 +305,7 @@ impl Job {
             }
             AgentEvent::Session { id } => AgentEvent::Session { id: clean(id) },
             AgentEvent::Notice { text } => AgentEvent::Notice { text: clean(text) },
+            AgentEvent::Steer { text } => AgentEvent::Steer { text: clean(text) },
             AgentEvent::Result { ok, text } => AgentEvent::Result { ok, text: clean(text) },
             AgentEvent::Usage(_) | AgentEvent::RateLimit { .. } => event,
         }
@@ -355,93 +364,6 @@ impl<T> Answered<T> {
             return Outcome::Broke { why: format!("{why}: {}", faults.join("; ")) };
         }
         outcome
-    }
-}
-
-struct Listener<'a> {
-    decoder: Option<Box<dyn Decoder>>,
-    job: &'a Job,
-    /// The session goes on from an earlier turn of this attempt, and so may its counters.
-    resumed: bool,
-}
-
-/// What the turns of one attempt have cost so far; bills are cumulative per attempt.
-#[derive(Debug, Default)]
-pub struct Billing {
-    /// Of the turns before this one.
-    pub earlier: Bill,
-    this_turn: Bill,
-    last: Option<Usage>,
-}
-
-impl Listener<'_> {
-    fn line(&mut self, out: autopilot_agents::Stream, line: &str, cut: bool) {
-        let Some(decoder) = &mut self.decoder else { return };
-        let events = decoder.line(out, line, cut);
-        // A figure that comes with the result is the last one; it is told with the end.
-        let is_last = events.iter().any(|event| matches!(event, AgentEvent::Result { .. }));
-        for event in events {
-            match &event {
-                AgentEvent::Session { id } => self.job.say(Word::Session(self.job.clean(id))),
-                AgentEvent::Usage(_) if is_last => {}
-                AgentEvent::Usage(usage) => {
-                    let bill = self.bill(usage);
-                    self.job.say(Word::Bill(bill));
-                }
-                AgentEvent::Text { .. }
-                | AgentEvent::Thought { .. }
-                | AgentEvent::ToolCall { .. }
-                | AgentEvent::ToolResult { .. }
-                | AgentEvent::FileChange { .. }
-                | AgentEvent::Permission { .. }
-                | AgentEvent::RateLimit { .. }
-                | AgentEvent::Notice { .. }
-                | AgentEvent::Result { .. } => {}
-            }
-            self.job.show(Sight::Agent(self.job.clean_event(event)));
-        }
-    }
-
-    fn bill(&self, usage: &Usage) -> Bill {
-        let mut billing = self.job.billing.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = billing.last.filter(|_| self.resumed);
-        let bill = usage.of_run(before.as_ref());
-        let this_turn = Bill {
-            usd: Micros::from_usd(bill.cost_usd.unwrap_or(0.0)),
-            tokens_in: bill.tokens.input,
-            tokens_out: bill.tokens.output,
-        };
-        billing.this_turn = billing.this_turn.max(this_turn);
-        sum(billing.earlier, billing.this_turn)
-    }
-
-    fn finish(mut self, exit: ExitFacts) -> Ending {
-        let decoder = self.decoder.take();
-        let ending = decoder.map(|decoder| decoder.finish(exit));
-        let ending = ending.unwrap_or_else(|| Ending {
-            outcome: AgentOutcome::Interrupted,
-            answer: String::new(),
-            structured: None,
-            session: None,
-            usage: None,
-            odd: autopilot_agents::Odd::default(),
-        });
-        if let Some(usage) = &ending.usage {
-            let _told_with_the_end = self.bill(usage);
-        }
-        let mut billing = self.job.billing.lock().unwrap_or_else(PoisonError::into_inner);
-        billing.earlier = sum(billing.earlier, billing.this_turn);
-        billing.this_turn = Bill::default();
-        billing.last = ending.usage;
-        ending
-    }
-}
-
-fn sum(a: Bill, b: Bill) -> Bill {
-    Bill {
-        usd: a.usd.plus(b.usd),
-        tokens_in: a.tokens_in + b.tokens_in,
-        tokens_out: a.tokens_out + b.tokens_out,
     }
 }
 

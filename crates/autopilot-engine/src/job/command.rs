@@ -173,7 +173,7 @@ impl Job {
             args: vec!["-c".to_owned(), line.to_owned()],
             variables,
             dir: dir.to_owned(),
-            stdin: Vec::new(),
+            stdin: autopilot_host::exec::Stdin::Null,
             log: log.clone(),
             timeout,
             write: None,

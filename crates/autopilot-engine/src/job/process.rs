@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tokio::net::unix::pipe;
 
 /// Time between the polite signal and the other one.
 const GRACE: Duration = Duration::from_secs(5);
@@ -38,7 +39,7 @@ pub struct Program {
     pub args: Vec<String>,
     pub variables: Variables,
     pub dir: Utf8PathBuf,
-    pub stdin: Vec<u8>,
+    pub stdin: Stdin,
     /// Relative to `.autopilot`.
     pub log: String,
     pub timeout: Duration,
@@ -62,7 +63,18 @@ impl Job {
     pub(super) async fn run_program(
         &self,
         program: Program,
+        on_line: impl FnMut(Stream, &str, bool),
+    ) -> Result<Ran, JobError> {
+        self.run_spoken_to(program, on_line, async |_, _| {}).await
+    }
+
+    /// The same for a program that is told something while it runs: `voice` has its stdin and may
+    /// ask for its end.
+    pub(super) async fn run_spoken_to(
+        &self,
+        program: Program,
         mut on_line: impl FnMut(Stream, &str, bool),
+        voice: impl AsyncFnOnce(Option<pipe::Sender>, &exec::Control),
     ) -> Result<Ran, JobError> {
         let scratch = self.scratch();
         let prepare = |path: &Utf8Path| {
@@ -76,7 +88,8 @@ impl Job {
         let launch = self.launch(program, &scratch)?;
         let timeout = launch.1;
         let process = |error: exec::SpawnError| JobError::Process(chain(&error));
-        let (control, child) = exec::spawn(launch.0).await.map_err(process)?;
+        let (control, mut child) = exec::spawn(launch.0).await.map_err(process)?;
+        let input = child.take_input();
         let config = &self.context.config.rounds;
         let watch = Watch {
             limits: Limits {
@@ -104,8 +117,14 @@ impl Job {
                 Notice::Cleared => {}
             }
         }));
+        let mut speaking = std::pin::pin!(async {
+            voice(input, &control).await;
+            // Whoever has nothing more to say still listens.
+            std::future::pending::<()>().await
+        });
         let ended = tokio::select! {
             ended = &mut watching => ended,
+            () = &mut speaking => watching.await,
             () = self.cancel.asked() => {
                 control.kill();
                 watching.await
@@ -175,7 +194,7 @@ impl Job {
         let launch = Launch {
             args: program.args.iter().map(Into::into).collect(),
             env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
-            stdin: if program.stdin.is_empty() { Stdin::Null } else { Stdin::Bytes(program.stdin) },
+            stdin: program.stdin,
             sandbox: choice.plan,
             grace: GRACE,
             output: output::Settings {

@@ -63,7 +63,8 @@ impl Worker {
         match event {
             AgentEvent::Text { text }
             | AgentEvent::Thought { text }
-            | AgentEvent::Notice { text } => Some(text.clone()),
+            | AgentEvent::Notice { text }
+            | AgentEvent::Steer { text } => Some(text.clone()),
             AgentEvent::ToolCall { id, name, summary } => {
                 if is_subagent(name) {
                     self.subagents_started += 1;

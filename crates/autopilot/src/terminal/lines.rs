@@ -113,6 +113,10 @@ fn in_words(event: &autopilot_agents::AgentEvent) -> Option<String> {
         }
         AgentEvent::ToolCall { name, summary, .. } => Some(format!("{name}: {summary}")),
         AgentEvent::FileChange { path, .. } => Some(format!("changed {path}")),
+        AgentEvent::Steer { text } => Some(format!("was told: {text}")),
+        AgentEvent::Permission { tool, granted: false, reason } => {
+            Some(format!("was not allowed to use {tool}: {reason}"))
+        }
         AgentEvent::ToolResult { .. }
         | AgentEvent::Permission { .. }
         | AgentEvent::Session { .. }

@@ -1,0 +1,148 @@
+//! Which tools Claude Code may use when it asks. What its own flags grant it does not ask for.
+
+use camino::Utf8Path;
+use serde_json::Value;
+
+use crate::agent::Expected;
+use crate::launch::{Access, Network};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Permission {
+    Allow,
+    /// The reason goes to the model, so that it finds another way.
+    Deny(String),
+}
+
+/// Tools that look and change nothing outside the conversation.
+const LOOKING: &[&str] = &[
+    "Read",
+    "Glob",
+    "Grep",
+    "LS",
+    "NotebookRead",
+    "Skill",
+    "Task",
+    "Agent",
+    "TodoWrite",
+    "ToolSearch",
+    "ListMcpResources",
+    "ReadMcpResource",
+    "StructuredOutput",
+];
+const WRITING: &[&str] = &["Edit", "MultiEdit", "Write", "NotebookEdit"];
+const REACHING: &[&str] = &["WebFetch", "WebSearch"];
+/// Tools that wait for a person.
+const ASKING: &[&str] = &["AskUserQuestion", "ExitPlanMode", "EnterPlanMode"];
+
+/// `request` is its `can_use_tool`.
+pub(super) fn decide(expected: &Expected, request: &Value) -> Permission {
+    let tool = request["tool_name"].as_str().unwrap_or("");
+    let deny = |reason: String| Permission::Deny(reason);
+    if ASKING.contains(&tool) {
+        return deny("nobody is there to answer; decide yourself and say what you chose".into());
+    }
+    if expected.disallowed_tools.iter().any(|name| name == tool) {
+        return deny(format!("the configuration does not allow {tool}"));
+    }
+    if REACHING.contains(&tool) && expected.network == Network::Off {
+        return deny("the network is switched off for this agent".into());
+    }
+    match expected.access {
+        Access::Unsafe => Permission::Allow,
+        Access::Read if LOOKING.contains(&tool) || REACHING.contains(&tool) => Permission::Allow,
+        Access::Read => deny(format!("this step only looks; {tool} is not allowed")),
+        Access::Edit => decide_for_builder(expected, tool, request),
+    }
+}
+
+fn decide_for_builder(expected: &Expected, tool: &str, request: &Value) -> Permission {
+    if let Some(path) = outside(&expected.cwd, request) {
+        return Permission::Deny(format!("{path} is outside the worktree {}", expected.cwd));
+    }
+    let is_named = expected.allowed_tools.iter().any(|name| name == tool);
+    // Who may edit may also write a new file.
+    let edits = WRITING.contains(&tool) && expected.allowed_tools.iter().any(|name| name == "Edit");
+    let is_of_a_server = tool
+        .strip_prefix("mcp__")
+        .and_then(|rest| rest.split("__").next())
+        .is_some_and(|name| expected.mcp_servers.iter().any(|server| server.name == name));
+    let is_harmless = LOOKING.contains(&tool) || REACHING.contains(&tool);
+    if is_named || edits || is_of_a_server || is_harmless {
+        Permission::Allow
+    } else {
+        Permission::Deny(format!("{tool} is not among the allowed tools of this agent"))
+    }
+}
+
+/// The path that made it ask, if that lies elsewhere.
+fn outside<'a>(cwd: &Utf8Path, request: &'a Value) -> Option<&'a str> {
+    let path = request["blocked_path"].as_str()?;
+    let is_inside =
+        Utf8Path::new(path).starts_with(cwd) && !path.split('/').any(|part| part == "..");
+    (!is_inside).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::{Ask, McpServer, Transport};
+    use serde_json::json;
+
+    fn expected(access: Access) -> Expected {
+        let tools = ["Read".to_owned(), "Edit".to_owned(), "Bash(git *)".to_owned()];
+        let server = McpServer {
+            name: "docs".into(),
+            transport: Transport::Http { url: "http://127.0.0.1:1".into() },
+        };
+        let ask = Ask {
+            access,
+            allowed_tools: &tools,
+            mcp_servers: &[server],
+            ..Ask::new("", "/slot".into())
+        };
+        Expected::from(&ask)
+    }
+
+    fn allows(expected: &Expected, tool: &str, path: Option<&str>) -> bool {
+        let request = json!({ "tool_name": tool, "blocked_path": path });
+        decide(expected, &request) == Permission::Allow
+    }
+
+    #[test]
+    fn a_reader_looks_and_nothing_more() {
+        let reader = expected(Access::Read);
+        for tool in ["Read", "Grep", "Skill", "WebFetch"] {
+            assert!(allows(&reader, tool, None), "{tool}");
+        }
+        for tool in ["Edit", "Write", "Bash", "mcp__docs__search", "Unheard"] {
+            assert!(!allows(&reader, tool, None), "{tool}");
+        }
+    }
+
+    #[test]
+    fn a_builder_writes_in_its_worktree_with_the_tools_it_was_given() {
+        let builder = expected(Access::Edit);
+        for tool in ["Edit", "Write", "mcp__docs__search", "Task"] {
+            assert!(allows(&builder, tool, None), "{tool}");
+        }
+        // Its pattern did not match, or it would not have asked.
+        for tool in ["Bash", "mcp__other__x", "Unheard"] {
+            assert!(!allows(&builder, tool, None), "{tool}");
+        }
+        assert!(allows(&builder, "Edit", Some("/slot/src/a.rs")));
+        for path in ["/etc/passwd", "/slot/../etc/passwd", "/slotted/x"] {
+            assert!(!allows(&builder, "Edit", Some(path)), "{path}");
+        }
+    }
+
+    #[test]
+    fn nobody_answers_questions_and_what_is_forbidden_stays_so() {
+        let mut unsafely = expected(Access::Unsafe);
+        assert!(allows(&unsafely, "Bash", Some("/etc")));
+        assert!(!allows(&unsafely, "AskUserQuestion", None));
+        unsafely.disallowed_tools = vec!["Bash".into()];
+        unsafely.network = Network::Off;
+        assert!(!allows(&unsafely, "Bash", None));
+        assert!(!allows(&unsafely, "WebFetch", None));
+    }
+}

@@ -1,0 +1,195 @@
+//! One process that is talked with: its lines in, our words out, and what it costs.
+
+use super::Job;
+use crate::shell::Sight;
+use autopilot_agents::{
+    Act, AgentEvent, Conversation, Deaf, Ending, ExitFacts, Heard, Odd, Outcome, Stream, Usage,
+    Wish,
+};
+use autopilot_core::event::Bill;
+use autopilot_core::id::Micros;
+use autopilot_core::input::Word;
+use autopilot_host::exec::Control;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::pipe;
+use tokio::sync::mpsc;
+
+/// An agent that was told that nothing more comes has this long to end by itself.
+const LINGER: Duration = Duration::from_secs(10);
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What somebody wants to tell a running agent, and how they learn whether it was heard.
+#[derive(Debug)]
+pub struct Spoken {
+    pub wish: Wish,
+    pub heard: tokio::sync::oneshot::Sender<Result<(), Deaf>>,
+}
+
+/// Where a job hears what is to be told to its agent.
+pub type Ears = tokio::sync::Mutex<mpsc::Receiver<Spoken>>;
+
+/// Words on their way to one agent.
+pub const SPOKEN_MAX: usize = 16;
+
+pub struct Talk<'a> {
+    job: &'a Job,
+    conversation: Mutex<Box<dyn Conversation>>,
+    /// The session goes on from an earlier turn of this attempt, and so may its counters.
+    resumed: bool,
+    acts: mpsc::UnboundedSender<Act>,
+    to_do: tokio::sync::Mutex<mpsc::UnboundedReceiver<Act>>,
+}
+
+/// What the turns of one attempt have cost so far; bills are cumulative per attempt.
+#[derive(Debug, Default)]
+pub struct Billing {
+    /// Of the turns before this one.
+    pub earlier: Bill,
+    this_turn: Bill,
+    last: Option<Usage>,
+}
+
+impl<'a> Talk<'a> {
+    pub fn new(job: &'a Job, conversation: Box<dyn Conversation>, resumed: bool) -> Talk<'a> {
+        let (acts, to_do) = mpsc::unbounded_channel();
+        let conversation = Mutex::new(conversation);
+        Talk { job, conversation, resumed, acts, to_do: tokio::sync::Mutex::new(to_do) }
+    }
+
+    pub fn line(&self, out: Stream, line: &str, cut: bool) {
+        let heard = self.conversation().line(out, line, cut);
+        self.take(heard);
+    }
+
+    /// Says what the conversation and people want said, until the process has ended.
+    pub async fn speak(&self, pipe: Option<pipe::Sender>, process: &Control) {
+        let mut pipe = pipe;
+        let mut to_do = self.to_do.lock().await;
+        let mut ears = self.job.ears.lock().await;
+        let first = self.conversation().begin();
+        self.take(first);
+        loop {
+            tokio::select! {
+                Some(act) = to_do.recv() => match act {
+                    Act::Say(line) => {
+                        if let Some(pipe) = &mut pipe {
+                            let line = format!("{line}\n");
+                            // It may have ended; its end tells more than this error could.
+                            let _gone = pipe.write_all(line.as_bytes()).await;
+                        }
+                    }
+                    Act::Close => {
+                        pipe = None;
+                        break;
+                    }
+                    Act::ReadFile { id, .. } | Act::WriteFile { id, .. } => {
+                        let none = Err("files are not offered".to_owned());
+                        let heard = self.conversation().file(id, none);
+                        self.take(heard);
+                    }
+                },
+                Some(spoken) = ears.recv() => self.tell(spoken),
+            }
+        }
+        drop(pipe);
+        tokio::time::sleep(LINGER).await;
+        process.terminate(GRACE);
+    }
+
+    fn tell(&self, spoken: Spoken) {
+        let answer = self.conversation().wish(spoken.wish);
+        let answer = answer.map(|heard| self.take(heard));
+        // Whoever asked may have left.
+        let _gone = spoken.heard.send(answer);
+    }
+
+    fn take(&self, heard: Heard) {
+        // A figure that comes with the result is the last one; it is told with the end.
+        let is_last = heard.events.iter().any(|event| matches!(event, AgentEvent::Result { .. }));
+        for event in heard.events {
+            match &event {
+                AgentEvent::Session { id } => self.job.say(Word::Session(self.job.clean(id))),
+                AgentEvent::Usage(_) if is_last => {}
+                AgentEvent::Usage(usage) => {
+                    let bill = self.bill(usage);
+                    self.job.say(Word::Bill(bill));
+                }
+                AgentEvent::Text { .. }
+                | AgentEvent::Thought { .. }
+                | AgentEvent::ToolCall { .. }
+                | AgentEvent::ToolResult { .. }
+                | AgentEvent::FileChange { .. }
+                | AgentEvent::Permission { .. }
+                | AgentEvent::RateLimit { .. }
+                | AgentEvent::Notice { .. }
+                | AgentEvent::Steer { .. }
+                | AgentEvent::Result { .. } => {}
+            }
+            self.job.show(Sight::Agent(self.job.clean_event(event)));
+        }
+        for act in heard.acts {
+            // The receiver lives as long as this.
+            let _never = self.acts.send(act);
+        }
+    }
+
+    fn bill(&self, usage: &Usage) -> Bill {
+        let mut billing = self.job.billing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = billing.last.filter(|_| self.resumed);
+        let bill = usage.of_run(before.as_ref());
+        let this_turn = Bill {
+            usd: Micros::from_usd(bill.cost_usd.unwrap_or(0.0)),
+            tokens_in: bill.tokens.input,
+            tokens_out: bill.tokens.output,
+        };
+        billing.this_turn = billing.this_turn.max(this_turn);
+        sum(billing.earlier, billing.this_turn)
+    }
+
+    pub fn finish(self, exit: ExitFacts) -> Ending {
+        let unheard = std::mem::replace(&mut *self.conversation(), Box::new(Silence));
+        let ending = unheard.finish(exit);
+        if let Some(usage) = &ending.usage {
+            let _told_with_the_end = self.bill(usage);
+        }
+        let mut billing = self.job.billing.lock().unwrap_or_else(PoisonError::into_inner);
+        billing.earlier = sum(billing.earlier, billing.this_turn);
+        billing.this_turn = Bill::default();
+        billing.last = ending.usage;
+        ending
+    }
+
+    fn conversation(&self) -> MutexGuard<'_, Box<dyn Conversation>> {
+        self.conversation.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is left when a conversation has ended.
+struct Silence;
+
+impl Conversation for Silence {
+    fn line(&mut self, _: Stream, _: &str, _: bool) -> Heard {
+        Heard::default()
+    }
+
+    fn finish(self: Box<Self>, _: ExitFacts) -> Ending {
+        Ending {
+            outcome: Outcome::Interrupted,
+            answer: String::new(),
+            structured: None,
+            session: None,
+            usage: None,
+            odd: Odd::default(),
+        }
+    }
+}
+
+fn sum(a: Bill, b: Bill) -> Bill {
+    Bill {
+        usd: a.usd.plus(b.usd),
+        tokens_in: a.tokens_in + b.tokens_in,
+        tokens_out: a.tokens_out + b.tokens_out,
+    }
+}
