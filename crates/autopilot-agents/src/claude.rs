@@ -55,7 +55,8 @@ pub(crate) fn launch(executable: &str, ask: &Ask<'_>) -> LaunchPlan {
     if ask.session.is_some() && ask.fork {
         args.push("--fork-session".into());
     }
-    args.push("--verbose".into());
+    // It says when it has taken up what it was told.
+    args.extend(["--replay-user-messages".into(), "--verbose".into()]);
     args.extend(ask.args.iter().cloned());
     LaunchPlan {
         program: Program::Named(executable.to_owned()),
@@ -155,7 +156,7 @@ mod tests {
             ..Ask::new("build it", "/slot".into())
         };
         let plan = launch("claude", &ask);
-        insta::assert_snapshot!(line(&plan), @"-p --input-format stream-json --output-format stream-json --permission-prompt-tool stdio --permission-mode acceptEdits --model opus --effort high --resume s-1 --max-budget-usd 2.5 --allowedTools Read Bash(git *) --disallowedTools WebFetch WebSearch --verbose --betas");
+        insta::assert_snapshot!(line(&plan), @"-p --input-format stream-json --output-format stream-json --permission-prompt-tool stdio --permission-mode acceptEdits --model opus --effort high --resume s-1 --max-budget-usd 2.5 --allowedTools Read Bash(git *) --disallowedTools WebFetch WebSearch --replay-user-messages --verbose --betas");
         assert_eq!(plan.stdin, Stdin::Open);
         assert!(plan.env.iter().any(|(name, _)| name == "DISABLE_TELEMETRY"));
         assert!(plan.env.iter().all(|(name, _)| name != "IS_SANDBOX"));
@@ -174,7 +175,7 @@ mod tests {
             }),
             ..Ask::new("review it", "/slot".into())
         };
-        insta::assert_snapshot!(line(&launch("claude", &ask)), @r#"-p --input-format stream-json --output-format stream-json --permission-prompt-tool stdio --permission-mode default --json-schema {"type":"object","properties":{"ok":{"type":["boolean","null"]}},"required":["ok"],"additionalProperties":false} --disallowedTools Bash Edit Write NotebookEdit --verbose"#);
+        insta::assert_snapshot!(line(&launch("claude", &ask)), @r#"-p --input-format stream-json --output-format stream-json --permission-prompt-tool stdio --permission-mode default --json-schema {"type":"object","properties":{"ok":{"type":["boolean","null"]}},"required":["ok"],"additionalProperties":false} --disallowedTools Bash Edit Write NotebookEdit --replay-user-messages --verbose"#);
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub(crate) struct ClaudeConversation {
     last_text: String,
     /// Of the turns before the last; what a person said to it may take one more.
     tokens: Tokens,
+    /// What a person said and it has not taken up yet: that may begin one more turn.
+    unheard: Vec<String>,
     /// Nothing can be said any more.
     is_closed: bool,
     words: Tail,
@@ -40,6 +42,7 @@ impl ClaudeConversation {
             retrying: None,
             last_text: String::new(),
             tokens: Tokens::default(),
+            unheard: Vec::new(),
             is_closed: false,
             words: Tail::default(),
             odd: Odd::default(),
@@ -51,11 +54,15 @@ impl ClaudeConversation {
         let more = match event["type"].as_str() {
             Some("system") => self.system(event),
             Some("assistant") => self.assistant(event),
-            Some("user") => user(event),
+            Some("user") => {
+                self.took_up(&event["message"]["content"]);
+                user(event)
+            }
             Some("result") => {
-                // Its turn is over; what was said meanwhile it still does before it ends.
-                self.is_closed = true;
-                heard.acts.push(Act::Close);
+                if self.unheard.is_empty() {
+                    self.is_closed = true;
+                    heard.acts.push(Act::Close);
+                }
                 self.result(event)
             }
             Some("rate_limit_event") => self.rate_limit(&event["rate_limit_info"]),
@@ -74,6 +81,14 @@ impl ClaudeConversation {
         };
         heard.events.extend(more);
         heard
+    }
+
+    /// It repeats what was said to it when it takes it up.
+    fn took_up(&mut self, content: &Value) {
+        let said = texts(content);
+        if let Some(place) = self.unheard.iter().position(|text| *text == said) {
+            self.unheard.remove(place);
+        }
     }
 
     /// It asks, and waits for the answer.
@@ -144,7 +159,8 @@ impl ClaudeConversation {
                 reason: event::summary(event["message"].as_str().unwrap_or("")),
             }],
             Some(
-                "status" | "thinking_tokens" | "hook_started" | "hook_response" | "ui_invalidate",
+                "status" | "thinking_tokens" | "hook_started" | "hook_response" | "ui_invalidate"
+                | "task_started" | "task_notification" | "task_progress" | "task_updated",
             ) => Vec::new(),
             Some(_) | None => {
                 self.odd.unknown += 1;
@@ -261,7 +277,10 @@ impl Conversation for ClaudeConversation {
             return Err(Deaf::Over);
         }
         let (line, event) = match wish {
-            Wish::Message(text) => (user_line(&text), AgentEvent::Steer { text }),
+            Wish::Message(text) => {
+                self.unheard.push(text.clone());
+                (user_line(&text), AgentEvent::Steer { text })
+            }
             Wish::Interrupt => {
                 let interrupt = json!({
                     "type": "control_request",
@@ -358,4 +377,86 @@ fn texts(content: &Value) -> String {
 
 fn string(value: &Value) -> String {
     value.as_str().unwrap_or("").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::Ask;
+
+    fn conversation() -> ClaudeConversation {
+        ClaudeConversation::new(Expected::from(&Ask::new("build it", "/slot".into())))
+    }
+
+    fn say(conversation: &mut ClaudeConversation, event: Value) -> Heard {
+        conversation.line(Stream::Out, &event.to_string(), false)
+    }
+
+    fn said(heard: &Heard) -> Vec<Value> {
+        let line = |act: &Act| match act {
+            Act::Say(line) => Some(serde_json::from_str(line).unwrap()),
+            Act::Close | Act::ReadFile { .. } | Act::WriteFile { .. } => None,
+        };
+        heard.acts.iter().filter_map(line).collect()
+    }
+
+    fn result(tokens: u64) -> Value {
+        json!({
+            "type": "result", "subtype": "success", "is_error": false, "result": "done",
+            "session_id": "s", "usage": { "input_tokens": tokens },
+        })
+    }
+
+    #[test]
+    fn the_prompt_is_a_line_and_the_result_closes_the_talk() {
+        let mut talk = conversation();
+        let first = said(&talk.begin());
+        assert_eq!(first[0]["request"]["subtype"], "initialize");
+        assert_eq!(first[1]["message"]["content"], "build it");
+        assert_eq!(say(&mut talk, result(5)).acts, [Act::Close]);
+        assert_eq!(talk.wish(Wish::Message("too late".into())), Err(Deaf::Over));
+    }
+
+    #[test]
+    fn it_is_answered_when_it_asks_for_a_tool() {
+        let mut talk = conversation();
+        let ask = |tool: &str| {
+            json!({
+                "type": "control_request", "request_id": "r1",
+                "request": { "subtype": "can_use_tool", "tool_name": tool, "input": { "a": 1 } },
+            })
+        };
+        let heard = say(&mut talk, ask("Grep"));
+        let answer = &said(&heard)[0]["response"];
+        assert_eq!(answer["request_id"], "r1");
+        assert_eq!(answer["response"], json!({ "behavior": "allow", "updatedInput": { "a": 1 } }));
+        assert!(matches!(&heard.events[..], [AgentEvent::Permission { granted: true, .. }]));
+        let heard = say(&mut talk, ask("AskUserQuestion"));
+        assert_eq!(said(&heard)[0]["response"]["response"]["behavior"], "deny");
+        let other = json!({
+            "type": "control_request", "request_id": "r2", "request": { "subtype": "hook" },
+        });
+        assert_eq!(said(&say(&mut talk, other))[0]["response"]["subtype"], "error");
+    }
+
+    #[test]
+    fn the_talk_stays_open_until_what_a_person_said_was_taken_up() {
+        let mut talk = conversation();
+        let told = talk.wish(Wish::Message("tests too".into())).unwrap();
+        assert_eq!(said(&told)[0]["message"]["content"], "tests too");
+        assert_eq!(told.events, [AgentEvent::Steer { text: "tests too".into() }]);
+        assert_eq!(say(&mut talk, result(5)).acts, []);
+        let echo = json!({ "type": "user", "message": { "content": "tests too" } });
+        say(&mut talk, echo);
+        assert_eq!(say(&mut talk, result(7)).acts, [Act::Close]);
+        // Each turn counts its own tokens.
+        let usage = Box::new(talk).finish(ExitFacts::code(0)).usage.unwrap();
+        assert_eq!(usage.tokens.input, 12);
+    }
+
+    #[test]
+    fn an_interrupt_is_a_request_of_its_own() {
+        let heard = conversation().wish(Wish::Interrupt).unwrap();
+        assert_eq!(said(&heard)[0]["request"]["subtype"], "interrupt");
+    }
 }
