@@ -7,11 +7,13 @@ use crate::environment::{self, Identity, Variables};
 use crate::shell::now;
 use autopilot_agents::answer::{self, Answer, Fault};
 use autopilot_agents::{
-    Access, Agent, AgentEvent, Ask, Ending, ExitFacts, Expected, LaunchPlan, Network,
+    Access, Agent, AgentEvent, Ask, Ending, ExitFacts, Expected, LaunchPlan, McpServer, Network,
     Outcome as AgentOutcome, Program as AgentProgram, Sandbox, Schema, Settings,
-    Stdin as AgentStdin,
+    Stdin as AgentStdin, Transport,
 };
-use autopilot_core::config::{Agent as AgentConfig, Mode, Role, role_of};
+use autopilot_core::config::{
+    Agent as AgentConfig, McpServer as ServerConfig, Mode, Role, role_of,
+};
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::id::Time;
 use autopilot_host::exec::Stdin;
@@ -146,6 +148,7 @@ impl Job {
         let prompt = self.clean(&question.prompt);
         let schema = question.schema.as_ref();
         let sandboxed = self.is_sandboxed()?;
+        let servers = mcp_servers(&config)?;
         let ask = Ask {
             prompt: &prompt,
             cwd: question.dir,
@@ -154,12 +157,20 @@ impl Job {
             args: &config.args,
             schema: schema.map(|(json, path)| Schema { path, json }),
             session: question.session.as_deref(),
-            access: question.access,
+            access: match question.access {
+                Access::Edit if config.r#unsafe => Access::Unsafe,
+                access => access,
+            },
             allowed_tools: &config.allowed_tools,
             network: if config.network { Network::On } else { Network::Off },
             sandbox: if sandboxed { Sandbox::Ours } else { Sandbox::None },
             max_usd: config.max_usd,
-            ..Ask::new(&prompt, question.dir)
+            fork: false,
+            disallowed_tools: &config.disallowed_tools,
+            max_turns: config.max_turns,
+            system_prompt: config.system_prompt.as_deref(),
+            mcp_servers: &servers,
+            fs: config.fs,
         };
         let plan = agent.launch(&ask);
         let stream = self.stream_word(&config);
@@ -365,6 +376,31 @@ impl<T> Answered<T> {
         }
         outcome
     }
+}
+
+/// A configuration that does without such servers has none given to its agent.
+fn mcp_servers(config: &AgentConfig) -> Result<Vec<McpServer>, JobError> {
+    if !config.skill_policy.use_mcp {
+        return Ok(Vec::new());
+    }
+    let server = |(name, server): (&String, &ServerConfig)| {
+        let transport = match server {
+            ServerConfig::Command { command, args, env } => {
+                let words = autopilot_agents::words::split(command);
+                let mut words = words
+                    .map_err(|error| JobError::Setup(format!("MCP server {name}: {error}")))?
+                    .into_iter();
+                Transport::Stdio {
+                    command: words.next().unwrap_or_default(),
+                    args: words.chain(args.iter().cloned()).collect(),
+                    env: env.clone().into_iter().collect(),
+                }
+            }
+            ServerConfig::Url { url } => Transport::Http { url: url.clone() },
+        };
+        Ok(McpServer { name: name.clone(), transport })
+    };
+    config.mcp_servers.iter().map(server).collect()
 }
 
 /// A program by its name in PATH, or by its path relative to the checkout.
