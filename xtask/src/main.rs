@@ -3,6 +3,7 @@
 //! Whatever CI does is a subcommand here, so a person can run the same thing by hand.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 
+mod agents;
 mod argument;
 mod bench;
 mod campaign;
@@ -29,6 +30,7 @@ usage: cargo xtask <command>
   torture [--kills N]                   kill the real binary N times and check nothing is lost
   mutants [name]                        plant each known bug and check that a test notices it
   bench [id] [--smoke]                  compare with an anchor; --smoke: one round, debug binary
+  agents                                install the real agents the tests run, from npm
   deny                                  licences, banned crates and sources of the dependencies
   dist                                  build the static release binary
 ";
@@ -80,6 +82,10 @@ fn dispatch(command: &str, mut arguments: Arguments) -> Result<(), Failure> {
             let only = arguments.word();
             arguments.finish()?;
             bench::run(only.as_deref(), effort)
+        }
+        "agents" => {
+            arguments.finish()?;
+            agents::install_missing()
         }
         "deny" => {
             arguments.finish()?;

@@ -20,7 +20,12 @@ const NEEDED: &[(&str, &str)] = &[
 ];
 
 pub fn install_missing() -> Result<(), Failure> {
-    let packages = missing(NEEDED, |program| find_program(program).is_some());
+    install(NEEDED)
+}
+
+/// What of `needed` is not there.
+pub fn install(needed: &[(&str, &'static str)]) -> Result<(), Failure> {
+    let packages = missing(needed, |program| find_program(program).is_some());
     if packages.is_empty() {
         return Ok(());
     }

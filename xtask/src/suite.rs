@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use crate::agents;
 use crate::bench;
 use crate::campaign::{self, Seeds};
 use crate::deny;
@@ -26,6 +27,7 @@ pub fn run(depth: Depth) -> Result<(), Failure> {
     let started = Instant::now();
     step::run("formatting", &mut cargo(["fmt", "--all", "--check"]))?;
     package::install_missing()?;
+    agents::install_missing()?;
     step::run(
         "lints",
         &mut cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),

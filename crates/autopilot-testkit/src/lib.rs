@@ -3,10 +3,16 @@
 //!
 //! Read in this order: [`world`] for what happens, [`audit`] for what must hold, [`swarm`] for what
 //! a seed draws, [`scenario`] for the same world driven by a text.
+//!
+//! For tests with the real agents: [`agents`] finds them, [`model`] is what they talk to, [`netns`]
+//! keeps them from talking to anybody else.
 
 pub mod agent;
+pub mod agents;
 pub mod audit;
 pub mod fault;
+pub mod model;
+pub mod netns;
 pub mod plan;
 pub mod random;
 pub mod scenario;
