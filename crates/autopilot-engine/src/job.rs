@@ -3,6 +3,7 @@
 //! A job has no policy. It looks, does, and says what it saw; what that means is the core's matter.
 
 mod agent;
+mod artifact;
 mod build;
 mod change;
 mod command;
@@ -22,6 +23,7 @@ mod validate;
 mod workshop;
 
 pub use agent::{agent_of, find_program, mode_word};
+pub use artifact::{EVENTS, METADATA, Metadata, execs_of};
 pub use talk::{Ears, SPOKEN_MAX, Spoken};
 pub use workshop::Workshop;
 
@@ -59,6 +61,8 @@ pub struct Context {
     pub texts: Texts,
     pub history: Mutex<SqliteReader>,
     pub signals: Teller,
+    /// Held while a number for a question is chosen.
+    pub numbering: Mutex<()>,
 }
 
 impl Context {
@@ -150,6 +154,8 @@ pub struct Job {
     pub cancel: Cancel,
     pub billing: Mutex<talk::Billing>,
     pub ears: Ears,
+    /// Directories of the questions it has asked.
+    pub execs: Mutex<Vec<Utf8PathBuf>>,
     /// The step's time limit is over all it does.
     pub began: Instant,
 }

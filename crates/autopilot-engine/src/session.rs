@@ -156,6 +156,7 @@ pub fn work(
         texts,
         history,
         signals,
+        numbering: Mutex::default(),
     };
     let state = runtime()?.block_on(async {
         let mut shell = Shell::new(parts, context)?;

@@ -359,6 +359,7 @@ impl Shell {
             cancel: cancel.clone(),
             billing: Default::default(),
             ears: tokio::sync::Mutex::new(ears),
+            execs: Default::default(),
             began: Instant::now(),
         };
         self.cancels.insert(want.id, cancel);

@@ -9,6 +9,36 @@ pub fn create(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 
+/// Makes a directory that must not be there yet; false if it is.
+pub fn create_new(path: &Path) -> io::Result<bool> {
+    match fs::create_dir(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// A second name for a file, or a copy of it where the file system has no such thing.
+pub fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::hard_link(from, to).or_else(|_no_links| fs::copy(from, to).map(|_bytes| ()))
+}
+
+/// The names in a directory, sorted; none if it is not there.
+pub fn names(path: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        // What is not text is nothing of ours.
+        names.extend(entry?.file_name().into_string().ok());
+    }
+    names.sort();
+    Ok(names)
+}
+
 /// Removes a file; one that is not there is fine.
 pub fn remove_file(path: &Path) -> io::Result<bool> {
     match fs::remove_file(path) {

@@ -207,9 +207,8 @@ pub fn merged_once_each(stage: &Stage, tasks: &[&str]) {
 
 /// Prompts the planner was given, in order.
 pub fn planner_prompts(stage: &Stage) -> Vec<String> {
-    let mut files = stage.views("logs/planner_");
-    files.retain(|path| text(path).ends_with(".prompt.txt"));
-    // Their names tell the second, and two may be of the same.
-    files.sort_by_key(|path| fs::metadata(path).unwrap().modified().unwrap());
+    let mut files = stage.views("artifacts/");
+    files.retain(|path| text(path).ends_with("-plan/prompt.txt"));
+    files.sort();
     files.iter().map(|path| fs::read_to_string(path).unwrap()).collect()
 }

@@ -318,7 +318,7 @@ fn a_final_acceptance_that_fails_becomes_a_task_that_mends_it() {
     stage.run(&RUN).expect(0);
     merged_once_each(&stage, &["one", "two", "uat-fix-1"]);
     assert_eq!(merged(&stage)[2], "uat-fix-1");
-    let prompt = stage.texts_of("uat-fix-1_build");
+    let prompt = stage.texts_of("uat-fix-1-build");
     assert!(prompt.contains("not accepted") && prompt.contains("app.txt says done"), "{prompt}");
     assert!(stage.has(".autopilot/plan/tasks/uat-fix-1.md"));
     assert_eq!(stage.git(&["show", &format!("{}:accepted.txt", branch(&stage))]), "yes");
@@ -370,7 +370,7 @@ fn a_whole_that_is_broken_although_its_parts_are_not_is_mended_by_a_task() {
     configure(&stage, &format!("{TESTS}integration: {{ revalidate: false }}\n"));
     stage.run(&RUN).expect(0);
     merged_once_each(&stage, &["one", "two", "integration-fix-1"]);
-    assert!(stage.texts_of("integration-fix-1_build").contains("FAILED one and two"));
+    assert!(stage.texts_of("integration-fix-1-build").contains("FAILED one and two"));
 }
 
 #[test]
@@ -538,7 +538,7 @@ fn what_the_planner_suggests_reaches_the_builder() {
     )]);
     let stage = stage(BINARY, &planned);
     stage.run(&RUN).expect(0);
-    let prompt = stage.texts_of("one_build");
+    let prompt = stage.texts_of("one-build");
     for name in ["carving", "timber-yard", "apprentice", "master (joints)"] {
         assert!(prompt.contains(name), "{name} in {prompt}");
     }

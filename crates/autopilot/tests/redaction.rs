@@ -56,7 +56,7 @@ fn a_request_for_changes_is_given_to_the_builder_without_what_is_hidden() {
     stage.agents(&[second, BUILDS, asks, APPROVES]);
     let ended = stage.run(&["run", "tasks/say-done.md"]).expect(0);
     assert_eq!(stage.first_task()["iteration"], 2, "{}", ended.said());
-    let prompts = stage.texts_of("_fix_");
+    let prompts = stage.texts_of("-fix/");
     assert!(prompts.contains("the [redacted] fails the test"), "{prompts}");
     assert_eq!(files_with(stage.folder(), "abc123"), [stage.path("agents.yml")]);
 }

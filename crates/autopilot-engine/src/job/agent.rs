@@ -175,13 +175,15 @@ impl Job {
         let plan = agent.launch(&ask);
         let stream = self.stream_word(&config);
         let log = self.log_name(stream);
-        self.write_view(&self.prompt_name(&log), &prompt)?;
+        let exec = self.open_exec(&prompt)?;
+        let resumed_from = question.session.as_deref();
+        self.describe_exec(&exec, &config, &log, resumed_from, None)?;
         for (path, content) in &plan.files {
             super::process::write_plain(path, content)?;
         }
         let variables = self.agent_variables(&agent, &config, &plan, question);
         let resumed = question.session.is_some();
-        let talk = Talk::new(self, agent.conversation(Expected::from(&ask)), resumed);
+        let talk = Talk::new(self, &exec, agent.conversation(Expected::from(&ask)), resumed);
         let program = Program {
             program: self.program_path(&plan)?,
             args: plan.args.clone(),
@@ -206,17 +208,8 @@ impl Job {
             stuck: ran.stuck,
         };
         let ending = talk.finish(exit);
+        self.describe_exec(&exec, &config, &log, resumed_from, Some((&ending, &ran)))?;
         Ok(Turn { ending, ran, log })
-    }
-
-    /// Beside its log; the second question of an attempt may come within the same second.
-    fn prompt_name(&self, log: &str) -> String {
-        let stem = log.trim_end_matches(".log");
-        let first = format!("{stem}.prompt.txt");
-        if self.context.place.views().join(&first).symlink_metadata().is_err() {
-            return first;
-        }
-        format!("{stem}.repair.prompt.txt")
     }
 
     /// Log files are named after the stream; the first document names the builder's.

@@ -44,6 +44,7 @@ impl Job {
         let formatted = if succeeded { self.format(&spec, &bench).await } else { Ok(()) };
         // Before anything is judged: whatever the agent wrote must be reachable.
         let capture = bench.capture(self.name_for_refs(), self.id_for_refs(self.want.id)).await?;
+        self.note_worktree(start.commit.as_str(), capture.tree.as_str())?;
         let answered = answered?;
         formatted?;
         let mut facts = self.facts_of(&answered.turn)?;

@@ -1,6 +1,7 @@
 //! One process that is talked with: its lines in, our words out, and what it costs.
 
 use super::Job;
+use super::artifact::Exec;
 use crate::shell::Sight;
 use autopilot_agents::{
     Act, AgentEvent, Conversation, Deaf, Ending, ExitFacts, Heard, Odd, Outcome, Stream, Usage,
@@ -35,6 +36,7 @@ pub const SPOKEN_MAX: usize = 16;
 
 pub struct Talk<'a> {
     job: &'a Job,
+    exec: &'a Exec,
     conversation: Mutex<Box<dyn Conversation>>,
     /// The session goes on from an earlier turn of this attempt, and so may its counters.
     resumed: bool,
@@ -52,10 +54,15 @@ pub struct Billing {
 }
 
 impl<'a> Talk<'a> {
-    pub fn new(job: &'a Job, conversation: Box<dyn Conversation>, resumed: bool) -> Talk<'a> {
+    pub fn new(
+        job: &'a Job,
+        exec: &'a Exec,
+        conversation: Box<dyn Conversation>,
+        resumed: bool,
+    ) -> Talk<'a> {
         let (acts, to_do) = mpsc::unbounded_channel();
         let conversation = Mutex::new(conversation);
-        Talk { job, conversation, resumed, acts, to_do: tokio::sync::Mutex::new(to_do) }
+        Talk { job, exec, conversation, resumed, acts, to_do: tokio::sync::Mutex::new(to_do) }
     }
 
     pub fn line(&self, out: Stream, line: &str, cut: bool) {
@@ -127,7 +134,9 @@ impl<'a> Talk<'a> {
                 | AgentEvent::Steer { .. }
                 | AgentEvent::Result { .. } => {}
             }
-            self.job.show(Sight::Agent(self.job.clean_event(event)));
+            let event = self.job.clean_event(event);
+            self.exec.event(&event);
+            self.job.show(Sight::Agent(event));
         }
         for act in heard.acts {
             // The receiver lives as long as this.

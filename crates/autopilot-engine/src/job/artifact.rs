@@ -1,0 +1,232 @@
+//! What is kept of every question to an agent: `artifacts/<run>/exec-NNN-<label>/`.
+//!
+//! `events.jsonl` grows while the agent works, so that others can watch it. Nothing here is read
+//! back to decide; a run that is played again is the only reader.
+
+use super::{Job, JobError};
+use autopilot_agents::{AgentEvent, Ending, Outcome};
+use autopilot_core::config::Agent as AgentConfig;
+use autopilot_host::file::Append;
+use autopilot_host::git::ref_component;
+use autopilot_host::{dir, file};
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::{Deserialize, Serialize};
+use std::sync::{Mutex, PoisonError};
+
+/// Questions of one run that are kept apart by number.
+const EXECS_MAX: u32 = 100_000;
+
+pub const PROMPT: &str = "prompt.txt";
+pub const OUTPUT: &str = "output.txt";
+pub const EVENTS: &str = "events.jsonl";
+pub const METADATA: &str = "metadata.json";
+pub const WORKTREE: &str = "worktree.json";
+pub const STDOUT: &str = "stdout.log";
+pub const STDERR: &str = "stderr.log";
+
+/// The directory of a run's questions, relative to `.autopilot`.
+pub fn execs_of(run: &str) -> String {
+    format!("artifacts/{}", ref_component(run))
+}
+
+/// One question that is being asked.
+pub struct Exec {
+    /// Relative to `.autopilot`.
+    pub name: String,
+    path: Utf8PathBuf,
+    events: Mutex<Option<Append>>,
+    began: jiff::Timestamp,
+}
+
+/// What `metadata.json` says.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Metadata {
+    pub run: String,
+    pub task: String,
+    pub step: String,
+    pub round: u32,
+    pub attempt: String,
+    pub agent: String,
+    pub model: Option<String>,
+    pub session: Option<String>,
+    pub resumed: Option<String>,
+    pub started_at: String,
+    /// None while it is asked, and for ever if the process died.
+    pub ended_at: Option<String>,
+    pub duration_ms: Option<u64>,
+    pub status: Option<String>,
+    pub outcome: Option<Outcome>,
+    pub exit: Option<i32>,
+    pub signal: Option<i32>,
+    pub timed_out: bool,
+    pub stuck: bool,
+    pub usage: Option<UsageSaid>,
+    /// Of this question alone, as far as the agent said it.
+    pub cost_usd: Option<f64>,
+    /// Raw output, relative to `.autopilot`.
+    pub log: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct UsageSaid {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cached_tokens: u64,
+}
+
+/// What the agent made of its worktree, as objects of the hub.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WorktreeChange {
+    pub from: String,
+    pub to: String,
+}
+
+impl Exec {
+    pub fn event(&self, event: &AgentEvent) {
+        let Ok(line) = serde_json::to_string(event) else { return };
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = events.as_mut()
+            && file.write(format!("{line}\n").as_bytes()).is_err()
+        {
+            // A disk that is full is told by what matters more; half a line is not followed by more.
+            *events = None;
+        }
+    }
+
+    pub fn path(&self) -> &Utf8Path {
+        &self.path
+    }
+}
+
+impl Job {
+    /// Opens the next free number; a number is never used twice, whatever crashed in between.
+    pub(super) fn open_exec(&self, prompt: &str) -> Result<Exec, JobError> {
+        let views = self.context.place.views();
+        let base = execs_of(&self.run.id);
+        let failed =
+            |path: &Utf8Path, reason: String| JobError::File { path: path.to_owned(), reason };
+        let parent = views.join(&base);
+        crate::views::ensure(&views)
+            .and_then(|()| dir::create(parent.as_std_path()))
+            .map_err(|error| failed(&parent, error.to_string()))?;
+        // Two at once must not find the same number free.
+        let _alone = self.context.numbering.lock().unwrap_or_else(PoisonError::into_inner);
+        let names =
+            dir::names(parent.as_std_path()).map_err(|error| failed(&parent, error.to_string()))?;
+        let task = if self.task.parent.is_some() { self.task.name() } else { "run" };
+        let label = ref_component(&format!("{task}-{}", self.step_word()));
+        let last = names.iter().filter_map(|name| number_of(name)).max().unwrap_or(0);
+        for number in last + 1..EXECS_MAX {
+            let name = format!("{base}/exec-{number:03}-{label}");
+            let path = views.join(&name);
+            let is_new = dir::create_new(path.as_std_path())
+                .map_err(|error| failed(&path, error.to_string()))?;
+            if !is_new {
+                continue;
+            }
+            let chain = |error: autopilot_host::file::FileError| crate::shell::chain(&error);
+            file::write_atomic(path.join(PROMPT).as_std_path(), prompt.as_bytes())
+                .map_err(|error| failed(&path, chain(error)))?;
+            let events = file::append(path.join(EVENTS).as_std_path())
+                .map_err(|error| failed(&path, chain(error)))?;
+            let mut execs = self.execs.lock().unwrap_or_else(PoisonError::into_inner);
+            execs.push(path.clone());
+            let events = Mutex::new(Some(events));
+            return Ok(Exec { name, path, events, began: jiff::Timestamp::now() });
+        }
+        Err(failed(&parent, format!("more than {EXECS_MAX} questions in one run")))
+    }
+
+    /// `metadata.json` as far as it is known, and the raw output under names of its own.
+    pub(super) fn describe_exec(
+        &self,
+        exec: &Exec,
+        config: &AgentConfig,
+        log: &str,
+        resumed: Option<&str>,
+        ended: Option<(&Ending, &super::process::Ran)>,
+    ) -> Result<(), JobError> {
+        let mut said = Metadata {
+            run: self.run.id.clone(),
+            task: self.task.name().to_owned(),
+            step: self.step_word().to_owned(),
+            round: self.task.round,
+            attempt: self.want.id.to_string(),
+            agent: super::mode_word(config.mode).to_owned(),
+            model: config.model.clone(),
+            session: resumed.map(str::to_owned),
+            resumed: resumed.map(str::to_owned),
+            started_at: exec.began.to_string(),
+            log: log.to_owned(),
+            ..Metadata::default()
+        };
+        if let Some((ending, ran)) = ended {
+            let now = jiff::Timestamp::now();
+            let ms = now.as_millisecond().saturating_sub(exec.began.as_millisecond());
+            let usage = ending.usage.map(|usage| usage.of_run(None));
+            said.session = ending.session.clone().or(said.session);
+            said.ended_at = Some(now.to_string());
+            said.duration_ms = u64::try_from(ms).ok();
+            let is_good = ending.outcome == Outcome::Success;
+            said.status = Some(if is_good { "succeeded" } else { "failed" }.to_owned());
+            said.outcome = Some(ending.outcome.clone());
+            (said.exit, said.signal) = (ran.code, ran.signal);
+            (said.timed_out, said.stuck) = (ran.timed_out, ran.stuck);
+            said.cost_usd = usage.and_then(|usage| usage.cost_usd);
+            said.usage = usage.map(|usage| UsageSaid {
+                input_tokens: usage.tokens.input,
+                output_tokens: usage.tokens.output,
+                cached_tokens: usage.tokens.cached,
+            });
+            self.write_view(&format!("{}/{OUTPUT}", exec.name), &ending.answer)?;
+            self.keep_output(exec, log);
+        }
+        let text = self.clean_json(&said)?;
+        self.write_clean(&format!("{}/{METADATA}", exec.name), &text)?;
+        Ok(())
+    }
+
+    fn keep_output(&self, exec: &Exec, log: &str) {
+        if !self.context.config.logging.record {
+            return;
+        }
+        let log = self.context.place.views().join(log);
+        for (from, to) in [(log.clone(), STDOUT), (log.with_extension("err.log"), STDERR)] {
+            // The log itself stays where it is; without the second name only replay misses it.
+            let _only_there =
+                dir::link_or_copy(from.as_std_path(), exec.path().join(to).as_std_path());
+        }
+    }
+
+    /// Notes for every question of this attempt what its worktree was and became.
+    pub(super) fn note_worktree(&self, from: &str, to: &str) -> Result<(), JobError> {
+        let change = WorktreeChange { from: from.to_owned(), to: to.to_owned() };
+        let text = serde_json::to_string(&change)
+            .map_err(|error| JobError::Internal(error.to_string()))?;
+        let execs = self.execs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for path in execs {
+            super::process::write_plain(&path.join(WORKTREE), &text)?;
+        }
+        Ok(())
+    }
+}
+
+/// The number of `exec-012-label`.
+pub fn number_of(name: &str) -> Option<u32> {
+    name.strip_prefix("exec-")?.split('-').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_back_from_names() {
+        assert_eq!(number_of("exec-012-parser-build"), Some(12));
+        assert_eq!(number_of("exec-1000-run-plan"), Some(1000));
+        assert_eq!(number_of("exec-x-build"), None);
+        assert_eq!(number_of("something"), None);
+    }
+}
