@@ -3,12 +3,11 @@
 
 use super::address::Kind;
 use super::error::ForgeError;
+use crate::web;
 use serde_json::Value;
-use std::io::Read;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use ureq::http::{HeaderMap, HeaderValue, Method, Request};
-use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 pub(super) use ureq::http::Method as Verb;
 
@@ -16,8 +15,6 @@ pub(super) use ureq::http::Method as Verb;
 pub(super) const ANSWER_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Of what the forge says about a refusal.
 const SAID_CHARS_MAX: usize = 400;
-/// Of the file of certificates.
-const CERTIFICATES_BYTES_MAX: u64 = 16 * 1024 * 1024;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What a token is sent in, and where it came from.
@@ -44,46 +41,18 @@ pub(super) fn agent(
     timeout: Duration,
     certificates: Option<&str>,
 ) -> Result<ureq::Agent, ForgeError> {
-    // A proxy is never asked for what is on this machine.
-    let proxy = if is_local(api) { None } else { ureq::Proxy::try_from_env() };
-    let roots = match certificates {
-        Some(path) => trusted(path)?,
-        None => RootCerts::WebPki,
-    };
+    let setting = |reason| ForgeError::Setting { name: web::CERTIFICATES_VARIABLE, reason };
+    let tls = web::tls(certificates).map_err(setting)?;
     let config = ureq::Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
         .max_redirects_will_error(false)
         .timeout_global(Some(timeout))
-        .proxy(proxy)
-        .tls_config(TlsConfig::builder().root_certs(roots).build())
+        .proxy(web::proxy(api))
+        .tls_config(tls)
         .user_agent(concat!("autopilot/", env!("CARGO_PKG_VERSION")))
         .build();
     Ok(config.new_agent())
-}
-
-fn is_local(api: &str) -> bool {
-    let authority = api.split_once("://").map_or(api, |(_, rest)| rest);
-    let host = authority.split('/').next().unwrap_or_default();
-    host.starts_with("127.") || host.starts_with("localhost") || host.starts_with("[::1]")
-}
-
-fn trusted(path: &str) -> Result<RootCerts, ForgeError> {
-    let failed = |reason: String| ForgeError::Setting { name: "SSL_CERT_FILE", reason };
-    let mut pem = Vec::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(CERTIFICATES_BYTES_MAX).read_to_end(&mut pem))
-        .map_err(|error| failed(format!("`{path}`: {error}")))?;
-    let certificates: Vec<_> = parse_pem(&pem)
-        .filter_map(|item| match item {
-            Ok(PemItem::Certificate(certificate)) => Some(certificate),
-            _ => None,
-        })
-        .collect();
-    if certificates.is_empty() {
-        return Err(failed(format!("there is no certificate in `{path}`")));
-    }
-    Ok(RootCerts::new_with_certs(&certificates))
 }
 
 struct Answer {

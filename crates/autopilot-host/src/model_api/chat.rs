@@ -1,0 +1,122 @@
+//! The Chat Completions API, which local servers speak.
+
+use super::door::Stop;
+use super::reader::{Heard, Shape, string};
+use super::way::Format;
+use super::{Answer, Failure, FailureKind, Question, Tokens};
+use serde_json::{Value, json};
+
+pub(super) fn body(question: &Question, format: Format, usage: bool) -> Value {
+    let mut messages = Vec::new();
+    if let Some(instructions) = &question.instructions {
+        messages.push(json!({ "role": "system", "content": instructions }));
+    }
+    for turn in &question.earlier {
+        messages.push(json!({ "role": "user", "content": turn.prompt }));
+        messages.push(json!({ "role": "assistant", "content": turn.answer }));
+    }
+    messages.push(json!({ "role": "user", "content": question.prompt }));
+    let mut body = json!({ "model": question.model, "messages": messages, "stream": true });
+    if usage {
+        body["stream_options"] = json!({ "include_usage": true });
+    }
+    if let Some(effort) = &question.effort {
+        body["reasoning_effort"] = json!(effort);
+    }
+    match (format, &question.schema) {
+        (Format::Schema, Some(schema)) => {
+            body["response_format"] = json!({ "type": "json_schema", "json_schema": {
+                "name": "answer", "strict": true, "schema": schema
+            } });
+        }
+        (Format::Object, Some(_)) => {
+            body["response_format"] = json!({ "type": "json_object" });
+        }
+        (Format::Plain, _) | (Format::Schema | Format::Object, None) => {}
+    }
+    body
+}
+
+#[derive(Default)]
+pub(super) struct ChatReader {
+    id: Option<String>,
+    model: Option<String>,
+    refusal: String,
+    /// The tokens come in an event after the one that ends the answer.
+    finished: Option<Result<(), Failure>>,
+    tokens: Option<Tokens>,
+}
+
+impl Shape for ChatReader {
+    fn event(&mut self, event: &Value, heard: &mut Heard<'_>) -> Result<(), Stop> {
+        if !event["error"].is_null() {
+            return Err(Stop::Failed(Failure::refused(None, "the server", event, "")));
+        }
+        self.named(event);
+        let choice = &event["choices"][0];
+        self.said(&choice["delta"], heard)?;
+        self.finish(choice, heard);
+        Ok(())
+    }
+
+    fn whole(&mut self, answer: &Value, heard: &mut Heard<'_>) -> Result<(), Stop> {
+        self.named(answer);
+        let choice = &answer["choices"][0];
+        if choice["message"].is_null() {
+            let why = "the server's answer is none of the Chat Completions API";
+            return Err(Stop::Failed(Failure::new(FailureKind::Unreadable, why)));
+        }
+        self.said(&choice["message"], heard)?;
+        self.finish(choice, heard);
+        self.finished.get_or_insert(Ok(()));
+        Ok(())
+    }
+
+    fn end(&mut self) -> Option<Result<Answer, Failure>> {
+        let answer = Answer { id: self.id.take(), stored: false, model: self.model.take() };
+        self.finished.take().map(|finished| finished.map(|()| answer))
+    }
+
+    fn tokens(&self) -> Option<Tokens> {
+        self.tokens
+    }
+}
+
+impl ChatReader {
+    fn named(&mut self, event: &Value) {
+        self.id = string(&event["id"]).or(self.id.take());
+        self.model = string(&event["model"]).or(self.model.take());
+        let usage = &event["usage"];
+        if usage.is_object() {
+            let count = |value: &Value| value.as_u64().unwrap_or(0);
+            self.tokens = Some(Tokens {
+                input: count(&usage["prompt_tokens"]),
+                output: count(&usage["completion_tokens"]),
+                cached: count(&usage["prompt_tokens_details"]["cached_tokens"]),
+            });
+        }
+    }
+
+    fn said(&mut self, message: &Value, heard: &mut Heard<'_>) -> Result<(), Stop> {
+        heard.thought(&message["reasoning_content"]);
+        heard.thought(&message["reasoning"]);
+        self.refusal.push_str(message["refusal"].as_str().unwrap_or_default());
+        heard.text(&message["content"])
+    }
+
+    fn finish(&mut self, choice: &Value, heard: &Heard<'_>) {
+        let Some(reason) = choice["finish_reason"].as_str() else { return };
+        let failed = |kind, why: &str| Err(Failure::new(kind, why));
+        self.finished = Some(match reason {
+            "length" => failed(FailureKind::OutputLimit, "the model stopped at its output limit"),
+            "content_filter" => {
+                failed(FailureKind::Refusal, "the answer was stopped by a content filter")
+            }
+            _ if !self.refusal.is_empty() && heard.nothing_said() => {
+                let why = super::failure::one_line(&self.refusal);
+                failed(FailureKind::Refusal, &format!("the model would not answer: {why}"))
+            }
+            _ => Ok(()),
+        });
+    }
+}

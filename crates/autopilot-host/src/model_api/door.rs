@@ -1,0 +1,383 @@
+//! One request to an API and its answer, whole or in events: no redirects, a limit on silence and
+//! size, and a key that is in no message.
+
+use super::failure::one_line;
+use super::retry::wanted_pause;
+use super::sse::{EventTooLong, Events};
+use super::{Address, Failure, FailureKind, Limits};
+use crate::web;
+use jiff::Timestamp;
+use serde_json::Value;
+use std::io::{self, Read};
+use std::time::Duration;
+use ureq::http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+
+const ERROR_BYTES_MAX: u64 = 64 * 1024;
+const CHUNK_BYTES: usize = 16 * 1024;
+/// What is shorter is no secret, and its letters stand in too many words.
+const SECRET_BYTES_MIN: usize = 6;
+
+/// A key and the variable it came from.
+pub struct Key {
+    variable: String,
+    secret: String,
+    header: HeaderValue,
+}
+
+impl Key {
+    /// None of a variable that is not set or is empty.
+    pub fn new(variable: &str, value: Option<&str>) -> Result<Option<Key>, Failure> {
+        let Some(secret) = value.map(str::trim).filter(|value| !value.is_empty()) else {
+            return Ok(None);
+        };
+        let unfit = || {
+            let text = format!("the value of `{variable}` can't be a key: it is not plain text");
+            Failure::new(FailureKind::Key, text)
+        };
+        let mut header = HeaderValue::try_from(format!("Bearer {secret}")).map_err(|_| unfit())?;
+        if !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(unfit());
+        }
+        header.set_sensitive(true);
+        Ok(Some(Key { variable: variable.to_owned(), secret: secret.to_owned(), header }))
+    }
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Key").field("variable", &self.variable).finish_non_exhaustive()
+    }
+}
+
+/// The way in to one API.
+#[derive(Debug)]
+pub struct Door {
+    agent: ureq::Agent,
+    address: Address,
+    key: Option<Key>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    limits: Limits,
+}
+
+/// A piece of what the server said.
+pub(super) enum Part<'a> {
+    /// The data of one event.
+    Event(&'a str),
+    /// All of it at once.
+    Whole(&'a Value),
+}
+
+/// Why no more is read.
+pub(super) enum Stop {
+    Complete,
+    Failed(Failure),
+}
+
+impl From<EventTooLong> for Stop {
+    fn from(_: EventTooLong) -> Stop {
+        Stop::Failed(Failure::new(FailureKind::TooLong, "one event of the answer has no end"))
+    }
+}
+
+impl Door {
+    /// `variable` is where the key should be; a server nearby may go without one. `headers` whose
+    /// value is none of HTTP are left out. `certificates` is a file of those to trust instead of
+    /// the public ones.
+    pub fn new(
+        address: Address,
+        variable: &str,
+        key: Option<&str>,
+        headers: &[(&'static str, String)],
+        certificates: Option<&str>,
+        limits: Limits,
+    ) -> Result<Door, Failure> {
+        let key = Key::new(variable, key)?;
+        if key.is_none() && !address.is_local() {
+            let text =
+                format!("there is no key for {address}: the variable `{variable}` is not set");
+            return Err(Failure::new(FailureKind::Key, text));
+        }
+        let tls = web::tls(certificates).map_err(|reason| {
+            let text = format!("cannot use {}: {reason}", web::CERTIFICATES_VARIABLE);
+            Failure::new(FailureKind::Lost, text)
+        })?;
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .max_idle_connections(0)
+            .timeout_resolve(Some(limits.connect_time_max))
+            .timeout_connect(Some(limits.connect_time_max))
+            .timeout_per_read(Some(limits.idle_time_max))
+            .timeout_per_write(Some(limits.idle_time_max))
+            .proxy(web::proxy(address.as_str()))
+            .tls_config(tls)
+            .user_agent(concat!("autopilot/", env!("CARGO_PKG_VERSION")))
+            .build();
+        let headers = headers.iter().filter_map(|(name, value)| {
+            Some((HeaderName::from_static(name), HeaderValue::try_from(value).ok()?))
+        });
+        let headers = headers.collect();
+        Ok(Door { agent: config.new_agent(), address, key, headers, limits })
+    }
+
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The key goes where others can read it on its way.
+    pub fn shows_key(&self) -> bool {
+        self.key.is_some() && self.address.is_readable_by_others()
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(super) fn post(
+        &self,
+        path: &str,
+        body: &Value,
+        part: &mut dyn FnMut(Part<'_>) -> Result<(), Stop>,
+    ) -> Result<(), Failure> {
+        self.exchange(path, body, part).map_err(|failure| self.without_key(failure))
+    }
+
+    fn exchange(
+        &self,
+        path: &str,
+        body: &Value,
+        part: &mut dyn FnMut(Part<'_>) -> Result<(), Stop>,
+    ) -> Result<(), Failure> {
+        let url = format!("{}{path}", self.address);
+        let request = self.request(&url, body)?;
+        let response = self.agent.run(request).map_err(|error| self.broken(&url, &error))?;
+        if !response.status().is_success() {
+            return Err(self.refusal(&url, response));
+        }
+        let kind = response.headers().get("content-type").and_then(|value| value.to_str().ok());
+        let is_stream = kind.is_some_and(|kind| kind.contains("event-stream"));
+        let status = response.status().as_u16();
+        let bytes = response.into_body().into_with_config().limit(u64::MAX).reader();
+        let read = if is_stream {
+            self.events(&url, bytes, part)
+        } else {
+            self.whole(&url, status, bytes, part)
+        };
+        match read {
+            Ok(()) | Err(Stop::Complete) => Ok(()),
+            Err(Stop::Failed(failure)) => Err(failure),
+        }
+    }
+
+    fn request(&self, url: &str, body: &Value) -> Result<Request<Vec<u8>>, Failure> {
+        let mut request = Request::post(url)
+            .header("Content-Type", "application/json")
+            .header("Accept", "text/event-stream, application/json");
+        if let Some(key) = &self.key {
+            request = request.header("Authorization", key.header.clone());
+        }
+        for (name, value) in &self.headers {
+            request = request.header(name, value.clone());
+        }
+        request
+            .body(body.to_string().into_bytes())
+            .map_err(|error| Failure::new(FailureKind::Lost, format!("cannot ask {url}: {error}")))
+    }
+
+    fn events(
+        &self,
+        url: &str,
+        mut bytes: impl Read,
+        part: &mut dyn FnMut(Part<'_>) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        let mut events = Events::default();
+        let mut each = |data: &str| part(Part::Event(data));
+        let mut chunk = vec![0; CHUNK_BYTES];
+        let mut total = 0;
+        loop {
+            let count = self.read(url, &mut bytes, &mut chunk)?;
+            if count == 0 {
+                return events.end(&mut each);
+            }
+            total += count as u64;
+            if total > self.limits.stream_bytes_max {
+                return Err(Stop::Failed(self.too_long(url)));
+            }
+            events.push(&chunk[..count], &mut each)?;
+        }
+    }
+
+    /// From a server that does not stream although it was asked to, or does not say that it does.
+    fn whole(
+        &self,
+        url: &str,
+        status: u16,
+        mut bytes: impl Read,
+        part: &mut dyn FnMut(Part<'_>) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        let mut all = Vec::new();
+        let mut chunk = vec![0; CHUNK_BYTES];
+        loop {
+            let count = self.read(url, &mut bytes, &mut chunk)?;
+            if count == 0 {
+                break;
+            }
+            all.extend_from_slice(&chunk[..count]);
+            if all.len() as u64
+                > self.limits.stream_bytes_max.min(super::sse::EVENT_BYTES_MAX as u64)
+            {
+                return Err(Stop::Failed(self.too_long(url)));
+            }
+        }
+        let text = String::from_utf8_lossy(&all);
+        if let Ok(value) = serde_json::from_str::<Value>(&text) {
+            if !value["error"].is_null() {
+                let failure = Failure::refused(Some(status), url, &value, "");
+                return Err(Stop::Failed(failure));
+            }
+            return part(Part::Whole(&value));
+        }
+        if ["data:", "event:", ":"].iter().any(|start| text.trim_start().starts_with(start)) {
+            let mut events = Events::default();
+            let mut each = |data: &str| part(Part::Event(data));
+            events.push(&all, &mut each)?;
+            return events.end(&mut each);
+        }
+        let start = one_line(&text.chars().take(80).collect::<String>());
+        let said = format!("{url} gave no answer of a model; it begins with `{start}`");
+        Err(Stop::Failed(Failure::new(FailureKind::Unreadable, said)))
+    }
+
+    fn read(&self, url: &str, bytes: &mut impl Read, chunk: &mut [u8]) -> Result<usize, Stop> {
+        loop {
+            match bytes.read(chunk) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    return Err(Stop::Failed(self.broken(url, &ureq::Error::from(error))));
+                }
+                Ok(count) => return Ok(count),
+            }
+        }
+    }
+
+    fn too_long(&self, url: &str) -> Failure {
+        let max = self.limits.stream_bytes_max;
+        Failure::new(FailureKind::TooLong, format!("{url} sent more than {max} bytes"))
+    }
+
+    fn broken(&self, url: &str, error: &ureq::Error) -> Failure {
+        if let ureq::Error::Timeout(ureq::Timeout::PerRead | ureq::Timeout::PerWrite) = error {
+            let seconds = self.limits.idle_time_max.as_secs_f32();
+            let text = format!("{url} was silent for {seconds} s");
+            return Failure::new(FailureKind::Silent, text);
+        }
+        let why = if let ureq::Error::Timeout(_) = error {
+            "it did not answer in time".to_owned()
+        } else if let ureq::Error::HostNotFound = error {
+            "there is no such host".to_owned()
+        } else {
+            one_line(&error.to_string())
+        };
+        Failure::new(FailureKind::Lost, format!("the connection to {url} failed: {why}"))
+    }
+
+    fn refusal(&self, url: &str, response: Response<ureq::Body>) -> Failure {
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
+        let mut body = Vec::new();
+        // What could not be read of it is not told; the status is.
+        let _part = response
+            .into_body()
+            .into_with_config()
+            .limit(u64::MAX)
+            .reader()
+            .take(ERROR_BYTES_MAX)
+            .read_to_end(&mut body);
+        let text = String::from_utf8_lossy(&body);
+        let said = serde_json::from_str(&text).unwrap_or(Value::Null);
+        let mut failure = Failure::refused(Some(status), url, &said, &text);
+        if let Some(hint) = self.hint(status, &headers, &failure) {
+            failure.message = format!("{} ({hint})", failure.message);
+        }
+        let now = Timestamp::now();
+        failure.retry_after = wanted_pause(&headers, now);
+        failure.until_unix = failure.retry_after.map(|pause| seconds_after(now, pause));
+        failure
+    }
+
+    fn hint(&self, status: u16, headers: &HeaderMap, failure: &Failure) -> Option<String> {
+        match status {
+            300..=399 => {
+                let place = headers.get("location").and_then(|place| place.to_str().ok())?;
+                Some(format!("it has moved to {}; nothing was sent there", one_line(place)))
+            }
+            401 | 403 => Some(match &self.key {
+                Some(key) => format!("with the key of `{}`", key.variable),
+                None => "without a key".to_owned(),
+            }),
+            404 if failure.code.is_none() && failure.error_type.is_none() => {
+                Some("does the base address end as the server's manual says?".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// A server may repeat in an error what it was sent.
+    fn without_key(&self, mut failure: Failure) -> Failure {
+        let Some(key) = self.key.as_ref().filter(|key| key.secret.len() >= SECRET_BYTES_MIN) else {
+            return failure;
+        };
+        let hidden = |text: &mut String| *text = text.replace(&key.secret, "[key]");
+        hidden(&mut failure.message);
+        failure.code.iter_mut().for_each(hidden);
+        failure.error_type.iter_mut().for_each(hidden);
+        failure
+    }
+}
+
+fn seconds_after(now: Timestamp, pause: Duration) -> i64 {
+    let pause = i64::try_from(pause.as_millis().div_ceil(1000)).unwrap_or(i64::MAX);
+    now.as_second().saturating_add(pause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn door(base: &str, key: Option<&str>) -> Result<Door, Failure> {
+        let address = Address::parse(base).unwrap();
+        Door::new(address, "MY_KEY", key, &[], None, Limits::default())
+    }
+
+    #[test]
+    fn a_far_server_needs_a_key_and_the_variable_is_named() {
+        let failure = door("https://api.example.com/v1", Some(" \n")).unwrap_err();
+        assert_eq!(failure.kind, FailureKind::Key);
+        assert_eq!(
+            failure.to_string(),
+            "there is no key for https://api.example.com/v1: the variable `MY_KEY` is not set"
+        );
+        assert!(door("http://localhost:11434/v1", None).is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_a_key_is_not_repeated() {
+        for value in ["sk-se\ncret", "sk-s\u{e9}cret", "two words"] {
+            let failure = door("https://api.example.com", Some(value)).unwrap_err();
+            assert!(failure.message.contains("`MY_KEY`"), "{failure}");
+            assert!(!format!("{failure:?}").contains("cret"), "{failure:?}");
+        }
+        let door = door("https://api.example.com", Some("sk-secret\n")).unwrap();
+        assert!(!format!("{door:?}").contains("secret"), "{door:?}");
+    }
+
+    #[test]
+    fn an_error_that_repeats_the_key_loses_it() {
+        let door = door("https://api.example.com", Some("sk-secret-1")).unwrap();
+        let said =
+            serde_json::json!({"error": {"message": "no: sk-secret-1", "code": "sk-secret-1"}});
+        let failure = door.without_key(Failure::refused(Some(401), "S", &said, ""));
+        assert!(!format!("{failure:?}").contains("secret"), "{failure:?}");
+    }
+}

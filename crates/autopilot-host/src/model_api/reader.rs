@@ -1,0 +1,111 @@
+//! What the events of an answer mean, whatever their shape; how much of it is taken.
+
+use super::door::{Part, Stop};
+use super::{Answer, Event, Failure, FailureKind, Tokens};
+use serde_json::Value;
+
+/// The shape of one API.
+pub(super) trait Shape {
+    /// One event of a stream.
+    fn event(&mut self, event: &Value, heard: &mut Heard<'_>) -> Result<(), Stop>;
+    /// An answer that came in one piece.
+    fn whole(&mut self, answer: &Value, heard: &mut Heard<'_>) -> Result<(), Stop>;
+    /// None when the answer was not complete.
+    fn end(&mut self) -> Option<Result<Answer, Failure>>;
+    fn tokens(&self) -> Option<Tokens>;
+}
+
+/// Passes on what was heard, and counts it.
+pub(super) struct Heard<'a> {
+    hear: &'a mut dyn FnMut(Event),
+    bytes: &'a mut usize,
+    bytes_max: usize,
+}
+
+impl Heard<'_> {
+    pub(super) fn text(&mut self, text: &Value) -> Result<(), Stop> {
+        let Some(text) = text.as_str().filter(|text| !text.is_empty()) else { return Ok(()) };
+        *self.bytes += text.len();
+        if *self.bytes > self.bytes_max {
+            let why = format!("the model's answer is longer than {} bytes", self.bytes_max);
+            return Err(Stop::Failed(Failure::new(FailureKind::TooLong, why)));
+        }
+        (self.hear)(Event::Text(text.to_owned()));
+        Ok(())
+    }
+
+    pub(super) fn thought(&mut self, text: &Value) {
+        if let Some(text) = text.as_str().filter(|text| !text.is_empty()) {
+            (self.hear)(Event::Thought(text.to_owned()));
+        }
+    }
+
+    pub(super) fn anew(&mut self) {
+        (self.hear)(Event::Anew);
+    }
+
+    pub(super) fn nothing_said(&self) -> bool {
+        *self.bytes == 0
+    }
+}
+
+pub(super) struct Reader {
+    shape: Box<dyn Shape>,
+    bytes: usize,
+    bytes_max: usize,
+    /// Events that were no JSON, of a stream in which none was.
+    nonsense: Option<String>,
+    understood: bool,
+}
+
+impl Reader {
+    pub(super) fn new(shape: Box<dyn Shape>, bytes_max: usize) -> Reader {
+        Reader { shape, bytes: 0, bytes_max, nonsense: None, understood: false }
+    }
+
+    pub(super) fn part(
+        &mut self,
+        part: &Part<'_>,
+        hear: &mut dyn FnMut(Event),
+    ) -> Result<(), Stop> {
+        let mut heard = Heard { hear, bytes: &mut self.bytes, bytes_max: self.bytes_max };
+        match part {
+            Part::Whole(answer) => {
+                self.understood = true;
+                self.shape.whole(answer, &mut heard)
+            }
+            // The mark at the end of a chat.
+            Part::Event("[DONE]") => Err(Stop::Complete),
+            Part::Event(data) => match serde_json::from_str::<Value>(data) {
+                Ok(event) => {
+                    self.understood = true;
+                    self.shape.event(&event, &mut heard)
+                }
+                Err(error) => {
+                    self.nonsense.get_or_insert_with(|| error.to_string());
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    pub(super) fn end(&mut self) -> Result<Answer, Failure> {
+        if let Some(ended) = self.shape.end() {
+            return ended;
+        }
+        if let Some(nonsense) = self.nonsense.as_ref().filter(|_| !self.understood) {
+            let text = format!("the stream was no answer of a model: {nonsense}");
+            return Err(Failure::new(FailureKind::Unreadable, text));
+        }
+        let text = "the stream ended before the answer was complete";
+        Err(Failure::new(FailureKind::Lost, text))
+    }
+
+    pub(super) fn tokens(&self) -> Option<Tokens> {
+        self.shape.tokens()
+    }
+}
+
+pub(super) fn string(value: &Value) -> Option<String> {
+    value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}

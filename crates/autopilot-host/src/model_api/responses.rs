@@ -1,0 +1,163 @@
+//! The Responses API.
+
+use super::door::Stop;
+use super::reader::{Heard, Shape, string};
+use super::way::{Format, History};
+use super::{Answer, Failure, FailureKind, Question, Tokens};
+use serde_json::{Value, json};
+
+pub(super) fn body(question: &Question, format: Format, history: History) -> Value {
+    let mut input = Vec::new();
+    if history == History::Told {
+        for turn in &question.earlier {
+            input.push(json!({ "role": "user", "content": turn.prompt }));
+            input.push(json!({ "role": "assistant", "content": turn.answer }));
+        }
+    }
+    input.push(json!({ "role": "user", "content": question.prompt }));
+    let mut body = json!({ "model": question.model, "input": input, "stream": true });
+    if let Some(instructions) = &question.instructions {
+        body["instructions"] = json!(instructions);
+    }
+    if let Some(effort) = &question.effort {
+        body["reasoning"] = json!({ "effort": effort });
+    }
+    if let Some(previous) = question.previous.as_ref().filter(|_| history == History::Named) {
+        body["previous_response_id"] = json!(previous);
+    }
+    match (format, &question.schema) {
+        (Format::Schema, Some(schema)) => {
+            body["text"] = json!({ "format": {
+                "type": "json_schema", "name": "answer", "strict": true, "schema": schema
+            } });
+        }
+        (Format::Object, Some(_)) => {
+            body["text"] = json!({ "format": { "type": "json_object" } });
+        }
+        (Format::Plain, _) | (Format::Schema | Format::Object, None) => {}
+    }
+    body
+}
+
+#[derive(Default)]
+pub(super) struct ResponsesReader {
+    /// The message that is being written: only the last one is the answer.
+    message: Option<u64>,
+    refusal: String,
+    tokens: Option<Tokens>,
+    answer: Option<Answer>,
+}
+
+impl Shape for ResponsesReader {
+    fn event(&mut self, event: &Value, heard: &mut Heard<'_>) -> Result<(), Stop> {
+        match event["type"].as_str() {
+            Some("response.output_text.delta") => {
+                let message = event["output_index"].as_u64();
+                if self.message.is_some() && self.message != message {
+                    heard.anew();
+                }
+                self.message = message;
+                heard.text(&event["delta"])
+            }
+            Some("response.reasoning_summary_text.delta" | "response.reasoning_text.delta") => {
+                heard.thought(&event["delta"]);
+                Ok(())
+            }
+            Some("response.refusal.delta") => {
+                self.refusal.push_str(event["delta"].as_str().unwrap_or_default());
+                Ok(())
+            }
+            Some("response.completed" | "response.incomplete" | "response.failed") => {
+                self.whole(&event["response"], heard)
+            }
+            Some("error") => {
+                // Its fields stand in the event itself, in some servers in an object.
+                Err(Stop::Failed(Failure::refused(None, "the server", event, "")))
+            }
+            Some(_) => Ok(()),
+            // A server that breaks off says so without a type.
+            None if !event["error"].is_null() => {
+                Err(Stop::Failed(Failure::refused(None, "the server", event, "")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn whole(&mut self, response: &Value, heard: &mut Heard<'_>) -> Result<(), Stop> {
+        self.count(&response["usage"]);
+        if heard.nothing_said() {
+            self.last_message(response, heard)?;
+        }
+        match response["status"].as_str() {
+            Some("failed" | "cancelled") => {
+                Err(Stop::Failed(Failure::refused(None, "the server", response, "")))
+            }
+            Some("incomplete") => Err(match response["incomplete_details"]["reason"].as_str() {
+                Some("content_filter") => {
+                    stopped(FailureKind::Refusal, "the answer was stopped by a content filter")
+                }
+                Some(_) | None => {
+                    stopped(FailureKind::OutputLimit, "the model stopped at its output limit")
+                }
+            }),
+            Some("completed") | None if !self.refusal.is_empty() && heard.nothing_said() => {
+                let why = super::failure::one_line(&self.refusal);
+                Err(stopped(FailureKind::Refusal, &format!("the model would not answer: {why}")))
+            }
+            Some("completed") => self.complete(response),
+            None if response["output"].is_array() => self.complete(response),
+            Some(_) | None => Err(stopped(
+                FailureKind::Unreadable,
+                "the server's answer is none of the Responses API",
+            )),
+        }
+    }
+
+    fn end(&mut self) -> Option<Result<Answer, Failure>> {
+        self.answer.take().map(Ok)
+    }
+
+    fn tokens(&self) -> Option<Tokens> {
+        self.tokens
+    }
+}
+
+impl ResponsesReader {
+    fn complete(&mut self, response: &Value) -> Result<(), Stop> {
+        let id = string(&response["id"]);
+        // It is kept unless the server says otherwise.
+        let stored = id.is_some() && response["store"].as_bool() != Some(false);
+        self.answer = Some(Answer { id, stored, model: string(&response["model"]) });
+        Err(Stop::Complete)
+    }
+
+    /// For what was not heard in pieces.
+    fn last_message(&mut self, response: &Value, heard: &mut Heard<'_>) -> Result<(), Stop> {
+        let mut items = response["output"].as_array().into_iter().flatten();
+        let Some(message) = items.rfind(|item| item["type"] == "message") else {
+            return Ok(());
+        };
+        for part in message["content"].as_array().into_iter().flatten() {
+            heard.text(&part["text"])?;
+            if self.refusal.is_empty() {
+                self.refusal.push_str(part["refusal"].as_str().unwrap_or_default());
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, usage: &Value) {
+        if usage.is_object() {
+            let count = |value: &Value| value.as_u64().unwrap_or(0);
+            self.tokens = Some(Tokens {
+                input: count(&usage["input_tokens"]),
+                output: count(&usage["output_tokens"]),
+                cached: count(&usage["input_tokens_details"]["cached_tokens"]),
+            });
+        }
+    }
+}
+
+fn stopped(kind: FailureKind, why: &str) -> Stop {
+    Stop::Failed(Failure::new(kind, why))
+}

@@ -1,0 +1,219 @@
+//! How a question is put to this server, and how else when it does not take it so.
+//!
+//! Invariant: every other way asks for less than the one before, so there is an end to them.
+
+use super::chat::{self, ChatReader};
+use super::reader::Reader;
+use super::responses::{self, ResponsesReader};
+use super::{Api, Failure, FailureKind, Question};
+use serde_json::Value;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Way {
+    shape: Shape,
+    format: Format,
+    history: History,
+    /// Whether the tokens are asked for, where that is a parameter.
+    usage: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    Responses,
+    Chat,
+}
+
+/// How firmly the server holds the model to the schema. The prompt asks for it in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Schema,
+    Object,
+    Plain,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum History {
+    /// The server has it.
+    Named,
+    /// It is sent.
+    Told,
+}
+
+const NO_SUCH_ENDPOINT: &[&str] = &["unexpected endpoint"];
+const ABOUT_FORMAT: &[&str] = &[
+    "response_format",
+    "text.format",
+    "json_schema",
+    "json schema",
+    "json_object",
+    "structured output",
+    "guided",
+    "grammar",
+];
+const ABOUT_HISTORY: &[&str] = &["previous_response", "previous response"];
+
+impl Way {
+    pub(super) fn first(question: &Question) -> Result<Way, Failure> {
+        let shape = match question.api {
+            Api::Auto | Api::Responses => Shape::Responses,
+            Api::Chat => Shape::Chat,
+        };
+        let format = if question.schema.is_some() { Format::Schema } else { Format::Plain };
+        let named = shape == Shape::Responses && question.previous.is_some();
+        if !named && question.previous.is_some() && question.earlier.is_empty() {
+            return Err(no_history());
+        }
+        let history = if named { History::Named } else { History::Told };
+        Ok(Way { shape, format, history, usage: true })
+    }
+
+    pub(super) fn path(self) -> &'static str {
+        match self.shape {
+            Shape::Responses => "/responses",
+            Shape::Chat => "/chat/completions",
+        }
+    }
+
+    pub(super) fn body(self, question: &Question) -> Value {
+        match self.shape {
+            Shape::Responses => responses::body(question, self.format, self.history),
+            Shape::Chat => chat::body(question, self.format, self.usage),
+        }
+    }
+
+    pub(super) fn reader(self, answer_bytes_max: usize) -> Reader {
+        match self.shape {
+            Shape::Responses => Reader::new(Box::new(ResponsesReader::default()), answer_bytes_max),
+            Shape::Chat => Reader::new(Box::new(ChatReader::default()), answer_bytes_max),
+        }
+    }
+
+    /// The next way to try, and what to tell a person.
+    pub(super) fn after(
+        self,
+        failure: &Failure,
+        question: &Question,
+    ) -> Option<(Way, &'static str)> {
+        if failure.kind != FailureKind::Refused {
+            return None;
+        }
+        let can_tell = !question.earlier.is_empty();
+        if self.history == History::Named && is_about_history(failure) {
+            let notice = "the server has forgotten the conversation; it is sent again";
+            return can_tell.then_some((Way { history: History::Told, ..self }, notice));
+        }
+        let can_chat = question.api == Api::Auto && self.shape == Shape::Responses;
+        if can_chat && is_no_endpoint(failure) {
+            let notice = "the server has no Responses API; Chat Completions is used";
+            let lost = self.history == History::Named && !can_tell;
+            let next = Way { shape: Shape::Chat, history: History::Told, ..self };
+            return (!lost).then_some((next, notice));
+        }
+        if !matches!(failure.status, Some(400 | 422)) {
+            return None;
+        }
+        if self.usage && failure.mentions(&["stream_options"]) {
+            return Some((Way { usage: false, ..self }, "the server does not count tokens"));
+        }
+        match self.format {
+            Format::Schema if failure.mentions(ABOUT_FORMAT) => {
+                let notice = "the server takes no JSON Schema; any JSON object is asked for";
+                Some((Way { format: Format::Object, ..self }, notice))
+            }
+            Format::Object if failure.mentions(ABOUT_FORMAT) => {
+                let notice = "the server holds no answer to JSON; the prompt alone asks for it";
+                Some((Way { format: Format::Plain, ..self }, notice))
+            }
+            Format::Schema | Format::Object | Format::Plain => None,
+        }
+    }
+}
+
+fn no_history() -> Failure {
+    let text = "the conversation can't be gone on with: the server does not keep it, and neither \
+                do we";
+    Failure::new(FailureKind::Session, text)
+}
+
+fn is_about_history(failure: &Failure) -> bool {
+    failure.has_word(&["previous_response_not_found"])
+        || (matches!(failure.status, Some(400 | 404)) && failure.mentions(ABOUT_HISTORY))
+}
+
+/// An unknown model is a 404 as well; a server that says which it is is believed.
+fn is_no_endpoint(failure: &Failure) -> bool {
+    let missing = matches!(failure.status, Some(404 | 405 | 501));
+    (missing && !failure.has_word(&["model_not_found"])) || failure.mentions(NO_SUCH_ENDPOINT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Turn;
+    use super::*;
+    use serde_json::json;
+
+    fn question(api: Api) -> Question {
+        Question {
+            api,
+            model: "m".into(),
+            effort: None,
+            instructions: None,
+            prompt: "p".into(),
+            earlier: Vec::new(),
+            previous: None,
+            schema: Some(json!({})),
+        }
+    }
+
+    fn refused(status: u16, message: &str, code: &str) -> Failure {
+        let said = json!({"error": {"message": message, "code": code}});
+        Failure::refused(Some(status), "S", &said, "")
+    }
+
+    #[test]
+    fn a_server_without_responses_is_asked_by_chat_unless_told_otherwise() {
+        let auto = question(Api::Auto);
+        let first = Way::first(&auto).unwrap();
+        for status in [404, 405, 501] {
+            let (next, _) = first.after(&refused(status, "Not Found", ""), &auto).unwrap();
+            assert_eq!(next.path(), "/chat/completions");
+        }
+        let strange = Failure::refused(
+            Some(200),
+            "S",
+            &json!({"error": "Unexpected endpoint or method. (POST /v1/responses)"}),
+            "",
+        );
+        assert!(first.after(&strange, &auto).is_some());
+        assert!(first.after(&refused(404, "no model", "model_not_found"), &auto).is_none());
+        assert!(first.after(&refused(401, "", ""), &auto).is_none());
+        assert!(first.after(&refused(404, "", ""), &question(Api::Responses)).is_none());
+    }
+
+    #[test]
+    fn less_and_less_is_asked_of_a_server_that_takes_no_schema() {
+        let chat = question(Api::Chat);
+        let no = refused(400, "response_format type json_schema is not supported", "");
+        let (second, _) = Way::first(&chat).unwrap().after(&no, &chat).unwrap();
+        let (third, _) = second.after(&no, &chat).unwrap();
+        assert_eq!((second.format, third.format), (Format::Object, Format::Plain));
+        assert_eq!(third.after(&no, &chat), None);
+        let (uncounted, _) =
+            third.after(&refused(422, "body.stream_options extra", ""), &chat).unwrap();
+        assert!(!uncounted.usage);
+        assert_eq!(third.after(&refused(400, "prompt is bad", ""), &chat), None);
+    }
+
+    #[test]
+    fn a_conversation_the_server_lost_is_told_again_if_we_have_it() {
+        let mut asked = Question { previous: Some("resp_1".into()), ..question(Api::Auto) };
+        let gone = refused(400, "Previous response with id 'resp_1' not found.", "");
+        let first = Way::first(&asked).unwrap();
+        assert_eq!(first.after(&gone, &asked), None);
+        assert_eq!(first.after(&refused(404, "Not Found", ""), &asked), None);
+        asked.earlier.push(Turn { prompt: "a".into(), answer: "b".into() });
+        assert_eq!(first.after(&gone, &asked).unwrap().0.history, History::Told);
+        let lost = Question { previous: Some("x".into()), ..question(Api::Chat) };
+        assert_eq!(Way::first(&lost).unwrap_err().kind, FailureKind::Session);
+    }
+}
