@@ -1,5 +1,6 @@
 //! The seam to every agent: which kinds there are, how each is launched and decoded.
 
+use autopilot_core::config::{API_KEY_ENV, Api};
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::claude::{self, ClaudeConversation};
@@ -7,6 +8,7 @@ use crate::codex::{self, CodexConversation};
 use crate::command::{self, CommandConversation};
 use crate::conversation::Conversation;
 use crate::launch::{Access, Ask, LaunchPlan, McpServer, Network};
+use crate::openai::{self, Model, OpenAiConversation};
 use crate::script::{self, ScriptConversation};
 use crate::words::{self, WordsError};
 
@@ -23,6 +25,7 @@ pub enum Agent {
     Command {
         words: Vec<String>,
     },
+    OpenAi(Model),
     Script {
         file: Utf8PathBuf,
     },
@@ -35,12 +38,16 @@ pub struct Settings<'a> {
     pub executable: Option<&'a str>,
     pub command: Option<&'a str>,
     pub script: Option<&'a Utf8Path>,
+    pub model: Option<&'a str>,
+    pub base_url: Option<&'a str>,
+    pub api_key_env: Option<&'a str>,
+    pub api: Api,
 }
 
 /// The modes that can be launched.
-pub const MODES: &[&str] = &["claude_code_cli", "codex_cli", "command", "script"];
+pub const MODES: &[&str] = &["claude_code_cli", "codex_cli", "command", "openai_api", "script"];
 /// The modes the configuration knows that have no codec yet.
-pub const MODES_TO_COME: &[&str] = &["acp", "openai_api"];
+pub const MODES_TO_COME: &[&str] = &["acp"];
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AgentError {
@@ -108,6 +115,15 @@ impl Agent {
                 let words = words::split(settings.command.ok_or(missing)?)?;
                 Ok(Agent::Command { words })
             }
+            "openai_api" => {
+                let missing = AgentError::MissingKey { mode: "openai_api", key: "model" };
+                Ok(Agent::OpenAi(Model {
+                    base_url: settings.base_url.map(str::to_owned),
+                    key_env: settings.api_key_env.unwrap_or(API_KEY_ENV).to_owned(),
+                    api: settings.api,
+                    name: settings.model.ok_or(missing)?.to_owned(),
+                }))
+            }
             "script" => {
                 let missing = AgentError::MissingKey { mode: "script", key: "script" };
                 Ok(Agent::Script { file: settings.script.ok_or(missing)?.to_owned() })
@@ -124,6 +140,7 @@ impl Agent {
             Agent::ClaudeCode { executable } => claude::launch(executable, ask),
             Agent::Codex { executable } => codex::launch(executable, ask),
             Agent::Command { words } => command::launch(words, ask),
+            Agent::OpenAi(model) => openai::launch(model, ask),
             Agent::Script { file } => script::launch(file, ask),
         }
     }
@@ -133,6 +150,7 @@ impl Agent {
             Agent::ClaudeCode { .. } => Box::new(ClaudeConversation::new(expected)),
             Agent::Codex { .. } => Box::new(CodexConversation::new(expected)),
             Agent::Command { .. } => Box::new(CommandConversation::default()),
+            Agent::OpenAi(_) => Box::new(OpenAiConversation::default()),
             Agent::Script { .. } => Box::new(ScriptConversation::default()),
         }
     }
@@ -142,15 +160,27 @@ impl Agent {
         match self {
             Agent::ClaudeCode { .. } => &["ANTHROPIC_", "CLAUDE_"],
             Agent::Codex { .. } => &["OPENAI_", "CODEX_"],
+            Agent::OpenAi(_) => &["OPENAI_"],
             // Nobody's vendor: `env_pass` names what such a program needs.
             Agent::Command { .. } | Agent::Script { .. } => &[],
+        }
+    }
+
+    /// The variable of the user's environment that this agent needs by its full name.
+    pub fn key_variable(&self) -> Option<&str> {
+        match self {
+            Agent::OpenAi(model) => Some(&model.key_env),
+            Agent::ClaudeCode { .. }
+            | Agent::Codex { .. }
+            | Agent::Command { .. }
+            | Agent::Script { .. } => None,
         }
     }
 
     /// Whether a later run can go on where this one ended.
     pub fn keeps_sessions(&self) -> bool {
         match self {
-            Agent::ClaudeCode { .. } | Agent::Codex { .. } => true,
+            Agent::ClaudeCode { .. } | Agent::Codex { .. } | Agent::OpenAi(_) => true,
             Agent::Command { .. } | Agent::Script { .. } => false,
         }
     }
@@ -168,11 +198,11 @@ mod tests {
     fn a_mode_without_a_codec_names_the_alternatives() {
         insta::assert_snapshot!(
             Agent::new(settings("acp")).unwrap_err(),
-            @"mode acp is not available yet; use one of claude_code_cli, codex_cli, command, script"
+            @"mode acp is not available yet; use one of claude_code_cli, codex_cli, command, openai_api, script"
         );
         insta::assert_snapshot!(
             Agent::new(settings("gpt")).unwrap_err(),
-            @"unknown mode gpt; use one of claude_code_cli, codex_cli, command, script"
+            @"unknown mode gpt; use one of claude_code_cli, codex_cli, command, openai_api, script"
         );
     }
 
@@ -182,6 +212,8 @@ mod tests {
         assert_eq!(error, "mode command needs the key `command`");
         let error = Agent::new(settings("script")).unwrap_err().to_string();
         assert_eq!(error, "mode script needs the key `script`");
+        let error = Agent::new(settings("openai_api")).unwrap_err().to_string();
+        assert_eq!(error, "mode openai_api needs the key `model`");
         let empty = Settings { command: Some(" "), ..settings("command") };
         assert!(Agent::new(empty).unwrap_err().to_string().contains("no word"));
     }

@@ -55,13 +55,18 @@ pub fn classify(facts: Facts<'_>) -> Option<Trouble> {
 
 fn by_word(word: &str) -> Option<Trouble> {
     match word {
-        "authentication_error" | "authentication_failed" | "permission_error" => {
-            Some(Trouble::Auth)
-        }
+        "authentication_error"
+        | "authentication_failed"
+        | "permission_error"
+        | "invalid_api_key"
+        | "account_deactivated" => Some(Trouble::Auth),
         "usage_limit_reached"
         | "rate_limit_error"
         | "rate_limit"
+        | "rate_limit_exceeded"
         | "billing_error"
+        | "billing_not_active"
+        | "billing_hard_limit_reached"
         | "insufficient_quota" => Some(Trouble::Quota),
         "overloaded_error" | "overloaded" | "api_error" | "timeout_error" | "server_error" => {
             Some(Trouble::Outage)
@@ -71,6 +76,7 @@ fn by_word(word: &str) -> Option<Trouble> {
         "prompt_too_long" | "context_length_exceeded" | "request_too_large" => {
             Some(Trouble::Context)
         }
+        "previous_response_not_found" => Some(Trouble::Session),
         "refusal" => Some(Trouble::Refusal),
         _ => None,
     }

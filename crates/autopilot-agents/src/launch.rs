@@ -1,6 +1,7 @@
 //! What is asked of an agent, and the process that asks it.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use serde::{Deserialize, Serialize};
 
 /// One question to an agent, in the words of the engine.
 #[derive(Debug, Clone)]
@@ -14,6 +15,8 @@ pub struct Ask<'a> {
     pub schema: Option<Schema<'a>>,
     /// The session to go on with; a new one without it.
     pub session: Option<&'a str>,
+    /// What was said in it, for an agent whose server does not keep it.
+    pub earlier: &'a [Exchange],
     pub access: Access,
     pub allowed_tools: &'a [String],
     pub network: Network,
@@ -41,6 +44,7 @@ impl<'a> Ask<'a> {
             args: &[],
             schema: None,
             session: None,
+            earlier: &[],
             access: Access::Edit,
             allowed_tools: &[],
             network: Network::On,
@@ -54,6 +58,13 @@ impl<'a> Ask<'a> {
             fs: false,
         }
     }
+}
+
+/// A prompt and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchange {
+    pub prompt: String,
+    pub answer: String,
 }
 
 /// A server of tools the agent is to start or to reach.

@@ -14,6 +14,7 @@ pub mod ending;
 pub mod event;
 mod jsonl;
 pub mod launch;
+pub mod openai;
 pub mod script;
 pub mod tail;
 pub mod words;
@@ -23,5 +24,6 @@ pub use conversation::{Act, Conversation, Deaf, Heard, Wish};
 pub use ending::{Cause, Ending, ExitFacts, Odd, Outcome};
 pub use event::{AgentEvent, Bill, Scope, Tokens, Usage};
 pub use launch::{
-    Access, Ask, LaunchPlan, McpServer, Network, Program, Sandbox, Schema, Stdin, Transport,
+    Access, Ask, Exchange, LaunchPlan, McpServer, Network, Program, Sandbox, Schema, Stdin,
+    Transport,
 };

@@ -1,0 +1,121 @@
+//! A model behind an OpenAI-compatible API as an agent that answers and touches nothing.
+//!
+//! It is a real process, our own binary as `__api`, so that it is supervised, sandboxed and
+//! recorded like every other. What is asked comes as one JSON document on its stdin; what it hears
+//! goes out as one JSON object per line. The key is in neither: the document names the variable.
+
+mod decode;
+mod piece;
+mod request;
+mod said;
+
+pub use piece::{PIECE_BYTES_MAX, Pieces};
+pub use request::{Limits, Request};
+pub use said::{Failed, FailedBy, Said};
+
+pub(crate) use decode::OpenAiConversation;
+
+use autopilot_core::config::Api;
+
+use crate::answer;
+use crate::launch::{Ask, LaunchPlan, Program, Stdin};
+
+/// The hidden command of our binary that asks a model.
+pub const COMMAND: &str = "__api";
+/// The variable of an address for every program that asks such a model.
+pub const BASE_URL_VARIABLE: &str = "OPENAI_BASE_URL";
+
+/// Where a model is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Model {
+    /// The environment's, or else the vendor's own, without it.
+    pub base_url: Option<String>,
+    /// The variable that holds the key.
+    pub key_env: String,
+    pub api: Api,
+    /// For a question that names no other.
+    pub name: String,
+}
+
+pub(crate) fn launch(model: &Model, ask: &Ask<'_>) -> LaunchPlan {
+    let schema = ask.schema.and_then(|schema| serde_json::from_str(schema.json).ok());
+    let request = Request {
+        base_url: model.base_url.clone(),
+        key_env: model.key_env.clone(),
+        api: model.api,
+        model: ask.model.unwrap_or(&model.name).to_owned(),
+        effort: ask.effort.map(str::to_owned),
+        instructions: ask.system_prompt.map(str::to_owned),
+        prompt: ask.prompt.to_owned(),
+        session: ask.session.map(str::to_owned),
+        earlier: if ask.session.is_some() { ask.earlier.to_vec() } else { Vec::new() },
+        schema: schema.map(|schema| answer::strict_form(&schema)),
+        limits: Limits::default(),
+    };
+    LaunchPlan {
+        program: Program::Own,
+        args: vec![COMMAND.to_owned()],
+        env: Vec::new(),
+        stdin: Stdin::Whole(request.document().into_bytes()),
+        files: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::{Exchange, Schema};
+
+    fn model() -> Model {
+        Model {
+            base_url: Some("http://127.0.0.1:11434/v1".into()),
+            key_env: "MY_KEY".into(),
+            api: Api::Auto,
+            name: "m".into(),
+        }
+    }
+
+    fn document(ask: &Ask<'_>) -> Request {
+        let plan = launch(&model(), ask);
+        assert_eq!((plan.program, plan.args), (Program::Own, vec!["__api".to_owned()]));
+        assert_eq!((plan.env, plan.files), (Vec::new(), Vec::new()));
+        let Stdin::Whole(bytes) = plan.stdin else { panic!("it is spoken to once") };
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
+    #[test]
+    fn everything_is_asked_in_one_document() {
+        let ask = Ask {
+            effort: Some("low"),
+            system_prompt: Some("Be brief."),
+            schema: Some(Schema {
+                path: "/a.json".into(),
+                json: r#"{"type":"object","properties":{"a":{"type":"string"}}}"#,
+            }),
+            ..Ask::new("Review it.", "/slot".into())
+        };
+        let request = document(&ask);
+        assert_eq!(request.prompt, "Review it.");
+        assert_eq!((request.key_env.as_str(), request.model.as_str()), ("MY_KEY", "m"));
+        assert_eq!(request.instructions.as_deref(), Some("Be brief."));
+        let schema = request.schema.unwrap();
+        assert_eq!(schema["additionalProperties"], false);
+        assert_eq!(schema["required"], serde_json::json!(["a"]));
+    }
+
+    #[test]
+    fn a_session_brings_what_was_said_before() {
+        let earlier = [Exchange { prompt: "a".into(), answer: "b".into() }];
+        let fresh = Ask { earlier: &earlier, ..Ask::new("c", "/slot".into()) };
+        assert!(document(&fresh).earlier.is_empty());
+        let known = Ask { session: Some("resp_1"), ..fresh.clone() };
+        let request = document(&known);
+        assert_eq!((request.previous(), request.earlier.len()), (Some("resp_1"), 1));
+        assert!(!request.is_lost());
+        let told = Ask { session: Some("told:x"), ..fresh };
+        let request = document(&told);
+        assert_eq!((request.previous(), request.is_lost()), (None, false));
+        let lost = Ask { earlier: &[], ..told };
+        assert!(document(&lost).is_lost());
+    }
+}

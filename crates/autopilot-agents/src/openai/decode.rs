@@ -1,0 +1,285 @@
+//! The lines of the process into events, and the judgement at the end.
+
+use super::said::{Failed, FailedBy, Said};
+use crate::agent::Stream;
+use crate::classify::{Facts, Trouble, classify};
+use crate::conversation::{Conversation, Heard};
+use crate::ending::{Cause, Ending, ExitFacts, Odd, Outcome};
+use crate::event::{self, AgentEvent, RateStatus, Scope, Tokens, Usage};
+use crate::jsonl::{Line, json_line, said_success, silent_end};
+use crate::tail::Tail;
+
+#[derive(Debug, Default)]
+pub(crate) struct OpenAiConversation {
+    answer: String,
+    session: Option<String>,
+    tokens: Option<Tokens>,
+    failed: Option<Outcome>,
+    words: Tail,
+    odd: Odd,
+}
+
+impl OpenAiConversation {
+    fn said(&mut self, said: Said) -> Vec<AgentEvent> {
+        match said {
+            Said::Text { text } => {
+                self.answer.push_str(&text);
+                vec![AgentEvent::Text { text: event::text(&text) }]
+            }
+            Said::Thought { text } => vec![AgentEvent::Thought { text: event::text(&text) }],
+            Said::Anew => {
+                self.answer.clear();
+                Vec::new()
+            }
+            Said::Usage { tokens } => {
+                self.tokens = Some(tokens);
+                self.usage().map(AgentEvent::Usage).into_iter().collect()
+            }
+            Said::Retry { number, tries_max, wait_ms, why } => {
+                let text = format!("try {number} of {tries_max} in {wait_ms} ms: {why}");
+                vec![AgentEvent::Notice { text: event::text(&text) }]
+            }
+            Said::Limit { until_unix } => vec![AgentEvent::RateLimit {
+                status: RateStatus::Rejected,
+                resets_at_unix: until_unix,
+            }],
+            Said::Notice { text } => vec![AgentEvent::Notice { text: event::text(&text) }],
+            Said::Done { session, model: _ } => {
+                self.session = Some(session.clone());
+                self.answer = without_thoughts(std::mem::take(&mut self.answer));
+                let text = event::text(&self.answer);
+                vec![AgentEvent::Session { id: session }, AgentEvent::Result { ok: true, text }]
+            }
+            Said::Failed(failed) => {
+                let text = event::text(&failed.message);
+                self.failed = Some(judge(failed));
+                vec![AgentEvent::Result { ok: false, text }]
+            }
+        }
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        self.tokens.map(|tokens| Usage {
+            tokens,
+            tokens_scope: Scope::Run,
+            cost_usd: None,
+            cost_scope: Scope::Run,
+        })
+    }
+
+    fn outcome(&self, exit: &ExitFacts) -> Outcome {
+        match (&self.failed, &self.session) {
+            (Some(outcome), _) => outcome.clone(),
+            (None, Some(_)) if self.answer.trim().is_empty() => {
+                Outcome::broke(Cause::Empty, "the model gave an empty answer")
+            }
+            (None, Some(_)) => said_success(exit, &self.words),
+            (None, None) => exit.forced().unwrap_or_else(|| silent_end(exit, &self.words, true)),
+        }
+    }
+}
+
+impl Conversation for OpenAiConversation {
+    fn line(&mut self, stream: Stream, line: &str, truncated: bool) -> Heard {
+        let event = match json_line(stream, line, truncated, &mut self.odd, &mut self.words) {
+            Line::Event(event) => event,
+            Line::Words(events) => return events.into(),
+        };
+        match serde_json::from_value(event) {
+            Ok(said) => self.said(said).into(),
+            Err(_) => {
+                self.odd.unknown += 1;
+                Heard::default()
+            }
+        }
+    }
+
+    fn finish(self: Box<Self>, exit: ExitFacts) -> Ending {
+        Ending {
+            outcome: self.outcome(&exit),
+            usage: self.usage(),
+            answer: self.answer,
+            structured: None,
+            session: self.session,
+            odd: self.odd,
+        }
+    }
+}
+
+/// The server's own words first, then its status, then what it says.
+fn judge(failed: Failed) -> Outcome {
+    let Failed { message: why, until_unix, .. } = &failed;
+    let (why, until) = (why.clone(), *until_unix);
+    match failed.by {
+        FailedBy::Key => Outcome::Auth { why },
+        FailedBy::Setting => Outcome::broke(Cause::Startup, why),
+        FailedBy::Connection | FailedBy::Silence => Outcome::Outage { why },
+        FailedBy::Length | FailedBy::OutputLimit => Outcome::broke(Cause::OutputLimit, why),
+        FailedBy::Nonsense => Outcome::broke(Cause::Other, why),
+        FailedBy::Refusal => Outcome::broke(Cause::Refusal, why),
+        FailedBy::Session => Outcome::broke(Cause::Session, why),
+        FailedBy::Server => match trouble(&failed) {
+            Some(trouble) => trouble.outcome(why, until),
+            None => Outcome::broke(Cause::Request, why),
+        },
+    }
+}
+
+fn trouble(failed: &Failed) -> Option<Trouble> {
+    // The code is the more telling of the two words.
+    let words = [failed.code.as_deref(), failed.error_type.as_deref()];
+    let by_word = words
+        .into_iter()
+        .flatten()
+        .find_map(|word| classify(Facts { word: Some(word), ..Facts::default() }));
+    let http_status = failed.status.map(u64::from);
+    by_word.or_else(|| classify(Facts { word: None, http_status, text: &failed.message }))
+}
+
+/// Some local servers leave what the model thought in front of its answer.
+fn without_thoughts(answer: String) -> String {
+    let thought = answer.trim_start().strip_prefix("<think>");
+    match thought.and_then(|rest| rest.split_once("</think>")) {
+        Some((_, rest)) => rest.trim_start().to_owned(),
+        None => answer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(words: &[Said], exit: ExitFacts) -> (Ending, Vec<AgentEvent>) {
+        let mut talk = Box::new(OpenAiConversation::default());
+        let mut events = Vec::new();
+        for word in words {
+            let line = word.line();
+            assert!(!line.contains('\n'), "{line}");
+            assert_eq!(&serde_json::from_str::<Said>(&line).unwrap(), word);
+            events.extend(talk.line(Stream::Out, &line, false).events);
+        }
+        assert_eq!(talk.odd, Odd::default());
+        (talk.finish(exit), events)
+    }
+
+    fn text(text: &str) -> Said {
+        Said::Text { text: text.into() }
+    }
+
+    fn done() -> Said {
+        Said::Done { session: "resp_1".into(), model: None }
+    }
+
+    #[test]
+    fn an_answer_is_put_together_from_its_pieces() {
+        let tokens = Tokens { input: 5, output: 2, cached: 1 };
+        let retry = Said::Retry { number: 2, tries_max: 5, wait_ms: 500, why: "away".into() };
+        let words = [
+            text("lost"),
+            Said::Anew,
+            retry,
+            text("{\n"),
+            text("}"),
+            Said::Usage { tokens },
+            done(),
+        ];
+        let (ending, events) = run(&words, ExitFacts::code(0));
+        assert_eq!((ending.outcome, ending.answer.as_str()), (Outcome::Success, "{\n}"));
+        assert_eq!(ending.session.as_deref(), Some("resp_1"));
+        assert_eq!(ending.usage.unwrap().of_run(None).tokens, tokens);
+        let notice = AgentEvent::Notice { text: "try 2 of 5 in 500 ms: away".into() };
+        assert!(events.contains(&notice), "{events:?}");
+        assert_eq!(events.last(), Some(&AgentEvent::Result { ok: true, text: "{\n}".into() }));
+    }
+
+    #[test]
+    fn only_a_complete_answer_of_a_process_that_ended_well_is_one() {
+        let (ending, _) = run(&[text("half")], ExitFacts::code(0));
+        assert!(matches!(ending.outcome, Outcome::Broke { cause: Cause::Empty, .. }));
+        let (ending, _) = run(&[text("half")], ExitFacts::signal(9));
+        assert!(matches!(ending.outcome, Outcome::Broke { cause: Cause::Crash, .. }));
+        let (ending, _) = run(&[text("half")], ExitFacts::signal(15));
+        assert_eq!(ending.outcome, Outcome::Interrupted);
+        let (ending, _) = run(&[text("all"), done()], ExitFacts::code(3));
+        assert!(matches!(ending.outcome, Outcome::Broke { cause: Cause::Crash, .. }));
+        let (ending, _) = run(&[text(" \n"), done()], ExitFacts::code(0));
+        assert!(matches!(ending.outcome, Outcome::Broke { cause: Cause::Empty, .. }));
+        let stuck = ExitFacts { stuck: true, ..ExitFacts::default() };
+        let (ending, _) = run(&[], stuck);
+        assert!(matches!(ending.outcome, Outcome::Broke { cause: Cause::Stuck, .. }));
+    }
+
+    #[test]
+    fn thoughts_in_front_of_an_answer_are_no_part_of_it() {
+        let (ending, _) =
+            run(&[text("<think>\nhm {}\n</think>\n\n# Plan"), done()], ExitFacts::code(0));
+        assert_eq!(ending.answer, "# Plan");
+        let (ending, _) = run(&[text("a <think> b"), done()], ExitFacts::code(0));
+        assert_eq!(ending.answer, "a <think> b");
+    }
+
+    fn outcome(by: FailedBy, status: u16, error_type: &str, code: &str) -> String {
+        let word = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let failed = Failed {
+            by,
+            status: Some(status).filter(|status| *status > 0),
+            error_type: word(error_type),
+            code: word(code),
+            message: "said".into(),
+            retry_after_ms: None,
+            until_unix: Some(9),
+        };
+        let (ending, events) = run(&[Said::Failed(failed)], ExitFacts::code(1));
+        assert_eq!(events, [AgentEvent::Result { ok: false, text: "said".into() }]);
+        match ending.outcome {
+            Outcome::Broke { cause, .. } => format!("{cause:?}"),
+            Outcome::Quota { until_unix, .. } => format!("Quota {until_unix:?}"),
+            Outcome::Auth { .. } => "Auth".into(),
+            Outcome::Outage { .. } => "Outage".into(),
+            other @ (Outcome::Success | Outcome::Interrupted) => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn errors_are_judged_by_their_fields() {
+        let server = |status, error_type, code| outcome(FailedBy::Server, status, error_type, code);
+        let table = [
+            (server(401, "invalid_request_error", "invalid_api_key"), "Auth"),
+            (server(401, "", ""), "Auth"),
+            (server(403, "", "unsupported_country_region_territory"), "Auth"),
+            (server(404, "invalid_request_error", "model_not_found"), "Model"),
+            (server(404, "", ""), "Model"),
+            (server(400, "invalid_request_error", "context_length_exceeded"), "Context"),
+            (server(413, "", ""), "Context"),
+            (server(429, "tokens", "rate_limit_exceeded"), "Quota Some(9)"),
+            (server(429, "insufficient_quota", "insufficient_quota"), "Quota Some(9)"),
+            (server(402, "", ""), "Quota Some(9)"),
+            (server(500, "server_error", ""), "Outage"),
+            (server(503, "", ""), "Outage"),
+            (server(0, "", "server_error"), "Outage"),
+            (server(0, "", "rate_limit_exceeded"), "Quota Some(9)"),
+            (server(400, "invalid_request_error", "previous_response_not_found"), "Session"),
+            (server(400, "invalid_request_error", "unknown_parameter"), "Request"),
+            (server(307, "", ""), "Request"),
+            (outcome(FailedBy::Key, 0, "", ""), "Auth"),
+            (outcome(FailedBy::Setting, 0, "", ""), "Startup"),
+            (outcome(FailedBy::Connection, 0, "", ""), "Outage"),
+            (outcome(FailedBy::Silence, 0, "", ""), "Outage"),
+            (outcome(FailedBy::Length, 0, "", ""), "OutputLimit"),
+            (outcome(FailedBy::OutputLimit, 0, "", ""), "OutputLimit"),
+            (outcome(FailedBy::Nonsense, 0, "", ""), "Other"),
+            (outcome(FailedBy::Refusal, 0, "", ""), "Refusal"),
+            (outcome(FailedBy::Session, 0, "", ""), "Session"),
+        ];
+        for (at, (judged, wanted)) in table.iter().enumerate() {
+            assert_eq!(judged, wanted, "row {at}");
+        }
+    }
+
+    #[test]
+    fn a_limit_is_told_with_its_end() {
+        let (_, events) = run(&[Said::Limit { until_unix: Some(7) }], ExitFacts::code(1));
+        let limit = AgentEvent::RateLimit { status: RateStatus::Rejected, resets_at_unix: Some(7) };
+        assert_eq!(events, [limit]);
+    }
+}
