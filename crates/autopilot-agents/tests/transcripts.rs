@@ -19,7 +19,7 @@ macro_rules! transcript {
 
 fn decoder(mode: &str, session: Option<&str>) -> Box<dyn Conversation> {
     let settings =
-        Settings { mode, command: Some("x"), script: Some("x".into()), executable: None };
+        Settings { mode, command: Some("x"), script: Some("x".into()), ..Settings::default() };
     let ask = Ask { session, ..Ask::new("do it", "/slot".into()) };
     Agent::new(settings).unwrap().conversation(Expected::from(&ask))
 }

@@ -1,5 +1,6 @@
 //! What agents and commands find in their environment: what they need, and nothing of ours.
 
+use autopilot_core::config::{Config, Role};
 use std::collections::BTreeMap;
 
 pub type Variables = BTreeMap<String, String>;
@@ -70,6 +71,14 @@ pub fn of_command(ours: &Variables, is_secret: impl Fn(&str) -> bool) -> Variabl
     let wanted = |name: &str| !starts(name, WITHHELD_PREFIXES) && !is_secret(name);
     let ours = ours.iter().filter(|(name, _)| wanted(name));
     ours.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// The variables that the configuration says hold keys.
+pub fn key_variables(config: &Config) -> impl Iterator<Item = &str> {
+    [Role::Builder, Role::Reviewer, Role::Planner]
+        .into_iter()
+        .flat_map(|role| config.candidates(role))
+        .map(|agent| agent.api_key_env.as_str())
 }
 
 pub fn identify(variables: &mut Variables, who: &Identity<'_>) {

@@ -1,7 +1,7 @@
 //! One process working on one run: lock, sweep, open, work, say how it ended.
 
 use crate::begin::{self, Prepared, Request, Tasks};
-use crate::environment::Variables;
+use crate::environment::{self, Variables};
 use crate::flag::Flag;
 use crate::inbox::LimitChange;
 use crate::job::{Context, Workshop};
@@ -472,6 +472,9 @@ pub fn redactor(
         redact::secrets_of(variables.iter().map(|(name, value)| (name.as_str(), value.clone())));
     secrets.extend(variables.values().flat_map(|value| redact::secrets_of_url(value)));
     secrets.extend(known.iter().cloned());
+    // A key is one whatever its variable is called.
+    secrets
+        .extend(environment::key_variables(config).filter_map(|key| variables.get(key).cloned()));
     for path in &config.worktrees.copy {
         let bytes = file::read_capped(place.root.join(path).as_std_path(), COPIED_BYTES_MAX);
         let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());

@@ -1,5 +1,6 @@
 //! `autopilot`: the command line over the engine. Only this crate prints and chooses exit codes.
 
+mod api;
 mod cli;
 mod command;
 mod exit;
@@ -10,7 +11,7 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Supervisors and scripted agents are this same executable; they must cost next to nothing.
+    // Supervisors, scripted agents and those who ask a model are this same executable; they must cost next to nothing.
     let mut args = std::env::args_os().skip(1);
     match args.next() {
         Some(first) if first == autopilot_host::exec::ARGUMENT => {
@@ -19,6 +20,11 @@ fn main() -> ExitCode {
         }
         Some(first) if first == autopilot_agents::script::COMMAND => {
             let code = script::main(&args.collect::<Vec<_>>());
+            terminal::flush();
+            return code;
+        }
+        Some(first) if first == autopilot_agents::openai::COMMAND => {
+            let code = api::main();
             terminal::flush();
             return code;
         }

@@ -20,9 +20,8 @@ impl Pieces {
             Some(end) => end,
             None if self.held.len() < PIECE_BYTES_MAX => return None,
             None => {
-                let space = self.held.rfind(char::is_whitespace);
-                let end = space.map_or(self.held.len(), |at| at);
-                if end == 0 { self.held.len() } else { end }
+                let space = self.held.rfind(char::is_whitespace).filter(|at| *at > 0);
+                space.unwrap_or(self.held.len())
             }
         };
         let rest = self.held.split_off(end);

@@ -7,8 +7,8 @@ use crate::environment::{self, Identity, Variables};
 use crate::shell::now;
 use autopilot_agents::answer::{self, Answer, Fault};
 use autopilot_agents::{
-    Access, Agent, AgentEvent, Ask, Ending, ExitFacts, Expected, LaunchPlan, McpServer, Network,
-    Outcome as AgentOutcome, Program as AgentProgram, Sandbox, Schema, Settings,
+    Access, Agent, AgentEvent, Ask, Ending, Exchange, ExitFacts, Expected, LaunchPlan, McpServer,
+    Network, Outcome as AgentOutcome, Program as AgentProgram, Sandbox, Schema, Settings,
     Stdin as AgentStdin, Transport,
 };
 use autopilot_core::config::{
@@ -62,6 +62,10 @@ pub fn agent_of(config: &AgentConfig, root: &Utf8Path) -> Result<Agent, JobError
         executable: config.executable.as_deref(),
         command: config.command.as_deref(),
         script: script.as_deref(),
+        model: config.model.as_deref(),
+        base_url: config.base_url.as_deref(),
+        api_key_env: Some(&config.api_key_env),
+        api: config.api,
     })
     .map_err(|error| JobError::Setup(error.to_string()))
 }
@@ -110,8 +114,10 @@ impl Job {
             autopilot_agents::event::clip(&self.clean(&first.ending.answer), 16 * 1024)
         );
         let session = first.ending.session.clone();
+        let said =
+            Exchange { prompt: question.prompt.clone(), answer: first.ending.answer.clone() };
         let again = Question { prompt, dir: &dir, access, schema, session, write: question.write };
-        let second = self.turn(&again).await?;
+        let second = self.turn_after(&again, &[said]).await?;
         let read = read(&second.ending, own.as_ref());
         let (answer, faults) = match (second.ending.outcome == AgentOutcome::Success, read) {
             (true, Ok(read)) => (Some(read), Vec::new()),
@@ -143,9 +149,25 @@ impl Job {
     }
 
     pub(super) async fn turn(&self, question: &Question<'_>) -> Result<Turn, JobError> {
+        self.turn_after(question, &[]).await
+    }
+
+    /// `earlier` is what was said in the question's session.
+    async fn turn_after(
+        &self,
+        question: &Question<'_>,
+        earlier: &[Exchange],
+    ) -> Result<Turn, JobError> {
         let config = self.context.config.agent(self.role()).clone();
         let agent = agent_of(&config, &self.context.place.root)?;
         let prompt = self.clean(&question.prompt);
+        let cleaned: Vec<Exchange> = earlier
+            .iter()
+            .map(|said| Exchange {
+                prompt: self.clean(&said.prompt),
+                answer: self.clean(&said.answer),
+            })
+            .collect();
         let schema = question.schema.as_ref();
         let sandboxed = self.is_sandboxed()?;
         let servers = mcp_servers(&config)?;
@@ -157,6 +179,7 @@ impl Job {
             args: &config.args,
             schema: schema.map(|(json, path)| Schema { path, json }),
             session: question.session.as_deref(),
+            earlier: &cleaned,
             access: match question.access {
                 Access::Edit if config.r#unsafe => Access::Unsafe,
                 access => access,
@@ -196,7 +219,14 @@ impl Job {
             },
             log: log.clone(),
             timeout: self.timeout(),
-            write: Some(self.writable(question)),
+            write: Some(match agent {
+                // It asks a server and writes nothing.
+                Agent::OpenAi(_) => Vec::new(),
+                Agent::ClaudeCode { .. }
+                | Agent::Codex { .. }
+                | Agent::Command { .. }
+                | Agent::Script { .. } => self.writable(question),
+            }),
         };
         let hear = |out, line: &str, cut| talk.line(out, line, cut);
         let ran = self.run_spoken_to(program, hear, async |pipe, end| talk.speak(pipe, end).await);
@@ -242,8 +272,9 @@ impl Job {
         question: &Question<'_>,
     ) -> Variables {
         let ours = &self.context.variables;
-        let mut variables =
-            environment::of_agent(ours, agent.vendor_env_prefixes(), &config.env_pass);
+        let mut pass = config.env_pass.clone();
+        pass.extend(agent.key_variable().map(str::to_owned));
+        let mut variables = environment::of_agent(ours, agent.vendor_env_prefixes(), &pass);
         variables.extend(plan.env.iter().cloned());
         variables.extend(config.env.clone());
         let schema = question.schema.as_ref().map(|(_, path)| path.as_str());

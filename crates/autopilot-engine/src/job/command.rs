@@ -164,7 +164,11 @@ impl Job {
         dir: &Utf8Path,
         timeout: Duration,
     ) -> Result<Check, JobError> {
-        let is_secret = autopilot_host::redact::is_secret_name;
+        let config = &self.context.config;
+        let is_secret = |name: &str| {
+            autopilot_host::redact::is_secret_name(name)
+                || environment::key_variables(config).any(|key| key == name)
+        };
         let mut variables = environment::of_command(&self.context.variables, is_secret);
         self.add_identity(&mut variables, None);
         let log = self.log_name(&format!("validation_{name}"));

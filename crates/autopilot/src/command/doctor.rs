@@ -77,6 +77,7 @@ fn agents(config: &Config, place: &Place) -> Vec<Finding> {
         Found::Own => {
             Finding::ok(agent.role, format!("{}, played by autopilot itself", agent.mode))
         }
+        Found::Model(model) => Finding::ok(agent.role, format!("{}, {model}", agent.mode)),
         Found::At(path) if agent.mode == "command" => {
             // Somebody's own program: nobody knows what it does when asked for its version.
             Finding::ok(agent.role, format!("command, {path}"))

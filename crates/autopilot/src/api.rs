@@ -1,0 +1,216 @@
+//! `autopilot __api`: a model behind an OpenAI-compatible API as a real process. The question comes
+//! on stdin, the key from the environment; what is heard goes out line by line.
+
+use crate::terminal;
+use autopilot_agents::Tokens;
+use autopilot_agents::openai::{BASE_URL_VARIABLE, Failed, FailedBy, Pieces, Request, Said};
+use autopilot_core::config;
+use autopilot_host::model_api::{
+    self, Address, Answer, Api, BASE_DEFAULT, Door, Event, Failure, FailureKind, Limits, Question,
+    Turn,
+};
+use autopilot_host::web::CERTIFICATES_VARIABLE;
+use std::io::{self, Read};
+use std::process::ExitCode;
+use std::time::Duration;
+
+const REQUEST_BYTES_MAX: u64 = 64 << 20;
+/// Of what the vendor's own clients send about who asks: variable and header.
+const WHO: [(&str, &str); 2] =
+    [("OPENAI_ORG_ID", "openai-organization"), ("OPENAI_PROJECT_ID", "openai-project")];
+
+pub fn main() -> ExitCode {
+    let mut mouth = Mouth::default();
+    let asked = read().and_then(|request| ask(&request, &mut mouth));
+    mouth.close();
+    match asked {
+        Ok(done) => {
+            say(&done);
+            ExitCode::SUCCESS
+        }
+        Err(failed) => {
+            say(&Said::Failed(failed));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn read() -> Result<Request, Failed> {
+    let mut text = String::new();
+    io::stdin()
+        .take(REQUEST_BYTES_MAX)
+        .read_to_string(&mut text)
+        .map_err(|error| setting(format!("cannot read the question: {error}")))?;
+    serde_json::from_str(&text).map_err(|error| setting(format!("this is no question: {error}")))
+}
+
+fn ask(request: &Request, mouth: &mut Mouth) -> Result<Said, Failed> {
+    if request.is_lost() {
+        let text = "the conversation can't be gone on with: the server does not keep it, and what \
+                    was said in it is not at hand";
+        return Err(failed(FailedBy::Session, text.to_owned()));
+    }
+    let door = door(request)?;
+    if door.shows_key() {
+        let address = door.address();
+        mouth.hear(Event::Notice(format!("the key goes to {address} without encryption")));
+    }
+    let answer = model_api::ask(&door, &question(request), &mut |event| mouth.hear(event));
+    let Answer { id, stored, model } = answer.map_err(failure)?;
+    Ok(Said::Done { session: Request::session_after(id.as_deref(), stored), model })
+}
+
+fn door(request: &Request) -> Result<Door, Failed> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+    let base = request.base_url.clone().or_else(|| variable(BASE_URL_VARIABLE));
+    let base = base.as_deref().unwrap_or(BASE_DEFAULT);
+    let address = Address::parse(base)
+        .map_err(|why| setting(format!("the base address of the model can't be used: it {why}")))?;
+    let headers: Vec<(&'static str, String)> =
+        WHO.into_iter().filter_map(|(name, header)| Some((header, variable(name)?))).collect();
+    let key = variable(&request.key_env);
+    let certificates = variable(CERTIFICATES_VARIABLE);
+    Door::new(
+        address,
+        &request.key_env,
+        key.as_deref(),
+        &headers,
+        certificates.as_deref(),
+        limits(request),
+    )
+    .map_err(failure)
+}
+
+fn limits(request: &Request) -> Limits {
+    let asked = &request.limits;
+    Limits {
+        tries_max: asked.tries_max,
+        pause_max: Duration::from_millis(asked.pause_ms_max),
+        retry_time_max: Duration::from_millis(asked.retry_ms_max),
+        connect_time_max: Duration::from_millis(asked.connect_ms_max),
+        idle_time_max: Duration::from_millis(asked.idle_ms_max),
+        ..Limits::default()
+    }
+}
+
+fn question(request: &Request) -> Question {
+    let turns = request.earlier.iter();
+    Question {
+        api: match request.api {
+            config::Api::Auto => Api::Auto,
+            config::Api::Responses => Api::Responses,
+            config::Api::Chat => Api::Chat,
+        },
+        model: request.model.clone(),
+        effort: request.effort.clone(),
+        instructions: request.instructions.clone(),
+        prompt: request.prompt.clone(),
+        earlier: turns
+            .map(|turn| Turn { prompt: turn.prompt.clone(), answer: turn.answer.clone() })
+            .collect(),
+        previous: request.previous().map(str::to_owned),
+        schema: request.schema.clone(),
+    }
+}
+
+/// Says what is heard, in lines and not in letters.
+#[derive(Default)]
+struct Mouth {
+    text: Pieces,
+    thought: Pieces,
+}
+
+impl Mouth {
+    fn hear(&mut self, event: Event) {
+        let said = match event {
+            Event::Text(text) => {
+                self.end_thought();
+                self.text.push(&text).map(|text| Said::Text { text })
+            }
+            Event::Thought(text) => {
+                self.end_text();
+                self.thought.push(&text).map(|text| Said::Thought { text })
+            }
+            other => {
+                self.close();
+                told(other)
+            }
+        };
+        said.iter().for_each(say);
+    }
+
+    fn close(&mut self) {
+        self.end_thought();
+        self.end_text();
+    }
+
+    fn end_text(&mut self) {
+        self.text.take().map(|text| Said::Text { text }).iter().for_each(say);
+    }
+
+    fn end_thought(&mut self) {
+        self.thought.take().map(|text| Said::Thought { text }).iter().for_each(say);
+    }
+}
+
+/// None of what is said in pieces.
+fn told(event: Event) -> Option<Said> {
+    match event {
+        Event::Text(_) | Event::Thought(_) => None,
+        Event::Anew => Some(Said::Anew),
+        Event::Usage(model_api::Tokens { input, output, cached }) => {
+            Some(Said::Usage { tokens: Tokens { input, output, cached } })
+        }
+        Event::Retry { number, tries_max, wait, why } => {
+            Some(Said::Retry { number, tries_max, wait_ms: millis(wait), why })
+        }
+        Event::RateLimit { until_unix } => Some(Said::Limit { until_unix }),
+        Event::Notice(text) => Some(Said::Notice { text }),
+    }
+}
+
+fn say(said: &Said) {
+    terminal::put(&format!("{}\n", said.line()));
+}
+
+fn setting(message: String) -> Failed {
+    failed(FailedBy::Setting, message)
+}
+
+fn failed(by: FailedBy, message: String) -> Failed {
+    Failed {
+        by,
+        status: None,
+        error_type: None,
+        code: None,
+        message,
+        retry_after_ms: None,
+        until_unix: None,
+    }
+}
+
+fn failure(failure: Failure) -> Failed {
+    Failed {
+        by: match failure.kind {
+            FailureKind::Key => FailedBy::Key,
+            FailureKind::Refused => FailedBy::Server,
+            FailureKind::Lost => FailedBy::Connection,
+            FailureKind::Silent => FailedBy::Silence,
+            FailureKind::TooLong => FailedBy::Length,
+            FailureKind::Unreadable => FailedBy::Nonsense,
+            FailureKind::OutputLimit => FailedBy::OutputLimit,
+            FailureKind::Refusal => FailedBy::Refusal,
+            FailureKind::Session => FailedBy::Session,
+        },
+        status: failure.status,
+        error_type: failure.error_type,
+        code: failure.code,
+        message: failure.message,
+        retry_after_ms: failure.retry_after.map(millis),
+        until_unix: failure.until_unix,
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
