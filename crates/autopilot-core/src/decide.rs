@@ -8,7 +8,9 @@ mod machine;
 mod outcome;
 mod schedule;
 
-use crate::event::{Bill, Event, Facts, Halt, HaltWhy, Outcome, Record, RunSpec, TaskSpec};
+use crate::event::{
+    Bill, Event, Facts, Halt, HaltWhy, Outcome, Record, RunSpec, SessionTotal, TaskSpec,
+};
 use crate::id::{AttemptId, TaskId, Time};
 use crate::input::{Input, Word};
 use crate::pipeline::Work;
@@ -96,7 +98,8 @@ impl Draft<'_> {
     fn heard(&mut self, id: AttemptId, task: TaskId, word: Word) {
         match word {
             // Money is owed whether or not we still listen to who spent it.
-            Word::Bill(bill) => self.bill(id, task, bill),
+            Word::Bill(bill) => self.bill(id, task, bill, None),
+            Word::Counted { bill, total } => self.bill(id, task, bill, Some(total)),
             Word::Session(session) => {
                 if let Some(live) = self.state.live.get(&id) {
                     let step = live.step;
@@ -106,35 +109,51 @@ impl Draft<'_> {
             // An effect that was told to end may have happened: it stays wanted under its own id,
             // by which it finds its trace when the run goes on.
             Word::Ended { outcome: Outcome::Revoked, .. } if self.is_effect(id) => {}
-            Word::Ended { outcome, facts } => self.end(id, outcome, facts),
+            Word::Ended { outcome, facts } if self.state.live.contains_key(&id) => {
+                self.end(id, outcome, facts);
+            }
+            // A word from an attempt that no longer runs moves nothing, and is paid for.
+            Word::Ended { facts, .. } => {
+                if let Some(bill) = facts.bill {
+                    self.bill(id, task, bill, facts.total);
+                }
+            }
         }
     }
 
     fn end(&mut self, id: AttemptId, outcome: Outcome, mut facts: Box<Facts>) {
-        // A word from an attempt that no longer runs moves nothing.
         let Some(live) = self.state.live.get(&id).cloned() else { return };
         let (task, step) = (live.task, live.step);
-        let bill = facts.bill;
+        let (bill, total) = (facts.bill, facts.total.take());
         let brought = std::mem::take(&mut facts.tasks);
         let outcome = self.as_brought(task, outcome, &brought);
         self.emit(Event::AttemptEnded { id, task, step, outcome: outcome.clone(), facts });
         // Paid for and done: a limit it reached stops what comes next, not this.
         if let Some(bill) = bill {
-            self.bill(id, task, bill);
+            self.bill(id, task, bill, total);
         }
         self.spawn(task, &outcome, brought);
         self.follow(task, step, outcome);
     }
 
-    fn bill(&mut self, id: AttemptId, task: TaskId, bill: Bill) {
+    fn bill(
+        &mut self,
+        id: AttemptId,
+        task: TaskId,
+        bill: Bill,
+        total: Option<Box<SessionTotal>>,
+    ) {
         if task.index() >= self.state.tasks.len() {
             return;
         }
         let known = self.state.bill_of(id);
-        if known.max(bill) == known {
+        let is_counted = |total: &SessionTotal| {
+            self.state.task(task).totals.get(&total.session) == Some(total)
+        };
+        if known.max(bill) == known && total.as_deref().is_none_or(is_counted) {
             return;
         }
-        self.emit(Event::Billed { id, task, bill });
+        self.emit(Event::Billed { id, task, bill, total });
         if let Some(text) = self.money_gone(task) {
             self.halt(HaltWhy::Money { text }, true);
         }

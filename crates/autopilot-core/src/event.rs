@@ -70,6 +70,9 @@ pub enum Event {
         id: AttemptId,
         task: TaskId,
         bill: Bill,
+        /// What the vendor has counted for the whole session by then, where it counts so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        total: Option<Box<SessionTotal>>,
     },
     Overruled {
         task: TaskId,
@@ -243,6 +246,9 @@ pub struct Facts {
     /// What the attempt cost in all, known at its end. Becomes an event of its own.
     #[serde(skip)]
     pub bill: Option<Bill>,
+    /// What the vendor has counted for the session by then. Goes with the bill.
+    #[serde(skip)]
+    pub total: Option<Box<SessionTotal>>,
     /// The tasks it brings. Become events of their own.
     #[serde(skip)]
     pub tasks: Vec<TaskSpec>,
@@ -276,6 +282,12 @@ pub struct Bill {
     pub usd: Micros,
     pub tokens_in: u64,
     pub tokens_out: u64,
+    /// Of `tokens_in`, those that came from the vendor's cache.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cached: u64,
+    /// Something was used whose price nobody knows; `usd` is without it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub unpriced: bool,
 }
 
 impl Bill {
@@ -285,8 +297,54 @@ impl Bill {
             usd: self.usd.max(other.usd),
             tokens_in: self.tokens_in.max(other.tokens_in),
             tokens_out: self.tokens_out.max(other.tokens_out),
+            cached: self.cached.max(other.cached),
+            unpriced: self.unpriced || other.unpriced,
         }
     }
+
+    /// Of two attempts, or of two turns of one.
+    #[must_use]
+    pub fn plus(self, other: Bill) -> Bill {
+        Bill {
+            usd: self.usd.plus(other.usd),
+            tokens_in: self.tokens_in.saturating_add(other.tokens_in),
+            tokens_out: self.tokens_out.saturating_add(other.tokens_out),
+            cached: self.cached.saturating_add(other.cached),
+            unpriced: self.unpriced || other.unpriced,
+        }
+    }
+
+    /// What it has risen by since `before`, of which it is a later figure.
+    #[must_use]
+    pub fn since(self, before: Bill) -> Bill {
+        Bill {
+            usd: Micros(self.usd.0.saturating_sub(before.usd.0)),
+            tokens_in: self.tokens_in.saturating_sub(before.tokens_in),
+            tokens_out: self.tokens_out.saturating_sub(before.tokens_out),
+            cached: self.cached.saturating_sub(before.cached),
+            unpriced: self.unpriced,
+        }
+    }
+}
+
+/// A vendor's own count over all turns of a session, whoever asked for them. Whoever resumes the
+/// session owes only what it rises by.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionTotal {
+    pub session: String,
+    /// Nothing where the vendor tells no cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd: Option<Micros>,
+    /// Nothing where the vendor counts each turn for itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<TokenTotal>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenTotal {
+    pub input: u64,
+    pub output: u64,
+    pub cached: u64,
 }
 
 /// What the rails compare from round to round.

@@ -1,6 +1,6 @@
 //! What the world tells the core. One closed list, one place that hears it.
 
-use crate::event::{Bill, Facts, HaltWhy, Outcome, RunSpec};
+use crate::event::{Bill, Facts, HaltWhy, Outcome, RunSpec, SessionTotal};
 use crate::id::{AttemptId, TaskId};
 use crate::limit::Limits;
 use crate::pipeline::Switch;
@@ -31,6 +31,8 @@ pub enum Input {
 pub enum Word {
     Session(String),
     Bill(Bill),
+    /// A bill, and how far the vendor's own count of the session has come with it.
+    Counted { bill: Bill, total: Box<SessionTotal> },
     Ended { outcome: Outcome, facts: Box<Facts> },
 }
 

@@ -5,7 +5,9 @@
 
 mod apply;
 
-use crate::event::{Bill, End, Facts, Halt, Outcome, Record, RoundMark, RunSpec, TaskSpec};
+use crate::event::{
+    Bill, End, Facts, Halt, Outcome, Record, RoundMark, RunSpec, SessionTotal, TaskSpec,
+};
 use crate::flow::{Flow, Pipeline, Reason};
 use crate::id::{AttemptId, TaskId, Time};
 use crate::limit::Limits;
@@ -91,6 +93,9 @@ pub struct Task {
     pub skipped: BTreeMap<Step, String>,
     pub notes: Vec<String>,
     pub sessions: BTreeMap<Step, String>,
+    /// How far the vendors' own counts of its sessions have come, by session.
+    #[serde(default)]
+    pub totals: BTreeMap<String, SessionTotal>,
     /// Commit the work is based on, the tree it is at, and the controller's commit of it.
     pub base: Option<String>,
     pub tree: Option<String>,

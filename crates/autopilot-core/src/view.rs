@@ -1,11 +1,13 @@
 //! What people and other programs read: folded from the state, never read back to decide.
 
 pub mod account;
+pub mod cost;
 pub mod graph;
 pub mod notes;
 pub mod plan_files;
 pub mod progress;
 pub mod pull_request;
+pub mod sessions;
 pub mod state_json;
 pub mod status_md;
 pub mod trouble;

@@ -139,12 +139,22 @@ impl Drawn {
         let mut usd = 0;
         for _ in 0..self.luck.below(4) {
             usd += self.luck.below(400_000);
-            let bill = Bill { usd: Micros(usd), tokens_in: usd / 7, tokens_out: usd / 31 };
+            let bill = Bill {
+                usd: Micros(usd),
+                tokens_in: usd / 7,
+                tokens_out: usd / 31,
+                ..Bill::default()
+            };
             let at = self.luck.below(play.ms);
             play.words.push((at, Word::Bill(bill)));
             if self.luck.chance(300) {
                 play.words.push((at, Word::Bill(bill)));
             }
+        }
+        // The last figure often comes with the end, which may come too late for all but money.
+        if self.luck.chance(400) {
+            let usd = Micros(usd + self.luck.below(400_000));
+            play.facts.bill = Some(Bill { usd, ..Bill::default() });
         }
     }
 

@@ -52,9 +52,11 @@ impl Audit {
         if let Err(what) = self.people_decide(input, record) {
             self.broken(&what);
         }
-        if let Input::Heard { id, word: Word::Bill(bill), .. } = input {
+        if let Input::Heard { id, word, .. } = input
+            && let Some(bill) = billed(word)
+        {
             let owed = self.owed.entry(*id).or_default();
-            *owed = owed.max(*bill);
+            *owed = owed.max(bill);
         }
         if let Some(record) = record {
             self.check(record.seq == self.books.seq + 1, || "a record is out of order".to_owned());
@@ -256,5 +258,14 @@ fn brings(input: &Input) -> &[TaskSpec] {
         Input::Heard { .. } | Input::Boot | Input::Asked(_) | Input::Room { .. } | Input::Tick => {
             &[]
         }
+    }
+}
+
+/// What a word says is owed, whoever says it.
+fn billed(word: &Word) -> Option<Bill> {
+    match word {
+        Word::Bill(bill) | Word::Counted { bill, .. } => Some(*bill),
+        Word::Ended { facts, .. } => facts.bill,
+        Word::Session(_) => None,
     }
 }

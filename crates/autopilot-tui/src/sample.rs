@@ -122,7 +122,7 @@ impl Sample {
         let task = self.id(name);
         let (id, _) = self.attempt(task);
         let bill = Bill { usd: Micros(micros), ..Bill::default() };
-        self.happens(vec![Event::Billed { id, task, bill }]);
+        self.happens(vec![Event::Billed { id, task, bill, total: None }]);
     }
 
     pub fn halts(&mut self, why: HaltWhy) {

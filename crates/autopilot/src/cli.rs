@@ -76,6 +76,10 @@ pub enum Command {
     Reject(Reject),
     /// List the runs of this repository, or sum them up with --stats
     Runs(Runs),
+    /// Show what runs have cost: money and tokens, by step, task, run, day, agent or model
+    Cost(Cost),
+    /// List the conversations agents had in a run, and how to go on with each
+    Sessions(Sessions),
     /// Draw the tasks of a run or a plan and what each waits for
     Graph(Graph),
     /// Write, list and check task files
@@ -242,6 +246,40 @@ pub struct Runs {
     /// Only runs begun since then: 12h, 7d, or a day such as 2026-01-31 (UTC)
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CostBy {
+    Step,
+    Task,
+    Run,
+    /// The day (UTC) on which it was told
+    Day,
+    /// The agent's mode
+    Agent,
+    /// The model as configured
+    Model,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Without anything: the newest run by task and step, then today and the last \
+                        7 days of all runs.\nWhat an agent did not tell is said to be unknown; \
+                        it is in no sum.")]
+pub struct Cost {
+    /// A run's id or the beginning of it; without it, all runs where --by or --since is given
+    pub run: Option<String>,
+    /// What to sum by
+    #[arg(long, value_enum)]
+    pub by: Option<CostBy>,
+    /// Only what was spent since then: 12h, 7d, or a day such as 2026-01-31 (UTC)
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Sessions {
+    /// A run's id or the beginning of it; without it, the newest run
+    pub run: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

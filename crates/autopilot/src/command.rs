@@ -2,6 +2,7 @@
 
 mod approve;
 mod completions;
+mod cost;
 mod demo;
 mod diff;
 mod doctor;
@@ -19,6 +20,7 @@ mod recover;
 mod resume;
 mod run;
 mod runs;
+mod sessions;
 mod show;
 mod status;
 mod task;
@@ -50,6 +52,8 @@ pub fn execute(cli: Cli) -> Done {
         Command::Approve(args) => approve::approve(&global, &args),
         Command::Reject(args) => approve::reject(&global, &args),
         Command::Runs(args) => runs::runs(&global, &args),
+        Command::Cost(args) => cost::cost(&global, &args),
+        Command::Sessions(args) => sessions::sessions(&global, &args),
         Command::Graph(args) => graph::graph(&global, &args),
         Command::Task(args) => task_file::task(&global, &args),
         Command::Logs(args) => logs::logs(&global, &args),

@@ -1,7 +1,7 @@
 //! What each event changes. No rule is here: whatever was decided is already in the event.
 
 use super::{Live, Run, Shown, Spent, State, Status, Task};
-use crate::event::{Bill, End, Event, Facts, Outcome, Skip, TaskSpec};
+use crate::event::{Bill, End, Event, Facts, Outcome, SessionTotal, Skip, TaskSpec};
 use crate::flow::Pipeline;
 use crate::id::{AttemptId, TaskId, Time};
 use crate::pipeline::Switch;
@@ -43,7 +43,13 @@ impl State {
             Event::SessionOpened { task, step, session, .. } => {
                 self.task_mut(*task).sessions.insert(*step, session.clone());
             }
-            Event::Billed { id, task, bill } => self.billed(*id, *task, *bill),
+            Event::Billed { id, task, bill, total } => {
+                self.billed(*id, *task, *bill);
+                if let Some(total) = total {
+                    let totals = &mut self.task_mut(*task).totals;
+                    totals.insert(total.session.clone(), SessionTotal::clone(total));
+                }
+            }
             Event::Overruled { task, why } => self.note(*task, format!("overruled: {why}")),
             Event::RoundFailed { task, reasons, mark, .. } => {
                 let task = self.task_mut(*task);
@@ -131,6 +137,7 @@ impl State {
             skipped: Default::default(),
             notes: Vec::new(),
             sessions: Default::default(),
+            totals: Default::default(),
             base: None,
             tree: None,
             commit: None,
@@ -209,8 +216,10 @@ impl State {
         let before = self.bill_of(id);
         let after = before.max(bill);
         self.bills.insert(id, after);
-        add_difference(&mut self.run.spent, before, after);
-        add_difference(&mut self.task_mut(task).spent.bill, before, after);
+        let rise = after.since(before);
+        self.run.spent = self.run.spent.plus(rise);
+        let spent = &mut self.task_mut(task).spent;
+        spent.bill = spent.bill.plus(rise);
     }
 
     fn settled(&mut self, id: TaskId, end: &End, at: Time) {
@@ -278,10 +287,4 @@ fn satisfies(end: &End) -> bool {
             false
         }
     }
-}
-
-fn add_difference(sum: &mut Bill, before: Bill, after: Bill) {
-    sum.usd.0 += after.usd.0 - before.usd.0;
-    sum.tokens_in += after.tokens_in - before.tokens_in;
-    sum.tokens_out += after.tokens_out - before.tokens_out;
 }

@@ -187,7 +187,8 @@ mod tests {
 
     fn bill(usd: u64) -> Event {
         let id = AttemptId { seq: 1, place: 1 };
-        Event::Billed { id, task: TASK, bill: Bill { usd: Micros(usd), ..Bill::default() } }
+        let bill = Bill { usd: Micros(usd), ..Bill::default() };
+        Event::Billed { id, task: TASK, bill, total: None }
     }
 
     #[test]

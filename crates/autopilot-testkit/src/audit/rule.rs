@@ -232,7 +232,7 @@ impl Books {
             Event::AttemptEnded { id, task, step, outcome, facts } => {
                 self.ended(*id, *task, *step, outcome, facts)
             }
-            Event::Billed { id, task, bill } => self.billed(*id, *task, *bill),
+            Event::Billed { id, task, bill, .. } => self.billed(*id, *task, *bill),
             Event::Overruled { task, .. } => {
                 self.entry(*task)?.overruled += 1;
                 Ok(())

@@ -52,7 +52,7 @@ fn none(since: Option<Time>) -> &'static str {
 }
 
 /// `7d` ago, or the beginning of a day.
-fn since(text: &str, now: Time) -> Result<Time, Failure> {
+pub fn since(text: &str, now: Time) -> Result<Time, Failure> {
     if let Ok(time) = duration(text) {
         let ms = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         return Ok(Time(now.0.saturating_sub(ms)));

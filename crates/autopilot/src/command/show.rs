@@ -147,7 +147,7 @@ fn outcome(tried: &Tried) -> String {
     }
 }
 
-fn word(outcome: &Outcome) -> &'static str {
+pub fn word(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Passed => "passed",
         Outcome::Failed { .. } => "failed",

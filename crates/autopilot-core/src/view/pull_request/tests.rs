@@ -58,7 +58,7 @@ impl Story {
         let id = AttemptId { seq: self.seq, place: 1 };
         let bill = Bill { usd: Micros(120_000), ..Bill::default() };
         self.tell(vec![
-            Event::Billed { id, task, bill },
+            Event::Billed { id, task, bill, total: None },
             Event::AttemptEnded {
                 id,
                 task,

@@ -1,0 +1,93 @@
+//! A sum in words: what is known of it, and that the rest is not.
+
+use autopilot_core::view::cost::Sum;
+use serde_json::{Value, json};
+
+/// Cost, tokens in, of them cached, tokens out, attempts.
+pub fn cells(sum: &Sum) -> [String; 5] {
+    let money = known(
+        sum.is_cost_dark(),
+        sum.cost_unknown,
+        format!("${:.4}", sum.bill.usd.usd()),
+    );
+    let tokens = |number: u64| {
+        known(sum.are_tokens_dark(), sum.tokens_unknown, grouped(number))
+    };
+    let cached = match sum.bill.cached {
+        0 => "-".to_owned(),
+        cached => grouped(cached),
+    };
+    [money, tokens(sum.bill.tokens_in), cached, tokens(sum.bill.tokens_out), attempts(sum)]
+}
+
+fn known(is_dark: bool, unknown: u32, figure: String) -> String {
+    match (is_dark, unknown) {
+        (true, _) => "unknown".to_owned(),
+        (false, 0) => figure,
+        (false, _) => format!("{figure} + unknown"),
+    }
+}
+
+fn attempts(sum: &Sum) -> String {
+    match sum.cost_unknown {
+        0 => sum.attempts.to_string(),
+        unknown => format!("{} ({unknown} of unknown cost)", sum.attempts),
+    }
+}
+
+/// `1234567` as `1,234,567`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Null where nothing is known; `…_complete` says whether all of it is.
+pub fn object(sum: &Sum) -> Value {
+    let bill = &sum.bill;
+    let tokens = |number: u64| (!sum.are_tokens_dark()).then_some(number);
+    json!({
+        "cost_usd": (!sum.is_cost_dark()).then(|| bill.usd.usd()),
+        "cost_complete": sum.cost_unknown == 0,
+        "tokens_in": tokens(bill.tokens_in),
+        "tokens_out": tokens(bill.tokens_out),
+        "tokens_cached": (bill.cached > 0).then_some(bill.cached),
+        "tokens_complete": sum.tokens_unknown == 0,
+        "attempts": sum.attempts,
+        "attempts_of_unknown_cost": sum.cost_unknown,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use autopilot_core::event::Bill;
+    use autopilot_core::id::Micros;
+
+    fn sum(usd: u64, attempts: u32, cost_unknown: u32) -> Sum {
+        let bill = Bill { usd: Micros(usd), tokens_in: usd * 3, ..Bill::default() };
+        Sum { bill, attempts, cost_unknown, tokens_unknown: cost_unknown }
+    }
+
+    #[test]
+    fn what_is_unknown_is_never_shown_as_nothing() {
+        assert_eq!(cells(&sum(0, 1, 1))[..2], ["unknown", "unknown"]);
+        assert_eq!(cells(&sum(0, 1, 0))[0], "$0.0000");
+        assert_eq!(cells(&sum(1_230_000, 2, 1))[..2], ["$1.2300 + unknown", "3,690,000 + unknown"]);
+        assert_eq!(object(&sum(0, 2, 2))["cost_usd"], Value::Null);
+        assert_eq!(object(&sum(500_000, 2, 1))["cost_usd"], 0.5);
+        assert_eq!(object(&sum(500_000, 2, 1))["cost_complete"], false);
+    }
+
+    #[test]
+    fn thousands_are_told_apart() {
+        let told = [0, 999, 1000, 123_456, 1_234_567].map(grouped);
+        assert_eq!(told, ["0", "999", "1,000", "123,456", "1,234,567"]);
+    }
+}

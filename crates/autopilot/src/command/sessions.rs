@@ -1,0 +1,130 @@
+//! `autopilot sessions`: the conversations agents had in a run, and how to go on with each.
+
+use super::cost::{agent_of, sum};
+use super::past::{Past, Standing, Told};
+use super::{Done, done};
+use crate::cli::{Global, Sessions};
+use crate::exit::Failure;
+use crate::terminal;
+use autopilot_core::config::Config;
+use autopilot_core::view::sessions::{self as view, Session};
+use autopilot_engine::job::mode_word;
+use autopilot_host::escape::one_line;
+use serde_json::{Value, json};
+
+pub fn sessions(global: &Global, args: &Sessions) -> Done {
+    let past = Past::must(global)?;
+    let told = past.run(args.run.as_deref())?;
+    let listed = Listed::of(&past, told)?;
+    if global.json {
+        terminal::json(&listed.object());
+    } else {
+        terminal::say(listed.text().trim_end());
+    }
+    done()
+}
+
+/// A run with its sessions.
+struct Listed {
+    told: Told,
+    config: Option<Config>,
+    sessions: Vec<Session>,
+    clean: Box<dyn Fn(&str) -> String>,
+}
+
+impl Listed {
+    fn of(past: &Past, told: Told) -> Result<Listed, Failure> {
+        let sessions = view::sessions(&told.run.id, &past.records(&told.run.id)?);
+        let config = past.kept::<Config>(&told.state.run.config).ok();
+        let redactor = past.redactor(&told.state);
+        let clean = Box::new(move |text: &str| redactor.redact(text).into_owned());
+        Ok(Listed { told, config, sessions, clean })
+    }
+
+    fn text(&self) -> String {
+        if self.sessions.is_empty() {
+            return format!("no agent was asked anything in run {} yet", self.told.run.id);
+        }
+        let heading =
+            ["session", "agent", "task", "step", "iteration", "attempt", "began", "cost", "state"];
+        let row = |session: &Session| {
+            let [cost, ..] = sum::cells(&session.cost);
+            vec![
+                one_line(&(self.clean)(&session.id)).into_owned(),
+                self.agent(session).to_owned(),
+                one_line(&self.task(session)).into_owned(),
+                session.step.word().to_owned(),
+                session.round.to_string(),
+                session.attempt.to_string(),
+                session.began.rfc3339(),
+                cost,
+                self.state(session).to_owned(),
+            ]
+        };
+        let mut rows = vec![heading.map(str::to_owned).to_vec()];
+        rows.extend(self.sessions.iter().map(row));
+        let mut text = format!("run {}\n{}", self.told.run.id, terminal::table(&rows));
+        if let Some(last) = self.sessions.last() {
+            text.push_str(&format!("\ngo on with one: {}\n", self.command(last)));
+        }
+        text
+    }
+
+    fn object(&self) -> Value {
+        let session = |session: &Session| {
+            let mut told = sum::object(&session.cost);
+            let said = json!({
+                "session": (self.clean)(&session.id),
+                "is_the_agents_own": session.is_its_own,
+                "agent": self.agent(session),
+                "model": self.model(session),
+                "task": self.task(session),
+                "step": session.step.word(),
+                "iteration": session.round,
+                "attempt": session.attempt.to_string(),
+                "began_at": session.began.rfc3339(),
+                "ended_at": session.ended.as_ref().map(|(at, _)| at.rfc3339()),
+                "state": self.state(session),
+                "resume": self.command(session),
+            });
+            if let (Value::Object(told), Value::Object(said)) = (&mut told, said) {
+                told.extend(said);
+            }
+            told
+        };
+        json!({
+            "run_id": self.told.run.id,
+            "sessions": self.sessions.iter().map(session).collect::<Vec<_>>(),
+        })
+    }
+
+    fn agent(&self, session: &Session) -> &'static str {
+        let agent = self.config.as_ref().and_then(|config| agent_of(config, session.step));
+        agent.map_or("unknown", |agent| mode_word(agent.mode))
+    }
+
+    fn model(&self, session: &Session) -> Option<&str> {
+        let agent = self.config.as_ref().and_then(|config| agent_of(config, session.step));
+        agent.and_then(|agent| agent.model.as_deref())
+    }
+
+    fn task(&self, session: &Session) -> String {
+        let task = self.told.state.tasks.get(session.task.index());
+        match task.filter(|task| task.parent.is_some()) {
+            Some(task) => (self.clean)(task.name()),
+            None => "(the run itself)".to_owned(),
+        }
+    }
+
+    fn state(&self, session: &Session) -> &'static str {
+        match &session.ended {
+            Some((_, outcome)) => super::show::word(outcome),
+            None if matches!(self.told.standing(), Standing::Live { .. }) => "running",
+            None => "interrupted",
+        }
+    }
+
+    fn command(&self, session: &Session) -> String {
+        format!("autopilot resume {} --prompt \"…\"", (self.clean)(&session.id))
+    }
+}
