@@ -136,20 +136,13 @@ impl Draft<'_> {
         self.follow(task, step, outcome);
     }
 
-    fn bill(
-        &mut self,
-        id: AttemptId,
-        task: TaskId,
-        bill: Bill,
-        total: Option<Box<SessionTotal>>,
-    ) {
+    fn bill(&mut self, id: AttemptId, task: TaskId, bill: Bill, total: Option<Box<SessionTotal>>) {
         if task.index() >= self.state.tasks.len() {
             return;
         }
         let known = self.state.bill_of(id);
-        let is_counted = |total: &SessionTotal| {
-            self.state.task(task).totals.get(&total.session) == Some(total)
-        };
+        let is_counted =
+            |total: &SessionTotal| self.state.task(task).totals.get(&total.session) == Some(total);
         if known.max(bill) == known && total.as_deref().is_none_or(is_counted) {
             return;
         }

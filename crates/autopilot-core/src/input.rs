@@ -32,8 +32,14 @@ pub enum Word {
     Session(String),
     Bill(Bill),
     /// A bill, and how far the vendor's own count of the session has come with it.
-    Counted { bill: Bill, total: Box<SessionTotal> },
-    Ended { outcome: Outcome, facts: Box<Facts> },
+    Counted {
+        bill: Bill,
+        total: Box<SessionTotal>,
+    },
+    Ended {
+        outcome: Outcome,
+        facts: Box<Facts>,
+    },
 }
 
 /// Said by a person, or by the machine the run lives on.

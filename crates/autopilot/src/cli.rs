@@ -262,9 +262,11 @@ pub enum CostBy {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Without anything: the newest run by task and step, then today and the last \
+#[command(
+    after_help = "Without anything: the newest run by task and step, then today and the last \
                         7 days of all runs.\nWhat an agent did not tell is said to be unknown; \
-                        it is in no sum.")]
+                        it is in no sum."
+)]
 pub struct Cost {
     /// A run's id or the beginning of it; without it, all runs where --by or --since is given
     pub run: Option<String>,

@@ -162,7 +162,8 @@ impl World {
             self.hear(Input::Heard { id: want.id, task: want.task, word });
         }
         if self.faults.contains(&Fault::Bills) && self.pace.chance(500) {
-            let bill = Bill { usd: Micros(2_000_000), tokens_in: 9, tokens_out: 9, ..Bill::default() };
+            let bill =
+                Bill { usd: Micros(2_000_000), tokens_in: 9, tokens_out: 9, ..Bill::default() };
             self.later(2_000, Happening::Said { by: None, want, word: Word::Bill(bill) });
         }
         self.forget(want.id);

@@ -5,14 +5,8 @@ use serde_json::{Value, json};
 
 /// Cost, tokens in, of them cached, tokens out, attempts.
 pub fn cells(sum: &Sum) -> [String; 5] {
-    let money = known(
-        sum.is_cost_dark(),
-        sum.cost_unknown,
-        format!("${:.4}", sum.bill.usd.usd()),
-    );
-    let tokens = |number: u64| {
-        known(sum.are_tokens_dark(), sum.tokens_unknown, grouped(number))
-    };
+    let money = known(sum.is_cost_dark(), sum.cost_unknown, format!("${:.4}", sum.bill.usd.usd()));
+    let tokens = |number: u64| known(sum.are_tokens_dark(), sum.tokens_unknown, grouped(number));
     let cached = match sum.bill.cached {
         0 => "-".to_owned(),
         cached => grouped(cached),
