@@ -4,6 +4,7 @@
 
 mod agent;
 mod artifact;
+mod billing;
 mod build;
 mod change;
 mod command;
@@ -152,7 +153,7 @@ pub struct Job {
     pub kin: Kin,
     pub context: Arc<Context>,
     pub cancel: Cancel,
-    pub billing: Mutex<talk::Billing>,
+    pub billing: Mutex<billing::Billing>,
     pub ears: Ears,
     /// Directories of the questions it has asked.
     pub execs: Mutex<Vec<Utf8PathBuf>>,
@@ -194,9 +195,8 @@ impl Job {
                 (Outcome::Broke { why }, Facts::default())
             }
         };
-        let billing = self.billing.lock().unwrap_or_else(PoisonError::into_inner);
-        facts.bill = Some(billing.earlier);
-        drop(billing);
+        let (bill, total) = self.billing().owed();
+        (facts.bill, facts.total) = (Some(bill), total);
         // Best effort: the next boot removes what is left of it.
         let _leftover = autopilot_host::dir::remove(self.scratch().as_std_path());
         let _leftover = autopilot_host::dir::remove(self.gate_caches().as_std_path());

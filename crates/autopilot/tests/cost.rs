@@ -121,3 +121,118 @@ fn an_agent_that_died_has_an_unknown_cost() {
     assert_eq!((&build["cost_usd"], &build["attempts"]), (&0.01.into(), &2.into()), "{build}");
     assert_eq!(build["attempts_of_unknown_cost"], 1, "{build}");
 }
+
+#[test]
+fn a_limit_on_money_stops_the_run_before_the_second_dispatch() {
+    let stage = stage();
+    stage.config("commands: { tests: sh test.sh }\nbudget: { max_usd: 0.01 }\n");
+    let rest = stage.run_task().expect(2);
+    rest.says(&["has spent $0.01 of its limit of $0.01", "autopilot resume"]);
+    let told = cost(&stage, &["--by", "step"]);
+    let part = &told["parts"][0];
+    let steps: Vec<String> = rows(part).into_iter().map(|(step, _)| step).collect();
+    assert_eq!(steps, ["build"], "nothing else was asked of anybody: {told}");
+    // More money takes it further, and what was spent before stays spent.
+    stage.run(&["resume", "--max-usd", "1"]).expect(0);
+    let builds = row(&cost(&stage, &[])["parts"][1], "build");
+    assert_eq!((&builds["attempts"], &builds["cost_usd"]), (&2.into(), &0.02.into()));
+}
+
+#[test]
+fn a_limit_on_money_ends_an_agent_while_it_works() {
+    let stage = stage();
+    let spender = "
+- step: build
+  do: [{ cost_usd: 0.005 }, { cost_usd: 0.02 }, { hang: true }]
+";
+    stage.agents(&[spender, APPROVES]);
+    stage.config("commands: { tests: sh test.sh }\nbudget: { max_usd_per_task: 0.01 }\n");
+    stage.run_task().expect(2).says(&["task say-done has spent $0.02 of its limit of $0.01"]);
+    assert!(stage.survivors().is_empty());
+    let build = row(&cost(&stage, &[])["parts"][1], "build");
+    assert_eq!((&build["cost_usd"], &build["attempts"]), (&0.02.into(), &1.into()), "{build}");
+}
+
+/// Prints what the real one does, with a thread whose usage is told over all of its turns.
+const CODEX: &str = r#"#!/bin/sh
+cat > /dev/null
+printf '%s\n' "$*" >> "$HOME/.codex/asked"
+echo done >> app.txt
+echo '{"type":"thread.started","thread_id":"0199bbbb-2222-7000-8000-000000000000"}'
+echo '{"type":"turn.started"}'
+echo '{"type":"item.completed","item":{"id":"i1","type":"agent_message","text":"{\"changed_files\":[\"app.txt\"],\"notes\":\"x\"}"}}'
+echo '{"type":"turn.completed","usage":{"input_tokens":10000,"cached_input_tokens":4000,"output_tokens":1000}}'
+"#;
+
+fn codex_stage(more: &str) -> Stage {
+    let stage = stage();
+    std::fs::create_dir_all(stage.folder().join("home/.codex")).unwrap();
+    stage.write_program("../codex", CODEX);
+    let config = "repo: { base_branch: main }\ncommands: { tests: sh test.sh }\n\
+        builder: { mode: codex_cli, executable: ../codex, model: gpt-5.5 }\n\
+        reviewer: { mode: script, script: agents.yml }\n";
+    stage.write(".autopilot/config.yml", &format!("{config}{more}"));
+    stage
+}
+
+#[test]
+fn an_agent_that_tells_tokens_is_billed_by_the_price_of_its_model() {
+    let prices = "prices: { gpt-5.5: { input: 1, output: 10, cached: 0.1 } }\n";
+    let stage = codex_stage(&format!("{prices}budget: {{ max_usd: 5 }}\n"));
+    stage.run_task().expect(0);
+    let told = cost(&stage, &["--by", "model"]);
+    let model = row(&told["parts"][0], "gpt-5.5");
+    // 6000 fresh for 0.006, 4000 cached for 0.0004, 1000 out for 0.01.
+    assert_eq!((&model["cost_usd"], &model["cost_complete"]), (&0.0164.into(), &true.into()));
+    assert_eq!((&model["tokens_in"], &model["tokens_cached"]), (&10_000.into(), &4_000.into()));
+    assert_eq!(model["tokens_out"], 1_000);
+    assert_eq!(rows(&cost(&stage, &["--by", "agent"])["parts"][0])[0].0, "codex_cli", "dearest first");
+}
+
+#[test]
+fn a_limit_on_money_without_a_price_is_refused_and_the_key_named() {
+    let stage = codex_stage("budget: { max_usd: 5 }\n");
+    let said = stage.run_task().expect(78);
+    said.says(&["builder", "codex_cli", "prices.\"gpt-5.5\"", "`max_usd`"]);
+    assert!(!stage.folder().join("home/.codex/asked").exists(), "nothing was started");
+    // Without a limit it runs, its tokens are counted and its cost is unknown.
+    let stage = codex_stage("");
+    stage.run_task().expect(0).says(&["unknown of builder (codex_cli)"]);
+    let build = row(&cost(&stage, &[])["parts"][1], "build");
+    assert_eq!((&build["cost_usd"], &build["tokens_in"]), (&Value::Null, &10_000.into()));
+    stage.task("more", "More");
+    stage.run(&["run", "tasks/more.md", "--max-usd", "1"]).expect(78).says(&["prices"]);
+}
+
+/// Prints what the real one does: its cost is told over the whole session.
+const CLAUDE: &str = r#"#!/bin/sh
+read -r asked
+printf '%s\n' "$*" >> "$HOME/.claude/asked"
+number=$(wc -l < "$HOME/.claude/asked")
+if [ "$number" = 1 ]; then echo broken >> app.txt; else printf 'start\ndone\n' > app.txt; fi
+session=0199cccc-3333-7000-8000-00000000000$number
+echo "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"$session\",\"model\":\"m\"}"
+echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"{\\\"changed_files\\\":[\\\"app.txt\\\"],\\\"notes\\\":\\\"x\\\"}\",\"session_id\":\"$session\",\"num_turns\":1,\"total_cost_usd\":0.2,\"terminal_reason\":\"completed\",\"usage\":{\"input_tokens\":100,\"output_tokens\":9},\"permission_denials\":[]}"
+"#;
+
+#[test]
+fn an_agent_is_told_what_is_left_to_spend() {
+    let stage = stage();
+    std::fs::create_dir_all(stage.folder().join("home/.claude")).unwrap();
+    stage.write_program("../claude", CLAUDE);
+    let config = "repo: { base_branch: main }\ncommands: { tests: sh test.sh }\n\
+        builder: { mode: claude_code_cli, executable: ../claude, max_usd: 0.45 }\n\
+        reviewer: { mode: script, script: agents.yml }\nbudget: { max_usd: 0.5 }\n";
+    stage.write(".autopilot/config.yml", config);
+    stage.run_task().expect(0);
+    let asked = std::fs::read_to_string(stage.folder().join("home/.claude/asked")).unwrap();
+    let budgets: Vec<f64> = asked
+        .lines()
+        .map(|line| line.split("--max-budget-usd ").nth(1).unwrap())
+        .map(|rest| rest.split(' ').next().unwrap().parse().unwrap())
+        .collect();
+    assert_eq!(budgets.len(), 2, "{asked}");
+    assert_eq!(budgets[0], 0.45, "its own limit is the smaller one");
+    // The build cost 0.20 and its review 0.01.
+    assert_eq!(budgets[1], 0.29, "what the run has left is the smaller one");
+}

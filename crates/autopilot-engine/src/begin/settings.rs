@@ -2,7 +2,7 @@
 
 use super::BeginError;
 use crate::job::mode_word;
-use autopilot_core::config::{Config, Mode, ProofGate, Role};
+use autopilot_core::config::{Agent, Config, Mode, ProofGate, Role};
 use autopilot_core::flow::Flow;
 use autopilot_core::limit::Limits;
 
@@ -52,44 +52,81 @@ fn unavailable(config: &Config) -> Vec<String> {
 fn unpriced(config: &Config, limits: &Limits, flow: Flow) -> Vec<String> {
     let mut faults = Vec::new();
     for (role, name) in roles(flow).iter().copied() {
-        let agent = config.agent(role);
-        if is_priced(agent.mode) {
-            continue;
-        }
-        let own = format!("{name}.max_usd");
-        let asked = [
-            ("max_usd", limits.usd_max.is_some()),
-            ("max_usd_per_task", limits.usd_per_task_max.is_some()),
-            (own.as_str(), agent.max_usd.is_some()),
-        ];
-        let asked: Vec<String> =
-            asked.iter().filter(|(_, set)| *set).map(|(key, _)| format!("`{key}`")).collect();
-        if !asked.is_empty() {
-            faults.push(format!(
-                "{name}: mode {} reports no cost, so the limit could not hold; remove {} or use \
-                 an agent that reports its cost (`max_wall` and `max_iterations` hold with any)",
-                mode_word(agent.mode),
-                asked.join(" and "),
-            ));
+        for (place, agent) in config.candidates(role).enumerate() {
+            let key = if place == 0 {
+                name.to_owned()
+            } else {
+                format!("{name}.fallback[{}]", place - 1)
+            };
+            let own = format!("{key}.max_usd");
+            let asked = [
+                ("max_usd", limits.usd_max.is_some()),
+                ("max_usd_per_task", limits.usd_per_task_max.is_some()),
+                (own.as_str(), agent.max_usd.is_some()),
+            ];
+            let asked: Vec<String> =
+                asked.iter().filter(|(_, set)| *set).map(|(key, _)| format!("`{key}`")).collect();
+            if let Some(remedy) = unpriced_for_want_of(config, agent, &key)
+                && !asked.is_empty()
+            {
+                faults.push(format!(
+                    "{key}: mode {} reports no cost, so the limit could not hold; {remedy}, or \
+                     remove {} (`max_wall` and `max_iterations` hold with any agent)",
+                    mode_word(agent.mode),
+                    asked.join(" and "),
+                ));
+            }
         }
     }
     faults
 }
 
+/// What would make the cost of an agent known, if it is not.
+fn unpriced_for_want_of(config: &Config, agent: &Agent, key: &str) -> Option<String> {
+    if is_priced(config, agent) {
+        return None;
+    }
+    Some(match (tells(agent.mode), &agent.model) {
+        (Tells::Tokens, Some(model)) => {
+            format!("add `prices.\"{model}\"` with dollars for a million tokens")
+        }
+        (Tells::Tokens, None) => {
+            format!("name `{key}.model` and add its price under `prices`")
+        }
+        (Tells::Cost | Tells::Nothing, _) => "use an agent that reports its cost".to_owned(),
+    })
+}
+
 /// Agents of a run whose cost nobody can know, as `builder (command)`.
 pub fn costs_unknown(config: &Config, flow: Flow) -> Vec<String> {
     let unknown = |(role, name): &(Role, &str)| {
-        let mode = config.agent(*role).mode;
-        (!is_priced(mode)).then(|| format!("{name} ({})", mode_word(mode)))
+        let agent = config.agent(*role);
+        (!is_priced(config, agent)).then(|| format!("{name} ({})", mode_word(agent.mode)))
     };
     roles(flow).iter().filter_map(unknown).collect()
 }
 
-fn is_priced(mode: Mode) -> bool {
+fn is_priced(config: &Config, agent: &Agent) -> bool {
+    match tells(agent.mode) {
+        Tells::Cost => true,
+        Tells::Tokens => agent.model.as_deref().is_some_and(|model| config.price(model).is_some()),
+        Tells::Nothing => false,
+    }
+}
+
+/// What an agent says of what it used.
+enum Tells {
+    Cost,
+    Tokens,
+    Nothing,
+}
+
+fn tells(mode: Mode) -> Tells {
     match mode {
         // A script tells whatever it was written to tell.
-        Mode::ClaudeCodeCli | Mode::Script => true,
-        Mode::CodexCli | Mode::Acp | Mode::Command | Mode::OpenaiApi => false,
+        Mode::ClaudeCodeCli | Mode::Script => Tells::Cost,
+        Mode::CodexCli | Mode::Acp | Mode::OpenaiApi => Tells::Tokens,
+        Mode::Command => Tells::Nothing,
     }
 }
 
@@ -133,8 +170,28 @@ mod tests {
         let found =
             faults(&format!("{command}{told}budget: {{ max_usd: 1, max_usd_per_task: 1 }}\n"));
         assert_eq!(found.len(), 1, "{found:?}");
-        let named = "builder: mode command reports no cost, so the limit could not hold; \
-                     remove `max_usd` and `max_usd_per_task`";
+        let named = "builder: mode command reports no cost, so the limit could not hold; use an \
+                     agent that reports its cost, or remove `max_usd` and `max_usd_per_task`";
         assert!(found[0].starts_with(named), "{}", found[0]);
+    }
+
+    #[test]
+    fn a_price_makes_a_limit_on_money_hold_and_its_want_is_named() {
+        let codex = "builder: { mode: codex_cli, model: gpt-5.5 }\n";
+        let rest = "reviewer: { mode: claude_code_cli }\nbudget: { max_usd: 1 }\n";
+        let found = faults(&format!("{codex}{rest}"));
+        assert!(found.len() == 1 && found[0].contains("add `prices.\"gpt-5.5\"`"), "{found:?}");
+        let prices = "prices: { gpt-5.5: { input: 1.25, output: 10, cached: 0.125 } }\n";
+        assert_eq!(faults(&format!("{codex}{rest}{prices}")), [""; 0]);
+        // Which model it would be, nobody knows.
+        let found = faults(&format!("builder: {{ mode: codex_cli }}\n{rest}{prices}"));
+        assert!(found.len() == 1 && found[0].contains("name `builder.model`"), "{found:?}");
+        // Whoever may take its place is held to the same.
+        let other =
+            "builder: { mode: claude_code_cli, fallback: [{ mode: codex_cli, model: gpt-6 }] }\n";
+        let found = faults(&format!("{other}{rest}{prices}"));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("builder.fallback[0]: mode codex_cli"), "{found:?}");
+        assert!(found[0].contains("prices.\"gpt-6\""), "{found:?}");
     }
 }

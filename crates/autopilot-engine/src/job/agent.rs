@@ -7,7 +7,7 @@ use crate::environment::{self, Identity, Variables};
 use crate::shell::now;
 use autopilot_agents::answer::{self, Answer, Fault};
 use autopilot_agents::{
-    Access, Agent, AgentEvent, Ask, Ending, Exchange, ExitFacts, Expected, LaunchPlan, McpServer,
+    Access, Agent, AgentEvent, Ask, Cause, Ending, Exchange, ExitFacts, Expected, LaunchPlan, McpServer,
     Network, Outcome as AgentOutcome, Program as AgentProgram, Sandbox, Schema, Settings,
     Stdin as AgentStdin, Transport,
 };
@@ -15,7 +15,7 @@ use autopilot_core::config::{
     Agent as AgentConfig, McpServer as ServerConfig, Mode, Role, role_of,
 };
 use autopilot_core::event::{Facts, Outcome};
-use autopilot_core::id::Time;
+use autopilot_core::id::{Micros, Time};
 use autopilot_host::exec::Stdin;
 use autopilot_host::file;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -171,6 +171,7 @@ impl Job {
         let schema = question.schema.as_ref();
         let sandboxed = self.is_sandboxed()?;
         let servers = mcp_servers(&config)?;
+        let max_usd = self.open_bill(&config, question.session.as_deref())?;
         let ask = Ask {
             prompt: &prompt,
             cwd: question.dir,
@@ -187,7 +188,7 @@ impl Job {
             allowed_tools: &config.allowed_tools,
             network: if config.network { Network::On } else { Network::Off },
             sandbox: if sandboxed { Sandbox::Ours } else { Sandbox::None },
-            max_usd: config.max_usd,
+            max_usd,
             fork: false,
             disallowed_tools: &config.disallowed_tools,
             max_turns: config.max_turns,
@@ -205,8 +206,7 @@ impl Job {
             super::process::write_plain(path, content)?;
         }
         let variables = self.agent_variables(&agent, &config, &plan, question);
-        let resumed = question.session.is_some();
-        let talk = Talk::new(self, &exec, agent.conversation(Expected::from(&ask)), resumed);
+        let talk = Talk::new(self, &exec, agent.conversation(Expected::from(&ask)));
         let program = Program {
             program: self.program_path(&plan)?,
             args: plan.args.clone(),
@@ -350,6 +350,12 @@ impl Job {
     pub(super) fn judged(&self, ending: &Ending) -> Outcome {
         let why = match &ending.outcome {
             AgentOutcome::Success => "its answer could not be read".to_owned(),
+            // It kept to what the run had left: nothing is wrong with it or the work.
+            AgentOutcome::Broke { cause: Cause::Budget, .. }
+                if self.money_left() == Some(Micros(0)) =>
+            {
+                return Outcome::Revoked;
+            }
             AgentOutcome::Broke { why, .. } => why.clone(),
             AgentOutcome::Auth { why } => format!("the agent is not logged in: {why}"),
             AgentOutcome::Outage { why } => format!("the agent's service is away: {why}"),

@@ -4,11 +4,8 @@ use super::Job;
 use super::artifact::Exec;
 use crate::shell::Sight;
 use autopilot_agents::{
-    Act, AgentEvent, Conversation, Deaf, Ending, ExitFacts, Heard, Odd, Outcome, Stream, Usage,
-    Wish,
+    Act, AgentEvent, Conversation, Deaf, Ending, ExitFacts, Heard, Odd, Outcome, Stream, Wish,
 };
-use autopilot_core::event::Bill;
-use autopilot_core::id::Micros;
 use autopilot_core::input::Word;
 use autopilot_host::exec::Control;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -38,31 +35,15 @@ pub struct Talk<'a> {
     job: &'a Job,
     exec: &'a Exec,
     conversation: Mutex<Box<dyn Conversation>>,
-    /// The session goes on from an earlier turn of this attempt, and so may its counters.
-    resumed: bool,
     acts: mpsc::UnboundedSender<Act>,
     to_do: tokio::sync::Mutex<mpsc::UnboundedReceiver<Act>>,
 }
 
-/// What the turns of one attempt have cost so far; bills are cumulative per attempt.
-#[derive(Debug, Default)]
-pub struct Billing {
-    /// Of the turns before this one.
-    pub earlier: Bill,
-    this_turn: Bill,
-    last: Option<Usage>,
-}
-
 impl<'a> Talk<'a> {
-    pub fn new(
-        job: &'a Job,
-        exec: &'a Exec,
-        conversation: Box<dyn Conversation>,
-        resumed: bool,
-    ) -> Talk<'a> {
+    pub fn new(job: &'a Job, exec: &'a Exec, conversation: Box<dyn Conversation>) -> Talk<'a> {
         let (acts, to_do) = mpsc::unbounded_channel();
         let conversation = Mutex::new(conversation);
-        Talk { job, exec, conversation, resumed, acts, to_do: tokio::sync::Mutex::new(to_do) }
+        Talk { job, exec, conversation, acts, to_do: tokio::sync::Mutex::new(to_do) }
     }
 
     pub fn line(&self, out: Stream, line: &str, cut: bool) {
@@ -117,11 +98,15 @@ impl<'a> Talk<'a> {
         let is_last = heard.events.iter().any(|event| matches!(event, AgentEvent::Result { .. }));
         for event in heard.events {
             match &event {
-                AgentEvent::Session { id } => self.job.say(Word::Session(self.job.clean(id))),
+                AgentEvent::Session { id } => {
+                    let id = self.job.clean(id);
+                    self.job.billing().opened(&id);
+                    self.job.say(Word::Session(id));
+                }
                 AgentEvent::Usage(_) if is_last => {}
                 AgentEvent::Usage(usage) => {
-                    let bill = self.bill(usage);
-                    self.job.say(Word::Bill(bill));
+                    let owed = self.job.billing().hear(usage);
+                    self.job.say(owed);
                 }
                 AgentEvent::Text { .. }
                 | AgentEvent::Thought { .. }
@@ -144,29 +129,11 @@ impl<'a> Talk<'a> {
         }
     }
 
-    fn bill(&self, usage: &Usage) -> Bill {
-        let mut billing = self.job.billing.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = billing.last.filter(|_| self.resumed);
-        let bill = usage.of_run(before.as_ref());
-        let this_turn = Bill {
-            usd: Micros::from_usd(bill.cost_usd.unwrap_or(0.0)),
-            tokens_in: bill.tokens.input,
-            tokens_out: bill.tokens.output,
-        };
-        billing.this_turn = billing.this_turn.max(this_turn);
-        sum(billing.earlier, billing.this_turn)
-    }
-
     pub fn finish(self, exit: ExitFacts) -> Ending {
         let unheard = std::mem::replace(&mut *self.conversation(), Box::new(Silence));
         let ending = unheard.finish(exit);
-        if let Some(usage) = &ending.usage {
-            let _told_with_the_end = self.bill(usage);
-        }
-        let mut billing = self.job.billing.lock().unwrap_or_else(PoisonError::into_inner);
-        billing.earlier = sum(billing.earlier, billing.this_turn);
-        billing.this_turn = Bill::default();
-        billing.last = ending.usage;
+        let session = ending.session.as_deref().map(|session| self.job.clean(session));
+        self.job.billing().end(ending.usage.as_ref(), session.as_deref());
         ending
     }
 
@@ -192,13 +159,5 @@ impl Conversation for Silence {
             usage: None,
             odd: Odd::default(),
         }
-    }
-}
-
-fn sum(a: Bill, b: Bill) -> Bill {
-    Bill {
-        usd: a.usd.plus(b.usd),
-        tokens_in: a.tokens_in + b.tokens_in,
-        tokens_out: a.tokens_out + b.tokens_out,
     }
 }
