@@ -186,7 +186,11 @@ fn an_agent_that_tells_tokens_is_billed_by_the_price_of_its_model() {
     assert_eq!((&model["cost_usd"], &model["cost_complete"]), (&0.0164.into(), &true.into()));
     assert_eq!((&model["tokens_in"], &model["tokens_cached"]), (&10_000.into(), &4_000.into()));
     assert_eq!(model["tokens_out"], 1_000);
-    assert_eq!(rows(&cost(&stage, &["--by", "agent"])["parts"][0])[0].0, "codex_cli", "dearest first");
+    assert_eq!(
+        rows(&cost(&stage, &["--by", "agent"])["parts"][0])[0].0,
+        "codex_cli",
+        "dearest first"
+    );
 }
 
 #[test]
