@@ -7,9 +7,9 @@ use crate::environment::{self, Identity, Variables};
 use crate::shell::now;
 use autopilot_agents::answer::{self, Answer, Fault};
 use autopilot_agents::{
-    Access, Agent, AgentEvent, Ask, Cause, Ending, Exchange, ExitFacts, Expected, LaunchPlan, McpServer,
-    Network, Outcome as AgentOutcome, Program as AgentProgram, Sandbox, Schema, Settings,
-    Stdin as AgentStdin, Transport,
+    Access, Agent, AgentEvent, Ask, Cause, Ending, Exchange, ExitFacts, Expected, LaunchPlan,
+    McpServer, Network, Outcome as AgentOutcome, Program as AgentProgram, Sandbox, Schema,
+    Settings, Stdin as AgentStdin, Transport,
 };
 use autopilot_core::config::{
     Agent as AgentConfig, McpServer as ServerConfig, Mode, Role, role_of,
