@@ -10,6 +10,7 @@ mod claude;
 mod codex;
 mod command;
 pub mod conversation;
+pub mod doing;
 pub mod ending;
 pub mod event;
 mod jsonl;

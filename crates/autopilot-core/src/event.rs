@@ -8,6 +8,7 @@ use crate::id::{AttemptId, Micros, TaskId, Time};
 use crate::limit::Limits;
 use crate::pipeline::Switch;
 use crate::rail::Rail;
+use crate::skill::Used;
 use crate::step::Step;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -255,6 +256,9 @@ pub struct Facts {
     /// Where the outside shows it, such as a pull request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+    /// Skills, MCP servers and sub-agents of a build.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used: Option<Box<Used>>,
     /// Things a reader should know: a claim that was not true, a leak that was killed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

@@ -22,6 +22,7 @@ pub mod pipeline;
 pub mod plan;
 pub mod prompt;
 pub mod rail;
+pub mod skill;
 pub mod state;
 pub mod step;
 pub mod task_file;

@@ -55,6 +55,8 @@ pub struct Guidance<'a> {
 pub struct Build<'a> {
     pub task: &'a TaskSpec,
     pub guidance: Guidance<'a>,
+    /// `name — description` of the skills there are.
+    pub skills_known: &'a [String],
     pub repo_status: &'a str,
     pub last_review: Option<&'a str>,
     /// The last results; only those that failed are shown.
@@ -121,6 +123,9 @@ pub struct Plan<'a> {
     pub tasks_max: usize,
     /// Why the last plan was not taken, in a person's or the checker's words.
     pub rejected: Option<&'a str>,
+    /// `name — description` of the skills there are, and the names the plan asks for.
+    pub skills_known: &'a [String],
+    pub skills_asked: &'a [String],
     /// The task to be divided; none when the plan itself is.
     pub expands: Option<Expand<'a>>,
     /// Names of tasks the run already has.

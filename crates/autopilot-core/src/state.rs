@@ -12,6 +12,7 @@ use crate::flow::{Flow, Pipeline, Reason};
 use crate::id::{AttemptId, TaskId, Time};
 use crate::limit::Limits;
 use crate::pipeline::{Stage, Switch, Work};
+use crate::skill::Used;
 use crate::step::Step;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -92,6 +93,9 @@ pub struct Task {
     pub reasons: Vec<Reason>,
     pub skipped: BTreeMap<Step, String>,
     pub notes: Vec<String>,
+    /// Skills, MCP servers and sub-agents of all its builds.
+    #[serde(default, skip_serializing_if = "Used::is_empty")]
+    pub used: Used,
     pub sessions: BTreeMap<Step, String>,
     /// How far the vendors' own counts of its sessions have come, by session.
     #[serde(default)]

@@ -47,6 +47,9 @@ pub struct TaskSpec {
     pub uat: Vec<String>,
     pub notes: Vec<String>,
     pub depends_on: Vec<String>,
+    /// The skills to use, where the front matter names them; its text is then not searched for more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skills: Option<Vec<String>>,
     /// The file as it was named on the command line.
     pub path: Utf8PathBuf,
 }
@@ -81,6 +84,7 @@ pub fn parse(path: &Utf8Path, bytes: &[u8]) -> Result<Parsed, Faults> {
     let mut spec = section::spec(&outline, kind, &mut findings);
     spec.id = front.id.unwrap_or_else(|| task_id(path));
     spec.depends_on = front.depends_on;
+    spec.skills = front.skills;
     spec.path = path.to_owned();
     if !findings.faults.is_empty() {
         return Err(Faults::new(findings.faults));

@@ -14,6 +14,7 @@ pub mod trouble;
 
 use crate::event::{End, Failure, Skip};
 use crate::flow::paired;
+use crate::skill::Used;
 use crate::state::{State, Status, Task};
 use crate::step::Step;
 
@@ -126,6 +127,13 @@ pub fn task_word(task: &Task) -> &'static str {
 }
 
 pub use paired::worker_word;
+
+/// Skills, MCP servers and sub-agents of the whole run.
+pub fn used(state: &State) -> Used {
+    let mut all = Used::default();
+    state.tasks.iter().for_each(|task| all.add(&task.used));
+    all
+}
 
 /// The leaves of the tree: what a person calls the tasks.
 pub fn leaves(state: &State) -> impl Iterator<Item = &Task> {

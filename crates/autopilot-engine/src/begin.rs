@@ -3,10 +3,12 @@
 mod given;
 mod settings;
 mod since;
+mod skill;
 
 pub use given::{check_plan, parse_plan};
 pub use settings::{check_prices, check_settings, costs_unknown, roles};
 pub use since::changed_since;
+pub use skill::check_skills;
 
 use crate::inbox::LimitChange;
 use crate::job::{agent_of, find_program, mode_word};
@@ -87,6 +89,8 @@ pub enum BeginError {
     Pattern { pattern: String, reason: String },
     #[error("{}", faults.join("\n"))]
     Settings { faults: Vec<String> },
+    #[error("{}\nlooked in {}", faults.join("\n"), looked_in.join(", "))]
+    Skill { faults: Vec<String>, looked_in: Vec<String> },
     #[error("{role}: {reason}")]
     Agent { role: &'static str, reason: String },
 }

@@ -17,6 +17,7 @@ mod process;
 mod pull_request;
 mod push;
 mod review;
+mod skill;
 mod talk;
 mod train;
 mod uat;
@@ -153,6 +154,8 @@ pub struct Job {
     pub kin: Kin,
     pub context: Arc<Context>,
     pub cancel: Cancel,
+    /// What its agents were seen doing.
+    pub deeds: Mutex<autopilot_core::skill::Deeds>,
     pub billing: Mutex<billing::Billing>,
     pub ears: Ears,
     /// Directories of the questions it has asked.

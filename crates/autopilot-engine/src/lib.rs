@@ -16,6 +16,7 @@ pub mod pool;
 pub mod ports;
 pub mod session;
 pub mod shell;
+pub mod skill;
 pub mod store;
 pub mod views;
 pub mod workspace;

@@ -357,6 +357,7 @@ impl Shell {
             kin: job::kin(state, want),
             context: Arc::clone(&self.context),
             cancel: cancel.clone(),
+            deeds: Default::default(),
             billing: Default::default(),
             ears: tokio::sync::Mutex::new(ears),
             execs: Default::default(),

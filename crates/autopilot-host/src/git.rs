@@ -24,6 +24,7 @@ pub mod push;
 pub mod replay;
 pub mod repo;
 pub mod salvage;
+pub mod skill;
 pub mod slot;
 pub mod state;
 mod sweep;
@@ -47,6 +48,7 @@ pub use publish::{PublishOutcome, PublishRefusal, Reachable, publish, publish_re
 pub use push::{PushClass, PushFailure, PushOutcome, PushRequest, Pushed, push};
 pub use repo::{Filter, Head, Refusal, UserRepo};
 pub use salvage::Salvaged;
+pub use skill::{SkillFile, SkillLimits, skill_files};
 pub use slot::{Keep, Prepare, Prepared, Slot, Slots};
 pub use state::{StateEnv, state_root};
 pub use train::{Advanced, Candidate, Coupled, Sought, Tip, Track, Wagon};

@@ -20,5 +20,6 @@ pub mod proc;
 pub mod redact;
 pub mod room;
 pub mod sandbox;
+pub mod skill;
 pub mod sweep;
 pub mod web;

@@ -88,6 +88,8 @@ pub enum Command {
     Logs(Logs),
     /// Show a run or a task in full: steps, results, evidence
     Show(Show),
+    /// List the skills that agents can be asked to use
+    Skills,
     /// Show what a run or a task changed
     Diff(Diff),
     /// Take the branches of a run out of the repository again (kept in the state directory)

@@ -22,6 +22,7 @@ mod run;
 mod runs;
 mod sessions;
 mod show;
+mod skills;
 mod status;
 mod task;
 mod task_file;
@@ -58,6 +59,7 @@ pub fn execute(cli: Cli) -> Done {
         Command::Task(args) => task_file::task(&global, &args),
         Command::Logs(args) => logs::logs(&global, &args),
         Command::Show(args) => show::show(&global, &args),
+        Command::Skills => skills::skills(&global),
         Command::Diff(args) => diff::diff(&global, &args),
         Command::Undo(args) => undo::undo(&global, &args),
         Command::Recover(args) => recover::recover(&global, &args),

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use autopilot_core::plan::Plan;
+use autopilot_core::skill::{Gain, Said, Subagent};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -89,6 +90,12 @@ pub struct Summary {
     pub subagents_used: Option<Vec<SubagentUsed>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mcp_servers_used: Option<Vec<String>>,
+    /// What it meant to use, said before the first edit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill_plan: Option<String>,
+    /// What it gained by `upscale`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upscale: Option<Vec<Gain>>,
     pub notes: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub risks: Option<String>,
@@ -108,4 +115,22 @@ pub struct SubagentUsed {
     pub purpose: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deliverable: Option<String>,
+}
+
+impl Summary {
+    /// The part of it that is compared with what was seen.
+    pub fn said(&self) -> Said {
+        let subagents = self.subagents_used.iter().flatten().map(|agent| Subagent {
+            name: agent.name.clone(),
+            purpose: agent.purpose.clone(),
+            deliverable: agent.deliverable.clone().unwrap_or_default(),
+        });
+        Said {
+            skills: self.skills_used.clone(),
+            mcp_servers: self.mcp_servers_used.clone().unwrap_or_default(),
+            subagents: subagents.collect(),
+            gained: self.upscale.clone().unwrap_or_default(),
+            skill_plan: self.skill_plan.clone().unwrap_or_default(),
+        }
+    }
 }

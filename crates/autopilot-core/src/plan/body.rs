@@ -59,6 +59,7 @@ pub fn body(task: &PlanTask, plan: &TaskSpec) -> TaskBody {
             uat: Vec::new(),
             notes: Vec::new(),
             depends_on: task.depends_on.clone(),
+            skills: None,
             path: plan.path.clone(),
         },
         guidance: Guidance {

@@ -10,6 +10,7 @@ pub(super) fn build(facts: &Build<'_>, caps: Caps) -> String {
         String::from("You implement one task in the git repository in your working directory.\n");
     text.push_str(&task(facts, caps));
     text.push_str(&guidance(&facts.guidance, caps));
+    text.push_str(&known(facts, caps));
     text.push_str(&history(facts, caps));
     text.push_str("\n## How to work\n\n");
     text.push_str(&conduct(facts));
@@ -82,6 +83,14 @@ fn guidance(guidance: &Guidance<'_>, caps: Caps) -> String {
     format!("\n## Guidance from the plan\n\n{}", bullets(&lines, caps))
 }
 
+/// The skills to choose from.
+fn known(facts: &Build<'_>, caps: Caps) -> String {
+    if !facts.skills.detect_skills || facts.skills_known.is_empty() {
+        return String::new();
+    }
+    format!("\n## Skills there are\n\n{}", bullets(facts.skills_known, caps))
+}
+
 /// What is known of the repository and of the last round.
 fn history(facts: &Build<'_>, caps: Caps) -> String {
     let mut text = String::new();
@@ -125,22 +134,28 @@ fn conduct(facts: &Build<'_>) -> String {
 fn skills(policy: &SkillPolicy) -> String {
     let mut text = String::new();
     if policy.require_skill_plan {
-        text.push_str("- Before the first edit, state which skills you will use and for what.\n");
+        text.push_str(
+            "- Before the first edit, state which skills you will use and for what; repeat it in \
+             `skill_plan`.\n",
+        );
     } else if policy.detect_skills {
         text.push_str("- Look for skills that fit the task and use them.\n");
     }
     if policy.allow_upscale {
         text.push_str(
-            "- If your skills do not suffice, use `upscale` to acquire one; then say in `notes` what \
+            "- If your skills do not suffice, use `upscale` to acquire one; then say in `upscale` what \
              you gained and why.\n",
         );
     }
-    if policy.use_mcp {
-        text.push_str(
-            "- Ask MCP servers for facts about interfaces and documentation instead of guessing; \
-             list them in `mcp_servers_used`.\n",
-        );
+    if !policy.allow_upscale {
+        text.push_str("- Do not use `upscale`.\n");
     }
+    text.push_str(if policy.use_mcp {
+        "- Ask MCP servers for facts about interfaces and documentation instead of guessing; list \
+         them in `mcp_servers_used`.\n"
+    } else {
+        "- Do not use MCP servers.\n"
+    });
     match policy.max_subagents {
         0 => text.push_str("- Do not start sub-agents.\n"),
         max => text.push_str(&format!(
@@ -178,13 +193,16 @@ End with one JSON object of this shape, after it nothing:
   "uat_ran": false,
   "uat_passed": false,
   "skills_used": ["name"],
-  "subagents_used": [{"name": "name", "purpose": "what for, and what it delivered"}],
+  "skill_plan": "the skills you meant to use, and what for",
+  "subagents_used": [{"name": "name", "purpose": "what for", "deliverable": "what it delivered"}],
   "mcp_servers_used": ["name"],
+  "upscale": [{"gained": "skill or ability", "why": "what for"}],
   "notes": "what you did and why",
   "risks": "what could still be wrong"
 }
 ```
 
-`subagents_used`, `mcp_servers_used` and `risks` may be left out when there is nothing to say.
+`skill_plan`, `subagents_used`, `mcp_servers_used`, `upscale` and `risks` may be left out when there
+is nothing to say.
 Report what happened, also when it failed: each claim is compared with what the controller saw.
 "#;

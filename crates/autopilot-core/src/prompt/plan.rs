@@ -65,6 +65,10 @@ fn repository(facts: &Plan<'_>, caps: Caps) -> String {
         text.push_str("\n## Commands the controller runs on every change\n\n");
         text.push_str(&bullets(&lines, caps));
     }
+    if !facts.skills_known.is_empty() {
+        text.push_str("\n## Skills there are\n\n");
+        text.push_str(&bullets(facts.skills_known, caps));
+    }
     text
 }
 
@@ -83,7 +87,8 @@ fn rules(facts: &Plan<'_>, caps: Caps) -> String {
          - Put a plan for testing the whole into `test_plan`, in Markdown: what works, what happens \
          with bad input, recovery after a crash, tasks at the same time, and what a user sees. No \
          task of its own for that.\n\
-         - Suggest skills, MCP servers and sub-agents where they help.\n\
+         - Suggest skills, MCP servers and sub-agents where they help; of skills only such as there \
+         are.\n\
          - Keep to the constraints and paths of the plan.\n",
     );
     text.push_str(if facts.commands_allowed {
@@ -97,6 +102,11 @@ fn rules(facts: &Plan<'_>, caps: Caps) -> String {
     for (said, names) in [
         ("Tasks may only change what is under", facts.allowed_paths),
         ("No task may change anything under", facts.deny_paths),
+        (
+            "The plan asks for these skills; name each in `suggested_claude_skills` of the tasks it is \
+             meant for:",
+            facts.skills_asked,
+        ),
         ("These ids are taken and can't be used again:", facts.taken),
     ] {
         if !names.is_empty() {

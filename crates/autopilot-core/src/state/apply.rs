@@ -136,6 +136,7 @@ impl State {
             reasons: Vec::new(),
             skipped: Default::default(),
             notes: Vec::new(),
+            used: Default::default(),
             sessions: Default::default(),
             totals: Default::default(),
             base: None,
@@ -177,6 +178,7 @@ impl State {
         let task = self.task_mut(id);
         task.spent.work_ms += shown.facts.ms;
         task.notes.extend(shown.facts.notes.iter().cloned());
+        shown.facts.used.iter().for_each(|used| task.used.add(used));
         if let Some(base) = &shown.facts.base {
             task.base = Some(base.clone());
         }

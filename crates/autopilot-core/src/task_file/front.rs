@@ -1,12 +1,15 @@
-//! Front matter: an optional YAML block between two `---` lines, read for `id` and `depends_on`.
+//! Front matter: an optional YAML block between two `---` lines, read for `id`, `depends_on` and
+//! `skills`.
 
 use super::{Fault, Place, id};
 use crate::config::yaml::{self, Node, Value};
+use crate::skill;
 
 #[derive(Default)]
 pub(super) struct Front {
     pub(super) id: Option<String>,
     pub(super) depends_on: Vec<String>,
+    pub(super) skills: Option<Vec<String>>,
     pub(super) faults: Vec<Fault>,
 }
 
@@ -49,6 +52,7 @@ fn block_of(block: &str) -> Front {
         match entry.key.as_str() {
             "id" => front.id = ids(&entry.node, &mut front.faults).into_iter().next(),
             "depends_on" => front.depends_on = ids(&entry.node, &mut front.faults),
+            "skills" => front.skills = Some(skills(&entry.node, &mut front.faults)),
             // Our own task files carry more (status, attempts…); it is written, never read back.
             _ => {}
         }
@@ -58,7 +62,34 @@ fn block_of(block: &str) -> Front {
 
 /// One id, a list of ids, or ids between commas.
 fn ids(node: &Node, faults: &mut Vec<Fault>) -> Vec<String> {
-    let given: Vec<(String, Place)> = match &node.value {
+    let given = items(node);
+    for (id, place) in given.iter().filter(|(id, _)| !id::is_safe(id)) {
+        let message = format!(
+            "`{}` is no task id; write letters, digits, `.`, `_` and `-`, as in `{}`",
+            id.escape_debug(),
+            id::slug(id)
+        );
+        faults.push(Fault::new(*place, message));
+    }
+    given.into_iter().map(|(id, _)| id).collect()
+}
+
+/// The same for names of skills. An empty list is an answer too: none.
+fn skills(node: &Node, faults: &mut Vec<Fault>) -> Vec<String> {
+    let given = items(node);
+    for (name, place) in given.iter().filter(|(name, _)| !skill::is_name(name)) {
+        let name = name.escape_debug();
+        let message = format!(
+            "`{name}` is no name of a skill; write letters, digits, `.`, `_` and `-`, as in \
+             `skills: [code-review]`"
+        );
+        faults.push(Fault::new(*place, message));
+    }
+    given.into_iter().map(|(name, _)| name).collect()
+}
+
+fn items(node: &Node) -> Vec<(String, Place)> {
+    match &node.value {
         Value::Scalar { text, .. } => {
             text.split(',').map(|id| (id.trim().to_owned(), node.place)).collect()
         }
@@ -70,14 +101,5 @@ fn ids(node: &Node, faults: &mut Vec<Fault>) -> Vec<String> {
             })
             .collect(),
         Value::Mapping(_) => vec![(String::new(), node.place)],
-    };
-    for (id, place) in given.iter().filter(|(id, _)| !id::is_safe(id)) {
-        let message = format!(
-            "`{}` is no task id; write letters, digits, `.`, `_` and `-`, as in `{}`",
-            id.escape_debug(),
-            id::slug(id)
-        );
-        faults.push(Fault::new(*place, message));
     }
-    given.into_iter().map(|(id, _)| id).collect()
 }

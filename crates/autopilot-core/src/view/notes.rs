@@ -56,7 +56,12 @@ fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
                         [] => String::new(),
                         some => format!("; waived: {}", one_line(&some.join(", "))),
                     };
-                    format!("- {at} **{name}** DONE: {title} ({spent}, commit {commit}){waived}\n")
+                    let used = task.used.line();
+                    let used = used.map(|used| format!("; used {}", one_line(&used)));
+                    let used = used.unwrap_or_default();
+                    format!(
+                        "- {at} **{name}** DONE: {title} ({spent}, commit {commit}){waived}{used}\n"
+                    )
                 }
                 End::Failed { .. } => {
                     let why = failure(task).map(ToString::to_string).unwrap_or_default();

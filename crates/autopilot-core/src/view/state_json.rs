@@ -1,6 +1,7 @@
 //! `.autopilot/state.json`: the run as one object for scripts.
 
 use super::{awaited, current, failure, leaves, run_word, task_word, worker_word};
+use crate::skill::Used;
 use crate::state::{Shown, State, Status, Task};
 use crate::step::Step;
 use serde_json::{Map, Value, json};
@@ -33,6 +34,7 @@ pub fn state_json(state: &State) -> Value {
     put("last_uat_run", ran(task, Step::Uat));
     put("scheduler", scheduler(state));
     put("tasks", leaves(state).map(|task| one_task(state, task)).collect());
+    put("used", used(&super::used(state)));
     put("git", git(state));
     Value::Object(object)
 }
@@ -122,7 +124,19 @@ fn one_task(state: &State, task: &Task) -> Value {
         "commit": task.commit,
         "skipped": task.skipped.iter().map(|(step, why)| (step.word().to_owned(), json!(why)))
             .collect::<Map<_, _>>(),
+        "used": used(&task.used),
         "notes": task.notes,
+    })
+}
+
+/// What a build or all of them used, member by member.
+pub fn used(used: &Used) -> Value {
+    json!({
+        "skills": used.skills,
+        "mcp_servers": used.mcp_servers,
+        "subagents": used.subagents,
+        "subagents_count": used.subagents_count,
+        "gained": used.gained,
     })
 }
 

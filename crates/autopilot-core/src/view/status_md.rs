@@ -22,6 +22,9 @@ pub fn status_md(state: &State) -> String {
     row("started", run.started_at.rfc3339());
     row("last change", run.moved_at.rfc3339());
     row("cost", run.spent.usd.to_string());
+    if let Some(used) = super::used(state).line() {
+        row("used", used);
+    }
     if let Some(task) = current(state) {
         row("now", format!("{} {} (iteration {})", worker_word(task), task.name(), task.round));
     }

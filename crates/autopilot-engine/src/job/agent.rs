@@ -75,6 +75,11 @@ impl Job {
         role_of(self.want.step.word()).unwrap_or(Role::Builder)
     }
 
+    /// The agent this attempt is given to.
+    pub(super) fn agent_config(&self) -> &AgentConfig {
+        self.context.config.agent(self.role())
+    }
+
     /// Asks, and once more if the answer can't be read: the second time only for the answer.
     pub(super) async fn answered<T: Answer>(
         &self,
@@ -158,7 +163,8 @@ impl Job {
         question: &Question<'_>,
         earlier: &[Exchange],
     ) -> Result<Turn, JobError> {
-        let config = self.context.config.agent(self.role()).clone();
+        let config = self.agent_config().clone();
+        self.watch_deeds(config.mode);
         let agent = agent_of(&config, &self.context.place.root)?;
         let prompt = self.clean(&question.prompt);
         let cleaned: Vec<Exchange> = earlier

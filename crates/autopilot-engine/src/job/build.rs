@@ -3,6 +3,7 @@
 use super::agent::Question;
 use super::conflict;
 use super::evidence::Seen;
+use super::skill::Kit;
 use super::workshop::{Bench, For, blocking, seconds_now};
 use super::{Done, Job, JobError};
 use autopilot_agents::Access;
@@ -31,8 +32,10 @@ impl Job {
         let spec = self.spec()?;
         let start = self.start().await?;
         let bench = self.bench(For::Agent, &start.commit, &start.base).await?;
+        let kit = self.kit(&spec, &start.commit).await?;
+        let prompt = self.build_prompt(&spec, &bench, &start, &kit)?;
         let question = Question {
-            prompt: self.build_prompt(&spec, &bench, &start)?,
+            prompt: self.with_skills(prompt, &kit)?,
             dir: &bench.dir,
             access: Access::Edit,
             schema: None,
@@ -62,6 +65,10 @@ impl Job {
         let name = format!("artifacts/{}_{}_summary.json", self.task.name(), self.want.id);
         facts.artifact = Some(self.write_clean(&name, &text)?);
         facts.answer = Some(self.context.texts.put(&text)?);
+        let clean = serde_json::from_str(&text).unwrap_or_else(|_| summary.clone());
+        let used = self.used(&clean, &kit);
+        facts.notes.extend(used.against.iter().cloned());
+        facts.used = (!used.is_empty()).then(|| Box::new(used));
         facts.base = Some(start.base.to_string());
         facts.tree = Some(capture.tree.to_string());
         facts.commit = Some(capture.commit.unwrap_or(start.commit).to_string());
@@ -123,8 +130,10 @@ impl Job {
         spec: &TaskSpec,
         bench: &Bench,
         start: &Start,
+        kit: &Kit,
     ) -> Result<String, JobError> {
         let guidance = self.guidance()?;
+        let known = kit.listed(self.skill_policy());
         let validation = self.evidence(Step::Validate)?;
         let uat = self.evidence(Step::Uat)?;
         let review = self.answer_of(Step::Review)?;
@@ -135,6 +144,7 @@ impl Job {
         let build = Build {
             task: spec,
             guidance: guidance.for_prompt(),
+            skills_known: &known,
             repo_status: &status,
             last_review: review.as_deref(),
             validation: &ran,

@@ -47,6 +47,8 @@ impl Job {
             acceptance,
             commands,
             uat: cases.map(|cases| self.clean(cases)).into_iter().collect(),
+            // Its text is the output of programs, in which nobody asks for anything.
+            skills: Some(self.asked_names(whole)),
             ..whole.clone()
         };
         let body = TaskBody { spec, ..TaskBody::default() };

@@ -7,10 +7,11 @@ use super::{Done, Job, JobError};
 use crate::begin::{PlanBody, parse_plan};
 use autopilot_agents::Access;
 use autopilot_agents::answer::{Answer, read_plan};
+use autopilot_core::config::{Mode, Role};
 use autopilot_core::event::{Facts, Outcome, TaskSpec as TaskEntry};
 use autopilot_core::guard::is_denied;
 use autopilot_core::pipeline::Switch;
-use autopilot_core::plan::{self, Checked, Plan, PlannedTask, Rules};
+use autopilot_core::plan::{self, Checked, Plan, PlanTask, PlannedTask, Rules, TaskBody};
 use autopilot_core::prompt;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
@@ -30,7 +31,7 @@ impl Job {
         let whole = self.plan_body()?;
         if let Some(given) = self.given_plan()? {
             return match parse_plan(&given, &self.rules(&whole.spec)) {
-                Ok((plan, checked)) => self.planned(&plan, checked, Facts::default()),
+                Ok((plan, checked)) => self.planned(&plan, checked, Facts::default()).await,
                 Err(faults) => Ok(refused(&faults, Facts::default())),
             };
         }
@@ -46,7 +47,7 @@ impl Job {
             // Asked once more and still not right: another try would cost as much and say the same.
             return Ok(refused(&in_words(&answered.faults), facts));
         };
-        self.planned(&plan, checked, facts)
+        self.planned(&plan, checked, facts).await
     }
 
     async fn ask_planner(&self, whole: &PlanBody) -> Result<Answered<(Plan, Checked)>, JobError> {
@@ -62,6 +63,8 @@ impl Job {
         commands.extend(super::command::uat(self, &whole.spec).map(|line| ("uat", line)));
         let taken: Vec<String> = self.kin.taken.keys().cloned().collect();
         let rejected = self.rejection();
+        let kit = self.kit(&whole.spec, &tip).await?;
+        let (skills_known, skills_asked) = (kit.listed(self.skill_policy()), kit.asked_names());
         let expands = self.task.parent.map(|_| prompt::Expand {
             title: &whole.spec.title,
             goal: &whole.spec.goal,
@@ -79,6 +82,8 @@ impl Job {
                 commands_allowed: config.plan.commands,
                 tasks_max: rules.tasks_max,
                 rejected: rejected.as_deref(),
+                skills_known: &skills_known,
+                skills_asked: &skills_asked,
                 expands,
                 taken: &taken,
                 schema: Plan::SCHEMA_JSON,
@@ -97,7 +102,14 @@ impl Job {
         self.answered_by(question, |ending, own| read_plan(ending, own, &rules)).await
     }
 
-    fn planned(&self, plan: &Plan, checked: Checked, mut facts: Facts) -> Result<Done, JobError> {
+    async fn planned(
+        &self,
+        plan: &Plan,
+        checked: Checked,
+        mut facts: Facts,
+    ) -> Result<Done, JobError> {
+        let kit = self.kit(&self.plan_body()?.spec, &self.tip().await?).await?;
+        facts.notes.extend(kit.left_out(plan, self.builder_mode()));
         let text = self.clean_json(plan)?;
         facts.artifact = Some(self.write_clean(&self.plan_name(), &text)?);
         facts.answer = Some(self.context.texts.put(&text)?);
@@ -117,6 +129,7 @@ impl Job {
         let whole = self.plan_body()?;
         let edited = self.task.shown(Step::ApprovePlan).and_then(|s| s.facts.answer.clone());
         let made = self.task.last(Step::Plan).and_then(|shown| shown.facts.answer.clone());
+        let is_edited = edited.is_some();
         let missing = || JobError::Internal("there is no plan".to_owned());
         let text = self.context.text(&edited.or(made).ok_or_else(missing)?)?;
         let rules = self.rules(&whole.spec);
@@ -127,19 +140,32 @@ impl Job {
         let artifact = Some(self.write_clean(&self.plan_name(), &text)?);
         let mut facts = Facts { artifact, ..Facts::default() };
         facts.notes.extend(self.keep_test_plan(&plan, &whole.spec).await?);
-        for planned in &checked.tasks {
-            facts.tasks.push(self.entry(planned, &whole.spec)?);
+        let kit = self.kit(&whole.spec, &self.tip().await?).await?;
+        let mode = self.builder_mode();
+        // What the planner wrote was noted when it came.
+        facts.notes.extend(kit.left_out(&plan, mode).filter(|_| is_edited));
+        let tasks: Vec<&PlanTask> = checked.tasks.iter().map(|planned| &planned.task).collect();
+        let skills = kit.shared_out(&tasks, mode);
+        for (planned, skills) in checked.tasks.iter().zip(skills) {
+            let mut body = plan::body(&planned.task, &whole.spec);
+            body.spec.skills = skills;
+            kit.keep_known(&mut body.guidance.skills, mode);
+            facts.tasks.push(self.entry(planned, &body)?);
         }
         Ok((Outcome::Passed, facts))
     }
 
-    fn entry(&self, planned: &PlannedTask, whole: &TaskSpec) -> Result<TaskEntry, JobError> {
+    /// Skills matter to whoever builds.
+    fn builder_mode(&self) -> Mode {
+        self.context.config.agent(Role::Builder).mode
+    }
+
+    fn entry(&self, planned: &PlannedTask, body: &TaskBody) -> Result<TaskEntry, JobError> {
         let task = &planned.task;
         let config = &self.context.config;
-        let body = plan::body(task, whole);
         let of_each = config.plan.task_uat && config.commands.uat.is_some();
         let has_uat = body.spec.commands.uat.is_some() || of_each;
-        let text = self.clean_json(&body)?;
+        let text = self.clean_json(body)?;
         Ok(TaskEntry {
             name: task.id.clone(),
             title: self.clean(&task.title),

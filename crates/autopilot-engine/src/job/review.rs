@@ -18,14 +18,18 @@ impl Job {
         let change = self.change().await?;
         let evidence = self.evidence(Step::Validate)?;
         let ran: Vec<_> = evidence.checks.iter().map(Seen::for_prompt).collect();
-        let claimed = self.answer_of(if self.task.round > 1 { Step::Fix } else { Step::Build })?;
+        let built = if self.task.round > 1 { Step::Fix } else { Step::Build };
+        let claimed = self.answer_of(built)?;
+        let used = self.task.last(built).and_then(|shown| shown.facts.used.as_deref());
+        let against = used.map(|used| used.against.as_slice()).unwrap_or_default();
+        let differs = [&evidence.differs[..], against].concat();
         let prompt = prompt::reviewer(
             &prompt::Review {
                 task: &spec,
                 diff: &change.diff,
                 validation: &ran,
                 claimed: claimed.as_deref(),
-                differs: &evidence.differs,
+                differs: &differs,
                 findings: &evidence.findings,
                 schema: Review::SCHEMA_JSON,
             },

@@ -97,6 +97,7 @@ impl<'a> Talk<'a> {
         // A figure that comes with the result is the last one; it is told with the end.
         let is_last = heard.events.iter().any(|event| matches!(event, AgentEvent::Result { .. }));
         for event in heard.events {
+            self.job.notice(&event);
             match &event {
                 AgentEvent::Session { id } => {
                     let id = self.job.clean(id);

@@ -4,16 +4,23 @@ use super::work;
 use crate::cli::{Global, Run};
 use crate::exit::Failure;
 use crate::terminal;
-use autopilot_core::config::{Config, HumanGate};
+use autopilot_core::config::{Config, HumanGate, Mode};
 use autopilot_core::plan::{Plan, Rules};
 use autopilot_core::prompt::Caps;
+use autopilot_core::skill::{Owner, Shelf, give, listed};
 use autopilot_core::step::Step;
+use autopilot_core::task_file::TaskSpec;
 use autopilot_engine::begin::{self, BeginError, PlanBody, Request, Source, Tasks};
+use autopilot_engine::place::Place;
 use autopilot_engine::session::{Intent, Opened};
+use autopilot_engine::skill::{Places, shelf};
 use autopilot_engine::workspace;
 use autopilot_host::forge;
 use autopilot_host::git::UserRepo;
 use std::collections::BTreeMap;
+
+/// Faults of skills that are told before a run.
+const SKILL_FAULTS_MAX: usize = 10;
 
 pub fn run(global: &Global, args: &Run) -> super::Done {
     let source = source(global, args)?;
@@ -33,6 +40,8 @@ pub fn run(global: &Global, args: &Run) -> super::Done {
     let asked = limits.applied_to(&begin::limits(&config));
     begin::check_settings(&config, &asked, tasks.flow).map_err(refused)?;
     let repo = workspace::examine(&global.repo, &config)?;
+    let shelf = skills(&place, &repo, &config)?;
+    begin::check_skills(&tasks, &config, &shelf, &place.root).map_err(refused)?;
     if args.push || args.pr || config.github.enabled || config.github.open_pr {
         refuse_unknown_remote(&repo, &config)?;
     }
@@ -50,7 +59,7 @@ pub fn run(global: &Global, args: &Run) -> super::Done {
         started_by: work::started_by(&repo),
     };
     if args.dry_run {
-        return dry_run(&Opened { place, repo, config }, &tasks, &request);
+        return dry_run(&Opened { place, repo, config }, &tasks, &request, &shelf);
     }
     work::refuse_stop_file(&place)?;
     let opened = work::adopt(repo, config)?;
@@ -64,6 +73,19 @@ pub fn run(global: &Global, args: &Run) -> super::Done {
         return worked.planned();
     }
     worked.tell()
+}
+
+/// Those of the commit the run begins with; the repository's own faults are worth a word.
+fn skills(place: &Place, repo: &UserRepo, config: &Config) -> Result<Shelf, Failure> {
+    let commit = repo.base_tip.as_str();
+    let variables = work::variables();
+    let places = Places::new(&repo.common_dir, commit, &place.root, Some(config), &variables);
+    let shelf = shelf(&places)?;
+    let own = shelf.faults.iter().filter(|fault| fault.owner == Owner::Repository);
+    for fault in own.take(SKILL_FAULTS_MAX) {
+        terminal::note(&format!("warning: skill {}: {}", fault.dir, fault.text));
+    }
+    Ok(shelf)
 }
 
 fn source(global: &Global, args: &Run) -> Result<Source, Failure> {
@@ -124,7 +146,7 @@ fn from_here(global: &Global, path: &camino::Utf8Path) -> camino::Utf8PathBuf {
 }
 
 /// What would be done, and nothing of it.
-fn dry_run(opened: &Opened, tasks: &Tasks, request: &Request) -> super::Done {
+fn dry_run(opened: &Opened, tasks: &Tasks, request: &Request, shelf: &Shelf) -> super::Done {
     let config = &opened.config;
     let limits = request.limits.applied_to(&begin::limits(config));
     let mut text = format!(
@@ -146,10 +168,13 @@ fn dry_run(opened: &Opened, tasks: &Tasks, request: &Request) -> super::Done {
             let command = command.map_or("– (skipped, and recorded as skipped)", String::as_str);
             text.push_str(&format!("{name:<7} {command}\n"));
         }
-        text.push_str(&format!("prompt of the first build:\n{}\n", first_prompt(opened, spec)));
+        text.push_str(&format!(
+            "prompt of the first build:\n{}\n",
+            first_prompt(opened, spec, shelf)
+        ));
     }
     if let Some(whole) = &tasks.whole {
-        text.push_str(&dry_plan(opened, whole, tasks.plan.is_some()));
+        text.push_str(&dry_plan(opened, whole, tasks.plan.is_some(), shelf));
     }
     text.push_str(&format!(
         "\nlimits: {} iterations, {} retries, {} interruptions, money {}, time {}, workers {}\n",
@@ -168,7 +193,7 @@ fn dry_run(opened: &Opened, tasks: &Tasks, request: &Request) -> super::Done {
 }
 
 /// The commands and the question a plan would begin with.
-fn dry_plan(opened: &Opened, whole: &PlanBody, is_given: bool) -> String {
+fn dry_plan(opened: &Opened, whole: &PlanBody, is_given: bool, shelf: &Shelf) -> String {
     let config = &opened.config;
     let spec = &whole.spec;
     let given = [
@@ -188,6 +213,8 @@ fn dry_plan(opened: &Opened, whole: &PlanBody, is_given: bool) -> String {
         return text;
     }
     let rules = Rules::of(config, spec, BTreeMap::new());
+    let asked: Vec<String> =
+        spec.asked_skills().iter().map(|asked| asked.text().to_owned()).collect();
     let prompt = autopilot_core::prompt::plan(
         &autopilot_core::prompt::Plan {
             body: &whole.text,
@@ -199,6 +226,8 @@ fn dry_plan(opened: &Opened, whole: &PlanBody, is_given: bool) -> String {
             commands: &commands,
             commands_allowed: config.plan.commands,
             tasks_max: rules.tasks_max,
+            skills_known: &known(config, shelf, config.planner.mode),
+            skills_asked: &asked,
             schema: <Plan as autopilot_agents::answer::Answer>::SCHEMA_JSON,
             ..Default::default()
         },
@@ -220,17 +249,25 @@ fn caps(config: &Config) -> Caps {
     }
 }
 
-fn first_prompt(opened: &Opened, spec: &autopilot_core::task_file::TaskSpec) -> String {
+fn known(config: &Config, shelf: &Shelf, mode: Mode) -> Vec<String> {
+    if config.builder.skill_policy.detect_skills { listed(shelf, mode) } else { Vec::new() }
+}
+
+fn first_prompt(opened: &Opened, spec: &TaskSpec, shelf: &Shelf) -> String {
     use autopilot_core::prompt::{Build, Guidance, builder};
     let status = based_on(opened);
+    let mode = opened.config.builder.mode;
     let build = Build {
         task: spec,
         guidance: Guidance::default(),
+        skills_known: &known(&opened.config, shelf, mode),
         repo_status: &status,
         last_review: None,
         validation: &[],
         skills: opened.config.builder.skill_policy,
         network: opened.config.builder.network,
     };
-    builder(&build, caps(&opened.config))
+    let asked = spec.asked_skills();
+    let wanted = shelf.wanted(&asked, mode).unwrap_or_default();
+    give(builder(&build, caps(&opened.config)), &wanted, mode, caps(&opened.config))
 }

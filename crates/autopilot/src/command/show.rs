@@ -130,6 +130,9 @@ fn of_attempt(tried: &Tried) -> String {
     for (what, path) in files.into_iter().filter_map(|(what, path)| Some((what, path.as_ref()?))) {
         let _ = writeln!(text, "      {what}: {}", one_line(&state_json::in_root(path)));
     }
+    if let Some(used) = facts.used.as_ref().and_then(|used| used.line()) {
+        let _ = writeln!(text, "      used: {}", one_line(&used));
+    }
     for note in &facts.notes {
         let _ = writeln!(text, "      note: {}", one_line(note));
     }
@@ -213,6 +216,7 @@ fn attempt(tried: &Tried, task: Option<String>) -> Value {
         "cost_usd": tried.bill.usd.usd(),
         "tokens_in": tried.bill.tokens_in,
         "tokens_out": tried.bill.tokens_out,
+        "used": facts.used.as_deref().map(state_json::used),
         "notes": facts.notes,
     })
 }

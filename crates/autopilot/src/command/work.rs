@@ -211,6 +211,10 @@ pub fn begin_failure(error: &BeginError) -> Failure {
     let message = chain(error);
     match error {
         BeginError::Agent { .. } | BeginError::Settings { .. } => Failure::config(message),
+        BeginError::Skill { .. } => Failure::config(message).help(
+            "`autopilot skills` lists those there are; a text that means something else says so \
+             with `skills: []` in its front matter",
+        ),
         BeginError::Refused { .. } => Failure::failed(message),
         BeginError::Unreadable { .. }
         | BeginError::TaskFile { .. }
@@ -272,6 +276,9 @@ fn account(
         state.run.spent.usd,
         view::duration(state.run.active_ms)
     ));
+    if let Some(used) = view::used(state).line() {
+        text.push_str(&format!("used: {}\n", autopilot_host::escape::one_line(&used)));
+    }
     let (branch, base) = (&state.run.branch, &state.run.base_branch);
     // Only what is there: nothing may have been merged, or it was undone.
     if let Some(stat) = diffstat(repo, &state.run.base, branch) {

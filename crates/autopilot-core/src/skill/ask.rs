@@ -1,0 +1,370 @@
+//! Which skills a text asks for: `use the X skill`, `use skill X`, `using the X and Y skills`, or
+//! `skills: [X]` in the front matter, which then is the whole of it.
+
+use super::SKILL_NAME_BYTES_MAX;
+use crate::task_file::TaskSpec;
+
+/// Skills one text may ask for.
+const ASKED_MAX: usize = 20;
+/// Words between `use` and `skill`.
+const WORDS_MAX: usize = 12;
+/// Words of one name, as in “the code review skill”.
+const NAME_WORDS_MAX: usize = 4;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// It must be there.
+    Name(String),
+    /// Several words, in lower case with `-` between them: a name only if a skill is called so.
+    Words(String),
+}
+
+impl Asked {
+    pub fn text(&self) -> &str {
+        match self {
+            Asked::Name(name) | Asked::Words(name) => name,
+        }
+    }
+}
+
+impl TaskSpec {
+    /// The skills a task or a plan asks for.
+    pub fn asked_skills(&self) -> Vec<Asked> {
+        if let Some(names) = &self.skills {
+            return names.iter().cloned().map(Asked::Name).take(ASKED_MAX).collect();
+        }
+        let parts = [&self.acceptance, &self.constraints, &self.notes].into_iter().flatten();
+        let texts: Vec<&str> =
+            [&self.title, &self.goal].into_iter().chain(parts).map(String::as_str).collect();
+        asked(&texts.join("\n\n"))
+    }
+}
+
+pub fn is_name(text: &str) -> bool {
+    let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
+    text.len() <= SKILL_NAME_BYTES_MAX
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(is_fine)
+}
+
+/// In the order they are first asked for.
+pub fn asked(text: &str) -> Vec<Asked> {
+    let words = words(text);
+    let mut found: Vec<Asked> = Vec::new();
+    for at in 0..words.len() {
+        if matches!(words[at].plain.as_str(), "use" | "using") && !is_denied(&words[..at]) {
+            for asked in phrase(&words[at + 1..]) {
+                if !found.contains(&asked) && found.len() < ASKED_MAX {
+                    found.push(asked);
+                }
+            }
+        }
+    }
+    found
+}
+
+struct Word {
+    /// Without what stands around it.
+    bare: String,
+    /// The same in lower case.
+    plain: String,
+    quoted: bool,
+    /// A comma follows.
+    comma: bool,
+    /// A sentence, a clause or a paragraph ends here.
+    ends: bool,
+}
+
+/// Words outside of blocks of code.
+fn words(text: &str) -> Vec<Word> {
+    let mut words: Vec<Word> = Vec::new();
+    let mut in_code = false;
+    for line in text.lines() {
+        let trimmed = line.trim_start();
+        if trimmed.starts_with("```") || trimmed.starts_with("~~~") {
+            in_code = !in_code;
+        }
+        let breaks = in_code || trimmed.is_empty() || trimmed.starts_with(['-', '*', '#', '`']);
+        if breaks && let Some(last) = words.last_mut() {
+            last.ends = true;
+        }
+        if !in_code {
+            words.extend(line.split_whitespace().filter_map(word));
+        }
+    }
+    words
+}
+
+fn word(given: &str) -> Option<Word> {
+    let quotes = ['`', '"', '\'', '“', '”', '*', '«', '»', '‘', '’'];
+    let inner = given.trim_start_matches('(').trim_end_matches(['.', ',', ';', ':', '!', '?', ')']);
+    let after = &given[given.len() - (given.trim_start_matches('(').len() - inner.len())..];
+    let bare =
+        inner.trim_matches(quotes).trim_start_matches(['/', '$']).trim_end_matches(['.', ',']);
+    if bare.is_empty() {
+        return None;
+    }
+    let quoted = inner.starts_with(quotes) || inner.starts_with(['/', '$']);
+    Some(Word {
+        bare: bare.to_owned(),
+        plain: bare.to_lowercase(),
+        quoted,
+        comma: after.contains(',') || inner.ends_with(','),
+        ends: after.contains(['.', ';', ':', '!', '?', ')']),
+    })
+}
+
+/// `do not use`, `never use`, `without using`.
+fn is_denied(before: &[Word]) -> bool {
+    let near = before.iter().rev().take(2).take_while(|word| !word.ends);
+    near.into_iter().any(|word| {
+        let plain = word.plain.replace('’', "'");
+        matches!(plain.as_str(), "not" | "never" | "without" | "no" | "cannot")
+            || plain.ends_with("n't")
+    })
+}
+
+/// What follows `use`.
+fn phrase(after: &[Word]) -> Vec<Asked> {
+    let after = match after.first() {
+        Some(word) if word.plain == "the" && !word.ends => &after[1..],
+        _ => after,
+    };
+    match after.first() {
+        Some(word) if is_skill(word) && !word.ends => {
+            let count_max = if word.plain == "skill" { 1 } else { WORDS_MAX };
+            named_after(&after[1..], count_max)
+        }
+        Some(_) => named_before(after),
+        None => Vec::new(),
+    }
+}
+
+/// `skill X`, `skills X, Y and Z`: words that are names, as far as a list goes.
+fn named_after(words: &[Word], count_max: usize) -> Vec<Asked> {
+    let mut names = Vec::new();
+    let mut is_next = true;
+    for word in words.iter().take(WORDS_MAX) {
+        if matches!(word.plain.as_str(), "and" | "&") {
+            is_next = true;
+            continue;
+        }
+        if !is_next {
+            break;
+        }
+        match name(word) {
+            Some(name) => names.push(name),
+            None => break,
+        }
+        is_next = word.comma;
+        if word.ends || names.len() == count_max {
+            break;
+        }
+    }
+    names
+}
+
+/// `X skill`, `X and Y skills`, `X, Y and Z skills`, `code review skill`.
+fn named_before(words: &[Word]) -> Vec<Asked> {
+    let Some(end) = words.iter().take(WORDS_MAX + 1).position(is_skill) else { return Vec::new() };
+    let before = &words[..end];
+    if before.is_empty() || before.iter().any(|word| word.ends) {
+        return Vec::new();
+    }
+    let mut items: Vec<Vec<&Word>> = vec![Vec::new()];
+    for word in before {
+        let joins = matches!(word.plain.as_str(), "and" | "&");
+        if !joins && let Some(item) = items.last_mut() {
+            item.push(word);
+        }
+        if joins || word.comma {
+            items.push(Vec::new());
+        }
+    }
+    items.retain(|item| !item.is_empty());
+    for item in &mut items {
+        if item.len() == 2 && item[0].plain == "the" {
+            item.remove(0);
+        }
+    }
+    match items.as_slice() {
+        [one] if one.len() > 1 => several_words(one).into_iter().collect(),
+        [one] => one.iter().filter_map(|word| name(word)).collect(),
+        // One skill of many things is not what a list says.
+        many if words[end].plain == "skills" && many.iter().all(|item| item.len() == 1) => {
+            many.iter().flatten().filter_map(|word| name(word)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn several_words(words: &[&Word]) -> Option<Asked> {
+    if words.len() > NAME_WORDS_MAX {
+        return None;
+    }
+    let joined = words.iter().map(|word| word.plain.as_str()).collect::<Vec<_>>().join("-");
+    is_name(&joined).then_some(Asked::Words(joined))
+}
+
+fn name(word: &Word) -> Option<Asked> {
+    let is_usual = !word.quoted && NOT_NAMES.contains(&word.plain.as_str());
+    (is_name(&word.bare) && !is_usual).then(|| Asked::Name(word.bare.clone()))
+}
+
+fn is_skill(word: &Word) -> bool {
+    !word.quoted && matches!(word.plain.as_str(), "skill" | "skills")
+}
+
+/// Words that stand before `skill` in plain English.
+const NOT_NAMES: &[&str] = &[
+    "a",
+    "all",
+    "an",
+    "and",
+    "another",
+    "any",
+    "appropriate",
+    "at",
+    "available",
+    "best",
+    "both",
+    "but",
+    "different",
+    "each",
+    "every",
+    "existing",
+    "extra",
+    "few",
+    "following",
+    "for",
+    "from",
+    "good",
+    "great",
+    "if",
+    "in",
+    "is",
+    "it",
+    "its",
+    "level",
+    "levels",
+    "listed",
+    "many",
+    "more",
+    "most",
+    "my",
+    "named",
+    "necessary",
+    "needed",
+    "new",
+    "no",
+    "of",
+    "on",
+    "one",
+    "only",
+    "or",
+    "other",
+    "our",
+    "own",
+    "point",
+    "points",
+    "proper",
+    "relevant",
+    "right",
+    "same",
+    "several",
+    "some",
+    "special",
+    "specific",
+    "such",
+    "suitable",
+    "that",
+    "the",
+    "their",
+    "then",
+    "these",
+    "this",
+    "those",
+    "to",
+    "two",
+    "up",
+    "useful",
+    "various",
+    "when",
+    "where",
+    "which",
+    "whose",
+    "with",
+    "your",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn is(text: &str, names: &[&str]) {
+        let found: Vec<String> = asked(text).iter().map(|asked| asked.text().to_owned()).collect();
+        assert_eq!(found, names, "{text}");
+    }
+
+    #[test]
+    fn the_forms_that_ask_for_a_skill() {
+        is("Use the pdf skill.", &["pdf"]);
+        is("When done, use the `Pdf-Forms` skill to fill it", &["Pdf-Forms"]);
+        is("Write it using the tdd skill, and use skill changelog.", &["tdd", "changelog"]);
+        is("use the skill /deploy, then stop", &["deploy"]);
+        is("Use skills a1, b1 and c1. Then rest", &["a1", "b1", "c1"]);
+        is("use the tdd and `review` skills", &["tdd", "review"]);
+        is("use the tdd, the docs and the pdf skills", &["tdd", "docs", "pdf"]);
+        is("use the\nwrapped skill", &["wrapped"]);
+        is("use the plugin:thing skill twice: use the plugin:thing skill", &["plugin:thing"]);
+        assert_eq!(asked("Use the code review skill"), [Asked::Words("code-review".into())]);
+    }
+
+    #[test]
+    fn what_does_not_ask() {
+        for text in [
+            "use a skill",
+            "use the right skills",
+            "use your skills",
+            "skill up",
+            "use skill points",
+            "Do not use the pdf skill",
+            "don't use the pdf skill",
+            "work without using the pdf skill",
+            "never use the pdf skill",
+            "use the database and improve the skill of players",
+            "use the cache, the database and whatever improves your skills",
+            "use the table to show which players have which kind of skill",
+            "Use it. The pdf skill is bad",
+            "```\nuse the pdf skill\n```",
+            "use the pdf\n\n- skill",
+            "the user's fishing skill",
+        ] {
+            is(text, &[]);
+        }
+    }
+
+    #[test]
+    fn the_front_matter_is_the_whole_of_it() {
+        let mut spec = TaskSpec {
+            goal: "Use the pdf skill.".into(),
+            constraints: vec!["use skill tdd".into()],
+            ..TaskSpec::default()
+        };
+        let names = |spec: &TaskSpec| -> Vec<String> {
+            spec.asked_skills().iter().map(|asked| asked.text().to_owned()).collect()
+        };
+        assert_eq!(names(&spec), ["pdf", "tdd"]);
+        spec.skills = Some(vec!["other".into()]);
+        assert_eq!(names(&spec), ["other"]);
+        spec.skills = Some(Vec::new());
+        assert_eq!(names(&spec), [""; 0]);
+    }
+
+    #[test]
+    fn a_text_asks_for_so_many_and_no_more() {
+        let text: String = (0..ASKED_MAX + 5).map(|n| format!("Use the s{n} skill.\n")).collect();
+        assert_eq!(asked(&text).len(), ASKED_MAX);
+    }
+}

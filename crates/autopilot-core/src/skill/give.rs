@@ -1,0 +1,236 @@
+//! Skills in a prompt: the ones a task asks for in the form the agent at hand really follows, and a
+//! list of those there are.
+
+use super::{Shelf, Skill, Wanted};
+use crate::config::Mode;
+use crate::prompt::{Caps, cut, fenced};
+
+/// Skills listed in one prompt.
+pub const LISTED_MAX: usize = 60;
+/// Bytes of one line of that list.
+const LINE_BYTES_MAX: usize = 240;
+
+/// Commands of the first vendor's agent that go before a skill of the same name.
+const ITS_COMMANDS: &[&str] = &[
+    "add-dir",
+    "agents",
+    "bug",
+    "clear",
+    "compact",
+    "config",
+    "context",
+    "cost",
+    "doctor",
+    "exit",
+    "export",
+    "feedback",
+    "help",
+    "hooks",
+    "ide",
+    "init",
+    "insights",
+    "login",
+    "logout",
+    "mcp",
+    "memory",
+    "model",
+    "permissions",
+    "plan",
+    "plugin",
+    "pr-comments",
+    "release-notes",
+    "resume",
+    "review",
+    "rewind",
+    "sandbox",
+    "security-review",
+    "status",
+    "statusline",
+    "tasks",
+    "terminal-setup",
+    "todos",
+    "upgrade",
+    "usage",
+    "vim",
+];
+
+/// The prompt with the skills in it.
+pub fn give(prompt: String, wanted: &[Wanted<'_>], mode: Mode, caps: Caps) -> String {
+    let (mut start, mut called, mut dollar, mut shown) = (None, Vec::new(), Vec::new(), Vec::new());
+    for wanted in wanted {
+        match wanted {
+            Wanted::Its(name) => called.push(*name),
+            Wanted::Ours(skill) if !skill.is_native(mode) => shown.push(*skill),
+            Wanted::Ours(skill) => match mode {
+                Mode::CodexCli => dollar.push(skill.name.as_str()),
+                Mode::ClaudeCodeCli if start.is_none() && can_start(skill) => {
+                    start = Some(skill.name.as_str());
+                }
+                Mode::ClaudeCodeCli if skill.may.model_calls => called.push(&skill.name),
+                Mode::ClaudeCodeCli
+                | Mode::Acp
+                | Mode::Command
+                | Mode::OpenaiApi
+                | Mode::Script => {
+                    shown.push(*skill);
+                }
+            },
+        }
+    }
+    let mut head = String::new();
+    // Only the first word of a prompt is expanded, and only when a space follows it.
+    head.extend(start.map(|name| format!("/{name} ")));
+    if !called.is_empty() {
+        let names: Vec<String> = called.iter().map(|name| format!("`{name}`")).collect();
+        head.push_str(&format!(
+            "Before anything else, call the Skill tool once for each of these names, exactly as \
+             written, and follow what it says: {}.\n\n",
+            names.join(", ")
+        ));
+    }
+    if !dollar.is_empty() {
+        let names: Vec<String> = dollar.iter().map(|name| format!("${name}")).collect();
+        head.push_str(&format!("Use these skills for the work below: {}\n\n", names.join(" ")));
+    }
+    for skill in shown {
+        head.push_str(&in_full(skill, caps));
+    }
+    head + &prompt
+}
+
+/// Whether `/name` at the start of a prompt does what is meant by it: the rest of the prompt follows
+/// as its arguments, which must not end up inside of its text or in a command.
+fn can_start(skill: &Skill) -> bool {
+    let takes_arguments = skill.body.contains("$ARGUMENTS")
+        || skill.body.contains("!`")
+        || skill.body.as_bytes().windows(2).any(|two| two[0] == b'$' && two[1].is_ascii_digit());
+    let is_its = ITS_COMMANDS.contains(&skill.name.as_str());
+    skill.may.person_calls && skill.may.stays && !takes_arguments && !is_its
+}
+
+fn in_full(skill: &Skill, caps: Caps) -> String {
+    format!(
+        "## Skill `{}`\n\nYou are asked to follow this skill in the work below. Its files are in \
+         `{}`, and paths in it start there.\n\n{}\n",
+        skill.name,
+        skill.dir.replace('`', "'"),
+        fenced("markdown", &cut(&skill.body, caps.prompt_bytes_max))
+    )
+}
+
+/// `name — description` for each skill an agent may choose from.
+pub fn listed(shelf: &Shelf, mode: Mode) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut names: Vec<&str> = Vec::new();
+    for skill in &shelf.skills {
+        let is_theirs = mode == Mode::ClaudeCodeCli && !skill.may.model_calls;
+        if names.contains(&skill.name.as_str()) || is_theirs {
+            continue;
+        }
+        names.push(&skill.name);
+        let Some(best) = shelf.get(&skill.name, mode) else { continue };
+        let mut line = format!("`{}` — {}", best.name, best.description.replace('`', "'"));
+        line.truncate(line.floor_char_boundary(LINE_BYTES_MAX));
+        if !best.is_native(mode) {
+            line.push_str(&format!(" (read `{}`)", best.file().replace('`', "'")));
+        }
+        lines.push(line);
+    }
+    let more = lines.len().saturating_sub(LISTED_MAX);
+    lines.truncate(LISTED_MAX);
+    if more > 0 {
+        lines.push(format!("and {more} more"));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Asked, Folder, Found, Owner};
+    use super::*;
+
+    const CAPS: Caps = Caps { prompt_bytes_max: 2000, tail_lines_max: 10 };
+
+    fn found(folder: Folder, name: &str, more: &str, body: &str) -> Found {
+        let text = format!("---\nname: {name}\ndescription: does {name}\n{more}---\n{body}\n");
+        let dir = format!("{}/{name}", folder.path());
+        let text = Ok(text.into_bytes());
+        Found { owner: Owner::Repository, folder, dir_name: name.into(), dir, text }
+    }
+
+    fn given(list: &[Found], mode: Mode) -> String {
+        let shelf = Shelf::new(list, Vec::new());
+        let asked: Vec<Asked> =
+            list.iter().map(|found| Asked::Name(found.dir_name.clone())).collect();
+        give("Do it.\n".to_owned(), &shelf.wanted(&asked, mode).unwrap(), mode, CAPS)
+    }
+
+    #[test]
+    fn each_kind_of_agent_is_told_as_it_understands() {
+        let claude = [found(Folder::Claude, "tdd", "", "Tests first.")];
+        assert_eq!(given(&claude, Mode::ClaudeCodeCli), "/tdd Do it.\n");
+        let shown = "## Skill `tdd`\n\nYou are asked to follow this skill in the work below. Its \
+                     files are in `.claude/skills/tdd`, and paths in it start there.\n\n\
+                     ```markdown\nTests first.\n```\n\nDo it.\n";
+        for mode in [Mode::CodexCli, Mode::Acp, Mode::Command, Mode::OpenaiApi, Mode::Script] {
+            assert_eq!(given(&claude, mode), shown);
+        }
+        for folder in [Folder::Codex, Folder::Agents] {
+            let codex = [found(folder, "tdd", "", "x"), found(folder, "two", "", "x")];
+            let said = "Use these skills for the work below: $tdd $two\n\nDo it.\n";
+            assert_eq!(given(&codex, Mode::CodexCli), said);
+            assert!(given(&codex, Mode::ClaudeCodeCli).starts_with("## Skill `tdd`"));
+        }
+    }
+
+    #[test]
+    fn a_slash_is_used_only_where_it_does_what_is_meant() {
+        let called = |name: &str| {
+            format!(
+                "Before anything else, call the Skill tool once for each of these names, exactly \
+                 as written, and follow what it says: `{name}`.\n\nDo it.\n"
+            )
+        };
+        for (name, more, body) in [
+            ("review", "", "b"),
+            ("args", "", "see $ARGUMENTS"),
+            ("first", "", "see $1"),
+            ("shell", "", "now: !`date`"),
+            ("fork", "context: fork\n", "b"),
+            ("quiet", "user-invocable: false\n", "b"),
+        ] {
+            let list = [found(Folder::Claude, name, more, body)];
+            assert_eq!(given(&list, Mode::ClaudeCodeCli), called(name));
+        }
+        let person = [found(Folder::Claude, "p", "disable-model-invocation: true\n", "b $1")];
+        assert!(given(&person, Mode::ClaudeCodeCli).starts_with("## Skill `p`"));
+        let two = [found(Folder::Claude, "a", "", "b"), found(Folder::Claude, "c", "", "b")];
+        assert_eq!(given(&two, Mode::ClaudeCodeCli), format!("/a {}", called("c")));
+    }
+
+    #[test]
+    fn a_text_can_not_leave_its_fence_and_is_cut() {
+        let list = [found(Folder::Agents, "x", "", &format!("```\nout\n{}", "y".repeat(5000)))];
+        let text = given(&list, Mode::Command);
+        assert!(text.contains("````markdown\n") && text.len() < 2500, "{text}");
+    }
+
+    #[test]
+    fn the_list_names_what_there_is_once_and_where_to_read_it() {
+        let mut list = vec![
+            found(Folder::Claude, "tdd", "", "x"),
+            found(Folder::Agents, "tdd", "", "x"),
+            found(Folder::Claude, "p", "disable-model-invocation: true\n", "x"),
+        ];
+        let lines = |list: &[Found], mode| listed(&Shelf::new(list, Vec::new()), mode);
+        assert_eq!(lines(&list, Mode::ClaudeCodeCli), ["`tdd` — does tdd"]);
+        assert_eq!(
+            lines(&list, Mode::CodexCli),
+            ["`p` — does p (read `.claude/skills/p/SKILL.md`)", "`tdd` — does tdd"]
+        );
+        list.extend((0..100).map(|n| found(Folder::Codex, &format!("s{n}"), "", "x")));
+        let many = lines(&list, Mode::Command);
+        assert_eq!(many.len(), LISTED_MAX + 1);
+        assert_eq!(many.last().map(String::as_str), Some("and 42 more"));
+    }
+}

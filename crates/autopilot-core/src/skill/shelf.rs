@@ -1,0 +1,213 @@
+//! All skills that can be had, and the one a name means for an agent.
+
+use super::{Asked, Found, Skill, parse};
+use crate::config::{Mode, nearest::nearest};
+
+/// Skills that come with the first vendor's agent and lie in no folder.
+const WITH_CLAUDE: &[&str] = &["batch", "claude-api", "debug", "deep-research", "loop", "simplify"];
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shelf {
+    /// Those of the repository first, then by name.
+    pub skills: Vec<Skill>,
+    /// Files that are no skills, or odd ones.
+    pub faults: Vec<Broken>,
+    /// Where it was looked, for people.
+    pub looked_in: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    pub dir_name: String,
+    pub dir: String,
+    pub owner: super::Owner,
+    pub text: String,
+    /// It can't be used at all.
+    pub is_lost: bool,
+}
+
+/// A skill somebody asked for, as it can be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted<'a> {
+    Ours(&'a Skill),
+    /// Of the agent itself or of one of its plugins: only it can tell.
+    Its(&'a str),
+}
+
+impl Wanted<'_> {
+    pub fn name(&self) -> &str {
+        match self {
+            Wanted::Ours(skill) => &skill.name,
+            Wanted::Its(name) => name,
+        }
+    }
+}
+
+/// A name nobody has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    pub name: String,
+    pub nearest: Option<String>,
+    /// It is there and can't be used.
+    pub broken: Option<String>,
+}
+
+impl std::fmt::Display for Missing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(broken) = &self.broken {
+            return write!(f, "the skill `{}` can't be used: {broken}", self.name);
+        }
+        write!(f, "there is no skill `{}`", self.name)?;
+        match &self.nearest {
+            Some(nearest) => write!(f, "; did you mean `{nearest}`?"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Shelf {
+    pub fn new(found: &[Found], looked_in: Vec<String>) -> Shelf {
+        let mut shelf = Shelf { looked_in, ..Shelf::default() };
+        for found in found {
+            let (skill, faults) = parse(found);
+            let broken = |text: String| Broken {
+                dir_name: found.dir_name.clone(),
+                dir: found.dir.clone(),
+                owner: found.owner,
+                text,
+                is_lost: skill.is_none(),
+            };
+            shelf.faults.extend(faults.into_iter().map(broken));
+            shelf.skills.extend(skill);
+        }
+        shelf
+            .skills
+            .sort_by(|a, b| (a.owner, &a.name, a.folder).cmp(&(b.owner, &b.name, b.folder)));
+        shelf
+    }
+
+    /// What an agent of this mode gets for a name: the one it finds itself, else the first.
+    pub fn get(&self, name: &str, mode: Mode) -> Option<&Skill> {
+        let same = |skill: &&Skill| skill.name == name;
+        let alike = |skill: &&Skill| skill.name.eq_ignore_ascii_case(name);
+        let native = |skill: &&Skill| skill.is_native(mode);
+        self.skills
+            .iter()
+            .filter(same)
+            .find(native)
+            .or_else(|| self.skills.iter().find(same))
+            .or_else(|| self.skills.iter().filter(alike).find(native))
+            .or_else(|| self.skills.iter().find(alike))
+    }
+
+    /// Every skill that was asked for, or every one that is missing.
+    pub fn wanted<'a>(
+        &'a self,
+        asked: &'a [Asked],
+        mode: Mode,
+    ) -> Result<Vec<Wanted<'a>>, Vec<Missing>> {
+        let (mut wanted, mut missing): (Vec<Wanted<'a>>, Vec<Missing>) = (Vec::new(), Vec::new());
+        for asked in asked {
+            match self.one(asked, mode) {
+                Ok(Some(one)) if wanted.iter().any(|other| other.name() == one.name()) => {}
+                Ok(one) => wanted.extend(one),
+                Err(fault) => missing.push(fault),
+            }
+        }
+        if missing.is_empty() { Ok(wanted) } else { Err(missing) }
+    }
+
+    fn one<'a>(&'a self, asked: &'a Asked, mode: Mode) -> Result<Option<Wanted<'a>>, Missing> {
+        let name = asked.text();
+        if let Some(skill) = self.get(name, mode) {
+            return Ok(Some(Wanted::Ours(skill)));
+        }
+        let is_its =
+            mode == Mode::ClaudeCodeCli && (name.contains(':') || WITH_CLAUDE.contains(&name));
+        match asked {
+            _ if is_its => Ok(Some(Wanted::Its(name))),
+            Asked::Words(_) => Ok(None),
+            Asked::Name(name) => Err(self.missing(name)),
+        }
+    }
+
+    fn missing(&self, name: &str) -> Missing {
+        let lost = |broken: &&super::shelf::Broken| broken.is_lost && broken.dir_name == name;
+        let broken = self.faults.iter().find(lost);
+        let known = self.skills.iter().map(|skill| skill.name.as_str());
+        Missing {
+            name: name.to_owned(),
+            nearest: nearest(name, known).map(str::to_owned),
+            broken: broken.map(|broken| format!("{}: {}", broken.dir, broken.text)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Folder, Owner};
+    use super::*;
+
+    fn found(owner: Owner, folder: Folder, name: &str) -> Found {
+        let text = format!("---\nname: {name}\ndescription: d\n---\nbody of {folder:?}\n");
+        let dir = format!("{}/{name}", folder.path());
+        Found { owner, folder, dir_name: name.into(), dir, text: Ok(text.into_bytes()) }
+    }
+
+    fn shelf() -> Shelf {
+        let mut list = vec![
+            found(Owner::User, Folder::Agents, "tdd"),
+            found(Owner::Repository, Folder::Claude, "tdd"),
+            found(Owner::Repository, Folder::Claude, "code-review"),
+            found(Owner::User, Folder::Codex, "changelog"),
+        ];
+        list.push(Found { text: Err("gone".into()), ..found(Owner::User, Folder::Codex, "bad") });
+        Shelf::new(&list, Vec::new())
+    }
+
+    #[test]
+    fn each_agent_gets_the_one_it_finds_itself_or_else_the_repositorys() {
+        let shelf = shelf();
+        let folder = |mode| shelf.get("tdd", mode).map(|skill| skill.folder);
+        assert_eq!(folder(Mode::ClaudeCodeCli), Some(Folder::Claude));
+        assert_eq!(folder(Mode::CodexCli), Some(Folder::Agents));
+        assert_eq!(folder(Mode::Command), Some(Folder::Claude));
+        assert_eq!(shelf.get("TDD", Mode::CodexCli).map(|s| s.folder), Some(Folder::Agents));
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_the_nearest_name() {
+        let shelf = shelf();
+        let name = |name: &str| Asked::Name(name.to_owned());
+        let asked = [name("changelgo"), name("bad"), name("tdd"), name("zzz")];
+        let missing = shelf.wanted(&asked, Mode::CodexCli).unwrap_err();
+        let said: Vec<String> = missing.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            said,
+            [
+                "there is no skill `changelgo`; did you mean `changelog`?",
+                "the skill `bad` can't be used: .codex/skills/bad: gone",
+                "there is no skill `zzz`",
+            ]
+        );
+    }
+
+    #[test]
+    fn several_words_are_a_name_only_if_there_is_one() {
+        let shelf = shelf();
+        let asked = [Asked::Words("code-review".into()), Asked::Words("fishing-rod".into())];
+        let names: Vec<&str> = match shelf.wanted(&asked, Mode::Script) {
+            Ok(ref wanted) => wanted.iter().map(Wanted::name).map(|_| "code-review").collect(),
+            Err(_) => Vec::new(),
+        };
+        assert_eq!(names, ["code-review"]);
+    }
+
+    #[test]
+    fn only_the_agent_knows_its_own_and_its_plugins() {
+        let shelf = Shelf::default();
+        let asked = [Asked::Name("plugin:x".into()), Asked::Name("simplify".into())];
+        assert_eq!(shelf.wanted(&asked, Mode::ClaudeCodeCli).unwrap().len(), 2);
+        assert_eq!(shelf.wanted(&asked, Mode::CodexCli).unwrap_err().len(), 2);
+    }
+}

@@ -1,0 +1,65 @@
+//! Skills that a person asks for and nobody has are found out before anything is begun.
+
+use super::{BeginError, Tasks};
+use crate::skill::is_uncommitted;
+use autopilot_core::config::{Config, Role};
+use autopilot_core::plan::Plan;
+use autopilot_core::skill::{Missing, Shelf};
+use autopilot_core::task_file::TaskSpec;
+use camino::Utf8Path;
+
+/// Every fault at once, with where it was looked.
+pub fn check_skills(
+    tasks: &Tasks,
+    config: &Config,
+    shelf: &Shelf,
+    root: &Utf8Path,
+) -> Result<(), BeginError> {
+    let mut faults = Vec::new();
+    for (what, spec) in asking(tasks) {
+        let asked = spec.asked_skills();
+        for agent in config.candidates(Role::Builder) {
+            let missing = shelf.wanted(&asked, agent.mode).err().unwrap_or_default();
+            for missing in missing {
+                let fault = fault(&what, &missing, root);
+                if !faults.contains(&fault) {
+                    faults.push(fault);
+                }
+            }
+        }
+    }
+    if faults.is_empty() {
+        return Ok(());
+    }
+    let looked_in = shelf.looked_in.clone();
+    Err(BeginError::Skill { faults, looked_in })
+}
+
+fn fault(what: &str, missing: &Missing, root: &Utf8Path) -> String {
+    let mut text = format!("{what} asks for a skill: {missing}");
+    if let Some(path) = is_uncommitted(root, &missing.name) {
+        text.push_str(&format!(
+            "; `{path}` is not committed, so no agent would see it: commit it, or name it in \
+             `worktrees.copy`"
+        ));
+    }
+    text
+}
+
+/// Everything a person wrote, or brought along.
+fn asking(tasks: &Tasks) -> Vec<(String, TaskSpec)> {
+    let mut asking: Vec<(String, TaskSpec)> =
+        tasks.specs.iter().map(|spec| (format!("task `{}`", spec.id), spec.clone())).collect();
+    asking.extend(tasks.whole.iter().map(|whole| ("the plan".to_owned(), whole.spec.clone())));
+    let given = tasks.plan.as_deref().map(serde_json::from_str::<Plan>);
+    for task in given.and_then(Result::ok).map(|plan| plan.tasks).unwrap_or_default() {
+        let spec = TaskSpec {
+            title: task.title,
+            goal: task.goal,
+            acceptance: task.acceptance_criteria,
+            ..TaskSpec::default()
+        };
+        asking.push((format!("task `{}` of the plan", task.id), spec));
+    }
+    asking
+}

@@ -1,0 +1,185 @@
+//! Skills in a job: what there is for its agent, what its task asks for, and what was used of it.
+
+use super::workshop::blocking;
+use super::{Job, JobError};
+use crate::skill::{Places, shelf};
+use autopilot_agents::answer::Summary;
+use autopilot_agents::{AgentEvent, doing};
+use autopilot_core::config::{Mode, Role, SkillPolicy};
+use autopilot_core::plan::{Plan, PlanTask};
+use autopilot_core::skill::{self, Asked, Shelf, Terms, Used, Wanted};
+use autopilot_core::task_file::TaskSpec;
+use autopilot_host::git::Oid;
+use std::sync::PoisonError;
+
+/// Suggestions that lead nowhere, named in one note.
+const NAMED_MAX: usize = 10;
+
+/// What there is, and what is asked for.
+pub struct Kit {
+    pub shelf: Shelf,
+    asked: Vec<Asked>,
+    mode: Mode,
+}
+
+impl Job {
+    pub(super) async fn kit(&self, spec: &TaskSpec, commit: &Oid) -> Result<Kit, JobError> {
+        let context = &self.context;
+        let places = Places::new(
+            context.workshop.hub.dir(),
+            commit.as_str(),
+            &context.place.root,
+            Some(&context.config),
+            &context.variables,
+        );
+        let shelf = blocking(move || shelf(&places)).await?;
+        Ok(Kit { shelf, asked: spec.asked_skills(), mode: self.agent_config().mode })
+    }
+
+    /// Before an agent begins: what silence means depends on who is silent.
+    pub(super) fn watch_deeds(&self, mode: Mode) {
+        self.deeds.lock().unwrap_or_else(PoisonError::into_inner).shows = doing::shows(mode);
+    }
+
+    pub(super) fn notice(&self, event: &AgentEvent) {
+        doing::notice(&mut self.deeds.lock().unwrap_or_else(PoisonError::into_inner), event);
+    }
+
+    /// The skills a text certainly asks for.
+    pub(super) fn asked_names(&self, spec: &TaskSpec) -> Vec<String> {
+        let certain = |asked| match asked {
+            Asked::Name(name) => Some(name),
+            Asked::Words(_) => None,
+        };
+        spec.asked_skills().into_iter().filter_map(certain).collect()
+    }
+
+    pub(super) fn skill_policy(&self) -> SkillPolicy {
+        self.context.config.agent(Role::Builder).skill_policy
+    }
+
+    /// The prompt with what the task asks for.
+    pub(super) fn with_skills(&self, prompt: String, kit: &Kit) -> Result<String, JobError> {
+        let wanted = kit.wanted()?;
+        Ok(skill::give(prompt, &wanted, kit.mode, self.caps()))
+    }
+
+    /// What the builder says it used beside what was seen of it. `summary` is redacted already.
+    pub(super) fn used(&self, summary: &Summary, kit: &Kit) -> Used {
+        let deeds = self.deeds.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let asked: Vec<String> = match kit.wanted() {
+            Ok(wanted) => wanted.iter().map(|wanted| wanted.name().to_owned()).collect(),
+            Err(_) => Vec::new(),
+        };
+        let policy = self.skill_policy();
+        let has_skills = policy.detect_skills && !kit.shelf.skills.is_empty();
+        let mut used =
+            Used::of(&summary.said(), &deeds, &Terms { policy, asked: &asked, has_skills });
+        let clean = |names: &mut std::collections::BTreeSet<String>| {
+            *names = names.iter().map(|name| self.clean(name)).collect();
+        };
+        clean(&mut used.skills);
+        clean(&mut used.mcp_servers);
+        used.against = used.against.iter().map(|line| self.clean(line)).collect();
+        used
+    }
+}
+
+impl Kit {
+    fn wanted(&self) -> Result<Vec<Wanted<'_>>, JobError> {
+        self.shelf.wanted(&self.asked, self.mode).map_err(|missing| {
+            let faults: Vec<String> = missing.iter().map(ToString::to_string).collect();
+            JobError::Setup(format!("the task asks for a skill: {}", faults.join("; ")))
+        })
+    }
+
+    /// Names of the skills that are asked for.
+    pub fn asked_names(&self) -> Vec<String> {
+        self.asked.iter().map(|asked| asked.text().to_owned()).collect()
+    }
+
+    /// Lines of the list in a prompt.
+    pub fn listed(&self, policy: SkillPolicy) -> Vec<String> {
+        if policy.detect_skills { skill::listed(&self.shelf, self.mode) } else { Vec::new() }
+    }
+
+    fn has(&self, name: &str, mode: Mode) -> bool {
+        let asked = [Asked::Name(name.to_owned())];
+        skill::is_name(name) && self.shelf.wanted(&asked, mode).is_ok()
+    }
+
+    /// What a plan says of skills and there is not. A hint that leads nowhere is left out; nobody
+    /// asked for it but the planner.
+    pub fn left_out(&self, plan: &Plan, mode: Mode) -> Option<String> {
+        let mut lost: Vec<String> = Vec::new();
+        for task in &plan.tasks {
+            let hints = task.suggested_claude_skills.iter().cloned();
+            let spoken = spoken_of(task).into_iter().filter_map(|asked| match asked {
+                Asked::Name(name) => Some(name),
+                Asked::Words(_) => None,
+            });
+            for name in hints.chain(spoken).filter(|name| !self.has(name.trim(), mode)) {
+                let name: String = name.chars().filter(|c| !c.is_control()).take(80).collect();
+                let line = format!("`{name}` of {}", task.id);
+                if !lost.contains(&line) {
+                    lost.push(line);
+                }
+            }
+        }
+        let more = lost.len().saturating_sub(NAMED_MAX);
+        lost.truncate(NAMED_MAX);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        (!lost.is_empty()).then(|| {
+            format!(
+                "the planner suggests skills that there are not, left out: {}{more}",
+                lost.join(", ")
+            )
+        })
+    }
+
+    /// The skills each task of a plan has to use: those its text names, and of those the whole plan
+    /// asks for the ones it was chosen for. What no task was chosen for, every task has to use.
+    pub fn shared_out(&self, tasks: &[&PlanTask], mode: Mode) -> Vec<Option<Vec<String>>> {
+        let is_same = |a: &str, b: &str| skill::is_same_name(a.trim(), b);
+        let takes = |task: &PlanTask, name: &str| {
+            task.suggested_claude_skills.iter().any(|hint| is_same(hint, name))
+                || spoken_of(task).iter().any(|asked| is_same(asked.text(), name))
+        };
+        let mut out = Vec::new();
+        for task in tasks {
+            let spoken = spoken_of(task);
+            if spoken.is_empty() && self.asked.is_empty() {
+                out.push(None);
+                continue;
+            }
+            let mut names: Vec<String> = Vec::new();
+            for asked in self.asked.iter().map(Asked::text).filter(|name| self.has(name, mode)) {
+                if takes(task, asked) || !tasks.iter().any(|other| takes(other, asked)) {
+                    names.push(asked.to_owned());
+                }
+            }
+            for asked in spoken.iter().map(Asked::text).filter(|name| self.has(name, mode)) {
+                if !names.iter().any(|name| is_same(name, asked)) {
+                    names.push(asked.to_owned());
+                }
+            }
+            out.push(Some(names));
+        }
+        out
+    }
+
+    /// Hints that lead somewhere.
+    pub fn keep_known(&self, hints: &mut Vec<String>, mode: Mode) {
+        hints.retain(|name| self.has(name.trim(), mode));
+    }
+}
+
+fn spoken_of(task: &PlanTask) -> Vec<Asked> {
+    let spec = TaskSpec {
+        title: task.title.clone(),
+        goal: task.goal.clone(),
+        acceptance: task.acceptance_criteria.clone(),
+        ..TaskSpec::default()
+    };
+    spec.asked_skills()
+}

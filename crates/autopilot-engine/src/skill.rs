@@ -1,0 +1,159 @@
+//! The skills an agent can be given: of the commit it works on, of files copied beside it, and of the
+//! person's home.
+
+use crate::environment::Variables;
+use autopilot_core::config::{Agent, Config, Role};
+use autopilot_core::skill::{Folder, Found, Owner, SKILL_BYTES_MAX, SKILL_FILE, SKILLS_MAX, Shelf};
+use autopilot_host::git::{GitError, SkillLimits, skill_files};
+use autopilot_host::skill::files_below;
+use camino::{Utf8Path, Utf8PathBuf};
+use std::path::Path;
+
+/// Bytes of all skills of one commit.
+const ALL_BYTES_MAX: usize = 16 << 20;
+/// Where one vendor keeps what it brings itself, beside a person's own.
+const OF_VENDOR: &str = ".system";
+
+/// Where to look.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The repository whose commit is looked at.
+    pub git_dir: std::path::PathBuf,
+    pub commit: String,
+    /// The checkout, and what of it a slot gets besides the commit.
+    pub root: Utf8PathBuf,
+    pub copied: Vec<String>,
+    /// Folders of the person, each in the place of one of [`Folder`].
+    pub homes: Vec<(Folder, Utf8PathBuf)>,
+}
+
+impl Places {
+    pub fn new(
+        git_dir: &Path,
+        commit: &str,
+        root: &Utf8Path,
+        config: Option<&Config>,
+        variables: &Variables,
+    ) -> Places {
+        Places {
+            git_dir: git_dir.to_owned(),
+            commit: commit.to_owned(),
+            root: root.to_owned(),
+            copied: config.map(|config| config.worktrees.copy.clone()).unwrap_or_default(),
+            homes: homes(variables, config.map(|config| config.agent(Role::Builder))),
+        }
+    }
+}
+
+/// As the agents themselves look for them.
+fn homes(variables: &Variables, agent: Option<&Agent>) -> Vec<(Folder, Utf8PathBuf)> {
+    let value = |name: &str| {
+        let own = agent.and_then(|agent| agent.env.get(name));
+        own.or_else(|| variables.get(name)).filter(|value| value.starts_with('/')).cloned()
+    };
+    let mut homes = Vec::new();
+    for folder in Folder::ALL {
+        let moved = match folder {
+            Folder::Claude => value("CLAUDE_CONFIG_DIR"),
+            Folder::Codex => value("CODEX_HOME"),
+            Folder::Agents => None,
+        };
+        let moved = moved.map(|dir| Utf8PathBuf::from(dir).join("skills"));
+        let usual = || value("HOME").map(|home| Utf8PathBuf::from(home).join(folder.path()));
+        homes.extend(moved.or_else(usual).map(|dir| (folder, dir)));
+    }
+    homes
+}
+
+/// Everything there is. Blocks.
+pub fn shelf(places: &Places) -> Result<Shelf, GitError> {
+    let limits = SkillLimits {
+        dirs_max: SKILLS_MAX,
+        bytes_max: SKILL_BYTES_MAX,
+        all_bytes_max: ALL_BYTES_MAX,
+    };
+    let paths = Folder::ALL.map(Folder::path);
+    let files = skill_files(&places.git_dir, &places.commit, &paths, SKILL_FILE, limits)?;
+    let mut found: Vec<Found> = Vec::new();
+    for file in files {
+        let folder = Folder::ALL.into_iter().find(|folder| folder.path() == file.folder);
+        let Some(folder) = folder else { continue };
+        found.push(in_repository(folder, file.dir_name, file.text));
+    }
+    for folder in Folder::ALL.into_iter().filter(|folder| is_copied(&places.copied, folder.path()))
+    {
+        for (name, text) in below(&places.root.join(folder.path())) {
+            let skill = in_repository(folder, name, text);
+            let is_new = found.iter().all(|other| other.dir != skill.dir);
+            if is_new && is_copied(&places.copied, &skill.dir) {
+                found.push(skill);
+            }
+        }
+    }
+    for (folder, home) in &places.homes {
+        for home in [home.clone(), home.join(OF_VENDOR)] {
+            found.extend(below(&home).into_iter().map(|(dir_name, text)| Found {
+                owner: Owner::User,
+                folder: *folder,
+                dir: home.join(&dir_name).into_string(),
+                dir_name,
+                text,
+            }));
+        }
+    }
+    Ok(Shelf::new(&found, looked_in(places)))
+}
+
+fn in_repository(folder: Folder, dir_name: String, text: Result<Vec<u8>, String>) -> Found {
+    let dir = format!("{}/{dir_name}", folder.path());
+    Found { owner: Owner::Repository, folder, dir_name, dir, text }
+}
+
+fn below(dir: &Utf8Path) -> Vec<(String, Result<Vec<u8>, String>)> {
+    files_below(dir.as_std_path(), SKILL_FILE, SKILLS_MAX, SKILL_BYTES_MAX as u64)
+}
+
+/// Whether something at `path`, above it or below it is copied into a slot.
+fn is_copied(copied: &[String], path: &str) -> bool {
+    let path = Utf8Path::new(path);
+    copied.iter().map(Utf8Path::new).any(|copy| path.starts_with(copy) || copy.starts_with(path))
+}
+
+fn looked_in(places: &Places) -> Vec<String> {
+    let commit: String = places.commit.chars().take(10).collect();
+    let tree = Folder::ALL.map(|folder| format!("{} of commit {commit}", folder.path()));
+    let homes = places.homes.iter().map(|(_, home)| home.to_string());
+    tree.into_iter().chain(homes).collect()
+}
+
+/// Whether the checkout has a skill that no commit has yet: an agent would not see it.
+pub fn is_uncommitted(root: &Utf8Path, name: &str) -> Option<String> {
+    let path = |folder: Folder| format!("{}/{name}/{SKILL_FILE}", folder.path());
+    Folder::ALL.into_iter().map(path).find(|path| root.join(path).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn homes_are_where_the_agents_look() {
+        let variables = Variables::from(
+            [("HOME", "/home/me"), ("CODEX_HOME", "/c"), ("CLAUDE_CONFIG_DIR", "relative")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned())),
+        );
+        let homes = homes(&variables, None);
+        let dirs: Vec<&str> = homes.iter().map(|(_, dir)| dir.as_str()).collect();
+        assert_eq!(dirs, ["/home/me/.claude/skills", "/c/skills", "/home/me/.agents/skills"]);
+    }
+
+    #[test]
+    fn what_is_copied_into_a_slot_is_known_by_its_path() {
+        let copied = |path: &str| [path.to_owned()];
+        assert!(is_copied(&copied(".claude"), ".claude/skills/x"));
+        assert!(is_copied(&copied(".claude/skills/x"), ".claude/skills"));
+        assert!(is_copied(&copied(".claude/skills/x/SKILL.md"), ".claude/skills/x"));
+        assert!(!is_copied(&copied(".claude/skills/y"), ".claude/skills/x"));
+        assert!(!is_copied(&copied(".claudex"), ".claude/skills/x"));
+    }
+}

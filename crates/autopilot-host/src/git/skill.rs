@@ -1,0 +1,228 @@
+//! Files of one name in the directories of a folder of a commit, as a checkout of it would show them:
+//! links inside of the commit are followed, those that leave it are not.
+
+use super::command::Git;
+use super::error::GitError;
+use std::path::Path;
+
+/// How much is looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct SkillLimits {
+    /// Directories of one folder.
+    pub dirs_max: usize,
+    /// Bytes of one file; a longer one is not read.
+    pub bytes_max: usize,
+    /// Bytes of all files together.
+    pub all_bytes_max: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkillFile {
+    /// As it was given.
+    pub folder: String,
+    pub dir_name: String,
+    pub text: Result<Vec<u8>, String>,
+}
+
+/// `folder/*/file` of `commit`, for each folder.
+pub fn skill_files(
+    git_dir: &Path,
+    commit: &str,
+    folders: &[&str],
+    file: &str,
+    limits: SkillLimits,
+) -> Result<Vec<SkillFile>, GitError> {
+    let trees = checked(git_dir, folders.iter().map(|folder| format!("{commit}:{folder}")))?;
+    let mut names: Vec<(String, String)> = Vec::new();
+    for (folder, tree) in folders.iter().zip(trees) {
+        if let Seen::Object { oid, kind, .. } = tree
+            && kind == "tree"
+        {
+            let dirs = list(git_dir, &oid)?;
+            let dirs = dirs.into_iter().filter(|name| is_plain(name)).take(limits.dirs_max);
+            names.extend(dirs.map(|name| ((*folder).to_owned(), name)));
+        }
+    }
+    let paths = names.iter().map(|(folder, name)| format!("{commit}:{folder}/{name}/{file}"));
+    let seen = checked(git_dir, paths)?;
+    let mut room = limits.all_bytes_max;
+    let (mut wanted, mut found) = (Vec::new(), Vec::new());
+    for ((folder, dir_name), seen) in names.into_iter().zip(seen) {
+        let text = match seen {
+            Seen::Object { oid, kind, bytes } if kind == "blob" => {
+                if bytes > limits.bytes_max || bytes > room {
+                    Err(format!("it has {bytes} bytes, more than are read"))
+                } else {
+                    room -= bytes;
+                    wanted.push((oid, bytes));
+                    Ok(Vec::new())
+                }
+            }
+            Seen::Outside => Err("it is a link out of the repository".to_owned()),
+            Seen::Object { .. } | Seen::Nothing => continue,
+        };
+        found.push(SkillFile { folder, dir_name, text });
+    }
+    let mut texts = read(git_dir, &wanted)?.into_iter();
+    for file in found.iter_mut().filter(|file| file.text.is_ok()) {
+        file.text = texts.next().ok_or_else(|| "git did not tell what it holds".to_owned());
+    }
+    Ok(found)
+}
+
+/// The contents of objects whose sizes are known, in order.
+fn read(git_dir: &Path, wanted: &[(String, usize)]) -> Result<Vec<Vec<u8>>, GitError> {
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let lines: String = wanted.iter().map(|(oid, _)| format!("{oid}\n")).collect();
+    let said =
+        Git::isolated("read skills", git_dir).args(["cat-file", "--batch"]).stdin(lines).ok()?;
+    let mut rest = said.as_slice();
+    let mut texts = Vec::new();
+    for (_, bytes) in wanted {
+        let Some(head) = rest.iter().position(|byte| *byte == b'\n') else { break };
+        let Some(text) = rest.get(head + 1..head + 1 + bytes) else { break };
+        texts.push(text.to_vec());
+        rest = rest.get(head + bytes + 2..).unwrap_or_default();
+    }
+    Ok(texts)
+}
+
+enum Seen {
+    Object { oid: String, kind: String, bytes: usize },
+    Outside,
+    Nothing,
+}
+
+/// One answer for each name, in order.
+fn checked(git_dir: &Path, names: impl Iterator<Item = String>) -> Result<Vec<Seen>, GitError> {
+    let asked: Vec<String> = names.collect();
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
+    let lines: String = asked.iter().map(|name| format!("{name}\n")).collect();
+    let said = Git::isolated("look for skills", git_dir)
+        .args(["cat-file", "--batch-check", "--follow-symlinks"])
+        .stdin(lines)
+        .ok()?;
+    let said = String::from_utf8_lossy(&said);
+    let mut lines = said.lines();
+    let mut seen = Vec::new();
+    for _ in &asked {
+        let line = lines.next().unwrap_or_default();
+        let words: Vec<&str> = line.split(' ').collect();
+        seen.push(match words.as_slice() {
+            // What follows on a line of its own is where it leads.
+            ["symlink", _] => {
+                lines.next();
+                Seen::Outside
+            }
+            ["dangling" | "loop" | "notdir", _] => {
+                lines.next();
+                Seen::Nothing
+            }
+            [oid, kind, bytes] if bytes.parse::<usize>().is_ok() => Seen::Object {
+                oid: (*oid).to_owned(),
+                kind: (*kind).to_owned(),
+                bytes: bytes.parse().unwrap_or(usize::MAX),
+            },
+            _ => Seen::Nothing,
+        });
+    }
+    Ok(seen)
+}
+
+fn list(git_dir: &Path, tree: &str) -> Result<Vec<String>, GitError> {
+    let said = Git::isolated(format!("list {tree}"), git_dir)
+        .args(["ls-tree", "-z", "--name-only", tree])
+        .ok()?;
+    let names = said.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    Ok(names.filter_map(|name| String::from_utf8(name.to_vec()).ok()).collect())
+}
+
+/// A name that fits on one line of a question, and no hidden one.
+fn is_plain(name: &str) -> bool {
+    !name.starts_with('.') && !name.chars().any(char::is_control)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::process::Command;
+
+    const LIMITS: SkillLimits = SkillLimits { dirs_max: 10, bytes_max: 100, all_bytes_max: 1000 };
+
+    fn repository(fill: impl Fn(&Path)) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        fill(dir.path());
+        for args in [
+            &["init", "-q", "-b", "main"][..],
+            &["add", "-A"],
+            &["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "x"],
+        ] {
+            assert!(Command::new("git").args(args).current_dir(&dir).status().unwrap().success());
+        }
+        dir
+    }
+
+    fn write(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn told(dir: &Path, limits: SkillLimits) -> Vec<(String, String, Result<String, String>)> {
+        let git_dir = dir.join(".git");
+        let found = skill_files(&git_dir, "HEAD", &["a/skills", "b/skills"], "SKILL.md", limits);
+        let text = |text: Result<Vec<u8>, String>| text.map(|t| String::from_utf8(t).unwrap());
+        found.unwrap().into_iter().map(|f| (f.folder, f.dir_name, text(f.text))).collect()
+    }
+
+    #[test]
+    fn files_are_those_of_the_commit_and_links_inside_of_it_are_followed() {
+        let dir = repository(|root| {
+            write(root, "a/skills/one/SKILL.md", "1");
+            write(root, "a/skills/none/README.md", "x");
+            write(root, "a/skills/file", "x");
+            write(root, "shared/two/SKILL.md", "2");
+            symlink("../../shared/two", root.join("a/skills/two")).unwrap();
+            symlink("/etc", root.join("a/skills/out")).unwrap();
+            symlink("nowhere", root.join("a/skills/gone")).unwrap();
+            fs::create_dir_all(root.join("b")).unwrap();
+            symlink("../shared", root.join("b/skills")).unwrap();
+        });
+        write(dir.path(), "a/skills/later/SKILL.md", "not committed");
+        let of = |folder: &str, name: &str, text: Result<&str, &str>| {
+            (folder.into(), name.into(), text.map(str::to_owned).map_err(str::to_owned))
+        };
+        assert_eq!(
+            told(dir.path(), LIMITS),
+            [
+                of("a/skills", "one", Ok("1")),
+                of("a/skills", "out", Err("it is a link out of the repository")),
+                of("a/skills", "two", Ok("2")),
+                of("b/skills", "two", Ok("2")),
+            ]
+        );
+    }
+
+    #[test]
+    fn only_so_much_is_read() {
+        let dir = repository(|root| {
+            for n in 0..4 {
+                write(root, &format!("a/skills/s{n}/SKILL.md"), &"x".repeat(40 * (n + 1)));
+            }
+        });
+        let sound = |limits| -> Vec<bool> {
+            told(dir.path(), limits).into_iter().map(|(_, _, text)| text.is_ok()).collect()
+        };
+        assert_eq!(sound(LIMITS), [true, true, false, false]);
+        assert_eq!(sound(SkillLimits { all_bytes_max: 50, ..LIMITS }), [true, false, false, false]);
+        assert_eq!(sound(SkillLimits { dirs_max: 1, ..LIMITS }), [true]);
+        let empty = repository(|root| write(root, "x", "y"));
+        assert!(told(empty.path(), LIMITS).is_empty());
+    }
+}

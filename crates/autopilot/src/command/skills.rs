@@ -1,0 +1,110 @@
+//! `autopilot skills`: the skills an agent can be asked to use, where they are and for whom.
+
+use super::{Done, done};
+use crate::cli::Global;
+use crate::exit::Failure;
+use crate::terminal;
+use autopilot_core::config::{Config, Mode};
+use autopilot_core::skill::{Owner, Shelf, Skill};
+use autopilot_engine::place::Place;
+use autopilot_engine::skill::{Places, shelf};
+use autopilot_engine::workspace;
+use autopilot_host::escape::one_line;
+use serde_json::{Value, json};
+
+/// Every mode, with what it does with a skill it does not find itself.
+const MODES: [Mode; 6] =
+    [Mode::ClaudeCodeCli, Mode::CodexCli, Mode::Acp, Mode::Command, Mode::OpenaiApi, Mode::Script];
+/// Letters of a description on the screen.
+const WORDS_SHOWN_MAX: usize = 100;
+
+pub fn skills(global: &Global) -> Done {
+    let (place, _) = super::place(global)?;
+    let config = workspace::read_config(&place).ok().map(|(config, _)| config);
+    let shelf = found(&place, config.as_ref())?;
+    if global.json {
+        terminal::json(&object(&shelf));
+    } else {
+        terminal::say(text(&shelf).trim_end());
+    }
+    done()
+}
+
+/// Of the commit a run would begin with, and of the person.
+fn found(place: &Place, config: Option<&Config>) -> Result<Shelf, Failure> {
+    let repo = super::ground::repo(place)?;
+    let variables = super::work::variables();
+    let commit = repo.base_tip.as_str();
+    let places = Places::new(&repo.common_dir, commit, &place.root, config, &variables);
+    Ok(shelf(&places)?)
+}
+
+fn text(shelf: &Shelf) -> String {
+    let mut text = String::new();
+    if shelf.skills.is_empty() {
+        text.push_str("there are no skills; looked in:\n");
+        shelf.looked_in.iter().for_each(|place| text.push_str(&format!("  {}\n", one_line(place))));
+    }
+    let width = shelf.skills.iter().map(|skill| skill.name.len()).max().unwrap_or_default();
+    for skill in &shelf.skills {
+        let words: String = skill.description.chars().take(WORDS_SHOWN_MAX).collect();
+        text.push_str(&format!(
+            "{:<width$}  {:<10}  {}\n{:<width$}  {} ({})\n",
+            skill.name,
+            owner(skill.owner),
+            one_line(&words),
+            "",
+            one_line(&skill.dir),
+            readers(skill),
+        ));
+    }
+    for fault in &shelf.faults {
+        let what = if fault.is_lost { "not usable" } else { "warning" };
+        text.push_str(&format!("{what}: {}: {}\n", one_line(&fault.dir), one_line(&fault.text)));
+    }
+    text
+}
+
+fn owner(owner: Owner) -> &'static str {
+    match owner {
+        Owner::Repository => "repository",
+        Owner::User => "user",
+    }
+}
+
+fn readers(skill: &Skill) -> String {
+    match natives(skill).as_slice() {
+        [] => "given to every agent as text".to_owned(),
+        some => format!("found by {}; given to others as text", some.join(", ")),
+    }
+}
+
+fn natives(skill: &Skill) -> Vec<&'static str> {
+    let natives = MODES.into_iter().filter(|mode| skill.is_native(*mode));
+    natives.map(autopilot_engine::job::mode_word).collect()
+}
+
+fn object(shelf: &Shelf) -> Value {
+    let skills = shelf.skills.iter().map(|skill| {
+        json!({
+            "name": skill.name,
+            "description": skill.description,
+            "owner": owner(skill.owner),
+            "dir": skill.dir,
+            "agents": natives(skill),
+        })
+    });
+    let faults = shelf.faults.iter().map(|fault| {
+        json!({
+            "dir": fault.dir,
+            "owner": owner(fault.owner),
+            "fault": fault.text,
+            "usable": !fault.is_lost,
+        })
+    });
+    json!({
+        "skills": skills.collect::<Vec<_>>(),
+        "faults": faults.collect::<Vec<_>>(),
+        "looked_in": shelf.looked_in,
+    })
+}
