@@ -25,12 +25,15 @@ mod validate;
 mod workshop;
 
 pub use agent::{agent_of, find_program, mode_word};
-pub use artifact::{EVENTS, METADATA, Metadata, execs_of};
+pub use artifact::{
+    EVENTS, METADATA, Metadata, STDERR, STDOUT, WORKTREE, WorktreeChange, execs_of, number_of,
+};
 pub use talk::{Ears, SPOKEN_MAX, Spoken};
 pub use workshop::Workshop;
 
 use crate::environment::Variables;
 use crate::place::Place;
+use crate::replay::Player;
 use crate::shell::{Sight, Teller};
 use crate::store::{StoreError, Texts, text};
 use autopilot_core::config::Config;
@@ -63,6 +66,8 @@ pub struct Context {
     pub texts: Texts,
     pub history: Mutex<SqliteReader>,
     pub signals: Teller,
+    /// Says again what agents said, where a run is played again.
+    pub player: Option<Arc<Player>>,
     /// Held while a number for a question is chosen.
     pub numbering: Mutex<()>,
 }
@@ -186,7 +191,19 @@ pub enum JobError {
 pub type Done = (Outcome, Facts);
 
 impl Job {
-    pub async fn run(mut self) -> Word {
+    pub async fn run(self) -> Word {
+        let Some(player) = self.context.player.clone() else { return self.attempt().await };
+        let (name, step, cancel) = (self.name_in_recording(), self.want.step, self.cancel.clone());
+        player.began();
+        let word = self.attempt().await;
+        tokio::select! {
+            () = player.end(&name, step) => {}
+            () = cancel.asked() => player.gave_up(),
+        }
+        word
+    }
+
+    async fn attempt(mut self) -> Word {
         let done = match self.look_at_whole().await {
             Ok(()) => self.step_with_ports().await,
             Err(error) => Err(error),
@@ -209,6 +226,11 @@ impl Job {
         // What was ended on purpose says nothing about the work.
         let outcome = if self.cancel.is_asked() { Outcome::Revoked } else { outcome };
         Word::Ended { outcome, facts: Box::new(facts) }
+    }
+
+    /// The name a recording knows the task by.
+    pub(super) fn name_in_recording(&self) -> String {
+        if self.task.parent.is_some() { self.task.name().to_owned() } else { "run".to_owned() }
     }
 
     async fn step_with_ports(&self) -> Result<Done, JobError> {

@@ -14,6 +14,7 @@ pub mod pilot;
 pub mod place;
 pub mod pool;
 pub mod ports;
+pub mod replay;
 pub mod session;
 pub mod shell;
 pub mod skill;

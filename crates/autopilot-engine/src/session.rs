@@ -6,10 +6,12 @@ use crate::flag::Flag;
 use crate::inbox::LimitChange;
 use crate::job::{Context, Workshop};
 use crate::place::Place;
+use crate::replay::Player;
 use crate::shell::{self, Parts, Patience, Shell, ShellError, Watcher};
 use crate::store::{self, StoreError};
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::config::Config;
+use autopilot_core::event::RunSpec;
 use autopilot_core::input::{Ask, Input};
 use autopilot_core::pipeline::Switch;
 use autopilot_core::state::State;
@@ -80,6 +82,11 @@ pub enum Intent {
         request: Box<Request>,
         fresh: bool,
     },
+    /// A run that is played again as it was begun.
+    Again {
+        spec: Box<RunSpec>,
+        texts: Vec<String>,
+    },
     /// `texts` are what the asks name by their hash.
     Resume {
         asks: Vec<Ask>,
@@ -99,8 +106,20 @@ pub fn work(
     opened: Opened,
     intent: Intent,
     machine: Machine,
+    watcher: Box<dyn Watcher>,
+    wait: Patience,
+) -> Result<State, SessionError> {
+    play(opened, intent, machine, watcher, wait, None)
+}
+
+/// The same with agents that say again what they said in a recording.
+pub fn play(
+    opened: Opened,
+    intent: Intent,
+    machine: Machine,
     mut watcher: Box<dyn Watcher>,
     wait: Patience,
+    player: Option<Arc<Player>>,
 ) -> Result<State, SessionError> {
     let Opened { place, repo, config } = opened;
     make_room(&place, watcher.as_mut())?;
@@ -134,7 +153,7 @@ pub fn work(
     let texts = match (prepared, &intent) {
         (Some(prepared), _) => prepared.texts,
         (None, Intent::Resume { texts, .. }) => texts.clone(),
-        (None, Intent::Begin { .. }) => Vec::new(),
+        (None, Intent::Begin { .. } | Intent::Again { .. }) => Vec::new(),
     };
     let urls = &workshop.repo.remote_secrets;
     let redactor = Arc::new(redactor(&place, &config, &machine.variables, urls)?);
@@ -156,6 +175,7 @@ pub fn work(
         texts,
         history,
         signals,
+        player,
         numbering: Mutex::default(),
     };
     let state = runtime()?.block_on(async {
@@ -235,6 +255,7 @@ fn take_up(
             },
             None => Ok(None),
         },
+        Intent::Again { .. } => Ok(None),
         Intent::Resume { asks, .. } => {
             // A task that failed is re-opened in the newest run even though that run is over.
             let found = if known.is_none() && !asks.is_empty() { newest(journal)? } else { known };
@@ -258,6 +279,7 @@ fn not_kept(request: &Request, state: &State) -> Option<&'static str> {
 fn check_limits(intent: &Intent, state: &State, config: &Config) -> Result<(), SessionError> {
     let change = match intent {
         Intent::Begin { request, .. } => &request.limits,
+        Intent::Again { .. } => return Ok(()),
         Intent::Resume { limits, .. } => limits,
     };
     if change.is_empty() {
@@ -320,8 +342,15 @@ fn new_run(
     config: Config,
     machine: &Machine,
 ) -> Result<Chosen, SessionError> {
-    let Intent::Begin { tasks, request, .. } = intent else {
-        return Err(SessionError::NothingToResume);
+    let (tasks, request) = match intent {
+        Intent::Begin { tasks, request, .. } => (tasks, request),
+        Intent::Again { spec, texts } => {
+            let prepared = Prepared { spec: (**spec).clone(), texts: texts.clone() };
+            create(journal, &prepared)?;
+            let run = prepared.spec.id.clone();
+            return Ok(Chosen { run, state: State::default(), config, prepared: Some(prepared) });
+        }
+        Intent::Resume { .. } => return Err(SessionError::NothingToResume),
     };
     let run = format!("{}-{}", stamp(), machine.salt);
     let base = begin::Base {
@@ -350,6 +379,7 @@ fn first_inputs(intent: &Intent, chosen: &Chosen) -> Vec<Input> {
             let asks = approval(request, &chosen.state);
             resuming(&chosen.state, &request.limits, &asks)
         }
+        (Intent::Again { .. }, None) => vec![Input::Boot],
         (Intent::Resume { asks, limits, .. }, None) => resuming(&chosen.state, limits, asks),
     }
 }

@@ -14,6 +14,12 @@ pub fn append(path: &Path, content: &str) -> io::Result<()> {
     file.write_all(content.as_bytes())
 }
 
+/// Copies a file, making the directories above it.
+pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    make_parent(to)?;
+    std::fs::copy(from, to).map(|_bytes| ())
+}
+
 pub fn delete(path: &Path) -> io::Result<()> {
     crate::dir::remove_file(path).map(|_was_there| ())
 }

@@ -80,6 +80,8 @@ pub enum Command {
     Cost(Cost),
     /// List the conversations agents had in a run, and how to go on with each
     Sessions(Sessions),
+    /// Play a run again offline from its recording, and say where decisions differ
+    Replay(Replay),
     /// Draw the tasks of a run or a plan and what each waits for
     Graph(Graph),
     /// Write, list and check task files
@@ -235,6 +237,15 @@ pub struct Reject {
     /// Stay and wait when paused instead of exiting with 2
     #[arg(long)]
     pub wait: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Replay {
+    /// The run, by its id or the beginning of it [default: the newest]
+    pub run: Option<String>,
+    /// Keep the folder it was played in
+    #[arg(long)]
+    pub keep: bool,
 }
 
 #[derive(Debug, Args)]

@@ -17,6 +17,7 @@ mod logs;
 mod notify;
 mod past;
 mod recover;
+mod replay;
 mod resume;
 mod run;
 mod runs;
@@ -55,6 +56,7 @@ pub fn execute(cli: Cli) -> Done {
         Command::Runs(args) => runs::runs(&global, &args),
         Command::Cost(args) => cost::cost(&global, &args),
         Command::Sessions(args) => sessions::sessions(&global, &args),
+        Command::Replay(args) => replay::replay(&global, &args),
         Command::Graph(args) => graph::graph(&global, &args),
         Command::Task(args) => task_file::task(&global, &args),
         Command::Logs(args) => logs::logs(&global, &args),

@@ -4,6 +4,7 @@ mod api;
 mod cli;
 mod command;
 mod exit;
+mod replay;
 mod script;
 mod terminal;
 
@@ -11,7 +12,8 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Supervisors, scripted agents and those who ask a model are this same executable; they must cost next to nothing.
+    // Supervisors and our own kinds of agents are this same executable; they must cost next to
+    // nothing.
     let mut args = std::env::args_os().skip(1);
     match args.next() {
         Some(first) if first == autopilot_host::exec::ARGUMENT => {
@@ -27,6 +29,9 @@ fn main() -> ExitCode {
             let code = api::main();
             terminal::flush();
             return code;
+        }
+        Some(first) if first == autopilot_engine::replay::COMMAND => {
+            return replay::main(&args.collect::<Vec<_>>());
         }
         Some(_) | None => {}
     }

@@ -67,7 +67,7 @@ fn the_bill_of_a_result_that_a_pattern_matches_is_kept() {
     let session = "5e551000-0000-4000-8000-0000000000a1";
     let script = format!(
         r#"#!/bin/sh
-cat > /dev/null
+read hello; read prompt
 echo done >> app.txt
 echo '{{"type":"system","subtype":"init","session_id":"{session}","model":"m"}}'
 echo '{{"type":"assistant","message":{{"id":"m1","role":"assistant","content":[{{"type":"text","text":"a bearer token"}}]}},"session_id":"{session}"}}'

@@ -2,8 +2,10 @@
 
 use super::process::{Program, Ran};
 use super::talk::Talk;
+use super::workshop::blocking;
 use super::{Job, JobError};
 use crate::environment::{self, Identity, Variables};
+use crate::replay::Played;
 use crate::shell::now;
 use autopilot_agents::answer::{self, Answer, Fault};
 use autopilot_agents::{
@@ -18,6 +20,7 @@ use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::id::{Micros, Time};
 use autopilot_host::exec::Stdin;
 use autopilot_host::file;
+use autopilot_host::git::apply_change;
 use camino::{Utf8Path, Utf8PathBuf};
 
 const SCHEMA_BYTES_MAX: u64 = 1 << 20;
@@ -234,9 +237,15 @@ impl Job {
                 | Agent::Script { .. } => self.writable(question),
             }),
         };
+        let (program, played) = self.as_recorded(program)?;
         let hear = |out, line: &str, cut| talk.line(out, line, cut);
         let ran = self.run_spoken_to(program, hear, async |pipe, end| talk.speak(pipe, end).await);
-        let ran = ran.await?;
+        let mut ran = ran.await?;
+        if let Some(played) = played {
+            self.repeat_change(&played, question.dir).await?;
+            (ran.code, ran.signal) = (played.exit.code, played.exit.signal);
+            (ran.timed_out, ran.stuck) = (played.exit.timed_out, played.exit.stuck);
+        }
         let exit = ExitFacts {
             code: ran.code,
             signal: ran.signal,
@@ -246,6 +255,32 @@ impl Job {
         let ending = talk.finish(exit);
         self.describe_exec(&exec, &config, &log, resumed_from, Some((&ending, &ran)))?;
         Ok(Turn { ending, ran, log })
+    }
+
+    /// Where a run is played again, what its agent said then takes the agent's place.
+    fn as_recorded(&self, program: Program) -> Result<(Program, Option<Played>), JobError> {
+        let Some(player) = &self.context.player else { return Ok((program, None)) };
+        let name = self.name_in_recording();
+        let Some(played) = player.next(&name, self.want.step) else {
+            let what =
+                format!("the recording has no further answer of {name} at {}", self.want.step);
+            return Err(JobError::Setup(what));
+        };
+        let program = Program {
+            program: self.context.own.clone(),
+            args: vec![crate::replay::COMMAND.to_owned(), played.dir.to_string()],
+            ..program
+        };
+        Ok((program, Some(played)))
+    }
+
+    async fn repeat_change(&self, played: &Played, dir: &Utf8Path) -> Result<(), JobError> {
+        let Some((player, (from, to))) = self.context.player.as_ref().zip(played.worktree.clone())
+        else {
+            return Ok(());
+        };
+        let (hub, dir) = (player.hub.clone(), dir.to_owned());
+        blocking(move || apply_change(&hub, &from, &to, dir.as_std_path())).await
     }
 
     /// Log files are named after the stream; the first document names the builder's.

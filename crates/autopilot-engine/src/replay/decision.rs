@@ -1,0 +1,144 @@
+//! What the controller decided about each task, in words that do not depend on when or where.
+
+use autopilot_core::event::{End, Event, Outcome, Record};
+use autopilot_core::id::TaskId;
+use autopilot_core::step::Step;
+use std::collections::BTreeMap;
+
+/// Task name to its decisions in order; the run itself is `run`.
+pub type Decisions = BTreeMap<String, Vec<String>>;
+
+/// Where the two first part ways for a task; none means that one of them had nothing more.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Difference {
+    pub task: String,
+    /// Decisions that were the same before it.
+    pub after: usize,
+    pub recorded: Option<String>,
+    pub replayed: Option<String>,
+}
+
+/// The name under which a task is compared.
+pub fn named(names: &BTreeMap<TaskId, String>, task: TaskId) -> String {
+    names.get(&task).filter(|name| !name.is_empty()).cloned().unwrap_or_else(|| "run".to_owned())
+}
+
+/// What leaves the machine is not done again.
+pub fn is_outside(step: Step) -> bool {
+    matches!(step, Step::Push | Step::PullRequest)
+}
+
+/// Whether an end says something about the work, and not about the machine or the account.
+pub fn is_about_work(outcome: &Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Passed | Outcome::Failed { .. } | Outcome::Broke { .. } | Outcome::Skipped { .. }
+    )
+}
+
+pub fn decisions(records: &[Record]) -> Decisions {
+    let mut names = BTreeMap::new();
+    let mut all = Decisions::new();
+    for event in records.iter().flat_map(|record| &record.events) {
+        if let Event::TaskAdded { task, spec, .. } = event {
+            names.insert(*task, spec.name.clone());
+        }
+        if let Some((task, text)) = decision(event) {
+            all.entry(named(&names, task)).or_default().push(text);
+        }
+    }
+    all
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "whatever else there is decides nothing")]
+fn decision(event: &Event) -> Option<(TaskId, String)> {
+    match event {
+        Event::AttemptEnded { task, step, outcome, facts, .. }
+            if !is_outside(*step) && is_about_work(outcome) =>
+        {
+            let verdict = facts.verdict.map(|verdict| format!(" ({})", verdict.word()));
+            let word = outcome_word(outcome);
+            Some((*task, format!("{step} {word}{}", verdict.unwrap_or_default())))
+        }
+        Event::RoundFailed { task, round, reasons, .. } => {
+            let steps: Vec<String> = reasons.iter().map(|reason| reason.step.to_string()).collect();
+            Some((*task, format!("round {round} failed at {}", steps.join(", "))))
+        }
+        Event::Overruled { task, why } => Some((*task, format!("overruled: {why}"))),
+        Event::RailTripped { task, rail } => Some((*task, format!("halted by {rail:?}"))),
+        Event::TaskSettled { task, end } => Some((*task, format!("settled: {}", end_word(end)))),
+        _ => None,
+    }
+}
+
+fn outcome_word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Passed => "passed",
+        Outcome::Failed { .. } => "failed",
+        Outcome::Broke { .. } => "broke",
+        Outcome::Skipped { .. } => "was left out",
+        _ => "ended",
+    }
+}
+
+fn end_word(end: &End) -> &'static str {
+    match end {
+        End::Closed => "done",
+        End::Skipped { .. } => "skipped",
+        End::Failed { .. } => "failed",
+    }
+}
+
+/// The first difference of each task.
+pub fn compare(recorded: &Decisions, replayed: &Decisions) -> Vec<Difference> {
+    let mut found = Vec::new();
+    let nothing = Vec::new();
+    let mut tasks: Vec<&String> = recorded.keys().chain(replayed.keys()).collect();
+    tasks.sort();
+    tasks.dedup();
+    for task in tasks {
+        let (one, two) =
+            (recorded.get(task).unwrap_or(&nothing), replayed.get(task).unwrap_or(&nothing));
+        let after = one.iter().zip(two).take_while(|(one, two)| one == two).count();
+        if after < one.len().max(two.len()) {
+            found.push(Difference {
+                task: task.clone(),
+                after,
+                recorded: one.get(after).cloned(),
+                replayed: two.get(after).cloned(),
+            });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(task: &str, words: &[&str]) -> Decisions {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        BTreeMap::from([(task.to_owned(), words)])
+    }
+
+    #[test]
+    fn the_first_difference_of_each_task_is_told() {
+        let recorded = of("a", &["build passed", "validate failed", "fix passed"]);
+        assert_eq!(compare(&recorded, &recorded), []);
+        let other = of("a", &["build passed", "validate passed"]);
+        let found = compare(&recorded, &other);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].after, found[0].recorded.as_deref()), (1, Some("validate failed")));
+        assert_eq!(found[0].replayed.as_deref(), Some("validate passed"));
+    }
+
+    #[test]
+    fn what_is_missing_at_the_end_or_altogether_is_a_difference() {
+        let recorded = of("a", &["build passed", "settled: done"]);
+        let found = compare(&recorded, &of("a", &["build passed"]));
+        assert_eq!((found[0].after, found[0].replayed.as_deref()), (1, None));
+        let found = compare(&recorded, &of("b", &["build passed"]));
+        let tasks: Vec<&str> = found.iter().map(|difference| difference.task.as_str()).collect();
+        assert_eq!(tasks, ["a", "b"]);
+    }
+}

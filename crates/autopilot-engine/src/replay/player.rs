@@ -1,0 +1,124 @@
+//! Gives each question its recorded answer, and lets attempts end in the order they ended in then:
+//! who is merged first decides what others meet.
+
+use crate::job::Metadata;
+use autopilot_agents::ExitFacts;
+use autopilot_core::step::Step;
+use camino::Utf8PathBuf;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+
+/// A question that was asked, and what is kept of it.
+#[derive(Clone, Debug)]
+pub struct Played {
+    pub dir: Utf8PathBuf,
+    pub exit: ExitFacts,
+    /// What the agent made of its worktree, as objects of the recording's hub.
+    pub worktree: Option<(String, String)>,
+}
+
+impl Played {
+    pub fn new(dir: Utf8PathBuf, said: &Metadata, worktree: Option<(String, String)>) -> Played {
+        let exit = ExitFacts {
+            code: said.exit,
+            signal: said.signal,
+            timed_out: said.timed_out,
+            stuck: said.stuck,
+        };
+        Played { dir, exit, worktree }
+    }
+}
+
+pub struct Player {
+    /// The hub whose objects the recording names.
+    pub hub: autopilot_host::git::Hub,
+    inner: Mutex<Inner>,
+    moved: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    turns: BTreeMap<(String, Step), VecDeque<Played>>,
+    /// Ends that are still to come, oldest first.
+    order: VecDeque<(u64, String, Step)>,
+    /// Places in that order of those who wait to end.
+    waiting: Vec<u64>,
+    live: usize,
+}
+
+impl Player {
+    pub fn new(
+        hub: autopilot_host::git::Hub,
+        turns: BTreeMap<(String, Step), VecDeque<Played>>,
+        order: Vec<(String, Step)>,
+    ) -> Player {
+        let order = (0..).zip(order).map(|(place, (task, step))| (place, task, step)).collect();
+        let inner = Inner { turns, order, waiting: Vec::new(), live: 0 };
+        Player { hub, inner: Mutex::new(inner), moved: watch::channel(0).0 }
+    }
+
+    /// The next answer that was recorded for this step of this task.
+    pub fn next(&self, task: &str, step: Step) -> Option<Played> {
+        self.inner().turns.get_mut(&(task.to_owned(), step))?.pop_front()
+    }
+
+    pub fn began(&self) {
+        self.inner().live += 1;
+    }
+
+    /// Returns when it is this attempt's turn to end. Where the two runs have parted ways, and all
+    /// wait for something that will not come, the earliest goes on.
+    pub async fn end(&self, task: &str, step: Step) {
+        let Some(place) = self.arrive(task, step) else { return };
+        let mut moved = self.moved.subscribe();
+        while !self.may_end(place) {
+            // The sender lives as long as this.
+            let _never = moved.changed().await;
+        }
+        self.leave(place);
+    }
+
+    /// For an attempt that was ended by somebody.
+    pub fn gave_up(&self) {
+        self.inner().live -= 1;
+        self.moved.send_modify(|count| *count += 1);
+    }
+
+    fn arrive(&self, task: &str, step: Step) -> Option<u64> {
+        let mut inner = self.inner();
+        let is_taken = |inner: &Inner, place: u64| inner.waiting.contains(&place);
+        let found = inner
+            .order
+            .iter()
+            .find(|(place, of, at)| of == task && *at == step && !is_taken(&inner, *place))
+            .map(|(place, ..)| *place);
+        match found {
+            Some(place) => inner.waiting.push(place),
+            None => inner.live -= 1,
+        }
+        drop(inner);
+        self.moved.send_modify(|count| *count += 1);
+        found
+    }
+
+    fn may_end(&self, place: u64) -> bool {
+        let inner = self.inner();
+        let is_next = inner.order.front().is_some_and(|(first, ..)| *first == place);
+        let is_earliest = inner.waiting.iter().min() == Some(&place);
+        is_next || inner.waiting.len() >= inner.live && is_earliest
+    }
+
+    fn leave(&self, place: u64) {
+        let mut inner = self.inner();
+        inner.order.retain(|(other, ..)| *other != place);
+        inner.waiting.retain(|other| *other != place);
+        inner.live -= 1;
+        drop(inner);
+        self.moved.send_modify(|count| *count += 1);
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

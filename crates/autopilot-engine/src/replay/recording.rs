@@ -1,0 +1,243 @@
+//! What was kept of a run, read so that it can be played.
+
+use super::decision::{Decisions, decisions, is_about_work, is_outside, named};
+use super::player::{Played, Player};
+use crate::job::{METADATA, Metadata, STDOUT, WORKTREE, WorktreeChange, execs_of, number_of};
+use crate::place::Place;
+use crate::store::{self, StoreError};
+use autopilot_core::config::Config;
+use autopilot_core::event::{Event, Outcome, Record, RunSpec};
+use autopilot_core::id::TaskId;
+use autopilot_core::input::Ask;
+use autopilot_core::pipeline::Switch;
+use autopilot_core::state::State;
+use autopilot_core::step::Step;
+use autopilot_host::git::Hub;
+use autopilot_host::{dir, file};
+use autopilot_journal::History;
+use camino::Utf8Path;
+use std::collections::{BTreeMap, VecDeque};
+
+const METADATA_BYTES_MAX: u64 = 1 << 20;
+
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("run {run} was never begun")]
+    Empty { run: String },
+    #[error("the configuration of run {run} can't be read: {reason}")]
+    Config { run: String, reason: String },
+    #[error("cannot read `{path}`: {reason}")]
+    File { path: String, reason: String },
+    #[error(
+        "nothing is recorded of what the agents of run {run} said: {dir} has no questions with \
+         their output"
+    )]
+    NotRecorded { run: String, dir: String },
+}
+
+pub struct Recording {
+    pub spec: RunSpec,
+    pub config: Config,
+    /// Texts the specification and people's answers name.
+    pub texts: Vec<String>,
+    /// What people answered at gates, in order.
+    pub answers: VecDeque<Ask>,
+    pub decisions: Decisions,
+    /// What people did to the run besides; it is not done again.
+    pub interventions: Vec<String>,
+    /// Questions whose answers can't be played.
+    pub missing: Vec<String>,
+    pub turns: usize,
+    turns_of: BTreeMap<(String, Step), VecDeque<Played>>,
+    order: Vec<(String, Step)>,
+}
+
+impl Recording {
+    pub fn read(
+        place: &Place,
+        history: &dyn History,
+        run: &str,
+    ) -> Result<Recording, RecordingError> {
+        let records = store::records(history, run)?;
+        let state = State::replay(&records);
+        let mut spec = begun(&records).ok_or(RecordingError::Empty { run: run.to_owned() })?;
+        let text = store::text(history, &spec.config)?;
+        let config = serde_json::from_str(&text).map_err(|error| RecordingError::Config {
+            run: run.to_owned(),
+            reason: error.to_string(),
+        })?;
+        // Nothing leaves the machine, and what the limits on money and time stopped, people let go
+        // on; what it came to is what is compared.
+        spec.switches.remove(&Switch::Push);
+        spec.switches.remove(&Switch::Pr);
+        spec.limits = state.run.limits.clone();
+        (spec.limits.usd_max, spec.limits.usd_per_task_max) = (None, None);
+        spec.limits.wall_max_ms = None;
+        let heard = Heard::of(&records);
+        let hashes = [Some(spec.config.clone()), Some(spec.whole.body.clone()), spec.plan.clone()];
+        let bodies = spec.tasks.iter().map(|task| task.body.clone());
+        let hashes = hashes.into_iter().flatten().chain(bodies).chain(heard.texts);
+        let mut texts = Vec::new();
+        for hash in hashes.filter(|hash| !hash.is_empty()) {
+            texts.push(store::text(history, &hash)?);
+        }
+        let kept = Kept::read(&place.views(), run, &heard.ended)?;
+        Ok(Recording {
+            spec,
+            config,
+            texts,
+            answers: heard.answers,
+            decisions: decisions(&records),
+            interventions: heard.interventions,
+            missing: kept.missing,
+            turns: kept.count,
+            turns_of: kept.turns,
+            order: heard.order,
+        })
+    }
+
+    pub fn player(&self, hub: Hub) -> Player {
+        Player::new(hub, self.turns_of.clone(), self.order.clone())
+    }
+}
+
+/// The specification with the tasks it began with.
+fn begun(records: &[Record]) -> Option<RunSpec> {
+    let first = &records.first()?.events;
+    let mut spec = first.iter().find_map(|event| match event {
+        Event::RunStarted { run } => Some((**run).clone()),
+        _ => None,
+    })?;
+    spec.tasks = first
+        .iter()
+        .filter_map(|event| match event {
+            Event::TaskAdded { parent: Some(TaskId::ROOT), spec, .. } => Some((**spec).clone()),
+            _ => None,
+        })
+        .collect();
+    Some(spec)
+}
+
+/// What the journal tells of ends and of people.
+#[derive(Default)]
+struct Heard {
+    order: Vec<(String, Step)>,
+    answers: VecDeque<Ask>,
+    texts: Vec<String>,
+    interventions: Vec<String>,
+    /// Attempts whose end says something about the work.
+    ended: BTreeMap<String, (String, Step)>,
+}
+
+impl Heard {
+    fn of(records: &[Record]) -> Heard {
+        let mut heard = Heard::default();
+        let mut names = BTreeMap::new();
+        for event in records.iter().flat_map(|record| &record.events) {
+            heard.event(event, &mut names);
+        }
+        heard
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the rest follows from what is heard")]
+    fn event(&mut self, event: &Event, names: &mut BTreeMap<TaskId, String>) {
+        match event {
+            Event::TaskAdded { task, spec, .. } => {
+                names.insert(*task, spec.name.clone());
+            }
+            Event::AttemptEnded { id, task, step, outcome, facts } => {
+                if matches!(step, Step::ApprovePlan | Step::ApproveResult) {
+                    return self.answer(outcome, facts.answer.clone());
+                }
+                if is_about_work(outcome) && !is_outside(*step) {
+                    let name = named(names, *task);
+                    self.ended.insert(id.to_string(), (name.clone(), *step));
+                    self.order.push((name, *step));
+                }
+            }
+            Event::TaskReopened { task } => {
+                self.interventions.push(format!("{} was re-opened", named(names, *task)));
+            }
+            Event::Switched { switch, on, by } => {
+                self.interventions.push(format!("{by} switched {switch:?} to {on}"));
+            }
+            Event::LimitsChanged { .. } => {
+                self.interventions.push("the limits were changed".to_owned());
+            }
+            _ => {}
+        }
+    }
+
+    fn answer(&mut self, outcome: &Outcome, answer: Option<String>) {
+        let by = "the recording".to_owned();
+        match outcome {
+            Outcome::Passed => {
+                self.texts.extend(answer.clone());
+                self.answers.push_back(Ask::Approve { by, answer });
+            }
+            Outcome::Failed { why } => {
+                self.answers.push_back(Ask::Reject { by, why: why.clone() });
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What the directories of the questions hold.
+#[derive(Default)]
+struct Kept {
+    turns: BTreeMap<(String, Step), VecDeque<Played>>,
+    missing: Vec<String>,
+    count: usize,
+}
+
+impl Kept {
+    fn read(
+        views: &Utf8Path,
+        run: &str,
+        ended: &BTreeMap<String, (String, Step)>,
+    ) -> Result<Kept, RecordingError> {
+        let base = views.join(execs_of(run));
+        let failed = |path: &Utf8Path, reason: String| RecordingError::File {
+            path: path.to_string(),
+            reason,
+        };
+        let names =
+            dir::names(base.as_std_path()).map_err(|error| failed(&base, error.to_string()))?;
+        let mut numbered: Vec<(u32, String)> =
+            names.into_iter().filter_map(|name| Some((number_of(&name)?, name))).collect();
+        numbered.sort();
+        let mut kept = Kept::default();
+        for (_, name) in numbered {
+            let path = base.join(&name);
+            let said = path.join(METADATA);
+            let bytes = file::read_capped(said.as_std_path(), METADATA_BYTES_MAX)
+                .map_err(|error| failed(&said, crate::shell::chain(&error)))?;
+            let metadata: Metadata =
+                serde_json::from_slice(&bytes).map_err(|error| failed(&said, error.to_string()))?;
+            // What was cut short says nothing, and was asked again.
+            let Some(key) = ended.get(&metadata.attempt) else { continue };
+            if !path.join(STDOUT).exists() {
+                kept.missing.push(name);
+                continue;
+            }
+            let worktree = worktree(&path.join(WORKTREE));
+            kept.count += 1;
+            let turns = kept.turns.entry(key.clone()).or_default();
+            turns.push_back(Played::new(path, &metadata, worktree));
+        }
+        if kept.count == 0 {
+            let (run, dir) = (run.to_owned(), base.to_string());
+            return Err(RecordingError::NotRecorded { run, dir });
+        }
+        Ok(kept)
+    }
+}
+
+fn worktree(path: &Utf8Path) -> Option<(String, String)> {
+    let bytes = file::read_capped(path.as_std_path(), METADATA_BYTES_MAX).ok()?;
+    let change: WorktreeChange = serde_json::from_slice(&bytes).ok()?;
+    Some((change.from, change.to))
+}

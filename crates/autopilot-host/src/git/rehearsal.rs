@@ -1,0 +1,62 @@
+//! A repository to play a run in again: the commit it began from, and nothing of the user's.
+
+use std::path::Path;
+
+use super::command::{Git, TRANSFER_TIMEOUT};
+use super::error::GitError;
+use super::hub::Hub;
+use super::identity::Identity;
+use super::object::Oid;
+
+/// Makes `dir` a repository whose branch `branch` is at `base`, checked out.
+pub fn make_rehearsal(
+    hub: &Hub,
+    base: &Oid,
+    branch: &str,
+    identity: &Identity,
+    dir: &Path,
+) -> Result<(), GitError> {
+    Git::bare_minimum("make a repository to play in")
+        .args(["init", "-q"])
+        .arg(format!("--initial-branch={branch}"))
+        .arg(dir)
+        .ok()?;
+    let git_dir = dir.join(".git");
+    let at = |operation: &str| Git::isolated(operation, &git_dir).work_tree(dir);
+    for (key, value) in [
+        ("user.name", identity.name.as_str()),
+        ("user.email", identity.email.as_str()),
+        ("receive.denyCurrentBranch", "ignore"),
+    ] {
+        at("set up a repository to play in").args(["config", key, value]).ok()?;
+    }
+    hub.git("copy the commit the run began from")
+        .config("protocol.file.allow", "always")
+        .args(["push", "-q", "--no-verify"])
+        .arg(dir)
+        .arg(format!("{base}:refs/heads/{branch}"))
+        .timeout(TRANSFER_TIMEOUT)
+        .ok()?;
+    at("check out the commit the run began from").args(["reset", "-q", "--hard"]).ok()?;
+    Ok(())
+}
+
+/// Does to the files in `dir` what was done between two trees of the hub.
+pub fn apply_change(hub: &Hub, from: &str, to: &str, dir: &Path) -> Result<(), GitError> {
+    let patch = hub
+        .git("read a recorded change")
+        .args(["diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames"])
+        .args(["--no-ext-diff", "--no-textconv", "--no-color", from, to])
+        .timeout(TRANSFER_TIMEOUT)
+        .ok()?;
+    if patch.is_empty() {
+        return Ok(());
+    }
+    hub.git("repeat a recorded change")
+        .work_tree(dir)
+        .cwd(dir)
+        .args(["apply", "--whitespace=nowarn", "-"])
+        .stdin(patch)
+        .ok()?;
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! `autopilot replay`: a run once more, offline, with what its agents said then; and where the
+//! controller now decides otherwise.
+
+use super::ground;
+use super::past::{Past, Standing};
+use super::work;
+use crate::cli::{Global, Replay};
+use crate::exit::Failure;
+use crate::terminal::{self, lines};
+use autopilot_core::state::State;
+use autopilot_engine::replay::{Difference, Recording, RecordingError, compare, decisions};
+use autopilot_engine::session::{self, Intent, Opened};
+use autopilot_engine::shell::{Patience, chain};
+use autopilot_engine::{store, workspace};
+use autopilot_host::git::{Hub, Oid, StateEnv, UserRepo, make_rehearsal};
+use autopilot_host::{dir, hand};
+use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::json;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Answers at gates; a run that asks more often than it did is not played for ever.
+const ANSWERS_MAX: usize = 100;
+const DIFFERENT: u8 = 10;
+
+pub fn replay(global: &Global, args: &Replay) -> super::Done {
+    let past = Past::must(global)?;
+    let told = past.run(args.run.as_deref())?;
+    if let Standing::Live { pid } = told.standing() {
+        return Err(Failure::failed(format!("process {pid} still works on run {}", told.run.id))
+            .help("wait for its end, or stop it with `autopilot stop`"));
+    }
+    let recording =
+        Recording::read(&past.place, &past.history, &told.run.id).map_err(unreadable)?;
+    let temp = tempfile::Builder::new()
+        .prefix("autopilot-replay-")
+        .tempdir()
+        .map_err(|error| Failure::failed(format!("cannot make a folder: {error}")))?;
+    let root = Utf8PathBuf::from_path_buf(temp.path().to_owned())
+        .map_err(|path| Failure::failed(format!("{} is not UTF-8", path.display())))?;
+    let replayed = play(global, &past, &recording, &root)?;
+    let differences = compare(&recording.decisions, &replayed.decisions);
+    tell(global, &told.run.id, &recording, &replayed, &differences);
+    if args.keep {
+        let kept = temp.keep();
+        terminal::note(&format!("kept: {}", kept.display()));
+    }
+    Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENT) })
+}
+
+struct Replayed {
+    decisions: autopilot_engine::replay::Decisions,
+    state: State,
+}
+
+fn play(
+    global: &Global,
+    past: &Past,
+    recording: &Recording,
+    root: &Utf8Path,
+) -> Result<Replayed, Failure> {
+    let repo = ground::repo(&past.place)?;
+    let hub = Hub::open(past.place.state.as_std_path(), &repo)?;
+    let project = root.join("project");
+    let base = Oid::parse(&recording.spec.base)?;
+    let branch = &recording.spec.base_branch;
+    make_rehearsal(&hub, &base, branch, &repo.identity, project.as_std_path())?;
+    bring_along(&past.place.root, &project, recording)
+        .map_err(|error| Failure::failed(format!("cannot copy files of the project: {error}")))?;
+    let player = Arc::new(recording.player(hub));
+    let mut intent =
+        Intent::Again { spec: Box::new(recording.spec.clone()), texts: recording.texts.clone() };
+    let mut answers = recording.answers.clone();
+    for _ in 0..ANSWERS_MAX {
+        let opened = open(&project, root, recording)?;
+        let place = opened.place.clone();
+        let machine = work::machine()?;
+        let watcher = lines::watcher(&Global { json: false, quiet: true, ..global.clone() });
+        let (wait, player) = (Patience::default(), Some(Arc::clone(&player)));
+        let state =
+            session::play(opened, intent, machine, watcher, wait, player).map_err(work::refused)?;
+        let next = state.gate().and_then(|_| answers.pop_front());
+        let Some(answer) = next.filter(|_| state.end().is_none()) else {
+            let history = workspace::reader(&place)?;
+            let records = store::records(&history, &recording.spec.id)
+                .map_err(|error| Failure::failed(chain(&error)))?;
+            return Ok(Replayed { decisions: decisions(&records), state });
+        };
+        let texts = recording.texts.clone();
+        intent = Intent::Resume { asks: vec![answer], limits: Default::default(), texts };
+    }
+    Err(Failure::failed("the run asks a person again and again"))
+}
+
+/// What a slot or a check needs of the checkout and git does not have.
+fn bring_along(from: &Utf8Path, to: &Utf8Path, recording: &Recording) -> std::io::Result<()> {
+    let config = &recording.config;
+    let schemas =
+        [&config.reviewer.schema_path, &config.planner.schema_path].into_iter().flatten().cloned();
+    for path in schemas.chain(config.worktrees.copy.iter().cloned()) {
+        let (source, target) = (from.join(&path), to.join(&path));
+        if source.is_dir() {
+            dir::copy(source.as_std_path(), target.as_std_path())?;
+        } else if source.is_file() {
+            hand::copy(source.as_std_path(), target.as_std_path())?;
+        }
+    }
+    Ok(())
+}
+
+fn open(project: &Utf8Path, root: &Utf8Path, recording: &Recording) -> Result<Opened, Failure> {
+    let config = recording.config.clone();
+    let base = &recording.spec.base_branch;
+    let repo = UserRepo::examine(project.as_std_path(), base, &config.git.filters)?;
+    let env = StateEnv {
+        autopilot_state_dir: Some(root.join("state").into_string().into()),
+        ..StateEnv::default()
+    };
+    let place = workspace::adopt(&repo, &env)?;
+    Ok(Opened { place, repo, config })
+}
+
+fn unreadable(error: RecordingError) -> Failure {
+    let message = chain(&error);
+    match error {
+        RecordingError::NotRecorded { .. } => Failure::usage(message).help(
+            "runs are recorded unless `logging.record: false` says otherwise, and until their \
+             artifacts are removed",
+        ),
+        RecordingError::Store(_)
+        | RecordingError::Empty { .. }
+        | RecordingError::Config { .. }
+        | RecordingError::File { .. } => Failure::failed(message),
+    }
+}
+
+fn tell(
+    global: &Global,
+    run: &str,
+    recording: &Recording,
+    replayed: &Replayed,
+    differences: &[Difference],
+) {
+    let count: usize = recording.decisions.values().map(Vec::len).sum();
+    let tasks = recording.decisions.keys().filter(|name| *name != "run").count();
+    if global.json {
+        return terminal::json(&json!({
+            "run": run,
+            "same": differences.is_empty(),
+            "decisions": count,
+            "tasks": tasks,
+            "answers_played": recording.turns,
+            "answers_missing": recording.missing,
+            "not_repeated": recording.interventions,
+            "outcome": autopilot_core::view::run_word(&replayed.state),
+            "differences": differences,
+        }));
+    }
+    for text in &recording.interventions {
+        terminal::note(&format!("not repeated: {text}"));
+    }
+    for name in &recording.missing {
+        terminal::note(&format!("{name} has no recorded output"));
+    }
+    if differences.is_empty() {
+        terminal::say(&format!(
+            "run {run} played again: {} answers of agents, {count} decisions about {tasks} tasks, \
+             all the same",
+            recording.turns
+        ));
+        return;
+    }
+    terminal::say(&format!("run {run} played again: {} tasks differ", differences.len()));
+    for difference in differences {
+        let word =
+            |side: &Option<String>| side.clone().unwrap_or_else(|| "nothing more".to_owned());
+        terminal::say(&format!(
+            "  {}: the same for {} decisions, then\n    recorded: {}\n    now:      {}",
+            difference.task,
+            difference.after,
+            word(&difference.recorded),
+            word(&difference.replayed),
+        ));
+    }
+}

@@ -1,0 +1,123 @@
+//! A run played again from its recording: the same decisions without any agent, and the place
+//! where they differ when something has changed.
+#![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
+
+use autopilot_testkit::plan::{self, RUN, plan as plan_of, task, task_with};
+use autopilot_testkit::stage::{APPROVES, Stage};
+use serde_json::{Value, json};
+use std::fs;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_autopilot");
+const BREAKS_THEN_FIXES: &str = "
+- step: build
+  do:
+    - append: { app.txt: \"broken once\\n\" }
+    - answer: { changed_files: [app.txt], tests_ran: true, tests_passed: true, notes: all pass }
+- step: fix
+  do:
+    - write: { app.txt: \"start\\ndone\\n\" }
+    - answer: { changed_files: [app.txt], tests_ran: true, tests_passed: true, notes: fixed }
+";
+
+/// A run that needed a fix, and whose agents are gone.
+fn recorded() -> Stage {
+    let stage = Stage::new(BINARY);
+    stage.agents(&[BREAKS_THEN_FIXES, APPROVES]);
+    stage.run_task().expect(0);
+    fs::remove_file(stage.path("agents.yml")).unwrap();
+    stage
+}
+
+#[test]
+fn a_run_with_a_fix_is_played_again_without_its_agents_and_decides_the_same() {
+    let stage = recorded();
+    let before = stage.digest();
+    stage.run(&["replay"]).expect(0).says(&["all the same", "decisions about 1 tasks"]);
+    assert_eq!(stage.digest(), before, "the repository is only read");
+    let told = stage.run(&["replay", "--json"]).expect(0);
+    let told: Value = serde_json::from_str(&told.out).unwrap();
+    assert_eq!((&told["same"], &told["outcome"]), (&json!(true), &json!("DONE")));
+    // Build, review, acceptance cases, fix, review, acceptance cases.
+    assert_eq!(told["answers_played"], 6, "{told:#}");
+    assert_eq!(told["differences"], json!([]));
+}
+
+#[test]
+fn another_answer_of_an_agent_shows_where_the_decisions_part() {
+    let stage = recorded();
+    let reviews: Vec<_> = stage.views("-review/stdout.log");
+    let last = reviews.last().unwrap();
+    let said = fs::read_to_string(last).unwrap();
+    let other = said.replace("APPROVE", "REQUEST_CHANGES").replace(
+        r#"\"issues\":[]"#,
+        r#"\"issues\":[{\"severity\":\"major\",\"message\":\"no\",\"fix\":\"do\",\"file\":\"app.txt\"}]"#,
+    );
+    assert_ne!(said, other);
+    // The log has the same file under another name.
+    fs::remove_file(last).unwrap();
+    fs::write(last, other).unwrap();
+    let told = stage.run(&["replay"]).expect(10);
+    told.says(&["say-done: the same for", "REQUEST_CHANGES", "APPROVE"]);
+}
+
+#[test]
+fn other_tests_of_the_project_are_run_for_real_and_change_the_outcome() {
+    let stage = Stage::new(BINARY);
+    // Green only until the run has ended.
+    let marker = stage.folder().join("closed");
+    let tests = format!("commands: {{ tests: 'test ! -e {}' }}\n", marker.display());
+    stage.config(&tests);
+    stage.run_task().expect(0);
+    stage.run(&["replay"]).expect(0);
+    fs::write(&marker, "").unwrap();
+    stage.run(&["replay"]).expect(10).says(&["run: the same for 0 decisions"]);
+}
+
+#[test]
+fn a_plan_on_parallel_workers_is_merged_in_the_recorded_order() {
+    let wanted = plan_of(&[
+        task("top", &[]),
+        task("left", &["top"]),
+        task_with("right", &["top"], json!({ "allowed_paths": ["right.txt"] })),
+        task("lone", &[]),
+    ]);
+    let stage = plan::stage(BINARY, &wanted);
+    stage.run(&RUN).expect(0);
+    let told = stage.run(&["replay", "--json"]).expect(0);
+    let told: Value = serde_json::from_str(&told.out).unwrap();
+    assert_eq!((&told["same"], &told["tasks"]), (&json!(true), &json!(4)), "{told:#}");
+}
+
+#[test]
+fn a_run_that_is_not_recorded_says_so() {
+    let stage = Stage::new(BINARY);
+    stage.config("commands: { tests: sh test.sh }\nlogging: { record: false }\n");
+    stage.run_task().expect(0);
+    stage.run(&["replay"]).expect(64).says(&["nothing is recorded", "logging.record"]);
+    stage.run(&["replay", "nonsense"]).expect(64);
+}
+
+#[test]
+fn every_question_is_kept_with_its_answer_and_figures() {
+    let stage = Stage::new(BINARY);
+    stage.run_task().expect(0);
+    let dirs: Vec<String> = stage
+        .views("metadata.json")
+        .iter()
+        .map(|path| path.parent().unwrap().file_name().unwrap().to_string_lossy().into_owned())
+        .collect();
+    let wanted =
+        ["exec-001-say-done-build", "exec-002-say-done-review", "exec-003-say-done-uat_generate"];
+    assert_eq!(dirs, wanted);
+    let of = |name: &str| fs::read_to_string(&stage.views(name)[0]).unwrap();
+    let metadata: Value = serde_json::from_str(&of("build/metadata.json")).unwrap();
+    assert_eq!(metadata["status"], "succeeded");
+    assert_eq!(metadata["agent"], "script");
+    assert_eq!(metadata["cost_usd"], 0.01);
+    assert!(metadata["duration_ms"].is_u64() && metadata["ended_at"].is_string());
+    assert!(of("build/prompt.txt").contains("app.txt says done"));
+    assert!(of("build/output.txt").contains("wrote it"));
+    let events = of("build/events.jsonl");
+    let last: Value = serde_json::from_str(events.lines().last().unwrap()).unwrap();
+    assert_eq!(last["event"], "result");
+}
