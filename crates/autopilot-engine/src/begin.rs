@@ -13,9 +13,10 @@ pub use skill::check_skills;
 use crate::inbox::LimitChange;
 use crate::job::{agent_of, find_program, mode_word};
 use crate::place::Place;
+use autopilot_agents::openai::{BASE_URL_VARIABLE, Model};
 use autopilot_agents::{Agent, LaunchPlan, Program};
 use autopilot_core::config::{
-    Config, Faults, HumanGate, ReviewGate as ReviewConfig, Role, Warning,
+    Agent as AgentConfig, Config, Faults, HumanGate, ReviewGate as ReviewConfig, Role, Warning,
 };
 use autopilot_core::event::{RunSpec, TaskSpec as TaskEntry};
 use autopilot_core::fingerprint::sha256_hex;
@@ -26,6 +27,7 @@ use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::{self, Kind, Parsed, TaskSpec, unique_ids};
 use autopilot_host::file;
+use autopilot_host::model_api::{Address, BASE_DEFAULT};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -256,6 +258,9 @@ pub fn check_agents(
         {
             return Err(failed(format!("the script `{file}` does not exist")));
         }
+        if let Agent::OpenAi(model) = &agent {
+            model_ready(model, settings).map_err(failed)?;
+        }
         let plan = agent.launch(&autopilot_agents::Ask::new("", &place.root));
         if let Program::Named(program) = &plan.program
             && find_program(program, path, &place.root).is_none()
@@ -269,6 +274,27 @@ pub fn check_agents(
         plans.push((role, plan));
     }
     Ok(plans)
+}
+
+/// Which model is asked where, in words, if there is all that asking needs. Nobody is asked.
+pub fn model_ready(model: &Model, settings: &AgentConfig) -> Result<String, String> {
+    let variable = |name: &str| {
+        let own = settings.env.get(name).cloned().or_else(|| std::env::var(name).ok());
+        own.filter(|value| !value.trim().is_empty())
+    };
+    let base = model.base_url.clone().or_else(|| variable(BASE_URL_VARIABLE));
+    let base = base.as_deref().unwrap_or(BASE_DEFAULT);
+    let address = Address::parse(base)
+        .map_err(|why| format!("the base address of its model can't be used: it {why}"))?;
+    let (key, name) = (&model.key_env, &model.name);
+    match variable(key) {
+        Some(_) => Ok(format!("{name} at {address}, key from {key}")),
+        None if address.is_local() => Ok(format!("{name} at {address}, without a key")),
+        None => Err(format!(
+            "there is no key for {address}: set the environment variable `{key}`, or name another \
+             as `api_key_env` in .autopilot/config.yml"
+        )),
+    }
 }
 
 /// A run that is about to begin, with the texts its first record names.

@@ -1,10 +1,9 @@
 //! The agents of a configuration as programs of this machine: found or not.
 
-use autopilot_agents::openai::{BASE_URL_VARIABLE, Model};
 use autopilot_agents::{Agent, Ask, Program};
-use autopilot_core::config::{Agent as AgentConfig, Config, Role};
+use autopilot_core::config::{Config, Mode, Role};
+use autopilot_engine::begin::model_ready;
 use autopilot_engine::job::{agent_of, find_program, mode_word};
-use autopilot_host::model_api::{Address, BASE_DEFAULT};
 use camino::{Utf8Path, Utf8PathBuf};
 
 pub struct Equipped {
@@ -34,8 +33,13 @@ impl Equipped {
 /// The agents that the flows of today use.
 pub fn agents(config: &Config, root: &Utf8Path) -> Vec<Equipped> {
     let path = std::env::var("PATH").unwrap_or_default();
+    let planner = (Role::Planner, "planner");
+    // A planner that is the same program as the reviewer is found or not with it.
+    let other =
+        config.planner.mode != config.reviewer.mode || config.planner.mode == Mode::OpenaiApi;
     [(Role::Builder, "builder"), (Role::Reviewer, "reviewer")]
         .into_iter()
+        .chain(other.then_some(planner))
         .map(|(role, name)| {
             let mode = mode_word(config.agent(role).mode);
             Equipped { role: name, mode, program: find(config, role, name, &path, root) }
@@ -54,7 +58,7 @@ fn find(config: &Config, role: Role, name: &str, path: &str, root: &Utf8Path) ->
         return Found::Nowhere(format!("the script `{file}` does not exist"));
     }
     if let Agent::OpenAi(model) = &agent {
-        return reachable(model, config.agent(role));
+        return model_ready(model, config.agent(role)).map_or_else(Found::Nowhere, Found::Model);
     }
     let plan = agent.launch(&Ask::new("", root));
     match plan.program {
@@ -63,29 +67,6 @@ fn find(config: &Config, role: Role, name: &str, path: &str, root: &Utf8Path) ->
             Some(path) => Found::At(path),
             None => Found::Nowhere(nowhere(&agent, &program, name)),
         },
-    }
-}
-
-/// Whether there is all that asking needs; nobody is asked.
-fn reachable(model: &Model, config: &AgentConfig) -> Found {
-    let variable = |name: &str| {
-        let own = config.env.get(name).cloned().or_else(|| std::env::var(name).ok());
-        own.filter(|value| !value.trim().is_empty())
-    };
-    let base = model.base_url.clone().or_else(|| variable(BASE_URL_VARIABLE));
-    let base = base.as_deref().unwrap_or(BASE_DEFAULT);
-    let address = match Address::parse(base) {
-        Ok(address) => address,
-        Err(why) => return Found::Nowhere(format!("the base address of its model {why}")),
-    };
-    let (key, name) = (&model.key_env, &model.name);
-    match variable(key) {
-        Some(_) => Found::Model(format!("{name} at {address}, key from {key}")),
-        None if address.is_local() => Found::Model(format!("{name} at {address}, without a key")),
-        None => Found::Nowhere(format!(
-            "there is no key for {address}: set the environment variable `{key}`, or name another \
-             as `api_key_env` in .autopilot/config.yml"
-        )),
     }
 }
 
