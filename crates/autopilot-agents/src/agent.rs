@@ -3,11 +3,12 @@
 use autopilot_core::config::{API_KEY_ENV, Api};
 use camino::{Utf8Path, Utf8PathBuf};
 
+use crate::acp::{self, AcpConversation};
 use crate::claude::{self, ClaudeConversation};
 use crate::codex::{self, CodexConversation};
 use crate::command::{self, CommandConversation};
 use crate::conversation::Conversation;
-use crate::launch::{Access, Ask, LaunchPlan, McpServer, Network};
+use crate::launch::{Access, Ask, LaunchPlan, McpServer, Network, Sandbox};
 use crate::openai::{self, Model, OpenAiConversation};
 use crate::script::{self, ScriptConversation};
 use crate::words::{self, WordsError};
@@ -20,6 +21,10 @@ pub enum Agent {
     },
     Codex {
         executable: String,
+    },
+    /// Never empty: the program and its arguments.
+    Acp {
+        words: Vec<String>,
     },
     /// Never empty: the program and its arguments.
     Command {
@@ -45,14 +50,11 @@ pub struct Settings<'a> {
 }
 
 /// The modes that can be launched.
-pub const MODES: &[&str] = &["claude_code_cli", "codex_cli", "command", "openai_api", "script"];
-/// The modes the configuration knows that have no codec yet.
-pub const MODES_TO_COME: &[&str] = &["acp"];
+pub const MODES: &[&str] =
+    &["claude_code_cli", "codex_cli", "acp", "command", "openai_api", "script"];
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AgentError {
-    #[error("mode {mode} is not available yet; use one of {}", MODES.join(", "))]
-    NotAvailable { mode: String },
     #[error("unknown mode {mode}; use one of {}", MODES.join(", "))]
     Unknown { mode: String },
     #[error("mode {mode} needs the key `{key}`")]
@@ -74,6 +76,9 @@ pub struct Expected {
     pub prompt: String,
     pub cwd: Utf8PathBuf,
     pub model: Option<String>,
+    pub effort: Option<String>,
+    /// Added to what the agent tells its model by itself.
+    pub system_prompt: Option<String>,
     pub session: Option<String>,
     /// The session is copied, not continued: another id is right.
     pub fork: bool,
@@ -81,6 +86,7 @@ pub struct Expected {
     pub allowed_tools: Vec<String>,
     pub disallowed_tools: Vec<String>,
     pub network: Network,
+    pub sandbox: Sandbox,
     pub mcp_servers: Vec<McpServer>,
     /// The agent may read and write files through us.
     pub fs: bool,
@@ -92,12 +98,15 @@ impl From<&Ask<'_>> for Expected {
             prompt: ask.prompt.to_owned(),
             cwd: ask.cwd.to_owned(),
             model: ask.model.map(str::to_owned),
+            effort: ask.effort.map(str::to_owned),
+            system_prompt: ask.system_prompt.map(str::to_owned),
             session: ask.session.map(str::to_owned),
             fork: ask.fork,
             access: ask.access,
             allowed_tools: ask.allowed_tools.to_vec(),
             disallowed_tools: ask.disallowed_tools.to_vec(),
             network: ask.network,
+            sandbox: ask.sandbox,
             mcp_servers: ask.mcp_servers.to_vec(),
             fs: ask.fs,
         }
@@ -110,6 +119,11 @@ impl Agent {
         match settings.mode {
             "claude_code_cli" => Ok(Agent::ClaudeCode { executable: executable("claude") }),
             "codex_cli" => Ok(Agent::Codex { executable: executable("codex") }),
+            "acp" => {
+                let missing = AgentError::MissingKey { mode: "acp", key: "command" };
+                let words = words::split(settings.command.ok_or(missing)?)?;
+                Ok(Agent::Acp { words })
+            }
             "command" => {
                 let missing = AgentError::MissingKey { mode: "command", key: "command" };
                 let words = words::split(settings.command.ok_or(missing)?)?;
@@ -128,9 +142,6 @@ impl Agent {
                 let missing = AgentError::MissingKey { mode: "script", key: "script" };
                 Ok(Agent::Script { file: settings.script.ok_or(missing)?.to_owned() })
             }
-            mode if MODES_TO_COME.contains(&mode) => {
-                Err(AgentError::NotAvailable { mode: mode.to_owned() })
-            }
             mode => Err(AgentError::Unknown { mode: mode.to_owned() }),
         }
     }
@@ -139,6 +150,7 @@ impl Agent {
         match self {
             Agent::ClaudeCode { executable } => claude::launch(executable, ask),
             Agent::Codex { executable } => codex::launch(executable, ask),
+            Agent::Acp { words } => acp::launch(words, ask),
             Agent::Command { words } => command::launch(words, ask),
             Agent::OpenAi(model) => openai::launch(model, ask),
             Agent::Script { file } => script::launch(file, ask),
@@ -149,6 +161,7 @@ impl Agent {
         match self {
             Agent::ClaudeCode { .. } => Box::new(ClaudeConversation::new(expected)),
             Agent::Codex { .. } => Box::new(CodexConversation::new(expected)),
+            Agent::Acp { .. } => Box::new(AcpConversation::new(expected)),
             Agent::Command { .. } => Box::new(CommandConversation::default()),
             Agent::OpenAi(_) => Box::new(OpenAiConversation::default()),
             Agent::Script { .. } => Box::new(ScriptConversation::default()),
@@ -162,7 +175,7 @@ impl Agent {
             Agent::Codex { .. } => &["OPENAI_", "CODEX_"],
             Agent::OpenAi(_) => &["OPENAI_"],
             // Nobody's vendor: `env_pass` names what such a program needs.
-            Agent::Command { .. } | Agent::Script { .. } => &[],
+            Agent::Acp { .. } | Agent::Command { .. } | Agent::Script { .. } => &[],
         }
     }
 
@@ -180,7 +193,10 @@ impl Agent {
     /// Whether a later run can go on where this one ended.
     pub fn keeps_sessions(&self) -> bool {
         match self {
-            Agent::ClaudeCode { .. } | Agent::Codex { .. } | Agent::OpenAi(_) => true,
+            Agent::ClaudeCode { .. }
+            | Agent::Codex { .. }
+            | Agent::Acp { .. }
+            | Agent::OpenAi(_) => true,
             Agent::Command { .. } | Agent::Script { .. } => false,
         }
     }
@@ -195,14 +211,10 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_without_a_codec_names_the_alternatives() {
-        insta::assert_snapshot!(
-            Agent::new(settings("acp")).unwrap_err(),
-            @"mode acp is not available yet; use one of claude_code_cli, codex_cli, command, openai_api, script"
-        );
+    fn an_unknown_mode_names_the_alternatives() {
         insta::assert_snapshot!(
             Agent::new(settings("gpt")).unwrap_err(),
-            @"unknown mode gpt; use one of claude_code_cli, codex_cli, command, openai_api, script"
+            @"unknown mode gpt; use one of claude_code_cli, codex_cli, acp, command, openai_api, script"
         );
     }
 
@@ -210,6 +222,8 @@ mod tests {
     fn a_missing_key_is_named() {
         let error = Agent::new(settings("command")).unwrap_err().to_string();
         assert_eq!(error, "mode command needs the key `command`");
+        let error = Agent::new(settings("acp")).unwrap_err().to_string();
+        assert_eq!(error, "mode acp needs the key `command`");
         let error = Agent::new(settings("script")).unwrap_err().to_string();
         assert_eq!(error, "mode script needs the key `script`");
         let error = Agent::new(settings("openai_api")).unwrap_err().to_string();

@@ -81,7 +81,11 @@ pub(crate) struct LastBytes {
 impl LastBytes {
     pub(crate) fn push_line(&mut self, line: &str) {
         self.text.push_str(line);
-        self.text.push('\n');
+        self.push("\n");
+    }
+
+    pub(crate) fn push(&mut self, text: &str) {
+        self.text.push_str(text);
         // Twice the limit before cutting, so that each byte is moved once and not for every line.
         if self.text.len() > 2 * ANSWER_BYTES_MAX {
             let start = self.text.ceil_char_boundary(self.text.len() - ANSWER_BYTES_MAX);

@@ -40,6 +40,8 @@ pub enum Deaf {
     Always,
     #[error("its turn is over")]
     Over,
+    #[error("too much that was said to it waits already")]
+    Full,
 }
 
 /// Turns the lines of one run into events and, at its end, a judgement. Never fails and never
@@ -63,6 +65,21 @@ pub trait Conversation: Send {
     }
 
     fn finish(self: Box<Self>, exit: ExitFacts) -> Ending;
+}
+
+impl Heard {
+    pub(crate) fn say(line: String) -> Heard {
+        Heard { events: Vec::new(), acts: vec![Act::Say(line)] }
+    }
+
+    /// With events that came before its own.
+    #[must_use]
+    pub(crate) fn after(mut self, events: impl IntoIterator<Item = AgentEvent>) -> Heard {
+        let own = std::mem::take(&mut self.events);
+        self.events.extend(events);
+        self.events.extend(own);
+        self
+    }
 }
 
 impl From<Vec<AgentEvent>> for Heard {

@@ -3,6 +3,7 @@
 //! Invariant: everything here is a function of its arguments. No files, clock, environment,
 //! processes or randomness; the host runs what a [`LaunchPlan`] says and feeds the lines back.
 
+mod acp;
 pub mod agent;
 pub mod answer;
 pub mod classify;

@@ -1,0 +1,266 @@
+//! Tool calls as they become known: an agent announces one first and tells what it does later.
+
+use std::collections::VecDeque;
+
+use serde_json::Value;
+
+use crate::event::{self, AgentEvent, ChangeKind};
+
+/// Calls that are remembered at once.
+pub(super) const CALLS_MAX: usize = 256;
+/// Files of one call.
+const FILES_MAX: usize = 100;
+
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    open: VecDeque<Call>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Call {
+    id: String,
+    pub(super) name: String,
+    pub(super) kind: String,
+    pub(super) what: String,
+    /// Where it acts.
+    pub(super) places: Vec<String>,
+    diffs: Vec<(String, ChangeKind)>,
+    is_new_file: bool,
+    is_announced: bool,
+}
+
+impl Calls {
+    /// A `tool_call` or `tool_call_update`.
+    pub(super) fn updated(&mut self, update: &Value) -> Vec<AgentEvent> {
+        let mut call = self.learn(update);
+        let status = update["status"].as_str().unwrap_or("");
+        let ended = matches!(status, "completed" | "failed");
+        let mut events = Vec::new();
+        if ended || !call.what.is_empty() || status == "in_progress" {
+            events.extend(call.announce());
+        }
+        if !ended {
+            self.keep(call);
+            return events;
+        }
+        let ok = status == "completed";
+        let summary = event::summary(&output(update));
+        events.push(AgentEvent::ToolResult { id: call.id.clone(), ok, summary });
+        if ok {
+            events.extend(call.changes());
+        }
+        events
+    }
+
+    /// The call a permission is asked for; it may not have been told of before.
+    pub(super) fn asked(&mut self, tool_call: &Value) -> (Asked, Option<AgentEvent>) {
+        let mut call = self.learn(tool_call);
+        let event = call.announce();
+        let asked = Asked {
+            name: call.name.clone(),
+            kind: call.kind.clone(),
+            what: call.what.clone(),
+            places: call.places.clone(),
+        };
+        self.keep(call);
+        (asked, event)
+    }
+
+    fn learn(&mut self, update: &Value) -> Call {
+        let id = update["toolCallId"].as_str().unwrap_or("");
+        let at = self.open.iter().position(|call| call.id == id);
+        let mut call = at.and_then(|at| self.open.remove(at)).unwrap_or_default();
+        call.id = id.to_owned();
+        call.learn(update);
+        call
+    }
+
+    fn keep(&mut self, call: Call) {
+        if self.open.len() == CALLS_MAX {
+            self.open.pop_front();
+        }
+        self.open.push_back(call);
+    }
+}
+
+/// What a permission is asked for.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub name: String,
+    pub kind: String,
+    pub what: String,
+    pub places: Vec<String>,
+}
+
+impl Call {
+    fn learn(&mut self, update: &Value) {
+        if let Some(kind) = update["kind"].as_str() {
+            self.kind = kind.to_owned();
+        }
+        if let Some(name) = name(update).filter(|_| self.name.is_empty()) {
+            self.name = name.to_owned();
+        }
+        let input = &update["rawInput"];
+        let title = update["title"].as_str().unwrap_or("");
+        let what = telling(input).unwrap_or_else(|| event::summary(title));
+        if !what.is_empty() && what != self.name {
+            self.what = what;
+        } else if self.what.is_empty() && update["sessionUpdate"] == "tool_call_update" {
+            let has_input = input.as_object().is_some_and(|input| !input.is_empty());
+            self.what = if has_input { event::summary(&input.to_string()) } else { String::new() };
+        }
+        self.learn_files(update);
+    }
+
+    fn learn_files(&mut self, update: &Value) {
+        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        for place in list(&update["locations"]) {
+            let path = place["path"].as_str().unwrap_or("").to_owned();
+            if !path.is_empty() && self.places.len() < FILES_MAX && !self.places.contains(&path) {
+                self.places.push(path);
+            }
+        }
+        for diff in list(&update["content"]).iter().filter(|item| item["type"] == "diff") {
+            let path = diff["path"].as_str().unwrap_or("").to_owned();
+            let known = self.diffs.iter().any(|(seen, _)| *seen == path);
+            if known || path.is_empty() || self.diffs.len() == FILES_MAX {
+                continue;
+            }
+            let was_empty = diff["oldText"].as_str().unwrap_or("").is_empty();
+            self.diffs
+                .push((path, if was_empty { ChangeKind::Added } else { ChangeKind::Modified }));
+        }
+        // One agent sends no difference of a file it writes whole.
+        self.is_new_file |= update["rawOutput"]["metadata"]["exists"] == false;
+    }
+
+    fn announce(&mut self) -> Option<AgentEvent> {
+        if std::mem::replace(&mut self.is_announced, true) {
+            return None;
+        }
+        if self.name.is_empty() {
+            self.name = if self.kind.is_empty() { "tool" } else { &self.kind }.to_owned();
+        }
+        Some(AgentEvent::ToolCall {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            summary: self.what.clone(),
+        })
+    }
+
+    fn changes(self) -> Vec<AgentEvent> {
+        let by_place = match self.kind.as_str() {
+            "edit" if self.is_new_file => ChangeKind::Added,
+            "edit" | "move" => ChangeKind::Modified,
+            "delete" => ChangeKind::Deleted,
+            _ => return Vec::new(),
+        };
+        let changes = match self.diffs.is_empty() {
+            true => self.places.into_iter().map(|path| (path, by_place)).collect(),
+            false => self.diffs,
+        };
+        changes.into_iter().map(|(path, kind)| AgentEvent::FileChange { path, kind }).collect()
+    }
+}
+
+/// A title may be the tool's name or a sentence.
+fn name(update: &Value) -> Option<&str> {
+    let named = update["name"].as_str().or(update["_meta"]["claudeCode"]["toolName"].as_str());
+    let is_word = |title: &&str| {
+        !title.is_empty() && title.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
+    };
+    named.or(update["title"].as_str().filter(is_word))
+}
+
+/// What a person would want to know of a call: the command, the file, the address.
+fn telling(input: &Value) -> Option<String> {
+    const KEYS: &[&str] = &[
+        "command",
+        "filePath",
+        "file_path",
+        "filepath",
+        "path",
+        "pattern",
+        "url",
+        "query",
+        "skill",
+        "prompt",
+    ];
+    let words = |value: &Value| match value.as_array() {
+        Some(list) => {
+            let words: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
+            Some(words.join(" "))
+        }
+        None => value.as_str().map(str::to_owned),
+    };
+    let word = KEYS.iter().find_map(|key| words(&input[*key]));
+    word.map(|word| event::summary(&word)).filter(|word| !word.is_empty())
+}
+
+fn output(update: &Value) -> String {
+    let items = update["content"].as_array().map_or(&[][..], Vec::as_slice);
+    let texts: Vec<&str> =
+        items.iter().filter_map(|item| item["content"]["text"].as_str()).collect();
+    if !texts.is_empty() {
+        return texts.join("\n");
+    }
+    let raw = &update["rawOutput"];
+    let said = raw.as_str().or(raw["output"].as_str()).or(raw["error"].as_str());
+    said.or(raw["stdout"].as_str()).unwrap_or("").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn lines(events: &[AgentEvent]) -> Vec<String> {
+        events.iter().map(|event| serde_json::to_string(event).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_call_is_told_once_when_it_is_known_what_it_does() {
+        let mut calls = Calls::default();
+        let first = json!({ "sessionUpdate": "tool_call", "toolCallId": "c", "title": "write",
+            "kind": "edit", "status": "pending", "rawInput": {} });
+        assert_eq!(calls.updated(&first), []);
+        let more = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "c",
+            "status": "in_progress", "locations": [{ "path": "/r/a" }],
+            "rawInput": { "filePath": "/r/a", "content": "x" } });
+        insta::assert_snapshot!(lines(&calls.updated(&more)).join("\n"),
+            @r#"{"event":"tool_call","id":"c","name":"write","summary":"/r/a"}"#);
+        let last = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "c",
+            "status": "completed", "title": "a", "rawOutput": { "output": "Wrote it.",
+            "metadata": { "exists": false } } });
+        insta::assert_snapshot!(lines(&calls.updated(&last)).join("\n"), @r#"
+        {"event":"tool_result","id":"c","ok":true,"summary":"Wrote it."}
+        {"event":"file_change","path":"/r/a","kind":"added"}
+        "#);
+        assert!(calls.open.is_empty());
+    }
+
+    #[test]
+    fn a_call_that_failed_has_changed_nothing() {
+        let mut calls = Calls::default();
+        let update = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "c",
+            "kind": "edit", "status": "failed", "title": "Edit a file",
+            "content": [{ "type": "diff", "path": "/r/a", "oldText": "x", "newText": "y" }] });
+        insta::assert_snapshot!(lines(&calls.updated(&update)).join("\n"), @r#"
+        {"event":"tool_call","id":"c","name":"edit","summary":"Edit a file"}
+        {"event":"tool_result","id":"c","ok":false,"summary":""}
+        "#);
+    }
+
+    #[test]
+    fn only_so_many_calls_are_remembered() {
+        let mut calls = Calls::default();
+        for n in 0..CALLS_MAX + 10 {
+            calls.updated(&json!({ "toolCallId": n.to_string(), "status": "pending" }));
+        }
+        assert_eq!(calls.open.len(), CALLS_MAX);
+        let places: Vec<Value> =
+            (0..FILES_MAX * 2).map(|n| json!({ "path": n.to_string() })).collect();
+        calls.updated(&json!({ "toolCallId": "x", "locations": places }));
+        assert_eq!(calls.open.back().unwrap().places.len(), FILES_MAX);
+    }
+}

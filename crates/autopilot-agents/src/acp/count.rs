@@ -1,0 +1,141 @@
+//! What a run has used, from the several places agents say it.
+//!
+//! They disagree: some count the turn, one only its last call of the model, one only the size of
+//! the context, and helpers of an agent are counted in some places and not in others. Money must
+//! never be under-counted, so of all that is said about one figure the largest stands.
+
+use serde_json::Value;
+
+use crate::event::{Scope, Tokens, Usage};
+
+#[derive(Debug, Default)]
+pub(super) struct Count {
+    /// Of the prompts that were answered.
+    prompts: Tokens,
+    /// The fullest the context was: what the model has read at least.
+    context_max: u64,
+    /// The session's, as the agent says it.
+    cost_usd: Option<f64>,
+}
+
+impl Count {
+    /// The result of a prompt.
+    pub(super) fn prompted(&mut self, result: &Value) {
+        let quota = &result["_meta"]["quota"];
+        let models = quota["model_usage"].as_array().map_or(&[][..], Vec::as_slice);
+        let models = models.iter().map(|model| tokens(&model["token_count"]));
+        let said = [
+            tokens(&result["usage"]),
+            tokens(&quota["token_count"]),
+            models.fold(Tokens::default(), Tokens::plus),
+        ];
+        self.prompts = self.prompts.plus(said.into_iter().fold(Tokens::default(), most));
+    }
+
+    /// A `usage_update`; true if it has raised the cost.
+    pub(super) fn updated(&mut self, update: &Value) -> bool {
+        self.context_max = self.context_max.max(update["used"].as_u64().unwrap_or(0));
+        let cost = &update["cost"];
+        let is_usd = cost["currency"].as_str().is_none_or(|currency| currency == "USD");
+        let amount = cost["amount"].as_f64().filter(|amount| is_usd && *amount >= 0.0);
+        let Some(amount) = amount.filter(|amount| *amount > self.cost_usd.unwrap_or(-1.0)) else {
+            return false;
+        };
+        self.cost_usd = Some(amount);
+        true
+    }
+
+    /// None if nothing was said.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let Tokens { input, output, cached } = self.prompts;
+        let tokens =
+            Tokens { input: input.max(self.context_max.saturating_sub(output)), output, cached };
+        let is_silent = tokens == Tokens::default() && self.cost_usd.is_none();
+        (!is_silent).then_some(Usage {
+            tokens,
+            tokens_scope: Scope::Run,
+            cost_usd: self.cost_usd,
+            cost_scope: Scope::Session,
+        })
+    }
+}
+
+/// `inputTokens` does not hold what came from the cache or went into it.
+fn tokens(said: &Value) -> Tokens {
+    let figure = |names: &[&str]| names.iter().find_map(|name| said[*name].as_u64()).unwrap_or(0);
+    let cached = figure(&["cachedReadTokens", "cachedInputTokens"]);
+    let stored = figure(&["cachedWriteTokens", "cacheWriteInputTokens"]);
+    let fresh = figure(&["inputTokens", "input_tokens"]);
+    let input = fresh.saturating_add(cached).saturating_add(stored);
+    let output = figure(&["outputTokens", "output_tokens"]);
+    // What a total has beyond both was thought, and is paid as output.
+    let total = figure(&["totalTokens", "total_tokens"]);
+    Tokens { input, output: output.max(total.saturating_sub(input)), cached }
+}
+
+fn most(a: Tokens, b: Tokens) -> Tokens {
+    Tokens {
+        input: a.input.max(b.input),
+        output: a.output.max(b.output),
+        cached: a.cached.max(b.cached),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn of(result: &Value) -> Tokens {
+        let mut count = Count::default();
+        count.prompted(result);
+        count.usage().map(|usage| usage.tokens).unwrap_or_default()
+    }
+
+    #[test]
+    fn every_agents_way_of_counting_is_read() {
+        let cached = json!({ "usage": { "inputTokens": 1400, "outputTokens": 90,
+            "cachedReadTokens": 800, "cachedWriteTokens": 5, "totalTokens": 2295 } });
+        assert_eq!(of(&cached), Tokens { input: 2205, output: 90, cached: 800 });
+        let of_models = json!({ "usage": { "inputTokens": 100, "outputTokens": 20 },
+            "_meta": { "quota": { "model_usage": [
+                { "token_count": { "inputTokens": 100, "outputTokens": 20 } },
+                { "token_count": { "inputTokens": 30, "outputTokens": 4 } },
+            ] } } });
+        assert_eq!(of(&of_models), Tokens { input: 130, output: 24, cached: 0 });
+        let snake = json!({ "_meta": { "quota": {
+            "token_count": { "input_tokens": 200, "output_tokens": 40 } } } });
+        assert_eq!(of(&snake), Tokens { input: 200, output: 40, cached: 0 });
+        let thought =
+            json!({ "usage": { "inputTokens": 10, "outputTokens": 2, "totalTokens": 20 } });
+        assert_eq!(of(&thought), Tokens { input: 10, output: 10, cached: 0 });
+        assert_eq!(of(&json!({ "usage": "none" })), Tokens::default());
+    }
+
+    #[test]
+    fn a_context_that_was_seen_is_counted_even_if_nobody_adds_it_up() {
+        let mut count = Count::default();
+        assert_eq!(count.usage(), None);
+        for used in [120, 340, 230] {
+            count.updated(&json!({ "used": used, "size": 1000 }));
+        }
+        let tokens = |count: &Count| count.usage().unwrap().tokens;
+        assert_eq!(tokens(&count), Tokens { input: 340, output: 0, cached: 0 });
+        count.prompted(&json!({ "usage": { "inputTokens": 100, "outputTokens": 20 } }));
+        assert_eq!(tokens(&count), Tokens { input: 320, output: 20, cached: 0 });
+    }
+
+    #[test]
+    fn prompts_of_one_run_add_up_and_the_cost_is_the_sessions() {
+        let mut count = Count::default();
+        let result = json!({ "usage": { "inputTokens": 100, "outputTokens": 20 } });
+        count.prompted(&result);
+        count.prompted(&result);
+        assert!(count.updated(&json!({ "cost": { "amount": 0.5, "currency": "USD" } })));
+        assert!(!count.updated(&json!({ "cost": { "amount": 0.4, "currency": "USD" } })));
+        assert!(!count.updated(&json!({ "cost": { "amount": 9.0, "currency": "XAU" } })));
+        let usage = count.usage().unwrap();
+        assert_eq!(usage.tokens, Tokens { input: 200, output: 40, cached: 0 });
+        assert_eq!((usage.cost_usd, usage.cost_scope), (Some(0.5), Scope::Session));
+    }
+}

@@ -1,0 +1,164 @@
+//! Files an agent reads and writes through us, where that is offered.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::permit::is_inside;
+use super::rpc;
+use crate::agent::Expected;
+use crate::conversation::Act;
+use crate::launch::Access;
+
+/// Acts on files that wait for their end.
+const WAITING_MAX: usize = 64;
+
+/// What is in hand: our number of an act, and the request it answers.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    waiting: BTreeMap<u64, (Value, Kind)>,
+    last: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Read,
+    Write,
+}
+
+/// The capability that is offered.
+pub(super) fn offered(expected: &Expected) -> Value {
+    let writes = expected.fs && expected.access != Access::Read;
+    json!({ "readTextFile": expected.fs, "writeTextFile": writes })
+}
+
+impl Files {
+    /// A request of `fs/…`: the act, or the line that refuses it.
+    pub(super) fn asked(
+        &mut self,
+        expected: &Expected,
+        id: &Value,
+        method: &str,
+        params: &Value,
+    ) -> Act {
+        let refuse = |code, why: &str| Act::Say(rpc::error(id, code, why));
+        let kind = match (method, expected.access) {
+            ("fs/read_text_file", _) if expected.fs => Kind::Read,
+            ("fs/write_text_file", Access::Edit | Access::Unsafe) if expected.fs => Kind::Write,
+            _ => return refuse(rpc::METHOD_NOT_FOUND, "files are not offered"),
+        };
+        let Some(path) = params["path"].as_str() else {
+            return refuse(rpc::INVALID_PARAMS, "the path is missing");
+        };
+        if !is_inside(&expected.cwd, path) {
+            return refuse(rpc::INVALID_PARAMS, &format!("{path} is outside the worktree"));
+        }
+        if self.waiting.len() == WAITING_MAX {
+            return refuse(rpc::INTERNAL_ERROR, "too many files are being read and written");
+        }
+        self.last += 1;
+        self.waiting.insert(self.last, (id.clone(), kind));
+        let path = expected.cwd.join(path).into_string();
+        let number = |name: &str| params[name].as_u64().and_then(|n| u32::try_from(n).ok());
+        match kind {
+            Kind::Read => Act::ReadFile {
+                id: self.last,
+                path,
+                first_line: number("line"),
+                lines_max: number("limit"),
+            },
+            Kind::Write => {
+                let text = params["content"].as_str().unwrap_or("").to_owned();
+                Act::WriteFile { id: self.last, path, text }
+            }
+        }
+    }
+
+    /// The line that answers, if anybody waits for it.
+    pub(super) fn done(&mut self, id: u64, done: Result<String, String>) -> Option<String> {
+        let (request, kind) = self.waiting.remove(&id)?;
+        Some(match (done, kind) {
+            (Ok(text), Kind::Read) => rpc::result(&request, &json!({ "content": text })),
+            (Ok(_), Kind::Write) => rpc::result(&request, &Value::Null),
+            // Agents that are about to write a new file look for it first, and know by the words.
+            (Err(why), Kind::Read | Kind::Write) if why.contains("No such file") => {
+                let why = format!("Resource not found: {why}");
+                rpc::error(&request, rpc::RESOURCE_NOT_FOUND, &why)
+            }
+            (Err(why), Kind::Read | Kind::Write) => rpc::error(&request, rpc::INTERNAL_ERROR, &why),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::Ask;
+
+    fn expected(access: Access, fs: bool) -> Expected {
+        Expected::from(&Ask { access, fs, ..Ask::new("", "/slot".into()) })
+    }
+
+    fn asked(expected: &Expected, method: &str, path: &str) -> Act {
+        let params = json!({ "path": path, "line": 3, "limit": 2, "content": "x" });
+        Files::default().asked(expected, &json!(0), method, &params)
+    }
+
+    #[test]
+    fn files_are_those_of_the_worktree() {
+        let builder = expected(Access::Edit, true);
+        let read = asked(&builder, "fs/read_text_file", "/slot/a");
+        let whole = Act::ReadFile {
+            id: 1,
+            path: "/slot/a".into(),
+            first_line: Some(3),
+            lines_max: Some(2),
+        };
+        assert_eq!(read, whole);
+        let write = asked(&builder, "fs/write_text_file", "b");
+        assert_eq!(write, Act::WriteFile { id: 1, path: "/slot/b".into(), text: "x".into() });
+        for path in ["/etc/passwd", "/slot/../x", "../x", "/slotted"] {
+            let refused = asked(&builder, "fs/read_text_file", path);
+            assert!(matches!(&refused, Act::Say(line) if line.contains("outside")), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_offered_is_done() {
+        let not_found = |act: &Act| matches!(act, Act::Say(line) if line.contains("-32601"));
+        assert!(not_found(&asked(&expected(Access::Edit, false), "fs/read_text_file", "/slot/a")));
+        let reader = expected(Access::Read, true);
+        assert!(not_found(&asked(&reader, "fs/write_text_file", "/slot/a")));
+        assert!(!not_found(&asked(&reader, "fs/read_text_file", "/slot/a")));
+        assert_eq!(offered(&reader), json!({ "readTextFile": true, "writeTextFile": false }));
+    }
+
+    #[test]
+    fn each_request_is_answered_once_and_a_missing_file_says_so() {
+        let builder = expected(Access::Edit, true);
+        let mut files = Files::default();
+        let path = json!({ "path": "/slot/a" });
+        for id in ["a", "b", "c"] {
+            files.asked(&builder, &json!(id), "fs/read_text_file", &path);
+        }
+        let line = files.done(2, Ok("text".into())).unwrap();
+        assert_eq!(line, r#"{"id":"b","jsonrpc":"2.0","result":{"content":"text"}}"#);
+        assert_eq!(files.done(2, Ok("text".into())), None);
+        let line = files.done(1, Err("/slot/a: No such file or directory".into())).unwrap();
+        assert!(line.contains("-32002") && line.contains("not found"), "{line}");
+        assert!(files.done(3, Err("it is a directory".into())).unwrap().contains("-32603"));
+    }
+
+    #[test]
+    fn only_so_many_wait() {
+        let builder = expected(Access::Edit, true);
+        let mut files = Files::default();
+        let path = json!({ "path": "/slot/a" });
+        for id in 0..WAITING_MAX {
+            let act = files.asked(&builder, &json!(id), "fs/read_text_file", &path);
+            assert!(matches!(act, Act::ReadFile { .. }));
+        }
+        let act = files.asked(&builder, &json!("more"), "fs/read_text_file", &path);
+        assert!(matches!(act, Act::Say(line) if line.contains("too many")));
+    }
+}

@@ -1,0 +1,264 @@
+//! What a session can be set to, and what this run wants of it.
+
+use serde_json::{Value, json};
+
+use crate::agent::Expected;
+use crate::launch::{Access, Sandbox};
+
+/// One request that sets something, to be made before the prompt.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Setting {
+    pub what: &'static str,
+    pub value: String,
+    pub method: &'static str,
+    pub params: Value,
+}
+
+/// What is asked for and offered, and what is asked for in vain.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Wanted {
+    pub settings: Vec<Setting>,
+    /// No choice of it at all.
+    pub not_offered: Vec<String>,
+    /// There is a choice, and the model is not in it: another one must not do the work unseen.
+    pub unknown_model: Option<String>,
+}
+
+/// A mode of an agent that brings a sandbox of its own.
+///
+/// Codex's does not work inside ours: every tool call would fail, and the turn succeed.
+fn modes(expected: &Expected) -> &'static [&'static str] {
+    match (expected.sandbox, expected.access) {
+        (Sandbox::Ours, _) | (Sandbox::None, Access::Unsafe) => {
+            &["agent-full-access", "full-access"]
+        }
+        (Sandbox::None, Access::Read) => &["read-only"],
+        (Sandbox::None, Access::Edit) => &[],
+    }
+}
+
+/// `session` is the reply to `session/new` or `session/load`.
+pub(super) fn wanted(session: &Value, id: &str, expected: &Expected) -> Wanted {
+    let mut wanted = Wanted::default();
+    let mode = Choice::find(session, Topic::Mode);
+    let known = mode.as_ref().and_then(|mode| {
+        modes(expected).iter().find(|name| mode.values.iter().any(|value| value == *name))
+    });
+    if let (Some(mode), Some(name)) = (&mode, known) {
+        wanted.settings.extend(mode.set(id, name));
+    }
+    if let Some(model) = &expected.model {
+        match Choice::find(session, Topic::Model) {
+            None => wanted.not_offered.push(format!("the model {model}")),
+            Some(choice) => match choice.value(model) {
+                Some(value) => wanted.settings.extend(choice.set(id, value)),
+                None => wanted.unknown_model = Some(choice.refused(model)),
+            },
+        }
+    }
+    if let Some(effort) = &expected.effort {
+        let choice = Choice::find(session, Topic::Effort);
+        match choice.as_ref().and_then(|choice| choice.value(effort).map(|value| (choice, value))) {
+            Some((choice, value)) => wanted.settings.extend(choice.set(id, value)),
+            None => wanted.not_offered.push(format!("the effort {effort}")),
+        }
+    }
+    wanted
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Topic {
+    Mode,
+    Model,
+    Effort,
+}
+
+impl Topic {
+    fn word(self) -> &'static str {
+        match self {
+            Topic::Mode => "mode",
+            Topic::Model => "model",
+            Topic::Effort => "thought_level",
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Choice {
+    topic: Topic,
+    /// The id of a configuration option; without it the topic has a method of its own.
+    option: Option<String>,
+    current: String,
+    values: Vec<String>,
+    names: Vec<String>,
+}
+
+impl Choice {
+    fn find(session: &Value, topic: Topic) -> Option<Choice> {
+        let options = session["configOptions"].as_array().map_or(&[][..], Vec::as_slice);
+        let is_it =
+            |option: &&Value| option["category"] == topic.word() || option["id"] == topic.word();
+        if let Some(option) = options.iter().find(is_it) {
+            let mut listed = Vec::new();
+            flatten(&option["options"], &mut listed);
+            return Some(Choice::of(
+                topic,
+                option["id"].as_str(),
+                &option["currentValue"],
+                &listed,
+                "value",
+            ));
+        }
+        let (list, current, key) = match topic {
+            Topic::Mode => {
+                (&session["modes"]["availableModes"], &session["modes"]["currentModeId"], "id")
+            }
+            Topic::Model => {
+                let models = &session["models"];
+                (&models["availableModels"], &models["currentModelId"], "modelId")
+            }
+            Topic::Effort => return None,
+        };
+        let listed: Vec<&Value> = list.as_array()?.iter().collect();
+        Some(Choice::of(topic, None, current, &listed, key))
+    }
+
+    fn of(
+        topic: Topic,
+        option: Option<&str>,
+        current: &Value,
+        listed: &[&Value],
+        key: &str,
+    ) -> Choice {
+        let texts = |key: &str| {
+            listed.iter().map(|item| item[key].as_str().unwrap_or("").to_owned()).collect()
+        };
+        Choice {
+            topic,
+            option: option.map(str::to_owned),
+            current: current.as_str().unwrap_or("").to_owned(),
+            values: texts(key),
+            names: texts("name"),
+        }
+    }
+
+    /// The offered value that `asked` names.
+    fn value(&self, asked: &str) -> Option<&str> {
+        if self.current == asked {
+            return Some(&self.current);
+        }
+        let at = self.values.iter().position(|value| value == asked);
+        let at = at.or_else(|| self.names.iter().position(|name| name.eq_ignore_ascii_case(asked)));
+        Some(self.values.get(at?)?)
+    }
+
+    fn set(&self, session: &str, value: &str) -> Option<Setting> {
+        if self.current == value {
+            return None;
+        }
+        let (method, params) = match (&self.option, self.topic) {
+            (Some(option), _) => (
+                "session/set_config_option",
+                json!({ "sessionId": session, "configId": option, "value": value }),
+            ),
+            (None, Topic::Model) => {
+                ("session/set_model", json!({ "sessionId": session, "modelId": value }))
+            }
+            (None, Topic::Mode | Topic::Effort) => {
+                ("session/set_mode", json!({ "sessionId": session, "modeId": value }))
+            }
+        };
+        Some(Setting { what: self.topic.word(), value: value.to_owned(), method, params })
+    }
+
+    fn refused(&self, model: &str) -> String {
+        const NAMED_MAX: usize = 8;
+        let named: Vec<&str> = self.values.iter().take(NAMED_MAX).map(String::as_str).collect();
+        let more = if self.values.len() > NAMED_MAX { ", …" } else { "" };
+        format!("the agent does not offer the model {model}; it offers {}{more}", named.join(", "))
+    }
+}
+
+/// Options may come in groups.
+fn flatten<'a>(options: &'a Value, into: &mut Vec<&'a Value>) {
+    for option in options.as_array().map_or(&[][..], Vec::as_slice) {
+        match option["options"].is_array() {
+            true => flatten(&option["options"], into),
+            false => into.push(option),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::Ask;
+
+    fn expected(model: Option<&str>, effort: Option<&str>, sandbox: Sandbox) -> Expected {
+        Expected::from(&Ask { model, effort, sandbox, ..Ask::new("", "/slot".into()) })
+    }
+
+    fn options() -> Value {
+        json!({ "configOptions": [
+            { "id": "model", "category": "model", "currentValue": "m/one", "options": [
+                { "value": "m/one", "name": "One" },
+                { "group": "g", "options": [{ "value": "m/two", "name": "Two" }] },
+            ] },
+            { "id": "think", "category": "thought_level", "currentValue": "low", "options": [
+                { "value": "low", "name": "Low" }, { "value": "high", "name": "High" } ] },
+            "…and more",
+        ] })
+    }
+
+    #[test]
+    fn a_model_is_set_by_the_way_the_session_offers() {
+        let two = expected(Some("m/two"), None, Sandbox::None);
+        let set = wanted(&options(), "s", &two).settings;
+        assert_eq!(set[0].method, "session/set_config_option");
+        assert_eq!(
+            set[0].params,
+            json!({ "sessionId": "s", "configId": "model", "value": "m/two" })
+        );
+        let list = json!({ "models": { "currentModelId": "a",
+            "availableModels": [{ "modelId": "a" }, { "modelId": "m/two" }] } });
+        let set = wanted(&list, "s", &two).settings;
+        assert_eq!(set[0].method, "session/set_model");
+        assert_eq!(set[0].params, json!({ "sessionId": "s", "modelId": "m/two" }));
+        let by_name = expected(Some("two"), Some("high"), Sandbox::None);
+        let set = wanted(&options(), "s", &by_name).settings;
+        assert_eq!(set.iter().map(|set| set.value.as_str()).collect::<Vec<_>>(), ["m/two", "high"]);
+        let current = expected(Some("m/one"), Some("low"), Sandbox::None);
+        assert_eq!(wanted(&options(), "s", &current), Wanted::default());
+    }
+
+    #[test]
+    fn what_is_asked_for_in_vain_is_said() {
+        let asked = expected(Some("m/three"), Some("extreme"), Sandbox::None);
+        let vain = wanted(&options(), "s", &asked);
+        assert_eq!(
+            vain.unknown_model.as_deref(),
+            Some("the agent does not offer the model m/three; it offers m/one, m/two")
+        );
+        assert_eq!(vain.not_offered, ["the effort extreme"]);
+        let none = wanted(&Value::Null, "s", &asked);
+        assert_eq!(none.not_offered, ["the model m/three", "the effort extreme"]);
+        assert_eq!(none.unknown_model, None);
+    }
+
+    #[test]
+    fn an_agents_own_sandbox_is_switched_off_inside_ours() {
+        let modes = json!({ "modes": { "currentModeId": "auto", "availableModes": [
+            { "id": "read-only" }, { "id": "auto" }, { "id": "full-access" } ] } });
+        let mode = |expected: &Expected| {
+            wanted(&modes, "s", expected).settings.pop().map(|set| (set.method, set.value))
+        };
+        let full = Some(("session/set_mode", "full-access".to_owned()));
+        assert_eq!(mode(&expected(None, None, Sandbox::Ours)), full);
+        assert_eq!(mode(&expected(None, None, Sandbox::None)), None);
+        let mut reader = expected(None, None, Sandbox::None);
+        reader.access = Access::Read;
+        assert_eq!(mode(&reader), Some(("session/set_mode", "read-only".to_owned())));
+        let others = json!({ "modes": { "availableModes": [{ "id": "plan" }, { "id": "yolo" }] } });
+        assert_eq!(wanted(&others, "s", &reader), Wanted::default());
+    }
+}

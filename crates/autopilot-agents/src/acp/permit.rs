@@ -1,0 +1,188 @@
+//! Answering an agent that asks before it uses a tool: by policy, never by a person.
+
+use camino::Utf8Path;
+use serde_json::Value;
+
+use crate::agent::Expected;
+use crate::launch::{Access, Network};
+
+/// What is asked for, as far as the agent says it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Wanted<'a> {
+    pub name: &'a str,
+    /// The protocol's word: read, edit, delete, move, search, execute, think, fetch, …
+    pub kind: &'a str,
+    /// The command, file or address.
+    pub what: &'a str,
+    pub paths: &'a [String],
+}
+
+/// Kinds that look and change nothing.
+const LOOKING: &[&str] = &["read", "search", "think"];
+const WRITING: &[&str] = &["edit", "delete", "move"];
+/// Tools that use the network although their agents give them another kind.
+const REACHING: &[&str] =
+    &["webfetch", "web_fetch", "websearch", "web_search", "google_web_search", "codesearch"];
+
+/// Why it is not granted, if it is not.
+pub(super) fn refusal(expected: &Expected, wanted: Wanted<'_>) -> Option<String> {
+    let name = wanted.name;
+    if expected.disallowed_tools.iter().any(|rule| names(rule, wanted)) {
+        return Some(format!("the configuration does not allow {name}"));
+    }
+    let reaches = reaches(wanted);
+    if reaches && expected.network == Network::Off {
+        return Some("the network is switched off for this agent".to_owned());
+    }
+    match expected.access {
+        Access::Unsafe => None,
+        Access::Edit if WRITING.contains(&wanted.kind) => outside(&expected.cwd, wanted.paths),
+        Access::Edit => None,
+        Access::Read if reaches || LOOKING.contains(&wanted.kind) => None,
+        Access::Read => Some(format!("this step only looks; {name} is not allowed")),
+    }
+}
+
+fn reaches(wanted: Wanted<'_>) -> bool {
+    wanted.kind == "fetch" || REACHING.iter().any(|name| name.eq_ignore_ascii_case(wanted.name))
+}
+
+/// A rule is a tool's name, a kind, or `Name(pattern)` where `*` stands for any text.
+fn names(rule: &str, wanted: Wanted<'_>) -> bool {
+    let (name, pattern) = match rule.strip_suffix(')').and_then(|rule| rule.split_once('(')) {
+        Some((name, pattern)) => (name, Some(pattern)),
+        None => (rule, None),
+    };
+    let is_named = name.eq_ignore_ascii_case(wanted.name) || name.eq_ignore_ascii_case(wanted.kind);
+    is_named && pattern.is_none_or(|pattern| fits(pattern, wanted.what))
+}
+
+fn fits(pattern: &str, what: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == what };
+    let Some(mut left) = what.strip_prefix(start.trim_end_matches(':')) else { return false };
+    let mut parts = rest.split('*').peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return left.ends_with(part);
+        }
+        match left.find(part) {
+            Some(at) => left = &left[at + part.len()..],
+            None => return false,
+        }
+    }
+    true
+}
+
+fn outside(cwd: &Utf8Path, paths: &[String]) -> Option<String> {
+    let path = paths.iter().find(|path| !is_inside(cwd, path))?;
+    Some(format!("{path} is outside the worktree {cwd}"))
+}
+
+/// By its name alone; links are followed by nobody here.
+pub(super) fn is_inside(cwd: &Utf8Path, path: &str) -> bool {
+    let climbs = path.split('/').any(|part| part == "..");
+    !climbs && (Utf8Path::new(path).is_relative() || Utf8Path::new(path).starts_with(cwd))
+}
+
+/// Ids and names of the options differ by agent and version; only their kinds are agreed upon.
+pub(super) fn option(options: &Value, granted: bool) -> Option<&str> {
+    let kinds = match granted {
+        true => ["allow_once", "allow_always"],
+        false => ["reject_once", "reject_always"],
+    };
+    let options = options.as_array()?;
+    let of_kind = |kind: &str| options.iter().find(|option| option["kind"] == kind);
+    kinds.iter().find_map(|kind| of_kind(kind))?["optionId"].as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::Ask;
+    use serde_json::json;
+
+    fn expected(access: Access) -> Expected {
+        Expected::from(&Ask { access, ..Ask::new("", "/slot".into()) })
+    }
+
+    fn grants(expected: &Expected, name: &str, kind: &str) -> bool {
+        refusal(expected, Wanted { name, kind, ..Wanted::default() }).is_none()
+    }
+
+    #[test]
+    fn a_reader_looks_and_nothing_more() {
+        let mut reader = expected(Access::Read);
+        for kind in ["read", "search", "think", "fetch"] {
+            assert!(grants(&reader, "x", kind), "{kind}");
+        }
+        for kind in ["edit", "delete", "move", "execute", "switch_mode", "other", "", "unheard"] {
+            assert!(!grants(&reader, "x", kind), "{kind}");
+        }
+        reader.network = Network::Off;
+        assert!(!grants(&reader, "x", "fetch"));
+        assert!(!grants(&reader, "websearch", "search"));
+    }
+
+    #[test]
+    fn a_builder_may_what_is_not_forbidden() {
+        let mut builder = expected(Access::Edit);
+        for kind in ["edit", "execute", "fetch", "other", "", "unheard"] {
+            assert!(grants(&builder, "x", kind), "{kind}");
+        }
+        builder.network = Network::Off;
+        assert!(!grants(&builder, "x", "fetch"));
+        assert!(!grants(&builder, "WebSearch", "other"));
+        builder.disallowed_tools = vec!["bash".into(), "delete".into()];
+        assert!(!grants(&builder, "Bash", "execute"));
+        assert!(!grants(&builder, "x", "delete"));
+        assert!(grants(&builder, "x", "execute"));
+    }
+
+    #[test]
+    fn a_pattern_forbids_some_uses_of_a_tool() {
+        let mut builder = expected(Access::Unsafe);
+        builder.disallowed_tools = vec!["bash(git push*)".into(), "Bash(rm:*)".into()];
+        let grants = |what| {
+            refusal(&builder, Wanted { name: "bash", kind: "execute", what, paths: &[] }).is_none()
+        };
+        assert!(!grants("git push origin"));
+        assert!(!grants("rm -rf x"));
+        assert!(grants("git status"));
+        assert!(
+            fits("a*c*e", "abcde") && !fits("a*c*e", "abde") && fits("*", "") && fits("x", "x")
+        );
+    }
+
+    #[test]
+    fn writing_ends_at_the_worktree_unless_it_is_unsafe() {
+        let table = [
+            ("/slot/src/a.rs", true),
+            ("src/a.rs", true),
+            ("/etc/passwd", false),
+            ("/slot/../etc/passwd", false),
+            ("../x", false),
+            ("/slotted/x", false),
+        ];
+        for (path, inside) in table {
+            let paths = [path.to_owned()];
+            let wanted = Wanted { name: "write", kind: "edit", what: "", paths: &paths };
+            assert_eq!(refusal(&expected(Access::Edit), wanted).is_none(), inside, "{path}");
+            assert_eq!(refusal(&expected(Access::Unsafe), wanted), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn options_are_chosen_by_kind_the_smallest_that_fits() {
+        let options = json!([
+            { "optionId": "proceed_always", "kind": "allow_always" },
+            { "optionId": "proceed_once", "kind": "allow_once" },
+            { "optionId": "cancel", "kind": "reject_once" },
+        ]);
+        assert_eq!(option(&options, true), Some("proceed_once"));
+        assert_eq!(option(&options, false), Some("cancel"));
+        let only = json!([{ "optionId": "a", "kind": "allow_always" }]);
+        assert_eq!(option(&only, true), Some("a"));
+        assert_eq!(option(&only, false), None);
+        assert_eq!(option(&Value::Null, true), None);
+    }
+}

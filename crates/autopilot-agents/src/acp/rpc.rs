@@ -1,0 +1,138 @@
+//! JSON-RPC 2.0 as both sides of the protocol speak it: one object per line.
+
+use std::fmt;
+
+use serde::de::{self, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::{Value, json};
+
+pub(super) const METHOD_NOT_FOUND: i64 = -32601;
+pub(super) const INVALID_PARAMS: i64 = -32602;
+pub(super) const INTERNAL_ERROR: i64 = -32603;
+pub(super) const AUTH_REQUIRED: i64 = -32000;
+pub(super) const RESOURCE_NOT_FOUND: i64 = -32002;
+
+#[derive(Debug, PartialEq)]
+pub(super) enum Message {
+    Request { id: Value, method: String, params: Value },
+    Notification { method: String, params: Value },
+    Reply { id: Option<u64>, result: Result<Value, RpcError> },
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct RpcError {
+    pub code: i64,
+    pub message: String,
+    pub data: Value,
+}
+
+/// Both sides count their requests for themselves, so an id alone tells nothing: what has a method
+/// is a request of the agent, whatever its id.
+pub(super) fn read(mut object: Value) -> Option<Message> {
+    let id = object["id"].take();
+    if let Some(method) = object["method"].as_str().map(str::to_owned) {
+        let params = object["params"].take();
+        return Some(match id.is_null() {
+            true => Message::Notification { method, params },
+            false => Message::Request { id, method, params },
+        });
+    }
+    let id = id.as_u64();
+    if object["error"].is_object() {
+        let error = &mut object["error"];
+        let error = RpcError {
+            code: error["code"].as_i64().unwrap_or(0),
+            message: error["message"].as_str().unwrap_or("").to_owned(),
+            data: error["data"].take(),
+        };
+        return Some(Message::Reply { id, result: Err(error) });
+    }
+    // A result may be null: it is there all the same.
+    let result = object.get_mut("result")?.take();
+    Some(Message::Reply { id, result: Ok(result) })
+}
+
+pub(super) fn request(id: u64, method: &str, params: &Value) -> String {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
+}
+
+pub(super) fn notification(method: &str, params: &Value) -> String {
+    json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()
+}
+
+pub(super) fn result(id: &Value, result: &Value) -> String {
+    json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string()
+}
+
+pub(super) fn error(id: &Value, code: i64, message: &str) -> String {
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } }).to_string()
+}
+
+/// What can be told of a line that was cut: whoever waits for an answer to it must get one.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Head {
+    pub id: Value,
+    pub method: Option<String>,
+}
+
+pub(super) fn head(cut_line: &str) -> Head {
+    let mut head = Head::default();
+    let mut reader = serde_json::Deserializer::from_str(cut_line);
+    // It ends in an error, because the line does; what came before is kept.
+    let _cut = reader.deserialize_map(HeadVisitor { head: &mut head });
+    head
+}
+
+struct HeadVisitor<'a> {
+    head: &'a mut Head,
+}
+
+impl<'de> Visitor<'de> for HeadVisitor<'_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a message")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "id" => self.head.id = map.next_value()?,
+                "method" => self.head.method = map.next_value().map_err(de::Error::custom)?,
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Option<Message> {
+        read(serde_json::from_str(line).unwrap())
+    }
+
+    #[test]
+    fn a_request_is_told_from_a_reply_by_its_method_and_not_by_its_id() {
+        let asked = of(r#"{"jsonrpc":"2.0","id":3,"method":"fs/read_text_file","params":{}}"#);
+        assert!(matches!(asked, Some(Message::Request { .. })));
+        let replied = of(r#"{"jsonrpc":"2.0","id":3,"result":null}"#);
+        assert_eq!(replied, Some(Message::Reply { id: Some(3), result: Ok(Value::Null) }));
+        let told = of(r#"{"jsonrpc":"2.0","method":"_x/y"}"#);
+        assert!(matches!(told, Some(Message::Notification { .. })));
+        assert_eq!(of(r#"{"jsonrpc":"2.0","id":3}"#), None);
+        assert_eq!(of(r#"{"hello":1}"#), None);
+    }
+
+    #[test]
+    fn a_request_that_was_cut_still_has_its_id() {
+        let head =
+            head(r#"{"jsonrpc":"2.0","params":{"a":[1,{"b":2}]},"id":"x7","method":"m","z":"aaaa"#);
+        assert_eq!(head, Head { id: json!("x7"), method: Some("m".into()) });
+        let nothing = super::head(r#"{"jsonrpc":"2.0","params":{"path":"aaaaa"#);
+        assert_eq!(nothing, Head::default());
+    }
+}

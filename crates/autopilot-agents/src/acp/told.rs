@@ -1,0 +1,203 @@
+//! What an agent tells while it works: updates of its session into events, and the answer.
+
+use serde_json::Value;
+
+use super::call::{Asked, Calls};
+use crate::command::LastBytes;
+use crate::ending::Odd;
+use crate::event::{self, AgentEvent, TEXT_BYTES_MAX};
+
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// The message being said, which is the answer if no other follows.
+    answer: LastBytes,
+    message: Option<String>,
+    /// A tool was used since: what is said now is another message.
+    is_over: bool,
+    /// Said in pieces and not shown yet.
+    unshown: Option<(Voice, String)>,
+    calls: Calls,
+    did_anything: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Voice {
+    Aloud,
+    Thinking,
+}
+
+impl Told {
+    pub(super) fn updated(&mut self, update: &Value, odd: &mut Odd) -> Vec<AgentEvent> {
+        match update["sessionUpdate"].as_str() {
+            Some("agent_message_chunk") => self.said(update),
+            Some("agent_thought_chunk") => self.piece(Voice::Thinking, text(update)),
+            Some("tool_call" | "tool_call_update") => {
+                self.is_over = true;
+                self.did_anything = true;
+                let mut events = self.flush();
+                events.extend(self.calls.updated(update));
+                events
+            }
+            Some("plan") => {
+                let mut events = self.flush();
+                events.push(AgentEvent::Notice { text: plan(update) });
+                events
+            }
+            Some(
+                "user_message_chunk"
+                | "available_commands_update"
+                | "current_mode_update"
+                | "config_option_update"
+                | "session_info_update",
+            ) => Vec::new(),
+            Some(_) | None => {
+                odd.unknown += 1;
+                Vec::new()
+            }
+        }
+    }
+
+    pub(super) fn asked(&mut self, tool_call: &Value) -> (Asked, Vec<AgentEvent>) {
+        let mut events = self.flush();
+        let (asked, event) = self.calls.asked(tool_call);
+        events.extend(event);
+        (asked, events)
+    }
+
+    /// The pieces that wait for the rest of their message.
+    pub(super) fn flush(&mut self) -> Vec<AgentEvent> {
+        let Some((voice, text)) = self.unshown.take() else { return Vec::new() };
+        let text = event::text(&text);
+        vec![match voice {
+            Voice::Aloud => AgentEvent::Text { text },
+            Voice::Thinking => AgentEvent::Thought { text },
+        }]
+    }
+
+    /// Another prompt follows, so what was said was not the answer.
+    pub(super) fn go_on(&mut self) {
+        self.is_over = true;
+    }
+
+    pub(super) fn did_nothing(&self) -> bool {
+        !self.did_anything && self.answer.text.trim().is_empty()
+    }
+
+    pub(super) fn answer(&self) -> &str {
+        &self.answer.text
+    }
+
+    fn said(&mut self, update: &Value) -> Vec<AgentEvent> {
+        let id = update["messageId"].as_str();
+        let is_other = id.is_some() && self.message.is_some() && self.message.as_deref() != id;
+        let mut events = Vec::new();
+        let text = text(update);
+        if is_other || (self.is_over && !text.is_empty()) {
+            events.extend(self.flush());
+            self.answer = LastBytes::default();
+            self.is_over = false;
+        }
+        self.message = id.map(str::to_owned).or(self.message.take());
+        self.answer.push(text);
+        events.extend(self.piece(Voice::Aloud, text));
+        events
+    }
+
+    fn piece(&mut self, voice: Voice, text: &str) -> Vec<AgentEvent> {
+        let mut events = Vec::new();
+        if self.unshown.as_ref().is_some_and(|(before, _)| *before != voice) {
+            events.extend(self.flush());
+        }
+        if text.is_empty() {
+            return events;
+        }
+        let (_, unshown) = self.unshown.get_or_insert_with(|| (voice, String::new()));
+        unshown.push_str(text);
+        if unshown.len() >= TEXT_BYTES_MAX {
+            events.extend(self.flush());
+        }
+        events
+    }
+}
+
+fn text(update: &Value) -> &str {
+    update["content"]["text"].as_str().unwrap_or("")
+}
+
+fn plan(update: &Value) -> String {
+    let entries = update["entries"].as_array().map_or(&[][..], Vec::as_slice);
+    let lines = entries.iter().map(|entry| {
+        let mark = match entry["status"].as_str() {
+            Some("completed") => "x",
+            Some("in_progress") => ">",
+            Some(_) | None => " ",
+        };
+        format!("[{mark}] {}", event::summary(entry["content"].as_str().unwrap_or("")))
+    });
+    let lines: Vec<String> = lines.collect();
+    event::text(&format!("its plan: {}", lines.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::ANSWER_BYTES_MAX;
+    use serde_json::json;
+
+    fn say(told: &mut Told, id: Option<&str>, text: &str) -> Vec<AgentEvent> {
+        let update = json!({ "sessionUpdate": "agent_message_chunk", "messageId": id,
+            "content": { "type": "text", "text": text } });
+        told.updated(&update, &mut Odd::default())
+    }
+
+    fn shown(text: &str) -> AgentEvent {
+        AgentEvent::Text { text: text.into() }
+    }
+
+    #[test]
+    fn pieces_are_shown_as_the_message_they_make() {
+        let mut told = Told::default();
+        assert_eq!(say(&mut told, Some("a"), ""), []);
+        assert_eq!(say(&mut told, Some("a"), "I will "), []);
+        assert_eq!(say(&mut told, Some("a"), "look."), []);
+        assert_eq!(say(&mut told, Some("b"), "Done."), [shown("I will look.")]);
+        assert_eq!(told.flush(), [shown("Done.")]);
+        assert_eq!(told.answer(), "Done.");
+    }
+
+    #[test]
+    fn without_ids_a_tool_ends_a_message_and_a_thought_does_not() {
+        let mut told = Told::default();
+        let tool = json!({ "sessionUpdate": "tool_call", "toolCallId": "c", "title": "x y" });
+        let thought = json!({ "sessionUpdate": "agent_thought_chunk",
+            "content": { "type": "text", "text": "hm" } });
+        say(&mut told, None, "First.");
+        told.updated(&tool, &mut Odd::default());
+        say(&mut told, None, "Sec");
+        assert_eq!(told.updated(&thought, &mut Odd::default()), [shown("Sec")]);
+        say(&mut told, None, "ond.");
+        assert_eq!(told.answer(), "Second.");
+    }
+
+    #[test]
+    fn a_tool_at_the_end_leaves_the_answer_that_was_given() {
+        let mut told = Told::default();
+        say(&mut told, None, "The answer.");
+        let tool = json!({ "sessionUpdate": "tool_call", "toolCallId": "c", "title": "x y" });
+        told.updated(&tool, &mut Odd::default());
+        say(&mut told, None, "");
+        assert_eq!(told.answer(), "The answer.");
+    }
+
+    #[test]
+    fn a_flood_of_words_is_shown_in_parts_and_kept_in_bounds() {
+        let mut told = Told::default();
+        let word = "x".repeat(1024);
+        let mut events = Vec::new();
+        for _ in 0..4 * ANSWER_BYTES_MAX / word.len() {
+            events.extend(say(&mut told, None, &word));
+            assert!(told.answer().len() <= 2 * ANSWER_BYTES_MAX);
+        }
+        assert_eq!(events.len(), 4 * ANSWER_BYTES_MAX / TEXT_BYTES_MAX);
+    }
+}

@@ -1,0 +1,1 @@
+//! Turns, line by line.
