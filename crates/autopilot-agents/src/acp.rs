@@ -15,6 +15,8 @@ mod turn;
 
 pub(crate) use turn::AcpConversation;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::launch::{Access, Ask, LaunchPlan, Network, Program, Stdin};
@@ -48,7 +50,7 @@ fn known_env(words: &[String], ask: &Ask<'_>) -> Vec<(String, String)> {
 /// It asks for nothing by itself. It is made to ask for exactly what would be refused: more would
 /// put our consent in the place of a refusal in the user's own configuration.
 fn opencode_asks(ask: &Ask<'_>) -> Map<String, Value> {
-    let mut tools: Vec<String> = Vec::new();
+    let mut tools = BTreeSet::new();
     if ask.access == Access::Read {
         tools.extend(["edit", "bash", "task"].map(String::from));
     }
@@ -57,7 +59,7 @@ fn opencode_asks(ask: &Ask<'_>) -> Map<String, Value> {
     }
     for rule in ask.disallowed_tools {
         let name = rule.split('(').next().unwrap_or(rule).to_lowercase();
-        tools.push(match name.as_str() {
+        tools.insert(match name.as_str() {
             "execute" => "bash".to_owned(),
             "fetch" => "webfetch".to_owned(),
             // One permission is for all tools that change files.

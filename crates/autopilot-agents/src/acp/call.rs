@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::event::{self, AgentEvent, ChangeKind};
 
@@ -102,6 +102,9 @@ impl Call {
         }
         let input = &update["rawInput"];
         let title = update["title"].as_str().unwrap_or("");
+        // A call that has only begun may have no more than a stock phrase for a title.
+        let is_vague = update["status"] == "pending" && input.as_object().is_none_or(Map::is_empty);
+        let title = if is_vague { "" } else { title };
         let what = telling(input).unwrap_or_else(|| event::summary(title));
         if !what.is_empty() && what != self.name {
             self.what = what;
@@ -202,7 +205,9 @@ fn output(update: &Value) -> String {
     let texts: Vec<&str> =
         items.iter().filter_map(|item| item["content"]["text"].as_str()).collect();
     if !texts.is_empty() {
-        return texts.join("\n");
+        let text = texts.join("\n");
+        let lines = text.lines().filter(|line| !line.trim_start().starts_with("```"));
+        return lines.collect::<Vec<_>>().join("\n");
     }
     let raw = &update["rawOutput"];
     let said = raw.as_str().or(raw["output"].as_str()).or(raw["error"].as_str());

@@ -142,7 +142,7 @@ mod tests {
             files.asked(&builder, &json!(id), "fs/read_text_file", &path);
         }
         let line = files.done(2, Ok("text".into())).unwrap();
-        assert_eq!(line, r#"{"id":"b","jsonrpc":"2.0","result":{"content":"text"}}"#);
+        assert_eq!(line, r#"{"jsonrpc":"2.0","id":"b","result":{"content":"text"}}"#);
         assert_eq!(files.done(2, Ok("text".into())), None);
         let line = files.done(1, Err("/slot/a: No such file or directory".into())).unwrap();
         assert!(line.contains("-32002") && line.contains("not found"), "{line}");

@@ -297,6 +297,10 @@ impl AcpConversation {
             let usage = self.count.usage().filter(|_| has_risen && self.session.is_some());
             return usage.map(AgentEvent::Usage).into_iter().collect();
         }
+        if let Stage::Over(_) = self.stage {
+            // The answer is given; what is said behind it does not change it.
+            return Vec::new();
+        }
         let events = self.told.updated(update, &mut self.odd);
         match self.stage {
             // Before the session has begun all is replay.
