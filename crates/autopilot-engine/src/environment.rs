@@ -43,6 +43,8 @@ const NEEDED: &[&str] = &[
     "NODE_EXTRA_CA_CERTS",
     "XDG_RUNTIME_DIR",
     "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
     "RUSTUP_HOME",
     "RUSTUP_TOOLCHAIN",
 ];

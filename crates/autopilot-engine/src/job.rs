@@ -10,6 +10,7 @@ mod change;
 mod command;
 mod conflict;
 mod evidence;
+mod lend;
 mod mend;
 mod merge;
 mod plan;

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
@@ -110,6 +111,52 @@ impl Dir {
         let (parent, name) = split(relative)?;
         let dir = self.below(if parent == Path::new(".") { Path::new("") } else { parent })?;
         dir.replace(name, bytes)
+    }
+
+    /// The same for a file that others may run: what could be run stays so.
+    pub fn rewrite(&self, relative: &Path, bytes: &[u8]) -> Result<(), FileError> {
+        let runnable = self.look(relative).ok().and_then(|file| file.metadata().ok());
+        let mode =
+            runnable.map(|found| found.permissions()).filter(|mode| mode.mode() & 0o111 != 0);
+        self.write_atomic(relative, bytes)?;
+        let Some(mode) = mode else { return Ok(()) };
+        self.look(relative)?.set_permissions(mode).map_err(|source| FileError::Failed {
+            what: "make executable",
+            path: self.path.join(relative),
+            source,
+        })
+    }
+
+    /// The whole plain file at `relative`, unless it is larger than `bytes_max`.
+    pub fn read_capped(&self, relative: &Path, bytes_max: u64) -> Result<Vec<u8>, FileError> {
+        let path = self.path.join(relative);
+        let failed = |source| FileError::Failed { what: "read", path: path.clone(), source };
+        let file = self.look(relative)?;
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(failed(io::Error::other("it is not a plain file")));
+        }
+        let mut bytes = Vec::new();
+        file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
+        if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > bytes_max {
+            return Err(FileError::TooLarge { path, bytes_max });
+        }
+        Ok(bytes)
+    }
+
+    /// Opens what is at `relative` for reading; nothing is created and no link followed.
+    fn look(&self, relative: &Path) -> Result<File, FileError> {
+        let path = self.path.join(relative);
+        let failed = |source| FileError::Failed { what: "read", path: path.clone(), source };
+        let mut fd = self.fd.try_clone().map_err(failed)?;
+        let mut parts = relative.components().peekable();
+        while let Some(part) = parts.next() {
+            let Component::Normal(name) = part else { return Err(FileError::Name { path }) };
+            let plain = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+            let flags = if parts.peek().is_some() { DIRECTORY } else { plain };
+            fd = openat(&fd, name, flags, Mode::empty())
+                .map_err(|errno| refused(errno, "read", &path))?;
+        }
+        Ok(File::from(fd))
     }
 
     /// Replaces many files of this directory, each as a whole. Their names are made durable
@@ -245,6 +292,44 @@ mod tests {
             .collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn what_lies_behind_a_link_is_neither_read_nor_written() {
+        let root = tempfile::tempdir().unwrap();
+        let (inside, outside) = (root.path().join("in"), root.path().join("out"));
+        for dir in [&inside, &outside] {
+            std::fs::create_dir(dir).unwrap();
+            std::fs::write(dir.join("file"), "text").unwrap();
+        }
+        std::os::unix::fs::symlink(&outside, inside.join("dir")).unwrap();
+        std::os::unix::fs::symlink(outside.join("file"), inside.join("link")).unwrap();
+        let dir = Dir::open(&inside).unwrap();
+        assert_eq!(dir.read_capped(Path::new("file"), 4).unwrap(), b"text");
+        assert!(matches!(dir.read_capped(Path::new("file"), 3), Err(FileError::TooLarge { .. })));
+        for path in ["dir/file", "link", "../out/file"] {
+            assert!(dir.read_capped(Path::new(path), 99).is_err(), "{path}");
+        }
+        assert!(dir.rewrite(Path::new("dir/file"), b"new").is_err());
+        assert!(dir.rewrite(Path::new("../out/file"), b"new").is_err());
+        // A link itself may be replaced; what it led to stays.
+        dir.rewrite(Path::new("link"), b"new").unwrap();
+        assert_eq!(std::fs::read(outside.join("file")).unwrap(), b"text");
+        assert_eq!(dir.read_capped(Path::new("link"), 99).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_program_stays_one_when_it_is_written_anew() {
+        let root = tempfile::tempdir().unwrap();
+        let program = root.path().join("run.sh");
+        std::fs::write(&program, "old").unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        let dir = Dir::open(root.path()).unwrap();
+        dir.rewrite(Path::new("run.sh"), b"new").unwrap();
+        dir.rewrite(Path::new("new/file"), b"x").unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o111;
+        assert_eq!(mode(&program), 0o111);
+        assert_eq!(mode(&root.path().join("new/file")), 0);
     }
 
     #[test]

@@ -215,7 +215,9 @@ impl Job {
             super::process::write_plain(path, content)?;
         }
         let variables = self.agent_variables(&agent, &config, &plan, question);
-        let talk = Talk::new(self, &exec, agent.conversation(Expected::from(&ask)));
+        make_own_directories(&agent, &self.context.variables);
+        let conversation = agent.conversation(Expected::from(&ask));
+        let talk = Talk::new(self, &exec, question.dir, conversation);
         let program = Program {
             program: self.program_path(&plan)?,
             args: plan.args.clone(),
@@ -347,15 +349,7 @@ impl Job {
 
     fn writable(&self, question: &Question<'_>) -> Vec<Utf8PathBuf> {
         let mut write = vec![question.dir.to_owned(), self.scratch()];
-        if let Some(home) = self.context.variables.get("HOME") {
-            let home = Utf8PathBuf::from(home);
-            for own in [".claude", ".claude.json", ".codex", ".config/claude", ".config/codex"] {
-                write.push(home.join(own));
-            }
-        }
-        for name in ["CLAUDE_CONFIG_DIR", "CODEX_HOME"] {
-            write.extend(self.context.variables.get(name).map(Utf8PathBuf::from));
-        }
+        write.extend(own_directories(&self.context.variables));
         write.extend(self.context.config.sandbox.write.iter().map(Utf8PathBuf::from));
         write.extend(question.write.iter().cloned());
         write
@@ -472,6 +466,45 @@ fn mcp_servers(config: &AgentConfig) -> Result<Vec<McpServer>, JobError> {
         Ok(McpServer { name: name.clone(), transport })
     };
     config.mcp_servers.iter().map(server).collect()
+}
+
+/// Where known agents keep their log-in, their settings and their sessions.
+fn own_directories(variables: &Variables) -> Vec<Utf8PathBuf> {
+    const IN_HOME: &[&str] =
+        &[".claude", ".claude.json", ".codex", ".gemini", ".config/claude", ".config/codex"];
+    /// Agents that keep to the XDG base directories.
+    const BY_XDG: &[&str] = &["opencode", "goose", "crush"];
+    const XDG: &[(&str, &str)] = &[
+        ("XDG_CONFIG_HOME", ".config"),
+        ("XDG_DATA_HOME", ".local/share"),
+        ("XDG_STATE_HOME", ".local/state"),
+    ];
+    let home = variables.get("HOME").map(Utf8PathBuf::from);
+    let mut own: Vec<Utf8PathBuf> = Vec::new();
+    if let Some(home) = &home {
+        own.extend(IN_HOME.iter().map(|name| home.join(name)));
+    }
+    for (variable, usual) in XDG {
+        let base = variables.get(*variable).filter(|value| !value.is_empty());
+        let base = base.map(Utf8PathBuf::from).or(home.as_ref().map(|home| home.join(usual)));
+        own.extend(base.iter().flat_map(|base| BY_XDG.iter().map(|name| base.join(name))));
+    }
+    for name in ["CLAUDE_CONFIG_DIR", "CODEX_HOME"] {
+        own.extend(variables.get(name).map(Utf8PathBuf::from));
+    }
+    own
+}
+
+/// A sandbox admits only what exists, and an agent that was never used has nothing yet.
+fn make_own_directories(agent: &Agent, variables: &Variables) {
+    let Agent::Acp { words } = agent else { return };
+    let name = words.first().and_then(|program| Utf8Path::new(program).file_name());
+    for own in own_directories(variables) {
+        if own.file_name().map(|own| own.trim_start_matches('.')) == name {
+            // Without it the agent itself says what it misses.
+            let _later = autopilot_host::dir::create(own.as_std_path());
+        }
+    }
 }
 
 /// A program by its name in PATH, or by its path relative to the checkout.

@@ -1,13 +1,14 @@
 //! One process that is talked with: its lines in, our words out, and what it costs.
 
-use super::Job;
 use super::artifact::Exec;
+use super::{Job, lend};
 use crate::shell::Sight;
 use autopilot_agents::{
     Act, AgentEvent, Conversation, Deaf, Ending, ExitFacts, Heard, Odd, Outcome, Stream, Wish,
 };
 use autopilot_core::input::Word;
 use autopilot_host::exec::Control;
+use camino::Utf8Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -34,16 +35,23 @@ pub const SPOKEN_MAX: usize = 16;
 pub struct Talk<'a> {
     job: &'a Job,
     exec: &'a Exec,
+    /// Where its files are.
+    dir: &'a Utf8Path,
     conversation: Mutex<Box<dyn Conversation>>,
     acts: mpsc::UnboundedSender<Act>,
     to_do: tokio::sync::Mutex<mpsc::UnboundedReceiver<Act>>,
 }
 
 impl<'a> Talk<'a> {
-    pub fn new(job: &'a Job, exec: &'a Exec, conversation: Box<dyn Conversation>) -> Talk<'a> {
+    pub fn new(
+        job: &'a Job,
+        exec: &'a Exec,
+        dir: &'a Utf8Path,
+        conversation: Box<dyn Conversation>,
+    ) -> Talk<'a> {
         let (acts, to_do) = mpsc::unbounded_channel();
         let conversation = Mutex::new(conversation);
-        Talk { job, exec, conversation, acts, to_do: tokio::sync::Mutex::new(to_do) }
+        Talk { job, exec, dir, conversation, acts, to_do: tokio::sync::Mutex::new(to_do) }
     }
 
     pub fn line(&self, out: Stream, line: &str, cut: bool) {
@@ -72,9 +80,14 @@ impl<'a> Talk<'a> {
                         pipe = None;
                         break;
                     }
-                    Act::ReadFile { id, .. } | Act::WriteFile { id, .. } => {
-                        let none = Err("files are not offered".to_owned());
-                        let heard = self.conversation().file(id, none);
+                    Act::ReadFile { id, path, first_line, lines_max } => {
+                        let text = lend::read(self.dir, &path, first_line, lines_max);
+                        let heard = self.conversation().file(id, text);
+                        self.take(heard);
+                    }
+                    Act::WriteFile { id, path, text } => {
+                        let written = lend::write(self.dir, &path, &text).map(|()| String::new());
+                        let heard = self.conversation().file(id, written);
                         self.take(heard);
                     }
                 },
