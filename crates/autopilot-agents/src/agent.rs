@@ -185,6 +185,7 @@ impl Agent {
             Agent::OpenAi(model) => Some(&model.key_env),
             Agent::ClaudeCode { .. }
             | Agent::Codex { .. }
+            | Agent::Acp { .. }
             | Agent::Command { .. }
             | Agent::Script { .. } => None,
         }

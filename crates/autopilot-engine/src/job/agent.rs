@@ -235,6 +235,7 @@ impl Job {
                 Agent::OpenAi(_) => Vec::new(),
                 Agent::ClaudeCode { .. }
                 | Agent::Codex { .. }
+                | Agent::Acp { .. }
                 | Agent::Command { .. }
                 | Agent::Script { .. } => self.writable(question),
             }),
