@@ -74,7 +74,7 @@ fn nowhere(agent: &Agent, program: &str, role: &str) -> String {
     let get = match agent {
         Agent::ClaudeCode { .. } => "npm install -g @anthropic-ai/claude-code",
         Agent::Codex { .. } => "npm install -g @openai/codex",
-        Agent::Command { .. } => {
+        Agent::Acp { .. } | Agent::Command { .. } => {
             return format!(
                 "`{program}` was not found; check `{role}.command` in .autopilot/config.yml"
             );
