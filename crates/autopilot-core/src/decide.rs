@@ -4,6 +4,7 @@
 //! before it decided. Starting what is ready is the last act of every decision.
 
 mod ask;
+mod hold;
 mod machine;
 mod outcome;
 mod schedule;
@@ -93,6 +94,7 @@ impl Draft<'_> {
         for task in self.state.waiting_beyond(self.now.plus_ms(wait_max_ms)) {
             self.emit(Event::WaitEnded { task });
         }
+        self.free_beyond(wait_max_ms);
     }
 
     fn heard(&mut self, id: AttemptId, task: TaskId, word: Word) {
@@ -127,10 +129,14 @@ impl Draft<'_> {
         let (bill, total) = (facts.bill, facts.total.take());
         let brought = std::mem::take(&mut facts.tasks);
         let outcome = self.as_brought(task, outcome, &brought);
+        let held = self.trip(id, &live, &outcome);
         self.emit(Event::AttemptEnded { id, task, step, outcome: outcome.clone(), facts });
         // Paid for and done: a limit it reached stops what comes next, not this.
         if let Some(bill) = bill {
             self.bill(id, task, bill, total);
+        }
+        if let Some(held) = held {
+            self.emit(held);
         }
         self.spawn(task, &outcome, brought);
         self.follow(task, step, outcome);
@@ -160,6 +166,7 @@ impl Draft<'_> {
     }
 
     fn tick(&mut self) {
+        self.free_due();
         while let Some((until, task)) = self.state.next_wake() {
             if until > self.now {
                 break;

@@ -52,6 +52,9 @@ pub enum Event {
     AttemptStarted {
         task: TaskId,
         step: Step,
+        /// Place in the list of those who can do the step: 0 is the preferred one.
+        #[serde(default, skip_serializing_if = "is_default")]
+        lane: u32,
     },
     AttemptEnded {
         id: AttemptId,
@@ -100,9 +103,27 @@ pub enum Event {
         task: TaskId,
         step: Step,
         until: Time,
+        /// What it waits for; older journals do not say it.
+        #[serde(default, skip_serializing_if = "is_default")]
+        account: String,
+        #[serde(default, skip_serializing_if = "is_default")]
+        why: HoldWhy,
     },
     WaitEnded {
         task: TaskId,
+    },
+    /// Nothing is started on an account, or on one model of it, until then; without a time until
+    /// somebody says so. `trips` counts how often in a row it went wrong.
+    AccountHeld {
+        account: String,
+        until: Option<Time>,
+        why: HoldWhy,
+        text: String,
+        trips: u32,
+    },
+    /// It may be tried again, by one attempt first.
+    AccountFreed {
+        account: String,
     },
     Halted {
         halt: Halt,
@@ -199,11 +220,56 @@ pub enum Outcome {
     Quota {
         until: Time,
     },
+    /// Whoever would do the work can't be reached, whatever the task: spends waiting time.
+    Away {
+        why: HoldWhy,
+        text: String,
+        /// When to ask again, if somebody said it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Time>,
+    },
     /// We ended it ourselves: spends nothing.
     Revoked,
     Skipped {
         why: String,
     },
+}
+
+/// Why nothing is started on an account.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HoldWhy {
+    #[default]
+    Quota,
+    /// Not logged in, or the key is not accepted.
+    Auth,
+    /// The service or the way to it is down.
+    Outage,
+    /// The service knows no such model.
+    Model,
+}
+
+impl HoldWhy {
+    pub fn word(self) -> &'static str {
+        match self {
+            HoldWhy::Quota => "no quota",
+            HoldWhy::Auth => "not logged in",
+            HoldWhy::Outage => "service not available",
+            HoldWhy::Model => "unknown model",
+        }
+    }
+
+    /// What a person can do where waiting does not help.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            HoldWhy::Quota | HoldWhy::Outage => "try again later with `autopilot resume`",
+            HoldWhy::Auth => "log that agent in, then `autopilot resume`",
+            HoldWhy::Model => {
+                "make the model known to that agent, then `autopilot resume`; or name another in \
+                 .autopilot/config.yml and begin anew with --fresh"
+            }
+        }
+    }
 }
 
 /// What the controller saw of an attempt. Texts are in blobs; an event stays small.
@@ -454,6 +520,12 @@ pub enum HaltWhy {
     Quota {
         until: Time,
     },
+    /// Nobody who could do the work can be reached, and waiting does not help.
+    Away {
+        account: String,
+        hold: HoldWhy,
+        text: String,
+    },
     /// The machine can't carry the run now: full disk, read-only directory.
     Host {
         text: String,
@@ -469,7 +541,16 @@ impl std::fmt::Display for HaltWhy {
             HaltWhy::Quota { until } => {
                 write!(f, "the quota comes back at {}, later than allowed", until.rfc3339())
             }
+            HaltWhy::Away { account, hold, text } => {
+                write!(f, "{}; {}", away(account, *hold, text), hold.remedy())
+            }
             HaltWhy::Wall => f.write_str("the time limit of the run is used up"),
         }
     }
+}
+
+/// `claude_code_cli is away (not logged in): Please run /login`
+pub fn away(account: &str, why: HoldWhy, text: &str) -> String {
+    let colon = if text.is_empty() { "" } else { ": " };
+    format!("{account} is away ({}){colon}{text}", why.word())
 }

@@ -37,6 +37,10 @@ pub struct Limits {
     /// Rounds in a row that may change nothing.
     pub no_ops_max: u32,
     pub review: ReviewGate,
+    /// Who can do a step, in order of preference: the name of an account, or `account/model`. A
+    /// step that is not here has an account of its own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub lanes: BTreeMap<Step, Vec<String>>,
 }
 
 /// What a review may block.
@@ -78,6 +82,7 @@ impl Default for Limits {
             same_failures_max: 3,
             no_ops_max: 2,
             review: ReviewGate::Required,
+            lanes: BTreeMap::new(),
         }
     }
 }

@@ -3,7 +3,10 @@
 //! Invariant: only [`State::apply`] changes it, and only [`State::set_status`] changes a status, so
 //! the indexes beside the tasks can't drift from them.
 
+mod account;
 mod apply;
+
+pub use account::{Account, Door, Hold, account_of};
 
 use crate::event::{
     Bill, End, Facts, Halt, Outcome, Record, RoundMark, RunSpec, SessionTotal, TaskSpec,
@@ -59,12 +62,15 @@ pub struct Run {
     pub active_ms: u64,
     /// Rounds in which a person had the review left out; never forgotten.
     pub reviews_waived_by: Vec<String>,
+    /// Accounts with which something is wrong, or was and has not been proven right since.
+    pub accounts: BTreeMap<String, Account>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Live {
     pub task: TaskId,
     pub step: Step,
+    pub lane: u32,
     pub since: Time,
 }
 
@@ -87,8 +93,9 @@ pub struct Task {
     pub results: BTreeMap<Step, Shown>,
     /// The last try that broke, for the account given to a person.
     pub broken: Option<Shown>,
-    /// The last attempt that was cut short; what it left in its slot is taken up by the next.
-    pub cut_short: Option<AttemptId>,
+    /// The last attempts that were cut short, the newest last. What the newest that had done
+    /// anything left behind is taken up by the next.
+    pub cut_short: Vec<AttemptId>,
     pub marks: Vec<RoundMark>,
     pub reasons: Vec<Reason>,
     pub skipped: BTreeMap<Step, String>,
@@ -129,6 +136,8 @@ pub struct Spent {
     pub retries_all: u32,
     pub interruptions: u32,
     pub waited_ms: u64,
+    /// Of it the wait it is in, or was in last.
+    pub wait_ms: u64,
     pub bill: Bill,
     /// Attempts of any step, ever.
     pub attempts: u32,
@@ -269,6 +278,16 @@ impl State {
     /// The earliest wait that ends by itself.
     pub fn next_wake(&self) -> Option<(Time, TaskId)> {
         self.index.waiting.first().copied()
+    }
+
+    /// Tasks that wait.
+    pub fn waiting(&self) -> impl ExactSizeIterator<Item = TaskId> + '_ {
+        self.index.waiting.iter().map(|(_, task)| *task)
+    }
+
+    /// Whether anybody but a person is at work.
+    pub fn is_at_work(&self) -> bool {
+        self.live.len() as u32 > self.index.people_live
     }
 
     pub fn waiting_beyond(&self, at: Time) -> Vec<TaskId> {
@@ -447,6 +466,7 @@ impl Default for Run {
             spent: Bill::default(),
             active_ms: 0,
             reviews_waived_by: Vec::new(),
+            accounts: BTreeMap::new(),
         }
     }
 }

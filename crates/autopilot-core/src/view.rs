@@ -15,7 +15,7 @@ pub mod trouble;
 use crate::event::{End, Failure, Skip};
 use crate::flow::paired;
 use crate::skill::Used;
-use crate::state::{State, Status, Task};
+use crate::state::{Door, Hold, State, Status, Task};
 use crate::step::Step;
 
 /// How a run that rests or is over is told to the shell.
@@ -133,6 +133,23 @@ pub fn used(state: &State) -> Used {
     let mut all = Used::default();
     state.tasks.iter().for_each(|task| all.add(&task.used));
     all
+}
+
+/// Accounts nothing is started on, one sentence each.
+pub fn holds(state: &State) -> Vec<String> {
+    let told = |(account, why, hold): (&str, _, &Hold)| {
+        account::held(account, hold.until, why, &hold.text)
+    };
+    state.holds().map(told).collect()
+}
+
+/// What a task waits for, if it does.
+pub fn waits(state: &State, task: &Task) -> Option<String> {
+    let Status::Waiting { step, until } = task.status else { return None };
+    Some(match state.door(step) {
+        Door::Held { account, why, .. } => account::waits(&account, why, until),
+        Door::Open { .. } | Door::Probed => format!("waits until {}", until.rfc3339()),
+    })
 }
 
 /// The leaves of the tree: what a person calls the tasks.

@@ -11,6 +11,8 @@ pub struct Want {
     pub id: AttemptId,
     pub task: TaskId,
     pub step: Step,
+    /// Which of those who can do the step is to do it.
+    pub lane: u32,
 }
 
 pub fn wanted(state: &State) -> Vec<Want> {
@@ -20,5 +22,9 @@ pub fn wanted(state: &State) -> Vec<Want> {
     let somebody_does =
         |live: &Live| state.task(live.task).stage().is_none_or(|stage| stage.work != Work::Person);
     let live = state.live.iter().filter(|(_, live)| somebody_does(live));
-    live.map(|(id, live)| Want { id: *id, task: live.task, step: live.step }).collect()
+    let want = |(id, live): (&AttemptId, &Live)| {
+        let Live { task, step, lane, .. } = *live;
+        Want { id: *id, task, step, lane }
+    };
+    live.map(want).collect()
 }

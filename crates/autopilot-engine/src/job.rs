@@ -305,6 +305,9 @@ impl Job {
             Outcome::Failed { why } => Outcome::Failed { why: self.clean(&why) },
             Outcome::Broke { why } => Outcome::Broke { why: self.clean(&why) },
             Outcome::Skipped { why } => Outcome::Skipped { why: self.clean(&why) },
+            Outcome::Away { why, text, until } => {
+                Outcome::Away { why, text: self.clean(&text), until }
+            }
             Outcome::Passed | Outcome::Lost | Outcome::Quota { .. } | Outcome::Revoked => outcome,
         }
     }

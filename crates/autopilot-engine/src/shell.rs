@@ -544,7 +544,7 @@ mod tests {
     use super::*;
 
     const WANT: Want =
-        Want { id: AttemptId { seq: 1, place: 0 }, task: TaskId(1), step: Step::Build };
+        Want { id: AttemptId { seq: 1, place: 0 }, task: TaskId(1), step: Step::Build, lane: 0 };
 
     struct Ends {
         teller: Teller,

@@ -8,7 +8,7 @@ mod planner;
 use crate::audit::table::is_serial;
 use crate::fault::{Fault, Faults};
 use crate::random::{Random, mix, mix_bytes};
-use autopilot_core::event::{Bill, Facts, Outcome, TaskSpec, Verdict};
+use autopilot_core::event::{Bill, Facts, HoldWhy, Outcome, TaskSpec, Verdict};
 use autopilot_core::flow::Flow;
 use autopilot_core::id::{Micros, Time};
 use autopilot_core::input::Word;
@@ -92,12 +92,51 @@ fn number(step: Step) -> u64 {
 pub struct Drawn {
     pub seed: u64,
     pub faults: Faults,
-    /// The account is used up from the first until the second, in virtual time.
-    pub droughts: Vec<(u64, u64)>,
+    pub droughts: Vec<Drought>,
     pub luck: Random,
 }
 
+/// A time in which an account, or a model of it, does nothing for anybody.
+#[derive(Clone, Debug)]
+pub struct Drought {
+    /// Every lane whose name begins so.
+    pub lanes: String,
+    /// In virtual time.
+    pub from: u64,
+    pub until: u64,
+    pub why: HoldWhy,
+    /// Whether a quota says when it comes back.
+    pub is_told: bool,
+}
+
+impl Drought {
+    fn outcome(&self, scene: &Scene<'_>) -> Outcome {
+        let until = scene.clock.plus_ms(self.until - scene.now);
+        match (self.why, self.is_told) {
+            (HoldWhy::Quota, true) => Outcome::Quota { until },
+            (why, _) => Outcome::Away { why, text: "it is not there".into(), until: None },
+        }
+    }
+
+    fn fault(&self) -> Fault {
+        match self.why {
+            HoldWhy::Quota => Fault::Quota,
+            HoldWhy::Auth => Fault::Auth,
+            HoldWhy::Outage => Fault::Outage,
+            HoldWhy::Model => Fault::Model,
+        }
+    }
+}
+
 impl Drawn {
+    fn drought(&self, scene: &Scene<'_>) -> Option<&Drought> {
+        let lane = scene.state.lane_name(scene.want.step, scene.want.lane);
+        let is_on = |drought: &&Drought| {
+            (drought.from..drought.until).contains(&scene.now) && lane.starts_with(&drought.lanes)
+        };
+        self.droughts.iter().find(is_on).filter(|_| is_agent(scene.want.step))
+    }
+
     fn has(&self, fault: Fault) -> bool {
         self.faults.contains(&fault)
     }
@@ -116,12 +155,9 @@ impl Drawn {
         if is_agent(step) {
             self.say(scene, &mut play);
         }
-        if is_agent(step)
-            && let Some((_, until)) =
-                self.droughts.iter().find(|(from, until)| (*from..*until).contains(&scene.now))
-        {
-            play.outcome = Outcome::Quota { until: scene.clock.plus_ms(until - scene.now) };
-            play.faults = vec![Fault::Quota];
+        if let Some(drought) = self.drought(scene) {
+            play.outcome = drought.outcome(scene);
+            play.faults = vec![drought.fault()];
             play.facts = Facts::default();
         } else if self.has(Fault::WorkerLost) && !play.has_effect && self.luck.chance(40) {
             play.outcome = Outcome::Lost;
@@ -330,6 +366,9 @@ pub enum Ending {
     Quota {
         ms: u64,
     },
+    Away {
+        why: HoldWhy,
+    },
     /// A reviewer's answer without a verdict.
     Mute,
 }
@@ -395,6 +434,9 @@ impl Scripted {
             Ending::Hangs => Outcome::Broke { why: "silent and idle: killed".into() },
             Ending::Lost => Outcome::Lost,
             Ending::Quota { ms } => Outcome::Quota { until: scene.clock.plus_ms(STEP_MS + ms) },
+            Ending::Away { why } => {
+                Outcome::Away { why, text: "it is not there".into(), until: None }
+            }
         };
         match step {
             Step::Build | Step::Fix if outcome == Outcome::Passed => {
@@ -414,6 +456,7 @@ impl Scripted {
                     | Ending::Hangs
                     | Ending::Lost
                     | Ending::Quota { .. }
+                    | Ending::Away { .. }
                     | Ending::Mute => None,
                 };
             }

@@ -4,6 +4,7 @@
 //! effect happens once, I4 nobody is left behind, I6 done means proven, I7 counters, I9 legal moves
 //! and rest, I10 ceilings, I11 replay.
 
+pub mod account;
 pub mod books;
 pub mod rule;
 pub mod table;
@@ -11,7 +12,7 @@ pub mod table;
 use crate::world::git::Git;
 use crate::world::process::Processes;
 use autopilot_core::event::{Bill, Event, Outcome, Record, TaskSpec};
-use autopilot_core::id::{AttemptId, TaskId};
+use autopilot_core::id::{AttemptId, TaskId, Time};
 use autopilot_core::input::{Ask, Input, Word};
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
@@ -122,7 +123,8 @@ impl Audit {
     pub fn begun(&mut self, want: Want, boot: u32, durable: &[Record], processes: &Processes) {
         let record = want.id.seq.checked_sub(1).and_then(|place| durable.get(place as usize));
         let event = record.and_then(|record| record.events.get(want.id.place as usize));
-        let is_durable = event == Some(&Event::AttemptStarted { task: want.task, step: want.step });
+        let Want { task, step, lane, .. } = want;
+        let is_durable = event == Some(&Event::AttemptStarted { task, step, lane });
         self.check(is_durable, || {
             format!("I1: {} of {} began before its start was durable", want.step, want.task)
         });
@@ -139,6 +141,16 @@ impl Audit {
         });
         self.check(self.books.live.contains_key(&want.id) || self.books.seq > want.id.seq, || {
             format!("{} began and was never started", want.id)
+        });
+    }
+
+    /// Holds end when their time has come.
+    pub fn ticked(&mut self, now: Time) {
+        let mut held = self.books.doubts.iter();
+        let late = held.find(|(_, doubt)| doubt.held.flatten().is_some_and(|until| until <= now));
+        let late = late.map(|(account, _)| account.clone());
+        self.check(late.is_none(), || {
+            format!("A16: {} is held beyond its time", late.unwrap_or_default())
         });
     }
 

@@ -49,10 +49,16 @@ pub enum Fault {
     Room,
     /// Work that should bring tasks brings none, or such as can't be taken.
     Barren,
+    /// An account is not logged in for a time.
+    Auth,
+    /// A service is down for a time.
+    Outage,
+    /// A model is not known for a time.
+    Model,
 }
 
 impl Fault {
-    pub const ALL: [Fault; 31] = [
+    pub const ALL: [Fault; 34] = [
         Fault::Crash,
         Fault::BootCrash,
         Fault::Orphan,
@@ -84,10 +90,13 @@ impl Fault {
         Fault::Answer,
         Fault::Room,
         Fault::Barren,
+        Fault::Auth,
+        Fault::Outage,
+        Fault::Model,
     ];
 
     /// Faults that may delay a run and repeat its work, but must not change what it makes.
-    pub const HARMLESS: [Fault; 11] = [
+    pub const HARMLESS: [Fault; 14] = [
         Fault::Crash,
         Fault::BootCrash,
         Fault::Orphan,
@@ -99,6 +108,9 @@ impl Fault {
         Fault::WorkerLost,
         Fault::Quota,
         Fault::Room,
+        Fault::Auth,
+        Fault::Outage,
+        Fault::Model,
     ];
 }
 

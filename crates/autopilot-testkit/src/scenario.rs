@@ -18,12 +18,15 @@ use crate::agent::Agents;
 use crate::fault::Faults;
 use crate::world::{Plan, World};
 use autopilot_core::event::Record;
+use autopilot_core::id::{AttemptId, TaskId};
 use autopilot_core::state::State;
+use autopilot_core::step::Step;
 
 /// What became of a scenario.
 pub struct Story {
     pub board: String,
-    /// Every attempt begun, in order: `a.build a.validate …`.
+    /// Every attempt begun, in order: `a.build a.validate …`; with who did it where that was not
+    /// the preferred one: `a.build@two`.
     pub starts: String,
     /// What is on the run branch, in order.
     pub merged: String,
@@ -67,8 +70,14 @@ fn told(world: &mut World) -> Story {
         name if name.is_empty() => "run".to_owned(),
         name => name,
     };
-    let starts: Vec<String> =
-        books.ever.values().map(|(task, step)| format!("{}.{step}", name(*task))).collect();
+    let start = |(id, (task, step)): (&AttemptId, &(TaskId, Step))| {
+        let begun = format!("{}.{step}", name(*task));
+        match books.lane_by.get(id) {
+            Some(lane) if *lane > 0 => format!("{begun}@{}", books.lane(*step, *lane)),
+            Some(_) | None => begun,
+        }
+    };
+    let starts: Vec<String> = books.ever.iter().map(start).collect();
     let merged: Vec<&str> = world.git.merges.iter().map(|merge| merge.tree.as_str()).collect();
     Story {
         board: board::board(&state),

@@ -1,15 +1,16 @@
 //! What a seed draws: a run, a subset of the faults, and how often each may strike.
 
-use crate::agent::{Agents, Drawn};
+use crate::agent::{Agents, Drawn, Drought};
 use crate::fault::{Fault, Faults};
 use crate::random::Random;
 use crate::world::{Plan, World};
-use autopilot_core::event::{End, RunSpec, TaskSpec};
+use autopilot_core::event::{End, HoldWhy, RunSpec, TaskSpec};
 use autopilot_core::flow::Flow;
 use autopilot_core::id::Micros;
 use autopilot_core::limit::{Limits, ReviewGate};
 use autopilot_core::pipeline::Switch;
 use autopilot_core::state::{State, Status, Task};
+use autopilot_core::step::Step;
 use std::collections::{BTreeMap, BTreeSet};
 
 const TASKS_MAX: u64 = 8;
@@ -117,6 +118,7 @@ pub fn plan(seed: u64, faults: &Faults) -> Plan {
     if is_planned(seed) {
         become_planned(&mut spec, &mut Random::stream(seed, 2005));
     }
+    spec.limits.lanes = lanes(&mut Random::stream(seed, 2006));
     let crashes = if random.chance(150) { 40 } else { random.between(1, 6) as u32 };
     let mut times = BTreeMap::from(Fault::ALL.map(|fault| (fault, u32::MAX)));
     times.extend(TIMES_MAX);
@@ -159,21 +161,55 @@ fn become_planned(spec: &mut RunSpec, random: &mut Random) {
     }
 }
 
-fn droughts(seed: u64, faults: &Faults) -> Vec<(u64, u64)> {
-    if !faults.contains(&Fault::Quota) {
-        return Vec::new();
-    }
-    let mut random = Random::stream(seed, 2004);
-    let mut from = 0;
-    (0..random.between(1, 3))
-        .map(|_| {
+/// Times in which an account is of no use, one after the other for each reason.
+fn droughts(seed: u64, faults: &Faults) -> Vec<Drought> {
+    const HOUR_MS: u64 = 3_600_000;
+    let kinds = [
+        (Fault::Quota, HoldWhy::Quota, 2004, 12 * HOUR_MS),
+        (Fault::Auth, HoldWhy::Auth, 2007, 4 * HOUR_MS),
+        (Fault::Outage, HoldWhy::Outage, 2008, 4 * HOUR_MS),
+        (Fault::Model, HoldWhy::Model, 2009, 4 * HOUR_MS),
+    ];
+    let mut droughts = Vec::new();
+    for (_, why, stream, longest) in kinds.into_iter().filter(|(fault, ..)| faults.contains(fault))
+    {
+        let mut random = Random::stream(seed, stream);
+        let mut which = Random::stream(seed, stream + 100);
+        let mut from = 0;
+        for _ in 0..random.between(1, 3) {
             from += random.below(1_200_000);
-            let until = from + random.between(60_000, 12 * 3_600_000);
-            let drought = (from, until);
+            let until = from + random.between(60_000, longest);
+            let lanes = ["", "one", "two", "one/big"][which.below(4) as usize].to_owned();
+            let is_told = which.chance(700);
+            droughts.push(Drought { lanes, from, until, why, is_told });
             from = until;
-            drought
-        })
-        .collect()
+        }
+    }
+    droughts
+}
+
+/// Who does what: everybody an account of their own, one for all, or a list to fall back on.
+fn lanes(random: &mut Random) -> BTreeMap<Step, Vec<String>> {
+    const LISTS: [&[&str]; 6] = [
+        &["one"],
+        &["two"],
+        &["one", "two"],
+        &["two", "one"],
+        &["one/big", "one/small"],
+        &["one/big", "one/small", "two"],
+    ];
+    if random.chance(250) {
+        return BTreeMap::new();
+    }
+    let mut lanes = BTreeMap::new();
+    let roles: [&[Step]; 3] =
+        [&[Step::Build, Step::Fix], &[Step::Review, Step::UatGenerate], &[Step::Plan]];
+    for steps in roles {
+        let list = LISTS[random.below(LISTS.len() as u64) as usize];
+        let list: Vec<String> = list.iter().map(|&name| name.to_owned()).collect();
+        lanes.extend(steps.iter().map(|step| (*step, list.clone())));
+    }
+    lanes
 }
 
 fn run(random: &mut Random) -> RunSpec {

@@ -217,7 +217,8 @@ fn quota_waits_and_goes_on_and_spends_nothing_else() {
         "a done — run done",
     );
     let waited_ms = story.state.tasks[1].spent.waited_ms;
-    assert_eq!(waited_ms, 2 * 3_600_000);
+    let spread = waited_ms - 2 * 3_600_000;
+    assert!(spread <= 1_000, "{spread}");
 }
 
 #[test]

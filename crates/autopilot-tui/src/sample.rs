@@ -61,7 +61,7 @@ impl Sample {
                 spec: Box::default(),
             },
             Event::TaskMoved { task: TaskId::ROOT, step: Step::Plan, round: 1 },
-            Event::AttemptStarted { task: TaskId::ROOT, step: Step::Plan },
+            Event::AttemptStarted { task: TaskId::ROOT, step: Step::Plan, lane: 0 },
         ]);
         sample
     }
@@ -101,7 +101,7 @@ impl Sample {
     pub fn start(&mut self, names: &[&str], step: Step) {
         let events = names.iter().flat_map(|name| {
             let task = self.id(name);
-            [Event::TaskMoved { task, step, round: 1 }, Event::AttemptStarted { task, step }]
+            [Event::TaskMoved { task, step, round: 1 }, Event::AttemptStarted { task, step, lane: 0 }]
         });
         self.happens(events.collect());
     }

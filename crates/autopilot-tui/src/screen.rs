@@ -335,6 +335,7 @@ fn kind(event: &Event) -> Kind {
             Outcome::Passed
             | Outcome::Lost
             | Outcome::Quota { .. }
+            | Outcome::Away { .. }
             | Outcome::Revoked
             | Outcome::Skipped { .. } => Kind::Plain,
         },
@@ -354,6 +355,8 @@ fn kind(event: &Event) -> Kind {
         | Event::TaskReopened { .. }
         | Event::WaitBegan { .. }
         | Event::WaitEnded { .. }
+        | Event::AccountHeld { .. }
+        | Event::AccountFreed { .. }
         | Event::Halted { .. }
         | Event::Resumed
         | Event::LimitsChanged { .. }

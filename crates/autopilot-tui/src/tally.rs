@@ -122,6 +122,8 @@ fn touched(event: &Event) -> Option<TaskId> {
         | Event::Overruled { .. }
         | Event::RoundFailed { .. }
         | Event::RailTripped { .. }
+        | Event::AccountHeld { .. }
+        | Event::AccountFreed { .. }
         | Event::Halted { .. }
         | Event::Resumed
         | Event::LimitsChanged { .. }

@@ -14,6 +14,7 @@ impl Draft<'_> {
             Ask::Resume => {
                 if self.state.run.halt.is_some() {
                     self.emit(Event::Resumed);
+                    self.free_all();
                 }
             }
             Ask::Retry { task } => self.retry(&task),

@@ -1,9 +1,9 @@
 //! What follows from the end of an attempt: each outcome spends its own limit.
 
 use super::Draft;
-use crate::event::{Event, Failure, HaltWhy, Outcome, TaskSpec};
+use crate::event::{Failure, Outcome, TaskSpec};
 use crate::flow::{Pipeline, Reason};
-use crate::id::{TaskId, Time};
+use crate::id::TaskId;
 use crate::pipeline::Else;
 use crate::step::Step;
 use std::collections::BTreeSet;
@@ -15,7 +15,9 @@ impl Draft<'_> {
             Outcome::Failed { why } => self.failed(task, step, why),
             Outcome::Broke { why } => self.broke(task, step, why),
             Outcome::Lost => self.lost(task),
-            Outcome::Quota { until } => self.wait(task, step, until),
+            // Its account is held; it stays at its step, and the schedule finds another way or
+            // lets it wait.
+            Outcome::Quota { .. } | Outcome::Away { .. } => {}
             // It stays at its step and is started again when the run goes on.
             Outcome::Revoked => {}
         }
@@ -69,6 +71,7 @@ impl Draft<'_> {
             Outcome::Broke { .. }
             | Outcome::Lost
             | Outcome::Quota { .. }
+            | Outcome::Away { .. }
             | Outcome::Revoked
             | Outcome::Skipped { .. } => None,
         }
@@ -102,15 +105,6 @@ impl Draft<'_> {
         let times = self.state.task(task).spent.interruptions;
         if times > self.state.run.limits.interruptions_max {
             self.fail(task, Failure::Interrupted { times });
-        }
-    }
-
-    fn wait(&mut self, task: TaskId, step: Step, until: Time) {
-        let waited = self.state.task(task).spent.waited_ms + until.since_ms(self.now);
-        if waited > self.state.run.limits.wait_quota_max_ms {
-            self.halt(HaltWhy::Quota { until }, false);
-        } else {
-            self.emit(Event::WaitBegan { task, step, until });
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Starting what is ready, as far as workers, money and a halt allow: the last act of a decision.
 
 use super::Draft;
+use super::hold::Doors;
 use crate::event::{Event, HaltWhy};
 use crate::id::TaskId;
 use crate::pipeline::Work;
 use crate::plan::overlap;
+use crate::state::Door;
 
 impl Draft<'_> {
     pub(super) fn schedule(&mut self) {
@@ -15,10 +17,10 @@ impl Draft<'_> {
             let Some(stage) = self.state.task(task).stage() else { continue };
             let is_person = stage.work == Work::Person;
             if is_person || self.state.serial_live() < self.state.run.limits.effects_max {
-                self.emit(Event::AttemptStarted { task, step: stage.step });
+                self.emit(Event::AttemptStarted { task, step: stage.step, lane: 0 });
             }
         }
-        while let Some(task) = self.next_for_a_worker() {
+        while let Some((task, lane)) = self.next_for_a_worker() {
             if let Some(text) = self.money_gone(task) {
                 return self.halt(HaltWhy::Money { text }, true);
             }
@@ -26,23 +28,31 @@ impl Draft<'_> {
                 return self.halt(HaltWhy::Wall, true);
             }
             let Some(step) = self.state.task(task).step() else { return };
-            self.emit(Event::AttemptStarted { task, step });
+            self.emit(Event::AttemptStarted { task, step, lane });
         }
+        self.wait_for_accounts();
     }
 
-    /// The most urgent task that a worker may take now.
-    fn next_for_a_worker(&self) -> Option<TaskId> {
+    /// The most urgent task that a worker may take now, and who is to do its step.
+    fn next_for_a_worker(&self) -> Option<(TaskId, u32)> {
         let busy = self.state.slots_live();
         // With nothing at work the run would never end, so one is always let in.
         let is_short = busy > 0 && self.state.run.short.is_some();
         if busy >= self.state.run.limits.workers_max || is_short {
             return None;
         }
-        self.state.ready().find(|task| !self.is_in_the_way(*task))
+        let mut doors = Doors::default();
+        self.state.ready().find_map(|task| {
+            let lane = match doors.of(self.state, task)? {
+                Door::Open { lane } => *lane,
+                Door::Probed | Door::Held { .. } => return None,
+            };
+            (!self.is_in_the_way(task)).then_some((task, lane))
+        })
     }
 
     /// Whether a task that is not begun would write where one that is begun writes.
-    fn is_in_the_way(&self, task: TaskId) -> bool {
+    pub(super) fn is_in_the_way(&self, task: TaskId) -> bool {
         let now = self.state.task(task);
         if !self.state.run.limits.overlaps_wait || !now.writes_somewhere() {
             return false;

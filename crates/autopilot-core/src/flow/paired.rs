@@ -47,6 +47,7 @@ fn failure(task: &Task, step: Step) -> Option<String> {
         | Outcome::Broke { .. }
         | Outcome::Lost
         | Outcome::Quota { .. }
+        | Outcome::Away { .. }
         | Outcome::Revoked
         | Outcome::Skipped { .. } => None,
     }

@@ -1,12 +1,14 @@
 //! What each event changes. No rule is here: whatever was decided is already in the event.
 
-use super::{Live, Run, Shown, Spent, State, Status, Task};
+use super::{Hold, Live, Run, Shown, Spent, State, Status, Task};
 use crate::event::{Bill, End, Event, Facts, Outcome, SessionTotal, Skip, TaskSpec};
 use crate::flow::Pipeline;
 use crate::id::{AttemptId, TaskId, Time};
 use crate::pipeline::Switch;
 use crate::step::Step;
 
+/// Attempts cut short in a row that are looked at for what they left behind.
+const CUT_SHORT_MAX: usize = 64;
 /// A silence longer than this between two records is not counted as work: the machine slept.
 const ACTIVE_GAP_MAX_MS: u64 = 120_000;
 
@@ -27,8 +29,9 @@ impl State {
             Event::StageSkipped { task, step, why } => {
                 self.task_mut(*task).skipped.insert(*step, why.clone());
             }
-            Event::AttemptStarted { task, step } => {
-                self.started(AttemptId { seq, place }, *task, *step, at);
+            Event::AttemptStarted { task, step, lane } => {
+                let live = Live { task: *task, step: *step, lane: *lane, since: at };
+                self.started(AttemptId { seq, place }, live);
             }
             Event::AttemptEnded { id, task, step, outcome, facts } => {
                 let shown = Shown {
@@ -60,16 +63,25 @@ impl State {
             Event::RailTripped { task, rail } => self.note(*task, format!("rail: {rail}")),
             Event::TaskSettled { task, end } => self.settled(*task, end, at),
             Event::TaskReopened { task } => self.reopened(*task),
-            Event::WaitBegan { task, step, until } => {
+            Event::WaitBegan { task, step, until, .. } => {
                 let waits = until.since_ms(at);
-                self.task_mut(*task).spent.waited_ms += waits;
+                let spent = &mut self.task_mut(*task).spent;
+                spent.waited_ms += waits;
+                spent.wait_ms = waits;
                 self.set_status(*task, Status::Waiting { step: *step, until: *until });
             }
             Event::WaitEnded { task } => {
-                if let Status::Waiting { step, .. } = self.task(*task).status {
+                if let Status::Waiting { step, until } = self.task(*task).status {
+                    let spent = &mut self.task_mut(*task).spent;
+                    spent.waited_ms -= until.since_ms(at).min(spent.wait_ms);
                     self.set_status(*task, Status::At { step });
                 }
             }
+            Event::AccountHeld { account, until, why, text, trips } => {
+                let hold = Hold { until: *until, text: text.clone() };
+                self.held(account, hold, *why, *trips);
+            }
+            Event::AccountFreed { account } => self.freed(account, at),
             Event::Halted { halt } => {
                 self.count_time(at);
                 self.run.halt = Some(halt.clone());
@@ -131,7 +143,7 @@ impl State {
             spent: Spent::default(),
             results: Default::default(),
             broken: None,
-            cut_short: None,
+            cut_short: Vec::new(),
             marks: Vec::new(),
             reasons: Vec::new(),
             skipped: Default::default(),
@@ -160,21 +172,24 @@ impl State {
         self.set_status(id, Status::At { step });
     }
 
-    fn started(&mut self, attempt: AttemptId, task: TaskId, step: Step, at: Time) {
+    fn started(&mut self, attempt: AttemptId, live: Live) {
+        let Live { task, step, lane, since: at } = live;
         // It may be a person who is asked from now on.
         self.count_time(at);
+        self.probes(attempt, step, lane);
         let spent = &mut self.task_mut(task).spent;
         spent.attempts += 1;
         spent.tries += 1;
         self.run.moved_at = at;
         self.set_status(task, Status::Running { step, attempt });
-        self.live.insert(attempt, Live { task, step, since: at });
+        self.live.insert(attempt, live);
     }
 
     fn ended(&mut self, id: TaskId, step: Step, shown: Shown) {
         self.count_time(shown.at);
         self.run.moved_at = shown.at;
         self.set_status(id, Status::At { step });
+        self.probed(shown.id, &shown.outcome);
         let task = self.task_mut(id);
         task.spent.work_ms += shown.facts.ms;
         task.notes.extend(shown.facts.notes.iter().cloned());
@@ -188,14 +203,18 @@ impl State {
         if let Some(commit) = &shown.facts.commit {
             task.commit = Some(commit.clone());
         }
-        task.cut_short = match shown.outcome {
-            Outcome::Lost | Outcome::Revoked => Some(shown.id),
+        match shown.outcome {
+            Outcome::Lost | Outcome::Revoked | Outcome::Quota { .. } | Outcome::Away { .. } => {
+                if task.cut_short.len() == CUT_SHORT_MAX {
+                    task.cut_short.remove(0);
+                }
+                task.cut_short.push(shown.id);
+            }
             Outcome::Passed
             | Outcome::Failed { .. }
             | Outcome::Broke { .. }
-            | Outcome::Quota { .. }
-            | Outcome::Skipped { .. } => None,
-        };
+            | Outcome::Skipped { .. } => task.cut_short.clear(),
+        }
         match shown.outcome {
             Outcome::Passed | Outcome::Failed { .. } => {
                 task.results.insert(step, shown);
@@ -210,7 +229,7 @@ impl State {
                 task.broken = Some(shown);
             }
             Outcome::Lost => task.spent.interruptions += 1,
-            Outcome::Quota { .. } | Outcome::Revoked => {}
+            Outcome::Quota { .. } | Outcome::Away { .. } | Outcome::Revoked => {}
         }
     }
 

@@ -1,7 +1,7 @@
 //! The whole account of a run, folded from its records: every attempt with what it showed, and
 //! whatever else a person should be able to look up afterwards.
 
-use crate::event::{Bill, Event, Facts, Outcome, Record};
+use crate::event::{Bill, Event, Facts, HoldWhy, Outcome, Record, away};
 use crate::id::{AttemptId, TaskId, Time};
 use crate::pipeline::Switch;
 use crate::step::Step;
@@ -69,7 +69,7 @@ impl Fold {
             Event::TaskMoved { task, round, .. } => {
                 self.rounds.insert(*task, *round);
             }
-            Event::AttemptStarted { task, step } => self.started(id, at, *task, *step),
+            Event::AttemptStarted { task, step, .. } => self.started(id, at, *task, *step),
             Event::AttemptEnded { id, outcome, facts, .. } => {
                 if let Some(tried) = self.attempts.get_mut(id) {
                     tried.ended = Some((at, outcome.clone()));
@@ -93,6 +93,8 @@ impl Fold {
             | Event::TaskReopened { .. }
             | Event::WaitBegan { .. }
             | Event::WaitEnded { .. }
+            | Event::AccountHeld { .. }
+            | Event::AccountFreed { .. }
             | Event::Halted { .. }
             | Event::Resumed
             | Event::LimitsChanged { .. }
@@ -133,9 +135,13 @@ fn remark(event: &Event) -> Option<(Option<TaskId>, String)> {
         }
         Event::RailTripped { task, rail } => Some((Some(*task), format!("rail: {rail}"))),
         Event::TaskReopened { task } => Some((Some(*task), "open again".to_owned())),
-        Event::WaitBegan { task, until, .. } => {
-            Some((Some(*task), format!("waits for quota until {}", until.rfc3339())))
+        Event::WaitBegan { task, until, account, why, .. } => {
+            Some((Some(*task), waits(account, *why, *until)))
         }
+        Event::AccountHeld { account, until, why, text, .. } => {
+            Some((None, held(account, *until, *why, text)))
+        }
+        Event::AccountFreed { account } => Some((None, freed(account))),
         Event::Halted { halt } => Some((None, format!("halted: {}", halt.why))),
         Event::Resumed => Some((None, "resumed".to_owned())),
         Event::Booted { .. } => Some((None, "taken up by a new process".to_owned())),
@@ -158,6 +164,34 @@ fn remark(event: &Event) -> Option<(Option<TaskId>, String)> {
         | Event::WaitEnded { .. }
         | Event::TimePassed => None,
     }
+}
+
+/// `account` is empty in older journals.
+pub fn waits(account: &str, why: HoldWhy, until: Time) -> String {
+    let until = until.rfc3339();
+    match (why, account) {
+        (HoldWhy::Quota, "") => format!("waits for quota until {until}"),
+        (HoldWhy::Quota, account) => format!("waits for quota of {account} until {until}"),
+        (HoldWhy::Auth | HoldWhy::Outage | HoldWhy::Model, account) => {
+            format!("waits for {account} until {until} ({})", why.word())
+        }
+    }
+}
+
+pub(super) fn held(account: &str, until: Option<Time>, why: HoldWhy, text: &str) -> String {
+    match (why, until) {
+        (HoldWhy::Quota, Some(until)) => {
+            format!("{account} has no quota until {}", until.rfc3339())
+        }
+        (HoldWhy::Auth | HoldWhy::Outage | HoldWhy::Model, Some(until)) => {
+            format!("{}; tried again at {}", away(account, why, text), until.rfc3339())
+        }
+        (_, None) => away(account, why, text),
+    }
+}
+
+pub(super) fn freed(account: &str) -> String {
+    format!("{account} is tried again")
 }
 
 /// `by` may be a path and is told as it is.
@@ -201,7 +235,7 @@ mod tests {
                 1,
                 vec![
                     Event::TaskMoved { task: TASK, step: Step::Validate, round: 3 },
-                    Event::AttemptStarted { task: TASK, step: Step::Validate },
+                    Event::AttemptStarted { task: TASK, step: Step::Validate, lane: 0 },
                 ],
             ),
             record(2, vec![bill(7), bill(5)]),
@@ -238,7 +272,7 @@ mod tests {
             1,
             vec![
                 Event::StageSkipped { task: TASK, step: Step::Uat, why: "no command".into() },
-                Event::AttemptStarted { task: TASK, step: Step::Build },
+                Event::AttemptStarted { task: TASK, step: Step::Build, lane: 0 },
                 Event::Resumed,
             ],
         )]);

@@ -94,6 +94,8 @@ fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
         | Event::TaskReopened { .. }
         | Event::WaitBegan { .. }
         | Event::WaitEnded { .. }
+        | Event::AccountHeld { .. }
+        | Event::AccountFreed { .. }
         | Event::Halted { .. }
         | Event::Resumed
         | Event::LimitsChanged { .. }

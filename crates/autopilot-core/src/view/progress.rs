@@ -1,6 +1,6 @@
 //! A run told line by line, for a terminal without a dashboard and for a log.
 
-use super::account::switched;
+use super::account::{freed, held, switched, waits};
 use super::duration;
 use crate::event::{End, Event, Outcome, Skip};
 use crate::state::State;
@@ -36,13 +36,17 @@ pub fn told(event: &Event, state: &State) -> Option<Line> {
             line(Transition, format!("run {} begins on branch {}", run.id, run.branch))
         }
         Event::Booted { .. } => line(Transition, format!("run {} goes on", state.run.id)),
-        Event::AttemptStarted { task, step } => {
+        Event::AttemptStarted { task, step, lane } => {
             let of = state.task(*task);
             let round = match of.parent {
                 Some(_) => format!(" (iteration {})", of.round),
                 None => String::new(),
             };
-            line(StepLine, format!("{}: {}{round}", name(task), doing(*step)))
+            let by = match lane {
+                0 => String::new(),
+                _ => format!(", by {}", state.lane_name(*step, *lane)),
+            };
+            line(StepLine, format!("{}: {}{round}{by}", name(task), doing(*step)))
         }
         Event::AttemptEnded { task, step, outcome, facts, .. } => {
             let took = duration(facts.ms);
@@ -69,9 +73,13 @@ pub fn told(event: &Event, state: &State) -> Option<Line> {
         }
         Event::TaskSettled { .. } => None,
         Event::TaskReopened { task } => line(Transition, format!("{}: open again", name(task))),
-        Event::WaitBegan { task, until, .. } => {
-            line(Transition, format!("{}: waits for quota until {}", name(task), until.rfc3339()))
+        Event::WaitBegan { task, until, account, why, .. } => {
+            line(Transition, format!("{}: {}", name(task), waits(account, *why, *until)))
         }
+        Event::AccountHeld { account, until, why, text, .. } => {
+            line(Transition, held(account, *until, *why, text))
+        }
+        Event::AccountFreed { account } => line(Transition, freed(account)),
         Event::WaitEnded { task } => line(Transition, format!("{}: goes on", name(task))),
         Event::Halted { halt } if halt.now => line(Transition, format!("halts now: {}", halt.why)),
         Event::Halted { halt } => {
@@ -129,6 +137,7 @@ fn ended(outcome: &Outcome, exit: Option<i32>) -> String {
         Outcome::Broke { why } => format!("broke{code}: {why}"),
         Outcome::Lost => "was interrupted".to_owned(),
         Outcome::Quota { until } => format!("has no quota until {}", until.rfc3339()),
+        Outcome::Away { why, text, .. } => format!("could not be done ({}): {text}", why.word()),
         Outcome::Revoked => "was ended".to_owned(),
         Outcome::Skipped { why } => format!("skipped: {why}"),
     }

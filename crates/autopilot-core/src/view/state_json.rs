@@ -1,8 +1,10 @@
 //! `.autopilot/state.json`: the run as one object for scripts.
 
-use super::{awaited, current, failure, leaves, run_word, task_word, worker_word};
+use super::{awaited, current, failure, leaves, run_word, task_word, waits, worker_word};
+use crate::event::HoldWhy;
+use crate::id::Time;
 use crate::skill::Used;
-use crate::state::{Shown, State, Status, Task};
+use crate::state::{Hold, Shown, State, Status, Task};
 use crate::step::Step;
 use serde_json::{Map, Value, json};
 
@@ -33,6 +35,7 @@ pub fn state_json(state: &State) -> Value {
     put("last_uat_generation", generated(task));
     put("last_uat_run", ran(task, Step::Uat));
     put("scheduler", scheduler(state));
+    put("held_accounts", state.holds().map(held).collect());
     put("tasks", leaves(state).map(|task| one_task(state, task)).collect());
     put("used", used(&super::used(state)));
     put("git", git(state));
@@ -104,6 +107,15 @@ fn scheduler(state: &State) -> Value {
     })
 }
 
+fn held((account, why, hold): (&str, HoldWhy, &Hold)) -> Value {
+    json!({
+        "account": account,
+        "why": why.word(),
+        "until": hold.until.map(Time::rfc3339),
+        "text": hold.text,
+    })
+}
+
 fn one_task(state: &State, task: &Task) -> Value {
     json!({
         "id": task.name(),
@@ -112,6 +124,7 @@ fn one_task(state: &State, task: &Task) -> Value {
         "status": task_word(task),
         "state": worker_word(task),
         "why": failure(task).map(ToString::to_string),
+        "waits": waits(state, task),
         "depends_on": task.spec.depends_on,
         "assigned_worker": state.live.iter().position(|(_, live)| live.task == task.id),
         "iteration": task.round,

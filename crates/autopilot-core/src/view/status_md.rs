@@ -1,7 +1,9 @@
 //! `.autopilot/STATUS.md`: the same, for a person who looks in the morning.
 
 use super::trouble::trouble;
-use super::{awaited, current, duration, failure, leaves, run_word, task_word, worker_word};
+use super::{
+    awaited, current, duration, failure, holds, leaves, run_word, task_word, waits, worker_word,
+};
 use crate::state::State;
 use crate::step::Step;
 use std::fmt::Write;
@@ -32,6 +34,9 @@ pub fn status_md(state: &State) -> String {
         row("rests because", halt.why.to_string());
         row("go on with", "`autopilot resume`".to_owned());
     }
+    for held in holds(state) {
+        row("held", held);
+    }
     if let Some(what) = awaited(state) {
         row("waits for", format!("a person to approve {what}"));
         row("answer with", "`autopilot approve` or `autopilot reject \"why\"`".to_owned());
@@ -55,7 +60,7 @@ fn tasks(text: &mut String, state: &State) {
             (None, Some(commit)) if task.is_closed() => {
                 format!("`{}`", commit.chars().take(10).collect::<String>())
             }
-            (None, _) => worker_word(task).to_owned(),
+            (None, _) => waits(state, task).unwrap_or_else(|| worker_word(task).to_owned()),
         };
         let _ = writeln!(
             text,

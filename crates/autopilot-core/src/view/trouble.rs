@@ -16,6 +16,7 @@ impl Trouble<'_> {
     pub fn why(&self) -> &str {
         match &self.shown.outcome {
             Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why } => why,
+            Outcome::Away { text, .. } => text,
             Outcome::Passed | Outcome::Lost | Outcome::Quota { .. } | Outcome::Revoked => "",
         }
     }

@@ -88,13 +88,19 @@ impl Job {
         let (task, base) = (self.name_for_refs().to_owned(), self.task.base.clone());
         let done = self.task.commit.clone();
         let identity = self.context.workshop.repo.identity.clone();
-        let cut_short = self.task.cut_short.map(|id| self.id_for_refs(id));
+        let cut_short: Vec<_> =
+            self.task.cut_short.iter().rev().map(|id| self.id_for_refs(*id)).collect();
         blocking(move || -> Result<Start, GitError> {
             let tip = hub.resolve(&branch)?.unwrap_or(first);
-            let adopted = match &cut_short {
-                Some(id) => hub.resolve(&Attempt { task: &task, id }.salvage_ref())?,
-                None => None,
-            };
+            // One that was cut short before it did anything has left nothing; the work of the
+            // one before it is still to be taken up.
+            let mut adopted = None;
+            for id in &cut_short {
+                adopted = hub.resolve(&Attempt { task: &task, id }.salvage_ref())?;
+                if adopted.is_some() {
+                    break;
+                }
+            }
             let note = adopted.as_ref().map(|commit| {
                 format!("took up the work of an interrupted attempt ({})", commit.short())
             });
@@ -160,7 +166,7 @@ impl Job {
         });
         // Whoever takes up a repair that was cut short must know what it was about.
         let known = integration.conflict.clone().filter(|_| self.failed_merge().is_some());
-        let conflict = found.or(known.filter(|_| self.task.cut_short.is_some()));
+        let conflict = found.or(known.filter(|_| !self.task.cut_short.is_empty()));
         let ran_together: Vec<_> = integration.checks.iter().map(Seen::for_prompt).collect();
         let together = self
             .failed_merge()
@@ -191,6 +197,7 @@ impl Job {
             | Outcome::Broke { .. }
             | Outcome::Lost
             | Outcome::Quota { .. }
+            | Outcome::Away { .. }
             | Outcome::Revoked
             | Outcome::Skipped { .. } => None,
         }

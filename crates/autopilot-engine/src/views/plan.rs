@@ -63,6 +63,8 @@ impl PlanFiles {
                 | Event::RailTripped { .. }
                 | Event::WaitBegan { .. }
                 | Event::WaitEnded { .. }
+                | Event::AccountHeld { .. }
+                | Event::AccountFreed { .. }
                 | Event::Halted { .. }
                 | Event::Resumed
                 | Event::LimitsChanged { .. }

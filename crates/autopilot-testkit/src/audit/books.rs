@@ -1,5 +1,6 @@
 //! A second set of books: the same records counted by other code than the one under test.
 
+use super::account::Doubt;
 use super::table;
 use autopilot_core::event::{Bill, End, Facts, Halt, Outcome, Record, Skip, TaskSpec};
 use autopilot_core::flow::Flow;
@@ -30,6 +31,11 @@ pub struct Books {
     pub is_short: bool,
     /// Time worked on the run outside of halts.
     pub active_ms: u64,
+    pub doubts: BTreeMap<String, Doubt>,
+    /// The lane of each attempt ever started.
+    pub lane_by: BTreeMap<AttemptId, u32>,
+    /// The time of the record that is being entered.
+    pub now: Time,
 }
 
 #[derive(Clone, Debug)]
@@ -60,6 +66,8 @@ pub struct Entry {
     pub tree: Option<String>,
     pub overruled: u32,
     pub until: Time,
+    /// What the wait it is in was booked with.
+    pub wait_ms: u64,
 }
 
 /// What kind of task it is, by what has to be done in it.
@@ -162,6 +170,15 @@ impl Books {
         if !alive.eq(self.live.iter().map(|(id, at)| (*id, *at))) {
             return Err(format!("I9: {:?} are alive, not {:?}", state.live, self.live));
         }
+        let lanes = state.live.iter().map(|(id, live)| (*id, live.lane));
+        same(
+            lanes.into_iter().all(|(id, lane)| self.lane_by.get(&id) == Some(&lane)),
+            "C28: another lane",
+        )?;
+        let held = state.holds().map(|(name, _, hold)| (name.to_owned(), hold.until));
+        let booked =
+            self.doubts.iter().filter_map(|(name, doubt)| Some((name.clone(), doubt.held?)));
+        same(held.eq(booked), "A16: other accounts are held")?;
         for (task, entry) in state.tasks.iter().zip(&self.tasks) {
             let spent = &task.spent;
             for (what, counted, booked) in [

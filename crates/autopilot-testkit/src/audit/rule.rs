@@ -1,5 +1,6 @@
 //! The rules a record must keep, event by event.
 
+use super::account::Before;
 use super::books::{Books, Entry, Kind, Place};
 use super::table;
 use autopilot_core::event::{
@@ -14,9 +15,9 @@ use autopilot_core::step::Step;
 /// A longer silence is taken for a sleep of the machine.
 const SLEEP_MS: u64 = 120_000;
 
-type Kept = Result<(), String>;
+pub(super) type Kept = Result<(), String>;
 
-fn kept(holds: bool, what: impl FnOnce() -> String) -> Kept {
+pub(super) fn kept(holds: bool, what: impl FnOnce() -> String) -> Kept {
     if holds { Ok(()) } else { Err(what()) }
 }
 
@@ -29,6 +30,8 @@ impl Books {
         let is_rest = self.halt.is_some() || self.gate().is_some();
         let worked = self.seq > 0 && !is_rest && !is_boot;
         let since_ms = record.at.since_ms(self.at).min(SLEEP_MS);
+        let before = Before::of(self);
+        self.now = record.at;
         for (place, event) in record.events.iter().enumerate() {
             let id = AttemptId { seq: record.seq, place: place as u32 };
             self.note(event, id, record.at)?;
@@ -37,6 +40,7 @@ impl Books {
         self.at = record.at;
         self.active_ms += if worked { since_ms } else { 0 };
         self.brought(record)?;
+        self.holds_have_causes(record, &before)?;
         self.whole_record(record, &lasting_before)
     }
 
@@ -139,6 +143,8 @@ impl Books {
                 | Event::TaskReopened { .. }
                 | Event::WaitBegan { .. }
                 | Event::WaitEnded { .. }
+                | Event::AccountHeld { .. }
+                | Event::AccountFreed { .. }
                 | Event::Halted { .. }
                 | Event::Resumed
                 | Event::LimitsChanged { .. }
@@ -165,14 +171,17 @@ impl Books {
             } else if table::is_serial(step) {
                 serial < self.limits.effects_max
             } else {
-                table::is_slot(step) && has_worker && !self.is_in_the_way(task)
+                table::is_slot(step)
+                    && has_worker
+                    && self.may_be_done(step)
+                    && !self.is_in_the_way(task)
             };
             kept(!may_go, || format!("I9: {} is left idle at {step}", task.name))?;
             if step == Step::Tasks {
                 self.children_go_on(task)?;
             }
         }
-        Ok(())
+        self.something_goes_on()
     }
 
     fn children_go_on(&self, task: &Entry) -> Kept {
@@ -228,7 +237,11 @@ impl Books {
             }
             Event::TaskMoved { task, step, round } => self.moved(*task, *step, *round),
             Event::StageSkipped { task, step, .. } => self.stage_skipped(*task, *step),
-            Event::AttemptStarted { task, step } => self.started(id, *task, *step),
+            Event::AttemptStarted { task, step, lane } => {
+                self.started(id, *task, *step)?;
+                self.lane_by.insert(id, *lane);
+                self.lane_taken(id, *step, *lane)
+            }
             Event::AttemptEnded { id, task, step, outcome, facts } => {
                 self.ended(*id, *task, *step, outcome, facts)
             }
@@ -241,9 +254,18 @@ impl Books {
             Event::RailTripped { .. } => Ok(()),
             Event::TaskSettled { task, end } => self.settled(*task, end),
             Event::TaskReopened { task } => self.reopened(*task),
-            Event::WaitBegan { task, step, until } => {
+            Event::WaitBegan { task, step, until, .. } => {
                 self.entry(*task)?.until = *until;
+                self.waits_rightly(*step, *until)?;
                 self.waits(*task, *step, until.since_ms(at))
+            }
+            Event::AccountHeld { account, until, why, trips, .. } => {
+                self.held(account, *until, *why, *trips);
+                Ok(())
+            }
+            Event::AccountFreed { account } => {
+                self.freed(account);
+                Ok(())
             }
             Event::WaitEnded { task } => {
                 let entry = self.entry(*task)?;
@@ -251,9 +273,12 @@ impl Books {
                     return Err(format!("I9: {} did not wait", entry.name));
                 };
                 entry.place = Place::At(step);
+                // What it did not wait in the end it has not spent.
+                entry.waited_ms -= entry.until.since_ms(at).min(entry.wait_ms);
                 Ok(())
             }
             Event::Halted { halt } => {
+                self.rests_rightly(&halt.why)?;
                 self.halt = Some(halt.clone());
                 Ok(())
             }
@@ -335,6 +360,7 @@ impl Books {
             tree: None,
             overruled: 0,
             until: Time::default(),
+            wait_ms: 0,
         });
         Ok(())
     }
@@ -543,7 +569,8 @@ impl Books {
         for (at, other) in self.tasks.iter().enumerate() {
             let Place::At(step) = other.place else { continue };
             let before = table::is_slot(step) && (Self::rank(other, step), at) < own;
-            kept(!before || self.is_in_the_way(other), || {
+            let may_not = self.is_in_the_way(other) || !self.may_be_done(step);
+            kept(!before || may_not, || {
                 format!("I9: {} begins before {}, which is more urgent", entry.name, other.name)
             })?;
         }
@@ -560,6 +587,7 @@ impl Books {
     ) -> Kept {
         let was = self.live.remove(&id);
         kept(was == Some((task, step)), || format!("I9: {id} ended and did not run"))?;
+        self.lane_left(id, outcome);
         let entry = self.entry(task)?;
         kept(entry.place == Place::Running(step, id), || format!("I9: {id} is not at {step}"))?;
         entry.place = Place::At(step);
@@ -575,7 +603,7 @@ impl Books {
                 *entry.broke_here.entry(step).or_default() += 1;
             }
             Outcome::Lost => entry.interruptions += 1,
-            Outcome::Quota { .. } | Outcome::Revoked => {}
+            Outcome::Quota { .. } | Outcome::Away { .. } | Outcome::Revoked => {}
         }
         Ok(())
     }
@@ -751,6 +779,7 @@ impl Books {
         kept(entry.place == Place::At(step), || format!("I9: {} waits elsewhere", entry.name))?;
         entry.place = Place::Waiting(step);
         entry.waited_ms += ms;
+        entry.wait_ms = ms;
         kept(entry.waited_ms <= wait_max_ms, || format!("I7: {} waits too long", entry.name))
     }
 }

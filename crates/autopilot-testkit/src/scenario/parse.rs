@@ -2,7 +2,7 @@
 
 use crate::agent::{Ending, Line, Scripted, count_urgency};
 use crate::world::people::{Act, Cue, When, answer};
-use autopilot_core::event::{Bill, Facts, HaltWhy, Outcome, RunSpec, TaskSpec};
+use autopilot_core::event::{Bill, Facts, HaltWhy, HoldWhy, Outcome, RunSpec, TaskSpec};
 use autopilot_core::flow::Flow;
 use autopilot_core::id::Micros;
 use autopilot_core::input::{Ask, Word};
@@ -153,6 +153,10 @@ fn item(words: &str) -> Result<Line, String> {
         "lost" => Ending::Lost,
         "mute" => Ending::Mute,
         "quota" => Ending::Quota { ms: duration(next()?)? },
+        "empty" => Ending::Away { why: HoldWhy::Quota },
+        "refused" => Ending::Away { why: HoldWhy::Auth },
+        "unreachable" => Ending::Away { why: HoldWhy::Outage },
+        "unknown-model" => Ending::Away { why: HoldWhy::Model },
         other => return Err(format!("`{other}` is no ending")),
     };
     let mut line = Line {
@@ -226,6 +230,10 @@ fn limit(limits: &mut Limits, words: &str) -> Result<(), String> {
         ["wall", time] => limits.wall_max_ms = Some(duration(time)?),
         ["same", n] => limits.same_failures_max = count(n)?,
         ["no-ops", n] => limits.no_ops_max = count(n)?,
+        ["lanes", of, ref names @ ..] => {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            limits.lanes.insert(step(of)?, names);
+        }
         ["review", "required"] => limits.review = ReviewGate::Required,
         ["review", "evidence"] => limits.review = ReviewGate::Evidence,
         ["review", "advisory"] => limits.review = ReviewGate::Advisory,

@@ -5,7 +5,7 @@ use super::{Happening, World};
 use crate::agent::{Play, Scene};
 use crate::audit::table::is_serial;
 use crate::fault::Fault;
-use autopilot_core::event::{Bill, Outcome};
+use autopilot_core::event::{Bill, HoldWhy, Outcome};
 use autopilot_core::id::{AttemptId, Micros};
 use autopilot_core::input::{Input, Word};
 use autopilot_core::step::Step;
@@ -189,6 +189,12 @@ impl Play {
             Outcome::Broke { .. } => "broke",
             Outcome::Lost => "lost",
             Outcome::Quota { .. } => "quota",
+            Outcome::Away { why, .. } => match why {
+                HoldWhy::Quota => "quota without a time",
+                HoldWhy::Auth => "not logged in",
+                HoldWhy::Outage => "outage",
+                HoldWhy::Model => "unknown model",
+            },
             Outcome::Revoked => "revoked",
             Outcome::Skipped { .. } => "skipped",
         }

@@ -100,6 +100,7 @@ impl World {
 
     pub(super) fn tick(&mut self) {
         self.hear(Input::Tick);
+        self.audit.ticked(self.clock());
         let boot = self.boots;
         if self.queue.is_empty() && self.is_stuck() {
             self.audit.broken("I9: nothing runs, nothing is awaited, and the run is not at rest");
@@ -111,6 +112,7 @@ impl World {
         let Some(shell) = &self.shell else { return false };
         self.disk.pending.is_empty()
             && shell.pilot.ahead().next_wake().is_none()
+            && shell.pilot.ahead().holds().next().is_none()
             && !shell.pilot.is_over()
     }
 

@@ -172,7 +172,10 @@ impl World {
             };
             let is_limit = match state.run.halt.as_ref().map(|halt| &halt.why) {
                 Some(HaltWhy::Money { .. } | HaltWhy::Wall | HaltWhy::Quota { .. }) => true,
-                Some(HaltWhy::Stop | HaltWhy::Pause | HaltWhy::Host { .. }) | None => false,
+                Some(
+                    HaltWhy::Stop | HaltWhy::Pause | HaltWhy::Host { .. } | HaltWhy::Away { .. },
+                )
+                | None => false,
             };
             // Sometimes nobody raises the limit first, and the run must rest again.
             let raises = is_limit && self.pace.chance(700);

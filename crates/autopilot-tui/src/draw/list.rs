@@ -71,7 +71,9 @@ fn detail(screen: &Screen, id: TaskId) -> String {
     match &task.status {
         Status::Running { step, .. } => format!("{} (iteration {})", doing(*step), task.round),
         Status::At { step } => format!("next: {}", doing(*step)),
-        Status::Waiting { until, .. } => format!("waits for quota until {}", until.rfc3339()),
+        Status::Waiting { .. } => {
+            screen.manner.line(&view::waits(&screen.state, task).unwrap_or_default())
+        }
         Status::Open if task.needs > 0 => {
             format!("waits for {}", some(&needed(&screen.state, id), 4))
         }

@@ -91,7 +91,7 @@ fn waiting_for_a_persons_word() {
     sample.ends(TaskId::ROOT, Outcome::Passed, Facts::default());
     sample.happens(vec![
         Event::TaskMoved { task: TaskId::ROOT, step: Step::ApprovePlan, round: 1 },
-        Event::AttemptStarted { task: TaskId::ROOT, step: Step::ApprovePlan },
+        Event::AttemptStarted { task: TaskId::ROOT, step: Step::ApprovePlan, lane: 0 },
     ]);
     at_all_sizes("approval", &sample);
 }

@@ -146,6 +146,7 @@ fn outcome(tried: &Tried) -> String {
             format!("{}: {}", word(outcome), one_line(why))
         }
         Outcome::Quota { until } => format!("no quota until {}", until.rfc3339()),
+        Outcome::Away { why, text, .. } => format!("{}: {text}", why.word()),
         Outcome::Passed | Outcome::Lost | Outcome::Revoked => word(outcome).to_owned(),
     }
 }
@@ -157,6 +158,7 @@ pub fn word(outcome: &Outcome) -> &'static str {
         Outcome::Broke { .. } => "broke",
         Outcome::Lost => "interrupted",
         Outcome::Quota { .. } => "quota",
+        Outcome::Away { .. } => "away",
         Outcome::Revoked => "ended",
         Outcome::Skipped { .. } => "skipped",
     }
@@ -191,6 +193,7 @@ fn attempt(tried: &Tried, task: Option<String>) -> Value {
         Some((_, Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why })) => {
             Some(why)
         }
+        Some((_, Outcome::Away { text, .. })) => Some(text),
         Some((_, Outcome::Passed | Outcome::Lost | Outcome::Quota { .. } | Outcome::Revoked))
         | None => None,
     };

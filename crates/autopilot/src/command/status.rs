@@ -116,6 +116,9 @@ fn screen(told: &Told, place: &Place, now: Time) -> String {
     for line in at_work(state, now) {
         row("now", line);
     }
+    for held in view::holds(state) {
+        row("held", one_line(&held).into_owned());
+    }
     if let Some(what) = view::awaited(state) {
         row("waits", format!("for a person to approve {what}"));
     }
@@ -138,8 +141,8 @@ fn at_work(state: &State, now: Time) -> Vec<String> {
         format!("{name}: {} (iteration {}) for {since}", live.step, task.round)
     });
     let waiting = view::leaves(state).filter_map(|task| match task.status {
-        TaskStatus::Waiting { step, until } => {
-            Some(format!("{}: {step} waits until {}", task.name(), until.rfc3339()))
+        TaskStatus::Waiting { step, .. } => {
+            view::waits(state, task).map(|waits| format!("{}: {step} {waits}", task.name()))
         }
         TaskStatus::Open
         | TaskStatus::At { .. }

@@ -43,7 +43,7 @@ impl Story {
         let step = Step::Build;
         self.tell(vec![
             Event::TaskMoved { task, step, round: 1 },
-            Event::AttemptStarted { task, step },
+            Event::AttemptStarted { task, step, lane: 0 },
         ]);
         AttemptId { seq: self.seq, place: 1 }
     }

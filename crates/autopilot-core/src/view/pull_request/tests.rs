@@ -53,7 +53,7 @@ impl Story {
     fn step(&mut self, task: TaskId, step: Step, facts: Facts) {
         self.tell(vec![
             Event::TaskMoved { task, step, round: 1 },
-            Event::AttemptStarted { task, step },
+            Event::AttemptStarted { task, step, lane: 0 },
         ]);
         let id = AttemptId { seq: self.seq, place: 1 };
         let bill = Bill { usd: Micros(120_000), ..Bill::default() };

@@ -150,6 +150,7 @@ impl Sums {
                 Outcome::Passed
                 | Outcome::Failed { .. }
                 | Outcome::Quota { .. }
+                | Outcome::Away { .. }
                 | Outcome::Revoked
                 | Outcome::Skipped { .. } => {}
             }

@@ -1,0 +1,199 @@
+//! Holding accounts, freeing them, and what becomes of tasks nobody can work on meanwhile.
+
+use super::Draft;
+use crate::event::{Event, HaltWhy, HoldWhy, Outcome};
+use crate::id::{AttemptId, TaskId, Time};
+use crate::state::{Door, Live, State, account_of};
+use crate::step::Step;
+use std::collections::BTreeSet;
+
+/// No account rests longer than this without being tried, unless its vendor said until when.
+const PAUSE_MAX_MS: u64 = 15 * 60_000;
+const OUTAGE_MS: u64 = 30_000;
+const QUOTA_UNKNOWN_MS: u64 = 60_000;
+/// A log-in may be under way in another window; once more, and then a person is needed.
+const AUTH_MS: u64 = 20_000;
+/// A vendor whose clock is behind ours names a time that is over.
+const QUOTA_MIN_MS: u64 = 1_000;
+/// Runs that share an account are not all back in the same second.
+const SPREAD_MAX_MS: u64 = 1_000;
+
+/// What is known of each step while one decision looks at many tasks.
+#[derive(Default)]
+pub(super) struct Doors(Vec<(Step, Door)>);
+
+impl Doors {
+    pub(super) fn of(&mut self, state: &State, task: TaskId) -> Option<&Door> {
+        let step = state.task(task).step()?;
+        let place = match self.0.iter().position(|(known, _)| *known == step) {
+            Some(place) => place,
+            None => {
+                self.0.push((step, state.door(step)));
+                self.0.len() - 1
+            }
+        };
+        self.0.get(place).map(|(_, door)| door)
+    }
+}
+
+impl Draft<'_> {
+    /// The hold that follows from an attempt's end, if one does. Attempts that were under way when
+    /// the account was held tell the same story once more; only who began after it counts anew.
+    pub(super) fn trip(&self, id: AttemptId, live: &Live, outcome: &Outcome) -> Option<Event> {
+        let (why, given, text) = match outcome {
+            Outcome::Quota { until } => (HoldWhy::Quota, Some(*until), ""),
+            Outcome::Away { why, until, text } => (*why, *until, text.as_str()),
+            Outcome::Passed
+            | Outcome::Failed { .. }
+            | Outcome::Broke { .. }
+            | Outcome::Lost
+            | Outcome::Revoked
+            | Outcome::Skipped { .. } => return None,
+        };
+        let lane = self.state.lane_of(live);
+        let account = match why {
+            HoldWhy::Quota | HoldWhy::Auth => account_of(lane),
+            // Another model of the same account may be there.
+            HoldWhy::Outage | HoldWhy::Model => lane,
+        };
+        let known = self.state.run.accounts.get(account);
+        let trips = match known {
+            Some(known) if known.why == why => {
+                let is_new = known.held.is_none() && known.probe == Some(id);
+                known.trips + u32::from(is_new)
+            }
+            Some(_) | None => 1,
+        };
+        let until = self.release(why, given, trips, account);
+        if let Some(hold) = known.and_then(|known| known.held.as_ref())
+            && hold.until.is_none_or(|held| until.is_some_and(|until| until <= held))
+        {
+            return None;
+        }
+        let (account, text) = (account.to_owned(), text.to_owned());
+        Some(Event::AccountHeld { account, until, why, text, trips })
+    }
+
+    /// When an account may be tried again; none where only a person can help.
+    fn release(
+        &self,
+        why: HoldWhy,
+        given: Option<Time>,
+        trips: u32,
+        account: &str,
+    ) -> Option<Time> {
+        let pause = |first_ms: u64, trips: u32| {
+            let doubled = first_ms << trips.saturating_sub(1).min(10);
+            self.now.plus_ms(doubled.min(PAUSE_MAX_MS))
+        };
+        match (why, given) {
+            (HoldWhy::Quota, None) => Some(pause(QUOTA_UNKNOWN_MS, trips)),
+            (HoldWhy::Quota, Some(given)) => {
+                let given = given.plus_ms(self.spread_ms(account));
+                let least = match trips {
+                    0 | 1 => self.now.plus_ms(QUOTA_MIN_MS),
+                    again => pause(QUOTA_UNKNOWN_MS, again - 1),
+                };
+                Some(given.max(least))
+            }
+            (HoldWhy::Outage, given) => Some(pause(OUTAGE_MS, trips)).max(given),
+            (HoldWhy::Auth, _) if trips <= 1 => Some(self.now.plus_ms(AUTH_MS)),
+            (HoldWhy::Auth | HoldWhy::Model, _) => None,
+        }
+    }
+
+    /// Different for each run and the same whenever it is asked.
+    fn spread_ms(&self, account: &str) -> u64 {
+        let bytes = self.state.run.id.bytes().chain(account.bytes());
+        let mixed = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |mixed, byte| {
+            (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        mixed % (SPREAD_MAX_MS + 1)
+    }
+
+    pub(super) fn free_due(&mut self) {
+        let now = self.now;
+        self.free(|until| until.is_some_and(|until| until <= now));
+    }
+
+    /// After a clock that went back a hold would last that much longer.
+    pub(super) fn free_beyond(&mut self, wait_max_ms: u64) {
+        let beyond = self.now.plus_ms(wait_max_ms.max(PAUSE_MAX_MS));
+        self.free(|until| until.is_some_and(|until| until > beyond));
+    }
+
+    /// A person said that it goes on: everything is tried anew.
+    pub(super) fn free_all(&mut self) {
+        self.free(|_| true);
+        for task in self.state.waiting().collect::<Vec<_>>() {
+            self.emit(Event::WaitEnded { task });
+        }
+    }
+
+    fn free(&mut self, is_over: impl Fn(Option<Time>) -> bool) {
+        let over = self.state.holds().filter(|(_, _, hold)| is_over(hold.until));
+        let over: Vec<String> = over.map(|(account, ..)| account.to_owned()).collect();
+        for account in over {
+            self.emit(Event::AccountFreed { account });
+        }
+    }
+
+    /// Tasks that a worker would have taken were somebody there to do them wait for it, as many as
+    /// there are workers. Where nothing goes on and nothing will by itself, the run rests.
+    pub(super) fn wait_for_accounts(&mut self) {
+        if self.state.run.accounts.is_empty() {
+            return;
+        }
+        let Stranded { waits, given_up } = self.stranded();
+        for event in waits {
+            self.emit(event);
+        }
+        let goes_on = self.state.is_at_work() || self.state.waiting().len() > 0;
+        if let Some(why) = given_up.filter(|_| !goes_on) {
+            self.halt(why, false);
+        }
+    }
+
+    fn stranded(&self) -> Stranded {
+        let limits = &self.state.run.limits;
+        let busy = self.state.slots_live() as usize + self.state.waiting().len();
+        let line_max = (limits.workers_max as usize).saturating_sub(busy);
+        let mut doors = Doors::default();
+        let mut waits: Vec<(String, Event)> = Vec::new();
+        let mut given_up: Option<HaltWhy> = None;
+        let mut left: BTreeSet<String> = BTreeSet::new();
+        for task in self.state.ready() {
+            let Some(Door::Held { account, why, text, until }) = doors.of(self.state, task) else {
+                continue;
+            };
+            if self.is_in_the_way(task) {
+                continue;
+            }
+            let now = self.state.task(task);
+            let Some((step, until)) = now.step().zip(*until) else {
+                let (account, text) = (account.clone(), text.clone());
+                given_up.get_or_insert(HaltWhy::Away { account, hold: *why, text });
+                continue;
+            };
+            // What one task has waited for long enough, the others do not begin to wait for: they
+            // would do it one after the other.
+            if now.spent.waited_ms + until.since_ms(self.now) > limits.wait_quota_max_ms {
+                given_up = Some(HaltWhy::Quota { until });
+                left.insert(account.clone());
+            } else if waits.len() < line_max {
+                let wait = (account.clone(), *why);
+                let (account, why) = wait.clone();
+                waits.push((wait.0, Event::WaitBegan { task, step, until, account, why }));
+            }
+        }
+        waits.retain(|(account, _)| !left.contains(account));
+        Stranded { waits: waits.into_iter().map(|(_, event)| event).collect(), given_up }
+    }
+}
+
+/// What becomes of the tasks that nobody can work on now.
+struct Stranded {
+    waits: Vec<Event>,
+    /// Why the run rests when nothing else goes on.
+    given_up: Option<HaltWhy>,
+}

@@ -1,0 +1,167 @@
+//! Accounts with which something is wrong: held for a time, then tried by one attempt at a time.
+//!
+//! What a vendor refuses for one task it refuses for all of them, so it is the account that is held
+//! and not the task. Only accounts in trouble are kept; one that is not here is open.
+
+use super::{Live, State};
+use crate::event::{HoldWhy, Outcome};
+use crate::id::{AttemptId, Time};
+use crate::step::Step;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Account {
+    /// Of the last hold.
+    pub why: HoldWhy,
+    /// How often in a row it went wrong.
+    pub trips: u32,
+    pub held: Option<Hold>,
+    /// The attempt that finds out whether it works again.
+    pub probe: Option<AttemptId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hold {
+    /// None: it does not end by itself.
+    pub until: Option<Time>,
+    pub text: String,
+}
+
+/// Whether somebody can do a step now.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Door {
+    Open {
+        lane: u32,
+    },
+    /// Somebody is finding out whether it is open.
+    Probed,
+    /// `until` is when the first of them may be tried again; `account` is what that one waits for.
+    Held {
+        account: String,
+        why: HoldWhy,
+        text: String,
+        until: Option<Time>,
+    },
+}
+
+/// The account of a lane: a lane may name a model of it. Names of accounts have no slash.
+pub fn account_of(lane: &str) -> &str {
+    lane.split_once('/').map_or(lane, |(account, _)| account)
+}
+
+impl State {
+    /// The name of a lane; one that is not in the list has an account of its own.
+    pub fn lane_name(&self, step: Step, lane: u32) -> &str {
+        let lanes = self.run.limits.lanes.get(&step);
+        let name = lanes.and_then(|lanes| lanes.get(lane as usize).or(lanes.first()));
+        name.map_or(step.word(), String::as_str)
+    }
+
+    /// The account, or model of it, an attempt works with.
+    pub fn lane_of(&self, live: &Live) -> &str {
+        self.lane_name(live.step, live.lane)
+    }
+
+    pub fn door(&self, step: Step) -> Door {
+        if self.run.accounts.is_empty() {
+            return Door::Open { lane: 0 };
+        }
+        let lanes = self.run.limits.lanes.get(&step).map_or(1, Vec::len).max(1);
+        let mut doors = Vec::new();
+        for lane in 0..lanes as u32 {
+            match self.door_of(self.lane_name(step, lane)) {
+                None => return Door::Open { lane },
+                Some(door) => doors.push(door),
+            }
+        }
+        doors.into_iter().min_by_key(rank).unwrap_or(Door::Open { lane: 0 })
+    }
+
+    /// None: it is open.
+    fn door_of(&self, lane: &str) -> Option<Door> {
+        let account = account_of(lane);
+        let model = Some(lane).filter(|model| *model != account);
+        let troubled = [Some(account), model].into_iter().flatten();
+        let doors = troubled.filter_map(|name| {
+            let account = self.run.accounts.get(name)?;
+            match (&account.held, account.probe) {
+                (Some(hold), _) => Some(Door::Held {
+                    account: name.to_owned(),
+                    why: account.why,
+                    text: hold.text.clone(),
+                    until: hold.until,
+                }),
+                (None, Some(_)) => Some(Door::Probed),
+                (None, None) => None,
+            }
+        });
+        // Both the account and its model must be free.
+        doors.max_by_key(rank)
+    }
+
+    /// Accounts that are held, and until when.
+    pub fn holds(&self) -> impl Iterator<Item = (&str, HoldWhy, &Hold)> + '_ {
+        self.run.accounts.iter().filter_map(|(name, account)| {
+            Some((name.as_str(), account.why, account.held.as_ref()?))
+        })
+    }
+
+    pub(super) fn held(&mut self, account: &str, hold: Hold, why: HoldWhy, trips: u32) {
+        let before = self.run.accounts.remove(account);
+        // Whoever was finding out goes on; what it says is still heard.
+        let probe = before.and_then(|account| account.probe);
+        let account_now = Account { why, trips, held: Some(hold), probe };
+        self.run.accounts.insert(account.to_owned(), account_now);
+    }
+
+    pub(super) fn freed(&mut self, account: &str, at: Time) {
+        let Some(account) = self.run.accounts.get_mut(account) else { return };
+        let Some(hold) = account.held.take() else { return };
+        // Before its time only because somebody said so: they know more than was counted.
+        if hold.until.is_none_or(|until| at < until) {
+            account.trips = 1;
+        }
+    }
+
+    /// An attempt begins; of accounts that are not trusted yet it is the probe.
+    pub(super) fn probes(&mut self, attempt: AttemptId, step: Step, lane: u32) {
+        if self.run.accounts.is_empty() {
+            return;
+        }
+        let lane = self.lane_name(step, lane).to_owned();
+        for (name, account) in &mut self.run.accounts {
+            if *name == lane || name == account_of(&lane) {
+                account.probe.get_or_insert(attempt);
+            }
+        }
+    }
+
+    pub(super) fn probed(&mut self, attempt: AttemptId, outcome: &Outcome) {
+        let works = match outcome {
+            Outcome::Passed | Outcome::Failed { .. } => true,
+            Outcome::Broke { .. }
+            | Outcome::Lost
+            | Outcome::Quota { .. }
+            | Outcome::Away { .. }
+            | Outcome::Revoked
+            | Outcome::Skipped { .. } => false,
+        };
+        self.run.accounts.retain(|_, account| {
+            if account.probe != Some(attempt) {
+                return true;
+            }
+            account.probe = None;
+            !works || account.held.is_some()
+        });
+    }
+}
+
+/// The sooner it may open the smaller.
+fn rank(door: &Door) -> (u8, Option<Time>) {
+    match door {
+        Door::Open { .. } => (0, None),
+        Door::Probed => (1, None),
+        Door::Held { until: Some(until), .. } => (2, Some(*until)),
+        Door::Held { until: None, .. } => (3, None),
+    }
+}
