@@ -1,6 +1,7 @@
 //! From what was asked on the command line to the first word of a run.
 
 mod given;
+mod lane;
 mod settings;
 mod since;
 mod skill;
@@ -250,30 +251,41 @@ pub fn check_agents(
 ) -> Result<Vec<(Role, LaunchPlan)>, BeginError> {
     let mut plans = Vec::new();
     for (role, name) in roles.iter().copied() {
-        let failed = |reason: String| BeginError::Agent { role: name, reason };
-        let settings = config.agent(role);
-        let agent = agent_of(settings, &place.root).map_err(|error| failed(error.to_string()))?;
-        if let Agent::Script { file } = &agent
-            && !file.is_file()
-        {
-            return Err(failed(format!("the script `{file}` does not exist")));
+        for settings in config.candidates(role) {
+            let plan = check_agent(settings, name, place, path)?;
+            plans.push((role, plan));
         }
-        if let Agent::OpenAi(model) = &agent {
-            model_ready(model, settings).map_err(failed)?;
-        }
-        let plan = agent.launch(&autopilot_agents::Ask::new("", &place.root));
-        if let Program::Named(program) = &plan.program
-            && find_program(program, path, &place.root).is_none()
-        {
-            let mode = mode_word(settings.mode);
-            return Err(failed(format!(
-                "the executable `{program}` of mode {mode} was not found; install it, or set \
-                 `{name}.executable` in .autopilot/config.yml"
-            )));
-        }
-        plans.push((role, plan));
     }
     Ok(plans)
+}
+
+fn check_agent(
+    settings: &AgentConfig,
+    name: &'static str,
+    place: &Place,
+    path: &str,
+) -> Result<LaunchPlan, BeginError> {
+    let failed = |reason: String| BeginError::Agent { role: name, reason };
+    let agent = agent_of(settings, &place.root).map_err(|error| failed(error.to_string()))?;
+    if let Agent::Script { file } = &agent
+        && !file.is_file()
+    {
+        return Err(failed(format!("the script `{file}` does not exist")));
+    }
+    if let Agent::OpenAi(model) = &agent {
+        model_ready(model, settings).map_err(failed)?;
+    }
+    let plan = agent.launch(&autopilot_agents::Ask::new("", &place.root));
+    if let Program::Named(program) = &plan.program
+        && find_program(program, path, &place.root).is_none()
+    {
+        let mode = mode_word(settings.mode);
+        return Err(failed(format!(
+            "the executable `{program}` of mode {mode} was not found; install it, or set \
+                 `{name}.executable` in .autopilot/config.yml"
+        )));
+    }
+    Ok(plan)
 }
 
 /// Which model is asked where, in words, if there is all that asking needs. Nobody is asked.
@@ -416,6 +428,7 @@ pub fn limits(config: &Config) -> Limits {
             ReviewConfig::Evidence => ReviewGate::Evidence,
             ReviewConfig::Advisory => ReviewGate::Advisory,
         },
+        lanes: lane::lanes(config),
         ..Limits::default()
     }
 }

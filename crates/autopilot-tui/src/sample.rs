@@ -101,7 +101,10 @@ impl Sample {
     pub fn start(&mut self, names: &[&str], step: Step) {
         let events = names.iter().flat_map(|name| {
             let task = self.id(name);
-            [Event::TaskMoved { task, step, round: 1 }, Event::AttemptStarted { task, step, lane: 0 }]
+            [
+                Event::TaskMoved { task, step, round: 1 },
+                Event::AttemptStarted { task, step, lane: 0 },
+            ]
         });
         self.happens(events.collect());
     }

@@ -14,6 +14,8 @@ pub struct Charge {
     pub attempt: AttemptId,
     pub task: TaskId,
     pub step: Step,
+    /// Which of the role's agents did it.
+    pub lane: u32,
     pub sum: Sum,
 }
 
@@ -71,6 +73,7 @@ struct Fold {
 struct Known {
     task: TaskId,
     step: Step,
+    lane: u32,
     /// When it began; later, when it ended.
     at: Time,
     bill: Bill,
@@ -82,11 +85,11 @@ struct Known {
 impl Fold {
     fn event(&mut self, id: AttemptId, at: Time, event: &Event) {
         match event {
-            Event::AttemptStarted { task, step, .. } => {
+            Event::AttemptStarted { task, step, lane } => {
                 let uses_an_agent = role_of(step.word()).is_some();
                 let bill = Bill::default();
-                let (task, step) = (*task, *step);
-                let known = Known { task, step, at, bill, first: None, uses_an_agent };
+                let (task, step, lane) = (*task, *step, *lane);
+                let known = Known { task, step, lane, at, bill, first: None, uses_an_agent };
                 self.known.insert(id, known);
             }
             Event::AttemptEnded { id, outcome, facts, .. } => {
@@ -109,6 +112,8 @@ impl Fold {
             | Event::TaskReopened { .. }
             | Event::WaitBegan { .. }
             | Event::WaitEnded { .. }
+            | Event::AccountHeld { .. }
+            | Event::AccountFreed { .. }
             | Event::Halted { .. }
             | Event::Resumed
             | Event::LimitsChanged { .. }
@@ -126,7 +131,8 @@ impl Fold {
         let attempts = u32::from(known.first.is_none());
         known.first.get_or_insert(self.charges.len());
         let sum = Sum { bill: rise, attempts, ..Sum::default() };
-        self.charges.push(Charge { at, attempt: id, task: known.task, step: known.step, sum });
+        let Known { task, step, lane, .. } = *known;
+        self.charges.push(Charge { at, attempt: id, task, step, lane, sum });
     }
 
     fn finish(mut self) -> Vec<Charge> {
@@ -143,6 +149,7 @@ impl Fold {
                     attempt: id,
                     task: known.task,
                     step: known.step,
+                    lane: known.lane,
                     sum: Sum { attempts: 1, ..sum },
                 }),
                 None => {}
@@ -160,7 +167,7 @@ pub(super) fn asked_something(outcome: &Outcome, facts: &Facts) -> bool {
         Outcome::Passed | Outcome::Failed { .. } | Outcome::Broke { .. } => facts.log.is_some(),
         // Who died or was ended may have spent something first.
         Outcome::Lost | Outcome::Revoked => true,
-        Outcome::Quota { .. } | Outcome::Skipped { .. } => false,
+        Outcome::Quota { .. } | Outcome::Away { .. } | Outcome::Skipped { .. } => false,
     }
 }
 

@@ -18,6 +18,8 @@ pub struct Session {
     pub attempt: AttemptId,
     pub task: TaskId,
     pub step: Step,
+    /// Which of the role's agents knows it.
+    pub lane: u32,
     pub round: u32,
     pub began: Time,
     /// When and how the last attempt ended; nothing while it runs.
@@ -67,6 +69,7 @@ struct Fold {
 struct Tried {
     task: TaskId,
     step: Step,
+    lane: u32,
     round: u32,
     began: Time,
     ended: Option<(Time, Outcome)>,
@@ -86,6 +89,7 @@ impl Tried {
             attempt,
             task: self.task,
             step: self.step,
+            lane: self.lane,
             round: self.round,
             began: self.began,
             ended: self.ended.clone(),
@@ -101,11 +105,11 @@ impl Fold {
             Event::TaskMoved { task, round, .. } => {
                 self.rounds.insert(*task, *round);
             }
-            Event::AttemptStarted { task, step, .. } if role_of(step.word()).is_some() => {
+            Event::AttemptStarted { task, step, lane } if role_of(step.word()).is_some() => {
                 let round = self.rounds.get(task).copied().unwrap_or(1);
-                let (task, step) = (*task, *step);
+                let (task, step, lane) = (*task, *step, *lane);
                 let (ended, ids) = (None, Vec::new());
-                let tried = Tried { task, step, round, began: at, ended, asked: true, ids };
+                let tried = Tried { task, step, lane, round, began: at, ended, asked: true, ids };
                 self.tried.insert(id, tried);
             }
             Event::SessionOpened { id, session, .. } => {
@@ -133,6 +137,8 @@ impl Fold {
             | Event::TaskReopened { .. }
             | Event::WaitBegan { .. }
             | Event::WaitEnded { .. }
+            | Event::AccountHeld { .. }
+            | Event::AccountFreed { .. }
             | Event::Halted { .. }
             | Event::Resumed
             | Event::LimitsChanged { .. }

@@ -6,7 +6,6 @@ use super::workshop::blocking;
 use super::{Job, JobError};
 use crate::environment::{self, Identity, Variables};
 use crate::replay::Played;
-use crate::shell::now;
 use autopilot_agents::answer::{self, Answer, Fault};
 use autopilot_agents::{
     Access, Agent, AgentEvent, Ask, Cause, Ending, Exchange, ExitFacts, Expected, LaunchPlan,
@@ -16,7 +15,7 @@ use autopilot_agents::{
 use autopilot_core::config::{
     Agent as AgentConfig, McpServer as ServerConfig, Mode, Role, role_of,
 };
-use autopilot_core::event::{Facts, Outcome};
+use autopilot_core::event::{Facts, HoldWhy, Outcome};
 use autopilot_core::id::{Micros, Time};
 use autopilot_host::exec::Stdin;
 use autopilot_host::file;
@@ -24,8 +23,6 @@ use autopilot_host::git::apply_change;
 use camino::{Utf8Path, Utf8PathBuf};
 
 const SCHEMA_BYTES_MAX: u64 = 1 << 20;
-/// Waited for when an account is used up and nobody says until when.
-const QUOTA_UNKNOWN_MS: u64 = 15 * 60_000;
 
 /// What is asked of an agent in one attempt.
 pub struct Question<'a> {
@@ -78,9 +75,9 @@ impl Job {
         role_of(self.want.step.word()).unwrap_or(Role::Builder)
     }
 
-    /// The agent this attempt is given to.
+    /// The agent that was chosen for this attempt.
     pub(super) fn agent_config(&self) -> &AgentConfig {
-        self.context.config.agent(self.role())
+        self.context.config.candidate(self.role(), self.want.lane)
     }
 
     /// Asks, and once more if the answer can't be read: the second time only for the answer.
@@ -140,7 +137,7 @@ impl Job {
         if self.role() == Role::Builder {
             return Ok(None);
         }
-        let Some(path) = &self.context.config.agent(self.role()).schema_path else {
+        let Some(path) = &self.agent_config().schema_path else {
             return Ok(None);
         };
         let path = self.context.place.root.join(path);
@@ -392,15 +389,17 @@ impl Job {
             {
                 return Outcome::Revoked;
             }
-            AgentOutcome::Broke { why, .. } => why.clone(),
-            AgentOutcome::Auth { why } => format!("the agent is not logged in: {why}"),
-            AgentOutcome::Outage { why } => format!("the agent's service is away: {why}"),
-            AgentOutcome::Interrupted => "somebody ended it by a signal".to_owned(),
-            AgentOutcome::Quota { until_unix, .. } => {
-                let until = until_unix.map(|unix| Time(unix.saturating_mul(1000)));
-                let until = until.unwrap_or_else(|| now().plus_ms(QUOTA_UNKNOWN_MS));
-                return Outcome::Quota { until };
+            AgentOutcome::Broke { cause: Cause::Model, why } => {
+                return away(HoldWhy::Model, why);
             }
+            AgentOutcome::Broke { why, .. } => why.clone(),
+            AgentOutcome::Auth { why } => return away(HoldWhy::Auth, why),
+            AgentOutcome::Outage { why } => return away(HoldWhy::Outage, why),
+            AgentOutcome::Interrupted => "somebody ended it by a signal".to_owned(),
+            AgentOutcome::Quota { until_unix: Some(unix), .. } => {
+                return Outcome::Quota { until: Time(unix.saturating_mul(1000)) };
+            }
+            AgentOutcome::Quota { until_unix: None, why } => return away(HoldWhy::Quota, why),
         };
         Outcome::Broke { why }
     }
@@ -416,6 +415,11 @@ impl Job {
         facts.notes.extend(turn.ran.notes.iter().cloned());
         Ok(facts)
     }
+}
+
+/// Nothing is wrong with the work; whoever would do it is not there.
+fn away(why: HoldWhy, text: &str) -> Outcome {
+    Outcome::Away { why, text: text.to_owned(), until: None }
 }
 
 pub struct Answered<T> {

@@ -145,7 +145,7 @@ impl Job {
         let review = self.answer_of(Step::Review)?;
         let cases = self.answer_of(Step::UatGenerate)?;
         let ran: Vec<_> = validation.checks.iter().map(Seen::for_prompt).collect();
-        let config = &self.context.config.builder;
+        let config = self.agent_config();
         let status = self.repo_status(bench, start);
         let build = Build {
             task: spec,

@@ -138,7 +138,7 @@ impl Job {
     }
 
     pub(super) fn time_left(&self, since: Instant) -> Duration {
-        let limit = self.context.config.timeout(self.step_word());
+        let limit = self.context.config.timeout_in(self.step_word(), self.want.lane);
         limit.saturating_sub(since.elapsed()).max(TIME_MIN)
     }
 

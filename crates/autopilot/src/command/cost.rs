@@ -148,7 +148,8 @@ impl Spent {
                 Some(task) => redactor.redact(task.name()).into_owned(),
                 None => "(the run itself)".to_owned(),
             };
-            let agent = config.as_ref().and_then(|config| agent_of(config, charge.step));
+            let agent =
+                config.as_ref().and_then(|config| agent_of(config, charge.step, charge.lane));
             let mode = agent.map_or("unknown", |agent| mode_word(agent.mode));
             let model = agent.and_then(|agent| agent.model.clone());
             self.items.push(Item {
@@ -172,8 +173,8 @@ fn is_older(past: &Past, run: &Run, from: Option<Time>) -> Result<bool, Failure>
 }
 
 /// Who did it, by the configuration the run began with.
-pub fn agent_of(config: &Config, step: Step) -> Option<&Agent> {
-    Some(config.agent(role_of(step.word())?))
+pub fn agent_of(config: &Config, step: Step, lane: u32) -> Option<&Agent> {
+    Some(config.candidate(role_of(step.word())?, lane))
 }
 
 impl Item {

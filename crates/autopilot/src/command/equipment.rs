@@ -1,7 +1,7 @@
 //! The agents of a configuration as programs of this machine: found or not.
 
 use autopilot_agents::{Agent, Ask, Program};
-use autopilot_core::config::{Config, Mode, Role};
+use autopilot_core::config::{Agent as AgentConfig, Config, Mode, Role};
 use autopilot_engine::begin::model_ready;
 use autopilot_engine::job::{agent_of, find_program, mode_word};
 use camino::{Utf8Path, Utf8PathBuf};
@@ -40,15 +40,16 @@ pub fn agents(config: &Config, root: &Utf8Path) -> Vec<Equipped> {
     [(Role::Builder, "builder"), (Role::Reviewer, "reviewer")]
         .into_iter()
         .chain(other.then_some(planner))
-        .map(|(role, name)| {
-            let mode = mode_word(config.agent(role).mode);
-            Equipped { role: name, mode, program: find(config, role, name, &path, root) }
+        .flat_map(|(role, name)| config.candidates(role).map(move |agent| (name, agent)))
+        .map(|(name, agent)| {
+            let mode = mode_word(agent.mode);
+            Equipped { role: name, mode, program: find(agent, name, &path, root) }
         })
         .collect()
 }
 
-fn find(config: &Config, role: Role, name: &str, path: &str, root: &Utf8Path) -> Found {
-    let agent = match agent_of(config.agent(role), root) {
+fn find(config: &AgentConfig, name: &str, path: &str, root: &Utf8Path) -> Found {
+    let agent = match agent_of(config, root) {
         Ok(agent) => agent,
         Err(error) => return Found::Nowhere(error.to_string()),
     };
@@ -58,7 +59,7 @@ fn find(config: &Config, role: Role, name: &str, path: &str, root: &Utf8Path) ->
         return Found::Nowhere(format!("the script `{file}` does not exist"));
     }
     if let Agent::OpenAi(model) = &agent {
-        return model_ready(model, config.agent(role)).map_or_else(Found::Nowhere, Found::Model);
+        return model_ready(model, config).map_or_else(Found::Nowhere, Found::Model);
     }
     let plan = agent.launch(&Ask::new("", root));
     match plan.program {

@@ -99,12 +99,14 @@ impl Listed {
     }
 
     fn agent(&self, session: &Session) -> &'static str {
-        let agent = self.config.as_ref().and_then(|config| agent_of(config, session.step));
+        let agent =
+            self.config.as_ref().and_then(|config| agent_of(config, session.step, session.lane));
         agent.map_or("unknown", |agent| mode_word(agent.mode))
     }
 
     fn model(&self, session: &Session) -> Option<&str> {
-        let agent = self.config.as_ref().and_then(|config| agent_of(config, session.step));
+        let agent =
+            self.config.as_ref().and_then(|config| agent_of(config, session.step, session.lane));
         agent.and_then(|agent| agent.model.as_deref())
     }
 

@@ -1,0 +1,125 @@
+//! Who can do each step, by name: the accounts behind a configuration's agents.
+//!
+//! Two agents share an account when the same login would serve both. What a vendor refuses one of
+//! them it refuses the other, so they are held together.
+
+use crate::job::mode_word;
+use autopilot_core::config::{Agent, Config, Mode, Role, role_of};
+use autopilot_core::step::Step;
+use std::collections::BTreeMap;
+
+/// In order of preference, as `claude_code_cli`, `codex_cli:2` or `codex_cli/gpt-5.5`.
+pub fn lanes(config: &Config) -> BTreeMap<Step, Vec<String>> {
+    let mut accounts = Accounts::default();
+    let mut of_role = BTreeMap::new();
+    for role in [Role::Builder, Role::Reviewer, Role::Planner] {
+        let lanes: Vec<String> =
+            config.candidates(role).map(|agent| accounts.lane(agent)).collect();
+        of_role.insert(role, lanes);
+    }
+    let lanes = |step: Step| Some((step, of_role.get(&role_of(step.word())?)?.clone()));
+    Step::ALL.into_iter().filter_map(lanes).collect()
+}
+
+/// The names given so far, each to one login of a kind.
+#[derive(Default)]
+struct Accounts<'a>(Vec<(Login<'a>, String)>);
+
+#[derive(PartialEq)]
+struct Login<'a> {
+    mode: Mode,
+    /// A program of the user's own is an account of its own.
+    program: Option<&'a str>,
+    /// Where another login may come from.
+    env: &'a BTreeMap<String, String>,
+    base_url: Option<&'a str>,
+    key: Option<&'a str>,
+}
+
+impl<'a> Login<'a> {
+    fn of(agent: &'a Agent) -> Login<'a> {
+        let (program, uses_key) = match agent.mode {
+            Mode::ClaudeCodeCli => (None, false),
+            Mode::CodexCli => (None, agent.base_url.is_some()),
+            Mode::OpenaiApi => (None, true),
+            Mode::Acp | Mode::Command => (agent.command.as_deref(), false),
+            Mode::Script => (agent.script.as_deref(), false),
+        };
+        Login {
+            mode: agent.mode,
+            program,
+            env: &agent.env,
+            base_url: agent.base_url.as_deref(),
+            key: uses_key.then_some(agent.api_key_env.as_str()),
+        }
+    }
+}
+
+impl<'a> Accounts<'a> {
+    fn lane(&mut self, agent: &'a Agent) -> String {
+        let account = self.name(Login::of(agent));
+        match &agent.model {
+            Some(model) => format!("{account}/{model}"),
+            None => account,
+        }
+    }
+
+    fn name(&mut self, login: Login<'a>) -> String {
+        if let Some((_, name)) = self.0.iter().find(|(known, _)| *known == login) {
+            return name.clone();
+        }
+        let mode = mode_word(login.mode);
+        let name = match self.0.iter().filter(|(known, _)| known.mode == login.mode).count() {
+            0 => mode.to_owned(),
+            others => format!("{mode}:{}", others + 1),
+        };
+        self.0.push((login, name.clone()));
+        name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lanes_of(text: &str, step: Step) -> Vec<String> {
+        let (config, _) = Config::parse(&format!("commands: {{ tests: t }}\n{text}")).unwrap();
+        lanes(&config).remove(&step).unwrap()
+    }
+
+    #[test]
+    fn every_step_of_an_agent_has_its_lanes_and_no_other_step() {
+        let (config, _) = Config::parse("commands: { tests: t }\n").unwrap();
+        let all = lanes(&config);
+        let steps: Vec<Step> = all.keys().copied().collect();
+        assert_eq!(steps, [Step::Plan, Step::Build, Step::Fix, Step::Review, Step::UatGenerate]);
+        assert_eq!(all[&Step::Build], ["claude_code_cli"]);
+        assert_eq!(all[&Step::Plan], all[&Step::Review]);
+    }
+
+    #[test]
+    fn the_same_login_is_the_same_account_whatever_the_model() {
+        let text = "builder: { model: big, fallback: [{ model: small }, { mode: codex_cli }] }\n";
+        let found = lanes_of(text, Step::Build);
+        assert_eq!(found, ["claude_code_cli/big", "claude_code_cli/small", "codex_cli"]);
+        assert_eq!(lanes_of(text, Step::Review), ["codex_cli"]);
+    }
+
+    #[test]
+    fn another_login_is_another_account() {
+        let text = "builder: { fallback: [{ env: { CLAUDE_CONFIG_DIR: /other } }] }\n\
+                    reviewer: { mode: openai_api, model: m, fallback: [\
+                    { base_url: 'http://127.0.0.1:1' }, { api_key_env: SECOND_KEY }] }\n";
+        assert_eq!(lanes_of(text, Step::Fix), ["claude_code_cli", "claude_code_cli:2"]);
+        let found = lanes_of(text, Step::Review);
+        assert_eq!(found, ["openai_api/m", "openai_api:2/m", "openai_api:3/m"]);
+    }
+
+    #[test]
+    fn programs_of_the_users_own_are_told_apart() {
+        let text = "builder: { mode: command, command: ./a.sh, fallback: [{ command: ./b.sh }] }\n\
+                    reviewer: { mode: command, command: ./a.sh }\n";
+        assert_eq!(lanes_of(text, Step::Build), ["command", "command:2"]);
+        assert_eq!(lanes_of(text, Step::Review), ["command"]);
+    }
+}
