@@ -195,11 +195,11 @@ fn faults_as_a_person_reads_them() {
             "line 2, column 20: `notify.webhook` is `ftp://x`; write `https://…`",
         ),
         (
-            "builder: { mode: openai_api }\n",
+            "builder: { mode: openai_api, model: m }\n",
             "line 2, column 18: `builder.mode: openai_api` can't edit files; use it for planner and reviewer",
         ),
         (
-            "builder:\n  fallback:\n    - mode: codex_cli\n    - mode: openai_api\n",
+            "builder:\n  fallback:\n    - mode: codex_cli\n    - mode: openai_api\n      model: m\n",
             "line 5, column 13: `builder.fallback.mode: openai_api` can't edit files; use it for planner and reviewer",
         ),
         (
@@ -209,6 +209,10 @@ fn faults_as_a_person_reads_them() {
         (
             "builder: { fallback: [{ mode: acp }] }\n",
             "line 2, column 31: `builder.fallback.mode: acp` needs `builder.fallback.command`, as in `command: \"opencode acp\"`",
+        ),
+        (
+            "reviewer: { mode: openai_api }\n",
+            "line 2, column 19: `reviewer.mode: openai_api` needs `reviewer.model`, as in `model: \"gpt-5.5\"`",
         ),
         (
             "builder: { fallback: codex_cli }\n",
@@ -227,7 +231,7 @@ fn faults_as_a_person_reads_them() {
             "line 2, column 26: `reviewer.api_key_env` is no name of an environment variable; write its name, as in `OPENAI_API_KEY`, and keep the key in the environment",
         ),
         (
-            "reviewer: { mode: openai_api, api: response }\n",
+            "reviewer: { mode: openai_api, api: response, model: m }\n",
             "line 2, column 36: `reviewer.api` is `response`; did you mean `responses`? (one of auto, responses, chat)",
         ),
         (

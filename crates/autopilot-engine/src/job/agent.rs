@@ -215,11 +215,20 @@ impl Job {
         make_own_directories(&agent, &self.context.variables);
         let conversation = agent.conversation(Expected::from(&ask));
         let talk = Talk::new(self, &exec, question.dir, conversation);
+        let (dir, write) = match agent {
+            // It asks a server, and needs nothing of the worktree.
+            Agent::OpenAi(_) => (self.scratch(), Vec::new()),
+            Agent::ClaudeCode { .. }
+            | Agent::Codex { .. }
+            | Agent::Acp { .. }
+            | Agent::Command { .. }
+            | Agent::Script { .. } => (question.dir.to_owned(), self.writable(question)),
+        };
         let program = Program {
             program: self.program_path(&plan)?,
             args: plan.args.clone(),
             variables,
-            dir: question.dir.to_owned(),
+            dir,
             stdin: match &plan.stdin {
                 AgentStdin::Whole(bytes) if bytes.is_empty() => Stdin::Null,
                 AgentStdin::Whole(bytes) => Stdin::Bytes(bytes.clone()),
@@ -227,15 +236,7 @@ impl Job {
             },
             log: log.clone(),
             timeout: self.timeout(),
-            write: Some(match agent {
-                // It asks a server and writes nothing.
-                Agent::OpenAi(_) => Vec::new(),
-                Agent::ClaudeCode { .. }
-                | Agent::Codex { .. }
-                | Agent::Acp { .. }
-                | Agent::Command { .. }
-                | Agent::Script { .. } => self.writable(question),
-            }),
+            write: Some(write),
         };
         let (program, played) = self.as_recorded(program)?;
         let hear = |out, line: &str, cut| talk.line(out, line, cut);

@@ -248,6 +248,7 @@ fn needs(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
         Mode::Command if agent.command.is_none() => ("command", "command", "./my-agent.sh"),
         Mode::Acp if agent.command.is_none() => ("acp", "command", "opencode acp"),
         Mode::Script if agent.script.is_none() => ("script", "script", "agents.yml"),
+        Mode::OpenaiApi if agent.model.is_none() => ("openai_api", "model", "gpt-5.5"),
         Mode::ClaudeCodeCli
         | Mode::CodexCli
         | Mode::OpenaiApi
