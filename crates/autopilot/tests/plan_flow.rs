@@ -537,6 +537,10 @@ fn what_the_planner_suggests_reaches_the_builder() {
         }),
     )]);
     let stage = stage(BINARY, &planned);
+    // A suggested skill that nobody has would be left out.
+    let skill = "---\nname: carving\ndescription: Carves wood\n---\n\nCarve.\n";
+    stage.write(".agents/skills/carving/SKILL.md", skill);
+    stage.commit("a skill");
     stage.run(&RUN).expect(0);
     let prompt = stage.texts_of("one-build");
     for name in ["carving", "timber-yard", "apprentice", "master (joints)"] {

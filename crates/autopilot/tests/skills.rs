@@ -35,11 +35,14 @@ fn asks(stage: &Stage, line: &str) {
     stage.write("tasks/say-done.md", &text);
 }
 
+/// The first question of a step, by the end of its directory's name.
 #[track_caller]
-fn prompt(stage: &Stage, part: &str) -> String {
-    let mut files = stage.views(part);
-    files.retain(|path| path.to_string_lossy().ends_with(".prompt.txt"));
-    fs::read_to_string(files.first().unwrap_or_else(|| panic!("no prompt of {part}"))).unwrap()
+fn prompt(stage: &Stage, label: &str) -> String {
+    let end = format!("{label}/prompt.txt");
+    let mut files = stage.views("artifacts/");
+    files.retain(|path| path.to_string_lossy().ends_with(&end));
+    files.sort();
+    fs::read_to_string(files.first().unwrap_or_else(|| panic!("no prompt of {label}"))).unwrap()
 }
 
 fn config_of(stage: &Stage, builder: &str) {
@@ -110,7 +113,7 @@ fn a_skill_nobody_has_is_refused_before_anything_is_begun() {
     let text = stage.read("tasks/say-done.md");
     stage.write("tasks/say-done.md", &format!("---\nskills: []\n---\n{text}"));
     stage.run_task().expect(0);
-    assert!(!prompt(&stage, "builder_").contains("## Skill `"));
+    assert!(!prompt(&stage, "-build").contains("## Skill `"));
 }
 
 #[test]
@@ -120,7 +123,7 @@ fn an_agent_without_skills_of_its_own_is_given_the_text_and_told_where_it_is() {
     add_at_home(&stage, ".agents", "mine");
     asks(&stage, "Use the tdd and mine skills.");
     stage.run_task().expect(0);
-    let text = prompt(&stage, "builder_");
+    let text = prompt(&stage, "-build");
     let home = stage.folder().join("home/.agents/skills/mine");
     for part in [
         "## Skill `tdd`",
@@ -134,7 +137,7 @@ fn an_agent_without_skills_of_its_own_is_given_the_text_and_told_where_it_is() {
         assert!(text.contains(part), "`{part}` is not in:\n{text}");
     }
     // The reviewer learns that nobody spoke of them.
-    let review = prompt(&stage, "reviewer_");
+    let review = prompt(&stage, "-review");
     let line = "the task asks for the skill `tdd`, and the builder does not report it";
     assert!(review.contains(line), "{review}");
 }
@@ -151,7 +154,7 @@ fn without_detection_nothing_is_listed_and_what_is_asked_for_is_still_given() {
         "{ mode: script, script: agents.yml, skill_policy: { detect_skills: false } }",
     );
     stage.run_task().expect(0);
-    let text = prompt(&stage, "builder_");
+    let text = prompt(&stage, "-build");
     assert!(text.contains("BODY OF tdd") && !text.contains("Skills there are"), "{text}");
     assert!(!text.contains("Does other well"), "{text}");
 }
@@ -184,7 +187,7 @@ fn claude_is_called_by_the_first_word_and_what_it_does_is_compared_with_what_it_
         .run_task()
         .expect(0)
         .says(&["used: skills pdf, python, tdd; MCP server docs; 2 sub-agents"]);
-    let text = prompt(&stage, "claude_code_");
+    let text = prompt(&stage, "-build");
     assert!(text.starts_with("/tdd You implement one task"), "{text}");
     assert!(!text.contains("BODY OF tdd"), "{text}");
     let against = [
@@ -195,7 +198,7 @@ fn claude_is_called_by_the_first_word_and_what_it_does_is_compared_with_what_it_
         "the builder used the MCP server `docs` and does not report it",
         "the builder reports 1 sub-agents, and 2 were seen",
     ];
-    let (review, status) = (prompt(&stage, "reviewer_"), stage.read(".autopilot/STATUS.md"));
+    let (review, status) = (prompt(&stage, "-review"), stage.read(".autopilot/STATUS.md"));
     let shown = stage.run(&["show", "say-done"]).expect(0);
     for line in against {
         for told in [&review, &status, &shown.out] {
@@ -215,7 +218,7 @@ fn several_skills_of_claude_are_called_by_its_tool_after_the_first() {
     asks(&stage, "Use the tdd, pdf and theirs skills.");
     config_of(&stage, "{ mode: claude_code_cli, executable: bin/claude }");
     stage.run_task().expect(0);
-    let text = prompt(&stage, "claude_code_");
+    let text = prompt(&stage, "-build");
     assert!(text.starts_with("/tdd Before anything else, call the Skill tool"), "{text}");
     assert!(
         text.contains("follow what it says: `pdf`.") && text.contains("BODY OF theirs"),
@@ -245,13 +248,13 @@ fn codex_is_called_by_a_dollar_and_given_what_it_does_not_find() {
     asks(&stage, "Use the tdd and theirs skills.");
     config_of(&stage, "{ mode: codex_cli, executable: bin/codex }");
     stage.run_task().expect(0);
-    let text = prompt(&stage, "builder_");
+    let text = prompt(&stage, "-build");
     assert!(
         text.starts_with("Use these skills for the work below: $tdd\n\n## Skill `theirs`"),
         "{text}"
     );
     assert!(text.contains("BODY OF theirs") && !text.contains("BODY OF tdd"), "{text}");
-    let review = prompt(&stage, "reviewer_");
+    let review = prompt(&stage, "-review");
     assert!(review.contains("used the MCP server `db` and does not report it"), "{review}");
 }
 
@@ -293,7 +296,7 @@ fn a_broken_policy_is_shown_and_blocks_nothing() {
     let policy = "{ use_mcp: false, allow_upscale: false, max_subagents: 1 }";
     config_of(&stage, &format!("{{ mode: script, script: agents.yml, skill_policy: {policy} }}"));
     stage.run_task().expect(0);
-    let review = prompt(&stage, "reviewer_");
+    let review = prompt(&stage, "-review");
     for line in [
         "MCP servers were used although use_mcp is off: docs",
         "2 sub-agents were started, and 1 are allowed",
@@ -305,7 +308,7 @@ fn a_broken_policy_is_shown_and_blocks_nothing() {
         assert!(review.contains(line), "`{line}` is not in:\n{review}");
         assert!(stage.read(".autopilot/STATUS.md").contains(line), "{line}");
     }
-    let text = prompt(&stage, "builder_");
+    let text = prompt(&stage, "-build");
     for line in ["Do not use `upscale`.", "Do not use MCP servers.", "at most 1;"] {
         assert!(text.contains(line), "`{line}` is not in:\n{text}");
     }
@@ -327,21 +330,21 @@ fn a_plans_skills_go_to_the_tasks_they_are_meant_for_and_a_bad_hint_is_left_out(
     stage.write("plan.md", &text);
     stage.agents(&[&says(&made), &plan::builds(&stage), APPROVES]);
     stage.run(&plan::RUN).expect(0).says(&["left out: `no-such-thing` of one"]);
-    let planner = prompt(&stage, "planner_");
+    let planner = prompt(&stage, "-plan");
     for part in
         ["## Skills there are", "- `tdd` — Does tdd well", "it is meant for: `tdd`, `style`."]
     {
         assert!(planner.contains(part), "`{part}` is not in:\n{planner}");
     }
     let has = |task: &str, skill: &str| {
-        prompt(&stage, &format!("_{task}_build_")).contains(&format!("BODY OF {skill}"))
+        prompt(&stage, &format!("-{task}-build")).contains(&format!("BODY OF {skill}"))
     };
     let all = ["tdd", "pdf", "style"];
     // `tdd` was given to one task; `style` to none, so it is everybody's.
     assert_eq!(all.map(|skill| has("one", skill)), [true, false, true]);
     assert_eq!(all.map(|skill| has("two", skill)), [false, false, true]);
     assert_eq!(all.map(|skill| has("three", skill)), [false, true, true]);
-    assert!(!prompt(&stage, "_one_build_").contains("no-such-thing"));
+    assert!(!prompt(&stage, "-one-build").contains("no-such-thing"));
 }
 
 #[test]
