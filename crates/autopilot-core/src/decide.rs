@@ -33,6 +33,25 @@ pub fn decide(state: &mut State, input: Input, now: Time) -> Option<Record> {
     Some(Record { seq, at: now, events })
 }
 
+/// Puts on the record what is owed for an attempt of a run nobody works on. Decides nothing else:
+/// nothing is started, ended or halted by it.
+pub fn owe(
+    state: &mut State,
+    (id, task): (AttemptId, TaskId),
+    bill: Bill,
+    total: Option<Box<SessionTotal>>,
+    now: Time,
+) -> Option<Record> {
+    let mut draft = Draft { seq: state.seq + 1, now, events: Vec::new(), state };
+    draft.charge(id, task, bill, total);
+    let Draft { seq, events, state, .. } = draft;
+    if events.is_empty() {
+        return None;
+    }
+    state.seal(seq, now);
+    Some(Record { seq, at: now, events })
+}
+
 /// A record being written.
 struct Draft<'a> {
     seq: u64,
@@ -143,19 +162,32 @@ impl Draft<'_> {
     }
 
     fn bill(&mut self, id: AttemptId, task: TaskId, bill: Bill, total: Option<Box<SessionTotal>>) {
+        if self.charge(id, task, bill, total)
+            && let Some(text) = self.money_gone(task)
+        {
+            self.halt(HaltWhy::Money { text }, true);
+        }
+    }
+
+    /// Whether that was news.
+    fn charge(
+        &mut self,
+        id: AttemptId,
+        task: TaskId,
+        bill: Bill,
+        total: Option<Box<SessionTotal>>,
+    ) -> bool {
         if task.index() >= self.state.tasks.len() {
-            return;
+            return false;
         }
         let known = self.state.bill_of(id);
         let is_counted =
             |total: &SessionTotal| self.state.task(task).totals.get(&total.session) == Some(total);
         if known.max(bill) == known && total.as_deref().is_none_or(is_counted) {
-            return;
+            return false;
         }
         self.emit(Event::Billed { id, task, bill, total });
-        if let Some(text) = self.money_gone(task) {
-            self.halt(HaltWhy::Money { text }, true);
-        }
+        true
     }
 
     fn room(&mut self, short: Option<String>) {

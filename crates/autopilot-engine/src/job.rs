@@ -10,6 +10,7 @@ mod change;
 mod command;
 mod conflict;
 mod evidence;
+pub mod further;
 mod lend;
 mod mend;
 mod merge;
@@ -52,7 +53,7 @@ use camino::Utf8PathBuf;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 /// What every job of a run shares.
 pub struct Context {
@@ -192,6 +193,29 @@ pub enum JobError {
 pub type Done = (Outcome, Facts);
 
 impl Job {
+    pub fn new(
+        state: &State,
+        want: Want,
+        context: Arc<Context>,
+        cancel: Cancel,
+        ears: mpsc::Receiver<Spoken>,
+    ) -> Job {
+        Job {
+            want,
+            run: state.run.clone(),
+            task: state.task(want.task).clone(),
+            base: base_facts(state),
+            kin: kin(state, want),
+            context,
+            cancel,
+            deeds: Default::default(),
+            billing: Mutex::default(),
+            ears: tokio::sync::Mutex::new(ears),
+            execs: Mutex::default(),
+            began: Instant::now(),
+        }
+    }
+
     pub async fn run(self) -> Word {
         let Some(player) = self.context.player.clone() else { return self.attempt().await };
         let (name, step, cancel) = (self.name_in_recording(), self.want.step, self.cancel.clone());

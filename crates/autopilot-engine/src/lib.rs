@@ -8,6 +8,7 @@ mod admission;
 pub mod begin;
 pub mod environment;
 pub mod flag;
+pub mod further;
 pub mod inbox;
 pub mod job;
 pub mod pilot;

@@ -7,8 +7,8 @@ use crate::inbox::LimitChange;
 use crate::job::{Context, Workshop};
 use crate::place::Place;
 use crate::replay::Player;
-use crate::shell::{self, Parts, Patience, Shell, ShellError, Watcher};
-use crate::store::{self, StoreError};
+use crate::shell::{self, Parts, Patience, Shell, ShellError, Teller, Watcher};
+use crate::store::{self, StoreError, Texts};
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::config::Config;
 use autopilot_core::event::RunSpec;
@@ -21,7 +21,7 @@ use autopilot_host::git::{Hub, UserRepo, run_branch};
 use autopilot_host::lock::{Holder, Lock};
 use autopilot_host::redact::Redactor;
 use autopilot_host::{dir, file, redact, room, sandbox, sweep};
-use autopilot_journal::{Entry, History, Journal, NewRun, SqliteJournal};
+use autopilot_journal::{Entry, History, Journal, NewRun, SqliteJournal, SqliteReader};
 use camino::Utf8PathBuf;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -122,7 +122,7 @@ pub fn play(
     player: Option<Arc<Player>>,
 ) -> Result<State, SessionError> {
     let Opened { place, repo, config } = opened;
-    make_room(&place, watcher.as_mut())?;
+    make_room(&place, &mut |text: &str| watcher.notice(text))?;
     let mut lock = workspace::lock(&place, "")?;
     let mut journal = workspace::journal(&place)?;
     let found = take_up(&intent, &mut journal, &machine)?;
@@ -140,7 +140,7 @@ pub fn play(
         None => new_run(&intent, &mut journal, &repo, config, &machine)?,
     };
     lock.refresh(&Holder::us(&chosen.run)).map_err(WorkspaceError::from)?;
-    sweep_leftovers(&place, &chosen.run, watcher.as_mut());
+    sweep_leftovers(&place, &chosen.run, &mut |text: &str| watcher.notice(text));
     let epoch = workspace::take_lease(&mut journal, &chosen.run, &machine.holder)?;
     reopen(&mut journal, &chosen.run, epoch)?;
     let hub = Hub::open(place.state.as_std_path(), &repo).map_err(WorkspaceError::from)?;
@@ -155,29 +155,13 @@ pub fn play(
         (None, Intent::Resume { texts, .. }) => texts.clone(),
         (None, Intent::Begin { .. } | Intent::Again { .. }) => Vec::new(),
     };
-    let urls = &workshop.repo.remote_secrets;
-    let redactor = Arc::new(redactor(&place, &config, &machine.variables, urls)?);
     let known = store::records(&journal, &run).map_err(WorkspaceError::from)?;
-    let history = Mutex::new(workspace::reader(&place)?);
-    let path = machine.variables.get("PATH").map(String::as_str).unwrap_or_default();
-    let probe = sandbox::probe(path.as_ref());
     let journal = Box::new(journal);
     let here = place.clone();
     let parts = Parts { place: place.clone(), run, epoch, state, journal, watcher, wait };
-    let context = |texts, signals| Context {
-        place,
-        config,
-        workshop,
-        redactor,
-        variables: machine.variables,
-        own: machine.own,
-        sandbox: probe,
-        texts,
-        history,
-        signals,
-        player,
-        numbering: Mutex::default(),
-    };
+    let grounds = Grounds { place, config, workshop, machine, player };
+    let given = grounds.given()?;
+    let context = |texts, signals| grounds.with(given, texts, signals);
     let state = runtime()?.block_on(async {
         let mut shell = Shell::new(parts, context)?;
         shell.catch_up(&known);
@@ -188,6 +172,57 @@ pub fn play(
     })?;
     drop(lock);
     state
+}
+
+/// Where jobs work and with what.
+pub(crate) struct Grounds {
+    pub place: Place,
+    pub config: Config,
+    pub workshop: Workshop,
+    pub machine: Machine,
+    pub player: Option<Arc<Player>>,
+}
+
+/// What has to be looked up for it, which may fail.
+pub(crate) struct Given {
+    redactor: Arc<Redactor>,
+    history: Mutex<SqliteReader>,
+    sandbox: sandbox::Probe,
+}
+
+impl Grounds {
+    fn given(&self) -> Result<Given, SessionError> {
+        let variables = &self.machine.variables;
+        let urls = &self.workshop.repo.remote_secrets;
+        let path = variables.get("PATH").map(String::as_str).unwrap_or_default();
+        Ok(Given {
+            redactor: Arc::new(redactor(&self.place, &self.config, variables, urls)?),
+            history: Mutex::new(workspace::reader(&self.place)?),
+            sandbox: sandbox::probe(path.as_ref()),
+        })
+    }
+
+    fn with(self, given: Given, texts: Texts, signals: Teller) -> Context {
+        Context {
+            place: self.place,
+            config: self.config,
+            workshop: self.workshop,
+            redactor: given.redactor,
+            variables: self.machine.variables,
+            own: self.machine.own,
+            sandbox: given.sandbox,
+            texts,
+            history: given.history,
+            signals,
+            player: self.player,
+            numbering: Mutex::default(),
+        }
+    }
+
+    pub fn context(self, texts: Texts, signals: Teller) -> Result<Context, SessionError> {
+        let given = self.given()?;
+        Ok(self.with(given, texts, signals))
+    }
 }
 
 /// Ends the work when the ground is taken from under it: whatever would be done from then on could
@@ -364,7 +399,7 @@ fn new_run(
     Ok(Chosen { run, state: State::default(), config, prepared: Some(prepared) })
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, SessionError> {
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, SessionError> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -446,7 +481,7 @@ fn pinned(history: &dyn History, state: &State) -> Result<Config, SessionError> 
 }
 
 /// Refuses to begin what the machine can't carry, and takes what it gives.
-fn make_room(place: &Place, watcher: &mut dyn Watcher) -> Result<(), SessionError> {
+pub(crate) fn make_room(place: &Place, notice: &mut dyn FnMut(&str)) -> Result<(), SessionError> {
     // Both are kindnesses of the system; without them the run still works.
     let _as_it_is = room::raise_descriptors();
     let _as_it_is = room::protect_from_oom();
@@ -462,12 +497,12 @@ fn make_room(place: &Place, watcher: &mut dyn Watcher) -> Result<(), SessionErro
         return Err(WorkspaceError::NotWritable { path: place.state.clone(), reason }.into());
     }
     if disk.inodes_free.is_some_and(|inodes| inodes < INODES_MIN) {
-        watcher.notice("few inodes are left where the state is kept; worktrees may not fit");
+        notice("few inodes are left where the state is kept; worktrees may not fit");
     }
     Ok(())
 }
 
-fn sweep_leftovers(place: &Place, run: &str, watcher: &mut dyn Watcher) {
+pub(crate) fn sweep_leftovers(place: &Place, run: &str, notice: &mut dyn FnMut(&str)) {
     // A git that outlived its controller would write beside ours; nobody else works in the hub.
     let hub = format!("GIT_DIR={}", place.state.join("hub.git"));
     let markers = vec![format!("AUTOPILOT_RUN_ID={run}"), hub];
@@ -475,10 +510,10 @@ fn sweep_leftovers(place: &Place, run: &str, watcher: &mut dyn Watcher) {
     let swept = sweep::sweep(&traces);
     if !swept.killed.is_empty() {
         let count = swept.killed.len();
-        watcher.notice(&format!("{count} processes of an interrupted attempt were ended"));
+        notice(&format!("{count} processes of an interrupted attempt were ended"));
     }
     if !swept.left.is_empty() {
-        watcher.notice(&format!("{} processes could not be ended", swept.left.len()));
+        notice(&format!("{} processes could not be ended", swept.left.len()));
     }
     // Scratch of attempts that no longer run.
     let _next_time = dir::remove(place.state.join("tmp").as_std_path());

@@ -83,7 +83,24 @@ pub struct Teller {
     wants_output: bool,
 }
 
+/// Where what jobs say arrives.
+pub struct Told {
+    pub signals: mpsc::UnboundedReceiver<Signal>,
+    pub sights: mpsc::Receiver<(Want, Sight)>,
+}
+
 impl Teller {
+    /// For a job that is done without a loop around it.
+    pub fn open() -> (Teller, Told) {
+        let (sender, signals) = mpsc::unbounded_channel();
+        let (to_watcher, sights) = mpsc::channel(SIGHTS_MAX);
+        let missed = Arc::default();
+        (
+            Teller { signals: sender, sights: to_watcher, missed, wants_output: true },
+            Told { signals, sights },
+        )
+    }
+
     pub fn say(&self, want: Want, word: Word) {
         let _loop_is_gone = self.signals.send(Signal::Heard { want, word });
     }
@@ -349,20 +366,8 @@ impl Shell {
         let state = self.pilot.settled();
         let cancel = Cancel::default();
         let (voice, ears) = mpsc::channel(job::SPOKEN_MAX);
-        let job = job::Job {
-            want,
-            run: state.run.clone(),
-            task: state.task(want.task).clone(),
-            base: job::base_facts(state),
-            kin: job::kin(state, want),
-            context: Arc::clone(&self.context),
-            cancel: cancel.clone(),
-            deeds: Default::default(),
-            billing: Default::default(),
-            ears: tokio::sync::Mutex::new(ears),
-            execs: Default::default(),
-            began: Instant::now(),
-        };
+        let context = Arc::clone(&self.context);
+        let job = job::Job::new(state, want, context, cancel.clone(), ears);
         self.cancels.insert(want.id, cancel);
         self.voices.insert(want.id, voice);
         let sender = self.sender.clone();

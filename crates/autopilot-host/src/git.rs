@@ -43,7 +43,7 @@ pub use hub::{Expected, Hub};
 pub use identity::Identity;
 pub use listing::{Listing, list_paths};
 pub use merge::{Conflict, ConflictSide, Conflicts};
-pub use name::{free_branch, ref_component, run_branch, task_branch};
+pub use name::{free_branch, ref_component, run_branch, session_branch, task_branch};
 pub use object::Oid;
 pub use publish::{PublishOutcome, PublishRefusal, Reachable, publish, publish_reachable};
 pub use push::{PushClass, PushFailure, PushOutcome, PushRequest, Pushed, push};

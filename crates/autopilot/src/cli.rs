@@ -56,7 +56,7 @@ pub enum Command {
     Init(Init),
     /// Work on a task file, on a plan, or on a directory of task files with --queue
     Run(Run),
-    /// Go on with the unfinished run
+    /// Go on with the unfinished run, or with one session of an agent
     Resume(Resume),
     /// Show where the run stands
     Status(Status),
@@ -177,7 +177,19 @@ pub struct Run {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "With a session, its agent is asked something more, outside of the run: \
+                        nothing is merged,\nand what it changes becomes a branch of its own. Of \
+                        the limits only --max-usd and\n--max-usd-per-task apply then.")]
 pub struct Resume {
+    /// Ask something in this session instead, as `autopilot sessions` lists it
+    #[arg(value_name = "SESSION", requires = "prompt", conflicts_with_all = ["dry_run", "wait"])]
+    pub session: Option<String>,
+    /// What to ask in the session
+    #[arg(long, value_name = "TEXT", requires = "session")]
+    pub prompt: Option<String>,
+    /// In the session the agent may look and answer, and change nothing
+    #[arg(long, requires = "session")]
+    pub read_only: bool,
     /// Show where it would go on; start nothing
     #[arg(long)]
     pub dry_run: bool,

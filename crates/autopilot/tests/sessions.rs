@@ -69,3 +69,170 @@ fn a_session_under_way_runs_and_one_whose_process_died_is_interrupted() {
 fn without_a_run_there_is_a_next_step() {
     stage().run(&["sessions"]).expect(64).says(&["no run", "autopilot run"]);
 }
+
+/// Asked a second and a third time, it says and writes something else.
+const FURTHER: &str = "
+- step: build
+  prompt: and a third line
+  do: [{ append: { app.txt: \"third\\n\" } }, { cost_usd: 0.02 }, { answer: third it is }]
+- step: build
+  prompt: and a second line
+  do: [{ say: writing }, { append: { app.txt: \"second\\n\" } }, { cost_usd: 0.03 }, { answer: done so }]
+- step: build
+  prompt: only look
+  do: [{ write: { stray.txt: x } }, { answer: I have looked }]
+- step: build
+  prompt: take your time
+  do: [{ say: thinking }, { cost_usd: 0.04 }, { hang: true }]
+- step: review
+  prompt: why so
+  do: [{ answer: because }]
+";
+const BUILDS_PLAIN: &str = "
+- step: build
+  do:
+    - append: { app.txt: \"done\\n\" }
+    - cost_usd: 0.05
+    - answer: { changed_files: [app.txt], notes: x }
+";
+
+fn session_of(stage: &Stage, step: &str) -> String {
+    let told = sessions(stage, &[]);
+    let list = told["sessions"].as_array().unwrap();
+    let found = list.iter().find(|session| session["step"] == step).unwrap();
+    found["session"].as_str().unwrap().to_owned()
+}
+
+fn cost_of(stage: &Stage, step: &str) -> f64 {
+    let said = stage.run(&["cost", "--json", "--by", "step"]).expect(0).out;
+    let said: Value = serde_json::from_str(&said).unwrap();
+    let rows = said["parts"][0]["rows"].as_array().unwrap();
+    rows.iter().find(|row| row["step"] == step).unwrap()["cost_usd"].as_f64().unwrap()
+}
+
+#[test]
+fn a_turn_outside_the_run_answers_is_paid_for_and_leaves_a_branch() {
+    let stage = stage();
+    stage.agents(&[FURTHER, BUILDS_PLAIN, APPROVES]);
+    stage.run_task().expect(0);
+    let (before, run) = (stage.digest(), stage.status());
+    let tip = |name: &str| stage.git(&["rev-parse", name]);
+    let run_branch = run["branch_name"].as_str().unwrap().to_owned();
+    let merged = tip(&run_branch);
+
+    let build = session_of(&stage, "build");
+    let said = stage.run(&["resume", &build, "--prompt", "and a second line"]).expect(0);
+    let branch = format!("autopilot/session-{build}");
+    let said = said.says(&["done so", "$0.0300", &branch, &format!("git merge {branch}")]);
+    assert!(said.err.contains("say-done build | writing"), "{}", said.err);
+    assert_eq!(stage.git(&["show", &format!("{branch}:app.txt")]), "start\ndone\nsecond");
+    assert_eq!(stage.digest(), before, "nothing of the person's was touched");
+    assert_eq!(tip(&run_branch), merged, "nothing was merged");
+    assert!((cost_of(&stage, "build") - 0.08).abs() < 1e-9);
+    assert_eq!(stage.status()["current_state"], run["current_state"]);
+
+    // The next turn knows what was said and done, and goes on from there.
+    let said = stage.run(&["--json", "resume", &build[..22], "--prompt", "and a third line"]);
+    let last: Value = serde_json::from_str(said.expect(0).out.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["outcome"], &last["answer"]), (&"success".into(), &"third it is".into()));
+    assert_eq!((&last["branch_name"], &last["cost_usd"]), (&(*branch).into(), &0.02.into()));
+    assert_eq!(stage.git(&["show", &format!("{branch}:app.txt")]), "start\ndone\nsecond\nthird");
+    assert!((cost_of(&stage, "build") - 0.10).abs() < 1e-9);
+    let prompts = stage.texts_of("prompt.txt");
+    assert!(prompts.contains("You answered:\ndone so"), "{prompts}");
+
+    // Whoever only judged is asked, and changes nothing.
+    let review = session_of(&stage, "review");
+    let said = stage.run(&["resume", &review, "--prompt", "why so?"]).expect(0);
+    assert!(said.out.contains("because") && !said.out.contains("branch"), "{}", said.out);
+    let said = stage.run(&["resume", &build, "--read-only", "--prompt", "only look"]).expect(0);
+    said.says(&["I have looked", "although it was only to look", "cost:   unknown"]);
+    assert_eq!(tip(&branch), last["commit"].as_str().unwrap());
+}
+
+#[test]
+fn questions_to_no_session_are_refused() {
+    let stage = stage();
+    stage.run(&["resume", "x-1", "--prompt", "hm"]).expect(64).says(&["no run"]);
+    stage.agents(&[FURTHER, BUILDS_PLAIN, APPROVES]);
+    stage.run_task().expect(0);
+    let build = session_of(&stage, "build");
+    let unknown = stage.run(&["resume", "no-such-session", "--prompt", "hm"]).expect(64);
+    unknown.says(&["no-such-session", "autopilot sessions"]);
+    let run = build.rsplit_once('-').unwrap().0;
+    let several = stage.run(&["resume", run, "--prompt", "hm"]).expect(64);
+    several.says(&["3 sessions begin with", &build]);
+    stage.run(&["resume", &build, "--prompt", " \n"]).expect(64).says(&["empty"]);
+    stage.run(&["resume", &build]).expect(64).says(&["--prompt"]);
+    stage.run(&["resume", "--prompt", "hm"]).expect(64);
+    stage.run(&["resume", &build, "--prompt", "hm", "--max-wall", "1h"]).expect(64);
+}
+
+#[test]
+fn a_turn_is_ended_by_a_signal_and_refused_while_a_run_is_at_work() {
+    let stage = stage();
+    stage.agents(&[FURTHER, BUILDS_PLAIN, APPROVES]);
+    stage.run_task().expect(0);
+    let build = session_of(&stage, "build");
+    let turn = stage.start(&["resume", &build, "--prompt", "take your time"]);
+    stage.wait_until("it thinks", |_| turn.err().contains("thinking"));
+    // Nobody else may work in the repository meanwhile.
+    stage.task("second", "Second");
+    stage.run(&["run", "tasks/second.md"]).expect(10).says(&["a session"]);
+    turn.signal("INT");
+    turn.wait().expect(2).says(&["stopped"]);
+    assert!(stage.survivors().is_empty());
+    assert!((cost_of(&stage, "build") - 0.09).abs() < 1e-9, "what was told counts");
+
+    stage.agents(&["\n- step: build\n  do: [{ run: \"sleep 30\" }]\n", APPROVES]);
+    let run = stage.start(&["run", "tasks/second.md"]);
+    stage.wait_until("it works", |stage| stage.status()["live"] == true);
+    let said = stage.run(&["resume", &build, "--prompt", "and a second line"]).expect(10);
+    said.says(&["process"]);
+    run.signal("KILL");
+    run.wait();
+}
+
+/// Prints what the real one does: its cost is told over the whole session, and a session that is
+/// gone is an error.
+const CLAUDE: &str = r#"#!/bin/sh
+read -r asked
+session=0199dddd-4444-7000-8000-000000000001
+total=0.2
+answer='{\"changed_files\":[\"app.txt\"],\"notes\":\"x\"}'
+case "$*" in *--resume*)
+  if [ -e "$HOME/.claude/gone" ]; then
+    echo "No conversation found with session ID: $session" >&2
+    echo '{"type":"result","subtype":"error_during_execution","is_error":true,"num_turns":0,"total_cost_usd":0,"session_id":"0199eeee-0000-7000-8000-000000000009","usage":{"input_tokens":0,"output_tokens":0},"errors":["No conversation found with session ID: '$session'"]}'
+    exit 1
+  fi
+  total=0.25; answer='it was late' ;;
+*) echo done >> app.txt ;;
+esac
+echo "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"$session\",\"model\":\"m\"}"
+echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"$answer\",\"session_id\":\"$session\",\"num_turns\":1,\"total_cost_usd\":$total,\"terminal_reason\":\"completed\",\"usage\":{\"input_tokens\":100,\"output_tokens\":9},\"permission_denials\":[]}"
+"#;
+
+#[test]
+fn a_session_of_the_agents_own_owes_its_rise_and_is_missed_when_it_is_gone() {
+    let stage = stage();
+    std::fs::create_dir_all(stage.folder().join("home/.claude")).unwrap();
+    stage.write_program("../claude", CLAUDE);
+    let config = "repo: { base_branch: main }\ncommands: { tests: sh test.sh }\n\
+        builder: { mode: claude_code_cli, executable: ../claude }\n\
+        reviewer: { mode: script, script: agents.yml }\n";
+    stage.write(".autopilot/config.yml", config);
+    stage.run_task().expect(0);
+    let id = "0199dddd-4444-7000-8000-000000000001";
+    assert_eq!(session_of(&stage, "build"), id);
+    let said = stage.run(&["resume", "0199dddd", "--prompt", "why?"]).expect(0);
+    said.says(&["it was late", "$0.0500"]);
+    assert!((cost_of(&stage, "build") - 0.25).abs() < 1e-9);
+
+    std::fs::write(stage.folder().join("home/.claude/gone"), "").unwrap();
+    let said = stage.run(&["resume", id, "--prompt", "why?"]).expect(10);
+    let said = said.says(&["does not know session", id, "autopilot sessions"]);
+    assert!(!said.out.contains("it was late"), "{}", said.out);
+    let again = stage.git(&["branch", "--list", "autopilot/session-*"]);
+    assert_eq!(again, "", "nothing was changed");
+}

@@ -9,6 +9,9 @@ use crate::id::{AttemptId, TaskId, Time};
 use crate::step::Step;
 use std::collections::BTreeMap;
 
+/// How the names of conversations begin that only we keep; another attempt may have the same.
+const TOLD: &str = "told:";
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Session {
     pub id: String,
@@ -112,6 +115,7 @@ impl Fold {
                 let tried = Tried { task, step, lane, round, began: at, ended, asked: true, ids };
                 self.tried.insert(id, tried);
             }
+            Event::SessionOpened { session, .. } if session.starts_with(TOLD) => {}
             Event::SessionOpened { id, session, .. } => {
                 if let Some(tried) = self.tried.get_mut(id) {
                     tried.ids.retain(|known| known != session);

@@ -158,7 +158,7 @@ impl Job {
     }
 
     /// `earlier` is what was said in the question's session.
-    async fn turn_after(
+    pub(super) async fn turn_after(
         &self,
         question: &Question<'_>,
         earlier: &[Exchange],

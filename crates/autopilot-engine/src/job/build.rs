@@ -255,7 +255,7 @@ impl Job {
     }
 }
 
-fn notes_of(capture: &Capture) -> Vec<String> {
+pub(super) fn notes_of(capture: &Capture) -> Vec<String> {
     let mut notes = Vec::new();
     if capture.git_settings_changed {
         notes

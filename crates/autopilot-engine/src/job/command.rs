@@ -83,7 +83,8 @@ impl Job {
         if self.want.step != Step::Preflight {
             self.fill_gate_caches()?;
         }
-        self.bench_since(For::Proof, commit, commit, since).await
+        let attempt = self.id_for_refs(self.want.id);
+        self.bench_as(attempt, For::Proof, (commit, commit), since).await
     }
 
     pub(super) async fn bench(
@@ -92,14 +93,16 @@ impl Job {
         commit: &Oid,
         base: &Oid,
     ) -> Result<Bench, JobError> {
-        self.bench_since(purpose, commit, base, self.began).await
+        let attempt = self.id_for_refs(self.want.id);
+        self.bench_as(attempt, purpose, (commit, base), self.began).await
     }
 
-    async fn bench_since(
+    /// `attempt` is what refs to the work in it are named after.
+    pub(super) async fn bench_as(
         &self,
+        attempt: String,
         purpose: For,
-        commit: &Oid,
-        base: &Oid,
+        (commit, base): (&Oid, &Oid),
         since: Instant,
     ) -> Result<Bench, JobError> {
         let config = &self.context.config.worktrees;
@@ -107,7 +110,7 @@ impl Job {
             purpose,
             id: self.task.id,
             task: self.name_for_refs().to_owned(),
-            attempt: self.id_for_refs(self.want.id),
+            attempt,
             commit: commit.clone(),
             base: base.clone(),
             branch: format!("autopilot/{}", self.name_for_refs()),

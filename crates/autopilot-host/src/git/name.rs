@@ -12,15 +12,25 @@ const COMPONENT_BYTES_MAX: usize = 100;
 /// The folder of all branches of ours.
 pub(crate) const FOLDER: &str = "autopilot";
 
+const SESSION: &str = "session-";
+/// Of a session's id in the name of its branch.
+const SESSION_BYTES_MAX: usize = 40;
+
 /// A task named like a branch of ours that is no task's gets a mark.
 pub fn task_branch(task: &str) -> String {
     let name = ref_component(task);
-    let reserved = name == "salvage" || name.starts_with("run-");
+    let reserved = name == "salvage" || name.starts_with("run-") || name.starts_with(SESSION);
     format!("{FOLDER}/{}", if reserved { marked(&name, task) } else { name })
 }
 
 pub fn run_branch(run: &str) -> String {
     format!("{FOLDER}/run-{}", ref_component(run))
+}
+
+/// What a person had done in a session, outside of any run's branch.
+pub fn session_branch(session: &str) -> String {
+    let name = ref_component(session);
+    format!("{FOLDER}/{SESSION}{}", name.get(..SESSION_BYTES_MAX).unwrap_or(&name))
 }
 
 /// One component of a ref name made of any text. Text that had to be changed gets a digest, so that

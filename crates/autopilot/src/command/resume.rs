@@ -1,4 +1,6 @@
-//! `autopilot resume`: go on where the run stopped, whatever stopped it.
+//! `autopilot resume`: go on where the run stopped, whatever stopped it, or with one session.
+
+mod session;
 
 use super::work;
 use crate::cli::{Global, Resume};
@@ -9,6 +11,9 @@ use autopilot_engine::session::Intent;
 use autopilot_engine::workspace;
 
 pub fn resume(global: &Global, args: &Resume) -> super::Done {
+    if let (Some(session), Some(prompt)) = (&args.session, &args.prompt) {
+        return session::go_on(global, args, session, prompt);
+    }
     let (place, known) = super::place(global)?;
     let nothing = || {
         Failure::usage("there is nothing to resume in this repository")

@@ -102,7 +102,7 @@ impl Watcher for Lines {
     }
 }
 
-fn in_words(event: &autopilot_agents::AgentEvent) -> Option<String> {
+pub fn in_words(event: &autopilot_agents::AgentEvent) -> Option<String> {
     use autopilot_agents::AgentEvent;
     match event {
         AgentEvent::Text { text } | AgentEvent::Thought { text } | AgentEvent::Notice { text } => {

@@ -1,0 +1,209 @@
+//! Going on with a session of a run, beside the run: the same agent, sandbox, limits and records of
+//! money, but no decision.
+
+use crate::flag::Flag;
+use crate::inbox::LimitChange;
+use crate::job::further::{Further, Furthered};
+use crate::job::{Cancel, Context, Job, JobError, Workshop};
+use crate::place::Place;
+use crate::session::{self, Machine, Opened, SessionError};
+use crate::shell::{Sight, Signal, Teller, now};
+use crate::store::{self, StoreError};
+use crate::workspace::{self, WorkspaceError};
+use autopilot_core::decide::owe;
+use autopilot_core::event::{Bill, SessionTotal};
+use autopilot_core::input::Word;
+use autopilot_core::state::State;
+use autopilot_core::wanted::Want;
+use autopilot_host::git::Hub;
+use autopilot_journal::{Appender, SqliteJournal, Writer};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Entries on their way to the disk.
+const WRITER_QUEUE_MAX: usize = 64;
+/// Who holds the repository meanwhile; no run has this name.
+const HOLDER: &str = "(a session)";
+
+/// Which session, and what a person asks in it.
+pub struct Wish {
+    pub run: String,
+    /// The attempt that had the session.
+    pub want: Want,
+    pub ask: Further,
+    pub limits: LimitChange,
+}
+
+/// How it ended and what it cost.
+pub struct Ended {
+    pub done: Result<Furthered, JobError>,
+    pub bill: Bill,
+    /// Somebody stopped it, or a limit on money did.
+    pub stopped: Option<Stopped>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    ByPerson,
+    ByMoney,
+}
+
+/// `see` is shown what the agent does while it does it.
+pub fn go_on(
+    opened: Opened,
+    wish: Wish,
+    machine: Machine,
+    mut see: impl FnMut(&Sight),
+) -> Result<Ended, SessionError> {
+    let Opened { place, repo, config } = opened;
+    session::make_room(&place, &mut |_: &str| {})?;
+    let lock = workspace::lock(&place, HOLDER)?;
+    let mut journal = workspace::journal(&place)?;
+    let state = store::load(&journal, &wish.run).map_err(WorkspaceError::from)?;
+    if !state.has_begun() {
+        return Err(WorkspaceError::NoRun(wish.run).into());
+    }
+    session::sweep_leftovers(&place, &wish.run, &mut |_: &str| {});
+    let epoch = workspace::take_lease(&mut journal, &wish.run, &machine.holder)?;
+    let hub = Hub::open(place.state.as_std_path(), &repo).map_err(WorkspaceError::from)?;
+    let workshop = Workshop::new(repo, hub);
+    // A slot is used anew; whatever an interrupted run left in it is kept first.
+    workshop.rescue_all().map_err(WorkspaceError::from)?;
+    let parts = session::Grounds { place: place.clone(), config, workshop, machine, player: None };
+    let ended = session::runtime()?
+        .block_on(async { turn(parts, journal, epoch, state, wish, &mut see).await });
+    drop(lock);
+    ended
+}
+
+async fn turn(
+    grounds: session::Grounds,
+    journal: SqliteJournal,
+    epoch: u64,
+    state: State,
+    wish: Wish,
+    see: &mut impl FnMut(&Sight),
+) -> Result<Ended, SessionError> {
+    let place = grounds.place.clone();
+    let store = |error| SessionError::Workspace(WorkspaceError::Store(StoreError::from(error)));
+    let writer = Writer::start(Box::new(journal), WRITER_QUEUE_MAX, Box::new(|_| {}));
+    let writer = writer.map_err(store)?;
+    let appender = writer.appender();
+    let (teller, mut told) = Teller::open();
+    let texts = store::Texts::new(appender.clone());
+    let context: Arc<Context> = Arc::new(grounds.context(texts, teller)?);
+    let cancel = Cancel::default();
+    // Nobody speaks to it but through the question.
+    let (_voice, ears) = mpsc::channel(1);
+    let mut job = Job::new(&state, wish.want, context, cancel.clone(), ears);
+    job.run.limits = wish.limits.applied_to(&job.run.limits);
+    let mut ledger = Ledger {
+        before: state.bill_of(wish.want.id),
+        limits: job.run.limits.clone(),
+        epoch,
+        appender,
+        want: wish.want,
+        state,
+    };
+    let mut stopped = None;
+    let done = {
+        let mut work = std::pin::pin!(job.further(&wish.ask));
+        let mut hands = hands()?;
+        let mut look = tokio::time::interval(LOOK_EVERY);
+        loop {
+            tokio::select! {
+                done = &mut work => break done,
+                Some(signal) = told.signals.recv() => {
+                    if ledger.hear(signal)? && stopped.is_none() {
+                        stopped = Some(Stopped::ByMoney);
+                        cancel.now();
+                    }
+                }
+                Some((_, sight)) = told.sights.recv() => see(&sight),
+                Some(()) = hands.recv() => {
+                    stopped.get_or_insert(Stopped::ByPerson);
+                    cancel.now();
+                }
+                _ = look.tick() => {
+                    if is_told_to_stop(&place) {
+                        stopped.get_or_insert(Stopped::ByPerson);
+                        cancel.now();
+                    }
+                }
+            }
+        }
+    };
+    while let Ok((_, sight)) = told.sights.try_recv() {
+        see(&sight);
+    }
+    let (bill, total) = job.owed();
+    ledger.owe(bill, total)?;
+    writer.close().map_err(store)?;
+    Ok(Ended { done, bill, stopped })
+}
+
+/// Raised for us, as nobody else works here: taken back as soon as it is heard.
+fn is_told_to_stop(place: &Place) -> bool {
+    if Flag::Stop.raised(place).is_none() {
+        return false;
+    }
+    let _stays = Flag::Stop.lower(place);
+    true
+}
+
+fn hands() -> Result<mpsc::Receiver<()>, SessionError> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (sender, hands) = mpsc::channel(4);
+    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+        let mut stream = signal(kind).map_err(SessionError::Runtime)?;
+        let sender = sender.clone();
+        tokio::spawn(async move {
+            while stream.recv().await.is_some() && sender.send(()).await.is_ok() {}
+        });
+    }
+    Ok(hands)
+}
+
+/// Puts on the record of the run what the turn costs, on top of what its attempt has cost.
+struct Ledger {
+    before: Bill,
+    limits: autopilot_core::limit::Limits,
+    epoch: u64,
+    appender: Appender,
+    want: Want,
+    state: State,
+}
+
+impl Ledger {
+    /// Whether the money is gone.
+    fn hear(&mut self, signal: Signal) -> Result<bool, SessionError> {
+        match signal {
+            Signal::Heard { word: Word::Bill(bill), .. } => self.owe(bill, None)?,
+            Signal::Heard { word: Word::Counted { bill, total }, .. } => {
+                self.owe(bill, Some(total))?;
+            }
+            Signal::Heard { word: Word::Session(_) | Word::Ended { .. }, .. }
+            | Signal::Seen { .. }
+            | Signal::Durable { .. }
+            | Signal::JournalFailed { .. }
+            | Signal::Interrupt => {}
+        }
+        let task = self.state.task(self.want.task);
+        let spent = [
+            (self.limits.usd_max, self.state.run.spent.usd),
+            (self.limits.usd_per_task_max, task.spent.bill.usd),
+        ];
+        Ok(spent.iter().any(|(max, spent)| max.is_some_and(|max| *spent >= max)))
+    }
+
+    fn owe(&mut self, bill: Bill, total: Option<Box<SessionTotal>>) -> Result<(), SessionError> {
+        let store = |error| SessionError::Workspace(WorkspaceError::Store(error));
+        let of = (self.want.id, self.want.task);
+        let bill = self.before.plus(bill);
+        let Some(record) = owe(&mut self.state, of, bill, total, now()) else { return Ok(()) };
+        let entry = store::encode(&self.state.run.id, self.epoch, &record).map_err(store)?;
+        self.appender.append_now(vec![entry]).map_err(|error| store(error.into()))
+    }
+}

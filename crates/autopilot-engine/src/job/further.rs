@@ -1,0 +1,296 @@
+//! One more turn of a session that an attempt had, asked for by a person. Nothing is decided by it
+//! and nothing is merged: what it changed becomes a branch of its own.
+
+use super::agent::{Question, agent_of};
+use super::artifact::{METADATA, Metadata, OUTPUT, PROMPT, execs_of, number_of};
+use super::workshop::{Bench, For, blocking, seconds_now};
+use super::{Job, JobError};
+use autopilot_agents::{Access, Agent, Cause, Ending, Exchange, Outcome};
+use autopilot_core::event::{Bill, SessionTotal};
+use autopilot_host::git::{
+    Attempt, Capture, CommitRequest, GitError, Oid, PublishRefusal, commit_task, publish_reachable,
+    session_branch,
+};
+use autopilot_host::{dir, file};
+use camino::Utf8Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Of what was said earlier, as much of the newest as fits.
+const EARLIER_BYTES_MAX: usize = 96 * 1024;
+const METADATA_BYTES_MAX: u64 = 1 << 20;
+/// Of the prompt in the title of a commit.
+const TITLE_CHARS_MAX: usize = 60;
+
+/// What a person asks.
+#[derive(Clone, Debug)]
+pub struct Further {
+    pub session: String,
+    /// The agent itself knows it by this id.
+    pub is_its_own: bool,
+    pub prompt: String,
+    pub access: Access,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Furthered {
+    pub ending: Outcome,
+    pub answer: String,
+    /// The agent does not know the session any more; nothing was answered.
+    pub is_vanished: bool,
+    pub log: String,
+    pub branch: Option<Branch>,
+    pub notes: Vec<String>,
+}
+
+/// Where the changes are.
+#[derive(Clone, Debug)]
+pub struct Branch {
+    pub name: String,
+    /// The commit they were made on.
+    pub base: String,
+    pub commit: String,
+    /// Why it has not the name it should have.
+    pub instead: Option<PublishRefusal>,
+}
+
+impl Job {
+    pub async fn further(&self, ask: &Further) -> Result<Furthered, JobError> {
+        let count = self.context.config.worktrees.ports;
+        let ports = self.context.workshop.ports.lease(self.want.id, count);
+        let _held = ports.map_err(|error| JobError::Setup(crate::shell::chain(&error)))?;
+        let branch = session_branch(&ask.session);
+        let start = self.newest(&branch).await?;
+        // Salvage of the attempt itself keeps its name.
+        let name = format!("{}-turn-{}", self.id_for_refs(self.want.id), seconds_now());
+        let of = (&start, &start);
+        let bench = self.bench_as(name.clone(), For::Agent, of, Instant::now()).await?;
+        let (question, earlier) = self.put(ask, &bench)?;
+        let turn = self.turn_after(&question, &earlier).await;
+        // Before anything is judged: whatever the agent wrote must be reachable.
+        let capture = bench.capture(self.name_for_refs(), name.clone()).await?;
+        let turn = turn?;
+        let asked_for = question.session.as_deref().filter(|_| ask.is_its_own);
+        let mut notes = turn.ran.notes.clone();
+        notes.extend(super::build::notes_of(&capture));
+        let branch = match ask.access {
+            Access::Edit | Access::Unsafe => {
+                self.keep_changes(ask, &branch, &start, &capture, name).await?
+            }
+            Access::Read => {
+                let kept = capture.commit.as_ref().map(|_| &capture.salvage_ref);
+                notes.extend(kept.map(|kept| {
+                    format!(
+                        "it changed files although it was only to look; they are kept at {kept}"
+                    )
+                }));
+                None
+            }
+        };
+        Ok(Furthered {
+            is_vanished: is_vanished(&turn.ending, asked_for),
+            answer: self.clean(&turn.ending.answer),
+            ending: turn.ending.outcome,
+            log: turn.log,
+            branch,
+            notes,
+        })
+    }
+
+    /// What this job owes by now.
+    pub fn owed(&self) -> (Bill, Option<Box<SessionTotal>>) {
+        self.billing().owed()
+    }
+
+    /// What was done in the session since, else the work of the attempt's task, else the run's.
+    async fn newest(&self, branch: &str) -> Result<Oid, JobError> {
+        let hub = self.context.workshop.hub.clone();
+        let task = self.name_for_refs().to_owned();
+        let cut_short = self.task.cut_short.map(|id| self.id_for_refs(id));
+        let salvage = cut_short.map(|id| Attempt { task: &task, id: &id }.salvage_ref());
+        let refs = [
+            Some(format!("refs/heads/{branch}")),
+            salvage,
+            self.task.commit.clone(),
+            Some(format!("refs/heads/{}", self.run.branch)),
+        ];
+        let base = Oid::parse(&self.run.base)?;
+        blocking(move || -> Result<Oid, GitError> {
+            for name in refs.into_iter().flatten() {
+                let found = if name.starts_with("refs/") {
+                    hub.resolve(&name)?
+                } else {
+                    Some(Oid::parse(&name)?)
+                };
+                if let Some(commit) = found {
+                    return Ok(commit);
+                }
+            }
+            Ok(base)
+        })
+        .await
+    }
+
+    /// The question as this agent can go on from: by its own session, or by what was said.
+    fn put<'a>(
+        &self,
+        ask: &Further,
+        bench: &'a Bench,
+    ) -> Result<(Question<'a>, Vec<Exchange>), JobError> {
+        let agent = agent_of(self.agent_config(), &self.context.place.root)?;
+        let mut prompt = ask.prompt.clone();
+        let mut earlier = Vec::new();
+        let session = if let Agent::OpenAi(_) = agent {
+            earlier = self.said_earlier()?;
+            // By this name it knows that only we keep what was said.
+            let told = || format!("told:{}", self.want.id);
+            Some(if ask.is_its_own { ask.session.clone() } else { told() })
+        } else if ask.is_its_own && agent.keeps_sessions() {
+            Some(ask.session.clone())
+        } else {
+            prompt = retold(&self.said_earlier()?, &ask.prompt)?;
+            None
+        };
+        let (dir, access, write) = (bench.dir.as_path(), ask.access, Vec::new());
+        Ok((Question { prompt, dir, access, schema: None, session, write }, earlier))
+    }
+
+    /// What was asked and answered in this attempt, oldest first.
+    fn said_earlier(&self) -> Result<Vec<Exchange>, JobError> {
+        let parent = self.context.place.views().join(execs_of(&self.run.id));
+        let names = dir::names(parent.as_std_path())
+            .map_err(|error| JobError::File { path: parent.clone(), reason: error.to_string() })?;
+        let mut names: Vec<(u32, String)> =
+            names.into_iter().filter_map(|name| Some((number_of(&name)?, name))).collect();
+        names.sort_unstable();
+        let attempt = self.want.id.to_string();
+        let exchanges = names.iter().filter_map(|(_, name)| exchange(&parent.join(name), &attempt));
+        let mut exchanges: Vec<Exchange> = exchanges.collect();
+        let mut room = EARLIER_BYTES_MAX;
+        let fits = |said: &Exchange| {
+            let left = room.checked_sub(said.prompt.len() + said.answer.len());
+            room = left.unwrap_or(0);
+            left.is_some()
+        };
+        let kept = exchanges.iter().rev().map(fits).take_while(|fits| *fits).count();
+        // The last one is cut rather than left out.
+        let kept = kept.max(1).min(exchanges.len());
+        let mut exchanges = exchanges.split_off(exchanges.len() - kept);
+        for said in &mut exchanges {
+            let clip = |text: &str| autopilot_agents::event::clip(text, EARLIER_BYTES_MAX / 2);
+            (said.prompt, said.answer) = (clip(&said.prompt), clip(&said.answer));
+        }
+        Ok(exchanges)
+    }
+
+    /// The changes as a commit on the session's branch, brought to the user's repository.
+    async fn keep_changes(
+        &self,
+        ask: &Further,
+        branch: &str,
+        start: &Oid,
+        capture: &Capture,
+        attempt: String,
+    ) -> Result<Option<Branch>, JobError> {
+        let hub = self.context.workshop.hub.clone();
+        let repo = Arc::clone(&self.context.workshop.repo);
+        let (start, tree, branch) = (start.clone(), capture.tree.clone(), branch.to_owned());
+        let (run, task) = (self.run.id.clone(), self.name_for_refs().to_owned());
+        let message = message(&self.clean(&ask.prompt), &ask.session);
+        blocking(move || -> Result<Option<Branch>, GitError> {
+            if hub.tree_of(&start)? == tree {
+                return Ok(None);
+            }
+            let made = commit_task(
+                &hub,
+                &CommitRequest {
+                    run: &run,
+                    attempt: Attempt { task: &task, id: &attempt },
+                    branch: &branch,
+                    parent: &start,
+                    tree: &tree,
+                    message: &message,
+                    identity: &repo.identity,
+                    now: seconds_now(),
+                },
+            )?;
+            let there = publish_reachable(&hub, &repo, &branch)?;
+            Ok(Some(Branch {
+                name: there.branch,
+                base: start.to_string(),
+                commit: made.commit.to_string(),
+                instead: there.instead,
+            }))
+        })
+        .await
+    }
+}
+
+/// It said so, or it went on with another one than it was asked for.
+fn is_vanished(ending: &Ending, asked_for: Option<&str>) -> bool {
+    let said = matches!(ending.outcome, Outcome::Broke { cause: Cause::Session, .. });
+    let other = match (asked_for, ending.session.as_deref()) {
+        (Some(asked), Some(got)) => asked != got,
+        (_, None) | (None, _) => false,
+    };
+    said || other
+}
+
+fn exchange(exec: &Utf8Path, attempt: &str) -> Option<Exchange> {
+    let read = |name: &str, bytes_max: u64| {
+        let bytes = file::read_capped(exec.join(name).as_std_path(), bytes_max).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let said: Metadata = serde_json::from_str(&read(METADATA, METADATA_BYTES_MAX)?).ok()?;
+    if said.attempt != attempt || said.status.as_deref() != Some("succeeded") {
+        return None;
+    }
+    let text = |name: &str| read(name, METADATA_BYTES_MAX);
+    Some(Exchange { prompt: text(PROMPT)?, answer: text(OUTPUT)? })
+}
+
+/// For an agent that remembers nothing.
+fn retold(earlier: &[Exchange], prompt: &str) -> Result<String, JobError> {
+    if earlier.is_empty() {
+        let why = "nothing of what was said in this session is kept, so it can't be gone on with";
+        return Err(JobError::Setup(why.to_owned()));
+    }
+    let mut text = String::new();
+    for said in earlier {
+        text.push_str(&format!(
+            "Earlier you were asked:\n{}\n\nYou answered:\n{}\n\n",
+            said.prompt, said.answer
+        ));
+    }
+    text.push_str(&format!("Now you are asked:\n{prompt}\n"));
+    Ok(text)
+}
+
+fn message(prompt: &str, session: &str) -> String {
+    let line = prompt.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("a turn");
+    let title: String = line.chars().take(TITLE_CHARS_MAX).collect();
+    format!("{title}\n\nDone in the session {session}.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_said_is_told_again_and_nothing_is_made_up() {
+        let said = Exchange { prompt: "first?".into(), answer: "yes".into() };
+        let text = retold(&[said], "and now?").unwrap();
+        let order = ["first?", "yes", "and now?"].map(|part| text.find(part).unwrap());
+        assert!(order.is_sorted(), "{text}");
+        assert!(retold(&[], "and now?").is_err());
+    }
+
+    #[test]
+    fn a_title_is_one_line_and_short() {
+        let told = message("\n  do it\nmore", "s-1");
+        assert_eq!(told, "do it\n\nDone in the session s-1.");
+        let long = message(&"x".repeat(500), "s");
+        assert_eq!(long.lines().next().unwrap().len(), TITLE_CHARS_MAX);
+    }
+}

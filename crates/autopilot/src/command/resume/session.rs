@@ -1,0 +1,264 @@
+//! `autopilot resume <session> --prompt "…"`: one more turn of an agent's conversation, outside of
+//! what the run decides.
+
+use super::super::past::{Past, Standing, Told};
+use super::super::work::{self, adopt, machine, refused};
+use crate::cli::{Global, Resume};
+use crate::exit::Failure;
+use crate::terminal::{self, lines};
+use autopilot_agents::{Access, Outcome};
+use autopilot_core::config::{Config, Role, role_of};
+use autopilot_core::event::Bill;
+use autopilot_core::view::ExitWord;
+use autopilot_core::view::sessions::{Session, sessions};
+use autopilot_core::wanted::Want;
+use autopilot_engine::further::{self, Ended, Stopped, Wish};
+use autopilot_engine::job::further::{Branch, Further, Furthered};
+use autopilot_engine::shell::{Sight, chain};
+use autopilot_engine::workspace;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Runs looked through, and their records.
+const RUNS_SEARCHED_MAX: usize = 10_000;
+const RECORDS_MAX: u64 = 500_000;
+/// A shorter beginning of an id is more likely a slip.
+const PREFIX_CHARS_MIN: usize = 4;
+/// Of several that begin alike.
+const NAMED_MAX: usize = 10;
+const PROMPT_BYTES_MAX: usize = 1 << 20;
+
+pub fn go_on(global: &Global, args: &Resume, id: &str, prompt: &str) -> super::super::Done {
+    let limits = work::limits(&args.limits)?;
+    let of_runs = [
+        ("--max-iterations", limits.max_iterations.is_some()),
+        ("--max-wall", limits.max_wall_ms.is_some()),
+        ("--max-workers", limits.max_workers.is_some()),
+    ];
+    if let Some((flag, _)) = of_runs.iter().find(|(_, given)| *given) {
+        return Err(Failure::usage(format!("{flag} is for runs; a session has one turn")));
+    }
+    if prompt.trim().is_empty() {
+        return Err(Failure::usage("the prompt is empty")
+            .help(format!("as in `autopilot resume {id} --prompt \"why so?\"`")));
+    }
+    if prompt.len() > PROMPT_BYTES_MAX {
+        let bytes = prompt.len();
+        return Err(Failure::usage(format!("the prompt has {bytes} bytes, more than 1 MiB")));
+    }
+    let past = Past::must(global)?;
+    let (told, session) = find(&past, id)?;
+    refuse_at_work(&told, &session)?;
+    let config: Config = past.kept(&told.state.run.config)?;
+    let repo = workspace::examine(&global.repo, &config)?;
+    let opened = adopt(repo, config)?;
+    let edits = role_of(session.step.word()) == Some(Role::Builder) && !args.read_only;
+    let wish = Wish {
+        run: told.run.id.clone(),
+        want: Want { id: session.attempt, task: session.task, step: session.step },
+        ask: Further {
+            session: session.id.clone(),
+            is_its_own: session.is_its_own,
+            prompt: prompt.to_owned(),
+            access: if edits { Access::Edit } else { Access::Read },
+        },
+        limits,
+    };
+    drop(past);
+    let name = name(&told, &session);
+    let see = |sight: &Sight| show(global, &name, sight);
+    let ended = further::go_on(opened, wish, machine()?, see).map_err(refused)?;
+    account(global, &session, ended)
+}
+
+fn find(past: &Past, id: &str) -> Result<(Told, Session), Failure> {
+    let mut alike: Vec<(Told, Session)> = Vec::new();
+    let mut records = 0;
+    for run in past.runs(RUNS_SEARCHED_MAX)? {
+        records += run.last_seq;
+        if records > RECORDS_MAX && records > run.last_seq {
+            break;
+        }
+        let known = sessions(&run.id, &past.records(&run.id)?);
+        for session in known {
+            if session.id == id {
+                return Ok((past.tell(run)?, session));
+            }
+            let begins = id.chars().count() >= PREFIX_CHARS_MIN && session.id.starts_with(id);
+            if begins && !alike.iter().any(|(_, other)| other.id == session.id) {
+                alike.push((past.tell(run.clone())?, session));
+            }
+        }
+    }
+    match alike.len() {
+        0 => Err(Failure::usage(format!("there is no session `{id}` in this repository"))
+            .help("`autopilot sessions` lists those of the newest run")),
+        1 => alike.pop().ok_or_else(|| Failure::usage("there is no such session")),
+        count => {
+            let names: Vec<&str> =
+                alike.iter().take(NAMED_MAX).map(|(_, session)| session.id.as_str()).collect();
+            let more = if count > NAMED_MAX { ", …" } else { "" };
+            Err(Failure::usage(format!("{count} sessions begin with `{id}`"))
+                .help(format!("say which: {}{more}", names.join(", "))))
+        }
+    }
+}
+
+/// Two at once in one conversation would each hear half of it.
+fn refuse_at_work(told: &Told, session: &Session) -> Result<(), Failure> {
+    match told.standing() {
+        Standing::Live { pid } if session.ended.is_none() => {
+            let run = &told.run.id;
+            let message = format!(
+                "session `{}` is at work right now, in run {run} of process {pid}",
+                session.id
+            );
+            Err(Failure::failed(message).help("wait for it, or `autopilot stop` the run first"))
+        }
+        Standing::Live { pid } => {
+            let run = &told.run.id;
+            Err(Failure::failed(format!("run {run} is at work in this repository, process {pid}"))
+                .help("wait for it, or `autopilot stop` it first and `autopilot resume` it after"))
+        }
+        Standing::Over | Standing::Abandoned | Standing::Rests | Standing::Interrupted => Ok(()),
+    }
+}
+
+fn name(told: &Told, session: &Session) -> String {
+    let task = told.state.task(session.task);
+    let name = if task.parent.is_some() { task.name() } else { "run" };
+    format!("{name} {}", session.step)
+}
+
+fn show(global: &Global, name: &str, sight: &Sight) {
+    match sight {
+        Sight::Agent(event) if global.json => {
+            if let Ok(line) = serde_json::to_string(event) {
+                terminal::put(&format!("{line}\n"));
+            }
+        }
+        Sight::Agent(event) if !global.quiet => {
+            if let Some(text) = lines::in_words(event) {
+                terminal::note(&format!("{name} | {text}"));
+            }
+        }
+        Sight::Output { text } if global.verbose => terminal::note(&format!("{name} | {text}")),
+        Sight::Suspect { silent } => terminal::note(&format!(
+            "{name} has been silent for {} s; it will be ended if it stays so",
+            silent.as_secs()
+        )),
+        Sight::Agent(_) | Sight::Output { .. } => {}
+    }
+}
+
+fn account(global: &Global, session: &Session, ended: Ended) -> super::super::Done {
+    let (bill, stopped) = (ended.bill, ended.stopped);
+    let done = match (ended.done, stopped) {
+        (Ok(done), _) => done,
+        (Err(error), Some(stopped)) => {
+            return Err(Failure { code: ExitWord::Paused.code(), ..failure(stopped) }
+                .help(format!("{}; it cost {}", chain(&error), cost(bill))));
+        }
+        (Err(error), None) => return Err(Failure::failed(chain(&error))),
+    };
+    if global.json {
+        terminal::put(&format!("{}\n", object(session, &done, bill, stopped)));
+    } else {
+        terminal::say(text(&done, bill).trim_end());
+    }
+    if done.is_vanished {
+        let id = &session.id;
+        return Err(Failure::failed(format!("the agent does not know session `{id}` any more"))
+            .help("nothing was answered; `autopilot sessions` lists the others"));
+    }
+    if let Some(stopped) = stopped {
+        return Err(failure(stopped));
+    }
+    match &done.ending {
+        Outcome::Success => Ok(ExitCode::SUCCESS),
+        ending => {
+            Err(Failure::failed(why(ending)).help(format!("its log: .autopilot/{}", done.log)))
+        }
+    }
+}
+
+fn failure(stopped: Stopped) -> Failure {
+    let message = match stopped {
+        Stopped::ByPerson => "stopped",
+        Stopped::ByMoney => "the limit on money is reached; --max-usd raises it for this turn",
+    };
+    Failure { code: ExitWord::Paused.code(), message: message.to_owned(), help: None }
+}
+
+fn why(ending: &Outcome) -> String {
+    match ending {
+        Outcome::Success => String::new(),
+        Outcome::Broke { why, .. } => why.clone(),
+        Outcome::Quota { why, .. } => format!("the account is used up: {why}"),
+        Outcome::Auth { why } => format!("the agent is not logged in: {why}"),
+        Outcome::Outage { why } => format!("the agent's service is away: {why}"),
+        Outcome::Interrupted => "somebody ended it by a signal".to_owned(),
+    }
+}
+
+fn text(done: &Furthered, bill: Bill) -> String {
+    let mut text = String::new();
+    let is_answer = !done.is_vanished && done.ending == Outcome::Success;
+    if is_answer && !done.answer.trim().is_empty() {
+        text.push_str(&format!("{}\n\n", done.answer.trim_end()));
+    }
+    text.push_str(&format!("cost:   {}\n", cost(bill)));
+    for note in &done.notes {
+        text.push_str(&format!("note:   {note}\n"));
+    }
+    if let Some(Branch { name, base, instead, .. }) = &done.branch {
+        if let Some(instead) = instead {
+            text.push_str(&format!("note:   {instead}\n"));
+        }
+        let base = base.get(..12).unwrap_or(base);
+        text.push_str(&format!(
+            "branch: {name}\nlook:   git diff {base}..{name}\nmerge:  git merge {name}\n"
+        ));
+    }
+    text
+}
+
+fn object(session: &Session, done: &Furthered, bill: Bill, stopped: Option<Stopped>) -> Value {
+    let outcome = match (&done.ending, stopped) {
+        _ if done.is_vanished => "vanished",
+        (_, Some(_)) => "stopped",
+        (Outcome::Success, None) => "success",
+        (
+            Outcome::Broke { .. }
+            | Outcome::Quota { .. }
+            | Outcome::Auth { .. }
+            | Outcome::Outage { .. }
+            | Outcome::Interrupted,
+            None,
+        ) => "failed",
+    };
+    let branch = done.branch.as_ref();
+    json!({
+        "event": "ended",
+        "session": session.id,
+        "outcome": outcome,
+        "why": (done.ending != Outcome::Success).then(|| why(&done.ending)),
+        "answer": done.answer,
+        "cost_usd": is_known(bill).then(|| bill.usd.usd()),
+        "tokens_in": (bill.tokens_in > 0).then_some(bill.tokens_in),
+        "tokens_out": (bill.tokens_out > 0).then_some(bill.tokens_out),
+        "branch_name": branch.map(|branch| &branch.name),
+        "base": branch.map(|branch| &branch.base),
+        "commit": branch.map(|branch| &branch.commit),
+        "log_path": format!(".autopilot/{}", done.log),
+        "notes": done.notes,
+    })
+}
+
+fn is_known(bill: Bill) -> bool {
+    bill != Bill::default() && !bill.unpriced
+}
+
+fn cost(bill: Bill) -> String {
+    if is_known(bill) { format!("${:.4}", bill.usd.usd()) } else { "unknown".to_owned() }
+}
