@@ -73,14 +73,14 @@ fn without_a_run_there_is_a_next_step() {
 /// Asked a second and a third time, it says and writes something else.
 const FURTHER: &str = "
 - step: build
+  prompt: only look
+  do: [{ write: { stray.txt: x } }, { answer: I have looked }]
+- step: build
   prompt: and a third line
   do: [{ append: { app.txt: \"third\\n\" } }, { cost_usd: 0.02 }, { answer: third it is }]
 - step: build
   prompt: and a second line
   do: [{ say: writing }, { append: { app.txt: \"second\\n\" } }, { cost_usd: 0.03 }, { answer: done so }]
-- step: build
-  prompt: only look
-  do: [{ write: { stray.txt: x } }, { answer: I have looked }]
 - step: build
   prompt: take your time
   do: [{ say: thinking }, { cost_usd: 0.04 }, { hang: true }]
@@ -186,7 +186,7 @@ fn a_turn_is_ended_by_a_signal_and_refused_while_a_run_is_at_work() {
 
     stage.agents(&["\n- step: build\n  do: [{ run: \"sleep 30\" }]\n", APPROVES]);
     let run = stage.start(&["run", "tasks/second.md"]);
-    stage.wait_until("it works", |stage| stage.status()["live"] == true);
+    stage.wait_for_step("BUILD");
     let said = stage.run(&["resume", &build, "--prompt", "and a second line"]).expect(10);
     said.says(&["process"]);
     run.signal("KILL");
