@@ -55,7 +55,12 @@ pub fn go_on(global: &Global, args: &Resume, id: &str, prompt: &str) -> super::s
     let edits = role_of(session.step.word()) == Some(Role::Builder) && !args.read_only;
     let wish = Wish {
         run: told.run.id.clone(),
-        want: Want { id: session.attempt, task: session.task, step: session.step },
+        want: Want {
+            id: session.attempt,
+            task: session.task,
+            step: session.step,
+            lane: session.lane,
+        },
         ask: Further {
             session: session.id.clone(),
             is_its_own: session.is_its_own,
