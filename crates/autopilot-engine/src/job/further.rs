@@ -107,17 +107,14 @@ impl Job {
     async fn newest(&self, branch: &str) -> Result<Oid, JobError> {
         let hub = self.context.workshop.hub.clone();
         let task = self.name_for_refs().to_owned();
-        let cut_short = self.task.cut_short.map(|id| self.id_for_refs(id));
-        let salvage = cut_short.map(|id| Attempt { task: &task, id: &id }.salvage_ref());
-        let refs = [
-            Some(format!("refs/heads/{branch}")),
-            salvage,
-            self.task.commit.clone(),
-            Some(format!("refs/heads/{}", self.run.branch)),
-        ];
+        let salvage = |id| Attempt { task: &task, id: &self.id_for_refs(id) }.salvage_ref();
+        let mut refs = vec![format!("refs/heads/{branch}")];
+        refs.extend(self.task.cut_short.iter().rev().map(|id| salvage(*id)));
+        refs.extend(self.task.commit.clone());
+        refs.push(format!("refs/heads/{}", self.run.branch));
         let base = Oid::parse(&self.run.base)?;
         blocking(move || -> Result<Oid, GitError> {
-            for name in refs.into_iter().flatten() {
+            for name in refs {
                 let found = if name.starts_with("refs/") {
                     hub.resolve(&name)?
                 } else {
