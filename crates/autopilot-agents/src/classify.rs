@@ -98,7 +98,11 @@ fn by_status(status: u64) -> Option<Trouble> {
 const PHRASES: &[(Trouble, &[&str])] = &[
     (
         Trouble::Session,
-        &["no conversation found with session id", "no rollout found for thread id"],
+        &[
+            "no conversation found with session id",
+            "--resume requires a valid session id",
+            "no rollout found for thread id",
+        ],
     ),
     (
         Trouble::Context,
@@ -151,6 +155,8 @@ const PHRASES: &[(Trouble, &[&str])] = &[
             "connection failed",
             "connection error",
             "connection reset",
+            "connection to the api was lost",
+            "empty or malformed response",
             "error sending request",
             "lookup address",
             "internal server error",
@@ -220,6 +226,9 @@ mod tests {
             ("Prompt is too long · the request is ~250000 tokens", Trouble::Context),
             ("Error: no rollout found for thread id 0", Trouble::Session),
             ("No conversation found with session ID: 0", Trouble::Session),
+            ("Error: --resume requires a valid session ID or session title", Trouble::Session),
+            ("API Error: Connection to the API was lost (ECONNRESET).", Trouble::Outage),
+            ("API Error: API returned an empty or malformed response (HTTP 200)", Trouble::Outage),
             (r#"{"error":{"type":"invalid_request_error"}}"#, Trouble::Request),
         ];
         for (text, trouble) in table {

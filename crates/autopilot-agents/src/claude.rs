@@ -78,7 +78,12 @@ fn permission_mode(access: Access) -> &'static str {
 fn allowed(ask: &Ask<'_>) -> Vec<String> {
     match ask.access {
         Access::Read => Vec::new(),
-        Access::Edit | Access::Unsafe => ask.allowed_tools.to_vec(),
+        // Named here they might be used anywhere; its mode grants them inside the worktree.
+        Access::Edit => {
+            let granted = |tool: &&String| !permission::WRITING.contains(&tool.as_str());
+            ask.allowed_tools.iter().filter(granted).cloned().collect()
+        }
+        Access::Unsafe => ask.allowed_tools.to_vec(),
     }
 }
 

@@ -92,7 +92,8 @@ fn mcp_server(server: &McpServer) -> String {
         }
         Transport::Http { url } => format!("url={}", text(url)),
     };
-    let name = text(&server.name);
+    // The key is split at its dots and otherwise taken as it is, quotes and all.
+    let name = &server.name;
     format!(
         "mcp_servers.{name}={{{transport},required=true,default_tools_approval_mode=\"approve\"}}"
     )

@@ -52,6 +52,11 @@ pub(crate) fn said_success(exit: &ExitFacts, words: &Tail) -> Outcome {
     Outcome::broke(Cause::Crash, why)
 }
 
+/// Nothing was said and nothing done, which the agents call a success.
+pub(crate) fn no_answer() -> Outcome {
+    Outcome::broke(Cause::Empty, "it ended without a word and without using a tool")
+}
+
 /// It ended by itself and never said how: the reason, if any, is in its words.
 pub(crate) fn silent_end(exit: &ExitFacts, words: &Tail, started: bool) -> Outcome {
     let why = failure(exit, words);

@@ -9,7 +9,7 @@ use crate::classify::{Facts, Trouble, classify};
 use crate::conversation::{Act, Conversation, Deaf, Heard, Wish};
 use crate::ending::{Cause, Ending, ExitFacts, Odd, Outcome};
 use crate::event::{self, AgentEvent, ChangeKind, RateStatus, Tokens};
-use crate::jsonl::{Line, json_line, said_success, silent_end};
+use crate::jsonl::{Line, json_line, no_answer, said_success, silent_end};
 use crate::tail::Tail;
 
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub(crate) struct ClaudeConversation {
     /// vendor.
     retrying: Option<(Trouble, String)>,
     last_text: String,
+    /// It said something or used a tool.
+    has_acted: bool,
     /// Of the turns before the last; what a person said to it may take one more.
     tokens: Tokens,
     /// What a person said and it has not taken up yet: that may begin one more turn.
@@ -41,6 +43,7 @@ impl ClaudeConversation {
             resets_at_unix: None,
             retrying: None,
             last_text: String::new(),
+            has_acted: false,
             tokens: Tokens::default(),
             unheard: Vec::new(),
             is_closed: false,
@@ -158,9 +161,20 @@ impl ClaudeConversation {
                 granted: false,
                 reason: event::summary(event["message"].as_str().unwrap_or("")),
             }],
+            Some("informational") => {
+                vec![AgentEvent::Notice { text: event::text(&texts(&event["content"])) }]
+            }
             Some(
-                "status" | "thinking_tokens" | "hook_started" | "hook_response" | "ui_invalidate"
-                | "task_started" | "task_notification" | "task_progress" | "task_updated",
+                "status"
+                | "thinking_tokens"
+                | "hook_started"
+                | "hook_response"
+                | "ui_invalidate"
+                | "model_refusal_no_fallback"
+                | "task_started"
+                | "task_notification"
+                | "task_progress"
+                | "task_updated",
             ) => Vec::new(),
             Some(_) | None => {
                 self.odd.unknown += 1;
@@ -181,6 +195,7 @@ impl ClaudeConversation {
         let blocks = event["message"]["content"].as_array().map_or(&[][..], Vec::as_slice);
         let mut events = Vec::new();
         for block in blocks {
+            self.has_acted |= matches!(block["type"].as_str(), Some("text" | "tool_use"));
             match block["type"].as_str() {
                 Some("text") => {
                     let text = block["text"].as_str().unwrap_or("");
@@ -239,6 +254,7 @@ impl ClaudeConversation {
             Some(result) if result.ok() && self.other_session().is_some() => {
                 Outcome::broke(Cause::Session, self.other_session().unwrap_or_default())
             }
+            Some(result) if result.ok() && !self.has_acted && result.is_empty() => no_answer(),
             Some(result) if result.ok() => said_success(exit, &self.words),
             Some(result) => result.trouble(self.resets_at_unix),
             None => self.without_result(exit),

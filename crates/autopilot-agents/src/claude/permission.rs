@@ -29,7 +29,7 @@ const LOOKING: &[&str] = &[
     "ReadMcpResource",
     "StructuredOutput",
 ];
-const WRITING: &[&str] = &["Edit", "MultiEdit", "Write", "NotebookEdit"];
+pub(super) const WRITING: &[&str] = &["Edit", "MultiEdit", "Write", "NotebookEdit"];
 const REACHING: &[&str] = &["WebFetch", "WebSearch"];
 /// Tools that wait for a person.
 const ASKING: &[&str] = &["AskUserQuestion", "ExitPlanMode", "EnterPlanMode"];
@@ -74,9 +74,15 @@ fn decide_for_builder(expected: &Expected, tool: &str, request: &Value) -> Permi
     }
 }
 
-/// The path that made it ask, if that lies elsewhere.
+/// The path that made it ask, if that lies elsewhere. Not every version names it by itself.
 fn outside<'a>(cwd: &Utf8Path, request: &'a Value) -> Option<&'a str> {
-    let path = request["blocked_path"].as_str()?;
+    let input = &request["input"];
+    let of_input = || {
+        let asked_for_place = request["decision_reason_type"] == "workingDir";
+        let path = input["file_path"].as_str().or_else(|| input["notebook_path"].as_str());
+        path.filter(|_| asked_for_place)
+    };
+    let path = request["blocked_path"].as_str().or_else(of_input)?;
     let is_inside =
         Utf8Path::new(path).starts_with(cwd) && !path.split('/').any(|part| part == "..");
     (!is_inside).then_some(path)
@@ -132,6 +138,20 @@ mod tests {
         assert!(allows(&builder, "Edit", Some("/slot/src/a.rs")));
         for path in ["/etc/passwd", "/slot/../etc/passwd", "/slotted/x"] {
             assert!(!allows(&builder, "Edit", Some(path)), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_file_elsewhere_is_seen_where_only_the_call_names_it() {
+        let asked = |path: &str, kind: &str| {
+            let request = json!({
+                "tool_name": "Write", "input": { "file_path": path }, "decision_reason_type": kind,
+            });
+            decide(&expected(Access::Edit), &request)
+        };
+        assert_eq!(asked("src/a.rs", "other"), Permission::Allow);
+        for path in ["/etc/passwd", "../a.rs"] {
+            assert!(matches!(asked(path, "workingDir"), Permission::Deny(_)), "{path}");
         }
     }
 

@@ -45,6 +45,10 @@ impl RunResult {
         !self.is_error && self.subtype == "success"
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.trim().is_empty() && self.structured.is_none()
+    }
+
     /// Of a run that did not go well.
     pub(super) fn trouble(&self, resets_at_unix: Option<i64>) -> Outcome {
         let why = if self.text.is_empty() {

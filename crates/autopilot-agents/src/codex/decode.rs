@@ -7,7 +7,7 @@ use crate::classify::{Facts, Trouble, classify};
 use crate::conversation::{Conversation, Heard};
 use crate::ending::{Cause, Ending, ExitFacts, Odd, Outcome};
 use crate::event::{self, AgentEvent, ChangeKind, Scope, Tokens, Usage};
-use crate::jsonl::{Line, json_line, said_success, silent_end};
+use crate::jsonl::{Line, json_line, no_answer, said_success, silent_end};
 use crate::tail::Tail;
 
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub(crate) struct CodexConversation {
     expected: Expected,
     thread: Option<String>,
     turn: Turn,
+    /// It said something or used a tool.
+    has_acted: bool,
     /// The last message is the answer.
     answer: String,
     usage: Option<Usage>,
@@ -39,6 +41,7 @@ impl CodexConversation {
             expected,
             thread: None,
             turn: Turn::Open,
+            has_acted: false,
             answer: String::new(),
             usage: None,
             waiting: None,
@@ -93,6 +96,7 @@ impl CodexConversation {
             Some("agent_message" | "reasoning" | "todo_list" | "error") => return Vec::new(),
             Some(_) | None => return self.unknown(),
         };
+        self.has_acted = true;
         let summary = event::summary(&summary);
         vec![AgentEvent::ToolCall { id: string(&item["id"]), name, summary }]
     }
@@ -100,6 +104,7 @@ impl CodexConversation {
     fn completed(&mut self, item: &Value) -> Vec<AgentEvent> {
         match item["type"].as_str() {
             Some("agent_message") => {
+                self.has_acted = true;
                 self.answer = string(&item["text"]);
                 vec![AgentEvent::Text { text: event::text(&self.answer) }]
             }
@@ -155,6 +160,7 @@ impl CodexConversation {
             return outcome;
         }
         match &self.turn {
+            Turn::Completed if !self.has_acted => no_answer(),
             Turn::Completed => said_success(exit, &self.words),
             Turn::Failed(why) => failed(why),
             Turn::Open => self.unfinished(exit),
