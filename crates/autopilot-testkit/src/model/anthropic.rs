@@ -7,6 +7,8 @@ use super::script::{Call, Tokens};
 use super::wire::{Reply, Seen, list, string, texts};
 
 const ANSWER_TOOL: &str = "StructuredOutput";
+/// How Claude Code passes on what a person says while a turn runs.
+const SAID_MEANWHILE: &str = "The user sent a new message while you were working:";
 
 pub(super) fn read(body: &Value) -> Seen {
     let mut seen = Seen { model: string(&body["model"]), ..Seen::default() };
@@ -16,6 +18,10 @@ pub(super) fn read(body: &Value) -> Seen {
             // A prompt may share its message with the result of a tool.
             Some("user") => texts(&message["content"]).iter().for_each(|text| seen.prompt(text)),
             Some("assistant") => seen.assistant_turn(),
+            Some("system") => texts(&message["content"])
+                .iter()
+                .filter_map(|text| text.strip_prefix(SAID_MEANWHILE))
+                .for_each(|text| seen.prompt(text)),
             Some(_) | None => {}
         }
     }
