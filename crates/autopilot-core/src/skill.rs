@@ -210,8 +210,8 @@ fn keys(front: &str) -> (Vec<(String, String)>, Vec<String>) {
 }
 
 fn first_words(body: &str) -> String {
-    let line = body.lines().map(|line| line.trim_matches(['#', ' ', '\t']));
-    line.filter(|line| !line.is_empty()).next().unwrap_or_default().to_owned()
+    let mut lines = body.lines().map(|line| line.trim_matches(['#', ' ', '\t']));
+    lines.find(|line| !line.is_empty()).unwrap_or_default().to_owned()
 }
 
 fn clipped(text: &str) -> String {

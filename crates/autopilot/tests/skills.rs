@@ -2,8 +2,10 @@
 //! each kind of agent, and what becomes of an account that differs from what was seen.
 #![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
 
+use autopilot_testkit::model::{Call, Script, Server, Turn};
 use autopilot_testkit::plan::{self, plan, says, task, task_with};
 use autopilot_testkit::stage::{APPROVES, BUILDS, Stage, TASK};
+use autopilot_testkit::{agents, netns};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -374,4 +376,59 @@ fn a_dry_run_shows_the_prompt_as_it_would_be() {
         .run(&["run", "tasks/say-done.md", "--dry-run"])
         .expect(0)
         .says(&["BODY OF tdd", "## Skills there are"]);
+}
+
+/// A model that does the one task and reports these skills.
+fn model(before: &[Call], skills: &Value) -> Server {
+    println!("in {}", netns::enter());
+    let summary = json!({
+        "changed_files": ["app.txt"], "skills_used": skills, "skill_plan": "as asked", "notes": "n",
+    });
+    let mut turns: Vec<Turn> = before.iter().cloned().map(Turn::call).collect();
+    turns.push(Turn::call(Call::shell("echo done >> app.txt")));
+    turns.push(Turn::say(&summary.to_string()));
+    Server::start(Script::new().when("You implement one task", turns)).unwrap()
+}
+
+/// What the model was asked first for the task.
+fn first_question(server: &Server) -> String {
+    let asked = server.requests().into_iter().map(|request| request.body.to_string());
+    asked.into_iter().find(|body| body.contains("You implement one task")).unwrap()
+}
+
+#[test]
+fn the_real_claude_sends_the_text_of_a_skill_that_begins_its_prompt() {
+    let mut stage = Stage::new(BINARY);
+    let calls = [Call::tool("Skill", json!({ "skill": "pdf" }))];
+    let server = model(&calls, &json!(["tdd", "pdf"]));
+    for (name, value) in agents::claude_home(&stage.folder().join("home"), &server).unwrap() {
+        stage.set(&name, &value);
+    }
+    add(&stage, ".claude", "tdd");
+    add(&stage, ".claude", "pdf");
+    asks(&stage, "Use the tdd skill.");
+    let program = agents::claude();
+    config_of(&stage, &format!("{{ mode: claude_code_cli, executable: {} }}", program.display()));
+    stage.run_task().expect(0).says(&["used: skills pdf, tdd"]);
+    let first = first_question(&server);
+    assert!(first.contains("BODY OF tdd") && !first.contains("BODY OF pdf"), "{first}");
+    let task = stage.first_task();
+    assert_eq!(task["notes"], json!([]), "what it says is what was seen");
+}
+
+#[test]
+fn the_real_codex_sends_the_text_of_a_skill_behind_a_dollar() {
+    let mut stage = Stage::new(BINARY);
+    let server = model(&[], &json!(["tdd"]));
+    for (name, value) in agents::codex_home(&stage.folder().join("home"), &server).unwrap() {
+        stage.set(&name, &value);
+    }
+    add(&stage, ".agents", "tdd");
+    add(&stage, ".agents", "pdf");
+    asks(&stage, "Use the tdd skill.");
+    let program = agents::codex();
+    config_of(&stage, &format!("{{ mode: codex_cli, executable: {} }}", program.display()));
+    stage.run_task().expect(0).says(&["used: skill tdd"]);
+    let first = first_question(&server);
+    assert!(first.contains("BODY OF tdd") && !first.contains("BODY OF pdf"), "{first}");
 }
