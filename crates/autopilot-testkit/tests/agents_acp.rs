@@ -366,11 +366,14 @@ fn a_session_goes_on_in_another_process_and_one_that_is_gone_is_noticed() {
 
 #[test]
 fn files_go_through_us_where_that_is_offered() {
-    let scene = Scene::new(Script::new().when("MAKE", writes("new.txt")));
+    let mut scene = Scene::new(Script::new().when("MAKE", writes("new.txt")));
+    // It writes through its client what it was made to ask for.
+    scene.variables.push(("OPENCODE_PERMISSION".into(), r#"{"edit":"ask"}"#.into()));
     let ran = scene.run("files", &Ask { fs: true, ..scene.ask("MAKE it") });
     assert_eq!(ran.ending.outcome, Outcome::Success, "{:#?}", ran.events);
+    assert_eq!(permissions(&ran), [("write", true)], "{:#?}", ran.events);
+    assert_eq!(ran.wrote, [scene.repo.join("new.txt")]);
     assert_eq!(scene.text("new.txt").as_deref(), Some("made\n"));
-    eprintln!("written through us: {:?}", ran.wrote);
 }
 
 #[test]

@@ -1,0 +1,193 @@
+//! Turns of a real agent of the Agent Client Protocol, and what is made of each.
+//!
+//! A transcript is the agent's stdout: opencode 1.18.33 and a scripted model, recorded by the tests
+//! of the testkit (`AUTOPILOT_TRANSCRIPTS`), with long lists of models and commands shortened.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use autopilot_agents::{
+    Access, Act, Agent, AgentEvent, Ask, Conversation, Ending, ExitFacts, Expected, Heard, Outcome,
+    Settings, Stream, Wish,
+};
+use proptest::prelude::*;
+
+macro_rules! transcript {
+    ($name:literal) => {
+        include_str!(concat!("transcripts/acp-", $name, ".jsonl"))
+    };
+}
+
+const ALL: &[&str] = &[
+    transcript!("auth"),
+    transcript!("cancelled"),
+    transcript!("forked"),
+    transcript!("gone"),
+    transcript!("loaded"),
+    transcript!("no-model"),
+    transcript!("refused"),
+    transcript!("steered"),
+    transcript!("unknown-session"),
+];
+
+fn ask() -> Ask<'static> {
+    Ask::new("do it", "/slot".into())
+}
+
+fn conversation(ask: &Ask<'_>) -> Box<dyn Conversation> {
+    let settings = Settings { mode: "acp", command: Some("x"), ..Settings::default() };
+    Agent::new(settings).unwrap().conversation(Expected::from(ask))
+}
+
+/// What was seen and said, with `wish` uttered before the line of that number.
+fn play(ask: &Ask<'_>, transcript: &str, wish: Option<(usize, Wish)>) -> (String, Ending) {
+    let mut turn = conversation(ask);
+    let mut seen = Vec::new();
+    let mut note = |heard: Heard| {
+        seen.extend(heard.events.iter().map(|event| match event {
+            AgentEvent::Session { .. } => "session".to_owned(),
+            event => serde_json::to_string(event).unwrap(),
+        }));
+        seen.extend(heard.acts.iter().map(|act| match act {
+            Act::Say(line) => {
+                let said: serde_json::Value = serde_json::from_str(line).unwrap();
+                let what = said["method"].as_str().map_or(said["result"].to_string(), String::from);
+                format!("> {what}")
+            }
+            other => format!("> {other:?}"),
+        }));
+    };
+    note(turn.begin());
+    for (number, line) in transcript.lines().enumerate() {
+        if let Some((_, wish)) = wish.as_ref().filter(|(at, _)| *at == number) {
+            note(turn.wish(wish.clone()).unwrap());
+        }
+        note(turn.line(Stream::Out, line, false));
+    }
+    (seen.join("\n"), turn.finish(ExitFacts::code(0)))
+}
+
+fn outcome(ask: &Ask<'_>, transcript: &str) -> Outcome {
+    play(ask, transcript, None).1.outcome
+}
+
+#[test]
+fn a_reader_that_wants_to_write() {
+    let reader = Ask { access: Access::Read, ..ask() };
+    let (seen, ending) = play(&reader, transcript!("refused"), None);
+    insta::assert_snapshot!(seen, @r#"
+    > initialize
+    > session/new
+    session
+    > session/prompt
+    {"event":"tool_call","id":"call_t0_6605d18afc21702_0","name":"write","summary":"new.txt"}
+    {"event":"permission","tool":"write","granted":false,"reason":"this step only looks; write is not allowed (/slot/new.txt)"}
+    > {"outcome":{"outcome":"selected","optionId":"reject"}}
+    {"event":"tool_result","id":"call_t0_6605d18afc21702_0","ok":false,"summary":"The user rejected permission to use this specific tool call."}
+    {"event":"usage","tokens":{"input":100,"output":20,"cached":0},"tokens_scope":"run","cost_usd":null,"cost_scope":"session"}
+    {"event":"result","ok":true,"text":""}
+    > Close
+    "#);
+    assert_eq!(ending.outcome, Outcome::Success);
+}
+
+#[test]
+fn a_turn_that_is_cancelled() {
+    let (seen, ending) = play(&ask(), transcript!("cancelled"), Some((3, Wish::Interrupt)));
+    insta::assert_snapshot!(seen, @r#"
+    > initialize
+    > session/new
+    session
+    > session/prompt
+    > session/cancel
+    {"event":"result","ok":false,"text":"it was interrupted"}
+    > Close
+    "#);
+    assert_eq!(ending.outcome, Outcome::Interrupted);
+}
+
+#[test]
+fn a_turn_that_a_message_leads_elsewhere() {
+    let message = Wish::Message("the other thing".into());
+    let (seen, ending) = play(&ask(), transcript!("steered"), Some((3, message)));
+    insta::assert_snapshot!(seen, @r#"
+    > initialize
+    > session/new
+    session
+    > session/prompt
+    {"event":"steer","text":"the other thing"}
+    > session/cancel
+    > session/prompt
+    {"event":"tool_call","id":"call_t0_6605d15eee43305_0","name":"write","summary":"instead.txt"}
+    {"event":"tool_result","id":"call_t0_6605d15eee43305_0","ok":true,"summary":"Wrote file successfully."}
+    {"event":"file_change","path":"instead.txt","kind":"added"}
+    {"event":"text","text":"All done."}
+    {"event":"usage","tokens":{"input":100,"output":20,"cached":0},"tokens_scope":"run","cost_usd":null,"cost_scope":"session"}
+    {"event":"result","ok":true,"text":"All done."}
+    > Close
+    "#);
+    assert_eq!((ending.outcome, ending.answer.as_str()), (Outcome::Success, "All done."));
+}
+
+#[test]
+fn a_session_that_is_taken_up() {
+    let text = transcript!("loaded");
+    let (_, rest) = text.split_once("\"sessionId\":\"").unwrap();
+    let (session, _) = rest.split_once('"').unwrap();
+    let again = Ask { session: Some(session), ..ask() };
+    let (seen, ending) = play(&again, text, None);
+    insta::assert_snapshot!(seen, @r#"
+    > initialize
+    > session/load
+    session
+    > session/prompt
+    {"event":"text","text":"It was a banana."}
+    {"event":"usage","tokens":{"input":100,"output":20,"cached":0},"tokens_scope":"run","cost_usd":null,"cost_scope":"session"}
+    {"event":"result","ok":true,"text":"It was a banana."}
+    > Close
+    "#);
+    assert_eq!(ending.session.as_deref(), Some(session));
+    let fork = Ask { session: Some("ses_another"), fork: true, ..ask() };
+    assert_eq!(outcome(&fork, transcript!("forked")), Outcome::Success);
+}
+
+#[test]
+fn what_goes_wrong() {
+    let gone = Ask { session: Some("ses_gone"), ..ask() };
+    let other = Ask { model: Some("scripted/none"), ..ask() };
+    let outcomes = [
+        outcome(&gone, transcript!("unknown-session")),
+        outcome(&other, transcript!("no-model")),
+        outcome(&ask(), transcript!("auth")),
+        outcome(&ask(), transcript!("gone")),
+    ];
+    insta::assert_snapshot!(outcomes.map(|outcome| format!("{outcome:?}")).join("\n"), @r#"
+    Broke { cause: Session, why: "Internal error: OpenCode service failure" }
+    Broke { cause: Model, why: "the agent does not offer the model scripted/none; it offers scripted/model, opencode/big-pickle" }
+    Auth { why: "Internal error: Incorrect API key provided: x." }
+    Broke { cause: Model, why: "Internal error: The model `x` does not exist or you do not have access to it." }
+    "#);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_is_said_the_turn_ends_and_nothing_panics(
+        picks in prop::collection::vec((0..ALL.len(), 0..20_usize, 0..4_u8, any::<u16>()), 0..40),
+    ) {
+        let mut turn = conversation(&Ask { fs: true, session: Some("s"), ..ask() });
+        turn.begin();
+        for (file, line, how, at) in picks {
+            let lines: Vec<&str> = ALL[file].lines().collect();
+            let line = lines[line % lines.len()];
+            let cut = line.floor_char_boundary(usize::from(at) % (line.len() + 1));
+            match how {
+                0 => drop(turn.line(Stream::Out, line, false)),
+                1 => drop(turn.line(Stream::Out, &line[..cut], true)),
+                2 => drop(turn.line(Stream::Out, &line[cut..], false)),
+                _ => drop(turn.wish(Wish::Message("m".into()))),
+            }
+        }
+        let ending = turn.finish(ExitFacts::code(0));
+        prop_assert!(ending.answer.len() < 1 << 20);
+    }
+}
