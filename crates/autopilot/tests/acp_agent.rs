@@ -83,6 +83,10 @@ fn an_opencode_reviewer_may_not_write_and_is_asked_again_in_its_session() {
     let verdict = json!({ "verdict": "APPROVE", "summary": "fine", "issues": [] });
     let script = Script::new()
         .rule(Rule::when("What you said was").turns([Turn::answer(verdict)]))
+        .rule(
+            Rule::when("user acceptance test cases")
+                .turns([Turn::say("# Cases\n1. app.txt says done\n")]),
+        )
         .rule(Rule::when("").turns([
             Turn::call(Call::write("app.txt", "broken by the reviewer\n")),
             Turn::say("I wrote it myself."),
@@ -165,6 +169,8 @@ fn files_are_lent_inside_the_worktree_and_nowhere_else() {
 fn the_hostile_agent() {
     let Ok(played) = std::env::var(PLAYED) else { return };
     let mut agent = Hostile { lines: std::io::stdin().lock().lines() };
+    // The harness has begun a line of its own.
+    agent.say("");
     match played.as_str() {
         "noisy" => agent.noisy(),
         "stays" => agent.stays(),
