@@ -5,7 +5,7 @@ use crate::place::Place;
 use autopilot_core::id::Micros;
 use autopilot_core::input::Ask;
 use autopilot_core::limit::Limits;
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
 /// Wishes taken at a time; the rest waits for the next look.
@@ -15,11 +15,29 @@ const WISH_BYTES_MAX: u64 = 16 * 1024;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "wish", rename_all = "snake_case")]
 pub enum Wish {
-    Retry { task: String },
-    Skip { task: String },
-    Approve { by: String },
-    Reject { by: String, why: String },
+    Retry {
+        task: String,
+    },
+    Skip {
+        task: String,
+    },
+    Approve {
+        by: String,
+    },
+    Reject {
+        by: String,
+        why: String,
+    },
     Limit(LimitChange),
+    /// Words for the agent that works on a task now. Answered by [`answered`].
+    Tell {
+        task: String,
+        text: String,
+    },
+    /// The agent that works on a task is to end its turn.
+    Interrupt {
+        task: String,
+    },
 }
 
 /// Limits that a person may move while a run is under way.
@@ -59,14 +77,16 @@ impl LimitChange {
 }
 
 impl Wish {
-    pub fn ask(&self, limits: &Limits) -> Ask {
-        match self {
+    /// What it is to the core; what is only said to an agent is nothing to it.
+    pub fn ask(&self, limits: &Limits) -> Option<Ask> {
+        Some(match self {
             Wish::Retry { task } => Ask::Retry { task: task.clone() },
             Wish::Skip { task } => Ask::Skip { task: task.clone() },
             Wish::Approve { by } => Ask::Approve { by: by.clone(), answer: None },
             Wish::Reject { by, why } => Ask::Reject { by: by.clone(), why: why.clone() },
             Wish::Limit(change) => Ask::Limit(Box::new(change.applied_to(limits))),
-        }
+            Wish::Tell { .. } | Wish::Interrupt { .. } => return None,
+        })
     }
 }
 
@@ -84,6 +104,41 @@ pub fn put(place: &Place, stamp: &str, wish: &Wish) -> Result<(), InboxError> {
     let body = serde_json::to_vec(wish).map_err(|error| failed(error.into()))?;
     autopilot_host::file::write_atomic(path.as_std_path(), &body)
         .map_err(|error| failed(std::io::Error::other(error)))
+}
+
+/// Tells whoever left a wish what became of it, and takes the wish away.
+pub fn answer(wish: &Utf8Path, heard: Result<(), String>) -> std::io::Result<()> {
+    let text = heard.err().unwrap_or_default();
+    autopilot_host::file::write_atomic(answer_path(wish).as_std_path(), text.as_bytes())
+        .map_err(std::io::Error::other)?;
+    autopilot_host::dir::remove_file(wish.as_std_path()).map(|_was_there| ())
+}
+
+/// What became of a wish, once: nothing while nobody has answered.
+pub fn answered(place: &Place, stamp: &str) -> Option<Result<(), String>> {
+    let path = answer_path(&place.inbox().join(format!("{stamp}.json")));
+    let bytes = autopilot_host::file::read_capped(path.as_std_path(), WISH_BYTES_MAX).ok()?;
+    let _gone_with_the_next_run = autopilot_host::dir::remove_file(path.as_std_path());
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Some(if text.is_empty() { Ok(()) } else { Err(text) })
+}
+
+/// A wish nobody will hear any more.
+pub fn withdraw(place: &Place, stamp: &str) {
+    let path = place.inbox().join(format!("{stamp}.json"));
+    let _heard_after_all = autopilot_host::dir::remove_file(path.as_std_path());
+}
+
+/// Answers whose askers have gone.
+pub fn clear_answers(place: &Place) {
+    let Ok(entries) = place.inbox().read_dir_utf8() else { return };
+    for entry in entries.flatten().filter(|entry| entry.path().extension() == Some("answer")) {
+        let _next_time = autopilot_host::dir::remove_file(entry.path().as_std_path());
+    }
+}
+
+fn answer_path(wish: &Utf8Path) -> Utf8PathBuf {
+    wish.with_extension("answer")
 }
 
 /// The wishes waiting, each with the file to remove once it is durable. What can't be read is

@@ -20,6 +20,7 @@ mod pull_request;
 mod push;
 mod review;
 mod skill;
+mod start;
 mod talk;
 mod train;
 mod uat;
@@ -51,6 +52,7 @@ use autopilot_host::redact::Redactor;
 use autopilot_journal::SqliteReader;
 use camino::Utf8PathBuf;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::sync::{mpsc, watch};
@@ -165,6 +167,8 @@ pub struct Job {
     pub deeds: Mutex<autopilot_core::skill::Deeds>,
     pub billing: Mutex<billing::Billing>,
     pub ears: Ears,
+    /// Times a person spoke to its agent.
+    pub told: AtomicU32,
     /// Directories of the questions it has asked.
     pub execs: Mutex<Vec<Utf8PathBuf>>,
     /// The step's time limit is over all it does.
@@ -246,6 +250,15 @@ impl Job {
         let _leftover = autopilot_host::dir::remove(self.scratch().as_std_path());
         let _leftover = autopilot_host::dir::remove(self.gate_caches().as_std_path());
         facts.ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        match self.told.load(Ordering::Relaxed) {
+            0 => {}
+            1 => facts.notes.push("a person spoke to its agent while it worked".to_owned()),
+            times => {
+                facts
+                    .notes
+                    .push(format!("a person spoke to its agent {times} times while it worked"));
+            }
+        }
         let outcome = self.redacted(outcome);
         facts.notes = facts.notes.iter().map(|note| self.clean(note)).collect();
         // What was ended on purpose says nothing about the work.

@@ -141,6 +141,7 @@ pub fn play(
     };
     lock.refresh(&Holder::us(&chosen.run)).map_err(WorkspaceError::from)?;
     sweep_leftovers(&place, &chosen.run, &mut |text: &str| watcher.notice(text));
+    crate::inbox::clear_answers(&place);
     let epoch = workspace::take_lease(&mut journal, &chosen.run, &machine.holder)?;
     reopen(&mut journal, &chosen.run, epoch)?;
     let hub = Hub::open(place.state.as_std_path(), &repo).map_err(WorkspaceError::from)?;

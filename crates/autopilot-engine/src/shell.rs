@@ -32,6 +32,10 @@ use tokio::task::JoinSet;
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How often it is looked whether the machine has room for more workers.
 const ROOM_EVERY: Duration = Duration::from_secs(2);
+/// Instead of a record's number: the wish goes when it has been answered.
+const IN_ANSWER: u64 = u64::MAX;
+/// How long a job may take to pass words on to its agent.
+const HEARING_MAX: Duration = Duration::from_secs(5);
 /// Records on their way to the disk.
 const WRITER_QUEUE_MAX: usize = 1024;
 /// Sights on their way to the watcher. What does not fit is left out: a watcher that is slow must
@@ -405,6 +409,7 @@ impl Shell {
             return Ok(());
         }
         self.look_at_flags()?;
+        self.wishes.retain(|(at, path)| *at != IN_ANSWER || path.exists());
         for (path, wish) in inbox::waiting(&self.place) {
             if self.wishes.iter().any(|(_, known)| *known == path) {
                 continue;
@@ -414,7 +419,10 @@ impl Shell {
                 let _again_next_look = autopilot_host::dir::remove_file(path.as_std_path());
                 continue;
             };
-            let ask = wish.ask(&self.pilot.ahead().run.limits);
+            let Some(ask) = wish.ask(&self.pilot.ahead().run.limits) else {
+                self.tell_agent(path, wish);
+                continue;
+            };
             let heard = self.hear(Input::Asked(ask))?;
             let at = heard.unwrap_or(self.pilot.settled().seq);
             self.wishes.push((at, path));
@@ -422,6 +430,38 @@ impl Shell {
         self.look_at_room()?;
         self.hear(Input::Tick)?;
         Ok(())
+    }
+
+    /// Passes a person's words on to an agent, and its answer back. They move nothing by themselves,
+    /// so they are no event; what the agent heard is in its own record.
+    fn tell_agent(&mut self, path: Utf8PathBuf, wish: inbox::Wish) {
+        let (task, wish) = match wish {
+            inbox::Wish::Tell { task, text } => (task, autopilot_agents::Wish::Message(text)),
+            inbox::Wish::Interrupt { task } => (task, autopilot_agents::Wish::Interrupt),
+            inbox::Wish::Retry { .. }
+            | inbox::Wish::Skip { .. }
+            | inbox::Wish::Approve { .. }
+            | inbox::Wish::Reject { .. }
+            | inbox::Wish::Limit(_) => return,
+        };
+        let settled = self.pilot.settled();
+        let is_it = |id: TaskId| match settled.task(id).parent {
+            Some(_) => settled.task(id).name() == task,
+            None => task == "run",
+        };
+        let live = settled.live.iter().find(|(_, live)| is_it(live.task));
+        let voice = live.and_then(|(id, _)| self.voices.get(id)).cloned();
+        // Not seen again at the next look, whatever the answer takes.
+        self.wishes.push((IN_ANSWER, path.clone()));
+        tokio::spawn(async move {
+            let heard = match voice {
+                Some(voice) => say(voice, wish).await,
+                None => Err(format!("nobody works on {task} now")),
+            };
+            // Whoever asked gives up by itself if this can't be written.
+            let _asker_gives_up =
+                tokio::task::spawn_blocking(move || inbox::answer(&path, heard)).await;
+        });
     }
 
     /// Many workers on a machine that is nearly full would fail one by one; fewer get through.
@@ -521,6 +561,19 @@ impl Shell {
             None => Ok(state),
             Some(text) => Err(ShellError::Store(StoreError::Stopped { text })),
         }
+    }
+}
+
+/// Says it to the job, and waits for what its agent makes of it.
+async fn say(voice: mpsc::Sender<job::Spoken>, wish: autopilot_agents::Wish) -> Result<(), String> {
+    let (heard, answer) = tokio::sync::oneshot::channel();
+    let busy = "it already has more to hear than it takes in";
+    voice.try_send(job::Spoken { wish, heard }).map_err(|_full| busy.to_owned())?;
+    // A step without an agent listens to nobody.
+    match tokio::time::timeout(HEARING_MAX, answer).await {
+        Ok(Ok(answer)) => answer.map_err(|deaf| deaf.to_string()),
+        Ok(Err(_)) => Err("its turn is over".to_owned()),
+        Err(_) => Err("no agent listens at this step".to_owned()),
     }
 }
 

@@ -22,4 +22,5 @@ pub mod room;
 pub mod sandbox;
 pub mod skill;
 pub mod sweep;
+pub mod turnstile;
 pub mod web;

@@ -80,6 +80,8 @@ pub enum Command {
     Cost(Cost),
     /// List the conversations agents had in a run, and how to go on with each
     Sessions(Sessions),
+    /// Watch the agent that works on a task, and speak to it while it works
+    Attach(Attach),
     /// Play a run again offline from its recording, and say where decisions differ
     Replay(Replay),
     /// Draw the tasks of a run or a plan and what each waits for
@@ -249,6 +251,18 @@ pub struct Reject {
     /// Stay and wait when paused instead of exiting with 2
     #[arg(long)]
     pub wait: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Attach {
+    /// The task; `run` for the planner of the run itself
+    pub task: String,
+    /// Say this to its agent and leave
+    #[arg(long, short = 'm', value_name = "TEXT")]
+    pub message: Option<String>,
+    /// Ask its agent to stop what it does and end its turn
+    #[arg(long, conflicts_with = "message")]
+    pub interrupt: bool,
 }
 
 #[derive(Debug, Args)]

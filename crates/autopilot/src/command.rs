@@ -1,6 +1,7 @@
 //! One file per command.
 
 mod approve;
+mod attach;
 mod completions;
 mod cost;
 mod demo;
@@ -56,6 +57,7 @@ pub fn execute(cli: Cli) -> Done {
         Command::Runs(args) => runs::runs(&global, &args),
         Command::Cost(args) => cost::cost(&global, &args),
         Command::Sessions(args) => sessions::sessions(&global, &args),
+        Command::Attach(args) => attach::attach(&global, &args),
         Command::Replay(args) => replay::replay(&global, &args),
         Command::Graph(args) => graph::graph(&global, &args),
         Command::Task(args) => task_file::task(&global, &args),

@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
 
 use autopilot_testkit::agents;
-use autopilot_testkit::model::{Call, Rule, Script, Server, Turn};
+use autopilot_testkit::model::{Call, Fault, Rule, Script, Server, Times, Turn};
 use autopilot_testkit::netns;
 use autopilot_testkit::plan::{PLAN_MD, RUN, branch, merged_once_each, plan, task};
-use autopilot_testkit::stage::Stage;
+use autopilot_testkit::stage::{Stage, files_with, text};
 use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_autopilot");
 const BUILDER: &str = "You implement one task";
@@ -40,6 +42,17 @@ struct Real {
     stage: Stage,
     server: Server,
 }
+
+/// What a builder does to the task of the stage: its own tool writes the line.
+fn builds_the_task() -> Rule {
+    let edit = Turn::call(Call::edit("app.txt", "start", "start\ndone")).using(1000, 500, 80);
+    // It may only edit what it has read.
+    let read = Turn::call(Call::read("app.txt"));
+    Rule::when(BUILDER).turns([read, edit, Turn::say(&summary("app.txt")).using(1200, 900, 60)])
+}
+
+/// A task by `claude`, reviewed by `codex`.
+const TASK: [&str; 2] = ["run", "tasks/say-done.md"];
 
 /// A stage whose builder is `claude` and whose planner and reviewer are `codex`.
 fn real(script: Script, more: &str) -> Real {
@@ -105,4 +118,171 @@ fn a_plan_by_codex_is_built_by_claude_reviewed_by_codex_and_ends_done() {
     assert!(server.requests().len() >= 8, "{}", server.requests().len());
     // Played again without any of them.
     stage.run(&["replay"]).expect(0).says(&["all the same"]);
+}
+
+#[test]
+fn codex_as_a_builder_inside_our_sandbox_really_uses_its_tools() {
+    let shell = Turn::call(Call::shell("echo done >> app.txt && echo ran > ran.txt"));
+    let patch = Turn::call(Call::write("patched.txt", "patched\n"));
+    let said = Turn::say(&summary("app.txt"));
+    let rule = Rule::when(BUILDER).turns([shell, patch, said]);
+    let Real { stage, .. } = real(reviews(Script::new().rule(rule)), "");
+    let config = stage.read(".autopilot/config.yml");
+    let (builder, reviewer) = (line(&config, "builder:"), line(&config, "reviewer:"));
+    let codex = reviewer.replace("reviewer:", "builder:");
+    stage.write(".autopilot/config.yml", &config.replace(&builder, &codex));
+    let allowed = "Allowed Paths:\n- app.txt\n- ran.txt\n- patched.txt\n";
+    let task = stage.read("tasks/say-done.md").replace("Allowed Paths:\n", allowed);
+    stage.write("tasks/say-done.md", &task);
+    stage.run(&TASK).expect(0);
+    let on_branch = |file: &str| stage.git(&["show", &format!("autopilot/say-done:{file}")]);
+    assert_eq!(on_branch("app.txt").trim(), "start\ndone");
+    assert_eq!((on_branch("ran.txt").trim(), on_branch("patched.txt").trim()), ("ran", "patched"));
+    // It did not write its settings for the user's later runs.
+    let settings = fs::read_to_string(stage.folder().join("home/.codex/config.toml")).unwrap();
+    assert!(!settings.contains("trust_level"), "{settings}");
+}
+
+fn line(text: &str, start: &str) -> String {
+    text.lines().find(|line| line.starts_with(start)).unwrap().to_owned()
+}
+
+#[test]
+fn the_users_own_settings_of_claude_are_used_and_left_whole() {
+    let script = reviews(Script::new().rule(builds_the_task()));
+    let Real { mut stage, server } = real(script, "");
+    // As on a machine where nothing says where the settings are.
+    stage.set("CLAUDE_CONFIG_DIR", "");
+    let home = stage.folder().join("home");
+    fs::write(home.join(".claude.json"), r#"{"numStartups":7,"kept":"mine"}"#).unwrap();
+    fs::write(home.join(".claude/CLAUDE.md"), "ALWAYS SPEAK OF THE HERON\n").unwrap();
+    stage.run(&TASK).expect(0);
+    let settings = fs::read_to_string(home.join(".claude.json")).unwrap();
+    let settings: Value = serde_json::from_str(&settings).unwrap();
+    assert_eq!(settings["kept"], "mine");
+    let asked = server.requests().iter().any(|r| r.body.to_string().contains("THE HERON"));
+    assert!(asked, "the user's own instructions are read");
+}
+
+#[test]
+fn an_agent_that_is_killed_leaves_none_of_the_children_that_escaped_it() {
+    let escape = "setsid sh -c 'exec setsid tail -f /dev/null' > /dev/null 2>&1 & \
+                  timeout 600 tail -f /dev/null";
+    let rule = Rule::when(BUILDER).turns([Turn::call(Call::shell(escape))]);
+    let Real { stage, .. } = real(reviews(Script::new().rule(rule)), "");
+    let run = stage.start(&TASK);
+    let tails =
+        |stage: &Stage| stage.survivors().iter().filter(|line| line.contains("tail\0-f")).count();
+    stage.wait_until("its children run", |stage| tails(stage) >= 2);
+    let agent = stage.survivors().into_iter().find(|line| line.contains("--input-format")).unwrap();
+    let pid = agent.split(':').next().unwrap().to_owned();
+    stage.write(".autopilot/AUTOPILOT_STOP", "");
+    assert!(std::process::Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+    run.wait().expect(2);
+    assert_eq!(stage.survivors(), [""; 0]);
+}
+
+#[test]
+fn a_usage_limit_is_waited_for_and_spends_neither_a_round_nor_a_retry() {
+    let body = json!({ "type": "error", "error": {
+        "type": "rate_limit_error", "message": "This request would exceed your limit." } });
+    let limited = Fault::status(429, body)
+        .header("anthropic-ratelimit-unified-status", "rejected")
+        .header("anthropic-ratelimit-unified-reset", "now+3")
+        .header("anthropic-ratelimit-unified-representative-claim", "five_hour");
+    let rule = builds_the_task().fails(Times::First(1), limited);
+    let Real { mut stage, server } = real(reviews(Script::new().rule(rule)), "");
+    stage.set("ANTHROPIC_API_KEY", "");
+    let home = stage.folder().join("home");
+    for (name, value) in agents::claude_subscription(&home, &server).unwrap() {
+        stage.set(&name, &value);
+    }
+    let told = stage.run(&TASK).expect(0);
+    told.says(&["quota", "DONE"]);
+    let task = stage.first_task();
+    assert_eq!(task["iteration"], 1, "{task:#}");
+    let shown = stage.run(&["show", "say-done", "--json"]).expect(0);
+    let shown: Value = serde_json::from_str(&shown.out).unwrap();
+    assert!(shown.to_string().contains("quota"), "{shown:#}");
+    assert_eq!(stage.views("build/metadata.json").len(), 2, "asked once more");
+}
+
+#[test]
+fn a_limit_of_a_cent_stops_the_run_before_the_second_dispatch() {
+    let script = reviews(Script::new().rule(builds_the_task()));
+    let prices = format!(
+        "budget: {{ max_usd: 0.01 }}\nprices: {{ \"{}\": {{ input: 1, output: 1 }} }}\n",
+        agents::CODEX_MODEL
+    );
+    let Real { stage, server } = real(script, &prices);
+    // The first is dear enough.
+    stage.run(&TASK).expect(2).says(&["limit"]);
+    let of_builder = |path: &str| path.contains("/messages");
+    assert!(server.requests().iter().all(|request| of_builder(&request.path)), "no review");
+    assert_eq!(stage.views("metadata.json").len(), 1);
+    assert!(stage.status()["cost_usd"].as_f64().unwrap() >= 0.01, "{:#}", stage.status());
+}
+
+#[test]
+fn secrets_of_the_environment_reach_no_file_and_no_prompt() {
+    let env = Turn::call(Call::shell("env | sort > seen.txt; cat seen.txt; rm seen.txt"));
+    let edit = Turn::call(Call::shell("echo done >> app.txt"));
+    let said = Turn::say(&summary("app.txt"));
+    let rule = Rule::when(BUILDER).turns([env, edit, said]);
+    let Real { mut stage, server } = real(reviews(Script::new().rule(rule)), "");
+    let planted = [
+        ("GITHUB_TOKEN", "ghp_plantedsecret0001"),
+        ("DATABASE_URL", "postgres://u:plantedsecret0002@h/d"),
+        ("AWS_SECRET_ACCESS_KEY", "plantedsecret0003"),
+        ("AUTOPILOT_TOKEN", "plantedsecret0004"),
+    ];
+    for (name, value) in planted {
+        stage.set(name, value);
+    }
+    stage.run(&TASK).expect(0);
+    for (name, value) in planted {
+        let found: Vec<_> = files_with(stage.folder(), value);
+        assert_eq!(found, [""; 0].map(std::path::PathBuf::from), "{name}");
+        let asked = server.requests().iter().any(|r| r.body.to_string().contains(value));
+        assert!(!asked, "{name} was sent to the model");
+    }
+    // The agent's own key is its to use, and is written down nowhere.
+    let (_, key) = agents::claude_home(&stage.folder().join("home"), &server)
+        .unwrap()
+        .into_iter()
+        .find(|(name, _)| name == "ANTHROPIC_API_KEY")
+        .unwrap();
+    let ours = |path: &Path| !text(path).contains("/home/");
+    let found: Vec<_> = files_with(stage.folder(), &key).into_iter().filter(|p| ours(p)).collect();
+    assert_eq!(found, [""; 0].map(std::path::PathBuf::from), "the key");
+}
+
+#[test]
+fn a_person_speaks_to_real_claude_while_its_tool_runs() {
+    let gate =
+        "while [ ! -e go ]; do timeout 1 tail -f /dev/null; done; rm go; echo done >> app.txt";
+    let rule = Rule::when(BUILDER)
+        .unless("PLEASE ALSO")
+        .turns([Turn::call(Call::shell(gate)), Turn::say(&summary("app.txt"))]);
+    let told = Rule::when("PLEASE ALSO")
+        .turns([Turn::call(Call::shell("echo told >> app.txt")), Turn::say(&summary("app.txt"))]);
+    let script = reviews(Script::new().rule(told).rule(rule));
+    let Real { stage, .. } = real(script, "");
+    let run = stage.start(&TASK);
+    stage.wait_until("its tool runs", |stage| {
+        stage.texts_of("build/events.jsonl").contains("\"name\":\"Bash\"")
+    });
+    stage.run(&["attach", "say-done", "-m", "PLEASE ALSO say told"]).expect(0);
+    let slot = files_with(&stage.state(), "start")
+        .into_iter()
+        .find(|path| path.ends_with("app.txt") && text(path).contains("/slots/"))
+        .unwrap();
+    fs::write(slot.with_file_name("go"), "").unwrap();
+    run.wait().expect(0);
+    assert_eq!(
+        stage.git(&["show", "autopilot/say-done:app.txt"]).trim(),
+        "start\ndone\ntold",
+        "{}",
+        stage.texts_of("build/events.jsonl")
+    );
 }

@@ -214,7 +214,8 @@ impl Job {
         let variables = self.agent_variables(&agent, &config, &plan, question);
         make_own_directories(&agent, &self.context.variables);
         let conversation = agent.conversation(Expected::from(&ask));
-        let talk = Talk::new(self, &exec, question.dir, conversation);
+        let starting = self.wait_to_start(&agent).await;
+        let talk = Talk::new(self, &exec, question.dir, conversation, starting);
         let (dir, write) = match agent {
             // It asks a server, and needs nothing of the worktree.
             Agent::OpenAi(_) => (self.scratch(), Vec::new()),
@@ -396,7 +397,7 @@ impl Job {
             AgentOutcome::Broke { why, .. } => why.clone(),
             AgentOutcome::Auth { why } => return away(HoldWhy::Auth, why),
             AgentOutcome::Outage { why } => return away(HoldWhy::Outage, why),
-            AgentOutcome::Interrupted => "somebody ended it by a signal".to_owned(),
+            AgentOutcome::Interrupted => "it was interrupted".to_owned(),
             AgentOutcome::Quota { until_unix: Some(unix), .. } => {
                 return Outcome::Quota { until: Time(unix.saturating_mul(1000)) };
             }

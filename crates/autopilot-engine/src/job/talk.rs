@@ -1,14 +1,16 @@
 //! One process that is talked with: its lines in, our words out, and what it costs.
 
 use super::artifact::Exec;
-use super::{Job, lend};
+use super::{Job, lend, start};
 use crate::shell::Sight;
 use autopilot_agents::{
     Act, AgentEvent, Conversation, Deaf, Ending, ExitFacts, Heard, Odd, Outcome, Stream, Wish,
 };
 use autopilot_core::input::Word;
 use autopilot_host::exec::Control;
+use autopilot_host::turnstile::Turnstile;
 use camino::Utf8Path;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -38,6 +40,8 @@ pub struct Talk<'a> {
     /// Where its files are.
     dir: &'a Utf8Path,
     conversation: Mutex<Box<dyn Conversation>>,
+    /// Kept while it starts.
+    starting: Mutex<Option<Turnstile>>,
     acts: mpsc::UnboundedSender<Act>,
     to_do: tokio::sync::Mutex<mpsc::UnboundedReceiver<Act>>,
 }
@@ -48,13 +52,18 @@ impl<'a> Talk<'a> {
         exec: &'a Exec,
         dir: &'a Utf8Path,
         conversation: Box<dyn Conversation>,
+        starting: Option<Turnstile>,
     ) -> Talk<'a> {
         let (acts, to_do) = mpsc::unbounded_channel();
-        let conversation = Mutex::new(conversation);
-        Talk { job, exec, dir, conversation, acts, to_do: tokio::sync::Mutex::new(to_do) }
+        let (conversation, starting) = (Mutex::new(conversation), Mutex::new(starting));
+        let to_do = tokio::sync::Mutex::new(to_do);
+        Talk { job, exec, dir, conversation, starting, acts, to_do }
     }
 
     pub fn line(&self, out: Stream, line: &str, cut: bool) {
+        if out == Stream::Out {
+            self.has_started();
+        }
         let heard = self.conversation().line(out, line, cut);
         self.take(heard);
     }
@@ -66,6 +75,8 @@ impl<'a> Talk<'a> {
         let mut ears = self.job.ears.lock().await;
         let first = self.conversation().begin();
         self.take(first);
+        let mut started = std::pin::pin!(tokio::time::sleep(start::HELD_MAX));
+        let mut is_held = true;
         loop {
             tokio::select! {
                 Some(act) = to_do.recv() => match act {
@@ -92,11 +103,20 @@ impl<'a> Talk<'a> {
                     }
                 },
                 Some(spoken) = ears.recv() => self.tell(spoken),
+                () = &mut started, if is_held => {
+                    self.has_started();
+                    is_held = false;
+                }
             }
         }
         drop(pipe);
         tokio::time::sleep(LINGER).await;
         process.terminate(GRACE);
+    }
+
+    /// The next of its kind may start.
+    fn has_started(&self) {
+        *self.starting.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     fn tell(&self, spoken: Spoken) {
@@ -132,6 +152,9 @@ impl<'a> Talk<'a> {
                 | AgentEvent::Notice { .. }
                 | AgentEvent::Steer { .. }
                 | AgentEvent::Result { .. } => {}
+            }
+            if matches!(event, AgentEvent::Steer { .. }) {
+                self.job.told.fetch_add(1, Ordering::Relaxed);
             }
             let event = self.job.clean_event(event);
             self.exec.event(&event);

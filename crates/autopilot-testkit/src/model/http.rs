@@ -90,7 +90,7 @@ impl Connection {
         body: &str,
     ) -> io::Result<()> {
         let more: String =
-            headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+            headers.iter().map(|(name, value)| format!("{name}: {}\r\n", timed(value))).collect();
         let head = format!(
             "HTTP/1.1 {status} {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
              {more}\r\n",
@@ -206,4 +206,13 @@ fn reason(status: u16) -> &'static str {
         529 => "Overloaded",
         _ => "Other",
     }
+}
+
+/// `now+3` is a time in seconds since 1970, three seconds after the reply.
+fn timed(value: &str) -> String {
+    let Some(seconds) = value.strip_prefix("now+").and_then(|text| text.parse::<u64>().ok()) else {
+        return value.to_owned();
+    };
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |now| now.as_secs()).saturating_add(seconds).to_string()
 }

@@ -288,7 +288,8 @@ impl Fault {
         Fault::Status { status, headers: Vec::new(), body: body.to_string() }
     }
 
-    /// Of a status; other faults have no headers.
+    /// Of a status; other faults have no headers. The value `now+3` is the time in seconds since
+    /// 1970, three seconds after the reply.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         if let Fault::Status { headers, .. } = &mut self {

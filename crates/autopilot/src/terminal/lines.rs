@@ -102,6 +102,7 @@ impl Watcher for Lines {
     }
 }
 
+/// What an agent does, for somebody who watches it.
 pub fn in_words(event: &autopilot_agents::AgentEvent) -> Option<String> {
     use autopilot_agents::AgentEvent;
     match event {

@@ -1,0 +1,232 @@
+//! `autopilot attach`: watch the agent that works on a task, and speak to it.
+
+use super::past::{Past, Standing, Told};
+use crate::cli::{Attach, Global};
+use crate::exit::Failure;
+use crate::terminal::{self, lines};
+use autopilot_agents::AgentEvent;
+use autopilot_core::id::TaskId;
+use autopilot_core::state::{Status, Task};
+use autopilot_core::view;
+use autopilot_engine::inbox::{self, Wish};
+use autopilot_engine::job::{EVENTS, METADATA, Metadata, execs_of, number_of};
+use autopilot_engine::place::Place;
+use autopilot_host::{dir, file};
+use camino::{Utf8Path, Utf8PathBuf};
+use std::io::{BufRead, Read, Seek, SeekFrom};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+const POLL: Duration = Duration::from_millis(200);
+/// How long the running process may take to say what became of a message.
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(15);
+const METADATA_BYTES_MAX: u64 = 1 << 20;
+/// Of what was said before, only the end is shown.
+const EARLIER_BYTES_MAX: u64 = 64 * 1024;
+
+pub fn attach(global: &Global, args: &Attach) -> super::Done {
+    let past = Past::must(global)?;
+    let watched = Watched::of(&past, &args.task)?;
+    watched.must_be_live(&past)?;
+    let task = watched.task.clone();
+    if args.interrupt {
+        tell(&past.place, Wish::Interrupt { task })?;
+        terminal::say(
+            "it was asked to stop what it does; what becomes of the step is up to the run",
+        );
+        return super::done();
+    }
+    if let Some(message) = &args.message {
+        if message.trim().is_empty() {
+            return Err(Failure::usage("say something: autopilot attach TASK --message \"text\""));
+        }
+        tell(&past.place, Wish::Tell { task, text: message.clone() })?;
+        terminal::say("it was told");
+        return super::done();
+    }
+    terminal::note(&format!(
+        "watching {task}; a line you type is said to its agent, Ctrl-C leaves it working"
+    ));
+    watched.watch(global, &past)
+}
+
+/// Leaves words for the running process, and waits for what became of them.
+fn tell(place: &Place, wish: Wish) -> Result<(), Failure> {
+    let stamp = format!("{:020}-{}", autopilot_engine::shell::now().0, std::process::id());
+    inbox::put(place, &stamp, &wish).map_err(|error| Failure::failed(error.to_string()))?;
+    let began = Instant::now();
+    while began.elapsed() < ANSWER_WAIT_MAX {
+        match inbox::answered(place, &stamp) {
+            Some(Ok(())) => return Ok(()),
+            Some(Err(why)) => {
+                return Err(Failure::failed(format!("it was not told: {why}"))
+                    .help("`autopilot status` shows what works on it now"));
+            }
+            None => std::thread::sleep(POLL),
+        }
+    }
+    inbox::withdraw(place, &stamp);
+    Err(Failure::failed("the running process did not answer, so it was not told"))
+}
+
+struct Watched {
+    run: String,
+    /// `run` for the run itself.
+    task: String,
+    execs: Utf8PathBuf,
+}
+
+impl Watched {
+    fn of(past: &Past, name: &str) -> Result<Watched, Failure> {
+        let (told, id) = match name {
+            "run" => (past.run(None)?, TaskId::ROOT),
+            _ => past.task(name)?,
+        };
+        let task = if id == TaskId::ROOT { "run" } else { told.state.task(id).name() };
+        let execs = past.place.views().join(execs_of(&told.run.id));
+        Ok(Watched { run: told.run.id.clone(), task: task.to_owned(), execs })
+    }
+
+    fn told(&self, past: &Past) -> Result<Told, Failure> {
+        past.run(Some(&self.run))
+    }
+
+    fn must_be_live(&self, past: &Past) -> Result<(), Failure> {
+        let told = self.told(past)?;
+        match told.standing() {
+            Standing::Live { .. } => Ok(()),
+            Standing::Over | Standing::Abandoned | Standing::Rests | Standing::Interrupted => Err(
+                Failure::usage(format!("no process works on run {} now", self.run)).help(format!(
+                    "`autopilot logs {0}` has what was said, `autopilot sessions` the \
+                         conversations that can be resumed",
+                    self.task
+                )),
+            ),
+        }
+    }
+
+    fn watch(&self, global: &Global, past: &Past) -> super::Done {
+        let typed = typed_lines();
+        let mut reader = Reader::default();
+        loop {
+            // Asked before reading: what is written after the end would be missed otherwise.
+            let told = self.told(past)?;
+            let is_over = !matches!(told.standing(), Standing::Live { .. })
+                || self.state(&told).is_none_or(Task::is_settled);
+            reader.look(global, &self.execs, &self.task);
+            if is_over {
+                return self.last_word(&told);
+            }
+            for line in typed.try_iter().filter(|line| !line.trim().is_empty()) {
+                let wish = Wish::Tell { task: self.task.clone(), text: line };
+                match tell(&past.place, wish) {
+                    Ok(()) => terminal::note("it was told"),
+                    Err(failure) => terminal::error(&failure.message),
+                }
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    fn state<'a>(&self, told: &'a Told) -> Option<&'a Task> {
+        if self.task == "run" { told.state.root() } else { told.state.named(&self.task) }
+    }
+
+    fn last_word(&self, told: &Told) -> super::Done {
+        let word = match self.state(told) {
+            Some(task) => match &task.status {
+                Status::Settled(_) => format!("{}: {}", self.task, view::task_word(task)),
+                Status::Open
+                | Status::At { .. }
+                | Status::Running { .. }
+                | Status::Waiting { .. } => format!("run {} rests", self.run),
+            },
+            None => format!("run {} has no such task any more", self.run),
+        };
+        terminal::say(&word);
+        super::done()
+    }
+}
+
+/// Lines from the keyboard or a pipe; its end is no reason to stop watching.
+fn typed_lines() -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            let Ok(line) = line else { return };
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// Follows the newest question of a task, and the next when there is one.
+#[derive(Default)]
+struct Reader {
+    number: u32,
+    path: Option<Utf8PathBuf>,
+    offset: u64,
+    /// A line that is still being written.
+    rest: String,
+}
+
+impl Reader {
+    fn look(&mut self, global: &Global, execs: &Utf8Path, task: &str) {
+        self.print(global);
+        let Ok(names) = dir::names(execs.as_std_path()) else { return };
+        let mut newer: Vec<(u32, String)> =
+            names.into_iter().filter_map(|name| Some((number_of(&name)?, name))).collect();
+        newer.retain(|(number, name)| *number > self.number && is_of(&execs.join(name), task));
+        newer.sort();
+        // Whoever comes in the middle sees what runs now, then everything after it.
+        let skipped = if self.path.is_none() { newer.len().saturating_sub(1) } else { 0 };
+        for (number, name) in newer.split_off(skipped) {
+            let is_first = self.path.is_none();
+            if !global.json {
+                terminal::note(&format!("--- {name}"));
+            }
+            let path = execs.join(&name).join(EVENTS);
+            let length = path.metadata().map(|meta| meta.len()).unwrap_or(0);
+            self.offset = if is_first { length.saturating_sub(EARLIER_BYTES_MAX) } else { 0 };
+            (self.number, self.path) = (number, Some(path));
+            self.rest.clear();
+            self.print(global);
+        }
+    }
+
+    fn print(&mut self, global: &Global) {
+        let Some(path) = &self.path else { return };
+        let Ok(mut file) = std::fs::File::open(path) else { return };
+        let mut text = Vec::new();
+        let read =
+            file.seek(SeekFrom::Start(self.offset)).and_then(|_| file.read_to_end(&mut text));
+        if read.is_err() {
+            return;
+        }
+        self.offset += text.len() as u64;
+        self.rest.push_str(&String::from_utf8_lossy(&text));
+        while let Some(end) = self.rest.find('\n') {
+            let line: String = self.rest.drain(..=end).collect();
+            show(global, line.trim_end());
+        }
+    }
+}
+
+fn show(global: &Global, line: &str) {
+    // The first line may be half of one.
+    let Ok(event) = serde_json::from_str::<AgentEvent>(line) else { return };
+    if global.json {
+        terminal::put(&format!("{line}\n"));
+    } else if let Some(text) = lines::in_words(&event) {
+        terminal::say(&text);
+    }
+}
+
+fn is_of(dir: &Utf8Path, task: &str) -> bool {
+    let path = dir.join(METADATA);
+    let bytes = file::read_capped(path.as_std_path(), METADATA_BYTES_MAX).unwrap_or_default();
+    let said: Metadata = serde_json::from_slice(&bytes).unwrap_or_default();
+    said.task == task || said.task.is_empty() && task == "run"
+}

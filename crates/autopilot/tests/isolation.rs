@@ -1,0 +1,48 @@
+//! Agents beside each other and beside the user's own: starts, settings, environment, sandbox.
+#![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
+
+use autopilot_testkit::plan::{PLAN_MD, RUN, configure, outside, plan, says, task};
+use autopilot_testkit::stage::{APPROVES, Stage, text};
+use std::fs;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_autopilot");
+
+/// Speaks like Claude Code. While it starts it holds a directory that only one can make, as a
+/// settings file that only one can write.
+fn starts_alone(stage: &Stage) -> String {
+    let (alone, log) = (text(outside(stage, "alone")), text(outside(stage, "starts")));
+    format!(
+        r#"#!/bin/sh
+mkdir "{alone}" || echo "$AUTOPILOT_TASK_ID began beside another" >> "{log}"
+read hello
+read prompt
+sleep 0.5
+rmdir "{alone}"
+echo "$AUTOPILOT_TASK_ID started" >> "{log}"
+echo '{{"type":"system","subtype":"init","session_id":"s","model":"m"}}'
+echo x > "$AUTOPILOT_TASK_ID.txt"
+echo '{{"type":"result","subtype":"success","is_error":false,"session_id":"s","total_cost_usd":0.01,"usage":{{"input_tokens":1}},"result":"{{\"changed_files\":[],\"notes\":\"\"}}"}}'
+"#
+    )
+}
+
+#[test]
+fn agents_of_a_kind_start_one_after_the_other_on_parallel_workers() {
+    let names = ["a", "b", "c", "d", "e"];
+    let wanted = plan(&names.map(|name| task(name, &[])));
+    let stage = Stage::new(BINARY);
+    stage.write("plan.md", PLAN_MD);
+    fs::create_dir(stage.folder().join("stamps")).unwrap();
+    stage.write_program("starts", &starts_alone(&stage));
+    stage.agents(&[&says(&wanted), APPROVES]);
+    configure(&stage, "commands: { tests: sh test.sh }\norchestrator: { max_workers: 5 }\n");
+    let config = stage.read(".autopilot/config.yml");
+    let builder = "builder: { mode: script, script: agents.yml }";
+    let ours = "builder: { mode: claude_code_cli, executable: ./starts }";
+    assert!(config.contains(builder));
+    stage.write(".autopilot/config.yml", &config.replace(builder, ours));
+    stage.run(&RUN).expect(0);
+    let log = fs::read_to_string(outside(&stage, "starts")).unwrap();
+    assert_eq!(log.lines().filter(|line| line.ends_with("started")).count(), 5, "{log}");
+    assert!(!log.contains("beside another"), "{log}");
+}
