@@ -92,7 +92,7 @@ fn an_agent_that_listens_to_nobody_and_a_task_that_is_not_there_are_said() {
         "
 - step: build
   do:
-    - text: I begin.
+    - say: I begin.
     - run: \"while [ ! -e {} ]; do sleep 0.1; done\"
     - append: {{ app.txt: \"done\\n\" }}
     - answer: {{ changed_files: [app.txt], notes: wrote it }}

@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 /// An agent that was told that nothing more comes has this long to end by itself.
 const LINGER: Duration = Duration::from_secs(10);
@@ -31,6 +31,8 @@ pub struct Spoken {
 /// Where a job hears what is to be told to its agent.
 pub type Ears = tokio::sync::Mutex<mpsc::Receiver<Spoken>>;
 
+/// What is still to be said to one agent or done for it; one that lets it come to more is ended.
+const ACTS_MAX: usize = 4096;
 /// Words on their way to one agent.
 pub const SPOKEN_MAX: usize = 16;
 
@@ -42,8 +44,10 @@ pub struct Talk<'a> {
     conversation: Mutex<Box<dyn Conversation>>,
     /// Kept while it starts.
     starting: Mutex<Option<Turnstile>>,
-    acts: mpsc::UnboundedSender<Act>,
-    to_do: tokio::sync::Mutex<mpsc::UnboundedReceiver<Act>>,
+    acts: mpsc::Sender<Act>,
+    to_do: tokio::sync::Mutex<mpsc::Receiver<Act>>,
+    /// It asks for more than it takes in.
+    flooded: Notify,
 }
 
 impl<'a> Talk<'a> {
@@ -54,10 +58,10 @@ impl<'a> Talk<'a> {
         conversation: Box<dyn Conversation>,
         starting: Option<Turnstile>,
     ) -> Talk<'a> {
-        let (acts, to_do) = mpsc::unbounded_channel();
+        let (acts, to_do) = mpsc::channel(ACTS_MAX);
         let (conversation, starting) = (Mutex::new(conversation), Mutex::new(starting));
         let to_do = tokio::sync::Mutex::new(to_do);
-        Talk { job, exec, dir, conversation, starting, acts, to_do }
+        Talk { job, exec, dir, conversation, starting, acts, to_do, flooded: Notify::new() }
     }
 
     pub fn line(&self, out: Stream, line: &str, cut: bool) {
@@ -83,8 +87,11 @@ impl<'a> Talk<'a> {
                     Act::Say(line) => {
                         if let Some(pipe) = &mut pipe {
                             let line = format!("{line}\n");
-                            // It may have ended; its end tells more than this error could.
-                            let _gone = pipe.write_all(line.as_bytes()).await;
+                            tokio::select! {
+                                // It may have ended; its end tells more than this error could.
+                                _gone = pipe.write_all(line.as_bytes()) => {}
+                                () = self.flooded.notified() => process.kill(),
+                            }
                         }
                     }
                     Act::Close => {
@@ -161,8 +168,10 @@ impl<'a> Talk<'a> {
             self.job.show(Sight::Agent(event));
         }
         for act in heard.acts {
-            // The receiver lives as long as this.
-            let _never = self.acts.send(act);
+            // An agent that asks and asks and never reads would cost memory without end.
+            if self.acts.try_send(act).is_err() {
+                self.flooded.notify_one();
+            }
         }
     }
 
