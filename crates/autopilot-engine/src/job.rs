@@ -216,6 +216,7 @@ impl Job {
             billing: Mutex::default(),
             ears: tokio::sync::Mutex::new(ears),
             execs: Mutex::default(),
+            told: AtomicU32::new(0),
             began: Instant::now(),
         }
     }
