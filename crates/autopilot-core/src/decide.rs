@@ -145,7 +145,7 @@ impl Draft<'_> {
     fn end(&mut self, id: AttemptId, outcome: Outcome, mut facts: Box<Facts>) {
         let Some(live) = self.state.live.get(&id).cloned() else { return };
         let (task, step) = (live.task, live.step);
-        let (bill, total) = (facts.bill, facts.total.take());
+        let (bill, total) = (facts.bill.take(), facts.total.take());
         let brought = std::mem::take(&mut facts.tasks);
         let outcome = self.as_brought(task, outcome, &brought);
         let held = self.trip(id, &live, &outcome);
