@@ -50,6 +50,7 @@ impl ScriptConversation {
                     FailKind::Quota => Outcome::Quota { until_unix, why },
                     FailKind::Auth => Outcome::Auth { why },
                     FailKind::Outage => Outcome::Outage { why },
+                    FailKind::Model => Outcome::broke(Cause::Model, why),
                 });
                 vec![AgentEvent::Result { ok: false, text }]
             }

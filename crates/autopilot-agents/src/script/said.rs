@@ -42,6 +42,7 @@ pub enum FailKind {
     Quota,
     Auth,
     Outage,
+    Model,
 }
 
 impl Said {

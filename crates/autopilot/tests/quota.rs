@@ -1,0 +1,186 @@
+//! Accounts that are used up, not logged in or not there, by the real binary: what waits, who goes
+//! on in its place, and that nothing but waiting is spent.
+#![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
+
+use autopilot_testkit::plan::{
+    self, RUN, TESTS, builds, configure, says, statuses_are, task as planned,
+};
+use autopilot_testkit::stage::{APPROVES, BUILDS, Ended, Stage};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_autopilot");
+
+fn in_seconds(seconds: u64) -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + seconds
+}
+
+/// A rule by which a builder gives up.
+fn gives_up(when: &str, kind: &str, until: Option<u64>) -> String {
+    let until = until.map(|until| format!(", until_unix: {until}")).unwrap_or_default();
+    format!(
+        "\n- step: build\n  {when}\n  do: [{{ fail: {{ kind: {kind}, why: not now{until} }} }}]\n"
+    )
+}
+
+/// When the attempts of a task's step began, by the names of their logs, which are also kept in the
+/// archive.
+fn began(stage: &Stage, task: &str) -> Vec<u64> {
+    let part = format!("_{task}_build_");
+    let logs = stage.views("logs").into_iter().filter_map(|path| {
+        let name = path.file_name()?.to_str()?.to_owned();
+        let at = name.strip_prefix("builder_")?.split('_').next()?.to_owned();
+        let time: jiff::civil::DateTime =
+            jiff::civil::DateTime::strptime("%Y%m%dT%H%M%SZ", &at).ok()?;
+        let seconds = time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_second();
+        // An attempt has a log of each of its streams, told apart by their ends.
+        let attempt: Vec<&str> = name.split_once(&part)?.1.splitn(3, '.').take(2).collect();
+        Some((seconds as u64, attempt.join(".")))
+    });
+    let began: BTreeSet<(u64, String)> = logs.collect();
+    began.into_iter().map(|(seconds, _)| seconds).collect()
+}
+
+/// Neither a round nor a try was spent on it.
+fn unspent(task: &Value, attempts: u64) {
+    assert_eq!(task["status"], "DONE", "{task}");
+    assert_eq!((&task["iteration"], &task["retries"]), (&1.into(), &0.into()), "{task}");
+    assert_eq!(task["interruptions"], 0, "{task}");
+    assert!(task["attempts"].as_u64().unwrap() >= attempts, "{task}");
+}
+
+#[test]
+fn a_usage_limit_is_waited_out_and_spends_neither_rounds_nor_retries() {
+    let stage = Stage::new(BINARY);
+    let until = in_seconds(3);
+    stage.agents(&[&gives_up("attempt: 1", "quota", Some(until)), BUILDS, APPROVES]);
+    stage.config(
+        "commands: { tests: sh test.sh }\nbudget: { retries: 0 }\nloop: { max_iterations: 1 }\n",
+    );
+    let ended = stage.run_task().expect(0);
+    ended.says(&["script has no quota until", "waits for quota of script until", "DONE"]);
+    unspent(&stage.first_task(), 2);
+    let began = began(&stage, "say-done");
+    assert!(began.len() == 2 && began[1] >= until, "{began:?}, {until}");
+}
+
+#[test]
+fn a_fallback_works_while_the_preferred_agent_is_used_up() {
+    let stage = Stage::new(BINARY);
+    stage.agents(&[&gives_up("task: '*'", "quota", Some(in_seconds(3600))), APPROVES]);
+    stage.write("second.yml", BUILDS);
+    stage.write(
+        ".autopilot/config.yml",
+        "repo: { base_branch: main }\ncommands: { tests: sh test.sh }\n\
+         builder: { mode: script, script: agents.yml, fallback: [{ script: second.yml }] }\n\
+         reviewer: { mode: script, script: reviews.yml }\n",
+    );
+    stage.write("reviews.yml", APPROVES);
+    let ended = stage.run_task().expect(0);
+    ended.says(&["script has no quota until", "building (iteration 1), by script:2", "DONE"]);
+    unspent(&stage.first_task(), 2);
+}
+
+#[test]
+fn a_missing_fallback_is_found_before_anything_starts() {
+    let stage = Stage::new(BINARY);
+    stage.write(
+        ".autopilot/config.yml",
+        "repo: { base_branch: main }\ncommands: { tests: sh test.sh }\n\
+         builder: { mode: script, script: agents.yml, fallback: [{ mode: command, command: nobody-has-this }] }\n\
+         reviewer: { mode: script, script: agents.yml }\n",
+    );
+    stage.run_task().expect(78).says(&["nobody-has-this", "was not found"]);
+    let doctor = stage.run(&["doctor"]);
+    assert!(doctor.said().contains("nobody-has-this"), "{}", doctor.said());
+}
+
+#[test]
+fn who_is_not_logged_in_rests_the_run_with_the_next_step_and_resume_goes_on() {
+    let stage = Stage::new(BINARY);
+    stage.agents(&[&gives_up("attempt: [1, 2]", "auth", None), BUILDS, APPROVES]);
+    let ended = stage.run_task().expect(2);
+    ended.says(&[
+        "script is away (not logged in): not now",
+        "log that agent in",
+        "autopilot resume",
+    ]);
+    let told = stage.status();
+    assert!(told["reason"].as_str().unwrap().contains("not logged in"), "{told}");
+    assert_eq!(told["held_accounts"][0]["account"], "script");
+    assert_eq!(stage.first_task()["attempts"], 2, "tried once more, and then no more");
+    stage.run(&["resume", "--no-ui"]).expect(0);
+    unspent(&stage.first_task(), 3);
+}
+
+#[test]
+fn an_unknown_model_rests_the_run_at_once() {
+    let stage = Stage::new(BINARY);
+    stage.agents(&[&gives_up("task: '*'", "model", None), APPROVES]);
+    stage.run_task().expect(2).says(&["script is away (unknown model): not now", "--fresh"]);
+    assert_eq!(stage.first_task()["attempts"], 1);
+}
+
+#[test]
+fn a_quota_that_comes_back_too_late_rests_the_run() {
+    let stage = Stage::new(BINARY);
+    stage.agents(&[&gives_up("attempt: 1", "quota", Some(in_seconds(3600))), BUILDS, APPROVES]);
+    stage.config("commands: { tests: sh test.sh }\nbudget: { max_wait_quota: 1m }\n");
+    stage.run_task().expect(2).says(&["the quota comes back at"]);
+    stage.run(&["resume", "--no-ui"]).expect(0);
+    unspent(&stage.first_task(), 2);
+}
+
+#[test]
+fn a_kill_while_it_waits_changes_nothing_of_when_it_goes_on() {
+    let stage = Stage::new(BINARY);
+    let until = in_seconds(12);
+    stage.agents(&[&gives_up("attempt: 1", "quota", Some(until)), BUILDS, APPROVES]);
+    let started = stage.start(&["run", "tasks/say-done.md", "--no-ui"]);
+    stage.wait_until("the wait for quota", |stage| {
+        stage.has(".autopilot/state.json") && stage.first_task()["waits"].is_string()
+    });
+    started.signal("KILL");
+    let _killed: Ended = started.wait();
+    stage.run(&["resume", "--no-ui"]).expect(0);
+    let began = began(&stage, "say-done");
+    assert!(began.len() == 2 && began[1] >= until, "{began:?}, {until}");
+    unspent(&stage.first_task(), 2);
+}
+
+#[test]
+fn only_who_is_at_work_meets_the_limit_of_an_account() {
+    let tasks = [planned("a", &[]), planned("b", &[]), planned("c", &[])];
+    let all = plan::plan(&tasks);
+    let stage = plan::stage(BINARY, &all);
+    let until = in_seconds(15);
+    let limit = gives_up("task: a\n  attempt: 1", "quota", Some(until));
+    stage.agents(&[&says(&all), &limit, &builds(&stage), APPROVES]);
+    configure(&stage, &format!("{TESTS}orchestrator: {{ max_workers: 1 }}\n"));
+    stage.run(&RUN).expect(0);
+    statuses_are(&stage, &[("a", "DONE"), ("b", "DONE"), ("c", "DONE")]);
+    assert_eq!(began(&stage, "a").len(), 2);
+    for task in ["b", "c"] {
+        let began = began(&stage, task);
+        assert!(began.len() == 1 && began[0] >= until, "{task}: {began:?}, {until}");
+    }
+}
+
+#[test]
+fn an_outage_costs_no_task_a_try() {
+    let tasks = [planned("a", &[]), planned("b", &[]), planned("c", &[])];
+    let all = plan::plan(&tasks);
+    let stage = plan::stage(BINARY, &all);
+    let down = gives_up("task: '[ab]'\n  attempt: 1", "outage", None);
+    stage.agents(&[&says(&all), &down, &builds(&stage), APPROVES]);
+    configure(
+        &stage,
+        &format!("{TESTS}orchestrator: {{ max_workers: 2 }}\nbudget: {{ retries: 0 }}\n"),
+    );
+    stage.run(&RUN).expect(0).says(&["script is away (service not available): not now"]);
+    for task in stage.state_json()["tasks"].as_array().unwrap() {
+        unspent(task, 1);
+    }
+    assert_eq!(began(&stage, "c").len(), 1, "nobody else finds out for themselves");
+}
