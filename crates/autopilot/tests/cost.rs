@@ -1,6 +1,14 @@
 //! `autopilot cost` and the limits on money, on runs that scripted agents really made.
-#![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test file; its functions are test code too"
+)]
 
+use autopilot_testkit::agents;
+use autopilot_testkit::model::{Call, Rule, Script, Server, Turn};
+use autopilot_testkit::netns;
 use autopilot_testkit::stage::{APPROVES, BUILDS, Stage};
 use serde_json::{Value, json};
 
@@ -239,4 +247,48 @@ fn an_agent_is_told_what_is_left_to_spend() {
     assert_eq!(budgets[0], 0.45, "its own limit is the smaller one");
     // The build cost 0.20 and its review 0.01.
     assert_eq!(budgets[1], 0.29, "what the run has left is the smaller one");
+}
+
+/// The real one before a scripted model, which says what each request has used.
+fn real_claude(stage: &mut Stage, script: Script, more: &str) -> Server {
+    eprintln!("network: {}", netns::enter());
+    let server = Server::start(script).unwrap();
+    for (name, value) in agents::claude_home(&stage.folder().join("home"), &server).unwrap() {
+        if name != "HOME" {
+            stage.set(&name, &value);
+        }
+    }
+    let config = format!(
+        "repo: {{ base_branch: main }}\ncommands: {{ tests: sh test.sh }}\n\
+         builder: {{ mode: claude_code_cli, executable: {} }}\n\
+         reviewer: {{ mode: script, script: agents.yml }}\n{more}",
+        agents::claude().display()
+    );
+    stage.write(".autopilot/config.yml", &config);
+    server
+}
+
+#[test]
+fn the_real_claude_is_stopped_by_a_cent_and_goes_on_with_more() {
+    let mut stage = stage();
+    let summary = json!({ "changed_files": ["app.txt"], "notes": "ok" });
+    let script = Script::new().rule(Rule::when("Say done").turns([
+        Turn::call(Call::read("app.txt")).using(20_000, 0, 500),
+        Turn::call(Call::edit("app.txt", "start", "start\ndone")).using(20_000, 0, 500),
+        Turn::answer(summary).using(20_000, 0, 500),
+    ]));
+    let _server = real_claude(&mut stage, script, "budget: { max_usd: 0.01 }\n");
+    let rest = stage.run_task().expect(2);
+    rest.says(&["of its limit of $0.01", "autopilot resume"]);
+    let part = &cost(&stage, &["--by", "step"])["parts"][0];
+    assert_eq!(rows(part).len(), 1, "nothing but the build was begun: {part}");
+    let build = row(part, "build");
+    assert!(build["cost_usd"].as_f64().unwrap() >= 0.01, "{build}");
+    assert_eq!((&build["attempts"], &build["cost_complete"]), (&1.into(), &true.into()), "{build}");
+    // It kept to what it was given; that was no fault of its own.
+    let shown = stage.run(&["show", "--json"]).expect(0).out;
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let tried = shown["attempts"].as_array().unwrap().iter().find(|tried| tried["step"] == "build");
+    assert_eq!(tried.unwrap()["outcome"], "ended", "{shown}");
+    stage.run(&["resume", "--max-usd", "50"]).expect(0).says(&["DONE"]);
 }

@@ -1,8 +1,15 @@
 //! `autopilot sessions` and going on with one, on runs that scripted agents really made.
-#![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test file; its functions are test code too"
+)]
 
+use autopilot_testkit::agents;
+use autopilot_testkit::model::{Call, Rule, Script, Server, Turn};
+use autopilot_testkit::netns;
 use autopilot_testkit::stage::{APPROVES, Stage};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const BUILDS_IN_A_SESSION: &str = "
 - step: build
@@ -206,7 +213,11 @@ case "$*" in *--resume*)
     echo '{"type":"result","subtype":"error_during_execution","is_error":true,"num_turns":0,"total_cost_usd":0,"session_id":"0199eeee-0000-7000-8000-000000000009","usage":{"input_tokens":0,"output_tokens":0},"errors":["No conversation found with session ID: '$session'"]}'
     exit 1
   fi
-  total=0.25; answer='it was late' ;;
+  if [ -e "$HOME/.claude/slow" ]; then
+    echo "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"$session\",\"model\":\"m\"}"
+    rm "$HOME/.claude/slow"; echo 0.4 > "$HOME/.claude/total"; sleep 60
+  fi
+  total=$(cat "$HOME/.claude/total"); answer='it was late' ;;
 *) echo done >> app.txt ;;
 esac
 echo "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"$session\",\"model\":\"m\"}"
@@ -217,6 +228,8 @@ echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\"
 fn a_session_of_the_agents_own_owes_its_rise_and_is_missed_when_it_is_gone() {
     let stage = stage();
     std::fs::create_dir_all(stage.folder().join("home/.claude")).unwrap();
+    let home = stage.folder().join("home/.claude");
+    std::fs::write(home.join("total"), "0.25").unwrap();
     stage.write_program("../claude", CLAUDE);
     let config = "repo: { base_branch: main }\ncommands: { tests: sh test.sh }\n\
         builder: { mode: claude_code_cli, executable: ../claude }\n\
@@ -229,10 +242,68 @@ fn a_session_of_the_agents_own_owes_its_rise_and_is_missed_when_it_is_gone() {
     said.says(&["it was late", "$0.0500"]);
     assert!((cost_of(&stage, "build") - 0.25).abs() < 1e-9);
 
-    std::fs::write(stage.folder().join("home/.claude/gone"), "").unwrap();
+    // A turn that dies with its process has spent something nobody heard of; the next one's count
+    // has it, and it is owed once.
+    std::fs::write(home.join("slow"), "").unwrap();
+    let dies = stage.start(&["resume", id, "--prompt", "think hard"]);
+    stage.wait_until("it works", |_| !home.join("slow").exists());
+    dies.signal("KILL");
+    dies.wait();
+    assert!((cost_of(&stage, "build") - 0.25).abs() < 1e-9);
+    stage.run(&["resume", id, "--prompt", "and?"]).expect(0).says(&["it was late", "$0.1500"]);
+    assert!((cost_of(&stage, "build") - 0.40).abs() < 1e-9);
+
+    std::fs::write(home.join("gone"), "").unwrap();
     let said = stage.run(&["resume", id, "--prompt", "why?"]).expect(10);
     let said = said.says(&["does not know session", id, "autopilot sessions"]);
     assert!(!said.out.contains("it was late"), "{}", said.out);
     let again = stage.git(&["branch", "--list", "autopilot/session-*"]);
     assert_eq!(again, "", "nothing was changed");
+}
+
+#[test]
+fn a_session_of_the_real_claude_goes_on_and_is_missed_when_its_file_is_gone() {
+    let mut stage = stage();
+    eprintln!("network: {}", netns::enter());
+    let summary = json!({ "changed_files": ["app.txt"], "notes": "ok" });
+    let script = Script::new()
+        .rule(Rule::when("what did you do").turns([Turn::say("I wrote a line.")]))
+        .rule(Rule::when("Say done").turns([
+            Turn::call(Call::read("app.txt")),
+            Turn::call(Call::edit("app.txt", "start", "start\ndone")),
+            Turn::answer(summary),
+        ]));
+    let server = Server::start(script).unwrap();
+    let home = stage.folder().join("home");
+    let mut settings = home.join(".claude");
+    for (name, value) in agents::claude_home(&home, &server).unwrap() {
+        match name.as_str() {
+            "HOME" => continue,
+            "CLAUDE_CONFIG_DIR" => settings = value.clone().into(),
+            _ => {}
+        }
+        stage.set(&name, &value);
+    }
+    let claude = agents::claude();
+    let config = format!(
+        "repo: {{ base_branch: main }}\ncommands: {{ tests: sh test.sh }}\n\
+         builder: {{ mode: claude_code_cli, executable: {} }}\n\
+         reviewer: {{ mode: script, script: agents.yml }}\n",
+        claude.display()
+    );
+    stage.write(".autopilot/config.yml", &config);
+    stage.run_task().expect(0);
+    let spent = cost_of(&stage, "build");
+    let id = session_of(&stage, "build");
+    let said = stage.run(&["--json", "resume", &id, "--prompt", "what did you do?"]).expect(0);
+    let last: Value = serde_json::from_str(said.out.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["answer"], &last["session"]), (&"I wrote a line.".into(), &(*id).into()));
+    // The vendor tells the cost of the whole session; only the rise is owed.
+    let rise = last["cost_usd"].as_f64().unwrap();
+    assert!(rise > 0.0 && rise < spent, "{rise} after {spent}");
+    assert!((cost_of(&stage, "build") - spent - rise).abs() < 1e-9);
+
+    std::fs::remove_dir_all(settings.join("projects")).unwrap();
+    let said = stage.run(&["resume", &id, "--prompt", "what did you do?"]).expect(10);
+    said.says(&["does not know session", &id]);
 }

@@ -179,12 +179,10 @@ fn account(global: &Global, session: &Session, ended: Ended) -> super::super::Do
     if let Some(stopped) = stopped {
         return Err(failure(stopped));
     }
-    match &done.ending {
-        Outcome::Success => Ok(ExitCode::SUCCESS),
-        ending => {
-            Err(Failure::failed(why(ending)).help(format!("its log: .autopilot/{}", done.log)))
-        }
+    if done.ending == Outcome::Success {
+        return Ok(ExitCode::SUCCESS);
     }
+    Err(Failure::failed(why(&done.ending)).help(format!("its log: .autopilot/{}", done.log)))
 }
 
 fn failure(stopped: Stopped) -> Failure {
