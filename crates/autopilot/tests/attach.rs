@@ -104,7 +104,10 @@ fn an_agent_that_listens_to_nobody_and_a_task_that_is_not_there_are_said() {
     begins(&stage);
     let deaf = stage.run(&["attach", "say-done", "-m", "hello"]).expect(10);
     deaf.says(&["can't be spoken to while it works"]);
-    stage.run(&["attach", "say-nothing", "-m", "hello"]).expect(64).says(&["say-done"]);
+    stage
+        .run(&["attach", "say-nothing", "-m", "hello"])
+        .expect(64)
+        .says(&["no task `say-nothing`"]);
     stage.run(&["attach", "say-done", "-m", " "]).expect(64);
     fs::write(&gate, "").unwrap();
     run.wait().expect(0);

@@ -43,6 +43,6 @@ mod tests {
         assert_eq!(price.of(100, 0, 1_000), Micros(13), "more cached than read is all of it");
         let price = Price { input: 0.1, output: 0.3, cached: None };
         assert_eq!(price.of(30, 10, 30), Micros(6), "cached costs as much where no price is given");
-        assert_eq!(price.of(u64::MAX, u64::MAX, 0).0 > 0, true);
+        assert!(price.of(u64::MAX, u64::MAX, 0).0 > 0);
     }
 }

@@ -187,9 +187,9 @@ impl Job {
             schema: schema.map(|(json, path)| Schema { path, json }),
             session: question.session.as_deref(),
             earlier: &cleaned,
-            access: match question.access {
-                Access::Edit if config.r#unsafe => Access::Unsafe,
-                access => access,
+            access: match (question.access, config.r#unsafe) {
+                (Access::Edit, true) => Access::Unsafe,
+                (access, _) => access,
             },
             allowed_tools: &config.allowed_tools,
             network: if config.network { Network::On } else { Network::Off },

@@ -77,7 +77,7 @@ fn outcome_word(outcome: &Outcome) -> &'static str {
         Outcome::Failed { .. } => "failed",
         Outcome::Broke { .. } => "broke",
         Outcome::Skipped { .. } => "was left out",
-        _ => "ended",
+        Outcome::Lost | Outcome::Quota { .. } | Outcome::Away { .. } | Outcome::Revoked => "ended",
     }
 }
 

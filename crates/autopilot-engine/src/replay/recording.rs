@@ -106,18 +106,17 @@ impl Recording {
 /// The specification with the tasks it began with.
 fn begun(records: &[Record]) -> Option<RunSpec> {
     let first = &records.first()?.events;
-    let mut spec = first.iter().find_map(|event| match event {
-        Event::RunStarted { run } => Some((**run).clone()),
-        _ => None,
-    })?;
-    spec.tasks = first
-        .iter()
-        .filter_map(|event| match event {
-            Event::TaskAdded { parent: Some(TaskId::ROOT), spec, .. } => Some((**spec).clone()),
-            _ => None,
-        })
-        .collect();
-    Some(spec)
+    let mut begun = None;
+    let mut tasks = Vec::new();
+    for event in first {
+        if let Event::RunStarted { run } = event {
+            begun = Some((**run).clone());
+        }
+        if let Event::TaskAdded { parent: Some(TaskId::ROOT), spec, .. } = event {
+            tasks.push((**spec).clone());
+        }
+    }
+    Some(RunSpec { tasks, ..begun? })
 }
 
 /// What the journal tells of ends and of people.
@@ -180,7 +179,12 @@ impl Heard {
             Outcome::Failed { why } => {
                 self.answers.push_back(Ask::Reject { by, why: why.clone() });
             }
-            _ => {}
+            Outcome::Broke { .. }
+            | Outcome::Lost
+            | Outcome::Quota { .. }
+            | Outcome::Away { .. }
+            | Outcome::Revoked
+            | Outcome::Skipped { .. } => {}
         }
     }
 }
