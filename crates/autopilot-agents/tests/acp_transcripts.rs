@@ -2,7 +2,11 @@
 //!
 //! A transcript is the agent's stdout: opencode 1.18.33 and a scripted model, recorded by the tests
 //! of the testkit (`AUTOPILOT_TRANSCRIPTS`), with long lists of models and commands shortened.
-#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "tests fail by panicking, and what is not named is printed as it is"
+)]
 
 use autopilot_agents::{
     Access, Act, Agent, AgentEvent, Ask, Conversation, Ending, ExitFacts, Expected, Heard, Outcome,

@@ -115,7 +115,7 @@ fn another_model_of_a_used_up_account_is_no_way_out_but_of_an_unknown_one_it_is(
 
 #[test]
 fn an_outage_is_waited_out_ever_longer_and_costs_no_task_a_try() {
-    let down = vec!["build unreachable"; 8].join(", ");
+    let down = ["build unreachable"; 8].join(", ");
     let story = check(
         &format!("plan a; b\n {ONE}\n limit workers 1, broken 0, interruptions 0\n a: {down}"),
         "a done · b done — run done",
@@ -128,7 +128,7 @@ fn an_outage_is_waited_out_ever_longer_and_costs_no_task_a_try() {
 
 #[test]
 fn a_quota_without_a_time_is_asked_again_ever_later() {
-    let empty = vec!["build empty"; 6].join(", ");
+    let empty = ["build empty"; 6].join(", ");
     let story = check(&format!("task a\n {ONE}\n a: {empty}"), "a done — run done");
     let seconds: Vec<u64> = holds(&story).iter().map(|(_, _, ms)| ms.unwrap() / 1000).collect();
     assert_eq!(seconds, [60, 120, 240, 480, 900, 900]);

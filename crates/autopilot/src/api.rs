@@ -131,7 +131,11 @@ impl Mouth {
                 self.end_text();
                 self.thought.push(&text).map(|text| Said::Thought { text })
             }
-            other => {
+            other @ (Event::Anew
+            | Event::Usage(_)
+            | Event::Retry { .. }
+            | Event::RateLimit { .. }
+            | Event::Notice(_)) => {
                 self.close();
                 told(other)
             }

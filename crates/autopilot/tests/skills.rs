@@ -1,6 +1,11 @@
 //! Skills by the real binary: which there are, what a task that asks for one does to the prompt of
 //! each kind of agent, and what becomes of an account that differs from what was seen.
-#![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test file; its functions are test code too"
+)]
 
 use autopilot_testkit::model::{Call, Script, Server, Turn};
 use autopilot_testkit::plan::{self, plan, says, task, task_with};
