@@ -58,6 +58,7 @@ fn settings(ask: &Ask<'_>) -> Vec<String> {
         ["approval_policy=never", "analytics.enabled=false", "check_for_update_on_startup=false"]
             .map(String::from)
             .into();
+    settings.push(trust(ask));
     settings.push(format!(
         "sandbox_workspace_write.network_access={}",
         match ask.network {
@@ -77,6 +78,17 @@ fn settings(ask: &Ask<'_>) -> Vec<String> {
     }
     settings.extend(ask.mcp_servers.iter().map(mcp_server));
     settings
+}
+
+/// Said here, or it would write it into the user's settings, for each worktree. Who only looks does
+/// not follow the settings that come with what is looked at.
+fn trust(ask: &Ask<'_>) -> String {
+    let level = match ask.access {
+        Access::Read => "untrusted",
+        Access::Edit | Access::Unsafe => "trusted",
+    };
+    let cwd = serde_json::Value::from(ask.cwd.as_str());
+    format!("projects={{{cwd}={{trust_level=\"{level}\"}}}}")
 }
 
 /// Without an approval of its own every call of a tool would fail, and the run succeed. One that
@@ -120,7 +132,7 @@ mod tests {
             ..Ask::new("review", "/slot".into())
         };
         let plan = launch("codex", &ask);
-        insta::assert_snapshot!(plan.args.join(" "), @r#"exec --json --disable plugins -s danger-full-access -C /slot --skip-git-repo-check -c approval_policy=never -c analytics.enabled=false -c check_for_update_on_startup=false -c sandbox_workspace_write.network_access=true -c model_reasoning_effort="high" -m gpt -"#);
+        insta::assert_snapshot!(plan.args.join(" "), @r#"exec --json --disable plugins -s danger-full-access -C /slot --skip-git-repo-check -c approval_policy=never -c analytics.enabled=false -c check_for_update_on_startup=false -c projects={"/slot"={trust_level="untrusted"}} -c sandbox_workspace_write.network_access=true -c model_reasoning_effort="high" -m gpt -"#);
         assert_eq!(plan.stdin, Stdin::Whole(b"review".to_vec()));
     }
 
@@ -136,7 +148,7 @@ mod tests {
             ..Ask::new("again", "/slot".into())
         };
         let plan = launch("codex", &ask);
-        insta::assert_snapshot!(plan.args.join(" "), @r#"exec --json --disable plugins -s read-only -C /slot --skip-git-repo-check -c approval_policy=never -c analytics.enabled=false -c check_for_update_on_startup=false -c sandbox_workspace_write.network_access=false -c web_search="disabled" -c x=1 resume --output-schema /a/review.strict.json t-1 -"#);
+        insta::assert_snapshot!(plan.args.join(" "), @r#"exec --json --disable plugins -s read-only -C /slot --skip-git-repo-check -c approval_policy=never -c analytics.enabled=false -c check_for_update_on_startup=false -c projects={"/slot"={trust_level="untrusted"}} -c sandbox_workspace_write.network_access=false -c web_search="disabled" -c x=1 resume --output-schema /a/review.strict.json t-1 -"#);
         let (path, json) = &plan.files[0];
         assert_eq!(path, "/a/review.strict.json");
         assert!(json.contains(r#""additionalProperties":false"#), "{json}");

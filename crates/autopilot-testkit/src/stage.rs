@@ -172,6 +172,11 @@ impl Stage {
         self.variables.insert(name.to_owned(), value.to_owned());
     }
 
+    /// Takes a variable away again.
+    pub fn unset(&mut self, name: &str) {
+        self.variables.remove(name);
+    }
+
     /// The folder that holds everything of this stage.
     pub fn folder(&self) -> &Path {
         self.dir.path()

@@ -14,7 +14,7 @@ read prompt
 say '{"type":"system","subtype":"init","session_id":"s-1","model":"m"}'
 say '{"type":"assistant","session_id":"s-1","message":{"content":[{"type":"text","text":"I begin."}]}}'
 read told
-echo "$told" > told.json
+echo "$told" > "$TMPDIR/told.json"
 case "$told" in
   *interrupt*) say '{"type":"result","subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_tools","session_id":"s-1","errors":["stopped"]}'; exit 1 ;;
 esac

@@ -126,7 +126,7 @@ fn codex_as_a_builder_inside_our_sandbox_really_uses_its_tools() {
     let patch = Turn::call(Call::write("patched.txt", "patched\n"));
     let said = Turn::say(&summary("app.txt"));
     let rule = Rule::when(BUILDER).turns([shell, patch, said]);
-    let Real { stage, .. } = real(reviews(Script::new().rule(rule)), "");
+    let Real { stage, server: _server } = real(reviews(Script::new().rule(rule)), "");
     let config = stage.read(".autopilot/config.yml");
     let (builder, reviewer) = (line(&config, "builder:"), line(&config, "reviewer:"));
     let codex = reviewer.replace("reviewer:", "builder:");
@@ -152,7 +152,7 @@ fn the_users_own_settings_of_claude_are_used_and_left_whole() {
     let script = reviews(Script::new().rule(builds_the_task()));
     let Real { mut stage, server } = real(script, "");
     // As on a machine where nothing says where the settings are.
-    stage.set("CLAUDE_CONFIG_DIR", "");
+    stage.unset("CLAUDE_CONFIG_DIR");
     let home = stage.folder().join("home");
     fs::write(home.join(".claude.json"), r#"{"numStartups":7,"kept":"mine"}"#).unwrap();
     fs::write(home.join(".claude/CLAUDE.md"), "ALWAYS SPEAK OF THE HERON\n").unwrap();
@@ -169,7 +169,7 @@ fn an_agent_that_is_killed_leaves_none_of_the_children_that_escaped_it() {
     let escape = "setsid sh -c 'exec setsid tail -f /dev/null' > /dev/null 2>&1 & \
                   timeout 600 tail -f /dev/null";
     let rule = Rule::when(BUILDER).turns([Turn::call(Call::shell(escape))]);
-    let Real { stage, .. } = real(reviews(Script::new().rule(rule)), "");
+    let Real { stage, server: _server } = real(reviews(Script::new().rule(rule)), "");
     let run = stage.start(&TASK);
     let tails =
         |stage: &Stage| stage.survivors().iter().filter(|line| line.contains("tail\0-f")).count();
@@ -192,7 +192,7 @@ fn a_usage_limit_is_waited_for_and_spends_neither_a_round_nor_a_retry() {
         .header("anthropic-ratelimit-unified-representative-claim", "five_hour");
     let rule = builds_the_task().fails(Times::First(1), limited);
     let Real { mut stage, server } = real(reviews(Script::new().rule(rule)), "");
-    stage.set("ANTHROPIC_API_KEY", "");
+    stage.unset("ANTHROPIC_API_KEY");
     let home = stage.folder().join("home");
     for (name, value) in agents::claude_subscription(&home, &server).unwrap() {
         stage.set(&name, &value);
@@ -267,7 +267,7 @@ fn a_person_speaks_to_real_claude_while_its_tool_runs() {
     let told = Rule::when("PLEASE ALSO")
         .turns([Turn::call(Call::shell("echo told >> app.txt")), Turn::say(&summary("app.txt"))]);
     let script = reviews(Script::new().rule(told).rule(rule));
-    let Real { stage, .. } = real(script, "");
+    let Real { stage, server: _server } = real(script, "");
     let run = stage.start(&TASK);
     stage.wait_until("its tool runs", |stage| {
         stage.texts_of("build/events.jsonl").contains("\"name\":\"Bash\"")
