@@ -355,7 +355,8 @@ pub struct Bill {
     /// Of `tokens_in`, those that came from the vendor's cache.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cached: u64,
-    /// Something was used whose price nobody knows; `usd` is without it.
+    /// Something was used whose price nobody knows: `usd` is without it or, under a limit on money,
+    /// has in its place the most it can have been.
     #[serde(default, skip_serializing_if = "is_default")]
     pub unpriced: bool,
 }

@@ -12,6 +12,7 @@ use crate::store::{self, StoreError};
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::decide::owe;
 use autopilot_core::event::{Bill, SessionTotal};
+use autopilot_core::id::Micros;
 use autopilot_core::input::Word;
 use autopilot_core::state::State;
 use autopilot_core::wanted::Want;
@@ -47,7 +48,16 @@ pub struct Ended {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
     ByPerson,
-    ByMoney,
+    ByMoney(Gone),
+}
+
+/// The limit on money that is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gone {
+    pub spent: Micros,
+    pub max: Micros,
+    /// The option that raises it.
+    pub option: &'static str,
 }
 
 /// `see` is shown what the agent does while it does it.
@@ -116,8 +126,10 @@ async fn turn(
             tokio::select! {
                 done = &mut work => break done,
                 Some(signal) = told.signals.recv() => {
-                    if ledger.hear(signal)? && stopped.is_none() {
-                        stopped = Some(Stopped::ByMoney);
+                    if let Some(gone) = ledger.hear(signal)?
+                        && stopped.is_none()
+                    {
+                        stopped = Some(Stopped::ByMoney(gone));
                         cancel.now();
                     }
                 }
@@ -177,8 +189,8 @@ struct Ledger {
 }
 
 impl Ledger {
-    /// Whether the money is gone.
-    fn hear(&mut self, signal: Signal) -> Result<bool, SessionError> {
+    /// The limit that is used up, if one is.
+    fn hear(&mut self, signal: Signal) -> Result<Option<Gone>, SessionError> {
         match signal {
             Signal::Heard { word: Word::Bill(bill), .. } => self.owe(bill, None)?,
             Signal::Heard { word: Word::Counted { bill, total }, .. } => {
@@ -192,10 +204,14 @@ impl Ledger {
         }
         let task = self.state.task(self.want.task);
         let spent = [
-            (self.limits.usd_max, self.state.run.spent.usd),
-            (self.limits.usd_per_task_max, task.spent.bill.usd),
+            ("--max-usd", self.limits.usd_max, self.state.run.spent.usd),
+            ("--max-usd-per-task", self.limits.usd_per_task_max, task.spent.bill.usd),
         ];
-        Ok(spent.iter().any(|(max, spent)| max.is_some_and(|max| *spent >= max)))
+        let gone = spent.into_iter().find_map(|(option, max, spent)| {
+            let max = max.filter(|max| spent >= *max)?;
+            Some(Gone { spent, max, option })
+        });
+        Ok(gone)
     }
 
     fn owe(&mut self, bill: Bill, total: Option<Box<SessionTotal>>) -> Result<(), SessionError> {

@@ -36,6 +36,7 @@ pub use workshop::Workshop;
 
 use crate::environment::Variables;
 use crate::place::Place;
+use crate::purse::Purse;
 use crate::replay::Player;
 use crate::shell::{Sight, Teller};
 use crate::store::{StoreError, Texts, text};
@@ -74,6 +75,8 @@ pub struct Context {
     pub player: Option<Arc<Player>>,
     /// Held while a number for a question is chosen.
     pub numbering: Mutex<()>,
+    /// What is promised of the run's money.
+    pub purse: Purse,
 }
 
 impl Context {
@@ -155,6 +158,12 @@ pub fn kin(state: &State, want: Want) -> Kin {
     }
 }
 
+/// That could want money at the same time.
+fn workers(state: &State) -> u32 {
+    let ready = u32::try_from(state.ready().count()).unwrap_or(u32::MAX);
+    state.slots_live().saturating_add(ready).min(state.run.limits.workers_max)
+}
+
 pub struct Job {
     pub want: Want,
     pub run: Run,
@@ -171,6 +180,8 @@ pub struct Job {
     pub told: AtomicU32,
     /// Directories of the questions it has asked.
     pub execs: Mutex<Vec<Utf8PathBuf>>,
+    /// Workers that are or could be at work, this one among them.
+    pub workers: u32,
     /// The step's time limit is over all it does.
     pub began: Instant,
 }
@@ -217,6 +228,7 @@ impl Job {
             ears: tokio::sync::Mutex::new(ears),
             execs: Mutex::default(),
             told: AtomicU32::new(0),
+            workers: workers(state),
             began: Instant::now(),
         }
     }
@@ -246,6 +258,8 @@ impl Job {
             }
         };
         let (bill, total) = self.billing().owed();
+        self.context.purse.settle(self.want.id, bill.usd);
+        facts.notes.extend(self.billing().note());
         (facts.bill, facts.total) = (Some(bill), total);
         // Best effort: the next boot removes what is left of it.
         let _leftover = autopilot_host::dir::remove(self.scratch().as_std_path());

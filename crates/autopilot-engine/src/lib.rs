@@ -15,6 +15,7 @@ pub mod pilot;
 pub mod place;
 pub mod pool;
 pub mod ports;
+pub mod purse;
 pub mod replay;
 pub mod session;
 pub mod shell;

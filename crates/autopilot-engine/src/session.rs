@@ -6,6 +6,7 @@ use crate::flag::Flag;
 use crate::inbox::LimitChange;
 use crate::job::{Context, Workshop};
 use crate::place::Place;
+use crate::purse::Purse;
 use crate::replay::Player;
 use crate::shell::{self, Parts, Patience, Shell, ShellError, Teller, Watcher};
 use crate::store::{self, StoreError, Texts};
@@ -217,6 +218,7 @@ impl Grounds {
             signals,
             player: self.player,
             numbering: Mutex::default(),
+            purse: Purse::default(),
         }
     }
 

@@ -9,6 +9,7 @@
 use autopilot_testkit::agents;
 use autopilot_testkit::model::{Call, Rule, Script, Server, Turn};
 use autopilot_testkit::netns;
+use autopilot_testkit::plan;
 use autopilot_testkit::stage::{APPROVES, BUILDS, Stage};
 use serde_json::{Value, json};
 
@@ -291,4 +292,108 @@ fn the_real_claude_is_stopped_by_a_cent_and_goes_on_with_more() {
     let tried = shown["attempts"].as_array().unwrap().iter().find(|tried| tried["step"] == "build");
     assert_eq!(tried.unwrap()["outcome"], "ended", "{shown}");
     stage.run(&["resume", "--max-usd", "50"]).expect(0).says(&["DONE"]);
+}
+
+/// A builder that speaks like Claude Code and runs `script`, in a repository with this `config`.
+fn claude_stage(script: &str, agent: &str, more: &str) -> Stage {
+    let stage = stage();
+    with_claude(&stage, script, agent, more);
+    stage
+}
+
+fn with_claude(stage: &Stage, script: &str, agent: &str, more: &str) {
+    std::fs::create_dir_all(stage.folder().join("home/.claude")).unwrap();
+    let lines = "#!/bin/sh\nread -r asked\nprintf '%s\\n' \"$*\" >> \"$HOME/.claude/asked\"\n\
+        echo '{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s-1\",\"model\":\"m\"}'\n";
+    stage.write_program("../claude", &format!("{lines}{script}\n"));
+    let config = format!(
+        "repo: {{ base_branch: main }}\ncommands: {{ tests: sh test.sh }}\n\
+         builder: {{ mode: claude_code_cli, executable: ../claude{agent} }}\n\
+         reviewer: {{ mode: script, script: agents.yml }}\n\
+         planner: {{ mode: script, script: agents.yml }}\n{more}"
+    );
+    stage.write(".autopilot/config.yml", &config);
+}
+
+/// What it was told it may spend, each time it was asked.
+fn budgets(stage: &Stage) -> Vec<f64> {
+    let asked = std::fs::read_to_string(stage.folder().join("home/.claude/asked")).unwrap();
+    let budget = |line: &str| {
+        let rest = line.split("--max-budget-usd ").nth(1)?;
+        rest.split(' ').next()?.parse().ok()
+    };
+    asked.lines().map(|line| budget(line).unwrap_or(0.0)).collect()
+}
+
+#[test]
+fn an_agent_that_ends_without_telling_its_cost_is_charged_what_it_was_given() {
+    let says = r#"echo '{"type":"assistant","session_id":"s-1","message":{"content":[{"type":"text","text":"hm"}]}}'; exit 1"#;
+    let stage = claude_stage(says, "", "budget: { max_usd: 0.5 }\n");
+    let rest = stage.run_task().expect(2);
+    rest.says(&["has spent $0.50 of its limit of $0.50", "cost: $0.50 + unknown"])
+        .says(&["`autopilot resume --max-usd N`, N above 0.50"]);
+    assert_eq!(budgets(&stage), [0.5], "the same money is not given twice");
+    let build = row(&cost(&stage, &[])["parts"][1], "build");
+    assert_eq!((&build["cost_usd"], &build["cost_complete"]), (&0.5.into(), &false.into()));
+    stage.run(&["show", "say-done"]).expect(0).says(&["without telling what it cost; $0.50"]);
+    stage.run(&["status"]).expect(0).says(&["$0.50 + unknown", "--max-usd N"]);
+    stage.run(&["runs"]).expect(0).says(&["$0.50 + unknown"]);
+    assert!(stage.read(".autopilot/STATUS.md").contains("$0.50 + unknown"));
+    // A plain `resume` rests at once.
+    stage.run(&["resume"]).expect(2);
+    assert_eq!(budgets(&stage).len(), 1);
+}
+
+#[test]
+fn an_agent_that_runs_out_of_time_is_charged_what_it_was_given() {
+    let stage = claude_stage("sleep 60", ", timeout_sec: 2", "budget: { max_usd: 0.5 }\n");
+    stage.run_task().expect(2).says(&["has spent $0.50 of its limit of $0.50"]);
+    assert_eq!(budgets(&stage), [0.5]);
+}
+
+#[test]
+fn an_agent_that_spends_more_than_it_may_is_ended_by_its_own_limit() {
+    let stage = stage();
+    let spender = "
+- step: build
+  do: [{ cost_usd: 0.005 }, { cost_usd: 0.02 }, { hang: true }]
+";
+    stage.agents(&[spender, APPROVES]);
+    let config = stage.read(".autopilot/config.yml");
+    let builder = "builder: { mode: script, script: agents.yml";
+    assert!(config.contains(builder), "{config}");
+    let limited = format!("{builder}, max_usd: 0.01");
+    stage.write(".autopilot/config.yml", &config.replace(builder, &limited));
+    stage.run_task().expect(10).says(&["it was given $0.01 and has spent $0.02"]);
+    assert!(stage.survivors().is_empty());
+}
+
+#[test]
+fn the_second_turn_of_an_attempt_gets_what_the_first_has_left() {
+    // Its answer can't be read, so it is asked for once more.
+    let says = r#"
+n=$(wc -l < "$HOME/.claude/asked")
+echo done >> app.txt
+echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"session_id\":\"s-1\",\"total_cost_usd\":0.$((n * 3)),\"usage\":{\"input_tokens\":1,\"output_tokens\":1},\"result\":\"no JSON\"}""#;
+    let stage = claude_stage(says, ", max_usd: 0.45", "");
+    stage.run_task();
+    let budgets = budgets(&stage);
+    assert_eq!(budgets[..2], [0.45, 0.15], "{budgets:?}");
+}
+
+#[test]
+fn workers_at_once_share_what_the_run_has_left() {
+    let all = plan::plan(&[plan::task("a", &[]), plan::task("b", &[])]);
+    let stage = plan::stage(env!("CARGO_BIN_EXE_autopilot"), &all);
+    stage.agents(&[&plan::says(&all), APPROVES]);
+    let more = "orchestrator: { max_workers: 2 }\nbudget: { max_usd: 0.5 }\n";
+    with_claude(&stage, "sleep 60", "", more);
+    let run = stage.start(&plan::RUN);
+    stage.wait_until("both work", |stage| {
+        std::fs::read_to_string(stage.folder().join("home/.claude/asked"))
+            .is_ok_and(|asked| asked.lines().count() == 2)
+    });
+    assert_eq!(budgets(&stage), [0.25, 0.25]);
+    stage.run(&["stop", "--now"]);
+    run.wait();
 }

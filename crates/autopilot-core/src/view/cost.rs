@@ -164,10 +164,14 @@ impl Fold {
 pub(super) fn asked_something(outcome: &Outcome, facts: &Facts) -> bool {
     match outcome {
         // Whatever was launched has left a log.
-        Outcome::Passed | Outcome::Failed { .. } | Outcome::Broke { .. } => facts.log.is_some(),
+        Outcome::Passed
+        | Outcome::Failed { .. }
+        | Outcome::Broke { .. }
+        | Outcome::Quota { .. }
+        | Outcome::Away { .. } => facts.log.is_some(),
         // Who died or was ended may have spent something first.
         Outcome::Lost | Outcome::Revoked => true,
-        Outcome::Quota { .. } | Outcome::Away { .. } | Outcome::Skipped { .. } => false,
+        Outcome::Skipped { .. } => false,
     }
 }
 
@@ -241,10 +245,15 @@ mod tests {
             started(7, Step::Build),
             ended(8, 7, Step::Build, broke(), None),
             started(9, Step::Build),
+            // Turned away in the middle of its work, or before it.
+            started(10, Step::Build),
+            ended(11, 10, Step::Build, Outcome::Quota { until: Time(0) }, Some("logs/z")),
+            started(12, Step::Build),
+            ended(13, 12, Step::Build, Outcome::Quota { until: Time(0) }, None),
         ];
         let told = told(&records);
-        // The build, the lost review, and the one that still runs.
-        assert_eq!(told.iter().map(|t| t.0).collect::<Vec<_>>(), [2000, 4000, 9000]);
+        // The build, the lost review, the one that still runs, and the one without quota.
+        assert_eq!(told.iter().map(|t| t.0).collect::<Vec<_>>(), [2000, 4000, 9000, 11_000]);
         assert!(told.iter().all(|t| (t.1, t.3, t.4, t.5) == (0, 1, 1, 1)), "{told:?}");
     }
 

@@ -1,5 +1,6 @@
 //! `.autopilot/STATUS.md`: the same, for a person who looks in the morning.
 
+use super::money;
 use super::trouble::trouble;
 use super::{
     awaited, current, duration, failure, holds, leaves, run_word, task_word, waits, worker_word,
@@ -23,7 +24,7 @@ pub fn status_md(state: &State) -> String {
     }
     row("started", run.started_at.rfc3339());
     row("last change", run.moved_at.rfc3339());
-    row("cost", run.spent.usd.to_string());
+    row("cost", money::cost(run.spent));
     if let Some(used) = super::used(state).line() {
         row("used", used);
     }
@@ -32,7 +33,7 @@ pub fn status_md(state: &State) -> String {
     }
     if let Some(halt) = &run.halt {
         row("rests because", halt.why.to_string());
-        row("go on with", "`autopilot resume`".to_owned());
+        row("go on with", money::go_on(state));
     }
     for held in holds(state) {
         row("held", held);
@@ -69,7 +70,7 @@ fn tasks(text: &mut String, state: &State) {
             task_word(task),
             task.round,
             duration(task.spent.work_ms),
-            task.spent.bill.usd,
+            money::cost(task.spent.bill),
             cell(&result),
         );
     }

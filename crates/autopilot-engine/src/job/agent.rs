@@ -177,7 +177,7 @@ impl Job {
         let schema = question.schema.as_ref();
         let sandboxed = self.is_sandboxed()?;
         let servers = mcp_servers(&config)?;
-        let max_usd = self.open_bill(&config, question.session.as_deref())?;
+        let max_usd = self.open_bill(&config, question.session.as_deref()).await?;
         let ask = Ask {
             prompt: &prompt,
             cwd: question.dir,

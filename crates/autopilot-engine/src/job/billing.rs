@@ -2,6 +2,7 @@
 //! whole session instead, and then only what its count rises by is owed.
 
 use super::{Job, JobError};
+use crate::purse::Claim;
 use autopilot_agents::{Scope, Tokens, Usage};
 use autopilot_core::config::{Agent as AgentConfig, Price};
 use autopilot_core::event::{Bill, SessionTotal, TokenTotal};
@@ -22,15 +23,44 @@ pub struct Billing {
     session: Option<String>,
     totals: BTreeMap<String, SessionTotal>,
     last: Option<SessionTotal>,
+    /// What the attempt may cost at most, once that is known.
+    allowance: Option<Allowance>,
+    /// What of it this turn may cost.
+    given: Option<Micros>,
+    /// What was charged although nobody told it.
+    assumed: Micros,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Allowance {
+    Any,
+    Max(Micros),
+}
+
+/// Whether an agent that told no cost can have had any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Worked {
+    Perhaps,
+    /// It was turned away before.
+    No,
+    /// A scripted agent asks no model.
+    Scripted,
 }
 
 impl Billing {
     /// `known` is how far the session that is gone on with was counted by earlier attempts.
-    fn begin(&mut self, session: Option<&str>, known: Option<&SessionTotal>, price: Option<Price>) {
+    fn begin(
+        &mut self,
+        session: Option<&str>,
+        known: Option<&SessionTotal>,
+        price: Option<Price>,
+        given: Option<Micros>,
+    ) {
         let ours = session.and_then(|session| self.totals.get(session));
         self.before = ours.or(known).map(usage_of);
         self.session = session.map(str::to_owned);
         self.price = price;
+        self.given = given;
     }
 
     pub fn opened(&mut self, session: &str) {
@@ -41,6 +71,23 @@ impl Billing {
     pub fn hear(&mut self, usage: &Usage) -> Word {
         self.count(usage);
         word(self.earlier.plus(self.this_turn), self.total(usage))
+    }
+
+    /// What the turn was given and has spent, if that is more.
+    pub fn excess(&self) -> Option<(Micros, Micros)> {
+        let given = self.given.filter(|given| self.this_turn.usd > *given)?;
+        Some((given, self.this_turn.usd))
+    }
+
+    /// What a person should know of the bill.
+    pub fn note(&self) -> Option<String> {
+        (self.assumed > Micros(0)).then(|| {
+            format!(
+                "its agent ended without telling what it cost; {}, all it had been given, is \
+                 counted against the limit",
+                self.assumed
+            )
+        })
     }
 
     fn count(&mut self, usage: &Usage) {
@@ -57,7 +104,7 @@ impl Billing {
         });
     }
 
-    pub fn end(&mut self, usage: Option<&Usage>, session: Option<&str>) {
+    pub fn end(&mut self, usage: Option<&Usage>, session: Option<&str>, worked: Worked) {
         if let Some(session) = session {
             self.opened(session);
         }
@@ -69,9 +116,20 @@ impl Billing {
                     self.totals.insert(total.session.clone(), total.clone());
                 }
             }
-            // Of an attempt of which something is known, the rest is not to look like nothing.
-            None if self.earlier != Bill::default() => self.this_turn.unpriced = true,
+            // A figure of a turn that was cut short stays; of others nothing is known.
+            None if self.this_turn == Bill::default() => {
+                let is_free = worked == Worked::Scripted && self.earlier == Bill::default();
+                self.this_turn.unpriced = !is_free;
+            }
             None => {}
+        }
+        // What may have been spent is not there to be spent again.
+        if self.this_turn.unpriced
+            && worked == Worked::Perhaps
+            && let Some(given) = self.given.filter(|given| *given > self.this_turn.usd)
+        {
+            self.assumed = self.assumed.plus(Micros(given.0 - self.this_turn.usd.0));
+            self.this_turn.usd = given;
         }
         self.earlier = self.earlier.plus(std::mem::take(&mut self.this_turn));
         self.before = None;
@@ -117,7 +175,7 @@ impl Job {
 
     /// Before each turn: what was owed for the one before is told, because this one may be what a
     /// limit forbids. Gives what the turn may cost at most.
-    pub(super) fn open_bill(
+    pub(super) async fn open_bill(
         &self,
         config: &AgentConfig,
         session: Option<&str>,
@@ -126,31 +184,85 @@ impl Job {
         if owed != Bill::default() {
             self.say(word(owed, total.map(|total| *total)));
         }
-        let left = self.money_left();
-        if left == Some(Micros(0)) {
-            return Err(JobError::Setup("the limit on money is reached".to_owned()));
+        let given = match self.allowance(config).await {
+            Allowance::Any => None,
+            Allowance::Max(max) => Some(Micros(max.0.saturating_sub(owed.usd.0))),
+        };
+        if given == Some(Micros(0)) {
+            return Err(JobError::Setup(self.money_gone(config)));
         }
         let price = config.model.as_deref().and_then(|model| self.context.config.price(model));
         let known = session.and_then(|session| self.task.totals.get(session));
-        self.billing().begin(session, known, price);
-        let own = config.max_usd;
-        Ok(match (own, left.map(Micros::usd)) {
-            (Some(own), Some(left)) => Some(own.min(left)),
-            (own, left) => own.or(left),
-        })
+        self.billing().begin(session, known, price, given);
+        Ok(given.map(Micros::usd))
+    }
+
+    /// For all turns of the attempt together; settled before the first.
+    async fn allowance(&self, config: &AgentConfig) -> Allowance {
+        let known = self.billing().allowance;
+        if let Some(known) = known {
+            return known;
+        }
+        let of_task = self.left_of_task(Micros(0));
+        let own_max = config.max_usd.map(Micros::from_usd).into_iter().chain(of_task).min();
+        let given = match self.run.limits.usd_max {
+            None => own_max,
+            Some(max) => {
+                let (id, spent, workers) = (self.want.id, self.run.spent.usd, self.workers);
+                let claim = Claim { id, max, spent, workers, own_max };
+                tokio::select! {
+                    given = self.context.purse.claim(claim) => Some(given),
+                    () = self.cancel.asked() => Some(Micros(0)),
+                }
+            }
+        };
+        let allowance = given.map_or(Allowance::Any, Allowance::Max);
+        self.billing().allowance = Some(allowance);
+        allowance
+    }
+
+    fn left_of_task(&self, owed: Micros) -> Option<Micros> {
+        let max = self.run.limits.usd_per_task_max?;
+        Some(Micros(max.0.saturating_sub(self.task.spent.bill.usd.plus(owed).0)))
+    }
+
+    /// What all that ended have spent of the run's money, and this one by now.
+    fn spent_of_run(&self) -> Micros {
+        let (owed, _) = self.billing().owed();
+        self.context.purse.spent().unwrap_or(self.run.spent.usd).plus(owed.usd)
     }
 
     /// Of what the run and the task may spend, as far as this job knows: others spend too, and the
     /// core counts all of it.
     pub(super) fn money_left(&self) -> Option<Micros> {
         let (owed, _) = self.billing().owed();
-        let limits = &self.run.limits;
-        let left = |max: Option<Micros>, spent: Micros| {
-            max.map(|max| Micros(max.0.saturating_sub(spent.plus(owed.usd).0)))
-        };
-        let of_run = left(limits.usd_max, self.run.spent.usd);
-        let of_task = left(limits.usd_per_task_max, self.task.spent.bill.usd);
-        of_run.into_iter().chain(of_task).min()
+        let spent = self.spent_of_run();
+        let of_run = self.run.limits.usd_max.map(|max| Micros(max.0.saturating_sub(spent.0)));
+        of_run.into_iter().chain(self.left_of_task(owed.usd)).min()
+    }
+
+    /// Which limit leaves nothing for another turn, and what to do about it.
+    fn money_gone(&self, config: &AgentConfig) -> String {
+        let (owed, _) = self.billing().owed();
+        let (run, task) = (self.spent_of_run(), self.task.spent.bill.usd.plus(owed.usd));
+        if let Some(max) = self.run.limits.usd_max.filter(|max| run >= *max) {
+            return format!(
+                "the run has spent {run} of its limit of {max}; `--max-usd` raises the limit"
+            );
+        }
+        if let Some(max) = self.run.limits.usd_per_task_max.filter(|max| task >= *max) {
+            let name = self.task.name();
+            return format!(
+                "task {name} has spent {task} of its limit of {max}; `--max-usd-per-task` raises \
+                 the limit"
+            );
+        }
+        match config.max_usd.map(Micros::from_usd).filter(|max| owed.usd >= *max) {
+            Some(max) => {
+                format!("it has spent {} of the {max} its agent may spend (`max_usd`)", owed.usd)
+            }
+            None => format!("it has spent {} and there is no more for it", owed.usd),
+        }
     }
 }
 
@@ -179,9 +291,9 @@ mod tests {
     #[test]
     fn a_session_that_goes_on_owes_only_what_its_count_rises_by() {
         let mut first = Billing::default();
-        first.begin(None, None, None);
+        first.begin(None, None, None, None);
         first.opened("s");
-        first.end(Some(&session_cost(0.12, 10)), None);
+        first.end(Some(&session_cost(0.12, 10)), None, Worked::Perhaps);
         let (bill, total) = first.owed();
         assert_eq!((bill.usd, bill.tokens_in), (Micros(120_000), 10));
         let total = *total.unwrap();
@@ -189,8 +301,8 @@ mod tests {
 
         // Another attempt, perhaps of another process: it knows only what is durable.
         let mut next = Billing::default();
-        next.begin(Some("s"), Some(&total), None);
-        next.end(Some(&session_cost(0.15, 7)), Some("s"));
+        next.begin(Some("s"), Some(&total), None, None);
+        next.end(Some(&session_cost(0.15, 7)), Some("s"), Worked::Perhaps);
         let (bill, total) = next.owed();
         assert_eq!((bill.usd, bill.tokens_in), (Micros(30_000), 7));
         assert_eq!(total.unwrap().usd, Some(Micros(150_000)));
@@ -199,15 +311,15 @@ mod tests {
     #[test]
     fn the_second_turn_of_an_attempt_owes_the_rise_and_a_new_session_all_of_it() {
         let mut billing = Billing::default();
-        billing.begin(None, None, None);
+        billing.begin(None, None, None, None);
         billing.opened("s");
-        billing.end(Some(&session_cost(0.10, 1)), None);
-        billing.begin(Some("s"), None, None);
-        billing.end(Some(&session_cost(0.25, 1)), None);
+        billing.end(Some(&session_cost(0.10, 1)), None, Worked::Perhaps);
+        billing.begin(Some("s"), None, None, None);
+        billing.end(Some(&session_cost(0.25, 1)), None, Worked::Perhaps);
         assert_eq!(billing.owed().0.usd, Micros(250_000));
-        billing.begin(None, None, None);
+        billing.begin(None, None, None, None);
         billing.opened("t");
-        billing.end(Some(&session_cost(0.5, 1)), None);
+        billing.end(Some(&session_cost(0.5, 1)), None, Worked::Perhaps);
         assert_eq!(billing.owed().0.usd, Micros(750_000));
     }
 
@@ -220,7 +332,7 @@ mod tests {
             tokens: Some(TokenTotal { input: 1000, output: 100, cached: 0 }),
         };
         let mut billing = Billing::default();
-        billing.begin(Some("t"), Some(&total), Some(price));
+        billing.begin(Some("t"), Some(&total), Some(price), None);
         let Word::Counted { bill, total } = billing.hear(&session_tokens(1600, 400, 150)) else {
             panic!("the session's count is told along");
         };
@@ -233,18 +345,57 @@ mod tests {
     #[test]
     fn what_has_no_price_is_said_to_have_none() {
         let mut billing = Billing::default();
-        billing.begin(None, None, None);
+        billing.begin(None, None, None, None);
         let Word::Bill(bill) = billing.hear(&session_tokens(5, 0, 5)) else {
             panic!("without a session there is no count of one");
         };
         assert!(bill.unpriced && bill.usd == Micros(0) && bill.tokens_in == 5);
         // A turn that tells nothing after one that told something.
         let mut billing = Billing::default();
-        billing.begin(None, None, None);
-        billing.end(Some(&session_cost(0.1, 1)), None);
-        billing.begin(None, None, None);
-        billing.end(None, None);
+        billing.begin(None, None, None, None);
+        billing.end(Some(&session_cost(0.1, 1)), None, Worked::Perhaps);
+        billing.begin(None, None, None, None);
+        billing.end(None, None, Worked::Perhaps);
         let bill = billing.owed().0;
         assert_eq!((bill.usd, bill.unpriced), (Micros(100_000), true));
+    }
+
+    #[test]
+    fn what_nobody_told_is_charged_with_all_it_was_given() {
+        let mut billing = Billing::default();
+        billing.begin(None, None, None, Some(Micros(500)));
+        billing.end(None, None, Worked::Perhaps);
+        let bill = billing.owed().0;
+        assert_eq!((bill.usd, bill.unpriced), (Micros(500), true));
+        assert!(billing.note().is_some());
+        // Nor do tokens without a price tell it.
+        let mut billing = Billing::default();
+        billing.begin(None, None, None, Some(Micros(500)));
+        billing.end(Some(&session_tokens(5, 0, 5)), None, Worked::Perhaps);
+        assert_eq!(billing.owed().0.usd, Micros(500));
+        // Who never reached a model is unknown, and owes nothing; nor is there a limit to hold.
+        for (given, worked) in [(Some(Micros(500)), Worked::No), (None, Worked::Perhaps)] {
+            let mut billing = Billing::default();
+            billing.begin(None, None, None, given);
+            billing.end(None, None, worked);
+            let bill = billing.owed().0;
+            assert_eq!((bill.usd, bill.unpriced), (Micros(0), true));
+            assert_eq!(billing.note(), None);
+        }
+        // Who told its cost owes that.
+        let mut billing = Billing::default();
+        billing.begin(None, None, None, Some(Micros(500_000)));
+        billing.end(Some(&session_cost(0.1, 1)), None, Worked::Perhaps);
+        assert_eq!(billing.owed().0.usd, Micros(100_000));
+    }
+
+    #[test]
+    fn a_figure_above_what_the_turn_was_given_is_an_excess() {
+        let mut billing = Billing::default();
+        billing.begin(None, None, None, Some(Micros(100_000)));
+        let _told = billing.hear(&session_cost(0.1, 1));
+        assert_eq!(billing.excess(), None);
+        let _told = billing.hear(&session_cost(0.15, 1));
+        assert_eq!(billing.excess(), Some((Micros(100_000), Micros(150_000))));
     }
 }

@@ -73,6 +73,7 @@ impl Job {
         let turn = turn?;
         let asked_for = question.session.as_deref().filter(|_| ask.is_its_own);
         let mut notes = turn.ran.notes.clone();
+        notes.extend(self.billing().note());
         notes.extend(super::build::notes_of(&capture));
         let branch = match ask.access {
             Access::Edit | Access::Unsafe => {

@@ -1,16 +1,19 @@
 //! One process that is talked with: its lines in, our words out, and what it costs.
 
 use super::artifact::Exec;
+use super::billing::Worked;
 use super::{Job, lend, start};
 use crate::shell::Sight;
 use autopilot_agents::{
-    Act, AgentEvent, Conversation, Deaf, Ending, ExitFacts, Heard, Odd, Outcome, Stream, Wish,
+    Act, AgentEvent, Cause, Conversation, Deaf, Ending, ExitFacts, Heard, Odd, Outcome, Stream,
+    Wish,
 };
+use autopilot_core::config::Mode;
 use autopilot_core::input::Word;
 use autopilot_host::exec::Control;
 use autopilot_host::turnstile::Turnstile;
 use camino::Utf8Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -48,6 +51,10 @@ pub struct Talk<'a> {
     to_do: tokio::sync::Mutex<mpsc::Receiver<Act>>,
     /// It asks for more than it takes in.
     flooded: Notify,
+    /// It has spent more than it was given.
+    overspent: Notify,
+    /// A model was seen to answer.
+    is_answered: AtomicBool,
 }
 
 impl<'a> Talk<'a> {
@@ -61,7 +68,18 @@ impl<'a> Talk<'a> {
         let (acts, to_do) = mpsc::channel(ACTS_MAX);
         let (conversation, starting) = (Mutex::new(conversation), Mutex::new(starting));
         let to_do = tokio::sync::Mutex::new(to_do);
-        Talk { job, exec, dir, conversation, starting, acts, to_do, flooded: Notify::new() }
+        Talk {
+            job,
+            exec,
+            dir,
+            conversation,
+            starting,
+            acts,
+            to_do,
+            flooded: Notify::new(),
+            overspent: Notify::new(),
+            is_answered: AtomicBool::new(false),
+        }
     }
 
     pub fn line(&self, out: Stream, line: &str, cut: bool) {
@@ -110,6 +128,7 @@ impl<'a> Talk<'a> {
                     }
                 },
                 Some(spoken) = ears.recv() => self.tell(spoken),
+                () = self.overspent.notified() => process.terminate(GRACE),
                 () = &mut started, if is_held => {
                     self.has_started();
                     is_held = false;
@@ -117,7 +136,10 @@ impl<'a> Talk<'a> {
             }
         }
         drop(pipe);
-        tokio::time::sleep(LINGER).await;
+        tokio::select! {
+            () = tokio::time::sleep(LINGER) => {}
+            () = self.overspent.notified() => {}
+        }
         process.terminate(GRACE);
     }
 
@@ -148,13 +170,18 @@ impl<'a> Talk<'a> {
                 AgentEvent::Usage(usage) => {
                     let owed = self.job.billing().hear(usage);
                     self.job.say(owed);
+                    if self.job.billing().excess().is_some() {
+                        self.overspent.notify_one();
+                    }
                 }
                 AgentEvent::Text { .. }
                 | AgentEvent::Thought { .. }
                 | AgentEvent::ToolCall { .. }
                 | AgentEvent::ToolResult { .. }
-                | AgentEvent::FileChange { .. }
-                | AgentEvent::Permission { .. }
+                | AgentEvent::FileChange { .. } => {
+                    self.is_answered.store(true, Ordering::Relaxed);
+                }
+                AgentEvent::Permission { .. }
                 | AgentEvent::RateLimit { .. }
                 | AgentEvent::Notice { .. }
                 | AgentEvent::Steer { .. }
@@ -177,10 +204,37 @@ impl<'a> Talk<'a> {
 
     pub fn finish(self, exit: ExitFacts) -> Ending {
         let unheard = std::mem::replace(&mut *self.conversation(), Box::new(Silence));
-        let ending = unheard.finish(exit);
+        let mut ending = unheard.finish(exit);
+        let excess = self.job.billing().excess();
+        if let Some((given, spent)) = excess
+            && ending.outcome != Outcome::Success
+        {
+            let why = format!("it was given {given} and has spent {spent}");
+            ending.outcome = Outcome::broke(Cause::Budget, why);
+        }
         let session = ending.session.as_deref().map(|session| self.job.clean(session));
-        self.job.billing().end(ending.usage.as_ref(), session.as_deref());
+        let worked = self.worked(&ending.outcome);
+        self.job.billing().end(ending.usage.as_ref(), session.as_deref(), worked);
         ending
+    }
+
+    /// Who was turned away before any model answered has cost nothing, as far as anybody knows.
+    fn worked(&self, outcome: &Outcome) -> Worked {
+        if self.job.agent_config().mode == Mode::Script {
+            return Worked::Scripted;
+        }
+        let is_turned_away = match outcome {
+            Outcome::Auth { .. } | Outcome::Outage { .. } | Outcome::Quota { .. } => true,
+            Outcome::Broke { cause, .. } => {
+                matches!(cause, Cause::Model | Cause::Startup | Cause::Session | Cause::Request)
+            }
+            Outcome::Success | Outcome::Interrupted => false,
+        };
+        if is_turned_away && !self.is_answered.load(Ordering::Relaxed) {
+            Worked::No
+        } else {
+            Worked::Perhaps
+        }
     }
 
     fn conversation(&self) -> MutexGuard<'_, Box<dyn Conversation>> {

@@ -93,7 +93,7 @@ fn row(told: &Told) -> Vec<String> {
         told.word().to_owned(),
         started(told).rfc3339(),
         view::duration(told.state.run.active_ms),
-        told.state.run.spent.usd.to_string(),
+        view::money::cost(told.state.run.spent),
         format!("{closed}/{all}"),
         autopilot_host::escape::one_line(&title).into_owned(),
     ]
@@ -112,6 +112,7 @@ fn object(told: &Told) -> Value {
         "last_transition_at": state.run.moved_at.rfc3339(),
         "duration": state.run.active_ms as f64 / 1000.0,
         "cost_usd": state.run.spent.usd.usd(),
+        "cost_complete": !state.run.spent.unpriced,
         "tasks_done": closed,
         "tasks_total": all,
         "branch_name": state.run.branch,

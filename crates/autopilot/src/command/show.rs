@@ -61,7 +61,12 @@ fn of_run(told: &Told, account: &Account) -> String {
     let spent = run.spent;
     row(
         "cost",
-        &format!("{} ({} tokens in, {} out)", spent.usd, spent.tokens_in, spent.tokens_out),
+        &format!(
+            "{} ({} tokens in, {} out)",
+            view::money::cost(spent),
+            spent.tokens_in,
+            spent.tokens_out
+        ),
     );
     if let Some(why) = told.state.root().and_then(view::failure) {
         row("failed", &why.to_string());

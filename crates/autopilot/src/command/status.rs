@@ -67,6 +67,7 @@ pub fn object(state: &State, redactor: &Redactor) -> Value {
     let mut object = state_object(state, redactor);
     if let Value::Object(fields) = &mut object {
         fields.insert("cost_usd".to_owned(), json!(state.run.spent.usd.usd()));
+        fields.insert("cost_complete".to_owned(), json!(!state.run.spent.unpriced));
     }
     object
 }
@@ -112,7 +113,7 @@ fn screen(told: &Told, place: &Place, now: Time) -> String {
     let ago = view::duration(now.since_ms(Time(told.run.created_at_ms)));
     row("started", format!("{} ({ago} ago)", Time(told.run.created_at_ms).rfc3339()));
     row("worked", view::duration(run.active_ms));
-    row("cost", run.spent.usd.to_string());
+    row("cost", view::money::cost(run.spent));
     for line in at_work(state, now) {
         row("now", line);
     }
@@ -177,7 +178,7 @@ fn row(task: &Task) -> Vec<String> {
         view::task_word(task).to_owned(),
         task.round.to_string(),
         view::duration(task.spent.work_ms),
-        task.spent.bill.usd.to_string(),
+        view::money::cost(task.spent.bill),
         result,
     ]
 }
@@ -210,7 +211,7 @@ fn go_on(told: &Told) -> String {
              go on with `autopilot resume`"
                 .to_owned()
         }
-        Standing::Rests => "go on with `autopilot resume`".to_owned(),
+        Standing::Rests => format!("go on with {}", view::money::go_on(&told.state)),
         Standing::Abandoned => {
             "given up for another run; `autopilot recover` lists its work".to_owned()
         }

@@ -260,7 +260,7 @@ fn account(
             task.round,
             if task.round == 1 { "iteration " } else { "iterations" },
             view::duration(task.spent.work_ms),
-            task.spent.bill.usd,
+            view::money::cost(task.spent.bill),
         ));
     }
     if more > 0 {
@@ -268,7 +268,13 @@ fn account(
     }
     let unknown = costs_unknown(config, state.run.flow);
     let unknown = match unknown.as_slice() {
-        [] => String::new(),
+        [] => {
+            if state.run.spent.unpriced {
+                " + unknown".to_owned()
+            } else {
+                String::new()
+            }
+        }
         some => format!(" and what is unknown of {}", some.join(", ")),
     };
     text.push_str(&format!(
@@ -357,7 +363,7 @@ fn rests(state: &State) -> String {
             let why = halt.as_ref().map(|halt| halt.why.to_string()).unwrap_or_default();
             let then = match awaited {
                 Some(what) => format!("a person has to approve {what}: `autopilot approve`"),
-                None => "go on with `autopilot resume`".to_owned(),
+                None => format!("go on with {}", view::money::go_on(state)),
             };
             format!("rests: {why}; {then}\n")
         }

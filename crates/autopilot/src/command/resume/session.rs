@@ -12,7 +12,7 @@ use autopilot_core::event::Bill;
 use autopilot_core::view::ExitWord;
 use autopilot_core::view::sessions::{Session, sessions};
 use autopilot_core::wanted::Want;
-use autopilot_engine::further::{self, Ended, Stopped, Wish};
+use autopilot_engine::further::{self, Ended, Gone, Stopped, Wish};
 use autopilot_engine::job::further::{Branch, Further, Furthered};
 use autopilot_engine::shell::{Sight, chain};
 use autopilot_engine::workspace;
@@ -187,10 +187,15 @@ fn account(global: &Global, session: &Session, ended: Ended) -> super::super::Do
 
 fn failure(stopped: Stopped) -> Failure {
     let message = match stopped {
-        Stopped::ByPerson => "stopped",
-        Stopped::ByMoney => "the limit on money is reached; --max-usd raises it for this turn",
+        Stopped::ByPerson => "stopped".to_owned(),
+        Stopped::ByMoney(Gone { spent, max, option }) => {
+            let whose = if option == "--max-usd" { "the run" } else { "the task" };
+            format!(
+                "{whose} has spent {spent} of its limit of {max}; `{option}` raises it for this turn"
+            )
+        }
     };
-    Failure { code: ExitWord::Paused.code(), message: message.to_owned(), help: None }
+    Failure { code: ExitWord::Paused.code(), message, help: None }
 }
 
 fn why(ending: &Outcome) -> String {

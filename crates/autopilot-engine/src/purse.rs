@@ -1,0 +1,122 @@
+//! What of the run's limit on money is promised to attempts at work. No two are promised the same
+//! dollar, so the limit holds however many work at once.
+
+use autopilot_core::id::{AttemptId, Micros};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+#[derive(Debug, Default)]
+pub struct Purse {
+    book: Mutex<Book>,
+    settled: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Book {
+    /// Spent before this process; nothing is spent here before the first claim.
+    before: Option<Micros>,
+    /// To attempts at work.
+    promised: BTreeMap<AttemptId, Micros>,
+    /// By attempts that ended.
+    spent: Micros,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    pub id: AttemptId,
+    /// The limit of the run, and what had been spent of it when the attempt was begun.
+    pub max: Micros,
+    pub spent: Micros,
+    /// Workers that are or could be at work, this one among them.
+    pub workers: u32,
+    /// What it may have in any case: its task's and its agent's limit.
+    pub own_max: Option<Micros>,
+}
+
+impl Purse {
+    /// What the attempt may spend. Waits while others have been promised all there is, because they
+    /// may leave some of it.
+    pub async fn claim(&self, claim: Claim) -> Micros {
+        loop {
+            let mut settled = std::pin::pin!(self.settled.notified());
+            settled.as_mut().enable();
+            if let Some(given) = self.book().claim(claim) {
+                return given;
+            }
+            settled.await;
+        }
+    }
+
+    /// It has ended and owes `spent`; what it has left is there for others.
+    pub fn settle(&self, id: AttemptId, spent: Micros) {
+        let mut book = self.book();
+        if book.promised.remove(&id).is_some() {
+            book.spent = book.spent.plus(spent);
+        }
+        drop(book);
+        self.settled.notify_waiters();
+    }
+
+    /// What all attempts that ended have spent; nothing if nobody ever claimed any.
+    pub fn spent(&self) -> Option<Micros> {
+        let book = self.book();
+        book.before.map(|before| before.plus(book.spent))
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Book {
+    /// Nothing if all that is left is promised to others.
+    fn claim(&mut self, claim: Claim) -> Option<Micros> {
+        let before = *self.before.get_or_insert(claim.spent);
+        let promised = self.promised.values().fold(Micros(0), |sum, given| sum.plus(*given));
+        let gone = before.plus(self.spent).plus(promised);
+        let left = claim.max.0.saturating_sub(gone.0);
+        if left == 0 && !self.promised.is_empty() {
+            return None;
+        }
+        let others = u32::try_from(self.promised.len()).unwrap_or(u32::MAX);
+        let shares = u64::from(claim.workers.saturating_sub(others).max(1));
+        let share = Micros(left.div_ceil(shares));
+        let given = claim.own_max.map_or(share, |own| own.min(share));
+        self.promised.insert(claim.id, given);
+        Some(given)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(seq: u64, workers: u32) -> Claim {
+        let id = AttemptId { seq, place: 0 };
+        Claim { id, max: Micros(120), spent: Micros(20), workers, own_max: None }
+    }
+
+    #[test]
+    fn workers_share_what_is_left_and_never_get_more_together() {
+        let mut book = Book::default();
+        assert_eq!(book.claim(claim(1, 4)), Some(Micros(25)));
+        assert_eq!(book.claim(claim(2, 4)), Some(Micros(25)));
+        let modest = Claim { own_max: Some(Micros(5)), ..claim(3, 4) };
+        assert_eq!(book.claim(modest), Some(Micros(5)), "its own limit is the smaller one");
+        assert_eq!(book.claim(claim(4, 4)), Some(Micros(45)), "the last gets the rest");
+        assert_eq!(book.claim(claim(5, 4)), None, "everything is promised");
+    }
+
+    #[tokio::test]
+    async fn who_comes_too_late_waits_for_what_the_others_leave() {
+        let purse = Purse::default();
+        assert_eq!(purse.claim(claim(1, 1)).await, Micros(100));
+        let settle = async { purse.settle(claim(1, 1).id, Micros(70)) };
+        let (given, ()) = tokio::join!(purse.claim(claim(2, 1)), settle);
+        assert_eq!(given, Micros(30));
+        assert_eq!(purse.spent(), Some(Micros(90)));
+        purse.settle(claim(2, 1).id, Micros(30));
+        assert_eq!(purse.claim(claim(3, 1)).await, Micros(0), "nobody is left to wait for");
+    }
+}
