@@ -426,6 +426,9 @@ pub struct Logs {
     /// Keep printing as the log grows
     #[arg(long, short = 'f')]
     pub follow: bool,
+    /// What agents printed as they printed it, and not in words
+    #[arg(long)]
+    pub raw: bool,
 }
 
 #[derive(Debug, Args)]

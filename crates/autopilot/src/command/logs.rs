@@ -6,8 +6,9 @@ use super::past::{Past, Standing, Told};
 use super::{Done, done, place};
 use crate::cli::{Global, LogStream, Logs};
 use crate::exit::Failure;
-use crate::terminal;
+use crate::terminal::{self, lines};
 use autopilot_core::id::Time;
+use autopilot_engine::job::{EVENTS, METADATA, Metadata, execs_of};
 use autopilot_engine::place::Place;
 use camino::{Utf8Path, Utf8PathBuf};
 use name::LogName;
@@ -92,6 +93,8 @@ struct Steps {
     stream: Option<LogStream>,
     /// Logs of an earlier run of the same task are older than this.
     since: String,
+    /// Where agents' logs are kept as events, if they are to be shown in words.
+    execs: Option<Utf8PathBuf>,
 }
 
 impl Wanted {
@@ -104,7 +107,7 @@ impl Wanted {
                 Some(stream) => {
                     let past = Past::must(global)?;
                     let told = past.run(None)?;
-                    Ok(Wanted::steps(&past.place, &told, None, Some(stream)))
+                    Ok(Wanted::steps(&past.place, &told, None, Some(stream), args.raw))
                 }
             };
         };
@@ -113,7 +116,7 @@ impl Wanted {
         let name = told.state.task(id).name().to_owned();
         match args.stream {
             Some(LogStream::Controller) => Ok(controller(past.place, Some(name))),
-            stream => Ok(Wanted::steps(&past.place, &told, Some(name), stream)),
+            stream => Ok(Wanted::steps(&past.place, &told, Some(name), stream, args.raw)),
         }
     }
 
@@ -122,9 +125,11 @@ impl Wanted {
         told: &Told,
         task: Option<String>,
         stream: Option<LogStream>,
+        raw: bool,
     ) -> Wanted {
         let since = since(Time(told.run.created_at_ms));
-        let steps = Some(Steps { task, stream, since });
+        let execs = (!raw).then(|| place.views().join(execs_of(&told.run.id)));
+        let steps = Some(Steps { task, stream, since, execs });
         Wanted { logs: place.views().join("logs"), steps, about: None }
     }
 
@@ -139,17 +144,39 @@ impl Wanted {
             .filter(|file| steps.want(&file.name))
             .collect();
         found.sort_by_key(|file| (file.name.at.clone(), file.name.attempt, file.path.clone()));
+        let events = steps.execs.as_deref().map(events_of).unwrap_or_default();
         let heading = |file: LogFile| {
             let shown = format!(".autopilot/logs/{}", file.path.file_name().unwrap_or_default());
-            (file.path, Some(file.name.heading(&shown)))
+            let heading = file.name.heading(&shown);
+            match events.get(&file.log()) {
+                // What it said there is among its events.
+                Some(_) if file.name.is_errors => None,
+                Some(events) => Some((events.clone(), Some(heading))),
+                None => Some((file.path, Some(heading))),
+            }
         };
-        found.into_iter().map(heading).collect()
+        found.into_iter().filter_map(heading).collect()
     }
+}
+
+/// The events of each agent's log, by the log's file name.
+fn events_of(execs: &Utf8Path) -> BTreeMap<String, Utf8PathBuf> {
+    let names = autopilot_host::dir::names(execs.as_std_path()).unwrap_or_default();
+    let one = |name: String| {
+        let dir = execs.join(name);
+        let said = std::fs::read(dir.join(METADATA)).ok()?;
+        let said: Metadata = serde_json::from_slice(&said).ok()?;
+        let log = said.log.rsplit('/').next()?.to_owned();
+        Some((log, dir.join(EVENTS)))
+    };
+    names.into_iter().filter_map(one).collect()
 }
 
 /// The newest log of a task of a run that began then; `run` for the run itself.
 pub fn newest_of(place: &Place, task: &str, began: Time) -> Option<Utf8PathBuf> {
-    let steps = Some(Steps { task: Some(task.to_owned()), stream: None, since: since(began) });
+    let steps =
+        Steps { task: Some(task.to_owned()), stream: None, since: since(began), execs: None };
+    let steps = Some(steps);
     let wanted = Wanted { logs: place.views().join("logs"), steps, about: None };
     wanted.files().pop().map(|(path, _)| path)
 }
@@ -176,6 +203,11 @@ impl LogFile {
         // An empty log, as most of standard error are, has nothing to say.
         let has_text = path.metadata().is_ok_and(|meta| meta.is_file() && meta.len() > 0);
         has_text.then(|| LogFile { path: path.to_owned(), name })
+    }
+
+    /// The name of the log it belongs to.
+    fn log(&self) -> String {
+        self.path.file_name().unwrap_or_default().replace(".err.log", ".log")
     }
 }
 
@@ -218,7 +250,11 @@ impl Printed {
         };
         self.offsets.insert(path.to_owned(), from + end as u64);
         let text = String::from_utf8_lossy(bytes.get(..end).unwrap_or_default());
-        let text = about.map_or_else(|| text.to_string(), |task| lines_about(&text, task));
+        let text = match about {
+            Some(task) => lines_about(&text, task),
+            None if path.file_name() == Some(EVENTS) => in_words(&text),
+            None => text.to_string(),
+        };
         let text = match (known, tail) {
             (None, Some(lines)) => last_lines(&text, lines),
             (None, None) | (Some(_), _) => &text,
@@ -249,6 +285,12 @@ fn read_from(path: &Utf8Path, offset: u64) -> std::io::Result<(u64, Vec<u8>)> {
     let mut bytes = Vec::new();
     file.take(LOG_BYTES_MAX).read_to_end(&mut bytes)?;
     Ok((from, bytes))
+}
+
+/// What an agent did, without the shape its vendor gives it.
+fn in_words(events: &str) -> String {
+    let events = events.lines().filter_map(|line| serde_json::from_str(line).ok());
+    events.filter_map(|event| lines::in_words(&event)).map(|text| format!("{text}\n")).collect()
 }
 
 /// Lines of the controller's log: a time, then the task's name and a colon.
