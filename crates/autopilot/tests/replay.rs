@@ -121,3 +121,34 @@ fn every_question_is_kept_with_its_answer_and_figures() {
     let last: Value = serde_json::from_str(events.lines().last().unwrap()).unwrap();
     assert_eq!(last["event"], "result");
 }
+
+#[test]
+fn what_a_fallback_said_is_played_as_its_kind_says_it_and_without_its_program() {
+    let stage = Stage::new(BINARY);
+    let claude = r#"#!/bin/sh
+read hello; read prompt
+echo done >> app.txt
+echo '{"type":"system","subtype":"init","session_id":"s","model":"m"}'
+echo '{"type":"result","subtype":"success","is_error":false,"session_id":"s","total_cost_usd":0.01,"usage":{"input_tokens":1,"output_tokens":1},"result":"{\"changed_files\":[\"app.txt\"],\"notes\":\"as a stand-in\"}"}'
+"#;
+    stage.write_program("stand-in", claude);
+    let refuses = "
+- step: build
+  do: [{ fail: { kind: quota, why: used up } }]
+";
+    stage.agents(&[refuses, APPROVES]);
+    let config = stage.read(".autopilot/config.yml");
+    let alone = "builder: { mode: script, script: agents.yml }";
+    let both = "builder: { mode: script, script: agents.yml, \
+                fallback: [{ mode: claude_code_cli, executable: ./stand-in }] }";
+    assert!(config.contains(alone));
+    stage.write(".autopilot/config.yml", &config.replace(alone, both));
+    stage.run_task().expect(0);
+    fs::remove_file(stage.path("stand-in")).unwrap();
+    fs::remove_file(stage.path("agents.yml")).unwrap();
+    stage.run(&["replay"]).expect(0).says(&["all the same"]);
+    // The log tells it in words, and as it was printed when asked.
+    let told = stage.run(&["logs", "say-done", "--stream", "builder"]).expect(0);
+    assert!(!told.out.contains("\"type\":\"result\""), "{}", told.out);
+    stage.run(&["logs", "say-done", "--raw"]).expect(0).says(&["\"type\":\"result\""]);
+}

@@ -163,7 +163,9 @@ impl Job {
         question: &Question<'_>,
         earlier: &[Exchange],
     ) -> Result<Turn, JobError> {
-        let config = self.agent_config().clone();
+        let played = self.recorded()?;
+        let lane = played.as_ref().map_or(self.want.lane, |played| played.lane);
+        let config = self.context.config.candidate(self.role(), lane).clone();
         self.watch_deeds(config.mode);
         let agent = agent_of(&config, &self.context.place.root)?;
         let prompt = self.clean(&question.prompt);
@@ -226,8 +228,11 @@ impl Job {
             | Agent::Script { .. } => (question.dir.to_owned(), self.writable(question)),
         };
         let program = Program {
-            program: self.program_path(&plan)?,
-            args: plan.args.clone(),
+            program: match &played {
+                Some(_) => self.context.own.clone(),
+                None => self.program_path(&plan)?,
+            },
+            args: played.as_ref().map_or_else(|| plan.args.clone(), Played::args),
             variables,
             dir,
             stdin: match &plan.stdin {
@@ -239,7 +244,6 @@ impl Job {
             timeout: self.timeout(),
             write: Some(write),
         };
-        let (program, played) = self.as_recorded(program)?;
         let hear = |out, line: &str, cut| talk.line(out, line, cut);
         let ran = self.run_spoken_to(program, hear, async |pipe, end| talk.speak(pipe, end).await);
         let mut ran = ran.await?;
@@ -259,21 +263,16 @@ impl Job {
         Ok(Turn { ending, ran, log })
     }
 
-    /// Where a run is played again, what its agent said then takes the agent's place.
-    fn as_recorded(&self, program: Program) -> Result<(Program, Option<Played>), JobError> {
-        let Some(player) = &self.context.player else { return Ok((program, None)) };
+    /// Where a run is played again, what its agent said then takes the agent's place, whichever of
+    /// the agents it was.
+    fn recorded(&self) -> Result<Option<Played>, JobError> {
+        let Some(player) = &self.context.player else { return Ok(None) };
         let name = self.name_in_recording();
-        let Some(played) = player.next(&name, self.want.step) else {
-            let what =
-                format!("the recording has no further answer of {name} at {}", self.want.step);
-            return Err(JobError::Setup(what));
-        };
-        let program = Program {
-            program: self.context.own.clone(),
-            args: vec![crate::replay::COMMAND.to_owned(), played.dir.to_string()],
-            ..program
-        };
-        Ok((program, Some(played)))
+        let played = player.next(&name, self.want.step).ok_or_else(|| {
+            let step = self.want.step;
+            JobError::Setup(format!("the recording has no further answer of {name} at {step}"))
+        })?;
+        Ok(Some(played))
     }
 
     async fn repeat_change(&self, played: &Played, dir: &Utf8Path) -> Result<(), JobError> {

@@ -48,6 +48,8 @@ pub struct Metadata {
     pub round: u32,
     pub attempt: String,
     pub agent: String,
+    /// Its place among the agents that may do the step.
+    pub lane: u32,
     pub model: Option<String>,
     pub session: Option<String>,
     pub resumed: Option<String>,
@@ -155,6 +157,7 @@ impl Job {
             round: self.task.round,
             attempt: self.want.id.to_string(),
             agent: super::mode_word(config.mode).to_owned(),
+            lane: self.want.lane,
             model: config.model.clone(),
             session: resumed.map(str::to_owned),
             resumed: resumed.map(str::to_owned),

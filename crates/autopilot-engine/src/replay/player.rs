@@ -13,6 +13,8 @@ use tokio::sync::watch;
 #[derive(Clone, Debug)]
 pub struct Played {
     pub dir: Utf8PathBuf,
+    /// Which of the agents that may do the step it was.
+    pub lane: u32,
     pub exit: ExitFacts,
     /// What the agent made of its worktree, as objects of the recording's hub.
     pub worktree: Option<(String, String)>,
@@ -26,7 +28,12 @@ impl Played {
             timed_out: said.timed_out,
             stuck: said.stuck,
         };
-        Played { dir, exit, worktree }
+        Played { dir, lane: said.lane, exit, worktree }
+    }
+
+    /// By which our own executable says again what the agent said.
+    pub fn args(&self) -> Vec<String> {
+        vec![super::COMMAND.to_owned(), self.dir.to_string()]
     }
 }
 
