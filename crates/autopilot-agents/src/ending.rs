@@ -97,6 +97,8 @@ pub struct ExitFacts {
     pub signal: Option<i32>,
     pub timed_out: bool,
     pub stuck: bool,
+    /// It had been told that nothing more comes, did not end, and was ended by us.
+    pub lingered: bool,
 }
 
 const SIGINT: i32 = 2;
@@ -109,6 +111,12 @@ impl ExitFacts {
 
     pub fn signal(signal: i32) -> Self {
         ExitFacts { signal: Some(signal), ..ExitFacts::default() }
+    }
+
+    /// We ended it, and nobody else: a process that dies otherwise has not ended well, whatever was
+    /// printed in its name before.
+    pub fn is_by_us(&self) -> bool {
+        self.timed_out || self.stuck || self.lingered
     }
 
     pub fn is_zero(&self) -> bool {

@@ -42,10 +42,10 @@ pub(crate) fn json_line(
     Line::Words(vec![AgentEvent::Notice { text: event::text(line) }])
 }
 
-/// The agent said that all went well; its exit has to agree unless somebody had to end it, which
-/// takes nothing from an answer that was complete.
+/// The agent said that all went well; its exit has to agree unless we had to end it, which takes
+/// nothing from an answer that was complete.
 pub(crate) fn said_success(exit: &ExitFacts, words: &Tail) -> Outcome {
-    if exit.is_zero() || exit.forced().is_some() {
+    if exit.is_zero() || exit.is_by_us() {
         return Outcome::Success;
     }
     let why = format!("it reported success, but {}", failure(exit, words));

@@ -18,6 +18,7 @@ mod jsonl;
 pub mod launch;
 pub mod openai;
 pub mod script;
+pub mod session_id;
 pub mod tail;
 pub mod words;
 

@@ -419,7 +419,8 @@ proptest! {
                     prop_assert!(text.len() < 8 * autopilot_agents::event::TEXT_BYTES_MAX);
                 }
             }
-            decoder.finish(ExitFacts { code, signal, timed_out, stuck });
+            let lingered = false;
+            decoder.finish(ExitFacts { code, signal, timed_out, stuck, lingered });
         }
     }
 }

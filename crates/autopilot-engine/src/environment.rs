@@ -1,6 +1,6 @@
 //! What agents and commands find in their environment: what they need, and nothing of ours.
 
-use autopilot_core::config::{Config, Role};
+use autopilot_core::config::{Config, McpServer, Role};
 use std::collections::BTreeMap;
 
 pub type Variables = BTreeMap<String, String>;
@@ -81,6 +81,25 @@ pub fn key_variables(config: &Config) -> impl Iterator<Item = &str> {
         .into_iter()
         .flat_map(|role| config.candidates(role))
         .map(|agent| agent.api_key_env.as_str())
+}
+
+/// Variables the configuration gives to agents and their servers, or passes on to them.
+pub fn given(config: &Config, ours: &Variables) -> Vec<(String, String)> {
+    let mut given = Vec::new();
+    for role in [Role::Builder, Role::Reviewer, Role::Planner] {
+        for agent in config.candidates(role) {
+            given.extend(agent.env.clone());
+            let passed = agent.env_pass.iter().filter_map(|name| ours.get_key_value(name));
+            given.extend(passed.map(|(name, value)| (name.clone(), value.clone())));
+            for server in agent.mcp_servers.values() {
+                match server {
+                    McpServer::Command { env, .. } => given.extend(env.clone()),
+                    McpServer::Url { url } => given.push((String::new(), url.clone())),
+                }
+            }
+        }
+    }
+    given
 }
 
 pub fn identify(variables: &mut Variables, who: &Identity<'_>) {

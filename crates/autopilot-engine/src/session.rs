@@ -543,6 +543,12 @@ pub fn redactor(
     // A key is one whatever its variable is called.
     secrets
         .extend(environment::key_variables(config).filter_map(|key| variables.get(key).cloned()));
+    for (name, value) in environment::given(config, variables) {
+        secrets.extend(redact::secrets_of_url(&value));
+        if redact::is_secret_value(&name, &value) {
+            secrets.push(value);
+        }
+    }
     for path in &config.worktrees.copy {
         let bytes = file::read_capped(place.root.join(path).as_std_path(), COPIED_BYTES_MAX);
         let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());

@@ -16,6 +16,20 @@ use serde::{Deserialize, Serialize};
 /// The newest interface whose rights we name; older kernels enforce the part they know.
 const ABI_KNOWN: ABI = ABI::V6;
 
+/// Capabilities of root that look into or take over other processes or the kernel. With any of them
+/// an agent could read our environment, and with it every secret that was kept from its own.
+const CAPABILITIES_DROPPED: [libc::c_ulong; 9] = [
+    16, // SYS_MODULE
+    17, // SYS_RAWIO
+    19, // SYS_PTRACE
+    21, // SYS_ADMIN
+    22, // SYS_BOOT
+    34, // SYSLOG
+    38, // PERFMON
+    39, // BPF
+    40, // CHECKPOINT_RESTORE
+];
+
 /// First Landlock interface that keeps signals inside the sandbox.
 const ABI_SCOPES_SIGNALS: i32 = 6;
 
@@ -154,8 +168,18 @@ pub fn prepare(write: &[PathBuf]) -> Result<RulesetCreated, SandboxError> {
     Ok(ruleset)
 }
 
+/// Out of the bounding set, so that the program that is started has none of them even as root.
+/// Without privileges there is nothing to drop and the call is refused, which is as well.
+fn drop_capabilities() {
+    for capability in CAPABILITIES_DROPPED {
+        // SAFETY: a call without pointers.
+        unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
+    }
+}
+
 /// Puts the calling thread, and all it starts from now on, into the sandbox.
 pub fn enforce(ruleset: RulesetCreated) -> Result<(), SandboxError> {
+    drop_capabilities();
     let status = ruleset.restrict_self().map_err(|source| SandboxError::Rules { source })?;
     match status.ruleset {
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),

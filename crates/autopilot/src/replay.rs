@@ -29,6 +29,11 @@ fn play(args: &[OsString]) -> Result<(), String> {
 
 fn copy(path: &Path, to: &mut dyn io::Write, may_miss: bool) -> Result<(), String> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
+    // A link or a pipe in its place was put there by somebody.
+    let is_plain = path.symlink_metadata().map(|meta| meta.is_file());
+    if let Ok(false) = is_plain {
+        return Err(format!("{} is not a plain file", path.display()));
+    }
     match File::open(path) {
         Ok(mut file) => io::copy(&mut file, to).map(|_bytes| ()).map_err(failed),
         Err(error) if may_miss && error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -46,3 +46,26 @@ fn agents_of_a_kind_start_one_after_the_other_on_parallel_workers() {
     assert_eq!(log.lines().filter(|line| line.ends_with("started")).count(), 5, "{log}");
     assert!(!log.contains("beside another"), "{log}");
 }
+
+#[test]
+fn an_agent_and_a_gate_can_not_read_the_environment_of_the_controller() {
+    let mut stage = Stage::new(BINARY);
+    stage.set("GITHUB_TOKEN", "ghp_planted_in_the_controller");
+    // Every process it can see, spelt so that no redaction hides it.
+    let look =
+        "cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -c ghp_planted || true";
+    stage.write("look.sh", &format!("echo found $({look})\n"));
+    stage.write("test.sh", "sh look.sh\n");
+    stage.commit("a test that looks around");
+    let builds = "
+- step: build
+  do:
+    - run: sh look.sh > app.txt
+    - answer: { changed_files: [app.txt], notes: looked }
+";
+    stage.agents(&[builds, APPROVES]);
+    stage.run_task().expect(0);
+    assert_eq!(stage.git(&["show", "autopilot/say-done:app.txt"]).trim(), "found 0");
+    let tests = stage.texts_of("logs/validation");
+    assert!(tests.contains("found 0") && !tests.contains("found 1"), "{tests}");
+}

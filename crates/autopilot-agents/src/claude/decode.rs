@@ -16,6 +16,10 @@ use crate::tail::Tail;
 pub(crate) struct ClaudeConversation {
     expected: Expected,
     session: Option<String>,
+    /// Another session than the one that was to be resumed has spoken; said once, it stays true.
+    stranger: Option<String>,
+    /// It has introduced itself.
+    has_begun: bool,
     result: Option<RunResult>,
     resets_at_unix: Option<i64>,
     /// Set while it repeats a request, with the reason; a run that is cut then was waiting for the
@@ -39,6 +43,8 @@ impl ClaudeConversation {
         ClaudeConversation {
             expected,
             session: None,
+            stranger: None,
+            has_begun: false,
             result: None,
             resets_at_unix: None,
             retrying: None,
@@ -60,6 +66,11 @@ impl ClaudeConversation {
             Some("user") => {
                 self.took_up(&event["message"]["content"]);
                 user(event)
+            }
+            // Its turn was over: nothing that comes later makes another thing of it.
+            Some("result") if self.is_closed => {
+                self.odd.unknown += 1;
+                Vec::new()
             }
             Some("result") => {
                 if self.unheard.is_empty() {
@@ -91,6 +102,8 @@ impl ClaudeConversation {
         let said = texts(content);
         if let Some(place) = self.unheard.iter().position(|text| *text == said) {
             self.unheard.remove(place);
+            // It begins another turn, and only the end of that one counts.
+            self.result = None;
         }
     }
 
@@ -132,20 +145,21 @@ impl ClaudeConversation {
         }
         let mut events = vec![AgentEvent::Session { id: id.to_owned() }];
         self.session = Some(id.to_owned());
-        events.extend(self.other_session().map(|text| AgentEvent::Notice { text }));
+        let asked = self.expected.session.as_deref().filter(|_| !self.expected.fork);
+        if let Some(asked) = asked.filter(|asked| *asked != id) {
+            let text = format!("session {asked} was to be resumed and {id} answers");
+            events.push(AgentEvent::Notice { text: text.clone() });
+            self.stranger.get_or_insert(text);
+        }
         events
-    }
-
-    /// A session that has vanished must not be taken for one that goes on.
-    fn other_session(&self) -> Option<String> {
-        let asked = self.expected.session.as_deref().filter(|_| !self.expected.fork)?;
-        let got = self.session.as_deref()?;
-        (asked != got).then(|| format!("session {asked} was to be resumed and {got} answers"))
     }
 
     fn system(&mut self, event: &Value) -> Vec<AgentEvent> {
         match event["subtype"].as_str() {
-            Some("init") => failed_servers(event),
+            Some("init") => {
+                self.has_begun = true;
+                failed_servers(event)
+            }
             Some("api_retry") => {
                 let word = event["error"].as_str();
                 let status = event["error_status"].as_u64();
@@ -251,8 +265,12 @@ impl ClaudeConversation {
 
     fn outcome(&self, exit: &ExitFacts) -> Outcome {
         match &self.result {
-            Some(result) if result.ok() && self.other_session().is_some() => {
-                Outcome::broke(Cause::Session, self.other_session().unwrap_or_default())
+            Some(result) if result.ok() && self.stranger.is_some() => {
+                Outcome::broke(Cause::Session, self.stranger.clone().unwrap_or_default())
+            }
+            Some(result) if result.ok() && !(self.has_begun && self.session.is_some()) => {
+                let why = "it reported success without having introduced itself";
+                Outcome::broke(Cause::Startup, why)
             }
             Some(result) if result.ok() && !self.has_acted && result.is_empty() => no_answer(),
             Some(result) if result.ok() => said_success(exit, &self.words),
@@ -474,5 +492,65 @@ mod tests {
     fn an_interrupt_is_a_request_of_its_own() {
         let heard = conversation().wish(Wish::Interrupt).unwrap();
         assert_eq!(said(&heard)[0]["request"]["subtype"], "interrupt");
+    }
+
+    fn init() -> Value {
+        json!({ "type": "system", "subtype": "init", "session_id": "s" })
+    }
+
+    #[test]
+    fn a_turn_that_a_person_began_and_that_dies_is_no_success_of_the_one_before() {
+        let mut talk = conversation();
+        say(&mut talk, init());
+        talk.wish(Wish::Message("and X".into())).unwrap();
+        say(&mut talk, result(5));
+        say(&mut talk, json!({ "type": "user", "message": { "content": "and X" } }));
+        let ending = Box::new(talk).finish(ExitFacts::signal(9));
+        assert!(matches!(ending.outcome, Outcome::Broke { cause: Cause::Crash, .. }));
+    }
+
+    #[test]
+    fn a_success_in_the_name_of_a_process_that_was_killed_is_none() {
+        let ended = |exit: ExitFacts, with_init: bool| {
+            let mut talk = conversation();
+            if with_init {
+                say(&mut talk, init());
+            }
+            say(&mut talk, result(5));
+            Box::new(talk).finish(exit).outcome
+        };
+        assert_eq!(ended(ExitFacts::code(0), true), Outcome::Success);
+        let lingered = ExitFacts { lingered: true, ..ExitFacts::signal(15) };
+        assert_eq!(ended(lingered, true), Outcome::Success);
+        for exit in [ExitFacts::signal(9), ExitFacts::code(139), ExitFacts::signal(15)] {
+            assert!(matches!(ended(exit, true), Outcome::Broke { .. }), "{exit:?}");
+        }
+        assert!(matches!(ended(ExitFacts::code(0), false), Outcome::Broke { .. }));
+    }
+
+    #[test]
+    fn what_comes_after_the_result_changes_nothing() {
+        let mut talk = conversation();
+        say(&mut talk, init());
+        let failed = json!({
+            "type": "result", "subtype": "error_during_execution", "is_error": true,
+            "session_id": "s", "errors": ["no"],
+        });
+        say(&mut talk, failed);
+        say(&mut talk, result(5));
+        let ending = Box::new(talk).finish(ExitFacts::code(0));
+        assert!(matches!(ending.outcome, Outcome::Broke { .. }), "{:?}", ending.outcome);
+    }
+
+    #[test]
+    fn a_stranger_that_takes_the_old_name_again_is_still_one() {
+        let ask = Ask { session: Some("old"), ..Ask::new("go on", "/slot".into()) };
+        let mut talk = ClaudeConversation::new(Expected::from(&ask));
+        say(&mut talk, init());
+        let mut last = result(5);
+        last["session_id"] = json!("old");
+        say(&mut talk, last);
+        let ending = Box::new(talk).finish(ExitFacts::code(0));
+        assert!(matches!(ending.outcome, Outcome::Broke { cause: Cause::Session, .. }));
     }
 }

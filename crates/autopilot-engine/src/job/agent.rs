@@ -247,16 +247,19 @@ impl Job {
         let hear = |out, line: &str, cut| talk.line(out, line, cut);
         let ran = self.run_spoken_to(program, hear, async |pipe, end| talk.speak(pipe, end).await);
         let mut ran = ran.await?;
+        ran.lingered = talk.was_ended();
         if let Some(played) = played {
             self.repeat_change(&played, question.dir).await?;
             (ran.code, ran.signal) = (played.exit.code, played.exit.signal);
             (ran.timed_out, ran.stuck) = (played.exit.timed_out, played.exit.stuck);
+            ran.lingered = played.exit.lingered;
         }
         let exit = ExitFacts {
             code: ran.code,
             signal: ran.signal,
             timed_out: ran.timed_out,
             stuck: ran.stuck,
+            lingered: ran.lingered,
         };
         let ending = talk.finish(exit);
         self.describe_exec(&exec, &config, &log, resumed_from, Some((&ending, &ran)))?;

@@ -11,6 +11,7 @@ use autopilot_host::git::ref_component;
 use autopilot_host::{dir, file};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Questions of one run that are kept apart by number.
@@ -35,6 +36,8 @@ pub struct Exec {
     pub name: String,
     path: Utf8PathBuf,
     events: Mutex<Option<Append>>,
+    /// Bytes of events that may still be written.
+    room: AtomicU64,
     began: jiff::Timestamp,
 }
 
@@ -63,6 +66,8 @@ pub struct Metadata {
     pub signal: Option<i32>,
     pub timed_out: bool,
     pub stuck: bool,
+    /// It did not end by itself after its answer.
+    pub lingered: bool,
     pub usage: Option<UsageSaid>,
     /// Of this question alone, as far as the agent said it.
     pub cost_usd: Option<f64>,
@@ -89,6 +94,19 @@ impl Exec {
     pub fn event(&self, event: &AgentEvent) {
         let Ok(line) = serde_json::to_string(event) else { return };
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let (bytes, room) = (line.len() as u64 + 1, self.room.load(Ordering::Relaxed));
+        let line = match room.checked_sub(bytes) {
+            Some(left) => {
+                self.room.store(left, Ordering::Relaxed);
+                line
+            }
+            None if room == 0 => return,
+            None => {
+                self.room.store(0, Ordering::Relaxed);
+                let text = "more was said than is kept".to_owned();
+                serde_json::to_string(&AgentEvent::Notice { text }).unwrap_or_default()
+            }
+        };
         if let Some(file) = events.as_mut()
             && file.write(format!("{line}\n").as_bytes()).is_err()
         {
@@ -136,7 +154,8 @@ impl Job {
             let mut execs = self.execs.lock().unwrap_or_else(PoisonError::into_inner);
             execs.push(path.clone());
             let events = Mutex::new(Some(events));
-            return Ok(Exec { name, path, events, began: jiff::Timestamp::now() });
+            let room = AtomicU64::new(self.context.config.logging.output_bytes_max);
+            return Ok(Exec { name, path, events, room, began: jiff::Timestamp::now() });
         }
         Err(failed(&parent, format!("more than {EXECS_MAX} questions in one run")))
     }
@@ -177,6 +196,7 @@ impl Job {
             said.outcome = Some(ending.outcome.clone());
             (said.exit, said.signal) = (ran.code, ran.signal);
             (said.timed_out, said.stuck) = (ran.timed_out, ran.stuck);
+            said.lingered = ran.lingered;
             said.cost_usd = usage.and_then(|usage| usage.cost_usd);
             said.usage = usage.map(|usage| UsageSaid {
                 input_tokens: usage.tokens.input,

@@ -52,6 +52,8 @@ pub struct Ran {
     pub signal: Option<i32>,
     pub timed_out: bool,
     pub stuck: bool,
+    /// It was ended because it did not end by itself after its answer.
+    pub lingered: bool,
     /// The last lines, harmless to show.
     pub tail: String,
     /// All of it that was kept, for finding the names of failing tests.
@@ -162,6 +164,7 @@ impl Job {
             signal: exit.signal,
             timed_out: matches!(ended, Ended::TimedOut(_)),
             stuck: matches!(ended, Ended::Stuck { .. }),
+            lingered: false,
             tail: tail(&both, lines, TAIL_BYTES_MAX),
             text: both,
             notes,

@@ -6,14 +6,14 @@ use super::{Job, lend, start};
 use crate::shell::Sight;
 use autopilot_agents::{
     Act, AgentEvent, Cause, Conversation, Deaf, Ending, ExitFacts, Heard, Odd, Outcome, Stream,
-    Wish,
+    Wish, session_id,
 };
 use autopilot_core::config::Mode;
 use autopilot_core::input::Word;
 use autopilot_host::exec::Control;
 use autopilot_host::turnstile::Turnstile;
 use camino::Utf8Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -36,6 +36,8 @@ pub type Ears = tokio::sync::Mutex<mpsc::Receiver<Spoken>>;
 
 /// What is still to be said to one agent or done for it; one that lets it come to more is ended.
 const ACTS_MAX: usize = 4096;
+/// Sessions one process may name; a real one names one, or two when it goes on elsewhere.
+const SESSIONS_MAX: u32 = 8;
 /// Words on their way to one agent.
 pub const SPOKEN_MAX: usize = 16;
 
@@ -55,6 +57,9 @@ pub struct Talk<'a> {
     overspent: Notify,
     /// A model was seen to answer.
     is_answered: AtomicBool,
+    ended: AtomicBool,
+    /// Sessions it has named.
+    sessions: AtomicU32,
 }
 
 impl<'a> Talk<'a> {
@@ -79,6 +84,8 @@ impl<'a> Talk<'a> {
             flooded: Notify::new(),
             overspent: Notify::new(),
             is_answered: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            sessions: AtomicU32::new(0),
         }
     }
 
@@ -140,7 +147,13 @@ impl<'a> Talk<'a> {
             () = tokio::time::sleep(LINGER) => {}
             () = self.overspent.notified() => {}
         }
+        self.ended.store(true, Ordering::Relaxed);
         process.terminate(GRACE);
+    }
+
+    /// It would not end by itself after its answer.
+    pub fn was_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
     }
 
     /// The next of its kind may start.
@@ -161,6 +174,9 @@ impl<'a> Talk<'a> {
         for event in heard.events {
             self.job.notice(&event);
             match &event {
+                AgentEvent::Session { id } if !session_id::is_safe(id) => {}
+                AgentEvent::Session { .. }
+                    if self.sessions.fetch_add(1, Ordering::Relaxed) >= SESSIONS_MAX => {}
                 AgentEvent::Session { id } => {
                     let id = self.job.clean(id);
                     self.job.billing().opened(&id);
@@ -211,6 +227,12 @@ impl<'a> Talk<'a> {
         {
             let why = format!("it was given {given} and has spent {spent}");
             ending.outcome = Outcome::broke(Cause::Budget, why);
+        }
+        // It becomes an argument when the session is resumed.
+        if ending.session.as_deref().is_some_and(|id| !session_id::is_safe(id)) {
+            ending.session = None;
+            let why = "what it calls its session is no name of one";
+            ending.outcome = Outcome::broke(Cause::Session, why);
         }
         let session = ending.session.as_deref().map(|session| self.job.clean(session));
         let worked = self.worked(&ending.outcome);

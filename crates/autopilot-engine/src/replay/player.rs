@@ -27,6 +27,7 @@ impl Played {
             signal: said.signal,
             timed_out: said.timed_out,
             stuck: said.stuck,
+            lingered: said.lingered,
         };
         Played { dir, lane: said.lane, exit, worktree }
     }

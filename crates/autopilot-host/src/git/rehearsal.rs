@@ -43,10 +43,12 @@ pub fn make_rehearsal(
 
 /// Does to the files in `dir` what was done between two trees of the hub.
 pub fn apply_change(hub: &Hub, from: &str, to: &str, dir: &Path) -> Result<(), GitError> {
+    // They were read from a file; what is no object id could be an option.
+    let (from, to) = (Oid::parse(from)?, Oid::parse(to)?);
     let patch = hub
         .git("read a recorded change")
         .args(["diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames"])
-        .args(["--no-ext-diff", "--no-textconv", "--no-color", from, to])
+        .args(["--no-ext-diff", "--no-textconv", "--no-color", from.as_str(), to.as_str()])
         .timeout(TRANSFER_TIMEOUT)
         .ok()?;
     if patch.is_empty() {
