@@ -215,7 +215,7 @@ case "$*" in *--resume*)
   fi
   if [ -e "$HOME/.claude/slow" ]; then
     echo "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"$session\",\"model\":\"m\"}"
-    rm "$HOME/.claude/slow"; echo 0.4 > "$HOME/.claude/total"; sleep 60
+    echo 0.4 > "$HOME/.claude/total"; rm "$HOME/.claude/slow"; sleep 60
   fi
   total=$(cat "$HOME/.claude/total"); answer='it was late' ;;
 *) echo done >> app.txt ;;
