@@ -6,6 +6,7 @@
 mod ask;
 mod hold;
 mod machine;
+mod money;
 mod outcome;
 mod schedule;
 
@@ -24,6 +25,7 @@ const TIME_RECORD_MS: u64 = 60_000;
 pub fn decide(state: &mut State, input: Input, now: Time) -> Option<Record> {
     let mut draft = Draft { seq: state.seq + 1, now, events: Vec::new(), state };
     draft.hear(input);
+    draft.end_overspent();
     draft.schedule();
     let Draft { seq, events, state, .. } = draft;
     if events.is_empty() {
@@ -163,7 +165,7 @@ impl Draft<'_> {
 
     fn bill(&mut self, id: AttemptId, task: TaskId, bill: Bill, total: Option<Box<SessionTotal>>) {
         if self.charge(id, task, bill, total)
-            && let Some(text) = self.money_gone(task)
+            && let Some(text) = self.money_gone()
         {
             self.halt(HaltWhy::Money { text }, true);
         }
@@ -212,7 +214,7 @@ impl Draft<'_> {
         let is_quiet = self.now.since_ms(self.state.at) >= TIME_RECORD_MS.min(wall_max_ms);
         if self.is_time_gone() {
             self.halt(HaltWhy::Wall, true);
-        } else if is_quiet && (!self.state.live.is_empty() || wall_max_ms < u64::MAX) {
+        } else if is_quiet && self.state.is_at_work() {
             self.emit(Event::TimePassed);
         }
     }

@@ -463,6 +463,10 @@ pub enum Failure {
     Interrupted {
         times: u32,
     },
+    /// The money of the task is used up; others may have some left.
+    Money {
+        text: String,
+    },
     /// A stage without a way back said no.
     Refused {
         step: Step,
@@ -480,6 +484,7 @@ impl Failure {
             Failure::Rounds { .. } | Failure::Rail { .. } => true,
             Failure::Broke { .. }
             | Failure::Interrupted { .. }
+            | Failure::Money { .. }
             | Failure::Refused { .. }
             | Failure::Children { .. } => false,
         }
@@ -493,6 +498,7 @@ impl std::fmt::Display for Failure {
             Failure::Rail { rail } => write!(f, "halted: {rail}"),
             Failure::Broke { step, why } => write!(f, "{step} broke: {why}"),
             Failure::Interrupted { times } => write!(f, "interrupted {times} times"),
+            Failure::Money { text } => f.write_str(text),
             Failure::Refused { step, why } => write!(f, "{step} failed: {why}"),
             Failure::Children { failed: 1 } => f.write_str("1 task did not close"),
             Failure::Children { failed } => write!(f, "{failed} tasks did not close"),

@@ -30,7 +30,7 @@ pub struct Limits {
     pub wait_quota_max_ms: u64,
     pub usd_max: Option<Micros>,
     pub usd_per_task_max: Option<Micros>,
-    /// Time the run may be worked on in all; time between a stop and a resume does not count.
+    /// Time the run may be worked on in all; halts, questions and waiting do not count.
     pub wall_max_ms: Option<u64>,
     /// Failed rounds in a row that may look the same.
     pub same_failures_max: u32,

@@ -58,7 +58,8 @@ pub struct Run {
     /// What the machine is short of; no more work is begun beside what runs.
     pub short: Option<String>,
     pub spent: Bill,
-    /// Time worked on it, without the time between a stop and a resume.
+    /// Time in which somebody was at work on it: not while it was halted, nor while a person was
+    /// asked or an account waited for and nothing else could be done.
     pub active_ms: u64,
     /// Rounds in which a person had the review left out; never forgotten.
     pub reviews_waived_by: Vec<String>,

@@ -203,9 +203,10 @@ impl Ledger {
             | Signal::Interrupt => {}
         }
         let task = self.state.task(self.want.task);
+        let per_task = self.limits.usd_per_task_max.filter(|_| task.parent.is_some());
         let spent = [
             ("--max-usd", self.limits.usd_max, self.state.run.spent.usd),
-            ("--max-usd-per-task", self.limits.usd_per_task_max, task.spent.bill.usd),
+            ("--max-usd-per-task", per_task, task.spent.bill.usd),
         ];
         let gone = spent.into_iter().find_map(|(option, max, spent)| {
             let max = max.filter(|max| spent >= *max)?;

@@ -303,10 +303,50 @@ fn a_higher_limit_and_a_resume_go_on() {
 }
 
 #[test]
-fn a_task_has_a_money_limit_of_its_own() {
+fn a_task_without_money_ends_alone() {
+    let story = check(
+        "plan a; b; c after a\n limit usd per task 2\n a: build ok $1 $2\n b: build ok $1",
+        "a failed: task a has spent $2.00 of its limit of $2.00 ($2.00) · b done ($1.00) · c blocked by a — run failed: 2 tasks did not close",
+    );
+    assert_eq!(story.starts.matches("b.build").count(), 1, "{}", story.starts);
+    assert_eq!(story.starts.matches("a.").count(), 1, "{}", story.starts);
+}
+
+#[test]
+fn a_retry_without_more_money_starts_nothing() {
+    let story = check(
+        "task a\n limit usd per task 2\n a: build ok $2\n retry a; resume",
+        "a failed: task a has spent $2.00 of its limit of $2.00 ($2.00) — run failed: 1 task did not close",
+    );
+    assert_eq!(story.starts, "a.build");
+}
+
+#[test]
+fn a_retry_with_more_money_goes_on() {
     check(
-        "queue a; b\n limit usd per task 2\n a: build ok $1\n b: build ok $2",
-        "a done ($1.00) · b at build ($2.00) — run rests: task b has spent $2.00 of its limit of $2.00",
+        "task a\n limit usd per task 2\n a: build ok $2\n set usd per task 20; retry a; resume",
+        "a done ($4.00) — run done",
+    );
+}
+
+#[test]
+fn what_is_owed_late_counts_for_the_limit_of_the_task() {
+    check(
+        "task a\n limit usd per task 3\n a: build ok $1\n crash during build; late a build $3 during validate",
+        "a failed: task a has spent $4.00 of its limit of $3.00 (1 interruption, $4.00) — run failed: 1 task did not close",
+    );
+}
+
+#[test]
+fn a_lower_limit_ends_who_has_spent_more_and_no_merge() {
+    let text = "together a; b\n limit usd per task 5\n a: build ok $2";
+    check(
+        &format!("{text}\n set usd per task 1 during a validate"),
+        "a failed: task a has spent $2.00 of its limit of $1.00 ($2.00) · b done — run failed: 1 task did not close",
+    );
+    check(
+        &format!("{text}\n set usd per task 1 during a merge"),
+        "a done ($2.00) · b done — run done",
     );
 }
 
@@ -322,6 +362,25 @@ fn the_time_limit_rests_the_run() {
 fn time_between_a_stop_and_a_resume_does_not_count() {
     let story = check("task a\n limit wall 70s\n stop during build; resume", "a done — run done");
     assert!(story.state.run.active_ms < 70_000, "{}", story.state.run.active_ms);
+}
+
+#[test]
+fn time_in_which_all_wait_does_not_count() {
+    let text = "task a\n limit wall 10m";
+    for away in ["build quota 2h", "build unreachable, build unreachable, build unreachable"] {
+        let story = check(&format!("{text}\n a: {away}"), "a done — run done");
+        let all_ms = story.state.at.since_ms(story.state.run.started_at);
+        assert!(all_ms > story.state.run.active_ms + 60_000, "{away}");
+        assert!(story.state.run.active_ms < 600_000, "{}", story.state.run.active_ms);
+    }
+}
+
+#[test]
+fn time_in_which_one_waits_and_another_works_counts() {
+    check(
+        "together a; b\n limit wall 10m\n a: build quota 2h\n b: build hangs",
+        "a waiting at build · b at build — run rests: the time limit of the run is used up",
+    );
 }
 
 // Crashes and late words.

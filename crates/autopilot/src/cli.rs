@@ -220,6 +220,8 @@ pub struct Stop {
 pub struct Retry {
     /// The task's id, as `autopilot status` shows it; without it, the run's own failed step
     pub task: Option<String>,
+    #[command(flatten)]
+    pub limits: LimitArgs,
     /// Stay and wait when paused instead of exiting with 2
     #[arg(long)]
     pub wait: bool,

@@ -156,10 +156,18 @@ fn a_limit_on_money_ends_an_agent_while_it_works() {
 ";
     stage.agents(&[spender, APPROVES]);
     stage.config("commands: { tests: sh test.sh }\nbudget: { max_usd_per_task: 0.01 }\n");
-    stage.run_task().expect(2).says(&["task say-done has spent $0.02 of its limit of $0.01"]);
+    let spent = "task say-done has spent $0.02 of its limit of $0.01";
+    let more = "autopilot retry <task> --max-usd-per-task <USD>";
+    stage.run_task().expect(10).says(&[spent, more]);
     assert!(stage.survivors().is_empty());
     let build = row(&cost(&stage, &[])["parts"][1], "build");
     assert_eq!((&build["cost_usd"], &build["attempts"]), (&0.02.into(), &1.into()), "{build}");
+    // Without more money nobody is asked again.
+    stage.run(&["retry", "say-done"]).expect(10).says(&[spent]);
+    let build = row(&cost(&stage, &[])["parts"][1], "build");
+    assert_eq!(build["attempts"], 1, "{build}");
+    stage.agents(&[BUILDS, APPROVES]);
+    stage.run(&["retry", "say-done", "--max-usd-per-task", "1"]).expect(0);
 }
 
 /// Prints what the real one does, with a thread whose usage is told over all of its turns.

@@ -271,6 +271,7 @@ impl Failure {
             Failure::Rounds { .. }
             | Failure::Rail { .. }
             | Failure::Interrupted { .. }
+            | Failure::Money { .. }
             | Failure::Children { .. } => false,
         }
     }

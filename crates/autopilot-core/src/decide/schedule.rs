@@ -21,7 +21,7 @@ impl Draft<'_> {
             }
         }
         while let Some((task, lane)) = self.next_for_a_worker() {
-            if let Some(text) = self.money_gone(task) {
+            if let Some(text) = self.money_gone() {
                 return self.halt(HaltWhy::Money { text }, true);
             }
             if self.is_time_gone() {
@@ -69,24 +69,5 @@ impl Draft<'_> {
     pub(super) fn is_time_gone(&self) -> bool {
         let run = &self.state.run;
         run.limits.wall_max_ms.is_some_and(|wall_max_ms| run.active_ms >= wall_max_ms)
-    }
-
-    /// The money limit that is used up, in words, if one is.
-    pub(super) fn money_gone(&self, task: TaskId) -> Option<String> {
-        let limits = &self.state.run.limits;
-        let task = self.state.task(task);
-        if let Some(max) = limits.usd_max
-            && self.state.run.spent.usd >= max
-        {
-            let spent = self.state.run.spent.usd;
-            return Some(format!("the run has spent {spent} of its limit of {max}"));
-        }
-        if let Some(max) = limits.usd_per_task_max
-            && task.spent.bill.usd >= max
-        {
-            let spent = task.spent.bill.usd;
-            return Some(format!("task {} has spent {spent} of its limit of {max}", task.name()));
-        }
-        None
     }
 }

@@ -14,13 +14,16 @@ const ACTIVE_GAP_MAX_MS: u64 = 120_000;
 
 impl State {
     pub fn apply(&mut self, event: &Event, seq: u64, place: u32, at: Time) {
+        if matches!(event, Event::Booted { .. }) {
+            // Nobody worked between the two processes.
+            self.at = at;
+        }
+        self.count_time(at);
         match event {
             Event::RunStarted { run } => self.run = Run::begin(run, at),
             Event::Booted { epoch } => {
                 self.run.epoch = *epoch;
                 self.run.boots += 1;
-                // Nobody worked between the two processes.
-                self.at = at;
             }
             Event::TaskAdded { task, parent, pipeline, spec } => {
                 self.add(*task, *parent, *pipeline, spec);
@@ -82,14 +85,8 @@ impl State {
                 self.held(account, hold, *why, *trips);
             }
             Event::AccountFreed { account } => self.freed(account, at),
-            Event::Halted { halt } => {
-                self.count_time(at);
-                self.run.halt = Some(halt.clone());
-            }
-            Event::Resumed => {
-                self.count_time(at);
-                self.run.halt = None;
-            }
+            Event::Halted { halt } => self.run.halt = Some(halt.clone()),
+            Event::Resumed => self.run.halt = None,
             Event::LimitsChanged { limits } => self.run.limits = (**limits).clone(),
             Event::Switched { switch, on, by } => self.switched(*switch, *on, by),
             Event::RoomChanged { short } => self.run.short = short.clone(),
@@ -102,9 +99,10 @@ impl State {
         self.seq = seq;
     }
 
-    /// Before a halt or a question begins or ends, because only the time outside of it counts.
+    /// Before anything changes: of the time since the last record only that counts in which
+    /// somebody was at work. A halt, a question and a wait for an account are no work.
     fn count_time(&mut self, at: Time) {
-        if self.run.halt.is_none() && self.seq > 0 && !self.is_only_asking() {
+        if self.run.halt.is_none() && self.is_at_work() {
             self.run.active_ms += at.since_ms(self.at).min(ACTIVE_GAP_MAX_MS);
         }
         self.at = at;
@@ -174,8 +172,6 @@ impl State {
 
     fn started(&mut self, attempt: AttemptId, live: Live) {
         let Live { task, step, lane, since: at } = live;
-        // It may be a person who is asked from now on.
-        self.count_time(at);
         self.probes(attempt, step, lane);
         let spent = &mut self.task_mut(task).spent;
         spent.attempts += 1;
@@ -186,7 +182,6 @@ impl State {
     }
 
     fn ended(&mut self, id: TaskId, step: Step, shown: Shown) {
-        self.count_time(shown.at);
         self.run.moved_at = shown.at;
         self.set_status(id, Status::At { step });
         self.probed(shown.id, &shown.outcome);

@@ -222,7 +222,7 @@ impl Job {
     }
 
     fn left_of_task(&self, owed: Micros) -> Option<Micros> {
-        let max = self.run.limits.usd_per_task_max?;
+        let max = self.task_max()?;
         Some(Micros(max.0.saturating_sub(self.task.spent.bill.usd.plus(owed).0)))
     }
 
@@ -241,6 +241,11 @@ impl Job {
         of_run.into_iter().chain(self.left_of_task(owed.usd)).min()
     }
 
+    /// The run itself is no task: only its own limit holds for it.
+    fn task_max(&self) -> Option<Micros> {
+        self.run.limits.usd_per_task_max.filter(|_| self.task.parent.is_some())
+    }
+
     /// Which limit leaves nothing for another turn, and what to do about it.
     fn money_gone(&self, config: &AgentConfig) -> String {
         let (owed, _) = self.billing().owed();
@@ -250,7 +255,7 @@ impl Job {
                 "the run has spent {run} of its limit of {max}; `--max-usd` raises the limit"
             );
         }
-        if let Some(max) = self.run.limits.usd_per_task_max.filter(|max| task >= *max) {
+        if let Some(max) = self.task_max().filter(|max| task >= *max) {
             let name = self.task.name();
             return format!(
                 "task {name} has spent {task} of its limit of {max}; `--max-usd-per-task` raises \

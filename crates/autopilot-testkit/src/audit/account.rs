@@ -255,11 +255,11 @@ impl Books {
                 });
                 kept(idle && late, || format!("C28: the run rests although it may wait: {why}"))
             }
-            HaltWhy::Stop
-            | HaltWhy::Pause
-            | HaltWhy::Money { .. }
-            | HaltWhy::Wall
-            | HaltWhy::Host { .. } => Ok(()),
+            HaltWhy::Money { .. } => {
+                let is_gone = self.limits.usd_max.is_some_and(|max| self.spent() >= max.0);
+                kept(is_gone, || format!("I7: the run rests although it has money: {why}"))
+            }
+            HaltWhy::Stop | HaltWhy::Pause | HaltWhy::Wall | HaltWhy::Host { .. } => Ok(()),
         }
     }
 

@@ -26,9 +26,9 @@ impl Books {
         // Effects and gates outlive whoever waits for them.
         let lasting_before: Vec<AttemptId> = self.live_where(|step| !table::is_slot(step));
         let is_boot = matches!(record.events.first(), Some(Event::Booted { .. }));
-        // While a person is asked nobody works.
-        let is_rest = self.halt.is_some() || self.gate().is_some();
-        let worked = self.seq > 0 && !is_rest && !is_boot;
+        // While a person is asked or an account waited for nobody works.
+        let is_idle = self.live_where(|step| !table::is_gate(step)).is_empty();
+        let worked = self.halt.is_none() && !is_idle && !is_boot;
         let since_ms = record.at.since_ms(self.at).min(SLEEP_MS);
         let before = Before::of(self);
         self.now = record.at;
@@ -87,8 +87,36 @@ impl Books {
                 format!("I10: {serial} effects at once")
             })?;
         }
+        self.nobody_overspends(record)?;
         self.nobody_is_outside()?;
         self.nobody_idles(slots.len() as u32)
+    }
+
+    /// A task that has spent what one may has no worker and waits for none. Who has money left
+    /// goes on, whatever others have spent: only a person or a limit of the run ends its work.
+    fn nobody_overspends(&self, record: &Record) -> Kept {
+        for (at, task) in self.tasks.iter().enumerate() {
+            let is_work = task.place.step().is_some_and(table::is_slot);
+            kept(!is_work || !self.is_overspent(TaskId(at as u32)), || {
+                format!("I7: {} goes on without money", task.name)
+            })?;
+        }
+        let is_over = self.halt.as_ref().is_some_and(|halt| halt.now);
+        for event in &record.events {
+            if let Event::AttemptEnded { task, outcome: Outcome::Revoked, .. } = event {
+                let task = &self.tasks[task.index()];
+                kept(is_over || task.place.is_settled(), || {
+                    format!("I7: the work of {} was ended for nothing", task.name)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The run itself has only the limit of the run.
+    fn is_overspent(&self, task: TaskId) -> bool {
+        let max = self.limits.usd_per_task_max.filter(|_| task != TaskId::ROOT);
+        max.is_some_and(|max| self.spent_by(task) >= max.0)
     }
 
     /// Whoever is at work is so for a task that is at its tasks.
@@ -550,8 +578,9 @@ impl Books {
             })?;
             self.is_most_urgent(task, &entry, step)?;
             let is_paid = limits.usd_max.is_some_and(|max| self.spent() >= max.0);
-            let task_paid = limits.usd_per_task_max.is_some_and(|max| self.spent_by(task) >= max.0);
-            kept(!is_paid && !task_paid, || format!("I7: {step} of {name} starts without money"))?;
+            kept(!is_paid && !self.is_overspent(task), || {
+                format!("I7: {step} of {name} starts without money")
+            })?;
             let is_late = limits.wall_max_ms.is_some_and(|max| self.active_ms >= max);
             kept(!is_late, || format!("I7: {step} of {name} starts after the time limit"))?;
         }
@@ -677,7 +706,6 @@ impl Books {
         let name = &entry.name;
         kept(!entry.place.is_settled(), || format!("I9: {name} settled twice"))?;
         kept(!matches!(entry.place, Place::Running(..)), || format!("I9: {name} still runs"))?;
-        let step = entry.place.step();
         match end {
             End::Closed => self.may_close(task, &entry)?,
             End::Skipped { why: Skip::Asked } => {}
@@ -687,7 +715,7 @@ impl Books {
                     format!("I9: {name} was blocked at work")
                 })?;
             }
-            End::Failed { why } => self.may_fail(&entry, step, why)?,
+            End::Failed { why } => self.may_fail(task, &entry, why)?,
         }
         self.entry(task)?.place = Place::of(end);
         self.forget_the_whole(entry.parent)
@@ -732,8 +760,8 @@ impl Books {
         }
     }
 
-    fn may_fail(&self, entry: &Entry, step: Option<Step>, why: &Failure) -> Kept {
-        let limits = &self.limits;
+    fn may_fail(&self, task: TaskId, entry: &Entry, why: &Failure) -> Kept {
+        let (limits, step) = (&self.limits, entry.place.step());
         let holds = match why {
             Failure::Rounds { .. } => entry.rounds >= limits.rounds_max,
             Failure::Rail { .. } => entry.rounds > 0,
@@ -742,6 +770,7 @@ impl Books {
                 here > limits.retries_of(*step) || entry.broke > limits.retries_max
             }
             Failure::Interrupted { .. } => entry.interruptions > limits.interruptions_max,
+            Failure::Money { .. } => self.is_overspent(task),
             Failure::Refused { .. } => step.is_some_and(|step| {
                 let has_a_way_back = matches!(step, Step::ApprovePlan | Step::Validate | Step::Uat);
                 let said_no = matches!(entry.proof.get(&step), Some((Outcome::Failed { .. }, _)));

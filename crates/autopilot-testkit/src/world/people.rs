@@ -147,6 +147,9 @@ impl World {
         if limits.usd_max.is_some() {
             limits.usd_max = Some(Micros(self.pace.between(1, 30) * 500_000));
         }
+        if limits.usd_per_task_max.is_some() {
+            limits.usd_per_task_max = Some(Micros(self.whims.between(1, 15) * 250_000));
+        }
         if self.spec.flow == Flow::Plan {
             limits.effects_max = self.whims.between(1, 3) as u32;
             limits.overlaps_wait = self.whims.chance(700);
@@ -200,7 +203,11 @@ impl World {
             return None;
         }
         let task = unclosed[self.pace.below(unclosed.len() as u64) as usize].to_owned();
-        Some(vec![Ask::Retry { task }, Ask::Resume])
+        let raised = Limits { usd_per_task_max: None, ..state.run.limits.clone() };
+        // Sometimes nobody raises the limit first, and the task must fail again.
+        let lacks_money = state.run.limits.usd_per_task_max.is_some();
+        let limit = (lacks_money && self.whims.chance(500)).then(|| Ask::Limit(Box::new(raised)));
+        Some(limit.into_iter().chain([Ask::Retry { task }, Ask::Resume]).collect())
     }
 
     /// What is said at a gate depends on the gate and the round alone, so that crashes can't matter;

@@ -77,10 +77,10 @@ pub fn header(screen: &Screen, now: Time, width: usize) -> Vec<Line<'static>> {
     vec![first, second, counts(screen, width)]
 }
 
-/// Time between a stop and a resume is no work.
+/// Time between a stop and a resume is no work, nor is waiting.
 fn worked_ms(screen: &Screen, now: Time) -> u64 {
     let state = &screen.state;
-    let is_on = state.run.halt.is_none() && state.end().is_none() && screen.banner.is_none();
+    let is_on = state.run.halt.is_none() && state.is_at_work() && screen.banner.is_none();
     state.run.active_ms + if is_on { now.since_ms(state.at) } else { 0 }
 }
 

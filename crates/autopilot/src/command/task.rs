@@ -9,7 +9,7 @@ use autopilot_core::event::{End, Failure as Failed, Skip};
 use autopilot_core::input::Ask;
 use autopilot_core::state::{State, Status};
 use autopilot_core::view;
-use autopilot_engine::inbox::{self, Wish};
+use autopilot_engine::inbox::{self, LimitChange, Wish};
 use autopilot_engine::session::Intent;
 use autopilot_engine::{store, workspace};
 
@@ -20,7 +20,8 @@ pub fn retry(global: &Global, args: &Retry) -> super::Done {
     // The run itself is the task without a name.
     let task = args.task.clone().unwrap_or_default();
     let words = (Wish::Retry { task: task.clone() }, Ask::Retry { task: task.clone() });
-    say(global, &task, args.wait, words, may_retry)
+    let limits = work::limits(&args.limits)?;
+    say(global, &task, args.wait, limits, words, may_retry)
 }
 
 pub fn skip(global: &Global, args: &OneTask) -> super::Done {
@@ -29,13 +30,14 @@ pub fn skip(global: &Global, args: &OneTask) -> super::Done {
         return Err(Failure::usage("name the task to leave out"));
     }
     let words = (Wish::Skip { task: task.clone() }, Ask::Skip { task: task.clone() });
-    say(global, &task, args.wait, words, may_skip)
+    say(global, &task, args.wait, LimitChange::default(), words, may_skip)
 }
 
 fn say(
     global: &Global,
     name: &str,
     wait: bool,
+    limits: LimitChange,
     (wish, ask): (Wish, Ask),
     may: fn(&State, &Status) -> Result<(), String>,
 ) -> super::Done {
@@ -50,13 +52,18 @@ fn say(
     let shown = if task.parent.is_some() { format!("task `{name}`") } else { "the run".to_owned() };
     may(&state, &task.status).map_err(|why| Failure::usage(format!("{shown} {why}")))?;
     if let Some(holder) = workspace::holder(&place) {
-        let stamp = format!("{:020}", autopilot_engine::shell::now().0);
-        inbox::put(&place, &stamp, &wish).map_err(|error| Failure::failed(error.to_string()))?;
+        let now = autopilot_engine::shell::now().0;
+        // The limits first: without them it would fail again at once.
+        let change = (!limits.is_empty()).then(|| Wish::Limit(limits.clone()));
+        for (place_in_line, wish) in change.iter().chain([&wish]).enumerate() {
+            let stamp = format!("{now:020}-{place_in_line}");
+            inbox::put(&place, &stamp, wish).map_err(|error| Failure::failed(error.to_string()))?;
+        }
         terminal::say(&format!("told the running process {}", holder.process.pid));
         return super::done();
     }
     let opened = work::reopen(global, &place, true)?;
-    let intent = Intent::Resume { asks: vec![ask], limits: Default::default(), texts: Vec::new() };
+    let intent = Intent::Resume { asks: vec![ask], limits, texts: Vec::new() };
     work::work(global, opened, intent, wait)
 }
 

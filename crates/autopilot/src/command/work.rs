@@ -320,6 +320,9 @@ fn account(
         ExitWord::Failed | ExitWord::NotConverged => {
             let root = state.root().and_then(view::failure);
             let again = match root {
+                Some(Failed::Children { .. }) | None if lacks_money(state) => {
+                    "autopilot retry <task> --max-usd-per-task <USD>"
+                }
                 Some(Failed::Children { .. }) | None => "autopilot retry <task>",
                 Some(_) => "autopilot retry",
             };
@@ -352,6 +355,12 @@ fn worth_a_line(state: &State) -> (Vec<&Task>, usize) {
     let shown: Vec<&Task> = failed.chain(others).take(TASKS_TOLD_MAX).collect();
     let more = count - shown.len();
     (shown, more)
+}
+
+/// A task ended at its own limit and would do so again at once.
+fn lacks_money(state: &State) -> bool {
+    let mut failures = state.tasks.iter().filter_map(view::failure);
+    failures.any(|why| matches!(why, Failed::Money { .. }))
 }
 
 fn rests(state: &State) -> String {
