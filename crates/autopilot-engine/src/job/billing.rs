@@ -63,7 +63,11 @@ impl Billing {
         self.given = given;
     }
 
+    /// Another session than the one that was to go on counts from its own beginning.
     pub fn opened(&mut self, session: &str) {
+        if self.session.as_deref().is_some_and(|asked| asked != session) {
+            self.before = self.totals.get(session).map(usage_of);
+        }
         self.session = Some(session.to_owned());
     }
 
@@ -291,6 +295,18 @@ mod tests {
             cost_usd: None,
             cost_scope: Scope::Run,
         }
+    }
+
+    #[test]
+    fn another_session_than_was_asked_for_owes_all_it_counts() {
+        let mut billing = Billing::default();
+        billing.begin(None, None, None, None);
+        billing.opened("s-0");
+        billing.end(Some(&session_cost(1.0, 10)), None, Worked::Perhaps);
+        billing.begin(Some("s-0"), None, None, None);
+        billing.opened("s-1");
+        billing.end(Some(&session_cost(1.5, 10)), None, Worked::Perhaps);
+        assert_eq!(billing.owed().0.usd, Micros(2_500_000));
     }
 
     #[test]
