@@ -99,6 +99,8 @@ struct Steps {
 
 impl Wanted {
     fn of(global: &Global, args: &Logs) -> Result<Wanted, Failure> {
+        // Whoever lists the files wants the files.
+        let raw = args.raw || global.json;
         let controller =
             |place: Place, about| Wanted { logs: place.views().join("logs"), steps: None, about };
         let Some(task) = &args.task else {
@@ -107,7 +109,7 @@ impl Wanted {
                 Some(stream) => {
                     let past = Past::must(global)?;
                     let told = past.run(None)?;
-                    Ok(Wanted::steps(&past.place, &told, None, Some(stream), args.raw))
+                    Ok(Wanted::steps(&past.place, &told, None, Some(stream), raw))
                 }
             };
         };
@@ -116,7 +118,7 @@ impl Wanted {
         let name = told.state.task(id).name().to_owned();
         match args.stream {
             Some(LogStream::Controller) => Ok(controller(past.place, Some(name))),
-            stream => Ok(Wanted::steps(&past.place, &told, Some(name), stream, args.raw)),
+            stream => Ok(Wanted::steps(&past.place, &told, Some(name), stream, raw)),
         }
     }
 
