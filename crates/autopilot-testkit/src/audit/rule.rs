@@ -14,6 +14,8 @@ use autopilot_core::step::Step;
 
 /// A longer silence is taken for a sleep of the machine.
 const SLEEP_MS: u64 = 120_000;
+/// No account rests longer unless its vendor said until when.
+const PAUSE_MS: u64 = 15 * 60_000;
 
 pub(super) type Kept = Result<(), String>;
 
@@ -61,6 +63,11 @@ impl Books {
                 .iter()
                 .any(|task| matches!(task.place, Place::Waiting(_)) && task.until > longest);
             kept(!endless, || "C17: a wait lasts as long as the clock went back".to_owned())?;
+            let longest = longest.max(record.at.plus_ms(PAUSE_MS));
+            let mut holds = self.doubts.values().filter_map(|doubt| doubt.held.flatten());
+            kept(holds.all(|until| until <= longest), || {
+                "C17: a hold lasts as long as the clock went back".to_owned()
+            })?;
             let lost = lasting_before.iter().find(|id| !self.live.contains_key(id));
             kept(lost.is_none(), || {
                 format!("I2: {lost:?}, an effect or a gate, was dropped by a boot")
