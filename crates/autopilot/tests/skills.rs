@@ -71,8 +71,8 @@ fn skills_are_listed_with_their_place_their_agents_and_their_faults() {
     let stage = Stage::new(BINARY);
     add(&stage, ".claude", "tdd");
     add(&stage, ".agents", "pdf-forms");
-    stage.write("shared/linked/SKILL.md", &skill("linked"));
-    symlink("../../shared/linked", stage.path(".claude/skills/linked")).unwrap();
+    stage.write("kept/linked/SKILL.md", &skill("linked"));
+    symlink("../../kept/linked", stage.path(".claude/skills/linked")).unwrap();
     stage.write(".codex/skills/bad/SKILL.md", "---\nname: bad\n");
     stage.commit("more");
     stage.write(".claude/skills/draft/SKILL.md", &skill("draft"));

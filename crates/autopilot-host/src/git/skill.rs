@@ -187,12 +187,12 @@ mod tests {
             write(root, "a/skills/one/SKILL.md", "1");
             write(root, "a/skills/none/README.md", "x");
             write(root, "a/skills/file", "x");
-            write(root, "shared/two/SKILL.md", "2");
-            symlink("../../shared/two", root.join("a/skills/two")).unwrap();
+            write(root, "kept/two/SKILL.md", "2");
+            symlink("../../kept/two", root.join("a/skills/two")).unwrap();
             symlink("/etc", root.join("a/skills/out")).unwrap();
             symlink("nowhere", root.join("a/skills/gone")).unwrap();
             fs::create_dir_all(root.join("b")).unwrap();
-            symlink("../shared", root.join("b/skills")).unwrap();
+            symlink("../kept", root.join("b/skills")).unwrap();
         });
         write(dir.path(), "a/skills/later/SKILL.md", "not committed");
         let of = |folder: &str, name: &str, text: Result<&str, &str>| {
