@@ -136,16 +136,20 @@ echo '{"type":"result","subtype":"success","is_error":false,"session_id":"s","to
 - step: build
   do: [{ fail: { kind: quota, why: used up } }]
 ";
-    stage.agents(&[refuses, APPROVES]);
-    let config = stage.read(".autopilot/config.yml");
-    let alone = "builder: { mode: script, script: agents.yml }";
-    let both = "builder: { mode: script, script: agents.yml, \
-                fallback: [{ mode: claude_code_cli, executable: ./stand-in }] }";
-    assert!(config.contains(alone));
-    stage.write(".autopilot/config.yml", &config.replace(alone, both));
+    stage.agents(&[refuses]);
+    // Of an account of its own, which is not held with the builder's.
+    stage.write("reviews.yml", APPROVES);
+    stage.write(
+        ".autopilot/config.yml",
+        "repo: { base_branch: main }\ncommands: { tests: sh test.sh }\n\
+         builder: { mode: script, script: agents.yml, \
+         fallback: [{ mode: claude_code_cli, executable: ./stand-in }] }\n\
+         reviewer: { mode: script, script: reviews.yml }\n",
+    );
     stage.run_task().expect(0);
-    fs::remove_file(stage.path("stand-in")).unwrap();
-    fs::remove_file(stage.path("agents.yml")).unwrap();
+    for program in ["stand-in", "agents.yml", "reviews.yml"] {
+        fs::remove_file(stage.path(program)).unwrap();
+    }
     stage.run(&["replay"]).expect(0).says(&["all the same"]);
     // The log tells it in words, and as it was printed when asked.
     let told = stage.run(&["logs", "say-done", "--stream", "builder"]).expect(0);
