@@ -100,7 +100,7 @@ pub enum InboxError {
 pub fn put(place: &Place, stamp: &str, wish: &Wish) -> Result<(), InboxError> {
     let path = place.inbox().join(format!("{stamp}.json"));
     let failed = |source| InboxError::Put { path: path.clone(), source };
-    autopilot_host::dir::create(place.inbox().as_std_path()).map_err(failed)?;
+    autopilot_host::dir::create_private(place.inbox().as_std_path()).map_err(failed)?;
     let body = serde_json::to_vec(wish).map_err(|error| failed(error.into()))?;
     autopilot_host::file::write_atomic(path.as_std_path(), &body)
         .map_err(|error| failed(std::io::Error::other(error)))

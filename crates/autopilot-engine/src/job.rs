@@ -384,7 +384,7 @@ impl Job {
         let failed = |reason: String| JobError::File { path: full.clone(), reason };
         crate::views::ensure(&views).map_err(|error| failed(error.to_string()))?;
         if let Some(parent) = full.parent() {
-            autopilot_host::dir::create(parent.as_std_path())
+            autopilot_host::dir::create_private(parent.as_std_path())
                 .map_err(|error| failed(error.to_string()))?;
         }
         autopilot_host::file::write_atomic(full.as_std_path(), text.as_bytes())

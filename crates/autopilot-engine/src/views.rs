@@ -37,6 +37,10 @@ pub struct Views {
     pause: Duration,
 }
 
+/// Folders of prompts, answers and output. They are made for their owner alone; `.autopilot` itself
+/// is not, as the configuration in it is shared.
+pub const PRIVATE: [&str; 5] = ["artifacts", "diagnostics", "logs", "plan", "uat"];
+
 pub const IGNORE: &str = "# Written by autopilot: everything here is derived, except what a team shares.\n\
 *\n!.gitignore\n!config.yml\n!review_schema.json\n!plan_schema.json\n";
 
@@ -129,7 +133,7 @@ impl Views {
         let Some(parent) = path.parent() else { return };
         // Told nowhere else: a log that can't be written must not stop the work it tells of.
         let _lost = ensure(&self.place.views())
-            .and_then(|()| dir::create(parent.as_std_path()))
+            .and_then(|()| dir::create_private(parent.as_std_path()))
             .and_then(|()| {
                 let mut log = file::append(path.as_std_path()).map_err(std::io::Error::other)?;
                 log.write_durable(text.as_bytes()).map_err(std::io::Error::other)
@@ -162,6 +166,9 @@ pub fn ensure(views: &camino::Utf8Path) -> std::io::Result<()> {
 pub fn prove_writable(views: &camino::Utf8Path) -> std::io::Result<()> {
     let probe = views.join(".writable");
     ensure(views)?;
+    for folder in PRIVATE {
+        dir::make_private(views.join(folder).as_std_path())?;
+    }
     file::write_atomic(probe.as_std_path(), b"").map_err(std::io::Error::other)?;
     dir::remove_file(probe.as_std_path()).map(|_was_there| ())
 }

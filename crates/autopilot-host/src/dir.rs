@@ -2,16 +2,46 @@
 
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+
+const OWNER_ONLY: u32 = 0o700;
+/// What a mode lets the group and everybody else do.
+const OTHERS: u32 = 0o077;
 
 /// Makes a directory and those above it; one that is there is fine.
 pub fn create(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 
-/// Makes a directory that must not be there yet; false if it is.
+/// The same for what only its owner may look into, such as prompts and what was answered.
+pub fn create_private(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(OWNER_ONLY).create(path)
+}
+
+/// Closes a directory of ours that was made open to others. One that is not there, is a link or is
+/// somebody else's stays as it is.
+pub fn make_private(path: &Path) -> io::Result<()> {
+    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    let dir = match fs::OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Ok(dir) => dir,
+        Err(error) => {
+            const NOT_OURS: [i32; 4] = [libc::ENOENT, libc::ENOTDIR, libc::ELOOP, libc::EACCES];
+            let is_fine = error.raw_os_error().is_some_and(|code| NOT_OURS.contains(&code));
+            return if is_fine { Ok(()) } else { Err(error) };
+        }
+    };
+    let found = dir.metadata()?;
+    let mode = found.permissions().mode() & 0o7777;
+    if found.uid() != nix::unistd::geteuid().as_raw() || mode & OTHERS == 0 {
+        return Ok(());
+    }
+    dir.set_permissions(fs::Permissions::from_mode(mode & !OTHERS))
+}
+
+/// Makes a private directory that must not be there yet; false if it is.
 pub fn create_new(path: &Path) -> io::Result<bool> {
-    match fs::create_dir(path) {
+    match fs::DirBuilder::new().mode(OWNER_ONLY).create(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error),
@@ -64,11 +94,10 @@ pub fn remove(path: &Path) -> io::Result<()> {
 }
 
 fn open_for_removal(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
     if !path.symlink_metadata()?.is_dir() {
         return Ok(());
     }
-    fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(OWNER_ONLY))?;
     for entry in fs::read_dir(path)? {
         open_for_removal(&entry?.path())?;
     }
@@ -122,7 +151,6 @@ mod tests {
 
     #[test]
     fn what_was_closed_to_writing_is_removed_all_the_same() {
-        use std::os::unix::fs::PermissionsExt;
         let temp = tempfile::tempdir().unwrap();
         let closed = temp.path().join("cache/module");
         fs::create_dir_all(&closed).unwrap();
@@ -131,6 +159,29 @@ mod tests {
         remove(&temp.path().join("cache")).unwrap();
         assert!(!temp.path().join("cache").exists());
         remove(&temp.path().join("cache")).unwrap();
+    }
+
+    #[test]
+    fn what_is_private_is_its_owners_alone_and_nothing_else_is_touched() {
+        let temp = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let deep = temp.path().join("a/b");
+        create_private(&deep).unwrap();
+        create_private(&deep).unwrap();
+        assert_eq!((mode(&deep), mode(&temp.path().join("a"))), (0o700, 0o700));
+        let open = temp.path().join("open");
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
+        let (link, file) = (temp.path().join("link"), temp.path().join("file"));
+        std::os::unix::fs::symlink(&open, &link).unwrap();
+        fs::write(&file, "").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        for path in [&link, &file, &temp.path().join("none")] {
+            make_private(path).unwrap();
+        }
+        assert_eq!((mode(&open), mode(&file)), (0o755, 0o644));
+        make_private(&open).unwrap();
+        assert_eq!(mode(&open), 0o700);
     }
 
     #[test]

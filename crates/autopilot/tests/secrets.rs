@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
 
 use autopilot_testkit::stage::{APPROVES, Stage, files_with};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 const CANARY: &str = "cnry-5up3r-s3cr3t-value-91x";
@@ -103,4 +105,34 @@ fn a_secret_in_the_reason_of_a_failure_is_nowhere_to_be_read() {
     let ended = stage.run_task().expect(10);
     assert!(!ended.said().contains(CANARY), "{}", ended.said());
     assert_eq!(found(&stage, CANARY), Vec::<PathBuf>::new());
+}
+
+/// Directories that hold what was asked and answered.
+fn private(stage: &Stage) -> Vec<PathBuf> {
+    let state = fs::read_dir(stage.state()).unwrap().map(|entry| entry.unwrap().path());
+    let views = ["artifacts", "logs", "uat"].map(|name| stage.path(".autopilot").join(name));
+    let found: Vec<PathBuf> = state.chain(views).collect();
+    assert_eq!(found.len(), 4, "{found:?}");
+    found
+}
+
+#[test]
+fn what_was_asked_and_answered_is_its_owners_alone_and_an_open_directory_is_closed() {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_autopilot"));
+    stage.run_task().expect(0);
+    let mode = |path: &PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    for path in private(&stage) {
+        assert_eq!(mode(&path), 0o700, "{}", path.display());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let above = [stage.path(".autopilot"), stage.state()];
+    for path in &above {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    stage.run_task().expect(0);
+    for path in private(&stage) {
+        assert_eq!(mode(&path), 0o700, "{}", path.display());
+    }
+    // Those above are shared, or of the person's own choice.
+    assert_eq!(above.each_ref().map(mode), [0o755, 0o755]);
 }

@@ -129,7 +129,7 @@ impl Job {
             |path: &Utf8Path, reason: String| JobError::File { path: path.to_owned(), reason };
         let parent = views.join(&base);
         crate::views::ensure(&views)
-            .and_then(|()| dir::create(parent.as_std_path()))
+            .and_then(|()| dir::create_private(parent.as_std_path()))
             .map_err(|error| failed(&parent, error.to_string()))?;
         // Two at once must not find the same number free.
         let _alone = self.context.numbering.lock().unwrap_or_else(PoisonError::into_inner);

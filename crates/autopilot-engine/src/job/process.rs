@@ -80,7 +80,7 @@ impl Job {
     ) -> Result<Ran, JobError> {
         let scratch = self.scratch();
         let prepare = |path: &Utf8Path| {
-            dir::create(path.as_std_path()).map_err(|error| JobError::File {
+            dir::create_private(path.as_std_path()).map_err(|error| JobError::File {
                 path: path.to_owned(),
                 reason: error.to_string(),
             })
@@ -175,7 +175,7 @@ impl Job {
         let views = self.context.place.views();
         let log = views.join(&program.log);
         crate::views::ensure(&views)
-            .and_then(|()| dir::create(views.join("logs").as_std_path()))
+            .and_then(|()| dir::create_private(views.join("logs").as_std_path()))
             .map_err(|error| JobError::File { path: log.clone(), reason: error.to_string() })?;
         let mut env = program.variables;
         let mut write = vec![program.dir.clone(), scratch.to_owned()];
@@ -239,7 +239,7 @@ impl Job {
         let mut caches = Vec::new();
         for (name, folder) in CACHES {
             let path = root.join(folder);
-            dir::create(path.as_std_path()).map_err(|error| cache_failed(&path, &error))?;
+            dir::create_private(path.as_std_path()).map_err(|error| cache_failed(&path, &error))?;
             caches.push((*name, path));
         }
         self.seed_cargo(&root.join("cargo"));
@@ -315,7 +315,7 @@ fn sandbox_mode(mode: SandboxMode) -> sandbox::Mode {
 pub fn write_plain(path: &Utf8Path, content: &str) -> Result<(), JobError> {
     let failed = |reason: String| JobError::File { path: path.to_owned(), reason };
     if let Some(parent) = path.parent() {
-        dir::create(parent.as_std_path()).map_err(|error| failed(error.to_string()))?;
+        dir::create_private(parent.as_std_path()).map_err(|error| failed(error.to_string()))?;
     }
     file::write_atomic(path.as_std_path(), content.as_bytes())
         .map_err(|error| failed(chain(&error)))

@@ -117,6 +117,7 @@ impl PlanFiles {
         files_max: usize,
     ) -> Result<(), std::io::Error> {
         super::ensure(views)?;
+        autopilot_host::dir::create_private(views.join("plan").as_std_path())?;
         let is_first = self.written.is_empty();
         let dir = Dir::open(views.as_std_path()).map_err(std::io::Error::other)?;
         let tasks = dir.below(Path::new("plan/tasks")).map_err(std::io::Error::other)?;

@@ -68,7 +68,10 @@ pub fn adopt(common_dir: &Path, root: &Path) -> Result<(String, PathBuf, Adoptio
         },
     };
     let dir = root.join(&id);
-    fs::create_dir_all(&dir).on("create", &dir)?;
+    // Prompts and answers are kept there, in all their forms; whoever may not read the repository
+    // must not read them either. The directory above may be one of the person's own.
+    crate::dir::create_private(&dir).on("create", &dir)?;
+    crate::dir::make_private(&dir).on("close to others", &dir)?;
     write_atomic(&dir.join("location"), common_dir.as_os_str().as_bytes())?;
     if !matches!(adoption, Adoption::Known | Adoption::Moved) {
         write_atomic(&id_file, format!("{id}\n").as_bytes())?;

@@ -18,6 +18,8 @@ use autopilot_engine::views;
 use autopilot_host::{dir, file};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
+use std::io;
+use std::path::Path;
 
 /// A queue passes over a file of this name.
 const TASK_TEMPLATE: &str = "tasks/TEMPLATE.md";
@@ -70,7 +72,7 @@ struct Written {
 
 fn write_all(place: &Place, detected: &Detected, base: &str) -> Result<Written, Failure> {
     let views = place.views();
-    make_folder(&views)?;
+    make_folder(&views, dir::create)?;
     let mut written = Written::default();
     let files = [
         (".autopilot/.gitignore", views::IGNORE.to_owned()),
@@ -81,9 +83,9 @@ fn write_all(place: &Place, detected: &Detected, base: &str) -> Result<Written, 
         ("AGENTS.md", agents_md::text(detected)),
     ];
     for folder in FOLDERS {
-        make_folder(&views.join(folder))?;
+        make_folder(&views.join(folder), dir::create_private)?;
     }
-    make_folder(&place.root.join("tasks"))?;
+    make_folder(&place.root.join("tasks"), dir::create)?;
     for (path, text) in files {
         if write_new(&place.root, path, &text)? {
             written.new.push(path.to_owned());
@@ -94,12 +96,12 @@ fn write_all(place: &Place, detected: &Detected, base: &str) -> Result<Written, 
     Ok(written)
 }
 
-fn make_folder(path: &Utf8Path) -> Result<(), Failure> {
+fn make_folder(path: &Utf8Path, create: fn(&Path) -> io::Result<()>) -> Result<(), Failure> {
     let failed = |why: String| Failure::failed(format!("cannot create `{path}`: {why}"));
     if path.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
         return Err(failed("something that is not a directory is there".to_owned()));
     }
-    dir::create(path.as_std_path()).map_err(|error| failed(error.to_string()))
+    create(path.as_std_path()).map_err(|error| failed(error.to_string()))
 }
 
 /// Whether it was written; whatever is there already stays.
