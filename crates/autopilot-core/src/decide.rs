@@ -13,7 +13,7 @@ mod schedule;
 use crate::event::{
     Bill, Event, Facts, Halt, HaltWhy, Outcome, Record, RunSpec, SessionTotal, TaskSpec,
 };
-use crate::id::{AttemptId, TaskId, Time};
+use crate::id::{AttemptId, Micros, TaskId, Time};
 use crate::input::{Input, Word};
 use crate::pipeline::Work;
 use crate::state::State;
@@ -107,8 +107,10 @@ impl Draft<'_> {
     /// Work on workers died with the process before us; effects go on under their old id.
     fn boot(&mut self) {
         self.emit(Event::Booted { epoch: self.state.run.epoch + 1 });
+        let mut notes = self.charge_grants();
         for id in self.live_on_slots() {
-            self.end(id, Outcome::Lost, Box::default());
+            let notes = notes.remove(&id).into_iter().collect();
+            self.end(id, Outcome::Lost, Box::new(Facts { notes, ..Facts::default() }));
         }
         // After a clock that went back a wait would last that much longer.
         let wait_max_ms = self.state.run.limits.wait_quota_max_ms;
@@ -123,6 +125,11 @@ impl Draft<'_> {
             // Money is owed whether or not we still listen to who spent it.
             Word::Bill(bill) => self.bill(id, task, bill, None),
             Word::Counted { bill, total } => self.bill(id, task, bill, Some(total)),
+            Word::Given(usd) => {
+                if self.state.live.contains_key(&id) && usd > Micros(0) {
+                    self.emit(Event::MoneyGiven { id, task, usd });
+                }
+            }
             Word::Session(session) => {
                 if let Some(live) = self.state.live.get(&id) {
                     let step = live.step;
@@ -134,12 +141,14 @@ impl Draft<'_> {
             Word::Ended { outcome: Outcome::Revoked, .. } if self.is_effect(id) => {}
             Word::Ended { outcome, facts } if self.state.live.contains_key(&id) => {
                 self.end(id, outcome, facts);
+                self.close_grant(id);
             }
             // A word from an attempt that no longer runs moves nothing, and is paid for.
             Word::Ended { facts, .. } => {
                 if let Some(bill) = facts.bill {
                     self.bill(id, task, bill, facts.total);
                 }
+                self.close_grant(id);
             }
         }
     }

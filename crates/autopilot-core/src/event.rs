@@ -78,6 +78,13 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         total: Option<Box<SessionTotal>>,
     },
+    /// What the attempt may cost from here on; nothing once it has told all it costs. Durable before
+    /// it can spend any of it, so that a death in between does not make it free.
+    MoneyGiven {
+        id: AttemptId,
+        task: TaskId,
+        usd: Micros,
+    },
     Overruled {
         task: TaskId,
         why: String,

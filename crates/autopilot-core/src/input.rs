@@ -1,7 +1,7 @@
 //! What the world tells the core. One closed list, one place that hears it.
 
 use crate::event::{Bill, Facts, HaltWhy, Outcome, RunSpec, SessionTotal};
-use crate::id::{AttemptId, TaskId};
+use crate::id::{AttemptId, Micros, TaskId};
 use crate::limit::Limits;
 use crate::pipeline::Switch;
 
@@ -31,6 +31,8 @@ pub enum Input {
 pub enum Word {
     Session(String),
     Bill(Bill),
+    /// It is about to be let spend this much.
+    Given(Micros),
     /// A bill, and how far the vendor's own count of the session has come with it.
     Counted {
         bill: Bill,

@@ -12,7 +12,7 @@ use crate::event::{
     Bill, End, Facts, Halt, Outcome, Record, RoundMark, RunSpec, SessionTotal, TaskSpec,
 };
 use crate::flow::{Flow, Pipeline, Reason};
-use crate::id::{AttemptId, TaskId, Time};
+use crate::id::{AttemptId, Micros, TaskId, Time};
 use crate::limit::Limits;
 use crate::pipeline::{Stage, Switch, Work};
 use crate::skill::Used;
@@ -31,6 +31,9 @@ pub struct State {
     /// What runs now, by attempt.
     pub live: BTreeMap<AttemptId, Live>,
     bills: BTreeMap<AttemptId, Bill>,
+    /// What attempts were given that have not told all they cost.
+    #[serde(default)]
+    pub grants: BTreeMap<AttemptId, Grant>,
     names: BTreeMap<String, TaskId>,
     index: Index,
 }
@@ -73,6 +76,16 @@ pub struct Live {
     pub step: Step,
     pub lane: u32,
     pub since: Time,
+}
+
+/// Money an attempt may be spending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    pub task: TaskId,
+    pub usd: Micros,
+    /// When it was given, and what was owed for the attempt by then.
+    pub at: Time,
+    pub owed: Bill,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

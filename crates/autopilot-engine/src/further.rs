@@ -196,7 +196,12 @@ impl Ledger {
             Signal::Heard { word: Word::Counted { bill, total }, .. } => {
                 self.owe(bill, Some(total))?;
             }
-            Signal::Heard { word: Word::Session(_) | Word::Ended { .. }, .. }
+            Signal::Vowed { kept, .. } => {
+                let _job_is_gone = kept.send(());
+            }
+            Signal::Heard {
+                word: Word::Session(_) | Word::Given(_) | Word::Ended { .. }, ..
+            }
             | Signal::Seen { .. }
             | Signal::Durable { .. }
             | Signal::JournalFailed { .. }

@@ -31,6 +31,7 @@ pub use agent::{agent_of, find_program, mode_word};
 pub use artifact::{
     EVENTS, METADATA, Metadata, STDERR, STDOUT, WORKTREE, WorktreeChange, execs_of, number_of,
 };
+pub use billing::Billing;
 pub use talk::{Ears, SPOKEN_MAX, Spoken};
 pub use workshop::Workshop;
 

@@ -5,6 +5,7 @@
 //! state leaves the process.
 
 mod admission;
+mod arrears;
 pub mod begin;
 pub mod environment;
 pub mod flag;

@@ -1,5 +1,6 @@
 //! One process working on one run: lock, sweep, open, work, say how it ended.
 
+use crate::arrears;
 use crate::begin::{self, Prepared, Request, Tasks};
 use crate::environment::{self, Variables};
 use crate::flag::Flag;
@@ -151,7 +152,8 @@ pub fn play(
         watcher.notice(&format!("unfinished work of an earlier process is kept at {saved}"));
     }
     let first = first_inputs(&intent, &chosen);
-    let Chosen { run, state, config, prepared } = chosen;
+    let Chosen { run, mut state, config, prepared } = chosen;
+    collect_arrears(&mut journal, epoch, &mut state, &place, &config)?;
     let texts = match (prepared, &intent) {
         (Some(prepared), _) => prepared.texts,
         (None, Intent::Resume { texts, .. }) => texts.clone(),
@@ -454,6 +456,22 @@ fn create(journal: &mut SqliteJournal, prepared: &Prepared) -> Result<(), Sessio
         created_at_ms: shell::now().0,
     };
     journal.create_run(&new).map_err(|error| WorkspaceError::from(StoreError::from(error)))?;
+    Ok(())
+}
+
+/// What the process before was told and did not come to record.
+fn collect_arrears(
+    journal: &mut SqliteJournal,
+    epoch: u64,
+    state: &mut State,
+    place: &Place,
+    config: &Config,
+) -> Result<(), SessionError> {
+    let failed = |error| SessionError::Workspace(WorkspaceError::Store(error));
+    for record in arrears::collect(state, place, config) {
+        let entry = store::encode(&state.run.id, epoch, &record).map_err(failed)?;
+        journal.commit(&[entry]).map_err(|error| failed(error.into()))?;
+    }
     Ok(())
 }
 

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 /// How often the flag files and the inbox are looked at; a person is promised one second.
@@ -45,10 +45,26 @@ const SIGHTS_MAX: usize = 1024;
 /// What reaches the loop from the jobs, the writer and the operating system.
 #[derive(Debug)]
 pub enum Signal {
-    Durable { seq: u64 },
-    JournalFailed { text: String },
-    Heard { want: Want, word: Word },
-    Seen { want: Want, sight: Sight },
+    Durable {
+        seq: u64,
+    },
+    JournalFailed {
+        text: String,
+    },
+    Heard {
+        want: Want,
+        word: Word,
+    },
+    /// The same, of a job that goes on only once it is on the record.
+    Vowed {
+        want: Want,
+        word: Word,
+        kept: oneshot::Sender<()>,
+    },
+    Seen {
+        want: Want,
+        sight: Sight,
+    },
     Interrupt,
 }
 
@@ -109,6 +125,14 @@ impl Teller {
         let _loop_is_gone = self.signals.send(Signal::Heard { want, word });
     }
 
+    /// Whether it is on the record, and durable there. It is not if the attempt is not wanted any
+    /// more, or if nothing can be recorded.
+    pub async fn vow(&self, want: Want, word: Word) -> bool {
+        let (kept, answer) = oneshot::channel();
+        let _loop_is_gone = self.signals.send(Signal::Vowed { want, word, kept });
+        answer.await.is_ok()
+    }
+
     pub fn show(&self, want: Want, sight: Sight) {
         match sight {
             Sight::Suspect { .. } => {
@@ -154,6 +178,8 @@ pub struct Shell {
     voices: BTreeMap<AttemptId, mpsc::Sender<job::Spoken>>,
     views: Views,
     watcher: Box<dyn Watcher>,
+    /// Who waits until the record at this number is durable.
+    vows: Vec<(u64, oneshot::Sender<()>)>,
     /// Files of wishes that go once the record at this number is durable.
     wishes: Vec<(u64, Utf8PathBuf)>,
     interrupts: u32,
@@ -233,6 +259,7 @@ impl Shell {
             cancels: BTreeMap::new(),
             voices: BTreeMap::new(),
             watcher: parts.watcher,
+            vows: Vec::new(),
             wishes: Vec::new(),
             interrupts: 0,
             wait: parts.wait,
@@ -293,6 +320,11 @@ impl Shell {
             Signal::Heard { want, word } => {
                 self.hear(Input::Heard { id: want.id, task: want.task, word })?;
             }
+            Signal::Vowed { want, word, kept } => {
+                let heard = self.hear(Input::Heard { id: want.id, task: want.task, word })?;
+                // Dropped where there is no record: whoever waits learns that.
+                self.vows.extend(heard.map(|seq| (seq, kept)));
+            }
             Signal::Seen { want, sight } => self.see(want, &sight),
             Signal::Interrupt => self.interrupt()?,
         }
@@ -332,6 +364,9 @@ impl Shell {
     fn durable(&mut self, seq: u64) {
         let orders = self.pilot.durable(seq);
         self.obey(orders);
+        for (_, kept) in self.vows.extract_if(.., |(at, _)| *at <= seq) {
+            let _job_is_gone = kept.send(());
+        }
         self.wishes.retain(|(at, path)| {
             let heard = *at <= seq;
             if heard {
@@ -527,6 +562,7 @@ impl Shell {
         if self.journal_failed.is_none() {
             self.watcher.notice(&format!("the journal can't be written, so the run rests: {text}"));
             self.journal_failed = Some(text);
+            self.vows.clear();
         }
         for cancel in self.cancels.values() {
             cancel.now();

@@ -172,6 +172,9 @@ impl Drawn {
         if !self.has(Fault::Bills) {
             return;
         }
+        if self.luck.chance(300) {
+            play.words.push((0, Word::Given(Micros(1 + self.luck.below(400_000)))));
+        }
         let mut usd = 0;
         for _ in 0..self.luck.below(4) {
             usd += self.luck.below(400_000);
@@ -348,6 +351,8 @@ pub struct Line {
     pub tree: Option<String>,
     /// Cumulative bills, one after another.
     pub bills: Vec<Micros>,
+    /// What it may spend at most, as far as it was said.
+    pub given: Option<Micros>,
     pub fingerprint: Option<String>,
     pub blocking: u64,
     /// The tasks it brings, where it is not for the script to say.
@@ -412,6 +417,7 @@ impl Scripted {
             ending: Ending::Ok,
             tree: None,
             bills: Vec::new(),
+            given: None,
             fingerprint: None,
             blocking: 0,
             brings: None,
@@ -475,13 +481,14 @@ impl Scripted {
             | Step::Merge
             | Step::Push => {}
         }
-        let words = line.bills.iter().enumerate().map(|(place, usd)| {
+        let given = line.given.map(|given| (0, Word::Given(given)));
+        let bills = line.bills.iter().enumerate().map(|(place, usd)| {
             let bill = Bill { usd: *usd, ..Bill::default() };
             (1_000 * (place as u64 + 1), Word::Bill(bill))
         });
         Play {
             ms: if line.ending == Ending::Hangs { HANG_MS } else { STEP_MS },
-            words: words.collect(),
+            words: given.into_iter().chain(bills).collect(),
             has_effect: is_serial(step) && outcome == Outcome::Passed,
             outcome,
             facts,

@@ -12,7 +12,7 @@ pub mod table;
 use crate::world::git::Git;
 use crate::world::process::Processes;
 use autopilot_core::event::{Bill, Event, Outcome, Record, TaskSpec};
-use autopilot_core::id::{AttemptId, TaskId, Time};
+use autopilot_core::id::{AttemptId, Micros, TaskId, Time};
 use autopilot_core::input::{Ask, Input, Word};
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
@@ -59,6 +59,9 @@ impl Audit {
             let owed = self.owed.entry(*id).or_default();
             *owed = owed.max(bill);
         }
+        if *input == Input::Boot {
+            self.grants_are_owed();
+        }
         if let Some(record) = record {
             self.check(record.seq == self.books.seq + 1, || "a record is out of order".to_owned());
             if let Err(what) = self.books.enter(record) {
@@ -75,6 +78,37 @@ impl Audit {
         });
         if let Err(what) = self.books.agree(ahead) {
             self.broken(&what);
+        }
+        self.has_told_all(input);
+    }
+
+    /// Who was given money by a process that died and told no cost of it owes all of it.
+    fn grants_are_owed(&mut self) {
+        for (id, (given, before)) in &self.books.grants {
+            let known = self.books.bills.get(id).map_or(0, |bill| bill.usd.0);
+            if known <= *before {
+                let owed = self.owed.entry(*id).or_default();
+                owed.usd = owed.usd.max(Micros(before + given));
+            }
+        }
+    }
+
+    /// Money is out only while somebody may still spend it.
+    fn has_told_all(&mut self, input: &Input) {
+        let stray = match input {
+            Input::Boot => self.books.grants.keys().next().copied(),
+            Input::Heard { id, word: Word::Ended { .. }, .. } => {
+                let is_effect = self.books.live.contains_key(id);
+                self.books.grants.contains_key(id).then_some(*id).filter(|_| !is_effect)
+            }
+            Input::Start(_)
+            | Input::Heard { .. }
+            | Input::Asked(_)
+            | Input::Room { .. }
+            | Input::Tick => None,
+        };
+        if let Some(id) = stray {
+            self.broken(&format!("I7: {id} can spend nothing more and is still given money"));
         }
     }
 
@@ -278,6 +312,6 @@ fn billed(word: &Word) -> Option<Bill> {
     match word {
         Word::Bill(bill) | Word::Counted { bill, .. } => Some(*bill),
         Word::Ended { facts, .. } => facts.bill,
-        Word::Session(_) => None,
+        Word::Session(_) | Word::Given(_) => None,
     }
 }

@@ -268,6 +268,40 @@ fn money_survives_a_crash() {
 }
 
 #[test]
+fn who_told_no_cost_before_a_crash_is_charged_what_it_was_given() {
+    check(
+        "task a\n a: build ok given $5\n crash during build",
+        "a done (1 interruption, $5.00) — run done",
+    );
+    // A figure that was told counts, and who has ended owes what it told.
+    check(
+        "task a\n a: build ok given $5 $1\n crash during build",
+        "a done (1 interruption, $2.00) — run done",
+    );
+    check(
+        "task a\n a: build ok given $5 $1\n crash during validate",
+        "a done (1 interruption, $1.00) — run done",
+    );
+}
+
+#[test]
+fn money_that_may_be_gone_after_a_crash_is_not_given_again() {
+    let story = check(
+        "task a\n limit usd 5\n a: build ok given $5\n crash during build",
+        "a at build (1 interruption, $5.00) — run rests: the run has spent $5.00 of its limit of $5.00",
+    );
+    assert_eq!(story.starts, "a.build");
+}
+
+#[test]
+fn who_was_told_to_end_is_charged_when_its_process_dies_before_it_tells() {
+    check(
+        "task a\n a: build ok given $5\n stop now during build; resume",
+        "a done ($5.00) — run done",
+    );
+}
+
+#[test]
 fn money_gone_ends_what_runs_and_spends_nothing_else() {
     let story = check(
         "task a\n limit usd 2\n a: build ok $1 $2",

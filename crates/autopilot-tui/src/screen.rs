@@ -351,6 +351,7 @@ fn kind(event: &Event) -> Kind {
         | Event::AttemptStarted { .. }
         | Event::SessionOpened { .. }
         | Event::Billed { .. }
+        | Event::MoneyGiven { .. }
         | Event::Overruled { .. }
         | Event::TaskReopened { .. }
         | Event::WaitBegan { .. }

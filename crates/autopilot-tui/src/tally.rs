@@ -119,6 +119,7 @@ fn touched(event: &Event) -> Option<TaskId> {
         | Event::StageSkipped { .. }
         | Event::SessionOpened { .. }
         | Event::Billed { .. }
+        | Event::MoneyGiven { .. }
         | Event::Overruled { .. }
         | Event::RoundFailed { .. }
         | Event::RailTripped { .. }

@@ -405,3 +405,62 @@ fn workers_at_once_share_what_the_run_has_left() {
     stage.run(&["stop", "--now"]);
     run.wait();
 }
+
+/// Kills the run once its agent has said what is looked for.
+fn kill_when(stage: &Stage, what: &str, holds: impl Fn(&Stage) -> bool) {
+    let run = stage.start(&["run", "tasks/say-done.md"]);
+    stage.wait_until(what, holds);
+    run.signal("KILL");
+    run.wait();
+}
+
+fn has_asked(stage: &Stage) -> bool {
+    std::fs::read_to_string(stage.folder().join("home/.claude/asked"))
+        .is_ok_and(|asked| !asked.is_empty())
+}
+
+#[test]
+fn what_an_attempt_was_given_is_charged_when_the_controller_is_killed_in_its_middle() {
+    let stage = claude_stage("sleep 60", "", "budget: { max_usd: 0.5 }\n");
+    kill_when(&stage, "it works", has_asked);
+    let rest = stage.run(&["resume"]).expect(2);
+    rest.says(&["has spent $0.50 of its limit of $0.50", "cost: $0.50 + unknown"]);
+    assert_eq!(budgets(&stage), [0.5], "the same money is not given twice");
+    let build = row(&cost(&stage, &[])["parts"][1], "build");
+    assert_eq!((&build["cost_usd"], &build["cost_complete"]), (&0.5.into(), &false.into()));
+    stage.run(&["show", "say-done"]).expect(0).says(&["without telling what it cost; $0.50"]);
+    // Neither is it charged again.
+    stage.run(&["resume"]).expect(2).says(&["has spent $0.50"]);
+}
+
+#[test]
+fn without_a_limit_a_killed_controller_charges_nothing() {
+    let stage = claude_stage("sleep 60", "", "");
+    kill_when(&stage, "it works", has_asked);
+    std::fs::remove_dir_all(stage.folder().join("home/.claude")).unwrap();
+    with_claude(&stage, SPENDS_A_FIFTH, "", "");
+    stage.run(&["resume"]).expect(0);
+    let build = row(&cost(&stage, &[])["parts"][1], "build");
+    assert_eq!((&build["cost_usd"], &build["attempts"]), (&0.2.into(), &2.into()), "{build}");
+    assert_eq!(build["attempts_of_unknown_cost"], 1, "{build}");
+}
+
+/// Tells a result; what it is asked first does not end by itself.
+const SPENDS_A_FIFTH: &str = r#"
+printf 'start\ndone\n' > app.txt
+echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"session_id\":\"s-1\",\"total_cost_usd\":0.2,\"terminal_reason\":\"completed\",\"usage\":{\"input_tokens\":100,\"output_tokens\":9},\"result\":\"{\\\"changed_files\\\":[\\\"app.txt\\\"],\\\"notes\\\":\\\"x\\\"}\"}""#;
+
+#[test]
+fn a_cost_that_was_told_before_the_controller_was_killed_counts_as_told() {
+    let lingers =
+        format!("{SPENDS_A_FIFTH}\n[ $(wc -l < \"$HOME/.claude/asked\") != 1 ] || sleep 60");
+    let stage = claude_stage(&lingers, "", "budget: { max_usd: 0.5 }\n");
+    kill_when(&stage, "its cost was told", |stage| {
+        stage.texts_of("events.jsonl").contains("\"event\":\"usage\"")
+    });
+    stage.run(&["resume"]).expect(0);
+    assert_eq!(budgets(&stage), [0.5, 0.3], "the rest is there to be spent");
+    // The session goes on counting where it was.
+    let build = row(&cost(&stage, &[])["parts"][1], "build");
+    assert_eq!((&build["attempts"], &build["cost_complete"]), (&2.into(), &true.into()), "{build}");
+}

@@ -1,17 +1,42 @@
 //! Money: at the limit of the run all work ends, at the limit of a task that task alone.
 
 use super::Draft;
-use crate::event::{Event, Failure, Outcome};
+use crate::event::{Bill, Event, Failure, Outcome};
 use crate::id::{AttemptId, Micros, TaskId};
 use crate::pipeline::Work;
-use crate::state::Status;
-use std::collections::BTreeSet;
+use crate::state::{Grant, Status};
+use crate::view::money;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Draft<'_> {
     /// The limit of the run that is used up, in words, if it is.
     pub(super) fn money_gone(&self) -> Option<String> {
         let (max, spent) = (self.state.run.limits.usd_max?, self.state.run.spent.usd);
         (spent >= max).then(|| format!("the run has spent {spent} of its limit of {max}"))
+    }
+
+    /// It has told all it costs.
+    pub(super) fn close_grant(&mut self, id: AttemptId) {
+        if let Some(grant) = self.state.grants.get(&id) {
+            let task = grant.task;
+            self.emit(Event::MoneyGiven { id, task, usd: Micros(0) });
+        }
+    }
+
+    /// Whoever was given money by a process that died will tell nothing more: who has told no cost
+    /// of it is charged all of it, because it may be gone. Gives what a person should know of it.
+    pub(super) fn charge_grants(&mut self) -> BTreeMap<AttemptId, String> {
+        let mut notes = BTreeMap::new();
+        for (id, Grant { task, usd, owed, .. }) in self.state.grants.clone() {
+            let known = self.state.bill_of(id);
+            if known.usd <= owed.usd {
+                let bill = Bill { usd: owed.usd.plus(usd), unpriced: true, ..known };
+                self.charge(id, task, bill, None);
+                notes.insert(id, money::untold(usd));
+            }
+            self.close_grant(id);
+        }
+        notes
     }
 
     /// Ends the tasks that have spent what one task may, before anything is started for them.

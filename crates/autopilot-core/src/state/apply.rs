@@ -1,9 +1,9 @@
 //! What each event changes. No rule is here: whatever was decided is already in the event.
 
-use super::{Hold, Live, Run, Shown, Spent, State, Status, Task};
+use super::{Grant, Hold, Live, Run, Shown, Spent, State, Status, Task};
 use crate::event::{Bill, End, Event, Facts, Outcome, SessionTotal, Skip, TaskSpec};
 use crate::flow::Pipeline;
-use crate::id::{AttemptId, TaskId, Time};
+use crate::id::{AttemptId, Micros, TaskId, Time};
 use crate::pipeline::Switch;
 use crate::step::Step;
 
@@ -55,6 +55,13 @@ impl State {
                     let totals = &mut self.task_mut(*task).totals;
                     totals.insert(total.session.clone(), SessionTotal::clone(total));
                 }
+            }
+            Event::MoneyGiven { id, usd: Micros(0), .. } => {
+                self.grants.remove(id);
+            }
+            Event::MoneyGiven { id, task, usd } => {
+                let grant = Grant { task: *task, usd: *usd, at, owed: self.bill_of(*id) };
+                self.grants.insert(*id, grant);
             }
             Event::Overruled { task, why } => self.note(*task, format!("overruled: {why}")),
             Event::RoundFailed { task, reasons, mark, .. } => {

@@ -86,6 +86,7 @@ impl Fold {
             | Event::TaskAdded { .. }
             | Event::StageSkipped { .. }
             | Event::SessionOpened { .. }
+            | Event::MoneyGiven { .. }
             | Event::Overruled { .. }
             | Event::RoundFailed { .. }
             | Event::RailTripped { .. }
@@ -160,6 +161,7 @@ fn remark(event: &Event) -> Option<(Option<TaskId>, String)> {
         | Event::AttemptEnded { .. }
         | Event::SessionOpened { .. }
         | Event::Billed { .. }
+        | Event::MoneyGiven { .. }
         | Event::TaskSettled { .. }
         | Event::WaitEnded { .. }
         | Event::TimePassed => None,

@@ -105,6 +105,7 @@ impl Fold {
             | Event::TaskMoved { .. }
             | Event::StageSkipped { .. }
             | Event::SessionOpened { .. }
+            | Event::MoneyGiven { .. }
             | Event::Overruled { .. }
             | Event::RoundFailed { .. }
             | Event::RailTripped { .. }

@@ -1,12 +1,21 @@
 //! Money in words: what was spent, and how to go on when a limit is used up.
 
 use crate::event::{Bill, HaltWhy};
+use crate::id::Micros;
 use crate::state::State;
 
 /// `$0.02`, or `$0.02 + unknown` where nobody told all of it.
 pub fn cost(bill: Bill) -> String {
     let unknown = if bill.unpriced { " + unknown" } else { "" };
     format!("{}{unknown}", bill.usd)
+}
+
+/// Of an attempt that was charged although nobody told its cost.
+pub fn untold(given: Micros) -> String {
+    format!(
+        "its agent ended without telling what it cost; {given}, all it had been given, is counted \
+         against the limit"
+    )
 }
 
 /// What a person says to go on with a run that rests. Where a limit is used up it would only rest

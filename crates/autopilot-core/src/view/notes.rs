@@ -88,6 +88,7 @@ fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
         | Event::AttemptEnded { .. }
         | Event::SessionOpened { .. }
         | Event::Billed { .. }
+        | Event::MoneyGiven { .. }
         | Event::Overruled { .. }
         | Event::RailTripped { .. }
         | Event::TaskSettled { .. }

@@ -100,7 +100,10 @@ pub fn told(event: &Event, state: &State) -> Option<Line> {
         Event::RoomChanged { short: None } => {
             line(Transition, "there is room for further workers again".to_owned())
         }
-        Event::TaskAdded { .. } | Event::TaskMoved { .. } | Event::TimePassed => None,
+        Event::TaskAdded { .. }
+        | Event::TaskMoved { .. }
+        | Event::MoneyGiven { .. }
+        | Event::TimePassed => None,
     }
 }
 

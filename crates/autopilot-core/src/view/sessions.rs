@@ -130,6 +130,7 @@ impl Fold {
             }
             Event::AttemptStarted { .. }
             | Event::Billed { .. }
+            | Event::MoneyGiven { .. }
             | Event::RunStarted { .. }
             | Event::Booted { .. }
             | Event::TaskAdded { .. }

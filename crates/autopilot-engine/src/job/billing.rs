@@ -4,10 +4,11 @@
 use super::{Job, JobError};
 use crate::purse::Claim;
 use autopilot_agents::{Scope, Tokens, Usage};
-use autopilot_core::config::{Agent as AgentConfig, Price};
+use autopilot_core::config::{Agent as AgentConfig, Mode, Price};
 use autopilot_core::event::{Bill, SessionTotal, TokenTotal};
 use autopilot_core::id::Micros;
 use autopilot_core::input::Word;
+use autopilot_core::view::money::untold;
 use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
 
@@ -63,6 +64,20 @@ impl Billing {
         self.given = given;
     }
 
+    /// Of a turn of which only this is left.
+    pub fn of_turn(
+        resumed: Option<&str>,
+        known: Option<&SessionTotal>,
+        price: Option<Price>,
+        session: Option<&str>,
+        usage: &Usage,
+    ) -> Billing {
+        let mut billing = Billing::default();
+        billing.begin(resumed, known, price, None);
+        billing.end(Some(usage), session, Worked::Perhaps);
+        billing
+    }
+
     /// Another session than the one that was to go on counts from its own beginning.
     pub fn opened(&mut self, session: &str) {
         if self.session.as_deref().is_some_and(|asked| asked != session) {
@@ -85,13 +100,7 @@ impl Billing {
 
     /// What a person should know of the bill.
     pub fn note(&self) -> Option<String> {
-        (self.assumed > Micros(0)).then(|| {
-            format!(
-                "its agent ended without telling what it cost; {}, all it had been given, is \
-                 counted against the limit",
-                self.assumed
-            )
-        })
+        (self.assumed > Micros(0)).then(|| untold(self.assumed))
     }
 
     fn count(&mut self, usage: &Usage) {
@@ -194,6 +203,12 @@ impl Job {
         };
         if given == Some(Micros(0)) {
             return Err(JobError::Setup(self.money_gone(config)));
+        }
+        // A scripted agent costs what it tells and nothing else.
+        if let Some(given) = given.filter(|_| config.mode != Mode::Script)
+            && !self.context.signals.vow(self.want, Word::Given(given)).await
+        {
+            return Err(JobError::Setup("it is not wanted any more".to_owned()));
         }
         let price = config.model.as_deref().and_then(|model| self.context.config.price(model));
         let known = session.and_then(|session| self.task.totals.get(session));

@@ -58,6 +58,7 @@ impl PlanFiles {
                 | Event::StageSkipped { .. }
                 | Event::SessionOpened { .. }
                 | Event::Billed { .. }
+                | Event::MoneyGiven { .. }
                 | Event::Overruled { .. }
                 | Event::RoundFailed { .. }
                 | Event::RailTripped { .. }

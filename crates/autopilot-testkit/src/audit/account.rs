@@ -152,6 +152,7 @@ impl Books {
                 | Event::AttemptStarted { .. }
                 | Event::SessionOpened { .. }
                 | Event::Billed { .. }
+                | Event::MoneyGiven { .. }
                 | Event::Overruled { .. }
                 | Event::RoundFailed { .. }
                 | Event::RailTripped { .. }

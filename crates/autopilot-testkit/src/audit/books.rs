@@ -24,6 +24,8 @@ pub struct Books {
     /// Every attempt ever started.
     pub ever: BTreeMap<AttemptId, (TaskId, Step)>,
     pub bills: BTreeMap<AttemptId, Bill>,
+    /// What attempts were given, and what they had cost before, in millionths.
+    pub grants: BTreeMap<AttemptId, (u64, u64)>,
     /// By task, in millionths.
     pub paid: BTreeMap<TaskId, u64>,
     pub waivers: u32,

@@ -171,6 +171,7 @@ impl Books {
                 | Event::AttemptStarted { .. }
                 | Event::SessionOpened { .. }
                 | Event::Billed { .. }
+                | Event::MoneyGiven { .. }
                 | Event::Overruled { .. }
                 | Event::RoundFailed { .. }
                 | Event::RailTripped { .. }
@@ -281,6 +282,14 @@ impl Books {
                 self.ended(*id, *task, *step, outcome, facts)
             }
             Event::Billed { id, task, bill, .. } => self.billed(*id, *task, *bill),
+            Event::MoneyGiven { id, usd, .. } => {
+                let before = self.bills.get(id).map_or(0, |bill| bill.usd.0);
+                match usd.0 {
+                    0 => self.grants.remove(id),
+                    given => self.grants.insert(*id, (given, before)),
+                };
+                Ok(())
+            }
             Event::Overruled { task, .. } => {
                 self.entry(*task)?.overruled += 1;
                 Ok(())

@@ -164,6 +164,7 @@ fn item(words: &str) -> Result<Line, String> {
         ending,
         tree: None,
         bills: Vec::new(),
+        given: None,
         fingerprint: None,
         blocking: 0,
         brings: None,
@@ -175,6 +176,7 @@ fn item(words: &str) -> Result<Line, String> {
             "like" => line.fingerprint = Some(next()?.to_owned()),
             "blocking" => line.blocking = number(next()?)?,
             "bringing" => line.brings = Some(names(next()?)),
+            "given" => line.given = Some(money(next()?)?),
             usd => line.bills.push(money(usd)?),
         }
     }

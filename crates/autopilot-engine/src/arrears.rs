@@ -1,0 +1,122 @@
+//! What agents told of their cost to a process that died before it could put that on the record.
+//!
+//! Whatever is not found here is charged as unknown when the run is booted, so a file that is gone
+//! or can't be read never makes an attempt cheaper.
+
+use crate::job::{Billing, EVENTS, METADATA, Metadata, execs_of, number_of};
+use crate::place::Place;
+use crate::shell::now;
+use autopilot_agents::{AgentEvent, Usage};
+use autopilot_core::config::Config;
+use autopilot_core::decide::owe;
+use autopilot_core::event::Record;
+use autopilot_core::id::AttemptId;
+use autopilot_core::state::{Grant, State};
+use autopilot_host::{dir, file};
+use camino::{Utf8Path, Utf8PathBuf};
+
+const METADATA_BYTES_MAX: u64 = 1 << 20;
+/// Beyond what of an agent's events is kept: the line that says that there were more.
+const EVENTS_SLACK_BYTES: u64 = 4096;
+
+/// Puts it on the record, before anything else is decided about the run.
+pub fn collect(state: &mut State, place: &Place, config: &Config) -> Vec<Record> {
+    let grants = state.grants.clone();
+    let found = grants.into_iter().filter_map(|(id, grant)| {
+        let (bill, total) = told(state, place, config, id, grant)?.owed();
+        owe(state, (id, grant.task), grant.owed.plus(bill), total, now())
+    });
+    found.collect()
+}
+
+fn told(
+    state: &State,
+    place: &Place,
+    config: &Config,
+    id: AttemptId,
+    grant: Grant,
+) -> Option<Billing> {
+    let (dir, metadata) = question(place, &state.run.id, id, grant)?;
+    let bytes_max = config.logging.output_bytes_max.saturating_add(EVENTS_SLACK_BYTES);
+    let events = file::read_capped(dir.join(EVENTS).as_std_path(), bytes_max).ok()?;
+    let (session, usage) = last_words(&String::from_utf8_lossy(&events));
+    let price = metadata.model.as_deref().and_then(|model| config.price(model));
+    let resumed = metadata.resumed.as_deref();
+    let known = resumed.and_then(|session| state.task(grant.task).totals.get(session));
+    Some(Billing::of_turn(resumed, known, price, session.as_deref(), &usage?))
+}
+
+/// The one that was asked with the money, and was the last.
+fn question(
+    place: &Place,
+    run: &str,
+    id: AttemptId,
+    grant: Grant,
+) -> Option<(Utf8PathBuf, Metadata)> {
+    let dir = place.views().join(execs_of(run));
+    let mut names = dir::names(dir.as_std_path()).ok()?;
+    names.sort_by_key(|name| std::cmp::Reverse(number_of(name)));
+    let id = id.to_string();
+    let (path, metadata) = names.iter().find_map(|name| {
+        let path = dir.join(name);
+        let metadata = described(&path)?;
+        (metadata.attempt == id).then_some((path, metadata))
+    })?;
+    let began: jiff::Timestamp = metadata.started_at.parse().ok()?;
+    (began.as_millisecond() >= grant.at.0).then_some((path, metadata))
+}
+
+fn described(path: &Utf8Path) -> Option<Metadata> {
+    let bytes = file::read_capped(path.join(METADATA).as_std_path(), METADATA_BYTES_MAX).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// The session it was in and the last figure it told.
+fn last_words(events: &str) -> (Option<String>, Option<Usage>) {
+    let (mut session, mut usage) = (None, None);
+    // The last line may be cut; what it would have said is unknown.
+    for event in events.lines().filter_map(|line| serde_json::from_str(line).ok()) {
+        match event {
+            AgentEvent::Session { id } => session = Some(id),
+            AgentEvent::Usage(figure) => usage = Some(figure),
+            AgentEvent::Text { .. }
+            | AgentEvent::Thought { .. }
+            | AgentEvent::ToolCall { .. }
+            | AgentEvent::ToolResult { .. }
+            | AgentEvent::FileChange { .. }
+            | AgentEvent::Permission { .. }
+            | AgentEvent::RateLimit { .. }
+            | AgentEvent::Notice { .. }
+            | AgentEvent::Steer { .. }
+            | AgentEvent::Result { .. } => {}
+        }
+    }
+    (session, usage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use autopilot_agents::{Scope, Tokens};
+
+    #[test]
+    fn the_last_figure_of_what_was_recorded_counts() {
+        let usage = |usd| Usage {
+            tokens: Tokens { input: 5, output: 1, cached: 0 },
+            tokens_scope: Scope::Run,
+            cost_usd: Some(usd),
+            cost_scope: Scope::Session,
+        };
+        let line = |event| serde_json::to_string(&event).unwrap();
+        let text = [
+            line(AgentEvent::Session { id: "s-1".into() }),
+            line(AgentEvent::Usage(usage(0.1))),
+            line(AgentEvent::Usage(usage(0.3))),
+            line(AgentEvent::Text { text: "x".into() }),
+            r#"{"event":"usa"#.to_owned(),
+        ]
+        .join("\n");
+        assert_eq!(last_words(&text), (Some("s-1".to_owned()), Some(usage(0.3))));
+        assert_eq!(last_words("{}\nno"), (None, None));
+    }
+}
