@@ -8,6 +8,7 @@ use crate::claude::{self, ClaudeConversation};
 use crate::codex::{self, CodexConversation};
 use crate::command::{self, CommandConversation};
 use crate::conversation::Conversation;
+use crate::gateway::Gateway;
 use crate::launch::{Access, Ask, LaunchPlan, McpServer, Network, Sandbox};
 use crate::openai::{self, Model, OpenAiConversation};
 use crate::script::{self, ScriptConversation};
@@ -18,9 +19,11 @@ use crate::words::{self, WordsError};
 pub enum Agent {
     ClaudeCode {
         executable: String,
+        gateway: Gateway,
     },
     Codex {
         executable: String,
+        gateway: Gateway,
     },
     /// Never empty: the program and its arguments.
     Acp {
@@ -116,9 +119,15 @@ impl From<&Ask<'_>> for Expected {
 impl Agent {
     pub fn new(settings: Settings<'_>) -> Result<Self, AgentError> {
         let executable = |default: &str| settings.executable.unwrap_or(default).to_owned();
+        let gateway = Gateway {
+            base_url: settings.base_url.map(str::to_owned),
+            key_env: settings.api_key_env.map(str::to_owned),
+        };
         match settings.mode {
-            "claude_code_cli" => Ok(Agent::ClaudeCode { executable: executable("claude") }),
-            "codex_cli" => Ok(Agent::Codex { executable: executable("codex") }),
+            "claude_code_cli" => {
+                Ok(Agent::ClaudeCode { executable: executable("claude"), gateway })
+            }
+            "codex_cli" => Ok(Agent::Codex { executable: executable("codex"), gateway }),
             "acp" => {
                 let missing = AgentError::MissingKey { mode: "acp", key: "command" };
                 let words = words::split(settings.command.ok_or(missing)?)?;
@@ -132,8 +141,8 @@ impl Agent {
             "openai_api" => {
                 let missing = AgentError::MissingKey { mode: "openai_api", key: "model" };
                 Ok(Agent::OpenAi(Model {
-                    base_url: settings.base_url.map(str::to_owned),
-                    key_env: settings.api_key_env.unwrap_or(API_KEY_ENV).to_owned(),
+                    base_url: gateway.base_url,
+                    key_env: gateway.key_env,
                     api: settings.api,
                     name: settings.model.ok_or(missing)?.to_owned(),
                 }))
@@ -148,8 +157,8 @@ impl Agent {
 
     pub fn launch(&self, ask: &Ask<'_>) -> LaunchPlan {
         match self {
-            Agent::ClaudeCode { executable } => claude::launch(executable, ask),
-            Agent::Codex { executable } => codex::launch(executable, ask),
+            Agent::ClaudeCode { executable, gateway } => claude::launch(executable, gateway, ask),
+            Agent::Codex { executable, gateway } => codex::launch(executable, gateway, ask),
             Agent::Acp { words } => acp::launch(words, ask),
             Agent::Command { words } => command::launch(words, ask),
             Agent::OpenAi(model) => openai::launch(model, ask),
@@ -179,15 +188,31 @@ impl Agent {
         }
     }
 
-    /// The variable of the user's environment that this agent needs by its full name.
-    pub fn key_variable(&self) -> Option<&str> {
+    /// Names among those that it does not get: another address or key was named, and they would
+    /// lead elsewhere or show the user's own key to whoever is there.
+    pub fn withheld_env(&self) -> &'static [&'static str] {
         match self {
-            Agent::OpenAi(model) => Some(&model.key_env),
-            Agent::ClaudeCode { .. }
-            | Agent::Codex { .. }
+            Agent::ClaudeCode { gateway, .. } => claude::withheld(gateway),
+            Agent::Codex { gateway, .. } if gateway.base_url.is_some() => codex::OWN_WAY,
+            Agent::OpenAi(model) if model.key_variable().is_none() => &[API_KEY_ENV],
+            Agent::Codex { .. }
+            | Agent::OpenAi(_)
             | Agent::Acp { .. }
             | Agent::Command { .. }
-            | Agent::Script { .. } => None,
+            | Agent::Script { .. } => &[],
+        }
+    }
+
+    /// The variable of the user's environment that holds this agent's key, and the name under which
+    /// the agent looks for it.
+    pub fn key_variable(&self) -> Option<(&str, &str)> {
+        match self {
+            Agent::ClaudeCode { gateway, .. } => {
+                gateway.key_env.as_deref().map(|key| (key, claude::key_name(key)))
+            }
+            Agent::Codex { gateway, .. } => gateway.key_env.as_deref().map(|key| (key, key)),
+            Agent::OpenAi(model) => model.key_variable().map(|key| (key, key)),
+            Agent::Acp { .. } | Agent::Command { .. } | Agent::Script { .. } => None,
         }
     }
 
@@ -238,11 +263,11 @@ mod tests {
         let named = Settings { executable: Some("/opt/claude"), ..settings("claude_code_cli") };
         assert_eq!(
             Agent::new(named).unwrap(),
-            Agent::ClaudeCode { executable: "/opt/claude".into() }
+            Agent::ClaudeCode { executable: "/opt/claude".into(), gateway: Gateway::default() }
         );
         assert_eq!(
             Agent::new(settings("codex_cli")).unwrap(),
-            Agent::Codex { executable: "codex".into() }
+            Agent::Codex { executable: "codex".into(), gateway: Gateway::default() }
         );
     }
 }

@@ -12,6 +12,7 @@ mod result;
 pub(crate) use decode::ClaudeConversation;
 
 use crate::answer;
+use crate::gateway::{Gateway, NO_KEY};
 use crate::launch::{
     Access, Ask, LaunchPlan, McpServer, Network, Program, Sandbox, Stdin, Transport,
 };
@@ -29,7 +30,43 @@ const QUIET: &[(&str, &str)] = &[
     ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
 ];
 
-pub(crate) fn launch(executable: &str, ask: &Ask<'_>) -> LaunchPlan {
+const BASE_URL: &str = "ANTHROPIC_BASE_URL";
+const KEY: &str = "ANTHROPIC_API_KEY";
+/// A key under this name is sent as a bearer token.
+const TOKEN: &str = "ANTHROPIC_AUTH_TOKEN";
+
+/// The user's own keys first, then their way to the model.
+const OWN: &[&str] = &[
+    KEY,
+    TOKEN,
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_OAUTH_REFRESH_TOKEN",
+    BASE_URL,
+    "ANTHROPIC_CUSTOM_HEADERS",
+    "ANTHROPIC_UNIX_SOCKET",
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_VERTEX",
+    "CLAUDE_CODE_USE_FOUNDRY",
+];
+
+const OWN_KEYS: usize = 4;
+
+/// What it does not get of the user's own: another key takes the place of theirs, another address
+/// that of their way as well.
+pub(crate) fn withheld(gateway: &Gateway) -> &'static [&'static str] {
+    match (&gateway.base_url, &gateway.key_env) {
+        (Some(_), _) => OWN,
+        (None, Some(_)) => &OWN[..OWN_KEYS],
+        (None, None) => &[],
+    }
+}
+
+/// The name under which it looks for the key of a variable.
+pub(crate) fn key_name(variable: &str) -> &'static str {
+    if variable == TOKEN { TOKEN } else { KEY }
+}
+
+pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &Ask<'_>) -> LaunchPlan {
     let mut args: Vec<String> = vec!["-p".into()];
     let mut option = |name: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -48,6 +85,7 @@ pub(crate) fn launch(executable: &str, ask: &Ask<'_>) -> LaunchPlan {
     option("--max-turns", ask.max_turns.map(|turns| turns.to_string()));
     option("--append-system-prompt", ask.system_prompt.map(str::to_owned));
     option("--mcp-config", mcp_config(ask.mcp_servers));
+    option("--settings", own_settings(gateway));
     option("--json-schema", ask.schema.and_then(|schema| inline_schema(schema.json)));
     // These take any number of values, so an option has to follow them.
     several(&mut args, "--allowedTools", allowed(ask));
@@ -61,7 +99,7 @@ pub(crate) fn launch(executable: &str, ask: &Ask<'_>) -> LaunchPlan {
     LaunchPlan {
         program: Program::Named(executable.to_owned()),
         args,
-        env: env(ask),
+        env: env(gateway, ask),
         stdin: Stdin::Open,
         files: Vec::new(),
     }
@@ -129,11 +167,20 @@ fn inline_schema(json: &str) -> Option<String> {
     (strict.len() <= SCHEMA_BYTES_MAX).then_some(strict)
 }
 
-fn env(ask: &Ask<'_>) -> Vec<(String, String)> {
+/// An address in the user's settings would go over one in the environment.
+fn own_settings(gateway: &Gateway) -> Option<String> {
+    let base_url = gateway.base_url.as_deref()?;
+    Some(serde_json::json!({ "env": { BASE_URL: base_url } }).to_string())
+}
+
+fn env(gateway: &Gateway, ask: &Ask<'_>) -> Vec<(String, String)> {
     // As root it bypasses permissions only where it is told that a sandbox holds.
     let sandboxed = ask.access == Access::Unsafe && ask.sandbox == Sandbox::Ours;
     let sandbox = sandboxed.then_some(("IS_SANDBOX", "1"));
-    let pairs = QUIET.iter().copied().chain(sandbox);
+    let address = gateway.base_url.as_deref().map(|url| (BASE_URL, url));
+    let keyless = gateway.base_url.is_some() && gateway.key_env.is_none();
+    let key = keyless.then_some((KEY, NO_KEY));
+    let pairs = QUIET.iter().copied().chain(sandbox).chain(address).chain(key);
     pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
@@ -141,6 +188,10 @@ fn env(ask: &Ask<'_>) -> Vec<(String, String)> {
 mod tests {
     use super::*;
     use crate::launch::Schema;
+
+    fn launch(executable: &str, ask: &Ask<'_>) -> LaunchPlan {
+        super::launch(executable, &Gateway::default(), ask)
+    }
 
     fn line(plan: &LaunchPlan) -> String {
         plan.args.join(" ")
@@ -197,5 +248,25 @@ mod tests {
     fn a_schema_too_long_for_the_command_line_is_left_to_the_prompt() {
         let title = "x".repeat(SCHEMA_BYTES_MAX);
         assert_eq!(inline_schema(&format!(r#"{{"title":"{title}"}}"#)), None);
+    }
+
+    #[test]
+    fn another_address_is_asked_and_the_users_own_login_is_not_for_it() {
+        let gateway = |key_env: Option<&str>| Gateway {
+            base_url: Some("https://gateway.example".into()),
+            key_env: key_env.map(str::to_owned),
+        };
+        let env = |key_env| super::launch("claude", &gateway(key_env), &Ask::new("", "/s".into()));
+        let address = (BASE_URL.to_owned(), "https://gateway.example".to_owned());
+        let keyed = env(Some("GATEWAY_KEY"));
+        assert!(keyed.env.contains(&address));
+        // The engine puts the key itself there.
+        assert!(keyed.env.iter().all(|(name, _)| name != KEY));
+        let settings = r#"--settings {"env":{"ANTHROPIC_BASE_URL":"https://gateway.example"}}"#;
+        assert!(line(&keyed).contains(settings), "{}", line(&keyed));
+        let keyless = env(None);
+        assert!(keyless.env.contains(&address));
+        assert!(keyless.env.contains(&(KEY.into(), NO_KEY.into())));
+        assert_eq!((key_name("GATEWAY_KEY"), key_name(TOKEN)), (KEY, TOKEN));
     }
 }

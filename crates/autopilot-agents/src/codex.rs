@@ -9,16 +9,27 @@ pub(crate) use decode::CodexConversation;
 use camino::Utf8PathBuf;
 
 use crate::answer;
+use crate::gateway::{Gateway, NO_KEY};
 use crate::launch::{
     Access, Ask, LaunchPlan, McpServer, Network, Program, Sandbox, Schema, Stdin, Transport,
 };
 
-pub(crate) fn launch(executable: &str, ask: &Ask<'_>) -> LaunchPlan {
+/// The user's own key and way to the model.
+pub(crate) const OWN_WAY: &[&str] = &[
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "OPENAI_ORGANIZATION",
+    "OPENAI_PROJECT",
+    "CODEX_API_KEY",
+    "CODEX_ACCESS_TOKEN",
+];
+
+pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &Ask<'_>) -> LaunchPlan {
     let mut args: Vec<String> = ["exec", "--json", "--disable", "plugins"].map(String::from).into();
     // Without an explicit sandbox it takes what an earlier run left in its configuration.
     args.extend(["-s".into(), sandbox(ask).into(), "-C".into(), ask.cwd.to_string()]);
     args.push("--skip-git-repo-check".into());
-    for setting in settings(ask) {
+    for setting in settings(ask).into_iter().chain(provider(gateway)) {
         args.extend(["-c".into(), setting]);
     }
     if let Some(model) = ask.model {
@@ -80,6 +91,24 @@ fn settings(ask: &Ask<'_>) -> Vec<String> {
     settings
 }
 
+/// A provider of ours, because the address of its own goes with the user's login.
+fn provider(gateway: &Gateway) -> Vec<String> {
+    let Some(base_url) = &gateway.base_url else { return Vec::new() };
+    let text = |value: &str| serde_json::Value::from(value).to_string();
+    let base_url = text(base_url);
+    let key = match &gateway.key_env {
+        Some(variable) => format!("env_key={}", text(variable)),
+        None => format!("experimental_bearer_token={}", text(NO_KEY)),
+    };
+    vec![
+        "model_provider=\"autopilot\"".to_owned(),
+        format!(
+            "model_providers.autopilot={{name=\"autopilot\",base_url={base_url},{key},\
+             wire_api=\"responses\"}}"
+        ),
+    ]
+}
+
 /// Said here, or it would write it into the user's settings, for each worktree. Who only looks does
 /// not follow the settings that come with what is looked at.
 fn trust(ask: &Ask<'_>) -> String {
@@ -121,6 +150,10 @@ fn strict_file(schema: Schema<'_>) -> Option<(Utf8PathBuf, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn launch(executable: &str, ask: &Ask<'_>) -> LaunchPlan {
+        super::launch(executable, &Gateway::default(), ask)
+    }
 
     #[test]
     fn inside_our_sandbox_its_own_is_off() {
@@ -165,5 +198,21 @@ mod tests {
             let at = plan.args.iter().position(|arg| arg == "-s").unwrap();
             assert_eq!(plan.args[at + 1], word);
         }
+    }
+
+    #[test]
+    fn another_address_is_a_provider_of_its_own_with_the_named_key() {
+        let said = |base_url: Option<&str>, key_env: Option<&str>| {
+            let gateway = Gateway {
+                base_url: base_url.map(str::to_owned),
+                key_env: key_env.map(str::to_owned),
+            };
+            let plan = super::launch("codex", &gateway, &Ask::new("", "/s".into()));
+            let from = plan.args.iter().position(|arg| arg.starts_with("model_provider="));
+            from.map(|from| plan.args[from..from + 3].join(" "))
+        };
+        insta::assert_snapshot!(said(Some("https://g.example/v1"), Some("G_KEY")).unwrap(), @r#"model_provider="autopilot" -c model_providers.autopilot={name="autopilot",base_url="https://g.example/v1",env_key="G_KEY",wire_api="responses"}"#);
+        insta::assert_snapshot!(said(Some("http://localhost:1"), None).unwrap(), @r#"model_provider="autopilot" -c model_providers.autopilot={name="autopilot",base_url="http://localhost:1",experimental_bearer_token="none",wire_api="responses"}"#);
+        assert_eq!(said(None, None), None);
     }
 }

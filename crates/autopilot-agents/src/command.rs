@@ -16,7 +16,7 @@ pub(crate) fn launch(words: &[String], ask: &Ask<'_>) -> LaunchPlan {
         program: Program::Named(program.to_owned()),
         args: own_args.iter().chain(ask.args).cloned().collect(),
         env: Vec::new(),
-        stdin: Stdin::Whole(ask.prompt.as_bytes().to_vec()),
+        stdin: Stdin::Whole(ask.whole_prompt().into_bytes()),
         files: Vec::new(),
     }
 }
@@ -111,6 +111,14 @@ mod tests {
         assert_eq!(plan.program, Program::Named("./agent.sh".into()));
         assert_eq!(plan.args, ["a b", "--more"]);
         assert_eq!(plan.stdin, Stdin::Whole(b"do it; rm -rf".to_vec()));
+    }
+
+    #[test]
+    fn what_is_added_to_every_prompt_comes_before_it() {
+        let ask = Ask { system_prompt: Some("Be brief.\n"), ..Ask::new("do it", ".".into()) };
+        let said = Stdin::Whole(b"Be brief.\n\ndo it".to_vec());
+        assert_eq!(launch(&["./a".to_owned()], &ask).stdin, said);
+        assert_eq!(crate::script::launch("s.yml".into(), &ask).stdin, said);
     }
 
     #[test]

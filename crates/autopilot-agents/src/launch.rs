@@ -58,6 +58,14 @@ impl<'a> Ask<'a> {
             fs: false,
         }
     }
+
+    /// For a program that has no other place for what is added to every prompt.
+    pub(crate) fn whole_prompt(&self) -> String {
+        match self.system_prompt {
+            Some(first) => format!("{}\n\n{}", first.trim_end(), self.prompt),
+            None => self.prompt.to_owned(),
+        }
+    }
 }
 
 /// A prompt and what came of it.

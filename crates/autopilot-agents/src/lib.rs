@@ -14,6 +14,7 @@ pub mod conversation;
 pub mod doing;
 pub mod ending;
 pub mod event;
+pub mod gateway;
 mod jsonl;
 pub mod launch;
 pub mod openai;

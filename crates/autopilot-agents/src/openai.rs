@@ -15,7 +15,7 @@ pub use said::{Failed, FailedBy, Said};
 
 pub(crate) use decode::OpenAiConversation;
 
-use autopilot_core::config::Api;
+use autopilot_core::config::{API_KEY_ENV, Api};
 
 use crate::answer;
 use crate::launch::{Ask, LaunchPlan, Program, Stdin};
@@ -24,24 +24,38 @@ use crate::launch::{Ask, LaunchPlan, Program, Stdin};
 pub const COMMAND: &str = "__api";
 /// The variable of an address for every program that asks such a model.
 pub const BASE_URL_VARIABLE: &str = "OPENAI_BASE_URL";
+/// Where the vendor's models are; the one address the usual key is for without being named.
+pub const VENDOR_URL: &str = "https://api.openai.com/v1";
 
 /// Where a model is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
     /// The environment's, or else the vendor's own, without it.
     pub base_url: Option<String>,
-    /// The variable that holds the key.
-    pub key_env: String,
+    /// The variable that holds the key, if the configuration names one.
+    pub key_env: Option<String>,
     pub api: Api,
     /// For a question that names no other.
     pub name: String,
+}
+
+impl Model {
+    /// The variable whose key is sent. The usual one is for its vendor, or for the address that the
+    /// environment names along with it, and for no other.
+    pub fn key_variable(&self) -> Option<&str> {
+        let is_vendors = |url: &String| url.trim_end_matches('/').eq_ignore_ascii_case(VENDOR_URL);
+        match &self.key_env {
+            Some(named) => Some(named),
+            None => self.base_url.as_ref().is_none_or(is_vendors).then_some(API_KEY_ENV),
+        }
+    }
 }
 
 pub(crate) fn launch(model: &Model, ask: &Ask<'_>) -> LaunchPlan {
     let schema = ask.schema.and_then(|schema| serde_json::from_str(schema.json).ok());
     let request = Request {
         base_url: model.base_url.clone(),
-        key_env: model.key_env.clone(),
+        key_env: model.key_variable().map(str::to_owned),
         api: model.api,
         model: ask.model.unwrap_or(&model.name).to_owned(),
         effort: ask.effort.map(str::to_owned),
@@ -69,7 +83,7 @@ mod tests {
     fn model() -> Model {
         Model {
             base_url: Some("http://127.0.0.1:11434/v1".into()),
-            key_env: "MY_KEY".into(),
+            key_env: Some("MY_KEY".into()),
             api: Api::Auto,
             name: "m".into(),
         }
@@ -96,11 +110,29 @@ mod tests {
         };
         let request = document(&ask);
         assert_eq!(request.prompt, "Review it.");
-        assert_eq!((request.key_env.as_str(), request.model.as_str()), ("MY_KEY", "m"));
+        assert_eq!((request.key_env.as_deref(), request.model.as_str()), (Some("MY_KEY"), "m"));
         assert_eq!(request.instructions.as_deref(), Some("Be brief."));
         let schema = request.schema.unwrap();
         assert_eq!(schema["additionalProperties"], false);
         assert_eq!(schema["required"], serde_json::json!(["a"]));
+    }
+
+    #[test]
+    fn the_usual_key_goes_to_its_vendor_and_nowhere_else() {
+        let key = |base_url: Option<&str>, key_env: Option<&str>| {
+            let model = Model {
+                base_url: base_url.map(str::to_owned),
+                key_env: key_env.map(str::to_owned),
+                ..model()
+            };
+            model.key_variable().map(str::to_owned)
+        };
+        assert_eq!(key(None, None).as_deref(), Some(API_KEY_ENV));
+        assert_eq!(key(Some("https://api.openai.com/v1/"), None).as_deref(), Some(API_KEY_ENV));
+        for other in ["https://evil.example/v1", "http://127.0.0.1:1", "http://api.openai.com/v1"] {
+            assert_eq!(key(Some(other), None), None, "{other}");
+            assert_eq!(key(Some(other), Some("K")).as_deref(), Some("K"), "{other}");
+        }
     }
 
     #[test]

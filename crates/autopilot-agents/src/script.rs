@@ -24,7 +24,7 @@ pub(crate) fn launch(file: &Utf8Path, ask: &Ask<'_>) -> LaunchPlan {
         program: Program::Own,
         args: vec![COMMAND.to_owned(), file.to_string()],
         env: Vec::new(),
-        stdin: Stdin::Whole(ask.prompt.as_bytes().to_vec()),
+        stdin: Stdin::Whole(ask.whole_prompt().into_bytes()),
         files: Vec::new(),
     }
 }

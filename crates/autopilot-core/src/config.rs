@@ -237,9 +237,10 @@ pub struct Agent {
     /// Where the agent's model is asked, instead of its vendor's own address.
     #[serde(default)]
     pub base_url: Option<String>,
-    /// The environment variable that holds the key; the key itself is nowhere in a file.
-    #[serde(default = "api_key_env")]
-    pub api_key_env: String,
+    /// The environment variable that holds the key, if the file names one; the key itself is
+    /// nowhere in a file.
+    #[serde(default)]
+    pub api_key_env: Option<String>,
     #[serde(default)]
     pub api: Api,
     #[serde(default)]
@@ -259,11 +260,7 @@ pub struct Agent {
     pub fs: bool,
 }
 
-fn api_key_env() -> String {
-    API_KEY_ENV.to_owned()
-}
-
-/// Where a key is looked for unless the configuration names another variable.
+/// Where the key for the vendor's own address is, unless the configuration names another variable.
 pub const API_KEY_ENV: &str = "OPENAI_API_KEY";
 /// More agents than this for one role are no plan but a mistake.
 pub const FALLBACK_MAX: usize = 8;

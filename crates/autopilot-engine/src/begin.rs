@@ -17,7 +17,8 @@ use crate::place::Place;
 use autopilot_agents::openai::{BASE_URL_VARIABLE, Model};
 use autopilot_agents::{Agent, LaunchPlan, Program};
 use autopilot_core::config::{
-    Agent as AgentConfig, Config, Faults, HumanGate, ReviewGate as ReviewConfig, Role, Warning,
+    Agent as AgentConfig, Config, Faults, HumanGate, Mode, ReviewGate as ReviewConfig, Role,
+    Warning,
 };
 use autopilot_core::event::{RunSpec, TaskSpec as TaskEntry};
 use autopilot_core::fingerprint::sha256_hex;
@@ -272,41 +273,89 @@ fn check_agent(
     {
         return Err(failed(format!("the script `{file}` does not exist")));
     }
-    if let Agent::OpenAi(model) = &agent {
-        model_ready(model, settings).map_err(failed)?;
-    }
+    address_ready(&agent, settings).map_err(failed)?;
     let plan = agent.launch(&autopilot_agents::Ask::new("", &place.root));
     if let Program::Named(program) = &plan.program
         && find_program(program, path, &place.root).is_none()
     {
         let mode = mode_word(settings.mode);
+        let key = match settings.mode {
+            Mode::Acp | Mode::Command => "command",
+            Mode::ClaudeCodeCli | Mode::CodexCli | Mode::OpenaiApi | Mode::Script => "executable",
+        };
         return Err(failed(format!(
             "the executable `{program}` of mode {mode} was not found; install it, or set \
-                 `{name}.executable` in .autopilot/config.yml"
+                 `{name}.{key}` in .autopilot/config.yml"
         )));
     }
     Ok(plan)
 }
 
-/// Which model is asked where, in words, if there is all that asking needs. Nobody is asked.
-pub fn model_ready(model: &Model, settings: &AgentConfig) -> Result<String, String> {
-    let variable = |name: &str| {
-        let own = settings.env.get(name).cloned().or_else(|| std::env::var(name).ok());
-        own.filter(|value| !value.trim().is_empty())
+/// An address or a key of the configuration's own: is there all that asking there needs? In words,
+/// for an agent that has one.
+pub fn address_ready(agent: &Agent, settings: &AgentConfig) -> Result<Option<String>, String> {
+    let gateway = match agent {
+        Agent::OpenAi(model) => return model_ready(model, settings).map(Some),
+        Agent::ClaudeCode { gateway, .. } | Agent::Codex { gateway, .. } => gateway,
+        Agent::Acp { .. } | Agent::Command { .. } | Agent::Script { .. } => return Ok(None),
     };
+    let Some(base) = &gateway.base_url else {
+        return match &gateway.key_env {
+            Some(key) if variable(settings, key).is_none() => Err(unset(key)),
+            Some(key) => Ok(Some(format!("key from {key}"))),
+            None => Ok(None),
+        };
+    };
+    let address = Address::parse(base)
+        .map_err(|why| format!("the base address of its model can't be used: it {why}"))?;
+    let key = gateway.key_env.as_deref();
+    key_ready(&address, key, settings).map(|key| Some(format!("at {address}, {key}")))
+}
+
+fn variable(settings: &AgentConfig, name: &str) -> Option<String> {
+    let own = settings.env.get(name).cloned().or_else(|| std::env::var(name).ok());
+    own.filter(|value| !value.trim().is_empty())
+}
+
+fn unset(key: &str) -> String {
+    format!(
+        "its `api_key_env` is `{key}`, and this environment variable is not set: export it, or \
+         name another in .autopilot/config.yml"
+    )
+}
+
+/// `key` is the variable that may be sent there.
+fn key_ready(
+    address: &Address,
+    key: Option<&str>,
+    settings: &AgentConfig,
+) -> Result<String, String> {
+    match key {
+        Some(key) if variable(settings, key).is_some() => Ok(format!("key from {key}")),
+        Some(key) if settings.api_key_env.is_some() => {
+            Err(format!("there is no key for {address}: {}", unset(key)))
+        }
+        Some(_) | None if address.is_local() => Ok("without a key".to_owned()),
+        Some(key) => Err(format!(
+            "there is no key for {address}: set the environment variable `{key}`, or name another \
+             as `api_key_env` in .autopilot/config.yml"
+        )),
+        None => Err(format!(
+            "no key is named for {address}, and yours is for its own vendor only: name the \
+             environment variable that holds one as `api_key_env` in .autopilot/config.yml"
+        )),
+    }
+}
+
+/// Which model is asked where, in words, if there is all that asking needs. Nobody is asked.
+fn model_ready(model: &Model, settings: &AgentConfig) -> Result<String, String> {
+    let variable = |name: &str| variable(settings, name);
     let base = model.base_url.clone().or_else(|| variable(BASE_URL_VARIABLE));
     let base = base.as_deref().unwrap_or(BASE_DEFAULT);
     let address = Address::parse(base)
         .map_err(|why| format!("the base address of its model can't be used: it {why}"))?;
-    let (key, name) = (&model.key_env, &model.name);
-    match variable(key) {
-        Some(_) => Ok(format!("{name} at {address}, key from {key}")),
-        None if address.is_local() => Ok(format!("{name} at {address}, without a key")),
-        None => Err(format!(
-            "there is no key for {address}: set the environment variable `{key}`, or name another \
-             as `api_key_env` in .autopilot/config.yml"
-        )),
-    }
+    let key = key_ready(&address, model.key_variable(), settings)?;
+    Ok(format!("{} at {address}, {key}", model.name))
 }
 
 /// A run that is about to begin, with the texts its first record names.

@@ -1,6 +1,7 @@
 //! What agents and commands find in their environment: what they need, and nothing of ours.
 
-use autopilot_core::config::{Config, McpServer, Role};
+use autopilot_agents::{Agent, LaunchPlan};
+use autopilot_core::config::{API_KEY_ENV, Agent as AgentConfig, Config, McpServer, Role};
 use std::collections::BTreeMap;
 
 pub type Variables = BTreeMap<String, String>;
@@ -55,6 +56,27 @@ const NEEDED_PREFIXES: &[&str] = &["LC_"];
 /// Never inherited by anything: ours, git's and the loader's.
 const WITHHELD_PREFIXES: &[&str] = &["AUTOPILOT_", "GIT_", "LD_"];
 
+/// What an agent of a configuration gets. Where the configuration names another address or key, the
+/// user's own are left out.
+pub fn for_agent(
+    ours: &Variables,
+    agent: &Agent,
+    config: &AgentConfig,
+    plan: &LaunchPlan,
+) -> Variables {
+    let mut variables = of_agent(ours, agent.vendor_env_prefixes(), &config.env_pass);
+    let is_named = |name: &str| config.env_pass.iter().any(|passed| passed == name);
+    variables.retain(|name, _| !agent.withheld_env().contains(&name.as_str()) || is_named(name));
+    variables.extend(plan.env.iter().cloned());
+    if let Some((variable, name)) = agent.key_variable()
+        && let Some(key) = ours.get(variable)
+    {
+        variables.insert(name.to_owned(), key.clone());
+    }
+    variables.extend(config.env.clone());
+    variables
+}
+
 /// For an agent: the needed ones, its vendor's, and those the configuration names.
 pub fn of_agent(ours: &Variables, vendor_prefixes: &[&str], pass: &[String]) -> Variables {
     let wanted = |name: &str| {
@@ -80,7 +102,8 @@ pub fn key_variables(config: &Config) -> impl Iterator<Item = &str> {
     [Role::Builder, Role::Reviewer, Role::Planner]
         .into_iter()
         .flat_map(|role| config.candidates(role))
-        .map(|agent| agent.api_key_env.as_str())
+        .filter_map(|agent| agent.api_key_env.as_deref())
+        .chain([API_KEY_ENV])
 }
 
 /// Variables the configuration gives to agents and their servers, or passes on to them.
@@ -155,5 +178,75 @@ mod tests {
     fn a_command_gets_everything_but_secrets() {
         let secret = |name: &str| name.contains("TOKEN") || name.contains("KEY");
         assert_eq!(names(&of_command(&ours(), secret)), ["DATABASE_URL", "LC_ALL", "PATH"]);
+    }
+
+    /// What an agent section of these keys gets of an environment full of keys.
+    fn given(keys: &str) -> Variables {
+        let text = format!("commands: {{ tests: t }}\nreviewer: {{ {keys} }}\n");
+        let (config, _) = Config::parse(&text).unwrap();
+        let config = config.reviewer;
+        let agent = crate::job::agent_of(&config, "/root".into()).unwrap();
+        let plan = agent.launch(&autopilot_agents::Ask::new("", "/root".into()));
+        let ours = [
+            ("ANTHROPIC_API_KEY", "own-1"),
+            ("ANTHROPIC_AUTH_TOKEN", "own-2"),
+            ("ANTHROPIC_BASE_URL", "http://own"),
+            ("CLAUDE_CODE_OAUTH_TOKEN", "own-3"),
+            ("OPENAI_API_KEY", "own-4"),
+            ("CODEX_API_KEY", "own-5"),
+            ("OPENAI_BASE_URL", "http://own"),
+            ("GATEWAY_KEY", "gate"),
+        ];
+        let ours = ours.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        for_agent(&ours.collect(), &agent, &config, &plan)
+    }
+
+    fn has_own(variables: &Variables) -> bool {
+        variables.values().any(|value| value.contains("own"))
+    }
+
+    #[test]
+    fn another_address_gets_the_named_key_and_none_of_the_users_own() {
+        let address = "base_url: 'https://g.example', api_key_env: GATEWAY_KEY";
+        let claude = given(&format!("mode: claude_code_cli, {address}"));
+        assert_eq!(claude["ANTHROPIC_BASE_URL"], "https://g.example");
+        assert_eq!(claude["ANTHROPIC_API_KEY"], "gate");
+        let codex = given(&format!("mode: codex_cli, {address}"));
+        assert_eq!(codex["GATEWAY_KEY"], "gate");
+        let api = given(&format!("mode: openai_api, model: m, {address}"));
+        assert_eq!(api["GATEWAY_KEY"], "gate");
+        assert!(!has_own(&claude) && !has_own(&codex), "{claude:?} {codex:?}");
+
+        let keyless = "base_url: 'http://127.0.0.1:1'";
+        let claude = given(&format!("mode: claude_code_cli, {keyless}"));
+        assert_eq!(claude["ANTHROPIC_API_KEY"], "none");
+        let codex = given(&format!("mode: codex_cli, {keyless}"));
+        assert!(!has_own(&claude) && !has_own(&codex), "{claude:?} {codex:?}");
+        let api = given(&format!("mode: openai_api, model: m, {keyless}"));
+        assert!(!api.contains_key("OPENAI_API_KEY"), "{api:?}");
+    }
+
+    #[test]
+    fn another_key_alone_takes_the_place_of_the_users_own() {
+        let claude = given("mode: claude_code_cli, api_key_env: GATEWAY_KEY");
+        assert_eq!(claude["ANTHROPIC_API_KEY"], "gate");
+        assert_eq!(claude["ANTHROPIC_BASE_URL"], "http://own");
+        assert!(!claude.contains_key("ANTHROPIC_AUTH_TOKEN"), "{claude:?}");
+        assert_eq!(given("mode: claude_code_cli")["ANTHROPIC_API_KEY"], "own-1");
+        assert_eq!(given("mode: codex_cli")["CODEX_API_KEY"], "own-5");
+        // A token that is named is sent as one.
+        let named =
+            "mode: claude_code_cli, base_url: 'http://h', api_key_env: ANTHROPIC_AUTH_TOKEN";
+        let claude = given(named);
+        assert_eq!(claude["ANTHROPIC_AUTH_TOKEN"], "own-2");
+        assert!(!claude.contains_key("ANTHROPIC_API_KEY"), "{claude:?}");
+    }
+
+    #[test]
+    fn an_address_among_the_variables_of_the_file_is_one_of_the_file() {
+        let api =
+            given("mode: openai_api, model: m, env: { OPENAI_BASE_URL: 'https://e.example' }");
+        assert!(!api.contains_key("OPENAI_API_KEY"), "{api:?}");
+        assert_eq!(given("mode: openai_api, model: m")["OPENAI_API_KEY"], "own-4");
     }
 }

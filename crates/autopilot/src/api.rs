@@ -68,11 +68,12 @@ fn door(request: &Request) -> Result<Door, Failed> {
         .map_err(|why| setting(format!("the base address of the model can't be used: it {why}")))?;
     let headers: Vec<(&'static str, String)> =
         WHO.into_iter().filter_map(|(name, header)| Some((header, variable(name)?))).collect();
-    let key = variable(&request.key_env);
+    let key_env = request.key_env.as_deref();
+    let key = key_env.and_then(variable);
     let certificates = variable(CERTIFICATES_VARIABLE);
     Door::new(
         address,
-        &request.key_env,
+        key_env.unwrap_or(config::API_KEY_ENV),
         key.as_deref(),
         &headers,
         certificates.as_deref(),

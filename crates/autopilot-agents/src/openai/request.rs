@@ -10,8 +10,8 @@ use crate::launch::Exchange;
 #[serde(deny_unknown_fields)]
 pub struct Request {
     pub base_url: Option<String>,
-    /// The name of the variable, never the key.
-    pub key_env: String,
+    /// The name of the variable, never the key; no key is sent without it.
+    pub key_env: Option<String>,
     pub api: Api,
     pub model: String,
     pub effort: Option<String>,

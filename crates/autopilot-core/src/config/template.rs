@@ -95,15 +95,16 @@ builder:
   # script: ""                   # for mode script
   # timeout_sec: 900
   # max_usd: null                # per attempt
-  # network: true                # may its tools use the network
+  # network: true                # false: without the agent's own network tools
   # allowed_tools: [Read, Edit, Bash]
   # disallowed_tools: []
-  # fallback: []                 # who works while this one can't, as in [{ model: x }, { mode: codex_cli }]
-  # max_turns: null              # of the agent, per attempt
+  # fallback: []                 # who works while this one can't, as in [{ mode: codex_cli }]; another
+  #                              # model alone is the same account and no help against its usage limit
+  # max_turns: null              # per attempt, for mode claude_code_cli
   # system_prompt: ""            # added to the agent's own
   # mcp_servers: {}              # NAME: { command: "npx server", args: [], env: {} } or { url: "https://…" }
-  # base_url: ""                 # another address of the model
-  # api_key_env: OPENAI_API_KEY  # the variable that holds the key
+  # base_url: ""                 # another address of the model; your own key and login don't go there
+  # api_key_env: ""              # the variable that holds the key to use instead of your own
   # api: auto                    # responses | chat, for mode openai_api (planner and reviewer only)
   # fs: false                    # mode acp: offer our file system
   # unsafe: false                # true: without the agent's own permission checks

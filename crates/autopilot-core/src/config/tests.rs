@@ -227,8 +227,8 @@ fn faults_as_a_person_reads_them() {
             "line 2, column 23: `reviewer.base_url` is `localhost`; write `https://…`",
         ),
         (
-            "reviewer: { api_key_env: sk-secret }\n",
-            "line 2, column 26: `reviewer.api_key_env` is no name of an environment variable; write its name, as in `OPENAI_API_KEY`, and keep the key in the environment",
+            "reviewer: { base_url: 'http://h', api_key_env: sk-secret }\n",
+            "line 2, column 48: `reviewer.api_key_env` is no name of an environment variable; write its name, as in `OPENAI_API_KEY`, and keep the key in the environment",
         ),
         (
             "reviewer: { mode: openai_api, api: response, model: m }\n",
@@ -237,6 +237,10 @@ fn faults_as_a_person_reads_them() {
         (
             "reviewer: { api: chat }\n",
             "line 2, column 18: `reviewer.api` has no use with mode codex_cli; remove it",
+        ),
+        (
+            "reviewer: { api_key_env: KEY }\n",
+            "line 2, column 26: `reviewer.api_key_env` needs `reviewer.base_url`, the address the key is for",
         ),
         (
             "builder: { fs: true }\n",
@@ -361,6 +365,90 @@ fn a_fallback_without_a_mode_is_the_same_agent_with_changes() {
 }
 
 #[test]
+fn what_a_mode_would_not_keep_is_refused_where_it_stands() {
+    let command = "mode: command, command: x";
+    let api = "mode: openai_api, model: m";
+    for (agent, key, mode) in [
+        (command, "network: false", "command"),
+        (command, "disallowed_tools: [Bash]", "command"),
+        (command, "allowed_tools: [Bash]", "command"),
+        (command, "max_turns: 3", "command"),
+        (command, "effort: high", "command"),
+        (command, "api_key_env: KEY", "command"),
+        (command, "base_url: 'http://h'", "command"),
+        ("mode: script, script: x", "network: false", "script"),
+        ("mode: codex_cli", "disallowed_tools: [Bash]", "codex_cli"),
+        ("mode: codex_cli", "allowed_tools: [Bash]", "codex_cli"),
+        ("mode: codex_cli", "max_turns: 3", "codex_cli"),
+        ("mode: acp, command: x", "max_turns: 3", "acp"),
+        ("mode: acp, command: x", "api_key_env: KEY", "acp"),
+        ("mode: acp, command: x", "allowed_tools: [Bash]", "acp"),
+        (api, "disallowed_tools: [Bash]", "openai_api"),
+        (api, "max_turns: 3", "openai_api"),
+    ] {
+        let (name, _) = key.split_once(':').unwrap();
+        let column = format!("reviewer: {{ {agent}, {name}: ").len() + 1;
+        assert_eq!(
+            faults(&format!("reviewer: {{ {agent}, {key} }}\n")),
+            format!(
+                "line 2, column {column}: `reviewer.{name}` has no use with mode {mode}; remove it"
+            ),
+        );
+    }
+    for kept in [
+        "mode: claude_code_cli, network: false, disallowed_tools: [X], max_turns: 2, effort: low",
+        "mode: claude_code_cli, base_url: 'http://h', api_key_env: KEY, allowed_tools: [X]",
+        "mode: codex_cli, network: false, effort: low, base_url: 'http://h', api_key_env: KEY",
+        "mode: acp, command: x, network: false, disallowed_tools: [X], effort: low",
+        "mode: openai_api, model: m, network: false, effort: low",
+        "mode: command, command: x, network: true, system_prompt: hello",
+        "mode: script, script: x, disallowed_tools: [], system_prompt: hello",
+    ] {
+        parsed(&format!("{MINIMAL}reviewer: {{ {kept} }}\n"));
+    }
+}
+
+#[test]
+fn what_was_forbidden_to_the_first_must_be_kept_by_who_takes_its_place() {
+    let first = |key: &str, other: &str| {
+        format!("reviewer:\n  mode: claude_code_cli\n  {key}\n  fallback:\n    - {other}\n")
+    };
+    let command = "{ mode: command, command: x }";
+    assert_eq!(
+        faults(&first("network: false", command)),
+        "line 6, column 15: `reviewer.fallback` of mode command can't be held to `network` of the \
+         agent it stands in for; write `network: true` here if it may do without, or use another \
+         mode"
+    );
+    let said = faults(&first("disallowed_tools: [Bash]", "{ mode: codex_cli }"));
+    assert!(said.starts_with("line 6, column 15: ") && said.contains("`disallowed_tools: []`"));
+    let free = "{ mode: command, command: x, network: true }";
+    for (key, other) in [
+        ("network: false", free),
+        ("network: false", "{ mode: codex_cli }"),
+        ("disallowed_tools: [Bash]", "{ mode: codex_cli, disallowed_tools: [] }"),
+        ("disallowed_tools: [Bash]", "{ mode: acp, command: x }"),
+        // It has no tools at all.
+        ("disallowed_tools: [Bash]", "{ mode: openai_api, model: m }"),
+        // What is no restriction is left behind.
+        ("allowed_tools: [Bash]", "{ mode: codex_cli }"),
+        ("max_turns: 3", "{ mode: codex_cli }"),
+        ("effort: high", command),
+    ] {
+        parsed(&format!("{MINIMAL}{}", first(key, other)));
+    }
+}
+
+#[test]
+fn an_agent_without_money_is_a_mistake() {
+    for key in ["builder: { max_usd: 0 }", "reviewer: { fallback: [{ max_usd: 0.0 }] }"] {
+        let said = faults(&format!("{key}\n"));
+        assert!(said.ends_with("write an amount above 0, as in `2.50`"), "{said}");
+    }
+    parsed(&format!("{MINIMAL}builder: {{ max_usd: 0.01 }}\n"));
+}
+
+#[test]
 fn a_role_has_only_so_many_agents() {
     let list =
         |n: usize| format!("builder: {{ fallback: [{}] }}\n", vec!["{ model: x }"; n].join(", "));
@@ -375,8 +463,8 @@ fn agents_get_servers_addresses_and_prices() {
         "{MINIMAL}reviewer: {{ mode: openai_api, base_url: 'http://127.0.0.1:1/v1', api: chat, api_key_env: LOCAL_KEY, model: m }}\nbuilder:\n  mcp_servers:\n    db: {{ command: 'npx server', args: [-x], env: {{ A: b }} }}\n    web: {{ url: 'https://h/mcp' }}\nprices: {{ m: {{ input: 1, output: 2.5 }} }}\nlogging: {{ record: false }}\n"
     ));
     assert_eq!(
-        (config.reviewer.api, config.reviewer.api_key_env.as_str()),
-        (Api::Chat, "LOCAL_KEY")
+        (config.reviewer.api, config.reviewer.api_key_env.as_deref()),
+        (Api::Chat, Some("LOCAL_KEY"))
     );
     assert_eq!(
         config.builder.mcp_servers["web"],

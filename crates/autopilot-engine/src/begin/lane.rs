@@ -30,27 +30,31 @@ struct Login<'a> {
     mode: Mode,
     /// A program of the user's own is an account of its own.
     program: Option<&'a str>,
-    /// Where another login may come from.
+    /// Where another login may come from: a wrapper, a profile, a folder of settings.
+    executable: Option<&'a str>,
+    args: &'a [String],
     env: &'a BTreeMap<String, String>,
+    env_pass: &'a [String],
     base_url: Option<&'a str>,
     key: Option<&'a str>,
 }
 
 impl<'a> Login<'a> {
     fn of(agent: &'a Agent) -> Login<'a> {
-        let (program, uses_key) = match agent.mode {
-            Mode::ClaudeCodeCli => (None, false),
-            Mode::CodexCli => (None, agent.base_url.is_some()),
-            Mode::OpenaiApi => (None, true),
-            Mode::Acp | Mode::Command => (agent.command.as_deref(), false),
-            Mode::Script => (agent.script.as_deref(), false),
+        let program = match agent.mode {
+            Mode::ClaudeCodeCli | Mode::CodexCli | Mode::OpenaiApi => None,
+            Mode::Acp | Mode::Command => agent.command.as_deref(),
+            Mode::Script => agent.script.as_deref(),
         };
         Login {
             mode: agent.mode,
             program,
+            executable: agent.executable.as_deref(),
+            args: &agent.args,
             env: &agent.env,
+            env_pass: &agent.env_pass,
             base_url: agent.base_url.as_deref(),
-            key: uses_key.then_some(agent.api_key_env.as_str()),
+            key: agent.api_key_env.as_deref(),
         }
     }
 }
@@ -113,6 +117,21 @@ mod tests {
         assert_eq!(lanes_of(text, Step::Fix), ["claude_code_cli", "claude_code_cli:2"]);
         let found = lanes_of(text, Step::Review);
         assert_eq!(found, ["openai_api/m", "openai_api:2/m", "openai_api:3/m"]);
+    }
+
+    #[test]
+    fn another_way_to_start_the_same_program_is_another_account() {
+        for other in [
+            "executable: ./claude-work",
+            "args: [--profile, work]",
+            "env_pass: [WORK_TOKEN]",
+            "env: { CLAUDE_CONFIG_DIR: /work }",
+            "api_key_env: WORK_KEY",
+        ] {
+            let text = format!("builder: {{ fallback: [{{ {other} }}, {{ model: small }}] }}\n");
+            let found = lanes_of(&text, Step::Build);
+            assert_eq!(found, ["claude_code_cli", "claude_code_cli:2", "claude_code_cli/small"]);
+        }
     }
 
     #[test]

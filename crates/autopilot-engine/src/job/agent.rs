@@ -57,14 +57,18 @@ pub fn mode_word(mode: Mode) -> &'static str {
 /// The agent a configuration describes; relative paths are of the checkout.
 pub fn agent_of(config: &AgentConfig, root: &Utf8Path) -> Result<Agent, JobError> {
     let script = config.script.as_ref().map(|path| root.join(path));
+    // An address in the file is one of the file, however it is written there.
+    let of_file = (config.mode == Mode::OpenaiApi)
+        .then(|| config.env.get(autopilot_agents::openai::BASE_URL_VARIABLE))
+        .flatten();
     Agent::new(Settings {
         mode: mode_word(config.mode),
         executable: config.executable.as_deref(),
         command: config.command.as_deref(),
         script: script.as_deref(),
         model: config.model.as_deref(),
-        base_url: config.base_url.as_deref(),
-        api_key_env: Some(&config.api_key_env),
+        base_url: config.base_url.as_ref().or(of_file).map(String::as_str),
+        api_key_env: config.api_key_env.as_deref(),
         api: config.api,
     })
     .map_err(|error| JobError::Setup(error.to_string()))
@@ -317,11 +321,7 @@ impl Job {
         question: &Question<'_>,
     ) -> Variables {
         let ours = &self.context.variables;
-        let mut pass = config.env_pass.clone();
-        pass.extend(agent.key_variable().map(str::to_owned));
-        let mut variables = environment::of_agent(ours, agent.vendor_env_prefixes(), &pass);
-        variables.extend(plan.env.iter().cloned());
-        variables.extend(config.env.clone());
+        let mut variables = environment::for_agent(ours, agent, config, plan);
         let schema = question.schema.as_ref().map(|(_, path)| path.as_str());
         self.add_identity(&mut variables, schema);
         variables

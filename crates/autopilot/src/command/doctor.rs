@@ -9,6 +9,8 @@ use crate::cli::Global;
 use crate::exit::CONFIG;
 use crate::terminal;
 use autopilot_core::config::Config;
+use autopilot_core::flow::Flow;
+use autopilot_engine::begin;
 use autopilot_engine::place::Place;
 use autopilot_engine::workspace;
 use camino::Utf8PathBuf;
@@ -66,8 +68,17 @@ fn configured(place: &Place) -> Vec<Finding> {
     let mut findings = vec![Finding::ok("configuration", place.config().to_string())];
     let warn = |warning| Finding::warning("configuration", format!("{warning}"));
     findings.extend(warnings.into_iter().map(warn));
+    findings.extend(unkept(&config));
     findings.extend(agents(&config, place));
     findings
+}
+
+/// What a run would refuse to begin with; what only a plan would, is worth knowing.
+fn unkept(config: &Config) -> Option<Finding> {
+    let refused = |flow| begin::check_settings(config, &begin::limits(config), flow).err();
+    let words = |error| autopilot_engine::shell::chain(&error);
+    let by_any = refused(Flow::Task).map(|why| Finding::missing("configuration", words(why)));
+    by_any.or_else(|| refused(Flow::Plan).map(|why| Finding::warning("configuration", words(why))))
 }
 
 fn agents(config: &Config, place: &Place) -> Vec<Finding> {
@@ -75,21 +86,21 @@ fn agents(config: &Config, place: &Place) -> Vec<Finding> {
     let agents = equipment::agents(config, &place.root);
     let said = |agent: &equipment::Equipped| match &agent.program {
         Found::Own => {
-            Finding::ok(agent.role, format!("{}, played by autopilot itself", agent.mode))
+            Finding::ok(&agent.role, format!("{}, played by autopilot itself", agent.mode))
         }
-        Found::Model(model) => Finding::ok(agent.role, format!("{}, {model}", agent.mode)),
+        Found::Model(model) => Finding::ok(&agent.role, format!("{}, {model}", agent.mode)),
         Found::At(path) if agent.mode == "command" => {
             // Somebody's own program: nobody knows what it does when asked for its version.
-            Finding::ok(agent.role, format!("command, {path}"))
+            Finding::ok(&agent.role, format!("command, {path}"))
         }
         Found::At(path) => match version::of(path) {
-            Ok(version) => Finding::ok(agent.role, format!("{}, {version} ({path})", agent.mode)),
+            Ok(version) => Finding::ok(&agent.role, format!("{}, {version} ({path})", agent.mode)),
             Err(why) => {
                 let text = format!("{path} is there but does not tell its version: {why}");
-                Finding::warning(agent.role, text)
+                Finding::warning(&agent.role, text)
             }
         },
-        Found::Nowhere(why) => Finding::missing(agent.role, why.clone()),
+        Found::Nowhere(why) => Finding::missing(&agent.role, why.clone()),
     };
     agents.iter().map(said).collect()
 }

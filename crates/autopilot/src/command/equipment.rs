@@ -2,12 +2,13 @@
 
 use autopilot_agents::{Agent, Ask, Program};
 use autopilot_core::config::{Agent as AgentConfig, Config, Mode, Role};
-use autopilot_engine::begin::model_ready;
+use autopilot_engine::begin::address_ready;
 use autopilot_engine::job::{agent_of, find_program, mode_word};
 use camino::{Utf8Path, Utf8PathBuf};
 
 pub struct Equipped {
-    pub role: &'static str,
+    /// As `builder` or `builder.fallback[0]`.
+    pub role: String,
     pub mode: &'static str,
     pub program: Found,
 }
@@ -40,12 +41,22 @@ pub fn agents(config: &Config, root: &Utf8Path) -> Vec<Equipped> {
     [(Role::Builder, "builder"), (Role::Reviewer, "reviewer")]
         .into_iter()
         .chain(other.then_some(planner))
-        .flat_map(|(role, name)| config.candidates(role).map(move |agent| (name, agent)))
-        .map(|(name, agent)| {
-            let mode = mode_word(agent.mode);
-            Equipped { role: name, mode, program: find(agent, name, &path, root) }
+        .flat_map(|(role, name)| {
+            let of_place = move |(place, agent)| (name_of(name, place), agent);
+            config.candidates(role).enumerate().map(of_place)
+        })
+        .map(|(role, agent)| {
+            let program = find(agent, &role, &path, root);
+            Equipped { role, mode: mode_word(agent.mode), program }
         })
         .collect()
+}
+
+fn name_of(section: &str, place: usize) -> String {
+    match place.checked_sub(1) {
+        None => section.to_owned(),
+        Some(place) => format!("{section}.fallback[{place}]"),
+    }
 }
 
 fn find(config: &AgentConfig, name: &str, path: &str, root: &Utf8Path) -> Found {
@@ -58,8 +69,10 @@ fn find(config: &AgentConfig, name: &str, path: &str, root: &Utf8Path) -> Found 
     {
         return Found::Nowhere(format!("the script `{file}` does not exist"));
     }
-    if let Agent::OpenAi(model) = &agent {
-        return model_ready(model, config).map_or_else(Found::Nowhere, Found::Model);
+    match address_ready(&agent, config) {
+        Ok(Some(model)) if matches!(agent, Agent::OpenAi(_)) => return Found::Model(model),
+        Ok(_) => {}
+        Err(why) => return Found::Nowhere(why),
     }
     let plan = agent.launch(&Ask::new("", root));
     match plan.program {

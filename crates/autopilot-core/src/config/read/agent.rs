@@ -52,14 +52,14 @@ fn keys(r: &mut Reader, s: &mut Section<'_>, role: Role, or: &Agent) -> Agent {
         env_pass: variables(r, s, "env_pass", &or.env_pass),
         executable: s.filled(r, "executable").or_else(|| or.executable.clone()),
         timeout_sec: s.given_number(r, "timeout_sec", 1..=SECONDS_MAX).or(or.timeout_sec),
-        max_usd: s.money(r, "max_usd").or(or.max_usd),
+        max_usd: s.some_money(r, "max_usd").or(or.max_usd),
         schema_path: s.path(r, "schema_path").or_else(|| or.schema_path.clone()),
         allowed_tools: s.words(r, "allowed_tools", &strs(&or.allowed_tools)),
         skill_policy: s.inner(r, "skill_policy", |r, s| skill_policy(r, s, or.skill_policy)),
         network: s.flag(r, "network", or.network),
         fallback: Vec::new(),
         base_url: address(r, s, "base_url").or_else(|| or.base_url.clone()),
-        api_key_env: api_key_env(r, s).unwrap_or_else(|| or.api_key_env.clone()),
+        api_key_env: api_key_env(r, s).or_else(|| or.api_key_env.clone()),
         api: s.choice(r, "api", APIS, or.api),
         mcp_servers: mcp_servers(r, s).unwrap_or_else(|| or.mcp_servers.clone()),
         system_prompt: s.filled(r, "system_prompt").or_else(|| or.system_prompt.clone()),
@@ -70,6 +70,8 @@ fn keys(r: &mut Reader, s: &mut Section<'_>, role: Role, or: &Agent) -> Agent {
     };
     needs(r, s, &agent);
     useless(r, s, &agent);
+    unkept(r, s, &agent);
+    key_needs_address(r, s, &agent);
     writes(r, s, role, agent.mode);
     agent
 }
@@ -112,7 +114,7 @@ fn defaults(role: Role) -> Agent {
         network: true,
         fallback: Vec::new(),
         base_url: None,
-        api_key_env: API_KEY_ENV.to_owned(),
+        api_key_env: None,
         api: Api::Auto,
         mcp_servers: BTreeMap::new(),
         system_prompt: None,
@@ -263,21 +265,35 @@ fn needs(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
     );
 }
 
+/// The key of an agent that may have any address in its own settings is for none of them.
+fn key_needs_address(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
+    let (Mode::CodexCli, Some(_), None) = (agent.mode, &agent.api_key_env, &agent.base_url) else {
+        return;
+    };
+    let section = s.path_name();
+    r.fault(
+        s.place_of("api_key_env"),
+        format!("`{section}.api_key_env` needs `{section}.base_url`, the address the key is for"),
+    );
+}
+
 /// What would be accepted and never looked at.
 fn useless(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
-    let own_model = match agent.mode {
-        Mode::ClaudeCodeCli | Mode::CodexCli | Mode::OpenaiApi => true,
-        Mode::Acp | Mode::Command | Mode::Script => false,
-    };
-    let mcp = match agent.mode {
-        Mode::ClaudeCodeCli | Mode::CodexCli | Mode::Acp => true,
-        Mode::Command | Mode::OpenaiApi | Mode::Script => false,
-    };
+    let kept = Kept::by(agent.mode);
     let keys = [
-        ("base_url", agent.base_url.is_some() && !own_model),
+        ("base_url", agent.base_url.is_some() && !kept.address),
+        ("api_key_env", agent.api_key_env.is_some() && !kept.address),
         ("api", agent.api != Api::Auto && agent.mode != Mode::OpenaiApi),
-        ("mcp_servers", !agent.mcp_servers.is_empty() && !mcp),
+        ("mcp_servers", !agent.mcp_servers.is_empty() && !kept.mcp),
         ("fs", agent.fs && agent.mode != Mode::Acp),
+        ("effort", s.has("effort") && !kept.effort),
+        ("max_turns", s.has("max_turns") && agent.mode != Mode::ClaudeCodeCli),
+        ("allowed_tools", s.has("allowed_tools") && agent.mode != Mode::ClaudeCodeCli),
+        (
+            "disallowed_tools",
+            s.has("disallowed_tools") && !agent.disallowed_tools.is_empty() && !kept.tools,
+        ),
+        ("network", s.has("network") && !agent.network && !kept.network),
     ];
     for (key, _) in keys.iter().filter(|(_, useless)| *useless) {
         let mode = word(agent.mode);
@@ -286,6 +302,61 @@ fn useless(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
             s.place_of(key),
             format!("`{section}.{key}` has no use with mode {mode}; remove it"),
         );
+    }
+}
+
+/// Which settings an agent of a mode is held to.
+struct Kept {
+    /// `base_url` and `api_key_env`.
+    address: bool,
+    mcp: bool,
+    effort: bool,
+    /// `disallowed_tools`.
+    tools: bool,
+    /// `network: false`.
+    network: bool,
+    /// It has tools to forbid.
+    has_tools: bool,
+}
+
+impl Kept {
+    fn by(mode: Mode) -> Kept {
+        let (cli, acp, api) = match mode {
+            Mode::ClaudeCodeCli | Mode::CodexCli => (true, false, false),
+            Mode::Acp => (false, true, false),
+            Mode::OpenaiApi => (false, false, true),
+            Mode::Command | Mode::Script => (false, false, false),
+        };
+        Kept {
+            address: cli || api,
+            mcp: cli || acp,
+            effort: cli || acp || api,
+            tools: mode == Mode::ClaudeCodeCli || acp,
+            // A model behind an API has no tools, so none that reach the network.
+            network: cli || acp || api,
+            has_tools: !api,
+        }
+    }
+}
+
+/// What was forbidden to the first agent must not be free to another kind that takes its place.
+fn unkept(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
+    let kept = Kept::by(agent.mode);
+    let keys = [
+        (
+            "disallowed_tools",
+            !agent.disallowed_tools.is_empty() && !kept.tools && kept.has_tools,
+            "disallowed_tools: []",
+        ),
+        ("network", !agent.network && !kept.network, "network: true"),
+    ];
+    for (key, _, free) in keys.iter().filter(|(key, unkept, _)| *unkept && !s.has(key)) {
+        let (section, mode) = (s.path_name(), word(agent.mode));
+        let message = format!(
+            "`{section}` of mode {mode} can't be held to `{key}` of the agent it stands in for; \
+             write `{free}` here if it may do without, or use another mode"
+        );
+        r.fault(s.place_of("mode"), message);
     }
 }
 

@@ -285,6 +285,17 @@ impl<'a> Section<'a> {
         amount
     }
 
+    /// An amount above nothing.
+    pub(super) fn some_money(&mut self, r: &mut Reader, key: &'static str) -> Option<f64> {
+        let place = self.place_of(key);
+        let amount = self.money(r, key)?;
+        if amount <= 0.0 {
+            let key = self.full(key);
+            r.fault(place, format!("`{key}` is `0`; write an amount above 0, as in `2.50`"));
+        }
+        Some(amount)
+    }
+
     pub(super) fn duration(&mut self, r: &mut Reader, key: &'static str) -> Option<Duration> {
         let (text, place) = self.scalar(r, key, "a duration, as in `6h`")?;
         match text::duration(text) {
