@@ -87,6 +87,11 @@ pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &Ask<'_>) -> Laun
     option("--mcp-config", mcp_config(ask.mcp_servers));
     option("--settings", own_settings(gateway));
     option("--json-schema", ask.schema.and_then(|schema| inline_schema(schema.json)));
+    if ask.access == Access::Read {
+        // Whoever judges a change obeys neither its settings nor a hook.
+        option("--settings", Some(r#"{"disableAllHooks":true}"#.into()));
+        option("--setting-sources", Some("user".into()));
+    }
     // These take any number of values, so an option has to follow them.
     several(&mut args, "--allowedTools", allowed(ask));
     several(&mut args, "--disallowedTools", disallowed(ask));
@@ -231,7 +236,7 @@ mod tests {
             }),
             ..Ask::new("review it", "/slot".into())
         };
-        insta::assert_snapshot!(line(&launch("claude", &ask)), @r#"-p --input-format stream-json --output-format stream-json --permission-prompt-tool stdio --permission-mode default --json-schema {"type":"object","properties":{"ok":{"type":["boolean","null"]}},"required":["ok"],"additionalProperties":false} --disallowedTools Bash Edit Write NotebookEdit --replay-user-messages --verbose"#);
+        insta::assert_snapshot!(line(&launch("claude", &ask)), @r#"-p --input-format stream-json --output-format stream-json --permission-prompt-tool stdio --permission-mode default --json-schema {"type":"object","properties":{"ok":{"type":["boolean","null"]}},"required":["ok"],"additionalProperties":false} --settings {"disableAllHooks":true} --setting-sources user --disallowedTools Bash Edit Write NotebookEdit --replay-user-messages --verbose"#);
     }
 
     #[test]

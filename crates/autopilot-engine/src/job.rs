@@ -19,6 +19,7 @@ mod process;
 mod pull_request;
 mod push;
 mod review;
+mod settings;
 mod skill;
 mod start;
 mod talk;
@@ -32,6 +33,8 @@ pub use artifact::{
     EVENTS, METADATA, Metadata, STDERR, STDOUT, WORKTREE, WorktreeChange, execs_of, number_of,
 };
 pub use billing::Billing;
+pub use settings::Settings;
+pub(crate) use settings::restore_left;
 pub use talk::{Ears, SPOKEN_MAX, Spoken};
 pub use workshop::Workshop;
 
@@ -74,6 +77,8 @@ pub struct Context {
     pub signals: Teller,
     /// Says again what agents said, where a run is played again.
     pub player: Option<Arc<Player>>,
+    /// What agents may write and must leave as it was.
+    pub settings: Settings,
     /// Held while a number for a question is chosen.
     pub numbering: Mutex<()>,
     /// What is promised of the run's money.

@@ -113,6 +113,57 @@ impl Dir {
         dir.replace(name, bytes)
     }
 
+    /// The same with the permissions it is to have; at no time has it wider ones.
+    pub fn write_with_mode(
+        &self,
+        relative: &Path,
+        bytes: &[u8],
+        mode: u32,
+    ) -> Result<(), FileError> {
+        let (parent, name) = split(relative)?;
+        let dir = self.below(if parent == Path::new(".") { Path::new("") } else { parent })?;
+        dir.swap_in(name, bytes, Sync::Now, Some(mode & 0o7777))?;
+        dir.sync()
+    }
+
+    /// Removes what is at `relative`: a link itself, a directory only when it is empty. No link on
+    /// the way is followed.
+    pub fn remove(&self, relative: &Path) -> Result<(), FileError> {
+        let path = self.path.join(relative);
+        let (parent, name) = split(relative)?;
+        let at = self.parent_of(parent, &path)?;
+        match unlinkat(&at, name, UnlinkatFlags::NoRemoveDir) {
+            Err(Errno::EISDIR | Errno::EPERM) => unlinkat(&at, name, UnlinkatFlags::RemoveDir),
+            ended => ended,
+        }
+        .map_err(|errno| refused(errno, "remove", &path))
+    }
+
+    /// A symbolic link at `relative`, where nothing is.
+    pub fn link(&self, relative: &Path, target: &Path) -> Result<(), FileError> {
+        let (parent, name) = split(relative)?;
+        let dir = self.below(if parent == Path::new(".") { Path::new("") } else { parent })?;
+        nix::unistd::symlinkat(target, &dir.fd, name)
+            .map_err(|errno| refused(errno, "link", &self.path.join(relative)))
+    }
+
+    fn parent_of(&self, parent: &Path, path: &Path) -> Result<OwnedFd, FileError> {
+        let failed = |source| FileError::Failed { what: "open", path: path.into(), source };
+        let mut fd = self.fd.try_clone().map_err(failed)?;
+        for part in parent.components() {
+            let name = match part {
+                Component::Normal(name) => name,
+                Component::CurDir => continue,
+                Component::Prefix(_) | Component::RootDir | Component::ParentDir => {
+                    return Err(FileError::Name { path: path.into() });
+                }
+            };
+            fd = openat(&fd, name, DIRECTORY, Mode::empty())
+                .map_err(|errno| refused(errno, "open", path))?;
+        }
+        Ok(fd)
+    }
+
     /// The same for a file that others may run: what could be run stays so.
     pub fn rewrite(&self, relative: &Path, bytes: &[u8]) -> Result<(), FileError> {
         let runnable = self.look(relative).ok().and_then(|file| file.metadata().ok());
@@ -166,20 +217,26 @@ impl Dir {
             if split(Path::new(name))?.0 != Path::new(".") {
                 return Err(FileError::Name { path: self.path.join(name) });
             }
-            self.swap_in(name.as_ref(), text.as_bytes(), Sync::Later)?;
+            self.swap_in(name.as_ref(), text.as_bytes(), Sync::Later, None)?;
         }
         self.sync()
     }
 
     fn replace(&self, name: &OsStr, bytes: &[u8]) -> Result<(), FileError> {
-        self.swap_in(name, bytes, Sync::Now)?;
+        self.swap_in(name, bytes, Sync::Now, None)?;
         self.sync()
     }
 
-    fn swap_in(&self, name: &OsStr, bytes: &[u8], sync: Sync) -> Result<(), FileError> {
+    fn swap_in(
+        &self,
+        name: &OsStr,
+        bytes: &[u8],
+        sync: Sync,
+        mode: Option<u32>,
+    ) -> Result<(), FileError> {
         let path = self.path.join(name);
         let temporary = self.temporary_name(name);
-        let written = self.write_new(&temporary, bytes, sync).and_then(|()| {
+        let written = self.write_new(&temporary, bytes, sync, mode).and_then(|()| {
             crate::fail::point("file.written");
             renameat(&self.fd, temporary.as_os_str(), &self.fd, name).map_err(io::Error::from)
         });
@@ -199,11 +256,21 @@ impl Dir {
         })
     }
 
-    fn write_new(&self, name: &Path, bytes: &[u8], sync: Sync) -> io::Result<()> {
+    fn write_new(
+        &self,
+        name: &Path,
+        bytes: &[u8],
+        sync: Sync,
+        mode: Option<u32>,
+    ) -> io::Result<()> {
         let flags =
             OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let mut file = File::from(openat(&self.fd, name, flags, Mode::from_bits_truncate(0o666))?);
+        let first = Mode::from_bits_truncate(if mode.is_some() { 0o600 } else { 0o666 });
+        let mut file = File::from(openat(&self.fd, name, flags, first)?);
         file.write_all(bytes)?;
+        if let Some(mode) = mode {
+            file.set_permissions(std::fs::Permissions::from_mode(mode))?;
+        }
         match sync {
             Sync::Now => file.sync_all(),
             Sync::Later => Ok(()),

@@ -20,6 +20,7 @@ pub mod proc;
 pub mod redact;
 pub mod room;
 pub mod sandbox;
+pub mod settings_guard;
 pub mod skill;
 pub mod sweep;
 pub mod turnstile;

@@ -6,6 +6,7 @@ use super::{ChangedFile, FileMode, Finding, Severity, Source, Status};
 pub(super) fn check(files: &[ChangedFile], allowed: &[String]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = files.iter().filter_map(nested).collect();
     findings.extend(files.iter().filter_map(|file| ci(file, allowed)));
+    findings.extend(files.iter().filter_map(|file| agent_settings(file, allowed)));
     findings
 }
 
@@ -41,6 +42,39 @@ fn ci(file: &ChangedFile, allowed: &[String]) -> Option<Finding> {
     let message = "settings of the build pipeline or of commit hooks were changed";
     let fix = "undo it unless the task asks for it";
     Some(Finding::new(Source::Ci, severity, message, fix).in_file(path))
+}
+
+/// What agents obey when they work here, also the one that judges this change and the user's own.
+fn agent_settings(file: &ChangedFile, allowed: &[String]) -> Option<Finding> {
+    let touched = [Some(file.path.as_str()), file.old_path.as_deref()];
+    let path = touched.into_iter().flatten().find(|path| is_agent_settings(path))?;
+    let is_meant = allowed.iter().any(|allowed| {
+        let allowed = allowed.trim_start_matches("./").trim_end_matches("**").trim_end_matches('/');
+        is_agent_settings(allowed) && path.starts_with(allowed)
+    });
+    if is_meant {
+        return None;
+    }
+    let message = "settings that make a coding agent run programs were changed";
+    let fix = "undo it; a task that is about it names this very path in its allowed paths";
+    Some(Finding::new(Source::Repository, Severity::Blocker, message, fix).in_file(path))
+}
+
+/// Anywhere in the tree: agents look in the directory they are started in.
+fn is_agent_settings(path: &str) -> bool {
+    const BEGINNINGS: &[&str] = &[
+        ".claude/settings",
+        ".claude/hooks",
+        ".codex/config.toml",
+        ".codex/hooks",
+        ".mcp.json",
+        ".gemini/settings.json",
+        "opencode.json",
+        ".opencode/opencode.json",
+        ".opencode/plugin",
+    ];
+    let path = path.to_lowercase();
+    BEGINNINGS.iter().any(|start| path.starts_with(start) || path.contains(&format!("/{start}")))
 }
 
 fn is_ci(path: &str) -> bool {

@@ -1,6 +1,7 @@
 //! One turn of an agent: prompt in, events while it works, a judged ending out.
 
 use super::process::{Program, Ran};
+use super::settings::{make_own_directories, own_directories};
 use super::talk::Talk;
 use super::workshop::blocking;
 use super::{Job, JobError};
@@ -126,7 +127,8 @@ impl Job {
         let said =
             Exchange { prompt: question.prompt.clone(), answer: first.ending.answer.clone() };
         let again = Question { prompt, dir: &dir, access, schema, session, write: question.write };
-        let second = self.turn_after(&again, &[said]).await?;
+        let mut second = self.turn_after(&again, &[said]).await?;
+        second.ran.notes.splice(0..0, first.ran.notes);
         let read = read(&second.ending, own.as_ref());
         let (answer, faults) = match (second.ending.outcome == AgentOutcome::Success, read) {
             (true, Ok(read)) => (Some(read), Vec::new()),
@@ -218,7 +220,8 @@ impl Job {
             super::process::write_plain(path, content)?;
         }
         let variables = self.agent_variables(&agent, &config, &plan, question);
-        make_own_directories(&agent, &self.context.variables);
+        make_own_directories(&agent, &variables);
+        let own = own_directories(&agent, &variables);
         let conversation = agent.conversation(Expected::from(&ask));
         let starting = self.wait_to_start(&agent).await;
         let talk = Talk::new(self, &exec, question.dir, conversation, starting);
@@ -229,8 +232,9 @@ impl Job {
             | Agent::Codex { .. }
             | Agent::Acp { .. }
             | Agent::Command { .. }
-            | Agent::Script { .. } => (question.dir.to_owned(), self.writable(question)),
+            | Agent::Script { .. } => (question.dir.to_owned(), self.writable(question, own)),
         };
+        let started_with = variables.clone();
         let program = Program {
             program: match &played {
                 Some(_) => self.context.own.clone(),
@@ -250,7 +254,8 @@ impl Job {
         };
         let hear = |out, line: &str, cut| talk.line(out, line, cut);
         let ran = self.run_spoken_to(program, hear, async |pipe, end| talk.speak(pipe, end).await);
-        let mut ran = ran.await?;
+        let (mut ran, notes) = self.looked_after(&agent, &started_with, ran).await?;
+        ran.notes.extend(notes);
         ran.lingered = talk.was_ended();
         if let Some(played) = played {
             self.repeat_change(&played, question.dir).await?;
@@ -349,9 +354,9 @@ impl Job {
         self.context.place.scratch(&format!("{}-{}", self.run.id, self.want.id))
     }
 
-    fn writable(&self, question: &Question<'_>) -> Vec<Utf8PathBuf> {
+    fn writable(&self, question: &Question<'_>, own: Vec<Utf8PathBuf>) -> Vec<Utf8PathBuf> {
         let mut write = vec![question.dir.to_owned(), self.scratch()];
-        write.extend(own_directories(&self.context.variables));
+        write.extend(own);
         write.extend(self.context.config.sandbox.write.iter().map(Utf8PathBuf::from));
         write.extend(question.write.iter().cloned());
         write
@@ -475,45 +480,6 @@ fn mcp_servers(config: &AgentConfig) -> Result<Vec<McpServer>, JobError> {
         Ok(McpServer { name: name.clone(), transport })
     };
     config.mcp_servers.iter().map(server).collect()
-}
-
-/// Where known agents keep their log-in, their settings and their sessions.
-fn own_directories(variables: &Variables) -> Vec<Utf8PathBuf> {
-    const IN_HOME: &[&str] =
-        &[".claude", ".claude.json", ".codex", ".gemini", ".config/claude", ".config/codex"];
-    /// Agents that keep to the XDG base directories.
-    const BY_XDG: &[&str] = &["opencode", "goose", "crush"];
-    const XDG: &[(&str, &str)] = &[
-        ("XDG_CONFIG_HOME", ".config"),
-        ("XDG_DATA_HOME", ".local/share"),
-        ("XDG_STATE_HOME", ".local/state"),
-    ];
-    let home = variables.get("HOME").map(Utf8PathBuf::from);
-    let mut own: Vec<Utf8PathBuf> = Vec::new();
-    if let Some(home) = &home {
-        own.extend(IN_HOME.iter().map(|name| home.join(name)));
-    }
-    for (variable, usual) in XDG {
-        let base = variables.get(*variable).filter(|value| !value.is_empty());
-        let base = base.map(Utf8PathBuf::from).or(home.as_ref().map(|home| home.join(usual)));
-        own.extend(base.iter().flat_map(|base| BY_XDG.iter().map(|name| base.join(name))));
-    }
-    for name in ["CLAUDE_CONFIG_DIR", "CODEX_HOME"] {
-        own.extend(variables.get(name).map(Utf8PathBuf::from));
-    }
-    own
-}
-
-/// A sandbox admits only what exists, and an agent that was never used has nothing yet.
-fn make_own_directories(agent: &Agent, variables: &Variables) {
-    let Agent::Acp { words } = agent else { return };
-    let name = words.first().and_then(|program| Utf8Path::new(program).file_name());
-    for own in own_directories(variables) {
-        if own.file_name().map(|own| own.trim_start_matches('.')) == name {
-            // Without it the agent itself says what it misses.
-            let _later = autopilot_host::dir::create(own.as_std_path());
-        }
-    }
 }
 
 /// A program by its name in PATH, or by its path relative to the checkout.
