@@ -218,14 +218,7 @@ impl Before {
         if now.is_empty() && before.is_empty() {
             return;
         }
-        let opened = fs::create_dir_all(&root.dir)
-            .map_err(|source| FileError::Failed {
-                what: "create directory",
-                path: root.dir.clone(),
-                source,
-            })
-            .and_then(|()| Dir::open(&root.dir));
-        let dir = match opened {
+        let dir = match open_or_make(&root.dir) {
             Ok(dir) => dir,
             Err(error) => return report.failed.push(error.to_string()),
         };
@@ -307,15 +300,17 @@ impl Before {
         let Some(name) = file.file_name().map(Path::new) else { return };
         let before = root.map();
         let entry = before.get(name);
-        let dir = match Dir::open(&root.dir) {
+        let met = root.dir.join(name).symlink_metadata().ok();
+        if entry.is_none() && met.is_none() {
+            return;
+        }
+        let dir = match open_or_make(&root.dir) {
             Ok(dir) => dir,
             Err(error) => return report.failed.push(said(&error)),
         };
-        let met = root.dir.join(name).symlink_metadata().ok();
         let now = dir.read_capped(name, BYTES_MAX).ok();
         let earlier = entry.map(|entry| self.bytes_of(entry));
         let (written, mode) = match (entry, &met) {
-            (None, None) => return,
             (Some(Entry::File { mode, .. }), _) => {
                 match keys::put_back(earlier.unwrap_or_default(), now.as_deref()) {
                     Some(bytes) => (Some(bytes), *mode),
@@ -472,6 +467,12 @@ impl Keeper<'_> {
             let _lost = into.write_with_mode(&to, &bytes, 0o600);
         }
     }
+}
+
+fn open_or_make(path: &Path) -> Result<Dir, FileError> {
+    let failed = |source| FileError::Failed { what: "create directory", path: path.into(), source };
+    fs::create_dir_all(path).map_err(failed)?;
+    Dir::open(path)
 }
 
 /// Settings hold keys: nobody else looks in here.

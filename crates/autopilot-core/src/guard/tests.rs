@@ -262,6 +262,31 @@ fn nested_repositories_and_pipelines_are_noticed() {
 }
 
 #[test]
+fn settings_that_agents_obey_change_only_where_a_task_names_them() {
+    for path in [
+        ".claude/settings.json",
+        ".claude/settings.local.json",
+        ".claude/hooks/stop.sh",
+        ".codex/config.toml",
+        ".codex/hooks.json",
+        ".mcp.json",
+        ".gemini/settings.json",
+        "opencode.json",
+        "web/.claude/settings.json",
+    ] {
+        let change = of_files(vec![file(Status::Added, path)]);
+        for allowed in [&[][..], &["."], &["**"], &[".claude/"]] {
+            let found = said(&change, allowed, &[]);
+            assert!(found.contains("make a coding agent run programs"), "{path}: {found}");
+        }
+        let found = said(&change, &[path], &[]);
+        assert!(!found.contains("make a coding agent run"), "{path}: {found}");
+    }
+    let change = of_files(vec![file(Status::Added, ".claude/commands/x.md")]);
+    assert!(!said(&change, &[], &[]).contains("make a coding agent run"));
+}
+
+#[test]
 fn names_can_t_command_the_terminal() {
     let found =
         said(&of_files(vec![file(Status::Added, "infra/\u{1b}[2J\u{202e}x")]), &[], &["infra"]);

@@ -185,3 +185,21 @@ fn a_file_that_was_not_there_has_nothing_to_say_and_one_that_is_gone_comes_back(
     assert_eq!(before.restore(&case.kept()).changed.len(), 1);
     assert!(case.read(".claude.json").contains("starts") && !path.is_symlink());
 }
+
+#[test]
+fn an_agent_that_was_never_used_has_nothing_to_put_back() {
+    let temp = tempfile::tempdir().unwrap();
+    let own = temp.path().join("own");
+    let names = vec!["settings.json".to_owned()];
+    let watched = [
+        Watched::Below { dir: own.clone(), names },
+        Watched::Keys { file: own.join(".claude.json") },
+    ];
+    let before = Before::take(&watched, Limits::default()).unwrap();
+    assert_eq!(before.restore(&temp.path().join("kept")), Report::default());
+    assert!(!own.exists());
+    fs::create_dir(&own).unwrap();
+    fs::write(own.join("settings.json"), "planted").unwrap();
+    assert_eq!(before.restore(&temp.path().join("kept")).changed.len(), 1);
+    assert!(!own.join("settings.json").exists());
+}
