@@ -85,11 +85,10 @@ pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &Ask<'_>) -> Laun
     option("--max-turns", ask.max_turns.map(|turns| turns.to_string()));
     option("--append-system-prompt", ask.system_prompt.map(str::to_owned));
     option("--mcp-config", mcp_config(ask.mcp_servers));
-    option("--settings", own_settings(gateway));
+    option("--settings", own_settings(gateway, ask.access));
     option("--json-schema", ask.schema.and_then(|schema| inline_schema(schema.json)));
     if ask.access == Access::Read {
-        // Whoever judges a change obeys neither its settings nor a hook.
-        option("--settings", Some(r#"{"disableAllHooks":true}"#.into()));
+        // Whoever judges a change obeys none of its settings.
         option("--setting-sources", Some("user".into()));
     }
     // These take any number of values, so an option has to follow them.
@@ -172,10 +171,17 @@ fn inline_schema(json: &str) -> Option<String> {
     (strict.len() <= SCHEMA_BYTES_MAX).then_some(strict)
 }
 
-/// An address in the user's settings would go over one in the environment.
-fn own_settings(gateway: &Gateway) -> Option<String> {
-    let base_url = gateway.base_url.as_deref()?;
-    Some(serde_json::json!({ "env": { BASE_URL: base_url } }).to_string())
+/// An address in the user's settings would go over one in the environment. Whoever judges a change
+/// obeys no hook.
+fn own_settings(gateway: &Gateway, access: Access) -> Option<String> {
+    let mut settings = serde_json::Map::new();
+    if let Some(base_url) = gateway.base_url.as_deref() {
+        settings.insert("env".into(), serde_json::json!({ BASE_URL: base_url }));
+    }
+    if access == Access::Read {
+        settings.insert("disableAllHooks".into(), true.into());
+    }
+    (!settings.is_empty()).then(|| serde_json::Value::from(settings).to_string())
 }
 
 fn env(gateway: &Gateway, ask: &Ask<'_>) -> Vec<(String, String)> {
@@ -236,7 +242,7 @@ mod tests {
             }),
             ..Ask::new("review it", "/slot".into())
         };
-        insta::assert_snapshot!(line(&launch("claude", &ask)), @r#"-p --input-format stream-json --output-format stream-json --permission-prompt-tool stdio --permission-mode default --json-schema {"type":"object","properties":{"ok":{"type":["boolean","null"]}},"required":["ok"],"additionalProperties":false} --settings {"disableAllHooks":true} --setting-sources user --disallowedTools Bash Edit Write NotebookEdit --replay-user-messages --verbose"#);
+        insta::assert_snapshot!(line(&launch("claude", &ask)), @r#"-p --input-format stream-json --output-format stream-json --permission-prompt-tool stdio --permission-mode default --settings {"disableAllHooks":true} --json-schema {"type":"object","properties":{"ok":{"type":["boolean","null"]}},"required":["ok"],"additionalProperties":false} --setting-sources user --disallowedTools Bash Edit Write NotebookEdit --replay-user-messages --verbose"#);
     }
 
     #[test]

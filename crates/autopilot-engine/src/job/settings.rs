@@ -315,10 +315,10 @@ mod tests {
 
     #[test]
     fn an_agent_may_write_what_is_its_own_and_nothing_of_another_vendor() {
-        let claude = Agent::ClaudeCode { executable: "claude".into() };
+        let claude = Agent::ClaudeCode { executable: "claude".into(), gateway: Default::default() };
         assert_eq!(dirs(&claude, &[]), "/h/.claude /h/.claude.json /h/.config/claude");
         assert_eq!(dirs(&claude, &[("CLAUDE_CONFIG_DIR", "/c"), ("CODEX_HOME", "/x")]), "/c");
-        let codex = Agent::Codex { executable: "codex".into() };
+        let codex = Agent::Codex { executable: "codex".into(), gateway: Default::default() };
         assert_eq!(dirs(&codex, &[("CODEX_HOME", "/x")]), "/x");
         assert_eq!(dirs(&codex, &[]), "/h/.codex /h/.config/codex");
         assert_eq!(dirs(&acp(&["/bin/gemini", "--acp"]), &[]), "/h/.gemini");
@@ -338,7 +338,7 @@ mod tests {
         let root = Utf8PathBuf::from_path_buf(temp.path().into()).unwrap();
         let place = Place { root: root.clone(), state: root.join("state") };
         let variables = Variables::from([("HOME".to_owned(), root.to_string())]);
-        let claude = Agent::ClaudeCode { executable: "claude".into() };
+        let claude = Agent::ClaudeCode { executable: "claude".into(), gateway: Default::default() };
         let watched = watched(&claude, &variables);
         let file = root.join(".claude/settings.json");
         std::fs::create_dir(root.join(".claude")).unwrap();
