@@ -199,13 +199,15 @@ impl Dir {
         let path = self.path.join(relative);
         let failed = |source| FileError::Failed { what: "read", path: path.clone(), source };
         let mut fd = self.fd.try_clone().map_err(failed)?;
+        let mut reached = self.path.clone();
         let mut parts = relative.components().peekable();
         while let Some(part) = parts.next() {
             let Component::Normal(name) = part else { return Err(FileError::Name { path }) };
+            reached.push(name);
             let plain = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
             let flags = if parts.peek().is_some() { DIRECTORY } else { plain };
             fd = openat(&fd, name, flags, Mode::empty())
-                .map_err(|errno| refused(errno, "read", &path))?;
+                .map_err(|errno| refused(errno, "read", &reached))?;
         }
         Ok(File::from(fd))
     }
