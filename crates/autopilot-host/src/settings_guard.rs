@@ -40,7 +40,7 @@ pub enum GuardError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Watched {
     /// What has one of the names in a directory, and all below it. A name may begin or end with
-    /// `*`.
+    /// `*`; a path behind `!` is left out.
     Below { dir: PathBuf, names: Vec<String> },
     /// A JSON file that changes all the time, and of it only what makes programs run.
     Keys { file: PathBuf },
@@ -427,8 +427,15 @@ impl Watched {
                 if is_top && !names.iter().any(|pattern| fits(pattern, &name.to_string_lossy())) {
                     continue;
                 }
-                let Ok(met) = entry.metadata() else { continue };
                 let path = below.join(name);
+                if names
+                    .iter()
+                    .filter_map(|name| name.strip_prefix('!'))
+                    .any(|not| path == Path::new(not))
+                {
+                    continue;
+                }
+                let Ok(met) = entry.metadata() else { continue };
                 if met.is_dir() {
                     to_do.push(path.clone());
                 }

@@ -387,3 +387,27 @@ fn a_person_is_heard_while_it_works() {
     assert_eq!(ran.ending.outcome, Outcome::Success);
     assert_eq!(place.read("more.txt"), "more\n");
 }
+
+/// Settings that make it run a command when it is asked something.
+fn hook(file: &camino::Utf8Path) -> String {
+    let command = format!("touch {file}");
+    let hooks = json!([{ "hooks": [{ "type": "command", "command": command }] }]);
+    json!({ "hooks": { "UserPromptSubmit": hooks } }).to_string()
+}
+
+#[test]
+fn whoever_only_looks_obeys_no_hook() {
+    let (place, _server, variables) = stage(Script::new().when("LOOK", [Turn::say("seen")]));
+    let (mine, theirs) = (place.path().join("mine"), place.path().join("theirs"));
+    std::fs::write(place.home().join(".claude/settings.json"), hook(&mine)).unwrap();
+    std::fs::create_dir(place.repo().join(".claude")).unwrap();
+    std::fs::write(place.repo().join(".claude/settings.json"), hook(&theirs)).unwrap();
+    let asked = |access| {
+        let ran = run(&Ask { access, ..Ask::new("LOOK", &place.repo()) }, &variables);
+        assert!(matches!(ran.ending.outcome, Outcome::Success { .. }), "{:?}", ran.ending.outcome);
+        (mine.exists(), theirs.exists())
+    };
+    assert_eq!(asked(Access::Read), (false, false));
+    // They are hooks that would have run.
+    assert!(asked(Access::Edit).0);
+}

@@ -163,6 +163,32 @@ fn doctor_asks_agents_for_their_version_and_does_not_wait_for_a_silent_one() {
 }
 
 #[test]
+fn doctor_looks_at_those_who_stand_in_and_at_the_keys_they_need() {
+    let repo = Repo::with("main", &[]);
+    repo.write(
+        ".autopilot/config.yml",
+        "commands: { tests: \"true\" }\n\
+         builder: { mode: command, command: sh, fallback: [{ command: nobody-has-this }] }\n\
+         reviewer: { mode: claude_code_cli, executable: sh, base_url: 'https://gate.example', \
+         api_key_env: NOT_SET_ANYWHERE }\n",
+    );
+    let said = repo.autopilot(&["doctor", "--json"]);
+    assert_eq!(said.code, Some(78));
+    let object: Value = serde_json::from_str(&said.out).unwrap();
+    let of = |name: &str| {
+        let checks = object["checks"].as_array().unwrap();
+        checks.iter().find(|check| check["check"] == name).unwrap().clone()
+    };
+    assert_eq!(of("builder")["level"], "ok");
+    let missing = [("builder.fallback[0]", "nobody-has-this"), ("reviewer", "NOT_SET_ANYWHERE")];
+    for (name, word) in missing {
+        let found = of(name);
+        assert_eq!(found["level"], "missing", "{found}");
+        assert!(found["text"].as_str().unwrap().contains(word), "{found}");
+    }
+}
+
+#[test]
 fn completions_are_scripts_of_the_shell() {
     let repo = Repo::nothing();
     for (shell, part) in

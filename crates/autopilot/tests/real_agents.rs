@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
 
 use autopilot_testkit::agents;
-use autopilot_testkit::model::{Call, Fault, Rule, Script, Server, Times, Turn};
+use autopilot_testkit::model::{Call, Fault, Request, Rule, Script, Server, Times, Turn};
 use autopilot_testkit::netns;
 use autopilot_testkit::plan::{PLAN_MD, RUN, branch, merged_once_each, plan, task};
 use autopilot_testkit::stage::{Stage, files_with, text};
@@ -285,4 +285,45 @@ fn a_person_speaks_to_real_claude_while_its_tool_runs() {
         "{}",
         stage.texts_of("build/events.jsonl")
     );
+}
+
+#[test]
+fn agents_at_another_address_are_given_its_key_and_none_of_the_users_own() {
+    let script = reviews(Script::new().rule(builds_the_task()));
+    let Real { mut stage, server } = real(script, "");
+    let at = |config: &str, mode: &str, base_url: &str| {
+        let (old, new) = (
+            format!("mode: {mode},"),
+            format!("mode: {mode}, base_url: '{base_url}', api_key_env: GATE_KEY,"),
+        );
+        assert!(config.contains(&old), "{config}");
+        config.replace(&old, &new)
+    };
+    let config = stage.read(".autopilot/config.yml");
+    let config = at(&config, "claude_code_cli", &server.url());
+    let config = at(&config, "codex_cli", &server.url_v1());
+    stage.write(".autopilot/config.yml", &config);
+    // The user's own way leads nowhere.
+    stage.set("ANTHROPIC_BASE_URL", "http://127.0.0.1:9");
+    let codex = stage.folder().join("home/.codex/config.toml");
+    fs::write(&codex, "check_for_update_on_startup = false\n[analytics]\nenabled = false\n")
+        .unwrap();
+    stage.run(&TASK).expect(78).says(&["GATE_KEY", "not set"]);
+    assert_eq!(server.requests().len(), 0);
+    stage.set("GATE_KEY", "the-gate-is-open");
+    stage.run(&TASK).expect(0).says(&["DONE"]);
+    let keys = |request: &Request| {
+        let sent = ["x-api-key", "authorization"].map(|name| request.header(name));
+        sent.into_iter().flatten().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let requests = server.requests();
+    let asked = requests.iter().filter(|request| request.method == "POST").collect::<Vec<_>>();
+    for path in ["/messages", "/responses"] {
+        assert!(asked.iter().any(|request| request.path.contains(path)), "{path}");
+    }
+    for request in asked {
+        let keys = keys(request);
+        let is_gate = |key: &String| key.ends_with("the-gate-is-open");
+        assert!(!keys.is_empty() && keys.iter().all(is_gate), "{} {keys:?}", request.path);
+    }
 }

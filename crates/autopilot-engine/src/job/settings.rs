@@ -98,6 +98,8 @@ fn watched(agent: &Agent, variables: &Variables) -> Vec<Watched> {
                 "output-styles",
                 "local",
                 "keybindings.json",
+                // What plugins remember: written at every start, and nothing of it is run.
+                "!plugins/store",
             ];
             let mut watched = Vec::new();
             for dir in own {

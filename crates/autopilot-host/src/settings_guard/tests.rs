@@ -37,7 +37,9 @@ impl Case {
     }
 
     fn watched(&self) -> Vec<Watched> {
-        let names = ["settings.json", "skills", "hooks*", "*.sh"].map(str::to_owned).to_vec();
+        let names = ["settings.json", "skills", "hooks*", "*.sh", "!skills/store"]
+            .map(str::to_owned)
+            .to_vec();
         let file = self.temp.path().join("own/.claude.json");
         vec![Watched::Below { dir: self.own(), names }, Watched::Keys { file }]
     }
@@ -63,6 +65,7 @@ fn what_was_added_changed_and_removed_is_as_before_and_the_other_version_is_kept
     case.write("hooks/evil", "evil");
     case.write("skills/other/SKILL.md", "planted");
     case.write("sessions.log", "two");
+    case.write("skills/store/counted", "2");
     fs::remove_dir_all(case.own().join("skills/mine")).unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o777)).unwrap();
     let report = before.restore(&case.kept());
@@ -72,6 +75,7 @@ fn what_was_added_changed_and_removed_is_as_before_and_the_other_version_is_kept
     assert_eq!(case.read("settings.json"), "{\"a\":1}");
     assert_eq!(case.read("skills/mine/SKILL.md"), "mine");
     assert_eq!(case.read("sessions.log"), "two", "what is not looked after is left alone");
+    assert_eq!(case.read("skills/store/counted"), "2", "nor what is left out");
     assert!(!case.own().join("hooks").exists() && !case.own().join("skills/other").exists());
     assert_eq!(script.metadata().unwrap().mode() & 0o7777, 0o750);
     let kept = |path: &str| fs::read_to_string(case.kept().join("0").join(path)).unwrap();
