@@ -404,7 +404,7 @@ fn whoever_only_looks_obeys_no_hook() {
     std::fs::write(place.repo().join(".claude/settings.json"), hook(&theirs)).unwrap();
     let asked = |access| {
         let ran = run(&Ask { access, ..Ask::new("LOOK", &place.repo()) }, &variables);
-        assert!(matches!(ran.ending.outcome, Outcome::Success { .. }), "{:?}", ran.ending.outcome);
+        assert!(matches!(ran.ending.outcome, Outcome::Success), "{:?}", ran.ending.outcome);
         (mine.exists(), theirs.exists())
     };
     assert_eq!(asked(Access::Read), (false, false));
