@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::config::{Fault, Faults, Place, Warning};
 pub use id::{task_id, unique_ids};
+pub(crate) use item::Fence;
 pub use markdown::TEMPLATE;
 
 /// A file with more bytes is no task description.

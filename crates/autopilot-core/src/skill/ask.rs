@@ -2,7 +2,7 @@
 //! `skills: [X]` in the front matter, which then is the whole of it.
 
 use super::SKILL_NAME_BYTES_MAX;
-use crate::task_file::TaskSpec;
+use crate::task_file::{Fence, TaskSpec};
 
 /// Skills one text may ask for.
 const ASKED_MAX: usize = 20;
@@ -28,12 +28,16 @@ impl Asked {
 }
 
 impl TaskSpec {
-    /// The skills a task or a plan asks for.
+    /// The skills a task or a plan asks for. Only what tells the builder what to do can ask: what
+    /// must hold in the end, and notes, speak of skills for other reasons. A plan in plain words has
+    /// nothing but notes.
     pub fn asked_skills(&self) -> Vec<Asked> {
         if let Some(names) = &self.skills {
             return names.iter().cloned().map(Asked::Name).take(ASKED_MAX).collect();
         }
-        let parts = [&self.acceptance, &self.constraints, &self.notes].into_iter().flatten();
+        let is_plain = self.goal.is_empty() && self.acceptance.is_empty();
+        let notes = self.notes.iter().filter(|_| is_plain);
+        let parts = self.constraints.iter().chain(notes);
         let texts: Vec<&str> =
             [&self.title, &self.goal].into_iter().chain(parts).map(String::as_str).collect();
         asked(&texts.join("\n\n"))
@@ -52,7 +56,9 @@ pub fn asked(text: &str) -> Vec<Asked> {
     let words = words(text);
     let mut found: Vec<Asked> = Vec::new();
     for at in 0..words.len() {
-        if matches!(words[at].plain.as_str(), "use" | "using") && !is_denied(&words[..at]) {
+        let word = &words[at];
+        let is_use = matches!(word.plain.as_str(), "use" | "using") && !word.cited;
+        if is_use && !is_denied(&words[..at]) {
             for asked in phrase(&words[at + 1..]) {
                 if !found.contains(&asked) && found.len() < ASKED_MAX {
                     found.push(asked);
@@ -69,30 +75,72 @@ struct Word {
     /// The same in lower case.
     plain: String,
     quoted: bool,
+    /// It is part of what somebody else says: of several words in quotes.
+    cited: bool,
     /// A comma follows.
     comma: bool,
     /// A sentence, a clause or a paragraph ends here.
     ends: bool,
 }
 
-/// Words outside of blocks of code.
+/// Words outside of blocks of code and of quoted lines.
 fn words(text: &str) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
-    let mut in_code = false;
+    let mut fence = Fence::default();
+    let mut quote: Option<Quote> = None;
     for line in text.lines() {
+        let was_code = fence.open.is_some();
+        fence.step(line);
         let trimmed = line.trim_start();
-        if trimmed.starts_with("```") || trimmed.starts_with("~~~") {
-            in_code = !in_code;
+        let is_apart = was_code || fence.open.is_some() || trimmed.starts_with('>');
+        let breaks = is_apart || trimmed.is_empty() || trimmed.starts_with(['-', '*', '#', '`']);
+        if breaks {
+            quote = None;
+            if let Some(last) = words.last_mut() {
+                last.ends = true;
+            }
         }
-        let breaks = in_code || trimmed.is_empty() || trimmed.starts_with(['-', '*', '#', '`']);
-        if breaks && let Some(last) = words.last_mut() {
-            last.ends = true;
+        if is_apart {
+            continue;
         }
-        if !in_code {
-            words.extend(line.split_whitespace().filter_map(word));
+        for given in line.split_whitespace() {
+            let Some(word) = word(given) else { continue };
+            words.push(word);
+            quote = Quote::follow(quote, given, &mut words);
         }
     }
     words
+}
+
+/// A quotation that has begun and may never end: then it was none.
+struct Quote {
+    close: char,
+    /// Its first word.
+    from: usize,
+}
+
+impl Quote {
+    /// `given` is the last of `words` as it was written.
+    fn follow(open: Option<Quote>, given: &str, words: &mut [Word]) -> Option<Quote> {
+        const MARKS: [(char, char); 5] =
+            [('"', '"'), ('`', '`'), ('“', '”'), ('„', '“'), ('«', '»')];
+        let (quote, rest) = match open {
+            Some(quote) => (quote, given),
+            None => {
+                let bare = given.trim_start_matches(['(', '[', '*', '_']);
+                let first = bare.chars().next()?;
+                let (_, close) = MARKS.into_iter().find(|(mark, _)| *mark == first)?;
+                (Quote { close, from: words.len() - 1 }, &bare[first.len_utf8()..])
+            }
+        };
+        if !rest.contains(quote.close) {
+            return Some(quote);
+        }
+        for word in words.iter_mut().skip(quote.from) {
+            word.cited = true;
+        }
+        None
+    }
 }
 
 fn word(given: &str) -> Option<Word> {
@@ -109,6 +157,7 @@ fn word(given: &str) -> Option<Word> {
         bare: bare.to_owned(),
         plain: bare.to_lowercase(),
         quoted,
+        cited: false,
         comma: after.contains(',') || inner.ends_with(','),
         ends: after.contains(['.', ';', ':', '!', '?', ')']),
     })
@@ -318,6 +367,12 @@ mod tests {
         is("use the tdd, the docs and the pdf skills", &["tdd", "docs", "pdf"]);
         is("use the\nwrapped skill", &["wrapped"]);
         is("use the plugin:thing skill twice: use the plugin:thing skill", &["plugin:thing"]);
+        is("Use the \"pdf\" skill", &["pdf"]);
+        is("A 5\" disk: use the pdf skill", &["pdf"]);
+        is("Say \"hello and use the pdf skill", &["pdf"]);
+        is("```\ncode\n```\nUse the pdf skill", &["pdf"]);
+        is("Use ```x``` first. Use the pdf skill", &["pdf"]);
+        is("> a quotation\n\nUse the pdf skill", &["pdf"]);
         assert_eq!(asked("Use the code review skill"), [Asked::Words("code-review".into())]);
     }
 
@@ -340,6 +395,13 @@ mod tests {
             "```\nuse the pdf skill\n```",
             "use the pdf\n\n- skill",
             "the user's fishing skill",
+            "> Use the pdf skill.",
+            "The page says:\n> Please use the pdf skill\n> twice.",
+            "Print \"Use the pdf skill.\" at the end",
+            "The text “when in doubt, use the pdf skill” stays",
+            "Rename the button (`use the pdf skill`) to help",
+            "````\n```\nuse the pdf skill\n```\nuse the pdf skill\n````",
+            "```\nuse the pdf skill",
         ] {
             is(text, &[]);
         }
@@ -360,6 +422,21 @@ mod tests {
         assert_eq!(names(&spec), ["other"]);
         spec.skills = Some(Vec::new());
         assert_eq!(names(&spec), [""; 0]);
+    }
+
+    #[test]
+    fn only_what_a_task_says_to_do_asks() {
+        let file = "# Task: Help texts\n\nGoal:\n- Write them. Use the pdf skill.\n\n  ```\n  \
+            use the fenced skill\n  ```\n\nAcceptance Criteria:\n- The page says to use the shown \
+            skill.\n\nConstraints:\n- Use the tdd skill.\n\n## Example\n\nUse the example skill.\n\n\
+            Notes:\n- People use the noted skill.\n";
+        let names = |path: &str, text: &str| -> Vec<String> {
+            let spec = crate::task_file::parse(path.into(), text.as_bytes()).unwrap().spec;
+            spec.asked_skills().iter().map(|asked| asked.text().to_owned()).collect()
+        };
+        assert_eq!(names("help.md", file), ["pdf", "tdd"]);
+        let plain = "# Plan: All of it\n\nUse the tdd skill for everything.\n";
+        assert_eq!(names("plan.md", plain), ["tdd"]);
     }
 
     #[test]

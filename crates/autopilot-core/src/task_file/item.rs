@@ -50,12 +50,12 @@ fn add(items: &mut Vec<Item>, line: usize, text: &str, to_last: bool) {
 
 /// Whether a block of code is open; nothing in it is a bullet, a heading or a label.
 #[derive(Default)]
-pub(super) struct Fence<'a> {
-    pub(super) open: Option<&'a str>,
+pub(crate) struct Fence<'a> {
+    pub(crate) open: Option<&'a str>,
 }
 
 impl<'a> Fence<'a> {
-    pub(super) fn step(&mut self, line: &'a str) {
+    pub(crate) fn step(&mut self, line: &'a str) {
         match self.open {
             None => self.open = marks(bullet(line).unwrap_or(line.trim())),
             Some(open) => {
