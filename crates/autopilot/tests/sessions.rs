@@ -45,6 +45,7 @@ fn every_session_of_a_run_is_listed_with_the_command_to_go_on() {
     assert_eq!((&build["iteration"], &build["state"]), (&1.into(), &"passed".into()));
     assert_eq!((&build["cost_usd"], &build["cost_complete"]), (&0.05.into(), &true.into()));
     assert_eq!(build["resume"], "autopilot resume 0199aaaa-1111 --prompt \"…\"");
+    assert_eq!(build["not_resumable_because"], Value::Null);
     let review = &list[1];
     let named = format!("{run}-{}", review["attempt"].as_str().unwrap());
     assert_eq!((review["session"].as_str(), &review["step"]), (Some(&*named), &"review".into()));
@@ -54,7 +55,9 @@ fn every_session_of_a_run_is_listed_with_the_command_to_go_on() {
 
     assert_eq!(sessions(&stage, &[&run[..12]])["sessions"].as_array().unwrap().len(), 3);
     let text = stage.run(&["sessions"]).expect(0);
-    text.says(&[run, "0199aaaa-1111", "say-done", "build", "$0.0500", "passed", "unknown"]);
+    let text =
+        text.says(&[run, "0199aaaa-1111", "say-done", "build", "$0.0500", "passed", "unknown"]);
+    text.says(&["go on with one: autopilot resume"]);
     stage.run(&["sessions", "nothing-like-it"]).expect(64).says(&["nothing-like-it"]);
 }
 
@@ -64,12 +67,29 @@ fn a_session_under_way_runs_and_one_whose_process_died_is_interrupted() {
     let slow = "\n- step: build\n  do: [{ session: s-1 }, { run: \"sleep 30\" }]\n";
     stage.agents(&[slow, APPROVES]);
     let run = stage.start(&["run", "tasks/say-done.md"]);
-    stage.wait_for_step("BUILD");
-    assert_eq!(sessions(&stage, &[])["sessions"][0]["state"], "running");
+    stage.wait_until("the session is known", |stage| {
+        stage.has(".autopilot/state.json")
+            && sessions(stage, &[])["sessions"][0]["session"] == "s-1"
+    });
+    let told = sessions(&stage, &[]);
+    assert_eq!(told["sessions"][0]["state"], "running");
+    assert_eq!(told["sessions"][0]["resume"], Value::Null, "{told}");
+    assert_eq!(told["sessions"][0]["not_resumable_because"], "at work");
     run.signal("KILL");
     run.wait();
     let told = sessions(&stage, &[]);
     assert_eq!(told["sessions"][0]["state"], "interrupted", "{told}");
+    // A script keeps nothing, and it was cut short before it had said anything.
+    let why = "nothing of what was said is kept";
+    assert_eq!(told["sessions"][0]["not_resumable_because"], why, "{told}");
+    let text = stage.run(&["sessions"]).expect(0).says(&["resumable", &format!("no: {why}")]);
+    assert!(!text.out.contains("autopilot resume"), "{}", text.out);
+    let refused = stage.run(&["resume", "s-1", "--prompt", "go on"]);
+    assert!(
+        refused.code != 0 && refused.said().contains("nothing of what was said"),
+        "{}",
+        refused.said()
+    );
 }
 
 #[test]

@@ -13,6 +13,7 @@ use autopilot_host::git::{
 };
 use autopilot_host::{dir, file};
 use camino::Utf8Path;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -241,11 +242,27 @@ fn exchange(exec: &Utf8Path, attempt: &str) -> Option<Exchange> {
         Some(String::from_utf8_lossy(&bytes).into_owned())
     };
     let said: Metadata = serde_json::from_str(&read(METADATA, METADATA_BYTES_MAX)?).ok()?;
-    if said.attempt != attempt || said.status.as_deref() != Some("succeeded") {
+    if said.attempt != attempt || !is_answered(&said) {
         return None;
     }
     let text = |name: &str| read(name, METADATA_BYTES_MAX);
     Some(Exchange { prompt: text(PROMPT)?, answer: text(OUTPUT)? })
+}
+
+/// The attempts of a run of which something that was asked and answered is kept.
+pub fn kept_attempts(views: &Utf8Path, run: &str) -> BTreeSet<String> {
+    let parent = views.join(execs_of(run));
+    let names = dir::names(parent.as_std_path()).unwrap_or_default();
+    let said = names.iter().filter(|name| number_of(name).is_some()).filter_map(|name| {
+        let path = parent.join(name).join(METADATA);
+        let bytes = file::read_capped(path.as_std_path(), METADATA_BYTES_MAX).ok()?;
+        serde_json::from_slice::<Metadata>(&bytes).ok()
+    });
+    said.filter(is_answered).map(|said| said.attempt).collect()
+}
+
+fn is_answered(said: &Metadata) -> bool {
+    said.status.as_deref() == Some("succeeded")
 }
 
 /// For an agent that remembers nothing.

@@ -6,11 +6,13 @@ use super::{Done, done};
 use crate::cli::{Global, Sessions};
 use crate::exit::Failure;
 use crate::terminal;
-use autopilot_core::config::Config;
+use autopilot_core::config::{Config, Mode};
 use autopilot_core::view::sessions::{self as view, Session};
+use autopilot_engine::job::further::kept_attempts;
 use autopilot_engine::job::mode_word;
 use autopilot_host::escape::one_line;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 pub fn sessions(global: &Global, args: &Sessions) -> Done {
     let past = Past::must(global)?;
@@ -29,6 +31,8 @@ struct Listed {
     told: Told,
     config: Option<Config>,
     sessions: Vec<Session>,
+    /// Attempts of which we could tell an agent what was said.
+    kept: BTreeSet<String>,
     clean: Box<dyn Fn(&str) -> String>,
 }
 
@@ -38,15 +42,26 @@ impl Listed {
         let config = past.kept::<Config>(&told.state.run.config).ok();
         let redactor = past.redactor(&told.state);
         let clean = Box::new(move |text: &str| redactor.redact(text).into_owned());
-        Ok(Listed { told, config, sessions, clean })
+        let kept = kept_attempts(&past.place.views(), &told.run.id);
+        Ok(Listed { told, config, sessions, kept, clean })
     }
 
     fn text(&self) -> String {
         if self.sessions.is_empty() {
             return format!("no agent was asked anything in run {} yet", self.told.run.id);
         }
-        let heading =
-            ["session", "agent", "task", "step", "iteration", "attempt", "began", "cost", "state"];
+        let heading = [
+            "session",
+            "agent",
+            "task",
+            "step",
+            "iteration",
+            "attempt",
+            "began",
+            "cost",
+            "state",
+            "resumable",
+        ];
         let row = |session: &Session| {
             let [cost, ..] = sum::cells(&session.cost);
             vec![
@@ -59,12 +74,14 @@ impl Listed {
                 session.began.rfc3339(),
                 cost,
                 self.state(session).to_owned(),
+                self.hindrance(session).map_or("yes".to_owned(), |why| format!("no: {why}")),
             ]
         };
         let mut rows = vec![heading.map(str::to_owned).to_vec()];
         rows.extend(self.sessions.iter().map(row));
         let mut text = format!("run {}\n{}", self.told.run.id, terminal::table(&rows));
-        if let Some(last) = self.sessions.last() {
+        let resumable = |session: &&Session| self.hindrance(session).is_none();
+        if let Some(last) = self.sessions.iter().rfind(resumable) {
             text.push_str(&format!("\ngo on with one: {}\n", self.command(last)));
         }
         text
@@ -73,6 +90,7 @@ impl Listed {
     fn object(&self) -> Value {
         let session = |session: &Session| {
             let mut told = sum::object(&session.cost);
+            let hindrance = self.hindrance(session);
             let said = json!({
                 "session": (self.clean)(&session.id),
                 "is_the_agents_own": session.is_its_own,
@@ -85,7 +103,8 @@ impl Listed {
                 "began_at": session.began.rfc3339(),
                 "ended_at": session.ended.as_ref().map(|(at, _)| at.rfc3339()),
                 "state": self.state(session),
-                "resume": self.command(session),
+                "resume": hindrance.is_none().then(|| self.command(session)),
+                "not_resumable_because": hindrance,
             });
             if let (Value::Object(told), Value::Object(said)) = (&mut told, said) {
                 told.extend(said);
@@ -124,6 +143,23 @@ impl Listed {
             None if matches!(self.told.standing(), Standing::Live { .. }) => "running",
             None => "interrupted",
         }
+    }
+
+    /// Why nobody can go on with it now.
+    fn hindrance(&self, session: &Session) -> Option<&'static str> {
+        if matches!(self.told.standing(), Standing::Live { .. }) {
+            return Some(if session.ended.is_none() { "at work" } else { "its run is at work" });
+        }
+        let agent = self.config.as_ref().and_then(|c| agent_of(c, session.step, session.lane));
+        let keeps_it = match agent.map(|agent| agent.mode) {
+            None => return Some("its agent is not known"),
+            Some(Mode::ClaudeCodeCli | Mode::CodexCli | Mode::Acp | Mode::OpenaiApi) => {
+                session.is_its_own
+            }
+            Some(Mode::Command | Mode::Script) => false,
+        };
+        let can = keeps_it || self.kept.contains(&session.attempt.to_string());
+        (!can).then_some("nothing of what was said is kept")
     }
 
     fn command(&self, session: &Session) -> String {
