@@ -228,12 +228,31 @@ impl Agent {
     }
 }
 
+/// Whether an agent of this mode hears what a person says while it works.
+pub fn listens(mode: &str) -> bool {
+    matches!(mode, "claude_code_cli" | "acp")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn settings(mode: &str) -> Settings<'_> {
         Settings { mode, ..Settings::default() }
+    }
+
+    #[test]
+    fn who_is_said_to_listen_does_and_nobody_else() {
+        for mode in MODES {
+            let command = Some("agent");
+            let script = Some(camino::Utf8Path::new("/agents.yml"));
+            let given = Settings { command, script, model: Some("m"), ..settings(mode) };
+            let agent = Agent::new(given).unwrap();
+            let mut conversation =
+                agent.conversation(Expected::from(&Ask::new("p", "/slot".into())));
+            let answer = conversation.wish(crate::Wish::Message("hello".into()));
+            assert_eq!(answer != Err(crate::Deaf::Always), listens(mode), "{mode}");
+        }
     }
 
     #[test]

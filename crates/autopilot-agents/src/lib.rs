@@ -23,7 +23,7 @@ pub mod session_id;
 pub mod tail;
 pub mod words;
 
-pub use agent::{Agent, AgentError, Expected, Settings, Stream};
+pub use agent::{Agent, AgentError, Expected, Settings, Stream, listens};
 pub use conversation::{Act, Conversation, Deaf, Heard, Wish};
 pub use ending::{Cause, Ending, ExitFacts, Odd, Outcome};
 pub use event::{AgentEvent, Bill, Scope, Tokens, Usage};

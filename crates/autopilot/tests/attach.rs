@@ -1,6 +1,7 @@
 //! Watching an agent at work and speaking to it, from another process.
 #![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
 
+use autopilot_testkit::plan;
 use autopilot_testkit::stage::{APPROVES, Stage, text};
 use std::fs;
 
@@ -109,6 +110,48 @@ fn an_agent_that_listens_to_nobody_and_a_task_that_is_not_there_are_said() {
         .expect(64)
         .says(&["no task `say-nothing`"]);
     stage.run(&["attach", "say-done", "-m", " "]).expect(64);
+    // Whoever only watches is told before anything is typed.
+    let watching = stage.start_command(stage.command(&["attach", "say-done"]));
+    stage.wait_until("it is said", |_| watching.err().contains("(script: it can't be spoken to"));
     fs::write(&gate, "").unwrap();
     run.wait().expect(0);
+    watching.wait().expect(0).says(&["say-done: DONE"]);
+}
+
+#[test]
+fn the_run_itself_is_watched_only_while_it_has_a_planner() {
+    let stage = Stage::new(BINARY);
+    let gate = stage.folder().join("gate");
+    let waits = format!("run: \"while [ ! -e {} ]; do sleep 0.1; done\"", text(&gate));
+    let builds = format!("\n- step: build\n  do: [{{ say: I begin. }}, {{ {waits} }}]\n");
+    stage.agents(&[&builds, APPROVES]);
+    let run = stage.start(&["run", "tasks/say-done.md"]);
+    begins(&stage);
+    let none = stage.run(&["attach", "run"]).expect(64);
+    none.says(&["has no planner: it is a task run", "autopilot attach <task>"]);
+    stage.run(&["stop", "--now"]);
+    run.wait();
+
+    let one = plan::plan(&[plan::task("one", &[])]);
+    let stage = plan::stage(BINARY, &one);
+    let (thinks, works) = (stage.folder().join("thinks"), stage.folder().join("works"));
+    let until = |path: &std::path::Path| {
+        format!("run: \"while [ ! -e {} ]; do sleep 0.1; done\"", text(path))
+    };
+    let planner =
+        plan::says(&one).replacen("do: [", &format!("do: [{{ {} }}, ", until(&thinks)), 1);
+    assert!(planner.contains("thinks"), "{planner}");
+    let builder =
+        format!("\n- step: build\n  do: [{{ say: I begin. }}, {{ {} }}]\n", until(&works));
+    stage.agents(&[&planner, &builder, APPROVES]);
+    let run = stage.start(&plan::RUN);
+    stage.wait_until("the planner is asked", |stage| !stage.texts_of("-plan/prompt").is_empty());
+    let watching = stage.start_command(stage.command(&["attach", "run"]));
+    stage.wait_until("it is watched", |_| watching.err().contains("-plan (script:"));
+    fs::write(&thinks, "").unwrap();
+    watching.wait().expect(0).says(&["the planner of run", "has done its work"]);
+    begins(&stage);
+    stage.run(&["attach", "run"]).expect(64).says(&["has done its work"]);
+    stage.run(&["stop", "--now"]);
+    run.wait();
 }

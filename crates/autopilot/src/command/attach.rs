@@ -4,9 +4,11 @@ use super::past::{Past, Standing, Told};
 use crate::cli::{Attach, Global};
 use crate::exit::Failure;
 use crate::terminal::{self, lines};
-use autopilot_agents::AgentEvent;
+use autopilot_agents::{AgentEvent, listens};
+use autopilot_core::flow::Flow;
 use autopilot_core::id::TaskId;
 use autopilot_core::state::{Status, Task};
+use autopilot_core::step::Step;
 use autopilot_core::view;
 use autopilot_engine::inbox::{self, Wish};
 use autopilot_engine::job::{EVENTS, METADATA, Metadata, execs_of, number_of};
@@ -28,6 +30,11 @@ pub fn attach(global: &Global, args: &Attach) -> super::Done {
     let past = Past::must(global)?;
     let watched = Watched::of(&past, &args.task)?;
     watched.must_be_live(&past)?;
+    if let Some(why) = watched.nobody(&watched.told(&past)?) {
+        return Err(Failure::usage(why).help(
+            "`autopilot status` shows the tasks at work, `autopilot attach <task>` watches one",
+        ));
+    }
     let task = watched.task.clone();
     if args.interrupt {
         tell(&past.place, Wish::Interrupt { task })?;
@@ -44,9 +51,7 @@ pub fn attach(global: &Global, args: &Attach) -> super::Done {
         terminal::say("it was told");
         return super::done();
     }
-    terminal::note(&format!(
-        "watching {task}; a line you type is said to its agent, Ctrl-C leaves it working"
-    ));
+    terminal::note(&format!("watching {task}; Ctrl-C leaves it working"));
     watched.watch(global, &past)
 }
 
@@ -105,6 +110,35 @@ impl Watched {
         }
     }
 
+    /// Why there is no conversation of the run itself, now or next.
+    fn nobody(&self, told: &Told) -> Option<String> {
+        if self.task != "run" {
+            return None;
+        }
+        let (run, flow) = (&self.run, told.state.run.flow);
+        match flow {
+            Flow::Task | Flow::Queue => {
+                return Some(format!("run {run} has no planner: it is a {} run", flow.word()));
+            }
+            Flow::Plan => {}
+        }
+        match told.state.root()?.step()? {
+            Step::Preflight | Step::Plan | Step::ApprovePlan | Step::UatGenerate => None,
+            Step::Schedule
+            | Step::Tasks
+            | Step::Build
+            | Step::Fix
+            | Step::Validate
+            | Step::Review
+            | Step::Uat
+            | Step::Decide
+            | Step::Merge
+            | Step::ApproveResult
+            | Step::Push
+            | Step::PullRequest => Some(format!("the planner of run {run} has done its work")),
+        }
+    }
+
     fn watch(&self, global: &Global, past: &Past) -> super::Done {
         let typed = typed_lines();
         let mut reader = Reader::default();
@@ -112,7 +146,8 @@ impl Watched {
             // Asked before reading: what is written after the end would be missed otherwise.
             let told = self.told(past)?;
             let is_over = !matches!(told.standing(), Standing::Live { .. })
-                || self.state(&told).is_none_or(Task::is_settled);
+                || self.state(&told).is_none_or(Task::is_settled)
+                || self.nobody(&told).is_some();
             reader.look(global, &self.execs, &self.task);
             if is_over {
                 return self.last_word(&told);
@@ -133,6 +168,11 @@ impl Watched {
     }
 
     fn last_word(&self, told: &Told) -> super::Done {
+        let is_live = matches!(told.standing(), Standing::Live { .. });
+        if let Some(nobody) = self.nobody(told).filter(|_| is_live) {
+            terminal::say(&nobody);
+            return super::done();
+        }
         let word = match self.state(told) {
             Some(task) => match &task.status {
                 Status::Settled(_) => format!("{}: {}", self.task, view::task_word(task)),
@@ -178,14 +218,22 @@ impl Reader {
         let Ok(names) = dir::names(execs.as_std_path()) else { return };
         let mut newer: Vec<(u32, String)> =
             names.into_iter().filter_map(|name| Some((number_of(&name)?, name))).collect();
-        newer.retain(|(number, name)| *number > self.number && is_of(&execs.join(name), task));
+        newer.retain(|(number, name)| {
+            *number > self.number && is_of(&metadata(&execs.join(name)), task)
+        });
         newer.sort();
         // Whoever comes in the middle sees what runs now, then everything after it.
         let skipped = if self.path.is_none() { newer.len().saturating_sub(1) } else { 0 };
         for (number, name) in newer.split_off(skipped) {
             let is_first = self.path.is_none();
             if !global.json {
-                terminal::note(&format!("--- {name}"));
+                let agent = metadata(&execs.join(&name)).agent;
+                let ears = if listens(&agent) {
+                    "a line you type is said to it"
+                } else {
+                    "it can't be spoken to while it works"
+                };
+                terminal::note(&format!("--- {name} ({agent}: {ears})"));
             }
             let path = execs.join(&name).join(EVENTS);
             let length = path.metadata().map(|meta| meta.len()).unwrap_or(0);
@@ -224,9 +272,12 @@ fn show(global: &Global, line: &str) {
     }
 }
 
-fn is_of(dir: &Utf8Path, task: &str) -> bool {
+fn metadata(dir: &Utf8Path) -> Metadata {
     let path = dir.join(METADATA);
     let bytes = file::read_capped(path.as_std_path(), METADATA_BYTES_MAX).unwrap_or_default();
-    let said: Metadata = serde_json::from_slice(&bytes).unwrap_or_default();
+    serde_json::from_slice(&bytes).unwrap_or_default()
+}
+
+fn is_of(said: &Metadata, task: &str) -> bool {
     said.task == task || said.task.is_empty() && task == "run"
 }
