@@ -101,6 +101,18 @@ pub fn run_word(state: &State) -> &'static str {
     }
 }
 
+/// The same for the eyes of a person, who wants to know when nothing runs because everything waits.
+pub fn headline(state: &State) -> &'static str {
+    if all_wait(state).is_some() { "WAITING" } else { run_word(state) }
+}
+
+/// The task that goes on first, where nothing is at work because everything waits for an account.
+pub fn all_wait(state: &State) -> Option<&Task> {
+    let is_idle = state.end().is_none() && state.run.halt.is_none() && state.live.is_empty();
+    let first = state.waiting().next().filter(|_| is_idle)?;
+    Some(state.task(first))
+}
+
 /// What a person is asked to approve, if the run waits for one, and where to look at it.
 pub fn awaited(state: &State) -> Option<&'static str> {
     let (_, live) = state.gate()?;

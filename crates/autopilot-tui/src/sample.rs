@@ -151,7 +151,7 @@ impl Sample {
         terminal.backend().to_string()
     }
 
-    fn attempt(&self, task: TaskId) -> (AttemptId, Step) {
+    pub fn attempt(&self, task: TaskId) -> (AttemptId, Step) {
         let of_task = self.state().live.iter().find(|(_, live)| live.task == task);
         of_task.map(|(id, live)| (*id, live.step)).unwrap()
     }

@@ -11,8 +11,8 @@ use autopilot_core::event::{Event, Outcome, Record};
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
+use autopilot_core::view::headline;
 use autopilot_core::view::progress::{self, Weight};
-use autopilot_core::view::run_word;
 use autopilot_engine::shell::Sight;
 use autopilot_host::escape::one_line;
 use std::collections::{BTreeMap, VecDeque};
@@ -136,7 +136,7 @@ impl Screen {
         self.settle();
     }
 
-    /// The state of the run, in the words of `state.json`.
+    /// The state of the run in a word.
     pub fn word(&self) -> &'static str {
         self.word
     }
@@ -161,7 +161,7 @@ impl Screen {
 
     /// What is worked out once per record because it looks at more than a record changes.
     fn settle(&mut self) {
-        self.word = run_word(&self.state);
+        self.word = headline(&self.state);
         self.keep_live_workers();
     }
 

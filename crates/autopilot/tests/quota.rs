@@ -141,6 +141,13 @@ fn a_kill_while_it_waits_changes_nothing_of_when_it_goes_on() {
     stage.wait_until("the wait for quota", |stage| {
         stage.has(".autopilot/state.json") && stage.first_task()["waits"].is_string()
     });
+    // Nothing runs, so the first thing to know is what is waited for and until when.
+    let told = stage.run(&["status"]).expect(0);
+    assert!(told.out.starts_with("WAITING  Say done\n"), "{}", told.out);
+    told.says(&["waits for quota of script until", "script has no quota until"]);
+    let reason = stage.status()["reason"].as_str().unwrap_or_default().to_owned();
+    assert!(reason.starts_with("waits for quota of script until"), "{reason}");
+    assert!(stage.read(".autopilot/STATUS.md").starts_with("# WAITING: Say done\n"));
     started.signal("KILL");
     let _killed: Ended = started.wait();
     stage.run(&["resume", "--no-ui"]).expect(0);

@@ -1,6 +1,6 @@
 //! `.autopilot/state.json`: the run as one object for scripts.
 
-use super::{awaited, current, failure, leaves, run_word, task_word, waits, worker_word};
+use super::{all_wait, awaited, current, failure, leaves, run_word, task_word, waits, worker_word};
 use crate::event::HoldWhy;
 use crate::id::Time;
 use crate::skill::Used;
@@ -45,6 +45,9 @@ pub fn state_json(state: &State) -> Value {
 fn reason(state: &State) -> Option<String> {
     if let Some(halt) = &state.run.halt {
         return Some(halt.why.to_string());
+    }
+    if let Some(task) = all_wait(state) {
+        return waits(state, task);
     }
     let asked = awaited(state).map(|what| format!("waits for a person to approve {what}"));
     asked.or_else(|| state.root().and_then(failure).map(ToString::to_string))

@@ -3,7 +3,7 @@
 use super::money;
 use super::trouble::trouble;
 use super::{
-    awaited, current, duration, failure, holds, leaves, run_word, task_word, waits, worker_word,
+    awaited, current, duration, failure, headline, holds, leaves, task_word, waits, worker_word,
 };
 use crate::state::State;
 use crate::step::Step;
@@ -12,7 +12,7 @@ use std::fmt::Write;
 pub fn status_md(state: &State) -> String {
     let mut text = String::new();
     let run = &state.run;
-    let _ = writeln!(text, "# {}: {}\n", run_word(state), one_line(&run.title));
+    let _ = writeln!(text, "# {}: {}\n", headline(state), one_line(&run.title));
     let _ = writeln!(text, "| | |\n|---|---|");
     let mut row = |name: &str, value: String| {
         let _ = writeln!(text, "| {name} | {} |", cell(&value));

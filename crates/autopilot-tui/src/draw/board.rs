@@ -7,7 +7,7 @@ use crate::screen::{Kind, Screen, Seat, TAIL_LINES_MAX, Worker};
 use crate::word::{doing, is_persons, some, tasks};
 use autopilot_core::event::HaltWhy;
 use autopilot_core::id::{TaskId, Time};
-use autopilot_core::state::Live;
+use autopilot_core::state::{Door, Live, Status, Task};
 use autopilot_core::step::Step;
 use autopilot_core::view::{self, ExitWord};
 use ratatui::layout::Rect;
@@ -16,16 +16,19 @@ use ratatui::text::{Line, Span};
 
 /// Tasks that wait, each with what it waits for.
 const WAITING_SHOWN_MAX: usize = 3;
+/// Accounts that are held.
+const HELD_SHOWN_MAX: usize = 3;
 const NAMES_MAX: usize = 5;
 /// Widest a column may be.
 const NAME_CELLS_MAX: usize = 24;
 const DOING_CELLS_MAX: usize = 36;
 const TITLE_CELLS_MAX: usize = 30;
+const COST_CELLS_MIN: usize = 8;
 
 pub fn board(screen: &Screen, now: Time, area: Rect) -> Vec<Line<'static>> {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let mut lines = header(screen, now, width);
-    lines.extend(banner(screen).map(|(text, style)| Line::styled(fit(&text, width), style)));
+    lines.extend(banner(screen, now).map(|(text, style)| Line::styled(fit(&text, width), style)));
     lines.truncate(height);
     let has_keys = lines.len() < height;
     let rest = height - lines.len() - usize::from(has_keys);
@@ -40,7 +43,9 @@ pub fn board(screen: &Screen, now: Time, area: Rect) -> Vec<Line<'static>> {
 fn body(screen: &Screen, now: Time, width: usize, height: usize) -> Vec<Line<'static>> {
     let for_log = (height / 4).clamp(1, 6).min(height);
     let mut lines = workers(screen, now, width, height - for_log);
-    for (section, least) in [(failure(screen, width), 2), (next(screen, width), 1)] {
+    let sections =
+        [(held(screen, width), 2), (failure(screen, width), 2), (next(screen, width), 1)];
+    for (section, least) in sections {
         let left = height.saturating_sub(lines.len() + for_log);
         if left >= least {
             lines.extend(section.into_iter().take(left));
@@ -67,7 +72,7 @@ pub fn header(screen: &Screen, now: Time, width: usize) -> Vec<Line<'static>> {
     let mut facts = vec![
         format!("{} run", run.flow.word()),
         view::duration(worked_ms(screen, now)),
-        run.spent.usd.to_string(),
+        view::money::cost(run.spent),
         format!("{} of {} workers", state.slots_live(), run.limits.workers_max),
     ];
     if !run.branch.is_empty() {
@@ -119,13 +124,13 @@ fn word_style(word: &str) -> Style {
     match word {
         "DONE" => GOOD,
         "FAILED" | "INTERRUPTED" => BAD,
-        "PAUSED" => CARE,
+        "PAUSED" | "WAITING" => CARE,
         _ => NEWS,
     }
 }
 
 /// What a person should know before anything else.
-fn banner(screen: &Screen) -> Option<(String, Style)> {
+fn banner(screen: &Screen, now: Time) -> Option<(String, Style)> {
     if let Some(text) = &screen.banner {
         return Some((format!(" {text}"), CARE.add_modifier(Modifier::BOLD)));
     }
@@ -160,9 +165,46 @@ fn banner(screen: &Screen) -> Option<(String, Style)> {
         );
         return Some((text, CARE.add_modifier(Modifier::BOLD)));
     }
+    if let Some(task) = view::all_wait(state) {
+        return Some((waits(screen, task, now), CARE));
+    }
     let short = state.run.short.as_ref()?;
     let text = format!(" no further worker starts: {}", screen.manner.line(short));
     Some((text, CARE))
+}
+
+/// The time first, because a narrow screen cuts the end.
+fn waits(screen: &Screen, task: &Task, now: Time) -> String {
+    let Status::Waiting { step, until } = task.status else { return String::new() };
+    let whom = match screen.state.door(step) {
+        Door::Held { account, why, .. } => format!(" for {account} ({})", why.word()),
+        Door::Open { .. } | Door::Probed => String::new(),
+    };
+    let text = format!(
+        "nothing runs until {}, in {}: everything waits{whom}",
+        (screen.manner.clock)(until),
+        view::duration(until.since_ms(now)),
+    );
+    format!(" {}", screen.manner.line(&text))
+}
+
+/// Accounts nothing is started on, whatever else goes on.
+fn held(screen: &Screen, width: usize) -> Vec<Line<'static>> {
+    let holds = view::holds(&screen.state);
+    if holds.is_empty() || screen.state.end().is_some() {
+        return Vec::new();
+    }
+    let mut lines = vec![heading("Held", width)];
+    for hold in holds.iter().take(HELD_SHOWN_MAX) {
+        let text = format!("  {}", screen.manner.line(hold));
+        lines.push(Line::styled(fit(&text, width), CARE));
+    }
+    let more = holds.len().saturating_sub(HELD_SHOWN_MAX);
+    if more > 0 {
+        let text = format!("  … {more} more; `autopilot status` lists all");
+        lines.push(Line::styled(fit(&text, width), FAINT));
+    }
+    lines
 }
 
 fn workers(screen: &Screen, now: Time, width: usize, height: usize) -> Vec<Line<'static>> {
@@ -215,7 +257,8 @@ impl Columns {
         let mut doings = live.iter().map(|live| doing(live.step).len());
         let name = widest(&mut names).clamp(4, NAME_CELLS_MAX).min(width / 3);
         let doing = widest(&mut doings).min(DOING_CELLS_MAX).min(width / 2);
-        let cost = if width >= 70 { 8 } else { 0 };
+        let costs = live.iter().map(|live| cost_of(screen.state.task(live.task)).len());
+        let cost = if width >= 70 { costs.max().unwrap_or(0).max(COST_CELLS_MIN) } else { 0 };
         let title = if width >= 110 { TITLE_CELLS_MAX } else { 0 };
         let used = 2 + name + 2 + doing + 9 + cost + 2 + title + usize::from(title > 0) * 2;
         Columns { name, doing, cost, title, rest: width.saturating_sub(used) }
@@ -245,7 +288,7 @@ impl Columns {
         spans.push(Span::styled(column(doing(live.step), self.doing), NEWS));
         spans.push(Span::raw(right(&view::duration(now.since_ms(live.since)), 9)));
         if self.cost > 0 {
-            spans.push(Span::raw(right(&task.spent.bill.usd.to_string(), self.cost)));
+            spans.push(Span::raw(right(&cost_of(task), self.cost)));
         }
         spans.push(Span::raw("  "));
         let silent = worker.and_then(|worker| worker.silent);
@@ -261,6 +304,11 @@ impl Columns {
         spans.push(Span::styled(fit(&text, self.rest), style));
         Line::from(spans)
     }
+}
+
+/// With a space before it, as it stands to the right of a time.
+pub fn cost_of(task: &Task) -> String {
+    format!(" {}", view::money::cost(task.spent.bill))
 }
 
 fn subagents(worker: &Worker, width: usize) -> Option<Line<'static>> {

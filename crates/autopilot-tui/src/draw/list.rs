@@ -1,6 +1,6 @@
 //! Every task of the run, a window of them.
 
-use super::board::{header, keys};
+use super::board::{cost_of, header, keys};
 use super::text::{column, fit, heading, right};
 use super::{BAD, CARE, FAINT, GOOD, NEWS, STRONG};
 use crate::notice::needed;
@@ -15,6 +15,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 const NAME_CELLS_MAX: usize = 28;
+const COST_CELLS_MIN: usize = 9;
 
 pub fn tasks(screen: &Screen, now: Time, area: Rect) -> Vec<Line<'static>> {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
@@ -28,7 +29,9 @@ pub fn tasks(screen: &Screen, now: Time, area: Rect) -> Vec<Line<'static>> {
     let selected = screen.selected.and_then(|id| all.binary_search(&id).ok()).unwrap_or(0);
     let first = selected.saturating_sub(rows / 2).min(all.len().saturating_sub(rows));
     let shown = all.iter().skip(first).take(rows);
-    lines.extend(shown.map(|id| row(screen, *id, width)));
+    let costs = shown.clone().map(|id| cost_of(screen.state.task(*id)).len());
+    let cost = costs.max().unwrap_or(0).max(COST_CELLS_MIN);
+    lines.extend(shown.map(|id| row(screen, *id, width, cost)));
     lines.resize(height - usize::from(has_keys), Line::default());
     if has_keys {
         lines.push(keys(screen, width));
@@ -36,7 +39,7 @@ pub fn tasks(screen: &Screen, now: Time, area: Rect) -> Vec<Line<'static>> {
     lines
 }
 
-fn row(screen: &Screen, id: TaskId, width: usize) -> Line<'static> {
+fn row(screen: &Screen, id: TaskId, width: usize, cost: usize) -> Line<'static> {
     let task = screen.state.task(id);
     let word = task_word(task);
     let style = match word {
@@ -50,14 +53,14 @@ fn row(screen: &Screen, id: TaskId, width: usize) -> Line<'static> {
     let mark = if is_selected { "▸ " } else { "  " };
     let name_style = if is_selected { STRONG.add_modifier(Modifier::REVERSED) } else { STRONG };
     let name = NAME_CELLS_MAX.min(width / 3);
-    let rest = width.saturating_sub(2 + name + 2 + 8 + 9 + 9 + 2);
+    let rest = width.saturating_sub(2 + name + 2 + 8 + 9 + cost + 2);
     Line::from(vec![
         Span::raw(mark),
         Span::styled(column(&screen.name(id), name), name_style),
         Span::raw("  "),
         Span::styled(column(word, 8), style),
         Span::raw(right(&view::duration(task.spent.work_ms), 9)),
-        Span::raw(right(&task.spent.bill.usd.to_string(), 9)),
+        Span::raw(right(&cost_of(task), cost)),
         Span::raw("  "),
         Span::styled(fit(&detail(screen, id), rest), FAINT),
     ])

@@ -5,8 +5,8 @@ use crate::page::Page;
 use crate::sample::Sample;
 use crate::screen::{Seat, View};
 use autopilot_agents::AgentEvent;
-use autopilot_core::event::{End, Event, Facts, Failure, HaltWhy, Outcome, Skip};
-use autopilot_core::id::TaskId;
+use autopilot_core::event::{Bill, End, Event, Facts, Failure, HaltWhy, HoldWhy, Outcome, Skip};
+use autopilot_core::id::{Micros, TaskId};
 use autopilot_core::step::Step;
 use autopilot_engine::shell::Sight;
 use insta::assert_snapshot;
@@ -94,6 +94,51 @@ fn waiting_for_a_persons_word() {
         Event::AttemptStarted { task: TaskId::ROOT, step: Step::ApprovePlan, lane: 0 },
     ]);
     at_all_sizes("approval", &sample);
+}
+
+/// Both tasks meet the limit of the account they share, and what was asked has no price.
+fn all_waiting() -> Sample {
+    let mut sample = Sample::planned(&[("parser", &[]), ("ledger", &[]), ("export", &["parser"])]);
+    sample.start(&["parser", "ledger"], Step::Build);
+    let parser = sample.id("parser");
+    let (id, _) = sample.attempt(parser);
+    let bill = Bill { usd: Micros(20_000), unpriced: true, ..Bill::default() };
+    sample.happens(vec![Event::Billed { id, task: parser, bill, total: None }]);
+    let until = sample.now().plus_ms(28 * 60_000 + 59_000);
+    let (account, why) = ("build".to_owned(), HoldWhy::Quota);
+    for task in [parser, sample.id("ledger")] {
+        sample.ends(task, Outcome::Quota { until }, Facts::default());
+        let (account, step) = (account.clone(), Step::Build);
+        sample.happens(vec![
+            Event::AccountHeld {
+                account: account.clone(),
+                until: Some(until),
+                why,
+                text: String::new(),
+                trips: 1,
+            },
+            Event::WaitBegan { task, step, until, account, why },
+        ]);
+    }
+    sample
+}
+
+#[test]
+fn everything_waits_for_an_account() {
+    let mut sample = all_waiting();
+    at_all_sizes("waiting", &sample);
+    sample.screen.view = View::Tasks;
+    assert_snapshot!("waiting_tasks_80x24", sample.seen(80, 24));
+}
+
+#[test]
+fn while_somebody_works_nothing_is_said_to_wait_and_the_account_is_shown_all_the_same() {
+    let mut sample = all_waiting();
+    sample.happens(vec![Event::WaitEnded { task: sample.id("ledger") }]);
+    sample.start(&["ledger"], Step::Validate);
+    let seen = sample.seen(80, 24);
+    assert!(!seen.contains("WAITING") && !seen.contains("nothing runs"), "{seen}");
+    assert!(seen.contains("MONITOR") && seen.contains("build has no quota until"), "{seen}");
 }
 
 #[test]

@@ -170,7 +170,7 @@ impl Told {
     /// The state of the run in a word, true also when nobody is there to work on it.
     pub fn word(&self) -> &'static str {
         match self.standing() {
-            Standing::Live { .. } | Standing::Over | Standing::Rests => view::run_word(&self.state),
+            Standing::Live { .. } | Standing::Over | Standing::Rests => view::headline(&self.state),
             Standing::Abandoned => "ABANDONED",
             Standing::Interrupted => "INTERRUPTED",
         }
