@@ -12,6 +12,7 @@ use autopilot_testkit::netns;
 use autopilot_testkit::plan;
 use autopilot_testkit::stage::{APPROVES, BUILDS, Stage};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Breaks the tests in the first round and repairs them in the second; tells tokens too.
 const TWO_ROUNDS: &str = "
@@ -259,7 +260,7 @@ fn an_agent_is_told_what_is_left_to_spend() {
 }
 
 /// The real one before a scripted model, which says what each request has used.
-fn real_claude(stage: &mut Stage, script: Script, more: &str) -> Server {
+fn real_claude(stage: &mut Stage, script: Script, agent: &str, more: &str) -> Server {
     eprintln!("network: {}", netns::enter());
     let server = Server::start(script).unwrap();
     for (name, value) in agents::claude_home(&stage.folder().join("home"), &server).unwrap() {
@@ -269,7 +270,7 @@ fn real_claude(stage: &mut Stage, script: Script, more: &str) -> Server {
     }
     let config = format!(
         "repo: {{ base_branch: main }}\ncommands: {{ tests: sh test.sh }}\n\
-         builder: {{ mode: claude_code_cli, executable: {} }}\n\
+         builder: {{ mode: claude_code_cli, executable: {}{agent} }}\n\
          reviewer: {{ mode: script, script: agents.yml }}\n{more}",
         agents::claude().display()
     );
@@ -286,7 +287,7 @@ fn the_real_claude_is_stopped_by_a_cent_and_goes_on_with_more() {
         Turn::call(Call::edit("app.txt", "start", "start\ndone")).using(20_000, 0, 500),
         Turn::answer(summary).using(20_000, 0, 500),
     ]));
-    let _server = real_claude(&mut stage, script, "budget: { max_usd: 0.01 }\n");
+    let _server = real_claude(&mut stage, script, "", "budget: { max_usd: 0.01 }\n");
     let rest = stage.run_task().expect(2);
     rest.says(&["of its limit of $0.01", "autopilot resume"]);
     let part = &cost(&stage, &["--by", "step"])["parts"][0];
@@ -357,6 +358,49 @@ fn an_agent_that_runs_out_of_time_is_charged_what_it_was_given() {
     let stage = claude_stage("sleep 60", ", timeout_sec: 2", "budget: { max_usd: 0.5 }\n");
     stage.run_task().expect(2).says(&["has spent $0.50 of its limit of $0.50"]);
     assert_eq!(budgets(&stage), [0.5]);
+}
+
+/// Tells what it has cost when it is asked to stop.
+const STOPS_WHEN_ASKED: &str = r#"
+while read -r line; do
+  case "$line" in *'"interrupt"'*) break ;; esac
+done
+echo '{"type":"result","subtype":"error_during_execution","is_error":true,"session_id":"s-1","terminal_reason":"aborted_streaming","total_cost_usd":0.2,"usage":{"input_tokens":7,"output_tokens":1}}'"#;
+
+/// The outcomes of all builds, in words.
+fn builds(stage: &Stage) -> Vec<String> {
+    let shown = stage.run(&["show", "say-done", "--json"]).expect(0).out;
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let tried = shown["attempts"].as_array().unwrap().iter();
+    tried.filter(|tried| tried["step"] == "build").map(ToString::to_string).collect()
+}
+
+#[test]
+fn an_agent_whose_time_is_over_is_asked_to_stop_and_tells_its_cost() {
+    let stage = claude_stage(STOPS_WHEN_ASKED, ", timeout_sec: 4", "budget: { max_usd: 0.5 }\n");
+    stage.run_task().expect(10).says(&["it ran into the step's time limit"]);
+    assert_eq!(budgets(&stage)[..2], [0.5, 0.3], "it is charged what it told");
+    let build = row(&cost(&stage, &[])["parts"][1], "build");
+    assert_eq!(build["cost_complete"], true, "{build}");
+    assert!(builds(&stage).iter().all(|build| build.contains("time limit")));
+    let told = stage.texts_of("metadata.json");
+    assert!(told.contains("\"timed_out\": true"), "{told}");
+}
+
+#[test]
+fn the_real_claude_is_asked_to_stop_when_its_time_is_over() {
+    let mut stage = stage();
+    let script = Script::new().rule(Rule::when("Say done").turns([
+        Turn::call(Call::read("app.txt")).using(20_000, 0, 500),
+        Turn::say("too late").after(Duration::from_secs(300)).using(1, 0, 1),
+    ]));
+    let more = "budget: { max_usd: 5 }\nloop: { retries: { build: 0 } }\n";
+    let _server = real_claude(&mut stage, script, ", timeout_sec: 20", more);
+    stage.run_task().expect(10).says(&["it ran into the step's time limit"]);
+    let build = row(&cost(&stage, &[])["parts"][1], "build");
+    assert_eq!(build["cost_complete"], true, "{build}");
+    let usd = build["cost_usd"].as_f64().unwrap();
+    assert!(usd > 0.0 && usd < 1.0, "what it used and not what it was given: {build}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail by panicking")]
 
+use autopilot_testkit::stage::Stage;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -71,6 +72,28 @@ fn high_water_kb(pid: u32) -> u64 {
 
 fn git(dir: &Path, args: &[&str]) {
     assert!(Command::new("git").current_dir(dir).args(args).status().unwrap().success());
+}
+
+#[test]
+fn an_agent_that_asks_and_never_reads_is_ended_and_the_limit_named() {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_autopilot"));
+    fs::create_dir_all(stage.folder().join("home/.claude")).unwrap();
+    let asks = r#"{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"Read","input":{}}}"#;
+    let script = format!(
+        "#!/bin/sh\nread -r asked\n\
+         echo '{{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s-1\"}}'\n\
+         yes '{asks}' | head -n 20000\nsleep 60\n"
+    );
+    stage.write_program("../claude", &script);
+    stage.write(
+        ".autopilot/config.yml",
+        "repo: { base_branch: main }\ncommands: { tests: sh test.sh }\n\
+         builder: { mode: claude_code_cli, executable: ../claude }\n\
+         reviewer: { mode: script, script: agents.yml }\n",
+    );
+    let ended = stage.run_task().expect(10);
+    ended.says(&["asked for more than it took answers to: the limit is 4096 at once"]);
+    assert!(stage.survivors().is_empty());
 }
 
 #[test]

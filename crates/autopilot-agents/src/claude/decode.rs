@@ -274,7 +274,16 @@ impl ClaudeConversation {
             }
             Some(result) if result.ok() && !self.has_acted && result.is_empty() => no_answer(),
             Some(result) if result.ok() => said_success(exit, &self.words),
-            Some(result) => result.trouble(self.resets_at_unix),
+            Some(result) => match result.trouble(self.resets_at_unix) {
+                // It was asked to stop because its time was over; what it waited for then counts.
+                Outcome::Interrupted if exit.timed_out => self.without_result(exit),
+                other @ (Outcome::Success
+                | Outcome::Broke { .. }
+                | Outcome::Quota { .. }
+                | Outcome::Auth { .. }
+                | Outcome::Outage { .. }
+                | Outcome::Interrupted) => other,
+            },
             None => self.without_result(exit),
         }
     }
@@ -492,6 +501,29 @@ mod tests {
     fn an_interrupt_is_a_request_of_its_own() {
         let heard = conversation().wish(Wish::Interrupt).unwrap();
         assert_eq!(said(&heard)[0]["request"]["subtype"], "interrupt");
+    }
+
+    #[test]
+    fn who_is_asked_to_stop_when_its_time_is_over_has_timed_out_and_tells_its_cost() {
+        let aborted = json!({
+            "type": "result", "subtype": "error_during_execution", "is_error": true,
+            "session_id": "s", "terminal_reason": "aborted_streaming", "total_cost_usd": 0.5,
+        });
+        let ended = |exit: ExitFacts, retries: bool| {
+            let mut talk = conversation();
+            say(&mut talk, init());
+            if retries {
+                say(&mut talk, json!({ "type": "system", "subtype": "api_retry", "attempt": 1 }));
+            }
+            say(&mut talk, aborted.clone());
+            Box::new(talk).finish(exit)
+        };
+        let late = ExitFacts { timed_out: true, ..ExitFacts::code(0) };
+        let ending = ended(late, false);
+        assert!(matches!(ending.outcome, Outcome::Broke { cause: Cause::TimedOut, .. }));
+        assert_eq!(ending.usage.unwrap().cost_usd, Some(0.5));
+        assert!(matches!(ended(late, true).outcome, Outcome::Outage { .. }));
+        assert_eq!(ended(ExitFacts::code(0), false).outcome, Outcome::Interrupted);
     }
 
     fn init() -> Value {

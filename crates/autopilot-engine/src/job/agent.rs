@@ -18,7 +18,7 @@ use autopilot_core::config::{
 };
 use autopilot_core::event::{Facts, HoldWhy, Outcome};
 use autopilot_core::id::{Micros, Time};
-use autopilot_host::exec::Stdin;
+use autopilot_host::exec::{Control, Stdin};
 use autopilot_host::file;
 use autopilot_host::git::apply_change;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -235,6 +235,7 @@ impl Job {
             | Agent::Script { .. } => (question.dir.to_owned(), self.writable(question, own)),
         };
         let started_with = variables.clone();
+        let timeout = self.timeout();
         let program = Program {
             program: match &played {
                 Some(_) => self.context.own.clone(),
@@ -249,14 +250,17 @@ impl Job {
                 AgentStdin::Open => Stdin::Open,
             },
             log: log.clone(),
-            timeout: self.timeout(),
+            timeout,
             write: Some(write),
         };
         let hear = |out, line: &str, cut| talk.line(out, line, cut);
-        let ran = self.run_spoken_to(program, hear, async |pipe, end| talk.speak(pipe, end).await);
+        let speak = async |pipe, end: &Control| talk.speak(pipe, end, timeout).await;
+        let ran = self.run_spoken_to(program, hear, speak);
         let (mut ran, notes) = self.looked_after(&agent, &started_with, ran).await?;
         ran.notes.extend(notes);
         ran.lingered = talk.was_ended();
+        let was_ended_in_time = !ran.timed_out;
+        ran.timed_out |= talk.is_out_of_time();
         if let Some(played) = played {
             self.repeat_change(&played, question.dir).await?;
             (ran.code, ran.signal) = (played.exit.code, played.exit.signal);
@@ -271,6 +275,10 @@ impl Job {
             lingered: ran.lingered,
         };
         let ending = talk.finish(exit);
+        // It was done before it heard that it should stop.
+        if ending.outcome == AgentOutcome::Success && was_ended_in_time {
+            ran.timed_out = false;
+        }
         self.describe_exec(&exec, &config, &log, resumed_from, Some((&ending, &ran)))?;
         Ok(Turn { ending, ran, log })
     }

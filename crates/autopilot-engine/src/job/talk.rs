@@ -23,6 +23,9 @@ use tokio::sync::{Notify, mpsc};
 /// An agent that was told that nothing more comes has this long to end by itself.
 const LINGER: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(5);
+/// Before its time is over an agent is asked to stop, because one that is killed never tells what it
+/// has cost.
+const WINDING_UP: Duration = Duration::from_secs(5);
 
 /// What somebody wants to tell a running agent, and how they learn whether it was heard.
 #[derive(Debug)]
@@ -53,8 +56,11 @@ pub struct Talk<'a> {
     to_do: tokio::sync::Mutex<mpsc::Receiver<Act>>,
     /// It asks for more than it takes in.
     flooded: Notify,
+    is_flooded: AtomicBool,
     /// It has spent more than it was given.
     overspent: Notify,
+    /// It was asked to stop because its time is over.
+    is_out_of_time: AtomicBool,
     /// A model was seen to answer.
     is_answered: AtomicBool,
     ended: AtomicBool,
@@ -82,7 +88,9 @@ impl<'a> Talk<'a> {
             acts,
             to_do,
             flooded: Notify::new(),
+            is_flooded: AtomicBool::new(false),
             overspent: Notify::new(),
+            is_out_of_time: AtomicBool::new(false),
             is_answered: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             sessions: AtomicU32::new(0),
@@ -98,7 +106,7 @@ impl<'a> Talk<'a> {
     }
 
     /// Says what the conversation and people want said, until the process has ended.
-    pub async fn speak(&self, pipe: Option<pipe::Sender>, process: &Control) {
+    pub async fn speak(&self, pipe: Option<pipe::Sender>, process: &Control, timeout: Duration) {
         let mut pipe = pipe;
         let mut to_do = self.to_do.lock().await;
         let mut ears = self.job.ears.lock().await;
@@ -106,6 +114,8 @@ impl<'a> Talk<'a> {
         self.take(first);
         let mut started = std::pin::pin!(tokio::time::sleep(start::HELD_MAX));
         let mut is_held = true;
+        let mut late = std::pin::pin!(tokio::time::sleep(timeout - winding_up(timeout)));
+        let mut is_in_time = true;
         loop {
             tokio::select! {
                 Some(act) = to_do.recv() => match act {
@@ -136,6 +146,10 @@ impl<'a> Talk<'a> {
                 },
                 Some(spoken) = ears.recv() => self.tell(spoken),
                 () = self.overspent.notified() => process.terminate(GRACE),
+                () = &mut late, if is_in_time => {
+                    self.wind_up();
+                    is_in_time = false;
+                }
                 () = &mut started, if is_held => {
                     self.has_started();
                     is_held = false;
@@ -154,6 +168,20 @@ impl<'a> Talk<'a> {
     /// It would not end by itself after its answer.
     pub fn was_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
+    }
+
+    /// It was asked to stop because its time is over.
+    pub fn is_out_of_time(&self) -> bool {
+        self.is_out_of_time.load(Ordering::Relaxed)
+    }
+
+    fn wind_up(&self) {
+        let heard = self.conversation().wish(Wish::Interrupt);
+        // Who does not listen is ended by a signal when the time is over.
+        if let Ok(heard) = heard {
+            self.is_out_of_time.store(true, Ordering::Relaxed);
+            self.take(heard);
+        }
     }
 
     /// The next of its kind may start.
@@ -213,6 +241,7 @@ impl<'a> Talk<'a> {
         for act in heard.acts {
             // An agent that asks and asks and never reads would cost memory without end.
             if self.acts.try_send(act).is_err() {
+                self.is_flooded.store(true, Ordering::Relaxed);
                 self.flooded.notify_one();
             }
         }
@@ -221,6 +250,14 @@ impl<'a> Talk<'a> {
     pub fn finish(self, exit: ExitFacts) -> Ending {
         let unheard = std::mem::replace(&mut *self.conversation(), Box::new(Silence));
         let mut ending = unheard.finish(exit);
+        if ending.outcome == Outcome::Interrupted
+            && let Some(forced) = exit.forced().filter(|_| exit.timed_out)
+        {
+            ending.outcome = forced;
+        }
+        if self.is_flooded.load(Ordering::Relaxed) && ending.outcome != Outcome::Success {
+            ending.outcome = Outcome::broke(Cause::Other, flooded());
+        }
         let excess = self.job.billing().excess();
         if let Some((given, spent)) = excess
             && ending.outcome != Outcome::Success
@@ -262,6 +299,15 @@ impl<'a> Talk<'a> {
     fn conversation(&self) -> MutexGuard<'_, Box<dyn Conversation>> {
         self.conversation.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Short times are not spent on their end.
+fn winding_up(timeout: Duration) -> Duration {
+    WINDING_UP.min(timeout / 4)
+}
+
+fn flooded() -> String {
+    format!("it asked for more than it took answers to: the limit is {ACTS_MAX} at once")
 }
 
 /// What is left when a conversation has ended.
