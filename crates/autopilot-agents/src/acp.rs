@@ -9,6 +9,7 @@ mod fault;
 mod file;
 mod offer;
 mod permit;
+mod place;
 mod rpc;
 mod told;
 mod turn;

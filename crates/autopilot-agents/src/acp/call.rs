@@ -4,12 +4,11 @@ use std::collections::VecDeque;
 
 use serde_json::{Map, Value};
 
+use super::place::{FILES_MAX, Places};
 use crate::event::{self, AgentEvent, ChangeKind};
 
 /// Calls that are remembered at once.
 pub(super) const CALLS_MAX: usize = 256;
-/// Files of one call.
-const FILES_MAX: usize = 100;
 
 #[derive(Debug, Default)]
 pub(super) struct Calls {
@@ -22,8 +21,10 @@ pub(super) struct Call {
     pub(super) name: String,
     pub(super) kind: String,
     pub(super) what: String,
-    /// Where it acts.
+    /// Where it acts, as it says.
     pub(super) places: Vec<String>,
+    /// What its input names.
+    named: Places,
     diffs: Vec<(String, ChangeKind)>,
     is_new_file: bool,
     is_announced: bool,
@@ -61,6 +62,7 @@ impl Calls {
             kind: call.kind.clone(),
             what: call.what.clone(),
             places: call.places.clone(),
+            named: call.judged(),
         };
         self.keep(call);
         (asked, event)
@@ -90,6 +92,8 @@ pub(super) struct Asked {
     pub kind: String,
     pub what: String,
     pub places: Vec<String>,
+    /// The files it names beside that, those it shows a difference of among them.
+    pub named: Places,
 }
 
 impl Call {
@@ -116,18 +120,28 @@ impl Call {
     }
 
     fn learn_files(&mut self, update: &Value) {
+        self.named.learn(&update["rawInput"]);
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
         for place in list(&update["locations"]) {
             let path = place["path"].as_str().unwrap_or("").to_owned();
-            if !path.is_empty() && self.places.len() < FILES_MAX && !self.places.contains(&path) {
-                self.places.push(path);
+            if path.is_empty() || self.places.contains(&path) {
+                continue;
             }
+            if self.places.len() == FILES_MAX {
+                self.named.is_cut = true;
+                break;
+            }
+            self.places.push(path);
         }
         for diff in list(&update["content"]).iter().filter(|item| item["type"] == "diff") {
             let path = diff["path"].as_str().unwrap_or("").to_owned();
             let known = self.diffs.iter().any(|(seen, _)| *seen == path);
-            if known || path.is_empty() || self.diffs.len() == FILES_MAX {
+            if known || path.is_empty() {
                 continue;
+            }
+            if self.diffs.len() == FILES_MAX {
+                self.named.is_cut = true;
+                break;
             }
             let was_empty = diff["oldText"].as_str().unwrap_or("").is_empty();
             self.diffs
@@ -135,6 +149,12 @@ impl Call {
         }
         // One agent sends no difference of a file it writes whole.
         self.is_new_file |= update["rawOutput"]["metadata"]["exists"] == false;
+    }
+
+    fn judged(&self) -> Places {
+        let mut named = self.named.clone();
+        named.changed = self.diffs.iter().map(|(path, _)| path.clone()).collect();
+        named
     }
 
     fn announce(&mut self) -> Option<AgentEvent> {

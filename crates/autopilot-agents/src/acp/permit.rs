@@ -3,6 +3,7 @@
 use camino::Utf8Path;
 use serde_json::Value;
 
+use super::place::Places;
 use crate::agent::Expected;
 use crate::launch::{Access, Network};
 
@@ -14,11 +15,15 @@ pub(super) struct Wanted<'a> {
     pub kind: &'a str,
     /// The command, file or address.
     pub what: &'a str,
+    /// Where it acts, as it says.
     pub paths: &'a [String],
+    pub named: Option<&'a Places>,
 }
 
 /// Kinds that look and change nothing.
 const LOOKING: &[&str] = &["read", "search", "think"];
+/// Kinds that are judged by other rules than where files are.
+const ELSEWHERE: &[&str] = &["execute", "fetch"];
 const WRITING: &[&str] = &["edit", "delete", "move"];
 /// Tools that use the network although their agents give them another kind.
 const REACHING: &[&str] =
@@ -36,8 +41,7 @@ pub(super) fn refusal(expected: &Expected, wanted: Wanted<'_>) -> Option<String>
     }
     match expected.access {
         Access::Unsafe => None,
-        Access::Edit if WRITING.contains(&wanted.kind) => outside(&expected.cwd, wanted.paths),
-        Access::Edit => None,
+        Access::Edit => outside(&expected.cwd, wanted),
         Access::Read if reaches || LOOKING.contains(&wanted.kind) => None,
         Access::Read => Some(format!("this step only looks; {name} is not allowed")),
     }
@@ -73,14 +77,30 @@ fn fits(pattern: &str, what: &str) -> bool {
     true
 }
 
-fn outside(cwd: &Utf8Path, paths: &[String]) -> Option<String> {
-    let path = paths.iter().find(|path| !is_inside(cwd, path))?;
-    Some(format!("{path} is outside the worktree {cwd}"))
+/// A call of any other kind may be a change too: the files it names are judged, and those of which it
+/// shows a difference.
+fn outside(cwd: &Utf8Path, wanted: Wanted<'_>) -> Option<String> {
+    let nothing = Places::default();
+    let named = wanted.named.unwrap_or(&nothing);
+    let writes = WRITING.contains(&wanted.kind);
+    let may_write = !LOOKING.contains(&wanted.kind) && !ELSEWHERE.contains(&wanted.kind);
+    let judged = [
+        (true, named.changed.as_slice()),
+        (may_write, &named.files),
+        (writes, wanted.paths),
+        (writes, &named.perhaps),
+    ];
+    let mut paths = judged.iter().filter(|(is_judged, _)| *is_judged).flat_map(|(_, paths)| *paths);
+    if let Some(path) = paths.find(|path| !is_inside(cwd, path)) {
+        return Some(format!("{path} is outside the worktree {cwd}"));
+    }
+    let is_unclear = named.is_cut && may_write;
+    is_unclear.then(|| "it names more files than can be judged".to_owned())
 }
 
 /// By its name alone; links are followed by nobody here.
 pub(super) fn is_inside(cwd: &Utf8Path, path: &str) -> bool {
-    let climbs = path.split('/').any(|part| part == "..");
+    let climbs = path.split('/').any(|part| part == "..") || path.starts_with('~');
     !climbs && (Utf8Path::new(path).is_relative() || Utf8Path::new(path).starts_with(cwd))
 }
 
@@ -143,7 +163,8 @@ mod tests {
         let mut builder = expected(Access::Unsafe);
         builder.disallowed_tools = vec!["bash(git push*)".into(), "Bash(rm:*)".into()];
         let grants = |what| {
-            refusal(&builder, Wanted { name: "bash", kind: "execute", what, paths: &[] }).is_none()
+            let wanted = Wanted { name: "bash", kind: "execute", what, ..Wanted::default() };
+            refusal(&builder, wanted).is_none()
         };
         assert!(!grants("git push origin"));
         assert!(!grants("rm -rf x"));
@@ -162,13 +183,38 @@ mod tests {
             ("/slot/../etc/passwd", false),
             ("../x", false),
             ("/slotted/x", false),
+            ("~/x", false),
         ];
         for (path, inside) in table {
             let paths = [path.to_owned()];
-            let wanted = Wanted { name: "write", kind: "edit", what: "", paths: &paths };
+            let wanted = Wanted { name: "write", kind: "edit", paths: &paths, ..Wanted::default() };
             assert_eq!(refusal(&expected(Access::Edit), wanted).is_none(), inside, "{path}");
             assert_eq!(refusal(&expected(Access::Unsafe), wanted), None, "{path}");
         }
+    }
+
+    #[test]
+    fn what_a_call_names_is_judged_like_what_it_says_of_its_places() {
+        let grants = |kind, input: &Value| {
+            let mut places = Places::default();
+            places.learn(input);
+            let paths = ["/slot/a".to_owned()];
+            let named = Some(&places);
+            let wanted = Wanted { name: "x", kind, what: "", paths: &paths, named };
+            refusal(&expected(Access::Edit), wanted).is_none()
+        };
+        for key in ["filePath", "file_path", "path", "destination"] {
+            assert!(grants("edit", &json!({ key: "/slot/a" })), "{key}");
+            assert!(!grants("edit", &json!({ key: "/etc/passwd" })), "{key}");
+            assert!(!grants("edit", &json!({ key: "/slot/../etc/passwd" })), "{key}");
+        }
+        assert!(!grants("other", &json!({ "file_path": "/etc/passwd" })));
+        // A tool of a server may call anything a path; a command is no file.
+        assert!(grants("other", &json!({ "path": "/repos/x" })));
+        assert!(grants("execute", &json!({ "command": "ls", "file": "/etc/passwd" })));
+        assert!(grants("read", &json!({ "file_path": "/usr/include/a.h" })));
+        let many: Vec<String> = (0..200).map(|n| n.to_string()).collect();
+        assert!(!grants("edit", &json!({ "files": many })));
     }
 
     #[test]

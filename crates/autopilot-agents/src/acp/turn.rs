@@ -340,6 +340,7 @@ impl AcpConversation {
                 kind: &asked.kind,
                 what: &asked.what,
                 paths: &asked.places,
+                named: Some(&asked.named),
             },
         );
         let option = permit::option(&params["options"], refusal.is_none());

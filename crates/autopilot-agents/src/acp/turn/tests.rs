@@ -184,6 +184,33 @@ fn a_reader_that_wants_to_write_is_refused_and_goes_on() {
 }
 
 #[test]
+fn a_change_outside_is_refused_wherever_the_call_names_it() {
+    let granted = |early: Value, late: Value| {
+        let mut play = Play::prompted(&ask());
+        let update = json!({ "sessionId": "s1", "update": {
+            "sessionUpdate": "tool_call", "toolCallId": "c", "kind": "edit", "rawInput": early } });
+        play.hear(&rpc::notification("session/update", &update));
+        let mut call = json!({ "toolCallId": "c", "kind": "edit",
+            "locations": [{ "path": "/slot/a" }] });
+        call.as_object_mut().unwrap().extend(late.as_object().unwrap().clone());
+        let params = json!({ "sessionId": "s1", "toolCall": call, "options": [
+            { "optionId": "yes", "kind": "allow_once" },
+            { "optionId": "no", "kind": "reject_once" }] });
+        play.hear(&rpc::request(3, "session/request_permission", &params));
+        play.seen().contains(r#""optionId":"yes""#)
+    };
+    let (none, inside) = (json!({}), json!({ "rawInput": { "file_path": "/slot/a" } }));
+    assert!(granted(none.clone(), inside.clone()));
+    let outside = "/slot/../etc/cron.d/x";
+    assert!(!granted(none.clone(), json!({ "rawInput": { "filePath": outside } })));
+    // What it said of the call before is not forgotten.
+    assert!(!granted(json!({ "file_path": "/etc/x" }), inside.clone()));
+    let diff = json!([{ "type": "diff", "path": "/etc/x", "oldText": "", "newText": "y" }]);
+    assert!(!granted(none.clone(), json!({ "content": diff })));
+    assert!(!granted(none, json!({ "kind": "read", "content": diff })));
+}
+
+#[test]
 fn without_a_fitting_option_the_request_is_cancelled() {
     let offline = Ask { network: Network::Off, ..ask() };
     let mut play = Play::prompted(&offline);

@@ -1,0 +1,190 @@
+//! The files a tool call names in its input. Every agent has its own keys for them; what it says of
+//! its places beside that may leave some out.
+
+use serde_json::Value;
+
+/// Files of one call.
+pub(super) const FILES_MAX: usize = 100;
+/// An input that is nested deeper is not judged.
+const DEPTH_MAX: u32 = 16;
+
+/// Keys of files, in small letters and without marks.
+const FILES: &[&str] = &[
+    "file",
+    "files",
+    "filename",
+    "filepath",
+    "filepaths",
+    "notebookpath",
+    "targetfile",
+    "targetpath",
+    "absolutepath",
+    "abspath",
+    "oldpath",
+    "newpath",
+    "oldfilepath",
+    "newfilepath",
+    "sourcepath",
+    "destinationpath",
+    "destpath",
+    "movepath",
+];
+/// Keys of files in an edit; elsewhere they may mean anything.
+const PLACES: &[&str] = &[
+    "path",
+    "paths",
+    "uri",
+    "source",
+    "src",
+    "destination",
+    "dest",
+    "dst",
+    "target",
+    "from",
+    "to",
+    "dir",
+    "directory",
+];
+/// Keys of objects whose own keys are files.
+const BY_FILE: &[&str] = &["changes", "filechanges", "files", "edits"];
+/// What is written, and not where.
+const CONTENTS: &[&str] = &["content", "contents", "newtext", "oldtext", "newstring", "oldstring"];
+const PATCH: &str = "*** Begin Patch";
+const PATCHED: &[&str] =
+    &["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Places {
+    /// Files it shows a difference of.
+    pub(super) changed: Vec<String>,
+    /// Files, whatever the call does.
+    pub(super) files: Vec<String>,
+    /// Files if it changes any.
+    pub(super) perhaps: Vec<String>,
+    /// There are more than are kept.
+    pub(super) is_cut: bool,
+}
+
+impl Places {
+    pub(super) fn learn(&mut self, input: &Value) {
+        self.walk(input, 0);
+    }
+
+    fn file(&mut self, path: &str) {
+        self.is_cut |= !add(&mut self.files, path);
+    }
+
+    fn walk(&mut self, value: &Value, depth: u32) {
+        if depth == DEPTH_MAX {
+            self.is_cut = true;
+            return;
+        }
+        for (key, value) in value.as_object().into_iter().flatten() {
+            let key: String =
+                key.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+            self.named(&key, value, depth);
+        }
+        for value in value.as_array().into_iter().flatten() {
+            self.walk(value, depth + 1);
+        }
+    }
+
+    fn named(&mut self, key: &str, value: &Value, depth: u32) {
+        if CONTENTS.contains(&key) {
+            return;
+        }
+        let one = std::slice::from_ref(value);
+        let values = value.as_array().map_or(one, Vec::as_slice);
+        for text in values.iter().filter_map(Value::as_str) {
+            if text.trim_start().starts_with(PATCH) {
+                self.patched(text);
+            } else if FILES.contains(&key) {
+                self.file(text);
+            } else if PLACES.contains(&key) {
+                self.is_cut |= !add(&mut self.perhaps, text);
+            }
+        }
+        if let Some(by_file) = value.as_object().filter(|_| BY_FILE.contains(&key)) {
+            by_file.keys().for_each(|path| self.file(path));
+        }
+        self.walk(value, depth + 1);
+    }
+
+    fn patched(&mut self, patch: &str) {
+        for line in patch.lines() {
+            if let Some(path) = PATCHED.iter().find_map(|mark| line.trim_start().strip_prefix(mark))
+            {
+                self.file(path.trim());
+            }
+        }
+    }
+}
+
+/// Whether there was room for it.
+fn add(paths: &mut Vec<String>, path: &str) -> bool {
+    let path = local(path);
+    if path.is_empty() || paths.contains(&path) {
+        return true;
+    }
+    if paths.len() == FILES_MAX {
+        return false;
+    }
+    paths.push(path);
+    true
+}
+
+/// A file may be named by its address, in which a point and a slash can be written otherwise.
+fn local(path: &str) -> String {
+    let Some(path) = path.strip_prefix("file://") else { return path.to_owned() };
+    path.replace("%2e", ".").replace("%2E", ".").replace("%2f", "/").replace("%2F", "/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn places(input: &Value) -> Places {
+        let mut places = Places::default();
+        places.learn(input);
+        places
+    }
+
+    #[test]
+    fn files_are_found_under_the_keys_of_many_agents() {
+        for key in ["file_path", "filePath", "filepath", "notebook_path", "target_file"] {
+            assert_eq!(places(&json!({ key: "/x/a" })).files, ["/x/a"], "{key}");
+        }
+        for key in ["path", "paths", "uri", "destination", "to"] {
+            assert_eq!(places(&json!({ key: "/x/a" })).perhaps, ["/x/a"], "{key}");
+        }
+        let changes = json!({ "changes": { "/x/a": { "type": "add", "content": "c" },
+            "/x/b": { "type": "update", "move_path": "/y/b" } } });
+        assert_eq!(places(&changes).files, ["/x/a", "/x/b", "/y/b"]);
+        let edits = json!({ "edits": [{ "path": "/x/a" }, { "filePath": "file:///x/%2e%2E/b" }] });
+        assert_eq!(places(&edits).perhaps, ["/x/a"]);
+        assert_eq!(places(&edits).files, ["/x/../b"]);
+        let patch = "*** Begin Patch\n*** Update File: a\n*** Move to: /y/a\n@@\n-x\n+y\n";
+        assert_eq!(places(&json!({ "patchText": patch })).files, ["a", "/y/a"]);
+    }
+
+    #[test]
+    fn what_is_written_names_no_file() {
+        let input = json!({ "filePath": "/x/a", "content": "path: /etc/passwd", "limit": 3,
+            "newString": { "file": "/etc/passwd" } });
+        assert_eq!(places(&input), Places { files: vec!["/x/a".into()], ..Places::default() });
+    }
+
+    #[test]
+    fn what_is_too_much_to_be_kept_is_said_to_be() {
+        let many: Vec<String> = (0..=FILES_MAX).map(|n| n.to_string()).collect();
+        let all = places(&json!({ "files": many }));
+        assert!(all.is_cut && all.files.len() == FILES_MAX);
+        assert!(!places(&json!({ "files": many[1..] })).is_cut);
+        let mut deep = json!({ "file": "/etc/passwd" });
+        for _ in 0..DEPTH_MAX {
+            deep = json!({ "x": deep });
+        }
+        assert!(places(&deep).is_cut);
+    }
+}
