@@ -15,7 +15,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
     after_help = "Begin with `autopilot init`, write a task file, then `autopilot run tasks/x.md`.\n\
                   `autopilot demo` shows the whole of it in a temporary folder.\n\n\
                   Exit codes: 0 done, 2 paused or stopped (resumable), 10 failed, 11 did not converge,\n\
-                  12 push failed, 64 usage, 78 configuration."
+                  12 push failed, 64 usage, 78 configuration. Where no run was begun, what lists or sums up\n\
+                  is empty (0), and what is about a run or a task is a usage error (64)."
 )]
 pub struct Cli {
     #[command(flatten)]

@@ -104,6 +104,61 @@ fn status_without_a_run_is_no_error() {
 }
 
 #[test]
+fn where_no_run_was_begun_lists_are_empty_and_what_is_about_a_run_is_a_usage_error() {
+    let repo = Repo::with("main", &[]);
+    // Lists, sums, and asking for what already is.
+    for args in [
+        &["status"][..],
+        &["runs"],
+        &["runs", "--stats"],
+        &["cost"],
+        &["logs"],
+        &["recover"],
+        &["gc"],
+        &["stop"],
+        &["stop", "--now"],
+        &["pause"],
+        &["unpause"],
+    ] {
+        let said = repo.autopilot(args);
+        assert_eq!(said.code, Some(0), "{args:?}: {}{}", said.out, said.err);
+        let json = repo.autopilot(&[args, &["--json"]].concat());
+        assert_eq!(json.code, Some(0), "{args:?} --json: {}{}", json.out, json.err);
+        assert!(serde_json::from_str::<Value>(&json.out).is_ok(), "{args:?}: {}", json.out);
+    }
+    // What needs a run or a task, by name or not.
+    for args in [
+        &["show"][..],
+        &["show", "a"],
+        &["logs", "a"],
+        &["sessions"],
+        &["sessions", "a"],
+        &["attach", "a"],
+        &["attach", "run"],
+        &["diff"],
+        &["diff", "a"],
+        &["graph"],
+        &["replay"],
+        &["undo"],
+        &["retry"],
+        &["retry", "a"],
+        &["skip", "a"],
+        &["approve"],
+        &["reject", "no"],
+        &["resume"],
+        &["resume", "abcd", "--prompt", "go on"],
+    ] {
+        for json in [&[][..], &["--json"]] {
+            let said = repo.autopilot(&[args, json].concat());
+            let text = format!("{args:?} {json:?}: {}{}", said.out, said.err);
+            assert_eq!((said.code, said.out.as_str()), (Some(64), ""), "{text}");
+            assert!(said.err.contains("help: "), "no next step: {text}");
+        }
+    }
+    assert!(repo.autopilot(&["--help"]).ok().contains("Where no run was begun"));
+}
+
+#[test]
 fn objects_that_do_not_exist_are_usage_errors() {
     let repo = Repo::with("main", &[]);
     for args in [

@@ -55,7 +55,11 @@ impl What {
 pub fn gc(global: &Global, args: &Gc) -> Done {
     let (place, has_journal) = place(global)?;
     if place.state.as_str().is_empty() || !place.state.join("hub.git").is_dir() {
-        terminal::say("nothing to remove: no run was begun in this repository yet");
+        if global.json {
+            terminal::json(&Report { dry_run: args.dry_run, ..Report::default() }.object());
+        } else {
+            terminal::say("nothing to remove: no run was begun in this repository yet");
+        }
         return done();
     }
     let ground = ground::open(&place)?;
@@ -150,6 +154,7 @@ fn bytes_below(root: &Utf8Path) -> u64 {
     bytes
 }
 
+#[derive(Default)]
 struct Report {
     items: Vec<Item>,
     rescued: Vec<String>,

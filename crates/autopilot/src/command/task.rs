@@ -1,5 +1,6 @@
 //! `autopilot retry` and `skip`: a word about one task, to the running engine or by going on.
 
+use super::past::no_run;
 use super::work;
 use crate::cli::{Global, OneTask, Retry};
 use crate::exit::Failure;
@@ -43,7 +44,7 @@ fn say(
 ) -> super::Done {
     let (place, known) = super::place(global)?;
     if !known {
-        return Err(Failure::usage("there is no run in this repository yet"));
+        return Err(no_run());
     }
     let state = newest(&place)?;
     let Some(task) = state.named(name) else {
@@ -84,7 +85,7 @@ fn newest(place: &autopilot_engine::place::Place) -> Result<State, Failure> {
         return Ok(state);
     }
     let run = workspace::pick(&reader, None)?;
-    let run = run.ok_or_else(|| Failure::usage("there is no run in this repository yet"))?;
+    let run = run.ok_or_else(no_run)?;
     store::load(&reader, &run.id).map_err(|error| Failure::failed(error.to_string()))
 }
 
