@@ -3,7 +3,8 @@
 //! A configuration is read once, checked whole and pinned to the run by its digest. Every fault is
 //! found in one pass and names its line, its column and what to write instead.
 
-pub mod fault;
+pub mod amend;
+mod fault;
 pub mod nearest;
 mod price;
 mod read;

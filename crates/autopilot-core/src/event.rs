@@ -138,6 +138,9 @@ pub enum Event {
     Resumed,
     LimitsChanged {
         limits: Box<Limits>,
+        /// Blob: the configuration with other models, where those were changed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        config: Option<String>,
     },
     Switched {
         switch: Switch,
@@ -272,8 +275,8 @@ impl HoldWhy {
             HoldWhy::Quota | HoldWhy::Outage => "try again later with `autopilot resume`",
             HoldWhy::Auth => "log that agent in, then `autopilot resume`",
             HoldWhy::Model => {
-                "make the model known to that agent, then `autopilot resume`; or name another in \
-                 .autopilot/config.yml and begin anew with --fresh"
+                "make the model known to that agent or name another in .autopilot/config.yml, \
+                 then `autopilot resume`"
             }
         }
     }

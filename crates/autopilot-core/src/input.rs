@@ -68,6 +68,11 @@ pub enum Ask {
         why: String,
     },
     Limit(Box<Limits>),
+    /// Other models, and limits with the lanes that follow from them. `config` is a blob.
+    Models {
+        limits: Box<Limits>,
+        config: String,
+    },
     Switch {
         switch: Switch,
         on: bool,

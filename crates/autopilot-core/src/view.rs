@@ -13,7 +13,7 @@ pub mod state_json;
 pub mod status_md;
 pub mod trouble;
 
-use crate::event::{End, Failure, Skip};
+use crate::event::{End, Failure, Halt, HaltWhy, Skip};
 use crate::flow::paired;
 use crate::skill::Used;
 use crate::state::{Door, Hold, State, Status, Task};
@@ -148,12 +148,29 @@ pub fn used(state: &State) -> Used {
     all
 }
 
-/// Accounts nothing is started on, one sentence each.
+/// Accounts nothing is started on, one sentence each. The one the run rests for is told with that.
 pub fn holds(state: &State) -> Vec<String> {
+    let is_told = |account: &str| match state.run.halt.as_ref().map(|halt| &halt.why) {
+        Some(HaltWhy::Away { account: rests_for, .. }) => rests_for == account,
+        Some(
+            HaltWhy::Stop
+            | HaltWhy::Pause
+            | HaltWhy::Money { .. }
+            | HaltWhy::Quota { .. }
+            | HaltWhy::Wall
+            | HaltWhy::Host { .. },
+        )
+        | None => false,
+    };
     let told = |(account, why, hold): (&str, _, &Hold)| {
         account::held(account, hold.until, why, &hold.text)
     };
-    state.holds().map(told).collect()
+    state.holds().filter(|(account, ..)| !is_told(account)).map(told).collect()
+}
+
+/// Whether the reason of a rest ends with what to do and how to go on.
+pub fn tells_how_to_go_on(halt: &Halt) -> bool {
+    matches!(halt.why, HaltWhy::Away { .. })
 }
 
 /// What a task waits for, if it does.

@@ -14,7 +14,9 @@ use crate::store::{self, StoreError, Texts};
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::config::Config;
 use autopilot_core::event::RunSpec;
+use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::input::{Ask, Input};
+use autopilot_core::limit::Limits;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
@@ -133,11 +135,22 @@ pub fn play(
             let pinned = pinned(&journal, &state)?;
             check_limits(&intent, &state, &pinned)?;
             lower_flags(&intent, &place, watcher.as_mut())?;
-            if pinned.digest() != config.digest() {
+            let models = match player {
+                None => Models::now(&pinned, &place),
+                Some(_) => None,
+            };
+            if let Some(models) = &models {
+                check_models(&intent, &state, models)?;
+                for change in &models.changes {
+                    watcher.notice(&format!("{change} from here on, as config.yml says"));
+                }
+            }
+            let kept = models.as_ref().map_or(&pinned, |models| &models.config);
+            if kept.digest() != config.digest() && pinned.digest() != config.digest() {
                 watcher.notice("config.yml has changed since the run began; the run keeps its own");
             }
             tell_changes(&intent, &state, &place, watcher.as_mut());
-            Chosen { run: run.id, state, config: pinned, prepared: None }
+            Chosen { run: run.id, state, config: pinned, models, prepared: None }
         }
         None => new_run(&intent, &mut journal, &repo, config, &machine)?,
     };
@@ -152,12 +165,16 @@ pub fn play(
         watcher.notice(&format!("unfinished work of an earlier process is kept at {saved}"));
     }
     let first = first_inputs(&intent, &chosen);
-    let Chosen { run, mut state, config, prepared } = chosen;
+    let Chosen { run, mut state, config, models, prepared } = chosen;
     collect_arrears(&mut journal, epoch, &mut state, &place, &config)?;
     let texts = match (prepared, &intent) {
         (Some(prepared), _) => prepared.texts,
         (None, Intent::Resume { texts, .. }) => texts.clone(),
         (None, Intent::Begin { .. } | Intent::Again { .. }) => Vec::new(),
+    };
+    let (config, texts) = match models {
+        Some(models) => (models.config, [texts, vec![models.text]].concat()),
+        None => (config, texts),
     };
     let known = store::records(&journal, &run).map_err(WorkspaceError::from)?;
     let journal = Box::new(journal);
@@ -266,8 +283,40 @@ struct Chosen {
     run: String,
     state: State,
     config: Config,
+    /// What its agents are asked from here on, where that was changed.
+    models: Option<Models>,
     /// Of a run that only begins.
     prepared: Option<Prepared>,
+}
+
+impl Chosen {
+    fn new(run: String, config: Config, prepared: Prepared) -> Chosen {
+        let state = State::default();
+        Chosen { run, state, config, models: None, prepared: Some(prepared) }
+    }
+}
+
+/// The configuration of a run with the models that the file names now.
+struct Models {
+    config: Config,
+    text: String,
+    changes: Vec<String>,
+}
+
+impl Models {
+    /// None where nothing of it has changed, or the file can't be read: it is not needed.
+    fn now(pinned: &Config, place: &Place) -> Option<Models> {
+        let (now, _) = workspace::read_config(place).ok()?;
+        let (config, changes) = pinned.with_models_of(&now);
+        let text = serde_json::to_string(&config).ok()?;
+        (!changes.is_empty()).then_some(Models { config, text, changes })
+    }
+
+    fn ask(&self, limits: Limits) -> Ask {
+        let lanes = begin::limits(&self.config).lanes;
+        let limits = Box::new(Limits { lanes, ..limits });
+        Ask::Models { limits, config: sha256_hex(self.text.as_bytes()) }
+    }
 }
 
 type Found = Option<(autopilot_journal::Run, State)>;
@@ -327,6 +376,17 @@ fn check_limits(intent: &Intent, state: &State, config: &Config) -> Result<(), S
         return Ok(());
     }
     Ok(begin::check_prices(config, &change.applied_to(&state.run.limits), state.run.flow)?)
+}
+
+/// The same for other models, which may have no price.
+fn check_models(intent: &Intent, state: &State, models: &Models) -> Result<(), SessionError> {
+    let change = match intent {
+        Intent::Begin { request, .. } => &request.limits,
+        Intent::Again { .. } => return Ok(()),
+        Intent::Resume { limits, .. } => limits,
+    };
+    let limits = change.applied_to(&state.run.limits);
+    Ok(begin::check_prices(&models.config, &limits, state.run.flow)?)
 }
 
 /// Whoever resumes takes a stop and a pause back; not before nobody else works on the run.
@@ -389,7 +449,7 @@ fn new_run(
             let prepared = Prepared { spec: (**spec).clone(), texts: texts.clone() };
             create(journal, &prepared)?;
             let run = prepared.spec.id.clone();
-            return Ok(Chosen { run, state: State::default(), config, prepared: Some(prepared) });
+            return Ok(Chosen::new(run, config, prepared));
         }
         Intent::Resume { .. } => return Err(SessionError::NothingToResume),
     };
@@ -402,7 +462,7 @@ fn new_run(
     };
     let prepared = begin::prepare(tasks, request, &config, base);
     create(journal, &prepared)?;
-    Ok(Chosen { run, state: State::default(), config, prepared: Some(prepared) })
+    Ok(Chosen::new(run, config, prepared))
 }
 
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, SessionError> {
@@ -418,10 +478,10 @@ fn first_inputs(intent: &Intent, chosen: &Chosen) -> Vec<Input> {
         (_, Some(prepared)) => vec![Input::Start(Box::new(prepared.spec.clone()))],
         (Intent::Begin { request, .. }, None) => {
             let asks = approval(request, &chosen.state);
-            resuming(&chosen.state, &request.limits, &asks)
+            resuming(chosen, &request.limits, &asks)
         }
         (Intent::Again { .. }, None) => vec![Input::Boot],
-        (Intent::Resume { asks, limits, .. }, None) => resuming(&chosen.state, limits, asks),
+        (Intent::Resume { asks, limits, .. }, None) => resuming(chosen, limits, asks),
     }
 }
 
@@ -433,10 +493,13 @@ fn approval(request: &Request, state: &State) -> Vec<Ask> {
     if approves { vec![Ask::Approve { by, answer: None }] } else { Vec::new() }
 }
 
-fn resuming(state: &State, limits: &LimitChange, asks: &[Ask]) -> Vec<Input> {
+fn resuming(chosen: &Chosen, limits: &LimitChange, asks: &[Ask]) -> Vec<Input> {
     let mut inputs = vec![Input::Boot];
-    if !limits.is_empty() {
-        inputs.push(Input::Asked(Ask::Limit(Box::new(limits.applied_to(&state.run.limits)))));
+    let wanted = limits.applied_to(&chosen.state.run.limits);
+    match &chosen.models {
+        Some(models) => inputs.push(Input::Asked(models.ask(wanted))),
+        None if limits.is_empty() => {}
+        None => inputs.push(Input::Asked(Ask::Limit(Box::new(wanted)))),
     }
     inputs.extend(asks.iter().cloned().map(Input::Asked));
     inputs.push(Input::Asked(Ask::Resume));

@@ -115,11 +115,57 @@ fn who_is_not_logged_in_rests_the_run_with_the_next_step_and_resume_goes_on() {
 }
 
 #[test]
-fn an_unknown_model_rests_the_run_at_once() {
+fn an_unknown_model_rests_the_run_at_once_and_resume_takes_the_one_the_file_names_then() {
     let stage = Stage::new(BINARY);
-    stage.agents(&[&gives_up("task: '*'", "model", None), APPROVES]);
-    stage.run_task().expect(2).says(&["script is away (unknown model): not now", "--fresh"]);
+    stage.agents(&[&gives_up("attempt: [1, 2]", "model", None), BUILDS, APPROVES]);
+    let config = stage.read(".autopilot/config.yml");
+    let builder = "builder: { mode: script, script: agents.yml }";
+    let with = |model: &str, more: &str| {
+        let other = format!("builder: {{ mode: script, script: agents.yml, model: {model} }}");
+        stage.write(".autopilot/config.yml", &format!("{}{more}", config.replace(builder, &other)));
+    };
+    assert!(config.contains(builder));
+    with("wrong", "");
+    let ended = stage.run_task().expect(2);
+    let ended = ended.says(&[
+        "script/wrong is away (unknown model): not now",
+        "name another in .autopilot/config.yml, then `autopilot resume`",
+    ]);
+    // What the account says and how to go on are told once, wherever it is looked up.
+    let status = stage.run(&["status"]).expect(0).out;
+    for told in [ended.out, status, stage.read(".autopilot/STATUS.md")] {
+        let times = |text: &str| told.matches(text).count();
+        assert_eq!((times("autopilot resume"), times("unknown model")), (1, 1), "{told}");
+    }
     assert_eq!(stage.first_task()["attempts"], 1);
+    // Nothing but the model is taken from the file.
+    with("right", "loop: { max_iterations: 1 }\nreview: { nonsense: true }\n");
+    stage.run(&["resume", "--no-ui"]).expect(2).says(&["unknown model"]);
+    with("right", "loop: { max_iterations: 1 }\n");
+    let ended = stage.run(&["resume", "--no-ui"]).expect(0);
+    ended.says(&[
+        "builder.model was wrong, is right from here on, as config.yml says",
+        "the run keeps its own",
+        "models changed",
+    ]);
+    let asked = |place: usize| -> Value {
+        serde_json::from_str(
+            &std::fs::read_to_string(&stage.views("build/metadata.json")[place]).unwrap(),
+        )
+        .unwrap()
+    };
+    assert_eq!((&asked(1)["model"], &asked(2)["model"]), (&"wrong".into(), &"right".into()));
+    // Each is told with the model it was.
+    let told = stage.run(&["sessions", "--json"]).expect(0).out;
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let models: Vec<&Value> = told["sessions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|session| session["step"] == "build")
+        .map(|session| &session["model"])
+        .collect();
+    assert!(models.iter().any(|model| **model == "right"), "{told}");
 }
 
 #[test]

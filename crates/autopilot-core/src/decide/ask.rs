@@ -23,7 +23,12 @@ impl Draft<'_> {
             Ask::Reject { by, why } => self.reject(&by, &why),
             Ask::Limit(limits) => {
                 if self.state.run.limits != *limits {
-                    self.emit(Event::LimitsChanged { limits });
+                    self.emit(Event::LimitsChanged { limits, config: None });
+                }
+            }
+            Ask::Models { limits, config } => {
+                if self.state.run.config != config {
+                    self.emit(Event::LimitsChanged { limits, config: Some(config) });
                 }
             }
             Ask::Switch { switch, on, by } => {

@@ -94,7 +94,12 @@ impl State {
             Event::AccountFreed { account } => self.freed(account, at),
             Event::Halted { halt } => self.run.halt = Some(halt.clone()),
             Event::Resumed => self.run.halt = None,
-            Event::LimitsChanged { limits } => self.run.limits = (**limits).clone(),
+            Event::LimitsChanged { limits, config } => {
+                self.run.limits = (**limits).clone();
+                if let Some(config) = config {
+                    self.run.config.clone_from(config);
+                }
+            }
             Event::Switched { switch, on, by } => self.switched(*switch, *on, by),
             Event::RoomChanged { short } => self.run.short = short.clone(),
             Event::TimePassed => {}

@@ -146,7 +146,8 @@ fn remark(event: &Event) -> Option<(Option<TaskId>, String)> {
         Event::Halted { halt } => Some((None, format!("halted: {}", halt.why))),
         Event::Resumed => Some((None, "resumed".to_owned())),
         Event::Booted { .. } => Some((None, "taken up by a new process".to_owned())),
-        Event::LimitsChanged { .. } => Some((None, "limits changed".to_owned())),
+        Event::LimitsChanged { config: Some(_), .. } => Some((None, "models changed".to_owned())),
+        Event::LimitsChanged { config: None, .. } => Some((None, "limits changed".to_owned())),
         Event::Switched { switch, on, by } => Some((None, switched(*switch, *on, by))),
         Event::RoomChanged { short: Some(short) } => {
             Some((None, format!("no further worker started: {short}")))

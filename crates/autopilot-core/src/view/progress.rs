@@ -86,7 +86,10 @@ pub fn told(event: &Event, state: &State) -> Option<Line> {
             line(Transition, format!("halts at the next step boundary: {}", halt.why))
         }
         Event::Resumed => line(Transition, "resumed".to_owned()),
-        Event::LimitsChanged { .. } => line(Transition, "limits changed".to_owned()),
+        Event::LimitsChanged { config: Some(_), .. } => {
+            line(Transition, "models changed".to_owned())
+        }
+        Event::LimitsChanged { config: None, .. } => line(Transition, "limits changed".to_owned()),
         Event::Switched { switch, on, by } => line(Transition, switched(*switch, *on, by)),
         Event::SessionOpened { task, session, .. } => {
             line(Detail, format!("{}: session {session}", name(task)))

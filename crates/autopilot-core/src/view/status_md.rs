@@ -3,7 +3,8 @@
 use super::money;
 use super::trouble::trouble;
 use super::{
-    awaited, current, duration, failure, headline, holds, leaves, task_word, waits, worker_word,
+    awaited, current, duration, failure, headline, holds, leaves, task_word, tells_how_to_go_on,
+    waits, worker_word,
 };
 use crate::state::State;
 use crate::step::Step;
@@ -33,7 +34,9 @@ pub fn status_md(state: &State) -> String {
     }
     if let Some(halt) = &run.halt {
         row("rests because", halt.why.to_string());
-        row("go on with", money::go_on(state));
+        if !tells_how_to_go_on(halt) {
+            row("go on with", money::go_on(state));
+        }
     }
     for held in holds(state) {
         row("held", held);

@@ -330,7 +330,7 @@ impl Books {
                 self.halt = None;
                 Ok(())
             }
-            Event::LimitsChanged { limits } => {
+            Event::LimitsChanged { limits, .. } => {
                 self.limits = (**limits).clone();
                 Ok(())
             }

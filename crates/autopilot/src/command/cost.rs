@@ -4,7 +4,7 @@
 
 pub mod sum;
 
-use super::past::{Past, Told, no_run, unreadable};
+use super::past::{Configs, Past, Told, no_run, unreadable};
 use super::runs::since;
 use super::{Done, done};
 use crate::cli::{Cost, CostBy, Global};
@@ -137,8 +137,7 @@ impl Spent {
 
     fn add(&mut self, past: &Past, told: &Told, records: &[Record], from: Option<Time>) {
         let redactor = past.redactor(&told.state);
-        // A run whose configuration can't be read any more still has its bills.
-        let config = past.kept::<Config>(&told.state.run.config).ok();
+        let configs = Configs::of(past, records);
         for charge in charges(records) {
             if from.is_some_and(|from| charge.at < from) {
                 continue;
@@ -148,8 +147,8 @@ impl Spent {
                 Some(task) => redactor.redact(task.name()).into_owned(),
                 None => "(the run itself)".to_owned(),
             };
-            let agent =
-                config.as_ref().and_then(|config| agent_of(config, charge.step, charge.lane));
+            let config = configs.at(charge.attempt);
+            let agent = config.and_then(|config| agent_of(config, charge.step, charge.lane));
             let mode = agent.map_or("unknown", |agent| mode_word(agent.mode));
             let model = agent.and_then(|agent| agent.model.clone());
             self.items.push(Item {
@@ -172,7 +171,7 @@ fn is_older(past: &Past, run: &Run, from: Option<Time>) -> Result<bool, Failure>
     Ok(last.first().is_none_or(|record| record.at_ms < from.0))
 }
 
-/// Who did it, by the configuration the run began with.
+/// Who did it, by the configuration it was done with.
 pub fn agent_of(config: &Config, step: Step, lane: u32) -> Option<&Agent> {
     Some(config.candidate(role_of(step.word())?, lane))
 }

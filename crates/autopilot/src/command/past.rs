@@ -3,8 +3,10 @@
 use super::place;
 use crate::cli::Global;
 use crate::exit::Failure;
+use autopilot_core::config::Config;
 use autopilot_core::config::nearest::nearest;
-use autopilot_core::id::TaskId;
+use autopilot_core::event::{Event, Record};
+use autopilot_core::id::{AttemptId, TaskId};
 use autopilot_core::state::State;
 use autopilot_core::view;
 use autopilot_engine::place::Place;
@@ -32,6 +34,39 @@ pub struct Told {
     pub run: Run,
     pub state: State,
     pub holder: Option<Holder>,
+}
+
+/// The configurations of a run: which models its agents ask may change while it goes on.
+pub struct Configs(Vec<(u64, Option<Config>)>);
+
+impl Configs {
+    /// One that can't be read any more tells nothing; the rest of the run still does.
+    pub fn of(past: &Past, records: &[Record]) -> Configs {
+        let mut all = Vec::new();
+        for record in records {
+            for event in &record.events {
+                if let Some(hash) = config_of(event) {
+                    all.push((record.seq, past.kept(hash).ok()));
+                }
+            }
+        }
+        Configs(all)
+    }
+
+    /// The one an attempt was made with.
+    pub fn at(&self, attempt: AttemptId) -> Option<&Config> {
+        let known = self.0.iter().rev().find(|(seq, _)| *seq <= attempt.seq);
+        known.and_then(|(_, config)| config.as_ref())
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "no other event has to do with it")]
+fn config_of(event: &Event) -> Option<&str> {
+    match event {
+        Event::RunStarted { run } => Some(&run.config),
+        Event::LimitsChanged { config, .. } => config.as_deref(),
+        _ => None,
+    }
 }
 
 /// How a run stands, as far as processes are concerned.
@@ -90,7 +125,7 @@ impl Past {
         self.runs(1)?.into_iter().next().map(|run| self.tell(run)).transpose()
     }
 
-    pub fn records(&self, run: &str) -> Result<Vec<autopilot_core::event::Record>, Failure> {
+    pub fn records(&self, run: &str) -> Result<Vec<Record>, Failure> {
         store::records(&self.history, run).map_err(unfoldable)
     }
 

@@ -1,12 +1,12 @@
 //! `autopilot sessions`: the conversations agents had in a run, and how to go on with each.
 
 use super::cost::{agent_of, sum};
-use super::past::{Past, Standing, Told};
+use super::past::{Configs, Past, Standing, Told};
 use super::{Done, done};
 use crate::cli::{Global, Sessions};
 use crate::exit::Failure;
 use crate::terminal;
-use autopilot_core::config::{Config, Mode};
+use autopilot_core::config::{Agent, Mode};
 use autopilot_core::view::sessions::{self as view, Session};
 use autopilot_engine::job::further::kept_attempts;
 use autopilot_engine::job::mode_word;
@@ -29,7 +29,7 @@ pub fn sessions(global: &Global, args: &Sessions) -> Done {
 /// A run with its sessions.
 struct Listed {
     told: Told,
-    config: Option<Config>,
+    configs: Configs,
     sessions: Vec<Session>,
     /// Attempts of which we could tell an agent what was said.
     kept: BTreeSet<String>,
@@ -38,12 +38,13 @@ struct Listed {
 
 impl Listed {
     fn of(past: &Past, told: Told) -> Result<Listed, Failure> {
-        let sessions = view::sessions(&told.run.id, &past.records(&told.run.id)?);
-        let config = past.kept::<Config>(&told.state.run.config).ok();
+        let records = past.records(&told.run.id)?;
+        let sessions = view::sessions(&told.run.id, &records);
+        let configs = Configs::of(past, &records);
         let redactor = past.redactor(&told.state);
         let clean = Box::new(move |text: &str| redactor.redact(text).into_owned());
         let kept = kept_attempts(&past.place.views(), &told.run.id);
-        Ok(Listed { told, config, sessions, kept, clean })
+        Ok(Listed { told, configs, sessions, kept, clean })
     }
 
     fn text(&self) -> String {
@@ -118,15 +119,15 @@ impl Listed {
     }
 
     fn agent(&self, session: &Session) -> &'static str {
-        let agent =
-            self.config.as_ref().and_then(|config| agent_of(config, session.step, session.lane));
-        agent.map_or("unknown", |agent| mode_word(agent.mode))
+        self.config_of(session).map_or("unknown", |agent| mode_word(agent.mode))
     }
 
     fn model(&self, session: &Session) -> Option<&str> {
-        let agent =
-            self.config.as_ref().and_then(|config| agent_of(config, session.step, session.lane));
-        agent.and_then(|agent| agent.model.as_deref())
+        self.config_of(session).and_then(|agent| agent.model.as_deref())
+    }
+
+    fn config_of(&self, session: &Session) -> Option<&Agent> {
+        agent_of(self.configs.at(session.attempt)?, session.step, session.lane)
     }
 
     fn task(&self, session: &Session) -> String {
@@ -150,8 +151,7 @@ impl Listed {
         if matches!(self.told.standing(), Standing::Live { .. }) {
             return Some(if session.ended.is_none() { "at work" } else { "its run is at work" });
         }
-        let agent = self.config.as_ref().and_then(|c| agent_of(c, session.step, session.lane));
-        let keeps_it = match agent.map(|agent| agent.mode) {
+        let keeps_it = match self.config_of(session).map(|agent| agent.mode) {
             None => return Some("its agent is not known"),
             Some(Mode::ClaudeCodeCli | Mode::CodexCli | Mode::Acp | Mode::OpenaiApi) => {
                 session.is_its_own

@@ -29,7 +29,8 @@ pub fn reopen(global: &Global, place: &Place, any: bool) -> Result<Opened, Failu
     workspace::refuse_linked_views(place)?;
     let config = session::pinned_config(place, any).map_err(refused)?;
     match workspace::read_config(place) {
-        Ok((now, _)) if now.digest() == config.digest() => {}
+        // Models are taken over, which is told when it happens.
+        Ok((now, _)) if now.digest() == config.with_models_of(&now).0.digest() => {}
         Ok(_) => keeps_its_own(place, "has changed since the run began"),
         Err(WorkspaceError::NoConfig { .. }) => keeps_its_own(place, "is gone"),
         Err(_) => keeps_its_own(place, "can't be read any more"),
@@ -370,11 +371,12 @@ fn rests(state: &State) -> String {
         ),
         (halt, awaited) => {
             let why = halt.as_ref().map(|halt| halt.why.to_string()).unwrap_or_default();
-            let then = match awaited {
-                Some(what) => format!("a person has to approve {what}: `autopilot approve`"),
-                None => format!("go on with {}", view::money::go_on(state)),
+            let then = match (awaited, halt) {
+                (Some(what), _) => format!("; a person has to approve {what}: `autopilot approve`"),
+                (None, Some(halt)) if view::tells_how_to_go_on(halt) => String::new(),
+                (None, _) => format!("; go on with {}", view::money::go_on(state)),
             };
-            format!("rests: {why}; {then}\n")
+            format!("rests: {why}{then}\n")
         }
     }
 }

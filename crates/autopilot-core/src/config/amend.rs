@@ -1,0 +1,96 @@
+//! What a run that goes on takes from a configuration that was changed meanwhile: which model its
+//! agents ask, where, with which key, and what it costs. Who they are, what they may do and what is
+//! run stays as the run began.
+
+use super::{Agent, Config, Role};
+
+impl Config {
+    /// This configuration with the models of another, and what that changes, one line each.
+    pub fn with_models_of(&self, other: &Config) -> (Config, Vec<String>) {
+        let mut config = self.clone();
+        let mut changes = Vec::new();
+        for (role, name) in
+            [(Role::Builder, "builder"), (Role::Reviewer, "reviewer"), (Role::Planner, "planner")]
+        {
+            let modes =
+                |config: &Config| config.candidates(role).map(|a| a.mode).collect::<Vec<_>>();
+            // Other agents are another matter than another model of the same.
+            if modes(self) != modes(other) {
+                continue;
+            }
+            let agent = match role {
+                Role::Builder => &mut config.builder,
+                Role::Reviewer => &mut config.reviewer,
+                Role::Planner => &mut config.planner,
+            };
+            let wanted = other.agent(role);
+            amend(agent, wanted, name, &mut changes);
+            for (place, (agent, wanted)) in
+                agent.fallback.iter_mut().zip(&wanted.fallback).enumerate()
+            {
+                amend(agent, wanted, &format!("{name}.fallback[{place}]"), &mut changes);
+            }
+        }
+        if !changes.is_empty() {
+            config.prices = other.prices.clone();
+        }
+        (config, changes)
+    }
+}
+
+fn amend(agent: &mut Agent, wanted: &Agent, name: &str, changes: &mut Vec<String>) {
+    let mut take = |key: &str, was: &mut Option<String>, is: &Option<String>| {
+        if was != is {
+            let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
+            changes.push(format!("{name}.{key} was {}, is {}", shown(was), shown(is)));
+            was.clone_from(is);
+        }
+    };
+    take("model", &mut agent.model, &wanted.model);
+    take("effort", &mut agent.effort, &wanted.effort);
+    take("base_url", &mut agent.base_url, &wanted.base_url);
+    take("api_key_env", &mut agent.api_key_env, &wanted.api_key_env);
+    if agent.api != wanted.api {
+        changes.push(format!("{name}.api is another"));
+        agent.api = wanted.api;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(agents: &str) -> Config {
+        let base = "repo: { base_branch: main }\ncommands: { tests: t }\n";
+        Config::parse(&format!("{base}{agents}")).unwrap().0
+    }
+
+    #[test]
+    fn models_are_taken_and_nothing_else() {
+        let began = config(
+            "builder: { mode: claude_code_cli, model: bad, fallback: [{ mode: codex_cli }] }\n",
+        );
+        let now = config(
+            "builder: { mode: claude_code_cli, model: good, unsafe: true, args: [--x], \
+             fallback: [{ mode: codex_cli, model: other }] }\n\
+             prices: { good: { input: 1, output: 2 } }\nloop: { max_iterations: 9 }\n",
+        );
+        let (amended, changes) = began.with_models_of(&now);
+        let wanted =
+            ["builder.model was bad, is good", "builder.fallback[0].model was none, is other"];
+        assert_eq!(changes, wanted);
+        let mut expected = began.clone();
+        expected.builder.model = Some("good".into());
+        expected.builder.fallback[0].model = Some("other".into());
+        expected.prices = now.prices.clone();
+        assert_eq!(amended.digest(), expected.digest(), "nothing but models and their prices");
+    }
+
+    #[test]
+    fn other_agents_are_no_other_models() {
+        let began = config("builder: { mode: claude_code_cli, model: bad }\n");
+        let now = config("builder: { mode: codex_cli, model: good }\n");
+        let (amended, changes) = began.with_models_of(&now);
+        assert_eq!((amended.digest(), changes), (began.digest(), Vec::new()));
+    }
+}
