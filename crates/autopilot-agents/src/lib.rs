@@ -9,6 +9,7 @@ pub mod answer;
 pub mod classify;
 mod claude;
 mod codex;
+pub mod comeback;
 mod command;
 pub mod conversation;
 pub mod doing;

@@ -25,6 +25,7 @@ mod start;
 mod talk;
 mod train;
 mod uat;
+mod until;
 mod validate;
 mod workshop;
 

@@ -3,6 +3,7 @@
 use super::process::{Program, Ran};
 use super::settings::{make_own_directories, own_directories};
 use super::talk::Talk;
+use super::until;
 use super::workshop::blocking;
 use super::{Job, JobError};
 use crate::environment::{self, Identity, Variables};
@@ -416,7 +417,12 @@ impl Job {
             AgentOutcome::Quota { until_unix: Some(unix), .. } => {
                 return Outcome::Quota { until: Time(unix.saturating_mul(1000)) };
             }
-            AgentOutcome::Quota { until_unix: None, why } => return away(HoldWhy::Quota, why),
+            AgentOutcome::Quota { until_unix: None, why } => {
+                return match until::told(why, &jiff::Zoned::now()) {
+                    Some(until) => Outcome::Quota { until },
+                    None => away(HoldWhy::Quota, why),
+                };
+            }
         };
         Outcome::Broke { why }
     }
