@@ -115,6 +115,8 @@ pub enum Event {
         account: String,
         #[serde(default, skip_serializing_if = "is_default")]
         why: HoldWhy,
+        #[serde(default, skip_serializing_if = "is_default")]
+        guess: bool,
     },
     WaitEnded {
         task: TaskId,
@@ -127,6 +129,9 @@ pub enum Event {
         why: HoldWhy,
         text: String,
         trips: u32,
+        /// No end is known; `until` is when it is tried again.
+        #[serde(default, skip_serializing_if = "is_default")]
+        guess: bool,
     },
     /// It may be tried again, by one attempt first.
     AccountFreed {
@@ -536,6 +541,8 @@ pub enum HaltWhy {
     /// The account's quota comes back later than the run may wait.
     Quota {
         until: Time,
+        #[serde(default, skip_serializing_if = "is_default")]
+        guess: bool,
     },
     /// Nobody who could do the work can be reached, and waiting does not help.
     Away {
@@ -555,7 +562,13 @@ impl std::fmt::Display for HaltWhy {
             HaltWhy::Stop => f.write_str("stopped"),
             HaltWhy::Pause => f.write_str("paused"),
             HaltWhy::Money { text } | HaltWhy::Host { text } => f.write_str(text),
-            HaltWhy::Quota { until } => {
+            HaltWhy::Quota { until, guess: true } => write!(
+                f,
+                "its agents are away and nobody said until when; the next try, about {}, would be \
+                 later than allowed",
+                until.rfc3339()
+            ),
+            HaltWhy::Quota { until, guess: false } => {
                 write!(f, "the quota comes back at {}, later than allowed", until.rfc3339())
             }
             HaltWhy::Away { account, hold, text } => {

@@ -163,7 +163,7 @@ pub fn holds(state: &State) -> Vec<String> {
         | None => false,
     };
     let told = |(account, why, hold): (&str, _, &Hold)| {
-        account::held(account, hold.until, why, &hold.text)
+        account::held(account, hold.until, why, &hold.text, hold.guess)
     };
     state.holds().filter(|(account, ..)| !is_told(account)).map(told).collect()
 }
@@ -177,7 +177,7 @@ pub fn tells_how_to_go_on(halt: &Halt) -> bool {
 pub fn waits(state: &State, task: &Task) -> Option<String> {
     let Status::Waiting { step, until } = task.status else { return None };
     Some(match state.door(step) {
-        Door::Held { account, why, .. } => account::waits(&account, why, until),
+        Door::Held { account, why, guess, .. } => account::waits(&account, why, until, guess),
         Door::Open { .. } | Door::Probed => format!("waits until {}", until.rfc3339()),
     })
 }

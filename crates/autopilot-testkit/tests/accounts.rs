@@ -135,6 +135,24 @@ fn a_quota_without_a_time_is_asked_again_ever_later() {
 }
 
 #[test]
+fn only_a_time_that_somebody_named_is_the_end_of_a_hold() {
+    let guesses = |does: &str| {
+        let story = story(&format!("task a\n {ONE}\n limit wait 4h\n a: {does}"));
+        let events = story.records.iter().flat_map(|record| record.events.clone());
+        let guess = |event| match event {
+            Event::AccountHeld { guess, .. } | Event::WaitBegan { guess, .. } => Some(guess),
+            _ => None,
+        };
+        events.filter_map(guess).collect::<Vec<bool>>()
+    };
+    assert_eq!(guesses("build quota 2h"), [false, false]);
+    assert_eq!(guesses("build empty"), [true, true]);
+    assert_eq!(guesses("build unreachable"), [true, true]);
+    // Named, and over when it was heard: what follows is not what was named.
+    assert_eq!(guesses("build quota 0s, build quota 0s")[2..], [true, true]);
+}
+
+#[test]
 fn a_reset_time_that_is_over_does_not_make_the_run_spin() {
     let story = check(
         &format!(

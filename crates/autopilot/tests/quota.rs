@@ -179,6 +179,54 @@ fn a_quota_that_comes_back_too_late_rests_the_run() {
 }
 
 #[test]
+fn an_end_of_a_quota_that_nobody_named_is_not_told_as_one() {
+    let stage = Stage::new(BINARY);
+    stage.agents(&[&gives_up("attempt: 1", "quota", None), BUILDS, APPROVES]);
+    stage.config("commands: { tests: sh test.sh }\nbudget: { max_wait_quota: 10s }\n");
+    let rest = stage.run_task().expect(2);
+    let said = rest.said();
+    rest.says(&["script has no quota; no end is known; next try about"])
+        .says(&["nobody said until when; the next try, about"]);
+    assert!(!said.contains("quota until") && !said.contains("comes back"), "{said}");
+    assert_eq!(stage.status()["held_accounts"][0]["until_is_a_guess"], true);
+    stage.run(&["show"]).expect(0).says(&["no quota: not now", "no end is known"]);
+}
+
+/// Says what the real one does at a usage limit, an hour before its end.
+const CODEX: &str = r#"#!/bin/sh
+cat > /dev/null
+at=$(date -d '+1 hour' '+%-I:%M %p')
+why="You’ve hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro), visit https://chatgpt.com/settings/usage to purchase more credits or try again at $at."
+echo '{"type":"thread.started","thread_id":"0199bbbb-2222-7000-8000-000000000000"}'
+echo '{"type":"turn.started"}'
+echo "{\"type\":\"error\",\"message\":\"$why\"}"
+echo "{\"type\":\"turn.failed\",\"error\":{\"message\":\"$why\"}}"
+exit 1
+"#;
+
+#[test]
+fn the_time_of_the_day_at_which_codex_has_quota_again_is_understood() {
+    for zone in ["UTC", "NPT-5:45"] {
+        let mut stage = Stage::new(BINARY);
+        stage.set("TZ", zone);
+        std::fs::create_dir_all(stage.folder().join("home/.codex")).unwrap();
+        stage.write_program("../codex", CODEX);
+        let config = "repo: { base_branch: main }\ncommands: { tests: sh test.sh }\n\
+            builder: { mode: codex_cli, executable: ../codex }\n\
+            reviewer: { mode: script, script: agents.yml }\nbudget: { max_wait_quota: 1m }\n";
+        stage.write(".autopilot/config.yml", config);
+        let told_at = in_seconds(0);
+        stage.run_task().expect(2).says(&["codex_cli has no quota until", "comes back at"]);
+        let held = stage.status()["held_accounts"][0].clone();
+        let until: jiff::Timestamp = held["until"].as_str().unwrap().parse().unwrap();
+        // Told without seconds; it is over by the end of that minute.
+        let wait = until.as_second() - told_at as i64;
+        assert!((3600..3700).contains(&wait), "{zone}: {held}, {wait} s");
+        assert_eq!(held["until_is_a_guess"], false, "{held}");
+    }
+}
+
+#[test]
 fn a_kill_while_it_waits_changes_nothing_of_when_it_goes_on() {
     let stage = Stage::new(BINARY);
     let until = in_seconds(12);

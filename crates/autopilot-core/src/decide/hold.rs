@@ -70,8 +70,10 @@ impl Draft<'_> {
         {
             return None;
         }
+        let guess = until
+            .is_some_and(|until| given.is_none_or(|given| until > given.plus_ms(SPREAD_MAX_MS)));
         let (account, text) = (account.to_owned(), text.to_owned());
-        Some(Event::AccountHeld { account, until, why, text, trips })
+        Some(Event::AccountHeld { account, until, why, text, trips, guess })
     }
 
     /// When an account may be tried again; none where only a person can help.
@@ -163,7 +165,8 @@ impl Draft<'_> {
         let mut given_up: Option<HaltWhy> = None;
         let mut left: BTreeSet<String> = BTreeSet::new();
         for task in self.state.ready() {
-            let Some(Door::Held { account, why, text, until }) = doors.of(self.state, task) else {
+            let Some(Door::Held { account, why, text, until, guess }) = doors.of(self.state, task)
+            else {
                 continue;
             };
             if self.is_in_the_way(task) {
@@ -178,12 +181,12 @@ impl Draft<'_> {
             // What one task has waited for long enough, the others do not begin to wait for: they
             // would do it one after the other.
             if now.spent.waited_ms + until.since_ms(self.now) > limits.wait_quota_max_ms {
-                given_up = Some(HaltWhy::Quota { until });
+                given_up = Some(HaltWhy::Quota { until, guess: *guess });
                 left.insert(account.clone());
             } else if waits.len() < line_max {
-                let wait = (account.clone(), *why);
-                let (account, why) = wait.clone();
-                waits.push((wait.0, Event::WaitBegan { task, step, until, account, why }));
+                let (of, account) = (account.clone(), account.clone());
+                let (why, guess) = (*why, *guess);
+                waits.push((of, Event::WaitBegan { task, step, until, account, why, guess }));
             }
         }
         waits.retain(|(account, _)| !left.contains(account));

@@ -25,6 +25,9 @@ pub struct Hold {
     /// None: it does not end by itself.
     pub until: Option<Time>,
     pub text: String,
+    /// Nobody said that it ends then; it is only tried again.
+    #[serde(default)]
+    pub guess: bool,
 }
 
 /// Whether somebody can do a step now.
@@ -41,6 +44,7 @@ pub enum Door {
         why: HoldWhy,
         text: String,
         until: Option<Time>,
+        guess: bool,
     },
 }
 
@@ -90,6 +94,7 @@ impl State {
                     why: account.why,
                     text: hold.text.clone(),
                     until: hold.until,
+                    guess: hold.guess,
                 }),
                 (None, Some(_)) => Some(Door::Probed),
                 (None, None) => None,

@@ -87,8 +87,8 @@ impl State {
                     self.set_status(*task, Status::At { step });
                 }
             }
-            Event::AccountHeld { account, until, why, text, trips } => {
-                let hold = Hold { until: *until, text: text.clone() };
+            Event::AccountHeld { account, until, why, text, trips, guess } => {
+                let hold = Hold { until: *until, text: text.clone(), guess: *guess };
                 self.held(account, hold, *why, *trips);
             }
             Event::AccountFreed { account } => self.freed(account, at),

@@ -136,11 +136,11 @@ fn remark(event: &Event) -> Option<(Option<TaskId>, String)> {
         }
         Event::RailTripped { task, rail } => Some((Some(*task), format!("rail: {rail}"))),
         Event::TaskReopened { task } => Some((Some(*task), "open again".to_owned())),
-        Event::WaitBegan { task, until, account, why, .. } => {
-            Some((Some(*task), waits(account, *why, *until)))
+        Event::WaitBegan { task, until, account, why, guess, .. } => {
+            Some((Some(*task), waits(account, *why, *until, *guess)))
         }
-        Event::AccountHeld { account, until, why, text, .. } => {
-            Some((None, held(account, *until, *why, text)))
+        Event::AccountHeld { account, until, why, text, guess, .. } => {
+            Some((None, held(account, *until, *why, text, *guess)))
         }
         Event::AccountFreed { account } => Some((None, freed(account))),
         Event::Halted { halt } => Some((None, format!("halted: {}", halt.why))),
@@ -169,28 +169,45 @@ fn remark(event: &Event) -> Option<(Option<TaskId>, String)> {
     }
 }
 
-/// `account` is empty in older journals.
-pub fn waits(account: &str, why: HoldWhy, until: Time) -> String {
-    let until = until.rfc3339();
-    match (why, account) {
-        (HoldWhy::Quota, "") => format!("waits for quota until {until}"),
-        (HoldWhy::Quota, account) => format!("waits for quota of {account} until {until}"),
-        (HoldWhy::Auth | HoldWhy::Outage | HoldWhy::Model, account) => {
-            format!("waits for {account} until {until} ({})", why.word())
+/// `account` is empty in older journals. A `guess` is no end: nobody said when that is.
+pub fn waits(account: &str, why: HoldWhy, until: Time, guess: bool) -> String {
+    let of = if account.is_empty() { String::new() } else { format!(" of {account}") };
+    let word = why.word();
+    match (why, guess) {
+        (HoldWhy::Quota, false) => format!("waits for quota{of} until {}", until.rfc3339()),
+        (HoldWhy::Quota, true) => format!("waits for quota{of}; {}", next_try(until)),
+        (HoldWhy::Auth | HoldWhy::Outage | HoldWhy::Model, false) => {
+            format!("waits for {account} until {} ({word})", until.rfc3339())
+        }
+        (HoldWhy::Auth | HoldWhy::Outage | HoldWhy::Model, true) => {
+            format!("waits for {account} ({word}); {}", next_try(until))
         }
     }
 }
 
-pub(super) fn held(account: &str, until: Option<Time>, why: HoldWhy, text: &str) -> String {
+pub(super) fn held(
+    account: &str,
+    until: Option<Time>,
+    why: HoldWhy,
+    text: &str,
+    guess: bool,
+) -> String {
     match (why, until) {
-        (HoldWhy::Quota, Some(until)) => {
+        (HoldWhy::Quota, Some(until)) if !guess => {
             format!("{account} has no quota until {}", until.rfc3339())
+        }
+        (HoldWhy::Quota, Some(until)) => {
+            format!("{account} has no quota; {}", next_try(until))
         }
         (HoldWhy::Auth | HoldWhy::Outage | HoldWhy::Model, Some(until)) => {
             format!("{}; tried again at {}", away(account, why, text), until.rfc3339())
         }
         (_, None) => away(account, why, text),
     }
+}
+
+fn next_try(until: Time) -> String {
+    format!("no end is known; next try about {}", until.rfc3339())
 }
 
 pub(super) fn freed(account: &str) -> String {
@@ -214,6 +231,29 @@ pub(super) fn switched(switch: Switch, on: bool, by: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_end_that_nobody_named_is_not_told_as_one() {
+        let at = Time(1_794_817_860_000);
+        assert_eq!(
+            held("codex", Some(at), HoldWhy::Quota, "", false),
+            "codex has no quota until 2026-11-16T08:31:00Z"
+        );
+        let guess = "codex has no quota; no end is known; next try about 2026-11-16T08:31:00Z";
+        assert_eq!(held("codex", Some(at), HoldWhy::Quota, "", true), guess);
+        assert_eq!(
+            waits("codex", HoldWhy::Quota, at, false),
+            "waits for quota of codex until 2026-11-16T08:31:00Z"
+        );
+        let guess =
+            "waits for quota of codex; no end is known; next try about 2026-11-16T08:31:00Z";
+        assert_eq!(waits("codex", HoldWhy::Quota, at, true), guess);
+        let guess = "waits for codex (service not available); no end is known; next try about 2026-11-16T08:31:00Z";
+        assert_eq!(waits("codex", HoldWhy::Outage, at, true), guess);
+        let rests = |guess| crate::event::HaltWhy::Quota { until: at, guess }.to_string();
+        assert!(rests(false).starts_with("the quota comes back at 2026-11-16T08:31:00Z"));
+        assert!(rests(true).contains("nobody said until when; the next try, about 2026"));
+    }
     use crate::id::Micros;
 
     const TASK: TaskId = TaskId(1);

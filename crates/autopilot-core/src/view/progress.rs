@@ -73,11 +73,12 @@ pub fn told(event: &Event, state: &State) -> Option<Line> {
         }
         Event::TaskSettled { .. } => None,
         Event::TaskReopened { task } => line(Transition, format!("{}: open again", name(task))),
-        Event::WaitBegan { task, until, account, why, .. } => {
-            line(Transition, format!("{}: {}", name(task), waits(account, *why, *until)))
+        Event::WaitBegan { task, until, account, why, guess, .. } => {
+            let waits = waits(account, *why, *until, *guess);
+            line(Transition, format!("{}: {waits}", name(task)))
         }
-        Event::AccountHeld { account, until, why, text, .. } => {
-            line(Transition, held(account, *until, *why, text))
+        Event::AccountHeld { account, until, why, text, guess, .. } => {
+            line(Transition, held(account, *until, *why, text, *guess))
         }
         Event::AccountFreed { account } => line(Transition, freed(account)),
         Event::WaitEnded { task } => line(Transition, format!("{}: goes on", name(task))),

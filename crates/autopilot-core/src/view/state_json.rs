@@ -115,6 +115,7 @@ fn held((account, why, hold): (&str, HoldWhy, &Hold)) -> Value {
         "account": account,
         "why": why.word(),
         "until": hold.until.map(Time::rfc3339),
+        "until_is_a_guess": hold.guess,
         "text": hold.text,
     })
 }

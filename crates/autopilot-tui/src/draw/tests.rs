@@ -116,8 +116,9 @@ fn all_waiting() -> Sample {
                 why,
                 text: String::new(),
                 trips: 1,
+                guess: false,
             },
-            Event::WaitBegan { task, step, until, account, why },
+            Event::WaitBegan { task, step, until, account, why, guess: false },
         ]);
     }
     sample
