@@ -222,7 +222,7 @@ fn somebody_who_is_not_logged_in_does_not_stop_the_others() {
 fn an_unknown_model_rests_the_run_at_once() {
     let rested = story(&format!("task a\n {ONE}\n a: build unknown-model"));
     assert!(rested.board.starts_with("a at build — run rests: one is away (unknown model)"));
-    assert!(rested.board.contains("--fresh"), "{}", rested.board);
+    assert!(rested.board.contains("autopilot resume"), "{}", rested.board);
 }
 
 #[test]
