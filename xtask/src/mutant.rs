@@ -6,6 +6,8 @@ mod trial;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use crate::step::{Failure, failed_to};
 use crate::tree;
@@ -13,23 +15,62 @@ use crate::workspace::{root, target_dir};
 use recipe::Recipe;
 use trial::{Bench, Verdict};
 
+/// Each has a copy of the sources and a build of its own.
+const BENCHES_MAX: usize = 4;
+
 pub fn run(only: Option<&str>) -> Result<(), Failure> {
     let all = read_all(&recipe_dir())?;
     check_all_apply(&all)?;
     let recipes = chosen(all, only)?;
     let scratch = target_dir().join("mutants");
-    let copy = scratch.join("tree");
-    println!("xtask: {} mutants, tried in `{}`", recipes.len(), copy.display());
-    tree::copy_sources(&root(), &copy)?;
-    let bench = Bench::prepare(&copy, &scratch)?;
+    println!("xtask: {} mutants, tried in `{}`", recipes.len(), scratch.display());
+    let benches = benches(&scratch, recipes.len())?;
+    report(&try_all(&benches, &recipes)?)
+}
 
-    let mut rows = Vec::new();
-    for recipe in &recipes {
-        let verdict = try_one(&bench, &copy, recipe)?;
-        println!("xtask: mutant {}: {verdict}", recipe.name);
-        rows.push((recipe, verdict));
+/// As many as there are cores: most of a trial is the one compiler that nothing can help.
+fn benches(scratch: &Path, trials: usize) -> Result<Vec<Bench>, Failure> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let place = |number: usize| scratch.join(number.to_string());
+    let copy = |number: usize| {
+        let copy = place(number).join("tree");
+        tree::copy_sources(&root(), &copy).map(|()| copy)
+    };
+    let mut benches = vec![Bench::prepare(&copy(0)?, &place(0))?];
+    for number in 1..cores.min(BENCHES_MAX).min(trials) {
+        benches.push(benches[0].another(&copy(number)?, &place(number))?);
     }
-    report(&rows)
+    Ok(benches)
+}
+
+/// The verdicts in the order of the recipes.
+fn try_all<'a>(
+    benches: &[Bench],
+    recipes: &'a [Recipe],
+) -> Result<Vec<(&'a Recipe, Verdict)>, Failure> {
+    let next = AtomicUsize::new(0);
+    let work = |bench: &Bench| {
+        let mut rows = Vec::new();
+        while let Some(recipe) = recipes.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let verdict = try_one(bench, recipe).inspect_err(|_| {
+                // Nobody begins another one.
+                next.store(recipes.len(), Ordering::Relaxed);
+            })?;
+            println!("xtask: mutant {}: {verdict}", recipe.name);
+            rows.push((recipe, verdict));
+        }
+        Ok(rows)
+    };
+    let mut rows = Vec::new();
+    for done in thread::scope(|scope| {
+        let started: Vec<_> = benches.iter().map(|bench| scope.spawn(|| work(bench))).collect();
+        started.into_iter().map(|worker| worker.join()).collect::<Vec<_>>()
+    }) {
+        let done = done.map_err(|_| Failure::Task("a trial of mutants panicked".to_owned()))?;
+        rows.extend(done?);
+    }
+    rows.sort_by(|(one, _): &(&Recipe, Verdict), (two, _)| one.name.cmp(&two.name));
+    Ok(rows)
 }
 
 pub fn recipe_dir() -> PathBuf {
@@ -75,9 +116,9 @@ fn mutated(tree: &Path, recipe: &Recipe) -> Result<(String, String), Failure> {
 }
 
 /// The sources are whole again when this returns, whatever the verdict.
-fn try_one(bench: &Bench, copy: &Path, recipe: &Recipe) -> Result<Verdict, Failure> {
-    let file = copy.join(&recipe.file);
-    let (whole, planted) = mutated(copy, recipe)?;
+fn try_one(bench: &Bench, recipe: &Recipe) -> Result<Verdict, Failure> {
+    let file = bench.copy().join(&recipe.file);
+    let (whole, planted) = mutated(bench.copy(), recipe)?;
     tree::write(&file, planted.as_bytes())?;
     let verdict = bench.try_mutant(&recipe.name);
     tree::write(&file, whole.as_bytes())?;

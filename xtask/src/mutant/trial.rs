@@ -17,6 +17,7 @@ const SEEDS: u64 = 300;
 /// A mutant may loop for ever; it has this many times what the whole sources needed.
 const PATIENCE_FACTOR_MAX: u32 = 10;
 const PATIENCE_MIN: Duration = Duration::from_secs(60);
+const TARGET: &str = "target";
 const POLL: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +64,21 @@ impl Bench {
         Ok(bench)
     }
 
+    /// One more for the same sources: what this one has built of others' is taken over.
+    pub fn another(&self, copy: &Path, scratch: &Path) -> Result<Self, Failure> {
+        let target = scratch.join(TARGET);
+        if !target.is_dir() {
+            let mut take = Command::new("cp");
+            step::output_of(take.arg("-a").arg(self.scratch.join(TARGET)).arg(&target))?;
+        }
+        Ok(Self { copy: copy.to_owned(), scratch: scratch.to_owned(), patience: self.patience })
+    }
+
+    /// The sources it tries.
+    pub fn copy(&self) -> &Path {
+        &self.copy
+    }
+
     pub fn try_mutant(&self, name: &str) -> Result<Verdict, Failure> {
         let programs = self.build().map_err(|failure| {
             Failure::Task(format!("mutant `{name}` does not build, correct its text: {failure}"))
@@ -75,7 +91,7 @@ impl Bench {
         command
             .args(["build", "-q", "-p", "autopilot-testkit", "--bin", "sim"])
             .args(["--test", "scenarios", "--message-format", "json-render-diagnostics"])
-            .env("CARGO_TARGET_DIR", self.scratch.join("target"))
+            .env("CARGO_TARGET_DIR", self.scratch.join(TARGET))
             // A mutant leaves things unused; only the tests may catch it.
             .env("RUSTFLAGS", "--cap-lints warn")
             // Nobody debugs a mutant, and linking is most of the time of a trial.
