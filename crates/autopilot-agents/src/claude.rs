@@ -87,8 +87,9 @@ pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &Ask<'_>) -> Laun
     option("--mcp-config", mcp_config(ask.mcp_servers));
     option("--settings", own_settings(gateway, ask.access));
     option("--json-schema", ask.schema.and_then(|schema| inline_schema(schema.json)));
-    if ask.access == Access::Read {
-        // Whoever judges a change obeys none of its settings.
+    if ask.access == Access::Read || gateway.base_url.is_some() {
+        // Whoever judges a change obeys none of its settings, and those of a repository may lead to
+        // an account of their own.
         option("--setting-sources", Some("user".into()));
     }
     // These take any number of values, so an option has to follow them.

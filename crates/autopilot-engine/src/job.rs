@@ -11,6 +11,7 @@ mod command;
 mod conflict;
 mod evidence;
 pub mod further;
+mod home;
 mod lend;
 mod mend;
 mod merge;
@@ -19,7 +20,6 @@ mod process;
 mod pull_request;
 mod push;
 mod review;
-mod settings;
 mod skill;
 mod start;
 mod talk;
@@ -34,8 +34,7 @@ pub use artifact::{
     EVENTS, METADATA, Metadata, STDERR, STDOUT, WORKTREE, WorktreeChange, execs_of, number_of,
 };
 pub use billing::Billing;
-pub use settings::Settings;
-pub(crate) use settings::restore_left;
+pub(crate) use home::put_back_left;
 pub use talk::{Ears, SPOKEN_MAX, Spoken};
 pub use workshop::Workshop;
 
@@ -78,8 +77,6 @@ pub struct Context {
     pub signals: Teller,
     /// Says again what agents said, where a run is played again.
     pub player: Option<Arc<Player>>,
-    /// What agents may write and must leave as it was.
-    pub settings: Settings,
     /// Held while a number for a question is chosen.
     pub numbering: Mutex<()>,
     /// What is promised of the run's money.
@@ -270,6 +267,7 @@ impl Job {
         (facts.bill, facts.total) = (Some(bill), total);
         // Best effort: the next boot removes what is left of it.
         let _leftover = autopilot_host::dir::remove(self.scratch().as_std_path());
+        self.leave_home();
         let _leftover = autopilot_host::dir::remove(self.gate_caches().as_std_path());
         facts.ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         match self.told.load(Ordering::Relaxed) {

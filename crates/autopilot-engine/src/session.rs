@@ -5,7 +5,7 @@ use crate::begin::{self, Prepared, Request, Tasks};
 use crate::environment::{self, Variables};
 use crate::flag::Flag;
 use crate::inbox::LimitChange;
-use crate::job::{Context, Settings, Workshop};
+use crate::job::{Context, Workshop};
 use crate::place::Place;
 use crate::purse::Purse;
 use crate::replay::Player;
@@ -236,7 +236,6 @@ impl Grounds {
             history: given.history,
             signals,
             player: self.player,
-            settings: Settings::default(),
             numbering: Mutex::default(),
             purse: Purse::default(),
         }
@@ -600,7 +599,7 @@ pub(crate) fn sweep_leftovers(place: &Place, run: &str, notice: &mut dyn FnMut(&
     if !swept.left.is_empty() {
         notice(&format!("{} processes could not be ended", swept.left.len()));
     }
-    crate::job::restore_left(place, notice);
+    crate::job::put_back_left(place, notice);
     // Scratch of attempts that no longer run.
     let _next_time = dir::remove(place.state.join("tmp").as_std_path());
     // Each run fills its own, from its own base.

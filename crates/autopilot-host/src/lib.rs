@@ -1,5 +1,6 @@
 //! What the machine does for autopilot: processes, output, files, locks, sandboxes and git.
 
+pub mod agent_home;
 pub mod checkout;
 pub mod dir;
 pub mod editor;
@@ -20,7 +21,6 @@ pub mod proc;
 pub mod redact;
 pub mod room;
 pub mod sandbox;
-pub mod settings_guard;
 pub mod skill;
 pub mod sweep;
 pub mod turnstile;

@@ -584,3 +584,22 @@ proptest! {
         let _ = Config::parse(&format!("{MINIMAL}{key}: {value}\n"));
     }
 }
+
+#[test]
+fn a_key_is_for_the_address_it_came_with() {
+    let text = "commands: { tests: t }\nreviewer: { mode: openai_api, model: m, \
+                base_url: 'https://a.example', api_key_env: A_KEY, fallback: [ \
+                { base_url: 'https://b.example' }, { model: n }, \
+                { base_url: 'https://c.example', api_key_env: C_KEY } ] }\n";
+    let (config, _) = Config::parse(text).unwrap();
+    let keys: Vec<Option<&str>> =
+        config.reviewer.fallback.iter().map(|agent| agent.api_key_env.as_deref()).collect();
+    assert_eq!(keys, [None, Some("A_KEY"), Some("C_KEY")]);
+}
+
+#[test]
+fn an_address_among_the_variables_is_refused() {
+    let text = "commands: { tests: t }\nbuilder:\n  mode: claude_code_cli\n  env: { ANTHROPIC_BASE_URL: 'http://x' }\n";
+    let faults = Config::parse(text).unwrap_err().to_string();
+    assert!(faults.contains("`builder.base_url`") && faults.contains("4"), "{faults}");
+}

@@ -1,7 +1,6 @@
 //! One turn of an agent: prompt in, events while it works, a judged ending out.
 
 use super::process::{Program, Ran};
-use super::settings::{make_own_directories, own_directories};
 use super::talk::Talk;
 use super::until;
 use super::workshop::blocking;
@@ -220,9 +219,8 @@ impl Job {
         for (path, content) in &plan.files {
             super::process::write_plain(path, content)?;
         }
-        let variables = self.agent_variables(&agent, &config, &plan, question);
-        make_own_directories(&agent, &variables);
-        let own = own_directories(&agent, &variables);
+        let mut variables = self.agent_variables(&agent, &config, &plan, question);
+        let home = self.home(&agent, &mut variables, resumed_from)?;
         let conversation = agent.conversation(Expected::from(&ask));
         let starting = self.wait_to_start(&agent).await;
         let talk = Talk::new(self, &exec, question.dir, conversation, starting);
@@ -233,9 +231,10 @@ impl Job {
             | Agent::Codex { .. }
             | Agent::Acp { .. }
             | Agent::Command { .. }
-            | Agent::Script { .. } => (question.dir.to_owned(), self.writable(question, own)),
+            | Agent::Script { .. } => {
+                (question.dir.to_owned(), self.writable(question, home.writable()))
+            }
         };
-        let started_with = variables.clone();
         let timeout = self.timeout();
         let program = Program {
             program: match &played {
@@ -256,9 +255,10 @@ impl Job {
         };
         let hear = |out, line: &str, cut| talk.line(out, line, cut);
         let speak = async |pipe, end: &Control| talk.speak(pipe, end, timeout).await;
-        let ran = self.run_spoken_to(program, hear, speak);
-        let (mut ran, notes) = self.looked_after(&agent, &started_with, ran).await?;
-        ran.notes.extend(notes);
+        let ran = self.run_spoken_to(program, hear, speak).await;
+        let renewed = home.put_back();
+        let mut ran = ran?;
+        ran.notes.extend(renewed);
         ran.lingered = talk.was_ended();
         let was_ended_in_time = !ran.timed_out;
         ran.timed_out |= talk.is_out_of_time();
@@ -280,6 +280,7 @@ impl Job {
         if ending.outcome == AgentOutcome::Success && was_ended_in_time {
             ran.timed_out = false;
         }
+        ran.notes.extend(self.keep_session(&home, ending.session.as_deref()));
         self.describe_exec(&exec, &config, &log, resumed_from, Some((&ending, &ran)))?;
         Ok(Turn { ending, ran, log })
     }

@@ -69,6 +69,7 @@ impl Job {
         let bench = self.bench_as(name.clone(), For::Agent, of, Instant::now()).await?;
         let (question, earlier) = self.put(ask, &bench)?;
         let turn = self.turn_after(&question, &earlier).await;
+        self.leave_home();
         // Before anything is judged: whatever the agent wrote must be reachable.
         let capture = bench.capture(self.name_for_refs(), name.clone()).await?;
         let turn = turn?;

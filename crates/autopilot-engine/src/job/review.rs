@@ -22,11 +22,7 @@ impl Job {
         let claimed = self.answer_of(built)?;
         let used = self.task.last(built).and_then(|shown| shown.facts.used.as_deref());
         let against = used.map(|used| used.against.as_slice()).unwrap_or_default();
-        let notes = self.task.last(built).map(|shown| shown.facts.notes.as_slice());
-        let notes = notes.unwrap_or_default().iter();
-        let meddled: Vec<String> =
-            notes.filter(|note| note.starts_with(super::settings::CHANGED)).cloned().collect();
-        let differs = [&evidence.differs[..], against, &meddled[..]].concat();
+        let differs = [&evidence.differs[..], against].concat();
         let prompt = prompt::reviewer(
             &prompt::Review {
                 task: &spec,

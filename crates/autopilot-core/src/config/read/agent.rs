@@ -41,6 +41,10 @@ pub(super) fn read(r: &mut Reader, top: &mut Section<'_>, role: Role) -> Agent {
 
 /// The keys of one agent; what is not given is as in `or`.
 fn keys(r: &mut Reader, s: &mut Section<'_>, role: Role, or: &Agent) -> Agent {
+    let place = address(r, s, "base_url");
+    // A key is for the address it came with.
+    let is_elsewhere = place.is_some() && place != or.base_url;
+    let inherited = or.api_key_env.clone().filter(|_| !is_elsewhere);
     let agent = Agent {
         mode: s.choice(r, "mode", MODES, or.mode),
         command: s.command(r, "command").or_else(|| or.command.clone()),
@@ -58,8 +62,8 @@ fn keys(r: &mut Reader, s: &mut Section<'_>, role: Role, or: &Agent) -> Agent {
         skill_policy: s.inner(r, "skill_policy", |r, s| skill_policy(r, s, or.skill_policy)),
         network: s.flag(r, "network", or.network),
         fallback: Vec::new(),
-        base_url: address(r, s, "base_url").or_else(|| or.base_url.clone()),
-        api_key_env: api_key_env(r, s).or_else(|| or.api_key_env.clone()),
+        base_url: place.or_else(|| or.base_url.clone()),
+        api_key_env: api_key_env(r, s).or(inherited),
         api: s.choice(r, "api", APIS, or.api),
         mcp_servers: mcp_servers(r, s).unwrap_or_else(|| or.mcp_servers.clone()),
         system_prompt: s.filled(r, "system_prompt").or_else(|| or.system_prompt.clone()),
@@ -72,6 +76,7 @@ fn keys(r: &mut Reader, s: &mut Section<'_>, role: Role, or: &Agent) -> Agent {
     useless(r, s, &agent);
     unkept(r, s, &agent);
     key_needs_address(r, s, &agent);
+    address_in_env(r, s, &agent);
     writes(r, s, role, agent.mode);
     agent
 }
@@ -275,6 +280,25 @@ fn key_needs_address(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
         s.place_of("api_key_env"),
         format!("`{section}.api_key_env` needs `{section}.base_url`, the address the key is for"),
     );
+}
+
+/// An address among the variables would be given the user's own key.
+fn address_in_env(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
+    let variable = match agent.mode {
+        Mode::ClaudeCodeCli => "ANTHROPIC_BASE_URL",
+        Mode::CodexCli => "OPENAI_BASE_URL",
+        Mode::OpenaiApi | Mode::Acp | Mode::Command | Mode::Script => return,
+    };
+    if s.has("env") && agent.env.contains_key(variable) {
+        let section = s.path_name();
+        r.fault(
+            s.place_of("env"),
+            format!(
+                "`{section}.env` sets {variable}; write the address as `{section}.base_url`, and the \
+                 variable that holds its key as `{section}.api_key_env`"
+            ),
+        );
+    }
 }
 
 /// What would be accepted and never looked at.

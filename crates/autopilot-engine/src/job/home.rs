@@ -1,0 +1,472 @@
+//! The home each attempt's agent is given: where its kind keeps settings, login and sessions, and
+//! what of the user's own is there for it.
+//!
+//! Builders and reviewers are often agents of one kind. What one of them writes into its settings
+//! must not be obeyed by the next, nor by the agent its user starts tomorrow.
+
+use super::{Job, JobError};
+use crate::environment::Variables;
+use crate::place::Place;
+use autopilot_agents::{Agent, gateway};
+use autopilot_core::fingerprint::sha256_hex;
+use autopilot_host::agent_home::{self, COPY_BYTES_MAX, Login, Plan, links, login};
+use autopilot_host::{dir, file};
+use camino::{Utf8Path, Utf8PathBuf};
+use std::path::{Path, PathBuf};
+
+/// Names of homes; what is noted of one lies beside it.
+const HOME: &str = "home";
+/// Letters of a session's digest that name the place where it is kept.
+const DIGEST_CHARS: usize = 32;
+/// What people have scripts, rules and instructions in, whoever the vendor is.
+const USUAL: &[&str] = &[
+    "hooks*", "commands", "agents", "skills", "plugins", "rules", "prompts", "scripts", "bin",
+    "*.sh", "*.py", "*.js", "*.mjs", "*.cjs", "*.ts", "*.md",
+];
+const CLAUDE: &[&str] = &[
+    "settings.json",
+    "settings.local.json",
+    "output-styles",
+    "local",
+    "keybindings.json",
+    "statusline*",
+];
+const SHARED: &[&str] = &["skills", "plugins"];
+/// What agents write there at their start.
+const ITS_OWN: &[&str] = &["store", ".system"];
+const CODEX: &[&str] = &["*.toml", "requirements*", ".env"];
+
+/// Agents whose directories are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Vendor {
+    Claude,
+    Codex,
+    /// Its directory can't be elsewhere.
+    Gemini,
+    /// One that keeps to the XDG base directories, under this name.
+    Xdg(&'static str),
+}
+
+const VENDORS: &[(&str, Vendor)] = &[
+    ("claude", Vendor::Claude),
+    ("codex", Vendor::Codex),
+    ("gemini", Vendor::Gemini),
+    ("opencode", Vendor::Xdg("opencode")),
+    ("goose", Vendor::Xdg("goose")),
+    ("crush", Vendor::Xdg("crush")),
+];
+/// Variable, place in the user's home, place in the agent's.
+const XDG: &[(&str, &str, &str)] = &[
+    ("XDG_CONFIG_HOME", ".config", "config"),
+    ("XDG_DATA_HOME", ".local/share", "data"),
+    ("XDG_STATE_HOME", ".local/state", "state"),
+];
+/// Files of such an agent by which it is logged in.
+const XDG_LOGINS: &[&str] = &["auth.json", "mcp-auth.json", "secrets.yaml"];
+/// What it has fetched for itself, and its logs: no part of a session.
+const XDG_LEFT_OUT: &[&str] = &["bin", "log", "cache"];
+
+fn vendor(agent: &Agent) -> Option<Vendor> {
+    match agent {
+        Agent::ClaudeCode { .. } => Some(Vendor::Claude),
+        Agent::Codex { .. } => Some(Vendor::Codex),
+        // Often started by another program: `npx @vendor/claude-code-acp`.
+        Agent::Acp { words } => words.iter().find_map(|word| {
+            let name = Utf8Path::new(word).file_name().unwrap_or_default();
+            VENDORS.iter().find(|(own, _)| name.contains(own)).map(|(_, vendor)| *vendor)
+        }),
+        Agent::Command { .. } | Agent::OpenAi(_) | Agent::Script { .. } => None,
+    }
+}
+
+/// The home of one attempt.
+#[derive(Debug, Default)]
+pub(super) struct Home {
+    plan: Plan,
+    /// Where agents of this kind keep their sessions, relative to the home.
+    sessions: Vec<PathBuf>,
+    /// Of the user's own, where a home can't be given.
+    shared: Vec<Utf8PathBuf>,
+}
+
+impl Home {
+    /// What its agent may write.
+    pub fn writable(&self) -> Vec<Utf8PathBuf> {
+        let logins = self.plan.logins.iter().map(|login| login.target.clone());
+        let own = (!self.plan.dir.as_os_str().is_empty()).then(|| self.plan.dir.clone());
+        let paths = own.into_iter().chain(logins);
+        let paths = paths.filter_map(|path| Utf8PathBuf::from_path_buf(path).ok());
+        paths.chain(self.shared.iter().cloned()).collect()
+    }
+
+    /// What became of its login is the user's.
+    pub fn put_back(&self) -> Vec<String> {
+        self.plan.put_back()
+    }
+}
+
+impl Job {
+    /// Makes the home of this attempt's agent, and names it in `variables`.
+    pub(super) fn home(
+        &self,
+        agent: &Agent,
+        variables: &mut Variables,
+        session: Option<&str>,
+    ) -> Result<Home, JobError> {
+        if self.context.player.is_some() {
+            return Ok(Home::default());
+        }
+        let dir = self.context.place.scratch(&format!("{}-{}.{HOME}", self.run.id, self.want.id));
+        let home = planned(agent, variables, &dir);
+        if home.plan.dir.as_os_str().is_empty() {
+            for shared in &home.shared {
+                // A sandbox admits only what exists; without it the agent says what it misses.
+                let _later = dir::create(shared.as_std_path());
+            }
+            return Ok(home);
+        }
+        let failed = |error| JobError::Setup(crate::shell::chain(&error));
+        home.plan.make().map_err(failed)?;
+        home.plan.note().map_err(failed)?;
+        if let Some(session) = session {
+            let kept = kept(&self.context.place, session);
+            for part in &home.sessions {
+                agent_home::keep(&kept.join(part), &home.plan.dir.join(part), |_| false)
+                    .map_err(|error| JobError::Setup(format!("session {session}: {error}")))?;
+            }
+        }
+        Ok(home)
+    }
+
+    /// Keeps what is needed to go on with the session.
+    pub(super) fn keep_session(&self, home: &Home, session: Option<&str>) -> Vec<String> {
+        let Some(session) = session else { return Vec::new() };
+        let kept = kept(&self.context.place, session);
+        let mut told = Vec::new();
+        for part in &home.sessions {
+            let left_out = |path: &Path| {
+                let name = path.to_string_lossy();
+                XDG_LEFT_OUT.iter().chain(XDG_LOGINS).any(|other| *other == name)
+            };
+            let from = home.plan.dir.join(part);
+            if let Err(error) = agent_home::keep(&from, &kept.join(part), left_out) {
+                told.push(format!("its session can't be gone on with: {error}"));
+            }
+        }
+        told
+    }
+
+    /// The home goes with the attempt.
+    pub(super) fn leave_home(&self) {
+        let name = format!("{}-{}", self.run.id, self.want.id);
+        let place = &self.context.place;
+        // Best effort: the next boot removes what is left of it.
+        let _leftover = dir::remove(place.scratch(&format!("{name}.{HOME}")).as_std_path());
+        let _leftover =
+            dir::remove_file(place.scratch(&format!("{name}.logins.json")).as_std_path());
+    }
+}
+
+/// Where the files of a session are kept, by the name its agent gave it.
+fn kept(place: &Place, session: &str) -> PathBuf {
+    let digest: String = sha256_hex(session.as_bytes()).chars().take(DIGEST_CHARS).collect();
+    place.state.join("sessions").join(digest).into_std_path_buf()
+}
+
+/// Logins that were renewed by agents whose controller was killed. Before anything is started.
+pub(crate) fn put_back_left(place: &Place, notice: &mut dyn FnMut(&str)) {
+    for told in agent_home::put_back_left(place.state.join("tmp").as_std_path()) {
+        notice(&told);
+    }
+}
+
+fn planned(agent: &Agent, variables: &mut Variables, dir: &Utf8Path) -> Home {
+    let user = set(variables, "HOME").map(Utf8PathBuf::from);
+    let in_user = |name: &str| user.as_ref().map(|user| user.join(name)).unwrap_or_default();
+    // Another address or key: what the user is logged in with is not for it.
+    let own_login = agent.withheld_env().is_empty();
+    match vendor(agent) {
+        None => Home::default(),
+        Some(Vendor::Gemini) => Home { shared: vec![in_user(".gemini")], ..Home::default() },
+        Some(Vendor::Claude) => {
+            let named = set(variables, "CLAUDE_CONFIG_DIR").map(Utf8PathBuf::from);
+            let state =
+                named.clone().map_or(in_user(".claude.json"), |own| own.join(".claude.json"));
+            let from = named.unwrap_or_else(|| in_user(".claude"));
+            variables.insert("CLAUDE_CONFIG_DIR".to_owned(), dir.to_string());
+            claude_home(&from, &state, dir, own_login)
+        }
+        Some(Vendor::Codex) => {
+            let from = set(variables, "CODEX_HOME").map_or(in_user(".codex"), Utf8PathBuf::from);
+            variables.insert("CODEX_HOME".to_owned(), dir.to_string());
+            let logins = logins_of(&from, "", &["auth.json", ".credentials.json"], own_login);
+            let mut links = settings(&from, CODEX);
+            let made = opened(&mut links);
+            Home {
+                plan: Plan { dir: dir.into(), made, links, logins, ..Plan::default() },
+                sessions: vec!["sessions".into()],
+                shared: Vec::new(),
+            }
+        }
+        Some(Vendor::Xdg(name)) => xdg_home(name, variables, &user.unwrap_or_default(), dir),
+    }
+}
+
+fn claude_home(from: &Utf8Path, state: &Utf8Path, dir: &Utf8Path, own_login: bool) -> Home {
+    let read = |path: &Utf8Path| file::read_capped(path.as_std_path(), COPY_BYTES_MAX).ok();
+    let mut links = settings(from, CLAUDE);
+    let mut files = Vec::new();
+    let state_file = PathBuf::from(".claude.json");
+    if own_login {
+        files.extend(read(state).map(|bytes| (state_file, bytes)));
+    } else {
+        // They may lead to the user's own account again.
+        let is_settings = |name: &Path| {
+            name == Path::new("settings.json") || name == Path::new("settings.local.json")
+        };
+        let found = links.extract_if(.., |(name, _)| is_settings(name));
+        let found: Vec<(PathBuf, Option<Vec<u8>>)> = found
+            .map(|(name, path)| (name, file::read_capped(&path, COPY_BYTES_MAX).ok()))
+            .chain([(state_file, read(state))])
+            .collect();
+        files.extend(found.into_iter().filter_map(|(name, bytes)| {
+            Some((name, gateway::without_own_way(&bytes?)?.into_bytes()))
+        }));
+    }
+    let made = opened(&mut links);
+    Home {
+        plan: Plan {
+            dir: dir.into(),
+            made,
+            links,
+            files,
+            logins: logins_of(from, "", &[".credentials.json"], own_login),
+        },
+        sessions: vec!["projects".into()],
+        shared: Vec::new(),
+    }
+}
+
+/// Agents put something of their own beside the user's skills and plugins: the folder is theirs,
+/// and what is in it the user's.
+fn opened(links: &mut Vec<(PathBuf, PathBuf)>) -> Vec<PathBuf> {
+    let is_shared = |(name, path): &mut (PathBuf, PathBuf)| {
+        SHARED.iter().any(|shared| *name == Path::new(shared)) && path.is_dir()
+    };
+    let found: Vec<(PathBuf, PathBuf)> = links.extract_if(.., is_shared).collect();
+    for (name, path) in &found {
+        links.extend(agent_home::links(path, name, |name| !ITS_OWN.contains(&name)));
+    }
+    found.into_iter().map(|(name, _)| name).collect()
+}
+
+/// The base directories with all that others have there, and one of its own in each.
+fn xdg_home(name: &str, variables: &mut Variables, user: &Utf8Path, dir: &Utf8Path) -> Home {
+    let mut plan = Plan { dir: dir.into(), ..Plan::default() };
+    for (variable, usual, folder) in XDG {
+        let base = set(variables, variable).map_or(user.join(usual), Utf8PathBuf::from);
+        let (folder, own) = (Path::new(folder), Path::new(folder).join(name));
+        plan.made.extend([folder.to_owned(), own.clone()]);
+        plan.links.extend(links(base.as_std_path(), folder, |other| other != name));
+        let from = base.join(name);
+        let is_login = |file: &str| XDG_LOGINS.contains(&file);
+        let is_config = *variable == "XDG_CONFIG_HOME";
+        plan.links.extend(links(from.as_std_path(), &own, |file| {
+            (is_config || file == "bin") && !is_login(file)
+        }));
+        plan.logins.extend(logins_of(&from, &own.to_string_lossy(), XDG_LOGINS, true));
+        variables
+            .insert((*variable).to_owned(), dir.join(folder.to_string_lossy().as_ref()).into());
+    }
+    Home { plan, sessions: vec![Path::new("data").join(name)], shared: Vec::new() }
+}
+
+fn settings(from: &Utf8Path, names: &[&str]) -> Vec<(PathBuf, PathBuf)> {
+    let wanted = |name: &str| names.iter().chain(USUAL).any(|pattern| fits(pattern, name));
+    links(from.as_std_path(), Path::new(""), wanted)
+}
+
+fn logins_of(from: &Utf8Path, under: &str, names: &[&str], own_login: bool) -> Vec<Login> {
+    let found = |name: &&str| login(Path::new(under).join(name), from.join(name).as_std_path());
+    if own_login { names.iter().filter_map(found).collect() } else { Vec::new() }
+}
+
+/// A name may begin or end with `*`.
+fn fits(pattern: &str, name: &str) -> bool {
+    if let Some(end) = pattern.strip_prefix('*') {
+        return name.ends_with(end);
+    }
+    pattern.strip_suffix('*').map_or(pattern == name, |start| name.starts_with(start))
+}
+
+fn set<'a>(variables: &'a Variables, name: &str) -> Option<&'a str> {
+    variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    struct Case {
+        temp: tempfile::TempDir,
+    }
+
+    impl Case {
+        fn new(files: &[(&str, &str)]) -> Case {
+            let case = Case { temp: tempfile::tempdir().unwrap() };
+            for (name, text) in files {
+                let path = case.user().join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            case
+        }
+
+        fn user(&self) -> Utf8PathBuf {
+            Utf8PathBuf::from_path_buf(self.temp.path().canonicalize().unwrap().join("u")).unwrap()
+        }
+
+        fn dir(&self) -> Utf8PathBuf {
+            self.user().with_file_name("1.home")
+        }
+
+        /// The home of an agent, and the variables it is started with.
+        fn made(&self, agent: &Agent) -> (Home, Variables) {
+            let mut variables = Variables::from([("HOME".to_owned(), self.user().to_string())]);
+            let home = planned(agent, &mut variables, &self.dir());
+            home.plan.make().unwrap();
+            (home, variables)
+        }
+
+        fn read(&self, name: &str) -> Option<String> {
+            fs::read_to_string(self.dir().join(name)).ok()
+        }
+
+        fn writable(&self, home: &Home) -> String {
+            let words = home.writable().join_words();
+            words.replace(self.user().as_str(), "~").replace(self.dir().as_str(), "home")
+        }
+    }
+
+    trait Words {
+        fn join_words(&self) -> String;
+    }
+
+    impl Words for Vec<Utf8PathBuf> {
+        fn join_words(&self) -> String {
+            self.iter().map(|path| path.as_str()).collect::<Vec<_>>().join(" ")
+        }
+    }
+
+    fn claude(base_url: Option<&str>) -> Agent {
+        let gateway =
+            gateway::Gateway { base_url: base_url.map(str::to_owned), ..Default::default() };
+        Agent::ClaudeCode { executable: "claude".into(), gateway }
+    }
+
+    fn acp(words: &[&str]) -> Agent {
+        Agent::Acp { words: words.iter().map(|word| (*word).to_owned()).collect() }
+    }
+
+    const CLAUDE_FILES: &[(&str, &str)] = &[
+        (".claude.json", r#"{"starts":1,"primaryApiKey":"own"}"#),
+        (".claude/settings.json", r#"{"apiKeyHelper":"own","model":"m"}"#),
+        (".claude/.credentials.json", "{}"),
+        (".claude/CLAUDE.md", "be kind"),
+        (".claude/skills/mine/SKILL.md", "mine"),
+        (".claude/plugins/store/remembered", "1"),
+        (".claude/plugins/installed_plugins.json", "{}"),
+        (".claude/projects/other/memory/MEMORY.md", "of another"),
+        (".claude/history.jsonl", "private"),
+    ];
+
+    #[test]
+    fn claude_reads_the_users_settings_and_writes_nothing_of_them_but_the_login() {
+        let case = Case::new(CLAUDE_FILES);
+        let (home, variables) = case.made(&claude(None));
+        assert_eq!(variables["CLAUDE_CONFIG_DIR"], case.dir());
+        assert_eq!(case.writable(&home), "home ~/.claude/.credentials.json");
+        assert_eq!(case.read("CLAUDE.md").unwrap(), "be kind");
+        assert_eq!(case.read("skills/mine/SKILL.md").unwrap(), "mine");
+        assert!(case.read(".claude.json").unwrap().contains("own"));
+        assert!(case.read("settings.json").unwrap().contains("apiKeyHelper"));
+        assert!(case.read("plugins/installed_plugins.json").is_some());
+        for other in
+            ["projects/other/memory/MEMORY.md", "history.jsonl", "plugins/store/remembered"]
+        {
+            assert_eq!(case.read(other), None, "{other}");
+        }
+        // What it changes is a file of its own, and so is what plugins remember.
+        fs::create_dir(case.dir().join("plugins/store")).unwrap();
+        fs::write(case.dir().join(".claude.json"), "{}").unwrap();
+        assert!(fs::read_to_string(case.user().join(".claude.json")).unwrap().contains("starts"));
+        assert!(!case.dir().join("skills").is_symlink(), "it may add some of its own");
+    }
+
+    #[test]
+    fn at_another_address_claude_finds_nothing_of_the_users_account() {
+        let case = Case::new(CLAUDE_FILES);
+        let (home, _) = case.made(&claude(Some("https://gate.example")));
+        assert_eq!(case.writable(&home), "home");
+        assert_eq!(case.read(".credentials.json"), None);
+        assert_eq!(case.read("settings.json").unwrap(), r#"{"model":"m"}"#);
+        assert_eq!(case.read(".claude.json").unwrap(), r#"{"starts":1}"#);
+        assert_eq!(case.read("CLAUDE.md").unwrap(), "be kind");
+    }
+
+    #[test]
+    fn another_place_of_the_users_settings_is_found() {
+        let case = Case::new(&[("c/settings.json", "{}"), ("c/.claude.json", "{\"c\":1}")]);
+        let mut variables = Variables::from([
+            ("HOME".to_owned(), case.user().to_string()),
+            ("CLAUDE_CONFIG_DIR".to_owned(), case.user().join("c").to_string()),
+        ]);
+        let home = planned(&claude(None), &mut variables, &case.dir());
+        home.plan.make().unwrap();
+        assert_eq!(case.read(".claude.json").unwrap(), "{\"c\":1}");
+        assert_eq!(case.read("settings.json").unwrap(), "{}");
+    }
+
+    #[test]
+    fn codex_and_those_of_the_base_directories_have_homes_too() {
+        let case = Case::new(&[
+            (".codex/config.toml", "model = 'm'"),
+            (".codex/auth.json", "{}"),
+            (".codex/sessions/2026/rollout-1.jsonl", "other"),
+            (".codex/skills/mine/SKILL.md", "mine"),
+            (".config/opencode/opencode.json", "{}"),
+            (".config/git/config", "[user]"),
+            (".local/share/opencode/auth.json", "{}"),
+            (".local/share/opencode/opencode.db", "sessions"),
+        ]);
+        let codex = Agent::Codex { executable: "codex".into(), gateway: Default::default() };
+        let (home, variables) = case.made(&codex);
+        assert_eq!(variables["CODEX_HOME"], case.dir());
+        assert_eq!(case.writable(&home), "home ~/.codex/auth.json");
+        assert!(case.read("config.toml").is_some() && case.read("skills/mine/SKILL.md").is_some());
+        assert!(case.read("sessions/2026/rollout-1.jsonl").is_none());
+        fs::remove_dir_all(case.dir()).unwrap();
+        let (home, variables) = case.made(&acp(&["opencode", "acp"]));
+        assert_eq!(variables["XDG_CONFIG_HOME"], case.dir().join("config"));
+        assert_eq!(case.writable(&home), "home ~/.local/share/opencode/auth.json");
+        assert!(case.read("config/opencode/opencode.json").is_some());
+        assert!(case.read("config/git/config").is_some(), "what others read there");
+        assert!(case.read("data/opencode/opencode.db").is_none());
+    }
+
+    #[test]
+    fn others_have_nothing_to_write_but_their_worktree() {
+        let case = Case::new(&[]);
+        let mut none = Variables::new();
+        let mut writes = |agent: &Agent| planned(agent, &mut none, &case.dir()).writable().len();
+        assert_eq!(writes(&acp(&["./mine"])), 0);
+        assert_eq!(writes(&Agent::Command { words: vec!["claude".into()] }), 0);
+        assert_eq!(writes(&Agent::Script { file: "claude.yml".into() }), 0);
+        // Its directory can't be elsewhere.
+        assert_eq!(writes(&acp(&["gemini", "--acp"])), 1);
+        // The same program started by another.
+        let (_, variables) = case.made(&acp(&["npx", "@zed/claude-code-acp"]));
+        assert!(variables.contains_key("CLAUDE_CONFIG_DIR"));
+    }
+}
