@@ -126,44 +126,6 @@ impl Dir {
         dir.sync()
     }
 
-    /// Removes what is at `relative`: a link itself, a directory only when it is empty. No link on
-    /// the way is followed.
-    pub fn remove(&self, relative: &Path) -> Result<(), FileError> {
-        let path = self.path.join(relative);
-        let (parent, name) = split(relative)?;
-        let at = self.parent_of(parent, &path)?;
-        match unlinkat(&at, name, UnlinkatFlags::NoRemoveDir) {
-            Err(Errno::EISDIR | Errno::EPERM) => unlinkat(&at, name, UnlinkatFlags::RemoveDir),
-            ended => ended,
-        }
-        .map_err(|errno| refused(errno, "remove", &path))
-    }
-
-    /// A symbolic link at `relative`, where nothing is.
-    pub fn link(&self, relative: &Path, target: &Path) -> Result<(), FileError> {
-        let (parent, name) = split(relative)?;
-        let dir = self.below(if parent == Path::new(".") { Path::new("") } else { parent })?;
-        nix::unistd::symlinkat(target, &dir.fd, name)
-            .map_err(|errno| refused(errno, "link", &self.path.join(relative)))
-    }
-
-    fn parent_of(&self, parent: &Path, path: &Path) -> Result<OwnedFd, FileError> {
-        let failed = |source| FileError::Failed { what: "open", path: path.into(), source };
-        let mut fd = self.fd.try_clone().map_err(failed)?;
-        for part in parent.components() {
-            let name = match part {
-                Component::Normal(name) => name,
-                Component::CurDir => continue,
-                Component::Prefix(_) | Component::RootDir | Component::ParentDir => {
-                    return Err(FileError::Name { path: path.into() });
-                }
-            };
-            fd = openat(&fd, name, DIRECTORY, Mode::empty())
-                .map_err(|errno| refused(errno, "open", path))?;
-        }
-        Ok(fd)
-    }
-
     /// The same for a file that others may run: what could be run stays so.
     pub fn rewrite(&self, relative: &Path, bytes: &[u8]) -> Result<(), FileError> {
         let runnable = self.look(relative).ok().and_then(|file| file.metadata().ok());

@@ -139,9 +139,11 @@ fn only_a_time_that_somebody_named_is_the_end_of_a_hold() {
     let guesses = |does: &str| {
         let story = story(&format!("task a\n {ONE}\n limit wait 4h\n a: {does}"));
         let events = story.records.iter().flat_map(|record| record.events.clone());
-        let guess = |event| match event {
-            Event::AccountHeld { guess, .. } | Event::WaitBegan { guess, .. } => Some(guess),
-            _ => None,
+        let guess = |event| {
+            if let Event::AccountHeld { guess, .. } | Event::WaitBegan { guess, .. } = event {
+                return Some(guess);
+            }
+            None
         };
         events.filter_map(guess).collect::<Vec<bool>>()
     };
