@@ -8,7 +8,7 @@
 use autopilot_testkit::agents;
 use autopilot_testkit::model::{Call, Rule, Script, Server, Turn};
 use autopilot_testkit::netns;
-use autopilot_testkit::stage::{APPROVES, Stage};
+use autopilot_testkit::stage::{APPROVES, Stage, files_with, text};
 use serde_json::{Value, json};
 
 const BUILDS_IN_A_SESSION: &str = "
@@ -228,16 +228,16 @@ session=0199dddd-4444-7000-8000-000000000001
 total=0.2
 answer='{\"changed_files\":[\"app.txt\"],\"notes\":\"x\"}'
 case "$*" in *--resume*)
-  if [ -e "$HOME/.claude/gone" ]; then
+  if [ -e "$HOME/own/gone" ]; then
     echo "No conversation found with session ID: $session" >&2
     echo '{"type":"result","subtype":"error_during_execution","is_error":true,"num_turns":0,"total_cost_usd":0,"session_id":"0199eeee-0000-7000-8000-000000000009","usage":{"input_tokens":0,"output_tokens":0},"errors":["No conversation found with session ID: '$session'"]}'
     exit 1
   fi
-  if [ -e "$HOME/.claude/slow" ]; then
+  if [ -e "$HOME/own/slow" ]; then
     echo "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"$session\",\"model\":\"m\"}"
-    echo 0.4 > "$HOME/.claude/total"; rm "$HOME/.claude/slow"; sleep 60
+    echo 0.4 > "$HOME/own/total"; rm "$HOME/own/slow"; sleep 60
   fi
-  total=$(cat "$HOME/.claude/total"); answer='it was late' ;;
+  total=$(cat "$HOME/own/total"); answer='it was late' ;;
 *) echo done >> app.txt ;;
 esac
 echo "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"$session\",\"model\":\"m\"}"
@@ -247,14 +247,17 @@ echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\"
 #[test]
 fn a_session_of_the_agents_own_owes_its_rise_and_is_missed_when_it_is_gone() {
     let stage = stage();
-    std::fs::create_dir_all(stage.folder().join("home/.claude")).unwrap();
-    let home = stage.folder().join("home/.claude");
+    std::fs::create_dir_all(stage.folder().join("home/own")).unwrap();
+    let home = stage.folder().join("home/own");
     std::fs::write(home.join("total"), "0.25").unwrap();
     stage.write_program("../claude", CLAUDE);
-    let config = "repo: { base_branch: main }\ncommands: { tests: sh test.sh }\n\
-        builder: { mode: claude_code_cli, executable: ../claude }\n\
-        reviewer: { mode: script, script: agents.yml }\n";
-    stage.write(".autopilot/config.yml", config);
+    let config = format!(
+        "repo: {{ base_branch: main }}\ncommands: {{ tests: sh test.sh }}\n\
+         builder: {{ mode: claude_code_cli, executable: ../claude }}\n\
+         reviewer: {{ mode: script, script: agents.yml }}\nsandbox: {{ write: ['{}'] }}\n",
+        home.display()
+    );
+    stage.write(".autopilot/config.yml", &config);
     stage.run_task().expect(0);
     let id = "0199dddd-4444-7000-8000-000000000001";
     assert_eq!(session_of(&stage, "build"), id);
@@ -295,14 +298,10 @@ fn a_session_of_the_real_claude_goes_on_and_is_missed_when_its_file_is_gone() {
         ]));
     let server = Server::start(script).unwrap();
     let home = stage.folder().join("home");
-    let mut settings = home.join(".claude");
     for (name, value) in agents::claude_home(&home, &server).unwrap() {
-        match name.as_str() {
-            "HOME" => continue,
-            "CLAUDE_CONFIG_DIR" => settings = value.clone().into(),
-            _ => {}
+        if name != "HOME" {
+            stage.set(&name, &value);
         }
-        stage.set(&name, &value);
     }
     let claude = agents::claude();
     let config = format!(
@@ -323,7 +322,11 @@ fn a_session_of_the_real_claude_goes_on_and_is_missed_when_its_file_is_gone() {
     assert!(rise > 0.0 && rise < spent, "{rise} after {spent}");
     assert!((cost_of(&stage, "build") - spent - rise).abs() < 1e-9);
 
-    std::fs::remove_dir_all(settings.join("projects")).unwrap();
+    for kept in files_with(&stage.state(), &id) {
+        if text(&kept).contains("/sessions/") {
+            std::fs::remove_file(kept).unwrap();
+        }
+    }
     let said = stage.run(&["resume", &id, "--prompt", "what did you do?"]).expect(10);
     said.says(&["does not know session", &id]);
 }
