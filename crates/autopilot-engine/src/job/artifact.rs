@@ -1,7 +1,8 @@
 //! What is kept of every question to an agent: `artifacts/<run>/exec-NNN-<label>/`.
 //!
 //! `events.jsonl` grows while the agent works, so that others can watch it. Nothing here is read
-//! back to decide; a run that is played again is the only reader.
+//! back to decide: it is for people, for a run that is played again, and for the last figure an
+//! attempt told before its controller was killed.
 
 use super::{Job, JobError};
 use autopilot_agents::{AgentEvent, Ending, Outcome};
