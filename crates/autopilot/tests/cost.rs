@@ -226,11 +226,16 @@ fn a_limit_on_money_without_a_price_is_refused_and_the_key_named() {
     stage.run(&["run", "tasks/more.md", "--max-usd", "1"]).expect(78).says(&["prices"]);
 }
 
+/// Where a program that stands in for an agent writes down how it was started.
+fn may_write(stage: &Stage) -> String {
+    format!("sandbox: {{ write: ['{}'] }}\n", stage.folder().join("home/own").display())
+}
+
 /// Prints what the real one does: its cost is told over the whole session.
 const CLAUDE: &str = r#"#!/bin/sh
 read -r asked
-printf '%s\n' "$*" >> "$HOME/.claude/asked"
-number=$(wc -l < "$HOME/.claude/asked")
+printf '%s\n' "$*" >> "$HOME/own/asked"
+number=$(wc -l < "$HOME/own/asked")
 if [ "$number" = 1 ]; then echo broken >> app.txt; else printf 'start\ndone\n' > app.txt; fi
 session=0199cccc-3333-7000-8000-00000000000$number
 echo "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"$session\",\"model\":\"m\"}"
@@ -240,14 +245,14 @@ echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\"
 #[test]
 fn an_agent_is_told_what_is_left_to_spend() {
     let stage = stage();
-    std::fs::create_dir_all(stage.folder().join("home/.claude")).unwrap();
+    std::fs::create_dir_all(stage.folder().join("home/own")).unwrap();
     stage.write_program("../claude", CLAUDE);
     let config = "repo: { base_branch: main }\ncommands: { tests: sh test.sh }\n\
         builder: { mode: claude_code_cli, executable: ../claude, max_usd: 0.45 }\n\
         reviewer: { mode: script, script: agents.yml }\nbudget: { max_usd: 0.5 }\n";
-    stage.write(".autopilot/config.yml", config);
+    stage.write(".autopilot/config.yml", &format!("{config}{}", may_write(&stage)));
     stage.run_task().expect(0);
-    let asked = std::fs::read_to_string(stage.folder().join("home/.claude/asked")).unwrap();
+    let asked = std::fs::read_to_string(stage.folder().join("home/own/asked")).unwrap();
     let budgets: Vec<f64> = asked
         .lines()
         .map(|line| line.split("--max-budget-usd ").nth(1).unwrap())
@@ -311,22 +316,23 @@ fn claude_stage(script: &str, agent: &str, more: &str) -> Stage {
 }
 
 fn with_claude(stage: &Stage, script: &str, agent: &str, more: &str) {
-    std::fs::create_dir_all(stage.folder().join("home/.claude")).unwrap();
-    let lines = "#!/bin/sh\nread -r asked\nprintf '%s\\n' \"$*\" >> \"$HOME/.claude/asked\"\n\
+    std::fs::create_dir_all(stage.folder().join("home/own")).unwrap();
+    let lines = "#!/bin/sh\nread -r asked\nprintf '%s\\n' \"$*\" >> \"$HOME/own/asked\"\n\
         echo '{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s-1\",\"model\":\"m\"}'\n";
     stage.write_program("../claude", &format!("{lines}{script}\n"));
     let config = format!(
         "repo: {{ base_branch: main }}\ncommands: {{ tests: sh test.sh }}\n\
          builder: {{ mode: claude_code_cli, executable: ../claude{agent} }}\n\
          reviewer: {{ mode: script, script: agents.yml }}\n\
-         planner: {{ mode: script, script: agents.yml }}\n{more}"
+         planner: {{ mode: script, script: agents.yml }}\n{}{more}",
+        may_write(stage)
     );
     stage.write(".autopilot/config.yml", &config);
 }
 
 /// What it was told it may spend, each time it was asked.
 fn budgets(stage: &Stage) -> Vec<f64> {
-    let asked = std::fs::read_to_string(stage.folder().join("home/.claude/asked")).unwrap();
+    let asked = std::fs::read_to_string(stage.folder().join("home/own/asked")).unwrap();
     let budget = |line: &str| {
         let rest = line.split("--max-budget-usd ").nth(1)?;
         rest.split(' ').next()?.parse().ok()
@@ -424,7 +430,7 @@ fn an_agent_that_spends_more_than_it_may_is_ended_by_its_own_limit() {
 fn the_second_turn_of_an_attempt_gets_what_the_first_has_left() {
     // Its answer can't be read, so it is asked for once more.
     let says = r#"
-n=$(wc -l < "$HOME/.claude/asked")
+n=$(wc -l < "$HOME/own/asked")
 echo done >> app.txt
 echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"session_id\":\"s-1\",\"total_cost_usd\":0.$((n * 3)),\"usage\":{\"input_tokens\":1,\"output_tokens\":1},\"result\":\"no JSON\"}""#;
     let stage = claude_stage(says, ", max_usd: 0.45", "");
@@ -442,7 +448,7 @@ fn workers_at_once_share_what_the_run_has_left() {
     with_claude(&stage, "sleep 60", "", more);
     let run = stage.start(&plan::RUN);
     stage.wait_until("both work", |stage| {
-        std::fs::read_to_string(stage.folder().join("home/.claude/asked"))
+        std::fs::read_to_string(stage.folder().join("home/own/asked"))
             .is_ok_and(|asked| asked.lines().count() == 2)
     });
     assert_eq!(budgets(&stage), [0.25, 0.25]);
@@ -459,7 +465,7 @@ fn kill_when(stage: &Stage, what: &str, holds: impl Fn(&Stage) -> bool) {
 }
 
 fn has_asked(stage: &Stage) -> bool {
-    std::fs::read_to_string(stage.folder().join("home/.claude/asked"))
+    std::fs::read_to_string(stage.folder().join("home/own/asked"))
         .is_ok_and(|asked| !asked.is_empty())
 }
 
@@ -481,7 +487,7 @@ fn what_an_attempt_was_given_is_charged_when_the_controller_is_killed_in_its_mid
 fn without_a_limit_a_killed_controller_charges_nothing() {
     let stage = claude_stage("sleep 60", "", "");
     kill_when(&stage, "it works", has_asked);
-    std::fs::remove_dir_all(stage.folder().join("home/.claude")).unwrap();
+    std::fs::remove_dir_all(stage.folder().join("home/own")).unwrap();
     with_claude(&stage, SPENDS_A_FIFTH, "", "");
     stage.run(&["resume"]).expect(0);
     let build = row(&cost(&stage, &[])["parts"][1], "build");
@@ -496,8 +502,7 @@ echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"session_
 
 #[test]
 fn a_cost_that_was_told_before_the_controller_was_killed_counts_as_told() {
-    let lingers =
-        format!("{SPENDS_A_FIFTH}\n[ $(wc -l < \"$HOME/.claude/asked\") != 1 ] || sleep 60");
+    let lingers = format!("{SPENDS_A_FIFTH}\n[ $(wc -l < \"$HOME/own/asked\") != 1 ] || sleep 60");
     let stage = claude_stage(&lingers, "", "budget: { max_usd: 0.5 }\n");
     kill_when(&stage, "its cost was told", |stage| {
         stage.texts_of("events.jsonl").contains("\"event\":\"usage\"")

@@ -77,7 +77,6 @@ fn git(dir: &Path, args: &[&str]) {
 #[test]
 fn an_agent_that_asks_and_never_reads_is_ended_and_the_limit_named() {
     let stage = Stage::new(env!("CARGO_BIN_EXE_autopilot"));
-    fs::create_dir_all(stage.folder().join("home/.claude")).unwrap();
     let asks = r#"{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"Read","input":{}}}"#;
     let script = format!(
         "#!/bin/sh\nread -r asked\n\

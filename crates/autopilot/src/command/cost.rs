@@ -200,16 +200,21 @@ struct Part {
 impl Part {
     fn of(title: &str, by: CostBy, spent: &Spent) -> Part {
         let mut rows: BTreeMap<String, Sum> = BTreeMap::new();
+        let mut latest: BTreeMap<String, Time> = BTreeMap::new();
         let mut total = Sum::default();
         for item in &spent.items {
+            let at = latest.entry(item.key(by)).or_insert(item.at);
+            *at = item.at.max(*at);
             let row = rows.entry(item.key(by)).or_default();
             *row = row.plus(item.sum);
             total = total.plus(item.sum);
         }
         let mut rows: Vec<(String, Sum)> = rows.into_iter().collect();
         match by {
-            // Newest first.
-            CostBy::Day | CostBy::Run => rows.reverse(),
+            // Newest first; ids of runs of the same second are in no order.
+            CostBy::Day | CostBy::Run => {
+                rows.sort_by_key(|(key, _)| std::cmp::Reverse(latest.get(key).copied()));
+            }
             // Dearest first.
             CostBy::Step | CostBy::Task | CostBy::Agent | CostBy::Model => {
                 rows.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.bill.usd));
