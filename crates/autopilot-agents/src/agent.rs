@@ -8,7 +8,7 @@ use crate::claude::{self, ClaudeConversation};
 use crate::codex::{self, CodexConversation};
 use crate::command::{self, CommandConversation};
 use crate::conversation::Conversation;
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, Way, is_withheld};
 use crate::launch::{Access, Ask, LaunchPlan, McpServer, Network, Sandbox};
 use crate::openai::{self, Model, OpenAiConversation};
 use crate::script::{self, ScriptConversation};
@@ -190,16 +190,24 @@ impl Agent {
 
     /// Names among those that it does not get: another address or key was named, and they would
     /// lead elsewhere or show the user's own key to whoever is there.
-    pub fn withheld_env(&self) -> &'static [&'static str] {
+    pub fn withholds(&self, name: &str) -> bool {
         match self {
-            Agent::ClaudeCode { gateway, .. } => claude::withheld(gateway),
-            Agent::Codex { gateway, .. } if gateway.base_url.is_some() => codex::OWN_WAY,
-            Agent::OpenAi(model) if model.key_variable().is_none() => &[API_KEY_ENV],
-            Agent::Codex { .. }
-            | Agent::OpenAi(_)
-            | Agent::Acp { .. }
-            | Agent::Command { .. }
-            | Agent::Script { .. } => &[],
+            Agent::ClaudeCode { gateway, .. } => is_withheld(name, gateway.way()),
+            Agent::Codex { gateway, .. } => {
+                gateway.base_url.is_some() && codex::OWN_WAY.contains(&name)
+            }
+            Agent::OpenAi(model) => model.key_variable().is_none() && name == API_KEY_ENV,
+            Agent::Acp { .. } | Agent::Command { .. } | Agent::Script { .. } => false,
+        }
+    }
+
+    /// By which way it asks its model; only some can be told another.
+    pub fn way(&self) -> Way {
+        match self {
+            Agent::ClaudeCode { gateway, .. } | Agent::Codex { gateway, .. } => gateway.way(),
+            Agent::OpenAi(_) | Agent::Acp { .. } | Agent::Command { .. } | Agent::Script { .. } => {
+                Way::Own
+            }
         }
     }
 

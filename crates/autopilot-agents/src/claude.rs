@@ -35,32 +35,6 @@ const KEY: &str = "ANTHROPIC_API_KEY";
 /// A key under this name is sent as a bearer token.
 const TOKEN: &str = "ANTHROPIC_AUTH_TOKEN";
 
-/// The user's own keys first, then their way to the model.
-const OWN: &[&str] = &[
-    KEY,
-    TOKEN,
-    "CLAUDE_CODE_OAUTH_TOKEN",
-    "CLAUDE_CODE_OAUTH_REFRESH_TOKEN",
-    BASE_URL,
-    "ANTHROPIC_CUSTOM_HEADERS",
-    "ANTHROPIC_UNIX_SOCKET",
-    "CLAUDE_CODE_USE_BEDROCK",
-    "CLAUDE_CODE_USE_VERTEX",
-    "CLAUDE_CODE_USE_FOUNDRY",
-];
-
-const OWN_KEYS: usize = 4;
-
-/// What it does not get of the user's own: another key takes the place of theirs, another address
-/// that of their way as well.
-pub(crate) fn withheld(gateway: &Gateway) -> &'static [&'static str] {
-    match (&gateway.base_url, &gateway.key_env) {
-        (Some(_), _) => OWN,
-        (None, Some(_)) => &OWN[..OWN_KEYS],
-        (None, None) => &[],
-    }
-}
-
 /// The name under which it looks for the key of a variable.
 pub(crate) fn key_name(variable: &str) -> &'static str {
     if variable == TOKEN { TOKEN } else { KEY }

@@ -10,6 +10,26 @@ pub struct Gateway {
     pub key_env: Option<String>,
 }
 
+/// By which way an agent asks its model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// As its user does.
+    Own,
+    /// As its user does, with another key.
+    OtherKey,
+    OtherAddress,
+}
+
+impl Gateway {
+    pub fn way(&self) -> Way {
+        match (&self.base_url, &self.key_env) {
+            (Some(_), _) => Way::OtherAddress,
+            (None, Some(_)) => Way::OtherKey,
+            (None, None) => Way::Own,
+        }
+    }
+}
+
 /// In the place of a key where none is named. Without anything there an agent would take the user's
 /// own login, which is for its vendor and nobody else.
 pub(crate) const NO_KEY: &str = "none";
@@ -26,7 +46,10 @@ const ACCOUNT: &[&str] = &[
     "oauthAccount",
     "primaryApiKey",
 ];
-/// The same of the variables its settings set.
+/// Variables that hold a key.
+const KEY_ENV: &[&str] =
+    &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_API_KEY", "CLAUDE_CODE_OAUTH_"];
+/// Variables that lead to an account by another way; names of models do not.
 const ACCOUNT_ENV: &[&str] = &[
     "ANTHROPIC_",
     "AWS_BEARER_",
@@ -36,13 +59,23 @@ const ACCOUNT_ENV: &[&str] = &[
     "CLAUDE_CODE_USE_",
 ];
 
+/// Whether a variable of the user's own is not for a Claude Code that goes another way.
+pub fn is_withheld(name: &str, way: Way) -> bool {
+    let begins = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
+    match way {
+        Way::Own => false,
+        Way::OtherKey => begins(KEY_ENV),
+        Way::OtherAddress => begins(ACCOUNT_ENV) && !name.contains("MODEL"),
+    }
+}
+
 /// A user's settings of Claude Code without the user's own way to a model: over them, no other
 /// address would be asked, or it would be given the user's own key. Nothing if they can't be read.
-pub fn without_own_way(settings: &[u8]) -> Option<String> {
+pub fn without_own_way(settings: &[u8], way: Way) -> Option<String> {
     let mut settings: Map<String, Value> = serde_json::from_slice(settings).ok()?;
     settings.retain(|name, _| !ACCOUNT.contains(&name.as_str()));
     if let Some(Value::Object(env)) = settings.get_mut("env") {
-        env.retain(|name, _| !ACCOUNT_ENV.iter().any(|start| name.starts_with(start)));
+        env.retain(|name, _| !is_withheld(name, way));
     }
     Some(Value::from(settings).to_string())
 }
@@ -56,13 +89,34 @@ mod tests {
         let theirs = r#"{"apiKeyHelper":"./key","model":"m","env":{"ANTHROPIC_CUSTOM_HEADERS":"x",
             "ANTHROPIC_API_KEY":"k","CLAUDE_CODE_USE_BEDROCK":"1","EDITOR":"vi"},
             "permissions":{"deny":["Bash"]},"oauthAccount":{"id":1},"primaryApiKey":"k"}"#;
-        let kept: Value =
-            serde_json::from_str(&without_own_way(theirs.as_bytes()).unwrap()).unwrap();
+        let kept = without_own_way(theirs.as_bytes(), Way::OtherAddress).unwrap();
+        let kept: Value = serde_json::from_str(&kept).unwrap();
         let expected = serde_json::json!({
             "model": "m", "env": { "EDITOR": "vi" }, "permissions": { "deny": ["Bash"] }
         });
         assert_eq!(kept, expected);
-        assert_eq!(without_own_way(b"not json"), None);
-        assert_eq!(without_own_way(b"[1]"), None);
+        let theirs =
+            r#"{"apiKeyHelper":"./k","env":{"ANTHROPIC_BASE_URL":"u","ANTHROPIC_API_KEY":"k"}}"#;
+        let kept = without_own_way(theirs.as_bytes(), Way::OtherKey).unwrap();
+        assert_eq!(kept, r#"{"env":{"ANTHROPIC_BASE_URL":"u"}}"#, "the key is for that address");
+        assert_eq!(without_own_way(b"not json", Way::OtherAddress), None);
+        assert_eq!(without_own_way(b"[1]", Way::OtherAddress), None);
+    }
+
+    #[test]
+    fn at_another_address_no_variable_leads_back() {
+        for name in [
+            "CLAUDE_CODE_USE_ANTHROPIC_AWS",
+            "CLAUDE_CODE_USE_MANTLE",
+            "ANTHROPIC_AWS_API_KEY",
+            "ANTHROPIC_BASE_URL",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+        ] {
+            assert!(is_withheld(name, Way::OtherAddress), "{name}");
+            assert!(!is_withheld(name, Way::Own), "{name}");
+        }
+        assert!(!is_withheld("ANTHROPIC_DEFAULT_OPUS_MODEL", Way::OtherAddress));
+        assert!(is_withheld("ANTHROPIC_API_KEY", Way::OtherKey));
+        assert!(!is_withheld("ANTHROPIC_BASE_URL", Way::OtherKey));
     }
 }

@@ -66,7 +66,7 @@ pub fn for_agent(
 ) -> Variables {
     let mut variables = of_agent(ours, agent.vendor_env_prefixes(), &config.env_pass);
     let is_named = |name: &str| config.env_pass.iter().any(|passed| passed == name);
-    variables.retain(|name, _| !agent.withheld_env().contains(&name.as_str()) || is_named(name));
+    variables.retain(|name, _| !agent.withholds(name) || is_named(name));
     variables.extend(plan.env.iter().cloned());
     if let Some((variable, name)) = agent.key_variable()
         && let Some(key) = ours.get(variable)

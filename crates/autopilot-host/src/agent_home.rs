@@ -1,13 +1,14 @@
 //! A home of its own for an agent: the user's settings to be read, their login to be used, and
 //! everything else its own. What an agent plants there is gone with it.
 //!
-//! Nothing but the login is ever written outside of it. A login is one file: a link leads to it, so
-//! that a renewed one is there for everybody at once; an agent that replaces the link by a file of
-//! its own has that file put in the login's place afterwards.
+//! Nothing outside of it is written but a login that was renewed: the agent has a copy, and of that
+//! only new tokens in the old places are taken over, and only while the user's own is still the one
+//! that was copied.
 
 use crate::dir;
 use crate::file::{self, Dir, FileError};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// A larger one is none.
 pub const LOGIN_BYTES_MAX: u64 = 1 << 20;
+const LOGINS_BYTES_MAX: u64 = 16 << 20;
 /// Of a file that is copied because its agent writes it.
 pub const COPY_BYTES_MAX: u64 = 32 << 20;
 /// Files of a session that are kept.
@@ -46,38 +48,52 @@ pub struct Login {
     pub name: PathBuf,
     /// The user's own file, links resolved.
     pub target: PathBuf,
+    /// What was copied.
+    before: String,
 }
 
+/// Where tokens and their times are; everything else says whose login it is.
+const TOKENS: &[&str] = &[
+    "access",
+    "accessToken",
+    "access_token",
+    "expires",
+    "expiresAt",
+    "expires_at",
+    "id_token",
+    "last_refresh",
+    "refresh",
+    "refreshToken",
+    "refreshTokenExpiresAt",
+    "refresh_token",
+];
+
 impl Plan {
-    /// Makes what is not there yet: the second question of an attempt finds the home of the first.
+    /// Makes it anew: nothing that was there before is followed or kept.
     pub fn make(&self) -> Result<(), HomeError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
             move |source| HomeError::Make { path, source }
         };
+        dir::remove(&self.dir).map_err(failed(&self.dir))?;
         dir::create_private(&self.dir).map_err(failed(&self.dir))?;
         for made in &self.made {
             let path = self.dir.join(made);
             dir::create_private(&path).map_err(failed(&path))?;
         }
-        let logins = self.logins.iter().map(|login| (&login.name, &login.target));
-        for (name, target) in self.links.iter().map(|(name, target)| (name, target)).chain(logins) {
+        for (name, target) in &self.links {
             let path = self.dir.join(name);
-            match symlink(target, &path) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(failed(&path)(error));
-                }
-                Ok(()) | Err(_) => {}
-            }
+            symlink(target, &path).map_err(failed(&path))?;
         }
-        for (name, bytes) in &self.files {
-            let path = self.dir.join(name);
-            if path.symlink_metadata().is_ok() {
-                continue;
-            }
+        let logins = self.logins.iter().map(|login| (&login.name, login.before.as_bytes()));
+        let files = self.files.iter().map(|(name, bytes)| (name, bytes.as_slice()));
+        for (name, bytes) in files.chain(logins) {
             let written =
                 Dir::open(&self.dir).and_then(|dir| dir.write_with_mode(name, bytes, 0o600));
-            written.map_err(|error| HomeError::Write { path, reason: error.to_string() })?;
+            written.map_err(|error| HomeError::Write {
+                path: self.dir.join(name),
+                reason: error.to_string(),
+            })?;
         }
         Ok(())
     }
@@ -87,12 +103,30 @@ impl Plan {
         let path = note_of(&self.dir);
         let failed = |reason: String| HomeError::Write { path: path.clone(), reason };
         let text = serde_json::to_vec(&self.logins).map_err(|error| failed(error.to_string()))?;
-        file::write_atomic(&path, &text).map_err(|error| failed(error.to_string()))
+        dir::create_private(path.parent().unwrap_or(&path))
+            .map_err(|error| failed(error.to_string()))?;
+        Dir::open(path.parent().unwrap_or(&path))
+            .and_then(|dir| {
+                dir.write_with_mode(Path::new(path.file_name().unwrap_or_default()), &text, 0o600)
+            })
+            .map_err(|error| failed(error.to_string()))
     }
 
-    /// Puts a renewed login where the user's is. What is not a login is left alone.
-    pub fn put_back(&self) -> Vec<String> {
-        put_back(&self.dir, &self.logins)
+    /// Puts a renewed login where the user's is, and says what was not taken over.
+    pub fn put_back(&mut self) -> Vec<String> {
+        let told = put_back(&self.dir, &mut self.logins);
+        // Should this process be killed, the next one must not take the old one for the user's.
+        let _again = self.note();
+        told
+    }
+
+    /// Whether the agent has made something else of a login.
+    pub fn is_renewed(&self) -> bool {
+        let Ok(dir) = Dir::open(&self.dir) else { return false };
+        self.logins.iter().any(|login| {
+            let now = dir.read_capped(&login.name, LOGIN_BYTES_MAX);
+            now.is_ok_and(|now| now != login.before.as_bytes())
+        })
     }
 }
 
@@ -101,35 +135,58 @@ fn note_of(home: &Path) -> PathBuf {
     home.with_extension("logins.json")
 }
 
-fn put_back(home: &Path, logins: &[Login]) -> Vec<String> {
+fn put_back(home: &Path, logins: &mut [Login]) -> Vec<String> {
     let mut told = Vec::new();
     let Ok(dir) = Dir::open(home) else { return told };
     for login in logins {
-        let is_link =
-            home.join(&login.name).symlink_metadata().is_ok_and(|found| found.is_symlink());
-        if is_link {
-            continue;
-        }
         // No link is followed: what is read is what the agent wrote.
         let Ok(bytes) = dir.read_capped(&login.name, LOGIN_BYTES_MAX) else { continue };
-        if serde_json::from_slice::<serde_json::Map<_, serde_json::Value>>(&bytes).is_err()
-            && !is_yaml(&login.name)
-        {
+        if bytes == login.before.as_bytes() {
             continue;
         }
-        if fs::read(&login.target).is_ok_and(|now| now == bytes) {
+        // Somebody else has renewed it, or has logged in anew.
+        if !fs::read(&login.target).is_ok_and(|now| now == login.before.as_bytes()) {
             continue;
         }
-        if let Err(error) = replace(&login.target, &bytes) {
-            let target = login.target.display();
-            told.push(format!("a renewed login could not be put at `{target}`: {error}"));
+        let target = login.target.display();
+        if !is_renewal(login.before.as_bytes(), &bytes) {
+            told.push(format!("what it made of its login is not taken over to `{target}`"));
+            continue;
+        }
+        match replace(&login.target, &bytes) {
+            Ok(()) => login.before = String::from_utf8_lossy(&bytes).into_owned(),
+            Err(error) => {
+                told.push(format!("a renewed login could not be put at `{target}`: {error}"));
+            }
         }
     }
     told
 }
 
-fn is_yaml(name: &Path) -> bool {
-    name.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
+/// The same login with other tokens.
+fn is_renewal(before: &[u8], after: &[u8]) -> bool {
+    let read = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes);
+    match (read(before), read(after)) {
+        (Ok(before @ Value::Object(_)), Ok(after)) => is_same_but_tokens("", &before, &after),
+        (Ok(_) | Err(_), _) => false,
+    }
+}
+
+fn is_same_but_tokens(name: &str, before: &Value, after: &Value) -> bool {
+    match (before, after) {
+        (Value::Object(before), Value::Object(after)) => {
+            before.len() == after.len()
+                && before.iter().all(|(name, before)| {
+                    after.get(name).is_some_and(|after| is_same_but_tokens(name, before, after))
+                })
+        }
+        (Value::String(_), Value::String(_)) | (Value::Number(_), Value::Number(_))
+            if TOKENS.contains(&name) =>
+        {
+            true
+        }
+        (before, after) => before == after,
+    }
 }
 
 fn replace(target: &Path, bytes: &[u8]) -> Result<(), FileError> {
@@ -142,9 +199,15 @@ pub fn put_back_left(parent: &Path) -> Vec<String> {
     let mut told = Vec::new();
     for name in dir::names(parent).unwrap_or_default() {
         let Some(home) = name.strip_suffix(".logins.json") else { continue };
-        let Ok(bytes) = file::read_capped(&parent.join(&name), LOGIN_BYTES_MAX) else { continue };
-        let Ok(logins) = serde_json::from_slice::<Vec<Login>>(&bytes) else { continue };
-        told.extend(put_back(&parent.join(format!("{home}.home")), &logins));
+        let note = parent.join(&name);
+        let read = file::read_capped(&note, LOGINS_BYTES_MAX).ok();
+        if let Some(mut logins) =
+            read.and_then(|bytes| serde_json::from_slice::<Vec<Login>>(&bytes).ok())
+        {
+            told.extend(put_back(&parent.join(format!("{home}.home")), &mut logins));
+        }
+        // Once: what is left of the home may not be removable.
+        let _again = dir::remove_file(&note);
     }
     told
 }
@@ -159,7 +222,8 @@ pub fn links(from: &Path, under: &Path, wanted: impl Fn(&str) -> bool) -> Vec<(P
 /// The user's login at `path`, if there is one.
 pub fn login(name: impl Into<PathBuf>, path: &Path) -> Option<Login> {
     let target = fs::canonicalize(path).ok().filter(|target| target.is_file())?;
-    Some(Login { name: name.into(), target })
+    let before = file::read_capped(&target, LOGIN_BYTES_MAX).ok()?;
+    Some(Login { name: name.into(), target, before: String::from_utf8(before).ok()? })
 }
 
 /// Gives every plain file below `from` a second name below `to`; links are left out.
@@ -244,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_read_through_and_what_is_planted_stays_in_the_home() {
+    fn settings_are_read_through_and_what_is_planted_is_gone_with_the_home() {
         let case = Case::new();
         case.plan().make().unwrap();
         let home = case.home();
@@ -254,60 +318,102 @@ mod tests {
         // As an agent replaces a file: by renaming another over it.
         fs::write(home.join("new"), "planted").unwrap();
         fs::rename(home.join("new"), home.join("settings.json")).unwrap();
+        // And what would lead the next one to make it elsewhere.
+        let victim = case.temp.path().join("victim");
+        fs::create_dir(&victim).unwrap();
+        fs::remove_dir(home.join("sessions")).unwrap();
+        symlink(&victim, home.join("sessions")).unwrap();
         case.plan().make().unwrap();
-        assert_eq!(fs::read_to_string(home.join("settings.json")).unwrap(), "planted");
+        assert_eq!(fs::read_to_string(home.join("settings.json")).unwrap(), "{\"a\":1}");
         assert_eq!(fs::read_to_string(case.user().join("settings.json")).unwrap(), "{\"a\":1}");
+        assert!(!home.join("sessions").is_symlink());
+        assert_eq!(fs::read_dir(victim).unwrap().count(), 0);
     }
 
+    const LOGIN: &str = r#"{"o":{"accessToken":"a","refreshToken":"r","expiresAt":1,"plan":"p"}}"#;
+
     #[test]
-    fn a_renewed_login_is_the_users_however_it_was_written() {
+    fn a_renewed_login_is_the_users() {
         let case = Case::new();
-        let plan = case.plan();
+        fs::write(case.user().join("login.json"), LOGIN).unwrap();
+        let mut plan = case.plan();
         plan.make().unwrap();
-        fs::write(case.home().join("login.json"), "{\"token\":2}").unwrap();
-        assert_eq!(case.login(), "{\"token\":2}");
-        fs::write(case.home().join("new"), "{\"token\":3}").unwrap();
-        fs::rename(case.home().join("new"), case.home().join("login.json")).unwrap();
-        assert_eq!(case.login(), "{\"token\":2}");
+        assert!(!plan.is_renewed());
+        let renewed = LOGIN.replace("\"a\"", "\"a2\"").replace("\"r\"", "\"r2\"").replace('1', "2");
+        fs::write(case.home().join("login.json"), &renewed).unwrap();
+        assert_eq!(case.login(), LOGIN, "it has a copy");
+        assert!(plan.is_renewed());
         assert_eq!(plan.put_back(), [""; 0]);
-        assert_eq!(case.login(), "{\"token\":3}");
+        assert_eq!(case.login(), renewed);
         let mode = case.user().join("login.json").metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+        // And once more in the same home.
+        let again = renewed.replace("a2", "a3");
+        fs::write(case.home().join("login.json"), &again).unwrap();
+        assert_eq!(plan.put_back(), [""; 0]);
+        assert_eq!(case.login(), again);
     }
 
     #[test]
-    fn what_is_no_login_takes_no_logins_place() {
+    fn nothing_but_other_tokens_takes_a_logins_place() {
         let case = Case::new();
-        let plan = case.plan();
+        fs::write(case.user().join("login.json"), LOGIN).unwrap();
+        let mut plan = case.plan();
         plan.make().unwrap();
         let there = case.home().join("login.json");
+        let other = [
+            "",
+            "not json",
+            "{}",
+            r#"{"evil":1}"#,
+            &LOGIN.replace("\"p\"", "\"enterprise\""),
+            &LOGIN.replace("\"plan\"", "\"more\":1,\"plan\""),
+            &LOGIN.replace("\"a\"", "{\"x\":1}"),
+        ];
+        for planted in other {
+            fs::write(&there, planted).unwrap();
+            assert_eq!(plan.put_back().len(), 1, "{planted}");
+            assert_eq!(case.login(), LOGIN, "{planted}");
+        }
         let secret = case.temp.path().join("secret");
-        fs::write(&secret, "{\"other\":1}").unwrap();
+        fs::write(&secret, LOGIN.replace("\"a\"", "\"b\"")).unwrap();
         fs::remove_file(&there).unwrap();
         assert_eq!(plan.put_back(), [""; 0]);
-        for planted in ["not json", "[1]", ""] {
-            fs::write(&there, planted).unwrap();
-            assert_eq!(plan.put_back(), [""; 0]);
-            fs::remove_file(&there).unwrap();
-        }
         symlink(&secret, &there).unwrap();
         assert_eq!(plan.put_back(), [""; 0]);
         fs::remove_file(&there).unwrap();
         fs::create_dir(&there).unwrap();
         assert_eq!(plan.put_back(), [""; 0]);
-        assert_eq!(case.login(), "{\"token\":1}");
+        assert_eq!(case.login(), LOGIN);
+    }
+
+    #[test]
+    fn a_login_that_is_the_users_own_since_is_left_alone() {
+        let case = Case::new();
+        fs::write(case.user().join("login.json"), LOGIN).unwrap();
+        let mut plan = case.plan();
+        plan.make().unwrap();
+        plan.note().unwrap();
+        let newer = LOGIN.replace("\"a\"", "\"mine\"");
+        fs::write(case.user().join("login.json"), &newer).unwrap();
+        fs::write(case.home().join("login.json"), LOGIN.replace("\"a\"", "\"its\"")).unwrap();
+        assert_eq!(plan.put_back(), [""; 0]);
+        assert_eq!(case.login(), newer);
+        assert_eq!(put_back_left(&case.temp.path().join("tmp")), [""; 0]);
+        assert_eq!(case.login(), newer);
     }
 
     #[test]
     fn a_login_renewed_before_a_crash_is_found_by_the_next_process() {
         let case = Case::new();
+        fs::write(case.user().join("login.json"), LOGIN).unwrap();
         let plan = case.plan();
         plan.make().unwrap();
         plan.note().unwrap();
-        fs::remove_file(case.home().join("login.json")).unwrap();
-        fs::write(case.home().join("login.json"), "{\"token\":9}").unwrap();
+        let renewed = LOGIN.replace("\"a\"", "\"a2\"");
+        fs::write(case.home().join("login.json"), &renewed).unwrap();
         assert_eq!(put_back_left(&case.temp.path().join("tmp")), [""; 0]);
-        assert_eq!(case.login(), "{\"token\":9}");
+        assert_eq!(case.login(), renewed);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const OWNER_ONLY: u32 = 0o700;
 /// What a mode lets the group and everybody else do.
@@ -80,28 +80,66 @@ pub fn remove_file(path: &Path) -> io::Result<bool> {
 
 /// Removes a directory with all that is in it, without following links. Directories that their
 /// maker has closed to writing (some package caches are) are opened first.
+///
+/// However deep it is: directories are brought up one level after the other, so neither the stack
+/// nor the number of open files nor the length of a path sets a limit.
 pub fn remove(path: &Path) -> io::Result<()> {
     let gone = |error: io::Error| {
         if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
     };
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            open_for_removal(path)?;
-            fs::remove_dir_all(path).or_else(gone)
+    match path.symlink_metadata() {
+        Err(error) => return gone(error),
+        Ok(met) if !met.is_dir() => return fs::remove_file(path),
+        Ok(_) => {}
+    }
+    let mut brought_up = 0_u64;
+    while empty_once(path, &mut brought_up)? {}
+    fs::remove_dir(path).or_else(gone)
+}
+
+/// Removes what is directly in `path`; what is in the directories there takes their place. False
+/// when there was nothing.
+fn empty_once(path: &Path, brought_up: &mut u64) -> io::Result<bool> {
+    let mut found = false;
+    for entry in opened(path)? {
+        let entry = entry?;
+        found = true;
+        if !entry.file_type()?.is_dir() {
+            fs::remove_file(entry.path())?;
+            continue;
         }
-        ended => ended.or_else(gone),
+        for below in opened(&entry.path())? {
+            let below = below?;
+            if below.file_type()?.is_dir() {
+                // To be moved it must be open to writing itself.
+                fs::set_permissions(below.path(), fs::Permissions::from_mode(OWNER_ONLY))?;
+                *brought_up += 1;
+                fs::rename(below.path(), unused(path, brought_up))?;
+            } else {
+                fs::remove_file(below.path())?;
+            }
+        }
+        fs::remove_dir(entry.path())?;
+    }
+    Ok(found)
+}
+
+fn unused(path: &Path, brought_up: &mut u64) -> PathBuf {
+    loop {
+        let name = path.join(format!(".removed-{brought_up}"));
+        if name.symlink_metadata().is_err() {
+            return name;
+        }
+        *brought_up += 1;
     }
 }
 
-fn open_for_removal(path: &Path) -> io::Result<()> {
-    if !path.symlink_metadata()?.is_dir() {
-        return Ok(());
+fn opened(path: &Path) -> io::Result<fs::ReadDir> {
+    let closed = |mode: u32| mode & OWNER_ONLY != OWNER_ONLY;
+    if closed(path.symlink_metadata()?.permissions().mode()) {
+        fs::set_permissions(path, fs::Permissions::from_mode(OWNER_ONLY))?;
     }
-    fs::set_permissions(path, fs::Permissions::from_mode(OWNER_ONLY))?;
-    for entry in fs::read_dir(path)? {
-        open_for_removal(&entry?.path())?;
-    }
-    Ok(())
+    fs::read_dir(path)
 }
 
 /// Copies a directory with all that is in it, links as links. Every file is a file of its own
@@ -193,5 +231,27 @@ mod tests {
         assert_eq!(read_tail(&path, 99).unwrap(), b"0123456789");
         assert!(remove_file(&path).unwrap());
         assert!(!remove_file(&path).unwrap());
+    }
+
+    #[test]
+    fn however_deep_it_is_it_is_removed() {
+        use nix::fcntl::{OFlag, open, openat};
+        use nix::sys::stat::{Mode, mkdirat};
+        let temp = tempfile::tempdir().unwrap();
+        let deep = temp.path().join("deep");
+        fs::create_dir(&deep).unwrap();
+        let mut fd = open(&deep, OFlag::O_DIRECTORY, Mode::empty()).unwrap();
+        // Far longer than a path may be.
+        for _ in 0..5000 {
+            mkdirat(&fd, "directory", Mode::S_IRWXU).unwrap();
+            fd = openat(&fd, "directory", OFlag::O_DIRECTORY, Mode::empty()).unwrap();
+        }
+        fs::write(deep.join("file"), "x").unwrap();
+        std::os::unix::fs::symlink("/etc", deep.join("directory/etc")).unwrap();
+        fs::create_dir(deep.join("directory/.removed-1")).unwrap();
+        fs::set_permissions(deep.join("directory"), fs::Permissions::from_mode(0o500)).unwrap();
+        remove(&deep).unwrap();
+        assert!(!deep.exists() && Path::new("/etc").exists());
+        remove(&deep).unwrap();
     }
 }

@@ -70,6 +70,9 @@ fn an_agent_and_a_gate_can_not_read_the_environment_of_the_controller() {
     assert!(tests.contains("found 0") && !tests.contains("found 1"), "{tests}");
 }
 
+const OLD_LOGIN: &str = r#"{"claudeAiOauth":{"accessToken":"old"}}"#;
+const RENEWED_LOGIN: &str = r#"{"claudeAiOauth":{"accessToken":"renewed"}}"#;
+
 /// Speaks like Claude Code, and plants what would run in the next one that is started, wherever it
 /// may write.
 fn plants(stage: &Stage) -> String {
@@ -88,8 +91,7 @@ for own in "$HOME/.claude" "$CLAUDE_CONFIG_DIR"; do
   echo '{{"mcpServers":{{"evil":{{"command":"forge"}}}}}}' > "$own/.claude.json"
 done
 echo '{{"mcpServers":{{"evil":{{"command":"forge"}}}}}}' > "$HOME/.claude.json"
-cat "$CLAUDE_CONFIG_DIR/.credentials.json" > "$CLAUDE_CONFIG_DIR/renewed"
-echo '{{"token":"renewed"}}' > "$CLAUDE_CONFIG_DIR/renewed"
+echo '{{"claudeAiOauth":{{"accessToken":"renewed"}}}}' > "$CLAUDE_CONFIG_DIR/renewed"
 mv "$CLAUDE_CONFIG_DIR/renewed" "$CLAUDE_CONFIG_DIR/.credentials.json"
 echo x >> "{planted}"
 while [ ! -e "{gate}" ]; do sleep 0.1; done
@@ -120,7 +122,7 @@ fn planting() -> Stage {
     fs::create_dir(stage.folder().join("stamps")).unwrap();
     fs::create_dir(home(&stage, ".claude")).unwrap();
     fs::write(home(&stage, ".claude/settings.json"), "{\"mine\":true}").unwrap();
-    fs::write(home(&stage, ".claude/.credentials.json"), "{\"token\":\"old\"}").unwrap();
+    fs::write(home(&stage, ".claude/.credentials.json"), OLD_LOGIN).unwrap();
     fs::write(home(&stage, ".claude.json"), "{\"starts\":1}").unwrap();
     stage.write_program("plants", &plants(&stage));
     stage.write_program("looks", &looks(&stage));
@@ -150,7 +152,7 @@ fn settings_are_the_users(stage: &Stage) {
         assert!(!home(stage, planted).exists(), "{planted}");
     }
     // What it may renew is the login.
-    assert_eq!(read(".claude/.credentials.json").trim(), "{\"token\":\"renewed\"}");
+    assert_eq!(read(".claude/.credentials.json").trim(), RENEWED_LOGIN);
 }
 
 #[test]
@@ -160,7 +162,7 @@ fn what_an_agent_plants_reaches_neither_the_next_one_nor_its_user() {
     stage.run(&["run", "tasks/say-done.md"]).expect(0);
     settings_are_the_users(&stage);
     let seen = fs::read_to_string(outside(&stage, "seen")).unwrap();
-    let settings = "{\"mine\":true}{\"starts\":1}{\"token\":\"renewed\"}";
+    let settings = format!("{{\"mine\":true}}{{\"starts\":1}}{RENEWED_LOGIN}");
     let expected = format!(".claude.json\n.credentials.json\nsettings.json\n{settings}");
     assert_eq!(seen.trim(), expected);
     // A home is gone with its attempt.

@@ -22,8 +22,11 @@ use autopilot_host::exec::{Control, Stdin};
 use autopilot_host::file;
 use autopilot_host::git::apply_change;
 use camino::{Utf8Path, Utf8PathBuf};
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 const SCHEMA_BYTES_MAX: u64 = 1 << 20;
+const LOGIN_LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What is asked of an agent in one attempt.
 pub struct Question<'a> {
@@ -220,7 +223,7 @@ impl Job {
             super::process::write_plain(path, content)?;
         }
         let mut variables = self.agent_variables(&agent, &config, &plan, question);
-        let home = self.home(&agent, &mut variables, resumed_from)?;
+        let mut home = self.home(&agent, &mut variables, resumed_from)?;
         let conversation = agent.conversation(Expected::from(&ask));
         let starting = self.wait_to_start(&agent).await;
         let talk = Talk::new(self, &exec, question.dir, conversation, starting);
@@ -255,10 +258,21 @@ impl Job {
         };
         let hear = |out, line: &str, cut| talk.line(out, line, cut);
         let speak = async |pipe, end: &Control| talk.speak(pipe, end, timeout).await;
-        let ran = self.run_spoken_to(program, hear, speak).await;
-        let renewed = home.put_back();
+        let mut untaken = BTreeSet::new();
+        let ran = {
+            let mut running = std::pin::pin!(self.run_spoken_to(program, hear, speak));
+            let mut look = tokio::time::interval(LOGIN_LOOK_EVERY);
+            loop {
+                tokio::select! {
+                    ran = &mut running => break ran,
+                    // Others need a renewed login now: the old one may be worth nothing any more.
+                    _ = look.tick() => untaken.extend(home.put_back()),
+                }
+            }
+        };
+        untaken.extend(home.put_back());
         let mut ran = ran?;
-        ran.notes.extend(renewed);
+        ran.notes.extend(untaken);
         ran.lingered = talk.was_ended();
         let was_ended_in_time = !ran.timed_out;
         ran.timed_out |= talk.is_out_of_time();

@@ -7,7 +7,8 @@
 use super::{Job, JobError};
 use crate::environment::Variables;
 use crate::place::Place;
-use autopilot_agents::{Agent, gateway};
+use autopilot_agents::Agent;
+use autopilot_agents::gateway::{self, Way};
 use autopilot_core::fingerprint::sha256_hex;
 use autopilot_host::agent_home::{self, COPY_BYTES_MAX, Login, Plan, links, login};
 use autopilot_host::{dir, file};
@@ -92,16 +93,14 @@ pub(super) struct Home {
 impl Home {
     /// What its agent may write.
     pub fn writable(&self) -> Vec<Utf8PathBuf> {
-        let logins = self.plan.logins.iter().map(|login| login.target.clone());
         let own = (!self.plan.dir.as_os_str().is_empty()).then(|| self.plan.dir.clone());
-        let paths = own.into_iter().chain(logins);
-        let paths = paths.filter_map(|path| Utf8PathBuf::from_path_buf(path).ok());
-        paths.chain(self.shared.iter().cloned()).collect()
+        let own = own.and_then(|path| Utf8PathBuf::from_path_buf(path).ok());
+        own.into_iter().chain(self.shared.iter().cloned()).collect()
     }
 
-    /// What became of its login is the user's.
-    pub fn put_back(&self) -> Vec<String> {
-        self.plan.put_back()
+    /// What became of its login is the user's; said is what was not taken over.
+    pub fn put_back(&mut self) -> Vec<String> {
+        if self.plan.is_renewed() { self.plan.put_back() } else { Vec::new() }
     }
 }
 
@@ -129,7 +128,7 @@ impl Job {
         home.plan.make().map_err(failed)?;
         home.plan.note().map_err(failed)?;
         if let Some(session) = session {
-            let kept = kept(&self.context.place, session);
+            let kept = self.kept(session);
             for part in &home.sessions {
                 agent_home::keep(&kept.join(part), &home.plan.dir.join(part), |_| false)
                     .map_err(|error| JobError::Setup(format!("session {session}: {error}")))?;
@@ -141,7 +140,7 @@ impl Job {
     /// Keeps what is needed to go on with the session.
     pub(super) fn keep_session(&self, home: &Home, session: Option<&str>) -> Vec<String> {
         let Some(session) = session else { return Vec::new() };
-        let kept = kept(&self.context.place, session);
+        let kept = self.kept(session);
         let mut told = Vec::new();
         for part in &home.sessions {
             let left_out = |path: &Path| {
@@ -156,6 +155,13 @@ impl Job {
         told
     }
 
+    /// Where the files of a session are kept. Another attempt that names the same one has its own.
+    fn kept(&self, session: &str) -> PathBuf {
+        let name = format!("{} {} {session}", self.run.id, self.want.id);
+        let digest: String = sha256_hex(name.as_bytes()).chars().take(DIGEST_CHARS).collect();
+        self.context.place.state.join("sessions").join(digest).into_std_path_buf()
+    }
+
     /// The home goes with the attempt.
     pub(super) fn leave_home(&self) {
         let name = format!("{}-{}", self.run.id, self.want.id);
@@ -165,12 +171,6 @@ impl Job {
         let _leftover =
             dir::remove_file(place.scratch(&format!("{name}.logins.json")).as_std_path());
     }
-}
-
-/// Where the files of a session are kept, by the name its agent gave it.
-fn kept(place: &Place, session: &str) -> PathBuf {
-    let digest: String = sha256_hex(session.as_bytes()).chars().take(DIGEST_CHARS).collect();
-    place.state.join("sessions").join(digest).into_std_path_buf()
 }
 
 /// Logins that were renewed by agents whose controller was killed. Before anything is started.
@@ -184,7 +184,8 @@ fn planned(agent: &Agent, variables: &mut Variables, dir: &Utf8Path) -> Home {
     let user = set(variables, "HOME").map(Utf8PathBuf::from);
     let in_user = |name: &str| user.as_ref().map(|user| user.join(name)).unwrap_or_default();
     // Another address or key: what the user is logged in with is not for it.
-    let own_login = agent.withheld_env().is_empty();
+    let way = agent.way();
+    let own_login = way == Way::Own;
     match vendor(agent) {
         None => Home::default(),
         Some(Vendor::Gemini) => Home { shared: vec![in_user(".gemini")], ..Home::default() },
@@ -194,13 +195,15 @@ fn planned(agent: &Agent, variables: &mut Variables, dir: &Utf8Path) -> Home {
                 named.clone().map_or(in_user(".claude.json"), |own| own.join(".claude.json"));
             let from = named.unwrap_or_else(|| in_user(".claude"));
             variables.insert("CLAUDE_CONFIG_DIR".to_owned(), dir.to_string());
-            claude_home(&from, &state, dir, own_login)
+            claude_home(&from, &state, dir, way)
         }
         Some(Vendor::Codex) => {
             let from = set(variables, "CODEX_HOME").map_or(in_user(".codex"), Utf8PathBuf::from);
             variables.insert("CODEX_HOME".to_owned(), dir.to_string());
             let logins = logins_of(&from, "", &["auth.json", ".credentials.json"], own_login);
             let mut links = settings(&from, CODEX);
+            // It may hold another key under the name of the one that is meant.
+            links.retain(|(name, _)| own_login || name != Path::new(".env"));
             let made = opened(&mut links);
             Home {
                 plan: Plan { dir: dir.into(), made, links, logins, ..Plan::default() },
@@ -212,7 +215,8 @@ fn planned(agent: &Agent, variables: &mut Variables, dir: &Utf8Path) -> Home {
     }
 }
 
-fn claude_home(from: &Utf8Path, state: &Utf8Path, dir: &Utf8Path, own_login: bool) -> Home {
+fn claude_home(from: &Utf8Path, state: &Utf8Path, dir: &Utf8Path, way: Way) -> Home {
+    let own_login = way == Way::Own;
     let read = |path: &Utf8Path| file::read_capped(path.as_std_path(), COPY_BYTES_MAX).ok();
     let mut links = settings(from, CLAUDE);
     let mut files = Vec::new();
@@ -230,7 +234,7 @@ fn claude_home(from: &Utf8Path, state: &Utf8Path, dir: &Utf8Path, own_login: boo
             .chain([(state_file, read(state))])
             .collect();
         files.extend(found.into_iter().filter_map(|(name, bytes)| {
-            Some((name, gateway::without_own_way(&bytes?)?.into_bytes()))
+            Some((name, gateway::without_own_way(&bytes?, way)?.into_bytes()))
         }));
     }
     let made = opened(&mut links);
@@ -386,7 +390,8 @@ mod tests {
         let case = Case::new(CLAUDE_FILES);
         let (home, variables) = case.made(&claude(None));
         assert_eq!(variables["CLAUDE_CONFIG_DIR"], case.dir());
-        assert_eq!(case.writable(&home), "home ~/.claude/.credentials.json");
+        assert_eq!(case.writable(&home), "home");
+        assert!(case.read(".credentials.json").is_some(), "a copy");
         assert_eq!(case.read("CLAUDE.md").unwrap(), "be kind");
         assert_eq!(case.read("skills/mine/SKILL.md").unwrap(), "mine");
         assert!(case.read(".claude.json").unwrap().contains("own"));
@@ -443,13 +448,15 @@ mod tests {
         let codex = Agent::Codex { executable: "codex".into(), gateway: Default::default() };
         let (home, variables) = case.made(&codex);
         assert_eq!(variables["CODEX_HOME"], case.dir());
-        assert_eq!(case.writable(&home), "home ~/.codex/auth.json");
+        assert_eq!(case.writable(&home), "home");
+        assert!(case.read("auth.json").is_some());
         assert!(case.read("config.toml").is_some() && case.read("skills/mine/SKILL.md").is_some());
         assert!(case.read("sessions/2026/rollout-1.jsonl").is_none());
         fs::remove_dir_all(case.dir()).unwrap();
         let (home, variables) = case.made(&acp(&["opencode", "acp"]));
         assert_eq!(variables["XDG_CONFIG_HOME"], case.dir().join("config"));
-        assert_eq!(case.writable(&home), "home ~/.local/share/opencode/auth.json");
+        assert_eq!(case.writable(&home), "home");
+        assert!(case.read("data/opencode/auth.json").is_some());
         assert!(case.read("config/opencode/opencode.json").is_some());
         assert!(case.read("config/git/config").is_some(), "what others read there");
         assert!(case.read("data/opencode/opencode.db").is_none());
