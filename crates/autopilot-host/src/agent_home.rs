@@ -114,9 +114,12 @@ impl Plan {
 
     /// Puts a renewed login where the user's is, and says what was not taken over.
     pub fn put_back(&mut self) -> Vec<String> {
+        let before = self.logins.clone();
         let told = put_back(&self.dir, &mut self.logins);
-        // Should this process be killed, the next one must not take the old one for the user's.
-        let _again = self.note();
+        if self.logins != before {
+            // Should this process be killed, the next one must not take the old one for the user's.
+            let _again = self.note();
+        }
         told
     }
 
@@ -149,12 +152,15 @@ fn put_back(home: &Path, logins: &mut [Login]) -> Vec<String> {
             continue;
         }
         let target = login.target.display();
-        if !is_renewal(login.before.as_bytes(), &bytes) {
+        let Some(renewed) = renewed(login.before.as_bytes(), &bytes) else {
             told.push(format!("what it made of its login is not taken over to `{target}`"));
             continue;
+        };
+        if renewed == login.before {
+            continue;
         }
-        match replace(&login.target, &bytes) {
-            Ok(()) => login.before = String::from_utf8_lossy(&bytes).into_owned(),
+        match replace(&login.target, renewed.as_bytes()) {
+            Ok(()) => login.before = renewed,
             Err(error) => {
                 told.push(format!("a renewed login could not be put at `{target}`: {error}"));
             }
@@ -163,29 +169,41 @@ fn put_back(home: &Path, logins: &mut [Login]) -> Vec<String> {
     told
 }
 
-/// The same login with other tokens.
-fn is_renewal(before: &[u8], after: &[u8]) -> bool {
-    let read = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes);
-    match (read(before), read(after)) {
-        (Ok(before @ Value::Object(_)), Ok(after)) => is_same_but_tokens("", &before, &after),
-        (Ok(_) | Err(_), _) => false,
+/// The login as it was, with the tokens of the other. Nothing if that has none in their places.
+fn renewed(before: &[u8], after: &[u8]) -> Option<String> {
+    let mut login: Value = serde_json::from_slice(before).ok()?;
+    let after: Value = serde_json::from_slice(after).ok()?;
+    let mut taken = false;
+    take_tokens(&mut login, &after, &mut taken);
+    if !taken {
+        return None;
     }
+    let same = serde_json::from_slice(before).is_ok_and(|before: Value| before == login);
+    if same { String::from_utf8(before.to_vec()).ok() } else { Some(login.to_string()) }
 }
 
-fn is_same_but_tokens(name: &str, before: &Value, after: &Value) -> bool {
-    match (before, after) {
-        (Value::Object(before), Value::Object(after)) => {
-            before.len() == after.len()
-                && before.iter().all(|(name, before)| {
-                    after.get(name).is_some_and(|after| is_same_but_tokens(name, before, after))
-                })
+/// Those of one object come together or not at all.
+fn take_tokens(login: &mut Value, after: &Value, taken: &mut bool) {
+    let (Value::Object(login), Value::Object(after)) = (login, after) else { return };
+    let is_token = |name: &String| TOKENS.contains(&name.as_str());
+    let tokens: Vec<String> = login.keys().filter(|name| is_token(name)).cloned().collect();
+    let is_whole = tokens.iter().all(|name| match (login.get(name), after.get(name)) {
+        (Some(Value::String(_)), Some(Value::String(new))) => !new.is_empty(),
+        (Some(Value::Number(_)), Some(Value::Number(_))) => true,
+        (old, new) => old == new,
+    });
+    if is_whole && !tokens.is_empty() {
+        *taken = true;
+        for name in tokens {
+            if let Some(new) = after.get(&name) {
+                login.insert(name, new.clone());
+            }
         }
-        (Value::String(_), Value::String(_)) | (Value::Number(_), Value::Number(_))
-            if TOKENS.contains(&name) =>
-        {
-            true
+    }
+    for (name, inner) in login.iter_mut().filter(|(name, _)| !is_token(name)) {
+        if let Some(after) = after.get(name) {
+            take_tokens(inner, after, taken);
         }
-        (before, after) => before == after,
     }
 }
 
@@ -330,7 +348,7 @@ mod tests {
         assert_eq!(fs::read_dir(victim).unwrap().count(), 0);
     }
 
-    const LOGIN: &str = r#"{"o":{"accessToken":"a","refreshToken":"r","expiresAt":1,"plan":"p"}}"#;
+    const LOGIN: &str = r#"{"o":{"accessToken":"a","expiresAt":1,"plan":"p","refreshToken":"r"}}"#;
 
     #[test]
     fn a_renewed_login_is_the_users() {
@@ -366,9 +384,9 @@ mod tests {
             "not json",
             "{}",
             r#"{"evil":1}"#,
-            &LOGIN.replace("\"p\"", "\"enterprise\""),
-            &LOGIN.replace("\"plan\"", "\"more\":1,\"plan\""),
             &LOGIN.replace("\"a\"", "{\"x\":1}"),
+            &LOGIN.replace("\"r\"", "\"\""),
+            &LOGIN.replace("\"refreshToken\":\"r\"", "\"b\":1"),
         ];
         for planted in other {
             fs::write(&there, planted).unwrap();
@@ -385,6 +403,21 @@ mod tests {
         fs::create_dir(&there).unwrap();
         assert_eq!(plan.put_back(), [""; 0]);
         assert_eq!(case.login(), LOGIN);
+    }
+
+    #[test]
+    fn of_a_renewed_login_only_the_tokens_are_taken() {
+        let case = Case::new();
+        fs::write(case.user().join("login.json"), LOGIN).unwrap();
+        let mut plan = case.plan();
+        plan.make().unwrap();
+        let other = LOGIN.replace("\"p\"", "\"enterprise\"").replace("\"a\"", "\"a2\"");
+        let other = other.replacen('{', "{\"hooks\":{\"x\":1},", 1);
+        fs::write(case.home().join("login.json"), other).unwrap();
+        assert_eq!(plan.put_back(), [""; 0]);
+        assert_eq!(case.login(), LOGIN.replace("\"a\"", "\"a2\""));
+        // The same tokens are no news.
+        assert_eq!(plan.put_back(), [""; 0]);
     }
 
     #[test]
