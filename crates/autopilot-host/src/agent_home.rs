@@ -21,6 +21,7 @@ const LOGINS_BYTES_MAX: u64 = 16 << 20;
 pub const COPY_BYTES_MAX: u64 = 32 << 20;
 /// Files of a session that are kept.
 pub const SESSION_FILES_MAX: usize = 20_000;
+pub const SESSION_BYTES_MAX: u64 = 1 << 30;
 
 #[derive(Debug, thiserror::Error)]
 pub enum HomeError {
@@ -51,6 +52,8 @@ pub struct Login {
     /// What was copied.
     before: String,
 }
+
+const TOKEN_BYTES_MAX: usize = 64 * 1024;
 
 /// Where tokens and their times are; everything else says whose login it is.
 const TOKENS: &[&str] = &[
@@ -122,15 +125,6 @@ impl Plan {
         }
         told
     }
-
-    /// Whether the agent has made something else of a login.
-    pub fn is_renewed(&self) -> bool {
-        let Ok(dir) = Dir::open(&self.dir) else { return false };
-        self.logins.iter().any(|login| {
-            let now = dir.read_capped(&login.name, LOGIN_BYTES_MAX);
-            now.is_ok_and(|now| now != login.before.as_bytes())
-        })
-    }
 }
 
 /// Not in the home: an agent must not say where a login goes.
@@ -144,11 +138,19 @@ fn put_back(home: &Path, logins: &mut [Login]) -> Vec<String> {
     for login in logins {
         // No link is followed: what is read is what the agent wrote.
         let Ok(bytes) = dir.read_capped(&login.name, LOGIN_BYTES_MAX) else { continue };
-        if bytes == login.before.as_bytes() {
+        let Ok(theirs) = file::read_capped(&login.target, LOGIN_BYTES_MAX) else { continue };
+        if theirs != login.before.as_bytes() {
+            // Somebody else has renewed it, or has logged in anew. An agent that has not needs the
+            // new one too: the old may be worth nothing any more.
+            if bytes == login.before.as_bytes()
+                && let Ok(new) = String::from_utf8(theirs)
+                && dir.write_with_mode(&login.name, new.as_bytes(), 0o600).is_ok()
+            {
+                login.before = new;
+            }
             continue;
         }
-        // Somebody else has renewed it, or has logged in anew.
-        if !fs::read(&login.target).is_ok_and(|now| now == login.before.as_bytes()) {
+        if bytes == login.before.as_bytes() {
             continue;
         }
         let target = login.target.display();
@@ -188,7 +190,9 @@ fn take_tokens(login: &mut Value, after: &Value, taken: &mut bool) {
     let is_token = |name: &String| TOKENS.contains(&name.as_str());
     let tokens: Vec<String> = login.keys().filter(|name| is_token(name)).cloned().collect();
     let is_whole = tokens.iter().all(|name| match (login.get(name), after.get(name)) {
-        (Some(Value::String(_)), Some(Value::String(new))) => !new.is_empty(),
+        (Some(Value::String(_)), Some(Value::String(new))) => {
+            !new.is_empty() && new.len() <= TOKEN_BYTES_MAX
+        }
         (Some(Value::Number(_)), Some(Value::Number(_))) => true,
         (old, new) => old == new,
     });
@@ -244,12 +248,23 @@ pub fn login(name: impl Into<PathBuf>, path: &Path) -> Option<Login> {
     Some(Login { name: name.into(), target, before: String::from_utf8(before).ok()? })
 }
 
-/// Gives every plain file below `from` a second name below `to`; links are left out.
-pub fn keep(from: &Path, to: &Path, left_out: impl Fn(&Path) -> bool) -> io::Result<()> {
-    if !from.symlink_metadata().is_ok_and(|found| found.is_dir()) {
-        return Ok(());
+/// Copies every plain file of `part` from one directory to the other. No link is followed, neither
+/// on the way to the part nor in it.
+pub fn keep(
+    from: &Path,
+    part: &Path,
+    to: &Path,
+    left_out: impl Fn(&Path) -> bool,
+) -> io::Result<()> {
+    let mut reached = from.to_owned();
+    for name in part.components() {
+        reached.push(name);
+        if !reached.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            return Ok(());
+        }
     }
-    let mut files = 0;
+    let (from, to) = (reached, to.join(part));
+    let (mut files, mut bytes) = (0, 0);
     let mut to_do = vec![PathBuf::new()];
     while let Some(below) = to_do.pop() {
         let entries = match fs::read_dir(from.join(&below)) {
@@ -268,13 +283,15 @@ pub fn keep(from: &Path, to: &Path, left_out: impl Fn(&Path) -> bool) -> io::Res
                 to_do.push(path);
             } else if kind.is_file() {
                 files += 1;
-                if files > SESSION_FILES_MAX {
-                    return Err(io::Error::other("it has too many files"));
+                bytes += entry.metadata()?.len();
+                if files > SESSION_FILES_MAX || bytes > SESSION_BYTES_MAX {
+                    return Err(io::Error::other("it is too large"));
                 }
                 let place = to.join(&path);
-                dir::create_private(place.parent().unwrap_or(to))?;
+                dir::create_private(place.parent().unwrap_or(&to))?;
                 dir::remove_file(&place)?;
-                dir::link_or_copy(&from.join(&path), &place)?;
+                // Not a second name: it could be one of a file of the user's.
+                fs::copy(from.join(&path), &place)?;
             }
         }
     }
@@ -356,11 +373,9 @@ mod tests {
         fs::write(case.user().join("login.json"), LOGIN).unwrap();
         let mut plan = case.plan();
         plan.make().unwrap();
-        assert!(!plan.is_renewed());
         let renewed = LOGIN.replace("\"a\"", "\"a2\"").replace("\"r\"", "\"r2\"").replace('1', "2");
         fs::write(case.home().join("login.json"), &renewed).unwrap();
         assert_eq!(case.login(), LOGIN, "it has a copy");
-        assert!(plan.is_renewed());
         assert_eq!(plan.put_back(), [""; 0]);
         assert_eq!(case.login(), renewed);
         let mode = case.user().join("login.json").metadata().unwrap().permissions().mode();
@@ -437,6 +452,23 @@ mod tests {
     }
 
     #[test]
+    fn a_login_renewed_elsewhere_reaches_the_agents_at_work() {
+        let case = Case::new();
+        fs::write(case.user().join("login.json"), LOGIN).unwrap();
+        let mut plan = case.plan();
+        plan.make().unwrap();
+        let newer = LOGIN.replace("\"a\"", "\"elsewhere\"");
+        fs::write(case.user().join("login.json"), &newer).unwrap();
+        assert_eq!(plan.put_back(), [""; 0]);
+        assert_eq!(fs::read_to_string(case.home().join("login.json")).unwrap(), newer);
+        // From there it goes on.
+        let again = newer.replace("elsewhere", "again");
+        fs::write(case.home().join("login.json"), &again).unwrap();
+        assert_eq!(plan.put_back(), [""; 0]);
+        assert_eq!(case.login(), again);
+    }
+
+    #[test]
     fn a_login_renewed_before_a_crash_is_found_by_the_next_process() {
         let case = Case::new();
         fs::write(case.user().join("login.json"), LOGIN).unwrap();
@@ -457,15 +489,21 @@ mod tests {
         fs::write(from.join("a/b/one"), "1").unwrap();
         fs::write(from.join("a/login"), "secret").unwrap();
         symlink("/etc", from.join("a/etc")).unwrap();
-        keep(&from, &to, |path| path.ends_with("login")).unwrap();
-        keep(&from, &to, |path| path.ends_with("login")).unwrap();
+        let part = Path::new("a");
+        for _ in 0..2 {
+            keep(&from, part, &to, |path| path.ends_with("login")).unwrap();
+        }
         assert_eq!(fs::read_to_string(to.join("a/b/one")).unwrap(), "1");
         assert!(!to.join("a/etc").exists() && !to.join("a/login").exists());
-        symlink("/etc", case.temp.path().join("link")).unwrap();
-        for none in ["none", "link"] {
+        // It is a file of its own.
+        fs::write(to.join("a/b/one"), "2").unwrap();
+        assert_eq!(fs::read_to_string(from.join("a/b/one")).unwrap(), "1");
+        // A link on the way leads nowhere.
+        symlink(from.join("a"), from.join("link")).unwrap();
+        for part in ["none", "link", "link/b", "a/etc"] {
             let other = case.temp.path().join("other");
-            keep(&case.temp.path().join(none), &other, |_| false).unwrap();
-            assert!(!other.exists(), "{none}");
+            keep(&from, Path::new(part), &other, |_| false).unwrap();
+            assert!(!other.exists(), "{part}");
         }
     }
 }

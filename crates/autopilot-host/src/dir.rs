@@ -111,8 +111,12 @@ fn empty_once(path: &Path, brought_up: &mut u64) -> io::Result<bool> {
         for below in opened(&entry.path())? {
             let below = below?;
             if below.file_type()?.is_dir() {
+                // An empty one goes, whoever made it.
+                if fs::remove_dir(below.path()).is_ok() {
+                    continue;
+                }
                 // To be moved it must be open to writing itself.
-                fs::set_permissions(below.path(), fs::Permissions::from_mode(OWNER_ONLY))?;
+                open_up(&below.path())?;
                 *brought_up += 1;
                 fs::rename(below.path(), unused(path, brought_up))?;
             } else {
@@ -135,11 +139,16 @@ fn unused(path: &Path, brought_up: &mut u64) -> PathBuf {
 }
 
 fn opened(path: &Path) -> io::Result<fs::ReadDir> {
-    let closed = |mode: u32| mode & OWNER_ONLY != OWNER_ONLY;
-    if closed(path.symlink_metadata()?.permissions().mode()) {
-        fs::set_permissions(path, fs::Permissions::from_mode(OWNER_ONLY))?;
-    }
+    open_up(path)?;
     fs::read_dir(path)
+}
+
+fn open_up(path: &Path) -> io::Result<()> {
+    let mode = path.symlink_metadata()?.permissions().mode();
+    if mode & OWNER_ONLY == OWNER_ONLY {
+        return Ok(());
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(OWNER_ONLY))
 }
 
 /// Copies a directory with all that is in it, links as links. Every file is a file of its own

@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 const SCHEMA_BYTES_MAX: u64 = 1 << 20;
-const LOGIN_LOOK_EVERY: Duration = Duration::from_secs(1);
+const LOGIN_LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// What is asked of an agent in one attempt.
 pub struct Question<'a> {
@@ -223,9 +223,10 @@ impl Job {
             super::process::write_plain(path, content)?;
         }
         let mut variables = self.agent_variables(&agent, &config, &plan, question);
-        let mut home = self.home(&agent, &mut variables, resumed_from)?;
         let conversation = agent.conversation(Expected::from(&ask));
         let starting = self.wait_to_start(&agent).await;
+        // Whoever was let in before may have renewed the login.
+        let mut home = self.home(&agent, &mut variables, resumed_from)?;
         let talk = Talk::new(self, &exec, question.dir, conversation, starting);
         let (dir, write) = match agent {
             // It asks a server, and needs nothing of the worktree.

@@ -100,7 +100,7 @@ impl Home {
 
     /// What became of its login is the user's; said is what was not taken over.
     pub fn put_back(&mut self) -> Vec<String> {
-        if self.plan.is_renewed() { self.plan.put_back() } else { Vec::new() }
+        self.plan.put_back()
     }
 }
 
@@ -130,7 +130,7 @@ impl Job {
         if let Some(session) = session {
             let kept = self.kept(session);
             for part in &home.sessions {
-                agent_home::keep(&kept.join(part), &home.plan.dir.join(part), |_| false)
+                agent_home::keep(&kept, part, &home.plan.dir, |_| false)
                     .map_err(|error| JobError::Setup(format!("session {session}: {error}")))?;
             }
         }
@@ -147,8 +147,7 @@ impl Job {
                 let name = path.to_string_lossy();
                 XDG_LEFT_OUT.iter().chain(XDG_LOGINS).any(|other| *other == name)
             };
-            let from = home.plan.dir.join(part);
-            if let Err(error) = agent_home::keep(&from, &kept.join(part), left_out) {
+            if let Err(error) = agent_home::keep(&home.plan.dir, part, &kept, left_out) {
                 told.push(format!("its session can't be gone on with: {error}"));
             }
         }
