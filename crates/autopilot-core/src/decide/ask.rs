@@ -88,11 +88,12 @@ impl Draft<'_> {
     }
 
     /// Not while what it needs has failed, nor when the run has gone on past its tasks and is about
-    /// to publish them, nor beyond the rounds of a lifetime.
+    /// to publish them, nor beyond the rounds of a lifetime, nor without money of its own.
     fn may_reopen(&self, task: TaskId) -> bool {
         let now = self.state.task(task);
         let lived = now.spent.rounds_lived >= self.state.run.limits.rounds_lifetime_max;
-        !self.is_too_late(task) && !lived && self.blocker(task).is_none()
+        let can_be = !self.is_too_late(task) && !lived && self.blocker(task).is_none();
+        can_be && !self.has_spent_its_own(task)
     }
 
     /// The run has gone on past its tasks and is about to publish them.

@@ -55,6 +55,13 @@ impl Draft<'_> {
         }
     }
 
+    /// Begun again, it would end at once.
+    pub(super) fn has_spent_its_own(&self, task: TaskId) -> bool {
+        let now = self.state.task(task);
+        let max = self.state.run.limits.usd_per_task_max;
+        now.parent.is_some() && max.is_some_and(|max| now.spent.bill.usd >= max)
+    }
+
     fn give_up(&mut self, task: TaskId, attempt: Option<AttemptId>, why: Failure) {
         // What it still spends until it is gone is owed and counted.
         if let Some(id) = attempt {
