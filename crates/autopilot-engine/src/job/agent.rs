@@ -223,10 +223,12 @@ impl Job {
             super::process::write_plain(path, content)?;
         }
         let mut variables = self.agent_variables(&agent, &config, &plan, question);
+        let mut untaken = BTreeSet::new();
+        let mut home = self.home(&agent, &mut variables, resumed_from)?;
         let conversation = agent.conversation(Expected::from(&ask));
         let starting = self.wait_to_start(&agent).await;
         // Whoever was let in before may have renewed the login.
-        let mut home = self.home(&agent, &mut variables, resumed_from)?;
+        untaken.extend(home.put_back());
         let talk = Talk::new(self, &exec, question.dir, conversation, starting);
         let (dir, write) = match agent {
             // It asks a server, and needs nothing of the worktree.
@@ -259,7 +261,6 @@ impl Job {
         };
         let hear = |out, line: &str, cut| talk.line(out, line, cut);
         let speak = async |pipe, end: &Control| talk.speak(pipe, end, timeout).await;
-        let mut untaken = BTreeSet::new();
         let ran = {
             let mut running = std::pin::pin!(self.run_spoken_to(program, hear, speak));
             let mut look = tokio::time::interval(LOGIN_LOOK_EVERY);
