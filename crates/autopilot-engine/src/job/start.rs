@@ -1,6 +1,6 @@
-//! Agents of one kind begin one after the other: each rewrites the settings file of its user when it
-//! starts, and several at once have been seen to spoil it. A directory of its own for each worker
-//! would do too, but would lose the user's login, skills and settings.
+//! Agents of one kind begin one after the other: a login is renewed at the start, and of several that
+//! renew the same one at once all but the first are refused. Those without a home of their own also
+//! rewrite the settings file of their user then, and several at once have been seen to spoil it.
 
 use super::Job;
 use autopilot_agents::Agent;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const POLL: Duration = Duration::from_millis(50);
 /// Whoever waits longer than this begins beside the others: work is worth more than order.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-/// An agent that has said nothing for so long has long read its settings.
+/// An agent that has said nothing for so long has long read its settings and its login.
 pub const HELD_MAX: Duration = Duration::from_secs(10);
 
 impl Job {
@@ -22,7 +22,7 @@ impl Job {
             Agent::Acp { .. } => "acp",
             Agent::OpenAi(_) | Agent::Command { .. } | Agent::Script { .. } => return None,
         };
-        // One place for all repositories of the user, whose settings file is one too.
+        // One place for all repositories of the user, whose login is one too.
         let states = self.context.place.state.parent()?;
         let path = states.join("starts").join(format!("{kind}.lock"));
         let began = Instant::now();
