@@ -353,6 +353,11 @@ fn a_retry_without_more_money_starts_nothing() {
         "a failed: task a has spent $2.00 of its limit of $2.00 ($2.00) — run failed: 1 task did not close",
     );
     assert_eq!(story.starts, "a.build");
+    // It is not even opened: that would forget the round it has used.
+    check(
+        "task a\n limit usd per task 2\n a: review objects, fix ok $2\n retry a; resume",
+        "a failed: task a has spent $2.00 of its limit of $2.00 (2 rounds, $2.00) — run failed: 1 task did not close",
+    );
 }
 
 #[test]
