@@ -9,14 +9,17 @@ mod markdown;
 mod plan;
 mod schema;
 mod strict;
+mod workflow;
 
 pub use autopilot_core::plan::{Edge, Plan, PlanTask, ValidationCommands};
+pub use autopilot_core::workflow::{Completion, Workflow};
 pub use dig::{ANSWER_BYTES_MAX, DEPTH_MAX, Dug, Found, OBJECTS_MAX, dig};
 pub use kind::{Answer, CommandRan, Issue, Review, Severity, SubagentUsed, Summary, Verdict};
 pub use markdown::markdown;
 pub use plan::read_plan;
 pub use schema::{Schema, SchemaError};
 pub use strict::strict_form;
+pub use workflow::{completion_after_all, read_completion, read_workflow};
 
 use serde_json::Value;
 

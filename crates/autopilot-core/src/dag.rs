@@ -204,7 +204,7 @@ fn circles(after: &[Vec<usize>], ordered: &[usize]) -> Vec<Vec<usize>> {
 }
 
 /// A path as a message shows it: of a long one both ends.
-struct Path<'a>(&'a [String]);
+pub(crate) struct Path<'a>(pub(crate) &'a [String]);
 
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

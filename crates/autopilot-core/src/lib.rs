@@ -28,3 +28,4 @@ pub mod step;
 pub mod task_file;
 pub mod view;
 pub mod wanted;
+pub mod workflow;

@@ -24,8 +24,10 @@ use crate::view::task_word;
 
 pub use body::{Guidance, TaskBody, body};
 pub use check::check;
+pub(crate) use check::{folded, is_of_a_run};
 pub use difference::difference;
 pub use fault::{FAULTS_MAX, Fault, NOTES_MAX};
+pub(crate) use fault::{Faults, Notes, listed, shown};
 pub use overlap::overlap;
 
 /// Where the tasks of a plan are written, as a planner names it.

@@ -15,6 +15,7 @@ use crate::config::SkillPolicy;
 use crate::guard::Finding;
 use crate::task_file::TaskSpec;
 
+pub(crate) use part::{bullets, ran};
 pub use part::{cut, fenced, tail};
 pub use tree::tree_summary;
 

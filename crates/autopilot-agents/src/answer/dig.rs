@@ -35,6 +35,8 @@ pub struct Found {
     pub faults: Vec<Fault>,
     /// It is a part of what was broken.
     pub in_broken: bool,
+    /// Where in the text it ends.
+    pub end: usize,
 }
 
 pub fn dig(text: &str) -> Result<Dug, Vec<Fault>> {
@@ -57,7 +59,7 @@ pub fn dig(text: &str) -> Result<Dug, Vec<Fault>> {
                 }
                 let in_broken = start < broken_until;
                 let Object { value, faults, .. } = object;
-                dug.objects.push(Found { value, faults, in_broken });
+                dug.objects.push(Found { value, faults, in_broken, end: at });
             }
             Err(broken) => {
                 let end = start + broken.bytes.max(1);

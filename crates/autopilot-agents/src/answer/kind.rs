@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use autopilot_core::plan::Plan;
 use autopilot_core::skill::{Gain, Said, Subagent};
+use autopilot_core::workflow::{Completion, Workflow};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,8 @@ macro_rules! answer {
 answer!(Review, "review", "../../schemas/review_schema.json");
 answer!(Plan, "plan", "../../schemas/plan_schema.json");
 answer!(Summary, "summary", "../../schemas/summary_schema.json");
+answer!(Workflow, "workflow", "../../schemas/workflow_schema.json");
+answer!(Completion, "completion", "../../schemas/completion_schema.json");
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Review {

@@ -81,7 +81,7 @@ fn or_null(mut form: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer::{Answer, Plan, Review, Summary};
+    use crate::answer::{Answer, Completion, Plan, Review, Summary, Workflow};
 
     #[test]
     fn every_member_is_required_and_an_optional_one_may_be_null() {
@@ -94,7 +94,9 @@ mod tests {
 
     #[test]
     fn the_strict_forms_are_schemas_and_know_only_strict_words() {
-        for json in [Review::SCHEMA_JSON, Plan::SCHEMA_JSON, Summary::SCHEMA_JSON] {
+        let plain = [Review::SCHEMA_JSON, Plan::SCHEMA_JSON, Summary::SCHEMA_JSON];
+        let of_goals = [Workflow::SCHEMA_JSON, Completion::SCHEMA_JSON];
+        for json in plain.into_iter().chain(of_goals) {
             let strict = strict_form(&serde_json::from_str(json).unwrap());
             crate::answer::Schema::parse("strict", &strict.to_string()).unwrap();
             for word in ["minItems", "minLength", "pattern", "minimum", "\"then\"", "$schema"] {

@@ -148,14 +148,14 @@ fn is_safe(id: &str) -> bool {
 }
 
 /// `run-20260131-…`: beside the branches of tasks there are those of runs.
-fn is_of_a_run(id: &str) -> bool {
+pub(crate) fn is_of_a_run(id: &str) -> bool {
     const DAY_CHARS: usize = 8;
     let day = id.strip_prefix("run-").and_then(|rest| rest.split('-').next());
     day.is_some_and(|day| day.len() == DAY_CHARS && day.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Up and down again: one letter may have two capitals (`ß`, `ſ`, the Kelvin sign).
-fn folded(text: &str) -> String {
+pub(crate) fn folded(text: &str) -> String {
     text.to_uppercase().to_lowercase()
 }
 

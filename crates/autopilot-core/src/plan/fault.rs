@@ -28,18 +28,18 @@ impl fmt::Display for Fault {
 }
 
 #[derive(Default)]
-pub(super) struct Faults {
+pub(crate) struct Faults {
     kept: Vec<Fault>,
     left_out: usize,
 }
 
 impl Faults {
-    pub(super) fn add(&mut self, pointer: impl Into<String>, what: impl Into<String>) {
+    pub(crate) fn add(&mut self, pointer: impl Into<String>, what: impl Into<String>) {
         self.add_with(pointer, || what.into());
     }
 
     /// For messages that are long in the making: what is only counted is not written.
-    pub(super) fn add_with<W: Into<String>>(
+    pub(crate) fn add_with<W: Into<String>>(
         &mut self,
         pointer: impl Into<String>,
         what: impl FnOnce() -> W,
@@ -51,11 +51,11 @@ impl Faults {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 
-    pub(super) fn all(mut self) -> Vec<Fault> {
+    pub(crate) fn all(mut self) -> Vec<Fault> {
         if self.left_out > 0 {
             let what = format!("and {} more faults of these kinds", self.left_out);
             self.kept.push(Fault { pointer: String::new(), what });
@@ -65,13 +65,13 @@ impl Faults {
 }
 
 #[derive(Default)]
-pub(super) struct Notes {
+pub(crate) struct Notes {
     kept: Vec<String>,
     left_out: usize,
 }
 
 impl Notes {
-    pub(super) fn add(&mut self, note: impl Into<String>) {
+    pub(crate) fn add(&mut self, note: impl Into<String>) {
         if self.kept.len() + 1 < NOTES_MAX {
             self.kept.push(note.into());
         } else {
@@ -79,7 +79,7 @@ impl Notes {
         }
     }
 
-    pub(super) fn all(mut self) -> Vec<String> {
+    pub(crate) fn all(mut self) -> Vec<String> {
         if self.left_out > 0 {
             self.kept.push(format!("and {} more remarks", self.left_out));
         }
@@ -88,11 +88,11 @@ impl Notes {
 }
 
 /// A planner's text between backticks: one line, short, and nothing a terminal would obey.
-pub(super) fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     shown_at_most(text, SHOWN_CHARS_MAX)
 }
 
-pub(super) fn shown_at_most(text: &str, chars_max: usize) -> String {
+pub(crate) fn shown_at_most(text: &str, chars_max: usize) -> String {
     let odd = |c: char| {
         c.is_control()
             || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -113,7 +113,7 @@ pub(super) fn shown_at_most(text: &str, chars_max: usize) -> String {
 }
 
 /// `a`, `b` and 3 more.
-pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut names = names.into_iter();
     let first: Vec<String> = names.by_ref().take(LISTED_MAX).map(shown).collect();
     match (first.is_empty(), names.count()) {

@@ -41,11 +41,11 @@ pub fn fenced(kind: &str, content: &str) -> String {
 }
 
 /// A headed block of material.
-pub(super) fn block(title: &str, kind: &str, content: &str, caps: Caps) -> String {
+pub(crate) fn block(title: &str, kind: &str, content: &str, caps: Caps) -> String {
     format!("\n## {title}\n\n{}", fenced(kind, &cut(content, caps.prompt_bytes_max)))
 }
 
-pub(super) fn bullets(items: &[String], caps: Caps) -> String {
+pub(crate) fn bullets(items: &[String], caps: Caps) -> String {
     let text: String =
         items.iter().map(|item| format!("- {}\n", item.replace('\n', "\n  "))).collect();
     let mut text = cut(&text, caps.prompt_bytes_max);
@@ -56,7 +56,7 @@ pub(super) fn bullets(items: &[String], caps: Caps) -> String {
 }
 
 /// A command, how it ended and the end of what it printed.
-pub(super) fn ran(ran: &Ran<'_>, caps: Caps) -> String {
+pub(crate) fn ran(ran: &Ran<'_>, caps: Caps) -> String {
     let ended = match ran.exit_code {
         Some(0) => "exit code 0 (passed)".to_owned(),
         Some(code) => format!("exit code {code} (failed)"),
@@ -74,6 +74,6 @@ pub(super) fn ran(ran: &Ran<'_>, caps: Caps) -> String {
 }
 
 /// One line of code that can't leave its backticks.
-pub(super) fn inline(text: &str) -> String {
+pub(crate) fn inline(text: &str) -> String {
     format!("`{}`", text.replace(['\n', '\r'], " ").replace('`', "'"))
 }

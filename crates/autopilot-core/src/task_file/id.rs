@@ -61,7 +61,7 @@ pub fn unique_ids(ids: impl IntoIterator<Item = String>) -> Vec<String> {
 }
 
 /// Ids given by a person or a planner are taken verbatim when they are safe.
-pub(super) fn is_safe(id: &str) -> bool {
+pub(crate) fn is_safe(id: &str) -> bool {
     let starts = id.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
     let lock = id.to_ascii_lowercase().ends_with(".lock");
     starts

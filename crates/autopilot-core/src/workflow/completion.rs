@@ -1,0 +1,131 @@
+//! Whether the goal is reached, as whoever checks says it: done, or not done and why.
+//!
+//! What can't be read means not done; nothing but a plain `"done": true` is a yes.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::check::check;
+use super::member::{Members, kind};
+use super::{Checked, Fault, Rules, Workflow};
+use crate::plan::{Faults, Notes};
+use crate::prompt::cut;
+
+const KEYS: &[&str] = &["done", "summary", "reason", "nextWorkflow"];
+/// Bytes of a summary or a reason.
+const TEXT_BYTES_MAX: usize = 16 * 1024;
+/// Faults of an answer that its reason names.
+const FAULTS_NAMED_MAX: usize = 5;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Completion {
+    pub done: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What to do next instead of having a workflow made.
+    #[serde(rename = "nextWorkflow", default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Workflow>,
+}
+
+impl Completion {
+    pub fn not_done(reason: impl Into<String>) -> Completion {
+        Completion { reason: Some(reason.into()), ..Completion::default() }
+    }
+
+    /// It was said to be done, and is not.
+    #[must_use]
+    pub fn overruled(self, why: impl Into<String>) -> Completion {
+        Completion { done: false, reason: Some(why.into()), ..self }
+    }
+}
+
+/// An answer that can be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assessed {
+    pub completion: Completion,
+    /// Its next workflow, checked.
+    pub next: Option<Checked>,
+    pub warnings: Vec<String>,
+}
+
+pub fn assess(json: &Value, rules: &Rules) -> Result<Assessed, Vec<Fault>> {
+    let mut faults = Faults::default();
+    let mut warnings = Notes::default();
+    let Some(given) = json.as_object() else {
+        faults.add("", format!("the answer is {}, not an object", kind(json)));
+        return Err(faults.all());
+    };
+    let members = Members::new("", given, KEYS);
+    let done = given.get("done").and_then(Value::as_bool);
+    if done.is_none() {
+        faults.add("/done", "`done` is missing or not true or false");
+    }
+    let text = |key: &str, faults: &mut Faults| {
+        let text = members.text(key, faults).map(str::trim).filter(|text| !text.is_empty());
+        text.map(|text| cut(text, TEXT_BYTES_MAX))
+    };
+    let (summary, reason) = (text("summary", &mut faults), text("reason", &mut faults));
+    members.warn_of_unknown("the answer", &mut warnings);
+    let next = match (done, members.get("nextWorkflow")) {
+        (Some(true), Some(_)) => {
+            warnings.add("it is done, so the next workflow is not used");
+            None
+        }
+        (_, Some(next)) => next_workflow(next, rules, &mut faults),
+        (_, None) => None,
+    };
+    match (done, &summary, &reason) {
+        (Some(true), None, _) => warnings.add("it is said to be done without a summary"),
+        (Some(false), _, None) => faults.add("/reason", "say in `reason` why it is not done"),
+        _ => {}
+    }
+    if !faults.is_empty() {
+        return Err(faults.all());
+    }
+    let done = done.unwrap_or(false);
+    let mut warnings = warnings.all();
+    if let Some(next) = &next {
+        warnings.extend(next.warnings.iter().cloned());
+    }
+    let reason = reason.filter(|_| !done);
+    let workflow = next.as_ref().map(|next| next.workflow.clone());
+    Ok(Assessed {
+        completion: Completion { done, summary, reason, next: workflow },
+        next,
+        warnings,
+    })
+}
+
+fn next_workflow(json: &Value, rules: &Rules, faults: &mut Faults) -> Option<Checked> {
+    match check(json, &rules.of_next()) {
+        Ok(checked) => Some(checked),
+        Err(found) => {
+            for fault in found {
+                faults.add(format!("/nextWorkflow{}", fault.pointer), fault.what);
+            }
+            None
+        }
+    }
+}
+
+/// What an answer that could not be used still says, if there is one at all: never that it is done.
+/// A reason holds although the next workflow that came with it does not.
+pub fn salvage(json: Option<&Value>, faults: &[Fault]) -> Assessed {
+    let named: Vec<String> = faults.iter().take(FAULTS_NAMED_MAX).map(Fault::to_string).collect();
+    let says_no = json.filter(|json| json.get("done") == Some(&Value::Bool(false)));
+    let reason = says_no.and_then(|json| json.get("reason")?.as_str()).map(str::trim);
+    let (reason, warnings) = match reason.filter(|reason| !reason.is_empty()) {
+        Some(reason) => {
+            let warnings =
+                named.iter().map(|fault| format!("part of the answer is not used: {fault}"));
+            (cut(reason, TEXT_BYTES_MAX), warnings.collect())
+        }
+        None if named.is_empty() => ("the answer could not be read".to_owned(), Vec::new()),
+        None => (format!("the answer could not be read: {}", named.join("; ")), Vec::new()),
+    };
+    Assessed { completion: Completion::not_done(reason), next: None, warnings }
+}

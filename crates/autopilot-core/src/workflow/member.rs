@@ -1,0 +1,132 @@
+//! Members of a JSON object an agent wrote, read one by one: what is of the wrong type is a fault,
+//! what nobody knows a warning.
+
+use serde_json::{Map, Value};
+
+use crate::config::nearest::nearest;
+use crate::plan::{Faults, Notes, shown};
+
+pub(super) struct Members<'a> {
+    /// JSON pointer to the object.
+    at: String,
+    given: &'a Map<String, Value>,
+    keys: &'static [&'static str],
+}
+
+impl<'a> Members<'a> {
+    pub(super) fn new(
+        at: impl Into<String>,
+        given: &'a Map<String, Value>,
+        keys: &'static [&'static str],
+    ) -> Self {
+        Members { at: at.into(), given, keys }
+    }
+
+    pub(super) fn pointer(&self, key: &str) -> String {
+        format!("{}/{key}", self.at)
+    }
+
+    /// What is null is absent: strict schemas make models write every member.
+    pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
+        let given = self.given.get(key).filter(|value| !value.is_null());
+        given.or_else(|| self.given.get(self.spelt_otherwise(key)?))
+    }
+
+    /// The text of a member that must be there, and say something.
+    pub(super) fn needed(&self, key: &str, faults: &mut Faults) -> Option<&'a str> {
+        match self.get(key) {
+            None => {
+                faults.add(self.pointer(key), format!("`{key}` is missing"));
+                None
+            }
+            Some(_) => {
+                let text = self.text(key, faults)?;
+                if text.trim().is_empty() {
+                    faults.add(self.pointer(key), format!("`{key}` is empty"));
+                }
+                Some(text)
+            }
+        }
+    }
+
+    pub(super) fn text(&self, key: &str, faults: &mut Faults) -> Option<&'a str> {
+        let value = self.get(key)?;
+        if value.as_str().is_none() {
+            faults.add(self.pointer(key), format!("it is {}, not a text", kind(value)));
+        }
+        value.as_str()
+    }
+
+    /// A list of texts; of one with other things in it, the texts.
+    pub(super) fn texts(&self, key: &str, faults: &mut Faults) -> Vec<&'a str> {
+        let Some(value) = self.get(key) else { return Vec::new() };
+        let Some(items) = value.as_array() else {
+            faults.add(self.pointer(key), format!("it is {}, not a list of texts", kind(value)));
+            return Vec::new();
+        };
+        let mut texts = Vec::new();
+        for (place, item) in items.iter().enumerate() {
+            match item.as_str() {
+                Some(text) => texts.push(text),
+                None => {
+                    let pointer = format!("{}/{place}", self.pointer(key));
+                    faults.add(pointer, format!("it is {}, not a text", kind(item)));
+                }
+            }
+        }
+        texts
+    }
+
+    /// `whose` says what the object is: `the workflow`, `step `a``.
+    pub(super) fn warn_of_unknown(&self, whose: &str, warnings: &mut Notes) {
+        for key in self.given.keys().filter(|key| !self.keys.contains(&key.as_str())) {
+            let read_as =
+                self.keys.iter().find(|known| self.spelt_otherwise(known) == Some(key.as_str()));
+            let said = match (read_as, nearest(key, self.keys.iter().copied())) {
+                (Some(known), _) => format!("is read as `{known}`"),
+                (None, Some(known)) => format!("is not known and not used; is it `{known}`?"),
+                (None, None) => "is not known and not used".to_owned(),
+            };
+            warnings.add(format!("{} of {whose} {said}", shown(key)));
+        }
+    }
+
+    /// `depends_on` is `dependsOn`: an order that is lost over its spelling would be worse than a
+    /// word too generous.
+    fn spelt_otherwise(&self, key: &str) -> Option<&'a str> {
+        if self.given.get(key).is_some_and(|value| !value.is_null()) {
+            return None;
+        }
+        let is_same = |other: &&String| {
+            !self.keys.contains(&other.as_str())
+                && other.len() <= SPELLING_BYTES_MAX
+                && plain(other) == plain(key)
+        };
+        self.given.keys().find(is_same).map(String::as_str)
+    }
+}
+
+/// Longer keys are no spelling of ours.
+const SPELLING_BYTES_MAX: usize = 40;
+
+fn plain(key: &str) -> String {
+    key.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
+}
+
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// A whole number that is not negative, however it is written: 60 and 60.0 are the same in JSON.
+pub(super) fn whole(value: &Value) -> Option<u64> {
+    const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+    let exact = |n: &f64| n.fract() == 0.0 && (0.0..=EXACT_MAX).contains(n);
+    value.as_u64().or_else(|| value.as_f64().filter(exact).map(|n| n as u64))
+}
