@@ -72,8 +72,12 @@ pub(crate) struct Notes {
 
 impl Notes {
     pub(crate) fn add(&mut self, note: impl Into<String>) {
+        self.add_with(|| note.into());
+    }
+
+    pub(crate) fn add_with(&mut self, note: impl FnOnce() -> String) {
         if self.kept.len() + 1 < NOTES_MAX {
-            self.kept.push(note.into());
+            self.kept.push(note());
         } else {
             self.left_out += 1;
         }

@@ -104,11 +104,13 @@ fn one_step(
         }
         goal.clone_into(&mut step.goal);
     }
+    let mut named = BTreeSet::new();
     for on in members.texts("dependsOn", faults) {
-        if step.depends_on.iter().any(|other| other == on) {
-            warnings.add(format!("step {called} says twice that it depends on {}", shown(on)));
-        } else {
+        if named.insert(on) {
             step.depends_on.push(on.to_owned());
+        } else {
+            let twice = || format!("step {called} says twice that it depends on {}", shown(on));
+            warnings.add_with(twice);
         }
     }
     options(&members, rules, &mut step, faults);
@@ -269,7 +271,7 @@ fn unknown_step(step: &str, on: &str, steps: &[WorkflowStep]) -> String {
     let meant = nearest(on, ids().filter(|id| *id != step));
     let meant = meant.map(|id| format!("; is it {}?", shown(id))).unwrap_or_default();
     format!(
-        "workflow stuck: step {} depends on {}, which is no step of it; the steps are {}{meant}",
+        "Workflow stuck: step {} depends on {}, which is no step of it; the steps are {}{meant}",
         shown(step),
         shown(on),
         listed(ids())
@@ -279,13 +281,13 @@ fn unknown_step(step: &str, on: &str, steps: &[WorkflowStep]) -> String {
 fn circle(path: &[String]) -> String {
     match path {
         [step, same] if step == same => {
-            format!("workflow stuck: step {} depends on itself", shown(step))
+            format!("Workflow stuck: step {} depends on itself", shown(step))
         }
         path => {
             let plain = |id: &String| if is_safe(id) { id.clone() } else { shown(id) };
             let names: Vec<String> = path.iter().map(plain).collect();
             let path = Path(&names);
-            format!("workflow stuck: the steps wait for each other in a circle: {path}")
+            format!("Workflow stuck: the steps wait for each other in a circle: {path}")
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Members of a JSON object an agent wrote, read one by one: what is of the wrong type is a fault,
 //! what nobody knows a warning.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use crate::config::nearest::nearest;
@@ -11,6 +13,9 @@ pub(super) struct Members<'a> {
     at: String,
     given: &'a Map<String, Value>,
     keys: &'static [&'static str],
+    /// Keys that are missing, and how they are spelt instead: `depends_on` is `dependsOn`. An order
+    /// that is lost over its spelling would be worse than a word too generous.
+    spelt: BTreeMap<&'static str, &'a str>,
 }
 
 impl<'a> Members<'a> {
@@ -19,7 +24,17 @@ impl<'a> Members<'a> {
         given: &'a Map<String, Value>,
         keys: &'static [&'static str],
     ) -> Self {
-        Members { at: at.into(), given, keys }
+        let is_missing = |key: &&&str| given.get(**key).is_none_or(Value::is_null);
+        let missing = keys.iter().filter(is_missing).map(|key| (plain(key), *key));
+        let missing: BTreeMap<String, &str> = missing.collect();
+        let mut spelt = BTreeMap::new();
+        let strange = given.keys().filter(|key| !keys.contains(&key.as_str()));
+        for other in strange.filter(|key| key.len() <= SPELLING_BYTES_MAX) {
+            if let Some(key) = missing.get(&plain(other)) {
+                spelt.entry(*key).or_insert(other.as_str());
+            }
+        }
+        Members { at: at.into(), given, keys, spelt }
     }
 
     pub(super) fn pointer(&self, key: &str) -> String {
@@ -29,7 +44,7 @@ impl<'a> Members<'a> {
     /// What is null is absent: strict schemas make models write every member.
     pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
         let given = self.given.get(key).filter(|value| !value.is_null());
-        given.or_else(|| self.given.get(self.spelt_otherwise(key)?))
+        given.or_else(|| self.given.get(*self.spelt.get(key)?).filter(|value| !value.is_null()))
     }
 
     /// The text of a member that must be there, and say something.
@@ -80,29 +95,16 @@ impl<'a> Members<'a> {
     /// `whose` says what the object is: `the workflow`, `step `a``.
     pub(super) fn warn_of_unknown(&self, whose: &str, warnings: &mut Notes) {
         for key in self.given.keys().filter(|key| !self.keys.contains(&key.as_str())) {
-            let read_as =
-                self.keys.iter().find(|known| self.spelt_otherwise(known) == Some(key.as_str()));
-            let said = match (read_as, nearest(key, self.keys.iter().copied())) {
-                (Some(known), _) => format!("is read as `{known}`"),
-                (None, Some(known)) => format!("is not known and not used; is it `{known}`?"),
-                (None, None) => "is not known and not used".to_owned(),
-            };
-            warnings.add(format!("{} of {whose} {said}", shown(key)));
+            warnings.add_with(|| {
+                let read_as = self.spelt.iter().find(|(_, other)| *other == key);
+                let said = match (read_as, nearest(key, self.keys.iter().copied())) {
+                    (Some((known, _)), _) => format!("is read as `{known}`"),
+                    (None, Some(known)) => format!("is not known and not used; is it `{known}`?"),
+                    (None, None) => "is not known and not used".to_owned(),
+                };
+                format!("{} of {whose} {said}", shown(key))
+            });
         }
-    }
-
-    /// `depends_on` is `dependsOn`: an order that is lost over its spelling would be worse than a
-    /// word too generous.
-    fn spelt_otherwise(&self, key: &str) -> Option<&'a str> {
-        if self.given.get(key).is_some_and(|value| !value.is_null()) {
-            return None;
-        }
-        let is_same = |other: &&String| {
-            !self.keys.contains(&other.as_str())
-                && other.len() <= SPELLING_BYTES_MAX
-                && plain(other) == plain(key)
-        };
-        self.given.keys().find(is_same).map(String::as_str)
     }
 }
 

@@ -59,7 +59,7 @@ fn all_that_is_wrong_with_a_workflow_is_told_once() {
     /steps/0/goal: `goal` is empty
     /steps/1/timeoutSec: `0` is no time limit; write whole seconds from 1 to 86400, or leave it out
     /steps/0/id: `a b` is no id; write 1 to 56 of a-z, A-Z, 0-9, `-`, `_` and `.`, beginning with a letter or digit, without `..`, `.` or `.lock` at the end
-    /steps/0/dependsOn: workflow stuck: the steps wait for each other in a circle: `a b` → b → `a b`
+    /steps/0/dependsOn: Workflow stuck: the steps wait for each other in a circle: `a b` → b → `a b`
     "#);
     insta::assert_snapshot!(workflow("I can't do that."), @"there is no JSON object in the answer");
     insta::assert_snapshot!(workflow(&WORKFLOW[..90]), @"the JSON object is cut off before its end");

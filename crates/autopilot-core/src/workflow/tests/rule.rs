@@ -40,8 +40,8 @@ fn every_fault_is_told_at_once() {
     /steps/3: it is a number, not a step
     /steps/2/id: `../x` is no id; write 1 to 56 of a-z, A-Z, 0-9, `-`, `_` and `.`, beginning with a letter or digit, without `..`, `.` or `.lock` at the end
     /steps/4/id: two steps have the id `a` (/steps/0)
-    /steps/1/dependsOn: workflow stuck: step `b` depends on `z`, which is no step of it; the steps are `a`, `b`, `../x`, `a`
-    /steps/0/dependsOn: workflow stuck: the steps wait for each other in a circle: a → b → a
+    /steps/1/dependsOn: Workflow stuck: step `b` depends on `z`, which is no step of it; the steps are `a`, `b`, `../x`, `a`
+    /steps/0/dependsOn: Workflow stuck: the steps wait for each other in a circle: a → b → a
     "#);
 }
 
@@ -140,7 +140,7 @@ fn ids_are_safe_as_names_of_branches_and_leave_room_for_the_iteration() {
 fn a_dependency_that_is_no_step_sticks() {
     assert_eq!(
         faults(&workflow("research; fix after reserch")),
-        "/steps/1/dependsOn: workflow stuck: step `fix` depends on `reserch`, which is no step of \
+        "/steps/1/dependsOn: Workflow stuck: step `fix` depends on `reserch`, which is no step of \
          it; the steps are `research`, `fix`; is it `research`?"
     );
 }
@@ -149,13 +149,13 @@ fn a_dependency_that_is_no_step_sticks() {
 fn a_step_that_depends_on_itself_sticks() {
     assert_eq!(
         faults(&workflow("a; b after b a")),
-        "/steps/1/dependsOn: workflow stuck: step `b` depends on itself"
+        "/steps/1/dependsOn: Workflow stuck: step `b` depends on itself"
     );
 }
 
 #[test]
 fn a_circle_is_told_with_its_path() {
-    let said = "workflow stuck: the steps wait for each other in a circle";
+    let said = "Workflow stuck: the steps wait for each other in a circle";
     assert_eq!(
         faults(&workflow("x; a after c; b after a; c after b; d after c")),
         format!("/steps/1/dependsOn: {said}: a → b → c → a")
@@ -279,6 +279,21 @@ fn faults_and_warnings_are_limited() {
         given[format!("key number {n}")] = json!(n);
     }
     assert_eq!(check(&given, &rules()).unwrap().warnings.len(), crate::plan::NOTES_MAX);
+}
+
+/// What is compared with everything else would take minutes here.
+#[test]
+fn the_largest_answers_are_gone_through_once() {
+    const MANY: usize = 20_000;
+    let mut given = workflow("a; b");
+    for n in 0..MANY {
+        given[format!("key{n}")] = json!(n);
+    }
+    let names: Vec<String> = (0..MANY).map(|n| format!("s{n}")).collect();
+    given["steps"][0]["dependsOn"] = json!([names.clone(), names.clone()].concat());
+    let found = check(&given, &rules()).unwrap_err();
+    assert_eq!(found.len(), crate::plan::FAULTS_MAX);
+    assert!(check(&workflow(&names.join(";")), &rules()).is_err());
 }
 
 /// JSON that looks like a workflow more often than not.
