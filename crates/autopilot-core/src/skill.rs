@@ -12,7 +12,7 @@ use crate::config::yaml::{self, Node, Value};
 use serde::{Deserialize, Serialize};
 
 pub use ask::{Asked, asked, is_name};
-pub use give::{give, listed};
+pub use give::{give, listed, offered};
 pub use shelf::{Broken, Missing, Shelf, Wanted};
 pub use used::{DEEDS_MAX, Deeds, Gain, Said, Shows, Subagent, Terms, Used, is_same_name};
 
@@ -55,12 +55,14 @@ impl Folder {
     }
 }
 
-/// What is in the repository goes before what is in a person's home.
+/// What is in the repository goes before what is in a person's home; what comes with us stands in
+/// where neither has a skill of the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Owner {
     Repository,
     User,
+    Shipped,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +71,8 @@ pub struct Skill {
     /// On one line.
     pub description: String,
     pub owner: Owner,
-    pub folder: Folder,
+    /// A shipped one lies in none, and no agent finds it.
+    pub folder: Option<Folder>,
     /// The directory as an agent finds it: from the top of the repository, or absolute.
     pub dir: String,
     /// The file without its front matter.
@@ -93,7 +96,7 @@ pub struct May {
 impl Skill {
     /// Whether an agent of this mode has it without our help.
     pub fn is_native(&self, mode: Mode) -> bool {
-        self.is_complete && self.folder.is_read_by(mode)
+        self.is_complete && self.folder.is_some_and(|folder| folder.is_read_by(mode))
     }
 
     pub fn file(&self) -> String {
@@ -105,7 +108,7 @@ impl Skill {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     pub owner: Owner,
-    pub folder: Folder,
+    pub folder: Option<Folder>,
     /// Name of its directory.
     pub dir_name: String,
     pub dir: String,
@@ -227,7 +230,7 @@ mod tests {
     fn read_in(dir: &str, text: &str) -> (Option<Skill>, Vec<String>) {
         parse(&Found {
             owner: Owner::Repository,
-            folder: Folder::Claude,
+            folder: Some(Folder::Claude),
             dir_name: dir.to_owned(),
             dir: format!(".claude/skills/{dir}"),
             text: Ok(text.as_bytes().to_vec()),

@@ -1,5 +1,7 @@
-//! The skills an agent can be given: of the commit it works on, of files copied beside it, and of the
-//! person's home.
+//! The skills an agent can be given: of the commit it works on, of files copied beside it, of the
+//! person's home, and those shipped.
+
+pub mod shipped;
 
 use crate::environment::Variables;
 use autopilot_core::config::{Agent, Config, Role};
@@ -94,19 +96,23 @@ pub fn shelf(places: &Places) -> Result<Shelf, GitError> {
         for home in [home.clone(), home.join(OF_VENDOR)] {
             found.extend(below(&home).into_iter().map(|(dir_name, text)| Found {
                 owner: Owner::User,
-                folder: *folder,
+                folder: Some(*folder),
                 dir: home.join(&dir_name).into_string(),
                 dir_name,
                 text,
             }));
         }
     }
-    Ok(Shelf::new(&found, looked_in(places)))
+    found.extend(shipped::found());
+    let mut shelf = Shelf::new(&found, looked_in(places));
+    let drafts = shipped::drafts(&places.root, &shelf);
+    shelf.faults.extend(drafts);
+    Ok(shelf)
 }
 
 fn in_repository(folder: Folder, dir_name: String, text: Result<Vec<u8>, String>) -> Found {
     let dir = format!("{}/{dir_name}", folder.path());
-    Found { owner: Owner::Repository, folder, dir_name, dir, text }
+    Found { owner: Owner::Repository, folder: Some(folder), dir_name, dir, text }
 }
 
 fn below(dir: &Utf8Path) -> Vec<(String, Result<Vec<u8>, String>)> {

@@ -116,6 +116,9 @@ pub struct Init {
     /// The test command to configure (else detected from the project)
     #[arg(long, value_name = "COMMAND")]
     pub tests: Option<String>,
+    /// Also write the shipped skills into .claude/skills and .codex/skills; changed files stay
+    #[arg(long)]
+    pub skills: bool,
 }
 
 #[derive(Clone, Debug, Default, Args)]

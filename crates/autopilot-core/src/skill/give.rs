@@ -1,7 +1,7 @@
 //! Skills in a prompt: the ones a task asks for in the form the agent at hand really follows, and a
 //! list of those there are.
 
-use super::{Shelf, Skill, Wanted};
+use super::{Owner, Shelf, Skill, Wanted};
 use crate::config::Mode;
 use crate::prompt::{Caps, cut, fenced};
 
@@ -109,33 +109,64 @@ fn can_start(skill: &Skill) -> bool {
 }
 
 fn in_full(skill: &Skill, caps: Caps) -> String {
+    let place = match skill.owner {
+        Owner::Repository | Owner::User => {
+            let dir = skill.dir.replace('`', "'");
+            format!(" Its files are in `{dir}`, and paths in it start there.")
+        }
+        Owner::Shipped => " This is the whole of it; there is no file to read.".to_owned(),
+    };
     format!(
-        "## Skill `{}`\n\nYou are asked to follow this skill in the work below. Its files are in \
-         `{}`, and paths in it start there.\n\n{}\n",
+        "## Skill `{}`\n\nYou are asked to follow this skill in the work below.{place}\n\n{}\n",
         skill.name,
-        skill.dir.replace('`', "'"),
         fenced("markdown", &cut(&skill.body, caps.prompt_bytes_max))
     )
 }
 
-/// `name — description` for each skill an agent may choose from.
+/// `name — description` for each skill an agent may choose from. A shipped one is for those who are
+/// asked to use it: no agent could read it.
 pub fn listed(shelf: &Shelf, mode: Mode) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut names: Vec<&str> = Vec::new();
-    for skill in &shelf.skills {
+    for skill in shelf.in_folders() {
         let is_theirs = mode == Mode::ClaudeCodeCli && !skill.may.model_calls;
         if names.contains(&skill.name.as_str()) || is_theirs {
             continue;
         }
         names.push(&skill.name);
         let Some(best) = shelf.get(&skill.name, mode) else { continue };
-        let mut line = format!("`{}` — {}", best.name, best.description.replace('`', "'"));
-        line.truncate(line.floor_char_boundary(LINE_BYTES_MAX));
+        let mut line = line(best);
         if !best.is_native(mode) {
             line.push_str(&format!(" (read `{}`)", best.file().replace('`', "'")));
         }
         lines.push(line);
     }
+    shortened(lines)
+}
+
+/// The same for somebody who hands out work and gives each the skill it is to use: those shipped are
+/// among them, and first, for nobody else would know of them.
+pub fn offered(shelf: &Shelf) -> Vec<String> {
+    let is_shipped = |skill: &&Skill| skill.owner == Owner::Shipped;
+    let theirs = shelf.skills.iter().filter(|skill| !is_shipped(skill));
+    let mut names: Vec<&str> = Vec::new();
+    let mut lines = Vec::new();
+    for skill in shelf.skills.iter().filter(is_shipped).chain(theirs) {
+        if !names.contains(&skill.name.as_str()) {
+            names.push(&skill.name);
+            lines.push(line(skill));
+        }
+    }
+    shortened(lines)
+}
+
+fn line(skill: &Skill) -> String {
+    let mut line = format!("`{}` — {}", skill.name, skill.description.replace('`', "'"));
+    line.truncate(line.floor_char_boundary(LINE_BYTES_MAX));
+    line
+}
+
+fn shortened(mut lines: Vec<String>) -> Vec<String> {
     let more = lines.len().saturating_sub(LISTED_MAX);
     lines.truncate(LISTED_MAX);
     if more > 0 {
@@ -146,7 +177,7 @@ pub fn listed(shelf: &Shelf, mode: Mode) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Asked, Folder, Found, Owner};
+    use super::super::{Asked, Folder, Found};
     use super::*;
 
     const CAPS: Caps = Caps { prompt_bytes_max: 2000, tail_lines_max: 10 };
@@ -155,6 +186,7 @@ mod tests {
         let text = format!("---\nname: {name}\ndescription: does {name}\n{more}---\n{body}\n");
         let dir = format!("{}/{name}", folder.path());
         let text = Ok(text.into_bytes());
+        let folder = Some(folder);
         Found { owner: Owner::Repository, folder, dir_name: name.into(), dir, text }
     }
 
@@ -181,6 +213,28 @@ mod tests {
             assert_eq!(given(&codex, Mode::CodexCli), said);
             assert!(given(&codex, Mode::ClaudeCodeCli).starts_with("## Skill `tdd`"));
         }
+    }
+
+    #[test]
+    fn a_shipped_skill_is_given_as_text_to_everybody_and_listed_to_nobody() {
+        let mut tester = found(Folder::Claude, "tester", "", "Test it.");
+        (tester.owner, tester.folder, tester.dir) = (Owner::Shipped, None, String::new());
+        let shown = "## Skill `tester`\n\nYou are asked to follow this skill in the work below. \
+                     This is the whole of it; there is no file to read.\n\n```markdown\nTest \
+                     it.\n```\n\nDo it.\n";
+        for mode in [Mode::ClaudeCodeCli, Mode::CodexCli, Mode::Acp, Mode::Script] {
+            assert_eq!(given(&[tester.clone()], mode), shown);
+            assert!(listed(&Shelf::new(&[tester.clone()], Vec::new()), mode).is_empty());
+        }
+        let theirs = [found(Folder::Codex, "tdd", "", "x"), found(Folder::Claude, "tdd", "", "x")];
+        let mut all = vec![tester];
+        all.extend(theirs);
+        let lines = offered(&Shelf::new(&all, Vec::new()));
+        assert_eq!(lines, ["`tester` — does tester", "`tdd` — does tdd"]);
+        all.extend((0..100).map(|n| found(Folder::Codex, &format!("s{n}"), "", "x")));
+        let many = offered(&Shelf::new(&all, Vec::new()));
+        assert_eq!(many.len(), LISTED_MAX + 1);
+        assert_eq!(many[0], "`tester` — does tester");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! All skills that can be had, and the one a name means for an agent.
 
-use super::{Asked, Found, Skill, parse};
+use super::{Asked, Found, Owner, Skill, parse};
 use crate::config::{Mode, nearest::nearest};
 
 /// Skills that come with the first vendor's agent and lie in no folder.
@@ -8,7 +8,7 @@ const WITH_CLAUDE: &[&str] = &["batch", "claude-api", "debug", "deep-research", 
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shelf {
-    /// Those of the repository first, then by name.
+    /// Those of the repository first, then by name. A shipped one is here only if it stands in.
     pub skills: Vec<Skill>,
     /// Files that are no skills, or odd ones.
     pub faults: Vec<Broken>,
@@ -20,7 +20,7 @@ pub struct Shelf {
 pub struct Broken {
     pub dir_name: String,
     pub dir: String,
-    pub owner: super::Owner,
+    pub owner: Owner,
     pub text: String,
     /// It can't be used at all.
     pub is_lost: bool,
@@ -68,7 +68,13 @@ impl std::fmt::Display for Missing {
 impl Shelf {
     pub fn new(found: &[Found], looked_in: Vec<String>) -> Shelf {
         let mut shelf = Shelf { looked_in, ..Shelf::default() };
-        for found in found {
+        let in_order = |is_shipped: bool| {
+            found.iter().filter(move |found| (found.owner == Owner::Shipped) == is_shipped)
+        };
+        for found in in_order(false).chain(in_order(true)) {
+            if found.owner == Owner::Shipped && shelf.has_of_theirs(&found.dir_name) {
+                continue;
+            }
             let (skill, faults) = parse(found);
             let broken = |text: String| Broken {
                 dir_name: found.dir_name.clone(),
@@ -84,6 +90,19 @@ impl Shelf {
             .skills
             .sort_by(|a, b| (a.owner, &a.name, a.folder).cmp(&(b.owner, &b.name, b.folder)));
         shelf
+    }
+
+    /// Whether somebody has a skill of that name, also one that can't be used: whoever wrote it does
+    /// not mean ours.
+    fn has_of_theirs(&self, name: &str) -> bool {
+        let lost = self.faults.iter().filter(|fault| fault.is_lost).map(|fault| &fault.dir_name);
+        let mut names = self.skills.iter().map(|skill| &skill.name).chain(lost);
+        names.any(|other| other.eq_ignore_ascii_case(name))
+    }
+
+    /// Those that lie in a folder, where an agent can read them.
+    pub fn in_folders(&self) -> impl Iterator<Item = &Skill> {
+        self.skills.iter().filter(|skill| skill.folder.is_some())
     }
 
     /// What an agent of this mode gets for a name: the one it finds itself, else the first.
@@ -145,13 +164,19 @@ impl Shelf {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Folder, Owner};
+    use super::super::Folder;
     use super::*;
 
     fn found(owner: Owner, folder: Folder, name: &str) -> Found {
         let text = format!("---\nname: {name}\ndescription: d\n---\nbody of {folder:?}\n");
         let dir = format!("{}/{name}", folder.path());
-        Found { owner, folder, dir_name: name.into(), dir, text: Ok(text.into_bytes()) }
+        Found {
+            owner,
+            folder: Some(folder),
+            dir_name: name.into(),
+            dir,
+            text: Ok(text.into_bytes()),
+        }
     }
 
     fn shelf() -> Shelf {
@@ -168,11 +193,48 @@ mod tests {
     #[test]
     fn each_agent_gets_the_one_it_finds_itself_or_else_the_repositorys() {
         let shelf = shelf();
-        let folder = |mode| shelf.get("tdd", mode).map(|skill| skill.folder);
+        let folder = |mode| shelf.get("tdd", mode).and_then(|skill| skill.folder);
         assert_eq!(folder(Mode::ClaudeCodeCli), Some(Folder::Claude));
         assert_eq!(folder(Mode::CodexCli), Some(Folder::Agents));
         assert_eq!(folder(Mode::Command), Some(Folder::Claude));
-        assert_eq!(shelf.get("TDD", Mode::CodexCli).map(|s| s.folder), Some(Folder::Agents));
+        assert_eq!(shelf.get("TDD", Mode::CodexCli).and_then(|s| s.folder), Some(Folder::Agents));
+    }
+
+    fn shipped(name: &str) -> Found {
+        Found { folder: None, ..found(Owner::Shipped, Folder::Agents, name) }
+    }
+
+    #[test]
+    fn a_shipped_skill_stands_in_only_where_nobody_has_one_of_its_name() {
+        let owners = |theirs: &[Found], name: &str| -> Vec<Owner> {
+            // The order in which they are found does not matter.
+            let mut list = vec![shipped("reviewer"), shipped("tester")];
+            list.extend(theirs.iter().cloned());
+            let shelf = Shelf::new(&list, Vec::new());
+            shelf.skills.iter().filter(|skill| skill.name == name).map(|s| s.owner).collect()
+        };
+        assert_eq!(owners(&[], "reviewer"), [Owner::Shipped]);
+        for owner in [Owner::Repository, Owner::User] {
+            let theirs = [found(owner, Folder::Codex, "reviewer")];
+            assert_eq!(owners(&theirs, "reviewer"), [owner]);
+            assert_eq!(owners(&theirs, "tester"), [Owner::Shipped]);
+            assert_eq!(owners(&[found(owner, Folder::Claude, "Reviewer")], "reviewer"), []);
+        }
+        let broken =
+            Found { text: Err("gone".into()), ..found(Owner::User, Folder::Codex, "reviewer") };
+        let shelf = Shelf::new(&[shipped("reviewer"), broken], Vec::new());
+        let asked = [Asked::Name("reviewer".into())];
+        let missing = shelf.wanted(&asked, Mode::CodexCli).unwrap_err();
+        assert!(missing[0].to_string().contains("can't be used"), "{missing:?}");
+    }
+
+    #[test]
+    fn no_agent_finds_a_shipped_skill_by_itself() {
+        let shelf = Shelf::new(&[shipped("tester")], Vec::new());
+        for mode in [Mode::ClaudeCodeCli, Mode::CodexCli, Mode::Acp, Mode::Command] {
+            assert!(!shelf.get("tester", mode).unwrap().is_native(mode));
+        }
+        assert_eq!(shelf.in_folders().count(), 0);
     }
 
     #[test]

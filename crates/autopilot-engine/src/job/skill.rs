@@ -7,7 +7,7 @@ use autopilot_agents::answer::Summary;
 use autopilot_agents::{AgentEvent, doing};
 use autopilot_core::config::{Mode, Role, SkillPolicy};
 use autopilot_core::plan::{Plan, PlanTask};
-use autopilot_core::skill::{self, Asked, Shelf, Terms, Used, Wanted};
+use autopilot_core::skill::{self, Asked, Owner, Shelf, Skill, Terms, Used, Wanted};
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::Oid;
 use std::sync::PoisonError;
@@ -72,7 +72,7 @@ impl Job {
             Err(_) => Vec::new(),
         };
         let policy = self.skill_policy();
-        let has_skills = policy.detect_skills && !kit.shelf.skills.is_empty();
+        let has_skills = policy.detect_skills && kit.shelf.in_folders().next().is_some();
         let mut used =
             Used::of(&summary.said(), &deeds, &Terms { policy, asked: &asked, has_skills });
         let clean = |names: &mut std::collections::BTreeSet<String>| {
@@ -108,17 +108,28 @@ impl Kit {
         skill::is_name(name) && self.shelf.wanted(&asked, mode).is_ok()
     }
 
+    /// Whether a builder could follow a hint to it: one that is shipped it sees only if it is asked
+    /// to use it.
+    fn leads_to(&self, name: &str, mode: Mode) -> bool {
+        let is_shipped = |skill: &Skill| skill.owner == Owner::Shipped;
+        let is_hidden = self.shelf.get(name, mode).is_some_and(is_shipped);
+        let is_asked = || self.asked.iter().any(|asked| skill::is_same_name(name, asked.text()));
+        self.has(name, mode) && (!is_hidden || is_asked())
+    }
+
     /// What a plan says of skills and there is not. A hint that leads nowhere is left out; nobody
     /// asked for it but the planner.
     pub fn left_out(&self, plan: &Plan, mode: Mode) -> Option<String> {
         let mut lost: Vec<String> = Vec::new();
         for task in &plan.tasks {
             let hints = task.suggested_claude_skills.iter().cloned();
+            let hints = hints.filter(|name| !self.leads_to(name.trim(), mode));
             let spoken = spoken_of(task).into_iter().filter_map(|asked| match asked {
                 Asked::Name(name) => Some(name),
                 Asked::Words(_) => None,
             });
-            for name in hints.chain(spoken).filter(|name| !self.has(name.trim(), mode)) {
+            let spoken = spoken.filter(|name| !self.has(name, mode));
+            for name in hints.chain(spoken) {
                 let name: String = name.chars().filter(|c| !c.is_control()).take(80).collect();
                 let line = format!("`{name}` of {}", task.id);
                 if !lost.contains(&line) {
@@ -170,7 +181,7 @@ impl Kit {
 
     /// Hints that lead somewhere.
     pub fn keep_known(&self, hints: &mut Vec<String>, mode: Mode) {
-        hints.retain(|name| self.has(name.trim(), mode));
+        hints.retain(|name| self.leads_to(name.trim(), mode));
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod agents_md;
 mod look;
+mod skills;
 
 pub use look::base_branch;
 
@@ -18,6 +19,7 @@ use autopilot_engine::views;
 use autopilot_host::{dir, file};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
+use skills::Skills;
 use std::io;
 use std::path::Path;
 
@@ -36,6 +38,7 @@ pub fn init(global: &Global, args: &Init) -> Done {
     }
     let place = Place { root: found.root.clone(), state: Utf8PathBuf::new() };
     let written = write_all(&place, &detected, &found.base_branch)?;
+    let skills = args.skills.then(|| skills::write(&found.root)).transpose()?;
     let report = Report {
         faults: faults(&place),
         missing: missing(&place),
@@ -44,13 +47,17 @@ pub fn init(global: &Global, args: &Init) -> Done {
         warnings: found.warnings,
         detected,
         written,
+        skills,
     };
     if global.json {
         terminal::json(&report.object());
     } else {
         terminal::say(&report.text());
     }
-    done()
+    match report.skills.as_ref().and_then(Skills::failure) {
+        Some(failure) => Err(failure),
+        None => done(),
+    }
 }
 
 struct Report {
@@ -58,6 +65,8 @@ struct Report {
     base_branch: String,
     detected: Detected,
     written: Written,
+    /// Only if they were asked for.
+    skills: Option<Skills>,
     /// What stands against a run, as the configuration is now.
     faults: Option<String>,
     missing: Vec<String>,
@@ -152,6 +161,7 @@ impl Report {
         for path in &self.written.kept {
             lines.push(format!("kept     {path} (was there)"));
         }
+        lines.extend(self.skills.iter().flat_map(Skills::lines));
         lines.push(format!("project  {}", self.kinds()));
         for (name, proposal) in self.proposals() {
             match proposal {
@@ -206,6 +216,7 @@ impl Report {
             "root": self.root,
             "written": self.written.new,
             "kept": self.written.kept,
+            "skills": self.skills.as_ref().map(Skills::object),
             "kinds": self.detected.kinds.iter().map(kind_word).collect::<Vec<_>>(),
             "commands": commands,
             "copy": self.detected.copy,

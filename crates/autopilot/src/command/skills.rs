@@ -41,8 +41,8 @@ fn found(place: &Place, config: Option<&Config>) -> Result<Shelf, Failure> {
 
 fn text(shelf: &Shelf) -> String {
     let mut text = String::new();
-    if shelf.skills.is_empty() {
-        text.push_str("there are no skills; looked in:\n");
+    if shelf.in_folders().next().is_none() {
+        text.push_str("there are no skills but those shipped; looked in:\n");
         shelf.looked_in.iter().for_each(|place| text.push_str(&format!("  {}\n", one_line(place))));
     }
     let width = shelf.skills.iter().map(|skill| skill.name.len()).max().unwrap_or_default();
@@ -54,7 +54,7 @@ fn text(shelf: &Shelf) -> String {
             owner(skill.owner),
             one_line(&words),
             "",
-            one_line(&skill.dir),
+            place(skill),
             readers(skill),
         ));
     }
@@ -69,6 +69,16 @@ fn owner(owner: Owner) -> &'static str {
     match owner {
         Owner::Repository => "repository",
         Owner::User => "user",
+        Owner::Shipped => "shipped",
+    }
+}
+
+fn place(skill: &Skill) -> String {
+    match skill.owner {
+        Owner::Repository | Owner::User => one_line(&skill.dir).into_owned(),
+        Owner::Shipped => {
+            "in autopilot itself; `autopilot init --skills` writes it here".to_owned()
+        }
     }
 }
 
@@ -90,7 +100,7 @@ fn object(shelf: &Shelf) -> Value {
             "name": skill.name,
             "description": skill.description,
             "owner": owner(skill.owner),
-            "dir": skill.dir,
+            "dir": skill.folder.map(|_| &skill.dir),
             "agents": natives(skill),
         })
     });

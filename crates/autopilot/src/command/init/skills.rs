@@ -1,0 +1,154 @@
+//! `autopilot init --skills`: the shipped skills as files of the project, where its agents look for
+//! them. A file that says something else is somebody's: it stays, and the difference is shown.
+
+use crate::exit::Failure;
+use autopilot_core::skill::SKILL_BYTES_MAX;
+use autopilot_engine::shell::chain;
+use autopilot_engine::skill::shipped::{ALL, FOLDERS, Shipped};
+use autopilot_host::file::{Dir, FileError};
+use camino::Utf8Path;
+use serde_json::{Value, json};
+use similar::TextDiff;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::Duration;
+
+/// Lines of one difference.
+const DIFF_LINES_MAX: usize = 200;
+/// Time one difference may take; after that it is a coarser one.
+const DIFF_TIME_MAX: Duration = Duration::from_secs(1);
+/// Unchanged lines around a changed one.
+const CONTEXT_LINES: usize = 3;
+
+pub struct Skills {
+    files: Vec<File>,
+}
+
+struct File {
+    path: String,
+    state: State,
+}
+
+enum State {
+    Written,
+    Same,
+    /// Somebody's own words, and how the shipped ones differ.
+    Changed {
+        diff: String,
+    },
+    Refused {
+        why: String,
+    },
+}
+
+/// Writes what is missing. One file that can't be written stops no other.
+pub fn write(root: &Utf8Path) -> Result<Skills, Failure> {
+    let top = Dir::open(root.as_std_path()).map_err(|error| Failure::failed(chain(&error)))?;
+    let mut files = Vec::new();
+    for folder in FOLDERS {
+        for shipped in ALL {
+            let path = shipped.path(folder);
+            let state = one(&top, &path, shipped);
+            files.push(File { path, state });
+        }
+    }
+    Ok(Skills { files })
+}
+
+fn one(top: &Dir, path: &str, shipped: Shipped) -> State {
+    let refused = |error: &FileError| State::Refused { why: chain(error) };
+    match top.read_capped(Path::new(path), SKILL_BYTES_MAX as u64) {
+        Ok(bytes) if shipped.is_in(&bytes) => State::Same,
+        Ok(bytes) => State::Changed { diff: difference(path, &bytes, shipped.text) },
+        Err(FileError::Failed { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            match top.write_atomic(Path::new(path), shipped.text.as_bytes()) {
+                Ok(()) => State::Written,
+                Err(error) => refused(&error),
+            }
+        }
+        Err(error) => refused(&error),
+    }
+}
+
+/// From what is there to what is shipped.
+fn difference(path: &str, theirs: &[u8], shipped: &str) -> String {
+    let theirs = String::from_utf8_lossy(theirs).replace("\r\n", "\n");
+    let diff = TextDiff::configure().timeout(DIFF_TIME_MAX).diff_lines(theirs.as_str(), shipped);
+    let (from, to) = (format!("a/{path}\tthis project"), format!("b/{path}\tshipped"));
+    let text = diff.unified_diff().context_radius(CONTEXT_LINES).header(&from, &to).to_string();
+    let more = text.lines().count().saturating_sub(DIFF_LINES_MAX);
+    if more == 0 {
+        return text;
+    }
+    let shown: Vec<&str> = text.lines().take(DIFF_LINES_MAX).collect();
+    format!("{}\n… and {more} more lines\n", shown.join("\n"))
+}
+
+impl Skills {
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for File { path, state } in &self.files {
+            match state {
+                State::Written => lines.push(format!("wrote    {path}")),
+                State::Same => lines.push(format!("kept     {path} (as shipped)")),
+                State::Changed { diff } => {
+                    lines.push(format!("left     {path} (changed; the shipped one differs:)"));
+                    lines.extend(diff.lines().map(|line| format!("  {line}")));
+                }
+                State::Refused { why } => lines.push(format!("refused  {path}: {why}")),
+            }
+        }
+        if self.files.iter().any(|file| matches!(file.state, State::Written)) {
+            lines.push("commit   the skills: an agent sees only what is committed".to_owned());
+        }
+        lines
+    }
+
+    pub fn object(&self) -> Value {
+        let file = |File { path, state }: &File| match state {
+            State::Written => json!({ "path": path, "state": "written" }),
+            State::Same => json!({ "path": path, "state": "same" }),
+            State::Changed { diff } => json!({ "path": path, "state": "changed", "diff": diff }),
+            State::Refused { why } => json!({ "path": path, "state": "refused", "why": why }),
+        };
+        self.files.iter().map(file).collect()
+    }
+
+    /// What was asked for and is not there.
+    pub fn failure(&self) -> Option<Failure> {
+        let is_refused = |file: &&File| matches!(file.state, State::Refused { .. });
+        let count = self.files.iter().filter(is_refused).count();
+        let first = self.files.iter().find(is_refused)?;
+        let State::Refused { why } = &first.state else { return None };
+        let files = if count == 1 { "file" } else { "files" };
+        Some(
+            Failure::failed(format!("{count} {files} of skills could not be written: {why}")).help(
+                "put plain directories there, or leave it: the shipped skills are used anyway",
+            ),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_is_a_patch_of_the_projects_file() {
+        let diff = difference("x/SKILL.md", b"one\r\nmine\r\n", "one\nours\n");
+        let expected = "--- a/x/SKILL.md\tthis project\n+++ b/x/SKILL.md\tshipped\n\
+                        @@ -1,2 +1,2 @@\n one\n-mine\n+ours\n";
+        assert_eq!(diff, expected);
+    }
+
+    #[test]
+    fn a_difference_is_bounded_in_length_and_in_time() {
+        let theirs: String = (0..SKILL_BYTES_MAX / 8).map(|n| format!("{n:07}\n")).collect();
+        let ours: String = (0..9000).map(|n| format!("ours {n}\n")).collect();
+        let began = std::time::Instant::now();
+        let diff = difference("x", theirs.as_bytes(), &ours);
+        assert_eq!(diff.lines().count(), DIFF_LINES_MAX + 1);
+        assert!(diff.ends_with("more lines\n"), "{diff}");
+        assert!(began.elapsed() < DIFF_TIME_MAX * 10, "{:?}", began.elapsed());
+    }
+}
