@@ -79,6 +79,42 @@ impl Config {
         }
     }
 
+    pub fn agent_mut(&mut self, role: Role) -> &mut Agent {
+        match role {
+            Role::Builder => &mut self.builder,
+            Role::Reviewer => &mut self.reviewer,
+            Role::Planner => &mut self.planner,
+        }
+    }
+
+    /// The agent of a name: one of a role, or the first of a kind that a role has, or the kind as
+    /// it is without settings.
+    pub fn adapter(&self, name: &str) -> Option<Agent> {
+        let role = match name {
+            "builder" => Some(Role::Builder),
+            "reviewer" => Some(Role::Reviewer),
+            "planner" => Some(Role::Planner),
+            _ => None,
+        };
+        if let Some(role) = role {
+            return Some(self.agent(role).clone());
+        }
+        let mode = match name {
+            "claude" => Mode::ClaudeCodeCli,
+            "codex" => Mode::CodexCli,
+            _ => return None,
+        };
+        let roles = [Role::Builder, Role::Reviewer, Role::Planner];
+        let mut known = roles.into_iter().flat_map(|role| self.candidates(role));
+        let known = known.find(|agent| agent.mode == mode).cloned();
+        Some(known.unwrap_or_else(|| read::of_kind(mode)))
+    }
+
+    /// The names of [`Config::adapter`].
+    pub fn adapters(&self) -> std::collections::BTreeSet<String> {
+        ["claude", "codex", "builder", "reviewer", "planner"].map(str::to_owned).into()
+    }
+
     /// The agents that can do the work of a role, in order of preference; never empty.
     pub fn candidates(&self, role: Role) -> impl Iterator<Item = &Agent> {
         let agent = self.agent(role);

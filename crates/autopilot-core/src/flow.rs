@@ -3,6 +3,7 @@
 //! Everything that is particular to a flow is in this folder. The machine reads the tables and
 //! calls the gate of a pipeline; it names none of them.
 
+pub mod goal;
 pub mod paired;
 pub mod plan;
 pub mod root;
@@ -20,6 +21,7 @@ pub enum Flow {
     Task,
     Queue,
     Plan,
+    Goal,
 }
 
 impl Flow {
@@ -28,6 +30,7 @@ impl Flow {
             Flow::Task => "task",
             Flow::Queue => "queue",
             Flow::Plan => "plan",
+            Flow::Goal => "goal",
         }
     }
 
@@ -36,6 +39,7 @@ impl Flow {
             Flow::Task => Pipeline::OneTask,
             Flow::Queue => Pipeline::Queue,
             Flow::Plan => Pipeline::Plan,
+            Flow::Goal => Pipeline::Goal,
         }
     }
 
@@ -43,6 +47,7 @@ impl Flow {
     pub fn task(self) -> Pipeline {
         match self {
             Flow::Task | Flow::Queue | Flow::Plan => Pipeline::Paired,
+            Flow::Goal => Pipeline::Session,
         }
     }
 }
@@ -57,11 +62,21 @@ pub enum Pipeline {
     /// A task that is planned and divided when its turn comes.
     Expand,
     Paired,
+    Goal,
+    /// A step of a workflow.
+    Session,
 }
 
 impl Pipeline {
-    pub const ALL: [Pipeline; 5] =
-        [Pipeline::OneTask, Pipeline::Queue, Pipeline::Plan, Pipeline::Expand, Pipeline::Paired];
+    pub const ALL: [Pipeline; 7] = [
+        Pipeline::OneTask,
+        Pipeline::Queue,
+        Pipeline::Plan,
+        Pipeline::Expand,
+        Pipeline::Paired,
+        Pipeline::Goal,
+        Pipeline::Session,
+    ];
 
     /// What a task that was to have this pipeline gets.
     pub fn of(self, spec: &TaskSpec) -> Pipeline {
@@ -75,6 +90,8 @@ impl Pipeline {
             Pipeline::Plan => plan::PLAN,
             Pipeline::Expand => plan::EXPAND,
             Pipeline::Paired => paired::PAIRED,
+            Pipeline::Goal => goal::GOAL,
+            Pipeline::Session => goal::SESSION,
         }
     }
 
@@ -94,7 +111,7 @@ impl Pipeline {
         use crate::pipeline::Else;
         let again = self.stages().iter().find_map(|stage| match stage.fails {
             Else::Again(step) => Some(step),
-            Else::Note | Else::Fail | Else::FixBy(_) => None,
+            Else::Note | Else::Fail | Else::FixBy(_) | Else::Next { .. } => None,
         });
         again.unwrap_or(self.stages()[0].step)
     }
@@ -102,9 +119,12 @@ impl Pipeline {
     /// What the round has shown, weighed by the pipeline's own gate.
     pub fn weigh(self, state: &State, task: &Task) -> Weighed {
         match self {
-            Pipeline::OneTask | Pipeline::Queue | Pipeline::Plan | Pipeline::Expand => {
-                Weighed::default()
-            }
+            Pipeline::OneTask
+            | Pipeline::Queue
+            | Pipeline::Plan
+            | Pipeline::Expand
+            | Pipeline::Session => Weighed::default(),
+            Pipeline::Goal => goal::weigh(task),
             Pipeline::Paired => paired::weigh(state, task),
         }
     }
@@ -146,7 +166,7 @@ mod tests {
                 if stage.spawns.is_some() {
                     assert!(children > Some(place), "{pipeline:?}: its tasks are never worked on");
                 }
-                if let Else::FixBy(_) = stage.fails {
+                if let Else::FixBy(_) | Else::Next { .. } = stage.fails {
                     assert!(children.is_some_and(|children| children < place), "{pipeline:?}");
                 }
                 if stage.work == Work::Decide {

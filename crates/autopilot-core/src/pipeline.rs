@@ -49,6 +49,9 @@ pub enum Failing {
     Stop,
     /// What does not depend on it goes on.
     Independent,
+    /// Whoever looks at all of them weighs it. What depends on it goes on with what it left, or is
+    /// left out where [`Switch::FailFast`] is on.
+    Assess,
 }
 
 /// When a stage is taken. A stage not taken because of a switch is recorded as skipped, so that a
@@ -75,6 +78,10 @@ pub enum Switch {
     PlanGate,
     /// A person approves the result before it leaves the machine.
     EndGate,
+    /// There are commands to prove the whole with.
+    Proof,
+    /// What depends on something that failed is not begun.
+    FailFast,
 }
 
 impl Switch {
@@ -88,6 +95,8 @@ impl Switch {
             Switch::Pr => "nobody asked for a pull request",
             Switch::PlanGate => "nobody asked to approve the plan",
             Switch::EndGate => "nobody asked to approve the result",
+            Switch::Proof => "no `tests` command is configured, so nothing was proven",
+            Switch::FailFast => "nobody asked to leave out what depends on a failure",
         }
     }
 }
@@ -102,6 +111,8 @@ pub enum Else {
     Again(Step),
     /// The tasks it brings repair it: another round from the children on, if the limits allow it.
     FixBy(Pipeline),
+    /// The tasks it brings are the next round; if it brings none, that begins at a step.
+    Next { again: Step, brings: Pipeline },
 }
 
 const fn stage(step: Step, work: Work) -> Stage {
@@ -144,11 +155,19 @@ impl Stage {
         self
     }
 
+    /// Whether it may bring no tasks and has still done its work.
+    pub fn may_bring_none(&self, passed: bool) -> bool {
+        match self.fails {
+            Else::Next { .. } => !passed,
+            Else::Note | Else::Fail | Else::Again(_) | Else::FixBy(_) => false,
+        }
+    }
+
     /// The pipeline of the tasks this stage brings when its answer is yes, or no.
     pub fn brings(&self, passed: bool) -> Option<Pipeline> {
         match (passed, self.fails) {
             (true, _) => self.spawns,
-            (false, Else::FixBy(pipeline)) => Some(pipeline),
+            (false, Else::FixBy(pipeline) | Else::Next { brings: pipeline, .. }) => Some(pipeline),
             (false, Else::Note | Else::Fail | Else::Again(_)) => None,
         }
     }

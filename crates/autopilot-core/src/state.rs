@@ -317,6 +317,10 @@ impl State {
         self.run.switches.contains(&switch) || task.spec.switches.contains(&switch)
     }
 
+    pub fn is_failing_fast(&self) -> bool {
+        self.run.switches.contains(&Switch::FailFast)
+    }
+
     /// The indexes agree with what looking at every task finds.
     pub fn index_is_true(&self) -> bool {
         let mut slow = Index::default();

@@ -13,13 +13,19 @@ pub enum Step {
     ApprovePlan,
     /// The controller makes the plan's tasks.
     Schedule,
+    /// A planner makes the next workflow towards a goal.
+    Workflow,
     /// The tasks below this one.
     Tasks,
+    /// A session of an agent on one step of a workflow.
+    WorkflowStep,
     Build,
     /// A build that may only repair what the last round found.
     Fix,
     Validate,
     Review,
+    /// A reviewer says whether the goal is reached.
+    Completion,
     UatGenerate,
     Uat,
     Decide,
@@ -31,16 +37,19 @@ pub enum Step {
 }
 
 impl Step {
-    pub const ALL: [Step; 16] = [
+    pub const ALL: [Step; 19] = [
         Step::Preflight,
         Step::Plan,
         Step::ApprovePlan,
         Step::Schedule,
+        Step::Workflow,
         Step::Tasks,
+        Step::WorkflowStep,
         Step::Build,
         Step::Fix,
         Step::Validate,
         Step::Review,
+        Step::Completion,
         Step::UatGenerate,
         Step::Uat,
         Step::Decide,
@@ -57,11 +66,14 @@ impl Step {
             Step::Plan => "plan",
             Step::ApprovePlan => "approve_plan",
             Step::Schedule => "schedule",
+            Step::Workflow => "workflow",
             Step::Tasks => "tasks",
+            Step::WorkflowStep => "step",
             Step::Build => "build",
             Step::Fix => "fix",
             Step::Validate => "validate",
             Step::Review => "review",
+            Step::Completion => "completion",
             Step::UatGenerate => "uat_generate",
             Step::Uat => "uat",
             Step::Decide => "decide",

@@ -88,7 +88,7 @@ pub fn run_word(state: &State) -> &'static str {
     }
     match root.step() {
         Some(Step::Preflight) => "PRECHECK",
-        Some(Step::Plan) => "PLAN",
+        Some(Step::Plan | Step::Workflow) => "PLAN",
         Some(Step::Schedule) => "SCHEDULE",
         Some(Step::UatGenerate) => "FINAL_UAT_GENERATE",
         Some(Step::Uat) => "FINAL_UAT_RUN",

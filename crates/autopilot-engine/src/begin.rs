@@ -36,6 +36,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Files a queue may hold.
 pub const QUEUE_MAX: usize = 10_000;
+/// Of a goal, what its run is called.
+const GOAL_TITLE_CHARS_MAX: usize = 100;
 /// Names in a tasks directory that are no tasks.
 const NOT_TASKS: [&str; 2] = ["TEMPLATE.md", "README.md"];
 
@@ -46,6 +48,10 @@ pub enum Source {
     Queue {
         dir: Utf8PathBuf,
         pattern: Option<String>,
+    },
+    /// What is to be reached, in a person's words.
+    Goal {
+        text: String,
     },
     /// A plan somebody has made already, and the file it was made for.
     Plan {
@@ -63,6 +69,8 @@ pub struct Request {
     pub hold_plan: bool,
     /// The configuration asks for it too.
     pub gates_plan: bool,
+    /// What depends on something that failed is not begun.
+    pub fail_fast: bool,
     pub allow_red_base: bool,
     pub limits: LimitChange,
     pub started_by: String,
@@ -168,6 +176,23 @@ pub fn read_tasks(source: &Source, root: &Utf8Path) -> Result<Tasks, BeginError>
             Ok(Tasks { flow: Flow::Queue, title, source, specs, whole, plan, warnings })
         }
         Source::Plan { from, file } => given::read(from, file.as_deref(), root),
+        Source::Goal { text } => Ok(goal(text)),
+    }
+}
+
+fn goal(text: &str) -> Tasks {
+    let text = text.trim().to_owned();
+    let line = text.lines().next().unwrap_or_default();
+    let title: String = line.chars().take(GOAL_TITLE_CHARS_MAX).collect();
+    let spec = TaskSpec { title: title.clone(), goal: text.clone(), ..TaskSpec::default() };
+    Tasks {
+        flow: Flow::Goal,
+        title,
+        source: text.clone(),
+        specs: Vec::new(),
+        whole: Some(PlanBody { spec, text }),
+        plan: None,
+        warnings: Vec::new(),
     }
 }
 
@@ -412,6 +437,13 @@ pub fn prepare(tasks: &Tasks, request: &Request, config: &Config, base: Base<'_>
     let pinned = keep(serde_json::to_string(config).unwrap_or_default());
     let mut switches = BTreeSet::from([Switch::Baseline, Switch::Review]);
     switches.extend(asked_for(request, config));
+    if tasks.flow == Flow::Goal {
+        let has_tests = !config.commands.tests.trim().is_empty();
+        switches.extend(has_tests.then_some(Switch::Proof));
+        if !has_tests {
+            switches.remove(&Switch::Baseline);
+        }
+    }
     let spec = RunSpec {
         id: base.run.to_owned(),
         flow: tasks.flow,
@@ -446,6 +478,7 @@ fn asked_for(request: &Request, config: &Config) -> Vec<Switch> {
         (Switch::Pr, pr),
         (Switch::PlanGate, plan_gate || request.hold_plan),
         (Switch::EndGate, end_gate),
+        (Switch::FailFast, request.fail_fast),
     ];
     asked.into_iter().filter(|(_, on)| *on).map(|(switch, _)| switch).collect()
 }

@@ -11,6 +11,7 @@ mod command;
 mod conflict;
 mod evidence;
 pub mod further;
+mod goal;
 mod home;
 mod lend;
 mod mend;
@@ -142,6 +143,8 @@ pub struct Kin {
     pub whole: String,
     /// The names a new task can't have, each with a word on its task. Only for jobs that bring some.
     pub taken: BTreeMap<String, String>,
+    /// Steps of a workflow that are over, as far as they matter to this one.
+    pub steps: Vec<goal::Past>,
 }
 
 pub fn kin(state: &State, want: Want) -> Kin {
@@ -159,6 +162,7 @@ pub fn kin(state: &State, want: Want) -> Kin {
         parent: parent.unwrap_or_default(),
         whole: state.root().map(|root| root.spec.body.clone()).unwrap_or_default(),
         taken: if brings { names() } else { BTreeMap::new() },
+        steps: goal::past(state, want),
     }
 }
 
@@ -188,6 +192,8 @@ pub struct Job {
     pub workers: u32,
     /// The step's time limit is over all it does.
     pub began: Instant,
+    /// That limit, where the step has one of its own.
+    pub time_limit: std::sync::OnceLock<std::time::Duration>,
 }
 
 /// Why a job could not even see what there is to see. Spends a retry.
@@ -234,6 +240,7 @@ impl Job {
             told: AtomicU32::new(0),
             workers: workers(state),
             began: Instant::now(),
+            time_limit: std::sync::OnceLock::new(),
         }
     }
 
@@ -317,6 +324,9 @@ impl Job {
             Step::Preflight => self.preflight().await,
             Step::Plan => self.plan().await,
             Step::Schedule => self.schedule().await,
+            Step::Workflow => self.workflow().await,
+            Step::WorkflowStep => self.workflow_step().await,
+            Step::Completion => self.completion().await,
             Step::Build | Step::Fix => self.build().await,
             Step::Validate => self.validate().await,
             Step::Review => self.review().await,

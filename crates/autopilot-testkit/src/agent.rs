@@ -85,6 +85,9 @@ fn number(step: Step) -> u64 {
         Step::Schedule => 13,
         Step::ApproveResult => 14,
         Step::PullRequest => 15,
+        Step::Workflow => 16,
+        Step::WorkflowStep => 17,
+        Step::Completion => 18,
     }
 }
 
@@ -203,7 +206,7 @@ impl Drawn {
         let broken = now.spent.retries.get(&step).copied().unwrap_or(0);
         // In a plan the number of a task depends on who was first; its name does not.
         let who = match scene.state.run.flow {
-            Flow::Plan => mix_bytes(0, now.name().as_bytes()),
+            Flow::Plan | Flow::Goal => mix_bytes(0, now.name().as_bytes()),
             Flow::Task | Flow::Queue => u64::from(task.0),
         };
         let key = [who, number(step), u64::from(now.round), u64::from(broken)];
@@ -216,6 +219,9 @@ impl Drawn {
             | Step::ApprovePlan
             | Step::Schedule
             | Step::ApproveResult
+            | Step::Workflow
+            | Step::WorkflowStep
+            | Step::Completion
             | Step::Tasks
             | Step::Build
             | Step::Fix
@@ -285,6 +291,17 @@ impl Drawn {
                 no(play, fails && fate.chance(50), "authentication refused");
             }
             Step::Plan => no(play, fails && fate.chance(40), "the plan is refused"),
+            Step::Workflow => no(play, fails && fate.chance(150), "no workflow was made"),
+            Step::WorkflowStep => {
+                let made = self.tree(scene, &tree, &mut fate);
+                play.facts.tree = Some(made);
+                no(play, fails && fate.chance(250), "the step failed");
+            }
+            Step::Completion => {
+                let is_no = fails && fate.chance(400);
+                play.facts.verdict = (!is_no).then_some(Verdict::Approve);
+                no(play, is_no, "not done");
+            }
             Step::Schedule => no(play, fails && fate.chance(30), "the plan is refused"),
             Step::ApprovePlan | Step::ApproveResult | Step::Tasks | Step::Decide => {}
         }
@@ -470,6 +487,9 @@ impl Scripted {
             | Step::Plan
             | Step::ApprovePlan
             | Step::Schedule
+            | Step::Workflow
+            | Step::WorkflowStep
+            | Step::Completion
             | Step::ApproveResult
             | Step::PullRequest
             | Step::Tasks

@@ -57,6 +57,9 @@ pub enum Command {
     Init(Init),
     /// Work on a task file, on a plan, or on a directory of task files with --queue
     Run(Run),
+    /// Reach a goal: a workflow is made, its steps are done by agents, and it is looked whether it
+    /// is reached; if not, the next workflow follows
+    Goal(Goal),
     /// Go on with the unfinished run, or with one session of an agent
     Resume(Resume),
     /// Show where the run stands
@@ -180,6 +183,53 @@ pub struct Run {
     pub wait: bool,
     #[command(flatten)]
     pub limits: LimitArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct Goal {
+    /// What is to be reached
+    #[arg(value_name = "TEXT")]
+    pub text: String,
+    /// Who makes workflows, does steps and looks at the result: claude, codex, or an agent of the
+    /// configuration
+    #[arg(long, value_name = "NAME")]
+    pub adapter: Option<String>,
+    /// The model they use
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// Workflows before it is given up
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub max_iterations: u32,
+    /// Steps worked on at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub concurrency: Option<u32>,
+    /// Agents ask for no permissions; the sandbox still holds
+    #[arg(long = "unsafe")]
+    pub is_unsafe: bool,
+    /// Leave out what depends on a step that failed, instead of going on without it
+    #[arg(long)]
+    pub fail_fast: bool,
+    /// Give up the unfinished run (its work stays salvaged) and begin this one
+    #[arg(long)]
+    pub fresh: bool,
+    /// Go on although the tests fail on the base; then only new failures count
+    #[arg(long)]
+    pub allow_red_base: bool,
+    /// Show prompts, commands and limits; start nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Stay and wait when paused instead of exiting with 2
+    #[arg(long)]
+    pub wait: bool,
+    /// Push the branch when everything is done
+    #[arg(long)]
+    pub push: bool,
+    /// Money the run may spend
+    #[arg(long, value_name = "USD")]
+    pub max_usd: Option<f64>,
+    /// Time the run may be worked on, such as 90m or 6h
+    #[arg(long, value_name = "TIME")]
+    pub max_wall: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@ mod diff;
 mod doctor;
 mod equipment;
 mod gc;
+mod goal;
 mod graph;
 mod ground;
 mod halt;
@@ -45,6 +46,7 @@ pub fn execute(cli: Cli) -> Done {
     match cli.command {
         Command::Init(args) => init::init(&global, &args),
         Command::Run(args) => run::run(&global, &args),
+        Command::Goal(args) => goal::goal(&global, &args),
         Command::Resume(args) => resume::resume(&global, &args),
         Command::Status(args) => status::status(&global, &args),
         Command::Stop(args) => halt::stop(&global, &args),

@@ -17,6 +17,7 @@ use super::{
     Keep, Logging, Notify, Orchestrator, Phases, Plan, Price, ProofGate, Repo, ReviewGate, Rounds,
     STEPS, Safety, Sandbox, SandboxMode, Worktrees, secret, step, text,
 };
+pub(super) use agent::of_kind;
 use section::{Reader, Section};
 
 pub(super) fn read(text: &str) -> Result<(Config, Vec<Warning>), Faults> {

@@ -80,7 +80,7 @@ impl Draft<'_> {
         }
         match stage.fails {
             Else::Again(step) => self.next_round(task, weighed.reasons, step),
-            Else::Fail | Else::Note | Else::FixBy(_) => {
+            Else::Fail | Else::Note | Else::FixBy(_) | Else::Next { .. } => {
                 let why = weighed.reasons[0].text.clone();
                 self.fail(task, Failure::Refused { step: stage.step, why });
             }
@@ -134,6 +134,8 @@ impl Draft<'_> {
             match failing {
                 Failing::Stop => self.skip_unopened(parent, task),
                 Failing::Independent => self.skip_dependants(task),
+                Failing::Assess if self.state.is_failing_fast() => self.skip_dependants(task),
+                Failing::Assess => {}
             }
         }
         match order {
@@ -195,9 +197,8 @@ impl Draft<'_> {
 
     fn close_children(&mut self, parent: TaskId) {
         let now = self.state.task(parent);
-        let is_at_children =
-            now.stage().is_some_and(|stage| matches!(stage.work, Work::Children(..)));
-        if now.unsettled > 0 || !is_at_children {
+        let Some(Work::Children(_, failing)) = now.stage().map(|stage| stage.work) else { return };
+        if now.unsettled > 0 {
             return;
         }
         let closed = |task: &TaskId| {
@@ -209,7 +210,7 @@ impl Draft<'_> {
             let why = "there is nothing to do in it".to_owned();
             let step = now.step().unwrap_or(Step::Tasks);
             self.fail(parent, Failure::Refused { step, why });
-        } else if failed > 0 {
+        } else if failed > 0 && failing != Failing::Assess {
             self.fail(parent, Failure::Children { failed });
         } else {
             self.advance(parent);

@@ -34,6 +34,11 @@ impl Draft<'_> {
         if self.brings(task, &outcome).is_none() {
             return outcome;
         }
+        let stage = self.state.task(task).stage();
+        let passed = outcome == Outcome::Passed;
+        if brought.is_empty() && stage.is_some_and(|stage| stage.may_bring_none(passed)) {
+            return outcome;
+        }
         if brought.is_empty() {
             return Outcome::Broke { why: "it brought no tasks".to_owned() };
         }
@@ -85,7 +90,11 @@ impl Draft<'_> {
             Else::Again(again) => {
                 self.next_round(task, vec![Reason { step, text: why }], again);
             }
-            Else::FixBy(_) => {
+            // What it brought is the only thing that can be unsettled here.
+            Else::Next { again, .. } if self.state.task(task).unsettled == 0 => {
+                self.next_round(task, vec![Reason { step, text: why }], again);
+            }
+            Else::FixBy(_) | Else::Next { .. } => {
                 let Some(again) = self.state.task(task).pipeline.children() else { return };
                 self.next_round(task, vec![Reason { step, text: why }], again);
             }

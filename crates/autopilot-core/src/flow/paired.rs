@@ -103,6 +103,9 @@ pub fn worker_word(task: &Task) -> &'static str {
                 Step::Decide | Step::Merge => "DECIDE",
                 Step::Preflight
                 | Step::Plan
+                | Step::Workflow
+                | Step::WorkflowStep
+                | Step::Completion
                 | Step::ApprovePlan
                 | Step::Schedule
                 | Step::Tasks

@@ -4,7 +4,7 @@ use super::{Grant, Hold, Live, Run, Shown, Spent, State, Status, Task};
 use crate::event::{Bill, End, Event, Facts, Outcome, SessionTotal, Skip, TaskSpec};
 use crate::flow::Pipeline;
 use crate::id::{AttemptId, Micros, TaskId, Time};
-use crate::pipeline::Switch;
+use crate::pipeline::{Failing, Switch, Work};
 use crate::step::Step;
 
 /// Attempts cut short in a row that are looked at for what they left behind.
@@ -124,7 +124,7 @@ impl State {
         let before: Vec<TaskId> =
             spec.depends_on.iter().filter_map(|name| self.names.get(name).copied()).collect();
         let is_met = |dep: &TaskId| match &self.task(*dep).status {
-            Status::Settled(end) => satisfies(end),
+            Status::Settled(end) => self.satisfies(*dep, end),
             Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
                 false
             }
@@ -260,7 +260,7 @@ impl State {
         if let Some(parent) = parent {
             self.task_mut(parent).unsettled -= 1;
         }
-        if satisfies(end) {
+        if self.satisfies(id, end) {
             for dependant in dependants {
                 self.task_mut(dependant).needs -= 1;
             }
@@ -284,7 +284,7 @@ impl State {
         if let Some(parent) = parent {
             self.task_mut(parent).unsettled += 1;
         }
-        if satisfies(&end) {
+        if self.satisfies(id, &end) {
             for dependant in dependants {
                 self.task_mut(dependant).needs += 1;
             }
@@ -305,14 +305,20 @@ impl State {
     fn note(&mut self, task: TaskId, text: String) {
         self.task_mut(task).notes.push(text);
     }
-}
 
-/// Whether what depends on a task that ended so may begin. Skipped by a person counts: they vouch.
-fn satisfies(end: &End) -> bool {
-    match end {
-        End::Closed | End::Skipped { why: Skip::Asked } => true,
-        End::Skipped { why: Skip::Blocked { .. } | Skip::Stopped { .. } } | End::Failed { .. } => {
-            false
+    /// Whether what depends on a task that ended so may begin. Skipped by a person counts: they
+    /// vouch. So does a failure that somebody weighs later, unless it was to end what follows it.
+    fn satisfies(&self, task: TaskId, end: &End) -> bool {
+        match end {
+            End::Closed | End::Skipped { why: Skip::Asked } => true,
+            End::Failed { .. } => self.is_assessed(task) && !self.is_failing_fast(),
+            End::Skipped { why: Skip::Blocked { .. } | Skip::Stopped { .. } } => false,
         }
+    }
+
+    fn is_assessed(&self, task: TaskId) -> bool {
+        let Some(parent) = self.task(task).parent else { return false };
+        let stages = self.task(parent).pipeline.stages();
+        stages.iter().any(|stage| matches!(stage.work, Work::Children(_, Failing::Assess)))
     }
 }

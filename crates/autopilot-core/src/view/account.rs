@@ -224,6 +224,8 @@ pub(super) fn switched(switch: Switch, on: bool, by: &str) -> String {
         Switch::Pr => "pull request",
         Switch::PlanGate => "approval of the plan",
         Switch::EndGate => "approval of the result",
+        Switch::Proof => "proof of the whole",
+        Switch::FailFast => "fail-fast",
     };
     format!("{what} switched {} ({by})", if on { "on" } else { "off" })
 }

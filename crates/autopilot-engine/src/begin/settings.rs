@@ -12,7 +12,7 @@ pub fn roles(flow: Flow) -> &'static [(Role, &'static str)] {
         [(Role::Builder, "builder"), (Role::Reviewer, "reviewer"), (Role::Planner, "planner")];
     match flow {
         Flow::Task | Flow::Queue => &ALL[..2],
-        Flow::Plan => &ALL,
+        Flow::Plan | Flow::Goal => &ALL,
     }
 }
 

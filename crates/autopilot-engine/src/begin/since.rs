@@ -23,7 +23,7 @@ pub fn changed_since(state: &State, root: &Utf8Path) -> Vec<String> {
                 task.name().clone_into(&mut spec.id);
                 body_of(&spec)
             }
-            Flow::Plan => {
+            Flow::Plan | Flow::Goal => {
                 serde_json::to_string(&PlanBody { spec, text: parsed.body }).unwrap_or_default()
             }
         };
@@ -33,5 +33,7 @@ pub fn changed_since(state: &State, root: &Utf8Path) -> Vec<String> {
         Flow::Task | Flow::Queue => view::leaves(state).filter_map(changed).collect(),
         // Its tasks have no files of their own.
         Flow::Plan => state.root().and_then(changed).into_iter().collect(),
+        // There is no file of it.
+        Flow::Goal => Vec::new(),
     }
 }

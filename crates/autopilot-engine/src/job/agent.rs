@@ -18,6 +18,7 @@ use autopilot_core::config::{
 };
 use autopilot_core::event::{Facts, HoldWhy, Outcome};
 use autopilot_core::id::{Micros, Time};
+use autopilot_core::step::Step;
 use autopilot_host::exec::{Control, Stdin};
 use autopilot_host::file;
 use autopilot_host::git::apply_change;
@@ -143,7 +144,8 @@ impl Job {
 
     /// A schema the user has edited holds in addition to ours.
     fn own_schema(&self) -> Result<Option<answer::Schema>, JobError> {
-        if self.role() == Role::Builder {
+        // The user's schemas are of plans and reviews.
+        if !matches!(self.want.step, Step::Plan | Step::Review) {
             return Ok(None);
         }
         let Some(path) = &self.agent_config().schema_path else {

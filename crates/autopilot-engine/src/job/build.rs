@@ -81,7 +81,7 @@ impl Job {
 
     /// On top of the run's branch, with the work so far: of the last round, or of an attempt that
     /// was cut short.
-    async fn start(&self) -> Result<Start, JobError> {
+    pub(super) async fn start(&self) -> Result<Start, JobError> {
         let hub = self.context.workshop.hub.clone();
         let branch = format!("refs/heads/{}", self.run.branch);
         let first = Oid::parse(&self.run.base)?;
@@ -268,7 +268,7 @@ pub(super) fn notes_of(capture: &Capture) -> Vec<String> {
 }
 
 /// What must not be in a change, and what to do about it.
-fn violation(violation: &Violation) -> String {
+pub(super) fn violation(violation: &Violation) -> String {
     match violation {
         Violation::NestedRepository { path } => {
             format!("there is a git repository inside the worktree at {}; remove it", lossy(path))

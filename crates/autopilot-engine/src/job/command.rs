@@ -141,7 +141,8 @@ impl Job {
     }
 
     pub(super) fn time_left(&self, since: Instant) -> Duration {
-        let limit = self.context.config.timeout_in(self.step_word(), self.want.lane);
+        let usual = || self.context.config.timeout_in(self.step_word(), self.want.lane);
+        let limit = self.time_limit.get().copied().unwrap_or_else(usual);
         limit.saturating_sub(since.elapsed()).max(TIME_MIN)
     }
 

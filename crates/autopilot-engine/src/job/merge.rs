@@ -24,10 +24,19 @@ impl Job {
             return Ok((Outcome::Failed { why }, Facts::default()));
         };
         let work = Arc::new(self.work(&tree)?);
+        if work.is_empty().await? {
+            let why = "there is nothing to merge".to_owned();
+            return Ok((Outcome::Skipped { why }, Facts::default()));
+        }
         let committing = Arc::clone(&work);
         let commit = match blocking(move || committing.commit()).await? {
             Committed::Merged(commit) => return work.published(commit, Facts::default()).await,
             Committed::Waits(commit) => commit,
+        };
+        let is_proven_alone = self.task.pipeline.place(Step::Validate).is_some();
+        let commands = match is_proven_alone {
+            true => command::validation(self, Some(&self.spec()?)),
+            false => Vec::new(),
         };
         let request = Request {
             run: work.run.clone(),
@@ -38,7 +47,7 @@ impl Job {
             base: work.base.clone(),
             tree: work.tree.clone(),
             commit: commit.clone(),
-            commands: command::validation(self, Some(&self.spec()?)),
+            commands,
             cancel: self.cancel.clone(),
         };
         match self.integrate(request).await? {
@@ -51,6 +60,10 @@ impl Job {
     }
 
     fn proven_tree(&self) -> Option<String> {
+        if self.task.pipeline.place(Step::Validate).is_none() {
+            // What is proven is the whole, when all of it is there.
+            return self.task.tree.clone();
+        }
         let proven = self.task.shown(Step::Validate)?;
         let tree = proven.facts.tree.clone()?;
         (proven.outcome == Outcome::Passed && self.task.tree.as_ref() == Some(&tree))
@@ -110,6 +123,13 @@ enum Committed {
 }
 
 impl Work {
+    /// The tree is the one it began with.
+    async fn is_empty(&self) -> Result<bool, JobError> {
+        let (hub, base) = (self.hub.clone(), self.base.clone());
+        let tree = blocking(move || hub.tree_of(&base)).await?;
+        Ok(tree == self.tree)
+    }
+
     /// The task's own commit on its branch.
     fn commit(&self) -> Result<Committed, JobError> {
         let attempt = Attempt { task: &self.task, id: &self.attempt };

@@ -221,7 +221,14 @@ impl Job {
     /// filled: nothing reaches a proof through a cache.
     fn caches(&self) -> Result<Vec<(&'static str, Utf8PathBuf)>, JobError> {
         let root = match self.want.step {
-            Step::Plan | Step::Build | Step::Fix | Step::Review | Step::UatGenerate => {
+            Step::Plan
+            | Step::Workflow
+            | Step::WorkflowStep
+            | Step::Build
+            | Step::Fix
+            | Step::Review
+            | Step::Completion
+            | Step::UatGenerate => {
                 self.context.place.caches().join("agent")
             }
             Step::Preflight => self.seed_caches(),

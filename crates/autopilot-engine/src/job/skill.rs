@@ -93,6 +93,11 @@ impl Kit {
         })
     }
 
+    /// There is all that is asked for.
+    pub fn is_complete(&self) -> bool {
+        self.wanted().is_ok()
+    }
+
     /// Names of the skills that are asked for.
     pub fn asked_names(&self) -> Vec<String> {
         self.asked.iter().map(|asked| asked.text().to_owned()).collect()

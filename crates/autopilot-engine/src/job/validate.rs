@@ -43,7 +43,8 @@ impl Job {
             return Ok((Outcome::Passed, facts));
         }
         facts.fingerprint = Some(fingerprint(&checks, &evidence.findings));
-        if is_whole {
+        let is_mended = self.task.stage().is_some_and(|stage| stage.brings(false).is_some());
+        if is_whole && is_mended {
             let failed: Vec<&Check> = checks.iter().filter(|check| !check.passed()).collect();
             facts.tasks.push(self.mending_task(&spec, &failed, None)?);
         }

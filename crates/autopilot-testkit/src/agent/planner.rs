@@ -33,6 +33,9 @@ pub fn bring(drawn: &Drawn, scene: &Scene<'_>, fate: &mut Random, play: &mut Pla
         Step::Build | Step::Validate if fate.chance(100) => vec![mending_task(scene.state)],
         Step::Preflight
         | Step::Plan
+        | Step::Workflow
+        | Step::WorkflowStep
+        | Step::Completion
         | Step::ApprovePlan
         | Step::Tasks
         | Step::Build

@@ -493,6 +493,9 @@ impl Books {
             Step::Preflight
             | Step::Plan
             | Step::ApprovePlan
+            | Step::Workflow
+            | Step::WorkflowStep
+            | Step::Completion
             | Step::Tasks
             | Step::Build
             | Step::Fix
@@ -557,12 +560,15 @@ impl Books {
             Step::PullRequest => Switch::Pr,
             Step::ApprovePlan => Switch::PlanGate,
             Step::ApproveResult => Switch::EndGate,
+            Step::Validate => Switch::Proof,
             Step::Plan
             | Step::Schedule
+            | Step::Workflow
+            | Step::WorkflowStep
+            | Step::Completion
             | Step::Tasks
             | Step::Build
             | Step::Fix
-            | Step::Validate
             | Step::UatGenerate
             | Step::Decide
             | Step::Merge => return Err(format!("I6: {step} can't be switched off")),

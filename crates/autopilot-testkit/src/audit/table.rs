@@ -21,6 +21,9 @@ pub fn paired(from: Option<Step>) -> &'static [Step] {
             | Step::Plan
             | Step::ApprovePlan
             | Step::Schedule
+            | Step::Workflow
+            | Step::WorkflowStep
+            | Step::Completion
             | Step::Tasks
             | Step::ApproveResult
             | Step::Push
@@ -59,7 +62,15 @@ pub fn plan(from: Option<Step>) -> &'static [Step] {
         Some(Step::ApproveResult) => &[Step::Push, Step::PullRequest],
         Some(Step::Push) => &[Step::PullRequest],
         Some(
-            Step::Build | Step::Fix | Step::Review | Step::Decide | Step::Merge | Step::PullRequest,
+            Step::Build
+            | Step::Fix
+            | Step::Review
+            | Step::Workflow
+            | Step::WorkflowStep
+            | Step::Completion
+            | Step::Decide
+            | Step::Merge
+            | Step::PullRequest,
         ) => &[],
     }
 }

@@ -84,6 +84,9 @@ impl World {
             }
             Step::Preflight
             | Step::Plan
+            | Step::Workflow
+            | Step::WorkflowStep
+            | Step::Completion
             | Step::ApprovePlan
             | Step::Schedule
             | Step::ApproveResult

@@ -120,12 +120,20 @@ impl Watched {
             Flow::Task | Flow::Queue => {
                 return Some(format!("run {run} has no planner: it is a {} run", flow.word()));
             }
+            // It comes back after every iteration.
+            Flow::Goal => return None,
             Flow::Plan => {}
         }
         match told.state.root()?.step()? {
-            Step::Preflight | Step::Plan | Step::ApprovePlan | Step::UatGenerate => None,
+            Step::Preflight
+            | Step::Plan
+            | Step::Workflow
+            | Step::Completion
+            | Step::ApprovePlan
+            | Step::UatGenerate => None,
             Step::Schedule
             | Step::Tasks
+            | Step::WorkflowStep
             | Step::Build
             | Step::Fix
             | Step::Validate

@@ -5,6 +5,7 @@ use crate::cli::{Global, Run};
 use crate::exit::Failure;
 use crate::terminal;
 use autopilot_core::config::{Config, HumanGate, Mode};
+use autopilot_core::flow::Flow;
 use autopilot_core::plan::{Plan, Rules};
 use autopilot_core::prompt::Caps;
 use autopilot_core::skill::{Owner, Shelf, give, listed};
@@ -24,9 +25,21 @@ const SKILL_FAULTS_MAX: usize = 10;
 
 pub fn run(global: &Global, args: &Run) -> super::Done {
     let source = source(global, args)?;
+    begin(global, source, args, false, |_| Ok(()))
+}
+
+/// Begins what `source` names; `change` makes of the configuration what the command line says.
+pub fn begin(
+    global: &Global,
+    source: Source,
+    args: &Run,
+    fail_fast: bool,
+    change: impl FnOnce(&mut Config) -> Result<(), Failure>,
+) -> super::Done {
     let limits = work::limits(&args.limits)?;
     // Nothing is written before everything that was asked for is known to be right.
-    let (place, config) = work::configured(global)?;
+    let (place, mut config) = work::configured(global)?;
+    change(&mut config)?;
     let tasks =
         begin::read_tasks(&source, &place.root).map_err(|error| work::begin_failure(&error))?;
     for (path, warning) in &tasks.warnings {
@@ -54,6 +67,7 @@ pub fn run(global: &Global, args: &Run) -> super::Done {
         pr: args.pr,
         hold_plan: args.plan_only || args.edit,
         gates_plan: config.gates.human == HumanGate::Three,
+        fail_fast,
         allow_red_base: args.allow_red_base,
         limits,
         started_by: work::started_by(&repo),
@@ -106,7 +120,8 @@ fn source(global: &Global, args: &Run) -> Result<Source, Failure> {
 
 fn refuse_what_only_plans_have(args: &Run, tasks: &Tasks) -> Result<(), Failure> {
     let asked = [("--plan-only", args.plan_only), ("--edit", args.edit)];
-    match asked.iter().find(|(_, is_asked)| *is_asked && tasks.whole.is_none()) {
+    let is_plan = tasks.flow == Flow::Plan;
+    match asked.iter().find(|(_, is_asked)| *is_asked && !is_plan) {
         Some((flag, _)) => Err(Failure::usage(format!("{flag} goes with a plan"))
             .help("a plan begins with `# Plan: <title>`")),
         None => Ok(()),

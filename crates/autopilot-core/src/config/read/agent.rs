@@ -89,6 +89,12 @@ fn section(role: Role) -> &'static str {
     }
 }
 
+/// A kind of agent without any settings.
+pub fn of_kind(mode: Mode) -> Agent {
+    let like = if mode == Mode::ClaudeCodeCli { Role::Builder } else { Role::Planner };
+    Agent { mode, schema_path: None, ..defaults(like) }
+}
+
 fn defaults(role: Role) -> Agent {
     let (mode, schema, allowed_tools): (_, _, &[&str]) = match role {
         Role::Builder => (Mode::ClaudeCodeCli, None, &["Read", "Edit", "Bash"]),

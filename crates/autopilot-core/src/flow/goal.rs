@@ -1,0 +1,55 @@
+//! The goal flow: a workflow is made, its steps are sessions of agents, and somebody says whether
+//! the goal is reached; if not, the next workflow follows.
+//!
+//! DONE means: whoever checks said so, and the controller's own validation agrees on the result as
+//! it is, where there is anything to validate with.
+
+use super::{Pipeline, Reason, Weighed};
+use crate::event::{Outcome, Verdict};
+use crate::pipeline::{
+    Else, Failing, Order, Stage, Switch, When, children, decide, person, serial, slot,
+};
+use crate::state::Task;
+use crate::step::Step;
+
+pub const GOAL: &[Stage] = &[
+    slot(Step::Preflight).when(When::On(Switch::Baseline)),
+    slot(Step::Workflow).spawns(Pipeline::Session).fails(Else::Again(Step::Workflow)),
+    children(Step::Tasks, Order::Parallel, Failing::Assess),
+    slot(Step::Validate).when(When::On(Switch::Proof)).fails(Else::Note),
+    slot(Step::Completion)
+        .fails(Else::Next { again: Step::Workflow, brings: Pipeline::Session }),
+    decide(Step::Decide).fails(Else::Again(Step::Workflow)),
+    person(Step::ApproveResult).when(When::On(Switch::EndGate)),
+    serial(Step::Push).when(When::On(Switch::Push)),
+    serial(Step::PullRequest).when(When::On(Switch::Pr)),
+];
+
+/// A step of a workflow. Its work is merged as it is: a step may leave behind what only a later one
+/// puts right, so the whole is proven and not each.
+pub const SESSION: &[Stage] = &[
+    slot(Step::WorkflowStep).when(When::FirstRound),
+    slot(Step::Fix).when(When::LaterRounds),
+    serial(Step::Merge).fails(Else::Again(Step::Fix)),
+];
+
+/// Whoever checks has said that it is done, or the pipeline would not be here.
+pub fn weigh(task: &Task) -> Weighed {
+    let Some(text) = unproven(task) else { return Weighed::default() };
+    let is_done = |verdict| verdict == Some(Verdict::Approve);
+    let said = task.shown(Step::Completion).is_some_and(|shown| is_done(shown.facts.verdict));
+    let overruled = said.then(|| format!("it was said to be done although {text}"));
+    Weighed { reasons: vec![Reason { step: Step::Validate, text }], overruled }
+}
+
+/// Nothing to validate with is on the record as such.
+fn unproven(task: &Task) -> Option<String> {
+    match task.shown(Step::Validate).map(|shown| &shown.outcome) {
+        Some(Outcome::Passed) => None,
+        Some(Outcome::Failed { why }) => Some(why.clone()),
+        Some(_) | None => {
+            let left_out = task.skipped.contains_key(&Step::Validate);
+            (!left_out).then(|| "it was not validated".to_owned())
+        }
+    }
+}

@@ -1,0 +1,442 @@
+//! WORKFLOW, STEP and COMPLETION: towards a goal, one workflow after the other. The controller knows
+//! nothing of what is to be done: it carries what was said from one session to the next.
+
+use super::agent::Question;
+use super::build::notes_of;
+use super::evidence::Seen;
+use super::workshop::{For, blocking};
+use super::{Done, Job, JobError};
+use crate::begin::PlanBody;
+use autopilot_agents::Access;
+use autopilot_agents::answer::{
+    Answer, completion_after_all, read_completion, read_workflow,
+};
+use autopilot_core::event::{Outcome, TaskSpec as TaskEntry, Verdict};
+use autopilot_core::guard::Severity;
+use autopilot_core::step::Step;
+use autopilot_core::task_file::TaskSpec;
+use autopilot_core::workflow::{
+    self, Checked, Completion, CompletionPrompt, Rules, StepPrompt, StepResult, StepStatus,
+    Usage, Workflow, WorkflowPrompt, WorkflowStep,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Characters of a step's goal that are its title.
+const TITLE_CHARS_MAX: usize = 80;
+/// Faults of a refused workflow named in the message.
+const FAULTS_NAMED_MAX: usize = 12;
+
+/// A step as it is kept with the run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct StepBody {
+    #[serde(flatten)]
+    pub spec: TaskSpec,
+    pub step: WorkflowStep,
+    pub iteration: u32,
+    /// The id of its workflow, and its place there.
+    pub workflow: String,
+    pub place: usize,
+}
+
+/// What is known of a step that is over.
+#[derive(Clone, Debug)]
+pub struct Past {
+    pub name: String,
+    pub body: String,
+    pub status: StepStatus,
+    pub session: String,
+    /// Blob: what it said.
+    pub answer: Option<String>,
+    pub why: Option<String>,
+    pub usage: Usage,
+}
+
+impl Job {
+    pub(super) async fn workflow(&self) -> Result<Done, JobError> {
+        let goal = self.goal_body()?;
+        let tip = self.tip().await?;
+        let bench = self.bench(For::Agent, &tip, &tip).await?;
+        let (carry, refused) = self.carry()?;
+        let rules = self.workflow_rules();
+        let kit = self.kit(&TaskSpec::default(), &tip).await?;
+        let known = autopilot_core::skill::offered(&kit.shelf);
+        let facts = WorkflowPrompt {
+            task: &goal.text,
+            carry: carry.as_deref(),
+            faults: &refused,
+            rules: &rules,
+            skills_known: &known,
+            schema: Workflow::SCHEMA_JSON,
+        };
+        let prompt = workflow::workflow_prompt(&facts, self.caps());
+        let schema = self.schema_file("workflow_schema.json", Workflow::SCHEMA_JSON)?;
+        let question = Question {
+            prompt: self.with_skills_of(prompt, &tip).await?,
+            dir: &bench.dir,
+            access: Access::Read,
+            schema: Some((Workflow::SCHEMA_JSON, schema)),
+            session: None,
+            write: Vec::new(),
+        };
+        let read = |ending: &_, own: Option<&_>| read_workflow(ending, own, &rules);
+        let mut answered = self.answered_by(question, read).await?;
+        let mut facts = self.facts_of(&answered.turn)?;
+        facts.notes.extend(answered.repaired.iter().map(|n| {
+            format!("the first workflow had {n} faults and was asked for once more")
+        }));
+        let Some(checked) = answered.answer.take() else {
+            if answered.faults.is_empty() {
+                return Ok((answered.outcome(self), facts));
+            }
+            let mut named: Vec<String> =
+                answered.faults.iter().take(FAULTS_NAMED_MAX).map(ToString::to_string).collect();
+            if answered.faults.len() > FAULTS_NAMED_MAX {
+                named.push(format!("and {} more", answered.faults.len() - FAULTS_NAMED_MAX));
+            }
+            let why = format!("the workflow can't be worked on: {}", named.join("; "));
+            return Ok((Outcome::Failed { why }, facts));
+        };
+        let text = self.clean_json(&checked.workflow)?;
+        facts.answer = Some(self.context.texts.put(&text)?);
+        facts.notes.extend(checked.warnings.iter().cloned());
+        facts.tasks = self.entries(&checked, self.task.round)?;
+        Ok((Outcome::Passed, facts))
+    }
+
+    pub(super) async fn workflow_step(&self) -> Result<Done, JobError> {
+        let body = self.step_body(&self.task.spec.body)?;
+        if let Some(seconds) = body.step.timeout_sec {
+            // Set once: an attempt is of one step.
+            let _first = self.time_limit.set(Duration::from_secs(seconds));
+        }
+        let start = self.start().await?;
+        let bench = self.bench(For::Agent, &start.commit, &start.base).await?;
+        let goal = self.goal_above()?;
+        let results = self.results(&self.kin.steps)?;
+        let dependencies: Vec<&StepResult> = results.iter().collect();
+        let facts =
+            StepPrompt { goal: &body.step.goal, task: &goal, dependencies: &dependencies };
+        let prompt = workflow::step_prompt(&facts, self.caps());
+        let kit = self.kit(&body.spec, &start.commit).await?;
+        let question = Question {
+            prompt: self.with_skills(prompt, &kit)?,
+            dir: &bench.dir,
+            access: Access::Edit,
+            schema: None,
+            session: None,
+            write: Vec::new(),
+        };
+        let turn = self.turn(&question).await;
+        // Before anything is judged: whatever the agent wrote must be reachable.
+        let capture = bench.capture(self.name_for_refs(), self.id_for_refs(self.want.id)).await?;
+        self.note_worktree(start.commit.as_str(), capture.tree.as_str())?;
+        let turn = turn?;
+        let mut facts = self.facts_of(&turn)?;
+        facts.notes.extend(start.note);
+        facts.notes.extend(notes_of(&capture));
+        facts.answer = Some(self.context.texts.put(&self.clean(&turn.ending.answer))?);
+        facts.base = Some(start.base.to_string());
+        facts.tree = Some(capture.tree.to_string());
+        facts.commit = Some(capture.commit.as_ref().unwrap_or(&start.commit).to_string());
+        if turn.ending.outcome != autopilot_agents::Outcome::Success {
+            let judged = self.judged(&turn.ending);
+            // Whoever looks at all of them weighs it; the same once more would cost as much.
+            let failed =
+                if let Outcome::Broke { why } = &judged { Some(why.clone()) } else { None };
+            return Ok((failed.map_or(judged, |why| Outcome::Failed { why }), facts));
+        }
+        let mut against: Vec<String> =
+            capture.violations.iter().map(super::build::violation).collect();
+        let (workshop, base, tree) =
+            (self.context.workshop.clone(), start.base.clone(), capture.tree.clone());
+        let change = blocking(move || workshop.change(&base, &tree)).await?;
+        let found = self.guard(&change, &body.spec);
+        let blocking = found.iter().filter(|found| found.severity == Severity::Blocker);
+        against.extend(blocking.map(|found| match &found.file {
+            Some(file) => format!("{file}: {}", found.message),
+            None => found.message.clone(),
+        }));
+        if against.is_empty() {
+            return Ok((Outcome::Passed, facts));
+        }
+        Ok((Outcome::Failed { why: against.join("; ") }, facts))
+    }
+
+    pub(super) async fn completion(&self) -> Result<Done, JobError> {
+        let goal = self.goal_body()?;
+        let tip = self.tip().await?;
+        let bench = self.bench(For::Agent, &tip, &tip).await?;
+        let (workflow, results) = self.iteration(self.task.round)?;
+        let evidence = self.evidence(Step::Validate)?;
+        let ran: Vec<_> = evidence.checks.iter().map(Seen::for_prompt).collect();
+        let rules = self.workflow_rules();
+        let facts = CompletionPrompt {
+            task: &goal.text,
+            workflow: &workflow,
+            results: &results,
+            validation: &ran,
+            base: Some(&self.run.base),
+            rules: &rules,
+            schema: Completion::SCHEMA_JSON,
+        };
+        let prompt = workflow::completion_prompt(&facts, self.caps());
+        let schema = self.schema_file("completion_schema.json", Completion::SCHEMA_JSON)?;
+        let question = Question {
+            prompt: self.with_skills_of(prompt, &tip).await?,
+            dir: &bench.dir,
+            access: Access::Read,
+            schema: Some((Completion::SCHEMA_JSON, schema)),
+            session: None,
+            write: Vec::new(),
+        };
+        let read = |ending: &_, own: Option<&_>| read_completion(ending, own, &rules);
+        let mut answered = self.answered_by(question, read).await?;
+        let mut facts = self.facts_of(&answered.turn)?;
+        let assessed = match answered.answer.take() {
+            Some(assessed) => assessed,
+            None if answered.faults.is_empty() => return Ok((answered.outcome(self), facts)),
+            // What can't be read means: not done.
+            None => completion_after_all(&answered.turn.ending, &answered.faults),
+        };
+        facts.notes.extend(assessed.warnings.iter().cloned());
+        let said = &assessed.completion;
+        facts.answer = Some(self.context.texts.put(&self.clean_json(said)?)?);
+        if said.done {
+            facts.verdict = Some(Verdict::Approve);
+            return Ok((Outcome::Passed, facts));
+        }
+        facts.verdict = Some(Verdict::RequestChanges);
+        if let Some(next) = &assessed.next {
+            facts.tasks = self.entries(next, self.task.round + 1)?;
+        }
+        Ok((Outcome::Failed { why: not_done(said) }, facts))
+    }
+
+    fn goal_body(&self) -> Result<PlanBody, JobError> {
+        let text = self.context.text(&self.task.spec.body)?;
+        serde_json::from_str(&text).map_err(|error| JobError::Spec(error.to_string()))
+    }
+
+    /// What the whole run is to reach.
+    fn goal_above(&self) -> Result<String, JobError> {
+        let text = self.context.text(&self.kin.whole)?;
+        let body: PlanBody =
+            serde_json::from_str(&text).map_err(|error| JobError::Spec(error.to_string()))?;
+        Ok(body.text)
+    }
+
+    fn step_body(&self, hash: &str) -> Result<StepBody, JobError> {
+        let text = self.context.text(hash)?;
+        serde_json::from_str(&text).map_err(|error| JobError::Spec(error.to_string()))
+    }
+
+    fn workflow_rules(&self) -> Rules {
+        Rules::new(self.context.config.adapters())
+    }
+
+    /// The tasks of a workflow, each after what it needs.
+    fn entries(&self, checked: &Checked, iteration: u32) -> Result<Vec<TaskEntry>, JobError> {
+        let mut names: BTreeMap<&str, String> = BTreeMap::new();
+        for step in &checked.workflow.steps {
+            let name = self.step_name(&step.id, iteration, &names);
+            names.insert(&step.id, name);
+        }
+        let mut entries = Vec::new();
+        for at in &checked.order {
+            let Some(step) = checked.workflow.steps.get(*at) else { continue };
+            let title: String =
+                step.goal.lines().next().unwrap_or_default().chars().take(TITLE_CHARS_MAX).collect();
+            let name = names.get(step.id.as_str()).cloned().unwrap_or_default();
+            let spec = TaskSpec {
+                id: name.clone(),
+                title: title.clone(),
+                goal: step.goal.clone(),
+                ..TaskSpec::default()
+            };
+            let workflow = checked.workflow.id.clone();
+            let body = StepBody { spec, step: step.clone(), iteration, workflow, place: *at };
+            let needs = step.depends_on.iter();
+            entries.push(TaskEntry {
+                name,
+                title: self.clean(&title),
+                source: self.task.spec.source.clone(),
+                urgency: checked.urgency.get(*at).copied().unwrap_or(0),
+                body: self.context.texts.put(&self.clean_json(&body)?)?,
+                depends_on: needs.filter_map(|need| names.get(need.as_str()).cloned()).collect(),
+                ..TaskEntry::default()
+            });
+        }
+        Ok(entries)
+    }
+
+    /// The step's own name, told apart from those of earlier iterations.
+    fn step_name(&self, id: &str, iteration: u32, others: &BTreeMap<&str, String>) -> String {
+        let is_free = |name: &String| {
+            !self.kin.taken.contains_key(name) && !others.values().any(|other| other == name)
+        };
+        let first = workflow::task_name(id, iteration);
+        let more = (2..).map(|number| format!("{first}-{number}"));
+        let mut names = std::iter::once(first.clone()).chain(more);
+        names.find(is_free).unwrap_or(first)
+    }
+
+    fn results(&self, past: &[Past]) -> Result<Vec<StepResult>, JobError> {
+        past.iter().map(|past| Ok(self.result(past)?.1)).collect()
+    }
+
+    fn result(&self, past: &Past) -> Result<(StepBody, StepResult), JobError> {
+        let body = self.step_body(&past.body)?;
+        let said = past.answer.as_deref().map(|hash| self.context.text(hash)).transpose()?;
+        let result = StepResult {
+            step_id: body.step.id.clone(),
+            status: past.status,
+            session_id: past.session.clone(),
+            output_text: match past.status {
+                StepStatus::Skipped => past.why.clone().unwrap_or_default(),
+                StepStatus::Succeeded | StepStatus::Failed => said.unwrap_or_default(),
+            },
+            usage: Some(past.usage),
+            error: past.why.clone().filter(|_| past.status == StepStatus::Failed),
+        };
+        Ok((body, result))
+    }
+
+    /// The workflow of an iteration and what became of its steps, in its own order.
+    fn iteration(&self, number: u32) -> Result<(Workflow, Vec<StepResult>), JobError> {
+        let mut found = Vec::new();
+        for past in &self.kin.steps {
+            let (body, result) = self.result(past)?;
+            if body.iteration == number {
+                found.push((body, result));
+            }
+        }
+        found.sort_by_key(|(body, _)| body.place);
+        let id = found.first().map(|(body, _)| body.workflow.clone()).unwrap_or_default();
+        let (steps, results) = found.into_iter().map(|(body, result)| (body.step, result)).unzip();
+        Ok((Workflow { version: workflow::VERSION, id, steps }, results))
+    }
+
+    /// What the next workflow is to know of the iteration before it, and why the last one that was
+    /// made could not be worked on.
+    fn carry(&self) -> Result<(Option<String>, Vec<String>), JobError> {
+        let Some(before) = self.task.round.checked_sub(1).filter(|before| *before > 0) else {
+            return Ok((None, Vec::new()));
+        };
+        let reasons: Vec<String> =
+            self.task.reasons.iter().map(|reason| reason.text.clone()).collect();
+        if self.task.reasons.iter().any(|reason| reason.step == Step::Workflow) {
+            // There was nothing done in it; what counts is the one before that.
+            let earlier = (1..before).rev().find_map(|number| {
+                let found = self.iteration(number).ok()?;
+                (!found.1.is_empty()).then_some(found)
+            });
+            let carry = earlier.map(|(workflow, results)| {
+                let said = Completion::not_done("the goal was not reached");
+                workflow::carry_summary(&workflow, &results, &said)
+            });
+            return Ok((carry, reasons));
+        }
+        let (workflow, results) = self.iteration(before)?;
+        let said = Completion::not_done(reasons.join("; "));
+        Ok((Some(workflow::carry_summary(&workflow, &results, &said)), Vec::new()))
+    }
+
+    /// The prompt with the skill it begins with, if there is one of that name.
+    async fn with_skills_of(
+        &self,
+        prompt: String,
+        commit: &autopilot_host::git::Oid,
+    ) -> Result<String, JobError> {
+        let spec = TaskSpec {
+            goal: prompt.lines().next().unwrap_or_default().to_owned(),
+            ..TaskSpec::default()
+        };
+        let kit = self.kit(&spec, commit).await?;
+        if kit.is_complete() { self.with_skills(prompt, &kit) } else { Ok(prompt) }
+    }
+}
+
+fn not_done(said: &Completion) -> String {
+    let reason = said.reason.as_deref().unwrap_or("no reason was given");
+    format!("not done: {reason}")
+}
+
+/// Steps that are over and matter to this attempt: what a step depends on, or all of them.
+pub fn past(
+    state: &autopilot_core::state::State,
+    want: autopilot_core::wanted::Want,
+) -> Vec<Past> {
+    let task = state.task(want.task);
+    let named: Vec<&autopilot_core::state::Task> = match want.step {
+        Step::WorkflowStep => {
+            task.spec.depends_on.iter().filter_map(|name| state.named(name)).collect()
+        }
+        Step::Workflow | Step::Completion => {
+            task.children.iter().map(|child| state.task(*child)).collect()
+        }
+        Step::Preflight
+        | Step::Plan
+        | Step::ApprovePlan
+        | Step::Schedule
+        | Step::Tasks
+        | Step::Build
+        | Step::Fix
+        | Step::Validate
+        | Step::Review
+        | Step::UatGenerate
+        | Step::Uat
+        | Step::Decide
+        | Step::Merge
+        | Step::ApproveResult
+        | Step::Push
+        | Step::PullRequest => Vec::new(),
+    };
+    named.into_iter().filter_map(|task| past_of(state, task)).collect()
+}
+
+fn past_of(
+    state: &autopilot_core::state::State,
+    task: &autopilot_core::state::Task,
+) -> Option<Past> {
+    use autopilot_core::event::{End, Skip};
+    use autopilot_core::state::Status;
+    let Status::Settled(end) = &task.status else { return None };
+    let (status, why) = match end {
+        End::Closed => (StepStatus::Succeeded, None),
+        End::Failed { why } => (StepStatus::Failed, Some(why.to_string())),
+        End::Skipped { why: Skip::Asked } => {
+            (StepStatus::Skipped, Some("Skipped by a person".to_owned()))
+        }
+        End::Skipped { .. } => {
+            let needs = task.spec.depends_on.iter().filter_map(|name| state.named(name));
+            let bad = needs.filter(|need| !need.is_closed()).map(|need| step_id(need.name()));
+            let bad: Vec<String> = bad.collect();
+            let text = format!("Skipped: dependencies failed [{}]", bad.join(", "));
+            (StepStatus::Skipped, Some(text))
+        }
+    };
+    let answer = task.last(Step::WorkflowStep).and_then(|shown| shown.facts.answer.clone());
+    Some(Past {
+        name: task.name().to_owned(),
+        body: task.spec.body.clone(),
+        status,
+        session: task.sessions.get(&Step::WorkflowStep).cloned().unwrap_or_default(),
+        answer,
+        why,
+        usage: Usage {
+            input_tokens: task.spent.bill.tokens_in,
+            output_tokens: task.spent.bill.tokens_out,
+        },
+    })
+}
+
+/// The id a step has in its workflow.
+fn step_id(name: &str) -> String {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match name.rsplit_once("-i") {
+        Some((id, number)) if is_number(number) => id.to_owned(),
+        Some(_) | None => name.to_owned(),
+    }
+}
