@@ -2,6 +2,7 @@
 //! real git, scripted agents.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test file; its functions are test code too")]
 
+use autopilot_testkit::plan::branch;
 use autopilot_testkit::stage::Stage;
 use serde_json::{Value, json};
 
@@ -29,7 +30,7 @@ fn in_iteration(n: u32) -> String {
 const WORKS: &str = "
 - step: step
   do:
-    - sh: 'echo \"$AUTOPILOT_TASK_ID\" > \"$AUTOPILOT_TASK_ID.txt\"; echo done >> app.txt'
+    - run: 'echo \"$AUTOPILOT_TASK_ID\" > \"$AUTOPILOT_TASK_ID.txt\"; echo done >> app.txt'
     - cost_usd: 0.01
     - answer: \"Done: wrote it\"
 ";
@@ -43,10 +44,6 @@ fn stage(rules: &[&str]) -> Stage {
     stage.agents(rules);
     stage.config("commands: { tests: sh test.sh }\n");
     stage
-}
-
-fn branch(stage: &Stage) -> String {
-    stage.status()["branch"].as_str().unwrap().to_owned()
 }
 
 fn on_branch(stage: &Stage, file: &str) -> String {
@@ -76,4 +73,189 @@ fn a_goal_is_reached_in_one_iteration() {
     let places = parts.map(|part| asked.find(part).unwrap_or_else(|| panic!("{part}: {asked}")));
     assert!(places.is_sorted(), "{asked}");
     assert_eq!(stage.survivors(), [""; 0]);
+}
+
+#[test]
+fn a_no_with_the_next_workflow_is_followed_without_another_one_being_made() {
+    let first = workflow("w1", &[step("one", &[])]);
+    let next = workflow("w2", &[step("one", &[]), step("two", &["one"])]);
+    let no = json!({ "done": false, "reason": "half of it is missing", "nextWorkflow": next });
+    let stage = stage(&[
+        &answers("workflow", "", &first),
+        WORKS,
+        &answers("completion", &in_iteration(1), &no),
+        &answers("completion", &in_iteration(2), &done("now it is")),
+    ]);
+    stage.run(&GOAL).expect(0).says(&["DONE"]);
+    assert_eq!(stage.views("run-workflow/prompt.txt").len(), 1, "nobody was asked for another");
+    for name in ["one", "one-i2", "two-i2"] {
+        assert_eq!(on_branch(&stage, &format!("{name}.txt")), name);
+    }
+    assert!(stage.texts_of("two-i2-step/prompt.txt").contains("--- one (succeeded) ---"));
+}
+
+#[test]
+fn what_was_not_reached_is_carried_into_the_next_workflow() {
+    let stage = stage(&[
+        &answers("workflow", &in_iteration(1), &workflow("w1", &[step("one", &[])])),
+        &answers("workflow", &in_iteration(2), &workflow("w2", &[step("two", &[])])),
+        WORKS,
+        &answers("completion", &in_iteration(1), &json!({ "done": false, "reason": "not yet" })),
+        &answers("completion", &in_iteration(2), &done("now it is")),
+    ]);
+    stage.run(&GOAL).expect(0);
+    let asked = stage.texts_of("run-workflow/prompt.txt");
+    for part in ["Previous workflow: w1", "- one: succeeded (session", "Reviewer: not done (", "not yet"] {
+        assert!(asked.contains(part), "{part}: {asked}");
+    }
+}
+
+#[test]
+fn the_iterations_are_limited_and_everything_is_kept() {
+    let no = |n: u32| {
+        let reason = format!("missing part {n}");
+        answers("completion", &in_iteration(n), &json!({ "done": false, "reason": reason }))
+    };
+    let made = |n: u32| {
+        answers("workflow", &in_iteration(n), &workflow(&format!("w{n}"), &[step("one", &[])]))
+    };
+    let stage = stage(&[&made(1), &made(2), WORKS, &no(1), &no(2)]);
+    let args = [&GOAL[..], &["--max-iterations", "2"]].concat();
+    stage.run(&args).expect(11).says(&["did not converge in 2 iterations"]);
+    assert_eq!(on_branch(&stage, "one-i2.txt"), "one-i2", "the work is there");
+}
+
+#[test]
+fn done_over_failing_tests_is_overruled_and_the_failure_carried_on() {
+    let breaks = "
+- step: step
+  iteration: 1
+  task: one
+  do:
+    - append: { app.txt: \"broken\\n\" }
+    - answer: Done
+- step: step
+  do:
+    - write: { app.txt: \"start\\ndone\\n\" }
+    - answer: Done
+";
+    let stage = stage(&[
+        &answers("workflow", &in_iteration(1), &workflow("w1", &[step("one", &[])])),
+        &answers("workflow", &in_iteration(2), &workflow("w2", &[step("two", &[])])),
+        breaks,
+        &answers("completion", "", &done("all is well")),
+    ]);
+    let told = stage.run(&GOAL).expect(0);
+    assert!(told.said().contains("although"), "{}", told.said());
+    let asked = stage.texts_of("run-workflow/prompt.txt");
+    assert!(asked.contains("Reviewer: not done (") && asked.contains("tests"), "{asked}");
+    assert_eq!(on_branch(&stage, "app.txt"), "start\ndone");
+}
+
+#[test]
+fn a_workflow_that_is_malformed_twice_costs_the_iteration() {
+    let stage = stage(&[
+        &answers("workflow", &in_iteration(1), &json!("no workflow at all")),
+        &answers("workflow", &in_iteration(2), &workflow("w2", &[step("one", &[])])),
+        WORKS,
+        &answers("completion", "", &done("fine")),
+    ]);
+    stage.run(&GOAL).expect(0).says(&["the workflow can't be worked on"]);
+    // Asked once, once more for the repair, and anew in the next iteration.
+    assert_eq!(stage.views("run-workflow/prompt.txt").len(), 3);
+}
+
+#[test]
+fn a_circle_is_named_with_its_path() {
+    let circle = workflow("w", &[step("a", &["b"]), step("b", &["a"])]);
+    let stage = stage(&[&answers("workflow", "", &circle)]);
+    let args = [&GOAL[..], &["--max-iterations", "1"]].concat();
+    let told = stage.run(&args).expect(11);
+    assert!(told.said().contains("Workflow stuck") && told.said().contains("a"), "{}", told.said());
+}
+
+const FAILS: &str = "
+- step: step
+  task: bad
+  do: [{ say: it could not be done }, { exit: 1 }]
+";
+
+#[test]
+fn a_failed_step_is_assessed_and_what_depends_on_it_goes_on() {
+    let made = workflow("w", &[step("bad", &[]), step("after", &["bad"]), step("beside", &[])]);
+    let stage = stage(&[
+        &answers("workflow", "", &made),
+        FAILS,
+        WORKS,
+        &answers("completion", "", &done("good enough")),
+    ]);
+    stage.run(&GOAL).expect(0);
+    let asked = stage.texts_of("after-step/prompt.txt");
+    assert!(asked.contains("--- bad (failed) ---"), "{asked}");
+    let weighed = stage.texts_of("run-completion/prompt.txt");
+    let order = ["--- bad (failed) ---", "--- after (succeeded) ---", "--- beside (succeeded) ---"]
+        .map(|part| weighed.find(part).unwrap_or_else(|| panic!("{part}: {weighed}")));
+    assert!(order.is_sorted(), "in the order of the workflow");
+    assert_eq!(stage.views("bad-step/prompt.txt").len(), 1, "it is not tried again");
+}
+
+#[test]
+fn with_fail_fast_what_depends_on_a_failed_step_is_left_out() {
+    let made = workflow("w", &[step("bad", &[]), step("after", &["bad"]), step("beside", &[])]);
+    let stage = stage(&[
+        &answers("workflow", "", &made),
+        FAILS,
+        WORKS,
+        &answers("completion", "", &done("good enough")),
+    ]);
+    let args = [&GOAL[..], &["--fail-fast"]].concat();
+    stage.run(&args).expect(0);
+    assert!(stage.views("after-step/prompt.txt").is_empty());
+    let weighed = stage.texts_of("run-completion/prompt.txt");
+    assert!(weighed.contains("--- after (skipped) ---"), "{weighed}");
+    assert!(weighed.contains("Skipped: dependencies failed [bad]"), "{weighed}");
+    assert!(weighed.contains("--- beside (succeeded) ---"), "{weighed}");
+}
+
+#[test]
+fn a_step_that_takes_too_long_has_failed() {
+    let mut slow = step("slow", &[]);
+    slow["timeoutSec"] = 1.into();
+    let stage = stage(&[
+        &answers("workflow", "", &workflow("w", &[slow])),
+        "\n- step: step\n  do: [{ hang: true }]\n",
+        &answers("completion", "", &done("without it")),
+    ]);
+    stage.run(&GOAL).expect(0);
+    let weighed = stage.texts_of("run-completion/prompt.txt");
+    assert!(weighed.contains("--- slow (failed) ---"), "{weighed}");
+}
+
+#[test]
+fn finished_steps_are_not_repeated_after_a_kill() {
+    let made = workflow("w", &[step("one", &[]), step("two", &["one"])]);
+    let gate = |stage: &Stage| stage.folder().join("gate");
+    let stage = Stage::new(BINARY);
+    let waits = format!(
+        "\n- step: step\n  task: two\n  do:\n    - run: 'while [ ! -e {} ]; do sleep 0.1; done'\n    - answer: Done\n",
+        gate(&stage).display()
+    );
+    stage.agents(&[
+        &answers("workflow", "", &made),
+        &waits,
+        WORKS,
+        &answers("completion", "", &done("fine")),
+    ]);
+    stage.config("commands: { tests: sh test.sh }\n");
+    let run = stage.start(&GOAL);
+    stage.wait_until("the second step works", |stage| {
+        !stage.views("two-step/prompt.txt").is_empty()
+    });
+    run.signal("KILL");
+    run.wait();
+    std::fs::write(gate(&stage), "").unwrap();
+    stage.run(&["resume"]).expect(0).says(&["DONE"]);
+    assert_eq!(stage.views("one-step/prompt.txt").len(), 1);
+    assert_eq!(stage.views("run-workflow/prompt.txt").len(), 1);
+    assert_eq!(on_branch(&stage, "one.txt"), "one");
 }
