@@ -3,6 +3,7 @@
 pub mod account;
 pub mod cost;
 pub mod graph;
+pub mod manifest;
 pub mod money;
 pub mod notes;
 pub mod plan_files;

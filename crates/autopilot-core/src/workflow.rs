@@ -8,6 +8,7 @@ mod carry;
 mod check;
 mod completion;
 mod member;
+mod past;
 mod prompt;
 mod result;
 #[cfg(test)]
@@ -23,6 +24,7 @@ pub use crate::plan::Fault;
 pub use carry::carry_summary;
 pub use check::check;
 pub use completion::{Assessed, Completion, assess, salvage};
+pub use past::{Past, StepBody};
 pub use prompt::{
     CompletionPrompt, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX, StepPrompt, WorkflowPrompt,
     completion_prompt, step_prompt, workflow_prompt,

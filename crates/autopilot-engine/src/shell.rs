@@ -10,7 +10,7 @@ use crate::job::{self, Cancel, Context};
 use crate::pilot::{Order, Pilot};
 use crate::place::Place;
 use crate::store::{self, SNAPSHOT_EVERY, StoreError};
-use crate::views::Views;
+use crate::views::{GoalFiles, Views};
 use autopilot_agents::AgentEvent;
 use autopilot_core::event::{HaltWhy, Record};
 use autopilot_core::id::{AttemptId, TaskId, Time};
@@ -242,7 +242,12 @@ impl Shell {
         };
         let context = Arc::new(context(store::Texts::new(appender.clone()), teller));
         Ok(Shell {
-            views: Views::new(parts.place.clone(), context.redactor(), bodies(&context)),
+            views: Views::new(
+                parts.place.clone(),
+                context.redactor(),
+                bodies(&context),
+                GoalFiles::new(bodies(&context), setting(&context)),
+            ),
             snapshot_at: parts.state.seq,
             pilot: Pilot::resume(parts.state),
             place: parts.place,
@@ -617,6 +622,16 @@ async fn say(voice: mpsc::Sender<job::Spoken>, wish: autopilot_agents::Wish) -> 
 fn bodies(context: &Arc<Context>) -> crate::views::Bodies {
     let context = Arc::clone(context);
     Box::new(move |hash| context.text(hash).ok())
+}
+
+/// Who works on the steps of workflows, and where.
+fn setting(context: &Context) -> autopilot_core::view::manifest::Setting {
+    let agent = context.config.agent(autopilot_core::config::Role::Builder);
+    autopilot_core::view::manifest::Setting {
+        cwd: context.place.root.to_string(),
+        adapter: job::mode_word(agent.mode).to_owned(),
+        model: agent.model.clone(),
+    }
 }
 
 /// An error with its causes, in one line.

@@ -3,8 +3,10 @@
 //! Never read back to decide. Whatever goes wrong here is told once and does not stop the run: a
 //! deleted `.autopilot` is made again at the next write.
 
+mod goal;
 mod plan;
 
+pub use goal::GoalFiles;
 pub use plan::Bodies;
 
 use crate::place::Place;
@@ -33,6 +35,7 @@ pub struct Views {
     written: Option<Instant>,
     noted: Option<BTreeSet<String>>,
     plan: PlanFiles,
+    goal: GoalFiles,
     /// Not before this long after the last: a large run's files cost more to write.
     pause: Duration,
 }
@@ -45,10 +48,10 @@ pub const IGNORE: &str = "# Written by autopilot: everything here is derived, ex
 *\n!.gitignore\n!config.yml\n!review_schema.json\n!plan_schema.json\n";
 
 impl Views {
-    pub fn new(place: Place, redactor: Arc<Redactor>, bodies: Bodies) -> Views {
+    pub fn new(place: Place, redactor: Arc<Redactor>, bodies: Bodies, goal: GoalFiles) -> Views {
         let plan = PlanFiles::new(bodies);
         let pause = WRITE_EVERY;
-        Views { place, redactor, dirty: true, written: None, noted: None, plan, pause }
+        Views { place, redactor, dirty: true, written: None, noted: None, plan, goal, pause }
     }
 
     pub fn record(&mut self, record: &Record, state: &State) {
@@ -65,6 +68,7 @@ impl Views {
         }
         self.note(notes::entries(record, state));
         self.plan.record(record, state);
+        self.goal.record(record, state);
         self.flush(state);
     }
 
@@ -73,6 +77,7 @@ impl Views {
         let mut state = State::default();
         for record in records {
             state.apply_record(record);
+            self.goal.record(record, &state);
             self.note(notes::entries(record, &state));
         }
         self.plan.all(&state);
@@ -81,7 +86,7 @@ impl Views {
     /// Writes what changed, unless it was written a moment ago.
     pub fn flush(&mut self, state: &State) {
         let recent = self.written.is_some_and(|at| at.elapsed() < self.pause);
-        if self.dirty && !recent {
+        if self.goal.is_due() || self.dirty && !recent {
             self.write(state);
         }
     }
@@ -94,6 +99,7 @@ impl Views {
     fn write(&mut self, state: &State) {
         let began = Instant::now();
         self.dirty = self.plan.write(&self.place.views(), state, &self.redactor);
+        self.goal.write(&self.place, state, &self.redactor);
         let json = serde_json::to_string_pretty(&state_object(state, &self.redactor));
         let json = json.unwrap_or_default();
         let status = escape::visible(&self.clean(&status_md::status_md(state))).into_owned();

@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open, openat, renameat};
 use nix::sys::stat::{Mode, mkdirat};
-use nix::unistd::{UnlinkatFlags, unlinkat};
+use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
@@ -186,6 +186,17 @@ impl Dir {
         self.sync()
     }
 
+    /// Makes a symbolic link in this directory, unless there is something of that name already.
+    pub fn link(&self, name: &str, target: &Path) -> Result<(), FileError> {
+        if split(Path::new(name))?.0 != Path::new(".") {
+            return Err(FileError::Name { path: self.path.join(name) });
+        }
+        match symlinkat(target, &self.fd, name) {
+            Ok(()) | Err(Errno::EEXIST) => Ok(()),
+            Err(errno) => Err(refused(errno, "create link", &self.path.join(name))),
+        }
+    }
+
     fn replace(&self, name: &OsStr, bytes: &[u8]) -> Result<(), FileError> {
         self.swap_in(name, bytes, Sync::Now, None)?;
         self.sync()
@@ -323,6 +334,19 @@ mod tests {
             .collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn links_are_made_in_the_directory_and_replace_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = Dir::open(root.path()).unwrap();
+        std::fs::write(root.path().join("there"), "kept").unwrap();
+        dir.link("new", Path::new("../elsewhere")).unwrap();
+        dir.link("there", Path::new("../elsewhere")).unwrap();
+        assert_eq!(std::fs::read_link(root.path().join("new")).unwrap(), Path::new("../elsewhere"));
+        assert_eq!(std::fs::read_to_string(root.path().join("there")).unwrap(), "kept");
+        let error = dir.link("../out", Path::new("x")).unwrap_err();
+        assert!(matches!(error, FileError::Name { .. }), "{error}");
     }
 
     #[test]

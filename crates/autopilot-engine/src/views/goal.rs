@@ -1,0 +1,175 @@
+//! `runs/autopilot/<run-id>/` in the checkout: what a run towards a goal has done so far, for people
+//! and other programs.
+//!
+//! `manifest.json` and `<run-id>.json` are written whenever something ended, so that a process that
+//! is killed leaves a run that can be read. What was asked and answered is in `.autopilot/artifacts`;
+//! each `exec-NNN-label` beside the two files is a relative symbolic link to its directory there.
+
+use super::Bodies;
+use crate::job::{METADATA, Metadata, execs_of, number_of};
+use crate::place::Place;
+use autopilot_core::event::{Event, Record};
+use autopilot_core::flow::Flow;
+use autopilot_core::state::State;
+use autopilot_core::view::manifest::{
+    Exec, History, MANIFEST_FILE, RUNS_DIR, Setting, manifest, run_state,
+};
+use autopilot_core::workflow::Usage;
+use autopilot_host::file::{Dir, FileError};
+use autopilot_host::git::ref_component;
+use autopilot_host::redact::Redactor;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// All of it is made again by the next run that needs it.
+const IGNORE: &str = "*\n";
+const METADATA_BYTES_MAX: u64 = 1 << 20;
+/// What agents said is their owner's alone, as in `.autopilot`.
+const PRIVATE_MODE: u32 = 0o600;
+
+pub struct GoalFiles {
+    bodies: Bodies,
+    setting: Setting,
+    history: History,
+    /// Questions that are over do not change.
+    over: BTreeMap<String, Exec>,
+    linked: BTreeSet<String>,
+    /// Something ended that is not in the files.
+    is_due: bool,
+}
+
+impl GoalFiles {
+    pub fn new(bodies: Bodies, setting: Setting) -> GoalFiles {
+        GoalFiles {
+            bodies,
+            setting,
+            history: History::default(),
+            over: BTreeMap::new(),
+            linked: BTreeSet::new(),
+            is_due: false,
+        }
+    }
+
+    pub fn record(&mut self, record: &Record, state: &State) {
+        if state.run.flow != Flow::Goal {
+            return;
+        }
+        self.history.record(record);
+        self.is_due |= record.events.iter().any(|event| {
+            matches!(
+                event,
+                Event::AttemptEnded { .. } | Event::TaskSettled { .. } | Event::RoundFailed { .. }
+            )
+        });
+    }
+
+    /// Whatever was written a moment ago: what begins next must find what ended before it.
+    pub fn is_due(&self) -> bool {
+        self.is_due
+    }
+
+    pub fn write(&mut self, place: &Place, state: &State, redactor: &Redactor) {
+        if state.run.flow != Flow::Goal || !state.has_begun() {
+            return;
+        }
+        // The next transition tries again; the journal holds the truth meanwhile.
+        let _again = self.write_all(place, state, redactor);
+        self.is_due = false;
+    }
+
+    fn write_all(
+        &mut self,
+        place: &Place,
+        state: &State,
+        redactor: &Redactor,
+    ) -> Result<(), FileError> {
+        let name = ref_component(&state.run.id);
+        let checkout = Dir::open(place.root.as_std_path())?;
+        let runs = checkout.below(Path::new(RUNS_DIR))?;
+        if runs.path().join(".gitignore").symlink_metadata().is_err() {
+            runs.write_atomic(Path::new(".gitignore"), IGNORE.as_bytes())?;
+        }
+        let dir = runs.below(Path::new(&name))?;
+        let execs = self.execs(place, state);
+        for exec in &execs {
+            if self.linked.insert(exec.path.clone()) {
+                let target = format!("../../../{}", exec.path);
+                dir.link(&dir_name(exec), Path::new(&target))?;
+            }
+        }
+        let read = |hash: &str| (self.bodies)(hash);
+        let files = [
+            (format!("{name}.json"), run_state(state, &self.history, &self.setting, &read)),
+            (
+                MANIFEST_FILE.to_owned(),
+                manifest(state, &self.history, &self.setting, &execs, &read),
+            ),
+        ];
+        for (name, mut value) in files {
+            redactor.redact_json(&mut value);
+            let text = format!("{value:#}\n");
+            dir.write_with_mode(Path::new(&name), text.as_bytes(), PRIVATE_MODE)?;
+        }
+        Ok(())
+    }
+
+    /// By number. One that is only being opened is told of by the next write.
+    fn execs(&mut self, place: &Place, state: &State) -> Vec<Exec> {
+        let base = execs_of(&state.run.id);
+        let Ok(views) = Dir::open(place.views().as_std_path()) else { return Vec::new() };
+        let at = place.views().join(&base);
+        let names = autopilot_host::dir::names(at.as_std_path()).unwrap_or_default();
+        let mut found = Vec::new();
+        for name in names {
+            let Some(number) = number_of(&name) else { continue };
+            if let Some(over) = self.over.get(&name) {
+                found.push(over.clone());
+                continue;
+            }
+            let file = format!("{base}/{name}/{METADATA}");
+            let Ok(bytes) = views.read_capped(Path::new(&file), METADATA_BYTES_MAX) else {
+                continue;
+            };
+            let Ok(said) = serde_json::from_slice::<Metadata>(&bytes) else { continue };
+            let exec = exec(number, &name, format!(".autopilot/{base}/{name}"), said);
+            if exec.ended_at.is_some() {
+                self.over.insert(name, exec.clone());
+            }
+            found.push(exec);
+        }
+        found.sort_by_key(|exec| exec.number);
+        found
+    }
+}
+
+fn exec(number: u32, name: &str, path: String, said: Metadata) -> Exec {
+    let label = name.splitn(3, '-').nth(2).unwrap_or_default().to_owned();
+    let usage = said.usage.map(|usage| Usage {
+        input_tokens: usage.input_tokens,
+        output_tokens: usage.output_tokens,
+    });
+    Exec {
+        number,
+        label,
+        path,
+        task: said.task,
+        step: said.step,
+        round: said.round,
+        attempt: said.attempt,
+        agent: said.agent,
+        model: said.model,
+        session: said.session,
+        status: said.status,
+        started_at: said.started_at,
+        ended_at: said.ended_at,
+        usage,
+        cost_usd: said.cost_usd,
+    }
+}
+
+fn dir_name(exec: &Exec) -> String {
+    Path::new(&exec.path)
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
