@@ -164,12 +164,20 @@ pub struct Repo {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commands {
+    /// Empty where there are none.
     pub tests: String,
     pub lint: Option<String>,
     pub format: Option<String>,
     pub uat: Option<String>,
     /// Where executable acceptance tests may be written; none means nowhere.
     pub uat_dir: Option<String>,
+}
+
+impl Commands {
+    /// Without them nothing can be proven.
+    pub fn has_tests(&self) -> bool {
+        !self.tests.trim().is_empty()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -112,7 +112,10 @@ pub enum Else {
     /// The tasks it brings repair it: another round from the children on, if the limits allow it.
     FixBy(Pipeline),
     /// The tasks it brings are the next round; if it brings none, that begins at a step.
-    Next { again: Step, brings: Pipeline },
+    Next {
+        again: Step,
+        brings: Pipeline,
+    },
 }
 
 const fn stage(step: Step, work: Work) -> Stage {

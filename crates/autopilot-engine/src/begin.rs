@@ -438,7 +438,7 @@ pub fn prepare(tasks: &Tasks, request: &Request, config: &Config, base: Base<'_>
     let mut switches = BTreeSet::from([Switch::Baseline, Switch::Review]);
     switches.extend(asked_for(request, config));
     if tasks.flow == Flow::Goal {
-        let has_tests = !config.commands.tests.trim().is_empty();
+        let has_tests = config.commands.has_tests();
         switches.extend(has_tests.then_some(Switch::Proof));
         if !has_tests {
             switches.remove(&Switch::Baseline);

@@ -1,6 +1,10 @@
 //! `autopilot goal`: workflow, steps, completion, and again until it is reached. The real binary,
 //! real git, scripted agents.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test file; its functions are test code too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test file; its functions are test code too"
+)]
 
 use autopilot_testkit::plan::branch;
 use autopilot_testkit::stage::Stage;
@@ -105,7 +109,9 @@ fn what_was_not_reached_is_carried_into_the_next_workflow() {
     ]);
     stage.run(&GOAL).expect(0);
     let asked = stage.texts_of("run-workflow/prompt.txt");
-    for part in ["Previous workflow: w1", "- one: succeeded (session", "Reviewer: not done (", "not yet"] {
+    for part in
+        ["Previous workflow: w1", "- one: succeeded (session", "Reviewer: not done (", "not yet"]
+    {
         assert!(asked.contains(part), "{part}: {asked}");
     }
 }
@@ -258,4 +264,25 @@ fn finished_steps_are_not_repeated_after_a_kill() {
     assert_eq!(stage.views("one-step/prompt.txt").len(), 1);
     assert_eq!(stage.views("run-workflow/prompt.txt").len(), 1);
     assert_eq!(on_branch(&stage, "one.txt"), "one");
+}
+
+#[test]
+fn without_tests_it_is_said_that_nothing_was_proven() {
+    let stage = stage(&[
+        &answers("workflow", "", &workflow("w", &[step("one", &[])])),
+        WORKS,
+        &answers("completion", "", &done("I believe so")),
+    ]);
+    stage.config("commands: { lint: 'true' }\n");
+    let told = stage.run(&GOAL).expect(0);
+    assert!(told.said().contains("nothing was proven"), "{}", told.said());
+    stage.run(&["run", "tasks/say-done.md", "--fresh"]).expect(78).says(&["commands.tests"]);
+}
+
+#[test]
+fn a_goal_nobody_can_work_on_is_refused_before_anything_begins() {
+    let stage = stage(&[WORKS]);
+    stage.run(&["goal", "  "]).expect(64).says(&["the goal is empty"]);
+    stage.run(&["goal", "x", "--adapter", "nobody"]).expect(64).says(&["`nobody`", "claude"]);
+    assert!(!stage.has(".autopilot/state.json"));
 }

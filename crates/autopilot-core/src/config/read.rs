@@ -34,7 +34,9 @@ pub(super) fn read(text: &str) -> Result<(Config, Vec<Warning>), Faults> {
     let mut reader = Reader::default();
     let config = config(&mut reader, root.as_ref());
     if reader.faults.is_empty() {
-        Ok((config, root.as_ref().map(secret::warnings).unwrap_or_default()))
+        let mut warnings = reader.warnings;
+        warnings.extend(root.as_ref().map(secret::warnings).unwrap_or_default());
+        Ok((config, warnings))
     } else {
         Err(Faults::new(reader.faults))
     }
@@ -107,10 +109,10 @@ fn commands(r: &mut Reader, top: &mut Section<'_>) -> Commands {
         let tests = s.word(r, "tests").filter(|command| !command.trim().is_empty());
         if tests.is_none() {
             let place = s.place_of("tests");
-            r.fault(
+            r.warn(
                 place,
-                "`commands.tests` is missing; write the command that runs the tests, \
-                 as in `tests: \"cargo test\"`"
+                "`commands.tests` is missing, so nothing can be proven; write the command that runs \
+                 the tests, as in `tests: \"cargo test\"`"
                     .to_owned(),
             );
         }

@@ -17,8 +17,7 @@ pub const GOAL: &[Stage] = &[
     slot(Step::Workflow).spawns(Pipeline::Session).fails(Else::Again(Step::Workflow)),
     children(Step::Tasks, Order::Parallel, Failing::Assess),
     slot(Step::Validate).when(When::On(Switch::Proof)).fails(Else::Note),
-    slot(Step::Completion)
-        .fails(Else::Next { again: Step::Workflow, brings: Pipeline::Session }),
+    slot(Step::Completion).fails(Else::Next { again: Step::Workflow, brings: Pipeline::Session }),
     decide(Step::Decide).fails(Else::Again(Step::Workflow)),
     person(Step::ApproveResult).when(When::On(Switch::EndGate)),
     serial(Step::Push).when(When::On(Switch::Push)),

@@ -19,6 +19,7 @@ pub fn roles(flow: Flow) -> &'static [(Role, &'static str)] {
 /// Every fault at once. `limits` are those the run would have, command line included.
 pub fn check_settings(config: &Config, limits: &Limits, flow: Flow) -> Result<(), BeginError> {
     let mut faults = unavailable(config);
+    faults.extend(unproven(config, flow));
     faults.extend(unpriced(config, limits, flow));
     none(faults)
 }
@@ -46,6 +47,19 @@ fn unavailable(config: &Config) -> Vec<String> {
         ProofGate::RedGreen => refuse("gates.proof: red_green", "off"),
     }
     faults
+}
+
+/// What these flows promise is proof.
+fn unproven(config: &Config, flow: Flow) -> Option<String> {
+    let needs_tests = match flow {
+        Flow::Task | Flow::Queue | Flow::Plan => true,
+        Flow::Goal => false,
+    };
+    (needs_tests && !config.commands.has_tests()).then(|| {
+        "`commands.tests` is missing; write the command that runs the tests, as in `tests: \"cargo \
+         test\"`, in .autopilot/config.yml"
+            .to_owned()
+    })
 }
 
 /// A limit on money holds only where every agent tells what it costs.

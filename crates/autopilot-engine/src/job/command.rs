@@ -58,7 +58,8 @@ pub fn validation(job: &Job, spec: Option<&TaskSpec>) -> Vec<(&'static str, Stri
     let tests = given.and_then(|g| g.tests.clone()).unwrap_or_else(|| configured.tests.clone());
     let lint = given.and_then(|g| g.lint.clone()).or_else(|| configured.lint.clone());
     let format = given.and_then(|g| g.format.clone()).or_else(|| configured.format.clone());
-    let mut commands = vec![("tests", tests)];
+    let mut commands = Vec::new();
+    commands.extend((!tests.trim().is_empty()).then_some(("tests", tests)));
     commands.extend(lint.map(|line| ("lint", line)));
     commands.extend(format.map(|line| (FORMAT, line)));
     commands

@@ -8,16 +8,14 @@ use super::workshop::{For, blocking};
 use super::{Done, Job, JobError};
 use crate::begin::PlanBody;
 use autopilot_agents::Access;
-use autopilot_agents::answer::{
-    Answer, completion_after_all, read_completion, read_workflow,
-};
+use autopilot_agents::answer::{Answer, completion_after_all, read_completion, read_workflow};
 use autopilot_core::event::{Outcome, TaskSpec as TaskEntry, Verdict};
 use autopilot_core::guard::Severity;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_core::workflow::{
-    self, Checked, Completion, CompletionPrompt, Rules, StepPrompt, StepResult, StepStatus,
-    Usage, Workflow, WorkflowPrompt, WorkflowStep,
+    self, Checked, Completion, CompletionPrompt, Rules, StepPrompt, StepResult, StepStatus, Usage,
+    Workflow, WorkflowPrompt, WorkflowStep,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -83,9 +81,12 @@ impl Job {
         let read = |ending: &_, own: Option<&_>| read_workflow(ending, own, &rules);
         let mut answered = self.answered_by(question, read).await?;
         let mut facts = self.facts_of(&answered.turn)?;
-        facts.notes.extend(answered.repaired.iter().map(|n| {
-            format!("the first workflow had {n} faults and was asked for once more")
-        }));
+        facts.notes.extend(
+            answered
+                .repaired
+                .iter()
+                .map(|n| format!("the first workflow had {n} faults and was asked for once more")),
+        );
         let Some(checked) = answered.answer.take() else {
             if answered.faults.is_empty() {
                 return Ok((answered.outcome(self), facts));
@@ -116,8 +117,7 @@ impl Job {
         let goal = self.goal_above()?;
         let results = self.results(&self.kin.steps)?;
         let dependencies: Vec<&StepResult> = results.iter().collect();
-        let facts =
-            StepPrompt { goal: &body.step.goal, task: &goal, dependencies: &dependencies };
+        let facts = StepPrompt { goal: &body.step.goal, task: &goal, dependencies: &dependencies };
         let prompt = workflow::step_prompt(&facts, self.caps());
         let kit = self.kit(&body.spec, &start.commit).await?;
         let question = Question {
@@ -246,8 +246,14 @@ impl Job {
         let mut entries = Vec::new();
         for at in &checked.order {
             let Some(step) = checked.workflow.steps.get(*at) else { continue };
-            let title: String =
-                step.goal.lines().next().unwrap_or_default().chars().take(TITLE_CHARS_MAX).collect();
+            let title: String = step
+                .goal
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .chars()
+                .take(TITLE_CHARS_MAX)
+                .collect();
             let name = names.get(step.id.as_str()).cloned().unwrap_or_default();
             let spec = TaskSpec {
                 id: name.clone(),
@@ -364,10 +370,7 @@ fn not_done(said: &Completion) -> String {
 }
 
 /// Steps that are over and matter to this attempt: what a step depends on, or all of them.
-pub fn past(
-    state: &autopilot_core::state::State,
-    want: autopilot_core::wanted::Want,
-) -> Vec<Past> {
+pub fn past(state: &autopilot_core::state::State, want: autopilot_core::wanted::Want) -> Vec<Past> {
     let task = state.task(want.task);
     let named: Vec<&autopilot_core::state::Task> = match want.step {
         Step::WorkflowStep => {

@@ -228,9 +228,7 @@ impl Job {
             | Step::Fix
             | Step::Review
             | Step::Completion
-            | Step::UatGenerate => {
-                self.context.place.caches().join("agent")
-            }
+            | Step::UatGenerate => self.context.place.caches().join("agent"),
             Step::Preflight => self.seed_caches(),
             Step::ApprovePlan
             | Step::Schedule

@@ -14,9 +14,14 @@ use crate::config::yaml::{Entry, Node, Value};
 #[derive(Default)]
 pub(super) struct Reader {
     pub(super) faults: Vec<Fault>,
+    pub(super) warnings: Vec<Fault>,
 }
 
 impl Reader {
+    pub(super) fn warn(&mut self, place: Place, message: String) {
+        self.warnings.push(Fault::new(place, message));
+    }
+
     pub(super) fn fault(&mut self, place: Place, message: String) {
         self.faults.push(Fault::new(place, message));
     }
