@@ -144,7 +144,7 @@ pub struct Kin {
     /// The names a new task can't have, each with a word on its task. Only for jobs that bring some.
     pub taken: BTreeMap<String, String>,
     /// Steps of a workflow that are over, as far as they matter to this one.
-    pub steps: Vec<goal::Past>,
+    pub steps: Vec<autopilot_core::workflow::Past>,
 }
 
 pub fn kin(state: &State, want: Want) -> Kin {

@@ -14,10 +14,9 @@ use autopilot_core::guard::Severity;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_core::workflow::{
-    self, Checked, Completion, CompletionPrompt, Rules, StepPrompt, StepResult, StepStatus, Usage,
-    Workflow, WorkflowPrompt, WorkflowStep,
+    self, Checked, Completion, CompletionPrompt, Past, Rules, StepBody, StepPrompt, StepResult,
+    Workflow, WorkflowPrompt,
 };
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -25,31 +24,6 @@ use std::time::Duration;
 const TITLE_CHARS_MAX: usize = 80;
 /// Faults of a refused workflow named in the message.
 const FAULTS_NAMED_MAX: usize = 12;
-
-/// A step as it is kept with the run.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct StepBody {
-    #[serde(flatten)]
-    pub spec: TaskSpec,
-    pub step: WorkflowStep,
-    pub iteration: u32,
-    /// The id of its workflow, and its place there.
-    pub workflow: String,
-    pub place: usize,
-}
-
-/// What is known of a step that is over.
-#[derive(Clone, Debug)]
-pub struct Past {
-    pub name: String,
-    pub body: String,
-    pub status: StepStatus,
-    pub session: String,
-    /// Blob: what it said.
-    pub answer: Option<String>,
-    pub why: Option<String>,
-    pub usage: Usage,
-}
 
 impl Job {
     pub(super) async fn workflow(&self) -> Result<Done, JobError> {
@@ -295,17 +269,7 @@ impl Job {
     fn result(&self, past: &Past) -> Result<(StepBody, StepResult), JobError> {
         let body = self.step_body(&past.body)?;
         let said = past.answer.as_deref().map(|hash| self.context.text(hash)).transpose()?;
-        let result = StepResult {
-            step_id: body.step.id.clone(),
-            status: past.status,
-            session_id: past.session.clone(),
-            output_text: match past.status {
-                StepStatus::Skipped => past.why.clone().unwrap_or_default(),
-                StepStatus::Succeeded | StepStatus::Failed => said.unwrap_or_default(),
-            },
-            usage: Some(past.usage),
-            error: past.why.clone().filter(|_| past.status == StepStatus::Failed),
-        };
+        let result = past.result(&body.step.id, said);
         Ok((body, result))
     }
 
@@ -396,50 +360,5 @@ pub fn past(state: &autopilot_core::state::State, want: autopilot_core::wanted::
         | Step::Push
         | Step::PullRequest => Vec::new(),
     };
-    named.into_iter().filter_map(|task| past_of(state, task)).collect()
-}
-
-fn past_of(
-    state: &autopilot_core::state::State,
-    task: &autopilot_core::state::Task,
-) -> Option<Past> {
-    use autopilot_core::event::{End, Skip};
-    use autopilot_core::state::Status;
-    let Status::Settled(end) = &task.status else { return None };
-    let (status, why) = match end {
-        End::Closed => (StepStatus::Succeeded, None),
-        End::Failed { why } => (StepStatus::Failed, Some(why.to_string())),
-        End::Skipped { why: Skip::Asked } => {
-            (StepStatus::Skipped, Some("Skipped by a person".to_owned()))
-        }
-        End::Skipped { .. } => {
-            let needs = task.spec.depends_on.iter().filter_map(|name| state.named(name));
-            let bad = needs.filter(|need| !need.is_closed()).map(|need| step_id(need.name()));
-            let bad: Vec<String> = bad.collect();
-            let text = format!("Skipped: dependencies failed [{}]", bad.join(", "));
-            (StepStatus::Skipped, Some(text))
-        }
-    };
-    let answer = task.last(Step::WorkflowStep).and_then(|shown| shown.facts.answer.clone());
-    Some(Past {
-        name: task.name().to_owned(),
-        body: task.spec.body.clone(),
-        status,
-        session: task.sessions.get(&Step::WorkflowStep).cloned().unwrap_or_default(),
-        answer,
-        why,
-        usage: Usage {
-            input_tokens: task.spent.bill.tokens_in,
-            output_tokens: task.spent.bill.tokens_out,
-        },
-    })
-}
-
-/// The id a step has in its workflow.
-fn step_id(name: &str) -> String {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    match name.rsplit_once("-i") {
-        Some((id, number)) if is_number(number) => id.to_owned(),
-        Some(_) | None => name.to_owned(),
-    }
+    named.into_iter().filter_map(|task| Past::of(state, task)).collect()
 }
