@@ -6,7 +6,7 @@
 mod goal;
 mod plan;
 
-pub use goal::GoalFiles;
+pub use goal::{GoalFiles, goal_dir, open_goal_dir};
 pub use plan::Bodies;
 
 use crate::place::Place;

@@ -10,7 +10,7 @@ use crate::job::{METADATA, Metadata, execs_of, number_of};
 use crate::place::Place;
 use autopilot_core::event::{Event, Record};
 use autopilot_core::flow::Flow;
-use autopilot_core::state::State;
+use autopilot_core::state::{Run, State};
 use autopilot_core::view::manifest::{
     Exec, History, MANIFEST_FILE, RUNS_DIR, Setting, manifest, run_state,
 };
@@ -18,6 +18,7 @@ use autopilot_core::workflow::Usage;
 use autopilot_host::file::{Dir, FileError};
 use autopilot_host::git::ref_component;
 use autopilot_host::redact::Redactor;
+use camino::Utf8PathBuf;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -26,6 +27,21 @@ const IGNORE: &str = "*\n";
 const METADATA_BYTES_MAX: u64 = 1 << 20;
 /// What agents said is their owner's alone, as in `.autopilot`.
 const PRIVATE_MODE: u32 = 0o600;
+
+/// Where the files of a run towards a goal are; nothing else knows.
+pub fn goal_dir(place: &Place, run: &Run) -> Utf8PathBuf {
+    place.root.join(RUNS_DIR).join(ref_component(&run.id))
+}
+
+/// The same to write to, made if it is missing; no symbolic link leads out of it.
+pub fn open_goal_dir(place: &Place, run: &Run) -> Result<Dir, FileError> {
+    let checkout = Dir::open(place.root.as_std_path())?;
+    let runs = checkout.below(Path::new(RUNS_DIR))?;
+    if runs.path().join(".gitignore").symlink_metadata().is_err() {
+        runs.write_atomic(Path::new(".gitignore"), IGNORE.as_bytes())?;
+    }
+    runs.below(Path::new(&ref_component(&run.id)))
+}
 
 pub struct GoalFiles {
     bodies: Bodies,
@@ -84,12 +100,7 @@ impl GoalFiles {
         redactor: &Redactor,
     ) -> Result<(), FileError> {
         let name = ref_component(&state.run.id);
-        let checkout = Dir::open(place.root.as_std_path())?;
-        let runs = checkout.below(Path::new(RUNS_DIR))?;
-        if runs.path().join(".gitignore").symlink_metadata().is_err() {
-            runs.write_atomic(Path::new(".gitignore"), IGNORE.as_bytes())?;
-        }
-        let dir = runs.below(Path::new(&name))?;
+        let dir = open_goal_dir(place, &state.run)?;
         let execs = self.execs(place, state);
         for exec in &execs {
             if self.linked.insert(exec.path.clone()) {
