@@ -142,6 +142,11 @@ pub fn task_word(task: &Task) -> &'static str {
 
 pub use paired::worker_word;
 
+/// Why the result as a whole was not validated, if somebody had to decide without it.
+pub fn unproven(state: &State) -> Option<&str> {
+    state.root()?.skipped.get(&Step::Validate).map(String::as_str)
+}
+
 /// Skills, MCP servers and sub-agents of the whole run.
 pub fn used(state: &State) -> Used {
     let mut all = Used::default();

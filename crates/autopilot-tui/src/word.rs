@@ -11,7 +11,7 @@ pub fn doing(step: Step) -> &'static str {
         Step::Schedule => "controller lays out the tasks",
         Step::Workflow => "planner makes a workflow",
         Step::Tasks => "works on its tasks",
-        Step::WorkflowStep => "agent works on the step",
+        Step::WorkflowStep => "builder works on the step",
         Step::Build => "builder writes",
         Step::Fix => "builder repairs",
         Step::Validate => "controller runs the tests",

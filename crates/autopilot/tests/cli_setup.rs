@@ -48,7 +48,7 @@ fn init_without_a_test_command_succeeds_and_names_the_gap() {
     let repo = Repo::with("main", &[]);
     let said = repo.autopilot(&["init"]).ok();
     assert!(said.contains("fill in `commands.tests`"), "{said}");
-    assert!(said.contains("config.yml:"), "the fault has its line: {said}");
+    assert!(said.contains("config.yml: line "), "the fault has its line: {said}");
     let given = Repo::with("main", &[]);
     let object = given.autopilot(&["init", "--json", "--tests", "make check"]).json();
     assert_eq!(object["commands"]["tests"]["value"], "make check");

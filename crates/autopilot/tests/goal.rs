@@ -275,7 +275,9 @@ fn without_tests_it_is_said_that_nothing_was_proven() {
     ]);
     stage.config("commands: { lint: 'true' }\n");
     let told = stage.run(&GOAL).expect(0);
+    assert!(told.said().contains("proof: none;"), "{}", told.said());
     assert!(told.said().contains("nothing was proven"), "{}", told.said());
+    assert!(stage.read(".autopilot/STATUS.md").contains("nothing was proven"));
     stage.run(&["run", "tasks/say-done.md", "--fresh"]).expect(78).says(&["commands.tests"]);
 }
 

@@ -55,6 +55,13 @@ fn manifest(stage: &Stage) -> Value {
     json_at(dir(stage).join("manifest.json"))
 }
 
+/// What the manifest tells while the run goes on; nothing before there is one.
+fn told_so_far(stage: &Stage) -> Option<Value> {
+    let run = std::fs::read_dir(stage.path("runs/autopilot")).ok()?.find_map(Result::ok)?;
+    let text = std::fs::read_to_string(run.path().join("manifest.json")).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
 fn run_state(stage: &Stage) -> Value {
     let dir = dir(stage);
     json_at(dir.join(format!("{}.json", dir.file_name().unwrap().to_string_lossy())))
@@ -202,8 +209,10 @@ fn a_kill_leaves_a_run_that_can_be_read_and_gone_on_with() {
     ]);
     stage.config("commands: { tests: sh test.sh }\n");
     let run = stage.start(&GOAL);
-    stage.wait_until("the second step works", |stage| {
-        !stage.views("two-step/prompt.txt").is_empty()
+    stage.wait_until("the files tell that the second step works", |stage| {
+        let told = told_so_far(stage).unwrap_or_default();
+        let is_told = told["graph"]["nodes"][1]["status"] == "running";
+        is_told && !stage.views("two-step/prompt.txt").is_empty()
     });
     run.signal("KILL");
     run.wait();

@@ -553,9 +553,10 @@ fn the_commented_lines_of_the_template_are_the_defaults() {
 
 #[test]
 fn without_a_test_command_the_template_asks_for_it_and_nothing_else() {
-    let faults = Config::parse(&template(&Detected::default())).unwrap_err();
-    assert_eq!(faults.iter().count(), 1);
-    assert!(faults.to_string().contains("`commands.tests` is missing"));
+    let (config, warnings) = Config::parse(&template(&Detected::default())).unwrap();
+    assert!(!config.commands.has_tests());
+    assert_eq!(warnings.len(), 1);
+    assert!(warnings[0].message.contains("`commands.tests` is missing"));
 }
 
 #[test]

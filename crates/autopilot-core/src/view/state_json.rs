@@ -34,6 +34,7 @@ pub fn state_json(state: &State) -> Value {
     put("last_review", reviewed(task));
     put("last_uat_generation", generated(task));
     put("last_uat_run", ran(task, Step::Uat));
+    put("unproven", json!(super::unproven(state)));
     put("scheduler", scheduler(state));
     put("held_accounts", state.holds().map(held).collect());
     put("tasks", leaves(state).map(|task| one_task(state, task)).collect());

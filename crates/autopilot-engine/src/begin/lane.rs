@@ -96,7 +96,17 @@ mod tests {
         let (config, _) = Config::parse("commands: { tests: t }\n").unwrap();
         let all = lanes(&config);
         let steps: Vec<Step> = all.keys().copied().collect();
-        assert_eq!(steps, [Step::Plan, Step::Build, Step::Fix, Step::Review, Step::UatGenerate]);
+        let asked = [
+            Step::Plan,
+            Step::Workflow,
+            Step::WorkflowStep,
+            Step::Build,
+            Step::Fix,
+            Step::Review,
+            Step::Completion,
+            Step::UatGenerate,
+        ];
+        assert_eq!(steps, asked);
         assert_eq!(all[&Step::Build], ["claude_code_cli"]);
         assert_eq!(all[&Step::Plan], all[&Step::Review]);
     }

@@ -135,9 +135,16 @@ fn config(detected: &Detected, base: &str) -> String {
     template(detected).replacen(LINE, &format!("base_branch: {name}\n"), 1)
 }
 
+/// What has to be filled in before a task can be worked on.
 fn faults(place: &Place) -> Option<String> {
-    let error = autopilot_engine::workspace::read_config(place).err()?;
-    Some(autopilot_engine::shell::chain(&error))
+    match autopilot_engine::workspace::read_config(place) {
+        Err(error) => Some(autopilot_engine::shell::chain(&error)),
+        Ok((config, warnings)) if !config.commands.has_tests() => {
+            let gap = warnings.iter().find(|warning| warning.message.contains("`commands.tests`"));
+            gap.map(|gap| format!("{}: {gap}", place.config()))
+        }
+        Ok(_) => None,
+    }
 }
 
 /// Executables a run would look for in vain. With a faulty configuration, those of the defaults.

@@ -297,6 +297,9 @@ fn account(
             text.push_str(&format!("merge: git merge {branch}\n"));
         }
     }
+    if let Some(why) = view::unproven(state) {
+        text.push_str(&format!("proof: none; {why}\n"));
+    }
     if let Some(moved) = base_moved(repo, state) {
         text.push_str(&format!("note:  {moved}\n"));
     }
