@@ -57,8 +57,9 @@ fn manifest(stage: &Stage) -> Value {
 
 /// What the manifest tells while the run goes on; nothing before there is one.
 fn told_so_far(stage: &Stage) -> Option<Value> {
-    let run = std::fs::read_dir(stage.path("runs/autopilot")).ok()?.find_map(Result::ok)?;
-    let text = std::fs::read_to_string(run.path().join("manifest.json")).ok()?;
+    let mut found = std::fs::read_dir(stage.path("runs/autopilot")).ok()?;
+    let text = found
+        .find_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("manifest.json")).ok())?;
     serde_json::from_str(&text).ok()
 }
 
