@@ -213,7 +213,7 @@ fn a_kill_leaves_a_run_that_can_be_read_and_gone_on_with() {
     stage.wait_until("the files tell that the second step works", |stage| {
         let told = told_so_far(stage).unwrap_or_default();
         let is_told = told["graph"]["nodes"][1]["status"] == "running";
-        is_told && !stage.views("two-step/prompt.txt").is_empty()
+        is_told && !stage.views("two-step/metadata.json").is_empty()
     });
     run.signal("KILL");
     run.wait();
