@@ -5,16 +5,18 @@
 //! a seed draws, [`scenario`] for the same world driven by a text.
 //!
 //! For tests with the real agents: [`agents`] finds them, [`model`] is what they talk to, [`netns`]
-//! keeps them from talking to anybody else.
+//! keeps them from talking to anybody else, [`real`] puts all of it on a [`stage`].
 
 pub mod agent;
 pub mod agents;
 pub mod audit;
 pub mod fault;
+pub mod goal;
 pub mod model;
 pub mod netns;
 pub mod plan;
 pub mod random;
+pub mod real;
 pub mod scenario;
 pub mod stage;
 pub mod swarm;

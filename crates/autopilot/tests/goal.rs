@@ -6,20 +6,12 @@
     reason = "a test file; its functions are test code too"
 )]
 
+use autopilot_testkit::goal::{GOAL, done, step, workflow};
 use autopilot_testkit::plan::branch;
 use autopilot_testkit::stage::Stage;
 use serde_json::{Value, json};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_autopilot");
-const GOAL: [&str; 2] = ["goal", "Make app.txt say done"];
-
-fn step(id: &str, depends_on: &[&str]) -> Value {
-    json!({ "id": id, "goal": format!("use the task-executor skill. Do {id}."), "dependsOn": depends_on })
-}
-
-fn workflow(id: &str, steps: &[Value]) -> Value {
-    json!({ "version": 1, "id": id, "steps": steps })
-}
 
 /// The rule of an agent that answers so.
 fn answers(step: &str, more: &str, answer: &Value) -> String {
@@ -38,10 +30,6 @@ const WORKS: &str = "
     - cost_usd: 0.01
     - answer: \"Done: wrote it\"
 ";
-
-fn done(summary: &str) -> Value {
-    json!({ "done": true, "summary": summary })
-}
 
 fn stage(rules: &[&str]) -> Stage {
     let stage = Stage::new(BINARY);
@@ -287,4 +275,41 @@ fn a_goal_nobody_can_work_on_is_refused_before_anything_begins() {
     stage.run(&["goal", "  "]).expect(64).says(&["the goal is empty"]);
     stage.run(&["goal", "x", "--adapter", "nobody"]).expect(64).says(&["`nobody`", "claude"]);
     assert!(!stage.has(".autopilot/state.json"));
+}
+
+#[test]
+fn who_is_not_logged_in_rests_the_run_with_the_next_step_and_resume_goes_on() {
+    let away =
+        "\n- step: workflow\n  attempt: [1, 2]\n  do: [{ fail: { kind: auth, why: not now } }]\n";
+    let stage = stage(&[
+        away,
+        &answers("workflow", "", &workflow("w", &[step("one", &[])])),
+        WORKS,
+        &answers("completion", "", &done("fine")),
+    ]);
+    let told = stage.run(&GOAL).expect(2);
+    told.says(&[
+        "script is away (not logged in): not now",
+        "log that agent in",
+        "autopilot resume",
+    ]);
+    assert!(stage.views("one-step").is_empty(), "nothing else was begun");
+    stage.run(&["resume"]).expect(0).says(&["DONE"]);
+    assert_eq!(on_branch(&stage, "one.txt"), "one");
+}
+
+#[test]
+fn a_step_that_is_not_logged_in_is_nobody_elses_failure() {
+    let away = "\n- step: step\n  task: two\n  attempt: [1, 2]\n  do: [{ fail: { kind: auth, why: not now } }]\n";
+    let stage = stage(&[
+        &answers("workflow", "", &workflow("w", &[step("one", &[]), step("two", &["one"])])),
+        away,
+        WORKS,
+        &answers("completion", "", &done("fine")),
+    ]);
+    stage.run(&GOAL).expect(2).says(&["not logged in", "autopilot resume"]);
+    assert!(stage.views("run-completion").is_empty(), "nobody was asked to weigh it");
+    stage.run(&["resume"]).expect(0).says(&["DONE"]);
+    assert_eq!(stage.views("one-step/prompt.txt").len(), 1);
+    assert_eq!(on_branch(&stage, "two.txt"), "two");
 }

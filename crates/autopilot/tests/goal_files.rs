@@ -6,21 +6,12 @@
     reason = "a test file; its functions are test code too"
 )]
 
+use autopilot_testkit::goal::{GOAL, dir, manifest, run_state, step, told_so_far, workflow};
 use autopilot_testkit::stage::{Stage, files_with};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_autopilot");
-const GOAL: [&str; 2] = ["goal", "Make app.txt say done"];
-
-fn step(id: &str, depends_on: &[&str]) -> Value {
-    let goal = format!("use the task-executor skill. Do {id}.");
-    json!({ "id": id, "goal": goal, "dependsOn": depends_on })
-}
-
-fn workflow(id: &str, steps: &[Value]) -> Value {
-    json!({ "version": 1, "id": id, "steps": steps })
-}
 
 fn answers(step: &str, iteration: u32, answer: &Value) -> String {
     format!("\n- step: {step}\n  iteration: {iteration}\n  do: [{{ answer: {answer} }}]\n")
@@ -38,35 +29,6 @@ const FAILS: &str = "
   task: bad
   do: [{ say: it could not be done }, { exit: 1 }]
 ";
-
-fn dir(stage: &Stage) -> PathBuf {
-    let runs = std::fs::read_dir(stage.path("runs/autopilot")).unwrap();
-    let dirs: Vec<PathBuf> =
-        runs.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
-    assert_eq!(dirs.len(), 1, "{dirs:?}");
-    dirs[0].clone()
-}
-
-fn json_at(path: PathBuf) -> Value {
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
-}
-
-fn manifest(stage: &Stage) -> Value {
-    json_at(dir(stage).join("manifest.json"))
-}
-
-/// What the manifest tells while the run goes on; nothing before there is one.
-fn told_so_far(stage: &Stage) -> Option<Value> {
-    let mut found = std::fs::read_dir(stage.path("runs/autopilot")).ok()?;
-    let text = found
-        .find_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("manifest.json")).ok())?;
-    serde_json::from_str(&text).ok()
-}
-
-fn run_state(stage: &Stage) -> Value {
-    let dir = dir(stage);
-    json_at(dir.join(format!("{}.json", dir.file_name().unwrap().to_string_lossy())))
-}
 
 fn picked(values: &Value, keys: &[&str]) -> Value {
     let pick = |value: &Value| keys.iter().map(|key| value[key].clone()).collect::<Value>();

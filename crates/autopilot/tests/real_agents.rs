@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
 
 use autopilot_testkit::agents;
-use autopilot_testkit::model::{Call, Fault, Request, Rule, Script, Server, Times, Turn};
-use autopilot_testkit::netns;
+use autopilot_testkit::model::{Call, Fault, Request, Rule, Script, Times, Turn};
 use autopilot_testkit::plan::{PLAN_MD, RUN, branch, merged_once_each, plan, task};
+use autopilot_testkit::real::Real;
 use autopilot_testkit::stage::{Stage, files_with, text};
 use serde_json::{Value, json};
 use std::fs;
@@ -38,11 +38,6 @@ fn builds(script: Script, name: &str) -> Script {
     script.rule(rule.turns([write, Turn::say(&summary(&file)).using(1200, 900, 60)]))
 }
 
-struct Real {
-    stage: Stage,
-    server: Server,
-}
-
 /// What a builder does to the task of the stage: its own tool writes the line.
 fn builds_the_task() -> Rule {
     let edit = Turn::call(Call::edit("app.txt", "start", "start\ndone")).using(1000, 500, 80);
@@ -54,32 +49,8 @@ fn builds_the_task() -> Rule {
 /// A task by `claude`, reviewed by `codex`.
 const TASK: [&str; 2] = ["run", "tasks/say-done.md"];
 
-/// A stage whose builder is `claude` and whose planner and reviewer are `codex`.
 fn real(script: Script, more: &str) -> Real {
-    netns::enter();
-    let server = Server::start(script).unwrap();
-    let mut stage = Stage::new(BINARY);
-    let home = stage.folder().join("home");
-    let claude = agents::claude_home(&home, &server).unwrap();
-    let codex = agents::codex_home(&home, &server).unwrap();
-    for (name, value) in claude.into_iter().chain(codex) {
-        if name != "TMPDIR" {
-            stage.set(&name, &value);
-        }
-    }
-    let (claude, codex) = (agents::claude(), agents::codex());
-    let (claude, codex) = (claude.display(), codex.display());
-    stage.write(
-        ".autopilot/config.yml",
-        &format!(
-            "repo: {{ base_branch: main }}\ncommands: {{ tests: sh test.sh }}\n\
-             builder: {{ mode: claude_code_cli, executable: {claude} }}\n\
-             reviewer: {{ mode: codex_cli, executable: {codex}, model: {model} }}\n\
-             planner: {{ mode: codex_cli, executable: {codex}, model: {model} }}\n{more}",
-            model = agents::CODEX_MODEL,
-        ),
-    );
-    Real { stage, server }
+    Real::new(BINARY, script, &format!("commands: {{ tests: sh test.sh }}\n{more}"))
 }
 
 fn metadata(stage: &Stage, part: &str) -> Value {
