@@ -11,6 +11,7 @@ use crate::workspace::find_program;
 const NEEDED: &[(&str, &str)] = &[
     ("bwrap", "bubblewrap"),
     ("cc", "build-essential"),
+    ("chromium", "chromium"),
     ("curl", "curl"),
     ("git", "git"),
     ("ps", "procps"),

@@ -9,6 +9,7 @@ pub mod notes;
 pub mod plan_files;
 pub mod progress;
 pub mod pull_request;
+pub mod report;
 pub mod sessions;
 pub mod state_json;
 pub mod status_md;
@@ -51,6 +52,22 @@ impl ExitWord {
             Some(End::Failed { .. }) => ExitWord::Failed,
         }
     }
+}
+
+/// How a run stands, as far as processes are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// A process works on it.
+    Live {
+        pid: i32,
+    },
+    Over,
+    /// Given up for another run; its work stays salvaged.
+    Abandoned,
+    /// Stopped or paused in good order.
+    Rests,
+    /// The process that worked on it is gone without a word.
+    Interrupted,
 }
 
 fn only_failed_to_converge(state: &State) -> bool {

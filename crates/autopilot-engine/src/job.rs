@@ -32,7 +32,8 @@ mod workshop;
 
 pub use agent::{agent_of, find_program, mode_word};
 pub use artifact::{
-    EVENTS, METADATA, Metadata, STDERR, STDOUT, WORKTREE, WorktreeChange, execs_of, number_of,
+    EVENTS, METADATA, Metadata, OUTPUT, PROMPT, STDERR, STDOUT, WORKTREE, WorktreeChange, execs_of,
+    number_of,
 };
 pub use billing::Billing;
 pub(crate) use home::put_back_left;

@@ -18,6 +18,7 @@ pub mod pool;
 pub mod ports;
 pub mod purse;
 pub mod replay;
+pub mod report;
 pub mod session;
 pub mod shell;
 pub mod skill;

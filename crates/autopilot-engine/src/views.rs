@@ -6,6 +6,7 @@
 mod goal;
 mod plan;
 
+pub(crate) use goal::exec as exec_of;
 pub use goal::{GoalFiles, goal_dir, open_goal_dir};
 pub use plan::Bodies;
 

@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
@@ -56,6 +56,15 @@ pub fn read_capped(path: &Path, bytes_max: u64) -> Result<Vec<u8>, FileError> {
 pub struct Dir {
     fd: OwnedFd,
     path: PathBuf,
+}
+
+/// What was read of a file that may be long.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ends {
+    pub head: Vec<u8>,
+    pub tail: Vec<u8>,
+    /// Of the whole file.
+    pub bytes: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -154,6 +163,32 @@ impl Dir {
             return Err(FileError::TooLarge { path, bytes_max });
         }
         Ok(bytes)
+    }
+
+    /// The beginning and the end of the plain file at `relative`; of a file that is no longer than
+    /// `head_max` the beginning is the whole.
+    pub fn read_ends(
+        &self,
+        relative: &Path,
+        head_max: u64,
+        tail_max: u64,
+    ) -> Result<Ends, FileError> {
+        let path = self.path.join(relative);
+        let failed = |source| FileError::Failed { what: "read", path: path.clone(), source };
+        let mut file = self.look(relative)?;
+        let found = file.metadata().map_err(failed)?;
+        if !found.is_file() {
+            return Err(failed(io::Error::other("it is not a plain file")));
+        }
+        let (mut head, mut tail) = (Vec::new(), Vec::new());
+        Read::by_ref(&mut file).take(head_max).read_to_end(&mut head).map_err(failed)?;
+        let rest = found.len().saturating_sub(head.len() as u64);
+        if rest > 0 {
+            let from = found.len().saturating_sub(tail_max.min(rest));
+            file.seek(io::SeekFrom::Start(from)).map_err(failed)?;
+            file.take(tail_max).read_to_end(&mut tail).map_err(failed)?;
+        }
+        Ok(Ends { head, tail, bytes: found.len() })
     }
 
     /// Opens what is at `relative` for reading; nothing is created and no link followed.

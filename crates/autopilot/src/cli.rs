@@ -88,6 +88,8 @@ pub enum Command {
     Attach(Attach),
     /// Play a run again offline from its recording, and say where decisions differ
     Replay(Replay),
+    /// Write one page that tells a whole run: outcome, graph, timeline, prompts, answers, costs
+    Report(Report),
     /// Draw the tasks of a run or a plan and what each waits for
     Graph(Graph),
     /// Write, list and check task files
@@ -377,6 +379,21 @@ pub struct Cost {
 pub struct Sessions {
     /// A run's id or the beginning of it; without it, the newest run
     pub run: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The page is one file without scripts that asks for nothing from anywhere: it \
+                        opens from disk\nand can be sent. Secrets are hidden in it as in logs. \
+                        Without --out it is written beside the\nother files of the run, and its path \
+                        is printed."
+)]
+pub struct Report {
+    /// A run's id or the beginning of it; without it, the newest run
+    pub run: Option<String>,
+    /// Write it to this file; `-` prints it
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub out: Option<Utf8PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

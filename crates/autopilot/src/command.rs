@@ -20,6 +20,7 @@ mod notify;
 mod past;
 mod recover;
 mod replay;
+mod report;
 mod resume;
 mod run;
 mod runs;
@@ -61,6 +62,7 @@ pub fn execute(cli: Cli) -> Done {
         Command::Sessions(args) => sessions::sessions(&global, &args),
         Command::Attach(args) => attach::attach(&global, &args),
         Command::Replay(args) => replay::replay(&global, &args),
+        Command::Report(args) => report::report(&global, &args),
         Command::Graph(args) => graph::graph(&global, &args),
         Command::Task(args) => task_file::task(&global, &args),
         Command::Logs(args) => logs::logs(&global, &args),

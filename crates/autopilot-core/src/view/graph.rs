@@ -15,7 +15,7 @@ mod text;
 pub use dot::dot;
 pub use json::json;
 pub use mermaid::mermaid;
-pub use svg::svg;
+pub use svg::{svg, svg_part};
 pub use text::{Extent, Paint, text};
 
 use crate::event::{End as TaskEnd, Skip};
@@ -191,6 +191,40 @@ impl Graph {
             graph.edges.extend(before.map(|from| Edge { from: Place::Node(*from), to }));
         }
         graph
+    }
+
+    /// The nodes that are kept, what they are part of, and the edges between those.
+    #[must_use]
+    pub fn only(&self, is_kept: impl Fn(&Node) -> bool) -> Graph {
+        let kept: Vec<usize> =
+            (0..self.nodes.len()).filter(|index| is_kept(&self.nodes[*index])).collect();
+        let mut around: BTreeSet<usize> = BTreeSet::new();
+        for index in &kept {
+            let mut group = self.nodes[*index].group;
+            while let Some(at) = group.filter(|at| around.insert(*at)) {
+                group = self.groups[at].group;
+            }
+        }
+        let nodes_at: BTreeMap<usize, usize> =
+            kept.iter().enumerate().map(|(new, old)| (*old, new)).collect();
+        let groups_at: BTreeMap<usize, usize> =
+            around.iter().enumerate().map(|(new, old)| (*old, new)).collect();
+        let moved = |group: Option<usize>| group.and_then(|at| groups_at.get(&at).copied());
+        let place = |place: Place| match place {
+            Place::Node(at) => nodes_at.get(&at).map(|at| Place::Node(*at)),
+            Place::Group(at) => groups_at.get(&at).map(|at| Place::Group(*at)),
+        };
+        let node =
+            |at: &usize| Node { group: moved(self.nodes[*at].group), ..self.nodes[*at].clone() };
+        let group =
+            |at: &usize| Group { group: moved(self.groups[*at].group), ..self.groups[*at].clone() };
+        let edge = |edge: &Edge| Some(Edge { from: place(edge.from)?, to: place(edge.to)? });
+        Graph {
+            title: self.title.clone(),
+            nodes: kept.iter().map(node).collect(),
+            edges: self.edges.iter().filter_map(edge).collect(),
+            groups: around.iter().map(group).collect(),
+        }
     }
 
     /// Every text that came from outside, through the same sieve.

@@ -163,6 +163,15 @@ impl History {
         }
     }
 
+    /// Whether the controller did not take the reviewer's yes.
+    pub fn is_overruled(&self, iteration: u32) -> bool {
+        self.said.get(&iteration).is_some_and(|said| said.overruled.is_some())
+    }
+
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
     fn this(&mut self) -> &mut Said {
         self.said.entry(self.round.max(1)).or_default()
     }
@@ -181,7 +190,7 @@ impl History {
     }
 
     /// What was said last in an iteration, or what the controller made of it.
-    fn completion(&self, iteration: u32, read: Read<'_>) -> Option<Completion> {
+    pub fn completion(&self, iteration: u32, read: Read<'_>) -> Option<Completion> {
         let said = self.said.get(&iteration)?;
         let text = said.completion.as_deref().and_then(read)?;
         let completion: Completion = serde_json::from_str(&text).ok()?;
@@ -193,13 +202,13 @@ impl History {
 }
 
 /// A task that is a step of a workflow.
-struct Placed<'a> {
-    task: &'a Task,
-    body: StepBody,
+pub struct Placed<'a> {
+    pub task: &'a Task,
+    pub body: StepBody,
 }
 
 /// In the order of the iterations and, in each, of its workflow.
-fn steps<'a>(state: &'a State, read: Read<'_>) -> Vec<Placed<'a>> {
+pub fn steps<'a>(state: &'a State, read: Read<'_>) -> Vec<Placed<'a>> {
     let children = state.root().into_iter().flat_map(|root| &root.children);
     let placed = children.filter_map(|child| {
         let task = state.task(*child);
@@ -293,7 +302,7 @@ fn node(state: &State, step: &Placed<'_>) -> Value {
     })
 }
 
-fn status_word(state: &State, task: &Task) -> &'static str {
+pub fn status_word(state: &State, task: &Task) -> &'static str {
     match &task.status {
         Status::Open => "pending",
         Status::At { .. } if task.spent.attempts == 0 => "pending",

@@ -58,6 +58,16 @@ pub fn sessions(run: &str, records: &[Record]) -> Vec<Session> {
     sessions
 }
 
+/// The conversation a task had last.
+pub fn last_of(sessions: &[Session], task: TaskId) -> Option<&str> {
+    sessions.iter().rfind(|session| session.task == task).map(|session| session.id.as_str())
+}
+
+/// Whether an agent itself knows it by this name.
+pub fn is_its_own(session: &str) -> bool {
+    !session.is_empty() && !session.starts_with(TOLD)
+}
+
 /// What a session is called where its agent has no name for it.
 pub fn own_name(run: &str, attempt: AttemptId) -> String {
     format!("{run}-{attempt}")

@@ -153,7 +153,8 @@ impl GoalFiles {
     }
 }
 
-fn exec(number: u32, name: &str, path: String, said: Metadata) -> Exec {
+/// What the metadata of a question say of it.
+pub fn exec(number: u32, name: &str, path: String, said: Metadata) -> Exec {
     let label = name.splitn(3, '-').nth(2).unwrap_or_default().to_owned();
     let usage = said.usage.map(|usage| Usage {
         input_tokens: usage.input_tokens,

@@ -9,6 +9,7 @@ use autopilot_core::event::{Event, Record};
 use autopilot_core::id::{AttemptId, TaskId};
 use autopilot_core::state::State;
 use autopilot_core::view;
+pub use autopilot_core::view::Standing;
 use autopilot_engine::place::Place;
 use autopilot_engine::session;
 use autopilot_engine::store::{self, StoreError};
@@ -67,22 +68,6 @@ fn config_of(event: &Event) -> Option<&str> {
         Event::LimitsChanged { config, .. } => config.as_deref(),
         _ => None,
     }
-}
-
-/// How a run stands, as far as processes are concerned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// A process works on it.
-    Live {
-        pid: i32,
-    },
-    Over,
-    /// Given up for another run; its work stays salvaged.
-    Abandoned,
-    /// Stopped or paused in good order.
-    Rests,
-    /// The process that worked on it is gone without a word.
-    Interrupted,
 }
 
 /// What an id on the command line names.

@@ -8,8 +8,9 @@ use crate::cli::{Global, Runs};
 use crate::exit::Failure;
 use crate::terminal;
 use autopilot_core::config::duration;
+use autopilot_core::flow::Flow;
 use autopilot_core::id::Time;
-use autopilot_core::view;
+use autopilot_core::view::{self, ExitWord};
 use autopilot_engine::shell::now;
 use autopilot_journal::Run;
 use serde_json::{Value, json};
@@ -36,7 +37,8 @@ pub fn runs(global: &Global, args: &Runs) -> Done {
     } else if runs.is_empty() {
         terminal::say(none(since));
     } else {
-        let heading = ["run", "flow", "state", "started", "worked", "cost", "tasks", "title"];
+        let heading =
+            ["run", "flow", "state", "started", "worked", "cost", "tasks", "iterations", "title"];
         let heading = heading.map(str::to_owned).to_vec();
         let rows: Vec<Vec<String>> = std::iter::once(heading).chain(runs.iter().map(row)).collect();
         terminal::say(terminal::table(&rows).trim_end());
@@ -95,6 +97,7 @@ fn row(told: &Told) -> Vec<String> {
         view::duration(told.state.run.active_ms),
         view::money::cost(told.state.run.spent),
         format!("{closed}/{all}"),
+        iterations(told).to_string(),
         autopilot_host::escape::one_line(&title).into_owned(),
     ]
 }
@@ -115,8 +118,36 @@ fn object(told: &Told) -> Value {
         "cost_complete": !state.run.spent.unpriced,
         "tasks_done": closed,
         "tasks_total": all,
+        "iterations": iterations(told),
+        "outcome": outcome(told),
         "branch_name": state.run.branch,
     })
+}
+
+/// Of the whole towards a goal; else the most any task took.
+fn iterations(told: &Told) -> u32 {
+    let state = &told.state;
+    match state.run.flow {
+        Flow::Goal => state.root().map_or(0, |root| root.round),
+        Flow::Task | Flow::Queue | Flow::Plan => {
+            view::leaves(state).map(|task| task.round).max().unwrap_or(0)
+        }
+    }
+}
+
+/// What became of it in a word; nothing while that is open.
+fn outcome(told: &Told) -> Option<&'static str> {
+    match told.standing() {
+        Standing::Live { .. } | Standing::Rests | Standing::Interrupted => None,
+        Standing::Abandoned => Some("abandoned"),
+        Standing::Over => Some(match ExitWord::of(&told.state) {
+            ExitWord::Done => "done",
+            ExitWord::Paused => return None,
+            ExitWord::Failed => "failed",
+            ExitWord::NotConverged => "not_converged",
+            ExitWord::PushFailed => "push_failed",
+        }),
+    }
 }
 
 fn started(told: &Told) -> Time {

@@ -7,17 +7,18 @@ use crate::cli::{Global, Sessions};
 use crate::exit::Failure;
 use crate::terminal;
 use autopilot_core::config::{Agent, Mode};
+use autopilot_core::view::report::Way;
 use autopilot_core::view::sessions::{self as view, Session};
 use autopilot_engine::job::further::kept_attempts;
 use autopilot_engine::job::mode_word;
 use autopilot_host::escape::one_line;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub fn sessions(global: &Global, args: &Sessions) -> Done {
     let past = Past::must(global)?;
     let told = past.run(args.run.as_deref())?;
-    let listed = Listed::of(&past, told)?;
+    let listed = Listed::of(&past, &told)?;
     if global.json {
         terminal::json(&listed.object());
     } else {
@@ -26,9 +27,20 @@ pub fn sessions(global: &Global, args: &Sessions) -> Done {
     done()
 }
 
+/// How to go on with each session of a run, by its id.
+pub fn ways(past: &Past, told: &Told) -> Result<BTreeMap<String, Way>, Failure> {
+    let listed = Listed::of(past, told)?;
+    let way = |session: &Session| {
+        let hindrance = listed.hindrance(session).map(str::to_owned);
+        let command = hindrance.is_none().then(|| listed.command(session));
+        (session.id.clone(), Way { command, hindrance })
+    };
+    Ok(listed.sessions.iter().map(way).collect())
+}
+
 /// A run with its sessions.
-struct Listed {
-    told: Told,
+struct Listed<'a> {
+    told: &'a Told,
     configs: Configs,
     sessions: Vec<Session>,
     /// Attempts of which we could tell an agent what was said.
@@ -36,8 +48,8 @@ struct Listed {
     clean: Box<dyn Fn(&str) -> String>,
 }
 
-impl Listed {
-    fn of(past: &Past, told: Told) -> Result<Listed, Failure> {
+impl<'a> Listed<'a> {
+    fn of(past: &Past, told: &'a Told) -> Result<Listed<'a>, Failure> {
         let records = past.records(&told.run.id)?;
         let sessions = view::sessions(&told.run.id, &records);
         let configs = Configs::of(past, &records);

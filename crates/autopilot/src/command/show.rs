@@ -1,14 +1,18 @@
 //! `autopilot show`: a run or a task in full, with the evidence, from the records.
 
+mod goal;
+
 use super::past::{Named, Past, Told};
 use super::{Done, done};
 use crate::cli::{Global, Show};
 use crate::terminal;
 use autopilot_core::event::Outcome;
+use autopilot_core::flow::Flow;
 use autopilot_core::state::Task;
 use autopilot_core::view::account::{Account, Tried, account};
 use autopilot_core::view::{self, state_json};
 use autopilot_host::escape::one_line;
+use goal::Goal;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -19,12 +23,25 @@ pub fn show(global: &Global, args: &Show) -> Done {
         Named::Run(told) => (told, None),
         Named::Task(told, id) => (told, Some(told.state.task(*id))),
     };
-    let account = account(&past.records(&told.run.id)?);
+    let records = past.records(&told.run.id)?;
+    let account = account(&records);
     let redactor = past.redactor(&told.state);
+    let is_goal = told.state.run.flow == Flow::Goal && only.is_none();
+    let goal = is_goal.then(|| Goal::of(&past, told, &account, &records));
     if global.json {
         let mut object = object(told, only, &account);
+        if let (Value::Object(fields), Some(Value::Object(more))) =
+            (&mut object, goal.map(|goal| goal.object()))
+        {
+            fields.extend(more);
+        }
         redactor.redact_json(&mut object);
         terminal::json(&object);
+        return done();
+    }
+    if let Some(goal) = goal {
+        let text = format!("{}{}", of_run(told, &account), goal.text());
+        terminal::say(&redactor.redact(text.trim_end()));
         return done();
     }
     let mut text = match only {

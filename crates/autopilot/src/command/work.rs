@@ -21,6 +21,7 @@ use autopilot_host::git::{StateEnv, UserRepo};
 use camino::Utf8PathBuf;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Opens the repository to go on with a run, which keeps the configuration it began with: that
@@ -159,8 +160,11 @@ impl Worked<'_> {
     /// Gives the account of it.
     pub fn tell(&self) -> super::Done {
         let word = ExitWord::of(&self.state);
-        let told =
+        let mut told =
             super::status::object(&self.state, &Past::at(&self.place)?.redactor(&self.state));
+        if let Some(path) = super::report::at_end(&self.place, &self.state) {
+            told["report_path"] = path.into_string().into();
+        }
         account(self.global, &self.place, &self.repo, &self.config, &self.state, &told);
         super::notify::tell(&self.config.notify, &self.place, &self.state, word, &told);
         Ok(ExitCode::from(word.code()))
@@ -288,7 +292,7 @@ fn account(
     }
     let (branch, base) = (&state.run.branch, &state.run.base_branch);
     // Only what is there: nothing may have been merged, or it was undone.
-    if let Some(stat) = diffstat(repo, &state.run.base, branch) {
+    if let Some(stat) = diffstat(&repo.common_dir, &state.run.base, branch) {
         text.push_str(&format!(
             "branch {branch}: {stat}\nlook:  git log --oneline {base}..{branch}\n       git diff {base}...{branch}\n"
         ));
@@ -299,6 +303,9 @@ fn account(
     }
     if let Some(why) = view::unproven(state) {
         text.push_str(&format!("proof: none; {why}\n"));
+    }
+    if let Some(report) = told["report_path"].as_str() {
+        text.push_str(&format!("report: {report}\n"));
     }
     if let Some(moved) = base_moved(repo, state) {
         text.push_str(&format!("note:  {moved}\n"));
@@ -384,6 +391,28 @@ fn rests(state: &State) -> String {
     }
 }
 
+/// What a person does next with a run that is over or rests.
+pub fn next_commands(state: &State) -> Vec<String> {
+    let branch = &state.run.branch;
+    match ExitWord::of(state) {
+        ExitWord::Done => vec![
+            format!("git diff {}...{branch}", state.run.base_branch),
+            format!("git merge {branch}"),
+        ],
+        ExitWord::Paused if view::awaited(state).is_some() => {
+            vec!["autopilot approve".to_owned(), "autopilot reject \"why\"".to_owned()]
+        }
+        ExitWord::Paused => vec![view::money::go_on(state).replace('`', "")],
+        ExitWord::Failed | ExitWord::NotConverged => {
+            vec![
+                "autopilot retry".to_owned(),
+                format!("git log --oneline {}..{branch}", state.run.base_branch),
+            ]
+        }
+        ExitWord::PushFailed => vec![format!("git push <remote> {branch}")],
+    }
+}
+
 /// The branch the run began on may have gone on meanwhile; whoever merges should know.
 fn base_moved(repo: &UserRepo, state: &State) -> Option<String> {
     let base = &state.run.base_branch;
@@ -400,9 +429,10 @@ fn base_moved(repo: &UserRepo, state: &State) -> Option<String> {
     Some(format!("{base} has {commits} that the run did not begin with; look before you merge"))
 }
 
-fn diffstat(repo: &UserRepo, base: &str, branch: &str) -> Option<String> {
+/// What a branch of the user's repository changes, in a line; nothing where there is none.
+pub fn diffstat(git_dir: &Path, base: &str, branch: &str) -> Option<String> {
     let range = format!("{base}..refs/heads/{branch}");
-    autopilot_host::git::Git::isolated("measure the change", &repo.common_dir)
+    autopilot_host::git::Git::isolated("measure the change", git_dir)
         .args(["diff", "--shortstat", "--no-ext-diff", "--no-textconv", "--end-of-options"])
         .arg(range)
         .line()

@@ -40,29 +40,92 @@ pub fn svg(graph: &Graph) -> String {
     let tally = escaped(&graph.tally());
     let _ = writeln!(text, "<text class=\"s\" x=\"{MARGIN}\" y=\"54\">{tally}</text>");
     let _ = writeln!(text, "<g transform=\"translate(0 {HEAD})\">");
-    for (group, rect) in graph.groups.iter().zip(&layout.groups) {
-        draw_group(&mut text, group, rect);
-    }
-    for points in &layout.paths {
-        draw_path(&mut text, points);
-    }
-    for (node, at) in graph.nodes.iter().zip(&layout.nodes) {
-        draw_node(&mut text, node, *at);
-    }
+    draw(&mut text, graph, &layout, Dress::Alone);
     text.push_str("</g>\n</svg>\n");
     text
 }
 
-fn draw_group(text: &mut String, group: &Group, rect: &Rect) {
+/// The same as part of a page: without a heading, and in the colours the page has for the classes
+/// of its boxes. `name` is unlike any other on that page.
+pub fn svg_part(graph: &Graph, name: &str) -> String {
+    let layout = Layout::of(graph);
+    let (width, height) = (layout.width, layout.height);
+    let label = escaped(&graph.tally());
+    let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    let mut text = format!(
+        "<svg class=\"graph\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{label}\">\n\
+         <defs><marker id=\"{name}\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"8\" \
+         markerHeight=\"8\" orient=\"auto\"><path class=\"a\" d=\"M0 0L8 4L0 8z\"/></marker></defs>\n"
+    );
+    draw(&mut text, graph, &layout, Dress::Page { arrow: &name });
+    text.push_str("</svg>\n");
+    text
+}
+
+/// Who says what the boxes look like.
+#[derive(Clone, Copy)]
+enum Dress<'a> {
+    Alone,
+    Page { arrow: &'a str },
+}
+
+impl Dress<'_> {
+    fn arrow(self) -> String {
+        match self {
+            Dress::Alone => "arrow".to_owned(),
+            Dress::Page { arrow } => arrow.to_owned(),
+        }
+    }
+
+    /// What a box begins with.
+    fn opening(self, mark: Mark) -> String {
+        match self {
+            Dress::Alone => "<g>".to_owned(),
+            Dress::Page { .. } => format!("<g class=\"m-{}\">", mark.word()),
+        }
+    }
+
+    fn ink(self, mark: Mark) -> String {
+        match self {
+            Dress::Alone => format!(" style=\"fill:{}\"", mark.colours().2),
+            Dress::Page { .. } => String::new(),
+        }
+    }
+
+    /// A page says the word too: not everybody sees colours or knows the signs.
+    fn head(self, mark: Mark, id: &str) -> String {
+        match self {
+            Dress::Alone => format!("{} {id}", mark.sign()),
+            Dress::Page { .. } => format!("{} {} · {id}", mark.sign(), mark.word()),
+        }
+    }
+}
+
+fn draw(text: &mut String, graph: &Graph, layout: &Layout, dress: Dress<'_>) {
+    for (group, rect) in graph.groups.iter().zip(&layout.groups) {
+        draw_group(text, group, rect, dress);
+    }
+    let arrow = dress.arrow();
+    for points in &layout.paths {
+        draw_path(text, points, &arrow);
+    }
+    for (node, at) in graph.nodes.iter().zip(&layout.nodes) {
+        draw_node(text, node, *at, dress);
+    }
+}
+
+fn draw_group(text: &mut String, group: &Group, rect: &Rect, dress: Dress<'_>) {
     let Rect { x, y, width, height } = rect;
     let line = group.mark.colours().1;
-    let head = format!("{} {}  {}", group.mark.sign(), plain(&group.id), plain(&group.title));
+    let head = format!("{}  {}", dress.head(group.mark, &plain(&group.id)), plain(&group.title));
+    let opening = dress.opening(group.mark);
     let columns = usize::try_from(width / 7).unwrap_or(0);
     let (label, id, title) =
         (escaped(&cut(&head, columns)), escaped(&group.id), escaped(&group.title));
     let _ = writeln!(
         text,
-        "<g><title>{id} ({}): {title}</title><rect class=\"g\" x=\"{x}\" y=\"{y}\" \
+        "{opening}<title>{id} ({}): {title}</title><rect class=\"g\" x=\"{x}\" y=\"{y}\" \
          width=\"{width}\" height=\"{height}\" rx=\"12\" stroke=\"{line}\"/>\
          <text class=\"l\" x=\"{}\" y=\"{}\">{label}</text></g>",
         group.mark.word(),
@@ -72,7 +135,7 @@ fn draw_group(text: &mut String, group: &Group, rect: &Rect) {
 }
 
 /// A curve through all points: flat at each of them.
-fn draw_path(text: &mut String, points: &[Point]) {
+fn draw_path(text: &mut String, points: &[Point], arrow: &str) {
     let Some(first) = points.first() else { return };
     let _ = write!(text, "<path class=\"e\" d=\"M{} {}", first.x, first.y);
     for pair in points.windows(2) {
@@ -89,22 +152,24 @@ fn draw_path(text: &mut String, points: &[Point]) {
             to.y
         );
     }
-    text.push_str("\" marker-end=\"url(#arrow)\"/>\n");
+    let _ = writeln!(text, "\" marker-end=\"url(#{arrow})\"/>");
 }
 
-fn draw_node(text: &mut String, node: &Node, at: Point) {
-    let (fill, line, ink) = node.mark.colours();
+fn draw_node(text: &mut String, node: &Node, at: Point, dress: Dress<'_>) {
+    let (fill, line, _) = node.mark.colours();
+    let (opening, ink) = (dress.opening(node.mark), dress.ink(node.mark));
     let dashes = match node.mark {
         Mark::Skipped | Mark::Blocked => " stroke-dasharray=\"4 3\"",
         Mark::Failed | Mark::Running | Mark::Waiting | Mark::Pending | Mark::Done => "",
     };
     let remark = node.remark.as_ref().map(|remark| format!(" · {remark}")).unwrap_or_default();
-    let head = cut(&plain(&format!("{} {}{remark}", node.mark.sign(), node.id)), ID_COLUMNS_MAX);
+    let head = format!("{}{remark}", dress.head(node.mark, &node.id));
+    let head = cut(&plain(&head), ID_COLUMNS_MAX);
     let _ = write!(
         text,
-        "<g><title>{} ({}): {}</title><rect x=\"{}\" y=\"{}\" width=\"{NODE_WIDTH}\" \
+        "{opening}<title>{} ({}): {}</title><rect x=\"{}\" y=\"{}\" width=\"{NODE_WIDTH}\" \
          height=\"{NODE_HEIGHT}\" rx=\"8\" fill=\"{fill}\" stroke=\"{line}\"{dashes}/>\
-         <text class=\"i\" x=\"{}\" y=\"{}\" style=\"fill:{ink}\">{}</text>",
+         <text class=\"i\" x=\"{}\" y=\"{}\"{ink}>{}</text>",
         escaped(&node.id),
         node.mark.word(),
         escaped(&node.title),

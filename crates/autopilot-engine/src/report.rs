@@ -1,0 +1,190 @@
+//! The page of a run: reads what the view in the core needs, and puts the page where it belongs.
+
+use crate::begin::PlanBody;
+use crate::job::{METADATA, Metadata, OUTPUT, PROMPT, execs_of, number_of};
+use crate::place::Place;
+use crate::store;
+use crate::views::{ensure, exec_of, open_goal_dir};
+use autopilot_core::event::Record;
+use autopilot_core::flow::Flow;
+use autopilot_core::id::Time;
+use autopilot_core::state::{State, Task};
+use autopilot_core::view::Standing;
+use autopilot_core::view::account::account;
+use autopilot_core::view::report::{
+    CALLS_MAX, Call, Choice, Excerpt, Known, Way, attempts, html, page,
+};
+use autopilot_core::view::sessions::{is_its_own, own_name};
+use autopilot_host::file::{Dir, FileError};
+use autopilot_host::git::ref_component;
+use autopilot_host::redact::Redactor;
+use autopilot_host::{dir, escape};
+use autopilot_journal::History;
+use camino::Utf8PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+pub const FILE: &str = "report.html";
+
+/// More is read than is shown, so that a secret at the cut is whole.
+const HEAD_BYTES_MAX: u64 = 96 * 1024;
+const TAIL_BYTES_MAX: u64 = 32 * 1024;
+const METADATA_BYTES_MAX: u64 = 1 << 20;
+/// With more questions, only those whose names say that they are of a task that is shown are opened.
+const EXECS_READ_MAX: usize = 4_000;
+/// What agents said is their owner's alone, as in `.autopilot`.
+const PRIVATE_MODE: u32 = 0o600;
+
+/// What only the caller knows.
+pub struct Given {
+    pub standing: Standing,
+    pub now: Time,
+    /// What the branch changes, in a line; none where there is no branch.
+    pub change: Option<String>,
+    /// How to go on with each session.
+    pub ways: BTreeMap<String, Way>,
+}
+
+/// The whole page.
+pub fn of_run(
+    place: &Place,
+    history: &dyn History,
+    state: &State,
+    records: &[Record],
+    given: Given,
+    redactor: &Redactor,
+) -> String {
+    let read = |hash: &str| store::text(history, hash).ok();
+    let clean = |text: &str| escape::plain(&redactor.redact(text));
+    let known = Known {
+        standing: given.standing,
+        now: given.now,
+        goal: goal(state, &read),
+        change: given.change,
+        calls: calls(place, state, records),
+        ways: given.ways,
+        version: env!("CARGO_PKG_VERSION"),
+        read: &read,
+        clean: &clean,
+    };
+    html(&page(state, records, &known))
+}
+
+/// Beside the other files of the run.
+pub fn write(place: &Place, state: &State, text: &str) -> Result<Utf8PathBuf, FileError> {
+    let dir = match state.run.flow {
+        Flow::Goal => open_goal_dir(place, &state.run)?,
+        Flow::Task | Flow::Queue | Flow::Plan => {
+            let views = place.views();
+            let at = views.join(execs_of(&state.run.id));
+            let made = ensure(&views).and_then(|()| dir::create_private(at.as_std_path()));
+            made.map_err(|source| FileError::Failed {
+                what: "create directory",
+                path: at.clone().into(),
+                source,
+            })?;
+            Dir::open(views.as_std_path())?.below(Path::new(&execs_of(&state.run.id)))?
+        }
+    };
+    dir.write_with_mode(Path::new(FILE), text.as_bytes(), PRIVATE_MODE)?;
+    let path = dir.path().join(FILE);
+    Ok(Utf8PathBuf::from_path_buf(path)
+        .unwrap_or_else(|path| path.to_string_lossy().into_owned().into()))
+}
+
+/// A task file has it as its title; what else was written is in the prompts.
+fn goal(state: &State, read: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    match state.run.flow {
+        Flow::Task | Flow::Queue => None,
+        Flow::Goal | Flow::Plan => {
+            let body: PlanBody = serde_json::from_str(&read(&state.root()?.spec.body)?).ok()?;
+            Some(body.text).filter(|text| !text.trim().is_empty())
+        }
+    }
+}
+
+/// The questions of the attempts that are shown, in order.
+fn calls(place: &Place, state: &State, records: &[Record]) -> Vec<Call> {
+    let choice = Choice::of(state);
+    let account = account(records);
+    let shown = choice.tasks.iter().flat_map(|id| attempts(&account.attempts, *id).0);
+    let shown: BTreeSet<String> = shown.map(|tried| tried.id.to_string()).collect();
+    let base = execs_of(&state.run.id);
+    let Ok(views) = Dir::open(place.views().as_std_path()) else { return Vec::new() };
+    let at = place.views().join(&base);
+    let mut names: Vec<(u32, String)> = dir::names(at.as_std_path())
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|name| Some((number_of(&name)?, name)))
+        .collect();
+    if names.len() > EXECS_READ_MAX {
+        let tasks: BTreeSet<String> =
+            choice.tasks.iter().map(|id| label(state.task(*id))).collect();
+        names.retain(|(_, name)| is_of(name, &tasks));
+    }
+    names.sort_unstable();
+    let call = |(number, name): &(u32, String)| {
+        let dir = format!("{base}/{name}");
+        let file = format!("{dir}/{METADATA}");
+        let bytes = views.read_capped(Path::new(&file), METADATA_BYTES_MAX).ok()?;
+        let said: Metadata = serde_json::from_slice(&bytes).ok()?;
+        shown.contains(&said.attempt).then(|| {
+            let session = session(&state.run.id, &said);
+            let text = |file: &str| excerpt(&views, &format!("{dir}/{file}"));
+            let (prompt, output) = (text(PROMPT), text(OUTPUT));
+            let duration_ms = said.duration_ms;
+            let exec = exec_of(*number, name, format!(".autopilot/{dir}"), said);
+            Call { exec, duration_ms, session, prompt, output }
+        })
+    };
+    names.iter().filter_map(call).take(CALLS_MAX).collect()
+}
+
+fn label(task: &Task) -> String {
+    if task.parent.is_some() { ref_component(task.name()) } else { "run".to_owned() }
+}
+
+/// `exec-012-parser-build` is of `parser`.
+fn is_of(name: &str, tasks: &BTreeSet<String>) -> bool {
+    let label = name.splitn(3, '-').nth(2).unwrap_or_default();
+    label.match_indices('-').any(|(at, _)| tasks.contains(&label[..at]))
+}
+
+/// As it is listed: an agent without sessions of its own has one named by us.
+fn session(run: &str, said: &Metadata) -> String {
+    match said.session.as_deref().filter(|session| is_its_own(session)) {
+        Some(session) => session.to_owned(),
+        None => said.attempt.parse().map(|id| own_name(run, id)).unwrap_or_default(),
+    }
+}
+
+/// One that is not there has nothing in it.
+fn excerpt(views: &Dir, file: &str) -> Excerpt {
+    let path = Some(format!(".autopilot/{file}"));
+    let Ok(mut ends) = views.read_ends(Path::new(file), HEAD_BYTES_MAX, TAIL_BYTES_MAX) else {
+        return Excerpt { path, ..Excerpt::default() };
+    };
+    if (ends.head.len() + ends.tail.len()) as u64 == ends.bytes {
+        ends.head.append(&mut ends.tail);
+    }
+    Excerpt {
+        head: String::from_utf8_lossy(&ends.head).into_owned(),
+        tail: String::from_utf8_lossy(&ends.tail).into_owned(),
+        bytes: ends.bytes,
+        path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_question_says_whose_it_is() {
+        let tasks: BTreeSet<String> = ["parser-two", "run"].map(str::to_owned).into();
+        assert!(is_of("exec-012-parser-two-build", &tasks));
+        assert!(is_of("exec-1000-run-uat_generate", &tasks));
+        assert!(!is_of("exec-012-parser-build", &tasks));
+        assert!(!is_of("exec-012-other-parser-two-build", &tasks));
+    }
+}

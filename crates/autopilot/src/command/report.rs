@@ -1,0 +1,80 @@
+//! `autopilot report`: a whole run on one page.
+
+use super::past::{Past, Told};
+use super::work::diffstat;
+use super::{Done, done, sessions};
+use crate::cli::{Global, Report};
+use crate::exit::Failure;
+use crate::terminal;
+use autopilot_core::flow::Flow;
+use autopilot_core::state::State;
+use autopilot_engine::place::Place;
+use autopilot_engine::report::{self, Given};
+use autopilot_engine::shell::{chain, now};
+use autopilot_host::{checkout, file};
+use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::json;
+
+pub fn report(global: &Global, args: &Report) -> Done {
+    let past = Past::must(global)?;
+    let told = past.run(args.run.as_deref())?;
+    let text = text_of(&past, &told)?;
+    let path = match args.out.as_deref() {
+        Some(path) if path == "-" => {
+            terminal::put(&text);
+            return done();
+        }
+        Some(path) => written(path, &text)?,
+        None => report::write(&past.place, &told.state, &text)
+            .map_err(|error| Failure::failed(chain(&error)).help("name another file with --out"))?,
+    };
+    if global.json {
+        terminal::json(&json!({ "run_id": told.run.id, "path": path }));
+    } else {
+        terminal::say(path.as_str());
+    }
+    done()
+}
+
+/// At the end of the work on a goal its page is there. What stands in the way is not worth more
+/// than a line: the page can be written at any time.
+pub fn at_end(place: &Place, state: &State) -> Option<Utf8PathBuf> {
+    if state.run.flow != Flow::Goal {
+        return None;
+    }
+    let written = Past::at(place).and_then(|past| {
+        let told = past.run(Some(&state.run.id))?;
+        let text = text_of(&past, &told)?;
+        report::write(place, &told.state, &text).map_err(|error| Failure::failed(chain(&error)))
+    });
+    match written {
+        Ok(path) => Some(path),
+        Err(failure) => {
+            terminal::note(&format!("the report is not written: {}", failure.message));
+            None
+        }
+    }
+}
+
+fn text_of(past: &Past, told: &Told) -> Result<String, Failure> {
+    let (state, run) = (&told.state, &told.state.run);
+    let records = past.records(&told.run.id)?;
+    let checkout = checkout::find(past.place.root.as_std_path());
+    let given = Given {
+        standing: told.standing(),
+        now: now(),
+        change: checkout.and_then(|found| diffstat(&found.common_dir, &run.base, &run.branch)),
+        ways: sessions::ways(past, told)?,
+    };
+    let redactor = past.redactor(state);
+    Ok(report::of_run(&past.place, &past.history, state, &records, given, &redactor))
+}
+
+/// Replaced as a whole: whoever looks meanwhile sees the old page or the new.
+fn written(path: &Utf8Path, text: &str) -> Result<Utf8PathBuf, Failure> {
+    file::write_atomic(path.as_std_path(), text.as_bytes()).map_err(|error| {
+        Failure::failed(format!("cannot write `{path}`: {}", chain(&error)))
+            .help("name another file with --out, in a directory that is there")
+    })?;
+    Ok(path.to_owned())
+}
