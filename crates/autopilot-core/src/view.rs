@@ -16,7 +16,7 @@ pub mod status_md;
 pub mod trouble;
 
 use crate::event::{End, Failure, Halt, HaltWhy, Skip};
-use crate::flow::paired;
+use crate::flow::{Flow, paired};
 use crate::skill::Used;
 use crate::state::{Door, Hold, State, Status, Task};
 use crate::step::Step;
@@ -158,6 +158,12 @@ pub fn task_word(task: &Task) -> &'static str {
 }
 
 pub use paired::worker_word;
+
+/// Which iteration the whole is in and how many it may have, where it goes on in iterations.
+pub fn iteration(state: &State) -> Option<(u32, u32)> {
+    let root = state.root().filter(|_| state.run.flow == Flow::Goal)?;
+    Some((root.round, state.run.limits.rounds_max))
+}
 
 /// Why the result as a whole was not validated, if somebody had to decide without it.
 pub fn unproven(state: &State) -> Option<&str> {

@@ -67,6 +67,19 @@ pub struct WorkflowStep {
     pub timeout_sec: Option<u64>,
 }
 
+impl WorkflowStep {
+    /// What it is about: the first line of its goal after the sentence that names the skill.
+    pub fn title(&self) -> &str {
+        let goal = self.goal.trim();
+        let after = goal.split_once("skill.").and_then(|(before, after)| {
+            let is_first = !before.contains(['\n', '.']);
+            let asks = is_first && !crate::skill::asked(&format!("{before}skill.")).is_empty();
+            Some(after.trim()).filter(|after| asks && !after.is_empty())
+        });
+        after.unwrap_or(goal).lines().next().unwrap_or_default().trim()
+    }
+}
+
 /// What a workflow must keep to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {

@@ -38,9 +38,9 @@ pub fn told(event: &Event, state: &State) -> Option<Line> {
         Event::Booted { .. } => line(Transition, format!("run {} goes on", state.run.id)),
         Event::AttemptStarted { task, step, lane } => {
             let of = state.task(*task);
-            let round = match of.parent {
-                Some(_) => format!(" (iteration {})", of.round),
-                None => String::new(),
+            let round = match (of.parent, super::iteration(state)) {
+                (None, None) => String::new(),
+                (Some(_), _) | (None, Some(_)) => format!(" (iteration {})", of.round),
             };
             let by = match lane {
                 0 => String::new(),

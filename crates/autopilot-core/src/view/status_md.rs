@@ -19,6 +19,9 @@ pub fn status_md(state: &State) -> String {
         let _ = writeln!(text, "| {name} | {} |", cell(&value));
     };
     row("run", format!("`{}` ({})", run.id, run.flow.word()));
+    if let Some((iteration, most)) = super::iteration(state) {
+        row("iteration", format!("{iteration} of {most}"));
+    }
     row("branch", format!("`{}` from `{}`", run.branch, run.base_branch));
     if let Some(url) = super::state_json::pull_request(state) {
         row("pull request", url.to_owned());

@@ -220,14 +220,7 @@ impl Job {
         let mut entries = Vec::new();
         for at in &checked.order {
             let Some(step) = checked.workflow.steps.get(*at) else { continue };
-            let title: String = step
-                .goal
-                .lines()
-                .next()
-                .unwrap_or_default()
-                .chars()
-                .take(TITLE_CHARS_MAX)
-                .collect();
+            let title: String = step.title().chars().take(TITLE_CHARS_MAX).collect();
             let name = names.get(step.id.as_str()).cloned().unwrap_or_default();
             let spec = TaskSpec {
                 id: name.clone(),

@@ -75,6 +75,9 @@ pub fn header(screen: &Screen, now: Time, width: usize) -> Vec<Line<'static>> {
         view::money::cost(run.spent),
         format!("{} of {} workers", state.slots_live(), run.limits.workers_max),
     ];
+    if let Some((iteration, most)) = view::iteration(state) {
+        facts.insert(1, format!("iteration {iteration} of {most}"));
+    }
     if !run.branch.is_empty() {
         facts.push(run.branch.clone());
     }

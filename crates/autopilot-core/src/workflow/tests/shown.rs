@@ -284,3 +284,18 @@ proptest! {
         prop_assert!(step_with(&results).len() <= room);
     }
 }
+
+#[test]
+fn a_step_is_called_by_what_it_is_about() {
+    let of = |goal: &str| WorkflowStep { goal: goal.to_owned(), ..WorkflowStep::default() };
+    for (goal, title) in [
+        ("use the tester skill. Run it.\nThen tell.", "Run it."),
+        ("Use the `tester` skill.\n\nRun it.", "Run it."),
+        ("use the tester skill.", "use the tester skill."),
+        ("Run it. Then use the tester skill. Tell.", "Run it. Then use the tester skill. Tell."),
+        ("This needs no skill. Run it.", "This needs no skill. Run it."),
+        ("", ""),
+    ] {
+        assert_eq!(of(goal).title(), title, "{goal}");
+    }
+}
