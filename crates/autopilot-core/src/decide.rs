@@ -4,11 +4,14 @@
 //! before it decided. Starting what is ready is the last act of every decision.
 
 mod ask;
+mod further;
 mod hold;
 mod machine;
 mod money;
 mod outcome;
 mod schedule;
+
+pub use further::{Hindrance, hindrance};
 
 use crate::event::{
     Bill, Event, Facts, Halt, HaltWhy, Outcome, Record, RunSpec, SessionTotal, TaskSpec,

@@ -106,6 +106,11 @@ pub enum Event {
     TaskReopened {
         task: TaskId,
     },
+    /// A person goes on with the session of a step. The run does nothing else until that has ended.
+    TaskContinued {
+        task: TaskId,
+        words: Box<Words>,
+    },
     WaitBegan {
         task: TaskId,
         step: Step,
@@ -210,6 +215,28 @@ pub struct TaskSpec {
     /// Where it may write, as far as it was said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
+}
+
+/// What a person says in a session, and whose session it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Words {
+    /// Blob: what is said.
+    pub prompt: String,
+    pub session: String,
+    /// The agent itself knows the session by that name.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub is_its_own: bool,
+    /// The attempt that had the session last, and which of the step's agents that was.
+    pub attempt: AttemptId,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub lane: u32,
+}
+
+impl Words {
+    /// Whoever says so twice means it once.
+    pub fn say_the_same_as(&self, other: &Words) -> bool {
+        self.prompt == other.prompt && self.session == other.session
+    }
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -458,6 +485,8 @@ pub enum Skip {
     /// A sibling failed and the flow stops at the first failure, or the task around it was left
     /// out.
     Stopped { by: TaskId },
+    /// It was brought for a round that was never begun, and the one before it is judged anew.
+    Dropped,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -534,6 +563,8 @@ pub struct Halt {
 pub enum HaltWhy {
     Stop,
     Pause,
+    /// A step was gone on with, which was all that was asked for.
+    Continued,
     Money {
         text: String,
     },
@@ -561,6 +592,7 @@ impl std::fmt::Display for HaltWhy {
         match self {
             HaltWhy::Stop => f.write_str("stopped"),
             HaltWhy::Pause => f.write_str("paused"),
+            HaltWhy::Continued => f.write_str("a step was gone on with, as asked"),
             HaltWhy::Money { text } | HaltWhy::Host { text } => f.write_str(text),
             HaltWhy::Quota { until, guess: true } => write!(
                 f,

@@ -116,6 +116,25 @@ impl Pipeline {
         again.unwrap_or(self.stages()[0].step)
     }
 
+    /// The step whose session a person may go on with, as part of the run.
+    pub fn continues_at(self) -> Option<Step> {
+        match self {
+            Pipeline::Session => Some(Step::WorkflowStep),
+            Pipeline::OneTask
+            | Pipeline::Queue
+            | Pipeline::Plan
+            | Pipeline::Expand
+            | Pipeline::Paired
+            | Pipeline::Goal => None,
+        }
+    }
+
+    /// Whether its rounds each have tasks of their own.
+    pub fn has_tasks_by_round(self) -> bool {
+        use crate::pipeline::Else;
+        self.stages().iter().any(|stage| matches!(stage.fails, Else::Next { .. }))
+    }
+
     /// What the round has shown, weighed by the pipeline's own gate.
     pub fn weigh(self, state: &State, task: &Task) -> Weighed {
         match self {

@@ -1,6 +1,6 @@
 //! What the world tells the core. One closed list, one place that hears it.
 
-use crate::event::{Bill, Facts, HaltWhy, Outcome, RunSpec, SessionTotal};
+use crate::event::{Bill, Facts, HaltWhy, Outcome, RunSpec, SessionTotal, Words};
 use crate::id::{AttemptId, Micros, TaskId};
 use crate::limit::Limits;
 use crate::pipeline::Switch;
@@ -54,6 +54,11 @@ pub enum Ask {
     Resume,
     Retry {
         task: String,
+    },
+    /// Go on with the session of a step, and with nothing else. `words` name a blob.
+    Continue {
+        task: String,
+        words: Box<Words>,
     },
     Skip {
         task: String,

@@ -9,7 +9,7 @@ mod apply;
 pub use account::{Account, Door, Hold, account_of};
 
 use crate::event::{
-    Bill, End, Facts, Halt, Outcome, Record, RoundMark, RunSpec, SessionTotal, TaskSpec,
+    Bill, End, Facts, Halt, Outcome, Record, RoundMark, RunSpec, SessionTotal, Skip, TaskSpec, Words,
 };
 use crate::flow::{Flow, Pipeline, Reason};
 use crate::id::{AttemptId, Micros, TaskId, Time};
@@ -68,6 +68,9 @@ pub struct Run {
     pub reviews_waived_by: Vec<String>,
     /// Accounts with which something is wrong, or was and has not been proven right since.
     pub accounts: BTreeMap<String, Account>,
+    /// The only task that is worked on; the run rests when it has ended.
+    #[serde(default)]
+    pub focus: Option<TaskId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -96,6 +99,12 @@ pub struct Task {
     pub spec: TaskSpec,
     pub status: Status,
     pub round: u32,
+    /// The round of the task above that it was brought for.
+    #[serde(default)]
+    pub of_round: u32,
+    /// What a person wants said in its session, until that is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<Words>,
     pub children: Vec<TaskId>,
     pub dependants: Vec<TaskId>,
     /// Dependencies that have not closed yet.
@@ -430,6 +439,13 @@ impl Task {
         self.pipeline.stages().iter().find(|stage| stage.step == step)
     }
 
+    /// It is at a stage after the one at which the tasks below are worked on.
+    pub fn is_past_children(&self) -> bool {
+        let place = |step: Step| self.pipeline.place(step);
+        let children = self.pipeline.children().and_then(place);
+        children.is_some() && self.step().and_then(place) > children
+    }
+
     /// What a step showed in this round.
     pub fn shown(&self, step: Step) -> Option<&Shown> {
         self.results.get(&step).filter(|shown| shown.round == self.round)
@@ -447,6 +463,11 @@ impl Task {
 
     pub fn is_settled(&self) -> bool {
         matches!(self.status, Status::Settled(_))
+    }
+
+    /// It was brought for a round that was never begun.
+    pub fn is_dropped(&self) -> bool {
+        self.status == Status::Settled(End::Skipped { why: Skip::Dropped })
     }
 
     pub fn is_closed(&self) -> bool {
@@ -485,6 +506,7 @@ impl Default for Run {
             active_ms: 0,
             reviews_waived_by: Vec::new(),
             accounts: BTreeMap::new(),
+            focus: None,
         }
     }
 }

@@ -150,7 +150,7 @@ pub fn task_word(task: &Task) -> &'static str {
         Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => "RUNNING",
         Status::Settled(End::Closed) => "DONE",
         Status::Settled(End::Skipped { why }) => match why {
-            Skip::Asked => "SKIPPED",
+            Skip::Asked | Skip::Dropped => "SKIPPED",
             Skip::Blocked { .. } | Skip::Stopped { .. } => "BLOCKED",
         },
         Status::Settled(End::Failed { .. }) => "FAILED",
@@ -184,6 +184,7 @@ pub fn holds(state: &State) -> Vec<String> {
         Some(
             HaltWhy::Stop
             | HaltWhy::Pause
+            | HaltWhy::Continued
             | HaltWhy::Money { .. }
             | HaltWhy::Quota { .. }
             | HaltWhy::Wall

@@ -13,7 +13,7 @@ use crate::shell::{self, Parts, Patience, Shell, ShellError, Teller, Watcher};
 use crate::store::{self, StoreError, Texts};
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::config::Config;
-use autopilot_core::event::RunSpec;
+use autopilot_core::event::{HaltWhy, RunSpec};
 use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::input::{Ask, Input};
 use autopilot_core::limit::Limits;
@@ -97,6 +97,23 @@ pub enum Intent {
         limits: LimitChange,
         texts: Vec<String>,
     },
+    /// Nothing of the run but what is asked for is done. It may have ended.
+    Only {
+        run: String,
+        ask: Ask,
+        limits: LimitChange,
+        texts: Vec<String>,
+    },
+}
+
+impl Intent {
+    fn limits(&self) -> Option<&LimitChange> {
+        match self {
+            Intent::Begin { request, .. } => Some(&request.limits),
+            Intent::Again { .. } => None,
+            Intent::Resume { limits, .. } | Intent::Only { limits, .. } => Some(limits),
+        }
+    }
 }
 
 pub struct Opened {
@@ -169,7 +186,7 @@ pub fn play(
     collect_arrears(&mut journal, epoch, &mut state, &place, &config)?;
     let texts = match (prepared, &intent) {
         (Some(prepared), _) => prepared.texts,
-        (None, Intent::Resume { texts, .. }) => texts.clone(),
+        (None, Intent::Resume { texts, .. } | Intent::Only { texts, .. }) => texts.clone(),
         (None, Intent::Begin { .. } | Intent::Again { .. }) => Vec::new(),
     };
     let (config, texts) = match models {
@@ -350,7 +367,25 @@ fn take_up(
             let found = if known.is_none() && !asks.is_empty() { newest(journal)? } else { known };
             found.map(Some).ok_or(SessionError::NothingToResume)
         }
+        Intent::Only { run, .. } => match known {
+            Some((other, _)) if other.id != *run => {
+                Err(SessionError::Unfinished { run: other.id, title: other.title })
+            }
+            Some(found) => Ok(Some(found)),
+            None => Ok(Some(named(journal, run)?)),
+        },
     }
+}
+
+fn named(
+    journal: &dyn History,
+    run: &str,
+) -> Result<(autopilot_journal::Run, State), SessionError> {
+    let none = || WorkspaceError::NoRun(run.to_owned());
+    let known = workspace::pick(journal, Some(run))?.filter(|known| known.id == run);
+    let known = known.ok_or_else(none)?;
+    let state = store::load(journal, run).map_err(WorkspaceError::from)?;
+    if state.has_begun() { Ok((known, state)) } else { Err(none().into()) }
 }
 
 /// What was asked for and can't be had any more once the run is under way.
@@ -366,11 +401,7 @@ fn not_kept(request: &Request, state: &State) -> Option<&'static str> {
 
 /// The limits a run goes on with must be such as its agents can keep.
 fn check_limits(intent: &Intent, state: &State, config: &Config) -> Result<(), SessionError> {
-    let change = match intent {
-        Intent::Begin { request, .. } => &request.limits,
-        Intent::Again { .. } => return Ok(()),
-        Intent::Resume { limits, .. } => limits,
-    };
+    let Some(change) = intent.limits() else { return Ok(()) };
     if change.is_empty() {
         return Ok(());
     }
@@ -379,11 +410,7 @@ fn check_limits(intent: &Intent, state: &State, config: &Config) -> Result<(), S
 
 /// The same for other models, which may have no price.
 fn check_models(intent: &Intent, state: &State, models: &Models) -> Result<(), SessionError> {
-    let change = match intent {
-        Intent::Begin { request, .. } => &request.limits,
-        Intent::Again { .. } => return Ok(()),
-        Intent::Resume { limits, .. } => limits,
-    };
+    let Some(change) = intent.limits() else { return Ok(()) };
     let limits = change.applied_to(&state.run.limits);
     Ok(begin::check_prices(&models.config, &limits, state.run.flow)?)
 }
@@ -394,8 +421,12 @@ fn lower_flags(
     place: &Place,
     watcher: &mut dyn Watcher,
 ) -> Result<(), SessionError> {
-    let Intent::Resume { asks, .. } = intent else { return Ok(()) };
-    if !asks.is_empty() {
+    let is_taken_back = match intent {
+        Intent::Resume { asks, .. } => asks.is_empty(),
+        Intent::Only { .. } => true,
+        Intent::Begin { .. } | Intent::Again { .. } => false,
+    };
+    if !is_taken_back {
         return Ok(());
     }
     for flag in [Flag::Stop, Flag::Pause] {
@@ -450,7 +481,7 @@ fn new_run(
             let run = prepared.spec.id.clone();
             return Ok(Chosen::new(run, config, prepared));
         }
-        Intent::Resume { .. } => return Err(SessionError::NothingToResume),
+        Intent::Resume { .. } | Intent::Only { .. } => return Err(SessionError::NothingToResume),
     };
     let run = format!("{}-{}", stamp(), machine.salt);
     let base = begin::Base {
@@ -476,11 +507,21 @@ fn first_inputs(intent: &Intent, chosen: &Chosen) -> Vec<Input> {
     match (intent, &chosen.prepared) {
         (_, Some(prepared)) => vec![Input::Start(Box::new(prepared.spec.clone()))],
         (Intent::Begin { request, .. }, None) => {
-            let asks = approval(request, &chosen.state);
-            resuming(chosen, &request.limits, &asks)
+            let mut asks = approval(request, &chosen.state);
+            asks.push(Ask::Resume);
+            taking_up(chosen, &request.limits, asks)
         }
         (Intent::Again { .. }, None) => vec![Input::Boot],
-        (Intent::Resume { asks, limits, .. }, None) => resuming(chosen, limits, asks),
+        (Intent::Resume { asks, limits, .. }, None) => {
+            taking_up(chosen, limits, [&asks[..], &[Ask::Resume]].concat())
+        }
+        (Intent::Only { ask, limits, .. }, None) => {
+            // What an interrupted process left under way is not begun again by taking it up.
+            let rests = Ask::Halt { why: HaltWhy::Stop, now: false };
+            let mut inputs = vec![Input::Asked(rests)];
+            inputs.extend(taking_up(chosen, limits, vec![ask.clone()]));
+            inputs
+        }
     }
 }
 
@@ -492,7 +533,7 @@ fn approval(request: &Request, state: &State) -> Vec<Ask> {
     if approves { vec![Ask::Approve { by, answer: None }] } else { Vec::new() }
 }
 
-fn resuming(chosen: &Chosen, limits: &LimitChange, asks: &[Ask]) -> Vec<Input> {
+fn taking_up(chosen: &Chosen, limits: &LimitChange, asks: Vec<Ask>) -> Vec<Input> {
     let mut inputs = vec![Input::Boot];
     let wanted = limits.applied_to(&chosen.state.run.limits);
     match &chosen.models {
@@ -500,8 +541,7 @@ fn resuming(chosen: &Chosen, limits: &LimitChange, asks: &[Ask]) -> Vec<Input> {
         None if limits.is_empty() => {}
         None => inputs.push(Input::Asked(Ask::Limit(Box::new(wanted)))),
     }
-    inputs.extend(asks.iter().cloned().map(Input::Asked));
-    inputs.push(Input::Asked(Ask::Resume));
+    inputs.extend(asks.into_iter().map(Input::Asked));
     inputs
 }
 

@@ -354,6 +354,7 @@ fn kind(event: &Event) -> Kind {
         | Event::MoneyGiven { .. }
         | Event::Overruled { .. }
         | Event::TaskReopened { .. }
+        | Event::TaskContinued { .. }
         | Event::WaitBegan { .. }
         | Event::WaitEnded { .. }
         | Event::AccountHeld { .. }

@@ -111,6 +111,7 @@ fn touched(event: &Event) -> Option<TaskId> {
         | Event::AttemptEnded { task, .. }
         | Event::TaskSettled { task, .. }
         | Event::TaskReopened { task }
+        | Event::TaskContinued { task, .. }
         | Event::WaitBegan { task, .. }
         | Event::WaitEnded { task } => Some(*task),
         Event::RunStarted { .. }

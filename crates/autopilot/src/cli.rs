@@ -235,14 +235,18 @@ pub struct Goal {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "With a session, its agent is asked something more, outside of the run: \
-                        nothing is merged,\nand what it changes becomes a branch of its own. Of \
-                        the limits only --max-usd and\n--max-usd-per-task apply then.")]
+#[command(after_help = "With the session of a step of a goal's workflow, that step is gone on with: \
+                        what its agent answers\nand changes takes the place of the step's result, \
+                        and then the run rests. `autopilot resume` goes\non with it from there, \
+                        also where it had ended.\n\nWith any other session, or with --read-only, its \
+                        agent is asked something more outside of the run:\nnothing is merged, and what \
+                        it changes becomes a branch of its own.\n\nOf the limits only --max-usd and \
+                        --max-usd-per-task apply to a session.")]
 pub struct Resume {
-    /// Ask something in this session instead, as `autopilot sessions` lists it
-    #[arg(value_name = "SESSION", requires = "prompt", conflicts_with_all = ["dry_run", "wait"])]
+    /// Say something in this session instead, as `autopilot sessions` lists it
+    #[arg(value_name = "SESSION", requires = "prompt", conflicts_with = "wait")]
     pub session: Option<String>,
-    /// What to ask in the session
+    /// What to say in the session, such as "Try a different approach"
     #[arg(long, value_name = "TEXT", requires = "session")]
     pub prompt: Option<String>,
     /// In the session the agent may look and answer, and change nothing

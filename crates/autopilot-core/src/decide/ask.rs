@@ -5,19 +5,19 @@ use crate::event::{End, Event, Facts, Failure, Outcome, Skip};
 use crate::id::TaskId;
 use crate::input::Ask;
 use crate::pipeline::Work;
-use crate::state::{Status, Task};
+use crate::state::Status;
 
 impl Draft<'_> {
     pub(super) fn asked(&mut self, ask: Ask) {
         match ask {
             Ask::Halt { why, now } => self.halt(why, now),
             Ask::Resume => {
-                if self.state.run.halt.is_some() {
-                    self.emit(Event::Resumed);
-                    self.free_all();
+                if self.state.run.halt.is_some() || self.state.run.focus.is_some() {
+                    self.go_on();
                 }
             }
             Ask::Retry { task } => self.retry(&task),
+            Ask::Continue { task, words } => self.go_on_with(&task, *words),
             Ask::Skip { task } => self.skip(&task),
             Ask::Approve { by, answer } => self.approve(&by, answer),
             Ask::Reject { by, why } => self.reject(&by, &why),
@@ -37,6 +37,11 @@ impl Draft<'_> {
                 }
             }
         }
+    }
+
+    pub(super) fn go_on(&mut self) {
+        self.emit(Event::Resumed);
+        self.free_all();
     }
 
     fn approve(&mut self, by: &str, answer: Option<String>) {
@@ -98,14 +103,9 @@ impl Draft<'_> {
 
     /// The run has gone on past its tasks and is about to publish them.
     fn is_too_late(&self, task: TaskId) -> bool {
-        let is_past_children = |parent: &Task| {
-            let stages = parent.pipeline.stages();
-            let children = stages.iter().position(|s| matches!(s.work, Work::Children(..)));
-            parent.step().and_then(|step| parent.pipeline.place(step)) > children
-        };
         let mut above = self.state.task(task).parent.map(|parent| self.state.task(parent));
         while let Some(parent) = above {
-            if is_past_children(parent) {
+            if parent.is_past_children() {
                 return true;
             }
             above = parent.parent.map(|parent| self.state.task(parent));
@@ -122,7 +122,7 @@ impl Draft<'_> {
             Status::Settled(End::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } }) => {
                 Some(*by)
             }
-            Status::Settled(End::Closed | End::Skipped { why: Skip::Asked })
+            Status::Settled(End::Closed | End::Skipped { why: Skip::Asked | Skip::Dropped })
             | Status::Open
             | Status::At { .. }
             | Status::Running { .. }
@@ -137,7 +137,7 @@ impl Draft<'_> {
         }
     }
 
-    fn reopen_blocked(&mut self, by: TaskId) {
+    pub(super) fn reopen_blocked(&mut self, by: TaskId) {
         for id in 0..self.state.tasks.len() {
             let task = TaskId(id as u32);
             let was_blocked = match &self.state.task(task).status {
@@ -175,16 +175,16 @@ impl Draft<'_> {
             let round = now.round;
             self.emit(Event::TaskMoved { task: parent, step, round });
         }
+        self.drop_unbegun(parent);
     }
 
     /// Work that exists is repaired, tasks it has brought are gone on with; where there is nothing
     /// the task begins anew. Tasks that were given say nothing of what was done before them.
     pub(super) fn reenter(&mut self, task: TaskId) {
         let now = self.state.task(task);
-        let round = now.round;
-        let has_brought = !now.children.is_empty()
-            && now.pipeline.stages().iter().any(|stage| stage.spawns.is_some());
-        let below = now.pipeline.children().filter(|_| has_brought);
+        let has_brought = now.pipeline.stages().iter().any(|stage| stage.spawns.is_some());
+        let (round, has_tasks) = self.round_with_tasks(task);
+        let below = now.pipeline.children().filter(|_| has_brought && has_tasks);
         if let Some(place) = below.and_then(|step| now.pipeline.place(step)) {
             self.enter(task, place, round);
         } else if now.tree.is_some() {

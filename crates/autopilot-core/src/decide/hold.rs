@@ -20,15 +20,17 @@ const SPREAD_MAX_MS: u64 = 1_000;
 
 /// What is known of each step while one decision looks at many tasks.
 #[derive(Default)]
-pub(super) struct Doors(Vec<(Step, Door)>);
+pub(super) struct Doors(Vec<((Step, Option<u32>), Door)>);
 
 impl Doors {
     pub(super) fn of(&mut self, state: &State, task: TaskId) -> Option<&Door> {
-        let step = state.task(task).step()?;
-        let place = match self.0.iter().position(|(known, _)| *known == step) {
+        let now = state.task(task);
+        // Who has had a session knows what was said in it.
+        let of = (now.step()?, now.words.as_ref().map(|words| words.lane));
+        let place = match self.0.iter().position(|(known, _)| *known == of) {
             Some(place) => place,
             None => {
-                self.0.push((step, state.door(step)));
+                self.0.push((of, state.door_by(of.0, of.1)));
                 self.0.len() - 1
             }
         };
@@ -165,13 +167,13 @@ impl Draft<'_> {
         let mut given_up: Option<HaltWhy> = None;
         let mut left: BTreeSet<String> = BTreeSet::new();
         for task in self.state.ready() {
+            if !self.is_in_focus(task) || self.is_in_the_way(task) {
+                continue;
+            }
             let Some(Door::Held { account, why, text, until, guess }) = doors.of(self.state, task)
             else {
                 continue;
             };
-            if self.is_in_the_way(task) {
-                continue;
-            }
             let now = self.state.task(task);
             let Some((step, until)) = now.step().zip(*until) else {
                 let (account, text) = (account.clone(), text.clone());

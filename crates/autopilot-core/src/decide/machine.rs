@@ -1,7 +1,7 @@
 //! The machine: reads a pipeline's table and moves a task along it. It names no flow.
 
 use super::Draft;
-use crate::event::{End, Event, Failure, RoundMark, Skip};
+use crate::event::{End, Event, Failure, HaltWhy, RoundMark, Skip};
 use crate::flow::Reason;
 use crate::id::TaskId;
 use crate::pipeline::{Else, Failing, Order, Stage, Switch, When, Work};
@@ -43,7 +43,7 @@ impl Draft<'_> {
         match stage.when {
             When::Always => true,
             When::FirstRound => round == 1,
-            When::LaterRounds => round > 1,
+            When::LaterRounds => round > 1 && !self.is_begun_anew(task, round),
             When::On(switch) => {
                 let on = self.state.is_on(switch, self.state.task(task));
                 if !on {
@@ -53,6 +53,13 @@ impl Draft<'_> {
                 on
             }
         }
+    }
+
+    /// What is done in the first round was done once more in this one, as a person asked.
+    fn is_begun_anew(&self, task: TaskId, round: u32) -> bool {
+        let now = self.state.task(task);
+        let mut first = now.pipeline.stages().iter().filter(|s| s.when == When::FirstRound);
+        first.any(|stage| now.last(stage.step).is_some_and(|shown| shown.round == round))
     }
 
     /// What a task leaves out, the run around it may do for all of them.
@@ -122,6 +129,14 @@ impl Draft<'_> {
     }
 
     pub(super) fn settle(&mut self, task: TaskId, end: End) {
+        let is_all = self.state.run.focus == Some(task);
+        self.settle_among_others(task, end);
+        if is_all {
+            self.halt(HaltWhy::Continued, false);
+        }
+    }
+
+    fn settle_among_others(&mut self, task: TaskId, end: End) {
         let failed = matches!(end, End::Failed { .. });
         self.emit(Event::TaskSettled { task, end });
         let Some(parent) = self.state.task(task).parent else { return };

@@ -14,7 +14,9 @@ impl Draft<'_> {
             return;
         }
         for task in self.state.ready_aside().collect::<Vec<_>>() {
-            let Some(stage) = self.state.task(task).stage() else { continue };
+            let Some(stage) = self.state.task(task).stage().filter(|_| self.is_in_focus(task)) else {
+                continue;
+            };
             let is_person = stage.work == Work::Person;
             if is_person || self.state.serial_live() < self.state.run.limits.effects_max {
                 self.emit(Event::AttemptStarted { task, step: stage.step, lane: 0 });
@@ -42,7 +44,7 @@ impl Draft<'_> {
             return None;
         }
         let mut doors = Doors::default();
-        self.state.ready().find_map(|task| {
+        self.state.ready().filter(|task| self.is_in_focus(*task)).find_map(|task| {
             let lane = match doors.of(self.state, task)? {
                 Door::Open { lane } => *lane,
                 Door::Probed | Door::Held { .. } => return None,
@@ -51,9 +53,13 @@ impl Draft<'_> {
         })
     }
 
-    /// Whether a task that is not begun would write where one that is begun writes.
+    /// Whether a task that is not begun would write where one that is begun writes, or one is asked
+    /// about its tasks while a person goes on with one of them.
     pub(super) fn is_in_the_way(&self, task: TaskId) -> bool {
         let now = self.state.task(task);
+        if now.children.iter().any(|child| self.is_under_way(*child)) {
+            return true;
+        }
         if !self.state.run.limits.overlaps_wait || !now.writes_somewhere() {
             return false;
         }
@@ -64,6 +70,11 @@ impl Draft<'_> {
         self.state
             .writing()
             .any(|other| overlap(&now.spec.paths, &self.state.task(other).spec.paths))
+    }
+
+    /// Whether it is one of those that are worked on at all.
+    pub(super) fn is_in_focus(&self, task: TaskId) -> bool {
+        self.state.run.focus.is_none_or(|focus| focus == task)
     }
 
     pub(super) fn is_time_gone(&self) -> bool {

@@ -66,6 +66,14 @@ impl State {
         self.lane_name(live.step, live.lane)
     }
 
+    /// The same for work that only goes on where it was begun, as long as that is open.
+    pub fn door_by(&self, step: Step, lane: Option<u32>) -> Door {
+        let lanes = self.run.limits.lanes.get(&step).map_or(1, Vec::len) as u32;
+        let known = lane.filter(|lane| *lane < lanes);
+        let open = known.filter(|lane| self.door_of(self.lane_name(step, *lane)).is_none());
+        open.map_or_else(|| self.door(step), |lane| Door::Open { lane })
+    }
+
     pub fn door(&self, step: Step) -> Door {
         if self.run.accounts.is_empty() {
             return Door::Open { lane: 0 };

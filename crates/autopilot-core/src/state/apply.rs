@@ -73,6 +73,10 @@ impl State {
             Event::RailTripped { task, rail } => self.note(*task, format!("rail: {rail}")),
             Event::TaskSettled { task, end } => self.settled(*task, end, at),
             Event::TaskReopened { task } => self.reopened(*task),
+            Event::TaskContinued { task, words } => {
+                self.task_mut(*task).words = Some((**words).clone());
+                self.run.focus = Some(*task);
+            }
             Event::WaitBegan { task, step, until, .. } => {
                 let waits = until.since_ms(at);
                 let spent = &mut self.task_mut(*task).spent;
@@ -92,8 +96,11 @@ impl State {
                 self.held(account, hold, *why, *trips);
             }
             Event::AccountFreed { account } => self.freed(account, at),
-            Event::Halted { halt } => self.run.halt = Some(halt.clone()),
-            Event::Resumed => self.run.halt = None,
+            Event::Halted { halt } => {
+                self.run.halt = Some(halt.clone());
+                self.run.focus = None;
+            }
+            Event::Resumed => (self.run.halt, self.run.focus) = (None, None),
             Event::LimitsChanged { limits, config } => {
                 self.run.limits = (**limits).clone();
                 if let Some(config) = config {
@@ -130,6 +137,7 @@ impl State {
             }
         };
         let needs = before.iter().filter(|dep| !is_met(dep)).count() as u32;
+        let of_round = parent.map_or(0, |parent| self.round_of_what_it_brings(parent));
         for dep in before {
             self.task_mut(dep).dependants.push(id);
         }
@@ -146,6 +154,8 @@ impl State {
             spec: spec.clone(),
             status: Status::Open,
             round: 1,
+            of_round,
+            words: None,
             children: Vec::new(),
             dependants: Vec::new(),
             needs,
@@ -167,6 +177,12 @@ impl State {
             started_at: None,
             ended_at: None,
         });
+    }
+
+    /// What comes after the tasks of a round are over is for the next one.
+    fn round_of_what_it_brings(&self, task: TaskId) -> u32 {
+        let now = self.task(task);
+        now.round + u32::from(now.is_past_children())
     }
 
     fn moved(&mut self, id: TaskId, step: Step, round: u32, at: Time) {
@@ -223,6 +239,14 @@ impl State {
             | Outcome::Skipped { .. } => task.cut_short.clear(),
         }
         match shown.outcome {
+            Outcome::Passed | Outcome::Failed { .. } | Outcome::Skipped { .. } => task.words = None,
+            Outcome::Broke { .. }
+            | Outcome::Lost
+            | Outcome::Quota { .. }
+            | Outcome::Away { .. }
+            | Outcome::Revoked => {}
+        }
+        match shown.outcome {
             Outcome::Passed | Outcome::Failed { .. } => {
                 task.results.insert(step, shown);
             }
@@ -253,8 +277,12 @@ impl State {
     fn settled(&mut self, id: TaskId, end: &End, at: Time) {
         self.run.moved_at = at;
         self.set_status(id, Status::Settled(end.clone()));
+        if self.run.focus == Some(id) {
+            self.run.focus = None;
+        }
         let task = self.task_mut(id);
         task.ended_at = Some(at);
+        task.words = None;
         let parent = task.parent;
         let dependants = task.dependants.clone();
         if let Some(parent) = parent {
@@ -312,7 +340,9 @@ impl State {
         match end {
             End::Closed | End::Skipped { why: Skip::Asked } => true,
             End::Failed { .. } => self.is_assessed(task) && !self.is_failing_fast(),
-            End::Skipped { why: Skip::Blocked { .. } | Skip::Stopped { .. } } => false,
+            End::Skipped {
+                why: Skip::Blocked { .. } | Skip::Stopped { .. } | Skip::Dropped,
+            } => false,
         }
     }
 

@@ -92,6 +92,7 @@ impl Fold {
             | Event::RailTripped { .. }
             | Event::TaskSettled { .. }
             | Event::TaskReopened { .. }
+            | Event::TaskContinued { .. }
             | Event::WaitBegan { .. }
             | Event::WaitEnded { .. }
             | Event::AccountHeld { .. }
@@ -136,6 +137,9 @@ fn remark(event: &Event) -> Option<(Option<TaskId>, String)> {
         }
         Event::RailTripped { task, rail } => Some((Some(*task), format!("rail: {rail}"))),
         Event::TaskReopened { task } => Some((Some(*task), "open again".to_owned())),
+        Event::TaskContinued { task, words } => {
+            Some((Some(*task), format!("a person goes on with session {}", words.session)))
+        }
         Event::WaitBegan { task, until, account, why, guess, .. } => {
             Some((Some(*task), waits(account, *why, *until, *guess)))
         }

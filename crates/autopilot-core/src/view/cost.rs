@@ -111,6 +111,7 @@ impl Fold {
             | Event::RailTripped { .. }
             | Event::TaskSettled { .. }
             | Event::TaskReopened { .. }
+            | Event::TaskContinued { .. }
             | Event::WaitBegan { .. }
             | Event::WaitEnded { .. }
             | Event::AccountHeld { .. }

@@ -92,7 +92,7 @@ impl Mark {
             Status::At { .. } | Status::Running { .. } => Mark::Running,
             Status::Waiting { .. } => Mark::Waiting,
             Status::Settled(TaskEnd::Closed) => Mark::Done,
-            Status::Settled(TaskEnd::Skipped { why: Skip::Asked }) => Mark::Skipped,
+            Status::Settled(TaskEnd::Skipped { why: Skip::Asked | Skip::Dropped }) => Mark::Skipped,
             Status::Settled(TaskEnd::Skipped {
                 why: Skip::Blocked { .. } | Skip::Stopped { .. },
             }) => Mark::Blocked,

@@ -137,6 +137,7 @@ impl History {
             | Event::MoneyGiven { .. }
             | Event::RailTripped { .. }
             | Event::TaskReopened { .. }
+            | Event::TaskContinued { .. }
             | Event::WaitBegan { .. }
             | Event::WaitEnded { .. }
             | Event::AccountHeld { .. }
@@ -159,7 +160,10 @@ impl History {
             self.warn(&format!("{step} broke: {why}"));
         }
         if step == Step::Completion && facts.answer.is_some() {
-            self.this().completion.clone_from(&facts.answer);
+            let this = self.this();
+            this.completion.clone_from(&facts.answer);
+            // What was said of an earlier word does not hold for this one.
+            this.overruled = None;
         }
     }
 
@@ -307,7 +311,7 @@ pub fn status_word(state: &State, task: &Task) -> &'static str {
         Status::Open => "pending",
         Status::At { .. } if task.spent.attempts == 0 => "pending",
         Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => "running",
-        Status::Settled(_) => Past::of(state, task).map_or("pending", |past| past.status.word()),
+        Status::Settled(_) => Past::of(state, task).map_or("skipped", |past| past.status.word()),
     }
 }
 
@@ -339,7 +343,8 @@ fn iteration(
     history: &History,
     read: Read<'_>,
 ) -> Iteration {
-    let own: Vec<&Placed<'_>> = steps.iter().filter(|step| step.body.iteration == index).collect();
+    let is_own = |step: &&Placed<'_>| step.body.iteration == index && !step.task.is_dropped();
+    let own: Vec<&Placed<'_>> = steps.iter().filter(is_own).collect();
     let workflow = own.first().map(|first| Workflow {
         version: workflow::VERSION,
         id: first.body.workflow.clone(),

@@ -41,6 +41,7 @@ pub fn go_on(state: &State) -> String {
         }
         HaltWhy::Stop
         | HaltWhy::Pause
+        | HaltWhy::Continued
         | HaltWhy::Quota { .. }
         | HaltWhy::Away { .. }
         | HaltWhy::Host { .. } => resume,

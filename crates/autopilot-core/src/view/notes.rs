@@ -70,6 +70,9 @@ fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
                 End::Skipped { why: Skip::Asked } => {
                     format!("- {at} **{name}** left out by a person: {title}\n")
                 }
+                End::Skipped { why: Skip::Dropped } => {
+                    format!("- {at} **{name}** left out, its iteration was not begun: {title}\n")
+                }
                 End::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } } => {
                     let by = state.task(*by).name();
                     format!("- {at} **{name}** BLOCKED by {by}: {title}\n")
@@ -93,6 +96,7 @@ fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
         | Event::RailTripped { .. }
         | Event::TaskSettled { .. }
         | Event::TaskReopened { .. }
+        | Event::TaskContinued { .. }
         | Event::WaitBegan { .. }
         | Event::WaitEnded { .. }
         | Event::AccountHeld { .. }

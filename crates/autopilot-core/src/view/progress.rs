@@ -73,6 +73,10 @@ pub fn told(event: &Event, state: &State) -> Option<Line> {
         }
         Event::TaskSettled { .. } => None,
         Event::TaskReopened { task } => line(Transition, format!("{}: open again", name(task))),
+        Event::TaskContinued { task, words } => {
+            let text = format!("{}: a person goes on with session {}", name(task), words.session);
+            line(Transition, text)
+        }
         Event::WaitBegan { task, until, account, why, guess, .. } => {
             let waits = waits(account, *why, *until, *guess);
             line(Transition, format!("{}: {waits}", name(task)))
@@ -162,5 +166,6 @@ fn settled(end: &End) -> String {
             "BLOCKED: a task it needs did not close".to_owned()
         }
         End::Skipped { why: Skip::Stopped { .. } } => "not begun: the run stops".to_owned(),
+        End::Skipped { why: Skip::Dropped } => "not begun: its iteration is not".to_owned(),
     }
 }

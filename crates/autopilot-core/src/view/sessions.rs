@@ -6,6 +6,7 @@ use super::cost::{Sum, asked_something, charges};
 use crate::config::role_of;
 use crate::event::{Event, Outcome, Record};
 use crate::id::{AttemptId, TaskId, Time};
+use crate::state::State;
 use crate::step::Step;
 use std::collections::BTreeMap;
 
@@ -66,6 +67,21 @@ pub fn last_of(sessions: &[Session], task: TaskId) -> Option<&str> {
 /// Whether an agent itself knows it by this name.
 pub fn is_its_own(session: &str) -> bool {
     !session.is_empty() && !session.starts_with(TOLD)
+}
+
+/// The session that a step of a task was in last: what it said there is what counts. All steps of a
+/// workflow's step are one.
+pub fn is_current(session: &Session, among: &[Session], state: &State) -> bool {
+    let task = state.task(session.task);
+    let is_one = task.pipeline.continues_at().is_some();
+    let same = |other: &&Session| {
+        other.task == session.task && (is_one || other.step == session.step)
+    };
+    let newest = among.iter().filter(same).map(|other| other.attempt).max();
+    let is_newest = newest == Some(session.attempt);
+    let twins = among.iter().filter(|other| other.attempt == session.attempt).count();
+    let last = task.sessions.get(&session.step);
+    is_newest && (twins == 1 || last == Some(&session.id))
 }
 
 /// What a session is called where its agent has no name for it.
@@ -150,6 +166,7 @@ impl Fold {
             | Event::RailTripped { .. }
             | Event::TaskSettled { .. }
             | Event::TaskReopened { .. }
+            | Event::TaskContinued { .. }
             | Event::WaitBegan { .. }
             | Event::WaitEnded { .. }
             | Event::AccountHeld { .. }

@@ -34,9 +34,12 @@ pub struct Past {
 }
 
 impl Past {
-    /// Nothing while it is not over.
+    /// Nothing while it is not over, and of what is part of no iteration.
     pub fn of(state: &State, task: &Task) -> Option<Past> {
         let Status::Settled(end) = &task.status else { return None };
+        if task.is_dropped() {
+            return None;
+        }
         let (status, why) = match end {
             End::Closed => (StepStatus::Succeeded, None),
             End::Failed { why } => (StepStatus::Failed, Some(why.to_string())),

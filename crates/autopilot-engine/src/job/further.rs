@@ -1,12 +1,15 @@
-//! One more turn of a session that an attempt had, asked for by a person. Nothing is decided by it
+//! One more turn of a session that an attempt had, asked for by a person.
+//!
+//! Of a step of a workflow it is the step's next attempt. Of anything else nothing is decided by it
 //! and nothing is merged: what it changed becomes a branch of its own.
 
-use super::agent::{Question, agent_of};
+use super::agent::{Question, Turn, agent_of};
 use super::artifact::{METADATA, Metadata, OUTPUT, PROMPT, execs_of, number_of};
 use super::workshop::{Bench, For, blocking, seconds_now};
 use super::{Job, JobError};
 use autopilot_agents::{Access, Agent, Cause, Ending, Exchange, Outcome};
-use autopilot_core::event::{Bill, SessionTotal};
+use autopilot_core::event::{Bill, SessionTotal, Words};
+use autopilot_core::id::AttemptId;
 use autopilot_host::git::{
     Attempt, Capture, CommitRequest, GitError, Oid, PublishRefusal, commit_task, publish_reachable,
     session_branch,
@@ -101,6 +104,39 @@ impl Job {
         })
     }
 
+    /// The turn of a step that a person goes on with. `question` is how it was asked first.
+    pub(super) async fn turn_by(
+        &self,
+        words: &Words,
+        question: Question<'_>,
+    ) -> Result<Turn, JobError> {
+        let said = self.context.text(&words.prompt)?;
+        let ask = Further {
+            session: words.session.clone(),
+            // Who did not have the session does not know it.
+            is_its_own: words.is_its_own && words.lane == self.want.lane,
+            prompt: said.clone(),
+            access: question.access,
+        };
+        let mut earlier = self.said_in(Some(&words.session), words.attempt, Kept::All)?;
+        if earlier.is_empty() {
+            earlier.push(Exchange { prompt: question.prompt.clone(), answer: String::new() });
+        }
+        let told = self.putting(&ask, earlier.clone())?;
+        let further = Question { prompt: told.prompt, session: told.session, ..question };
+        let mut turn = self.turn_after(&further, &told.earlier).await?;
+        let asked_for = further.session.as_deref().filter(|_| ask.is_its_own);
+        if is_vanished(&turn.ending, asked_for) && !self.cancel.is_asked() {
+            let prompt = retold(&earlier, &said)?;
+            let notes = turn.ran.notes;
+            turn = self.turn(&Question { prompt, session: None, ..further }).await?;
+            turn.ran.notes.splice(0..0, notes);
+            turn.ran.notes.push("its session was gone; a new one was told what was said".to_owned());
+        }
+        turn.ran.notes.push(format!("a person went on with it: {}", title(&said)));
+        Ok(turn)
+    }
+
     /// What this job owes by now.
     pub fn owed(&self) -> (Bill, Option<Box<SessionTotal>>) {
         self.billing().owed()
@@ -138,49 +174,73 @@ impl Job {
         ask: &Further,
         bench: &'a Bench,
     ) -> Result<(Question<'a>, Vec<Exchange>), JobError> {
-        let agent = agent_of(self.agent_config(), &self.context.place.root)?;
-        let mut prompt = ask.prompt.clone();
-        let mut earlier = Vec::new();
-        let session = if let Agent::OpenAi(_) = agent {
-            earlier = self.said_earlier()?;
-            // By this name it knows that only we keep what was said.
-            let told = || format!("told:{}", self.want.id);
-            Some(if ask.is_its_own { ask.session.clone() } else { told() })
-        } else if ask.is_its_own && agent.keeps_sessions() {
-            Some(ask.session.clone())
-        } else {
-            prompt = retold(&self.said_earlier()?, &ask.prompt)?;
-            None
-        };
+        let earlier = self.said_in(None, self.want.id, Kept::Answered)?;
+        let Putting { prompt, session, earlier } = self.putting(ask, earlier)?;
         let (dir, access, write) = (bench.dir.as_path(), ask.access, Vec::new());
         Ok((Question { prompt, dir, access, schema: None, session, write }, earlier))
     }
 
-    /// What was asked and answered in this attempt, oldest first.
-    fn said_earlier(&self) -> Result<Vec<Exchange>, JobError> {
+    fn putting(&self, ask: &Further, earlier: Vec<Exchange>) -> Result<Putting, JobError> {
+        let agent = agent_of(self.agent_config(), &self.context.place.root)?;
+        let by_session = |session: String, earlier| {
+            Ok(Putting { prompt: ask.prompt.clone(), session: Some(session), earlier })
+        };
+        if let Agent::OpenAi(_) = agent {
+            let is_all_lost = earlier.is_empty();
+            let answered: Vec<Exchange> =
+                earlier.iter().filter(|said| !said.answer.is_empty()).cloned().collect();
+            if ask.is_its_own {
+                return by_session(ask.session.clone(), answered);
+            }
+            if is_all_lost || !answered.is_empty() {
+                // By this name it knows that only we keep what was said.
+                return by_session(format!("told:{}", self.want.id), answered);
+            }
+        } else if ask.is_its_own && agent.keeps_sessions() {
+            return by_session(ask.session.clone(), Vec::new());
+        }
+        let prompt = retold(&earlier, &ask.prompt)?;
+        Ok(Putting { prompt, session: None, earlier: Vec::new() })
+    }
+
+    /// What was asked and answered in an attempt, oldest first; with a session also in the attempts
+    /// that had it before.
+    fn said_in(
+        &self,
+        session: Option<&str>,
+        attempt: AttemptId,
+        kept: Kept,
+    ) -> Result<Vec<Exchange>, JobError> {
         let parent = self.context.place.views().join(execs_of(&self.run.id));
         let names = dir::names(parent.as_std_path())
             .map_err(|error| JobError::File { path: parent.clone(), reason: error.to_string() })?;
         let mut names: Vec<(u32, String)> =
             names.into_iter().filter_map(|name| Some((number_of(&name)?, name))).collect();
         names.sort_unstable();
-        let attempt = self.want.id.to_string();
-        let exchanges = names.iter().filter_map(|(_, name)| exchange(&parent.join(name), &attempt));
-        let mut exchanges: Vec<Exchange> = exchanges.collect();
-        let mut room = EARLIER_BYTES_MAX;
-        let fits = |said: &Exchange| {
-            let left = room.checked_sub(said.prompt.len() + said.answer.len());
-            room = left.unwrap_or(0);
-            left.is_some()
+        let execs = names.iter().rev().filter_map(|(_, name)| {
+            let exec = parent.join(name);
+            Some((metadata(&exec)?, exec))
+        });
+        let (attempt, task) = (attempt.to_string(), self.task.name());
+        let is_part = |said: &Metadata| {
+            let has_session = session.is_some() && said.session.as_deref() == session;
+            said.attempt == attempt || has_session && said.task == task
         };
-        let kept = exchanges.iter().rev().map(fits).take_while(|fits| *fits).count();
-        // The last one is cut rather than left out.
-        let kept = kept.max(1).min(exchanges.len());
-        let mut exchanges = exchanges.split_off(exchanges.len() - kept);
-        for said in &mut exchanges {
+        let mut room = EARLIER_BYTES_MAX;
+        let mut exchanges = Vec::new();
+        for (_, exec) in execs.filter(|(said, _)| is_part(said) && kept.takes(said)) {
+            let Some(mut said) = exchange(&exec) else { continue };
+            let left = room.checked_sub(said.prompt.len() + said.answer.len());
+            // The last one is cut rather than left out.
+            if left.is_none() && !exchanges.is_empty() {
+                break;
+            }
             let clip = |text: &str| autopilot_agents::event::clip(text, EARLIER_BYTES_MAX / 2);
             (said.prompt, said.answer) = (clip(&said.prompt), clip(&said.answer));
+            room = left.unwrap_or(0);
+            exchanges.push(said);
         }
+        exchanges.reverse();
         Ok(exchanges)
     }
 
@@ -237,28 +297,50 @@ fn is_vanished(ending: &Ending, asked_for: Option<&str>) -> bool {
     said || other
 }
 
-fn exchange(exec: &Utf8Path, attempt: &str) -> Option<Exchange> {
-    let read = |name: &str, bytes_max: u64| {
-        let bytes = file::read_capped(exec.join(name).as_std_path(), bytes_max).ok()?;
+/// Which of the questions that were asked are told again.
+#[derive(Clone, Copy)]
+enum Kept {
+    Answered,
+    /// Also those whose end came before the answer.
+    All,
+}
+
+impl Kept {
+    fn takes(self, said: &Metadata) -> bool {
+        match self {
+            Kept::Answered => is_answered(said),
+            Kept::All => true,
+        }
+    }
+}
+
+/// How an agent is asked so that it goes on from what was said.
+struct Putting {
+    prompt: String,
+    session: Option<String>,
+    earlier: Vec<Exchange>,
+}
+
+fn metadata(exec: &Utf8Path) -> Option<Metadata> {
+    let path = exec.join(METADATA);
+    let bytes = file::read_capped(path.as_std_path(), METADATA_BYTES_MAX).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+fn exchange(exec: &Utf8Path) -> Option<Exchange> {
+    let text = |name: &str| {
+        let bytes = file::read_capped(exec.join(name).as_std_path(), METADATA_BYTES_MAX).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     };
-    let said: Metadata = serde_json::from_str(&read(METADATA, METADATA_BYTES_MAX)?).ok()?;
-    if said.attempt != attempt || !is_answered(&said) {
-        return None;
-    }
-    let text = |name: &str| read(name, METADATA_BYTES_MAX);
-    Some(Exchange { prompt: text(PROMPT)?, answer: text(OUTPUT)? })
+    Some(Exchange { prompt: text(PROMPT)?, answer: text(OUTPUT).unwrap_or_default() })
 }
 
 /// The attempts of a run of which something that was asked and answered is kept.
 pub fn kept_attempts(views: &Utf8Path, run: &str) -> BTreeSet<String> {
     let parent = views.join(execs_of(run));
     let names = dir::names(parent.as_std_path()).unwrap_or_default();
-    let said = names.iter().filter(|name| number_of(name).is_some()).filter_map(|name| {
-        let path = parent.join(name).join(METADATA);
-        let bytes = file::read_capped(path.as_std_path(), METADATA_BYTES_MAX).ok()?;
-        serde_json::from_slice::<Metadata>(&bytes).ok()
-    });
+    let numbered = names.iter().filter(|name| number_of(name).is_some());
+    let said = numbered.filter_map(|name| metadata(&parent.join(name)));
     said.filter(is_answered).map(|said| said.attempt).collect()
 }
 
@@ -274,19 +356,23 @@ fn retold(earlier: &[Exchange], prompt: &str) -> Result<String, JobError> {
     }
     let mut text = String::new();
     for said in earlier {
-        text.push_str(&format!(
-            "Earlier you were asked:\n{}\n\nYou answered:\n{}\n\n",
-            said.prompt, said.answer
-        ));
+        let answered = match said.answer.trim() {
+            "" => "You had not answered when it ended.".to_owned(),
+            _ => format!("You answered:\n{}", said.answer),
+        };
+        text.push_str(&format!("Earlier you were asked:\n{}\n\n{answered}\n\n", said.prompt));
     }
     text.push_str(&format!("Now you are asked:\n{prompt}\n"));
     Ok(text)
 }
 
 fn message(prompt: &str, session: &str) -> String {
+    format!("{}\n\nDone in the session {session}.", title(prompt))
+}
+
+fn title(prompt: &str) -> String {
     let line = prompt.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("a turn");
-    let title: String = line.chars().take(TITLE_CHARS_MAX).collect();
-    format!("{title}\n\nDone in the session {session}.")
+    line.chars().take(TITLE_CHARS_MAX).collect()
 }
 
 #[cfg(test)]

@@ -102,7 +102,10 @@ impl Job {
             session: None,
             write: Vec::new(),
         };
-        let turn = self.turn(&question).await;
+        let turn = match &self.task.words {
+            Some(words) => self.turn_by(words, question).await,
+            None => self.turn(&question).await,
+        };
         // Before anything is judged: whatever the agent wrote must be reachable.
         let capture = bench.capture(self.name_for_refs(), self.id_for_refs(self.want.id)).await?;
         self.note_worktree(start.commit.as_str(), capture.tree.as_str())?;

@@ -45,6 +45,7 @@ impl PlanFiles {
                 Event::TaskAdded { task, .. }
                 | Event::AttemptStarted { task, .. }
                 | Event::AttemptEnded { task, .. }
+                | Event::TaskContinued { task, .. }
                 | Event::TaskMoved { task, .. } => {
                     self.dirty.insert(*task);
                 }

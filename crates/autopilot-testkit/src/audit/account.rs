@@ -158,6 +158,7 @@ impl Books {
                 | Event::RailTripped { .. }
                 | Event::TaskSettled { .. }
                 | Event::TaskReopened { .. }
+                | Event::TaskContinued { .. }
                 | Event::WaitBegan { .. }
                 | Event::WaitEnded { .. }
                 | Event::Halted { .. }
@@ -260,7 +261,11 @@ impl Books {
                 let is_gone = self.limits.usd_max.is_some_and(|max| self.spent() >= max.0);
                 kept(is_gone, || format!("I7: the run rests although it has money: {why}"))
             }
-            HaltWhy::Stop | HaltWhy::Pause | HaltWhy::Wall | HaltWhy::Host { .. } => Ok(()),
+            HaltWhy::Stop
+            | HaltWhy::Pause
+            | HaltWhy::Continued
+            | HaltWhy::Wall
+            | HaltWhy::Host { .. } => Ok(()),
         }
     }
 

@@ -103,6 +103,7 @@ impl Place {
             End::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } } => {
                 Place::SkippedFor(*by)
             }
+            End::Skipped { why: Skip::Dropped } => Place::SkippedFor(TaskId::ROOT),
             End::Failed { .. } => Place::Failed,
         }
     }

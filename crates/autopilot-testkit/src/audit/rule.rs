@@ -177,6 +177,7 @@ impl Books {
                 | Event::RailTripped { .. }
                 | Event::TaskSettled { .. }
                 | Event::TaskReopened { .. }
+                | Event::TaskContinued { .. }
                 | Event::WaitBegan { .. }
                 | Event::WaitEnded { .. }
                 | Event::AccountHeld { .. }
@@ -298,6 +299,7 @@ impl Books {
             Event::RailTripped { .. } => Ok(()),
             Event::TaskSettled { task, end } => self.settled(*task, end),
             Event::TaskReopened { task } => self.reopened(*task),
+            Event::TaskContinued { .. } => Ok(()),
             Event::WaitBegan { task, step, until, .. } => {
                 self.entry(*task)?.until = *until;
                 self.waits_rightly(*step, *until)?;
@@ -736,6 +738,9 @@ impl Books {
                 kept(entry.place == Place::Open || is_around, || {
                     format!("I9: {name} was blocked at work")
                 })?;
+            }
+            End::Skipped { why: Skip::Dropped } => {
+                kept(entry.place == Place::Open, || format!("I9: {name} was dropped at work"))?;
             }
             End::Failed { why } => self.may_fail(task, &entry, why)?,
         }

@@ -41,6 +41,7 @@ fn word(state: &State, task: &Task) -> String {
         Status::Settled(End::Failed { why }) => format!("failed: {why}"),
         Status::Settled(End::Skipped { why }) => match why {
             Skip::Asked => "skipped".to_owned(),
+            Skip::Dropped => "dropped".to_owned(),
             Skip::Blocked { by } => format!("blocked by {}", state.task(*by).name()),
             Skip::Stopped { by } => format!("stopped by {}", state.task(*by).name()),
         },

@@ -176,7 +176,11 @@ impl World {
             let is_limit = match state.run.halt.as_ref().map(|halt| &halt.why) {
                 Some(HaltWhy::Money { .. } | HaltWhy::Wall | HaltWhy::Quota { .. }) => true,
                 Some(
-                    HaltWhy::Stop | HaltWhy::Pause | HaltWhy::Host { .. } | HaltWhy::Away { .. },
+                    HaltWhy::Stop
+                    | HaltWhy::Pause
+                    | HaltWhy::Continued
+                    | HaltWhy::Host { .. }
+                    | HaltWhy::Away { .. },
                 )
                 | None => false,
             };

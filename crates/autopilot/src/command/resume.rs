@@ -1,6 +1,7 @@
 //! `autopilot resume`: go on where the run stopped, whatever stopped it, or with one session.
 
 mod session;
+mod step;
 
 use super::work;
 use crate::cli::{Global, Resume};

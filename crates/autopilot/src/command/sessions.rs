@@ -73,6 +73,7 @@ impl<'a> Listed<'a> {
             "began",
             "cost",
             "state",
+            "current",
             "resumable",
         ];
         let row = |session: &Session| {
@@ -87,6 +88,7 @@ impl<'a> Listed<'a> {
                 session.began.rfc3339(),
                 cost,
                 self.state(session).to_owned(),
+                if self.is_current(session) { "yes" } else { "no" }.to_owned(),
                 self.hindrance(session).map_or("yes".to_owned(), |why| format!("no: {why}")),
             ]
         };
@@ -116,6 +118,7 @@ impl<'a> Listed<'a> {
                 "began_at": session.began.rfc3339(),
                 "ended_at": session.ended.as_ref().map(|(at, _)| at.rfc3339()),
                 "state": self.state(session),
+                "is_current": self.is_current(session),
                 "resume": hindrance.is_none().then(|| self.command(session)),
                 "not_resumable_because": hindrance,
             });
@@ -158,10 +161,18 @@ impl<'a> Listed<'a> {
         }
     }
 
+    fn is_current(&self, session: &Session) -> bool {
+        view::is_current(session, &self.sessions, &self.told.state)
+    }
+
     /// Why nobody can go on with it now.
     fn hindrance(&self, session: &Session) -> Option<&'static str> {
         if matches!(self.told.standing(), Standing::Live { .. }) {
             return Some(if session.ended.is_none() { "at work" } else { "its run is at work" });
+        }
+        // How it was asked first can be told again whatever is kept.
+        if self.told.state.task(session.task).pipeline.continues_at().is_some() {
+            return None;
         }
         let keeps_it = match self.config_of(session).map(|agent| agent.mode) {
             None => return Some("its agent is not known"),

@@ -6,10 +6,11 @@ use super::past::{Named, Past, Told};
 use super::{Done, done};
 use crate::cli::{Global, Show};
 use crate::terminal;
-use autopilot_core::event::Outcome;
+use autopilot_core::event::{Outcome, Record};
 use autopilot_core::flow::Flow;
 use autopilot_core::state::Task;
 use autopilot_core::view::account::{Account, Tried, account};
+use autopilot_core::view::sessions::{Session, is_current, sessions};
 use autopilot_core::view::{self, state_json};
 use autopilot_host::escape::one_line;
 use goal::Goal;
@@ -25,11 +26,12 @@ pub fn show(global: &Global, args: &Show) -> Done {
     };
     let records = past.records(&told.run.id)?;
     let account = account(&records);
+    let current = current(told, &records);
     let redactor = past.redactor(&told.state);
     let is_goal = told.state.run.flow == Flow::Goal && only.is_none();
     let goal = is_goal.then(|| Goal::of(&past, told, &account, &records));
     if global.json {
-        let mut object = object(told, only, &account);
+        let mut object = object(told, only, &account, &current);
         if let (Value::Object(fields), Some(Value::Object(more))) =
             (&mut object, goal.map(|goal| goal.object()))
         {
@@ -50,9 +52,20 @@ pub fn show(global: &Global, args: &Show) -> Done {
     };
     for task in told.state.tasks.iter().filter(|task| is_shown(task, only, &account)) {
         text.push_str(&of_task(task, &account));
+        for session in current.iter().filter(|session| session.task == task.id) {
+            let of = (session.step.word(), one_line(&session.id));
+            let _ = writeln!(text, "  {} is in session {} now", of.0, of.1);
+        }
     }
     terminal::say(&redactor.redact(text.trim_end()));
     done()
+}
+
+/// The sessions the steps were in last.
+fn current(told: &Told, records: &[Record]) -> Vec<Session> {
+    let all = sessions(&told.run.id, records);
+    let is_current = |session: &&Session| is_current(session, &all, &told.state);
+    all.iter().filter(is_current).cloned().collect()
 }
 
 /// The root is shown when it did something itself.
@@ -186,7 +199,7 @@ pub fn word(outcome: &Outcome) -> &'static str {
     }
 }
 
-fn object(told: &Told, only: Option<&Task>, account: &Account) -> Value {
+fn object(told: &Told, only: Option<&Task>, account: &Account, current: &[Session]) -> Value {
     let name = |task: &Task| task.parent.is_some().then(|| task.name().to_owned());
     let is_wanted = |id| only.is_none_or(|only| only.id == id);
     let attempts = account.attempts.iter().filter(|tried| is_wanted(tried.task));
@@ -201,6 +214,12 @@ fn object(told: &Told, only: Option<&Task>, account: &Account) -> Value {
         "cost_usd": told.state.run.spent.usd.usd(),
         "attempts": attempts.map(|tried| attempt(tried, name(told.state.task(tried.task))))
             .collect::<Vec<_>>(),
+        "sessions": current.iter().filter(|session| is_wanted(session.task)).map(|session| json!({
+            "task": name(told.state.task(session.task)),
+            "step": session.step.word(),
+            "session": session.id,
+            "attempt": session.attempt.to_string(),
+        })).collect::<Vec<_>>(),
         "remarks": remarks.map(|remark| json!({
             "at": remark.at.rfc3339(),
             "task": remark.task.and_then(|id| name(told.state.task(id))),

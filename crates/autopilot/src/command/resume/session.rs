@@ -1,8 +1,9 @@
-//! `autopilot resume <session> --prompt "…"`: one more turn of an agent's conversation, outside of
-//! what the run decides.
+//! `autopilot resume <session> --prompt "…"`: one more turn of an agent's conversation. That of a
+//! step of a workflow is part of its run, any other is outside of what the run decides.
 
 use super::super::past::{Past, Standing, Told};
 use super::super::work::{self, adopt, machine, refused};
+use super::step::{self, Wish};
 use crate::cli::{Global, Resume};
 use crate::exit::Failure;
 use crate::terminal::{self, lines};
@@ -12,7 +13,7 @@ use autopilot_core::event::Bill;
 use autopilot_core::view::ExitWord;
 use autopilot_core::view::sessions::{Session, sessions};
 use autopilot_core::wanted::Want;
-use autopilot_engine::further::{self, Ended, Gone, Stopped, Wish};
+use autopilot_engine::further::{self, Ended, Gone, Stopped};
 use autopilot_engine::job::further::{Branch, Further, Furthered};
 use autopilot_engine::shell::{Sight, chain};
 use autopilot_engine::workspace;
@@ -49,11 +50,22 @@ pub fn go_on(global: &Global, args: &Resume, id: &str, prompt: &str) -> super::s
     let past = Past::must(global)?;
     let (told, session) = find(&past, id)?;
     refuse_at_work(&told, &session)?;
+    let is_given_up = told.standing() == Standing::Abandoned;
+    if step::is_of_a_step(&told, &session) && !args.read_only && !is_given_up {
+        let is_rehearsal = args.dry_run;
+        return step::go_on(global, past, Wish { told, session, prompt, limits, is_rehearsal });
+    }
+    if args.dry_run {
+        let of = (&told.run.id, &session.id);
+        let text = format!("would ask session {} of run {}, outside of the run", of.1, of.0);
+        terminal::say(&text);
+        return super::super::done();
+    }
     let config: Config = past.kept(&told.state.run.config)?;
     let repo = workspace::examine(&global.repo, &config)?;
     let opened = adopt(repo, config)?;
     let edits = role_of(session.step.word()) == Some(Role::Builder) && !args.read_only;
-    let wish = Wish {
+    let wish = further::Wish {
         run: told.run.id.clone(),
         want: Want {
             id: session.attempt,
@@ -96,8 +108,12 @@ fn find(past: &Past, id: &str) -> Result<(Told, Session), Failure> {
         }
     }
     match alike.len() {
-        0 => Err(Failure::usage(format!("there is no session `{id}` in this repository"))
-            .help("`autopilot sessions` lists those of the newest run")),
+        0 => {
+            let known = known_of_newest(past)?;
+            let known = if known.is_empty() { String::new() } else { format!(": {known}") };
+            Err(Failure::usage(format!("there is no session `{id}` in this repository"))
+                .help(format!("`autopilot sessions` lists those of the newest run{known}")))
+        }
         1 => alike.pop().ok_or_else(|| Failure::usage("there is no such session")),
         count => {
             let names: Vec<&str> =
@@ -107,6 +123,14 @@ fn find(past: &Past, id: &str) -> Result<(Told, Session), Failure> {
                 .help(format!("say which: {}{more}", names.join(", "))))
         }
     }
+}
+
+fn known_of_newest(past: &Past) -> Result<String, Failure> {
+    let Some(newest) = past.runs(1)?.into_iter().next() else { return Ok(String::new()) };
+    let known = sessions(&newest.id, &past.records(&newest.id)?);
+    let names: Vec<&str> = known.iter().rev().take(NAMED_MAX).map(|s| s.id.as_str()).collect();
+    let more = if known.len() > NAMED_MAX { ", …" } else { "" };
+    Ok(format!("{}{more}", names.join(", ")))
 }
 
 /// Two at once in one conversation would each hear half of it.

@@ -1,0 +1,336 @@
+//! `autopilot resume <session> --prompt "…"` where the session is that of a step of a workflow: the
+//! step is gone on with inside of its run, and nothing else is.
+
+use super::super::past::{Past, Told};
+use super::super::work::{self, Worked, adopt};
+use crate::cli::Global;
+use crate::exit::Failure;
+use crate::terminal;
+use autopilot_core::decide::{Hindrance, decide, hindrance};
+use autopilot_core::event::{Bill, End, HaltWhy, Outcome, Words};
+use autopilot_core::fingerprint::sha256_hex;
+use autopilot_core::id::TaskId;
+use autopilot_core::input::{Ask, Input};
+use autopilot_core::state::{Shown, State, Status, Task};
+use autopilot_core::step::Step;
+use autopilot_core::view::sessions::Session;
+use autopilot_core::view::{self, ExitWord};
+use autopilot_core::workflow::Past as PastStep;
+use autopilot_engine::inbox::LimitChange;
+use autopilot_engine::session::Intent;
+use autopilot_engine::{shell, store, workspace};
+use autopilot_host::escape::one_line;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Of the steps that are opened again, those that are named.
+const NAMED_MAX: usize = 20;
+
+/// What a person wants said, and where.
+pub struct Wish<'a> {
+    pub told: Told,
+    pub session: Session,
+    pub prompt: &'a str,
+    pub limits: LimitChange,
+    pub is_rehearsal: bool,
+}
+
+/// A session of anything else is gone on with beside its run.
+pub fn is_of_a_step(told: &Told, session: &Session) -> bool {
+    told.state.task(session.task).pipeline.continues_at().is_some()
+}
+
+pub fn go_on(global: &Global, past: Past, wish: Wish<'_>) -> super::super::Done {
+    let Wish { told, session, prompt, limits, is_rehearsal } = wish;
+    let prompt = past.redactor(&told.state).redact(prompt).into_owned();
+    let (id, now) = (session.task, taken_up(&told.state, &limits));
+    if let Some(hindrance) = hindrance(&now, id) {
+        return Err(refusal(hindrance, &now, id));
+    }
+    let words = Words {
+        prompt: sha256_hex(prompt.as_bytes()),
+        session: session.id.clone(),
+        is_its_own: session.is_its_own,
+        attempt: session.attempt,
+        lane: session.lane,
+    };
+    let task = told.state.task(id).name().to_owned();
+    let ask = Ask::Continue { task, words: Box::new(words) };
+    if is_rehearsal {
+        rehearse(global, &told, &session, now, ask);
+        return super::super::done();
+    }
+    let config = past.kept(&told.state.run.config)?;
+    let repo = workspace::examine(&global.repo, &config)?;
+    let opened = adopt(repo, config)?;
+    let before = Before::of(&told.state, id);
+    let run = told.run.id.clone();
+    drop(past);
+    let intent = Intent::Only { run, ask, limits, texts: vec![prompt] };
+    // Whoever says something to an agent wants to see what it does.
+    let seen = Global { verbose: !global.quiet, ..global.clone() };
+    let worked = work::until_rest(&seen, opened, intent, false)?;
+    account(global, &worked, id, &session, &before)
+}
+
+/// The run as it is once a process has taken it up.
+fn taken_up(state: &State, limits: &LimitChange) -> State {
+    let mut now = state.clone();
+    let limits = Box::new(limits.applied_to(&now.run.limits));
+    let asks = [Ask::Halt { why: HaltWhy::Stop, now: false }, Ask::Limit(limits)];
+    for input in asks.map(Input::Asked).into_iter().chain([Input::Boot]) {
+        let _record = decide(&mut now, input, shell::now());
+    }
+    now
+}
+
+fn refusal(hindrance: Hindrance, state: &State, task: TaskId) -> Failure {
+    let now = state.task(task);
+    let message = format!("step `{}` can't be gone on with: {hindrance}", now.name());
+    match hindrance {
+        Hindrance::NotAStep | Hindrance::NeverBegun => {
+            Failure::usage(message).help("`autopilot sessions` lists what can be gone on with")
+        }
+        Hindrance::AtWork | Hindrance::Merging => Failure::failed(message)
+            .help("go on with `autopilot resume` first, then say it once more"),
+        Hindrance::Publishing => Failure::failed(message)
+            .help("`autopilot reject \"why\"` it, or let `autopilot resume` publish it first"),
+        Hindrance::Lifetime => Failure::failed(message)
+            .help("ask without the run: `autopilot resume <session> --read-only --prompt …`"),
+        Hindrance::Money => {
+            let spent = now.spent.bill.usd;
+            let message = format!("{message} ({spent})");
+            let help = "`--max-usd-per-task` raises its limit".to_owned();
+            Failure { code: ExitWord::Paused.code(), message, help: Some(help) }
+        }
+    }
+}
+
+fn rehearse(global: &Global, told: &Told, session: &Session, mut state: State, ask: Ask) {
+    let before = state.clone();
+    let _record = decide(&mut state, Input::Asked(ask), shell::now());
+    let is_opened = |task: &&Task| {
+        let was_settled = before.task(task.id).is_settled();
+        was_settled && !task.is_settled() && task.parent.is_some() && task.id != session.task
+    };
+    let opened: Vec<&str> = state.tasks.iter().filter(is_opened).map(Task::name).collect();
+    let name = state.task(session.task).name();
+    if global.json {
+        return terminal::json(&json!({
+            "dry_run": true,
+            "run_id": told.run.id,
+            "task": name,
+            "session": session.id,
+            "opens_run": told.state.end().is_some(),
+            "opens": opened,
+        }));
+    }
+    let of = (&told.run.id, one_line(&session.id));
+    terminal::say(&format!("would go on with step `{name}` of run {} in session {}", of.0, of.1));
+    if told.state.end().is_some() {
+        terminal::say("  the run, which had ended, would be open again");
+    }
+    if !opened.is_empty() {
+        let more = if opened.len() > NAMED_MAX { ", …" } else { "" };
+        let named = opened[..opened.len().min(NAMED_MAX)].join(", ");
+        terminal::say(&format!("  `autopilot resume` would then begin {named}{more}"));
+    }
+}
+
+/// What the turn is told apart from.
+struct Before {
+    status: &'static str,
+    bill: Bill,
+    result: Option<Shown>,
+    commit: Option<String>,
+}
+
+impl Before {
+    fn of(state: &State, task: TaskId) -> Before {
+        let now = state.task(task);
+        Before {
+            status: status(state, now),
+            bill: now.spent.bill,
+            result: result(now).cloned(),
+            commit: now.commit.clone(),
+        }
+    }
+}
+
+fn result(task: &Task) -> Option<&Shown> {
+    task.last(task.pipeline.continues_at()?)
+}
+
+fn status(state: &State, task: &Task) -> &'static str {
+    PastStep::of(state, task).map_or("unfinished", |past| past.status.word())
+}
+
+/// How a turn ended.
+enum Ended<'a> {
+    Well,
+    Failed(String),
+    /// It is not over.
+    Rests(&'a str),
+}
+
+fn account(
+    global: &Global,
+    worked: &Worked<'_>,
+    id: TaskId,
+    session: &Session,
+    before: &Before,
+) -> super::super::Done {
+    let state = &worked.state;
+    let task = state.task(id);
+    let is_new = result(task).map(|shown| shown.id) != before.result.as_ref().map(|old| old.id);
+    let why = state.run.halt.as_ref().map(|halt| halt.why.to_string()).unwrap_or_default();
+    let ended = match &task.status {
+        Status::Settled(End::Closed) if is_new => Ended::Well,
+        Status::Settled(End::Failed { why }) => Ended::Failed(why.to_string()),
+        Status::Settled(End::Closed | End::Skipped { .. })
+        | Status::Open
+        | Status::At { .. }
+        | Status::Running { .. }
+        | Status::Waiting { .. } => Ended::Rests(&why),
+    };
+    let told = Account::of(worked, task, session, before, is_new);
+    if global.json {
+        terminal::json(&told.object(&ended));
+    } else {
+        terminal::say(told.text().trim_end());
+    }
+    let name = task.name();
+    match ended {
+        Ended::Well => Ok(ExitCode::SUCCESS),
+        Ended::Failed(why) => Err(Failure::failed(format!("step `{name}` failed: {why}")).help(
+            format!(
+                "say something else with `autopilot resume {} --prompt …`, or go on without it: \
+                 `autopilot resume`",
+                told.session
+            ),
+        )),
+        Ended::Rests(why) => Err(Failure {
+            code: ExitWord::Paused.code(),
+            message: format!("step `{name}` is not over: {why}"),
+            help: Some(format!("go on with it and with the run: {}", view::money::go_on(state))),
+        }),
+    }
+}
+
+struct Account<'a> {
+    state: &'a State,
+    task: &'a Task,
+    /// The one it is in now.
+    session: String,
+    before: &'a Before,
+    answer: String,
+    bill: Bill,
+    merged: Option<String>,
+    notes: Vec<String>,
+    log: Option<String>,
+}
+
+impl<'a> Account<'a> {
+    fn of(
+        worked: &'a Worked<'_>,
+        task: &'a Task,
+        session: &Session,
+        before: &'a Before,
+        is_new: bool,
+    ) -> Account<'a> {
+        let shown = result(task).filter(|_| is_new);
+        let answer = shown.and_then(|shown| shown.facts.answer.as_deref()).and_then(|hash| {
+            let reader = workspace::reader(&worked.place).ok()?;
+            store::text(&reader, hash).ok()
+        });
+        let is_merged = task.last(Step::Merge).is_some_and(|merge| {
+            merge.outcome == Outcome::Passed && shown.is_some_and(|shown| merge.id > shown.id)
+        });
+        let last = task.pipeline.continues_at().and_then(|step| task.sessions.get(&step));
+        Account {
+            state: &worked.state,
+            task,
+            session: last.cloned().unwrap_or_else(|| session.id.clone()),
+            before,
+            answer: answer.unwrap_or_default(),
+            bill: task.spent.bill.since(before.bill),
+            merged: task.commit.clone().filter(|_| is_merged && task.commit != before.commit),
+            notes: shown.map(|shown| shown.facts.notes.clone()).unwrap_or_default(),
+            log: shown.and_then(|shown| shown.facts.log.clone()),
+        }
+    }
+
+    fn status(&self) -> &'static str {
+        status(self.state, self.task)
+    }
+
+    fn cost(&self) -> Option<f64> {
+        let is_known = self.bill != Bill::default() && !self.bill.unpriced;
+        is_known.then(|| self.bill.usd.usd())
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        if !self.answer.trim().is_empty() {
+            text.push_str(&format!("{}\n\n", self.answer.trim_end()));
+        }
+        let cost = self.cost().map_or("unknown".to_owned(), |usd| format!("${usd:.4}"));
+        let (name, was, is) = (self.task.name(), self.before.status, self.status());
+        text.push_str(&format!("step:   {name}: {is} (was {was}), session {}\n", self.session));
+        text.push_str(&format!("cost:   {cost}\n"));
+        for note in &self.notes {
+            text.push_str(&format!("note:   {}\n", one_line(note)));
+        }
+        match &self.merged {
+            Some(commit) => {
+                let branch = &self.state.run.branch;
+                let commit = commit.get(..12).unwrap_or(commit);
+                text.push_str(&format!("merged: {commit} into {branch}\n"));
+                text.push_str(&format!("look:   git show {commit}\n"));
+            }
+            None => text.push_str("merged: nothing\n"),
+        }
+        if self.task.is_settled() {
+            text.push_str(&format!("then:   `autopilot resume` goes on: {}\n", self.next()));
+        }
+        text
+    }
+
+    /// What the run does when it goes on.
+    fn next(&self) -> String {
+        let Some(root) = self.state.root() else { return String::new() };
+        match (root.step(), root.unsettled) {
+            (Some(Step::Tasks), 1) => "1 step is to be done".to_owned(),
+            (Some(Step::Tasks), more) => format!("{more} steps are to be done"),
+            (Some(step), _) => format!("{step} comes next"),
+            (None, _) => "the run is over".to_owned(),
+        }
+    }
+
+    fn object(&self, ended: &Ended<'_>) -> Value {
+        let (outcome, why) = match ended {
+            Ended::Well => ("success", None),
+            Ended::Failed(why) => ("failed", Some(why.as_str())),
+            Ended::Rests(why) => ("stopped", Some(*why)),
+        };
+        json!({
+            "event": "ended",
+            "run_id": self.state.run.id,
+            "task": self.task.name(),
+            "session": self.session,
+            "outcome": outcome,
+            "why": why,
+            "answer": self.answer,
+            "status": self.status(),
+            "status_before": self.before.status,
+            "cost_usd": self.cost(),
+            "tokens_in": (self.bill.tokens_in > 0).then_some(self.bill.tokens_in),
+            "tokens_out": (self.bill.tokens_out > 0).then_some(self.bill.tokens_out),
+            "branch_name": self.state.run.branch,
+            "commit": self.merged,
+            "log_path": self.log.as_deref().map(view::state_json::in_root),
+            "notes": self.notes,
+            "next": self.task.is_settled().then(|| self.next()),
+        })
+    }
+}
