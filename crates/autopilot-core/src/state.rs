@@ -9,7 +9,8 @@ mod apply;
 pub use account::{Account, Door, Hold, account_of};
 
 use crate::event::{
-    Bill, End, Facts, Halt, Outcome, Record, RoundMark, RunSpec, SessionTotal, Skip, TaskSpec, Words,
+    Bill, End, Facts, Halt, Outcome, Record, RoundMark, RunSpec, SessionTotal, Skip, TaskSpec,
+    Words,
 };
 use crate::flow::{Flow, Pipeline, Reason};
 use crate::id::{AttemptId, Micros, TaskId, Time};

@@ -71,6 +71,11 @@ pub enum Standing {
 }
 
 fn only_failed_to_converge(state: &State) -> bool {
+    // Where the run itself has failed, its tasks were weighed and are not why.
+    match state.root().and_then(failure) {
+        Some(Failure::Children { .. }) | None => {}
+        Some(why) => return why.is_no_convergence(),
+    }
     let failures: Vec<&Failure> = state
         .tasks
         .iter()

@@ -235,13 +235,15 @@ pub struct Goal {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "With the session of a step of a goal's workflow, that step is gone on with: \
+#[command(
+    after_help = "With the session of a step of a goal's workflow, that step is gone on with: \
                         what its agent answers\nand changes takes the place of the step's result, \
                         and then the run rests. `autopilot resume` goes\non with it from there, \
                         also where it had ended.\n\nWith any other session, or with --read-only, its \
                         agent is asked something more outside of the run:\nnothing is merged, and what \
                         it changes becomes a branch of its own.\n\nOf the limits only --max-usd and \
-                        --max-usd-per-task apply to a session.")]
+                        --max-usd-per-task apply to a session."
+)]
 pub struct Resume {
     /// Say something in this session instead, as `autopilot sessions` lists it
     #[arg(value_name = "SESSION", requires = "prompt", conflicts_with = "wait")]

@@ -19,7 +19,7 @@ const OTHERWISE: &str = "Try a different approach: \"quoted\",\nand on two lines
 /// What it does is in the file `act`; `$task`, `$resumed` and `$asked` are known there.
 const CLAUDE: &str = r#"#!/bin/sh
 own="$HOME/own"
-read -r asked
+while read -r asked; do case "$asked" in *'"type":"user"'*) break;; esac; done
 task="$AUTOPILOT_TASK_ID"
 number=$(printf '%s' "$task" | cksum | cut -c1-6)
 session="0199dddd-4444-7000-8000-000000$number"
@@ -162,7 +162,8 @@ fn newest_prompt(stage: &Stage, label: &str) -> String {
 
 #[test]
 fn a_failed_step_of_a_stopped_run_is_gone_on_with_and_then_the_run() {
-    let made = workflow("w", &[step("bad", &[]), step("slow", &[]), step("after", &["bad", "slow"])]);
+    let made =
+        workflow("w", &[step("bad", &[]), step("slow", &[]), step("after", &["bad", "slow"])]);
     let waits = r#"
 if [ "$task" = slow ]; then while [ ! -e "$own/gate" ]; do sleep 0.1; done; fi
 "#;
@@ -173,7 +174,7 @@ if [ "$task" = slow ]; then while [ ! -e "$own/gate" ]; do sleep 0.1; done; fi
     let run = stage.start(&GOAL);
     stage.wait_until("bad has failed and slow is at work", |stage| {
         let tasks = stage.state_json()["tasks"].as_array().cloned().unwrap_or_default();
-        let failed = tasks.iter().any(|task| task["id"] == "bad" && task["state"] == "FAILED");
+        let failed = tasks.iter().any(|task| task["id"] == "bad" && task["status"] == "FAILED");
         failed && times(stage, "slow") == 1
     });
     stage.run(&["stop", "--now"]).expect(0);
@@ -189,7 +190,10 @@ if [ "$task" = slow ]; then while [ ! -e "$own/gate" ]; do sleep 0.1; done; fi
     assert!((cost(&stage) - before - 0.2).abs() < 1e-9, "what the session rose by is owed");
     assert_eq!(on_branch(&stage, "bad.txt"), "bad\nagain");
     let result = result_of(&stage, 1, "bad");
-    assert_eq!((&result["status"], &result["outputText"]), (&"succeeded".into(), &"second of bad".into()));
+    assert_eq!(
+        (&result["status"], &result["outputText"]),
+        (&"succeeded".into(), &"second of bad".into())
+    );
     assert_eq!(stage.status()["current_state"], "PAUSED");
 
     std::fs::write(own(&stage).join("gate"), "").unwrap();
@@ -231,7 +235,9 @@ fn what_was_left_out_after_a_failure_is_begun_and_whoever_checks_is_asked_again(
     stage.run(&["resume"]).expect(0).says(&["DONE"]);
     assert_eq!((times(&stage, "bad"), times(&stage, "beside"), times(&stage, "after")), (2, 1, 1));
     let asked_for_after = newest_prompt(&stage, "after-step");
-    assert!(asked_for_after.contains("--- bad (succeeded) ---\nsecond of bad"), "{asked_for_after}");
+    for part in ["--- bad (succeeded) ---", "second of bad"] {
+        assert!(asked_for_after.contains(part), "{asked_for_after}");
+    }
     assert_eq!(stage.views("run-completion/prompt.txt").len(), 2);
     assert_eq!(stage.views("run-workflow/prompt.txt").len(), 1, "no other workflow was made");
     assert_eq!(result_of(&stage, 1, "after")["status"], "succeeded");
@@ -254,7 +260,7 @@ fn after_the_last_iteration_a_person_grants_others() {
     // It is asked again, says no again, and there is an iteration left for that.
     stage.run(&["resume", "--max-iterations", "2"]).expect(0).says(&["DONE"]);
     let weighed = stage.texts_of("run-completion/prompt.txt");
-    assert_eq!(weighed.matches("--- one (succeeded) ---\nsecond of one").count(), 1, "{weighed}");
+    assert_eq!(weighed.matches("second of one").count(), 1, "{weighed}");
     assert_eq!((times(&stage, "one"), times(&stage, "two-i2")), (2, 1));
 }
 
@@ -316,8 +322,7 @@ if [ -n "$resumed" ] && [ ! -e "$own/gate" ]; then
 fi
 "#;
     for same in [true, false] {
-        let stage =
-            stage(&[&answers("workflow", "", &made), &done()], &[hangs, WORKS]);
+        let stage = stage(&[&answers("workflow", "", &made), &done()], &[hangs, WORKS]);
         stage.run(&GOAL).expect(0);
         let one = session_of(&stage, "one");
         let turn = stage.start(&["resume", &one, "--prompt", OTHERWISE]);
@@ -392,21 +397,19 @@ case "$asked" in *"Try a different"*) answer="second of $task"; total=0.05; sess
 #[test]
 fn gone_on_with_twice_the_last_word_counts() {
     let twice = r#"
-case "$asked" in *"once more"*) answer="third of $task"; total=0.6;; esac
+case "$asked" in *"a third try"*) answer="third of $task"; total=0.6;; esac
 "#;
     let made = workflow("w", &[step("one", &[]), step("two", &["one"])]);
-    let stage = stage(
-        &[&answers("workflow", "", &made), &done_when_seen("third of one")],
-        &[WORKS, twice],
-    );
+    let stage =
+        stage(&[&answers("workflow", "", &made), &done_when_seen("third of one")], &[WORKS, twice]);
     let args = [&GOAL[..], &["--max-iterations", "1"]].concat();
     stage.run(&args).expect(11);
     let one = session_of(&stage, "one");
     stage.run(&["resume", &one, "--prompt", OTHERWISE]).expect(0).says(&["second of one"]);
-    stage.run(&["resume", &one, "--prompt", "once more"]).expect(0).says(&["third of one"]);
+    stage.run(&["resume", &one, "--prompt", "a third try"]).expect(0).says(&["third of one"]);
     assert_eq!(session_of(&stage, "one"), one);
     let (_, session, words) = asked(&stage).pop().unwrap();
-    assert_eq!((session, words), (one, "once more".to_owned()));
+    assert_eq!((session, words), (one, "a third try".to_owned()));
     stage.run(&["resume"]).expect(0).says(&["DONE"]);
     let weighed = newest_prompt(&stage, "run-completion");
     assert!(weighed.contains("third of one") && !weighed.contains("second of one"), "{weighed}");
@@ -424,7 +427,11 @@ if [ "$task" = two-i2 ]; then while [ ! -e "$own/gate" ]; do sleep 0.1; done; fi
 "#;
     let stage = stage(
         &[
-            &answers("workflow", "  iteration: 1\n", &workflow("w1", &[step("bad", &[]), step("after", &["bad"])])),
+            &answers(
+                "workflow",
+                "  iteration: 1\n",
+                &workflow("w1", &[step("bad", &[]), step("after", &["bad"])]),
+            ),
             &answers("workflow", "  iteration: 2\n", &workflow("w2", &[step("two", &[])])),
             &done_when_seen("first of two"),
         ],

@@ -4,6 +4,9 @@
 //! The run does nothing else meanwhile and rests afterwards. Where its tasks were weighed already
 //! it stands after that as if they had just ended.
 
+#[cfg(test)]
+mod tests;
+
 use super::Draft;
 use crate::event::{End, Event, Skip, Words};
 use crate::id::TaskId;

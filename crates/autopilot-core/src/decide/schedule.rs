@@ -14,7 +14,8 @@ impl Draft<'_> {
             return;
         }
         for task in self.state.ready_aside().collect::<Vec<_>>() {
-            let Some(stage) = self.state.task(task).stage().filter(|_| self.is_in_focus(task)) else {
+            let Some(stage) = self.state.task(task).stage().filter(|_| self.is_in_focus(task))
+            else {
                 continue;
             };
             let is_person = stage.work == Work::Person;

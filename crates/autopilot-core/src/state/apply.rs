@@ -340,9 +340,9 @@ impl State {
         match end {
             End::Closed | End::Skipped { why: Skip::Asked } => true,
             End::Failed { .. } => self.is_assessed(task) && !self.is_failing_fast(),
-            End::Skipped {
-                why: Skip::Blocked { .. } | Skip::Stopped { .. } | Skip::Dropped,
-            } => false,
+            End::Skipped { why: Skip::Blocked { .. } | Skip::Stopped { .. } | Skip::Dropped } => {
+                false
+            }
         }
     }
 

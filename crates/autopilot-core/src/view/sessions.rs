@@ -74,9 +74,8 @@ pub fn is_its_own(session: &str) -> bool {
 pub fn is_current(session: &Session, among: &[Session], state: &State) -> bool {
     let task = state.task(session.task);
     let is_one = task.pipeline.continues_at().is_some();
-    let same = |other: &&Session| {
-        other.task == session.task && (is_one || other.step == session.step)
-    };
+    let same =
+        |other: &&Session| other.task == session.task && (is_one || other.step == session.step);
     let newest = among.iter().filter(same).map(|other| other.attempt).max();
     let is_newest = newest == Some(session.attempt);
     let twins = among.iter().filter(|other| other.attempt == session.attempt).count();

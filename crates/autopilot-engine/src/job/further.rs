@@ -131,7 +131,9 @@ impl Job {
             let notes = turn.ran.notes;
             turn = self.turn(&Question { prompt, session: None, ..further }).await?;
             turn.ran.notes.splice(0..0, notes);
-            turn.ran.notes.push("its session was gone; a new one was told what was said".to_owned());
+            turn.ran
+                .notes
+                .push("its session was gone; a new one was told what was said".to_owned());
         }
         turn.ran.notes.push(format!("a person went on with it: {}", title(&said)));
         Ok(turn)

@@ -202,13 +202,13 @@ fn account(
     let name = task.name();
     match ended {
         Ended::Well => Ok(ExitCode::SUCCESS),
-        Ended::Failed(why) => Err(Failure::failed(format!("step `{name}` failed: {why}")).help(
-            format!(
+        Ended::Failed(why) => {
+            Err(Failure::failed(format!("step `{name}` failed: {why}")).help(format!(
                 "say something else with `autopilot resume {} --prompt …`, or go on without it: \
                  `autopilot resume`",
                 told.session
-            ),
-        )),
+            )))
+        }
         Ended::Rests(why) => Err(Failure {
             code: ExitWord::Paused.code(),
             message: format!("step `{name}` is not over: {why}"),
