@@ -3,6 +3,7 @@
 //! A configuration is read once, checked whole and pinned to the run by its digest. Every fault is
 //! found in one pass and names its line, its column and what to write instead.
 
+mod adapter;
 pub mod amend;
 mod fault;
 pub mod nearest;
@@ -21,6 +22,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use adapter::{AGENT_NAME_CHARS_MAX, AGENTS_MAX, By, Options, UnknownAdapter};
 pub use fault::{Fault, Faults, Place, Warning};
 pub use price::Price;
 pub use step::{Role, STEPS, role_of};
@@ -44,6 +46,9 @@ pub struct Config {
     pub builder: Agent,
     pub reviewer: Agent,
     pub planner: Agent,
+    /// Agents by names of the user's own, for goals and the steps of workflows.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub agents: BTreeMap<String, Agent>,
     pub gates: Gates,
     pub budget: Budget,
     pub sandbox: Sandbox,
@@ -87,43 +92,22 @@ impl Config {
         }
     }
 
-    /// The agent of a name: one of a role, or the first of a kind that a role has, or the kind as
-    /// it is without settings.
-    pub fn adapter(&self, name: &str) -> Option<Agent> {
-        let role = match name {
-            "builder" => Some(Role::Builder),
-            "reviewer" => Some(Role::Reviewer),
-            "planner" => Some(Role::Planner),
-            _ => None,
-        };
-        if let Some(role) = role {
-            return Some(self.agent(role).clone());
-        }
-        let mode = match name {
-            "claude" => Mode::ClaudeCodeCli,
-            "codex" => Mode::CodexCli,
-            _ => return None,
-        };
-        let roles = [Role::Builder, Role::Reviewer, Role::Planner];
-        let mut known = roles.into_iter().flat_map(|role| self.candidates(role));
-        let known = known.find(|agent| agent.mode == mode).cloned();
-        Some(known.unwrap_or_else(|| read::of_kind(mode)))
-    }
-
-    /// The names of [`Config::adapter`].
-    pub fn adapters(&self) -> std::collections::BTreeSet<String> {
-        ["claude", "codex", "builder", "reviewer", "planner"].map(str::to_owned).into()
-    }
-
     /// The agents that can do the work of a role, in order of preference; never empty.
     pub fn candidates(&self, role: Role) -> impl Iterator<Item = &Agent> {
-        let agent = self.agent(role);
-        std::iter::once(agent).chain(&agent.fallback)
+        self.agent(role).candidates()
     }
 
     /// The agent of a lane; the preferred one where the list has become shorter meanwhile.
     pub fn candidate(&self, role: Role, lane: u32) -> &Agent {
-        self.candidates(role).nth(lane as usize).unwrap_or(self.agent(role))
+        self.agent(role).candidate(lane)
+    }
+
+    /// Every agent there is, whoever uses it.
+    pub fn all_agents(&self) -> impl Iterator<Item = &Agent> {
+        [&self.builder, &self.reviewer, &self.planner]
+            .into_iter()
+            .chain(self.agents.values())
+            .flat_map(Agent::candidates)
     }
 
     pub fn price(&self, model: &str) -> Option<Price> {
@@ -138,8 +122,13 @@ impl Config {
 
     /// The same for the agent of a lane.
     pub fn timeout_in(&self, step: &str, lane: u32) -> Duration {
+        self.timeout_by(step, role_of(step).map(|role| self.candidate(role, lane)))
+    }
+
+    /// The same for whoever does it.
+    pub fn timeout_by(&self, step: &str, agent: Option<&Agent>) -> Duration {
         let given = |step: &str| self.rounds.step_timeouts_sec.get(step).copied();
-        let of_agent = || role_of(step).and_then(|role| self.candidate(role, lane).timeout_sec);
+        let of_agent = || agent.and_then(|agent| agent.timeout_sec);
         let base = step::resembles(step);
         let seconds = given(step)
             .or_else(of_agent)

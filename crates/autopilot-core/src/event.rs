@@ -3,6 +3,7 @@
 //! There is an event for every decision that a limit or a person could have made otherwise and for
 //! every fact from outside; what follows from them is folded, not stored.
 
+use crate::config::{By, Options};
 use crate::flow::{Flow, Pipeline, Reason};
 use crate::id::{AttemptId, Micros, TaskId, Time};
 use crate::limit::Limits;
@@ -182,6 +183,8 @@ pub struct RunSpec {
     pub config: String,
     /// Failures of the base are known and only new ones count.
     pub red_base_allowed: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub options: Options,
     /// What there is of the whole beside its tasks: its specification and its own switches.
     #[serde(default, skip_serializing_if = "is_default")]
     pub whole: TaskSpec,
@@ -215,6 +218,9 @@ pub struct TaskSpec {
     /// Where it may write, as far as it was said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
+    /// Who does its work, where it says so.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub by: By,
 }
 
 /// What a person says in a session, and whose session it is.

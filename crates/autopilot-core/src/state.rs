@@ -6,8 +6,9 @@
 mod account;
 mod apply;
 
-pub use account::{Account, Door, Hold, account_of};
+pub use account::{Account, Door, Hold};
 
+use crate::config::Options;
 use crate::event::{
     Bill, End, Facts, Halt, Outcome, Record, RoundMark, RunSpec, SessionTotal, Skip, TaskSpec,
     Words,
@@ -53,6 +54,8 @@ pub struct Run {
     pub limits: Limits,
     pub config: String,
     pub red_base_allowed: bool,
+    #[serde(default)]
+    pub options: Options,
     pub plan: Option<String>,
     pub started_at: Time,
     pub moved_at: Time,
@@ -496,6 +499,7 @@ impl Default for Run {
             limits: Limits::default(),
             config: String::new(),
             red_base_allowed: false,
+            options: Options::default(),
             plan: None,
             started_at: Time::default(),
             moved_at: Time::default(),
@@ -527,6 +531,7 @@ impl Run {
             limits: spec.limits.clone(),
             config: spec.config.clone(),
             red_base_allowed: spec.red_base_allowed,
+            options: spec.options.clone(),
             plan: spec.plan.clone(),
             started_at: at,
             moved_at: at,

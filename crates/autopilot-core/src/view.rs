@@ -211,7 +211,7 @@ pub fn tells_how_to_go_on(halt: &Halt) -> bool {
 /// What a task waits for, if it does.
 pub fn waits(state: &State, task: &Task) -> Option<String> {
     let Status::Waiting { step, until } = task.status else { return None };
-    Some(match state.door(step) {
+    Some(match state.door(step, task.by(step)) {
         Door::Held { account, why, guess, .. } => account::waits(&account, why, until, guess),
         Door::Open { .. } | Door::Probed => format!("waits until {}", until.rfc3339()),
     })

@@ -14,7 +14,7 @@ mod result;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -87,6 +87,21 @@ pub struct Rules {
     pub timeout_sec_max: u64,
     /// Names a step may give as its adapter.
     pub adapters: BTreeSet<String>,
+    /// Names that mean an agent which can't do a step here, each with the reason.
+    pub unusable: BTreeMap<String, String>,
+    /// Where money is limited, what is known of prices.
+    pub prices: Option<Prices>,
+}
+
+/// A limit on money holds only where it can be known what a step costs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Prices {
+    /// Adapters that tell no money, and whether the model each uses by itself has a price.
+    pub asked_of: BTreeMap<String, bool>,
+    /// Models that have one.
+    pub models: BTreeSet<String>,
+    /// Who does a step that names nobody.
+    pub usual: String,
 }
 
 impl Rules {
@@ -95,6 +110,8 @@ impl Rules {
             steps_max: STEPS_MAX,
             timeout_sec_max: TIMEOUT_SEC_MAX,
             adapters: adapters.into_iter().map(Into::into).collect(),
+            unusable: BTreeMap::new(),
+            prices: None,
         }
     }
 

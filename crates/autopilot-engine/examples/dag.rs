@@ -231,6 +231,7 @@ fn spec() -> RunSpec {
         limits: Limits { workers_max: 4, effects_max: 4, ..Limits::default() },
         config: String::new(),
         red_base_allowed: false,
+        options: Default::default(),
         whole: TaskSpec::default(),
         plan: None,
         tasks: Vec::new(),

@@ -2,12 +2,14 @@
 
 mod given;
 mod lane;
+mod out;
 mod settings;
 mod since;
 mod skill;
 
 pub use given::{check_plan, parse_plan};
-pub use settings::{check_prices, check_settings, costs_unknown, roles};
+pub use out::{out_dir, prove_out};
+pub use settings::{check_prices, check_settings, costs_unknown, roles, step_rules};
 pub use since::changed_since;
 pub use skill::check_skills;
 
@@ -17,8 +19,8 @@ use crate::place::Place;
 use autopilot_agents::openai::{BASE_URL_VARIABLE, Model};
 use autopilot_agents::{Agent, LaunchPlan, Program};
 use autopilot_core::config::{
-    Agent as AgentConfig, Config, Faults, HumanGate, Mode, ReviewGate as ReviewConfig, Role,
-    Warning,
+    Agent as AgentConfig, Config, Faults, HumanGate, Mode, Options, ReviewGate as ReviewConfig,
+    Role, Warning,
 };
 use autopilot_core::event::{RunSpec, TaskSpec as TaskEntry};
 use autopilot_core::fingerprint::sha256_hex;
@@ -38,6 +40,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const QUEUE_MAX: usize = 10_000;
 /// Of a goal, what its run is called.
 const GOAL_TITLE_CHARS_MAX: usize = 100;
+/// Workflows for a goal, unless another number is asked for.
+pub const GOAL_ITERATIONS: u32 = 4;
 /// Names in a tasks directory that are no tasks.
 const NOT_TASKS: [&str; 2] = ["TEMPLATE.md", "README.md"];
 
@@ -72,6 +76,8 @@ pub struct Request {
     /// What depends on something that failed is not begun.
     pub fail_fast: bool,
     pub allow_red_base: bool,
+    /// What the configuration was changed by.
+    pub options: Options,
     pub limits: LimitChange,
     pub started_by: String,
 }
@@ -103,6 +109,8 @@ pub enum BeginError {
     Settings { faults: Vec<String> },
     #[error("{}\nlooked in {}", faults.join("\n"), looked_in.join(", "))]
     Skill { faults: Vec<String>, looked_in: Vec<String> },
+    #[error("--out `{path}` can't be used: {reason}")]
+    Out { path: Utf8PathBuf, reason: String },
     #[error("{role}: {reason}")]
     Agent { role: &'static str, reason: String },
 }
@@ -278,7 +286,8 @@ pub fn check_agents(
     let mut plans = Vec::new();
     for (role, name) in roles.iter().copied() {
         for settings in config.candidates(role) {
-            let plan = check_agent(settings, name, place, path)?;
+            let failed = |reason| BeginError::Agent { role: name, reason };
+            let plan = check_agent(settings, name, place, path).map_err(failed)?;
             plans.push((role, plan));
         }
     }
@@ -287,18 +296,17 @@ pub fn check_agents(
 
 fn check_agent(
     settings: &AgentConfig,
-    name: &'static str,
+    name: &str,
     place: &Place,
     path: &str,
-) -> Result<LaunchPlan, BeginError> {
-    let failed = |reason: String| BeginError::Agent { role: name, reason };
-    let agent = agent_of(settings, &place.root).map_err(|error| failed(error.to_string()))?;
+) -> Result<LaunchPlan, String> {
+    let agent = agent_of(settings, &place.root).map_err(|error| error.to_string())?;
     if let Agent::Script { file } = &agent
         && !file.is_file()
     {
-        return Err(failed(format!("the script `{file}` does not exist")));
+        return Err(format!("the script `{file}` does not exist"));
     }
-    address_ready(&agent, settings).map_err(failed)?;
+    address_ready(&agent, settings)?;
     let plan = agent.launch(&autopilot_agents::Ask::new("", &place.root));
     if let Program::Named(program) = &plan.program
         && find_program(program, path, &place.root).is_none()
@@ -308,10 +316,10 @@ fn check_agent(
             Mode::Acp | Mode::Command => "command",
             Mode::ClaudeCodeCli | Mode::CodexCli | Mode::OpenaiApi | Mode::Script => "executable",
         };
-        return Err(failed(format!(
+        return Err(format!(
             "the executable `{program}` of mode {mode} was not found; install it, or set \
-                 `{name}.{key}` in .autopilot/config.yml"
-        )));
+             `{name}.{key}` in .autopilot/config.yml"
+        ));
     }
     Ok(plan)
 }
@@ -454,9 +462,10 @@ pub fn prepare(tasks: &Tasks, request: &Request, config: &Config, base: Base<'_>
         base: base.base.to_owned(),
         branch: base.branch,
         switches,
-        limits: request.limits.applied_to(&limits(config)),
+        limits: request.limits.applied_to(&limits_of(config, tasks.flow)),
         config: pinned,
         red_base_allowed: request.allow_red_base,
+        options: request.options.clone(),
         whole,
         plan,
         tasks: entries,
@@ -488,11 +497,22 @@ fn body_of(spec: &TaskSpec) -> String {
     serde_json::to_string(spec).unwrap_or_default()
 }
 
+/// The same for a flow. A round of a goal is a whole workflow, not another try of a task, so the
+/// configured number is not meant for it.
+pub fn limits_of(config: &Config, flow: Flow) -> Limits {
+    let limits = limits(config);
+    match flow {
+        Flow::Goal => Limits { rounds_max: GOAL_ITERATIONS, ..limits },
+        Flow::Task | Flow::Queue | Flow::Plan => limits,
+    }
+}
+
 /// The limits a configuration asks for.
 pub fn limits(config: &Config) -> Limits {
     let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let retries: BTreeMap<Step, u32> =
         Step::ALL.iter().map(|step| (*step, config.retries(step.word()))).collect();
+    let lanes = lane::lanes(config);
     Limits {
         workers_max: config.orchestrator.max_workers,
         effects_max: config.integration.batch.max(1),
@@ -510,7 +530,8 @@ pub fn limits(config: &Config) -> Limits {
             ReviewConfig::Evidence => ReviewGate::Evidence,
             ReviewConfig::Advisory => ReviewGate::Advisory,
         },
-        lanes: lane::lanes(config),
+        lanes: lanes.steps,
+        agents: lanes.agents,
         ..Limits::default()
     }
 }

@@ -1,7 +1,7 @@
 //! What agents and commands find in their environment: what they need, and nothing of ours.
 
 use autopilot_agents::{Agent, LaunchPlan};
-use autopilot_core::config::{API_KEY_ENV, Agent as AgentConfig, Config, McpServer, Role};
+use autopilot_core::config::{API_KEY_ENV, Agent as AgentConfig, Config, McpServer};
 use std::collections::BTreeMap;
 
 pub type Variables = BTreeMap<String, String>;
@@ -99,26 +99,20 @@ pub fn of_command(ours: &Variables, is_secret: impl Fn(&str) -> bool) -> Variabl
 
 /// The variables that the configuration says hold keys.
 pub fn key_variables(config: &Config) -> impl Iterator<Item = &str> {
-    [Role::Builder, Role::Reviewer, Role::Planner]
-        .into_iter()
-        .flat_map(|role| config.candidates(role))
-        .filter_map(|agent| agent.api_key_env.as_deref())
-        .chain([API_KEY_ENV])
+    config.all_agents().filter_map(|agent| agent.api_key_env.as_deref()).chain([API_KEY_ENV])
 }
 
 /// Variables the configuration gives to agents and their servers, or passes on to them.
 pub fn given(config: &Config, ours: &Variables) -> Vec<(String, String)> {
     let mut given = Vec::new();
-    for role in [Role::Builder, Role::Reviewer, Role::Planner] {
-        for agent in config.candidates(role) {
-            given.extend(agent.env.clone());
-            let passed = agent.env_pass.iter().filter_map(|name| ours.get_key_value(name));
-            given.extend(passed.map(|(name, value)| (name.clone(), value.clone())));
-            for server in agent.mcp_servers.values() {
-                match server {
-                    McpServer::Command { env, .. } => given.extend(env.clone()),
-                    McpServer::Url { url } => given.push((String::new(), url.clone())),
-                }
+    for agent in config.all_agents() {
+        given.extend(agent.env.clone());
+        let passed = agent.env_pass.iter().filter_map(|name| ours.get_key_value(name));
+        given.extend(passed.map(|(name, value)| (name.clone(), value.clone())));
+        for server in agent.mcp_servers.values() {
+            match server {
+                McpServer::Command { env, .. } => given.extend(env.clone()),
+                McpServer::Url { url } => given.push((String::new(), url.clone())),
             }
         }
     }

@@ -46,7 +46,7 @@ use crate::purse::Purse;
 use crate::replay::Player;
 use crate::shell::{Sight, Teller};
 use crate::store::{StoreError, Texts, text};
-use autopilot_core::config::Config;
+use autopilot_core::config::{Agent, Config, Role, role_of};
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::input::Word;
 use autopilot_core::plan::{Guidance, TaskBody};
@@ -177,6 +177,8 @@ pub struct Job {
     pub want: Want,
     pub run: Run,
     pub task: Task,
+    /// Who does the step, with those who stand in.
+    pub agent: Agent,
     pub base: BaseFacts,
     pub kin: Kin,
     pub context: Arc<Context>,
@@ -226,10 +228,13 @@ impl Job {
         cancel: Cancel,
         ears: mpsc::Receiver<Spoken>,
     ) -> Job {
+        let task = state.task(want.task).clone();
+        let role = role_of(want.step.word()).unwrap_or(Role::Builder);
         Job {
             want,
             run: state.run.clone(),
-            task: state.task(want.task).clone(),
+            agent: context.config.agent_by(role, task.by(want.step)),
+            task,
             base: base_facts(state),
             kin: kin(state, want),
             context,

@@ -12,7 +12,7 @@ use crate::replay::Player;
 use crate::shell::{self, Parts, Patience, Shell, ShellError, Teller, Watcher};
 use crate::store::{self, StoreError, Texts};
 use crate::workspace::{self, WorkspaceError};
-use autopilot_core::config::Config;
+use autopilot_core::config::{By, Config, Options};
 use autopilot_core::event::{HaltWhy, RunSpec};
 use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::input::{Ask, Input};
@@ -153,7 +153,7 @@ pub fn play(
             check_limits(&intent, &state, &pinned)?;
             lower_flags(&intent, &place, watcher.as_mut())?;
             let models = match player {
-                None => Models::now(&pinned, &place),
+                None => Models::now(&pinned, &place, &state.run.options),
                 Some(_) => None,
             };
             if let Some(models) = &models {
@@ -163,6 +163,7 @@ pub fn play(
                 }
             }
             let kept = models.as_ref().map_or(&pinned, |models| &models.config);
+            let config = config.with_options(&state.run.options).unwrap_or(config);
             if kept.digest() != config.digest() && pinned.digest() != config.digest() {
                 watcher.notice("config.yml has changed since the run began; the run keeps its own");
             }
@@ -321,16 +322,17 @@ struct Models {
 
 impl Models {
     /// None where nothing of it has changed, or the file can't be read: it is not needed.
-    fn now(pinned: &Config, place: &Place) -> Option<Models> {
+    fn now(pinned: &Config, place: &Place, options: &Options) -> Option<Models> {
         let (now, _) = workspace::read_config(place).ok()?;
+        let now = now.with_options(options).ok()?;
         let (config, changes) = pinned.with_models_of(&now);
         let text = serde_json::to_string(&config).ok()?;
         (!changes.is_empty()).then_some(Models { config, text, changes })
     }
 
     fn ask(&self, limits: Limits) -> Ask {
-        let lanes = begin::limits(&self.config).lanes;
-        let limits = Box::new(Limits { lanes, ..limits });
+        let Limits { lanes, agents, .. } = begin::limits(&self.config);
+        let limits = Box::new(Limits { lanes, agents, ..limits });
         Ask::Models { limits, config: sha256_hex(self.text.as_bytes()) }
     }
 }
@@ -396,7 +398,17 @@ fn not_kept(request: &Request, state: &State) -> Option<&'static str> {
             return Some(flag);
         }
     }
-    (request.allow_red_base && !state.run.red_base_allowed).then_some("--allow-red-base")
+    let (asked, kept) = (&request.options, &state.run.options);
+    let is_other = |asked: &Option<String>, kept| asked.is_some() && asked != kept;
+    let others = [
+        (request.allow_red_base && !state.run.red_base_allowed, "--allow-red-base"),
+        (request.fail_fast && !state.is_failing_fast(), "--fail-fast"),
+        (is_other(&asked.adapter, &kept.adapter), "--adapter"),
+        (is_other(&asked.model, &kept.model), "--model"),
+        (asked.r#unsafe && !kept.r#unsafe, "--unsafe"),
+        (is_other(&asked.out, &kept.out), "--out"),
+    ];
+    others.iter().find(|(is_asked, _)| *is_asked).map(|(_, flag)| *flag)
 }
 
 /// The limits a run goes on with must be such as its agents can keep.
@@ -405,14 +417,21 @@ fn check_limits(intent: &Intent, state: &State, config: &Config) -> Result<(), S
     if change.is_empty() {
         return Ok(());
     }
-    Ok(begin::check_prices(config, &change.applied_to(&state.run.limits), state.run.flow)?)
+    let limits = change.applied_to(&state.run.limits);
+    Ok(begin::check_prices(config, &limits, state.run.flow, &open(state))?)
 }
 
 /// The same for other models, which may have no price.
 fn check_models(intent: &Intent, state: &State, models: &Models) -> Result<(), SessionError> {
     let Some(change) = intent.limits() else { return Ok(()) };
     let limits = change.applied_to(&state.run.limits);
-    Ok(begin::check_prices(&models.config, &limits, state.run.flow)?)
+    Ok(begin::check_prices(&models.config, &limits, state.run.flow, &open(state))?)
+}
+
+/// Who does what is still to be done, where it is not whoever does it as a rule.
+fn open(state: &State) -> Vec<By> {
+    let tasks = state.tasks.iter().filter(|task| !task.is_settled());
+    tasks.map(|task| task.spec.by.clone()).filter(|by| !by.is_anybody()).collect()
 }
 
 /// Whoever resumes takes a stop and a pause back; not before nobody else works on the run.
@@ -455,15 +474,16 @@ fn tell_changes(intent: &Intent, state: &State, place: &Place, watcher: &mut dyn
     }
 }
 
-/// The configuration of the run that would be taken up, before anything is locked.
-pub fn pinned_config(place: &Place, any: bool) -> Result<Config, SessionError> {
+/// The configuration of the run that would be taken up, before anything is locked, and what it was
+/// made with beside the file.
+pub fn pinned_config(place: &Place, any: bool) -> Result<(Config, Options), SessionError> {
     let reader = workspace::reader(place)?;
     let found = match workspace::unfinished(&reader)? {
         None if any => newest(&reader)?,
         found => found,
     };
     let (_, state) = found.ok_or(SessionError::NothingToResume)?;
-    pinned(&reader, &state)
+    Ok((pinned(&reader, &state)?, state.run.options))
 }
 
 fn new_run(

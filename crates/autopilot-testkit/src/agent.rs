@@ -133,7 +133,7 @@ impl Drought {
 
 impl Drawn {
     fn drought(&self, scene: &Scene<'_>) -> Option<&Drought> {
-        let lane = scene.state.lane_name(scene.want.step, scene.want.lane);
+        let lane = scene.state.lane_name(scene.want.task, scene.want.step, scene.want.lane);
         let is_on = |drought: &&Drought| {
             (drought.from..drought.until).contains(&scene.now) && lane.starts_with(&drought.lanes)
         };

@@ -73,7 +73,7 @@ fn told(world: &mut World) -> Story {
     let start = |(id, (task, step)): (&AttemptId, &(TaskId, Step))| {
         let begun = format!("{}.{step}", name(*task));
         match books.lane_by.get(id) {
-            Some(lane) if *lane > 0 => format!("{begun}@{}", books.lane(*step, *lane)),
+            Some(lane) if *lane > 0 => format!("{begun}@{}", books.lane(*task, *step, *lane)),
             Some(_) | None => begun,
         }
     };

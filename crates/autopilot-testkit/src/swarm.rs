@@ -119,6 +119,9 @@ pub fn plan(seed: u64, faults: &Faults) -> Plan {
         become_planned(&mut spec, &mut Random::stream(seed, 2005));
     }
     spec.limits.lanes = lanes(&mut Random::stream(seed, 2006));
+    if seed % 10 == 3 {
+        give_agents(&mut spec, &mut Random::stream(seed, 2010));
+    }
     let crashes = if random.chance(150) { 40 } else { random.between(1, 6) as u32 };
     let mut times = BTreeMap::from(Fault::ALL.map(|fault| (fault, u32::MAX)));
     times.extend(TIMES_MAX);
@@ -212,6 +215,21 @@ fn lanes(random: &mut Random) -> BTreeMap<Step, Vec<String>> {
     lanes
 }
 
+/// Tasks that say who does their work, or with which model.
+fn give_agents(spec: &mut RunSpec, random: &mut Random) {
+    const LISTS: [&[&str]; 4] = [&["one"], &["two"], &["two", "one"], &["one/big", "two"]];
+    for name in ["x", "y"] {
+        let list = LISTS[random.below(LISTS.len() as u64) as usize];
+        let list = list.iter().map(|&lane| lane.to_owned()).collect();
+        spec.limits.agents.insert(name.to_owned(), list);
+    }
+    for task in &mut spec.tasks {
+        let agent = ["x", "y", ""][random.below(3) as usize];
+        task.by.agent = Some(agent.to_owned()).filter(|agent| !agent.is_empty());
+        task.by.model = random.chance(300).then(|| "big".to_owned());
+    }
+}
+
 fn run(random: &mut Random) -> RunSpec {
     let flow = if random.chance(650) { Flow::Queue } else { Flow::Task };
     let many = random.between(1, TASKS_MAX);
@@ -242,6 +260,7 @@ fn run(random: &mut Random) -> RunSpec {
         limits: limits(random),
         config: "c".into(),
         red_base_allowed: false,
+        options: Default::default(),
         whole: TaskSpec::default(),
         plan: None,
         tasks,

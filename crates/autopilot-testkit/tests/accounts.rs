@@ -82,6 +82,49 @@ fn a_fallback_does_the_work_while_the_preferred_one_is_held() {
 }
 
 #[test]
+fn a_task_with_an_agent_of_its_own_is_held_by_that_one_only() {
+    let limits = "limit lanes build one, lanes fix one, agent own two";
+    let story = check(
+        &format!(
+            "together a; b by own; c by own\n {limits}\n a: build quota 2h\n look during c validate"
+        ),
+        "a waiting at build · b running validate · c running validate — run goes on",
+    );
+    assert_eq!(story.state.tasks[2].spent.waited_ms + story.state.tasks[3].spent.waited_ms, 0);
+    // And the other way round.
+    let story = check(
+        &format!("queue a by own; b\n {limits}\n a: build quota 2h"),
+        "a done · b done — run done",
+    );
+    assert_eq!(holds(&story).iter().map(|hold| hold.0.as_str()).collect::<Vec<_>>(), ["two"]);
+    let waited_ms = story.state.tasks[1].spent.waited_ms;
+    assert!(waited_ms.abs_diff(2 * HOUR_MS) <= SPREAD_MAX_MS, "{waited_ms}");
+    // What one of the two is refused, the other is not asked: it is the same account.
+    let story = check(
+        &format!("queue a by own; b by own\n {limits}\n a: build quota 2h"),
+        "a done · b done — run done",
+    );
+    assert_eq!(count(&story, "b.build"), 1);
+}
+
+#[test]
+fn a_model_of_its_own_is_another_model_of_the_same_account() {
+    let limits = "limit lanes build one/big one/small";
+    let story = check(
+        &format!("task a model new\n {limits}\n a: build unknown-model"),
+        "a done — run done",
+    );
+    assert!(story.starts.starts_with("a.build a.build@one/small"), "{}", story.starts);
+    assert_eq!(holds(&story), [("one/new".to_owned(), HoldWhy::Model, None)]);
+    // Whoever looks at it is not whom it names.
+    let story = check(
+        "task a by own\n limit agent own two, lanes review one\n a: review quota 1h",
+        "a done — run done",
+    );
+    assert_eq!(holds(&story).iter().map(|hold| hold.0.as_str()).collect::<Vec<_>>(), ["one"]);
+}
+
+#[test]
 fn after_the_hold_the_preferred_one_is_taken_again() {
     let story = check(
         "queue a; b\n limit lanes build one two, broken 0\n a: build quota 30s",

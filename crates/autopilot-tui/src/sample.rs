@@ -48,6 +48,7 @@ impl Sample {
             limits,
             config: String::new(),
             red_base_allowed: false,
+            options: Default::default(),
             whole: TaskSpec::default(),
             plan: None,
             tasks: Vec::new(),

@@ -12,7 +12,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
     long_about = None,
     arg_required_else_help = true,
     disable_help_subcommand = true,
+    override_usage = "autopilot [OPTIONS] <COMMAND>\n       autopilot [OPTIONS] \"<GOAL OF SEVERAL WORDS>\" [OPTIONS OF goal]",
     after_help = "Begin with `autopilot init`, write a task file, then `autopilot run tasks/x.md`.\n\
+                  `autopilot \"Fix the login\"` is short for `autopilot goal \"Fix the login\"`; one word is a\n\
+                  command.\n\
                   `autopilot demo` shows the whole of it in a temporary folder.\n\n\
                   Exit codes: 0 done, 2 paused or stopped (resumable), 10 failed, 11 did not converge,\n\
                   12 push failed, 64 usage, 78 configuration. Where no run was begun, what lists or sums up\n\
@@ -57,8 +60,8 @@ pub enum Command {
     Init(Init),
     /// Work on a task file, on a plan, or on a directory of task files with --queue
     Run(Run),
-    /// Reach a goal: a workflow is made, its steps are done by agents, and it is looked whether it
-    /// is reached; if not, the next workflow follows
+    /// Reach a goal (`autopilot "text of several words"` does the same): a workflow is made, its
+    /// steps are done by agents, and it is looked whether it is reached; if not, the next follows
     Goal(Goal),
     /// Go on with the unfinished run, or with one session of an agent
     Resume(Resume),
@@ -192,16 +195,16 @@ pub struct Goal {
     /// What is to be reached
     #[arg(value_name = "TEXT")]
     pub text: String,
-    /// Who makes workflows, does steps and looks at the result: claude, codex, or an agent of the
-    /// configuration
+    /// Who makes workflows, does steps and looks at the result: claude, codex, builder, reviewer,
+    /// planner, or a name under `agents` of the configuration
     #[arg(long, value_name = "NAME")]
     pub adapter: Option<String>,
-    /// The model they use
+    /// The model they use, instead of their own
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// Workflows before it is given up
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub max_iterations: u32,
+    /// Workflows before it is given up [default: 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub max_iterations: Option<u32>,
     /// Steps worked on at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub concurrency: Option<u32>,
@@ -211,6 +214,10 @@ pub struct Goal {
     /// Leave out what depends on a step that failed, instead of going on without it
     #[arg(long)]
     pub fail_fast: bool,
+    /// Where the files of the run go, as <DIR>/<run-id>: from the directory the command is started
+    /// in, or of -C [default: runs/autopilot in the repository]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<Utf8PathBuf>,
     /// Give up the unfinished run (its work stays salvaged) and begin this one
     #[arg(long)]
     pub fresh: bool,

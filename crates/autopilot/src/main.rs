@@ -1,6 +1,7 @@
 //! `autopilot`: the command line over the engine. Only this crate prints and chooses exit codes.
 
 mod api;
+mod bare;
 mod cli;
 mod command;
 mod exit;
@@ -8,7 +9,6 @@ mod replay;
 mod script;
 mod terminal;
 
-use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         }
         Some(_) | None => {}
     }
-    let cli = match cli::Cli::try_parse() {
+    let cli = match bare::parse(std::env::args_os().collect()) {
         Ok(cli) => cli,
         Err(error) => return exit::usage(&error),
     };

@@ -12,29 +12,30 @@ impl Config {
         for (role, name) in
             [(Role::Builder, "builder"), (Role::Reviewer, "reviewer"), (Role::Planner, "planner")]
         {
-            let modes =
-                |config: &Config| config.candidates(role).map(|a| a.mode).collect::<Vec<_>>();
-            // Other agents are another matter than another model of the same.
-            if modes(self) != modes(other) {
-                continue;
-            }
-            let agent = match role {
-                Role::Builder => &mut config.builder,
-                Role::Reviewer => &mut config.reviewer,
-                Role::Planner => &mut config.planner,
-            };
-            let wanted = other.agent(role);
-            amend(agent, wanted, name, &mut changes);
-            for (place, (agent, wanted)) in
-                agent.fallback.iter_mut().zip(&wanted.fallback).enumerate()
-            {
-                amend(agent, wanted, &format!("{name}.fallback[{place}]"), &mut changes);
+            amend_all(config.agent_mut(role), other.agent(role), name, &mut changes);
+        }
+        for (name, agent) in &mut config.agents {
+            if let Some(wanted) = other.adapter(name) {
+                amend_all(agent, &wanted, &format!("agents.{name}"), &mut changes);
             }
         }
         if !changes.is_empty() {
             config.prices = other.prices.clone();
         }
         (config, changes)
+    }
+}
+
+/// An agent and those who stand in for it.
+fn amend_all(agent: &mut Agent, wanted: &Agent, name: &str, changes: &mut Vec<String>) {
+    let modes = |agent: &Agent| agent.candidates().map(|a| a.mode).collect::<Vec<_>>();
+    // Other agents are another matter than another model of the same.
+    if modes(agent) != modes(wanted) {
+        return;
+    }
+    amend(agent, wanted, name, changes);
+    for (place, (agent, wanted)) in agent.fallback.iter_mut().zip(&wanted.fallback).enumerate() {
+        amend(agent, wanted, &format!("{name}.fallback[{place}]"), changes);
     }
 }
 
@@ -84,6 +85,28 @@ mod tests {
         expected.builder.fallback[0].model = Some("other".into());
         expected.prices = now.prices.clone();
         assert_eq!(amended.digest(), expected.digest(), "nothing but models and their prices");
+    }
+
+    #[test]
+    fn a_named_agent_has_its_model_corrected_and_what_was_asked_for_stays() {
+        use crate::config::Options;
+        let began = config("agents: { fast: { mode: codex_cli, model: bad } }\n");
+        let now = config("agents: { fast: { mode: codex_cli, model: good, unsafe: true } }\n");
+        let (amended, changes) = began.with_models_of(&now);
+        assert_eq!(changes, ["agents.fast.model was bad, is good"]);
+        assert!(!amended.agents["fast"].r#unsafe);
+        // As everybody by the command line, it is corrected everywhere.
+        let options = Options { adapter: Some("fast".into()), ..Options::default() };
+        let asked = |config: &Config, options: &Options| config.with_options(options).unwrap();
+        let (amended, _) = asked(&began, &options).with_models_of(&asked(&now, &options));
+        assert_eq!(amended.builder.model.as_deref(), Some("good"));
+        // A model of the command line is not the file's to take back.
+        let options = Options { model: Some("mine".into()), ..options };
+        let (_, changes) = asked(&began, &options).with_models_of(&asked(&now, &options));
+        assert_eq!(changes, [""; 0]);
+        // An agent that is gone from the file stays as the run began.
+        let (amended, changes) = began.with_models_of(&config(""));
+        assert_eq!((amended, changes), (began, Vec::new()));
     }
 
     #[test]

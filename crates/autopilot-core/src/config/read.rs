@@ -17,7 +17,7 @@ use super::{
     Keep, Logging, Notify, Orchestrator, Phases, Plan, Price, ProofGate, Repo, ReviewGate, Rounds,
     STEPS, Safety, Sandbox, SandboxMode, Worktrees, secret, step, text,
 };
-pub(super) use agent::of_kind;
+pub(super) use agent::{able, of_kind};
 use section::{Reader, Section};
 
 pub(super) fn read(text: &str) -> Result<(Config, Vec<Warning>), Faults> {
@@ -58,6 +58,7 @@ fn config(r: &mut Reader, root: Option<&yaml::Node>) -> Config {
         builder: agent::read(r, &mut top, step::Role::Builder),
         reviewer: agent::read(r, &mut top, step::Role::Reviewer),
         planner: agent::read(r, &mut top, step::Role::Planner),
+        agents: agent::named(r, &mut top),
         gates: gates(r, &mut top),
         budget: budget(r, &mut top),
         sandbox: sandbox(r, &mut top),

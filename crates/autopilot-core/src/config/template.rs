@@ -120,6 +120,8 @@ reviewer:
 planner:
   mode: codex_cli
   schema_path: .autopilot/plan_schema.json
+# agents: {}                     # more of them, for goals and steps of workflows, by names of your own:
+#                                # { fast: { mode: codex_cli, model: "" } }
 
 # orchestrator:
 #   max_workers: 3               # tasks at the same time

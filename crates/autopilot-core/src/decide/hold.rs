@@ -1,9 +1,11 @@
 //! Holding accounts, freeing them, and what becomes of tasks nobody can work on meanwhile.
 
 use super::Draft;
+use crate::config::By;
 use crate::event::{Event, HaltWhy, HoldWhy, Outcome};
 use crate::id::{AttemptId, TaskId, Time};
-use crate::state::{Door, Live, State, account_of};
+use crate::limit::account_of;
+use crate::state::{Door, Live, State};
 use crate::step::Step;
 use std::collections::BTreeSet;
 
@@ -18,23 +20,28 @@ const QUOTA_MIN_MS: u64 = 1_000;
 /// Runs that share an account are not all back in the same second.
 const SPREAD_MAX_MS: u64 = 1_000;
 
-/// What is known of each step while one decision looks at many tasks.
+/// What is known of each step, and of who does it, while one decision looks at many tasks.
 #[derive(Default)]
-pub(super) struct Doors(Vec<((Step, Option<u32>), Door)>);
+pub(super) struct Doors(Vec<(Known, Door)>);
+
+/// Where the work of a task only goes on with who has begun it, that is part of it.
+type Known = (Step, By, Option<u32>);
 
 impl Doors {
     pub(super) fn of(&mut self, state: &State, task: TaskId) -> Option<&Door> {
         let now = state.task(task);
+        let step = now.step()?;
         // Who has had a session knows what was said in it.
-        let of = (now.step()?, now.words.as_ref().map(|words| words.lane));
-        let place = match self.0.iter().position(|(known, _)| *known == of) {
+        let (by, lane) = (now.by(step), now.words.as_ref().map(|words| words.lane));
+        let is_it = |known: &Known| known.0 == step && known.1 == *by && known.2 == lane;
+        let place = match self.0.iter().position(|(known, _)| is_it(known)) {
             Some(place) => place,
             None => {
-                self.0.push((of, state.door_by(of.0, of.1)));
+                self.0.push(((step, by.clone(), lane), state.door_by(step, by, lane)));
                 self.0.len() - 1
             }
         };
-        self.0.get(place).map(|(_, door)| door)
+        self.0.get(place).map(|(.., door)| door)
     }
 }
 
@@ -54,9 +61,9 @@ impl Draft<'_> {
         };
         let lane = self.state.lane_of(live);
         let account = match why {
-            HoldWhy::Quota | HoldWhy::Auth => account_of(lane),
+            HoldWhy::Quota | HoldWhy::Auth => account_of(&lane),
             // Another model of the same account may be there.
-            HoldWhy::Outage | HoldWhy::Model => lane,
+            HoldWhy::Outage | HoldWhy::Model => &lane,
         };
         let known = self.state.run.accounts.get(account);
         let trips = match known {

@@ -3,11 +3,14 @@
 //! What a vendor refuses for one task it refuses for all of them, so it is the account that is held
 //! and not the task. Only accounts in trouble are kept; one that is not here is open.
 
-use super::{Live, State};
+use super::{Live, State, Task};
+use crate::config::{By, Role, role_of};
 use crate::event::{HoldWhy, Outcome};
-use crate::id::{AttemptId, Time};
+use crate::id::{AttemptId, TaskId, Time};
+use crate::limit::account_of;
 use crate::step::Step;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Account {
@@ -48,40 +51,45 @@ pub enum Door {
     },
 }
 
-/// The account of a lane: a lane may name a model of it. Names of accounts have no slash.
-pub fn account_of(lane: &str) -> &str {
-    lane.split_once('/').map_or(lane, |(account, _)| account)
+impl Task {
+    /// Who does a step of it. What a task says is about its own work, not about who looks at it.
+    pub fn by(&self, step: Step) -> &By {
+        const ANYBODY: &By = &By { agent: None, model: None };
+        match role_of(step.word()) {
+            Some(Role::Builder) => &self.spec.by,
+            Some(Role::Reviewer | Role::Planner) | None => ANYBODY,
+        }
+    }
 }
 
 impl State {
-    /// The name of a lane; one that is not in the list has an account of its own.
-    pub fn lane_name(&self, step: Step, lane: u32) -> &str {
-        let lanes = self.run.limits.lanes.get(&step);
-        let name = lanes.and_then(|lanes| lanes.get(lane as usize).or(lanes.first()));
-        name.map_or(step.word(), String::as_str)
+    /// The account, or model of it, that a lane of a task's step stands for.
+    pub fn lane_name(&self, task: TaskId, step: Step, lane: u32) -> Cow<'_, str> {
+        self.run.limits.lane_by(step, self.task(task).by(step), lane)
     }
 
     /// The account, or model of it, an attempt works with.
-    pub fn lane_of(&self, live: &Live) -> &str {
-        self.lane_name(live.step, live.lane)
+    pub fn lane_of(&self, live: &Live) -> Cow<'_, str> {
+        self.lane_name(live.task, live.step, live.lane)
     }
 
     /// The same for work that only goes on where it was begun, as long as that is open.
-    pub fn door_by(&self, step: Step, lane: Option<u32>) -> Door {
-        let lanes = self.run.limits.lanes.get(&step).map_or(1, Vec::len) as u32;
-        let known = lane.filter(|lane| *lane < lanes);
-        let open = known.filter(|lane| self.door_of(self.lane_name(step, *lane)).is_none());
-        open.map_or_else(|| self.door(step), |lane| Door::Open { lane })
+    pub fn door_by(&self, step: Step, by: &By, lane: Option<u32>) -> Door {
+        let limits = &self.run.limits;
+        let known = lane.filter(|lane| (*lane as usize) < limits.lanes_by(step, by));
+        let is_open = |lane: &u32| self.door_of(&limits.lane_by(step, by, *lane)).is_none();
+        known.filter(is_open).map_or_else(|| self.door(step, by), |lane| Door::Open { lane })
     }
 
-    pub fn door(&self, step: Step) -> Door {
+    /// Whether somebody can do a step now, done by those.
+    pub fn door(&self, step: Step, by: &By) -> Door {
         if self.run.accounts.is_empty() {
             return Door::Open { lane: 0 };
         }
-        let lanes = self.run.limits.lanes.get(&step).map_or(1, Vec::len).max(1);
+        let lanes = self.run.limits.lanes_by(step, by);
         let mut doors = Vec::new();
         for lane in 0..lanes as u32 {
-            match self.door_of(self.lane_name(step, lane)) {
+            match self.door_of(&self.run.limits.lane_by(step, by, lane)) {
                 None => return Door::Open { lane },
                 Some(door) => doors.push(door),
             }
@@ -137,11 +145,11 @@ impl State {
     }
 
     /// An attempt begins; of accounts that are not trusted yet it is the probe.
-    pub(super) fn probes(&mut self, attempt: AttemptId, step: Step, lane: u32) {
+    pub(super) fn probes(&mut self, attempt: AttemptId, live: &Live) {
         if self.run.accounts.is_empty() {
             return;
         }
-        let lane = self.lane_name(step, lane).to_owned();
+        let lane = self.lane_of(live).into_owned();
         for (name, account) in &mut self.run.accounts {
             if *name == lane || name == account_of(&lane) {
                 account.probe.get_or_insert(attempt);

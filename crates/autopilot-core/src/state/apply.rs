@@ -199,8 +199,8 @@ impl State {
     }
 
     fn started(&mut self, attempt: AttemptId, live: Live) {
-        let Live { task, step, lane, since: at } = live;
-        self.probes(attempt, step, lane);
+        self.probes(attempt, &live);
+        let Live { task, step, since: at, .. } = live;
         let spent = &mut self.task_mut(task).spent;
         spent.attempts += 1;
         spent.tries += 1;

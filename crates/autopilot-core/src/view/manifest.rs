@@ -255,11 +255,14 @@ pub fn manifest(
 fn options(state: &State, setting: &Setting) -> Value {
     let (run, limits) = (&state.run, &state.run.limits);
     json!({
-        "adapter": setting.adapter,
+        "adapter": adapter(state, setting),
         "model": setting.model,
         "maxIterations": limits.rounds_max,
-        "maxConcurrency": limits.workers_max,
+        "concurrency": limits.workers_max,
+        "unsafe": run.options.r#unsafe,
         "failFast": state.is_failing_fast(),
+        "out": run.options.out.as_deref().unwrap_or(RUNS_DIR),
+        "maxWallMs": limits.wall_max_ms,
         "maxUsd": limits.usd_max.map(|usd| usd.usd()),
         "maxUsdPerStep": limits.usd_per_task_max.map(|usd| usd.usd()),
         "push": run.switches.contains(&Switch::Push),
@@ -268,6 +271,11 @@ fn options(state: &State, setting: &Setting) -> Value {
         "base": run.base,
         "branch": run.branch,
     })
+}
+
+/// As it was asked for, else the kind of agent it is.
+fn adapter<'a>(state: &'a State, setting: &'a Setting) -> &'a str {
+    state.run.options.adapter.as_ref().unwrap_or(&setting.adapter)
 }
 
 fn entry(state: &State, exec: &Exec, steps: &[Placed<'_>]) -> Value {
@@ -331,7 +339,7 @@ pub fn run_state(state: &State, history: &History, setting: &Setting, read: Read
     json!({
         "task": goal.map_or_else(|| state.run.title.clone(), |goal| goal.text),
         "model": setting.model,
-        "adapter": setting.adapter,
+        "adapter": adapter(state, setting),
         "iterations": iterations,
     })
 }

@@ -44,7 +44,7 @@ pub fn told(event: &Event, state: &State) -> Option<Line> {
             };
             let by = match lane {
                 0 => String::new(),
-                _ => format!(", by {}", state.lane_name(*step, *lane)),
+                _ => format!(", by {}", state.lane_name(*task, *step, *lane)),
             };
             line(StepLine, format!("{}: {}{round}{by}", name(task), doing(*step)))
         }

@@ -136,7 +136,11 @@ fn options(members: &Members<'_>, rules: &Rules, step: &mut WorkflowStep, faults
     }
     let adapter = members.text("adapter", faults);
     if let Some(adapter) = adapter.filter(|adapter| !rules.adapters.contains(*adapter)) {
-        faults.add(members.pointer("adapter"), unknown_adapter(adapter, &rules.adapters));
+        let what = match rules.unusable.get(adapter) {
+            Some(why) => unusable_adapter(adapter, why, &rules.adapters),
+            None => unknown_adapter(adapter, &rules.adapters),
+        };
+        faults.add(members.pointer("adapter"), what);
     }
     let model = members.text("model", faults);
     if let Some(model) = model {
@@ -147,10 +151,54 @@ fn options(members: &Members<'_>, rules: &Rules, step: &mut WorkflowStep, faults
             faults.add(pointer, format!("{} is no name of a model", shown(model)));
         }
     }
+    if let Some((key, what)) = unpriced(adapter, model, rules) {
+        faults.add(members.pointer(key), what);
+    }
     step.kind = kind.map(str::to_owned);
     step.adapter = adapter.map(str::to_owned);
     step.model = model.map(str::to_owned);
     step.timeout_sec = timeout(members, rules, faults);
+}
+
+fn unusable_adapter(adapter: &str, why: &str, known: &BTreeSet<String>) -> String {
+    let instead = match known.is_empty() {
+        true => "leave it out".to_owned(),
+        false => {
+            format!("leave it out or choose of {}", listed(known.iter().map(String::as_str)))
+        }
+    };
+    format!("the adapter {} can't be used here: {why}; {instead}", shown(adapter))
+}
+
+/// The member at fault, where nobody could know what the step costs.
+fn unpriced(
+    adapter: Option<&str>,
+    model: Option<&str>,
+    rules: &Rules,
+) -> Option<(&'static str, String)> {
+    let prices = rules.prices.as_ref()?;
+    let own_has_one = *prices.asked_of.get(adapter.unwrap_or(&prices.usual))?;
+    match model {
+        Some(model) if prices.models.contains(model) => None,
+        Some(model) => {
+            let known = listed(prices.models.iter().map(String::as_str));
+            let instead = match prices.models.is_empty() {
+                true => "leave it out".to_owned(),
+                false => format!("leave it out or choose of {known}"),
+            };
+            let called = shown(model);
+            let what = format!(
+                "the money of the run is limited and the model {called} has no price; {instead}"
+            );
+            Some(("model", what))
+        }
+        None if own_has_one => None,
+        None => {
+            let what = "the money of the run is limited and nobody knows what this agent costs; \
+                        leave it out";
+            Some(("adapter", what.to_owned()))
+        }
+    }
 }
 
 fn unknown_adapter(adapter: &str, known: &BTreeSet<String>) -> String {

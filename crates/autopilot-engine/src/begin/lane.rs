@@ -9,7 +9,18 @@ use autopilot_core::step::Step;
 use std::collections::BTreeMap;
 
 /// In order of preference, as `claude_code_cli`, `codex_cli:2` or `codex_cli/gpt-5.5`.
-pub fn lanes(config: &Config) -> BTreeMap<Step, Vec<String>> {
+pub struct Lanes {
+    pub steps: BTreeMap<Step, Vec<String>>,
+    /// By the names of agents.
+    pub agents: BTreeMap<String, Vec<String>>,
+}
+
+pub fn lanes(config: &Config) -> Lanes {
+    let named: BTreeMap<String, Agent> = config
+        .adapters()
+        .into_iter()
+        .filter_map(|n| Some((n.clone(), config.adapter(&n)?)))
+        .collect();
     let mut accounts = Accounts::default();
     let mut of_role = BTreeMap::new();
     for role in [Role::Builder, Role::Reviewer, Role::Planner] {
@@ -18,7 +29,12 @@ pub fn lanes(config: &Config) -> BTreeMap<Step, Vec<String>> {
         of_role.insert(role, lanes);
     }
     let lanes = |step: Step| Some((step, of_role.get(&role_of(step.word())?)?.clone()));
-    Step::ALL.into_iter().filter_map(lanes).collect()
+    let agents = named.iter().map(|(name, agent)| {
+        let lanes = agent.candidates().map(|agent| accounts.lane(agent)).collect();
+        (name.clone(), lanes)
+    });
+    let agents = agents.collect();
+    Lanes { steps: Step::ALL.into_iter().filter_map(lanes).collect(), agents }
 }
 
 /// The names given so far, each to one login of a kind.
@@ -88,13 +104,13 @@ mod tests {
 
     fn lanes_of(text: &str, step: Step) -> Vec<String> {
         let (config, _) = Config::parse(&format!("commands: {{ tests: t }}\n{text}")).unwrap();
-        lanes(&config).remove(&step).unwrap()
+        lanes(&config).steps.remove(&step).unwrap()
     }
 
     #[test]
     fn every_step_of_an_agent_has_its_lanes_and_no_other_step() {
         let (config, _) = Config::parse("commands: { tests: t }\n").unwrap();
-        let all = lanes(&config);
+        let all = lanes(&config).steps;
         let steps: Vec<Step> = all.keys().copied().collect();
         let asked = [
             Step::Plan,
@@ -127,6 +143,37 @@ mod tests {
         assert_eq!(lanes_of(text, Step::Fix), ["claude_code_cli", "claude_code_cli:2"]);
         let found = lanes_of(text, Step::Review);
         assert_eq!(found, ["openai_api/m", "openai_api:2/m", "openai_api:3/m"]);
+    }
+
+    /// What holds a step and who does it must never be told apart.
+    #[test]
+    fn a_task_with_its_own_agent_or_model_is_held_by_whoever_does_it() {
+        use autopilot_core::config::By;
+        let text = "commands: { tests: t }\n\
+                    builder: { model: big, fallback: [{ env: { A: b } }, { model: small }, \
+                    { mode: codex_cli }] }\nreviewer: { mode: codex_cli, model: r }\n\
+                    agents:\n  fast: { mode: codex_cli, executable: ./c, fallback: [{ args: [x] }] }\n  \
+                    mine: { mode: command, command: ./a.sh, fallback: [{ mode: claude_code_cli }] }\n";
+        let (config, _) = Config::parse(text).unwrap();
+        let limits = crate::begin::limits(&config);
+        let names = config.adapters().into_iter().map(Some).chain([None]);
+        for (agent, model) in names.flat_map(|name| [(name.clone(), None), (name, Some("new"))]) {
+            let by = By { agent, model: model.map(str::to_owned) };
+            let whole = config.agent_by(Role::Builder, &by);
+            for (lane, candidate) in whole.candidates().enumerate() {
+                let name = limits.lane_by(Step::WorkflowStep, &by, lane as u32);
+                let (account, model) =
+                    name.split_once('/').map_or((&*name, None), |(a, m)| (a, Some(m)));
+                assert_eq!(model, candidate.model.as_deref(), "{by:?} {lane}");
+                assert_eq!(account.split(':').next(), Some(mode_word(candidate.mode)), "{by:?}");
+            }
+            assert_eq!(limits.lanes_by(Step::WorkflowStep, &by), whole.candidates().count());
+        }
+        // The same login is the same account under every name.
+        assert_eq!(limits.agents["codex"], ["codex_cli"], "as the builder's fallback");
+        assert_eq!(limits.agents["reviewer"], ["codex_cli/r"]);
+        assert_eq!(limits.agents["fast"], ["codex_cli:2", "codex_cli:3"]);
+        assert_eq!(limits.agents["builder"], limits.lanes[&Step::Build]);
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! Settings that would be accepted and not kept are refused before a run begins.
 
-use super::BeginError;
+use super::{BeginError, check_agent};
 use crate::job::mode_word;
-use autopilot_core::config::{Agent, Config, Mode, ProofGate, Role};
+use crate::place::Place;
+use autopilot_core::config::{Agent, By, Config, Mode, ProofGate, Role};
 use autopilot_core::flow::Flow;
 use autopilot_core::limit::Limits;
+use autopilot_core::workflow::{Prices, Rules};
+use std::collections::BTreeMap;
 
 /// The roles that have something to do in a flow.
 pub fn roles(flow: Flow) -> &'static [(Role, &'static str)] {
@@ -24,9 +27,86 @@ pub fn check_settings(config: &Config, limits: &Limits, flow: Flow) -> Result<()
     none(faults)
 }
 
-/// The part of it that a change of limits can spoil.
-pub fn check_prices(config: &Config, limits: &Limits, flow: Flow) -> Result<(), BeginError> {
-    none(unpriced(config, limits, flow))
+/// The part of it that a change of limits can spoil. `open` is who else has something to do.
+pub fn check_prices(
+    config: &Config,
+    limits: &Limits,
+    flow: Flow,
+    open: &[By],
+) -> Result<(), BeginError> {
+    let mut faults = unpriced(config, limits, flow);
+    for by in open {
+        let agent = config.agent_by(Role::Builder, by);
+        let name = by.agent.as_deref().unwrap_or("builder");
+        for fault in unpriced_agent(config, limits, &agent, name) {
+            if !faults.contains(&fault) {
+                faults.push(fault);
+            }
+        }
+    }
+    none(faults)
+}
+
+/// What the steps of a workflow may ask for here: agents that can be started, can change files, and
+/// tell what they cost where money is limited.
+pub fn step_rules(config: &Config, limits: &Limits, place: &Place, path: &str) -> Rules {
+    let mut rules = Rules::new([""; 0]);
+    let is_limited = limits.usd_max.is_some() || limits.usd_per_task_max.is_some();
+    let mut asked_of = BTreeMap::new();
+    for name in config.adapters() {
+        let Some(agent) = config.adapter(&name) else { continue };
+        match usable(config, is_limited, &agent, &name, place, path) {
+            Ok(()) => {
+                if matches!(tells(agent.mode), Tells::Tokens) {
+                    asked_of.insert(name.clone(), is_priced(config, &agent));
+                }
+                rules.adapters.insert(name);
+            }
+            Err(why) => {
+                rules.unusable.insert(name, why);
+            }
+        }
+    }
+    if is_limited {
+        let models = config.prices.keys().cloned().collect();
+        rules.prices = Some(Prices { asked_of, models, usual: "builder".to_owned() });
+    }
+    rules
+}
+
+fn usable(
+    config: &Config,
+    is_limited: bool,
+    agent: &Agent,
+    name: &str,
+    place: &Place,
+    path: &str,
+) -> Result<(), String> {
+    // Where the user would set it: a kind without settings is nobody's in particular.
+    let section = match name {
+        "builder" | "reviewer" | "planner" => name.to_owned(),
+        _ => format!("agents.{name}"),
+    };
+    for (place_of, candidate) in agent.candidates().enumerate() {
+        if candidate.mode == Mode::OpenaiApi {
+            return Err("it can't edit files".to_owned());
+        }
+        check_agent(candidate, &section, place, path)?;
+        // A model of the step's own may have a price; whoever stands in has only its own.
+        let stands_in = place_of > 0;
+        let is_unknown = match tells(candidate.mode) {
+            Tells::Cost => false,
+            Tells::Tokens => stands_in && !is_priced(config, candidate),
+            Tells::Nothing => true,
+        };
+        if is_unknown && (is_limited || candidate.max_usd.is_some()) {
+            let mode = mode_word(candidate.mode);
+            return Err(format!(
+                "mode {mode} reports no cost, so the limit on money could not hold"
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn none(faults: Vec<String>) -> Result<(), BeginError> {
@@ -66,30 +146,33 @@ fn unproven(config: &Config, flow: Flow) -> Option<String> {
 fn unpriced(config: &Config, limits: &Limits, flow: Flow) -> Vec<String> {
     let mut faults = Vec::new();
     for (role, name) in roles(flow).iter().copied() {
-        for (place, agent) in config.candidates(role).enumerate() {
-            let key = if place == 0 {
-                name.to_owned()
-            } else {
-                format!("{name}.fallback[{}]", place - 1)
-            };
-            let own = format!("{key}.max_usd");
-            let asked = [
-                ("max_usd", limits.usd_max.is_some()),
-                ("max_usd_per_task", limits.usd_per_task_max.is_some()),
-                (own.as_str(), agent.max_usd.is_some()),
-            ];
-            let asked: Vec<String> =
-                asked.iter().filter(|(_, set)| *set).map(|(key, _)| format!("`{key}`")).collect();
-            if let Some(remedy) = unpriced_for_want_of(config, agent, &key)
-                && !asked.is_empty()
-            {
-                faults.push(format!(
-                    "{key}: mode {} reports no cost, so the limit could not hold; {remedy}, or \
-                     remove {} (`max_wall` and `max_iterations` hold with any agent)",
-                    mode_word(agent.mode),
-                    asked.join(" and "),
-                ));
-            }
+        faults.extend(unpriced_agent(config, limits, config.agent(role), name));
+    }
+    faults
+}
+
+fn unpriced_agent(config: &Config, limits: &Limits, agent: &Agent, name: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (place, agent) in agent.candidates().enumerate() {
+        let key =
+            if place == 0 { name.to_owned() } else { format!("{name}.fallback[{}]", place - 1) };
+        let own = format!("{key}.max_usd");
+        let asked = [
+            ("max_usd", limits.usd_max.is_some()),
+            ("max_usd_per_task", limits.usd_per_task_max.is_some()),
+            (own.as_str(), agent.max_usd.is_some()),
+        ];
+        let asked: Vec<String> =
+            asked.iter().filter(|(_, set)| *set).map(|(key, _)| format!("`{key}`")).collect();
+        if let Some(remedy) = unpriced_for_want_of(config, agent, &key)
+            && !asked.is_empty()
+        {
+            faults.push(format!(
+                "{key}: mode {} reports no cost, so the limit could not hold; {remedy}, or \
+                 remove {} (`max_wall` and `max_iterations` hold with any agent)",
+                mode_word(agent.mode),
+                asked.join(" and "),
+            ));
         }
     }
     faults

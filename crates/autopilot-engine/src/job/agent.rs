@@ -86,7 +86,7 @@ impl Job {
 
     /// The agent that was chosen for this attempt.
     pub(super) fn agent_config(&self) -> &AgentConfig {
-        self.context.config.candidate(self.role(), self.want.lane)
+        self.agent.candidate(self.want.lane)
     }
 
     /// Asks, and once more if the answer can't be read: the second time only for the answer.
@@ -176,7 +176,7 @@ impl Job {
     ) -> Result<Turn, JobError> {
         let played = self.recorded()?;
         let lane = played.as_ref().map_or(self.want.lane, |played| played.lane);
-        let config = self.context.config.candidate(self.role(), lane).clone();
+        let config = self.agent.candidate(lane).clone();
         self.watch_deeds(config.mode);
         let agent = agent_of(&config, &self.context.place.root)?;
         let prompt = self.clean(&question.prompt);

@@ -5,7 +5,7 @@ use super::process::{Program, Ran};
 use super::workshop::{Bench, For, Order};
 use super::{Job, JobError};
 use crate::environment;
-use autopilot_core::config::Keep as KeepConfig;
+use autopilot_core::config::{Keep as KeepConfig, role_of};
 use autopilot_core::id::AttemptId;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
@@ -142,7 +142,11 @@ impl Job {
     }
 
     pub(super) fn time_left(&self, since: Instant) -> Duration {
-        let usual = || self.context.config.timeout_in(self.step_word(), self.want.lane);
+        let usual = || {
+            let word = self.step_word();
+            let agent = role_of(word).map(|_| self.agent_config());
+            self.context.config.timeout_by(word, agent)
+        };
         let limit = self.time_limit.get().copied().unwrap_or_else(usual);
         limit.saturating_sub(since.elapsed()).max(TIME_MIN)
     }

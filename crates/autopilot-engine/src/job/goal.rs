@@ -1,15 +1,16 @@
 //! WORKFLOW, STEP and COMPLETION: towards a goal, one workflow after the other. The controller knows
 //! nothing of what is to be done: it carries what was said from one session to the next.
 
-use super::agent::Question;
+use super::agent::{Question, mode_word};
 use super::build::notes_of;
 use super::evidence::Seen;
 use super::workshop::{For, blocking};
 use super::{Done, Job, JobError};
-use crate::begin::PlanBody;
+use crate::begin::{PlanBody, step_rules};
 use autopilot_agents::Access;
 use autopilot_agents::answer::{Answer, completion_after_all, read_completion, read_workflow};
-use autopilot_core::event::{Outcome, TaskSpec as TaskEntry, Verdict};
+use autopilot_core::config::By;
+use autopilot_core::event::{HoldWhy, Outcome, TaskSpec as TaskEntry, Verdict};
 use autopilot_core::guard::Severity;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
@@ -120,9 +121,7 @@ impl Job {
         if turn.ending.outcome != autopilot_agents::Outcome::Success {
             let judged = self.judged(&turn.ending);
             // Whoever looks at all of them weighs it; the same once more would cost as much.
-            let failed =
-                if let Outcome::Broke { why } = &judged { Some(why.clone()) } else { None };
-            return Ok((failed.map_or(judged, |why| Outcome::Failed { why }), facts));
+            return Ok((self.of_step(judged), facts));
         }
         let mut against: Vec<String> =
             capture.violations.iter().map(super::build::violation).collect();
@@ -139,6 +138,33 @@ impl Job {
             return Ok((Outcome::Passed, facts));
         }
         Ok((Outcome::Failed { why: against.join("; ") }, facts))
+    }
+
+    /// What there is no use in trying again is the step's own failure.
+    fn of_step(&self, judged: Outcome) -> Outcome {
+        let by = self.task.by(self.want.step);
+        match judged {
+            Outcome::Broke { why } => Outcome::Failed { why },
+            // Nobody but whoever made the workflow can name another.
+            Outcome::Away { why: HoldWhy::Model, text, .. }
+                if by.model.is_some() && by.model == self.agent_config().model =>
+            {
+                let model = by.model.clone().unwrap_or_default();
+                let mode = mode_word(self.agent_config().mode);
+                let why = format!(
+                    "the model `{model}` of this step is not known to {mode}: {text}; name another \
+                     or leave it out"
+                );
+                Outcome::Failed { why }
+            }
+            judged @ (Outcome::Passed
+            | Outcome::Failed { .. }
+            | Outcome::Lost
+            | Outcome::Quota { .. }
+            | Outcome::Away { .. }
+            | Outcome::Revoked
+            | Outcome::Skipped { .. }) => judged,
+        }
     }
 
     pub(super) async fn completion(&self) -> Result<Done, JobError> {
@@ -210,7 +236,8 @@ impl Job {
     }
 
     fn workflow_rules(&self) -> Rules {
-        Rules::new(self.context.config.adapters())
+        let path = self.context.variables.get("PATH").map(String::as_str).unwrap_or_default();
+        step_rules(&self.context.config, &self.run.limits, &self.context.place, path)
     }
 
     /// The tasks of a workflow, each after what it needs.
@@ -241,6 +268,7 @@ impl Job {
                 urgency: checked.urgency.get(*at).copied().unwrap_or(0),
                 body: self.context.texts.put(&self.clean_json(&body)?)?,
                 depends_on: needs.filter_map(|need| names.get(need.as_str()).cloned()).collect(),
+                by: By { agent: step.adapter.clone(), model: step.model.clone() },
                 ..TaskEntry::default()
             });
         }

@@ -7,7 +7,7 @@ use super::{Done, Job, JobError};
 use crate::begin::{PlanBody, parse_plan};
 use autopilot_agents::Access;
 use autopilot_agents::answer::{Answer, read_plan};
-use autopilot_core::config::{Mode, Role};
+use autopilot_core::config::{By, Mode, Role};
 use autopilot_core::event::{Facts, Outcome, TaskSpec as TaskEntry};
 use autopilot_core::guard::is_denied;
 use autopilot_core::pipeline::Switch;
@@ -167,6 +167,7 @@ impl Job {
         let has_uat = body.spec.commands.uat.is_some() || of_each;
         let text = self.clean_json(body)?;
         Ok(TaskEntry {
+            by: By::default(),
             name: task.id.clone(),
             title: self.clean(&task.title),
             source: self.task.spec.source.clone(),

@@ -18,7 +18,7 @@ use autopilot_core::workflow::Usage;
 use autopilot_host::file::{Dir, FileError};
 use autopilot_host::git::ref_component;
 use autopilot_host::redact::Redactor;
-use camino::Utf8PathBuf;
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -30,17 +30,51 @@ const PRIVATE_MODE: u32 = 0o600;
 
 /// Where the files of a run towards a goal are; nothing else knows.
 pub fn goal_dir(place: &Place, run: &Run) -> Utf8PathBuf {
-    place.root.join(RUNS_DIR).join(ref_component(&run.id))
+    place.root.join(runs_dir(run)).join(ref_component(&run.id))
+}
+
+/// Below the checkout, or absolute.
+fn runs_dir(run: &Run) -> &str {
+    run.options.out.as_deref().unwrap_or(RUNS_DIR)
 }
 
 /// The same to write to, made if it is missing; no symbolic link leads out of it.
 pub fn open_goal_dir(place: &Place, run: &Run) -> Result<Dir, FileError> {
-    let checkout = Dir::open(place.root.as_std_path())?;
-    let runs = checkout.below(Path::new(RUNS_DIR))?;
-    if runs.path().join(".gitignore").symlink_metadata().is_err() {
-        runs.write_atomic(Path::new(".gitignore"), IGNORE.as_bytes())?;
+    let name = ref_component(&run.id);
+    let Some(out) = &run.options.out else {
+        let runs = Dir::open(place.root.as_std_path())?.below(Path::new(RUNS_DIR))?;
+        keep_out_of_git(&runs)?;
+        return runs.below(Path::new(&name));
+    };
+    let runs = if Path::new(out).is_absolute() {
+        // Somebody may have cleared it away meanwhile; if it can't be made, opening it says why.
+        let _opened_next = autopilot_host::dir::create(Path::new(out));
+        Dir::open(Path::new(out))?
+    } else {
+        Dir::open(place.root.as_std_path())?.below(Path::new(out))?
+    };
+    let dir = runs.below(Path::new(&name))?;
+    // Not above it: what else is in a directory of the user's is not ours to hide.
+    keep_out_of_git(&dir)?;
+    Ok(dir)
+}
+
+fn keep_out_of_git(dir: &Dir) -> Result<(), FileError> {
+    if dir.path().join(".gitignore").symlink_metadata().is_ok() {
+        return Ok(());
     }
-    runs.below(Path::new(&ref_component(&run.id)))
+    dir.write_atomic(Path::new(".gitignore"), IGNORE.as_bytes())
+}
+
+/// From the directory of a run to something in the checkout, for a link.
+fn from_goal_dir(place: &Place, run: &Run, path: &str) -> Utf8PathBuf {
+    let runs = Utf8Path::new(runs_dir(run));
+    if runs.is_absolute() {
+        return place.root.join(path);
+    }
+    let is_part = |part: &Utf8Component<'_>| matches!(part, Utf8Component::Normal(_));
+    let depth = runs.components().filter(is_part).count() + 1;
+    Utf8PathBuf::from("../".repeat(depth)).join(path)
 }
 
 pub struct GoalFiles {
@@ -104,8 +138,8 @@ impl GoalFiles {
         let execs = self.execs(place, state);
         for exec in &execs {
             if self.linked.insert(exec.path.clone()) {
-                let target = format!("../../../{}", exec.path);
-                dir.link(&dir_name(exec), Path::new(&target))?;
+                let target = from_goal_dir(place, &state.run, &exec.path);
+                dir.link(&dir_name(exec), target.as_std_path())?;
             }
         }
         let read = |hash: &str| (self.bodies)(hash);

@@ -7,8 +7,9 @@
 use super::books::{Books, Entry, Place};
 use super::rule::{Kept, kept};
 use super::table;
+use autopilot_core::config::By;
 use autopilot_core::event::{Event, HaltWhy, HoldWhy, Outcome, Record};
-use autopilot_core::id::{AttemptId, Time};
+use autopilot_core::id::{AttemptId, TaskId, Time};
 use autopilot_core::limit::Limits;
 use autopilot_core::step::Step;
 use std::collections::BTreeMap;
@@ -50,16 +51,22 @@ enum Way {
 }
 
 impl Books {
-    pub fn lane(&self, step: Step, lane: u32) -> String {
-        name_of(&self.limits, step, lane)
+    pub fn lane(&self, task: TaskId, step: Step, lane: u32) -> String {
+        name_of(&self.limits, self.own(task, step), step, lane)
     }
 
-    fn ways(&self, step: Step) -> Way {
-        let count = self.limits.lanes.get(&step).map_or(1, Vec::len) as u32;
+    /// What the task itself says of who does the step: only of its own work.
+    fn own(&self, task: TaskId, step: Step) -> Option<&By> {
+        let is_its_work = matches!(step, Step::Build | Step::Fix | Step::WorkflowStep);
+        self.tasks.get(task.index()).map(|entry| &entry.spec.by).filter(|_| is_its_work)
+    }
+
+    fn ways(&self, task: TaskId, step: Step) -> Way {
+        let count = list_of(&self.limits, self.own(task, step), step).map_or(1, Vec::len) as u32;
         let mut asked = false;
         let mut soonest: Option<Time> = None;
         for at in 0..count {
-            let lane = self.lane(step, at);
+            let lane = self.lane(task, step, at);
             let account = lane.split('/').next().unwrap_or_default().to_owned();
             let doubts: Vec<&Doubt> =
                 [&account, &lane].iter().filter_map(|name| self.doubts.get(*name)).collect();
@@ -77,19 +84,20 @@ impl Books {
         if asked { Way::Asked } else { Way::Held(soonest) }
     }
 
-    pub fn may_be_done(&self, step: Step) -> bool {
-        matches!(self.ways(step), Way::Open(_))
+    pub fn may_be_done(&self, task: TaskId, step: Step) -> bool {
+        matches!(self.ways(task, step), Way::Open(_))
     }
 
     /// An attempt begins: nobody is asked who is held, and of those in doubt only one is.
-    pub fn lane_taken(&mut self, id: AttemptId, step: Step, lane: u32) -> Kept {
+    pub fn lane_taken(&mut self, id: AttemptId, task: TaskId, step: Step, lane: u32) -> Kept {
         if !table::is_slot(step) {
             return kept(lane == 0, || format!("C28: {step} takes lane {lane}"));
         }
-        let name = self.lane(step, lane);
-        match self.ways(step) {
+        let name = self.lane(task, step, lane);
+        match self.ways(task, step) {
             Way::Open(best) => kept(best == lane, || {
-                format!("C28: {step} begins with {name}, {} comes first", self.lane(step, best))
+                let first = self.lane(task, step, best);
+                format!("C28: {step} begins with {name}, {first} comes first")
             })?,
             Way::Asked => return Err(format!("A17: {step} begins with {name} while it is probed")),
             Way::Held(_) => return Err(format!("A16: {step} begins with {name}, which is held")),
@@ -119,9 +127,10 @@ impl Books {
         let mut refusals: Vec<(String, HoldWhy, Option<Time>)> = Vec::new();
         for event in &record.events {
             match event {
-                Event::AttemptEnded { id, step, outcome, .. } => {
+                Event::AttemptEnded { id, task, step, outcome, .. } => {
                     let lane = self.lane_by.get(id).copied().unwrap_or(0);
-                    refusals.extend(refused(&name_of(&before.limits, *step, lane), outcome));
+                    let name = name_of(&before.limits, self.own(*task, *step), *step, lane);
+                    refusals.extend(refused(&name, outcome));
                 }
                 Event::AccountHeld { account, until, why, .. } => {
                     let cause =
@@ -214,8 +223,8 @@ impl Books {
     }
 
     /// A task waits only when nobody can do its step, until the first of them may be asked again.
-    pub fn waits_rightly(&self, step: Step, until: Time) -> Kept {
-        match self.ways(step) {
+    pub fn waits_rightly(&self, task: TaskId, step: Step, until: Time) -> Kept {
+        match self.ways(task, step) {
             Way::Held(Some(frees)) => {
                 kept(frees == until, || format!("C28: {step} waits until {until:?}, not {frees:?}"))
             }
@@ -229,10 +238,10 @@ impl Books {
         let at_work = self.live.values().any(|(_, step)| !table::is_gate(*step));
         let waiting = self.tasks.iter().any(|task| matches!(task.place, Place::Waiting(_)));
         let idle = !at_work && !waiting;
-        let some = |is: &dyn Fn(&Entry, Step) -> bool| {
-            let mut tasks = self.tasks.iter();
-            tasks.any(|task| match task.place {
-                Place::At(step) => table::is_slot(step) && is(task, step),
+        let some = |is: &dyn Fn(TaskId, &Entry, Step) -> bool| {
+            let mut tasks = self.tasks.iter().enumerate();
+            tasks.any(|(at, task)| match task.place {
+                Place::At(step) => table::is_slot(step) && is(TaskId(at as u32), task, step),
                 Place::Open
                 | Place::Running(..)
                 | Place::Waiting(_)
@@ -244,11 +253,11 @@ impl Books {
         };
         match why {
             HaltWhy::Away { .. } => {
-                let lost = some(&|_, step| matches!(self.ways(step), Way::Held(None)));
+                let lost = some(&|id, _, step| matches!(self.ways(id, step), Way::Held(None)));
                 kept(idle && lost, || format!("A17: the run rests although it could go on: {why}"))
             }
             HaltWhy::Quota { .. } => {
-                let late = some(&|task, step| match self.ways(step) {
+                let late = some(&|id, task, step| match self.ways(id, step) {
                     Way::Held(Some(until)) => {
                         let longer = until.since_ms(self.now);
                         task.waited_ms + longer > self.limits.wait_quota_max_ms
@@ -276,9 +285,26 @@ impl Books {
     }
 }
 
-fn name_of(limits: &Limits, step: Step, lane: u32) -> String {
-    let found = limits.lanes.get(&step).and_then(|lanes| lanes.get(lane as usize));
-    found.cloned().unwrap_or_else(|| step.word().to_owned())
+fn list_of<'a>(limits: &'a Limits, own: Option<&By>, step: Step) -> Option<&'a Vec<String>> {
+    match own.and_then(|by| by.agent.as_ref()) {
+        Some(name) => limits.agents.get(name),
+        None => limits.lanes.get(&step),
+    }
+}
+
+fn name_of(limits: &Limits, own: Option<&By>, step: Step, lane: u32) -> String {
+    let list = list_of(limits, own, step);
+    let found = list.and_then(|lanes| lanes.get(lane as usize)).cloned();
+    let named = own.and_then(|by| by.agent.clone());
+    let name = found.unwrap_or_else(|| named.unwrap_or_else(|| step.word().to_owned()));
+    let Some(model) = own.and_then(|by| by.model.as_ref()) else { return name };
+    // In these runs every account has a kind of its own.
+    let first = list.and_then(|lanes| lanes.first()).unwrap_or(&name);
+    if *first == name {
+        format!("{}/{model}", name.split('/').next().unwrap_or_default())
+    } else {
+        name
+    }
 }
 
 /// What an attempt's end says of its account, or of the model it used.

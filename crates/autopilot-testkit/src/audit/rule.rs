@@ -201,7 +201,7 @@ impl Books {
         }
         let serial = self.live_where(table::is_serial).len() as u32;
         let has_worker = slots < self.limits.workers_max && !(self.is_short && slots > 0);
-        for task in &self.tasks {
+        for (at, task) in self.tasks.iter().enumerate() {
             let Place::At(step) = task.place else { continue };
             let may_go = if table::is_gate(step) {
                 true
@@ -210,7 +210,7 @@ impl Books {
             } else {
                 table::is_slot(step)
                     && has_worker
-                    && self.may_be_done(step)
+                    && self.may_be_done(TaskId(at as u32), step)
                     && !self.is_in_the_way(task)
             };
             kept(!may_go, || format!("I9: {} is left idle at {step}", task.name))?;
@@ -277,7 +277,7 @@ impl Books {
             Event::AttemptStarted { task, step, lane } => {
                 self.started(id, *task, *step)?;
                 self.lane_by.insert(id, *lane);
-                self.lane_taken(id, *step, *lane)
+                self.lane_taken(id, *task, *step, *lane)
             }
             Event::AttemptEnded { id, task, step, outcome, facts } => {
                 self.ended(*id, *task, *step, outcome, facts)
@@ -302,7 +302,7 @@ impl Books {
             Event::TaskContinued { .. } => Ok(()),
             Event::WaitBegan { task, step, until, .. } => {
                 self.entry(*task)?.until = *until;
-                self.waits_rightly(*step, *until)?;
+                self.waits_rightly(*task, *step, *until)?;
                 self.waits(*task, *step, until.since_ms(at))
             }
             Event::AccountHeld { account, until, why, trips, .. } => {
@@ -622,7 +622,7 @@ impl Books {
         for (at, other) in self.tasks.iter().enumerate() {
             let Place::At(step) = other.place else { continue };
             let before = table::is_slot(step) && (Self::rank(other, step), at) < own;
-            let may_not = self.is_in_the_way(other) || !self.may_be_done(step);
+            let may_not = self.is_in_the_way(other) || !self.may_be_done(TaskId(at as u32), step);
             kept(!before || may_not, || {
                 format!("I9: {} begins before {}, which is more urgent", entry.name, other.name)
             })?;

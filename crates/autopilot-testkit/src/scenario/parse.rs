@@ -77,13 +77,14 @@ fn run(head: &str) -> Result<RunSpec, String> {
         limits: Limits::default(),
         config: "c".into(),
         red_base_allowed: false,
+        options: Default::default(),
         whole: TaskSpec::default(),
         plan: None,
         tasks,
     })
 }
 
-/// `b after a, expand, priority 2, paths src docs, in big`, and what it is brought by: the run if
+/// `b after a, expand, priority 2, paths src docs, by own, model m, in big`, and what it is brought by: the run if
 /// nothing is said.
 fn task(words: &str) -> Result<(TaskSpec, String), String> {
     let mut parts = words.split(',').map(str::trim);
@@ -100,6 +101,8 @@ fn task(words: &str) -> Result<(TaskSpec, String), String> {
             ["priority", n] => task.priority = n.parse().map_err(|_| format!("`{n}`?"))?,
             ["expand"] => task.expand = true,
             ["in", parent] => above = parent.to_owned(),
+            ["by", agent] => task.by.agent = Some(agent.to_owned()),
+            ["model", model] => task.by.model = Some(model.to_owned()),
             _ => return Err(format!("`{part}` says nothing of a task")),
         }
     }
@@ -235,6 +238,10 @@ fn limit(limits: &mut Limits, words: &str) -> Result<(), String> {
         ["lanes", of, ref names @ ..] => {
             let names = names.iter().map(|name| (*name).to_owned()).collect();
             limits.lanes.insert(step(of)?, names);
+        }
+        ["agent", of, ref names @ ..] => {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            limits.agents.insert(of.to_owned(), names);
         }
         ["review", "required"] => limits.review = ReviewGate::Required,
         ["review", "evidence"] => limits.review = ReviewGate::Evidence,

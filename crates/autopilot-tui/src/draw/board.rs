@@ -179,7 +179,7 @@ fn banner(screen: &Screen, now: Time) -> Option<(String, Style)> {
 /// The time first, because a narrow screen cuts the end.
 fn waits(screen: &Screen, task: &Task, now: Time) -> String {
     let Status::Waiting { step, until } = task.status else { return String::new() };
-    let whom = match screen.state.door(step) {
+    let whom = match screen.state.door(step, task.by(step)) {
         Door::Held { account, why, .. } => format!(" for {account} ({})", why.word()),
         Door::Open { .. } | Door::Probed => String::new(),
     };

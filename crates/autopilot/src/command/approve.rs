@@ -119,7 +119,8 @@ fn edit(place: &Place, state: &State) -> Result<Option<String>, Failure> {
     let text = read(&made)?;
     let whole: TaskSpec = serde_json::from_str(&read(&root.spec.body)?)
         .map_err(|error| Failure::failed(format!("the plan can't be read: {error}")))?;
-    let config = autopilot_engine::session::pinned_config(place, false).map_err(work::refused)?;
+    let (config, _) =
+        autopilot_engine::session::pinned_config(place, false).map_err(work::refused)?;
     let rules = Rules::of(&config, &whole, BTreeMap::new());
     let (before, _) = parse_plan(&text, &rules).map_err(|_| gone("plan"))?;
     let mark: String = made.chars().take(8).collect();

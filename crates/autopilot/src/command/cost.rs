@@ -13,6 +13,7 @@ use crate::terminal;
 use autopilot_core::config::{Agent, Config, role_of};
 use autopilot_core::event::Record;
 use autopilot_core::id::Time;
+use autopilot_core::state::Task;
 use autopilot_core::step::Step;
 use autopilot_core::view::cost::{Sum, charges};
 use autopilot_engine::job::mode_word;
@@ -148,9 +149,10 @@ impl Spent {
                 None => "(the run itself)".to_owned(),
             };
             let config = configs.at(charge.attempt);
-            let agent = config.and_then(|config| agent_of(config, charge.step, charge.lane));
-            let mode = agent.map_or("unknown", |agent| mode_word(agent.mode));
-            let model = agent.and_then(|agent| agent.model.clone());
+            let of = told.state.tasks.get(charge.task.index());
+            let agent = config.and_then(|config| agent_of(config, of, charge.step, charge.lane));
+            let mode = agent.as_ref().map_or("unknown", |agent| mode_word(agent.mode));
+            let model = agent.and_then(|agent| agent.model);
             self.items.push(Item {
                 at: charge.at,
                 sum: charge.sum,
@@ -172,8 +174,9 @@ fn is_older(past: &Past, run: &Run, from: Option<Time>) -> Result<bool, Failure>
 }
 
 /// Who did it, by the configuration it was done with.
-pub fn agent_of(config: &Config, step: Step, lane: u32) -> Option<&Agent> {
-    Some(config.candidate(role_of(step.word())?, lane))
+pub fn agent_of(config: &Config, task: Option<&Task>, step: Step, lane: u32) -> Option<Agent> {
+    let by = task.map(|task| task.by(step).clone()).unwrap_or_default();
+    Some(config.agent_by(role_of(step.word())?, &by).candidate(lane).clone())
 }
 
 impl Item {

@@ -100,6 +100,7 @@ fn agents(config: &Config, place: &Place) -> Vec<Finding> {
                 Finding::warning(&agent.role, text)
             }
         },
+        Found::Nowhere(why) if agent.is_optional => Finding::warning(&agent.role, why.clone()),
         Found::Nowhere(why) => Finding::missing(&agent.role, why.clone()),
     };
     agents.iter().map(said).collect()

@@ -7,8 +7,10 @@ use autopilot_engine::job::{agent_of, find_program, mode_word};
 use camino::{Utf8Path, Utf8PathBuf};
 
 pub struct Equipped {
-    /// As `builder` or `builder.fallback[0]`.
+    /// As `builder`, `builder.fallback[0]` or `agents.fast`.
     pub role: String,
+    /// Only whoever names it needs it.
+    pub is_optional: bool,
     pub mode: &'static str,
     pub program: Found,
 }
@@ -45,11 +47,22 @@ pub fn agents(config: &Config, root: &Utf8Path) -> Vec<Equipped> {
             let of_place = move |(place, agent)| (name_of(name, place), agent);
             config.candidates(role).enumerate().map(of_place)
         })
-        .map(|(role, agent)| {
+        .map(|(role, agent)| (role, agent, false))
+        .chain(named(config))
+        .map(|(role, agent, is_optional)| {
             let program = find(agent, &role, &path, root);
-            Equipped { role, mode: mode_word(agent.mode), program }
+            Equipped { role, is_optional, mode: mode_word(agent.mode), program }
         })
         .collect()
+}
+
+/// Those with names of the user's own.
+fn named(config: &Config) -> impl Iterator<Item = (String, &AgentConfig, bool)> {
+    config.agents.iter().flat_map(|(name, agent)| {
+        let section = format!("agents.{name}");
+        let of_place = move |(place, agent)| (name_of(&section, place), agent, true);
+        agent.candidates().enumerate().map(of_place)
+    })
 }
 
 fn name_of(section: &str, place: usize) -> String {

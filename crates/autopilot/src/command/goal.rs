@@ -3,7 +3,7 @@
 use super::run;
 use crate::cli::{Global, Goal, LimitArgs, Run};
 use crate::exit::Failure;
-use autopilot_core::config::{Config, Mode, Role};
+use autopilot_core::config::Options;
 use autopilot_engine::begin::Source;
 
 /// Longer goals belong into a plan.
@@ -33,7 +33,7 @@ pub fn goal(global: &Global, args: &Goal) -> super::Done {
         dry_run: args.dry_run,
         wait: args.wait,
         limits: LimitArgs {
-            max_iterations: Some(args.max_iterations),
+            max_iterations: args.max_iterations,
             max_usd: args.max_usd,
             max_usd_per_task: None,
             max_wall: args.max_wall.clone(),
@@ -41,29 +41,11 @@ pub fn goal(global: &Global, args: &Goal) -> super::Done {
         },
     };
     let source = Source::Goal { text: text.to_owned() };
-    run::begin(global, source, &run, args.fail_fast, |config| configure(config, args))
-}
-
-fn configure(config: &mut Config, args: &Goal) -> Result<(), Failure> {
-    if let Some(name) = &args.adapter {
-        let agent = config.adapter(name).ok_or_else(|| {
-            let known: Vec<String> = config.adapters().into_iter().collect();
-            Failure::usage(format!("there is no adapter `{name}`"))
-                .help(format!("known are {}", known.join(", ")))
-        })?;
-        if agent.mode == Mode::OpenaiApi {
-            return Err(Failure::usage(format!("the adapter `{name}` can't edit files")));
-        }
-        for role in [Role::Builder, Role::Reviewer, Role::Planner] {
-            *config.agent_mut(role) = agent.clone();
-        }
-    }
-    for role in [Role::Builder, Role::Reviewer, Role::Planner] {
-        let agent = config.agent_mut(role);
-        if let Some(model) = &args.model {
-            agent.model = Some(model.clone());
-        }
-        agent.r#unsafe |= args.is_unsafe;
-    }
-    Ok(())
+    let options = Options {
+        adapter: args.adapter.clone(),
+        model: args.model.clone(),
+        r#unsafe: args.is_unsafe,
+        out: args.out.as_ref().map(ToString::to_string),
+    };
+    run::begin(global, source, &run, args.fail_fast, options)
 }

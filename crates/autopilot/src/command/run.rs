@@ -4,7 +4,7 @@ use super::work;
 use crate::cli::{Global, Run};
 use crate::exit::Failure;
 use crate::terminal;
-use autopilot_core::config::{Config, HumanGate, Mode};
+use autopilot_core::config::{Agent, Config, HumanGate, Mode, Options, Role};
 use autopilot_core::flow::Flow;
 use autopilot_core::plan::{Plan, Rules};
 use autopilot_core::prompt::Caps;
@@ -18,6 +18,7 @@ use autopilot_engine::skill::{Places, shelf};
 use autopilot_engine::workspace;
 use autopilot_host::forge;
 use autopilot_host::git::UserRepo;
+use camino::Utf8Path;
 use std::collections::BTreeMap;
 
 /// Faults of skills that are told before a run.
@@ -25,21 +26,25 @@ const SKILL_FAULTS_MAX: usize = 10;
 
 pub fn run(global: &Global, args: &Run) -> super::Done {
     let source = source(global, args)?;
-    begin(global, source, args, false, |_| Ok(()))
+    begin(global, source, args, false, Options::default())
 }
 
-/// Begins what `source` names; `change` makes of the configuration what the command line says.
+/// Begins what `source` names.
 pub fn begin(
     global: &Global,
     source: Source,
     args: &Run,
     fail_fast: bool,
-    change: impl FnOnce(&mut Config) -> Result<(), Failure>,
+    mut options: Options,
 ) -> super::Done {
     let limits = work::limits(&args.limits)?;
     // Nothing is written before everything that was asked for is known to be right.
-    let (place, mut config) = work::configured(global)?;
-    change(&mut config)?;
+    let (place, config) = work::configured(global)?;
+    let config = with_options(&config, &options)?;
+    if let Some(given) = &options.out {
+        let out = begin::out_dir(&from_here(global, Utf8Path::new(given)), &place.root);
+        options.out = Some(out.map_err(|error| work::begin_failure(&error))?);
+    }
     let tasks =
         begin::read_tasks(&source, &place.root).map_err(|error| work::begin_failure(&error))?;
     for (path, warning) in &tasks.warnings {
@@ -50,7 +55,7 @@ pub fn begin(
     refuse_what_only_plans_have(args, &tasks)?;
     begin::check_plan(&source, &tasks, &config).map_err(refused)?;
     begin::check_agents(&config, &place, &path, begin::roles(tasks.flow)).map_err(refused)?;
-    let asked = limits.applied_to(&begin::limits(&config));
+    let asked = limits.applied_to(&begin::limits_of(&config, tasks.flow));
     begin::check_settings(&config, &asked, tasks.flow).map_err(refused)?;
     let repo = workspace::examine(&global.repo, &config)?;
     let shelf = skills(&place, &repo, &config)?;
@@ -69,6 +74,7 @@ pub fn begin(
         gates_plan: config.gates.human == HumanGate::Three,
         fail_fast,
         allow_red_base: args.allow_red_base,
+        options,
         limits,
         started_by: work::started_by(&repo),
     };
@@ -76,6 +82,9 @@ pub fn begin(
         return dry_run(&Opened { place, repo, config }, &tasks, &request, &shelf);
     }
     work::refuse_stop_file(&place)?;
+    if let Some(out) = &request.options.out {
+        begin::prove_out(out, &place.root).map_err(refused)?;
+    }
     let opened = work::adopt(repo, config)?;
     let intent =
         Intent::Begin { tasks: Box::new(tasks), request: Box::new(request), fresh: args.fresh };
@@ -87,6 +96,20 @@ pub fn begin(
         return worked.planned();
     }
     worked.tell()
+}
+
+fn with_options(config: &Config, options: &Options) -> Result<Config, Failure> {
+    let config = config
+        .with_options(options)
+        .map_err(|error| Failure::usage(error.to_string()).help(error.help()))?;
+    let edits = |agent: &Agent| agent.mode != Mode::OpenaiApi;
+    match &options.adapter {
+        Some(name) if !config.candidates(Role::Builder).all(edits) => {
+            Err(Failure::usage(format!("the adapter `{name}` can't edit files"))
+                .help("a model behind an API only answers; choose an agent that works in a folder"))
+        }
+        Some(_) | None => Ok(config),
+    }
 }
 
 /// Those of the commit the run begins with; the repository's own faults are worth a word.
@@ -163,7 +186,7 @@ fn from_here(global: &Global, path: &camino::Utf8Path) -> camino::Utf8PathBuf {
 /// What would be done, and nothing of it.
 fn dry_run(opened: &Opened, tasks: &Tasks, request: &Request, shelf: &Shelf) -> super::Done {
     let config = &opened.config;
-    let limits = request.limits.applied_to(&begin::limits(config));
+    let limits = request.limits.applied_to(&begin::limits_of(config, tasks.flow));
     let mut text = format!(
         "would run {} ({}) on {} at {}\n",
         tasks.title,

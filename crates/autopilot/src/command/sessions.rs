@@ -137,12 +137,13 @@ impl<'a> Listed<'a> {
         self.config_of(session).map_or("unknown", |agent| mode_word(agent.mode))
     }
 
-    fn model(&self, session: &Session) -> Option<&str> {
-        self.config_of(session).and_then(|agent| agent.model.as_deref())
+    fn model(&self, session: &Session) -> Option<String> {
+        self.config_of(session).and_then(|agent| agent.model)
     }
 
-    fn config_of(&self, session: &Session) -> Option<&Agent> {
-        agent_of(self.configs.at(session.attempt)?, session.step, session.lane)
+    fn config_of(&self, session: &Session) -> Option<Agent> {
+        let task = self.told.state.tasks.get(session.task.index());
+        agent_of(self.configs.at(session.attempt)?, task, session.step, session.lane)
     }
 
     fn task(&self, session: &Session) -> String {

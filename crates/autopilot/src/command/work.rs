@@ -28,8 +28,9 @@ use std::process::ExitCode;
 /// file may have been changed, broken or deleted meanwhile. `any` takes a run that is over too.
 pub fn reopen(global: &Global, place: &Place, any: bool) -> Result<Opened, Failure> {
     workspace::refuse_linked_views(place)?;
-    let config = session::pinned_config(place, any).map_err(refused)?;
-    match workspace::read_config(place) {
+    let (config, options) = session::pinned_config(place, any).map_err(refused)?;
+    let as_asked = |now: Config| now.with_options(&options).unwrap_or(now);
+    match workspace::read_config(place).map(|(now, warnings)| (as_asked(now), warnings)) {
         // Models are taken over, which is told when it happens.
         Ok((now, _)) if now.digest() == config.with_models_of(&now).0.digest() => {}
         Ok(_) => keeps_its_own(place, "has changed since the run began"),
@@ -228,7 +229,8 @@ pub fn begin_failure(error: &BeginError) -> Failure {
         | BeginError::IsDirectory { .. }
         | BeginError::EmptyQueue { .. }
         | BeginError::QueueTooLong { .. }
-        | BeginError::Pattern { .. } => Failure::usage(message),
+        | BeginError::Pattern { .. }
+        | BeginError::Out { .. } => Failure::usage(message),
     }
 }
 

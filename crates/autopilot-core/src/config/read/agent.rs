@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::is_http;
 use super::section::{Reader, Section};
+use crate::config::adapter::{AGENT_NAME_CHARS_MAX, AGENTS_MAX, reserved};
 use crate::config::step::Role;
 use crate::config::text::SECONDS_MAX;
 use crate::config::{API_KEY_ENV, Agent, Api, FALLBACK_MAX, McpServer, Mode, SkillPolicy};
@@ -21,22 +22,71 @@ const APIS: &[(&str, Api)] =
     &[("auto", Api::Auto), ("responses", Api::Responses), ("chat", Api::Chat)];
 
 pub(super) fn read(r: &mut Reader, top: &mut Section<'_>, role: Role) -> Agent {
-    top.inner(r, section(role), |r, s| {
-        let agent = keys(r, s, role, &defaults(role));
-        let place = s.place_of("fallback");
-        let fallback = s.items(r, "fallback", |r, s| {
-            let base = if s.has("mode") { other_kind(role, &agent) } else { agent.clone() };
-            keys(r, s, role, &base)
-        });
-        if fallback.len() > FALLBACK_MAX {
-            let (section, count) = (s.path_name(), fallback.len());
-            r.fault(
-                place,
-                format!("`{section}.fallback` has {count} entries; write at most {FALLBACK_MAX}"),
-            );
+    top.inner(r, section(role), |r, s| whole(r, s, role, &defaults(role)))
+}
+
+/// The agents with names of the user's own. Steps of workflows change files, so they are held to
+/// what a builder is held to.
+pub(super) fn named(r: &mut Reader, top: &mut Section<'_>) -> BTreeMap<String, Agent> {
+    let place = top.place_of("agents");
+    let agents = top.named(r, "agents", |r, s| {
+        name(r, s);
+        if !s.has("mode") {
+            let modes: Vec<&str> = MODES.iter().map(|(word, _)| *word).collect();
+            let (section, modes) = (s.path_name(), modes.join(", "));
+            let text = format!("`{section}.mode` is missing; write one of {modes}");
+            r.fault(s.place(), text);
         }
-        Agent { fallback, ..agent }
-    })
+        whole(r, s, Role::Builder, &defaults(Role::Builder))
+    });
+    if agents.len() > AGENTS_MAX {
+        let count = agents.len();
+        r.fault(place, format!("`agents` has {count} entries; write at most {AGENTS_MAX}"));
+    }
+    agents.into_iter().collect()
+}
+
+/// It is written in command lines and workflows, and must mean one agent only.
+fn name(r: &mut Reader, s: &Section<'_>) {
+    let name = s.path_name().strip_prefix("agents.").unwrap_or_default();
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.chars().all(plain)
+        && name.len() <= AGENT_NAME_CHARS_MAX;
+    if !is_name {
+        r.fault(
+            s.place(),
+            format!(
+                "`{name}` is no name of an agent; write 1 to {AGENT_NAME_CHARS_MAX} of a-z, A-Z, \
+                 0-9, `-` and `_`, beginning with a letter"
+            ),
+        );
+    }
+    let mut taken = reserved().chain(MODES.iter().map(|(word, _)| *word));
+    if let Some(taken) = taken.find(|taken| taken.eq_ignore_ascii_case(name)) {
+        r.fault(
+            s.place(),
+            format!("`{taken}` already means an agent; choose another name for `agents.{name}`"),
+        );
+    }
+}
+
+/// An agent with those who stand in for it.
+fn whole(r: &mut Reader, s: &mut Section<'_>, role: Role, or: &Agent) -> Agent {
+    let agent = keys(r, s, role, or);
+    let place = s.place_of("fallback");
+    let fallback = s.items(r, "fallback", |r, s| {
+        let base = if s.has("mode") { other_kind(role, &agent) } else { agent.clone() };
+        keys(r, s, role, &base)
+    });
+    if fallback.len() > FALLBACK_MAX {
+        let (section, count) = (s.path_name(), fallback.len());
+        r.fault(
+            place,
+            format!("`{section}.fallback` has {count} entries; write at most {FALLBACK_MAX}"),
+        );
+    }
+    Agent { fallback, ..agent }
 }
 
 /// The keys of one agent; what is not given is as in `or`.
@@ -93,6 +143,13 @@ fn section(role: Role) -> &'static str {
 pub fn of_kind(mode: Mode) -> Agent {
     let like = if mode == Mode::ClaudeCodeCli { Role::Builder } else { Role::Planner };
     Agent { mode, schema_path: None, ..defaults(like) }
+}
+
+/// An agent without tools of its own has those of a builder.
+pub fn able(agent: &mut Agent) {
+    if agent.allowed_tools.is_empty() {
+        agent.allowed_tools = defaults(Role::Builder).allowed_tools;
+    }
 }
 
 fn defaults(role: Role) -> Agent {

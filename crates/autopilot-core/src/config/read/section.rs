@@ -134,6 +134,10 @@ impl<'a> Section<'a> {
         &self.name
     }
 
+    pub(super) fn place(&self) -> Place {
+        self.place
+    }
+
     /// Where a value is, or where it is missing.
     pub(super) fn place_of(&self, key: &str) -> Place {
         let entry = self.entries.iter().find(|entry| entry.key == key);

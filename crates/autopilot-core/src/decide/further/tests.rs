@@ -31,6 +31,7 @@ impl Story {
             limits: Limits { rounds_max, workers_max: 4, ..Limits::default() },
             config: "c".into(),
             red_base_allowed: false,
+            options: Default::default(),
             whole: TaskSpec::default(),
             plan: None,
             tasks: Vec::new(),

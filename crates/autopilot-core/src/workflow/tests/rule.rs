@@ -186,6 +186,66 @@ fn an_adapter_is_one_of_those_there_are() {
 }
 
 #[test]
+fn an_adapter_that_can_t_be_used_is_a_fault_with_its_reason() {
+    let unusable = [("gone".to_owned(), "it is not installed".to_owned())].into();
+    let rules = Rules { unusable, ..rules() };
+    let said = lines(&check(&with("a", "adapter", json!("gone")), &rules).unwrap_err());
+    assert_eq!(
+        said,
+        "/steps/0/adapter: the adapter `gone` can't be used here: it is not installed; leave it \
+         out or choose of `claude`, `codex`"
+    );
+    let prompt = crate::workflow::workflow_prompt(
+        &crate::workflow::WorkflowPrompt {
+            task: "t",
+            carry: None,
+            faults: &[],
+            rules: &rules,
+            skills_known: &[],
+            schema: "{}",
+        },
+        CAPS,
+    );
+    assert!(!prompt.contains("gone"), "it is not offered: {prompt}");
+}
+
+#[test]
+fn where_money_is_limited_a_step_has_a_price() {
+    let prices = Prices {
+        asked_of: [("codex".to_owned(), false), ("builder".to_owned(), true)].into(),
+        models: ["known".to_owned()].into(),
+        usual: "builder".to_owned(),
+    };
+    let rules = Rules { prices: Some(prices), ..Rules::new(["claude", "codex", "builder"]) };
+    let said = |adapter: Option<&str>, model: Option<&str>| {
+        let mut made = workflow("a");
+        for (key, value) in [("adapter", adapter), ("model", model)] {
+            if let Some(value) = value {
+                made["steps"][0][key] = json!(value);
+            }
+        }
+        check(&made, &rules).map(|_| ()).map_err(|faults| lines(&faults))
+    };
+    let fine = [(None, None), (None, Some("known")), (Some("codex"), Some("known"))];
+    // Whoever tells money needs no price.
+    for (adapter, model) in fine.into_iter().chain([(Some("claude"), Some("other"))]) {
+        assert_eq!(said(adapter, model), Ok(()), "{adapter:?} {model:?}");
+    }
+    assert_eq!(
+        said(Some("codex"), None).unwrap_err(),
+        "/steps/0/adapter: the money of the run is limited and nobody knows what this agent costs; \
+         leave it out"
+    );
+    for adapter in [None, Some("codex")] {
+        assert_eq!(
+            said(adapter, Some("other")).unwrap_err(),
+            "/steps/0/model: the money of the run is limited and the model `other` has no price; \
+             leave it out or choose of `known`"
+        );
+    }
+}
+
+#[test]
 fn a_type_other_than_the_one_there_is_is_a_fault() {
     assert!(check(&with("a", "type", json!("agent.run")), &rules()).is_ok());
     assert_eq!(
@@ -370,7 +430,7 @@ proptest! {
 
     #[test]
     fn no_json_makes_the_check_panic(given in proptest::arbitrary::any::<Vec<u8>>(), it in likely()) {
-        let _ = check(&it, &Rules { steps_max: 0, timeout_sec_max: 0, adapters: BTreeSet::new() });
+        let _ = check(&it, &Rules { steps_max: 0, timeout_sec_max: 0, ..Rules::new([""; 0]) });
         if let Ok(value) = serde_json::from_slice::<Value>(&given) {
             let _ = check(&value, &rules());
         }

@@ -1,0 +1,53 @@
+//! Where the files of a run are to go, looked at before anything begins.
+
+use super::BeginError;
+use autopilot_host::{dir, file};
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+
+/// The one name of a directory: from the top of the repository, or absolute outside of it. Nothing
+/// is made yet. `given` is relative to where the command was started.
+pub fn out_dir(given: &Utf8Path, root: &Utf8Path) -> Result<String, BeginError> {
+    let refused = |reason: &str| BeginError::Out { path: given.to_owned(), reason: reason.into() };
+    if given.as_str().trim().is_empty() {
+        return Err(refused("it is empty; name a directory"));
+    }
+    if given.as_str().contains(char::is_control) {
+        return Err(refused("it has a control character; name another directory"));
+    }
+    let whole = std::path::absolute(given).map_err(|error| refused(&error.to_string()))?;
+    let whole = Utf8PathBuf::from_path_buf(whole).map_err(|_| refused("its name is not UTF-8"))?;
+    // What is there may be reached by links; what is not can't be.
+    let there = whole.ancestors().find(|path| path.exists()).unwrap_or(Utf8Path::new("/"));
+    let missing = whole.strip_prefix(there).unwrap_or(Utf8Path::new(""));
+    if missing.components().any(|part| part == Utf8Component::ParentDir) {
+        return Err(refused("a directory that is not there has no `..`; name it directly"));
+    }
+    let real = there.canonicalize_utf8().map_err(|error| refused(&error.to_string()))?;
+    if !real.is_dir() {
+        let what = if missing.as_str().is_empty() { "it" } else { there.as_str() };
+        return Err(refused(&format!("{what} is no directory; name another")));
+    }
+    if missing.components().next().is_some_and(|part| real.join(part).symlink_metadata().is_ok()) {
+        return Err(refused("it is a link that leads nowhere; remove it or name another"));
+    }
+    let real = if missing.as_str().is_empty() { real } else { real.join(missing) };
+    let root = root.canonicalize_utf8().unwrap_or_else(|_| root.to_owned());
+    let Ok(inside) = real.strip_prefix(&root) else { return Ok(real.into()) };
+    if inside.components().any(|part| part.as_str() == ".git") {
+        return Err(refused("it is git's own; name another directory"));
+    }
+    Ok(if inside.as_str().is_empty() { ".".to_owned() } else { inside.to_string() })
+}
+
+/// Makes it, and finds out whether anything can be written there.
+pub fn prove_out(out: &str, root: &Utf8Path) -> Result<(), BeginError> {
+    let path = root.join(out);
+    let probe = path.join(".autopilot-writable");
+    let proven = dir::create(path.as_std_path())
+        .and_then(|()| file::write_atomic(probe.as_std_path(), b"").map_err(std::io::Error::other))
+        .and_then(|()| dir::remove_file(probe.as_std_path()));
+    proven.map(|_was_there| ()).map_err(|error| BeginError::Out {
+        reason: format!("nothing can be written there: {}", crate::shell::chain(&error)),
+        path,
+    })
+}
