@@ -409,6 +409,25 @@ mod tests {
     }
 
     #[test]
+    fn of_a_long_file_both_ends_are_read_and_no_byte_twice() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("file"), "0123456789").unwrap();
+        std::os::unix::fs::symlink("file", root.path().join("link")).unwrap();
+        let dir = Dir::open(root.path()).unwrap();
+        let ends = |head_max, tail_max| {
+            let ends = dir.read_ends(Path::new("file"), head_max, tail_max).unwrap();
+            assert_eq!(ends.bytes, 10);
+            let text = |bytes| String::from_utf8(bytes).unwrap();
+            (text(ends.head), text(ends.tail))
+        };
+        assert_eq!(ends(4, 3), ("0123".into(), "789".into()));
+        assert_eq!(ends(4, 9), ("0123".into(), "456789".into()));
+        assert_eq!(ends(10, 3), ("0123456789".into(), String::new()));
+        assert!(dir.read_ends(Path::new("link"), 4, 4).is_err());
+        assert!(dir.read_ends(Path::new("../file"), 4, 4).is_err());
+    }
+
+    #[test]
     fn a_program_stays_one_when_it_is_written_anew() {
         let root = tempfile::tempdir().unwrap();
         let program = root.path().join("run.sh");

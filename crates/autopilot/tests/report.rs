@@ -529,3 +529,90 @@ fn it_is_drawn_in_light_in_dark_and_on_a_phone() {
         assert!(to.metadata().unwrap().len() > 10_000, "{name} shows something");
     }
 }
+
+#[test]
+fn show_tells_a_goal_on_one_screen() {
+    let stage = two_iterations();
+    stage.run(&GOAL).expect(0);
+    let run = stage.status()["run_id"].as_str().unwrap().to_owned();
+    let text_shown = stage.run(&["show", &run]).expect(0).out;
+    let object = parsed(&stage.run(&["show", &run, "--json"]).expect(0));
+    assert!(text_shown.lines().count() <= 40, "one screen:\n{text_shown}");
+    let iterations = object["iterations"].as_array().unwrap();
+    assert_eq!(iterations.len(), 2);
+    let status = |at: usize| -> Vec<String> {
+        let steps = iterations[at]["steps"].as_array().unwrap();
+        let word = |step: &Value| {
+            format!("{} {}", step["id"].as_str().unwrap(), step["status"].as_str().unwrap())
+        };
+        steps.iter().map(word).collect()
+    };
+    assert_eq!(status(0), ["good succeeded", "bad failed", "after succeeded"]);
+    assert_eq!(status(1), ["bad succeeded", "good succeeded"]);
+    assert_eq!(iterations[0]["completion"]["reason"], "bad is missing");
+    assert_eq!(
+        (&iterations[1]["validation"], &iterations[1]["overruled"]),
+        (&json!("passed"), &json!(false))
+    );
+    assert_eq!(object["run"]["run_id"], *run, "what was there before still is");
+    assert!(object["attempts"].as_array().unwrap().len() > 9);
+    let listed = parsed(&stage.run(&["sessions", "--json"]).expect(0));
+    let listed: Vec<&str> = listed["sessions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["session"].as_str().unwrap())
+        .collect();
+    for step in iterations.iter().flat_map(|it| it["steps"].as_array().unwrap()) {
+        let session = step["session"].as_str().unwrap();
+        assert!(listed.contains(&session), "{session} is none of {listed:?}");
+        assert!(text_shown.contains(&format!("session {session}")), "{text_shown}");
+    }
+    for part in [
+        "iteration 1  w1",
+        "reviewer: not done: bad is missing",
+        "reviewer: done: it is all there now",
+        "validation: passed",
+        object["artifacts"].as_str().unwrap(),
+        object["report_path"].as_str().unwrap(),
+        "git merge autopilot/run-",
+    ] {
+        assert!(text_shown.contains(part), "{part}:\n{text_shown}");
+    }
+    // A step is still shown like any task.
+    stage.run(&["show", "bad"]).expect(0).says(&["task bad  FAILED", "exit 1"]);
+}
+
+#[test]
+fn show_of_a_killed_goal_says_how_to_go_on() {
+    let (stage, _) = gated();
+    let run = stage.start(&GOAL);
+    stage.wait_until("the second step works", |stage| {
+        !stage.views("two-step/prompt.txt").is_empty()
+    });
+    stage.run(&["show"]).expect(0).says(&["two", "running", "autopilot stop"]);
+    run.signal("KILL");
+    run.wait();
+    let shown = stage.run(&["show"]).expect(0).says(&["INTERRUPTED", "autopilot resume"]);
+    assert!(!shown.out.contains("git merge"), "{}", shown.out);
+    let listed = parsed(&stage.run(&["runs", "--json"]).expect(0));
+    assert_eq!(listed[0]["outcome"], Value::Null);
+    assert_eq!(listed[0]["state"], "INTERRUPTED");
+}
+
+#[test]
+fn runs_lists_goals_with_iterations_and_outcome() {
+    let stage = two_iterations();
+    let args = [&GOAL[..], &["--max-iterations", "1"]].concat();
+    stage.run(&args).expect(11);
+    let ended = stage.run(&[&GOAL[..], &["--json"]].concat()).expect(0);
+    let path = parsed(&ended)["report_path"].as_str().unwrap().to_owned();
+    assert!(path.ends_with("/report.html") && PathBuf::from(path).is_file());
+    let listed = parsed(&stage.run(&["runs", "--json"]).expect(0));
+    let told = |run: &Value| json!([run["mode"], run["iterations"], run["outcome"], run["state"]]);
+    assert_eq!(told(&listed[0]), json!(["goal", 2, "done", "DONE"]));
+    assert_eq!(told(&listed[1]), json!(["goal", 1, "not_converged", "FAILED"]));
+    let table = stage.run(&["runs"]).expect(0).out;
+    assert!(table.lines().next().unwrap().contains("iterations"), "{table}");
+    assert!(table.lines().all(|line| line.contains("goal") || line.starts_with("run")), "{table}");
+}

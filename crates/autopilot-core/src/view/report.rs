@@ -399,10 +399,9 @@ fn left_out(
 ) -> Vec<String> {
     let mut lines = Vec::new();
     if choice.left_out > 0 {
-        let all = "`autopilot status --json` has all of them";
         lines.push(format!(
-            "{}; {all}.",
-            count(choice.left_out, "task that went well or was not begun")
+            "{} that went well or were not begun; `autopilot status --json` has all of them.",
+            count(choice.left_out, "task")
         ));
     }
     let attempts: usize = tasks.iter().map(|told| told.before).sum();

@@ -33,7 +33,7 @@ fn chromium(page: &Path, args: &[&str]) -> Output {
         .env("HOME", home.path())
         .output()
         .unwrap_or_else(|error| {
-            panic!("chromium can't be started ({error}): `cargo xtask packages` or apt-get install chromium")
+            panic!("chromium can't be started ({error}); `cargo xtask test` installs it")
         });
     assert!(shown.status.success(), "chromium: {}", String::from_utf8_lossy(&shown.stderr));
     shown

@@ -385,3 +385,28 @@ fn numbers_are_read_in_groups_of_three() {
     let said: Vec<String> = [0, 999, 1000, 1_234_567].into_iter().map(thousands).collect();
     assert_eq!(said, ["0", "999", "1,000", "1,234,567"]);
 }
+
+#[test]
+fn a_part_of_a_graph_keeps_what_is_around_its_nodes_and_the_edges_between_them() {
+    let part = small().only(|node| ["a", "y", "c"].contains(&node.id.as_str()));
+    let ids: Vec<&str> = part.nodes.iter().map(|node| node.id.as_str()).collect();
+    assert_eq!(ids, ["a", "y", "c"]);
+    assert_eq!(part.groups.len(), 1);
+    assert_eq!(part.nodes[1].group, Some(0));
+    let edges: Vec<(&str, &str)> =
+        part.edges.iter().map(|edge| (part.id_of(edge.from), part.id_of(edge.to))).collect();
+    assert_eq!(edges, [("a", "big"), ("big", "c")]);
+    assert_eq!(small().only(|node| node.id == "a").groups, []);
+    assert_eq!(small().only(|_| true), small());
+}
+
+#[test]
+fn on_a_page_the_words_stand_in_the_boxes_and_nothing_is_styled() {
+    let drawn = svg_part(&small(), "g1");
+    assert!(drawn.contains("✗ failed · y") && drawn.contains("class=\"m-failed\""), "{drawn}");
+    assert!(drawn.contains("id=\"g1\"") && drawn.contains("url(#g1)"));
+    assert!(!drawn.contains("<style") && !drawn.contains("style="), "{drawn}");
+    let drawn = svg_part(&hostile(), "x\"><script>");
+    assert!(!drawn.contains("<script"), "{drawn}");
+    assert!(drawn.contains("id=\"xscript\""), "{drawn}");
+}

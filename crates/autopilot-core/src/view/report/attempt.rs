@@ -66,12 +66,12 @@ pub fn attempt(tried: &Tried, known: &Known<'_>, is_live: bool, words: &Words<'_
     let (tone, word) = how(tried, is_live);
     let evidence = evidence(tried, known);
     let said = said(tried, known, words);
-    let calls: Vec<&Call> =
-        known.calls.iter().filter(|call| call.exec.attempt == tried.id.to_string()).collect();
+    let id = tried.id.to_string();
+    let calls: Vec<&Call> = known.calls.iter().filter(|call| call.exec.attempt == id).collect();
     let is_told = !evidence.checks.is_empty() || !calls.is_empty();
     let tail = tried.facts.tail.as_deref().filter(|_| !is_told && tone == Tone::Bad);
     Attempt {
-        id: tried.id.to_string(),
+        id,
         step: tried.step.word(),
         round: tried.round,
         tone,
@@ -143,6 +143,9 @@ fn facts(tried: &Tried, words: &Words<'_>) -> Vec<(&'static str, Line)> {
 }
 
 pub fn tokens(input: u64, output: u64) -> String {
+    if input + output == 0 {
+        return "not told".to_owned();
+    }
     format!("{input} in, {output} out")
 }
 
