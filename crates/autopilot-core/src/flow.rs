@@ -105,6 +105,15 @@ impl Pipeline {
         self.stages().iter().find(is_children).map(|stage| stage.step)
     }
 
+    /// Where another round begins after a no that brought no tasks, in a pipeline in which it may.
+    pub fn next(self) -> Option<Step> {
+        use crate::pipeline::Else;
+        self.stages().iter().find_map(|stage| match stage.fails {
+            Else::Next { again, .. } => Some(again),
+            Else::Note | Else::Fail | Else::FixBy(_) | Else::Again(_) => None,
+        })
+    }
+
     /// Where a task goes on when a person re-opens it: where a failed round would lead, else at the
     /// beginning.
     pub fn reopens_at(self) -> Step {

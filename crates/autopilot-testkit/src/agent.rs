@@ -4,6 +4,7 @@
 //! that a run with crashes must make what the same run makes without them.
 
 mod planner;
+mod workflow;
 
 use crate::audit::table::is_serial;
 use crate::fault::{Fault, Faults};
@@ -12,7 +13,7 @@ use autopilot_core::event::{Bill, Facts, HoldWhy, Outcome, TaskSpec, Verdict};
 use autopilot_core::flow::Flow;
 use autopilot_core::id::{Micros, Time};
 use autopilot_core::input::Word;
-use autopilot_core::state::{State, Task};
+use autopilot_core::state::{Shown, State, Task};
 use autopilot_core::step::Step;
 use autopilot_core::wanted::Want;
 pub use planner::count_urgency;
@@ -63,7 +64,27 @@ impl Agents {
 }
 
 fn is_agent(step: Step) -> bool {
-    matches!(step, Step::Plan | Step::Build | Step::Fix | Step::Review | Step::UatGenerate)
+    match step {
+        Step::Plan
+        | Step::Workflow
+        | Step::WorkflowStep
+        | Step::Build
+        | Step::Fix
+        | Step::Review
+        | Step::Completion
+        | Step::UatGenerate => true,
+        Step::Preflight
+        | Step::ApprovePlan
+        | Step::Schedule
+        | Step::Tasks
+        | Step::Validate
+        | Step::Uat
+        | Step::Decide
+        | Step::Merge
+        | Step::ApproveResult
+        | Step::Push
+        | Step::PullRequest => false,
+    }
 }
 
 /// Stable when a step is added, so that old seeds keep their meaning.
@@ -232,6 +253,7 @@ impl Drawn {
             | Step::Decide => self.has(Fault::Broke) && fate.chance(120),
         };
         planner::bring(self, scene, &mut fate, play);
+        workflow::bring(self, scene, &mut fate, play);
         if breaks {
             play.outcome = Outcome::Broke { why: "exit status 1".into() };
             play.has_effect = false;
@@ -291,17 +313,13 @@ impl Drawn {
                 no(play, fails && fate.chance(50), "authentication refused");
             }
             Step::Plan => no(play, fails && fate.chance(40), "the plan is refused"),
-            Step::Workflow => no(play, fails && fate.chance(150), "no workflow was made"),
+            Step::Workflow => no(play, fails && fate.chance(150), "it can't be worked on"),
             Step::WorkflowStep => {
                 let made = self.tree(scene, &tree, &mut fate);
                 play.facts.tree = Some(made);
                 no(play, fails && fate.chance(250), "the step failed");
             }
-            Step::Completion => {
-                let is_no = fails && fate.chance(400);
-                play.facts.verdict = (!is_no).then_some(Verdict::Approve);
-                no(play, is_no, "not done");
-            }
+            Step::Completion => self.complete(scene, play, &mut fate),
             Step::Schedule => no(play, fails && fate.chance(30), "the plan is refused"),
             Step::ApprovePlan | Step::ApproveResult | Step::Tasks | Step::Decide => {}
         }
@@ -346,8 +364,29 @@ impl Drawn {
     }
 }
 
+impl Drawn {
+    /// Whoever checks looks at the tests, if any were run, or does not.
+    fn complete(&self, scene: &Scene<'_>, play: &mut Play, fate: &mut Random) {
+        let whole = scene.state.task(scene.want.task);
+        let failed = |shown: &Shown| matches!(shown.outcome, Outcome::Failed { .. });
+        let is_red = whole.shown(Step::Validate).is_some_and(failed);
+        let lies = self.has(Fault::Lie) && fate.chance(500);
+        let is_no = is_red && !lies || self.has(Fault::Fails) && fate.chance(300);
+        if is_no {
+            play.facts.verdict = Some(Verdict::RequestChanges);
+            let why = format!("{} is left to do", fate.below(4));
+            return no(play, true, &why);
+        }
+        if is_red {
+            play.faults.push(Fault::Lie);
+        }
+        let is_mute = lies && fate.chance(200);
+        play.facts.verdict = (!is_mute).then_some(Verdict::Approve);
+    }
+}
+
 fn of_round(scene: &Scene<'_>, round: u32) -> String {
-    if scene.state.run.flow == Flow::Plan {
+    if matches!(scene.state.run.flow, Flow::Plan | Flow::Goal) {
         return format!("{}r{round}", scene.state.task(scene.want.task).name());
     }
     format!("t{}r{round}", scene.want.task.0)
@@ -393,6 +432,8 @@ pub enum Ending {
     },
     /// A reviewer's answer without a verdict.
     Mute,
+    /// Ended at its own time limit, which is a failure of the step.
+    TimesOut,
 }
 
 const STEP_MS: u64 = 10_000;
@@ -404,6 +445,8 @@ pub struct Scripted {
     pub lines: BTreeMap<String, VecDeque<Line>>,
     /// What each schedule brings, by the name of what it divides.
     pub planned: BTreeMap<String, Vec<TaskSpec>>,
+    /// The steps of every workflow that is made; later ones have names of their own.
+    pub steps: Vec<TaskSpec>,
 }
 
 impl Scripted {
@@ -415,12 +458,14 @@ impl Scripted {
 
     /// What comes with the end of a step that may bring tasks.
     fn brought(&self, line: &Line, now: &Task, state: &State) -> Vec<TaskSpec> {
-        let mends = now.parent.is_none() && matches!(line.step, Step::Validate | Step::Uat);
+        let is_whole = now.parent.is_none() && state.run.flow == Flow::Plan;
+        let mends = is_whole && matches!(line.step, Step::Validate | Step::Uat);
         match &line.brings {
             Some(brings) => brings.clone(),
             None if line.step == Step::Schedule => {
                 self.planned.get(now.name()).cloned().unwrap_or_default()
             }
+            None if line.step == Step::Workflow => workflow::again(&self.steps, now.round),
             None if mends => vec![planner::mending_task(state)],
             None => Vec::new(),
         }
@@ -453,6 +498,7 @@ impl Scripted {
         let outcome = match line.ending {
             Ending::Ok | Ending::Mute => Outcome::Passed,
             Ending::Fails => Outcome::Failed { why: format!("{step} said no") },
+            Ending::TimesOut => Outcome::Failed { why: "it ran into its time limit".into() },
             Ending::Broke => Outcome::Broke { why: "exit status 1".into() },
             Ending::Hangs => Outcome::Broke { why: "silent and idle: killed".into() },
             Ending::Lost => Outcome::Lost,
@@ -466,16 +512,23 @@ impl Scripted {
                 let usual = || format!("{}{}", now.name(), now.round);
                 facts.tree = Some(line.tree.clone().unwrap_or_else(usual));
             }
+            // What a step that failed has made is kept as well.
+            Step::WorkflowStep if matches!(outcome, Outcome::Passed | Outcome::Failed { .. }) => {
+                let usual = || format!("{}{}", now.name(), now.round);
+                facts.tree = Some(line.tree.clone().unwrap_or_else(usual));
+            }
             Step::Validate => {
                 facts.tree = now.tree.clone();
                 let usual = || format!("{}-{}", now.name(), now.round);
                 facts.fingerprint = Some(line.fingerprint.clone().unwrap_or_else(usual));
             }
-            Step::Review => {
+            Step::Review | Step::Completion => {
+                facts.fingerprint = line.fingerprint.clone();
                 facts.verdict = match line.ending {
                     Ending::Ok => Some(Verdict::Approve),
                     Ending::Fails => Some(Verdict::RequestChanges),
-                    Ending::Broke
+                    Ending::TimesOut
+                    | Ending::Broke
                     | Ending::Hangs
                     | Ending::Lost
                     | Ending::Quota { .. }
@@ -489,7 +542,6 @@ impl Scripted {
             | Step::Schedule
             | Step::Workflow
             | Step::WorkflowStep
-            | Step::Completion
             | Step::ApproveResult
             | Step::PullRequest
             | Step::Tasks
@@ -507,7 +559,16 @@ impl Scripted {
             (1_000 * (place as u64 + 1), Word::Bill(bill))
         });
         Play {
-            ms: if line.ending == Ending::Hangs { HANG_MS } else { STEP_MS },
+            ms: match line.ending {
+                Ending::Hangs | Ending::TimesOut => HANG_MS,
+                Ending::Ok
+                | Ending::Fails
+                | Ending::Broke
+                | Ending::Lost
+                | Ending::Quota { .. }
+                | Ending::Away { .. }
+                | Ending::Mute => STEP_MS,
+            },
             words: given.into_iter().chain(bills).collect(),
             has_effect: is_serial(step) && outcome == Outcome::Passed,
             outcome,

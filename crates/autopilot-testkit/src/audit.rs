@@ -6,6 +6,7 @@
 
 pub mod account;
 pub mod books;
+pub mod goal;
 pub mod rule;
 pub mod table;
 
@@ -135,13 +136,21 @@ impl Audit {
             {
                 return Err(format!("I9: {step} ended as {outcome:?} by {input:?}"));
             }
+            if let Event::TaskReopened { task } = event
+                && let is_done = self.books.is_done(*task)
+                && !may_reopen(input, is_done)
+            {
+                return Err(format!(
+                    "I9: nobody asked for what was over, and it goes on by {input:?}"
+                ));
+            }
             if let Event::TaskAdded { parent: Some(_), spec, .. } = event
                 && !brings(input).contains(spec)
             {
                 return Err(format!("I9: nobody brought {}", spec.name));
             }
         }
-        Ok(())
+        goal::next_is_kept(brings(input), record)
     }
 
     /// A record is shown to people only when it is on disk.
@@ -206,7 +215,9 @@ impl Audit {
     pub fn merged(&mut self, git: &Git) {
         let Some(last) = git.merges.last().cloned() else { return };
         let times = git.merges.iter().filter(|merge| merge.task == last.task).count();
-        self.check(times == 1, || format!("I2: {} was merged {times} times", last.task));
+        // Whoever goes on with a step has what comes of it merged as well.
+        let asked = self.books.tasks[last.task.index()].continued as usize;
+        self.check(times <= 1 + asked, || format!("I2: {} was merged {times} times", last.task));
         if let Err(what) = self.books.is_proven(last.task, &last.tree) {
             self.broken(&format!("I6: {} was merged, but {what}", last.task));
         }
@@ -267,8 +278,9 @@ impl Audit {
         self.check(may_rest || state.end().is_some(), || "I9: the run did not end".to_owned());
         for (place, task) in self.books.tasks.iter().enumerate().skip(1) {
             let merged = git.merges.iter().any(|merge| merge.task.index() == place);
-            let closed = task.place == Place::Closed && task.kind == Kind::Paired;
-            let is_right = merged == closed || (may_rest && merged);
+            let is_work = matches!(task.kind, Kind::Paired | Kind::Session);
+            let closed = task.place == Place::Closed && is_work;
+            let is_right = merged == closed || merged && (may_rest || task.continued > 0);
             if !is_right {
                 let text = format!("I2: {} merged {merged}, closed {closed}", task.name);
                 return self.broken(&text);
@@ -292,8 +304,36 @@ impl Audit {
         dead.map(|(id, (task, _))| (*id, *task))
     }
 
+    /// The newest attempt of a task.
+    pub fn last_of(&self, name: &str) -> Option<AttemptId> {
+        let mut ever = self.books.ever.iter().rev();
+        ever.find(|(_, (task, _))| self.name_of(*task) == name).map(|(id, _)| *id)
+    }
+
     pub fn books(&self) -> &Books {
         &self.books
+    }
+}
+
+/// What is over goes on because a person asks for it; what is merged, only by going on with it.
+fn may_reopen(input: &Input, is_done: bool) -> bool {
+    match input {
+        Input::Asked(Ask::Continue { .. }) => true,
+        Input::Asked(Ask::Retry { .. } | Ask::Skip { .. }) => !is_done,
+        Input::Asked(
+            Ask::Halt { .. }
+            | Ask::Resume
+            | Ask::Approve { .. }
+            | Ask::Reject { .. }
+            | Ask::Limit(_)
+            | Ask::Models { .. }
+            | Ask::Switch { .. },
+        )
+        | Input::Start(_)
+        | Input::Boot
+        | Input::Heard { .. }
+        | Input::Room { .. }
+        | Input::Tick => false,
     }
 }
 

@@ -55,10 +55,12 @@ pub enum Fault {
     Outage,
     /// A model is not known for a time.
     Model,
+    /// A person goes on with the session of a step.
+    Continue,
 }
 
 impl Fault {
-    pub const ALL: [Fault; 34] = [
+    pub const ALL: [Fault; 35] = [
         Fault::Crash,
         Fault::BootCrash,
         Fault::Orphan,
@@ -93,6 +95,7 @@ impl Fault {
         Fault::Auth,
         Fault::Outage,
         Fault::Model,
+        Fault::Continue,
     ];
 
     /// Faults that may delay a run and repeat its work, but must not change what it makes.

@@ -10,6 +10,16 @@
 //! ```
 //!
 //! gives `a done (2 rounds) · b done (1 retry) — run done`. Steps that no line names go well.
+//!
+//! Of a goal the first line has the steps of a workflow, and the completion says what comes of it:
+//!
+//! ```text
+//! goal a; b after a
+//! with fail-fast
+//! run: completion unfinished, workflow ok, completion unfinished bringing c+d<c, completion done
+//! ```
+//!
+//! Whatever workflow is made and not spelt out has the same steps again, as `a-i2` and so on.
 
 mod board;
 mod parse;

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const TASKS_MAX: u64 = 8;
 /// Whatever keeps a run from coming to rest ends some time.
-const TIMES_MAX: [(Fault, u32); 11] = [
+const TIMES_MAX: [(Fault, u32); 12] = [
     (Fault::BootCrash, 10),
     (Fault::WriteFails, 4),
     (Fault::Stop, 4),
@@ -27,6 +27,7 @@ const TIMES_MAX: [(Fault, u32); 11] = [
     (Fault::Waive, 3),
     (Fault::Limit, 3),
     (Fault::Answer, 8),
+    (Fault::Continue, 5),
 ];
 
 /// The verdict on one seed.
@@ -64,7 +65,7 @@ fn compare(world: &World, seed: u64, faults: &Faults) -> Option<String> {
 
 fn made(world: &World) -> Vec<String> {
     let state = State::replay(&world.disk.durable);
-    if world.spec.flow == Flow::Plan {
+    if matches!(world.spec.flow, Flow::Plan | Flow::Goal) {
         return made_of_a_plan(world, &state);
     }
     let merges = world.git.merges.iter().map(|merge| format!("{} {}", merge.task, merge.tree));
@@ -88,7 +89,7 @@ fn made_of_a_plan(world: &World, state: &State) -> Vec<String> {
 /// Where tasks can't change each other, with no person, price or deadline among them, only the
 /// agents' answers decide.
 fn is_comparable(world: &World) -> bool {
-    const PEOPLE: [Fault; 8] = [
+    const PEOPLE: [Fault; 9] = [
         Fault::Stop,
         Fault::StopNow,
         Fault::Pause,
@@ -97,9 +98,10 @@ fn is_comparable(world: &World) -> bool {
         Fault::Limit,
         Fault::Waive,
         Fault::Answer,
+        Fault::Continue,
     ];
     let limits = &world.spec.limits;
-    matches!(world.spec.flow, Flow::Queue | Flow::Plan)
+    matches!(world.spec.flow, Flow::Queue | Flow::Plan | Flow::Goal)
         && limits.usd_max.is_none()
         && limits.usd_per_task_max.is_none()
         && limits.interruptions_max >= 100
@@ -115,7 +117,9 @@ pub fn drawn_faults(seed: u64) -> Faults {
 pub fn plan(seed: u64, faults: &Faults) -> Plan {
     let mut random = Random::stream(seed, 2002);
     let mut spec = run(&mut random);
-    if is_planned(seed) {
+    if is_goal(seed) {
+        become_goal(&mut spec, &mut Random::stream(seed, 2010));
+    } else if is_planned(seed) {
         become_planned(&mut spec, &mut Random::stream(seed, 2005));
     }
     spec.limits.lanes = lanes(&mut Random::stream(seed, 2006));
@@ -145,6 +149,25 @@ pub fn plan(seed: u64, faults: &Faults) -> Plan {
 /// corpus keep their meaning.
 fn is_planned(seed: u64) -> bool {
     matches!(seed % 10, 0 | 1 | 5 | 7)
+}
+
+/// Seeds of goals: none of the corpus was one when they came.
+fn is_goal(seed: u64) -> bool {
+    matches!(seed % 20, 0 | 5 | 6 | 18 | 19)
+}
+
+/// The steps come with the workflows.
+fn become_goal(spec: &mut RunSpec, random: &mut Random) {
+    spec.flow = Flow::Goal;
+    spec.tasks.clear();
+    let drawn =
+        [(Switch::Proof, 700), (Switch::FailFast, 400), (Switch::EndGate, 250), (Switch::Pr, 300)];
+    for (switch, permille) in drawn {
+        if random.chance(permille) {
+            spec.switches.insert(switch);
+        }
+    }
+    spec.limits.effects_max = random.between(1, 3) as u32;
 }
 
 /// The tasks come with the plan; what the run is given is only what it is to be divided into.
@@ -205,8 +228,11 @@ fn lanes(random: &mut Random) -> BTreeMap<Step, Vec<String>> {
         return BTreeMap::new();
     }
     let mut lanes = BTreeMap::new();
-    let roles: [&[Step]; 3] =
-        [&[Step::Build, Step::Fix], &[Step::Review, Step::UatGenerate], &[Step::Plan]];
+    let roles: [&[Step]; 3] = [
+        &[Step::Build, Step::Fix, Step::WorkflowStep],
+        &[Step::Review, Step::UatGenerate, Step::Completion],
+        &[Step::Plan, Step::Workflow],
+    ];
     for steps in roles {
         let list = LISTS[random.below(LISTS.len() as u64) as usize];
         let list: Vec<String> = list.iter().map(|&name| name.to_owned()).collect();

@@ -5,6 +5,9 @@ use autopilot_core::event::{End, Event, Failure};
 use autopilot_core::pipeline::Switch;
 use autopilot_testkit::scenario::{Story, play};
 
+#[path = "scenarios/goal.rs"]
+mod goal;
+
 fn story(text: &str) -> Story {
     match play(text) {
         Ok(story) => story,

@@ -72,10 +72,14 @@ impl Draft<'_> {
         if !retriable || !self.may_reopen(task) {
             return;
         }
+        let again = self.after_its_last_round(task);
         self.emit(Event::TaskReopened { task });
         self.reopen_blocked(task);
         if task == TaskId::ROOT {
-            return self.reenter(task);
+            return match again {
+                Some(place) => self.enter(task, place, self.state.task(task).round + 1),
+                None => self.reenter(task),
+            };
         }
         self.reopen_above(task);
         self.open_siblings(task);
@@ -116,8 +120,9 @@ impl Draft<'_> {
     /// The failure that keeps a task from ever beginning, if there is one.
     fn blocker(&self, task: TaskId) -> Option<TaskId> {
         let needs = &self.state.task(task).spec.depends_on;
-        let mut needs = needs.iter().filter_map(|name| self.state.named(name));
-        needs.find_map(|need| match &need.status {
+        let needs = needs.iter().filter_map(|name| self.state.named(name));
+        let mut unmet = needs.filter(|need| self.state.is_dead_end(need.id));
+        unmet.find_map(|need| match &need.status {
             Status::Settled(End::Failed { .. }) => Some(need.id),
             Status::Settled(End::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } }) => {
                 Some(*by)
@@ -176,6 +181,29 @@ impl Draft<'_> {
             self.emit(Event::TaskMoved { task: parent, step, round });
         }
         self.drop_unbegun(parent);
+    }
+
+    /// Where a task goes on that lost its last round and has nothing for the next: such a round is
+    /// not looked at again, the next one begins.
+    fn after_its_last_round(&self, task: TaskId) -> Option<usize> {
+        let now = self.state.task(task);
+        let is_lost = match &now.status {
+            Status::Settled(End::Failed { why }) => match why {
+                Failure::Rounds { .. } | Failure::Rail { .. } => true,
+                Failure::Refused { .. }
+                | Failure::Broke { .. }
+                | Failure::Interrupted { .. }
+                | Failure::Money { .. }
+                | Failure::Children { .. } => false,
+            },
+            Status::Settled(End::Closed | End::Skipped { .. })
+            | Status::Open
+            | Status::At { .. }
+            | Status::Running { .. }
+            | Status::Waiting { .. } => false,
+        };
+        let has_next = self.round_with_tasks(task).0 > now.round;
+        now.pipeline.place(now.pipeline.next().filter(|_| is_lost && !has_next)?)
     }
 
     /// Work that exists is repaired, tasks it has brought are gone on with; where there is nothing

@@ -137,7 +137,8 @@ impl Draft<'_> {
         if above.is_settled() {
             self.emit(Event::TaskReopened { task: parent });
             self.stand_at_tasks(parent);
-        } else if is_of_this_round && above.is_past_children() {
+        } else if above.is_past_children() {
+            // What was proven of the whole says nothing of it once this is in.
             self.wake(parent);
             self.stand_at_tasks(parent);
         }

@@ -56,6 +56,15 @@ impl Draft<'_> {
                 let why = format!("it brought task {} before {need}, which it needs", spec.name);
                 return Outcome::Broke { why };
             }
+            // What failed or was left out would be waited for without end.
+            let is_gone = |need: &&String| {
+                self.state.named(need).is_some_and(|need| self.state.is_dead_end(need.id))
+            };
+            if let Some(need) = spec.depends_on.iter().find(is_gone) {
+                let why =
+                    format!("it brought task {}, which needs {need}, which failed", spec.name);
+                return Outcome::Broke { why };
+            }
         }
         outcome
     }

@@ -32,13 +32,20 @@ pub const SESSION: &[Stage] = &[
     serial(Step::Merge).fails(Else::Again(Step::Fix)),
 ];
 
-/// Whoever checks has said that it is done, or the pipeline would not be here.
+/// Whoever checks has not said no, or the pipeline would not be here; only a yes is a yes.
 pub fn weigh(task: &Task) -> Weighed {
-    let Some(text) = unproven(task) else { return Weighed::default() };
     let is_done = |verdict| verdict == Some(Verdict::Approve);
     let said = task.shown(Step::Completion).is_some_and(|shown| is_done(shown.facts.verdict));
-    let overruled = said.then(|| format!("it was said to be done although {text}"));
-    Weighed { reasons: vec![Reason { step: Step::Validate, text }], overruled }
+    let mut weighed = Weighed::default();
+    if let Some(text) = unproven(task) {
+        weighed.overruled = said.then(|| format!("it was said to be done although {text}"));
+        weighed.reasons.push(Reason { step: Step::Validate, text });
+    }
+    if !said {
+        let text = "nobody said that it is done".to_owned();
+        weighed.reasons.push(Reason { step: Step::Completion, text });
+    }
+    weighed
 }
 
 /// Nothing to validate with is on the record as such.

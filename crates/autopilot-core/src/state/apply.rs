@@ -188,6 +188,10 @@ impl State {
     fn moved(&mut self, id: TaskId, step: Step, round: u32, at: Time) {
         self.run.moved_at = at;
         let task = self.task_mut(id);
+        if task.round != round && task.status == Status::Open {
+            // Re-opened into another round: all before it are forgiven.
+            task.spent.rounds_forgiven = task.round;
+        }
         if task.round != round {
             task.spent.retries.clear();
             task.skipped.clear();
@@ -332,6 +336,16 @@ impl State {
 
     fn note(&mut self, task: TaskId, text: String) {
         self.task_mut(task).notes.push(text);
+    }
+
+    /// Whether nothing that depends on it will ever begin, unless a person has it done again.
+    pub(crate) fn is_dead_end(&self, task: TaskId) -> bool {
+        match &self.task(task).status {
+            Status::Settled(end) => !self.satisfies(task, end),
+            Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
+                false
+            }
+        }
     }
 
     /// Whether what depends on a task that ended so may begin. Skipped by a person counts: they

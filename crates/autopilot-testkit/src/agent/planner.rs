@@ -132,7 +132,7 @@ pub fn mending_task(state: &State) -> TaskSpec {
 }
 
 /// None, one twice, or in an order in which nobody could know what it waits for.
-fn spoilt(mut tasks: Vec<TaskSpec>, fate: &mut Random) -> Vec<TaskSpec> {
+pub fn spoilt(mut tasks: Vec<TaskSpec>, fate: &mut Random) -> Vec<TaskSpec> {
     match (fate.below(3), tasks.first().cloned()) {
         (0, _) | (_, None) => Vec::new(),
         (1, Some(first)) => {

@@ -38,6 +38,10 @@ pub struct Books {
     pub lane_by: BTreeMap<AttemptId, u32>,
     /// The time of the record that is being entered.
     pub now: Time,
+    /// The step a person goes on with; nothing else is begun.
+    pub focus: Option<TaskId>,
+    /// Merges heard of.
+    pub merged: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -70,6 +74,17 @@ pub struct Entry {
     pub until: Time,
     /// What the wait it is in was booked with.
     pub wait_ms: u64,
+    /// What was done to its end in this round, since a person last re-opened it.
+    pub finished: BTreeSet<Step>,
+    /// The iteration of a goal a step is for.
+    pub iteration: u32,
+    /// How often a person went on with its session, and whether they do.
+    pub continued: u32,
+    pub is_gone_on_with: bool,
+    /// A person had one of its steps done again in this iteration.
+    pub is_given_again: bool,
+    /// What was on the run branch when the whole was last validated.
+    pub validated: usize,
 }
 
 /// What kind of task it is, by what has to be done in it.
@@ -81,6 +96,9 @@ pub enum Kind {
     /// Divided when its turn comes.
     Divided,
     Paired,
+    /// The run towards a goal, and a step of one of its workflows.
+    Goal,
+    Session,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -144,6 +162,13 @@ impl Books {
     /// The gate that is open.
     pub fn gate(&self) -> Option<AttemptId> {
         self.live.iter().find(|(_, (_, step))| table::is_gate(*step)).map(|(id, _)| *id)
+    }
+
+    /// Its work is on the run branch.
+    pub fn is_done(&self, task: TaskId) -> bool {
+        let is_work = |entry: &Entry| matches!(entry.kind, Kind::Paired | Kind::Session);
+        let entry = self.tasks.get(task.index());
+        entry.is_some_and(|entry| is_work(entry) && entry.place == Place::Closed)
     }
 
     pub fn spent(&self) -> u64 {

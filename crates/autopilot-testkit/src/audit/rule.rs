@@ -129,7 +129,7 @@ impl Books {
     /// Whoever is at work is so for a task that is at its tasks.
     fn nobody_is_outside(&self) -> Kept {
         for task in self.tasks.iter().filter(|task| task.place.is_under_way()) {
-            let Some(parent) = task.parent else { continue };
+            let Some(parent) = task.parent.filter(|_| !task.is_gone_on_with) else { continue };
             let above = &self.tasks[parent.index()];
             kept(above.place == Place::At(Step::Tasks), || {
                 format!("I9: {} goes on, {} is {:?}", task.name, above.name, above.place)
@@ -149,6 +149,9 @@ impl Books {
                 Event::TaskAdded { parent, .. } => came.extend(parent),
                 Event::AttemptEnded { task, step, outcome, .. } => {
                     let kind = self.entry(*task)?.kind;
+                    if kind == Kind::Goal && self.iteration_comes(record, *task, *step, outcome)? {
+                        due.push(*task);
+                    }
                     let is_whole = kind == Kind::Planned;
                     let passes = *step == Step::Schedule && *outcome == Outcome::Passed;
                     let fails = matches!(outcome, Outcome::Failed { .. });
@@ -199,6 +202,9 @@ impl Books {
         if self.halt.is_some() || self.tasks.first().is_none_or(|root| root.place.is_settled()) {
             return Ok(());
         }
+        if self.focus.is_some() {
+            return self.something_goes_on();
+        }
         let serial = self.live_where(table::is_serial).len() as u32;
         let has_worker = slots < self.limits.workers_max && !(self.is_short && slots > 0);
         for (at, task) in self.tasks.iter().enumerate() {
@@ -236,7 +242,13 @@ impl Books {
 
     /// It has not begun, and would write where another that has begun writes.
     fn is_in_the_way(&self, task: &Entry) -> bool {
-        let writes = |task: &Entry| task.kind == Kind::Paired && !task.spec.paths.is_empty();
+        // Nobody is asked about steps while a person goes on with one of them.
+        let is_asking = |child: &TaskId| self.tasks[child.index()].place.is_under_way();
+        if task.children.iter().any(is_asking) {
+            return true;
+        }
+        let is_work = |kind| matches!(kind, Kind::Paired | Kind::Session);
+        let writes = |task: &Entry| is_work(task.kind) && !task.spec.paths.is_empty();
         let mut begun = self.tasks.iter().filter(|other| {
             other.name != task.name && other.attempts > 0 && other.place.is_under_way()
         });
@@ -253,10 +265,10 @@ impl Books {
     }
 
     fn unmet(&self, task: &Entry) -> Option<TaskId> {
-        task.needs.iter().copied().find(|dep| !self.tasks[dep.index()].place.satisfies())
+        task.needs.iter().copied().find(|dep| !self.is_met(&self.tasks[dep.index()]))
     }
 
-    fn entry(&mut self, task: TaskId) -> Result<&mut Entry, String> {
+    pub(super) fn entry(&mut self, task: TaskId) -> Result<&mut Entry, String> {
         self.tasks.get_mut(task.index()).ok_or_else(|| format!("{task} does not exist"))
     }
 
@@ -295,11 +307,14 @@ impl Books {
                 self.entry(*task)?.overruled += 1;
                 Ok(())
             }
-            Event::RoundFailed { task, round, .. } => self.round_failed(*task, *round),
+            Event::RoundFailed { task, round, reasons, .. } => {
+                self.says_why(*task, reasons)?;
+                self.round_failed(*task, *round)
+            }
             Event::RailTripped { .. } => Ok(()),
             Event::TaskSettled { task, end } => self.settled(*task, end),
             Event::TaskReopened { task } => self.reopened(*task),
-            Event::TaskContinued { .. } => Ok(()),
+            Event::TaskContinued { task, .. } => self.continued(*task),
             Event::WaitBegan { task, step, until, .. } => {
                 self.entry(*task)?.until = *until;
                 self.waits_rightly(*task, *step, *until)?;
@@ -324,11 +339,13 @@ impl Books {
                 Ok(())
             }
             Event::Halted { halt } => {
+                self.focus = None;
                 self.rests_rightly(&halt.why)?;
                 self.halt = Some(halt.clone());
                 Ok(())
             }
             Event::Resumed => {
+                self.focus = None;
                 self.halt = None;
                 Ok(())
             }
@@ -373,15 +390,22 @@ impl Books {
         })?;
         let kind = match (parent, self.flow, spec.expand) {
             (None, Some(Flow::Plan), _) => Kind::Planned,
+            (None, Some(Flow::Goal), _) => Kind::Goal,
             (None, _, _) => Kind::Given,
+            (Some(_), Some(Flow::Goal), _) => Kind::Session,
             (Some(_), _, true) => Kind::Divided,
             (Some(_), _, false) => Kind::Paired,
         };
         let is_so = (pipeline == Pipeline::Expand) == (kind == Kind::Divided)
-            && (pipeline == Pipeline::Paired) == (kind == Kind::Paired);
+            && (pipeline == Pipeline::Paired) == (kind == Kind::Paired)
+            && (pipeline == Pipeline::Session) == (kind == Kind::Session);
         kept(is_so, || format!("I9: {} is to be {pipeline:?}", spec.name))?;
+        let mut iteration = 0;
         if let Some(parent) = parent {
-            self.entry(parent)?.children.push(id);
+            let above = self.entry(parent)?;
+            above.children.push(id);
+            // What comes with a no is for the next iteration.
+            iteration = above.round + u32::from(above.place == Place::At(Step::Completion));
         }
         self.tasks.push(Entry {
             name: spec.name.clone(),
@@ -407,6 +431,12 @@ impl Books {
             overruled: 0,
             until: Time::default(),
             wait_ms: 0,
+            finished: Default::default(),
+            iteration,
+            continued: 0,
+            is_gone_on_with: false,
+            is_given_again: false,
+            validated: 0,
         });
         Ok(())
     }
@@ -419,11 +449,18 @@ impl Books {
             Kind::Planned => table::plan(from),
             Kind::Divided => table::divided(from),
             Kind::Paired => table::paired(from),
+            // Back to its steps because a person goes on with one of them.
+            Kind::Goal if step == Step::Tasks && self.is_open_before(&before) => &[Step::Tasks],
+            Kind::Goal => table::goal(from),
+            Kind::Session if before.is_gone_on_with && step == Step::WorkflowStep => {
+                &[Step::WorkflowStep]
+            }
+            Kind::Session => table::session(from),
         };
         kept(!before.place.is_settled() && legal.contains(&step), || {
             format!("I9: {} went from {:?} to {step}", before.name, before.place)
         })?;
-        if from.is_none() {
+        if from.is_none() && !before.is_gone_on_with {
             self.may_open(task, step, &before)?;
         }
         if step == Step::Merge {
@@ -432,17 +469,23 @@ impl Books {
         let is_next = round == before.round + 1;
         kept(round == before.round || is_next, || "I9: a round was left out".to_owned())?;
         match before.kind {
-            Kind::Paired if matches!(step, Step::Build | Step::Fix) => {
-                kept(is_next || before.rounds_ever + 1 == round || from.is_none(), || {
+            Kind::Paired | Kind::Session
+                if matches!(step, Step::Build | Step::WorkflowStep | Step::Fix) =>
+            {
+                let is_asked = from.is_none() || before.is_gone_on_with;
+                kept(is_next || before.rounds_ever + 1 == round || is_asked, || {
                     format!("I9: {} repeats round {round}", before.name)
                 })?;
-                self.may_begin_a_round(&before)?;
+                // What is said in a round that is under way begins none.
+                if is_next || !before.is_gone_on_with {
+                    self.may_begin_a_round(&before)?;
+                }
                 let entry = self.entry(task)?;
                 entry.proof.clear();
                 entry.waived.clear();
             }
-            Kind::Paired => {}
-            Kind::Given | Kind::Planned | Kind::Divided => {
+            Kind::Paired | Kind::Session => {}
+            Kind::Given | Kind::Planned | Kind::Divided | Kind::Goal => {
                 self.whole_moves(&before, from, step, is_next)?;
                 if is_next {
                     let entry = self.entry(task)?;
@@ -452,8 +495,17 @@ impl Books {
             }
         }
         let entry = self.entry(task)?;
+        let is_again = !is_next && from != Some(Step::Workflow);
+        if is_again && step == Step::Tasks && entry.kind == Kind::Goal {
+            entry.is_given_again = true;
+            entry.failed_round = 0;
+            entry.finished.clear();
+        } else if is_next {
+            entry.is_given_again = false;
+        }
         if is_next {
             entry.broke_here.clear();
+            entry.finished.clear();
         }
         entry.round = round;
         entry.place = Place::At(step);
@@ -474,6 +526,7 @@ impl Books {
     fn whole_moves(&self, before: &Entry, from: Option<Step>, step: Step, is_next: bool) -> Kept {
         let name = &before.name;
         let goes_back = match (from, step) {
+            _ if before.kind == Kind::Goal => self.goes_back_for_the_goal(before, step),
             (Some(Step::ApprovePlan), Step::Plan) => true,
             (Some(Step::Validate | Step::Uat), Step::Tasks) => true,
             (Some(_) | None, _) => false,
@@ -492,6 +545,12 @@ impl Books {
                 kept(before.kind == Kind::Divided || agreed, || "I6: unapproved".to_owned())
             }
             Step::Push | Step::PullRequest => self.whole_is_proven(before),
+            Step::Tasks if before.kind == Kind::Goal && from.is_none() => {
+                self.may_go_to_its_steps(before)
+            }
+            Step::Validate | Step::Completion | Step::Decide if before.kind == Kind::Goal => {
+                self.may_be_assessed(before, step)
+            }
             Step::Preflight
             | Step::Plan
             | Step::ApprovePlan
@@ -514,9 +573,19 @@ impl Books {
     /// All tasks are in, and since the last of them the whole was proven and looked at.
     fn whole_is_proven(&self, whole: &Entry) -> Kept {
         let children = || whole.children.iter().map(|child| &self.tasks[child.index()]);
-        kept(!whole.children.is_empty() && children().all(|task| task.place.satisfies()), || {
+        // Of a goal whoever says that it is reached has weighed what failed.
+        let is_over = |task: &Entry| match whole.kind {
+            Kind::Goal => task.place.is_settled(),
+            Kind::Given | Kind::Planned | Kind::Divided | Kind::Paired | Kind::Session => {
+                task.place.satisfies()
+            }
+        };
+        kept(!whole.children.is_empty() && children().all(is_over), || {
             format!("I9: {} goes on over open tasks", whole.name)
         })?;
+        if whole.kind == Kind::Goal {
+            self.goal_is_reached(whole)?;
+        }
         let open = self.tasks[1..].iter().find(|task| !task.place.is_settled());
         kept(whole.parent.is_some() || open.is_none(), || {
             format!("I9: the run goes on over {}", open.map_or("", |task| &task.name))
@@ -587,6 +656,9 @@ impl Books {
         let name = &entry.name;
         kept(entry.place == Place::At(step), || format!("I9: {name} is not at {step}"))?;
         kept(self.halt.is_none(), || format!("I9: {step} of {name} starts in a halted run"))?;
+        kept(self.focus.is_none_or(|focus| focus == task), || {
+            format!("I9: {step} of {name} starts beside what a person goes on with")
+        })?;
         kept(!self.tasks[0].place.is_settled(), || "I9: a start after the end".to_owned())?;
         let limits = &self.limits;
         let broke = entry.broke_here.get(&step).copied().unwrap_or(0);
@@ -608,8 +680,15 @@ impl Books {
             let is_late = limits.wall_max_ms.is_some_and(|max| self.active_ms >= max);
             kept(!is_late, || format!("I7: {step} of {name} starts after the time limit"))?;
         }
+        kept(!entry.finished.contains(&step), || {
+            format!("I2: {step} of {name} is done and nobody asked for it again")
+        })?;
+        let merged = self.merged;
         let entry = self.entry(task)?;
         entry.attempts += 1;
+        if step == Step::Validate {
+            entry.validated = merged;
+        }
         entry.place = Place::Running(step, id);
         self.live.insert(id, (task, step));
         self.ever.insert(id, (task, step));
@@ -618,6 +697,9 @@ impl Books {
 
     /// Of all that a worker could take now, it comes first.
     fn is_most_urgent(&self, task: TaskId, entry: &Entry, step: Step) -> Kept {
+        if self.focus.is_some() {
+            return Ok(());
+        }
         let own = (Self::rank(entry, step), task.index());
         for (at, other) in self.tasks.iter().enumerate() {
             let Place::At(step) = other.place else { continue };
@@ -650,6 +732,7 @@ impl Books {
         match outcome {
             Outcome::Passed | Outcome::Failed { .. } | Outcome::Skipped { .. } => {
                 entry.proof.insert(step, (outcome.clone(), facts.clone()));
+                entry.finished.insert(step);
             }
             Outcome::Broke { .. } => {
                 entry.broke += 1;
@@ -658,6 +741,7 @@ impl Books {
             Outcome::Lost => entry.interruptions += 1,
             Outcome::Quota { .. } | Outcome::Away { .. } | Outcome::Revoked => {}
         }
+        self.merged += usize::from(step == Step::Merge && *outcome == Outcome::Passed);
         Ok(())
     }
 
@@ -673,8 +757,9 @@ impl Books {
         let entry = self.entry(task)?.clone();
         let said_no = |step| matches!(entry.proof.get(&step), Some((Outcome::Failed { .. }, _)));
         let steps: &[Step] = match entry.kind {
-            Kind::Paired => &[Step::Merge],
+            Kind::Paired | Kind::Session => &[Step::Merge],
             Kind::Planned => &[Step::ApprovePlan, Step::Validate, Step::Uat],
+            Kind::Goal => &[Step::Workflow, Step::Completion],
             Kind::Given | Kind::Divided => &[],
         };
         let conflict = steps.iter().any(|step| entry.place == Place::At(*step) && said_no(*step));
@@ -682,7 +767,9 @@ impl Books {
             format!("I7: {} lost a round at {:?}", entry.name, entry.place)
         })?;
         kept(round == entry.round, || "I7: another round failed".to_owned())?;
-        if !conflict {
+        if !conflict && entry.kind == Kind::Goal {
+            self.is_overruled_rightly(&entry)?;
+        } else if !conflict {
             let tree = entry.tree.clone().unwrap_or_default();
             kept(self.is_proven(task, &tree).is_err(), || {
                 format!("I7: {} lost a round although all was well", entry.name)
@@ -706,6 +793,9 @@ impl Books {
     /// I6: what stands behind a merge of this tree.
     pub fn is_proven(&self, task: TaskId, tree: &str) -> Kept {
         let entry = &self.tasks[task.index()];
+        if entry.kind == Kind::Session {
+            return self.is_worked(entry, tree);
+        }
         let validated = matches!(entry.proof.get(&Step::Validate),
             Some((Outcome::Passed, facts)) if facts.tree.as_deref() == Some(tree));
         kept(validated, || format!("I6: {tree} of {} is not validated", entry.name))?;
@@ -734,6 +824,9 @@ impl Books {
             End::Closed => self.may_close(task, &entry)?,
             End::Skipped { why: Skip::Asked } => {}
             End::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } } => {
+                if entry.kind == Kind::Session {
+                    self.is_left_out_rightly(&entry, *by)?;
+                }
                 let is_around = self.is_around(*by, task);
                 kept(entry.place == Place::Open || is_around, || {
                     format!("I9: {name} was blocked at work")
@@ -741,10 +834,14 @@ impl Books {
             }
             End::Skipped { why: Skip::Dropped } => {
                 kept(entry.place == Place::Open, || format!("I9: {name} was dropped at work"))?;
+                self.may_be_dropped(&entry)?;
             }
             End::Failed { why } => self.may_fail(task, &entry, why)?,
         }
-        self.entry(task)?.place = Place::of(end);
+        self.focus = self.focus.filter(|focus| *focus != task);
+        let settled = self.entry(task)?;
+        settled.place = Place::of(end);
+        settled.is_gone_on_with = false;
         self.forget_the_whole(entry.parent)
     }
 
@@ -757,7 +854,9 @@ impl Books {
     fn forget_the_whole(&mut self, above: Option<TaskId>) -> Kept {
         let Some(task) = above else { return Ok(()) };
         let entry = self.entry(task)?;
-        for step in [Step::Validate, Step::UatGenerate, Step::Uat, Step::ApproveResult] {
+        let of_the_whole =
+            [Step::Validate, Step::Completion, Step::UatGenerate, Step::Uat, Step::ApproveResult];
+        for step in of_the_whole {
             entry.proof.remove(&step);
         }
         let above = entry.parent;
@@ -770,7 +869,7 @@ impl Books {
             return Err(format!("I9: {name} closed without work"));
         };
         match entry.kind {
-            Kind::Paired => {
+            Kind::Paired | Kind::Session => {
                 let is_merged = step == Step::Merge && entry.did(Step::Merge);
                 kept(is_merged, || format!("I6: {name} is not merged"))?;
                 self.is_proven(task, entry.tree.as_deref().unwrap_or_default())
@@ -779,7 +878,7 @@ impl Books {
                 kept(step == Step::Tasks, || format!("I9: {name} closed at {step}"))?;
                 self.whole_is_proven(entry)
             }
-            Kind::Given | Kind::Planned => {
+            Kind::Given | Kind::Planned | Kind::Goal => {
                 self.whole_is_proven(entry)?;
                 let done = |step| entry.did(step) || entry.left_out(step);
                 kept(done(Step::Push) && done(Step::PullRequest), || "I9: not pushed".to_owned())
@@ -799,14 +898,24 @@ impl Books {
             Failure::Interrupted { .. } => entry.interruptions > limits.interruptions_max,
             Failure::Money { .. } => self.is_overspent(task),
             Failure::Refused { .. } => step.is_some_and(|step| {
-                let has_a_way_back = matches!(step, Step::ApprovePlan | Step::Validate | Step::Uat);
+                let has_a_way_back = match entry.kind {
+                    Kind::Paired => true,
+                    Kind::Session => step == Step::Merge,
+                    Kind::Goal => {
+                        matches!(step, Step::Workflow | Step::Validate | Step::Completion)
+                    }
+                    Kind::Given | Kind::Planned | Kind::Divided => {
+                        matches!(step, Step::ApprovePlan | Step::Validate | Step::Uat)
+                    }
+                };
                 let said_no = matches!(entry.proof.get(&step), Some((Outcome::Failed { .. }, _)));
-                entry.kind != Kind::Paired && said_no && !has_a_way_back
+                said_no && !has_a_way_back
             }),
             Failure::Children { failed } => {
                 let open = |task: &&Entry| !task.place.satisfies();
                 let children = || entry.children.iter().map(|child| &self.tasks[child.index()]);
                 *failed > 0
+                    && entry.kind != Kind::Goal
                     && children().all(|task| task.place.is_settled())
                     && children().filter(open).count() as u32 == *failed
             }
@@ -826,6 +935,7 @@ impl Books {
         entry.broke = 0;
         entry.broke_here.clear();
         entry.interruptions = 0;
+        entry.finished.clear();
         Ok(())
     }
 
@@ -841,11 +951,11 @@ impl Books {
 }
 
 impl Entry {
-    fn did(&self, step: Step) -> bool {
+    pub(super) fn did(&self, step: Step) -> bool {
         matches!(self.proof.get(&step), Some((Outcome::Passed, _)))
     }
 
-    fn left_out(&self, step: Step) -> bool {
+    pub(super) fn left_out(&self, step: Step) -> bool {
         self.waived.contains(&step)
     }
 }

@@ -85,6 +85,46 @@ pub fn divided(from: Option<Step>) -> &'static [Step] {
     }
 }
 
+/// Where a run towards a goal goes.
+pub fn goal(from: Option<Step>) -> &'static [Step] {
+    match from {
+        None => &[Step::Preflight, Step::Workflow, Step::Tasks],
+        Some(Step::Preflight) => &[Step::Workflow],
+        // One that can't be worked on is the end of an iteration.
+        Some(Step::Workflow) => &[Step::Tasks, Step::Workflow],
+        Some(Step::Tasks) => &[Step::Validate, Step::Completion],
+        // Whether the tests pass or not, somebody says what is left.
+        Some(Step::Validate) => &[Step::Completion],
+        Some(Step::Completion) => &[Step::Decide, Step::Workflow, Step::Tasks],
+        Some(Step::Decide) => &[Step::ApproveResult, Step::Push, Step::PullRequest, Step::Workflow],
+        Some(Step::ApproveResult) => &[Step::Push, Step::PullRequest],
+        Some(Step::Push) => &[Step::PullRequest],
+        Some(
+            Step::Plan
+            | Step::ApprovePlan
+            | Step::Schedule
+            | Step::WorkflowStep
+            | Step::Build
+            | Step::Fix
+            | Step::Review
+            | Step::UatGenerate
+            | Step::Uat
+            | Step::Merge
+            | Step::PullRequest,
+        ) => &[],
+    }
+}
+
+/// Where a step of a workflow goes: worked on once and merged, with repairs of conflicts alone.
+pub fn session(from: Option<Step>) -> &'static [Step] {
+    match from {
+        None => &[Step::WorkflowStep, Step::Fix],
+        Some(Step::WorkflowStep | Step::Fix) => &[Step::Merge],
+        Some(Step::Merge) => &[Step::Fix],
+        Some(_) => &[],
+    }
+}
+
 /// An effect of the controller.
 pub fn is_serial(step: Step) -> bool {
     matches!(step, Step::Merge | Step::Push | Step::Schedule | Step::PullRequest)
@@ -102,5 +142,5 @@ pub fn is_slot(step: Step) -> bool {
 
 /// Nothing of a task is begun before these.
 pub fn is_first(step: Step) -> bool {
-    matches!(step, Step::Preflight | Step::Build)
+    matches!(step, Step::Preflight | Step::Build | Step::WorkflowStep)
 }

@@ -1,6 +1,7 @@
 //! The board a scenario is judged by: one line of words.
 
 use autopilot_core::event::{End, Skip};
+use autopilot_core::flow::Flow;
 use autopilot_core::state::{State, Status, Task};
 use autopilot_core::step::Step;
 
@@ -12,6 +13,10 @@ pub fn board(state: &State) -> String {
 fn run(state: &State) -> String {
     let Some(root) = state.root() else { return "not begun".to_owned() };
     match (&root.status, &state.run.halt) {
+        // A run towards a goal has iterations, tries and costs of its own.
+        (Status::Settled(_), _) if state.run.flow == Flow::Goal => {
+            format!("{}{}", word(state, root), details(root))
+        }
         (Status::Settled(_), _) => word(state, root),
         (_, Some(halt)) => format!("rests: {}", halt.why),
         (Status::Running { step, .. }, None) if state.gate().is_some() => {
@@ -25,10 +30,7 @@ fn run(state: &State) -> String {
 }
 
 fn line(state: &State, task: &Task) -> String {
-    let details = details(task);
-    let details =
-        if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) };
-    format!("{} {}{details}", task.name(), word(state, task))
+    format!("{} {}{}", task.name(), word(state, task), details(task))
 }
 
 fn word(state: &State, task: &Task) -> String {
@@ -48,7 +50,7 @@ fn word(state: &State, task: &Task) -> String {
     }
 }
 
-fn details(task: &Task) -> Vec<String> {
+fn details(task: &Task) -> String {
     let spent = &task.spent;
     let mut details = Vec::new();
     let mut say = |times: u32, one: &str, many: &str| match times {
@@ -68,5 +70,5 @@ fn details(task: &Task) -> Vec<String> {
     if task.notes.iter().any(|note| note.starts_with("overruled")) {
         details.push("overruled".to_owned());
     }
-    details
+    if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) }
 }

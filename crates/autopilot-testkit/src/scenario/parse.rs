@@ -56,10 +56,11 @@ fn run(head: &str) -> Result<RunSpec, String> {
         "queue" => Flow::Queue,
         "task" | "together" => Flow::Task,
         "plan" => Flow::Plan,
+        "goal" => Flow::Goal,
         other => return Err(format!("`{other}` is no flow")),
     };
     let mut tasks = Vec::new();
-    if flow != Flow::Plan {
+    if matches!(flow, Flow::Task | Flow::Queue) {
         for words in names.split(';') {
             tasks.push(task(words)?.0);
         }
@@ -73,7 +74,10 @@ fn run(head: &str) -> Result<RunSpec, String> {
         base_branch: "main".into(),
         base: "b0".into(),
         branch: "autopilot/run".into(),
-        switches: BTreeSet::from([Switch::Review, Switch::Uat]),
+        switches: match flow {
+            Flow::Goal => BTreeSet::from([Switch::Proof]),
+            Flow::Task | Flow::Queue | Flow::Plan => BTreeSet::from([Switch::Review, Switch::Uat]),
+        },
         limits: Limits::default(),
         config: "c".into(),
         red_base_allowed: false,
@@ -110,8 +114,14 @@ fn task(words: &str) -> Result<(TaskSpec, String), String> {
 }
 
 impl Script {
-    /// The tasks of a plan, by what brings them.
+    /// The tasks of a plan, by what brings them, or the steps of a workflow.
     fn divide(&mut self, head: &str) -> Result<(), String> {
+        if let Some(names) = head.strip_prefix("goal ") {
+            for words in names.split(';') {
+                self.agents.steps.push(task(words.trim())?.0);
+            }
+            count_urgency(&mut self.agents.steps);
+        }
         let Some(names) = head.strip_prefix("plan ") else { return Ok(()) };
         for words in names.split(';') {
             let (task, above) = task(words.trim())?;
@@ -125,7 +135,12 @@ impl Script {
     fn has(&self, name: &str) -> bool {
         let mut planned = self.agents.planned.values().flatten().chain(&self.spec.tasks);
         let mut brought = self.agents.lines.values().flatten().flat_map(|line| &line.brings);
+        let is_step = |task: &TaskSpec| {
+            let rest = name.strip_prefix(task.name.as_str()).unwrap_or("?");
+            rest.is_empty() || rest.strip_prefix("-i").is_some_and(|n| number(n).is_ok())
+        };
         name.starts_with("mend-")
+            || self.agents.steps.iter().any(is_step)
             || planned.any(|task| task.name == name)
             || brought.any(|tasks| tasks.iter().any(|task| task.name == name))
     }
@@ -149,8 +164,9 @@ fn item(words: &str) -> Result<Line, String> {
     let mut next = || rest.next().ok_or_else(|| format!("`{words}` is cut short"));
     let step = step(next()?)?;
     let ending = match next()? {
-        "ok" | "approves" => Ending::Ok,
-        "fails" | "objects" | "conflicts" => Ending::Fails,
+        "ok" | "approves" | "done" => Ending::Ok,
+        "fails" | "objects" | "conflicts" | "unfinished" => Ending::Fails,
+        "times-out" => Ending::TimesOut,
         "broke" => Ending::Broke,
         "hangs" => Ending::Hangs,
         "lost" => Ending::Lost,
@@ -211,6 +227,8 @@ fn switch(word: &str) -> Result<Switch, String> {
         "pr" => Ok(Switch::Pr),
         "plan-gate" => Ok(Switch::PlanGate),
         "end-gate" => Ok(Switch::EndGate),
+        "proof" => Ok(Switch::Proof),
+        "fail-fast" => Ok(Switch::FailFast),
         other => Err(format!("`{other}` is no switch")),
     }
 }
@@ -278,6 +296,8 @@ fn cue(words: &str, limits: &mut Limits) -> Result<Cue, String> {
         ["resume"] => Act::Ask(Ask::Resume),
         ["retry", "run"] => Act::Ask(Ask::Retry { task: String::new() }),
         ["retry", task] => Act::Ask(Ask::Retry { task: task.into() }),
+        ["continue", task] => Act::GoOnWith { task: task.into(), said: 1 },
+        ["continue", task, "again"] => Act::GoOnWith { task: task.into(), said: 2 },
         ["skip", task] => Act::Ask(Ask::Skip { task: task.into() }),
         ["waive", "review"] => review(false),
         ["want", "review"] => review(true),
@@ -304,6 +324,7 @@ fn late(task: &str, step: Step, said: &str) -> Result<Act, String> {
         }
         usd => Word::Bill(Bill { usd: money(usd)?, ..Bill::default() }),
     };
+    let task = if task == "run" { "" } else { task };
     Ok(Act::Late { task: task.to_owned(), step, word })
 }
 

@@ -3,9 +3,9 @@
 use super::{Happening, World};
 use crate::fault::Fault;
 use crate::random::mix;
-use autopilot_core::event::{End, HaltWhy};
+use autopilot_core::event::{End, HaltWhy, Words};
 use autopilot_core::flow::Flow;
-use autopilot_core::id::Micros;
+use autopilot_core::id::{AttemptId, Micros};
 use autopilot_core::input::{Ask, Input, Word};
 use autopilot_core::limit::Limits;
 use autopilot_core::pipeline::Switch;
@@ -36,6 +36,11 @@ pub enum Act {
     Ask(Ask),
     /// The machine is short of something, or has enough again.
     Room(Option<String>),
+    /// A person goes on with the session of a step; what they say is told apart by a number.
+    GoOnWith {
+        task: String,
+        said: u64,
+    },
     /// Somebody starts the run again and says nothing.
     Boot,
     Crash,
@@ -59,10 +64,11 @@ enum Wish {
     Limit,
     Waive,
     Answer,
+    Continue,
 }
 
 /// How often people ask, in a thousand happenings.
-const WISHES: [(Wish, Fault, u64); 8] = [
+const WISHES: [(Wish, Fault, u64); 9] = [
     (Wish::Stop, Fault::Stop, 8),
     (Wish::StopNow, Fault::StopNow, 8),
     (Wish::Pause, Fault::Pause, 8),
@@ -71,6 +77,7 @@ const WISHES: [(Wish, Fault, u64); 8] = [
     (Wish::Limit, Fault::Limit, 10),
     (Wish::Waive, Fault::Waive, 10),
     (Wish::Answer, Fault::Answer, 15),
+    (Wish::Continue, Fault::Continue, 15),
 ];
 
 impl World {
@@ -79,7 +86,7 @@ impl World {
         if self.is_scripted || self.shell.is_none() {
             return;
         }
-        let is_plan = self.spec.flow == Flow::Plan;
+        let is_plan = matches!(self.spec.flow, Flow::Plan | Flow::Goal);
         if is_plan && self.strikes(Fault::Room, 15) {
             let short = self.whims.chance(500).then(|| "memory".to_owned());
             self.note(|| format!("room {short:?}"));
@@ -88,6 +95,9 @@ impl World {
         for (wish, fault, permille) in WISHES {
             // Without gates there is nobody to answer.
             if matches!(wish, Wish::Answer) && !is_plan {
+                continue;
+            }
+            if matches!(wish, Wish::Continue) && self.spec.flow != Flow::Goal {
                 continue;
             }
             if !self.strikes(fault, permille) {
@@ -124,11 +134,29 @@ impl World {
                 let is_no = self.whims.chance(300);
                 answer(is_no)
             }
+            Wish::Continue => {
+                let task = self.any_task();
+                let said = self.whims.draw();
+                self.goes_on_with(&task, said)
+            }
         }
     }
 
+    /// Says something in the session a step had last.
+    fn goes_on_with(&self, task: &str, said: u64) -> Ask {
+        let attempt = self.audit.last_of(task).unwrap_or(AttemptId { seq: 0, place: 0 });
+        let words = Words {
+            prompt: format!("words-{said}"),
+            session: format!("session-{attempt}"),
+            is_its_own: true,
+            attempt,
+            lane: 0,
+        };
+        Ask::Continue { task: task.to_owned(), words: Box::new(words) }
+    }
+
     fn any_task(&mut self) -> String {
-        if self.spec.flow == Flow::Plan {
+        if matches!(self.spec.flow, Flow::Plan | Flow::Goal) {
             let tasks = self.shell.as_ref().map_or(&[][..], |shell| &shell.pilot.ahead().tasks[..]);
             let place = self.whims.below(tasks.len() as u64) as usize;
             return tasks.get(place).map(|task| task.name().to_owned()).unwrap_or_default();
@@ -150,7 +178,7 @@ impl World {
         if limits.usd_per_task_max.is_some() {
             limits.usd_per_task_max = Some(Micros(self.whims.between(1, 15) * 250_000));
         }
-        if self.spec.flow == Flow::Plan {
+        if matches!(self.spec.flow, Flow::Plan | Flow::Goal) {
             limits.effects_max = self.whims.between(1, 3) as u32;
             limits.overlaps_wait = self.whims.chance(700);
         }
@@ -203,6 +231,11 @@ impl World {
             .filter(|task| is_open(&task.status))
             .map(|task| task.name())
             .collect();
+        if self.spec.flow == Flow::Goal && self.strikes(Fault::Continue, 300) {
+            let place = self.whims.below(state.tasks.len() as u64) as usize;
+            let said = self.whims.draw();
+            return Some(vec![self.goes_on_with(state.tasks[place].name(), said)]);
+        }
         if unclosed.is_empty() || !self.strikes(Fault::Retry, 600) {
             return None;
         }
@@ -235,6 +268,7 @@ impl World {
         while let Some(cue) = self.cues.pop_front_if(|cue| cue.when == When::Rest) {
             match cue.act {
                 Act::Ask(ask) => asks.push(ask),
+                Act::GoOnWith { task, said } => asks.push(self.goes_on_with(&task, said)),
                 Act::Boot => return Some(asks),
                 act @ (Act::Room(_) | Act::Crash | Act::Look | Act::Late { .. }) => {
                     self.later(60_010, Happening::Act(act))
@@ -242,8 +276,10 @@ impl World {
             }
             let is_last = !matches!(self.cues.front(), Some(next) if next.when == When::Rest);
             // Several asks in a row are one visit of a person unless the run goes on between them.
-            let goes_on =
-                matches!(asks.last(), Some(Ask::Resume | Ask::Approve { .. } | Ask::Reject { .. }));
+            let goes_on = matches!(
+                asks.last(),
+                Some(Ask::Resume | Ask::Continue { .. } | Ask::Approve { .. } | Ask::Reject { .. })
+            );
             if is_last || goes_on {
                 break;
             }
@@ -290,6 +326,10 @@ impl World {
             Act::Ask(ask) => {
                 self.note(|| format!("asked {ask:?}"));
                 self.hear(Input::Asked(ask));
+            }
+            Act::GoOnWith { task, said } => {
+                let ask = self.goes_on_with(&task, said);
+                self.act(Act::Ask(ask));
             }
             Act::Room(short) => {
                 self.hear(Input::Room { short });
