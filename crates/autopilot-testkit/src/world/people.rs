@@ -111,7 +111,12 @@ impl World {
                 let ms = self.tie.below(3_000);
                 self.later(ms, Happening::Act(Act::Ask(Ask::Resume)));
             }
-            if self.strikes(Fault::AskedTwice, 500) && self.hear(Input::Asked(ask.clone())) {
+            // Whoever goes on with a step has a run that rests go on, and does so each time.
+            let ahead = self.shell.as_ref().map(|shell| shell.pilot.ahead());
+            let is_at_rest = ahead.is_some_and(|state| state.run.halt.is_some());
+            let resumes = is_at_rest && matches!(wish, Wish::Continue);
+            let is_twice = self.strikes(Fault::AskedTwice, 500) && !resumes;
+            if is_twice && self.hear(Input::Asked(ask.clone())) {
                 self.audit.broken(&format!("asked twice, {ask:?} changed something twice"));
             }
         }
