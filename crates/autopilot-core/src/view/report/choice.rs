@@ -52,7 +52,7 @@ fn rank(task: &Task) -> u8 {
 }
 
 /// The last attempts of a task, and how many came before them.
-pub fn attempts<'a>(all: &'a [Tried], task: TaskId) -> (Vec<&'a Tried>, usize) {
+pub fn attempts(all: &[Tried], task: TaskId) -> (Vec<&Tried>, usize) {
     let own: Vec<&Tried> = all.iter().filter(|tried| tried.task == task).collect();
     let before = own.len().saturating_sub(ATTEMPTS_OF_TASK_MAX);
     (own[before..].to_vec(), before)
