@@ -551,6 +551,10 @@ fn the_files_of_a_run_go_where_they_were_asked_to() {
             let name = Path::new(exec["path"].as_str().unwrap()).file_name().unwrap();
             assert!(dir.join(name).join("prompt.txt").is_file(), "{}", dir.join(name).display());
         }
+        let told_before = fs::read(dir.join("manifest.json")).unwrap();
+        stage.run(&["replay"]);
+        assert_eq!(fs::read(dir.join("manifest.json")).unwrap(), told_before);
+        assert_eq!(only_dir(&out), dir, "what is played again writes nothing there");
         let files = stage.git(&["ls-tree", "-r", "--name-only", &branch(&stage)]);
         assert!(!files.contains("manifest.json") && !files.contains("reports"), "{files}");
         assert_eq!(stage.git(&STATUS), before);

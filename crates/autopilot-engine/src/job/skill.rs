@@ -55,7 +55,11 @@ impl Job {
     }
 
     pub(super) fn skill_policy(&self) -> SkillPolicy {
-        self.context.config.agent(Role::Builder).skill_policy
+        match self.role() {
+            Role::Builder => self.agent.skill_policy,
+            // Whoever looks at the work asks what its builder was held to.
+            Role::Reviewer | Role::Planner => self.context.config.agent(Role::Builder).skill_policy,
+        }
     }
 
     /// The prompt with what the task asks for.

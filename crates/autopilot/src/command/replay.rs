@@ -68,8 +68,10 @@ fn play(
     bring_along(&past.place.root, &project, recording)
         .map_err(|error| Failure::failed(format!("cannot copy files of the project: {error}")))?;
     let player = Arc::new(recording.player(hub));
-    let mut intent =
-        Intent::Again { spec: Box::new(recording.spec.clone()), texts: recording.texts.clone() };
+    let mut spec = Box::new(recording.spec.clone());
+    // The files of the run itself stay as they are.
+    spec.options.out = None;
+    let mut intent = Intent::Again { spec, texts: recording.texts.clone() };
     let mut answers = recording.answers.clone();
     for _ in 0..ANSWERS_MAX {
         let opened = open(&project, root, recording)?;
