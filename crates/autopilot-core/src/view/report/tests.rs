@@ -29,6 +29,7 @@ impl Story {
             limits: Limits::default(),
             config: "config".into(),
             red_base_allowed: false,
+            options: Default::default(),
             whole: TaskSpec::default(),
             plan: None,
             tasks: Vec::new(),
