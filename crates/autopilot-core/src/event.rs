@@ -152,6 +152,9 @@ pub enum Event {
         /// Blob: the configuration with other models, where those were changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         config: Option<String>,
+        /// The model everybody uses from here on, where a person named one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
     },
     Switched {
         switch: Switch,
@@ -314,7 +317,7 @@ impl HoldWhy {
             HoldWhy::Auth => "log that agent in, then `autopilot resume`",
             HoldWhy::Model => {
                 "make the model known to that agent or name another in .autopilot/config.yml, \
-                 then `autopilot resume`"
+                 then `autopilot resume`, or `autopilot resume --model <model>`"
             }
         }
     }

@@ -77,6 +77,8 @@ pub enum Ask {
     Models {
         limits: Box<Limits>,
         config: String,
+        /// A model a person named for everybody.
+        model: Option<String>,
     },
     Switch {
         switch: Switch,

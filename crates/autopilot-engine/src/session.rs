@@ -95,6 +95,8 @@ pub enum Intent {
     Resume {
         asks: Vec<Ask>,
         limits: LimitChange,
+        /// The model everybody uses from here on.
+        model: Option<String>,
         texts: Vec<String>,
     },
     /// Nothing of the run but what is asked for is done. It may have ended.
@@ -112,6 +114,13 @@ impl Intent {
             Intent::Begin { request, .. } => Some(&request.limits),
             Intent::Again { .. } => None,
             Intent::Resume { limits, .. } | Intent::Only { limits, .. } => Some(limits),
+        }
+    }
+
+    fn model(&self) -> Option<String> {
+        match self {
+            Intent::Resume { model, .. } => model.clone(),
+            Intent::Begin { .. } | Intent::Again { .. } | Intent::Only { .. } => None,
         }
     }
 }
@@ -153,13 +162,15 @@ pub fn play(
             check_limits(&intent, &state, &pinned)?;
             lower_flags(&intent, &place, watcher.as_mut())?;
             let models = match player {
-                None => Models::now(&pinned, &place, &state.run.options),
+                None => Models::now(&pinned, &place, &state.run.options, intent.model()),
                 Some(_) => None,
             };
             if let Some(models) = &models {
                 check_models(&intent, &state, models)?;
                 for change in &models.changes {
-                    watcher.notice(&format!("{change} from here on, as config.yml says"));
+                    let whose =
+                        if models.model.is_some() { "as asked for" } else { "as config.yml says" };
+                    watcher.notice(&format!("{change} from here on, {whose}"));
                 }
             }
             let kept = models.as_ref().map_or(&pinned, |models| &models.config);
@@ -318,22 +329,36 @@ struct Models {
     config: Config,
     text: String,
     changes: Vec<String>,
+    /// Where a person named it.
+    model: Option<String>,
 }
 
 impl Models {
     /// None where nothing of it has changed, or the file can't be read: it is not needed.
-    fn now(pinned: &Config, place: &Place, options: &Options) -> Option<Models> {
-        let (now, _) = workspace::read_config(place).ok()?;
-        let now = now.with_options(options).ok()?;
+    fn now(
+        pinned: &Config,
+        place: &Place,
+        options: &Options,
+        model: Option<String>,
+    ) -> Option<Models> {
+        let mut options = options.clone();
+        options.model = model.clone().or(options.model);
+        let now = match workspace::read_config(place) {
+            Ok((now, _)) => now.with_options(&options).ok()?,
+            // What was asked for is known without the file.
+            Err(_) if model.is_some() => pinned.with_options(&options).ok()?,
+            Err(_) => return None,
+        };
         let (config, changes) = pinned.with_models_of(&now);
         let text = serde_json::to_string(&config).ok()?;
-        (!changes.is_empty()).then_some(Models { config, text, changes })
+        (!changes.is_empty()).then_some(Models { config, text, changes, model })
     }
 
     fn ask(&self, limits: Limits) -> Ask {
         let Limits { lanes, agents, .. } = begin::limits(&self.config);
         let limits = Box::new(Limits { lanes, agents, ..limits });
-        Ask::Models { limits, config: sha256_hex(self.text.as_bytes()) }
+        let config = sha256_hex(self.text.as_bytes());
+        Ask::Models { limits, config, model: self.model.clone() }
     }
 }
 

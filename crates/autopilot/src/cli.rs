@@ -261,6 +261,9 @@ pub struct Resume {
     /// In the session the agent may look and answer, and change nothing
     #[arg(long, requires = "session")]
     pub read_only: bool,
+    /// The model everybody uses from here on, instead of their own
+    #[arg(long, value_name = "MODEL", conflicts_with = "session")]
+    pub model: Option<String>,
     /// Show where it would go on; start nothing
     #[arg(long)]
     pub dry_run: bool,

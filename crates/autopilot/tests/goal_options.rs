@@ -514,6 +514,23 @@ fn a_corrected_model_of_a_named_agent_is_used_when_the_run_goes_on() {
 }
 
 #[test]
+fn a_model_of_the_command_line_that_nobody_knows_is_named_anew() {
+    let made = workflow(&[step("one", &json!({}))]);
+    let stage = stage(&made, "");
+    let unknown = "\n- step: step\n  do: [{ fail: { kind: model, why: no such model } }]\n";
+    let rules = |step: &str| [&answers("workflow", &made), step, &done()].concat();
+    stage.agents(&[&rules(unknown)]);
+    stage.run(&with(&["--model", "opsu"])).expect(2).says(&["unknown model", "script/opsu"]);
+    // The file says nothing of it, so it can't put it right.
+    stage.run(&["resume"]).expect(2).says(&["script/opsu"]);
+    stage.agents(&[&rules(WORKS)]);
+    let told = stage.run(&["resume", "--model", "opus"]).expect(0);
+    told.says(&["builder.model was opsu, is opus from here on, as asked for", "DONE"]);
+    assert_eq!(asked(&stage, "one")["model"], "opus");
+    assert_eq!(manifest(&stage)["options"]["model"], "opus");
+}
+
+#[test]
 fn the_files_of_a_run_go_where_they_were_asked_to() {
     let made = workflow(&[step("one", &json!({})), step("two", &json!({ "dependsOn": ["one"] }))]);
     let quota = "\n- step: step\n  task: two\n  do: [{ fail: { kind: quota, why: used up, \

@@ -23,12 +23,12 @@ impl Draft<'_> {
             Ask::Reject { by, why } => self.reject(&by, &why),
             Ask::Limit(limits) => {
                 if self.state.run.limits != *limits {
-                    self.emit(Event::LimitsChanged { limits, config: None });
+                    self.emit(Event::LimitsChanged { limits, config: None, model: None });
                 }
             }
-            Ask::Models { limits, config } => {
+            Ask::Models { limits, config, model } => {
                 if self.state.run.config != config {
-                    self.emit(Event::LimitsChanged { limits, config: Some(config) });
+                    self.emit(Event::LimitsChanged { limits, config: Some(config), model });
                 }
             }
             Ask::Switch { switch, on, by } => {

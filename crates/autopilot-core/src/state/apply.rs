@@ -101,10 +101,13 @@ impl State {
                 self.run.focus = None;
             }
             Event::Resumed => (self.run.halt, self.run.focus) = (None, None),
-            Event::LimitsChanged { limits, config } => {
+            Event::LimitsChanged { limits, config, model } => {
                 self.run.limits = (**limits).clone();
                 if let Some(config) = config {
                     self.run.config.clone_from(config);
+                }
+                if model.is_some() {
+                    self.run.options.model.clone_from(model);
                 }
             }
             Event::Switched { switch, on, by } => self.switched(*switch, *on, by),

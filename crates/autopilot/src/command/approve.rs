@@ -68,6 +68,7 @@ fn approving(edited: Option<String>) -> Intent {
     Intent::Resume {
         asks: vec![Ask::Approve { by: by(), answer }],
         limits: Default::default(),
+        model: None,
         texts: edited.into_iter().collect(),
     }
 }
@@ -98,7 +99,12 @@ fn say(global: &Global, place: &Place, wish: Wish, ask: Ask, wait: bool) -> supe
         return super::done();
     }
     let opened = work::reopen(global, place, false)?;
-    let intent = Intent::Resume { asks: vec![ask], limits: Default::default(), texts: Vec::new() };
+    let intent = Intent::Resume {
+        asks: vec![ask],
+        limits: Default::default(),
+        model: None,
+        texts: Vec::new(),
+    };
     work::work(global, opened, intent, wait)
 }
 

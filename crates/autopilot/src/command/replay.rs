@@ -89,7 +89,8 @@ fn play(
             return Ok(Replayed { decisions: decisions(&records), state });
         };
         let texts = recording.texts.clone();
-        intent = Intent::Resume { asks: vec![answer], limits: Default::default(), texts };
+        intent =
+            Intent::Resume { asks: vec![answer], limits: Default::default(), model: None, texts };
     }
     Err(Failure::failed("the run asks a person again and again"))
 }

@@ -38,7 +38,7 @@ pub fn resume(global: &Global, args: &Resume) -> super::Done {
     work::work(
         global,
         opened,
-        Intent::Resume { asks: Vec::new(), limits, texts: Vec::new() },
+        Intent::Resume { asks: Vec::new(), limits, model: args.model.clone(), texts: Vec::new() },
         args.wait,
     )
 }

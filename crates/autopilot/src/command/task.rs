@@ -64,7 +64,7 @@ fn say(
         return super::done();
     }
     let opened = work::reopen(global, &place, true)?;
-    let intent = Intent::Resume { asks: vec![ask], limits, texts: Vec::new() };
+    let intent = Intent::Resume { asks: vec![ask], limits, model: None, texts: Vec::new() };
     work::work(global, opened, intent, wait)
 }
 
