@@ -205,6 +205,7 @@ impl Ledger {
             | Signal::Seen { .. }
             | Signal::Durable { .. }
             | Signal::JournalFailed { .. }
+            | Signal::CutShort
             | Signal::Interrupt => {}
         }
         let task = self.state.task(self.want.task);

@@ -256,8 +256,9 @@ impl Job {
         player.began();
         let word = self.attempt().await;
         tokio::select! {
+            biased;
+            () = cancel.asked() => player.gave_up(&name, step),
             () = player.end(&name, step) => {}
-            () = cancel.asked() => player.gave_up(),
         }
         word
     }

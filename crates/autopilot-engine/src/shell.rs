@@ -66,6 +66,8 @@ pub enum Signal {
         sight: Sight,
     },
     Interrupt,
+    /// A run that is played again was cut short here.
+    CutShort,
 }
 
 /// Live and transient: shown, never replayed.
@@ -332,6 +334,9 @@ impl Shell {
             }
             Signal::Seen { want, sight } => self.see(want, &sight),
             Signal::Interrupt => self.interrupt()?,
+            Signal::CutShort => {
+                self.hear(Input::Asked(Ask::Halt { why: HaltWhy::Stop, now: true }))?;
+            }
         }
         Ok(())
     }
@@ -415,10 +420,14 @@ impl Shell {
         self.cancels.insert(want.id, cancel);
         self.voices.insert(want.id, voice);
         let sender = self.sender.clone();
+        let player = self.context.player.clone();
         self.jobs.spawn(async move {
             let word = job.run().await;
             // The loop outlives its jobs; a closed channel means the process is going down.
             let _gone = sender.send(Signal::Heard { want, word });
+            if player.is_some_and(|player| player.is_visited()) {
+                let _gone = sender.send(Signal::CutShort);
+            }
             want.id
         });
     }

@@ -485,3 +485,36 @@ fn only_asking_leaves_the_run_alone() {
     assert_eq!(result_of(&stage, 1, "one")["outputText"], "first of one");
     stage.run(&["resume"]).expect(64);
 }
+
+#[test]
+fn a_run_with_it_is_played_again_and_decides_the_same() {
+    let made = workflow("w", &[step("bad", &[]), step("slow", &[]), step("after", &["bad"])]);
+    let waits = r#"
+if [ "$task" = slow ]; then while [ ! -e "$own/gate" ]; do sleep 0.1; done; fi
+"#;
+    let stage = stage(
+        &[&answers("workflow", "", &made), &done_when_seen("second of bad")],
+        &[waits, WORKS, FAILS],
+    );
+    let args = [&GOAL[..], &["--fail-fast"]].concat();
+    let run = stage.start(&args);
+    stage.wait_until("bad has failed and slow is at work", |stage| {
+        let tasks = stage.state_json()["tasks"].as_array().cloned().unwrap_or_default();
+        let failed = tasks.iter().any(|task| task["id"] == "bad" && task["status"] == "FAILED");
+        failed && times(stage, "slow") == 1
+    });
+    run.signal("KILL");
+    run.wait();
+    let bad = session_of(&stage, "bad");
+    stage.run(&["resume", &bad, "--prompt", OTHERWISE]).expect(0);
+    std::fs::write(own(&stage).join("gate"), "").unwrap();
+    stage.run(&["resume"]).expect(0).says(&["DONE"]);
+    // And once more after its end.
+    let slow = session_of(&stage, "slow");
+    stage.run(&["resume", &slow, "--prompt", OTHERWISE]).expect(0).says(&["second of slow"]);
+    stage.run(&["resume"]).expect(0).says(&["DONE"]);
+    let told = stage.run(&["replay", "--json"]).expect(0);
+    let told: Value = serde_json::from_str(&told.out).unwrap();
+    assert_eq!((&told["same"], &told["outcome"]), (&true.into(), &"DONE".into()), "{told}");
+    assert_eq!(told["not_repeated"], json!([]), "{told}");
+}

@@ -53,6 +53,11 @@ struct Inner {
     /// Places in that order of those who wait to end.
     waiting: Vec<u64>,
     live: usize,
+    /// Answers of attempts that have not ended. Whoever was cut short then was asked again.
+    taken: BTreeMap<(String, Step), Vec<Played>>,
+    ended: usize,
+    /// Ends after which a person came, oldest first.
+    visits: VecDeque<usize>,
 }
 
 impl Player {
@@ -60,15 +65,36 @@ impl Player {
         hub: autopilot_host::git::Hub,
         turns: BTreeMap<(String, Step), VecDeque<Played>>,
         order: Vec<(String, Step)>,
+        visits: Vec<usize>,
     ) -> Player {
         let order = (0..).zip(order).map(|(place, (task, step))| (place, task, step)).collect();
-        let inner = Inner { turns, order, waiting: Vec::new(), live: 0 };
+        let inner = Inner { turns, order, visits: visits.into(), ..Inner::default() };
         Player { hub, inner: Mutex::new(inner), moved: watch::channel(0).0 }
     }
 
     /// The next answer that was recorded for this step of this task.
     pub fn next(&self, task: &str, step: Step) -> Option<Played> {
-        self.inner().turns.get_mut(&(task.to_owned(), step))?.pop_front()
+        let key = (task.to_owned(), step);
+        let mut inner = self.inner();
+        let next = inner.turns.get_mut(&key)?.pop_front()?;
+        inner.taken.entry(key).or_default().push(next.clone());
+        Some(next)
+    }
+
+    /// Whether a person came now, and all that was under way was cut short. Said once.
+    pub fn is_visited(&self) -> bool {
+        let mut inner = self.inner();
+        let ended = inner.ended;
+        inner.visits.pop_front_if(|after| *after <= ended).is_some()
+    }
+
+    pub fn ended(&self) -> usize {
+        self.inner().ended
+    }
+
+    /// Something ended then that has not ended now.
+    pub fn has_more(&self) -> bool {
+        !self.inner().order.is_empty()
     }
 
     pub fn began(&self) {
@@ -79,17 +105,31 @@ impl Player {
     /// wait for something that will not come, the earliest goes on.
     pub async fn end(&self, task: &str, step: Step) {
         let Some(place) = self.arrive(task, step) else { return };
+        let key = (task.to_owned(), step);
         let mut moved = self.moved.subscribe();
         while !self.may_end(place) {
             // The sender lives as long as this.
             let _never = moved.changed().await;
         }
         self.leave(place);
+        self.inner().taken.remove(&key);
     }
 
-    /// For an attempt that was ended by somebody.
-    pub fn gave_up(&self) {
-        self.inner().live -= 1;
+    /// For an attempt that was ended by somebody: what it was answered is for whoever comes next.
+    pub fn gave_up(&self, task: &str, step: Step) {
+        let key = (task.to_owned(), step);
+        let mut inner = self.inner();
+        inner.live -= 1;
+        let left = inner
+            .order
+            .iter()
+            .find(|(place, of, at)| of == task && *at == step && inner.waiting.contains(place))
+            .map(|(place, ..)| *place);
+        inner.waiting.retain(|place| Some(*place) != left);
+        for played in inner.taken.remove(&key).unwrap_or_default().into_iter().rev() {
+            inner.turns.entry(key.clone()).or_default().push_front(played);
+        }
+        drop(inner);
         self.moved.send_modify(|count| *count += 1);
     }
 
@@ -122,6 +162,7 @@ impl Player {
         inner.order.retain(|(other, ..)| *other != place);
         inner.waiting.retain(|other| *other != place);
         inner.live -= 1;
+        inner.ended += 1;
         drop(inner);
         self.moved.send_modify(|count| *count += 1);
     }

@@ -16,7 +16,7 @@ use autopilot_host::git::Hub;
 use autopilot_host::{dir, file};
 use autopilot_journal::History;
 use camino::Utf8Path;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const METADATA_BYTES_MAX: u64 = 1 << 20;
 
@@ -44,6 +44,8 @@ pub struct Recording {
     pub texts: Vec<String>,
     /// What people answered at gates, in order.
     pub answers: VecDeque<Ask>,
+    /// What people said in sessions of steps, and how many attempts had ended by then.
+    pub visits: VecDeque<(usize, Ask)>,
     pub decisions: Decisions,
     /// What people did to the run besides; it is not done again.
     pub interventions: Vec<String>,
@@ -89,6 +91,7 @@ impl Recording {
             config,
             texts,
             answers: heard.answers,
+            visits: heard.visits,
             decisions: decisions(&records),
             interventions: heard.interventions,
             missing: kept.missing,
@@ -99,7 +102,8 @@ impl Recording {
     }
 
     pub fn player(&self, hub: Hub) -> Player {
-        Player::new(hub, self.turns_of.clone(), self.order.clone())
+        let visits = self.visits.iter().map(|(after, _)| *after).collect();
+        Player::new(hub, self.turns_of.clone(), self.order.clone(), visits)
     }
 }
 
@@ -124,6 +128,9 @@ fn begun(records: &[Record]) -> Option<RunSpec> {
 struct Heard {
     order: Vec<(String, Step)>,
     answers: VecDeque<Ask>,
+    visits: VecDeque<(usize, Ask)>,
+    /// Tasks with words in their session that nobody has answered.
+    spoken_to: BTreeSet<TaskId>,
     texts: Vec<String>,
     interventions: Vec<String>,
     /// Attempts whose end says something about the work.
@@ -134,8 +141,14 @@ impl Heard {
     fn of(records: &[Record]) -> Heard {
         let mut heard = Heard::default();
         let mut names = BTreeMap::new();
-        for event in records.iter().flat_map(|record| &record.events) {
-            heard.event(event, &mut names);
+        for record in records {
+            let is_continued = |event: &Event| matches!(event, Event::TaskContinued { .. });
+            // What is opened again with it is opened again by it.
+            let is_visit = record.events.iter().any(is_continued);
+            let is_told = |event: &Event| is_visit && matches!(event, Event::TaskReopened { .. });
+            for event in record.events.iter().filter(|event| !is_told(event)) {
+                heard.event(event, &mut names);
+            }
         }
         heard
     }
@@ -150,10 +163,21 @@ impl Heard {
                 if matches!(step, Step::ApprovePlan | Step::ApproveResult) {
                     return self.answer(outcome, facts.answer.clone());
                 }
+                if is_about_work(outcome) {
+                    self.spoken_to.remove(task);
+                }
                 if is_about_work(outcome) && !is_outside(*step) {
                     let name = named(names, *task);
                     self.ended.insert(id.to_string(), (name.clone(), *step));
                     self.order.push((name, *step));
+                }
+            }
+            // Said once more to whoever was cut short, it is answered once.
+            Event::TaskContinued { task, words } => {
+                if self.spoken_to.insert(*task) {
+                    let ask = Ask::Continue { task: named(names, *task), words: words.clone() };
+                    self.visits.push_back((self.order.len(), ask));
+                    self.texts.push(words.prompt.clone());
                 }
             }
             Event::TaskReopened { task } => {

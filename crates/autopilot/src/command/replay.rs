@@ -7,6 +7,8 @@ use super::work;
 use crate::cli::{Global, Replay};
 use crate::exit::Failure;
 use crate::terminal::{self, lines};
+use autopilot_core::event::HaltWhy;
+use autopilot_core::input::Ask;
 use autopilot_core::state::State;
 use autopilot_engine::replay::{Difference, Recording, RecordingError, compare, decisions};
 use autopilot_engine::session::{self, Intent, Opened};
@@ -19,8 +21,9 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Answers at gates; a run that asks more often than it did is not played for ever.
-const ANSWERS_MAX: usize = 100;
+/// Answers at gates and words in sessions; a run that asks more often than it did is not played for
+/// ever.
+const ANSWERS_MAX: usize = 200;
 const DIFFERENT: u8 = 10;
 
 pub fn replay(global: &Global, args: &Replay) -> super::Done {
@@ -72,25 +75,33 @@ fn play(
     // The files of the run itself stay as they are.
     spec.options.out = None;
     let mut intent = Intent::Again { spec, texts: recording.texts.clone() };
-    let mut answers = recording.answers.clone();
+    let (mut answers, mut visits) = (recording.answers.clone(), recording.visits.clone());
     for _ in 0..ANSWERS_MAX {
         let opened = open(&project, root, recording)?;
         let place = opened.place.clone();
         let machine = work::machine()?;
         let watcher = lines::watcher(&Global { json: false, quiet: true, ..global.clone() });
-        let (wait, player) = (Patience::default(), Some(Arc::clone(&player)));
-        let state =
-            session::play(opened, intent, machine, watcher, wait, player).map_err(work::refused)?;
+        let (wait, playing) = (Patience::default(), Some(Arc::clone(&player)));
+        let state = session::play(opened, intent, machine, watcher, wait, playing)
+            .map_err(work::refused)?;
+        let texts = recording.texts.clone();
+        let ended = player.ended();
+        if let Some((_, ask)) = visits.pop_front_if(|(after, _)| *after <= ended) {
+            let run = recording.spec.id.clone();
+            intent = Intent::Only { run, ask, limits: Default::default(), texts };
+            continue;
+        }
         let next = state.gate().and_then(|_| answers.pop_front());
-        let Some(answer) = next.filter(|_| state.end().is_none()) else {
+        let is_left = state.run.halt.as_ref().is_some_and(|halt| halt.why == HaltWhy::Continued);
+        let goes_on = is_left && player.has_more();
+        let asks: Vec<Ask> = next.into_iter().collect();
+        if asks.is_empty() && !goes_on || state.end().is_some() {
             let history = workspace::reader(&place)?;
             let records = store::records(&history, &recording.spec.id)
                 .map_err(|error| Failure::failed(chain(&error)))?;
             return Ok(Replayed { decisions: decisions(&records), state });
-        };
-        let texts = recording.texts.clone();
-        intent =
-            Intent::Resume { asks: vec![answer], limits: Default::default(), model: None, texts };
+        }
+        intent = Intent::Resume { asks, limits: Default::default(), model: None, texts };
     }
     Err(Failure::failed("the run asks a person again and again"))
 }
