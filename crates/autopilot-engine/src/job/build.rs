@@ -88,8 +88,9 @@ impl Job {
         let (task, base) = (self.name_for_refs().to_owned(), self.task.base.clone());
         let done = self.task.commit.clone();
         let identity = self.context.workshop.repo.identity.clone();
-        let cut_short: Vec<_> =
-            self.task.cut_short.iter().rev().map(|id| self.id_for_refs(*id)).collect();
+        // One that is played again has done all it did then, however early it was cut short.
+        let left = self.task.cut_short.iter().rev().filter(|_| self.context.player.is_none());
+        let cut_short: Vec<_> = left.map(|id| self.id_for_refs(*id)).collect();
         blocking(move || -> Result<Start, GitError> {
             let tip = hub.resolve(&branch)?.unwrap_or(first);
             // One that was cut short before it did anything has left nothing; the work of the

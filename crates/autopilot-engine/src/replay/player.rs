@@ -58,6 +58,15 @@ struct Inner {
     ended: usize,
     /// Ends after which a person came, oldest first.
     visits: VecDeque<usize>,
+    /// It was said that the next of them is now.
+    is_announced: bool,
+}
+
+impl Inner {
+    /// Whatever is under way was cut short then, and ends no more.
+    fn is_visited(&self) -> bool {
+        self.visits.front().is_some_and(|after| *after <= self.ended)
+    }
 }
 
 impl Player {
@@ -84,8 +93,16 @@ impl Player {
     /// Whether a person came now, and all that was under way was cut short. Said once.
     pub fn is_visited(&self) -> bool {
         let mut inner = self.inner();
-        let ended = inner.ended;
-        inner.visits.pop_front_if(|after| *after <= ended).is_some()
+        inner.is_visited() && !std::mem::replace(&mut inner.is_announced, true)
+    }
+
+    /// What the person came for goes on from here.
+    pub fn go_on(&self) {
+        let mut inner = self.inner();
+        inner.visits.pop_front();
+        inner.is_announced = false;
+        drop(inner);
+        self.moved.send_modify(|count| *count += 1);
     }
 
     pub fn ended(&self) -> usize {
@@ -152,6 +169,9 @@ impl Player {
 
     fn may_end(&self, place: u64) -> bool {
         let inner = self.inner();
+        if inner.is_visited() {
+            return false;
+        }
         let is_next = inner.order.front().is_some_and(|(first, ..)| *first == place);
         let is_earliest = inner.waiting.iter().min() == Some(&place);
         is_next || inner.waiting.len() >= inner.live && is_earliest

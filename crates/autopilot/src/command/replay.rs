@@ -87,6 +87,7 @@ fn play(
         let texts = recording.texts.clone();
         let ended = player.ended();
         if let Some((_, ask)) = visits.pop_front_if(|(after, _)| *after <= ended) {
+            player.go_on();
             let run = recording.spec.id.clone();
             intent = Intent::Only { run, ask, limits: Default::default(), texts };
             continue;
