@@ -24,11 +24,11 @@ pub fn parse(args: Vec<OsString>) -> Result<Cli, clap::Error> {
         Ok(cli) => return Ok(cli),
         Err(error) => error,
     };
-    match error.kind() {
-        ErrorKind::UnknownArgument if first_command(&args).is_none() => goal_at_once(&args, error),
-        ErrorKind::InvalidSubcommand => Err(told_nearest(error)),
-        _ => Err(error),
+    let kind = error.kind();
+    if kind == ErrorKind::UnknownArgument && first_command(&args).is_none() {
+        return goal_at_once(&args, error);
     }
+    Err(if kind == ErrorKind::InvalidSubcommand { told_nearest(error) } else { error })
 }
 
 /// An option of goals may stand before the text.
@@ -73,10 +73,8 @@ fn as_goal(args: &[OsString], place: usize) -> Vec<OsString> {
 }
 
 fn has_bare_text(cli: &Cli) -> bool {
-    match &cli.command {
-        Command::Goal(goal) => is_goal(OsStr::new(&goal.text)),
-        _ => false,
-    }
+    let Command::Goal(goal) = &cli.command else { return false };
+    is_goal(OsStr::new(&goal.text))
 }
 
 /// An unknown word is named with the nearest command, and how it would be a goal.

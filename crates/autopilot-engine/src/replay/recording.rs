@@ -6,7 +6,7 @@ use crate::job::{METADATA, Metadata, STDOUT, WORKTREE, WorktreeChange, execs_of,
 use crate::place::Place;
 use crate::store::{self, StoreError};
 use autopilot_core::config::Config;
-use autopilot_core::event::{Event, Outcome, Record, RunSpec};
+use autopilot_core::event::{Event, Outcome, Record, RunSpec, Words};
 use autopilot_core::id::TaskId;
 use autopilot_core::input::Ask;
 use autopilot_core::pipeline::Switch;
@@ -172,14 +172,7 @@ impl Heard {
                     self.order.push((name, *step));
                 }
             }
-            // Said once more to whoever was cut short, it is answered once.
-            Event::TaskContinued { task, words } => {
-                if self.spoken_to.insert(*task) {
-                    let ask = Ask::Continue { task: named(names, *task), words: words.clone() };
-                    self.visits.push_back((self.order.len(), ask));
-                    self.texts.push(words.prompt.clone());
-                }
-            }
+            Event::TaskContinued { task, words } => self.spoken(named(names, *task), *task, words),
             Event::TaskReopened { task } => {
                 self.interventions.push(format!("{} was re-opened", named(names, *task)));
             }
@@ -190,6 +183,15 @@ impl Heard {
                 self.interventions.push("the limits were changed".to_owned());
             }
             _ => {}
+        }
+    }
+
+    /// Said once more to whoever was cut short, it is answered once.
+    fn spoken(&mut self, name: String, task: TaskId, words: &Words) {
+        if self.spoken_to.insert(task) {
+            let ask = Ask::Continue { task: name, words: Box::new(words.clone()) };
+            self.visits.push_back((self.order.len(), ask));
+            self.texts.push(words.prompt.clone());
         }
     }
 

@@ -52,21 +52,17 @@ impl Dom {
 
 impl Element {
     pub fn name(&self) -> String {
-        match &self.0.data {
-            NodeData::Element { name, .. } => name.local.to_string(),
-            _ => String::new(),
-        }
+        let NodeData::Element { name, .. } = &self.0.data else { return String::new() };
+        name.local.to_string()
     }
 
     pub fn attributes(&self) -> Vec<(String, String)> {
-        match &self.0.data {
-            NodeData::Element { attrs, .. } => attrs
-                .borrow()
-                .iter()
-                .map(|attribute| (attribute.name.local.to_string(), attribute.value.to_string()))
-                .collect(),
-            _ => Vec::new(),
-        }
+        let NodeData::Element { attrs, .. } = &self.0.data else { return Vec::new() };
+        attrs
+            .borrow()
+            .iter()
+            .map(|attribute| (attribute.name.local.to_string(), attribute.value.to_string()))
+            .collect()
     }
 
     pub fn attribute(&self, name: &str) -> Option<String> {
