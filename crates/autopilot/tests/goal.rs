@@ -50,7 +50,7 @@ fn a_goal_is_reached_in_one_iteration() {
         WORKS,
         &answers("completion", "", &done("it is done")),
     ]);
-    stage.run(&GOAL).expect(0).says(&["DONE"]);
+    stage.run(&GOAL).expect(0).says(&["DONE", "iteration 1 of 4; reviewer: done: it is done"]);
     assert_eq!(on_branch(&stage, "look.txt"), "look");
     assert_eq!(on_branch(&stage, "write.txt"), "write");
     let asked = stage.texts_of("write-step/prompt.txt");

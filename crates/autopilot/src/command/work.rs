@@ -16,6 +16,7 @@ use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::place::Place;
 use autopilot_engine::session::{self, Intent, Machine, Opened, SessionError};
 use autopilot_engine::shell::{Patience, chain};
+use autopilot_engine::store;
 use autopilot_engine::workspace::{self, WorkspaceError};
 use autopilot_host::git::{StateEnv, UserRepo};
 use camino::Utf8PathBuf;
@@ -161,14 +162,24 @@ impl Worked<'_> {
     /// Gives the account of it.
     pub fn tell(&self) -> super::Done {
         let word = ExitWord::of(&self.state);
-        let mut told =
-            super::status::object(&self.state, &Past::at(&self.place)?.redactor(&self.state));
+        let past = Past::at(&self.place)?;
+        let mut told = super::status::object(&self.state, &past.redactor(&self.state));
+        if let Some(said) = self.completion(&past) {
+            told["completion"] = said;
+        }
         if let Some(path) = super::report::at_end(&self.place, &self.state) {
             told["report_path"] = path.into_string().into();
         }
         account(self.global, &self.place, &self.repo, &self.config, &self.state, &told);
         super::notify::tell(&self.config.notify, &self.place, &self.state, word, &told);
         Ok(ExitCode::from(word.code()))
+    }
+
+    /// What was said last of whether the goal is reached, as it was kept.
+    fn completion(&self, past: &Past) -> Option<Value> {
+        let shown = self.state.root()?.last(Step::Completion)?;
+        let text = store::text(&past.history, shown.facts.answer.as_deref()?).ok()?;
+        serde_json::from_str(&text).ok()
     }
 
     /// A plan was asked for and is there.
@@ -234,6 +245,18 @@ pub fn begin_failure(error: &BeginError) -> Failure {
     }
 }
 
+/// The reviewer's last word on a goal, in a line.
+fn said(completion: &Value) -> String {
+    let Some(is_done) = completion["done"].as_bool() else { return String::new() };
+    let (word, why) = if is_done { ("done", "summary") } else { ("not done", "reason") };
+    let why: String =
+        completion[why].as_str().unwrap_or_default().chars().take(SAID_CHARS_MAX).collect();
+    let why = autopilot_host::escape::one_line(&why).into_owned();
+    format!("; reviewer: {word}{}{why}", if why.is_empty() { "" } else { ": " })
+}
+
+/// Letters of what a reviewer said; `show` has all of it.
+const SAID_CHARS_MAX: usize = 300;
 /// Tasks in the account of a run.
 const TASKS_TOLD_MAX: usize = 60;
 
@@ -272,6 +295,9 @@ fn account(
     }
     if more > 0 {
         text.push_str(&format!("  and {more} more: `autopilot status --json`\n"));
+    }
+    if let Some((iteration, most)) = view::iteration(state) {
+        text.push_str(&format!("iteration {iteration} of {most}{}\n", said(&told["completion"])));
     }
     let unknown = costs_unknown(config, state.run.flow);
     let unknown = match unknown.as_slice() {
