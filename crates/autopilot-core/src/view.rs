@@ -18,7 +18,7 @@ pub mod trouble;
 use crate::event::{End, Failure, Halt, HaltWhy, Skip};
 use crate::flow::{Flow, paired};
 use crate::skill::Used;
-use crate::state::{Door, Hold, State, Status, Task};
+use crate::state::{Door, Hold, Shown, State, Status, Task};
 use crate::step::Step;
 
 /// How a run that rests or is over is told to the shell.
@@ -168,6 +168,17 @@ pub use paired::worker_word;
 pub fn iteration(state: &State) -> Option<(u32, u32)> {
     let root = state.root().filter(|_| state.run.flow == Flow::Goal)?;
     Some((root.round, state.run.limits.rounds_max))
+}
+
+/// What the whole showed last in a step, if nothing below it has come to anything since.
+pub fn still_shown(state: &State, step: Step) -> Option<&Shown> {
+    let shown = state.root()?.last(step)?;
+    let is_newer = |task: &Task| {
+        let steps = [Step::WorkflowStep, Step::Build, Step::Fix, Step::Merge];
+        task.parent.is_some()
+            && steps.iter().filter_map(|step| task.last(*step)).any(|other| other.id > shown.id)
+    };
+    (!state.tasks.iter().any(is_newer)).then_some(shown)
 }
 
 /// Why the result as a whole was not validated, if somebody had to decide without it.

@@ -55,7 +55,8 @@ pub fn of_run(
     redactor: &Redactor,
 ) -> String {
     let read = |hash: &str| store::text(history, hash).ok();
-    let clean = |text: &str| escape::plain(&redactor.redact(text));
+    // Once more after what acts is gone: it may have stood in the middle of a secret.
+    let clean = |text: &str| redactor.redact(&escape::plain(&redactor.redact(text))).into_owned();
     let known = Known {
         standing: given.standing,
         now: given.now,

@@ -45,6 +45,11 @@ fn first_word(args: &[OsString]) -> Option<usize> {
             Some("--") => return (place + 1 < args.len()).then_some(place + 1),
             // The only option before a command that has a value.
             Some("-C" | "--repo") => place += 2,
+            Some(flags)
+                if !flags.starts_with("--") && flags.starts_with('-') && flags.ends_with('C') =>
+            {
+                place += 2;
+            }
             Some(option) if option.starts_with('-') && option.len() > 1 => place += 1,
             Some(_) | None => return Some(place),
         }
@@ -123,6 +128,7 @@ mod tests {
             &["--max-iterations=2", "--fail-fast", "Fix the login"],
             &["-C", "some dir", "--json", "Fix the login"],
             &["--repo=some dir", "-q", "Fix the login", "--unsafe"],
+            &["-qC", "some dir", "Fix the login"],
             &["--", "Fix the login"],
         ] {
             assert_eq!(goal(args).1, "Fix the login", "{args:?}");

@@ -10,6 +10,7 @@ mod tests;
 use crate::event::{End, Event, Facts, Outcome, Record};
 use crate::id::{AttemptId, TaskId};
 use crate::pipeline::Switch;
+use crate::prompt::cut;
 use crate::state::{State, Status, Task};
 use crate::step::Step;
 use crate::workflow::{self, Completion, Past, StepBody, StepResult, Usage, Workflow};
@@ -59,6 +60,9 @@ pub struct Exec {
     pub cost_usd: Option<f64>,
 }
 
+/// Of what a step said, in a file that is written anew whenever something ends.
+const OUTPUT_BYTES_MAX: usize = 64 * 1024;
+
 /// What each iteration came to, from the records in order.
 #[derive(Clone, Debug, Default)]
 pub struct History {
@@ -106,7 +110,13 @@ impl History {
 
     fn event(&mut self, event: &Event) {
         match event {
-            Event::TaskMoved { task: TaskId::ROOT, round, .. } => self.round = *round,
+            Event::TaskMoved { task: TaskId::ROOT, round, step } => {
+                self.round = *round;
+                // What was said of its steps before holds no longer: it is asked again.
+                if matches!(step, Step::Workflow | Step::Tasks) {
+                    self.said.remove(round);
+                }
+            }
             Event::AttemptEnded { task: TaskId::ROOT, step, outcome, facts, .. } => {
                 self.attempt(*step, outcome, facts);
             }
@@ -361,6 +371,8 @@ fn iteration(
     let result = |step: &&Placed<'_>| {
         let past = Past::of(state, step.task)?;
         let said = past.answer.as_deref().and_then(read);
+        // All of it is in the file of the question.
+        let said = said.map(|said| cut(&said, OUTPUT_BYTES_MAX));
         Some(past.result(&step.body.step.id, said))
     };
     Iteration {

@@ -1,8 +1,11 @@
 //! Where the files of a run are to go, looked at before anything begins.
 
 use super::BeginError;
+use autopilot_core::view::manifest::RUNS_DIR;
+use autopilot_host::file::Dir;
 use autopilot_host::{dir, file};
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use std::path::Path;
 
 /// The one name of a directory: from the top of the repository, or absolute outside of it. Nothing
 /// is made yet. `given` is relative to where the command was started.
@@ -40,7 +43,8 @@ pub fn out_dir(given: &Utf8Path, root: &Utf8Path) -> Result<String, BeginError> 
 }
 
 /// Makes it, and finds out whether anything can be written there.
-pub fn prove_out(out: &str, root: &Utf8Path) -> Result<(), BeginError> {
+pub fn prove_out(out: Option<&str>, root: &Utf8Path) -> Result<(), BeginError> {
+    let Some(out) = out else { return prove_usual(root) };
     let path = root.join(out);
     let probe = path.join(".autopilot-writable");
     let proven = dir::create(path.as_std_path())
@@ -49,5 +53,17 @@ pub fn prove_out(out: &str, root: &Utf8Path) -> Result<(), BeginError> {
     proven.map(|_was_there| ()).map_err(|error| BeginError::Out {
         reason: format!("nothing can be written there: {}", crate::shell::chain(&error)),
         path,
+    })
+}
+
+/// Where nobody named another place, nothing leads out of the checkout.
+fn prove_usual(root: &Utf8Path) -> Result<(), BeginError> {
+    let made = Dir::open(root.as_std_path()).and_then(|dir| dir.below(Path::new(RUNS_DIR)));
+    made.map(|_dir| ()).map_err(|error| BeginError::Out {
+        reason: format!(
+            "the files of a goal go there, and nothing can be written: {}",
+            crate::shell::chain(&error)
+        ),
+        path: root.join(RUNS_DIR),
     })
 }

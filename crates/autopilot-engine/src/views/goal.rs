@@ -137,7 +137,7 @@ impl GoalFiles {
         let dir = open_goal_dir(place, &state.run)?;
         let execs = self.execs(place, state);
         for exec in &execs {
-            if self.linked.insert(exec.path.clone()) {
+            if self.linked.insert(exec.path.clone()) || !dir.path().join(dir_name(exec)).exists() {
                 let target = from_goal_dir(place, &state.run, &exec.path);
                 dir.link(&dir_name(exec), target.as_std_path())?;
             }

@@ -14,6 +14,11 @@ use autopilot_engine::shell::{chain, now};
 use autopilot_host::{checkout, file};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::json;
+use std::io::Write;
+use std::path::Path;
+
+/// Prompts and answers are their owner's alone.
+const PRIVATE_MODE: u32 = 0o600;
 
 pub fn report(global: &Global, args: &Report) -> Done {
     let past = Past::must(global)?;
@@ -70,11 +75,24 @@ fn text_of(past: &Past, told: &Told) -> Result<String, Failure> {
     Ok(report::of_run(&past.place, &past.history, state, &records, given, &redactor))
 }
 
-/// Replaced as a whole: whoever looks meanwhile sees the old page or the new.
+/// Replaced as a whole, for its owner alone: whoever looks meanwhile sees the old page or the new.
+/// What is no plain file, such as `/dev/stdout`, stays what it is.
 fn written(path: &Utf8Path, text: &str) -> Result<Utf8PathBuf, Failure> {
-    file::write_atomic(path.as_std_path(), text.as_bytes()).map_err(|error| {
-        Failure::failed(format!("cannot write `{path}`: {}", chain(&error)))
+    let failed = |reason: String| {
+        Failure::failed(format!("cannot write `{path}`: {reason}"))
             .help("name another file with --out, in a directory that is there")
-    })?;
+    };
+    let is_special = path.symlink_metadata().is_ok_and(|found| !found.is_file() && !found.is_dir());
+    if is_special {
+        let opened = std::fs::OpenOptions::new().write(true).truncate(true).open(path);
+        let wrote = opened.and_then(|mut file| file.write_all(text.as_bytes()));
+        wrote.map_err(|error| failed(error.to_string()))?;
+    } else {
+        let name = path.file_name().unwrap_or_default();
+        let parent = path.parent().filter(|parent| !parent.as_str().is_empty());
+        let dir = file::Dir::open(parent.unwrap_or(Utf8Path::new(".")).as_std_path());
+        dir.and_then(|dir| dir.write_with_mode(Path::new(name), text.as_bytes(), PRIVATE_MODE))
+            .map_err(|error| failed(chain(&error)))?;
+    }
     Ok(path.to_owned())
 }

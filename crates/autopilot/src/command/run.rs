@@ -13,7 +13,7 @@ use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_engine::begin::{self, BeginError, PlanBody, Request, Source, Tasks};
 use autopilot_engine::place::Place;
-use autopilot_engine::session::{Intent, Opened};
+use autopilot_engine::session::{self, Intent, Opened};
 use autopilot_engine::skill::{Places, shelf};
 use autopilot_engine::workspace;
 use autopilot_host::forge;
@@ -32,7 +32,7 @@ pub fn run(global: &Global, args: &Run) -> super::Done {
 /// Begins what `source` names.
 pub fn begin(
     global: &Global,
-    source: Source,
+    mut source: Source,
     args: &Run,
     fail_fast: bool,
     mut options: Options,
@@ -41,6 +41,9 @@ pub fn begin(
     // Nothing is written before everything that was asked for is known to be right.
     let (place, config) = work::configured(global)?;
     let config = with_options(&config, &options)?;
+    if let Source::Goal { text } = &mut source {
+        *text = without_secrets(text, &place, &config)?;
+    }
     if let Some(given) = &options.out {
         let out = begin::out_dir(&from_here(global, Utf8Path::new(given)), &place.root);
         options.out = Some(out.map_err(|error| work::begin_failure(&error))?);
@@ -82,8 +85,8 @@ pub fn begin(
         return dry_run(&Opened { place, repo, config }, &tasks, &request, &shelf);
     }
     work::refuse_stop_file(&place)?;
-    if let Some(out) = &request.options.out {
-        begin::prove_out(out, &place.root).map_err(refused)?;
+    if tasks.flow == Flow::Goal {
+        begin::prove_out(request.options.out.as_deref(), &place.root).map_err(refused)?;
     }
     let opened = work::adopt(repo, config)?;
     let intent =
@@ -96,6 +99,13 @@ pub fn begin(
         return worked.planned();
     }
     worked.tell()
+}
+
+/// What is typed at a prompt goes into the journal, where a later process could not know that it is
+/// a secret.
+fn without_secrets(text: &str, place: &Place, config: &Config) -> Result<String, Failure> {
+    let redactor = session::redactor(place, config, &work::variables(), &[]);
+    Ok(redactor.map_err(work::refused)?.redact(text).into_owned())
 }
 
 fn with_options(config: &Config, options: &Options) -> Result<Config, Failure> {

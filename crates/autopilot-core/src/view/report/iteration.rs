@@ -46,7 +46,10 @@ pub fn all(
     let first = last.saturating_sub(ITERATIONS_MAX as u32 - 1).max(1);
     let whole = Graph::of_run(state);
     let one = |index: u32| {
-        let own: Vec<_> = steps.iter().filter(|step| step.body.iteration == index).collect();
+        let own: Vec<_> = steps
+            .iter()
+            .filter(|step| step.body.iteration == index && !step.task.is_dropped())
+            .collect();
         let names: Vec<&str> = own.iter().map(|step| step.task.name()).collect();
         let graph = whole.only(|node| names.contains(&node.id.as_str()));
         let choice = Choice { tasks: own.iter().map(|step| step.task.id).collect(), left_out: 0 };

@@ -7,7 +7,7 @@ use crate::flow::Flow;
 use crate::state::{State, Task};
 use crate::step::Step;
 use crate::view::{
-    ExitWord, Standing, awaited, failure, leaves, money, run_word, tells_how_to_go_on,
+    ExitWord, Standing, awaited, failure, leaves, money, run_word, still_shown, tells_how_to_go_on,
 };
 
 /// Lines of each list.
@@ -116,13 +116,20 @@ fn over(state: &State) -> String {
 }
 
 fn is_validated(state: &State) -> bool {
-    let shown = state.root().and_then(|root| root.shown(Step::Validate));
+    let shown = still_shown(state, Step::Validate);
     shown.is_some_and(|shown| shown.outcome == Ended::Passed)
 }
 
 fn of_goal(state: &State, proven: &mut Vec<String>, unproven: &mut Vec<String>) {
     let Some(root) = state.root() else { return };
-    match root.last(Step::Validate).map(|shown| (&shown.outcome, shown.round)) {
+    let old = |step: Step| root.last(step).filter(|_| still_shown(state, step).is_none());
+    if let Some(shown) = old(Step::Validate) {
+        unproven.push(format!(
+            "The result has changed since the controller validated it in iteration {}.",
+            shown.round
+        ));
+    }
+    match still_shown(state, Step::Validate).map(|shown| (&shown.outcome, shown.round)) {
         Some((Ended::Passed, round)) => proven.push(format!(
             "The controller ran its validation itself on the integrated result of iteration {round}, \
              and it passed."
@@ -130,16 +137,25 @@ fn of_goal(state: &State, proven: &mut Vec<String>, unproven: &mut Vec<String>) 
         Some((Ended::Failed { why }, round)) => unproven
             .push(format!("The controller's validation failed in iteration {round}: {why}")),
         Some(_) | None if root.skipped.contains_key(&Step::Validate) => {}
+        None if old(Step::Validate).is_some() => {}
         Some(_) | None => unproven.push("The result was not validated.".to_owned()),
     }
-    match root.last(Step::Completion).and_then(|shown| Some((shown.facts.verdict?, shown.round))) {
+    let said = still_shown(state, Step::Completion);
+    match said.and_then(|shown| Some((shown.facts.verdict?, shown.round))) {
         Some((Verdict::Approve, round)) => unproven.push(format!(
             "That the goal is reached is the reviewer's word (iteration {round}); it is told below."
         )),
         Some((Verdict::RequestChanges, round)) => {
             unproven.push(format!("The reviewer said in iteration {round} that it is not done."));
         }
-        None => unproven.push("Nobody has said yet that the goal is reached.".to_owned()),
+        None => match old(Step::Completion) {
+            Some(shown) => unproven.push(format!(
+                "Nobody has said that the goal is reached since the result changed; the last word \
+                 is of iteration {}.",
+                shown.round
+            )),
+            None => unproven.push("Nobody has said yet that the goal is reached.".to_owned()),
+        },
     }
 }
 

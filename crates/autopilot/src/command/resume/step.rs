@@ -70,6 +70,7 @@ pub fn go_on(global: &Global, past: Past, wish: Wish<'_>) -> super::super::Done 
     // Whoever says something to an agent wants to see what it does.
     let seen = Global { verbose: !global.quiet, ..global.clone() };
     let worked = work::until_rest(&seen, opened, intent, false)?;
+    super::super::report::at_end(&worked.place, &worked.state);
     account(global, &worked, id, &session, &before)
 }
 

@@ -21,6 +21,11 @@ const ITERATIONS_MAX: usize = 12;
 /// Letters of what somebody said; the files have all of it.
 const SAID_CHARS_MAX: usize = 400;
 
+/// One that was proposed and never begun is of no iteration.
+fn is_of(step: &Placed<'_>, iteration: u32) -> bool {
+    step.body.iteration == iteration && !step.task.is_dropped()
+}
+
 pub struct Goal<'a> {
     past: &'a Past,
     told: &'a Told,
@@ -52,8 +57,7 @@ impl<'a> Goal<'a> {
             let _ = writeln!(text, "\n{} earlier iterations: see the report", first - 1);
         }
         for index in first..=last {
-            let own: Vec<&Placed<'_>> =
-                steps.iter().filter(|step| step.body.iteration == index).collect();
+            let own: Vec<&Placed<'_>> = steps.iter().filter(|step| is_of(step, index)).collect();
             let workflow = own.first().map_or("no workflow yet", |step| &step.body.workflow);
             let _ = writeln!(text, "\niteration {index}  {}", one_line(workflow));
             let rows: Vec<Vec<String>> = own.iter().map(|step| self.row(step)).collect();
@@ -82,8 +86,7 @@ impl<'a> Goal<'a> {
         let steps = manifest::steps(&self.told.state, &read);
         let last = self.told.state.root().map_or(0, |root| root.round);
         let iteration = |index: u32| {
-            let own: Vec<&Placed<'_>> =
-                steps.iter().filter(|step| step.body.iteration == index).collect();
+            let own: Vec<&Placed<'_>> = steps.iter().filter(|step| is_of(step, index)).collect();
             json!({
                 "index": index,
                 "workflow": own.first().map(|step| &step.body.workflow),
@@ -145,9 +148,19 @@ impl<'a> Goal<'a> {
         let last = self.account.of_task(TaskId::ROOT).filter(is_it).last()?;
         Some(match &last.ended {
             Some((_, Outcome::Failed { why } | Outcome::Broke { why })) => format!("failed: {why}"),
+            Some((_, outcome)) if self.is_old(index) => {
+                format!("{}, before the result changed", super::word(outcome))
+            }
             Some((_, outcome)) => super::word(outcome).to_owned(),
             None => "running".to_owned(),
         })
+    }
+
+    /// A person has gone on with a step since.
+    fn is_old(&self, index: u32) -> bool {
+        let state = &self.told.state;
+        let is_last = state.root().is_some_and(|root| root.round == index);
+        is_last && view::still_shown(state, Step::Validate).is_none()
     }
 
     fn reviewer(&self, index: u32, said: &Completion) -> String {
