@@ -152,8 +152,9 @@ fn nothing_is_written_through_a_link() {
     let outside = stage.folder().join("outside");
     std::fs::create_dir(&outside).unwrap();
     std::os::unix::fs::symlink(&outside, stage.path("runs")).unwrap();
-    stage.run(&GOAL).expect(0);
+    stage.run(&GOAL).expect(64).says(&["runs/autopilot", "--out", "symbolic link"]);
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+    assert!(!stage.has(".autopilot/state.json"), "nothing was begun");
 }
 
 #[test]

@@ -118,14 +118,6 @@ fn a_goal_may_speak_of_skills() {
 }
 
 #[test]
-fn a_place_for_its_files_that_leads_elsewhere_is_refused_before_anything_begins() {
-    let stage = stage(WORKS);
-    symlink(stage.folder(), stage.path("runs")).unwrap();
-    stage.run(&GOAL).expect(64).says(&["runs/autopilot", "nothing can be written"]);
-    assert!(!stage.has(".autopilot/state.json"));
-}
-
-#[test]
 fn what_a_step_said_at_length_is_cut_in_the_state_and_whole_in_its_own_file() {
     let says = "\n- step: step\n  do: [{ answer: \"LONG\" }]\n"
         .replace("LONG", &"a long word ".repeat(20_000));

@@ -61,7 +61,7 @@ fn prove_usual(root: &Utf8Path) -> Result<(), BeginError> {
     let made = Dir::open(root.as_std_path()).and_then(|dir| dir.below(Path::new(RUNS_DIR)));
     made.map(|_dir| ()).map_err(|error| BeginError::Out {
         reason: format!(
-            "the files of a goal go there, and nothing can be written: {}",
+            "the files of a goal go there if no other place is named: {}",
             crate::shell::chain(&error)
         ),
         path: root.join(RUNS_DIR),
