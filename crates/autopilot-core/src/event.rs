@@ -317,7 +317,7 @@ impl HoldWhy {
             HoldWhy::Auth => "log that agent in, then `autopilot resume`",
             HoldWhy::Model => {
                 "make the model known to that agent or name another in .autopilot/config.yml, \
-                 then `autopilot resume`, or `autopilot resume --model <model>`"
+                 then `autopilot resume` (`--model` where the command line named it)"
             }
         }
     }
