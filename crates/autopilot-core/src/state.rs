@@ -460,6 +460,11 @@ impl Task {
         self.results.get(&step)
     }
 
+    /// The last time it was done.
+    pub fn has_failed(&self, step: Step) -> bool {
+        self.last(step).is_some_and(|shown| matches!(shown.outcome, Outcome::Failed { .. }))
+    }
+
     /// It said where it writes, and writes itself: a task with tasks below leaves that to them.
     pub fn writes_somewhere(&self) -> bool {
         !self.spec.paths.is_empty() && self.pipeline.children().is_none()

@@ -7,7 +7,7 @@
 )]
 
 use autopilot_testkit::goal::{GOAL, done, step, workflow};
-use autopilot_testkit::plan::branch;
+use autopilot_testkit::plan::{branch, configure, outside};
 use autopilot_testkit::stage::Stage;
 use serde_json::{Value, json};
 
@@ -312,4 +312,91 @@ fn a_step_that_is_not_logged_in_is_nobody_elses_failure() {
     stage.run(&["resume"]).expect(0).says(&["DONE"]);
     assert_eq!(stage.views("one-step/prompt.txt").len(), 1);
     assert_eq!(on_branch(&stage, "two.txt"), "two");
+}
+
+const DENIED: &str = "commands: { tests: sh test.sh }\nsafety: { deny_paths: [infra/] }\n";
+const NOT_DENIED: &str = "{ answer: { changed_files: [app.txt], tests_ran: false, tests_passed: \
+                          false, notes: joined } }";
+
+/// Two steps that change the same line of the same commit, and whoever repairs it.
+fn in_conflict(fixes: &str) -> Stage {
+    let stage = Stage::new(BINARY);
+    let both = outside(&stage, "begun");
+    std::fs::create_dir_all(&both).unwrap();
+    let both = both.display();
+    let works = format!(
+        "
+- step: step
+  do:
+    - run: 'touch {both}/$AUTOPILOT_TASK_ID; while [ $(ls {both} | wc -l) -lt 2 ]; do sleep 0.1; done'
+    - run: 'echo \"$AUTOPILOT_TASK_ID\" > app.txt'
+    - answer: Done
+"
+    );
+    stage.agents(&[
+        &answers("workflow", "", &workflow("w", &[step("one", &[]), step("two", &[])])),
+        &works,
+        fixes,
+        &answers("completion", "", &done("fine")),
+    ]);
+    configure(&stage, DENIED);
+    stage
+}
+
+fn has(stage: &Stage, file: &str) -> bool {
+    stage.git(&["ls-tree", "-r", "--name-only", &branch(stage)]).lines().any(|it| it == file)
+}
+
+#[test]
+fn a_repair_that_breaks_a_rule_is_told_and_not_merged() {
+    let fixes = format!(
+        "
+- step: fix
+  prompt: 'infra/evil.txt'
+  do: [{{ delete: infra/evil.txt }}, {{ write: {{ app.txt: \"both\\n\" }} }}, {NOT_DENIED}]
+- step: fix
+  do: [{{ write: {{ infra/evil.txt: \"x\\n\" }} }}, {NOT_DENIED}]
+"
+    );
+    let stage = in_conflict(&fixes);
+    stage.run(&GOAL).expect(0).says(&["DONE"]);
+    assert_eq!(on_branch(&stage, "app.txt"), "both");
+    assert!(!has(&stage, "infra/evil.txt"));
+}
+
+#[test]
+fn a_repair_that_leaves_the_conflict_is_never_merged() {
+    let stage = in_conflict(&format!("\n- step: fix\n  do: [{NOT_DENIED}]\n"));
+    stage.run(&GOAL).expect(0);
+    let left = on_branch(&stage, "app.txt");
+    assert!(["one", "two"].contains(&left.as_str()), "{left}");
+    let weighed = stage.texts_of("run-completion/prompt.txt");
+    assert!(weighed.contains("(failed) ---"), "{weighed}");
+}
+
+#[test]
+fn a_step_that_was_refused_is_done_again_when_it_is_retried() {
+    let stage = Stage::new(BINARY);
+    stage.agents(&[
+        &answers("workflow", "", &workflow("w", &[step("one", &[])])),
+        "
+- step: step
+  prompt: 'infra/evil.txt'
+  do: [{ delete: infra/evil.txt }, { write: { app.txt: \"good\\n\" } }, { answer: second answer }]
+- step: step
+  do: [{ write: { infra/evil.txt: \"x\\n\" } }, { answer: first answer }]
+- step: fix
+  do: [{ answer: { changed_files: [], tests_ran: false, tests_passed: false, notes: nothing } }]
+- step: completion
+  prompt: second answer
+  do: [{ answer: { done: true, summary: fine } }]
+",
+        &answers("completion", "", &json!({ "done": false, "reason": "it failed" })),
+    ]);
+    stage.config(DENIED);
+    stage.run(&[&GOAL[..], &["--max-iterations", "1"]].concat()).expect(11);
+    stage.run(&["retry", "one"]).expect(0).says(&["DONE"]);
+    assert!(!has(&stage, "infra/evil.txt"));
+    assert_eq!(on_branch(&stage, "app.txt"), "good");
+    assert!(stage.views("one-fix/prompt.txt").is_empty());
 }

@@ -206,7 +206,7 @@ impl Draft<'_> {
         now.pipeline.place(now.pipeline.next().filter(|_| is_lost && !has_next)?)
     }
 
-    /// Work that exists is repaired, tasks it has brought are gone on with; where there is nothing
+    /// Work that exists is repaired, work that was refused is done again, tasks it has brought are gone on with; where there is nothing
     /// the task begins anew. Tasks that were given say nothing of what was done before them.
     pub(super) fn reenter(&mut self, task: TaskId) {
         let now = self.state.task(task);
@@ -215,6 +215,11 @@ impl Draft<'_> {
         let below = now.pipeline.children().filter(|_| has_brought && has_tasks);
         if let Some(place) = below.and_then(|step| now.pipeline.place(step)) {
             self.enter(task, place, round);
+        } else if let Some(step) = now.pipeline.continues_at().filter(|step| now.has_failed(*step))
+        {
+            // What it did was not taken, so there is nothing yet that could be repaired.
+            let round = round + u32::from(now.tree.is_some());
+            self.emit(Event::TaskMoved { task, step, round });
         } else if now.tree.is_some() {
             let place = now.pipeline.place(now.pipeline.reopens_at()).unwrap_or(0);
             self.enter(task, place, round + 1);

@@ -28,7 +28,7 @@ pub const GOAL: &[Stage] = &[
 /// puts right, so the whole is proven and not each.
 pub const SESSION: &[Stage] = &[
     slot(Step::WorkflowStep).when(When::FirstRound),
-    slot(Step::Fix).when(When::LaterRounds),
+    slot(Step::Fix).when(When::LaterRounds).fails(Else::Again(Step::Fix)),
     serial(Step::Merge).fails(Else::Again(Step::Fix)),
 ];
 

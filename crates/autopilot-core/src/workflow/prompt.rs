@@ -18,6 +18,8 @@ pub struct StepPrompt<'a> {
     pub task: &'a str,
     /// What [`super::dependencies`] finds.
     pub dependencies: &'a [&'a StepResult],
+    /// Why it has failed before.
+    pub failed: Option<&'a str>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +54,13 @@ pub fn step_prompt(facts: &StepPrompt<'_>, caps: Caps) -> String {
     if !facts.dependencies.is_empty() {
         text.push_str("\nDependency outputs:\n");
         text.push_str(&outputs(facts.dependencies, caps, |output| format!("{output}\n")));
+    }
+    if let Some(why) = facts.failed {
+        text.push_str(
+            "\nThis step was done before and failed. What is left of it lies in your working \
+             directory; put right what stood against it:\n",
+        );
+        text.push_str(&fenced("text", &cut(why, caps.prompt_bytes_max)));
     }
     text.push_str(
         "\nIf you make code changes, run the most relevant checks/tests and report results.\n\

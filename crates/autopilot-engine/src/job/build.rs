@@ -1,6 +1,7 @@
 //! BUILD and FIX: an agent works in a slot, and everything it wrote is taken into the hub.
 
 use super::agent::Question;
+use super::change::broken_rules;
 use super::conflict;
 use super::evidence::Seen;
 use super::skill::Kit;
@@ -57,7 +58,7 @@ impl Job {
             format!("{count} files were in conflict with the run's branch")
         }));
         facts.notes.extend(notes_of(&capture));
-        let violations: Vec<String> = capture.violations.iter().map(violation).collect();
+        let mut against: Vec<String> = capture.violations.iter().map(violation).collect();
         let Some(summary) = &answered.answer else {
             return Ok((answered.outcome(self), facts));
         };
@@ -72,10 +73,15 @@ impl Job {
         facts.base = Some(start.base.to_string());
         facts.tree = Some(capture.tree.to_string());
         facts.commit = Some(capture.commit.unwrap_or(start.commit).to_string());
-        if violations.is_empty() {
+        // Where nobody else looks at it before it is merged.
+        if self.task.pipeline.place(Step::Validate).is_none() {
+            let found = self.looked_at(&start.base, &capture.tree, &spec).await?;
+            against.extend(broken_rules(&found));
+        }
+        if against.is_empty() {
             Ok((Outcome::Passed, facts))
         } else {
-            Ok((Outcome::Failed { why: violations.join("; ") }, facts))
+            Ok((Outcome::Failed { why: against.join("; ") }, facts))
         }
     }
 

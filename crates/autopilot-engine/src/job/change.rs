@@ -22,6 +22,18 @@ impl Job {
         blocking(move || workshop.change(&base, &tree)).await
     }
 
+    /// What the guards say of work on top of `base`.
+    pub(super) async fn looked_at(
+        &self,
+        base: &Oid,
+        tree: &Oid,
+        spec: &TaskSpec,
+    ) -> Result<Vec<Finding>, JobError> {
+        let (workshop, base, tree) = (self.context.workshop.clone(), base.clone(), tree.clone());
+        let change = blocking(move || workshop.change(&base, &tree)).await?;
+        Ok(self.guard(&change, spec))
+    }
+
     pub(super) fn guard(&self, change: &Change, spec: &TaskSpec) -> Vec<Finding> {
         let config = &self.context.config;
         let mut denied = config.safety.deny_paths.clone();
@@ -57,6 +69,19 @@ impl Job {
             }
         }
         findings
+    }
+}
+
+/// Rules that block by themselves; the rest goes to whoever judges the work.
+pub(super) fn broken_rules(findings: &[Finding]) -> Vec<String> {
+    let blocks = |found: &&Finding| found.severity == Severity::Blocker;
+    findings.iter().filter(blocks).map(worded).collect()
+}
+
+fn worded(found: &Finding) -> String {
+    match &found.file {
+        Some(file) => format!("{file}: {}", found.message),
+        None => found.message.clone(),
     }
 }
 

@@ -3,15 +3,15 @@
 
 use super::agent::{Question, mode_word};
 use super::build::notes_of;
+use super::change::broken_rules;
 use super::evidence::Seen;
-use super::workshop::{For, blocking};
+use super::workshop::For;
 use super::{Done, Job, JobError};
 use crate::begin::{PlanBody, step_rules};
 use autopilot_agents::Access;
 use autopilot_agents::answer::{Answer, completion_after_all, read_completion, read_workflow};
 use autopilot_core::config::By;
 use autopilot_core::event::{HoldWhy, Outcome, TaskSpec as TaskEntry, Verdict};
-use autopilot_core::guard::Severity;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_core::workflow::{
@@ -92,7 +92,12 @@ impl Job {
         let goal = self.goal_above()?;
         let results = self.results(&self.kin.steps)?;
         let dependencies: Vec<&StepResult> = results.iter().collect();
-        let facts = StepPrompt { goal: &body.step.goal, task: &goal, dependencies: &dependencies };
+        let facts = StepPrompt {
+            goal: &body.step.goal,
+            task: &goal,
+            dependencies: &dependencies,
+            failed: self.failed_before(),
+        };
         let prompt = workflow::step_prompt(&facts, self.caps());
         let kit = self.kit(&body.spec, &start.commit).await?;
         let question = Question {
@@ -125,19 +130,26 @@ impl Job {
         }
         let mut against: Vec<String> =
             capture.violations.iter().map(super::build::violation).collect();
-        let (workshop, base, tree) =
-            (self.context.workshop.clone(), start.base.clone(), capture.tree.clone());
-        let change = blocking(move || workshop.change(&base, &tree)).await?;
-        let found = self.guard(&change, &body.spec);
-        let blocking = found.iter().filter(|found| found.severity == Severity::Blocker);
-        against.extend(blocking.map(|found| match &found.file {
-            Some(file) => format!("{file}: {}", found.message),
-            None => found.message.clone(),
-        }));
+        let found = self.looked_at(&start.base, &capture.tree, &body.spec).await?;
+        against.extend(broken_rules(&found));
         if against.is_empty() {
             return Ok((Outcome::Passed, facts));
         }
         Ok((Outcome::Failed { why: against.join("; ") }, facts))
+    }
+
+    /// Why the step was not taken in an earlier round.
+    fn failed_before(&self) -> Option<&str> {
+        match &self.task.last(self.want.step)?.outcome {
+            Outcome::Failed { why } => Some(why),
+            Outcome::Passed
+            | Outcome::Broke { .. }
+            | Outcome::Lost
+            | Outcome::Quota { .. }
+            | Outcome::Away { .. }
+            | Outcome::Revoked
+            | Outcome::Skipped { .. } => None,
+        }
     }
 
     /// What there is no use in trying again is the step's own failure.

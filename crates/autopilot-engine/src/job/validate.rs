@@ -1,13 +1,14 @@
 //! VALIDATE and PREFLIGHT: the controller runs the commands itself, on a committed tree, in a
 //! directory no agent has written in.
 
+use super::change::broken_rules;
 use super::command::{self, Check};
 use super::evidence::{Evidence, Seen};
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::Summary;
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::fingerprint::failure_fingerprint;
-use autopilot_core::guard::{Finding, Severity};
+use autopilot_core::guard::Finding;
 use autopilot_core::step::Step;
 use autopilot_host::git::Oid;
 use std::time::Instant;
@@ -172,18 +173,6 @@ impl Job {
         }
         Ok(differs)
     }
-}
-
-/// Rules of the guard that block by themselves; the rest goes to the reviewer.
-fn broken_rules(findings: &[Finding]) -> Vec<String> {
-    findings
-        .iter()
-        .filter(|finding| finding.severity == Severity::Blocker)
-        .map(|finding| match &finding.file {
-            Some(file) => format!("{file}: {}", finding.message),
-            None => finding.message.clone(),
-        })
-        .collect()
 }
 
 pub(super) fn fingerprint(checks: &[Check], findings: &[Finding]) -> String {

@@ -455,6 +455,10 @@ impl Books {
             Kind::Session if before.is_gone_on_with && step == Step::WorkflowStep => {
                 &[Step::WorkflowStep]
             }
+            // What was refused is done again: a repair could leave it as it is.
+            Kind::Session if from.is_none() && before.said_no(Step::WorkflowStep) => {
+                &[Step::WorkflowStep]
+            }
             Kind::Session => table::session(from),
         };
         kept(!before.place.is_settled() && legal.contains(&step), || {
@@ -757,7 +761,8 @@ impl Books {
         let entry = self.entry(task)?.clone();
         let said_no = |step| matches!(entry.proof.get(&step), Some((Outcome::Failed { .. }, _)));
         let steps: &[Step] = match entry.kind {
-            Kind::Paired | Kind::Session => &[Step::Merge],
+            Kind::Paired => &[Step::Merge],
+            Kind::Session => &[Step::Fix, Step::Merge],
             Kind::Planned => &[Step::ApprovePlan, Step::Validate, Step::Uat],
             Kind::Goal => &[Step::Workflow, Step::Completion],
             Kind::Given | Kind::Divided => &[],
@@ -951,6 +956,10 @@ impl Books {
 }
 
 impl Entry {
+    fn said_no(&self, step: Step) -> bool {
+        matches!(self.proof.get(&step), Some((Outcome::Failed { .. }, _)))
+    }
+
     pub(super) fn did(&self, step: Step) -> bool {
         matches!(self.proof.get(&step), Some((Outcome::Passed, _)))
     }

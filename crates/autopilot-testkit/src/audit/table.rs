@@ -119,7 +119,8 @@ pub fn goal(from: Option<Step>) -> &'static [Step] {
 pub fn session(from: Option<Step>) -> &'static [Step] {
     match from {
         None => &[Step::WorkflowStep, Step::Fix],
-        Some(Step::WorkflowStep | Step::Fix) => &[Step::Merge],
+        Some(Step::WorkflowStep) => &[Step::Merge],
+        Some(Step::Fix) => &[Step::Merge, Step::Fix],
         Some(Step::Merge) => &[Step::Fix],
         Some(_) => &[],
     }

@@ -388,13 +388,23 @@ fn a_step_whose_merge_conflicts_is_repaired_and_merged_once() {
 #[test]
 fn a_step_whose_conflicts_are_not_repaired_has_failed() {
     check(
-        "goal a; b\n a: merge conflicts, fix fails",
-        "a failed: fix failed: fix said no (2 rounds) · b done — run done",
+        "goal a; b\n limit rounds 2\n a: merge conflicts, fix fails",
+        "a failed: did not converge in 2 iterations (2 rounds) · b done — run done",
     );
     check(
         "goal a; b\n limit rounds 2\n a: merge conflicts, fix ok, merge conflicts",
         "a failed: did not converge in 2 iterations (2 rounds) · b done — run done",
     );
+}
+
+#[test]
+fn a_repair_that_is_refused_is_repaired_and_never_merged() {
+    let story = check(
+        "goal a; b\n a: merge conflicts, fix fails, fix ok",
+        "a done (3 rounds) · b done — run done",
+    );
+    assert_eq!((times(&story, "a.fix"), times(&story, "a.merge")), (2, 2));
+    assert!(story.merged.split(' ').all(|it| it != "a2"), "{}", story.merged);
 }
 
 // Each outcome spends its own limit.
@@ -485,6 +495,8 @@ fn a_failed_step_is_done_again_when_a_person_asks_and_all_is_assessed_again() {
         "a done (2 rounds) · b done — run done",
     );
     assert_eq!((times(&story, "b.step"), times(&story, "run.workflow")), (1, 1));
+    // The step itself, not a repair of what was refused.
+    assert_eq!((times(&story, "a.step"), times(&story, "a.fix")), (2, 0));
     assert_eq!((times(&story, "run.validate"), times(&story, "run.completion")), (2, 2));
     assert_eq!(story.merged, "b1 a2");
 }
