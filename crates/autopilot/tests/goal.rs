@@ -400,3 +400,86 @@ fn a_step_that_was_refused_is_done_again_when_it_is_retried() {
     assert_eq!(on_branch(&stage, "app.txt"), "good");
     assert!(stage.views("one-fix/prompt.txt").is_empty());
 }
+
+#[test]
+fn a_weakened_check_is_told_to_whoever_checks_and_in_the_account() {
+    let stage = stage(&[
+        &answers("workflow", "", &workflow("w", &[step("one", &[])])),
+        "\n- step: step\n  do: [{ write: { test.sh: \"exit 0\\n\" } }, { answer: fixed }]\n",
+        &answers("completion", "", &done("fine")),
+    ]);
+    stage.run(&GOAL).expect(0);
+    let found = "the change edits `test.sh`, which the tests command runs";
+    let weighed = stage.texts_of("run-completion/prompt.txt");
+    assert!(weighed.contains(found), "{weighed}");
+    let status = stage.texts_of("STATUS.md");
+    assert!(status.contains(found), "{status}");
+}
+
+#[test]
+fn a_step_is_formatted_before_it_is_taken() {
+    let stage = stage(&[
+        &answers("workflow", "", &workflow("w", &[step("one", &[])])),
+        "\n- step: step\n  do: [{ write: { app.txt: \"good   \\n\" } }, { answer: did }]\n",
+        &answers("completion", "", &done("fine")),
+    ]);
+    stage.config("commands: { tests: sh test.sh, format: \"sed -i 's/ *$//' app.txt\" }\n");
+    stage.run(&GOAL).expect(0).says(&["DONE"]);
+}
+
+#[test]
+fn a_workflow_does_not_raise_the_limit_of_the_user() {
+    let mut slow = step("slow", &[]);
+    slow["timeoutSec"] = 600.into();
+    let stage = stage(&[
+        &answers("workflow", "", &workflow("w", &[slow])),
+        "\n- step: step\n  do: [{ hang: true }]\n",
+        &answers("completion", "", &done("without it")),
+    ]);
+    stage.config("commands: { tests: sh test.sh }\nloop: { step_timeouts_sec: { step: 1 } }\n");
+    stage.run(&GOAL).expect(0);
+    let weighed = stage.texts_of("run-completion/prompt.txt");
+    assert!(weighed.contains("--- slow (failed) ---"), "{weighed}");
+}
+
+#[test]
+fn a_step_that_is_taken_up_undoes_nothing_that_was_merged_meanwhile() {
+    let stage = Stage::new(BINARY);
+    let both = outside(&stage, "begun");
+    std::fs::create_dir_all(&both).unwrap();
+    let both = both.display();
+    let waits = format!(
+        "run: 'touch {both}/$AUTOPILOT_TASK_ID; while [ $(ls {both} | wc -l) -lt 2 ]; do sleep 0.1; done'"
+    );
+    let works = format!(
+        "
+- step: step
+  prompt: This step was done before
+  do: [{{ write: {{ new.txt: \"new\\n\" }} }}, {{ answer: once more }}]
+- step: step
+  task: one
+  do:
+    - {waits}
+    - delete: app.txt
+    - answer: Done
+- step: step
+  task: two
+  do:
+    - {waits}
+    - write: {{ app.txt: \"two\\n\" }}
+    - fail: {{ kind: broke, why: could not }}
+- step: completion
+  prompt: once more
+  do: [{{ answer: {{ done: true, summary: fine }} }}]
+"
+    );
+    stage.agents(&[
+        &answers("workflow", "", &workflow("w", &[step("one", &[]), step("two", &[])])),
+        &works,
+        &answers("completion", "", &json!({ "done": false, "reason": "it failed" })),
+    ]);
+    configure(&stage, "");
+    stage.run(&[&GOAL[..], &["--max-iterations", "1"]].concat()).expect(11);
+    stage.run(&["retry", "two"]).expect(0).says(&["DONE"]);
+    assert!(has(&stage, "new.txt") && !has(&stage, "app.txt"));
+}

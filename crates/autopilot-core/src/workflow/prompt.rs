@@ -43,6 +43,8 @@ pub struct CompletionPrompt<'a> {
     pub results: &'a [StepResult],
     /// What the controller ran on the result; none when nothing is configured.
     pub validation: &'a [Ran<'a>],
+    /// What the guards found in the whole change and nobody has judged yet.
+    pub doubts: &'a [String],
     /// The commit the run began with.
     pub base: Option<&'a str>,
     pub rules: &'a Rules,
@@ -110,6 +112,10 @@ pub fn completion_prompt(facts: &CompletionPrompt<'_>, caps: Caps) -> String {
         text.push_str("\nNone are configured: nothing has been proven but by what you see.\n");
     }
     facts.validation.iter().for_each(|result| text.push_str(&ran(result, caps)));
+    if !facts.doubts.is_empty() {
+        text.push_str("\nFound in the change; a check that was weakened proves nothing:\n");
+        text.push_str(&bullets(facts.doubts, caps));
+    }
     text.push_str(
         "\nAnswer {\"done\": true, \"summary\": …} only if the task is done as a whole, and over \
          no failed check. Else answer {\"done\": false, \"reason\": …}; if you know what to do \

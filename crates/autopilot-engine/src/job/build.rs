@@ -1,7 +1,7 @@
 //! BUILD and FIX: an agent works in a slot, and everything it wrote is taken into the hub.
 
 use super::agent::Question;
-use super::change::broken_rules;
+use super::change::{broken_rules, doubts};
 use super::conflict;
 use super::evidence::Seen;
 use super::skill::Kit;
@@ -77,6 +77,7 @@ impl Job {
         if self.task.pipeline.place(Step::Validate).is_none() {
             let found = self.looked_at(&start.base, &capture.tree, &spec).await?;
             against.extend(broken_rules(&found));
+            facts.notes.extend(doubts(&found));
         }
         if against.is_empty() {
             Ok((Outcome::Passed, facts))
@@ -246,7 +247,7 @@ impl Job {
     }
 
     /// A formatter rewrites files, so it runs where the work is, before the work is taken.
-    async fn format(&self, spec: &TaskSpec, bench: &Bench) -> Result<(), JobError> {
+    pub(super) async fn format(&self, spec: &TaskSpec, bench: &Bench) -> Result<(), JobError> {
         let configured = &self.context.config.commands.format;
         let Some(line) = spec.commands.format.as_ref().or(configured.as_ref()) else {
             return Ok(());

@@ -78,6 +78,12 @@ pub(super) fn broken_rules(findings: &[Finding]) -> Vec<String> {
     findings.iter().filter(blocks).map(worded).collect()
 }
 
+/// What blocks nothing and has to be known by whoever judges the work.
+pub(super) fn doubts(findings: &[Finding]) -> Vec<String> {
+    let blocks = |found: &&Finding| found.severity == Severity::Blocker;
+    findings.iter().filter(|found| !blocks(found)).map(worded).collect()
+}
+
 fn worded(found: &Finding) -> String {
     match &found.file {
         Some(file) => format!("{file}: {}", found.message),

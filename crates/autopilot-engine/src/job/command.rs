@@ -142,13 +142,15 @@ impl Job {
     }
 
     pub(super) fn time_left(&self, since: Instant) -> Duration {
-        let usual = || {
-            let word = self.step_word();
-            let agent = role_of(word).map(|_| self.agent_config());
-            self.context.config.timeout_by(word, agent)
-        };
-        let limit = self.time_limit.get().copied().unwrap_or_else(usual);
+        let limit = self.time_limit.get().copied().unwrap_or_else(|| self.usual_limit());
         limit.saturating_sub(since.elapsed()).max(TIME_MIN)
+    }
+
+    /// The time the user gives such a step.
+    pub(super) fn usual_limit(&self) -> Duration {
+        let word = self.step_word();
+        let agent = role_of(word).map(|_| self.agent_config());
+        self.context.config.timeout_by(word, agent)
     }
 
     /// The step as programs, logs and limits know it. What a merge runs is the validation of the

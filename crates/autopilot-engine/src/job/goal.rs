@@ -1,9 +1,9 @@
 //! WORKFLOW, STEP and COMPLETION: towards a goal, one workflow after the other. The controller knows
 //! nothing of what is to be done: it carries what was said from one session to the next.
 
-use super::agent::{Question, mode_word};
-use super::build::notes_of;
-use super::change::broken_rules;
+use super::agent::{Question, Turn, mode_word};
+use super::build::{Start, notes_of};
+use super::change::{broken_rules, doubts};
 use super::evidence::Seen;
 use super::workshop::For;
 use super::{Done, Job, JobError};
@@ -18,6 +18,7 @@ use autopilot_core::workflow::{
     self, Checked, Completion, CompletionPrompt, Past, Rules, StepBody, StepPrompt, StepResult,
     Workflow, WorkflowPrompt,
 };
+use autopilot_host::git::Oid;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -85,9 +86,10 @@ impl Job {
         let body = self.step_body(&self.task.spec.body)?;
         if let Some(seconds) = body.step.timeout_sec {
             // Set once: an attempt is of one step.
-            let _first = self.time_limit.set(Duration::from_secs(seconds));
+            let asked = Duration::from_secs(seconds);
+            let _first = self.time_limit.set(asked.min(self.usual_limit()));
         }
-        let start = self.start().await?;
+        let start = on_the_branch(self.start().await?);
         let bench = self.bench(For::Agent, &start.commit, &start.base).await?;
         let goal = self.goal_above()?;
         let results = self.results(&self.kin.steps)?;
@@ -112,12 +114,21 @@ impl Job {
             Some(words) => self.turn_by(words, question).await,
             None => self.turn(&question).await,
         };
+        let succeeded = |turn: &Turn| turn.ending.outcome == autopilot_agents::Outcome::Success;
+        let is_done = turn.as_ref().is_ok_and(succeeded);
+        let formatted = if is_done { self.format(&body.spec, &bench).await } else { Ok(()) };
         // Before anything is judged: whatever the agent wrote must be reachable.
         let capture = bench.capture(self.name_for_refs(), self.id_for_refs(self.want.id)).await?;
         self.note_worktree(start.commit.as_str(), capture.tree.as_str())?;
         let turn = turn?;
+        formatted?;
         let mut facts = self.facts_of(&turn)?;
         facts.notes.extend(start.note);
+        let asked = body.step.timeout_sec.filter(|asked| *asked > self.usual_limit().as_secs());
+        facts.notes.extend(asked.map(|asked| {
+            let usual = self.usual_limit().as_secs();
+            format!("its workflow asked for {asked} s; the configured limit of {usual} s holds")
+        }));
         facts.notes.extend(notes_of(&capture));
         facts.answer = Some(self.context.texts.put(&self.clean(&turn.ending.answer))?);
         facts.base = Some(start.base.to_string());
@@ -132,6 +143,7 @@ impl Job {
             capture.violations.iter().map(super::build::violation).collect();
         let found = self.looked_at(&start.base, &capture.tree, &body.spec).await?;
         against.extend(broken_rules(&found));
+        facts.notes.extend(doubts(&found));
         if against.is_empty() {
             return Ok((Outcome::Passed, facts));
         }
@@ -186,12 +198,15 @@ impl Job {
         let (workflow, results) = self.iteration(self.task.round)?;
         let evidence = self.evidence(Step::Validate)?;
         let ran: Vec<_> = evidence.checks.iter().map(Seen::for_prompt).collect();
+        let base = Oid::parse(&self.run.base)?;
+        let found = doubts(&self.looked_at(&base, &tip, &TaskSpec::default()).await?);
         let rules = self.workflow_rules();
         let facts = CompletionPrompt {
             task: &goal.text,
             workflow: &workflow,
             results: &results,
             validation: &ran,
+            doubts: &found,
             base: Some(&self.run.base),
             rules: &rules,
             schema: Completion::SCHEMA_JSON,
@@ -362,6 +377,19 @@ impl Job {
         let kit = self.kit(&spec, commit).await?;
         if kit.is_complete() { self.with_skills(prompt, &kit) } else { Ok(prompt) }
     }
+}
+
+/// A step is not told of conflicts as a repair is: it begins on the run's branch as it is, so that
+/// nothing others merged is undone by files nobody decided about.
+fn on_the_branch(start: Start) -> Start {
+    let Some(conflicts) = &start.conflicts else { return start };
+    let note = format!(
+        "{}; it began without its earlier work, which is kept as {}",
+        super::conflict::sentence(conflicts),
+        conflicts.theirs.short()
+    );
+    let note = start.note.map_or(note.clone(), |first| format!("{first}; {note}"));
+    Start { commit: start.base.clone(), base: start.base, note: Some(note), conflicts: None }
 }
 
 fn not_done(said: &Completion) -> String {

@@ -197,6 +197,7 @@ fn completion_with(results: &[StepResult], validation: &[Ran<'_>]) -> String {
         workflow: &workflow,
         results,
         validation,
+        doubts: &[],
         base: Some("1a2b3c4"),
         rules: &rules,
         schema: "{\"type\":\"object\"}",
