@@ -13,12 +13,13 @@ use crate::shell::{self, Parts, Patience, Shell, ShellError, Teller, Watcher};
 use crate::store::{self, StoreError, Texts};
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::config::{By, Config, Options};
-use autopilot_core::event::{HaltWhy, RunSpec};
+use autopilot_core::event::{End, HaltWhy, RunSpec, Skip};
 use autopilot_core::fingerprint::sha256_hex;
+use autopilot_core::id::TaskId;
 use autopilot_core::input::{Ask, Input};
 use autopilot_core::limit::Limits;
 use autopilot_core::pipeline::Switch;
-use autopilot_core::state::State;
+use autopilot_core::state::{State, Status, Task};
 use autopilot_core::step::Step;
 use autopilot_core::view;
 use autopilot_host::git::{Hub, UserRepo, run_branch};
@@ -159,14 +160,14 @@ pub fn play(
     let chosen = match found {
         Some((run, state)) => {
             let pinned = pinned(&journal, &state)?;
-            check_limits(&intent, &state, &pinned)?;
+            check_prices(&intent, &state, &pinned, &pinned)?;
             lower_flags(&intent, &place, watcher.as_mut())?;
             let models = match player {
                 None => Models::now(&pinned, &place, &state.run.options, intent.model()),
                 Some(_) => None,
             };
             if let Some(models) = &models {
-                check_models(&intent, &state, models)?;
+                check_prices(&intent, &state, &pinned, &models.config)?;
                 for change in &models.changes {
                     let whose =
                         if models.model.is_some() { "as asked for" } else { "as config.yml says" };
@@ -436,27 +437,55 @@ fn not_kept(request: &Request, state: &State) -> Option<&'static str> {
     others.iter().find(|(is_asked, _)| *is_asked).map(|(_, flag)| *flag)
 }
 
-/// The limits a run goes on with must be such as its agents can keep.
-fn check_limits(intent: &Intent, state: &State, config: &Config) -> Result<(), SessionError> {
-    let Some(change) = intent.limits() else { return Ok(()) };
-    if change.is_empty() {
-        return Ok(());
-    }
-    let limits = change.applied_to(&state.run.limits);
-    Ok(begin::check_prices(config, &limits, state.run.flow, &open(state))?)
-}
-
-/// The same for other models, which may have no price.
-fn check_models(intent: &Intent, state: &State, models: &Models) -> Result<(), SessionError> {
+/// The limits and the models a run goes on with must be such as its agents can keep.
+fn check_prices(
+    intent: &Intent,
+    state: &State,
+    was: &Config,
+    now: &Config,
+) -> Result<(), SessionError> {
     let Some(change) = intent.limits() else { return Ok(()) };
     let limits = change.applied_to(&state.run.limits);
-    Ok(begin::check_prices(&models.config, &limits, state.run.flow, &open(state))?)
+    let (was, now) = ((was, &state.run.limits), (now, &limits));
+    Ok(begin::check_prices(was, now, state.run.flow, &open(intent, state))?)
 }
 
 /// Who does what is still to be done, where it is not whoever does it as a rule.
-fn open(state: &State) -> Vec<By> {
-    let tasks = state.tasks.iter().filter(|task| !task.is_settled());
+fn open(intent: &Intent, state: &State) -> Vec<By> {
+    let asked = asked_for(intent, state);
+    let is_open = |task: &&Task| !task.is_settled() || asked.contains(&task.id);
+    let tasks = state.tasks.iter().filter(is_open);
     tasks.map(|task| task.spec.by.clone()).filter(|by| !by.is_anybody()).collect()
+}
+
+/// What is over and is opened again by what is asked, with what it stands in the way of.
+fn asked_for(intent: &Intent, state: &State) -> BTreeSet<TaskId> {
+    let asks = match intent {
+        Intent::Begin { .. } | Intent::Again { .. } => &[],
+        Intent::Resume { asks, .. } => asks.as_slice(),
+        Intent::Only { ask, .. } => std::slice::from_ref(ask),
+    };
+    let named = |ask: &Ask| match ask {
+        Ask::Retry { task } | Ask::Continue { task, .. } => state.named(task).map(|task| task.id),
+        Ask::Halt { .. }
+        | Ask::Resume
+        | Ask::Skip { .. }
+        | Ask::Approve { .. }
+        | Ask::Reject { .. }
+        | Ask::Limit(_)
+        | Ask::Models { .. }
+        | Ask::Switch { .. } => None,
+    };
+    let mut found: BTreeSet<TaskId> = asks.iter().filter_map(named).collect();
+    for task in &state.tasks {
+        if let Status::Settled(End::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } }) =
+            &task.status
+            && found.contains(by)
+        {
+            found.insert(task.id);
+        }
+    }
+    found
 }
 
 /// Whoever resumes takes a stop and a pause back; not before nobody else works on the run.

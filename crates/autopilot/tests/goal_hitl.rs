@@ -473,6 +473,45 @@ fn a_turn_that_fails_or_is_too_dear_leaves_a_run_that_goes_on() {
     assert!(weighed.contains("--- one (failed) ---"), "{weighed}");
 }
 
+/// `one` is done by a program that tells nobody what it costs, `two` by one that does.
+fn with_one_untold() -> Stage {
+    let mut one = step("one", &[]);
+    one["adapter"] = "mine".into();
+    let made = workflow("w", &[one, step("two", &["one"])]);
+    let stage = stage(&[&answers("workflow", "", &made), &done()], &[WORKS]);
+    stage.write_program("mine.sh", "#!/bin/sh\ncat > /dev/null\necho one >> one.txt\necho Done\n");
+    let config = stage.read(".autopilot/config.yml");
+    let mine = "agents: { mine: { mode: command, command: ./mine.sh } }\n";
+    stage.write(".autopilot/config.yml", &format!("{config}{mine}"));
+    stage.run(&GOAL).expect(0);
+    stage
+}
+
+#[test]
+fn a_limit_that_the_agent_of_the_step_can_not_keep_is_refused_before_it_is_asked() {
+    let stage = with_one_untold();
+    let (one, asked) = (session_of(&stage, "one"), stage.views("one-step/prompt.txt").len());
+    let told = stage.run(&["resume", &one, "--prompt", OTHERWISE, "--max-usd", "1"]).expect(78);
+    told.says(&["mine: mode command reports no cost, so the limit could not hold"]);
+    assert_eq!(stage.views("one-step/prompt.txt").len(), asked, "nobody was asked");
+    // Without a limit it goes on, and so does the run.
+    stage.run(&["resume", &one, "--prompt", OTHERWISE]).expect(0);
+    stage.run(&["resume"]).expect(0).says(&["DONE"]);
+}
+
+#[test]
+fn a_limit_that_holds_already_may_be_raised_whoever_is_at_work() {
+    let stage = with_one_untold();
+    // Whoever does this step tells what it costs.
+    let two = session_of(&stage, "two");
+    stage.run(&["resume", &two, "--prompt", OTHERWISE, "--max-usd", "0.5"]).expect(0);
+    let one = session_of(&stage, "one");
+    let told = stage.run(&["resume", &one, "--prompt", OTHERWISE]).expect(2);
+    told.says(&["step `one` is not over", "`autopilot resume --max-usd N`, N above 0.50"]);
+    stage.run(&["resume"]).expect(2).says(&["`autopilot resume --max-usd N`"]);
+    stage.run(&["resume", "--max-usd", "5"]).expect(0).says(&["DONE"]);
+}
+
 #[test]
 fn only_asking_leaves_the_run_alone() {
     let made = workflow("w", &[step("one", &[])]);

@@ -27,13 +27,21 @@ pub fn check_settings(config: &Config, limits: &Limits, flow: Flow) -> Result<()
     none(faults)
 }
 
-/// The part of it that a change of limits can spoil. `open` is who else has something to do.
+/// The part of it that a change of limits or models can spoil. `open` is who else has something to
+/// do. What is spoiled already is no reason: raising a limit is the way out of it.
 pub fn check_prices(
-    config: &Config,
-    limits: &Limits,
+    was: (&Config, &Limits),
+    now: (&Config, &Limits),
     flow: Flow,
     open: &[By],
 ) -> Result<(), BeginError> {
+    let known = unpriced_of(was, flow, open);
+    let mut faults = unpriced_of(now, flow, open);
+    faults.retain(|fault| !known.contains(fault));
+    none(faults)
+}
+
+fn unpriced_of((config, limits): (&Config, &Limits), flow: Flow, open: &[By]) -> Vec<String> {
     let mut faults = unpriced(config, limits, flow);
     for by in open {
         let agent = config.agent_by(Role::Builder, by);
@@ -44,7 +52,7 @@ pub fn check_prices(
             }
         }
     }
-    none(faults)
+    faults
 }
 
 /// What the steps of a workflow may ask for here: agents that can be started, can change files, and
