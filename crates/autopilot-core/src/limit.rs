@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+/// Rounds of a task in its whole life; more can't be asked for.
+pub const ROUNDS_LIFETIME_MAX: u32 = 50;
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Tasks worked at once.
@@ -20,6 +23,9 @@ pub struct Limits {
     pub overlaps_wait: bool,
     /// Rounds of a task between two decisions of a person.
     pub rounds_max: u32,
+    /// The same of the tasks below the run, where a round of the run is something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds_below_max: Option<u32>,
     /// Rounds of a task in its whole life; no retry resets it.
     pub rounds_lifetime_max: u32,
     /// Tries of a step in a round that may break, beyond the first.
@@ -62,6 +68,11 @@ pub enum ReviewGate {
 impl Limits {
     pub fn retries_of(&self, step: Step) -> u32 {
         self.retries.get(&step).copied().unwrap_or(1)
+    }
+
+    /// Rounds of the run itself or of a task below it.
+    pub fn rounds_of(&self, is_run: bool) -> u32 {
+        self.rounds_below_max.filter(|_| !is_run).unwrap_or(self.rounds_max)
     }
 
     /// Lanes of a step when it is done by those; at least one.
@@ -123,7 +134,8 @@ impl Default for Limits {
             effects_max: 1,
             overlaps_wait: true,
             rounds_max: 5,
-            rounds_lifetime_max: 50,
+            rounds_below_max: None,
+            rounds_lifetime_max: ROUNDS_LIFETIME_MAX,
             retries: BTreeMap::from([(Step::Push, 2)]),
             retries_max: 8,
             interruptions_max: 20,

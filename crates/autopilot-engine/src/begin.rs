@@ -502,7 +502,10 @@ fn body_of(spec: &TaskSpec) -> String {
 pub fn limits_of(config: &Config, flow: Flow) -> Limits {
     let limits = limits(config);
     match flow {
-        Flow::Goal => Limits { rounds_max: GOAL_ITERATIONS, ..limits },
+        Flow::Goal => {
+            let rounds_below_max = Some(limits.rounds_max);
+            Limits { rounds_max: GOAL_ITERATIONS, rounds_below_max, ..limits }
+        }
         Flow::Task | Flow::Queue | Flow::Plan => limits,
     }
 }

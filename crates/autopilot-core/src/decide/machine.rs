@@ -107,7 +107,7 @@ impl Draft<'_> {
             return self.fail(task, Failure::Rail { rail });
         }
         let used = now.rounds_used();
-        if used >= limits.rounds_max {
+        if used >= limits.rounds_of(now.parent.is_none()) {
             return self.fail(task, Failure::Rounds { rounds: used });
         }
         let place = now.pipeline.place(again).unwrap_or(0);

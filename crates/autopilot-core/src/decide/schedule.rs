@@ -54,11 +54,14 @@ impl Draft<'_> {
         })
     }
 
-    /// Whether a task that is not begun would write where one that is begun writes, or one is asked
-    /// about its tasks while a person goes on with one of them.
+    /// Whether a task that is not begun would write where one that is begun writes, one is asked
+    /// about its tasks while a person goes on with one of them, or what it needs is done once more.
     pub(super) fn is_in_the_way(&self, task: TaskId) -> bool {
         let now = self.state.task(task);
         if now.children.iter().any(|child| self.is_under_way(*child)) {
+            return true;
+        }
+        if self.state.run.focus.is_none() && self.needs_what_is_under_way(task) {
             return true;
         }
         if !self.state.run.limits.overlaps_wait || !now.writes_somewhere() {
@@ -71,6 +74,13 @@ impl Draft<'_> {
         self.state
             .writing()
             .any(|other| overlap(&now.spec.paths, &self.state.task(other).spec.paths))
+    }
+
+    /// It was opened when that was over, and then a person went on with it.
+    fn needs_what_is_under_way(&self, task: TaskId) -> bool {
+        let needs = &self.state.task(task).spec.depends_on;
+        let mut needs = needs.iter().filter_map(|name| self.state.named(name));
+        needs.any(|need| self.is_under_way(need.id))
     }
 
     /// Whether it is one of those that are worked on at all.

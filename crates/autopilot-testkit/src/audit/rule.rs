@@ -240,11 +240,16 @@ impl Books {
         kept(at_work, || format!("I9: nothing is under way in {}", task.name))
     }
 
-    /// It has not begun, and would write where another that has begun writes.
+    /// It has not begun, and would write where another that has begun writes; or it waits for another.
     fn is_in_the_way(&self, task: &Entry) -> bool {
         // Nobody is asked about steps while a person goes on with one of them.
         let is_asking = |child: &TaskId| self.tasks[child.index()].place.is_under_way();
         if task.children.iter().any(is_asking) {
+            return true;
+        }
+        let is_needed = |other: &&Entry| task.spec.depends_on.contains(&other.name);
+        let mut needed = self.tasks.iter().filter(is_needed);
+        if self.focus.is_none() && needed.any(|other| other.place.is_under_way()) {
             return true;
         }
         let is_work = |kind| matches!(kind, Kind::Paired | Kind::Session);
@@ -518,7 +523,7 @@ impl Books {
 
     fn may_begin_a_round(&self, before: &Entry) -> Kept {
         let limits = &self.limits;
-        kept(before.rounds < limits.rounds_max, || {
+        kept(before.rounds < limits.rounds_of(before.parent.is_none()), || {
             format!("I7: {} begins more rounds than it may", before.name)
         })?;
         kept(before.rounds_ever < limits.rounds_lifetime_max, || {
@@ -674,7 +679,7 @@ impl Books {
         })?;
         if table::is_slot(step) {
             kept(!self.is_in_the_way(&entry), || {
-                format!("I10: {name} begins where another writes")
+                format!("I10: {name} begins where another writes or before what it needs is over")
             })?;
             self.is_most_urgent(task, &entry, step)?;
             let is_paid = limits.usd_max.is_some_and(|max| self.spent() >= max.0);
@@ -894,7 +899,7 @@ impl Books {
     fn may_fail(&self, task: TaskId, entry: &Entry, why: &Failure) -> Kept {
         let (limits, step) = (&self.limits, entry.place.step());
         let holds = match why {
-            Failure::Rounds { .. } => entry.rounds >= limits.rounds_max,
+            Failure::Rounds { .. } => entry.rounds >= limits.rounds_of(entry.parent.is_none()),
             Failure::Rail { .. } => entry.rounds > 0,
             Failure::Broke { step, .. } => {
                 let here = entry.broke_here.get(step).copied().unwrap_or(0);

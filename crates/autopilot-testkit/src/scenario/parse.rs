@@ -241,6 +241,7 @@ fn limit(limits: &mut Limits, words: &str) -> Result<(), String> {
         ["overlaps", "wait"] => limits.overlaps_wait = true,
         ["overlaps", "go"] => limits.overlaps_wait = false,
         ["rounds", n] => limits.rounds_max = count(n)?,
+        ["rounds", "below", n] => limits.rounds_below_max = Some(count(n)?),
         ["lifetime", n] => limits.rounds_lifetime_max = count(n)?,
         ["retries", of, n] => {
             limits.retries.insert(step(of)?, count(n)?);

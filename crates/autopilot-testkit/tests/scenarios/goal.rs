@@ -374,6 +374,24 @@ fn a_base_that_fails_begins_nothing() {
     check("goal a\n with baseline", "a done — run done");
 }
 
+#[test]
+fn what_needs_a_step_that_is_gone_on_with_waits_for_it() {
+    for cut in ["crash during a step", "stop during a step"] {
+        let story = story(&format!(
+            "goal a; b after a\n stop now during b step; continue a; {cut}; resume"
+        ));
+        assert!(story.board.ends_with("run done"), "{cut}: {}", story.board);
+        let of_steps = story.starts.split(' ').filter(|it| !it.starts_with("run."));
+        let order: Vec<&str> = of_steps.collect();
+        let (last_of_a, last_of_b) = (
+            order.iter().rposition(|it| it.starts_with("a.")),
+            order.iter().rposition(|it| *it == "b.step"),
+        );
+        assert!(last_of_a < last_of_b, "{cut}: {}", story.starts);
+        assert_eq!(times(&story, "b.step"), 2, "{cut}: {}", story.starts);
+    }
+}
+
 // Merging.
 
 #[test]
@@ -383,6 +401,21 @@ fn a_step_whose_merge_conflicts_is_repaired_and_merged_once() {
     let mut merged: Vec<&str> = story.merged.split(' ').collect();
     merged.sort_unstable();
     assert_eq!(merged, ["a2", "b1"]);
+}
+
+#[test]
+fn a_conflict_is_repaired_also_in_the_only_iteration_of_a_run() {
+    let text = "goal a; b\n limit rounds 1, rounds below 2\n a: merge conflicts";
+    check(text, "a done (2 rounds) · b done — run done");
+    check(
+        &format!("{text}, fix ok, merge conflicts"),
+        "a failed: did not converge in 2 iterations (2 rounds) · b done — run done",
+    );
+    // The run itself has no more than the one.
+    check(
+        &format!("{text}\n run: completion unfinished"),
+        "a done (2 rounds) · b done — run failed: did not converge in 1 iterations",
+    );
 }
 
 #[test]
