@@ -358,6 +358,9 @@ pub struct Facts {
     pub tree: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// What failed, and was let pass because it fails on the base of the run as well.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub excused: Vec<String>,
     /// Of what failed, blind to times and addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
@@ -379,6 +382,14 @@ pub struct Facts {
     /// Things a reader should know: a claim that was not true, a leak that was killed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+impl Facts {
+    /// What failed on the base as well is no reason to fail, but nobody shall take it for a success.
+    pub fn excuse(&mut self, known: Vec<String>) {
+        self.notes.extend(known.iter().map(|what| format!("{what}, as on the base")));
+        self.excused.extend(known);
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,7 +15,7 @@ pub mod state_json;
 pub mod status_md;
 pub mod trouble;
 
-use crate::event::{End, Failure, Halt, HaltWhy, Skip};
+use crate::event::{End, Failure, Halt, HaltWhy, Outcome, Skip};
 use crate::flow::{Flow, paired};
 use crate::skill::Used;
 use crate::state::{Door, Hold, Shown, State, Status, Task};
@@ -184,6 +184,22 @@ pub fn still_shown(state: &State, step: Step) -> Option<&Shown> {
 /// Why the result as a whole was not validated, if somebody had to decide without it.
 pub fn unproven(state: &State) -> Option<&str> {
     state.root()?.skipped.get(&Step::Validate).map(String::as_str)
+}
+
+/// Who had the review left out. Of a goal there is none to leave out: completion is always asked for.
+pub fn waivers(state: &State) -> &[String] {
+    match state.run.flow {
+        Flow::Goal => &[],
+        Flow::Task | Flow::Queue | Flow::Plan => &state.run.reviews_waived_by,
+    }
+}
+
+/// What failed when the result as a whole was validated, and counted for nothing because it fails on
+/// the base of the run as well.
+pub fn excused(state: &State) -> Option<String> {
+    let shown = still_shown(state, Step::Validate)?;
+    let excused = &shown.facts.excused;
+    (shown.outcome == Outcome::Passed && !excused.is_empty()).then(|| excused.join("; "))
 }
 
 /// Skills, MCP servers and sub-agents of the whole run.

@@ -202,7 +202,7 @@ fn short(commit: Option<&str>) -> String {
 /// What was not done, not proven, or not as somebody said.
 fn attention(state: &State) -> String {
     let mut lines = Vec::new();
-    for by in &state.run.reviews_waived_by {
+    for by in super::waivers(state) {
         lines.push(format!("the review was switched off by {}", escaped(by)));
     }
     for task in leaves(state).filter(|task| !task.is_closed()) {

@@ -299,7 +299,7 @@ impl Job {
         let mut facts = self.facts_of_checks(&checks)?;
         facts.answer = Some(self.keep(&evidence)?);
         let (reasons, known) = self.new_failures(&checks, &evidence)?;
-        facts.notes.extend(known);
+        facts.excuse(known);
         if !reasons.is_empty() {
             facts.fingerprint = Some(super::validate::fingerprint(&checks, &[]));
         }

@@ -35,7 +35,7 @@ impl Job {
         facts.answer = Some(self.keep(&evidence)?);
         facts.notes.extend(evidence.differs.iter().cloned());
         let (mut reasons, known) = self.new_failures(&checks, &evidence)?;
-        facts.notes.extend(known);
+        facts.excuse(known);
         if !is_whole && change.base_tree == change.tree {
             reasons.push("nothing was changed".to_owned());
         }
@@ -81,22 +81,22 @@ impl Job {
         Ok((Outcome::Failed { why }, facts))
     }
 
-    /// What failed and did not on the untouched base; and, as notes, what failed there too.
+    /// What failed and did not on the untouched base; and, as the others, what failed there too.
     pub(super) fn new_failures(
         &self,
         checks: &[Check],
         evidence: &Evidence,
     ) -> Result<(Vec<String>, Vec<String>), JobError> {
         let known = self.known_failures()?;
-        let (mut reasons, mut notes) = (Vec::new(), Vec::new());
+        let (mut reasons, mut excused) = (Vec::new(), Vec::new());
         for (check, seen) in checks.iter().zip(&evidence.checks).filter(|(c, _)| !c.passed()) {
             if known.checks.iter().any(|base| seen.is_as_on(base)) {
-                notes.push(format!("{}, as on the base", check.failure()));
+                excused.push(check.failure());
             } else {
                 reasons.push(check.failure());
             }
         }
-        Ok((reasons, notes))
+        Ok((reasons, excused))
     }
 
     /// All of them, even after one failed: the next round should see everything. The step's time

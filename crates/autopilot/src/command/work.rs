@@ -331,6 +331,10 @@ fn account(
     }
     if let Some(why) = view::unproven(state) {
         text.push_str(&format!("proof: none; {why}\n"));
+    } else if let Some(what) = view::excused(state) {
+        text.push_str(&format!(
+            "proof: only that nothing more fails than on the base; on the result {what}\n"
+        ));
     }
     if let Some(report) = told["report_path"].as_str() {
         text.push_str(&format!("report: {report}\n"));
@@ -342,7 +346,7 @@ fn account(
     for task in view::leaves(state).filter(|task| task.status == left_out) {
         text.push_str(&format!("note:  {}: left out by a person\n", task.name()));
     }
-    for by in &state.run.reviews_waived_by {
+    for by in view::waivers(state) {
         text.push_str(&format!("note:  the review was skipped while {by} was there\n"));
     }
     for task in &state.tasks {

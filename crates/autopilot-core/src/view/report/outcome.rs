@@ -7,7 +7,8 @@ use crate::flow::Flow;
 use crate::state::{State, Task};
 use crate::step::Step;
 use crate::view::{
-    ExitWord, Standing, awaited, failure, leaves, money, run_word, still_shown, tells_how_to_go_on,
+    ExitWord, Standing, awaited, excused, failure, leaves, money, run_word, still_shown,
+    tells_how_to_go_on, waivers,
 };
 
 /// Lines of each list.
@@ -96,7 +97,10 @@ fn over(state: &State) -> String {
     match state.end() {
         Some(End::Closed | End::Skipped { .. }) if goal => {
             let rounds = state.root().map_or(0, |root| root.round);
-            let how = if is_validated(state) {
+            let how = if excused(state).is_some() {
+                "by the reviewer's word: what the controller ran fails, as it did on the base, and \
+                 only new failures counted"
+            } else if is_validated(state) {
                 "and the controller's own validation of the result passed"
             } else {
                 "by the reviewer's word alone: nothing was proven"
@@ -130,12 +134,19 @@ fn of_goal(state: &State, proven: &mut Vec<String>, unproven: &mut Vec<String>) 
         ));
     }
     match still_shown(state, Step::Validate).map(|shown| (&shown.outcome, shown.round)) {
-        Some((Ended::Passed, round)) => proven.push(format!(
-            "The controller ran its validation itself on the integrated result of iteration {round}, \
-             and it passed."
-        )),
-        Some((Ended::Failed { why }, round)) => unproven
-            .push(format!("The controller's validation failed in iteration {round}: {why}")),
+        Some((Ended::Passed, round)) => match excused(state) {
+            None => proven.push(format!(
+                "The controller ran its validation itself on the integrated result of iteration \
+                 {round}, and it passed."
+            )),
+            Some(what) => unproven.push(format!(
+                "The controller's validation of iteration {round} did not pass: {what}, as on the \
+                 base; only new failures counted (--allow-red-base), and there was none."
+            )),
+        },
+        Some((Ended::Failed { why }, round)) => {
+            unproven.push(format!("The controller's validation failed in iteration {round}: {why}"))
+        }
         Some(_) | None if root.skipped.contains_key(&Step::Validate) => {}
         None if old(Step::Validate).is_some() => {}
         Some(_) | None => unproven.push("The result was not validated.".to_owned()),
@@ -202,7 +213,7 @@ fn left_out(state: &State, unproven: &mut Vec<String>) {
     if state.run.red_base_allowed {
         unproven.push("The run was allowed to begin although tests fail on its base.".to_owned());
     }
-    for by in &state.run.reviews_waived_by {
+    for by in waivers(state) {
         unproven.push(format!("The review was skipped while {by} was there."));
     }
     for task in &state.tasks {
