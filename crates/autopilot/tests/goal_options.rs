@@ -197,7 +197,8 @@ fn what_was_in_conflict_is_put_right_by_the_agent_of_the_step() {
 "
     );
     stage.write("fast.yml", &rules);
-    stage.run(&GOAL).expect(0).says(&["DONE"]);
+    // The iterations of the run are not those of a step.
+    stage.run(&with(&["--max-iterations", "1"])).expect(0).says(&["DONE"]);
     assert_eq!(on_branch(&stage, "app.txt"), "both, says fast");
 }
 
@@ -254,11 +255,28 @@ fn limited_money_is_not_spent_by_a_step_nobody_knows_the_price_of() {
     let prompts = stage.texts_of("run-workflow/prompt.txt");
     for fault in [
         "the adapter `free` can't be used here: mode command reports no cost",
-        "/steps/1/model: the money of the run is limited and the model `dear` has no price; leave \
+        "/steps/1/model: money is limited here and the model `dear` has no price; leave \
          it out or choose of `cheap`",
     ] {
         assert!(prompts.contains(fault), "{fault}: {prompts}");
     }
+}
+
+#[test]
+fn the_limit_of_an_agent_is_kept_without_one_of_the_run() {
+    let first = workflow(&[step("one", &json!({ "adapter": "tokens" }))]);
+    let second = workflow(&[step("one", &json!({}))]);
+    let stage = Stage::new(BINARY);
+    stage.agents(&[&repaired(&first, &second), WORKS, &done()]);
+    stage.write_program("free.sh", "#!/bin/sh\ncat > /dev/null\ntouch free-was-here\necho Done\n");
+    stage.config(&format!(
+        "{TESTS}agents:\n  tokens: {{ mode: codex_cli, executable: ./free.sh, max_usd: 0.01 }}\n"
+    ));
+    stage.run(&GOAL).expect(0);
+    let prompts = stage.texts_of("run-workflow/prompt.txt");
+    let fault = "/steps/0/adapter: money is limited here and nobody knows what this agent costs";
+    assert!(prompts.contains(fault), "{prompts}");
+    assert_eq!(stage.views("one-step/prompt.txt").len(), 1);
 }
 
 #[test]

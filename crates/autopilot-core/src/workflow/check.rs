@@ -187,14 +187,13 @@ fn unpriced(
                 false => format!("leave it out or choose of {known}"),
             };
             let called = shown(model);
-            let what = format!(
-                "the money of the run is limited and the model {called} has no price; {instead}"
-            );
+            let what =
+                format!("money is limited here and the model {called} has no price; {instead}");
             Some(("model", what))
         }
         None if own_has_one => None,
         None => {
-            let what = "the money of the run is limited and nobody knows what this agent costs; \
+            let what = "money is limited here and nobody knows what this agent costs; \
                         leave it out";
             Some(("adapter", what.to_owned()))
         }
@@ -255,6 +254,12 @@ fn ids(steps: &[WorkflowStep], faults: &mut Faults) {
             let what =
                 format!("{called} ends like the name of a later iteration's step; choose another");
             faults.add(pointer(), what);
+        }
+        if folded(&step.id) == "run" {
+            faults.add(
+                pointer(),
+                format!("{called} is what the run itself is called; choose another"),
+            );
         }
         if is_of_a_run(&folded(&step.id)) {
             faults

@@ -65,7 +65,9 @@ pub fn step_rules(config: &Config, limits: &Limits, place: &Place, path: &str) -
         let Some(agent) = config.adapter(&name) else { continue };
         match usable(config, is_limited, &agent, &name, place, path) {
             Ok(()) => {
-                if matches!(tells(agent.mode), Tells::Tokens) {
+                // A limit of its own holds without one of the run.
+                let is_limited = is_limited || agent.max_usd.is_some();
+                if is_limited && matches!(tells(agent.mode), Tells::Tokens) {
                     asked_of.insert(name.clone(), is_priced(config, &agent));
                 }
                 rules.adapters.insert(name);
@@ -75,7 +77,7 @@ pub fn step_rules(config: &Config, limits: &Limits, place: &Place, path: &str) -
             }
         }
     }
-    if is_limited {
+    if !asked_of.is_empty() {
         let models = config.prices.keys().cloned().collect();
         rules.prices = Some(Prices { asked_of, models, usual: "builder".to_owned() });
     }

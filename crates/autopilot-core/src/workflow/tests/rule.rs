@@ -125,6 +125,8 @@ fn ids_are_safe_as_names_of_branches_and_leave_room_for_the_iteration() {
         "fix-I10",
         "run-20260131-1",
         "RUN-20260131",
+        "run",
+        "Run",
     ];
     for id in bad {
         let said = faults(&with("x", "id", json!(id)));
@@ -233,13 +235,13 @@ fn where_money_is_limited_a_step_has_a_price() {
     }
     assert_eq!(
         said(Some("codex"), None).unwrap_err(),
-        "/steps/0/adapter: the money of the run is limited and nobody knows what this agent costs; \
+        "/steps/0/adapter: money is limited here and nobody knows what this agent costs; \
          leave it out"
     );
     for adapter in [None, Some("codex")] {
         assert_eq!(
             said(adapter, Some("other")).unwrap_err(),
-            "/steps/0/model: the money of the run is limited and the model `other` has no price; \
+            "/steps/0/model: money is limited here and the model `other` has no price; \
              leave it out or choose of `known`"
         );
     }
