@@ -43,6 +43,17 @@ fn a_run_with_a_fix_is_played_again_without_its_agents_and_decides_the_same() {
 }
 
 #[test]
+fn a_turn_that_was_killed_before_it_was_described_is_left_out() {
+    let stage = recorded();
+    let prompts = stage.views("-review/prompt.txt");
+    let base = prompts.first().unwrap().parent().unwrap().parent().unwrap().to_owned();
+    let cut = base.join("exec-999-say-done-build");
+    fs::create_dir(&cut).unwrap();
+    fs::write(cut.join("prompt.txt"), "Do it").unwrap();
+    stage.run(&["replay"]).expect(0).says(&["all the same"]);
+}
+
+#[test]
 fn another_answer_of_an_agent_shows_where_the_decisions_part() {
     let stage = recorded();
     let reviews: Vec<_> = stage.views("-review/stdout.log");

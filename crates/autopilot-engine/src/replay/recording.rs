@@ -243,6 +243,10 @@ impl Kept {
         for (_, name) in numbered {
             let path = base.join(&name);
             let said = path.join(METADATA);
+            // Whoever was begun with it was killed before that was written, and asked again.
+            if !said.exists() {
+                continue;
+            }
             let bytes = file::read_capped(said.as_std_path(), METADATA_BYTES_MAX)
                 .map_err(|error| failed(&said, crate::shell::chain(&error)))?;
             let metadata: Metadata =
