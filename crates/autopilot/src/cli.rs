@@ -129,10 +129,15 @@ pub struct Init {
     pub skills: bool,
 }
 
+/// More than a task or a goal may have in its whole life would be accepted and not kept.
+fn iterations() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=i64::from(autopilot_core::limit::ROUNDS_LIFETIME_MAX))
+}
+
 #[derive(Clone, Debug, Default, Args)]
 pub struct LimitArgs {
     /// Rounds of a task before it is given up
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = iterations())]
     pub max_iterations: Option<u32>,
     /// Money the run may spend
     #[arg(long, value_name = "USD")]
@@ -203,7 +208,7 @@ pub struct Goal {
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
     /// Workflows before it is given up [default: 4]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = iterations())]
     pub max_iterations: Option<u32>,
     /// Steps worked on at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]

@@ -483,3 +483,80 @@ fn a_step_that_is_taken_up_undoes_nothing_that_was_merged_meanwhile() {
     stage.run(&["retry", "two"]).expect(0).says(&["DONE"]);
     assert!(has(&stage, "new.txt") && !has(&stage, "app.txt"));
 }
+
+fn reached() -> [String; 2] {
+    let made = answers("workflow", "", &workflow("w1", &[step("look", &[])]));
+    [made, answers("completion", "", &done("it is done"))]
+}
+
+fn report(stage: &Stage) -> String {
+    let run = stage.status()["run_id"].as_str().unwrap().to_owned();
+    stage.read(&format!("runs/autopilot/{run}/report.html"))
+}
+
+#[test]
+fn what_fails_as_on_the_base_is_let_pass_and_never_called_proven() {
+    let [made, said] = reached();
+    let run = |works: &str| {
+        let stage = stage(&[&made, works, &said]);
+        stage.write("app.txt", "broken before\n");
+        stage.commit("red");
+        let told = stage.run(&[&GOAL[..], &["--allow-red-base"]].concat()).expect(0);
+        (report(&stage), told)
+    };
+    let (page, told) = run(WORKS);
+    let proof = "proof: only that nothing more fails than on the base; on the result tests failed";
+    told.says(&["DONE", proof]);
+    assert!(!page.contains("and it passed"), "{page}");
+    assert!(!page.contains("own validation of the result passed"), "{page}");
+    assert!(page.contains("did not pass: tests failed with exit code 1, as on the base"), "{page}");
+    // What was repaired is proven like anything else.
+    let repairs = WORKS.replace("echo done >> app.txt", "echo done > app.txt");
+    let (page, told) = run(&repairs);
+    assert!(!told.out.contains("proof:"), "{}", told.out);
+    assert!(page.contains("and it passed"), "{page}");
+}
+
+#[test]
+fn a_review_that_is_switched_off_is_not_told_of_a_goal() {
+    let [made, said] = reached();
+    let stage = stage(&[&made, WORKS, &said]);
+    stage.write(".autopilot/AUTOPILOT_SKIP_REVIEW", "");
+    let told = stage.run(&GOAL).expect(0);
+    assert!(!told.out.contains("review was skipped"), "{}", told.out);
+    assert!(!stage.read(".autopilot/STATUS.md").contains("REVIEW WAS SKIPPED"));
+    assert_eq!(stage.views("run-completion/prompt.txt").len(), 1, "completion was asked for");
+}
+
+#[test]
+fn a_dry_run_shows_the_question_the_limits_and_the_timeouts_of_a_goal() {
+    let [made, said] = reached();
+    let stage = stage(&[&made, WORKS, &said]);
+    let told = stage.run(&[&GOAL[..], &["--dry-run", "--max-iterations", "2"]].concat()).expect(0);
+    let told = told.says(&[
+        "tests   sh test.sh",
+        "prompt of the first workflow:",
+        "Overall task: Make app.txt say done",
+        "limits: 2 iterations",
+        "of a step whose merge conflicts: ",
+        "timeout workflow: ",
+        "timeout step: ",
+        "timeout completion: ",
+    ]);
+    for other in ["prompt of the planner", "timeout review", "timeout uat"] {
+        assert!(!told.out.contains(other), "{other}: {}", told.out);
+    }
+    let shown = told.out.split("prompt of the first workflow:\n").nth(1).unwrap().to_owned();
+    stage.run(&GOAL).expect(0);
+    let asked = stage.texts_of("run-workflow/prompt.txt");
+    assert!(shown.starts_with(asked.trim_end()), "{shown}\n---\n{asked}");
+}
+
+#[test]
+fn more_iterations_than_there_may_ever_be_are_refused() {
+    let [made, said] = reached();
+    let stage = stage(&[&made, WORKS, &said]);
+    let told = stage.run(&[&GOAL[..], &["--max-iterations", "51"]].concat()).expect(64);
+    told.says(&["--max-iterations", "51 is not in 1..=50"]);
+    stage.run(&["resume", "--max-iterations", "51"]).expect(64).says(&["51 is not in 1..=50"]);
+}

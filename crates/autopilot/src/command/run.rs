@@ -6,11 +6,13 @@ use crate::exit::Failure;
 use crate::terminal;
 use autopilot_core::config::{Agent, Config, HumanGate, Mode, Options, Role};
 use autopilot_core::flow::Flow;
+use autopilot_core::limit::Limits;
 use autopilot_core::plan::{Plan, Rules};
 use autopilot_core::prompt::Caps;
-use autopilot_core::skill::{Owner, Shelf, give, listed};
+use autopilot_core::skill::{Owner, Shelf, give, listed, offered};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
+use autopilot_core::workflow::{Workflow, WorkflowPrompt, workflow_prompt};
 use autopilot_engine::begin::{self, BeginError, PlanBody, Request, Source, Tasks};
 use autopilot_engine::place::Place;
 use autopilot_engine::session::{self, Intent, Opened};
@@ -221,8 +223,21 @@ fn dry_run(opened: &Opened, tasks: &Tasks, request: &Request, shelf: &Shelf) -> 
             first_prompt(opened, spec, shelf)
         ));
     }
+    let steps: &[Step] = match tasks.flow {
+        Flow::Goal => {
+            &[Step::Workflow, Step::WorkflowStep, Step::Validate, Step::Completion, Step::Push]
+        }
+        Flow::Task | Flow::Queue | Flow::Plan => {
+            &[Step::Plan, Step::Build, Step::Validate, Step::Review, Step::Uat, Step::Push]
+        }
+    };
     if let Some(whole) = &tasks.whole {
-        text.push_str(&dry_plan(opened, whole, tasks.plan.is_some(), shelf));
+        text.push_str(&match tasks.flow {
+            Flow::Goal => dry_goal(opened, whole, &limits, shelf),
+            Flow::Task | Flow::Queue | Flow::Plan => {
+                dry_plan(opened, whole, tasks.plan.is_some(), shelf)
+            }
+        });
     }
     text.push_str(&format!(
         "\nlimits: {} iterations, {} retries, {} interruptions, money {}, time {}, workers {}\n",
@@ -233,25 +248,62 @@ fn dry_run(opened: &Opened, tasks: &Tasks, request: &Request, shelf: &Shelf) -> 
         limits.wall_max_ms.map_or("unlimited".to_owned(), autopilot_core::view::duration),
         limits.workers_max,
     ));
-    for step in ["plan", "build", "validate", "review", "uat", "push"] {
-        text.push_str(&format!("timeout {step}: {} s\n", config.timeout(step).as_secs()));
+    if let Some(rounds) = limits.rounds_below_max {
+        text.push_str(&format!("of a step whose merge conflicts: {rounds} iterations\n"));
+    }
+    for step in steps {
+        text.push_str(&format!("timeout {step}: {} s\n", config.timeout(step.word()).as_secs()));
     }
     terminal::say(text.trim_end());
     super::done()
+}
+
+/// The commands a goal is proven by, and the question it would begin with.
+fn dry_goal(opened: &Opened, whole: &PlanBody, limits: &Limits, shelf: &Shelf) -> String {
+    let config = &opened.config;
+    let mut text = String::from("\n# the result of every iteration\n");
+    match commands_of(config, &whole.spec).as_slice() {
+        [] => text.push_str("no `tests` command is configured, so nothing would be proven\n"),
+        some => some.iter().for_each(|(name, line)| text.push_str(&format!("{name:<7} {line}\n"))),
+    }
+    let path = std::env::var("PATH").unwrap_or_default();
+    let prompt = workflow_prompt(
+        &WorkflowPrompt {
+            task: &whole.text,
+            carry: None,
+            faults: &[],
+            rules: &begin::step_rules(config, limits, &opened.place, &path),
+            skills_known: &offered(shelf),
+            schema: <Workflow as autopilot_agents::answer::Answer>::SCHEMA_JSON,
+        },
+        caps(config),
+    );
+    let goal = prompt.lines().next().unwrap_or_default().to_owned();
+    let asked = TaskSpec { goal, ..TaskSpec::default() }.asked_skills();
+    let mode = config.planner.mode;
+    let wanted = shelf.wanted(&asked, mode).unwrap_or_default();
+    let prompt = give(prompt, &wanted, mode, caps(config));
+    text.push_str(&format!("prompt of the first workflow:\n{prompt}\n"));
+    text
+}
+
+/// What is run on the whole.
+fn commands_of(config: &Config, spec: &TaskSpec) -> Vec<(&'static str, String)> {
+    let tests = spec.commands.tests.as_ref().unwrap_or(&config.commands.tests);
+    let given = [
+        ("tests", Some(tests).filter(|line| !line.is_empty())),
+        ("lint", spec.commands.lint.as_ref().or(config.commands.lint.as_ref())),
+        ("format", spec.commands.format.as_ref().or(config.commands.format.as_ref())),
+        ("uat", spec.commands.uat.as_ref().or(config.commands.uat.as_ref())),
+    ];
+    given.into_iter().filter_map(|(name, line)| Some((name, line?.clone()))).collect()
 }
 
 /// The commands and the question a plan would begin with.
 fn dry_plan(opened: &Opened, whole: &PlanBody, is_given: bool, shelf: &Shelf) -> String {
     let config = &opened.config;
     let spec = &whole.spec;
-    let given = [
-        ("tests", Some(spec.commands.tests.as_ref().unwrap_or(&config.commands.tests))),
-        ("lint", spec.commands.lint.as_ref().or(config.commands.lint.as_ref())),
-        ("format", spec.commands.format.as_ref().or(config.commands.format.as_ref())),
-        ("uat", spec.commands.uat.as_ref().or(config.commands.uat.as_ref())),
-    ];
-    let commands: Vec<(&str, String)> =
-        given.into_iter().filter_map(|(name, line)| Some((name, line?.clone()))).collect();
+    let commands = commands_of(config, spec);
     let mut text = String::from("\n# every task, and the whole at the end\n");
     for (name, line) in &commands {
         text.push_str(&format!("{name:<7} {line}\n"));
