@@ -47,12 +47,20 @@ pub fn run(depth: Depth) -> Result<(), Failure> {
 fn tests(selection: &[&str]) -> Result<(), Failure> {
     step::run("build", &mut cargo(["build", "--workspace", "--all-targets"]))?;
     if find_program("cargo-nextest").is_some() {
-        step::run("tests", cargo(["nextest", "run", "--workspace"]).args(selection))?;
+        let at_once = at_once().to_string();
+        let nextest = ["nextest", "run", "--workspace", "--test-threads", &at_once];
+        step::run("tests", cargo(nextest).args(selection))?;
         // Nextest runs no doctests.
         step::run("doctests", &mut cargo(["test", "-q", "--workspace", "--doc"]))
     } else {
         step::run("tests", &mut cargo(["test", "--workspace"]))
     }
+}
+
+/// Half as many again as there are cores: much of a test is waiting for processes and for time.
+fn at_once() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    cores + cores.div_ceil(2)
 }
 
 fn campaigns() -> Result<(), Failure> {
