@@ -6,11 +6,10 @@ mod trial;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::step::{self, Failure, failed_to};
+use crate::step::{Failure, failed_to};
 use crate::tree;
 use crate::workspace::{root, target_dir};
 use recipe::Recipe;
@@ -18,45 +17,11 @@ use trial::{Bench, Verdict};
 
 /// Each has a copy of the sources and a build of its own.
 const BENCHES_MAX: usize = 4;
-/// Parts that CI tries one of.
-const SHARES: usize = 2;
 
 pub fn run(only: Option<&str>) -> Result<(), Failure> {
     let all = read_all(&recipe_dir())?;
     check_all_apply(&all)?;
-    try_these(chosen(all, only)?)
-}
-
-/// A part of them, another one for another commit: all of them would take a third of the time that
-/// CI has. That each still applies is checked of all.
-pub fn run_share() -> Result<(), Failure> {
-    let all = read_all(&recipe_dir())?;
-    check_all_apply(&all)?;
-    let mut head = Command::new("git");
-    // Sources without a history have a share too.
-    let commit = step::output_of(head.args(["rev-parse", "HEAD"]).current_dir(root()));
-    let commit = commit.unwrap_or_default();
-    let (count, share) = (all.len(), share_of(&commit));
-    let part: Vec<Recipe> = every(all, SHARES, share).collect();
-    println!(
-        "xtask: {} of {count} mutants, by the commit; `cargo xtask mutants` tries all",
-        part.len()
-    );
-    try_these(part)
-}
-
-fn every<T>(all: Vec<T>, shares: usize, share: usize) -> impl Iterator<Item = T> {
-    all.into_iter()
-        .enumerate()
-        .filter(move |(place, _)| place % shares == share)
-        .map(|(_, one)| one)
-}
-
-fn share_of(commit: &str) -> usize {
-    commit.trim().bytes().map(usize::from).sum::<usize>() % SHARES
-}
-
-fn try_these(recipes: Vec<Recipe>) -> Result<(), Failure> {
+    let recipes = chosen(all, only)?;
     let scratch = target_dir().join("mutants");
     println!("xtask: {} mutants, tried in `{}`", recipes.len(), scratch.display());
     let benches = benches(&scratch, recipes.len())?;
@@ -189,15 +154,6 @@ fn report(rows: &[(&Recipe, Verdict)]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_shares_together_are_all_of_them() {
-        let shares = (0..SHARES).flat_map(|share| every(vec![1, 2, 3, 4, 5], SHARES, share));
-        let mut all: Vec<i32> = shares.collect();
-        all.sort_unstable();
-        assert_eq!(all, [1, 2, 3, 4, 5]);
-        assert_ne!(share_of("a0"), share_of("a1\n"));
-    }
 
     fn recipe(name: &str) -> Recipe {
         Recipe {

@@ -67,5 +67,5 @@ fn campaigns() -> Result<(), Failure> {
     deny::run()?;
     bench::run(None, bench::Effort::Smoke)?;
     campaign::simulate(Seeds::first(SIMULATED_SEEDS))?;
-    mutant::run_share()
+    mutant::run(None)
 }
