@@ -191,9 +191,9 @@ impl State {
     fn moved(&mut self, id: TaskId, step: Step, round: u32, at: Time) {
         self.run.moved_at = at;
         let task = self.task_mut(id);
-        if task.round != round && task.status == Status::Open {
-            // Re-opened into another round: all before it are forgiven.
-            task.spent.rounds_forgiven = task.round;
+        if task.status == Status::Open {
+            // Begun, or re-opened by a person: the rounds before this one are forgiven.
+            task.spent.rounds_forgiven = round.saturating_sub(1);
         }
         if task.round != round {
             task.spent.retries.clear();
@@ -311,9 +311,6 @@ impl State {
         task.spent.retries.clear();
         task.spent.retries_all = 0;
         task.spent.interruptions = 0;
-        // With work to repair it goes on in the next round, without any in this one.
-        let under_way = u32::from(task.tree.is_none());
-        task.spent.rounds_forgiven = task.round - under_way;
         let parent = task.parent;
         let dependants = task.dependants.clone();
         if let Some(parent) = parent {
