@@ -5,7 +5,8 @@
 //! resumed after any crash and simulated by the hundred thousand.
 //!
 //! Read in this order: [`id`] and [`step`] for the words, [`pipeline`] and [`flow`] for the tables,
-//! [`event`] and [`input`] for what is said, [`state`] for what is known, [`decide`] for the rules.
+//! [`event`] and [`input`] for what is said, [`state`] for what is known, [`decide`] for the rules,
+//! [`pilot`] for the loop that a shell turns.
 
 pub mod config;
 pub mod dag;
@@ -18,6 +19,7 @@ pub mod guard;
 pub mod id;
 pub mod input;
 pub mod limit;
+pub mod pilot;
 pub mod pipeline;
 pub mod plan;
 pub mod prompt;

@@ -12,7 +12,6 @@ pub mod flag;
 pub mod further;
 pub mod inbox;
 pub mod job;
-pub mod pilot;
 pub mod place;
 pub mod pool;
 pub mod ports;

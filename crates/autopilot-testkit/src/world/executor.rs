@@ -8,9 +8,9 @@ use crate::fault::Fault;
 use autopilot_core::event::{Bill, HoldWhy, Outcome};
 use autopilot_core::id::{AttemptId, Micros};
 use autopilot_core::input::{Input, Word};
+use autopilot_core::pilot::Order;
 use autopilot_core::step::Step;
 use autopilot_core::wanted::Want;
-use autopilot_engine::pilot::Order;
 
 pub struct Running {
     pub play: Play,

@@ -4,8 +4,8 @@ use super::{Happening, Shell, World};
 use crate::fault::Fault;
 use autopilot_core::id::Time;
 use autopilot_core::input::{Ask, Input};
+use autopilot_core::pilot::Pilot;
 use autopilot_core::state::State;
-use autopilot_engine::pilot::Pilot;
 
 const TICK_MS: u64 = 60_000;
 const YEAR_MS: i64 = 365 * 24 * 3_600_000;

@@ -3,12 +3,12 @@
 //! `ahead` runs before the disk so that no input waits for it; whatever leaves the process comes
 //! from `settled`, which only holds what is durable. The simulator drives this same type.
 
-use autopilot_core::decide::decide;
-use autopilot_core::event::Record;
-use autopilot_core::id::{AttemptId, Time};
-use autopilot_core::input::{Input, Word};
-use autopilot_core::state::State;
-use autopilot_core::wanted::{Want, wanted};
+use crate::decide::decide;
+use crate::event::Record;
+use crate::id::{AttemptId, Time};
+use crate::input::{Input, Word};
+use crate::state::State;
+use crate::wanted::{Want, wanted};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Debug, Default)]
