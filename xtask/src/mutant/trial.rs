@@ -18,6 +18,13 @@ const SEEDS: u64 = 300;
 const PATIENCE_FACTOR_MAX: u32 = 10;
 const PATIENCE_MIN: Duration = Duration::from_secs(60);
 const TARGET: &str = "target";
+/// Optimised, a trial would spend more on the compiler than the tests could ever save.
+const UNOPTIMISED: [&str; 4] = [
+    "--config",
+    "profile.dev.package.autopilot-core.opt-level=0",
+    "--config",
+    "profile.dev.package.autopilot-testkit.opt-level=0",
+];
 const POLL: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +98,7 @@ impl Bench {
         command
             .args(["build", "-q", "-p", "autopilot-testkit", "--bin", "sim"])
             .args(["--test", "scenarios", "--message-format", "json-render-diagnostics"])
+            .args(UNOPTIMISED)
             .env("CARGO_TARGET_DIR", self.scratch.join(TARGET))
             // A mutant leaves things unused; only the tests may catch it.
             .env("RUSTFLAGS", "--cap-lints warn")
