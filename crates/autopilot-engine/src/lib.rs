@@ -12,6 +12,7 @@ pub mod flag;
 pub mod further;
 pub mod inbox;
 pub mod job;
+pub mod kept;
 pub mod place;
 pub mod pool;
 pub mod ports;

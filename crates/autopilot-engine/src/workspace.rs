@@ -10,9 +10,12 @@ use autopilot_host::git::{GitError, Refusal, StateEnv, UserRepo, state};
 use autopilot_host::lock::{self, Holder, Lock, LockError};
 use autopilot_journal::{Claim, History, Journal, Run, SqliteJournal, SqliteReader};
 use camino::{Utf8Path, Utf8PathBuf};
+use std::collections::BTreeSet;
 
 /// Runs looked through for an unfinished one; older ones have long been followed by others.
 const RUNS_MAX: usize = 50;
+/// Where all of them matter.
+const RUNS_LOOKED_AT_MAX: usize = 10_000;
 const CONFIG_BYTES_MAX: u64 = 256 * 1024;
 
 #[derive(Debug, thiserror::Error)]
@@ -145,9 +148,15 @@ pub fn unfinished(history: &dyn History) -> Result<Option<(Run, State)>, Workspa
     Ok(None)
 }
 
+/// The ids of all runs of which it was not written down that they are over.
+pub fn not_ended(history: &dyn History) -> Result<BTreeSet<String>, WorkspaceError> {
+    let runs = history.runs(RUNS_LOOKED_AT_MAX).map_err(StoreError::from)?;
+    Ok(runs.into_iter().filter(|run| run.ended.is_none()).map(|run| run.id).collect())
+}
+
 /// A run by its id or the beginning of it; without one, the newest.
 pub fn pick(history: &dyn History, id: Option<&str>) -> Result<Option<Run>, WorkspaceError> {
-    let runs = history.runs(10_000).map_err(StoreError::from)?;
+    let runs = history.runs(RUNS_LOOKED_AT_MAX).map_err(StoreError::from)?;
     match id {
         None => Ok(runs.into_iter().next()),
         Some(id) => {

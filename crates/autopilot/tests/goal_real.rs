@@ -159,3 +159,32 @@ fn claude_and_codex_leave_the_same_behind() {
     assert!(after.contains("--- one (succeeded) ---\nDone: wrote one.txt. No risks."), "{after}");
     stage.run(&["replay"]).expect(0).says(&["all the same"]);
 }
+
+#[test]
+fn the_real_agents_go_on_with_a_step_in_the_session_it_had() {
+    for adapter in ["claude", "codex"] {
+        let first = full("first", &[step("one", &[])]);
+        let all = json!({ "done": true, "summary": "it is", "reason": null, "nextWorkflow": null });
+        let script = Script::new()
+            .rule(Rule::when(REVIEWER).turns([Turn::answer(all)]))
+            .rule(Rule::when(GENERATOR).turns([Turn::answer(first)]))
+            .rule(Rule::when("What was that file?").turns([Turn::say("It was one.txt.")]))
+            .rule(works("one"));
+        let Real { stage, server } = Real::new(BINARY, script, TESTS);
+        stage.run(&[&GOAL[..], &["--adapter", adapter]].concat()).expect(0).says(&["DONE"]);
+        let told: Value =
+            serde_json::from_str(&stage.run(&["sessions", "--json"]).expect(0).out).unwrap();
+        let list = told["sessions"].as_array().unwrap();
+        let of_step = list.iter().find(|session| session["step"] == "step").unwrap();
+        let id = of_step["session"].as_str().unwrap();
+        // Twice: what the first of them said is part of it too.
+        for _ in 0..2 {
+            let said = stage.run(&["resume", id, "--prompt", "What was that file?"]).expect(0);
+            let said = said.says(&["It was one.txt.", &format!("session {id}")]);
+            assert!(!said.said().contains("its session was gone"), "{}", said.said());
+        }
+        let heard = server.requests().last().unwrap().body.to_string();
+        assert!(heard.contains("Done: wrote one.txt."), "{adapter} remembers: {heard}");
+        assert!(heard.contains("It was one.txt."), "{adapter} remembers: {heard}");
+    }
+}

@@ -1,6 +1,7 @@
 //! `autopilot sessions` and going on with one, on runs that scripted agents really made.
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::print_stderr,
     reason = "a test file; its functions are test code too"
 )]
@@ -8,8 +9,10 @@
 use autopilot_testkit::agents;
 use autopilot_testkit::model::{Call, Rule, Script, Server, Turn};
 use autopilot_testkit::netns;
-use autopilot_testkit::stage::{APPROVES, Stage, files_with, text};
+use autopilot_testkit::stage::{APPROVES, Stage, files, files_with, text};
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 const BUILDS_IN_A_SESSION: &str = "
 - step: build
@@ -238,14 +241,16 @@ case "$*" in *--resume*)
     echo 0.4 > "$HOME/own/total"; rm "$HOME/own/slow"; sleep 60
   fi
   total=$(cat "$HOME/own/total"); answer='it was late' ;;
-*) echo done >> app.txt ;;
+*) echo done >> app.txt; mkdir -p "$CLAUDE_CONFIG_DIR/projects"; echo said > "$CLAUDE_CONFIG_DIR/projects/$session.jsonl" ;;
 esac
 echo "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"$session\",\"model\":\"m\"}"
 echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"$answer\",\"session_id\":\"$session\",\"num_turns\":1,\"total_cost_usd\":$total,\"terminal_reason\":\"completed\",\"usage\":{\"input_tokens\":100,\"output_tokens\":9},\"permission_denials\":[]}"
 "#;
 
-#[test]
-fn a_session_of_the_agents_own_owes_its_rise_and_is_missed_when_it_is_gone() {
+const CLAUDES: &str = "0199dddd-4444-7000-8000-000000000001";
+
+/// Its builder is that program, which looks into the directory given with it.
+fn with_claude() -> (Stage, PathBuf) {
     let stage = stage();
     std::fs::create_dir_all(stage.folder().join("home/own")).unwrap();
     let home = stage.folder().join("home/own");
@@ -258,8 +263,14 @@ fn a_session_of_the_agents_own_owes_its_rise_and_is_missed_when_it_is_gone() {
         home.display()
     );
     stage.write(".autopilot/config.yml", &config);
+    (stage, home)
+}
+
+#[test]
+fn a_session_of_the_agents_own_owes_its_rise_and_is_missed_when_it_is_gone() {
+    let (stage, home) = with_claude();
     stage.run_task().expect(0);
-    let id = "0199dddd-4444-7000-8000-000000000001";
+    let id = CLAUDES;
     assert_eq!(session_of(&stage, "build"), id);
     let said = stage.run(&["resume", "0199dddd", "--prompt", "why?"]).expect(0);
     said.says(&["it was late", "$0.0500"]);
@@ -282,6 +293,65 @@ fn a_session_of_the_agents_own_owes_its_rise_and_is_missed_when_it_is_gone() {
     assert!(!said.out.contains("it was late"), "{}", said.out);
     let again = stage.git(&["branch", "--list", "autopilot/session-*"]);
     assert_eq!(again, "", "nothing was changed");
+}
+
+fn kept(stage: &Stage) -> Vec<PathBuf> {
+    let notes = files(&stage.state()).into_iter().filter(|path| path.ends_with("session.json"));
+    notes.map(|note| note.parent().unwrap().to_owned()).collect()
+}
+
+fn unused_for(session: &Path, days: u64) {
+    let used = SystemTime::now() - Duration::from_secs(days * 86_400);
+    let note = std::fs::File::open(session.join("session.json")).unwrap();
+    note.set_modified(used).unwrap();
+}
+
+#[test]
+fn an_old_session_goes_with_gc_and_whoever_asks_for_it_hears_so() {
+    let (stage, _) = with_claude();
+    stage.run_task().expect(0);
+    let [session] = &kept(&stage)[..] else { panic!("{:?}", kept(&stage)) };
+    let name = session.to_string_lossy().into_owned();
+    assert!(!stage.run(&["gc"]).expect(0).out.contains(&name), "it is new");
+    stage.run(&["resume", CLAUDES, "--prompt", "why?"]).expect(0).says(&["it was late"]);
+    unused_for(session, 31);
+    stage.run(&["gc", "--dry-run"]).expect(0).says(&["would remove session", &name]);
+    assert!(session.is_dir(), "nothing was removed");
+    stage.run(&["resume", CLAUDES, "--prompt", "why?"]).expect(0).says(&["it was late"]);
+    assert!(!stage.run(&["gc", "--dry-run"]).expect(0).out.contains(&name), "it was used");
+
+    unused_for(session, 31);
+    stage.run(&["gc"]).expect(0).says(&["removed session", &name]);
+    assert!(!session.exists());
+    let told = sessions(&stage, &[]);
+    assert_eq!(told["sessions"][0]["not_resumable_because"], "removed by `autopilot gc`");
+    for more in [&["--dry-run"][..], &[]] {
+        let args = [&["resume", CLAUDES, "--prompt", "why?"], more].concat();
+        let refused = stage.run(&args).expect(10).says(&[CLAUDES, "`autopilot gc` has removed"]);
+        let refused = refused.says(&["30 days", ".autopilot/artifacts/", "autopilot goal"]);
+        assert!(!refused.said().contains("does not know"), "the agent was not asked");
+    }
+    assert!((cost_of(&stage, "build") - 0.25).abs() < 1e-9, "nothing was spent");
+}
+
+#[test]
+fn of_a_run_that_is_not_over_no_session_goes_however_old_it_is() {
+    let (stage, _) = with_claude();
+    let waits = "\n- step: review\n  do: [{ say: looking }, { run: \"sleep 30\" }]\n";
+    stage.agents(&[waits, APPROVES]);
+    let run = stage.start(&["run", "tasks/say-done.md"]);
+    stage.wait_for_step("REVIEW");
+    run.signal("KILL");
+    run.wait();
+    let [session] = &kept(&stage)[..] else { panic!("{:?}", kept(&stage)) };
+    unused_for(session, 400);
+    let said = stage.run(&["gc"]).expect(0).says(&["kept the slots and sessions of run"]);
+    assert!(session.is_dir(), "{}", said.out);
+    stage.agents(&[APPROVES]);
+    stage.run(&["resume"]).expect(0);
+    unused_for(session, 400);
+    stage.run(&["gc"]).expect(0);
+    assert!(!session.exists());
 }
 
 #[test]

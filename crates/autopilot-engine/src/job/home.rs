@@ -6,10 +6,10 @@
 
 use super::{Job, JobError};
 use crate::environment::Variables;
+use crate::kept;
 use crate::place::Place;
 use autopilot_agents::Agent;
 use autopilot_agents::gateway::{self, Way};
-use autopilot_core::fingerprint::sha256_hex;
 use autopilot_host::agent_home::{self, COPY_BYTES_MAX, Login, Plan, links, login};
 use autopilot_host::{dir, file};
 use camino::{Utf8Path, Utf8PathBuf};
@@ -17,8 +17,6 @@ use std::path::{Path, PathBuf};
 
 /// Names of homes; what is noted of one lies beside it.
 const HOME: &str = "home";
-/// Letters of a session's digest that name the place where it is kept.
-const DIGEST_CHARS: usize = 32;
 /// What people have scripts, rules and instructions in, whoever the vendor is.
 const USUAL: &[&str] = &[
     "hooks*", "commands", "agents", "skills", "plugins", "rules", "prompts", "scripts", "bin",
@@ -128,9 +126,9 @@ impl Job {
         home.plan.make().map_err(failed)?;
         home.plan.note().map_err(failed)?;
         if let Some(session) = session {
-            let kept = self.kept(session);
+            let kept = self.kept_before(session);
             for part in &home.sessions {
-                agent_home::keep(&kept, part, &home.plan.dir, |_| false)
+                agent_home::keep(kept.as_std_path(), part, &home.plan.dir, |_| false)
                     .map_err(|error| JobError::Setup(format!("session {session}: {error}")))?;
             }
         }
@@ -140,25 +138,28 @@ impl Job {
     /// Keeps what is needed to go on with the session.
     pub(super) fn keep_session(&self, home: &Home, session: Option<&str>) -> Vec<String> {
         let Some(session) = session else { return Vec::new() };
-        let kept = self.kept(session);
-        let mut told = Vec::new();
-        for part in &home.sessions {
-            let left_out = |path: &Path| {
-                let name = path.to_string_lossy();
-                XDG_LEFT_OUT.iter().chain(XDG_LOGINS).any(|other| *other == name)
-            };
-            if let Err(error) = agent_home::keep(&home.plan.dir, part, &kept, left_out) {
-                told.push(format!("its session can't be gone on with: {error}"));
-            }
-        }
-        told
+        let kept = kept::place_of(&self.context.place, &self.run.id, self.want.id, session);
+        let left_out = |path: &Path| {
+            let name = path.to_string_lossy();
+            XDG_LEFT_OUT.iter().chain(XDG_LOGINS).any(|other| *other == name)
+        };
+        kept::keep(&kept, &self.run.id, &home.plan.dir, &home.sessions, left_out)
+            .err()
+            .map(|error| format!("its session can't be gone on with: {error}"))
+            .into_iter()
+            .collect()
     }
 
-    /// Where the files of a session are kept. Another attempt that names the same one has its own.
-    fn kept(&self, session: &str) -> PathBuf {
-        let name = format!("{} {} {session}", self.run.id, self.want.id);
-        let digest: String = sha256_hex(name.as_bytes()).chars().take(DIGEST_CHARS).collect();
-        self.context.place.state.join("sessions").join(digest).into_std_path_buf()
+    /// Where a session that is gone on with was kept: by this attempt, or by that which had it.
+    fn kept_before(&self, session: &str) -> Utf8PathBuf {
+        let words = self.task.words.as_ref().filter(|words| words.session == session);
+        let place_of =
+            |attempt| kept::place_of(&self.context.place, &self.run.id, attempt, session);
+        let own = place_of(self.want.id);
+        match words {
+            Some(words) if !own.is_dir() => place_of(words.attempt),
+            Some(_) | None => own,
+        }
     }
 
     /// The home goes with the attempt.

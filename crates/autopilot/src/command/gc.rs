@@ -6,13 +6,15 @@ use crate::cli::{Gc, Global};
 use crate::exit::Failure;
 use crate::terminal;
 use autopilot_engine::place::Place;
-use autopilot_engine::workspace;
+use autopilot_engine::{kept, workspace};
 use autopilot_host::dir;
 use autopilot_host::git::Slots;
 use autopilot_host::git::salvage::{self, Drop};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
+use std::time::SystemTime;
 
 const DAY_SECONDS: i64 = 86_400;
 
@@ -28,6 +30,7 @@ enum What {
     AgentSlot,
     ProofSlot,
     Scratch,
+    Session,
     Cache,
 }
 
@@ -37,6 +40,7 @@ impl What {
             What::AgentSlot => "slot",
             What::ProofSlot => "proof slot",
             What::Scratch => "scratch",
+            What::Session => "session",
             What::Cache => "cache",
         }
     }
@@ -63,17 +67,30 @@ pub fn gc(global: &Global, args: &Gc) -> Done {
         return done();
     }
     let ground = ground::open(&place)?;
-    let unfinished = match has_journal {
-        true => workspace::unfinished(&workspace::reader(&place)?)?.map(|(run, _)| run.id),
-        false => None,
+    let (unfinished, open) = match has_journal {
+        true => {
+            let reader = workspace::reader(&place)?;
+            let unfinished = workspace::unfinished(&reader)?.map(|(run, _)| run.id);
+            (unfinished, workspace::not_ended(&reader)?)
+        }
+        false => (None, BTreeSet::new()),
     };
     let mut items = items(&place, args);
+    let sessions = kept::due(&place, &open, SystemTime::now());
     if unfinished.is_some() {
         // Its next attempt goes on where the last one was cut short.
         items.retain(|item| item.what != What::AgentSlot);
     }
+    let session = |path: &Utf8PathBuf| Item {
+        what: What::Session,
+        bytes: bytes_below(path),
+        path: path.clone(),
+    };
+    items.extend(sessions.iter().map(session));
     let mut rescued = Vec::new();
     if !args.dry_run {
+        kept::remember_removed(&place, &sessions)
+            .map_err(|error| Failure::failed(format!("cannot note which sessions go: {error}")))?;
         for item in &items {
             rescued.extend(remove(&ground, item)?);
         }
@@ -121,7 +138,7 @@ fn remove(ground: &Ground, item: &Item) -> Result<Option<String>, Failure> {
         (What::AgentSlot, Some(n)) => Ok(slots.agent(n).remove(now)?),
         (What::ProofSlot, Some(n)) => Ok(slots.proof(n).remove(now)?),
         (What::AgentSlot | What::ProofSlot, None) => Ok(None),
-        (What::Scratch | What::Cache, _) => {
+        (What::Scratch | What::Session | What::Cache, _) => {
             let path = &item.path;
             let failed = |error| Failure::failed(format!("cannot remove `{path}`: {error}"));
             dir::remove(path.as_std_path()).map(|()| None).map_err(failed)
@@ -178,7 +195,7 @@ impl Report {
         lines.extend(self.rescued.iter().map(|name| format!("rescued {name} first")));
         lines.extend(self.dropped.iter().map(|name| format!("{verb} salvaged work {name}")));
         if let Some(run) = &self.unfinished {
-            lines.push(format!("kept the slots of run {run}, which is not over"));
+            lines.push(format!("kept the slots and sessions of run {run}, which is not over"));
         }
         lines.push(format!("{verb} {} in all", size(self.bytes())));
         lines.join("\n")

@@ -11,6 +11,7 @@ use autopilot_core::view::report::Way;
 use autopilot_core::view::sessions::{self as view, Session};
 use autopilot_engine::job::further::kept_attempts;
 use autopilot_engine::job::mode_word;
+use autopilot_engine::kept;
 use autopilot_host::escape::one_line;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +46,8 @@ struct Listed<'a> {
     sessions: Vec<Session>,
     /// Attempts of which we could tell an agent what was said.
     kept: BTreeSet<String>,
+    /// Of what agents had kept, that which is gone.
+    removed: BTreeSet<String>,
     clean: Box<dyn Fn(&str) -> String>,
 }
 
@@ -56,7 +59,11 @@ impl<'a> Listed<'a> {
         let redactor = past.redactor(&told.state);
         let clean = Box::new(move |text: &str| redactor.redact(text).into_owned());
         let kept = kept_attempts(&past.place.views(), &told.run.id);
-        Ok(Listed { told, configs, sessions, kept, clean })
+        let is_removed = |session: &&Session| {
+            kept::is_removed(&past.place, &told.run.id, session.attempt, &session.id)
+        };
+        let removed = sessions.iter().filter(is_removed).map(|gone| gone.id.clone()).collect();
+        Ok(Listed { told, configs, sessions, kept, removed, clean })
     }
 
     fn text(&self) -> String {
@@ -174,6 +181,9 @@ impl<'a> Listed<'a> {
         // How it was asked first can be told again whatever is kept.
         if self.told.state.task(session.task).pipeline.continues_at().is_some() {
             return None;
+        }
+        if session.is_its_own && self.removed.contains(&session.id) {
+            return Some("removed by `autopilot gc`");
         }
         let keeps_it = match self.config_of(session).map(|agent| agent.mode) {
             None => return Some("its agent is not known"),

@@ -14,9 +14,10 @@ use autopilot_core::view::ExitWord;
 use autopilot_core::view::sessions::{Session, sessions};
 use autopilot_core::wanted::Want;
 use autopilot_engine::further::{self, Ended, Gone, Stopped};
+use autopilot_engine::job::execs_of;
 use autopilot_engine::job::further::{Branch, Further, Furthered};
 use autopilot_engine::shell::{Sight, chain};
-use autopilot_engine::workspace;
+use autopilot_engine::{kept, workspace};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -55,6 +56,7 @@ pub fn go_on(global: &Global, args: &Resume, id: &str, prompt: &str) -> super::s
         let is_rehearsal = args.dry_run;
         return step::go_on(global, past, Wish { told, session, prompt, limits, is_rehearsal });
     }
+    refuse_removed(&past, &told, &session)?;
     if args.dry_run {
         let of = (&told.run.id, &session.id);
         let text = format!("would ask session {} of run {}, outside of the run", of.1, of.0);
@@ -151,6 +153,24 @@ fn refuse_at_work(told: &Told, session: &Session) -> Result<(), Failure> {
         }
         Standing::Over | Standing::Abandoned | Standing::Rests | Standing::Interrupted => Ok(()),
     }
+}
+
+/// Its agent would know nothing of it; what a step was asked can be told again, this can't.
+fn refuse_removed(past: &Past, told: &Told, session: &Session) -> Result<(), Failure> {
+    let (run, id) = (&told.run.id, &session.id);
+    if !session.is_its_own || !kept::is_removed(&past.place, run, session.attempt, id) {
+        return Ok(());
+    }
+    let (days, many) = (kept::SESSION_DAYS_MAX, kept::SESSIONS_MAX);
+    let message = format!(
+        "session `{id}` can't be gone on with: `autopilot gc` has removed what was kept of it \
+         (unused for {days} days, or not among the newest {many})"
+    );
+    let help = format!(
+        "what was asked and answered is in `.autopilot/{}`; ask anew with `autopilot goal \"…\"`",
+        execs_of(run)
+    );
+    Err(Failure::failed(message).help(help))
 }
 
 fn name(told: &Told, session: &Session) -> String {

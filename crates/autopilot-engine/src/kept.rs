@@ -1,0 +1,201 @@
+//! The files agents need to go on with a session: kept outside of their homes, which go with each
+//! attempt, until they are old or too many. That one was removed is remembered, so that whoever
+//! asks for it hears why.
+
+use crate::place::Place;
+use autopilot_core::fingerprint::sha256_hex;
+use autopilot_core::id::AttemptId;
+use autopilot_host::file::{self, FileError};
+use autopilot_host::{agent_home, dir};
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// Days a session of a run that is over is kept after it was last used.
+pub const SESSION_DAYS_MAX: u64 = 30;
+/// Of all runs that are over, the newest are kept.
+pub const SESSIONS_MAX: usize = 500;
+/// Removed ones that are remembered, the newest.
+const REMOVED_MAX: usize = 20_000;
+const REMOVED_BYTES_MAX: u64 = 1 << 20;
+const NOTE_BYTES_MAX: u64 = 4 * 1024;
+const DAY: Duration = Duration::from_secs(86_400);
+/// Letters of a session's digest that name the place where it is kept.
+const DIGEST_CHARS: usize = 32;
+const NOTE: &str = "session.json";
+const REMOVED: &str = "removed.txt";
+
+/// Whose it is. When it was written is when the session was last used.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    run: String,
+}
+
+/// Where the files of a session are kept. Another attempt that names the same one has its own.
+pub fn place_of(place: &Place, run: &str, attempt: AttemptId, session: &str) -> Utf8PathBuf {
+    let name = format!("{run} {attempt} {session}");
+    let digest: String = sha256_hex(name.as_bytes()).chars().take(DIGEST_CHARS).collect();
+    folder(place).join(digest)
+}
+
+/// Takes the parts of an agent's home that its session consists of.
+pub fn keep(
+    kept: &Utf8Path,
+    run: &str,
+    home: &Path,
+    parts: &[PathBuf],
+    left_out: impl Fn(&Path) -> bool,
+) -> io::Result<()> {
+    for part in parts {
+        agent_home::keep(home, part, kept.as_std_path(), &left_out)?;
+    }
+    if kept.is_dir() {
+        let note = serde_json::to_string(&Note { run: run.to_owned() })?;
+        file::write_atomic(kept.join(NOTE).as_std_path(), note.as_bytes()).map_err(plain)?;
+    }
+    Ok(())
+}
+
+/// Those that may go: too old or too many, and of no run in `open`.
+pub fn due(place: &Place, open: &BTreeSet<String>, now: SystemTime) -> Vec<Utf8PathBuf> {
+    let folder = folder(place);
+    let names = dir::names(folder.as_std_path()).unwrap_or_default();
+    let kept = names.iter().map(|name| folder.join(name)).filter_map(|path| {
+        let is_plain = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+        let note = path.join(NOTE);
+        let run = run_of(&note);
+        // One that was cut short has no note yet.
+        let noted = note.symlink_metadata().or_else(|_| path.symlink_metadata()).ok()?;
+        (is_plain && !run.is_some_and(|run| open.contains(&run)))
+            .then_some((noted.modified().ok()?, path))
+    });
+    let mut kept: Vec<(SystemTime, Utf8PathBuf)> = kept.collect();
+    kept.sort_by(|one, other| other.cmp(one));
+    let is_old = |used: SystemTime| {
+        now.duration_since(used).is_ok_and(|age| age.as_secs() > SESSION_DAYS_MAX * DAY.as_secs())
+    };
+    let due = kept.into_iter().enumerate();
+    let due = due.filter(|(place, (used, _))| *place >= SESSIONS_MAX || is_old(*used));
+    due.map(|(_, (_, path))| path).collect()
+}
+
+/// To be called before they are removed: nobody must miss one without being told why.
+pub fn remember_removed(place: &Place, paths: &[Utf8PathBuf]) -> io::Result<()> {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let mut names = removed(place);
+    let gone = paths.iter().filter_map(|path| path.file_name()).map(str::to_owned);
+    names.extend(gone);
+    let from = names.len().saturating_sub(REMOVED_MAX);
+    let text = format!("{}\n", names.get(from..).unwrap_or_default().join("\n"));
+    file::write_atomic(folder(place).join(REMOVED).as_std_path(), text.as_bytes()).map_err(plain)
+}
+
+/// Whether what was kept of the session has been removed to make room.
+pub fn is_removed(place: &Place, run: &str, attempt: AttemptId, session: &str) -> bool {
+    let path = place_of(place, run, attempt, session);
+    let name = path.file_name().unwrap_or_default();
+    path.symlink_metadata().is_err() && removed(place).iter().any(|gone| gone == name)
+}
+
+fn folder(place: &Place) -> Utf8PathBuf {
+    place.state.join("sessions")
+}
+
+fn removed(place: &Place) -> Vec<String> {
+    let path = folder(place).join(REMOVED);
+    let bytes = file::read_capped(path.as_std_path(), REMOVED_BYTES_MAX).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
+}
+
+fn run_of(note: &Utf8Path) -> Option<String> {
+    let bytes = file::read_capped(note.as_std_path(), NOTE_BYTES_MAX).ok()?;
+    serde_json::from_slice(&bytes).ok().map(|note: Note| note.run)
+}
+
+fn plain(error: FileError) -> io::Error {
+    io::Error::other(crate::shell::chain(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    struct Case {
+        _temp: tempfile::TempDir,
+        place: Place,
+    }
+
+    impl Case {
+        fn new() -> Case {
+            let temp = tempfile::tempdir().unwrap();
+            let state = Utf8PathBuf::from_path_buf(temp.path().to_owned()).unwrap();
+            Case { _temp: temp, place: Place { root: state.join("root"), state } }
+        }
+
+        /// Kept from the home of an agent, last used so many days ago.
+        fn session(&self, run: &str, name: &str, days: u64) -> Utf8PathBuf {
+            let kept = place_of(&self.place, run, AttemptId { seq: 1, place: 0 }, name);
+            let home = self.place.state.join("home");
+            fs::create_dir_all(home.join("projects")).unwrap();
+            fs::write(home.join("projects/said"), name).unwrap();
+            keep(&kept, run, home.as_std_path(), &["projects".into()], |_| false).unwrap();
+            let used = SystemTime::now() - DAY * u32::try_from(days).unwrap();
+            fs::File::open(kept.join(NOTE)).unwrap().set_modified(used).unwrap();
+            kept
+        }
+
+        fn due(&self, open: &[&str]) -> BTreeSet<Utf8PathBuf> {
+            let open = open.iter().map(|run| (*run).to_owned()).collect();
+            due(&self.place, &open, SystemTime::now()).into_iter().collect()
+        }
+    }
+
+    #[test]
+    fn old_sessions_go_but_none_of_a_run_that_is_not_over() {
+        let case = Case::new();
+        let old = case.session("over", "old", SESSION_DAYS_MAX + 1);
+        let of_open = case.session("open", "old too", SESSION_DAYS_MAX + 1);
+        case.session("over", "new", SESSION_DAYS_MAX - 1);
+        assert_eq!(case.due(&["open"]), BTreeSet::from([old.clone()]));
+        assert_eq!(case.due(&[]), BTreeSet::from([old, of_open.clone()]));
+        // Gone on with, it is new again.
+        case.session("open", "old too", 0);
+        assert!(!case.due(&[]).contains(&of_open));
+    }
+
+    #[test]
+    fn of_too_many_the_newest_are_kept() {
+        let case = Case::new();
+        let oldest = case.session("over", "oldest", 9);
+        for n in 1..SESSIONS_MAX {
+            case.session("over", &n.to_string(), 1);
+        }
+        assert_eq!(case.due(&[]), BTreeSet::new());
+        case.session("over", "one more", 0);
+        assert_eq!(case.due(&[]), BTreeSet::from([oldest]));
+    }
+
+    #[test]
+    fn a_removed_session_is_told_from_one_that_never_was_and_only_so_many_are_remembered() {
+        let case = Case::new();
+        let attempt = AttemptId { seq: 1, place: 0 };
+        let is_gone = |name: &str| is_removed(&case.place, "r", attempt, name);
+        let kept = case.session("r", "s", 40);
+        remember_removed(&case.place, std::slice::from_ref(&kept)).unwrap();
+        assert!(!is_gone("s"), "it is still there");
+        dir::remove(kept.as_std_path()).unwrap();
+        assert!(is_gone("s") && !is_gone("never"));
+        let many: Vec<Utf8PathBuf> =
+            (0..REMOVED_MAX).map(|n| Utf8PathBuf::from(format!("{n:032}"))).collect();
+        remember_removed(&case.place, &many).unwrap();
+        assert_eq!(removed(&case.place).len(), REMOVED_MAX);
+        assert!(!is_gone("s"), "the oldest is forgotten");
+        assert!(case.due(&[]).is_empty(), "what is remembered is no session");
+    }
+}
