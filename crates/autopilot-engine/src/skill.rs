@@ -4,7 +4,7 @@
 pub mod shipped;
 
 use crate::environment::Variables;
-use autopilot_core::config::{Agent, Config, Role};
+use autopilot_core::config::{Agent, Config};
 use autopilot_core::skill::{Folder, Found, Owner, SKILL_BYTES_MAX, SKILL_FILE, SKILLS_MAX, Shelf};
 use autopilot_host::git::{GitError, SkillLimits, skill_files};
 use autopilot_host::skill::files_below;
@@ -30,11 +30,13 @@ pub struct Places {
 }
 
 impl Places {
+    /// For `agent`, whose own environment may lead it to other folders than ours leads us.
     pub fn new(
         git_dir: &Path,
         commit: &str,
         root: &Utf8Path,
         config: Option<&Config>,
+        agent: Option<&Agent>,
         variables: &Variables,
     ) -> Places {
         Places {
@@ -42,7 +44,7 @@ impl Places {
             commit: commit.to_owned(),
             root: root.to_owned(),
             copied: config.map(|config| config.worktrees.copy.clone()).unwrap_or_default(),
-            homes: homes(variables, config.map(|config| config.agent(Role::Builder))),
+            homes: homes(variables, agent),
         }
     }
 }

@@ -518,6 +518,47 @@ fn asked_by(stage: &Stage, id: &str) -> [Value; 2] {
 }
 
 #[test]
+fn a_step_asks_for_the_skills_of_the_agent_that_does_it() {
+    let asks = |id: &str, skill: &str, adapter: &Value| {
+        let goal = format!("use the {skill} skill. Do {id}.");
+        json!({ "id": id, "goal": goal, "adapter": adapter })
+    };
+    let with_its_own = workflow(&[asks("one", "its-own", &json!("fast"))]);
+    let stage = stage(&with_its_own, "");
+    let skill = |home: &Path, name: &str| {
+        let dir = home.join(".claude/skills").join(name);
+        fs::create_dir_all(&dir).unwrap();
+        let text = format!("---\nname: {name}\ndescription: Does it\n---\nBODY OF {name}\n");
+        fs::write(dir.join("SKILL.md"), text).unwrap();
+    };
+    let its_home = stage.folder().join("its-home");
+    skill(&its_home, "its-own");
+    skill(&stage.folder().join("home"), "users-own");
+    let its = format!("HOME: '{}', WHO: fast", its_home.display());
+    stage.config(&format!("{TESTS}{}", FAST.replace("WHO: fast", &its)));
+    stage.run(&GOAL).expect(0).says(&["DONE"]);
+    assert_eq!(on_branch(&stage, "one.txt"), "fast");
+    assert!(stage.texts_of("one-step/prompt.txt").contains("BODY OF its-own"));
+
+    // Neither has what only the other has, and it is found out before anybody is asked.
+    let wrong = [("its-own", json!(null)), ("users-own", json!("fast"))];
+    for (skill, adapter) in wrong {
+        let made = workflow(&[asks("two", skill, &adapter)]);
+        stage.agents(&[&answers("workflow", &made), WORKS, &done()]);
+        let args = with(&["--fresh", "--max-iterations", "1"]);
+        let said = stage.run(&args);
+        let told = said.said();
+        assert!(
+            told.contains(&format!(
+                "two: FAILED: step broke: the task asks for a skill: there is no skill `{skill}`"
+            )),
+            "{told}"
+        );
+        assert!(!stage.texts_of("two-step/prompt.txt").contains("Do two."), "{skill}");
+    }
+}
+
+#[test]
 fn a_corrected_model_of_a_named_agent_is_used_when_the_run_goes_on() {
     let made = workflow(&[step("one", &json!({ "adapter": "fast" }))]);
     let stage = stage(&made, FAST);

@@ -14,6 +14,7 @@ use autopilot_testkit::{agents, netns};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_autopilot");
 const TESTS: &str = "commands: { tests: sh test.sh }\n";
@@ -119,6 +120,25 @@ fn a_skill_nobody_has_is_refused_before_anything_is_begun() {
     stage.write("tasks/say-done.md", &format!("---\nskills: []\n---\n{text}"));
     stage.run_task().expect(0);
     assert!(!prompt(&stage, "-build").contains("## Skill `"));
+}
+
+#[test]
+fn whoever_may_take_over_is_looked_up_in_its_own_home() {
+    let stage = Stage::new(BINARY);
+    add_at_home(&stage, ".claude", "mine");
+    asks(&stage, "Use the mine skill.");
+    let other = stage.folder().join("other");
+    let of = |place: &Path| {
+        format!(
+            "{{ mode: script, script: agents.yml, fallback: [{{ script: agents.yml, env: {{ HOME: '{}' }} }}] }}",
+            place.display()
+        )
+    };
+    config_of(&stage, &of(&other));
+    let refused = stage.run_task().expect(78);
+    refused.says(&["mine", other.join(".claude/skills").to_str().unwrap()]);
+    config_of(&stage, &of(&stage.folder().join("home")));
+    stage.run_task().expect(0);
 }
 
 #[test]

@@ -2,25 +2,29 @@
 
 use super::{BeginError, Tasks};
 use crate::skill::is_uncommitted;
-use autopilot_core::config::{Config, Role};
+use autopilot_core::config::Mode;
 use autopilot_core::flow::Flow;
 use autopilot_core::plan::Plan;
 use autopilot_core::skill::{Missing, Shelf};
 use autopilot_core::task_file::TaskSpec;
 use camino::Utf8Path;
+use std::collections::BTreeSet;
 
-/// Every fault at once, with where it was looked.
+/// Every fault at once, with where it was looked. `shelves` is what there is for each of those who
+/// may build, and what it is.
 pub fn check_skills(
     tasks: &Tasks,
-    config: &Config,
-    shelf: &Shelf,
+    shelves: &[(Mode, Shelf)],
     root: &Utf8Path,
 ) -> Result<(), BeginError> {
     let mut faults = Vec::new();
+    let mut looked_in: Vec<String> = Vec::new();
     for (what, spec) in asking(tasks) {
         let asked = spec.asked_skills();
-        for agent in config.candidates(Role::Builder) {
-            let missing = shelf.wanted(&asked, agent.mode).err().unwrap_or_default();
+        for (mode, shelf) in shelves {
+            let missing = shelf.wanted(&asked, *mode).err().unwrap_or_default();
+            let places = shelf.looked_in.iter().filter(|_| !missing.is_empty());
+            looked_in.extend(places.cloned());
             for missing in missing {
                 let fault = fault(&what, &missing, root);
                 if !faults.contains(&fault) {
@@ -32,7 +36,8 @@ pub fn check_skills(
     if faults.is_empty() {
         return Ok(());
     }
-    let looked_in = shelf.looked_in.clone();
+    let mut seen = BTreeSet::new();
+    looked_in.retain(|place| seen.insert(place.clone()));
     Err(BeginError::Skill { faults, looked_in })
 }
 

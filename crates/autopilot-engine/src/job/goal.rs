@@ -374,7 +374,7 @@ impl Job {
             goal: prompt.lines().next().unwrap_or_default().to_owned(),
             ..TaskSpec::default()
         };
-        let kit = self.kit(&spec, commit).await?;
+        let kit = self.kit_of(self.agent_config(), &spec, commit).await?;
         if kit.is_complete() { self.with_skills(prompt, &kit) } else { Ok(prompt) }
     }
 }

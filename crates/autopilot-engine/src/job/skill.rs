@@ -5,7 +5,7 @@ use super::{Job, JobError};
 use crate::skill::{Places, shelf};
 use autopilot_agents::answer::Summary;
 use autopilot_agents::{AgentEvent, doing};
-use autopilot_core::config::{Mode, Role, SkillPolicy};
+use autopilot_core::config::{Agent as AgentConfig, Mode, Role, SkillPolicy};
 use autopilot_core::plan::{Plan, PlanTask};
 use autopilot_core::skill::{self, Asked, Owner, Shelf, Skill, Terms, Used, Wanted};
 use autopilot_core::task_file::TaskSpec;
@@ -23,13 +23,29 @@ pub struct Kit {
 }
 
 impl Job {
+    /// What there is for whoever builds: this job's agent if it does, else the usual one.
     pub(super) async fn kit(&self, spec: &TaskSpec, commit: &Oid) -> Result<Kit, JobError> {
+        let builder = match self.role() {
+            Role::Builder => self.agent_config(),
+            Role::Reviewer | Role::Planner => self.context.config.agent(Role::Builder),
+        };
+        self.kit_of(builder, spec, commit).await
+    }
+
+    /// What there is for one agent, in its own environment.
+    pub(super) async fn kit_of(
+        &self,
+        agent: &AgentConfig,
+        spec: &TaskSpec,
+        commit: &Oid,
+    ) -> Result<Kit, JobError> {
         let context = &self.context;
         let places = Places::new(
             context.workshop.hub.dir(),
             commit.as_str(),
             &context.place.root,
             Some(&context.config),
+            Some(agent),
             &context.variables,
         );
         let shelf = blocking(move || shelf(&places)).await?;

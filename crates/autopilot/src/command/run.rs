@@ -63,8 +63,8 @@ pub fn begin(
     let asked = limits.applied_to(&begin::limits_of(&config, tasks.flow));
     begin::check_settings(&config, &asked, tasks.flow).map_err(refused)?;
     let repo = workspace::examine(&global.repo, &config)?;
-    let shelf = skills(&place, &repo, &config)?;
-    begin::check_skills(&tasks, &config, &shelf, &place.root).map_err(refused)?;
+    let shelves = skills(&place, &repo, &config)?;
+    begin::check_skills(&tasks, &shelves, &place.root).map_err(refused)?;
     if args.push || args.pr || config.github.enabled || config.github.open_pr {
         refuse_unknown_remote(&repo, &config)?;
     }
@@ -84,6 +84,7 @@ pub fn begin(
         started_by: work::started_by(&repo),
     };
     if args.dry_run {
+        let shelf = shelves.into_iter().next().map(|(_, shelf)| shelf).unwrap_or_default();
         return dry_run(&Opened { place, repo, config }, &tasks, &request, &shelf);
     }
     work::refuse_stop_file(&place)?;
@@ -124,17 +125,23 @@ fn with_options(config: &Config, options: &Options) -> Result<Config, Failure> {
     }
 }
 
-/// Those of the commit the run begins with; the repository's own faults are worth a word.
-fn skills(place: &Place, repo: &UserRepo, config: &Config) -> Result<Shelf, Failure> {
+/// Those of the commit the run begins with, for each of those who may build; the repository's own
+/// faults are worth a word.
+fn skills(place: &Place, repo: &UserRepo, config: &Config) -> Result<Vec<(Mode, Shelf)>, Failure> {
     let commit = repo.base_tip.as_str();
     let variables = work::variables();
-    let places = Places::new(&repo.common_dir, commit, &place.root, Some(config), &variables);
-    let shelf = shelf(&places)?;
-    let own = shelf.faults.iter().filter(|fault| fault.owner == Owner::Repository);
+    let mut shelves = Vec::new();
+    for agent in config.candidates(Role::Builder) {
+        let of = (&repo.common_dir, &place.root);
+        let places = Places::new(of.0, commit, of.1, Some(config), Some(agent), &variables);
+        shelves.push((agent.mode, shelf(&places)?));
+    }
+    let faults = shelves.first().map(|(_, shelf)| &shelf.faults[..]).unwrap_or_default();
+    let own = faults.iter().filter(|fault| fault.owner == Owner::Repository);
     for fault in own.take(SKILL_FAULTS_MAX) {
         terminal::note(&format!("warning: skill {}: {}", fault.dir, fault.text));
     }
-    Ok(shelf)
+    Ok(shelves)
 }
 
 fn source(global: &Global, args: &Run) -> Result<Source, Failure> {

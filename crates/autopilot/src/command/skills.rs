@@ -4,7 +4,7 @@ use super::{Done, done};
 use crate::cli::Global;
 use crate::exit::Failure;
 use crate::terminal;
-use autopilot_core::config::{Config, Mode};
+use autopilot_core::config::{Config, Mode, Role};
 use autopilot_core::skill::{Owner, Shelf, Skill};
 use autopilot_engine::place::Place;
 use autopilot_engine::skill::{Places, shelf};
@@ -35,7 +35,8 @@ fn found(place: &Place, config: Option<&Config>) -> Result<Shelf, Failure> {
     let repo = super::ground::repo(place)?;
     let variables = super::work::variables();
     let commit = repo.base_tip.as_str();
-    let places = Places::new(&repo.common_dir, commit, &place.root, config, &variables);
+    let builder = config.map(|config| config.agent(Role::Builder));
+    let places = Places::new(&repo.common_dir, commit, &place.root, config, builder, &variables);
     Ok(shelf(&places)?)
 }
 
