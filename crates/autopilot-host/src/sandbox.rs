@@ -125,6 +125,19 @@ impl Probe {
         format!("{landlock}; {bwrap}")
     }
 
+    /// What an agent can do all the same to files it may not write, where Landlock is what holds it:
+    /// the kernel has no rule for it, and a filter of calls can't tell whose file it is.
+    pub fn gap(&self) -> Option<String> {
+        self.landlock_abi?;
+        let other = match &self.bwrap {
+            Some(_) => "`sandbox: { mode: bwrap }` keeps those too",
+            None => "bubblewrap would keep those too",
+        };
+        Some(format!(
+            "Landlock keeps contents and names of files, not their mode, owner and times: {other}"
+        ))
+    }
+
     /// Settles on a plan. Paths that do not exist are left out, since no rule can name them.
     pub fn choose(&self, mode: Mode, write: &[PathBuf]) -> Result<Choice, SandboxError> {
         let write: Vec<PathBuf> = write.iter().filter(|path| path.exists()).cloned().collect();
@@ -277,6 +290,15 @@ mod tests {
         let old = Probe { landlock_abi: Some(3), bwrap: None };
         assert!(!old.scopes_signals());
         assert!(old.sentence().contains("too old to keep signals inside"));
+    }
+
+    #[test]
+    fn what_landlock_leaves_open_is_told_with_what_closes_it() {
+        assert_eq!(NOTHING.gap(), None);
+        let bwrap = Some(PathBuf::from("/usr/bin/bwrap"));
+        assert_eq!(Probe { landlock_abi: None, bwrap: bwrap.clone() }.gap(), None);
+        let told = Probe { landlock_abi: Some(6), bwrap }.gap().unwrap();
+        assert!(told.contains("mode, owner and times") && told.contains("mode: bwrap"), "{told}");
     }
 
     #[test]

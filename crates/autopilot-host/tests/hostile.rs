@@ -51,6 +51,7 @@ const TESTS: &[(&str, fn())] = &[
     ("landlock_keeps_signals_inside", jail::landlock_signals),
     ("a_sandbox_that_cannot_be_prepared_is_an_error", jail::unprepared),
     ("bubblewrap_allows_only_the_given_paths", jail::bwrap_writes),
+    ("only_bubblewrap_keeps_mode_owner_and_times_of_other_files", jail::metadata),
     ("p23_under_bubblewrap_the_agent_has_its_grace", jail::bwrap_grace),
 ];
 

@@ -40,7 +40,7 @@ const CODEX: &[&str] = &["*.toml", "requirements*", ".env"];
 enum Vendor {
     Claude,
     Codex,
-    /// Its directory can't be elsewhere.
+    /// It is lent its user's directory: what of it may be elsewhere depends on its version.
     Gemini,
     /// One that keeps to the XDG base directories, under this name.
     Xdg(&'static str),
@@ -188,7 +188,11 @@ fn planned(agent: &Agent, variables: &mut Variables, dir: &Utf8Path) -> Home {
     let own_login = way == Way::Own;
     match vendor(agent) {
         None => Home::default(),
-        Some(Vendor::Gemini) => Home { shared: vec![in_user(".gemini")], ..Home::default() },
+        Some(Vendor::Gemini) => {
+            let moved =
+                set(variables, "GEMINI_CLI_HOME").map(|own| Utf8Path::new(own).join(".gemini"));
+            Home { shared: vec![moved.unwrap_or_else(|| in_user(".gemini"))], ..Home::default() }
+        }
         Some(Vendor::Claude) => {
             let named = set(variables, "CLAUDE_CONFIG_DIR").map(Utf8PathBuf::from);
             let state =
@@ -386,6 +390,15 @@ mod tests {
     ];
 
     #[test]
+    fn gemini_is_lent_the_directory_it_is_sent_to() {
+        let mut variables = Variables::from([("HOME".to_owned(), "/u".to_owned())]);
+        let agent = acp(&["gemini", "--acp"]);
+        assert_eq!(planned(&agent, &mut variables, "/h".into()).writable(), ["/u/.gemini"]);
+        variables.insert("GEMINI_CLI_HOME".to_owned(), "/own".to_owned());
+        assert_eq!(planned(&agent, &mut variables, "/h".into()).writable(), ["/own/.gemini"]);
+    }
+
+    #[test]
     fn claude_reads_the_users_settings_and_writes_nothing_of_them_but_the_login() {
         let case = Case::new(CLAUDE_FILES);
         let (home, variables) = case.made(&claude(None));
@@ -470,7 +483,7 @@ mod tests {
         assert_eq!(writes(&acp(&["./mine"])), 0);
         assert_eq!(writes(&Agent::Command { words: vec!["claude".into()] }), 0);
         assert_eq!(writes(&Agent::Script { file: "claude.yml".into() }), 0);
-        // Its directory can't be elsewhere.
+        // Lent by its user.
         assert_eq!(writes(&acp(&["gemini", "--acp"])), 1);
         // The same program started by another.
         let (_, variables) = case.made(&acp(&["npx", "@zed/claude-code-acp"]));

@@ -52,6 +52,36 @@ pub fn bwrap_writes() {
     writes(Mode::Bwrap);
 }
 
+const METADATA: &str = "
+    chmod 600 $INSIDE/file && touch -d @1 $INSIDE/file && echo 'inside ok'
+    chmod 644 $OUTSIDE/precious && echo 'mode changed'
+    touch -d @1 $OUTSIDE/precious && echo 'time changed'
+    chown $(id -u) $OUTSIDE/precious && echo 'owner set'
+    true
+";
+
+/// What `doctor` and the documentation say of the two.
+pub fn metadata() {
+    for (mode, outside_changed) in
+        [(Mode::Landlock, "mode changed\ntime changed\nowner set\n"), (Mode::Bwrap, "")]
+    {
+        let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(inside.path().join("file"), "").unwrap();
+        std::fs::write(outside.path().join("precious"), "").unwrap();
+        let mut launch = shell(METADATA);
+        launch.cwd = inside.path().into();
+        launch.env.insert("INSIDE".into(), inside.path().into());
+        launch.env.insert("OUTSIDE".into(), outside.path().into());
+        launch.sandbox = plan(mode, inside.path());
+        block_on(async {
+            let (_, child) = exec::spawn(launch).await.unwrap();
+            let exit = end(child).await;
+            let (said, errors) = (&exit.output.stdout.text, &exit.output.stderr.text);
+            assert_eq!(*said, format!("inside ok\n{outside_changed}"), "{mode:?}: {errors}");
+        });
+    }
+}
+
 pub fn landlock_signals() {
     let mark = mark();
     let dir = tempfile::tempdir().unwrap();

@@ -47,7 +47,8 @@ pub fn sandbox() -> Finding {
         );
         return Finding::warning("sandbox", text);
     }
-    Finding::ok("sandbox", probe.sentence())
+    let told: Vec<String> = [probe.sentence()].into_iter().chain(probe.gap()).collect();
+    Finding::ok("sandbox", told.join(". "))
 }
 
 /// Disk, descriptors and memory; `beside` is on the disk that holds the repository.
