@@ -142,8 +142,45 @@ fn done_over_failing_tests_is_overruled_and_the_failure_carried_on() {
     let told = stage.run(&GOAL).expect(0);
     assert!(told.said().contains("although"), "{}", told.said());
     let asked = stage.texts_of("run-workflow/prompt.txt");
-    assert!(asked.contains("Reviewer: not done (") && asked.contains("tests"), "{asked}");
+    // Who said what, which command failed, how, and what is to be repaired.
+    for part in REFUTED {
+        assert!(asked.contains(part), "{part}: {asked}");
+    }
+    assert!(!asked.contains("Reviewer: not done"), "{asked}");
     assert_eq!(on_branch(&stage, "app.txt"), "start\ndone");
+}
+
+const REFUTED: [&str; 5] = [
+    "Reviewer: done\nController: not done.",
+    "validation of the result failed (tests failed with exit code 1)",
+    "tests: `sh test.sh`",
+    "exit code 1 (failed)",
+    "FAILED broken",
+];
+
+#[test]
+fn what_was_refuted_is_still_told_after_a_workflow_that_could_not_be_used() {
+    let stage = stage(&[
+        &answers("workflow", &in_iteration(1), &workflow("w1", &[step("one", &[])])),
+        &answers("workflow", &in_iteration(2), &json!("no workflow at all")),
+        &answers("workflow", &in_iteration(3), &workflow("w3", &[step("three", &[])])),
+        "
+- step: step
+  iteration: 1
+  task: one
+  do: [{ append: { app.txt: \"broken\\n\" } }, { answer: Done }]
+- step: step
+  do: [{ write: { app.txt: \"start\\ndone\\n\" } }, { answer: Done }]
+",
+        &answers("completion", "", &done("all is well")),
+    ]);
+    stage.run(&GOAL).expect(0);
+    let mut asked = stage.views("run-workflow/prompt.txt");
+    asked.sort();
+    let last = std::fs::read_to_string(asked.last().unwrap()).unwrap();
+    for part in REFUTED.iter().chain(&["Why your last workflow was not taken"]) {
+        assert!(last.contains(part), "{part}: {last}");
+    }
 }
 
 #[test]

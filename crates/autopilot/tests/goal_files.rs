@@ -131,7 +131,7 @@ fn the_state_of_a_run_has_every_iteration_with_its_results() {
         let line = format!("- {id}: {status} (session {session})");
         assert!(carried.contains(&line), "{line}: {carried}");
     }
-    assert!(carried.contains("Reviewer: not done (not done: bad is missing)"), "{carried}");
+    assert!(carried.contains("Reviewer: not done (bad is missing)"), "{carried}");
 }
 
 #[test]

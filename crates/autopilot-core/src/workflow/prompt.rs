@@ -27,12 +27,23 @@ pub struct WorkflowPrompt<'a> {
     pub task: &'a str,
     /// What [`super::carry_summary`] made of the last iteration.
     pub carry: Option<&'a str>,
+    /// What the controller found against the result of the last iteration, whoever said what of it.
+    pub refuted: Option<Refuted<'a>>,
     /// Why the last workflow was not taken.
     pub faults: &'a [String],
     pub rules: &'a Rules,
     /// `name — description` of the skills there are.
     pub skills_known: &'a [String],
     pub schema: &'a str,
+}
+
+/// A result the controller's own validation did not let pass.
+#[derive(Debug, Clone, Copy)]
+pub struct Refuted<'a> {
+    /// `tests failed with exit code 1`.
+    pub why: &'a str,
+    /// What failed.
+    pub ran: &'a [Ran<'a>],
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -76,6 +87,9 @@ pub fn workflow_prompt(facts: &WorkflowPrompt<'_>, caps: Caps) -> String {
     if let Some(carry) = facts.carry {
         text.push_str(&format!("\n{}\n", cut(carry.trim(), caps.prompt_bytes_max)));
     }
+    if let Some(refuted) = &facts.refuted {
+        text.push_str(&refutation(refuted, caps));
+    }
     if !facts.faults.is_empty() {
         text.push_str("\nWhy your last workflow was not taken:\n");
         text.push_str(&bullets(facts.faults, caps));
@@ -90,6 +104,18 @@ pub fn workflow_prompt(facts: &WorkflowPrompt<'_>, caps: Caps) -> String {
     );
     text.push_str(&limits(facts.rules, facts.rules.steps_max));
     text.push_str(&answer(facts.schema, caps));
+    text
+}
+
+/// Only what is seen here can be repaired: the next workflow's makers have not run it.
+fn refutation(refuted: &Refuted<'_>, caps: Caps) -> String {
+    let mut text = format!(
+        "Controller: not done. Its own validation of the result failed ({}), which counts whoever \
+         says that it is done. What it ran and what that printed last:\n",
+        cut(refuted.why, OUTPUT_BYTES_MIN)
+    );
+    let caps = Caps { prompt_bytes_max: caps.prompt_bytes_max.min(OUTPUT_BYTES_MAX), ..caps };
+    refuted.ran.iter().for_each(|result| text.push_str(&ran(result, caps)));
     text
 }
 

@@ -57,6 +57,10 @@ impl Seen {
         }
     }
 
+    pub fn failed(&self) -> bool {
+        self.exit_code != Some(0) || !self.ended || self.changed
+    }
+
     /// Whether it fails no worse than it did on the base: the same way of ending, and either
     /// nothing but tests that failed there too, or word for word the same output.
     pub fn is_as_on(&self, base: &Seen) -> bool {

@@ -12,11 +12,12 @@ use autopilot_agents::Access;
 use autopilot_agents::answer::{Answer, completion_after_all, read_completion, read_workflow};
 use autopilot_core::config::By;
 use autopilot_core::event::{HoldWhy, Outcome, TaskSpec as TaskEntry, Verdict};
+use autopilot_core::prompt::Ran;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_core::workflow::{
-    self, Checked, Completion, CompletionPrompt, Past, Rules, StepBody, StepPrompt, StepResult,
-    Workflow, WorkflowPrompt,
+    self, Checked, Completion, CompletionPrompt, Past, Refuted, Rules, StepBody, StepPrompt,
+    StepResult, Workflow, WorkflowPrompt,
 };
 use autopilot_host::git::Oid;
 use std::collections::BTreeMap;
@@ -32,14 +33,16 @@ impl Job {
         let goal = self.goal_body()?;
         let tip = self.tip().await?;
         let bench = self.bench(For::Agent, &tip, &tip).await?;
-        let (carry, refused) = self.carry()?;
+        let carry = self.carry()?;
+        let ran = carry.ran();
         let rules = self.workflow_rules();
         let kit = self.kit(&TaskSpec::default(), &tip).await?;
         let known = autopilot_core::skill::offered(&kit.shelf);
         let facts = WorkflowPrompt {
             task: &goal.text,
-            carry: carry.as_deref(),
-            faults: &refused,
+            carry: carry.summary.as_deref(),
+            refuted: carry.refuted.as_ref().map(|(why, _)| Refuted { why, ran: &ran }),
+            faults: &carry.faults,
             rules: &rules,
             skills_known: &known,
             schema: Workflow::SCHEMA_JSON,
@@ -339,29 +342,58 @@ impl Job {
         Ok((Workflow { version: workflow::VERSION, id, steps }, results))
     }
 
-    /// What the next workflow is to know of the iteration before it, and why the last one that was
-    /// made could not be worked on.
-    fn carry(&self) -> Result<(Option<String>, Vec<String>), JobError> {
-        let Some(before) = self.task.round.checked_sub(1).filter(|before| *before > 0) else {
-            return Ok((None, Vec::new()));
-        };
-        let reasons: Vec<String> =
-            self.task.reasons.iter().map(|reason| reason.text.clone()).collect();
-        if self.task.reasons.iter().any(|reason| reason.step == Step::Workflow) {
-            // There was nothing done in it; what counts is the one before that.
-            let earlier = (1..before).rev().find_map(|number| {
-                let found = self.iteration(number).ok()?;
-                (!found.1.is_empty()).then_some(found)
-            });
-            let carry = earlier.map(|(workflow, results)| {
-                let said = Completion::not_done("the goal was not reached");
-                workflow::carry_summary(&workflow, &results, &said)
-            });
-            return Ok((carry, reasons));
+    /// What the next workflow is to know of the iteration before it.
+    fn carry(&self) -> Result<Carry, JobError> {
+        let mut carry = Carry::default();
+        if self.task.round < 2 {
+            return Ok(carry);
         }
-        let (workflow, results) = self.iteration(before)?;
-        let said = Completion::not_done(reasons.join("; "));
-        Ok((Some(workflow::carry_summary(&workflow, &results, &said)), Vec::new()))
+        let reasons = self.task.reasons.iter();
+        let (made, weighed): (Vec<_>, Vec<_>) =
+            reasons.partition(|reason| reason.step == Step::Workflow);
+        carry.faults = made.iter().map(|reason| reason.text.clone()).collect();
+        let Some((number, workflow, results)) = self.last_iteration()? else { return Ok(carry) };
+        let texts: Vec<&str> = weighed.iter().map(|reason| reason.text.as_str()).collect();
+        let said = self.said_of(number)?.unwrap_or_else(|| match texts.is_empty() {
+            true => Completion::not_done("the goal was not reached"),
+            false => Completion::not_done(texts.join("; ")),
+        });
+        carry.summary = Some(workflow::carry_summary(&workflow, &results, &said));
+        carry.refuted = self.refuted(number)?;
+        Ok(carry)
+    }
+
+    /// The newest before this one in which there was anything to do.
+    fn last_iteration(&self) -> Result<Option<(u32, Workflow, Vec<StepResult>)>, JobError> {
+        for number in (1..self.task.round).rev() {
+            let (workflow, results) = self.iteration(number)?;
+            if !results.is_empty() {
+                return Ok(Some((number, workflow, results)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The word of whoever checked an iteration.
+    fn said_of(&self, iteration: u32) -> Result<Option<Completion>, JobError> {
+        let shown = self.task.last(Step::Completion).filter(|shown| shown.round == iteration);
+        let Some(hash) = shown.and_then(|shown| shown.facts.answer.as_ref()) else {
+            return Ok(None);
+        };
+        Ok(serde_json::from_str(&self.context.text(hash)?).ok())
+    }
+
+    /// Why the controller did not let the result of an iteration pass, and what it saw.
+    fn refuted(&self, iteration: u32) -> Result<Option<(String, Vec<Seen>)>, JobError> {
+        let shown = self.task.last(Step::Validate).filter(|shown| shown.round == iteration);
+        let Some(Outcome::Failed { why }) = shown.map(|shown| &shown.outcome) else {
+            return Ok(None);
+        };
+        let known = self.known_failures()?;
+        let is_new = |seen: &Seen| !known.checks.iter().any(|base| seen.is_as_on(base));
+        let mut failed = self.evidence(Step::Validate)?.checks;
+        failed.retain(|seen| seen.failed() && is_new(seen));
+        Ok(Some((why.clone(), failed)))
     }
 
     /// The prompt with the skill it begins with, if there is one of that name.
@@ -376,6 +408,22 @@ impl Job {
         };
         let kit = self.kit_of(self.agent_config(), &spec, commit).await?;
         if kit.is_complete() { self.with_skills(prompt, &kit) } else { Ok(prompt) }
+    }
+}
+
+/// What one iteration leaves to whoever makes the next workflow.
+#[derive(Default)]
+struct Carry {
+    summary: Option<String>,
+    refuted: Option<(String, Vec<Seen>)>,
+    /// Why the last workflow could not be worked on.
+    faults: Vec<String>,
+}
+
+impl Carry {
+    fn ran(&self) -> Vec<Ran<'_>> {
+        let seen = self.refuted.iter().flat_map(|(_, seen)| seen);
+        seen.map(Seen::for_prompt).collect()
     }
 }
 

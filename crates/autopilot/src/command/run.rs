@@ -278,6 +278,7 @@ fn dry_goal(opened: &Opened, whole: &PlanBody, limits: &Limits, shelf: &Shelf) -
         &WorkflowPrompt {
             task: &whole.text,
             carry: None,
+            refuted: None,
             faults: &[],
             rules: &begin::step_rules(config, limits, &opened.place, &path),
             skills_known: &offered(shelf),

@@ -201,6 +201,7 @@ fn an_adapter_that_can_t_be_used_is_a_fault_with_its_reason() {
         &crate::workflow::WorkflowPrompt {
             task: "t",
             carry: None,
+            refuted: None,
             faults: &[],
             rules: &rules,
             skills_known: &[],

@@ -129,6 +129,7 @@ fn whoever_makes_workflows_is_told_the_task_and_the_form() {
     let facts = WorkflowPrompt {
         task: "Fix the authentication bug",
         carry: None,
+        refuted: None,
         faults: &[],
         rules: &rules,
         skills_known: &[],
@@ -153,6 +154,49 @@ fn whoever_makes_workflows_is_told_the_task_and_the_form() {
 }
 
 #[test]
+fn a_result_that_was_refuted_is_told_with_what_failed_and_not_as_the_reviewers_word() {
+    let workflow = checked("fix").workflow;
+    let results = [result("fix", StepStatus::Succeeded, "")];
+    let yes = Completion { done: true, ..Completion::default() };
+    let carry = carry_summary(&workflow, &results, &yes);
+    let told = |output: &str| {
+        let ran = [Ran { name: "tests", command: "make test", exit_code: Some(2), output }];
+        let why = "tests failed with exit code 2";
+        let facts = WorkflowPrompt {
+            task: "Fix it",
+            carry: Some(&carry),
+            refuted: Some(Refuted { why, ran: &ran }),
+            faults: &[],
+            rules: &rules(),
+            skills_known: &[],
+            schema: "{}",
+        };
+        let prompt = workflow_prompt(&facts, CAPS);
+        prompt.split_once("\nMake a workflow").unwrap().0.to_owned()
+    };
+    insta::assert_snapshot!(told("1 passed\nassertion failed: a == b"), @"
+    use the workflow-generator skill.
+
+    Overall task: Fix it
+
+    Previous workflow: wf
+    Step statuses:
+    - fix: succeeded (session s-fix)
+    Reviewer: done
+    Controller: not done. Its own validation of the result failed (tests failed with exit code 2), which counts whoever says that it is done. What it ran and what that printed last:
+
+    tests: `make test`
+    exit code 2 (failed)
+    ```text
+    1 passed
+    assertion failed: a == b
+    ```
+    ");
+    let long = told(&format!("{}\nthe last line", "x".repeat(1 << 20)));
+    assert!(long.len() < OUTPUT_BYTES_MAX + 1024 && long.contains("the last line"));
+}
+
+#[test]
 fn a_later_workflow_is_made_in_sight_of_the_last() {
     let workflow = checked("fix").workflow;
     let results = [result("fix", StepStatus::Failed, "")];
@@ -163,6 +207,7 @@ fn a_later_workflow_is_made_in_sight_of_the_last() {
     let facts = WorkflowPrompt {
         task: "Fix it",
         carry: Some(&carry),
+        refuted: None,
         faults: &faults,
         rules: &rules,
         skills_known: &skills,
