@@ -439,6 +439,34 @@ fn a_step_that_was_refused_is_done_again_when_it_is_retried() {
 }
 
 #[test]
+fn a_step_that_was_dropped_with_its_workflow_is_refused_with_what_to_do_instead() {
+    let next = workflow("w2", &[step("more", &[])]);
+    let no = json!({ "done": false, "reason": "it failed", "nextWorkflow": next });
+    let stage = stage(&[
+        &answers("workflow", "", &workflow("w", &[step("one", &[])])),
+        "
+- step: step
+  prompt: This step was done before
+  do: [{ write: { app.txt: \"good\\n\" } }, { answer: second answer }]
+- step: step
+  do: [{ say: no }, { exit: 1 }]
+- step: completion
+  prompt: second answer
+  do: [{ answer: { done: true, summary: fine } }]
+",
+        &answers("completion", "", &no),
+    ]);
+    stage.run(&[&GOAL[..], &["--max-iterations", "1"]].concat()).expect(11);
+    stage.run(&["retry", "one"]).expect(0).says(&["DONE"]);
+    let asked = stage.views("run-completion/prompt.txt").len();
+    for word in ["retry", "skip"] {
+        let told = stage.run(&[word, "more-i2"]).expect(64);
+        told.says(&["task `more-i2` was dropped", "autopilot sessions", "another goal"]);
+    }
+    assert_eq!(stage.views("run-completion/prompt.txt").len(), asked, "nobody was asked again");
+}
+
+#[test]
 fn a_weakened_check_is_told_to_whoever_checks_and_in_the_account() {
     let stage = stage(&[
         &answers("workflow", "", &workflow("w", &[step("one", &[])])),

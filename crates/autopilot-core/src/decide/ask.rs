@@ -62,6 +62,8 @@ impl Draft<'_> {
         let retriable = match &self.state.task(task).status {
             // Nothing is gained by it until one of the tasks below is retried.
             Status::Settled(End::Failed { why: Failure::Children { .. } }) => false,
+            // Its round was never begun and is not now.
+            Status::Settled(End::Skipped { why: Skip::Dropped }) => false,
             Status::Settled(End::Failed { .. } | End::Skipped { .. }) => true,
             Status::Settled(End::Closed)
             | Status::Open
@@ -235,7 +237,9 @@ impl Draft<'_> {
             return;
         }
         match now.status.clone() {
-            Status::Settled(End::Closed | End::Skipped { why: Skip::Asked }) => return,
+            Status::Settled(End::Closed | End::Skipped { why: Skip::Asked | Skip::Dropped }) => {
+                return;
+            }
             Status::Settled(End::Skipped { .. } | End::Failed { .. }) if self.is_too_late(task) => {
                 return;
             }

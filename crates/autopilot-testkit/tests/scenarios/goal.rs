@@ -570,6 +570,28 @@ fn an_iteration_that_is_mended_is_judged_again_before_the_next_one_begins() {
 }
 
 #[test]
+fn what_was_dropped_with_its_round_stays_so_and_opens_nothing() {
+    let text =
+        "goal a\n limit rounds 1\n a: step fails\n run: completion unfinished bringing c\n retry a";
+    for asks in ["retry c", "skip c"] {
+        let story = check(&format!("{text}\n {asks}"), "a done (2 rounds) · c dropped — run done");
+        assert_eq!(times(&story, "run.completion"), 2, "{asks}: nobody is asked once more");
+    }
+}
+
+#[test]
+fn a_failed_step_that_a_later_workflow_has_replaced_is_done_again_and_judged_with_the_rest() {
+    let story = check(
+        "goal a\n a: step fails\n run: completion unfinished bringing c\n retry a",
+        "a done (2 rounds) · c done — run done (2 rounds)",
+    );
+    assert_eq!(story.merged, "c1 a2");
+    let last = story.starts.rfind("a.step").unwrap();
+    let order = order(&story.starts[last..], &["a.merge", "run.validate", "run.completion"]);
+    assert!(order.is_sorted(), "{}", story.starts);
+}
+
+#[test]
 fn a_person_goes_on_with_a_step_and_with_nothing_else() {
     let story = check(
         "goal a; b after a

@@ -9,7 +9,7 @@ use autopilot_core::config::nearest::nearest;
 use autopilot_core::event::{End, Failure as Failed, Skip};
 use autopilot_core::input::Ask;
 use autopilot_core::state::{State, Status};
-use autopilot_core::view;
+use autopilot_core::view::{self, ExitWord};
 use autopilot_engine::inbox::{self, LimitChange, Wish};
 use autopilot_engine::session::Intent;
 use autopilot_engine::{store, workspace};
@@ -101,6 +101,7 @@ fn may_retry(state: &State, status: &Status) -> Result<(), String> {
             let by = state.task(*by).name();
             Err(format!("waits for `{by}`, which failed: autopilot retry {by}"))
         }
+        Status::Settled(End::Skipped { why: Skip::Dropped }) => Err(dropped(state)),
         Status::Settled(End::Failed { .. } | End::Skipped { .. }) => Ok(()),
         Status::Settled(End::Closed) => Err("is done; there is nothing to retry".to_owned()),
         Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
@@ -109,8 +110,27 @@ fn may_retry(state: &State, status: &Status) -> Result<(), String> {
     }
 }
 
-fn may_skip(_: &State, status: &Status) -> Result<(), String> {
+/// What a person may do instead.
+fn dropped(state: &State) -> String {
+    let instead = match ExitWord::of(state) {
+        ExitWord::Done => {
+            "say what is missing in a session of `autopilot sessions`, with `autopilot resume \
+             <session> --prompt …`, or begin another goal"
+        }
+        ExitWord::Failed | ExitWord::NotConverged | ExitWord::PushFailed => {
+            "`autopilot retry` goes on with the run"
+        }
+        ExitWord::Paused => "`autopilot resume` goes on with the run",
+    };
+    format!(
+        "was dropped: its workflow was not begun, as the one before it was judged once more; \
+         {instead}"
+    )
+}
+
+fn may_skip(state: &State, status: &Status) -> Result<(), String> {
     match status {
+        Status::Settled(End::Skipped { why: Skip::Dropped }) => Err(dropped(state)),
         Status::Settled(End::Closed) => Err("is done already".to_owned()),
         Status::Settled(End::Skipped { why: Skip::Asked }) => Err("is skipped already".to_owned()),
         Status::Settled(End::Failed { .. } | End::Skipped { .. })
