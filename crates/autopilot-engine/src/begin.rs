@@ -8,7 +8,7 @@ mod since;
 mod skill;
 
 pub use given::{check_plan, parse_plan};
-pub use out::{out_dir, prove_out};
+pub use out::{out_dir, prove_out, prove_out_of};
 pub use settings::{check_prices, check_settings, costs_unknown, roles, step_rules};
 pub use since::changed_since;
 pub use skill::check_skills;

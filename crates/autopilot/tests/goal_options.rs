@@ -674,6 +674,30 @@ fn a_place_where_nothing_can_be_written_is_refused_before_anything_begins() {
 }
 
 #[test]
+fn a_run_that_goes_on_is_refused_where_its_files_can_not_be_written_any_more() {
+    for out in [None, Some("kept")] {
+        let stage = stage(&workflow(&[step("one", &json!({}))]), "");
+        let away = "\n- step: workflow\n  attempt: [1, 2]\n  do: [{ fail: { kind: auth, why: not now } }]\n";
+        let made = answers("workflow", &workflow(&[step("one", &json!({}))]));
+        stage.agents(&[away, &made, WORKS, &done()]);
+        let given = out.map_or(vec![], |out| vec!["--out", out]);
+        stage.run(&with(&given)).expect(2);
+        let at = stage.path(out.unwrap_or("runs/autopilot"));
+        let run = only_dir(&at);
+        // As a directory that can't be written to is for whoever is not root.
+        fs::remove_dir_all(&run).unwrap();
+        fs::write(&run, "").unwrap();
+        let told = stage.run(&["resume"]).expect(64);
+        told.says(&["--out `", "nothing can be written there", text(&run).as_str()]);
+        assert!(stage.views("one-step/prompt.txt").is_empty(), "nothing was begun");
+        fs::remove_file(&run).unwrap();
+        stage.run(&["resume"]).expect(0).says(&["DONE"]);
+        assert!(run.join("manifest.json").is_file());
+        assert!(!run.join(".autopilot-writable").exists());
+    }
+}
+
+#[test]
 fn bare_text_is_a_goal_with_all_its_options() {
     let made = workflow(&[step("one", &json!({}))]);
     let stage = stage(&made, FAST);

@@ -1,11 +1,17 @@
 //! Where the files of a run are to go, looked at before anything begins.
 
 use super::BeginError;
+use crate::place::Place;
+use crate::views::{goal_dir, open_goal_dir};
+use autopilot_core::state::Run;
 use autopilot_core::view::manifest::RUNS_DIR;
 use autopilot_host::file::Dir;
 use autopilot_host::{dir, file};
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use std::path::Path;
+
+/// Written and removed again.
+const PROBE: &str = ".autopilot-writable";
 
 /// The one name of a directory: from the top of the repository, or absolute outside of it. Nothing
 /// is made yet. `given` is relative to where the command was started.
@@ -46,13 +52,29 @@ pub fn out_dir(given: &Utf8Path, root: &Utf8Path) -> Result<String, BeginError> 
 pub fn prove_out(out: Option<&str>, root: &Utf8Path) -> Result<(), BeginError> {
     let Some(out) = out else { return prove_usual(root) };
     let path = root.join(out);
-    let probe = path.join(".autopilot-writable");
+    let probe = path.join(PROBE);
     let proven = dir::create(path.as_std_path())
         .and_then(|()| file::write_atomic(probe.as_std_path(), b"").map_err(std::io::Error::other))
         .and_then(|()| dir::remove_file(probe.as_std_path()));
     proven.map(|_was_there| ()).map_err(|error| BeginError::Out {
         reason: format!("nothing can be written there: {}", crate::shell::chain(&error)),
         path,
+    })
+}
+
+/// The same for a run that goes on: its own directory is to be written to as well.
+pub fn prove_out_of(run: &Run, place: &Place) -> Result<(), BeginError> {
+    prove_out(run.options.out.as_deref(), &place.root)?;
+    let proven = open_goal_dir(place, run).map_err(std::io::Error::other).and_then(|dir| {
+        dir.write_atomic(Path::new(PROBE), b"").map_err(std::io::Error::other)?;
+        dir::remove_file(&dir.path().join(PROBE))
+    });
+    proven.map(|_was_there| ()).map_err(|error| BeginError::Out {
+        reason: format!(
+            "nothing can be written there: {}; put that right and say it once more",
+            crate::shell::chain(&error)
+        ),
+        path: goal_dir(place, run),
     })
 }
 
