@@ -6,7 +6,7 @@
     reason = "a test file; its functions are test code too"
 )]
 
-use autopilot_testkit::goal::{GOAL, done, step, workflow};
+use autopilot_testkit::goal::{GOAL, done, manifest, step, workflow};
 use autopilot_testkit::plan::{branch, configure, outside};
 use autopilot_testkit::stage::Stage;
 use serde_json::{Value, json};
@@ -496,15 +496,27 @@ fn a_step_is_formatted_before_it_is_taken() {
 fn a_workflow_does_not_raise_the_limit_of_the_user() {
     let mut slow = step("slow", &[]);
     slow["timeoutSec"] = 600.into();
+    let mut slower = step("slower", &[]);
+    slower["timeoutSec"] = 700.into();
+    let next = workflow("w2", &[slower]);
+    let no = json!({ "done": false, "reason": "not yet", "nextWorkflow": next });
     let stage = stage(&[
         &answers("workflow", "", &workflow("w", &[slow])),
         "\n- step: step\n  do: [{ hang: true }]\n",
+        &answers("completion", &in_iteration(1), &no),
         &answers("completion", "", &done("without it")),
     ]);
     stage.config("commands: { tests: sh test.sh }\nloop: { step_timeouts_sec: { step: 1 } }\n");
-    stage.run(&GOAL).expect(0);
+    let warnings = [
+        "step `slow` asks for 600 s; the configured limit of 1 s holds",
+        "step `slower` asks for 700 s; the configured limit of 1 s holds",
+    ];
+    stage.run(&GOAL).expect(0).says(&warnings);
     let weighed = stage.texts_of("run-completion/prompt.txt");
     assert!(weighed.contains("--- slow (failed) ---"), "{weighed}");
+    // Of the workflow that was made and of the one that came with the no.
+    let warned = manifest(&stage)["graph"]["warnings"].to_string();
+    assert!(warnings.iter().all(|warning| warned.contains(warning)), "{warned}");
 }
 
 #[test]

@@ -10,14 +10,14 @@ use super::{Done, Job, JobError};
 use crate::begin::{PlanBody, step_rules};
 use autopilot_agents::Access;
 use autopilot_agents::answer::{Answer, completion_after_all, read_completion, read_workflow};
-use autopilot_core::config::By;
+use autopilot_core::config::{By, Role};
 use autopilot_core::event::{HoldWhy, Outcome, TaskSpec as TaskEntry, Verdict};
 use autopilot_core::prompt::Ran;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_core::workflow::{
     self, Checked, Completion, CompletionPrompt, Past, Refuted, Rules, StepBody, StepPrompt,
-    StepResult, Workflow, WorkflowPrompt,
+    StepResult, Workflow, WorkflowPrompt, WorkflowStep,
 };
 use autopilot_host::git::Oid;
 use std::collections::BTreeMap;
@@ -81,6 +81,7 @@ impl Job {
         let text = self.clean_json(&checked.workflow)?;
         facts.answer = Some(self.context.texts.put(&text)?);
         facts.notes.extend(checked.warnings.iter().cloned());
+        facts.notes.extend(self.capped(&checked.workflow));
         facts.tasks = self.entries(&checked, self.task.round)?;
         Ok((Outcome::Passed, facts))
     }
@@ -127,11 +128,6 @@ impl Job {
         formatted?;
         let mut facts = self.facts_of(&turn)?;
         facts.notes.extend(start.note);
-        let asked = body.step.timeout_sec.filter(|asked| *asked > self.usual_limit().as_secs());
-        facts.notes.extend(asked.map(|asked| {
-            let usual = self.usual_limit().as_secs();
-            format!("its workflow asked for {asked} s; the configured limit of {usual} s holds")
-        }));
         facts.notes.extend(notes_of(&capture));
         facts.answer = Some(self.context.texts.put(&self.clean(&turn.ending.answer))?);
         facts.base = Some(start.base.to_string());
@@ -242,6 +238,7 @@ impl Job {
         }
         facts.verdict = Some(Verdict::RequestChanges);
         if let Some(next) = &assessed.next {
+            facts.notes.extend(self.capped(&next.workflow));
             facts.tasks = self.entries(next, self.task.round + 1)?;
         }
         Ok((Outcome::Failed { why: not_done(said) }, facts))
@@ -268,6 +265,20 @@ impl Job {
     fn workflow_rules(&self) -> Rules {
         let path = self.context.variables.get("PATH").map(String::as_str).unwrap_or_default();
         step_rules(&self.context.config, &self.run.limits, &self.context.place, path)
+    }
+
+    /// What its steps ask for beyond the time the user gives whoever does them.
+    fn capped(&self, workflow: &Workflow) -> Vec<String> {
+        let config = &self.context.config;
+        let over = |step: &WorkflowStep| {
+            let by = By { agent: step.adapter.clone(), model: step.model.clone() };
+            let agent = config.agent_by(Role::Builder, &by);
+            let usual = config.timeout_by(Step::WorkflowStep.word(), Some(&agent)).as_secs();
+            let asked = step.timeout_sec.filter(|asked| *asked > usual)?;
+            let id = &step.id;
+            Some(format!("step `{id}` asks for {asked} s; the configured limit of {usual} s holds"))
+        };
+        workflow.steps.iter().filter_map(over).collect()
     }
 
     /// The tasks of a workflow, each after what it needs.
