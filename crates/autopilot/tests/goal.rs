@@ -520,6 +520,37 @@ fn a_workflow_does_not_raise_the_limit_of_the_user() {
 }
 
 #[test]
+fn a_step_that_begins_without_its_earlier_changes_is_told_so() {
+    let again = "Your earlier changes to app.txt, extra.txt are not in your working directory";
+    let acts = format!(
+        "
+- step: step
+  task: one
+  prompt: '{again}'
+  do: [{{ answer: second answer }}]
+- step: step
+  task: one
+  do: [{{ write: {{ app.txt: \"one\\n\", extra.txt: \"x\\n\" }} }}, {{ say: no }}, {{ exit: 1 }}]
+- step: step
+  do: [{{ write: {{ app.txt: \"two\\n\" }} }}, {{ answer: Done }}]
+- step: completion
+  prompt: second answer
+  do: [{{ answer: {{ done: true, summary: fine }} }}]
+"
+    );
+    let stage = stage(&[
+        &answers("workflow", "", &workflow("w", &[step("one", &[]), step("two", &["one"])])),
+        &acts,
+        &answers("completion", "", &json!({ "done": false, "reason": "it failed" })),
+    ]);
+    stage.run(&[&GOAL[..], &["--max-iterations", "1"]].concat()).expect(11);
+    stage.run(&["retry", "one"]).expect(0).says(&["DONE"]);
+    let asked = stage.texts_of("one-step/prompt.txt");
+    assert!(!asked.contains("lies in your working directory"), "{asked}");
+    assert_eq!(on_branch(&stage, "app.txt"), "two");
+}
+
+#[test]
 fn a_step_that_is_taken_up_undoes_nothing_that_was_merged_meanwhile() {
     let stage = Stage::new(BINARY);
     let both = outside(&stage, "begun");

@@ -455,6 +455,32 @@ if [ "$task" = two-i2 ]; then while [ ! -e "$own/gate" ]; do sleep 0.1; done; fi
 }
 
 #[test]
+fn whoever_is_gone_on_with_learns_that_its_changes_are_not_there() {
+    // What `bad` wrote before it failed, `after` has written otherwise since.
+    let writes = r#"
+echo "$task $resumed" > app.txt; echo more > "$task.txt"
+if [ -n "$resumed" ]; then git checkout -q app.txt; answer="second of $task"; total=0.3; fi
+"#;
+    let made = workflow("w", &[step("bad", &[]), step("after", &["bad"])]);
+    let stage = stage(
+        &[&answers("workflow", "", &made), &done_when_seen("second of bad")],
+        &[writes, FAILS],
+    );
+    let args = [&GOAL[..], &["--max-iterations", "1"]].concat();
+    stage.run(&args).expect(11);
+    let bad = session_of(&stage, "bad");
+    stage.run(&["resume", &bad, "--prompt", OTHERWISE]).expect(0).says(&["second of bad"]);
+    let (_, session, words) = asked(&stage).pop().unwrap();
+    assert_eq!(session, bad);
+    assert!(words.starts_with(OTHERWISE), "{words}");
+    let told = "Your earlier changes to app.txt, bad.txt are not in your working directory";
+    assert!(words.contains(told), "{words}");
+    // Once what it does is in, there is nothing more to tell.
+    stage.run(&["resume", &bad, "--prompt", OTHERWISE]).expect(0);
+    assert_eq!(asked(&stage).pop().unwrap().2, OTHERWISE);
+}
+
+#[test]
 fn a_turn_that_fails_or_is_too_dear_leaves_a_run_that_goes_on() {
     let fails = "if [ -n \"$resumed\" ]; then answer=\"no way\"; code=1; total=0.2; fi\n";
     let made = workflow("w", &[step("one", &[])]);

@@ -20,6 +20,8 @@ pub struct StepPrompt<'a> {
     pub dependencies: &'a [&'a StepResult],
     /// Why it has failed before.
     pub failed: Option<&'a str>,
+    /// A sentence about what was done of it before and is not in the working directory.
+    pub left_behind: Option<&'a str>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -68,11 +70,17 @@ pub fn step_prompt(facts: &StepPrompt<'_>, caps: Caps) -> String {
         text.push_str("\nDependency outputs:\n");
         text.push_str(&outputs(facts.dependencies, caps, |output| format!("{output}\n")));
     }
+    if let Some(sentence) = facts.left_behind {
+        text.push_str(&format!("\n{}\n", cut(sentence, caps.prompt_bytes_max)));
+    }
     if let Some(why) = facts.failed {
-        text.push_str(
-            "\nThis step was done before and failed. What is left of it lies in your working \
-             directory; put right what stood against it:\n",
-        );
+        let left = match facts.left_behind {
+            Some(_) => "P",
+            None => "What is left of it lies in your working directory; p",
+        };
+        text.push_str(&format!(
+            "\nThis step was done before and failed. {left}ut right what stood against it:\n"
+        ));
         text.push_str(&fenced("text", &cut(why, caps.prompt_bytes_max)));
     }
     text.push_str(

@@ -15,6 +15,22 @@ pub fn sentence(conflicts: &Conflicts) -> String {
     format!("the change conflicts with the run's branch in {}{more}", names.join(", "))
 }
 
+/// For the agent of a step that begins without what it did before: it may remember having done it.
+/// `paths` is all it had changed.
+pub fn left_behind(conflicts: &Conflicts, paths: &[String]) -> String {
+    let named: Vec<&str> = paths.iter().take(NAMED_MAX).map(String::as_str).collect();
+    let more = paths.len() - named.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let of =
+        if named.is_empty() { String::new() } else { format!(" to {}{more}", named.join(", ")) };
+    format!(
+        "Your earlier changes{of} are not in your working directory: others have since changed the \
+         same places, so you begin with the branch as it is now. They are kept as commit {}; \
+         make again what is still needed of them.",
+        conflicts.theirs.short()
+    )
+}
+
 /// The command that failed, what `git status` would say, and the sides of each file.
 pub fn report(conflicts: &Conflicts, branch: &str, work: &str) -> String {
     let mut text = format!("$ git switch {branch} && git merge {work}   (exit code 1)\n");
@@ -114,6 +130,15 @@ mod tests {
              \n=== b (ours, the run's branch) ===\n(no such file)\n\
              \n=== b (theirs, this task) ===\nmine\n"
         );
+    }
+
+    #[test]
+    fn what_was_left_behind_is_named_within_a_limit() {
+        let found = conflicts(Vec::new(), 0);
+        let paths: Vec<String> = (0..60).map(|n| format!("f{n}")).collect();
+        let text = left_behind(&found, &paths);
+        assert!(text.contains("changes to f0, f1") && text.contains("f19 and 40 more are not in"));
+        assert!(left_behind(&found, &[]).starts_with("Your earlier changes are not in your"));
     }
 
     #[test]

@@ -104,13 +104,19 @@ impl Job {
         })
     }
 
-    /// The turn of a step that a person goes on with. `question` is how it was asked first.
+    /// The turn of a step that a person goes on with. `question` is how it was asked first,
+    /// `left_behind` a sentence about work that is not in the directory.
     pub(super) async fn turn_by(
         &self,
         words: &Words,
+        left_behind: Option<&str>,
         question: Question<'_>,
     ) -> Result<Turn, JobError> {
-        let said = self.context.text(&words.prompt)?;
+        let asked = self.context.text(&words.prompt)?;
+        let said = match left_behind {
+            Some(sentence) => format!("{asked}\n\n{sentence}"),
+            None => asked.clone(),
+        };
         let ask = Further {
             session: words.session.clone(),
             // Who did not have the session does not know it.
@@ -135,7 +141,7 @@ impl Job {
                 .notes
                 .push("its session was gone; a new one was told what was said".to_owned());
         }
-        turn.ran.notes.push(format!("a person went on with it: {}", title(&said)));
+        turn.ran.notes.push(format!("a person went on with it: {}", title(&asked)));
         Ok(turn)
     }
 

@@ -4,8 +4,9 @@
 use super::agent::{Question, Turn, mode_word};
 use super::build::{Start, notes_of};
 use super::change::{broken_rules, doubts};
+use super::conflict;
 use super::evidence::Seen;
-use super::workshop::For;
+use super::workshop::{For, blocking};
 use super::{Done, Job, JobError};
 use crate::begin::{PlanBody, step_rules};
 use autopilot_agents::Access;
@@ -19,7 +20,7 @@ use autopilot_core::workflow::{
     self, Checked, Completion, CompletionPrompt, Past, Refuted, Rules, StepBody, StepPrompt,
     StepResult, Workflow, WorkflowPrompt, WorkflowStep,
 };
-use autopilot_host::git::Oid;
+use autopilot_host::git::{ChangedPath, GitError, Oid};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -93,7 +94,9 @@ impl Job {
             let asked = Duration::from_secs(seconds);
             let _first = self.time_limit.set(asked.min(self.usual_limit()));
         }
-        let start = on_the_branch(self.start().await?);
+        let start = self.start().await?;
+        let left_behind = self.left_behind(&start).await?;
+        let start = on_the_branch(start);
         let bench = self.bench(For::Agent, &start.commit, &start.base).await?;
         let goal = self.goal_above()?;
         let results = self.results(&self.kin.steps)?;
@@ -103,6 +106,7 @@ impl Job {
             task: &goal,
             dependencies: &dependencies,
             failed: self.failed_before(),
+            left_behind: left_behind.as_deref(),
         };
         let prompt = workflow::step_prompt(&facts, self.caps());
         let kit = self.kit(&body.spec, &start.commit).await?;
@@ -115,7 +119,7 @@ impl Job {
             write: Vec::new(),
         };
         let turn = match &self.task.words {
-            Some(words) => self.turn_by(words, question).await,
+            Some(words) => self.turn_by(words, left_behind.as_deref(), question).await,
             None => self.turn(&question).await,
         };
         let succeeded = |turn: &Turn| turn.ending.outcome == autopilot_agents::Outcome::Success;
@@ -147,6 +151,21 @@ impl Job {
             return Ok((Outcome::Passed, facts));
         }
         Ok((Outcome::Failed { why: against.join("; ") }, facts))
+    }
+
+    /// What an agent that remembers its work must know before it looks for it.
+    async fn left_behind(&self, start: &Start) -> Result<Option<String>, JobError> {
+        let Some(conflicts) = &start.conflicts else { return Ok(None) };
+        let workshop = self.context.workshop.clone();
+        let (ours, theirs) = (conflicts.ours.clone(), conflicts.theirs.clone());
+        let paths = blocking(move || -> Result<Vec<String>, GitError> {
+            let Some(base) = workshop.hub.merge_base(&theirs, &ours)? else {
+                return Ok(Vec::new());
+            };
+            let change = workshop.change(&base, &theirs)?;
+            Ok(change.paths.iter().map(ChangedPath::display).collect())
+        });
+        Ok(Some(conflict::left_behind(conflicts, &paths.await?)))
     }
 
     /// Why the step was not taken in an earlier round.
@@ -444,7 +463,7 @@ fn on_the_branch(start: Start) -> Start {
     let Some(conflicts) = &start.conflicts else { return start };
     let note = format!(
         "{}; it began without its earlier work, which is kept as {}",
-        super::conflict::sentence(conflicts),
+        conflict::sentence(conflicts),
         conflicts.theirs.short()
     );
     let note = start.note.map_or(note.clone(), |first| format!("{first}; {note}"));

@@ -9,7 +9,10 @@ fn step_with(results: &[StepResult]) -> String {
     let dependencies: Vec<&StepResult> = results.iter().collect();
     let goal = "use the task-executor skill. Fix the bug in src/auth.ts";
     let task = "Fix the authentication bug";
-    step_prompt(&StepPrompt { goal, task, dependencies: &dependencies, failed: None }, CAPS)
+    step_prompt(
+        &StepPrompt { goal, task, dependencies: &dependencies, failed: None, left_behind: None },
+        CAPS,
+    )
 }
 
 #[test]
@@ -311,7 +314,13 @@ fn a_task_of_any_length_leaves_room_for_the_rest() {
     let long = "task ".repeat(1 << 20);
     let caps = Caps { prompt_bytes_max: 2_000, tail_lines_max: 5 };
     let output = result("a", StepStatus::Succeeded, &long);
-    let facts = StepPrompt { goal: "g", task: &long, dependencies: &[&output], failed: None };
+    let facts = StepPrompt {
+        goal: "g",
+        task: &long,
+        dependencies: &[&output],
+        failed: None,
+        left_behind: None,
+    };
     let prompt = step_prompt(&facts, caps);
     assert!(prompt.len() < 4_500, "{}", prompt.len());
     assert!(prompt.ends_with("any remaining risks.\n"));
