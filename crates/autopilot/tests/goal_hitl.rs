@@ -488,15 +488,39 @@ fn a_turn_that_fails_or_is_too_dear_leaves_a_run_that_goes_on() {
     stage.run(&GOAL).expect(0);
     let one = session_of(&stage, "one");
     let told = stage.run(&["resume", &one, "--prompt", OTHERWISE]).expect(10);
-    told.says(&["step `one` failed", "no way", "autopilot resume"]);
-    assert_eq!(result_of(&stage, 1, "one")["status"], "failed");
+    let told = told.says(&["step `one`: this turn failed", "no way", "its earlier result stands"]);
+    let told =
+        told.says(&["one: succeeded (was succeeded)", "merged: nothing", "autopilot resume"]);
+    assert!(!told.out.contains("first of one"), "that was not said now: {}", told.out);
+    let result = result_of(&stage, 1, "one");
+    assert_eq!(
+        (&result["status"], &result["outputText"]),
+        (&"succeeded".into(), &"first of one".into())
+    );
+    assert_eq!(on_branch(&stage, "one.txt"), "one", "nothing of the turn is merged");
+    stage.run(&["show", "one"]).expect(0).says(&["its earlier result stands"]);
+    let diff = stage.run(&["diff", "one"]).expect(0).out;
+    assert!(diff.contains("one.txt"), "what it did is still there: {diff}");
     let told = stage.run(&["resume", &one, "--prompt", OTHERWISE, "--max-usd-per-task", "0.15"]);
     told.expect(2).says(&["has spent what one task may", "--max-usd-per-task"]);
     assert_eq!(times(&stage, "one"), 2, "nobody was asked");
     stage.run(&["resume"]).expect(0).says(&["DONE"]);
     assert_eq!(times(&stage, "one"), 2);
     let weighed = newest_prompt(&stage, "run-completion");
-    assert!(weighed.contains("--- one (failed) ---"), "{weighed}");
+    assert!(weighed.contains("--- one (succeeded) ---"), "{weighed}");
+    assert!(weighed.contains("first of one"), "{weighed}");
+}
+
+#[test]
+fn a_step_that_had_failed_and_fails_once_more_has_failed() {
+    let fails = "if [ \"$task\" = bad ]; then answer=\"no way $resumed\"; code=1; fi\n";
+    let made = workflow("w", &[step("bad", &[])]);
+    let stage = stage(&[&answers("workflow", "", &made), &done()], &[WORKS, fails]);
+    stage.run(&GOAL).expect(0);
+    let bad = session_of(&stage, "bad");
+    let told = stage.run(&["resume", &bad, "--prompt", OTHERWISE]).expect(10);
+    told.says(&["step `bad` failed", "no way", "autopilot resume"]);
+    assert_eq!(result_of(&stage, 1, "bad")["status"], "failed");
 }
 
 /// `one` is done by a program that tells nobody what it costs, `two` by one that does.

@@ -12,8 +12,9 @@ use crate::begin::{PlanBody, step_rules};
 use autopilot_agents::Access;
 use autopilot_agents::answer::{Answer, completion_after_all, read_completion, read_workflow};
 use autopilot_core::config::{By, Role};
-use autopilot_core::event::{HoldWhy, Outcome, TaskSpec as TaskEntry, Verdict};
+use autopilot_core::event::{Facts, HoldWhy, Outcome, TaskSpec as TaskEntry, Verdict};
 use autopilot_core::prompt::Ran;
+use autopilot_core::state::Shown;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_core::workflow::{
@@ -140,7 +141,7 @@ impl Job {
         if turn.ending.outcome != autopilot_agents::Outcome::Success {
             let judged = self.judged(&turn.ending);
             // Whoever looks at all of them weighs it; the same once more would cost as much.
-            return Ok((self.of_step(judged), facts));
+            return Ok(self.unless_it_stands(self.of_step(judged), facts));
         }
         let mut against: Vec<String> =
             capture.violations.iter().map(super::build::violation).collect();
@@ -150,7 +151,38 @@ impl Job {
         if against.is_empty() {
             return Ok((Outcome::Passed, facts));
         }
-        Ok((Outcome::Failed { why: against.join("; ") }, facts))
+        Ok(self.unless_it_stands(Outcome::Failed { why: against.join("; ") }, facts))
+    }
+
+    /// A turn that a person asked for and that fails takes nothing away: a result that is merged
+    /// stands as it was. What the turn wrote is kept with its attempt.
+    fn unless_it_stands(&self, outcome: Outcome, mut facts: Facts) -> Done {
+        let (Outcome::Failed { why }, Some(stands)) = (&outcome, self.standing()) else {
+            return (outcome, facts);
+        };
+        facts.answer.clone_from(&stands.facts.answer);
+        (facts.base, facts.tree, facts.commit) = (None, None, None);
+        (
+            Outcome::Skipped { why: format!("this turn failed: {why}; its earlier result stands") },
+            facts,
+        )
+    }
+
+    /// The result of a step that is gone on with and was merged before.
+    fn standing(&self) -> Option<&Shown> {
+        self.task.words.as_ref()?;
+        let is_good = |shown: &&Shown| match shown.outcome {
+            Outcome::Passed | Outcome::Skipped { .. } => true,
+            Outcome::Failed { .. }
+            | Outcome::Broke { .. }
+            | Outcome::Lost
+            | Outcome::Quota { .. }
+            | Outcome::Away { .. }
+            | Outcome::Revoked => false,
+        };
+        let result = self.task.last(Step::WorkflowStep).filter(is_good)?;
+        let merged = self.task.last(Step::Merge).filter(is_good)?;
+        (merged.id > result.id).then_some(result)
     }
 
     /// What an agent that remembers its work must know before it looks for it.

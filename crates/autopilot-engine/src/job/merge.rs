@@ -18,6 +18,10 @@ use std::sync::{Arc, PoisonError};
 
 impl Job {
     pub(super) async fn merge(&self) -> Result<Done, JobError> {
+        if self.stands_as_it_was() {
+            let why = "its earlier result stands, which is merged".to_owned();
+            return Ok((Outcome::Skipped { why }, Facts::default()));
+        }
         let Some(tree) = self.proven_tree() else {
             // Nothing but the exact tree that passed may be merged.
             let why = "the tree to merge is not the one that was validated".to_owned();
@@ -57,6 +61,12 @@ impl Job {
             Verdict::Withdrawn => Ok((Outcome::Revoked, Facts::default())),
             Verdict::Trouble(why) => Err(JobError::Process(why)),
         }
+    }
+
+    /// The work of this round was not taken, in favour of what there was before.
+    fn stands_as_it_was(&self) -> bool {
+        let work = self.task.pipeline.continues_at().and_then(|step| self.task.shown(step));
+        work.is_some_and(|shown| matches!(shown.outcome, Outcome::Skipped { .. }))
     }
 
     fn proven_tree(&self) -> Option<String> {

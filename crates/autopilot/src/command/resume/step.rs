@@ -162,6 +162,20 @@ fn result(task: &Task) -> Option<&Shown> {
     task.last(task.pipeline.continues_at()?)
 }
 
+/// Of a turn that failed where there was a result before.
+fn why_it_stands(shown: &Shown) -> Option<&str> {
+    match &shown.outcome {
+        Outcome::Skipped { why } => Some(why),
+        Outcome::Passed
+        | Outcome::Failed { .. }
+        | Outcome::Broke { .. }
+        | Outcome::Lost
+        | Outcome::Quota { .. }
+        | Outcome::Away { .. }
+        | Outcome::Revoked => None,
+    }
+}
+
 fn status(state: &State, task: &Task) -> &'static str {
     PastStep::of(state, task).map_or("unfinished", |past| past.status.word())
 }
@@ -170,6 +184,8 @@ fn status(state: &State, task: &Task) -> &'static str {
 enum Ended<'a> {
     Well,
     Failed(String),
+    /// The turn failed; the step is what it was before.
+    Stands(String),
     /// It is not over.
     Rests(&'a str),
 }
@@ -186,7 +202,10 @@ fn account(
     let is_new = result(task).map(|shown| shown.id) != before.result.as_ref().map(|old| old.id);
     let why = state.run.halt.as_ref().map(|halt| halt.why.to_string()).unwrap_or_default();
     let ended = match &task.status {
-        Status::Settled(End::Closed) if is_new => Ended::Well,
+        Status::Settled(End::Closed) if is_new => match result(task).and_then(why_it_stands) {
+            Some(why) => Ended::Stands(why.to_owned()),
+            None => Ended::Well,
+        },
         Status::Settled(End::Failed { why }) => Ended::Failed(why.to_string()),
         Status::Settled(End::Closed | End::Skipped { .. })
         | Status::Open
@@ -201,15 +220,17 @@ fn account(
         terminal::say(told.text().trim_end());
     }
     let name = task.name();
+    let otherwise = format!(
+        "say something else with `autopilot resume {} --prompt …`, or go on without it: `autopilot \
+         resume`",
+        told.session
+    );
     match ended {
         Ended::Well => Ok(ExitCode::SUCCESS),
         Ended::Failed(why) => {
-            Err(Failure::failed(format!("step `{name}` failed: {why}")).help(format!(
-                "say something else with `autopilot resume {} --prompt …`, or go on without it: \
-                 `autopilot resume`",
-                told.session
-            )))
+            Err(Failure::failed(format!("step `{name}` failed: {why}")).help(otherwise))
         }
+        Ended::Stands(why) => Err(Failure::failed(format!("step `{name}`: {why}")).help(otherwise)),
         Ended::Rests(why) => Err(Failure {
             code: ExitWord::Paused.code(),
             message: format!("step `{name}` is not over: {why}"),
@@ -240,7 +261,9 @@ impl<'a> Account<'a> {
         is_new: bool,
     ) -> Account<'a> {
         let shown = result(task).filter(|_| is_new);
-        let answer = shown.and_then(|shown| shown.facts.answer.as_deref()).and_then(|hash| {
+        // That of a result that stands was not said in this turn.
+        let said = shown.filter(|shown| why_it_stands(shown).is_none());
+        let answer = said.and_then(|shown| shown.facts.answer.as_deref()).and_then(|hash| {
             let reader = workspace::reader(&worked.place).ok()?;
             store::text(&reader, hash).ok()
         });
@@ -311,7 +334,7 @@ impl<'a> Account<'a> {
     fn object(&self, ended: &Ended<'_>) -> Value {
         let (outcome, why) = match ended {
             Ended::Well => ("success", None),
-            Ended::Failed(why) => ("failed", Some(why.as_str())),
+            Ended::Failed(why) | Ended::Stands(why) => ("failed", Some(why.as_str())),
             Ended::Rests(why) => ("stopped", Some(*why)),
         };
         json!({
