@@ -551,6 +551,48 @@ fn a_step_that_begins_without_its_earlier_changes_is_told_so() {
 }
 
 #[test]
+fn a_step_that_was_killed_and_begins_without_its_changes_is_told_so() {
+    let stage = Stage::new(BINARY);
+    let gate = outside(&stage, "written");
+    std::fs::create_dir_all(&gate).unwrap();
+    let gate = gate.display();
+    let acts = format!(
+        "
+- step: step
+  task: one
+  prompt: 'Your earlier changes to app.txt are not in your working directory'
+  do: [{{ answer: second answer }}]
+- step: step
+  task: one
+  do:
+    - write: {{ app.txt: \"one\\n\" }}
+    - run: 'touch {gate}/one'
+    - hang: true
+- step: step
+  do:
+    - run: 'while [ ! -e {gate}/one ]; do sleep 0.1; done'
+    - write: {{ app.txt: \"two\\n\" }}
+    - answer: Done
+"
+    );
+    stage.agents(&[
+        &answers("workflow", "", &workflow("w", &[step("one", &[]), step("two", &[])])),
+        &acts,
+        &answers("completion", "", &done("fine")),
+    ]);
+    configure(&stage, "");
+    let run = stage.start(&GOAL);
+    stage.wait_until("two is merged while one works", |stage| {
+        let tasks = stage.state_json()["tasks"].as_array().cloned().unwrap_or_default();
+        tasks.iter().any(|task| task["id"] == "two" && task["status"] == "DONE")
+    });
+    run.signal("KILL");
+    run.wait();
+    stage.run(&["resume"]).expect(0).says(&["DONE"]);
+    assert_eq!(on_branch(&stage, "app.txt"), "two");
+}
+
+#[test]
 fn a_step_that_is_taken_up_undoes_nothing_that_was_merged_meanwhile() {
     let stage = Stage::new(BINARY);
     let both = outside(&stage, "begun");
