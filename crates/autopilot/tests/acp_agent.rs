@@ -164,6 +164,18 @@ fn files_are_lent_inside_the_worktree_and_nowhere_else() {
     assert_eq!(stage.git(&["show", &format!("{branch}:app.txt")]), "start\ndone");
 }
 
+#[test]
+fn a_person_turns_it_to_something_else_from_another_process() {
+    let stage = hostile_stage("listens", "", "");
+    let run = stage.start(&["run", "tasks/say-done.md"]);
+    stage.wait_until("it begins", |stage| stage.texts_of("events.jsonl").contains("I begin"));
+    stage.run(&["attach", "say-done", "-m", "add a line"]).expect(0).says(&["it was told"]);
+    run.wait().expect(0).says(&["DONE"]);
+    let events = stage.texts_of("build/events.jsonl");
+    assert!(events.contains(r#"{"event":"steer","text":"add a line"}"#), "{events}");
+    assert_eq!(stage.views("build/metadata.json").len(), 1, "it was one turn");
+}
+
 /// Plays an agent where it is started as one, and is no test otherwise.
 #[test]
 fn the_hostile_agent() {
@@ -177,6 +189,7 @@ fn the_hostile_agent() {
         "leaves" => agent.leaves(),
         "silent" => agent.silent(),
         "borrows" => agent.borrows(),
+        "listens" => agent.listens(),
         other => panic!("nobody plays {other}"),
     }
 }
@@ -286,6 +299,28 @@ impl<L: Iterator<Item = std::io::Result<String>>> Hostile<L> {
         loop {
             std::thread::park();
         }
+    }
+
+    /// Works until it is turned to something else.
+    fn listens(&mut self) {
+        let prompt = self.hello();
+        let content = json!({ "type": "text", "text": "I begin." });
+        self.update(json!({ "sessionUpdate": "agent_message_chunk", "content": content }));
+        // What was said is whole when something else follows.
+        let call =
+            json!({ "toolCallId": "c", "title": "look", "kind": "read", "status": "pending" });
+        let mut update = json!({ "sessionUpdate": "tool_call" });
+        update.as_object_mut().unwrap().extend(call.as_object().unwrap().clone());
+        self.update(update);
+        let told = self.next().unwrap();
+        assert_eq!(told["method"], "session/cancel", "{told}");
+        let result = json!({ "stopReason": "cancelled" });
+        self.send(&json!({ "jsonrpc": "2.0", "id": prompt, "result": result }));
+        let told = self.next().unwrap();
+        assert_eq!(told["method"], "session/prompt", "{told}");
+        assert!(told["params"]["prompt"].to_string().contains("add a line"), "{told}");
+        self.build();
+        self.answer(&told["id"]);
     }
 
     fn leaves(&mut self) {

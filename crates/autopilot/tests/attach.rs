@@ -118,6 +118,44 @@ fn an_agent_that_listens_to_nobody_and_a_task_that_is_not_there_are_said() {
     watching.wait().expect(0).says(&["say-done: DONE"]);
 }
 
+/// Its turn hears its prompt and nothing after it.
+const CODEX: &str = r#"#!/bin/sh
+cat > /dev/null
+echo '{"type":"thread.started","thread_id":"0199bbbb-2222-7000-8000-000000000000"}'
+echo '{"type":"turn.started"}'
+echo '{"type":"item.completed","item":{"id":"i1","type":"agent_message","text":"I begin."}}'
+while [ ! -e GATE ]; do sleep 0.1; done
+echo done >> app.txt
+echo '{"type":"item.completed","item":{"id":"i2","type":"agent_message","text":"{\"changed_files\":[\"app.txt\"],\"notes\":\"x\"}"}}'
+echo '{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}'
+"#;
+
+#[test]
+fn codex_can_not_be_spoken_to_and_whoever_tries_hears_so_at_once() {
+    let stage = listening();
+    let gate = stage.folder().join("gate");
+    stage.write_program("codex", &CODEX.replace("GATE", &text(&gate)));
+    let config = stage.read(".autopilot/config.yml");
+    let claude = "mode: claude_code_cli, executable: ./listens";
+    stage.write(
+        ".autopilot/config.yml",
+        &config.replace(claude, "mode: codex_cli, executable: ./codex"),
+    );
+    let run = stage.start(&["run", "tasks/say-done.md"]);
+    begins(&stage);
+    for asked in [&["-m", "add a line"][..], &["--interrupt"]] {
+        let deaf = stage.run(&[&["attach", "say-done"], asked].concat()).expect(10);
+        deaf.says(&["it was not told", "this kind of agent can't be spoken to while it works"]);
+    }
+    // Whoever only watches learns which kind it is.
+    let watching = stage.start_command(stage.command(&["attach", "say-done"]));
+    stage.wait_until("it is said", |_| watching.err().contains("(codex_cli: it can't be spoken"));
+    fs::write(&gate, "").unwrap();
+    run.wait().expect(0).says(&["DONE"]);
+    watching.wait().expect(0);
+    assert!(!stage.texts_of("build/events.jsonl").contains("steer"), "nothing was told");
+}
+
 #[test]
 fn the_run_itself_is_watched_only_while_it_has_a_planner() {
     let stage = Stage::new(BINARY);

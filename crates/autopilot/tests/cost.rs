@@ -171,6 +171,27 @@ fn a_limit_on_money_ends_an_agent_while_it_works() {
     stage.run(&["retry", "say-done", "--max-usd-per-task", "1"]).expect(0);
 }
 
+#[test]
+fn the_limit_of_a_run_ends_all_who_work_on_it_while_they_work() {
+    let tasks = ["a", "b"].map(|name| plan::task(name, &[]));
+    let all = plan::plan(&tasks);
+    let stage = plan::stage(env!("CARGO_BIN_EXE_autopilot"), &all);
+    // Each alone stays below the limit; together they are above it.
+    let spender = "\n- step: build\n  do: [{ cost_usd: 0.3 }, { hang: true }]\n";
+    stage.agents(&[&plan::says(&all), spender, APPROVES]);
+    let more = "orchestrator: { max_workers: 2 }\nbudget: { max_usd: 0.5 }\n";
+    plan::configure(&stage, &format!("{}{more}", plan::TESTS));
+    let began = std::time::Instant::now();
+    let rest = stage.run(&plan::RUN).expect(2).says(&["has spent $0.60 of its limit of $0.50"]);
+    assert!(began.elapsed() < Duration::from_secs(60), "nobody waited for a time limit");
+    assert!(stage.survivors().is_empty());
+    let build = row(&cost(&stage, &["--by", "step"])["parts"][0], "build");
+    assert_eq!(build["cost_usd"], 0.6, "{build}");
+    // Whoever began once more waited for what the other had not spent, and was asked nothing.
+    let asked = stage.views("-build/prompt.txt");
+    assert_eq!(asked.len(), 2, "{asked:?} {}", rest.said());
+}
+
 /// Prints what the real one does, with a thread whose usage is told over all of its turns.
 const CODEX: &str = r#"#!/bin/sh
 cat > /dev/null

@@ -285,3 +285,53 @@ fn an_outage_costs_no_task_a_try() {
     }
     assert_eq!(began(&stage, "c").len(), 1, "nobody else finds out for themselves");
 }
+
+#[test]
+fn who_is_not_logged_in_is_not_asked_for_every_task() {
+    let tasks = ["a", "b", "c", "d"].map(|name| planned(name, &[]));
+    let all = plan::plan(&tasks);
+    let stage = plan::stage(BINARY, &all);
+    let out = gives_up("task: '*'", "auth", None);
+    stage.agents(&[&says(&all), &out, &builds(&stage), APPROVES]);
+    let config = format!("{TESTS}orchestrator: {{ max_workers: 1 }}\nbudget: {{ retries: 0 }}\n");
+    configure(&stage, &config);
+    stage.run(&RUN).expect(2).says(&["script is away (not logged in): not now"]);
+    let asked = ["a", "b", "c", "d"].map(|task| began(&stage, task).len());
+    assert_eq!(asked.iter().sum::<usize>(), 2, "once more to be sure, by nobody else: {asked:?}");
+    stage.agents(&[&says(&all), &builds(&stage), APPROVES]);
+    stage.run(&["resume", "--no-ui"]).expect(0);
+    for task in stage.state_json()["tasks"].as_array().unwrap() {
+        unspent(task, 1);
+    }
+}
+
+/// Each role has another model in reserve, and each is away for another reason.
+#[test]
+fn every_role_has_those_who_stand_in_for_it_whatever_keeps_the_first_away() {
+    let tasks = [planned("a", &[])];
+    let all = plan::plan(&tasks);
+    let stage = plan::stage(BINARY, &all);
+    let away = |step: &str, kind: &str| {
+        format!("\n- step: {step}\n  do: [{{ fail: {{ kind: {kind}, why: not now }} }}]\n")
+    };
+    let first =
+        [away("plan", "auth"), away("build", "outage"), away("[review, uat_generate]", "model")];
+    stage.agents(&[&first.concat()]);
+    stage.write("second.yml", &[&says(&all), &builds(&stage), APPROVES].concat());
+    let config = stage.read(".autopilot/config.yml");
+    let scripted = "{ mode: script, script: agents.yml }";
+    let listed = "{ mode: script, script: agents.yml, model: large, \
+                  fallback: [{ script: second.yml, model: small }] }";
+    assert_eq!(config.matches(scripted).count(), 3, "{config}");
+    stage.write(".autopilot/config.yml", &config.replace(scripted, listed));
+    stage.run(&RUN).expect(0).says(&["DONE"]);
+    statuses_are(&stage, &[("a", "DONE")]);
+    unspent(&stage.state_json()["tasks"][0], 2);
+    let told = stage.run(&["sessions", "--json"]).expect(0).out;
+    let told: Value = serde_json::from_str(&told).unwrap();
+    for step in ["plan", "build", "review", "uat_generate"] {
+        let of_step = |session: &&Value| session["step"] == step && session["state"] == "passed";
+        let done = told["sessions"].as_array().unwrap().iter().find(of_step);
+        assert_eq!(done.unwrap()["model"], "small", "{step}: {told}");
+    }
+}
