@@ -24,6 +24,30 @@ pub fn done(summary: &str) -> Value {
     json!({ "done": true, "summary": summary })
 }
 
+/// What is said at a step in an iteration, without doing anything. JSON is YAML.
+pub fn answers(step: &str, iteration: u32, answer: &Value) -> String {
+    format!("\n- step: {step}\n  iteration: {iteration}\n  do: [{{ answer: {answer} }}]\n")
+}
+
+/// A goal of the steps `one`, which is done as `works` says, and then `two`, which is not done before
+/// the file there is: enough time to kill the run between the two.
+pub fn gated(binary: &str, works: &str) -> (Stage, PathBuf) {
+    let stage = Stage::new(binary);
+    let gate = stage.folder().join("gate");
+    let waits = format!(
+        "\n- step: step\n  task: two\n  do:\n    - run: 'while [ ! -e {} ]; do sleep 0.1; done'\n    - answer: Done\n",
+        gate.display()
+    );
+    stage.agents(&[
+        &answers("workflow", 1, &workflow("w", &[step("one", &[]), step("two", &["one"])])),
+        &waits,
+        works,
+        &answers("completion", 1, &done("fine")),
+    ]);
+    stage.config("commands: { tests: sh test.sh }\n");
+    (stage, gate)
+}
+
 /// The directory of the only run in `runs/autopilot`.
 pub fn dir(stage: &Stage) -> PathBuf {
     let runs = fs::read_dir(stage.path("runs/autopilot")).unwrap();

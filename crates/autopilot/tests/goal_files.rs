@@ -6,16 +6,14 @@
     reason = "a test file; its functions are test code too"
 )]
 
-use autopilot_testkit::goal::{GOAL, dir, manifest, run_state, step, told_so_far, workflow};
+use autopilot_testkit::goal::{
+    GOAL, answers, dir, gated, manifest, run_state, step, told_so_far, workflow,
+};
 use autopilot_testkit::stage::{Stage, files_with};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_autopilot");
-
-fn answers(step: &str, iteration: u32, answer: &Value) -> String {
-    format!("\n- step: {step}\n  iteration: {iteration}\n  do: [{{ answer: {answer} }}]\n")
-}
 
 const WORKS: &str = "
 - step: step
@@ -159,19 +157,7 @@ fn nothing_is_written_through_a_link() {
 
 #[test]
 fn a_kill_leaves_a_run_that_can_be_read_and_gone_on_with() {
-    let stage = Stage::new(BINARY);
-    let gate = stage.folder().join("gate");
-    let waits = format!(
-        "\n- step: step\n  task: two\n  do:\n    - run: 'while [ ! -e {} ]; do sleep 0.1; done'\n    - answer: Done\n",
-        gate.display()
-    );
-    stage.agents(&[
-        &answers("workflow", 1, &workflow("w", &[step("one", &[]), step("two", &["one"])])),
-        &waits,
-        WORKS,
-        &answers("completion", 1, &json!({ "done": true, "summary": "fine" })),
-    ]);
-    stage.config("commands: { tests: sh test.sh }\n");
+    let (stage, gate) = gated(BINARY, WORKS);
     let run = stage.start(&GOAL);
     stage.wait_until("the files tell that the second step works", |stage| {
         let told = told_so_far(stage).unwrap_or_default();

@@ -11,6 +11,7 @@ mod browser;
 #[path = "report/dom.rs"]
 mod dom;
 
+use autopilot_testkit::goal::{GOAL, answers, gated, step, workflow};
 use autopilot_testkit::plan;
 use autopilot_testkit::stage::{Ended, Stage, text};
 use browser::Door;
@@ -21,20 +22,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_autopilot");
-const GOAL: [&str; 2] = ["goal", "Make app.txt say done"];
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
-
-fn step(id: &str, depends_on: &[&str]) -> Value {
-    json!({ "id": id, "goal": format!("use the task-executor skill. Do {id}."), "dependsOn": depends_on })
-}
-
-fn workflow(id: &str, steps: &[Value]) -> Value {
-    json!({ "version": 1, "id": id, "steps": steps })
-}
-
-fn answers(step: &str, iteration: u32, answer: &Value) -> String {
-    format!("\n- step: {step}\n  iteration: {iteration}\n  do: [{{ answer: {answer} }}]\n")
-}
 
 const WORKS: &str = "
 - step: step
@@ -392,26 +380,9 @@ fn files_of_any_size_and_content_are_shown_in_part() {
     assert!(dom.text().contains("say the [redacted]"));
 }
 
-fn gated() -> (Stage, PathBuf) {
-    let stage = Stage::new(BINARY);
-    let gate = stage.folder().join("gate");
-    let waits = format!(
-        "\n- step: step\n  task: two\n  do:\n    - run: 'while [ ! -e {} ]; do sleep 0.1; done'\n    - answer: Done\n",
-        gate.display()
-    );
-    stage.agents(&[
-        &answers("workflow", 1, &workflow("w", &[step("one", &[]), step("two", &["one"])])),
-        &waits,
-        WORKS,
-        &answers("completion", 1, &json!({ "done": true, "summary": "fine" })),
-    ]);
-    stage.config("commands: { tests: sh test.sh }\n");
-    (stage, gate)
-}
-
 #[test]
 fn a_run_under_way_and_a_killed_one_say_so() {
-    let (stage, gate) = gated();
+    let (stage, gate) = gated(BINARY, WORKS);
     let run = stage.start(&GOAL);
     stage.wait_until("the second step works", |stage| {
         !stage.views("two-step/prompt.txt").is_empty()
@@ -585,7 +556,7 @@ fn show_tells_a_goal_on_one_screen() {
 
 #[test]
 fn show_of_a_killed_goal_says_how_to_go_on() {
-    let (stage, _) = gated();
+    let (stage, _) = gated(BINARY, WORKS);
     let run = stage.start(&GOAL);
     stage.wait_until("the second step works", |stage| {
         !stage.views("two-step/prompt.txt").is_empty()
