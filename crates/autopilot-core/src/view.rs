@@ -15,11 +15,12 @@ pub mod state_json;
 pub mod status_md;
 pub mod trouble;
 
-use crate::event::{End, Failure, Halt, HaltWhy, Outcome, Skip};
+use crate::event::{End, Facts, Failure, Halt, HaltWhy, Outcome, Skip};
 use crate::flow::{Flow, paired};
 use crate::skill::Used;
 use crate::state::{Door, Hold, Shown, State, Status, Task};
 use crate::step::Step;
+use std::collections::BTreeSet;
 
 /// How a run that rests or is over is told to the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,12 +195,33 @@ pub fn waivers(state: &State) -> &[String] {
     }
 }
 
-/// What failed when the result as a whole was validated, and counted for nothing because it fails on
-/// the base of the run as well.
+/// What failed when the result was validated, and counted for nothing because it fails on the base of
+/// the run as well.
 pub fn excused(state: &State) -> Option<String> {
-    let shown = still_shown(state, Step::Validate)?;
+    let whole = still_shown(state, Step::Validate).and_then(let_pass);
+    let parts = match state.run.flow {
+        Flow::Goal => None,
+        Flow::Task | Flow::Queue | Flow::Plan => Some(leaves(state)),
+    };
+    let parts = parts.into_iter().flatten().filter(|task| task.is_closed());
+    let parts = parts.filter_map(|task| task.last(Step::Validate).and_then(let_pass));
+    let all: BTreeSet<String> = whole.into_iter().chain(parts).collect();
+    (!all.is_empty()).then(|| all.into_iter().collect::<Vec<_>>().join("; "))
+}
+
+/// What failed in a step that was passed all the same.
+pub fn let_pass(shown: &Shown) -> Option<String> {
     let excused = &shown.facts.excused;
     (shown.outcome == Outcome::Passed && !excused.is_empty()).then(|| excused.join("; "))
+}
+
+/// `passed` alone is never said over what fails as on the base.
+pub fn passed_word(step: Step, facts: &Facts) -> &'static str {
+    match (facts.excused.is_empty(), step == Step::Preflight) {
+        (true, _) => "passed",
+        (false, true) => "fails, which is allowed",
+        (false, false) => "fails only as on the base",
+    }
 }
 
 /// Skills, MCP servers and sub-agents of the whole run.

@@ -13,7 +13,7 @@ mod dom;
 
 use autopilot_testkit::goal::{GOAL, answers, gated, step, workflow};
 use autopilot_testkit::plan;
-use autopilot_testkit::stage::{Ended, Stage, text};
+use autopilot_testkit::stage::{APPROVES, Ended, Stage, text};
 use browser::Door;
 use dom::{Dom, Element};
 use serde_json::{Value, json};
@@ -586,4 +586,56 @@ fn runs_lists_goals_with_iterations_and_outcome() {
     let table = stage.run(&["runs"]).expect(0).out;
     assert!(table.lines().next().unwrap().contains("iterations"), "{table}");
     assert!(table.lines().all(|line| line.contains("goal") || line.starts_with("run")), "{table}");
+}
+
+/// A word that "passed" alone would contradict.
+const RED: &str = "tests failed with exit code 1, as on the base; only new failures counted";
+
+#[test]
+fn what_fails_as_on_the_base_is_never_told_as_passed_of_tasks() {
+    let tasks = [plan::task("a", &[]), plan::task("b", &["a"])];
+    let stage = plan::stage(BINARY, &plan::plan(&tasks));
+    stage.write("test.sh", "echo 'test x ... FAILED'; exit 1\n");
+    stage.commit("red");
+    let told = stage.run(&[&plan::RUN[..], &["--allow-red-base"]].concat()).expect(0);
+    let told = told.says(&["proof: only that nothing more fails than on the base"]);
+    assert!(!told.said().contains("validate passed"), "{}", told.said());
+    let (_, dom) = page(&stage);
+    let head = dom.tags("header")[0].text();
+    assert!(head.contains("2 of 2 tasks done; what the controller ran fails, as it did"), "{head}");
+    let lists = dom.by_id("outcome").classes("pair")[0].tags("ul");
+    let (proven, not) = (lists[0].text(), lists[1].text());
+    assert!(!proven.contains("alidation"), "{proven}");
+    assert!(not.contains(&format!("controller of a, b did not pass: {RED}")), "{not}");
+    assert!(not.contains("on the base, tests failed with exit code 1; the run was allowed"));
+    for attempt in dom.tags("article") {
+        let (title, text) = (attempt.tags("h3")[0].text(), attempt.text());
+        let is_red = ["preflight", "validate"].iter().any(|step| title.contains(step));
+        assert!(!is_red || title.contains("fails"), "{title}");
+        assert!(!is_red || !text.contains("passed"), "{text}");
+    }
+    let shown = stage.run(&["show"]).expect(0).out;
+    let lines = shown.lines().filter(|line| line.contains(" validate "));
+    assert!(
+        lines.clone().count() >= 2 && lines.clone().all(|line| line.contains("as on the base"))
+    );
+}
+
+#[test]
+fn what_was_red_and_is_repaired_is_told_as_passed() {
+    let stage = Stage::new(BINARY);
+    stage.config("commands: { tests: sh test.sh }\n");
+    stage.write("app.txt", "broken\n");
+    stage.commit("red");
+    stage.agents(&[
+        "\n- step: build\n  do: [{ write: { app.txt: \"done\\n\" } }, { answer: { changed_files: [x], notes: x } }]\n",
+        APPROVES,
+    ]);
+    let told = stage.run(&["run", "tasks/say-done.md", "--allow-red-base"]).expect(0);
+    assert!(!told.out.contains("proof:"), "{}", told.out);
+    let (_, dom) = page(&stage);
+    let outcome = dom.by_id("outcome").text();
+    assert!(outcome.contains("Validation by the controller passed for 1 of 1"), "{outcome}");
+    assert!(outcome.contains("on the base, tests failed with exit code 1"), "{outcome}");
+    assert!(dom.tags("header")[0].text().contains("1 of 1 task done."));
 }

@@ -1,8 +1,8 @@
 //! A run told line by line, for a terminal without a dashboard and for a log.
 
 use super::account::{freed, held, switched, waits};
-use super::duration;
-use crate::event::{End, Event, Outcome, Skip};
+use super::{duration, passed_word};
+use crate::event::{End, Event, Facts, Outcome, Skip};
 use crate::state::State;
 use crate::step::Step;
 
@@ -50,7 +50,7 @@ pub fn told(event: &Event, state: &State) -> Option<Line> {
         }
         Event::AttemptEnded { task, step, outcome, facts, .. } => {
             let took = duration(facts.ms);
-            let text = format!("{}: {} {} ({took})", name(task), step, ended(outcome, facts.exit));
+            let text = format!("{}: {step} {} ({took})", name(task), ended(*step, outcome, facts));
             let text = match (&facts.log, is_bad(outcome)) {
                 (Some(log), true) => format!("{text}  log: .autopilot/{log}"),
                 (Some(_), false) | (None, _) => text,
@@ -143,10 +143,10 @@ fn is_bad(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Failed { .. } | Outcome::Broke { .. })
 }
 
-fn ended(outcome: &Outcome, exit: Option<i32>) -> String {
-    let code = exit.map(|code| format!(" (exit {code})")).unwrap_or_default();
+fn ended(step: Step, outcome: &Outcome, facts: &Facts) -> String {
+    let code = facts.exit.map(|code| format!(" (exit {code})")).unwrap_or_default();
     match outcome {
-        Outcome::Passed => "passed".to_owned(),
+        Outcome::Passed => passed_word(step, facts).to_owned(),
         Outcome::Failed { why } => format!("failed{code}: {why}"),
         Outcome::Broke { why } => format!("broke{code}: {why}"),
         Outcome::Lost => "was interrupted".to_owned(),

@@ -72,6 +72,7 @@ impl Job {
         let why = failed.join("; ");
         if self.run.red_base_allowed {
             facts.notes.push(format!("the base is red ({why}); only new failures count"));
+            facts.excused = failed;
             return Ok((Outcome::Passed, facts));
         }
         let branch = &self.run.base_branch;

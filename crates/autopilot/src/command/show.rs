@@ -182,7 +182,8 @@ fn outcome(tried: &Tried) -> String {
         }
         Outcome::Quota { until } => format!("no quota until {}", until.rfc3339()),
         Outcome::Away { why, text, .. } => format!("{}: {text}", why.word()),
-        Outcome::Passed | Outcome::Lost | Outcome::Revoked => word(outcome).to_owned(),
+        Outcome::Passed => view::passed_word(tried.step, &tried.facts).to_owned(),
+        Outcome::Lost | Outcome::Revoked => word(outcome).to_owned(),
     }
 }
 
@@ -261,6 +262,7 @@ fn attempt(tried: &Tried, task: Option<String>) -> Value {
         "tokens_in": tried.bill.tokens_in,
         "tokens_out": tried.bill.tokens_out,
         "used": facts.used.as_deref().map(state_json::used),
+        "excused": facts.excused,
         "notes": facts.notes,
     })
 }

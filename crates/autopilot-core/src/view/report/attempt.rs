@@ -6,7 +6,7 @@ use crate::event::{Outcome, Verdict};
 use crate::id::Time;
 use crate::step::Step;
 use crate::view::account::Tried;
-use crate::view::{duration, money, state_json};
+use crate::view::{duration, money, passed_word, state_json};
 use serde::Deserialize;
 
 /// Findings of a review or a guard that are listed.
@@ -93,7 +93,10 @@ pub fn how(tried: &Tried, is_live: bool) -> (Tone, &'static str) {
         return if is_live { (Tone::Busy, "running") } else { (Tone::Worse, "interrupted") };
     };
     match outcome {
-        Outcome::Passed => (Tone::Good, "passed"),
+        Outcome::Passed => {
+            let tone = if tried.facts.excused.is_empty() { Tone::Good } else { Tone::Waits };
+            (tone, passed_word(tried.step, &tried.facts))
+        }
         Outcome::Failed { .. } => (Tone::Bad, "failed"),
         Outcome::Broke { .. } => (Tone::Bad, "broke"),
         Outcome::Lost => (Tone::Worse, "interrupted"),

@@ -4,12 +4,13 @@ use super::words::{Line, Words};
 use super::{Known, Tone};
 use crate::event::{End, Outcome as Ended, Verdict};
 use crate::flow::Flow;
-use crate::state::{State, Task};
+use crate::state::{Shown, State, Task};
 use crate::step::Step;
 use crate::view::{
-    ExitWord, Standing, awaited, excused, failure, leaves, money, run_word, still_shown,
+    ExitWord, Standing, awaited, excused, failure, leaves, let_pass, money, run_word, still_shown,
     tells_how_to_go_on, waivers,
 };
+use std::collections::BTreeMap;
 
 /// Lines of each list.
 const LINES_MAX: usize = 60;
@@ -110,7 +111,14 @@ fn over(state: &State) -> String {
         Some(End::Closed | End::Skipped { .. }) => {
             let all = leaves(state).count();
             let closed = leaves(state).filter(|task| task.is_closed()).count();
-            format!("{closed} of {} done.", count(all, "task"))
+            let how = match excused(state) {
+                Some(_) => {
+                    "; what the controller ran fails, as it did on the base, and only new failures \
+                     counted"
+                }
+                None => "",
+            };
+            format!("{closed} of {} done{how}.", count(all, "task"))
         }
         Some(End::Failed { why }) => {
             format!("It did not come to its end: {why}. Everything that was done is kept.")
@@ -139,9 +147,9 @@ fn of_goal(state: &State, proven: &mut Vec<String>, unproven: &mut Vec<String>) 
                 "The controller ran its validation itself on the integrated result of iteration \
                  {round}, and it passed."
             )),
-            Some(what) => unproven.push(format!(
-                "The controller's validation of iteration {round} did not pass: {what}, as on the \
-                 base; only new failures counted (--allow-red-base), and there was none."
+            Some(what) => unproven.push(as_on_the_base(
+                &format!("The controller's validation of iteration {round}"),
+                &what,
             )),
         },
         Some((Ended::Failed { why }, round)) => {
@@ -173,8 +181,7 @@ fn of_goal(state: &State, proven: &mut Vec<String>, unproven: &mut Vec<String>) 
 fn of_tasks(state: &State, proven: &mut Vec<String>, unproven: &mut Vec<String>) {
     let closed: Vec<&Task> = leaves(state).filter(|task| task.is_closed()).collect();
     let passed = |step: Step| {
-        let passed =
-            |task: &&&Task| task.last(step).is_some_and(|shown| shown.outcome == Ended::Passed);
+        let passed = |task: &&&Task| task.last(step).is_some_and(is_green);
         closed.iter().filter(passed).count()
     };
     let all = count(closed.len(), "closed task");
@@ -185,6 +192,10 @@ fn of_tasks(state: &State, proven: &mut Vec<String>, unproven: &mut Vec<String>)
     if accepted > 0 {
         proven.push(format!("Acceptance run by the controller passed for {accepted} of {all}."));
     }
+    for (what, names) in red(&closed) {
+        let of = format!("Validation by the controller of {}", names.join(", "));
+        unproven.push(as_on_the_base(&of, &what));
+    }
     let approved = |task: &&&Task| {
         let verdict = task.last(Step::Review).and_then(|shown| shown.facts.verdict);
         verdict == Some(Verdict::Approve)
@@ -194,8 +205,12 @@ fn of_tasks(state: &State, proven: &mut Vec<String>, unproven: &mut Vec<String>)
         proven.push(format!("Another agent approved {approved} of {all}."));
     }
     for (step, what) in [(Step::Validate, "Validation"), (Step::Uat, "Acceptance")] {
-        match state.root().and_then(|root| root.last(step)).map(|shown| &shown.outcome) {
-            Some(Ended::Passed) => proven.push(format!("{what} of the whole passed.")),
+        let shown = state.root().and_then(|root| root.last(step));
+        match shown.map(|shown| &shown.outcome) {
+            Some(Ended::Passed) => match shown.and_then(let_pass) {
+                None => proven.push(format!("{what} of the whole passed.")),
+                Some(red) => unproven.push(as_on_the_base(&format!("{what} of the whole"), &red)),
+            },
             Some(Ended::Failed { why }) => {
                 unproven.push(format!("{what} of the whole failed: {why}"))
             }
@@ -208,9 +223,36 @@ fn of_tasks(state: &State, proven: &mut Vec<String>, unproven: &mut Vec<String>)
     }
 }
 
+fn is_green(shown: &Shown) -> bool {
+    shown.outcome == Ended::Passed && let_pass(shown).is_none()
+}
+
+/// The tasks that were let pass, by what fails in them as on the base.
+fn red<'a>(closed: &[&'a Task]) -> BTreeMap<String, Vec<&'a str>> {
+    let mut red: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for task in closed {
+        if let Some(what) = task.last(Step::Validate).and_then(let_pass) {
+            red.entry(what).or_default().push(task.name());
+        }
+    }
+    red
+}
+
+fn as_on_the_base(of: &str, what: &str) -> String {
+    format!(
+        "{of} did not pass: {what}, as on the base; only new failures counted (--allow-red-base), \
+         and there was none."
+    )
+}
+
 /// What was skipped, waived or noted.
 fn left_out(state: &State, unproven: &mut Vec<String>) {
-    if state.run.red_base_allowed {
+    let base = state.root().and_then(|root| root.last(Step::Preflight));
+    if let Some(what) = base.and_then(let_pass) {
+        unproven.push(format!(
+            "Before anything was done, on the base, {what}; the run was allowed to begin all the same."
+        ));
+    } else if state.run.red_base_allowed && base.is_none_or(|shown| !is_green(shown)) {
         unproven.push("The run was allowed to begin although tests fail on its base.".to_owned());
     }
     for by in waivers(state) {

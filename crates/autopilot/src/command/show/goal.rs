@@ -146,13 +146,17 @@ impl<'a> Goal<'a> {
             tried.step == Step::Validate && tried.round == index
         };
         let last = self.account.of_task(TaskId::ROOT).filter(is_it).last()?;
-        Some(match &last.ended {
-            Some((_, Outcome::Failed { why } | Outcome::Broke { why })) => format!("failed: {why}"),
-            Some((_, outcome)) if self.is_old(index) => {
-                format!("{}, before the result changed", super::word(outcome))
+        let word = match &last.ended {
+            Some((_, Outcome::Failed { why } | Outcome::Broke { why })) => {
+                return Some(format!("failed: {why}"));
             }
-            Some((_, outcome)) => super::word(outcome).to_owned(),
-            None => "running".to_owned(),
+            Some((_, Outcome::Passed)) => view::passed_word(last.step, &last.facts),
+            Some((_, outcome)) => super::word(outcome),
+            None => return Some("running".to_owned()),
+        };
+        Some(match self.is_old(index) {
+            true => format!("{word}, before the result changed"),
+            false => word.to_owned(),
         })
     }
 
