@@ -63,6 +63,20 @@ fn what_was_proven_before_a_step_changed_is_not_told_as_proven() {
 }
 
 #[test]
+fn what_was_undone_is_not_offered_to_be_merged() {
+    let stage = stage(WORKS);
+    stage.run(&GOAL).expect(0);
+    stage.run(&["show"]).expect(0).says(&["git merge autopilot/run-"]);
+    stage.run(&["undo"]).expect(0);
+    let shown = stage.run(&["show"]).expect(0).says(&["next    autopilot recover"]).out;
+    assert!(!shown.contains("git merge") && !shown.contains("git diff"), "{shown}");
+    let told: Value = serde_json::from_str(&stage.run(&["show", "--json"]).expect(0).out).unwrap();
+    assert_eq!(told["next"], serde_json::json!(["autopilot recover"]));
+    stage.run(&["report"]).expect(0);
+    assert!(!page(&stage).contains("git merge"));
+}
+
+#[test]
 fn a_secret_in_the_goal_is_kept_nowhere() {
     let mut stage = stage(WORKS);
     stage.set("MY_API_TOKEN", TOKEN);

@@ -423,25 +423,31 @@ fn rests(state: &State) -> String {
     }
 }
 
-/// What a person does next with a run that is over or rests.
-pub fn next_commands(state: &State) -> Vec<String> {
-    let branch = &state.run.branch;
+/// What a person does next with a run that is over or rests. `branch` is the run's, if it is in the
+/// repository: nothing may have been merged, or it was undone.
+pub fn next_commands(state: &State, branch: Option<&str>) -> Vec<String> {
+    let recover = || "autopilot recover".to_owned();
     match ExitWord::of(state) {
-        ExitWord::Done => vec![
-            format!("git diff {}...{branch}", state.run.base_branch),
-            format!("git merge {branch}"),
-        ],
+        ExitWord::Done => match branch {
+            Some(branch) => vec![
+                format!("git diff {}...{branch}", state.run.base_branch),
+                format!("git merge {branch}"),
+            ],
+            None => vec![recover()],
+        },
         ExitWord::Paused if view::awaited(state).is_some() => {
             vec!["autopilot approve".to_owned(), "autopilot reject \"why\"".to_owned()]
         }
         ExitWord::Paused => vec![view::money::go_on(state).replace('`', "")],
         ExitWord::Failed | ExitWord::NotConverged => {
-            vec![
-                "autopilot retry".to_owned(),
-                format!("git log --oneline {}..{branch}", state.run.base_branch),
-            ]
+            let look = branch
+                .map(|branch| format!("git log --oneline {}..{branch}", state.run.base_branch));
+            ["autopilot retry".to_owned()].into_iter().chain(look).collect()
         }
-        ExitWord::PushFailed => vec![format!("git push <remote> {branch}")],
+        ExitWord::PushFailed => match branch {
+            Some(branch) => vec![format!("git push <remote> {branch}")],
+            None => vec![recover()],
+        },
     }
 }
 

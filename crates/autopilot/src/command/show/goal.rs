@@ -2,7 +2,7 @@
 //! the files are and what to do next.
 
 use super::super::past::{Past, Standing, Told};
-use super::super::work::next_commands;
+use super::super::work::{diffstat, next_commands};
 use autopilot_core::event::{Outcome, Record};
 use autopilot_core::id::TaskId;
 use autopilot_core::step::Step;
@@ -12,6 +12,7 @@ use autopilot_core::view::sessions::{last_of, sessions};
 use autopilot_core::view::{self, sessions::Session};
 use autopilot_core::workflow::{Completion, Past as Result};
 use autopilot_engine::{report, store, views};
+use autopilot_host::checkout;
 use autopilot_host::escape::one_line;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -191,6 +192,13 @@ impl<'a> Goal<'a> {
         path.is_file().then(|| path.into_string())
     }
 
+    /// If it is in the repository.
+    fn branch(&self) -> Option<&str> {
+        let run = &self.told.state.run;
+        let found = checkout::find(self.past.place.root.as_std_path())?;
+        diffstat(&found.common_dir, &run.base, &run.branch).map(|_| run.branch.as_str())
+    }
+
     fn next(&self) -> Vec<String> {
         match self.told.standing() {
             Standing::Live { .. } => {
@@ -198,7 +206,7 @@ impl<'a> Goal<'a> {
             }
             Standing::Abandoned => vec!["autopilot recover".to_owned()],
             Standing::Rests | Standing::Interrupted | Standing::Over => {
-                next_commands(&self.told.state)
+                next_commands(&self.told.state, self.branch())
             }
         }
     }
