@@ -406,8 +406,9 @@ pub struct Sessions {
 #[command(
     after_help = "The page is one file without scripts that asks for nothing from anywhere: it \
                         opens from disk\nand can be sent. Secrets are hidden in it as in logs. \
-                        Without --out it is written beside the\nother files of the run, and its path \
-                        is printed."
+                        Without --out it is written beside the\nother files of the run. Its path is \
+                        printed; with --json an object: run_id, path (absolute), bytes.\n`--out -` \
+                        prints the page itself, so it can't be asked for together with --json."
 )]
 pub struct Report {
     /// A run's id or the beginning of it; without it, the newest run

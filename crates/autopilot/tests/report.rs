@@ -289,6 +289,15 @@ fn it_goes_where_it_is_told_to() {
     let said = stage.run(&["report", &run[..8], "--out", &text(&out)]).expect(0).out;
     assert_eq!(said.trim(), text(&out));
     let printed = stage.run(&["report", "--out", "-"]).expect(0).out;
+    let told = parsed(&stage.run(&["report", "--json", "-o", "here.html"]).expect(0));
+    let there = stage.path("here.html");
+    let bytes = there.metadata().unwrap().len();
+    assert_eq!(
+        told,
+        json!({ "run_id": run, "path": text(there.canonicalize().unwrap()), "bytes": bytes })
+    );
+    let both = stage.run(&["report", "--json", "-o", "-"]).expect(64);
+    assert_eq!(both.says(&["`--out -` prints the page", "leave one of them out"]).out, "");
     is_sound(&Dom::parse(&printed));
     let undated = |page: &str| page.split("Written ").next().unwrap().to_owned();
     assert_eq!(undated(&printed), undated(&std::fs::read_to_string(&out).unwrap()));

@@ -56,6 +56,10 @@ pub fn graph(global: &Global, args: &Asked) -> Done {
 }
 
 fn format(global: &Global, args: &Asked) -> Result<GraphFormat, Failure> {
+    if global.json && args.format.is_some_and(|format| format != GraphFormat::Json) {
+        return Err(Failure::usage("`--json` asks for another form than `--format`")
+            .help("leave one of them out"));
+    }
     if let Some(format) = args.format {
         return Ok(format);
     }

@@ -21,20 +21,26 @@ use std::path::Path;
 const PRIVATE_MODE: u32 = 0o600;
 
 pub fn report(global: &Global, args: &Report) -> Done {
+    let is_printed = args.out.as_deref().is_some_and(|path| path == "-");
+    if is_printed && global.json {
+        return Err(Failure::usage("`--out -` prints the page, and `--json` prints an object")
+            .help("leave one of them out; `autopilot show --json` tells the run as data"));
+    }
     let past = Past::must(global)?;
     let told = past.run(args.run.as_deref())?;
     let text = text_of(&past, &told)?;
+    if is_printed {
+        terminal::put(&text);
+        return done();
+    }
     let path = match args.out.as_deref() {
-        Some(path) if path == "-" => {
-            terminal::put(&text);
-            return done();
-        }
         Some(path) => written(path, &text)?,
         None => report::write(&past.place, &told.state, &text)
             .map_err(|error| Failure::failed(chain(&error)).help("name another file with --out"))?,
     };
     if global.json {
-        terminal::json(&json!({ "run_id": told.run.id, "path": path }));
+        let path = camino::absolute_utf8(&path).unwrap_or(path);
+        terminal::json(&json!({ "run_id": told.run.id, "path": path, "bytes": text.len() }));
     } else {
         terminal::say(path.as_str());
     }
