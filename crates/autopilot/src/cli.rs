@@ -1,6 +1,6 @@
 //! The command line: what can be asked, in clap's words. What is done is in [`crate::command`].
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Takes a task to merged, proven code with coding agents, unattended.
@@ -30,7 +30,8 @@ pub struct Cli {
 
 #[derive(Clone, Debug, Args)]
 pub struct Global {
-    /// Work in this repository instead of the current directory
+    /// Work in this repository instead of the current directory; files and directories named in the
+    /// other arguments are looked for from there too, as with git
     #[arg(
         short = 'C',
         long = "repo",
@@ -52,6 +53,14 @@ pub struct Global {
     /// Plain lines, no live display
     #[arg(long, global = true)]
     pub no_ui: bool,
+}
+
+impl Global {
+    /// A path of the command line, from where the command was started. With -C it is meant from
+    /// that directory, as git does.
+    pub fn path(&self, given: &Utf8Path) -> Utf8PathBuf {
+        if self.repo == "." { given.to_owned() } else { self.repo.join(given) }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -219,8 +228,7 @@ pub struct Goal {
     /// Leave out what depends on a step that failed, instead of going on without it
     #[arg(long)]
     pub fail_fast: bool,
-    /// Where the files of the run go, as <DIR>/<run-id>: from the directory the command is started
-    /// in, or of -C [default: runs/autopilot in the repository]
+    /// Where the files of the run go, as <DIR>/<run-id> [default: runs/autopilot in the repository]
     #[arg(long, value_name = "DIR")]
     pub out: Option<Utf8PathBuf>,
     /// Give up the unfinished run (its work stays salvaged) and begin this one

@@ -312,6 +312,33 @@ fn it_goes_where_it_is_told_to() {
 }
 
 #[test]
+#[test]
+fn with_another_repository_files_are_meant_from_there() {
+    let stage = two_iterations();
+    let elsewhere = |args: &[&str]| {
+        let mut command = stage.command(&[&["-C", "project"], args].concat());
+        command.current_dir(stage.folder());
+        stage.start_command(command).wait()
+    };
+    elsewhere(&["run", "tasks/say-done.md", "--dry-run"]).expect(0);
+    elsewhere(&["goal", GOAL[1], "--out", "kept"]).expect(0);
+    assert_eq!(elsewhere(&["report", "-o", "page.html"]).expect(0).out.trim(), "project/page.html");
+    elsewhere(&["graph", "--out", "graph.svg"]).expect(0);
+    stage.write("plan.json", &plan::plan(&[plan::task("a", &[])]).to_string());
+    elsewhere(&["graph", "--plan", "plan.json"]).expect(0).says(&["Write a"]);
+    elsewhere(&["task", "lint", "tasks/say-done.md"]).expect(0).says(&["1 task file"]);
+    elsewhere(&["task", "list", "--dir", "tasks"]).expect(0).says(&["say-done"]);
+    let template = stage.read("tasks/say-done.md");
+    stage.write("form.md", &template);
+    let new = ["task", "new", "Fresh", "--dir", "tasks", "--template", "form.md"];
+    let new = elsewhere(&new).expect(0).says(&["autopilot -C project run tasks/"]);
+    assert!(new.out.starts_with("project/tasks/"), "{}", new.out);
+    for made in ["kept", "page.html", "graph.svg"] {
+        assert!(stage.has(made) && !stage.folder().join(made).exists(), "{made}");
+    }
+    elsewhere(&["report", "--help"]).expect(0).says(&["are looked for from there too"]);
+}
+
 fn an_unknown_run_is_a_usage_error_with_the_nearest() {
     let stage = two_iterations();
     stage.run(&["report"]).expect(64).says(&["no run was begun"]);

@@ -37,12 +37,12 @@ const ENDINGS: [(&str, GraphFormat); 9] = [
 pub fn graph(global: &Global, args: &Asked) -> Done {
     let format = format(global, args)?;
     let mut graph = match &args.plan {
-        Some(path) => of_plan(global, path)?,
+        Some(path) => of_plan(global, &global.path(path))?,
         None => of_run(global, args.run.as_deref())?,
     };
     graph.for_each_text(|text| *text = escape::one_line(text).into_owned());
     let text = drawn(&graph, format, args);
-    match &args.out {
+    match args.out.as_deref().map(|out| global.path(out)) {
         Some(path) => {
             file::write_atomic(path.as_std_path(), text.as_bytes()).map_err(|error| {
                 Failure::failed(format!("cannot write `{path}`: {}", chain(&error)))

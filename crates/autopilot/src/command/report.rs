@@ -34,7 +34,7 @@ pub fn report(global: &Global, args: &Report) -> Done {
         return done();
     }
     let path = match args.out.as_deref() {
-        Some(path) => written(path, &text)?,
+        Some(path) => written(&global.path(path), &text)?,
         None => report::write(&past.place, &told.state, &text)
             .map_err(|error| Failure::failed(chain(&error)).help("name another file with --out"))?,
     };

@@ -47,7 +47,7 @@ pub fn begin(
         *text = without_secrets(text, &place, &config)?;
     }
     if let Some(given) = &options.out {
-        let out = begin::out_dir(&from_here(global, Utf8Path::new(given)), &place.root);
+        let out = begin::out_dir(&global.path(Utf8Path::new(given)), &place.root);
         options.out = Some(out.map_err(|error| work::begin_failure(&error))?);
     }
     let tasks =
@@ -145,7 +145,7 @@ fn skills(place: &Place, repo: &UserRepo, config: &Config) -> Result<Vec<(Mode, 
 }
 
 fn source(global: &Global, args: &Run) -> Result<Source, Failure> {
-    let here = |path: &camino::Utf8PathBuf| from_here(global, path);
+    let here = |path: &camino::Utf8PathBuf| global.path(path);
     match (&args.path, &args.queue, &args.from) {
         (file, _, Some(from)) => {
             Ok(Source::Plan { from: here(from), file: file.as_ref().map(here) })
@@ -195,11 +195,6 @@ fn refuse_unknown_forge(repo: &UserRepo, config: &Config) -> Result<(), Failure>
         Err(error) => Err(Failure::usage(format!("a pull request can't be opened: {error}"))
             .help(format!("{}, or run without a pull request", error.next_step()))),
     }
-}
-
-/// With -C, paths are looked for from that directory, as git does.
-fn from_here(global: &Global, path: &camino::Utf8Path) -> camino::Utf8PathBuf {
-    if global.repo == "." { path.to_owned() } else { global.repo.join(path) }
 }
 
 /// What would be done, and nothing of it.

@@ -25,10 +25,10 @@ pub fn task(global: &Global, args: &Task) -> Done {
     }
 }
 
-/// As given, relative to where the command was started; else the one of the repository.
+/// The one given, else the one of the repository.
 fn dir(global: &Global, given: Option<&Utf8PathBuf>) -> Result<Utf8PathBuf, Failure> {
     match given {
-        Some(dir) => Ok(dir.clone()),
+        Some(dir) => Ok(global.path(dir)),
         None => {
             let (place, _) = super::place(global)?;
             Ok(near(&place.root.join(DIR)))

@@ -57,13 +57,13 @@ fn asked(global: &Global, args: &TaskLint) -> Result<Vec<(Utf8PathBuf, Source)>,
         return listed(&dir(global, args.dir.as_ref())?);
     }
     let mut all = Vec::new();
-    for path in &args.files {
+    for path in args.files.iter().map(|given| global.path(given)) {
         if path.is_dir() {
-            all.extend(listed(path)?);
+            all.extend(listed(&path)?);
         } else if path.symlink_metadata().is_ok() {
-            all.push((path.clone(), Source::Named));
+            all.push((path, Source::Named));
         } else {
-            return Err(missing(path));
+            return Err(missing(&path));
         }
     }
     // A file that is named twice is still one file.

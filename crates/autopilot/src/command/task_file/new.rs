@@ -22,7 +22,8 @@ const HEADING: &str = "# Task:";
 pub fn new(global: &Global, args: &TaskNew) -> Done {
     let title = title(&args.title)?;
     let dir = dir(global, args.dir.as_ref())?;
-    let text = text(&dir, args, &title)?;
+    let template = args.template.as_deref().map(|given| global.path(given));
+    let text = text(&dir, template, &title)?;
     if args.edit {
         editor()?;
     }
@@ -36,7 +37,7 @@ pub fn new(global: &Global, args: &TaskNew) -> Done {
     } else {
         terminal::say(path.as_str());
         if !args.edit {
-            terminal::note(&format!("fill it in, then `autopilot run {path}`"));
+            terminal::note(&format!("fill it in, then `autopilot {}`", run_of(global, &path)));
         }
     }
     done()
@@ -56,10 +57,20 @@ fn title(given: &str) -> Result<String, Failure> {
     Err(Failure::usage(wrong).help("as in `autopilot task new \"Fix the login\"`"))
 }
 
+/// What begins it, said from the same place.
+fn run_of(global: &Global, path: &Utf8Path) -> String {
+    if global.repo == "." {
+        return format!("run {path}");
+    }
+    let from_there = path.strip_prefix(&global.repo).map(Utf8Path::to_owned);
+    let path = from_there.ok().or_else(|| camino::absolute_utf8(path).ok());
+    format!("-C {} run {}", global.repo, path.unwrap_or_default())
+}
+
 /// The template with the title in it; one that no run would take is refused here.
-fn text(dir: &Utf8Path, args: &TaskNew, title: &str) -> Result<String, Failure> {
+fn text(dir: &Utf8Path, given: Option<Utf8PathBuf>, title: &str) -> Result<String, Failure> {
     let own = dir.join(TEMPLATE);
-    let source = args.template.clone().or_else(|| own.is_file().then_some(own));
+    let source = given.or_else(|| own.is_file().then_some(own));
     let template = match &source {
         None => task_file::TEMPLATE.to_owned(),
         Some(path) => {
