@@ -14,7 +14,7 @@ use autopilot_core::view::account::account;
 use autopilot_core::view::report::{
     CALLS_MAX, Call, Choice, Excerpt, Known, Way, attempts, html, page,
 };
-use autopilot_core::view::sessions::{is_its_own, own_name};
+use autopilot_core::view::sessions::session_of;
 use autopilot_host::file::{Dir, FileError};
 use autopilot_host::git::ref_component;
 use autopilot_host::redact::Redactor;
@@ -130,7 +130,7 @@ fn calls(place: &Place, state: &State, records: &[Record]) -> Vec<Call> {
         let bytes = views.read_capped(Path::new(&file), METADATA_BYTES_MAX).ok()?;
         let said: Metadata = serde_json::from_slice(&bytes).ok()?;
         shown.contains(&said.attempt).then(|| {
-            let session = session(&state.run.id, &said);
+            let session = session_of(&state.run.id, &said.attempt, said.session.as_deref());
             let text = |file: &str| excerpt(&views, &format!("{dir}/{file}"));
             let (prompt, output) = (text(PROMPT), text(OUTPUT));
             let duration_ms = said.duration_ms;
@@ -149,14 +149,6 @@ fn label(task: &Task) -> String {
 fn is_of(name: &str, tasks: &BTreeSet<String>) -> bool {
     let label = name.splitn(3, '-').nth(2).unwrap_or_default();
     label.match_indices('-').any(|(at, _)| tasks.contains(&label[..at]))
-}
-
-/// As it is listed: an agent without sessions of its own has one named by us.
-fn session(run: &str, said: &Metadata) -> String {
-    match said.session.as_deref().filter(|session| is_its_own(session)) {
-        Some(session) => session.to_owned(),
-        None => said.attempt.parse().map(|id| own_name(run, id)).unwrap_or_default(),
-    }
 }
 
 /// One that is not there has nothing in it.

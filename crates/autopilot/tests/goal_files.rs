@@ -11,6 +11,7 @@ use autopilot_testkit::goal::{
 };
 use autopilot_testkit::stage::{Stage, files_with};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_autopilot");
@@ -91,6 +92,7 @@ fn a_run_is_told_with_its_graph_its_iterations_and_its_questions() {
     ] {
         assert!(asked.contains(&one.to_owned()), "{one}: {asked:?}");
     }
+    agrees_with_sessions(&stage, &told);
     for (place, exec) in told["execs"].as_array().unwrap().iter().enumerate() {
         assert_eq!(exec["number"], place + 1);
         let name = format!("exec-{:03}-{}", place + 1, exec["label"].as_str().unwrap());
@@ -100,6 +102,23 @@ fn a_run_is_told_with_its_graph_its_iterations_and_its_questions() {
                 "{at:?}"
             );
         }
+    }
+}
+
+/// An agent without sessions of its own has one by the name it is listed under.
+fn agrees_with_sessions(stage: &Stage, told: &Value) {
+    let listed = stage.run(&["sessions", "--json"]).expect(0).out;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let names = |of: &Value, key: &str| -> BTreeSet<String> {
+        let of = of.as_array().unwrap().iter();
+        of.map(|one| one[key].as_str().unwrap().to_owned()).collect()
+    };
+    let known = names(&listed["sessions"], "session");
+    assert_eq!(names(&told["execs"], "sessionId"), known);
+    for node in told["graph"]["nodes"].as_array().unwrap() {
+        let all = listed["sessions"].as_array().unwrap();
+        let last = all.iter().rfind(|session| session["task"] == node["id"]).unwrap();
+        assert_eq!(node["sessionId"], last["session"]);
     }
 }
 
@@ -126,6 +145,7 @@ fn the_state_of_a_run_has_every_iteration_with_its_results() {
     for result in iterations[0]["steps"].as_array().unwrap() {
         let part = |key: &str| result[key].as_str().unwrap().to_owned();
         let (id, status, session) = (part("stepId"), part("status"), part("sessionId"));
+        assert!(!session.is_empty(), "{result}");
         let line = format!("- {id}: {status} (session {session})");
         assert!(carried.contains(&line), "{line}: {carried}");
     }

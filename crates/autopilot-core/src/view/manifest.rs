@@ -13,6 +13,7 @@ use crate::pipeline::Switch;
 use crate::prompt::cut;
 use crate::state::{State, Status, Task};
 use crate::step::Step;
+use crate::view::sessions::{current_of, session_of};
 use crate::workflow::{self, Completion, Past, StepBody, StepResult, Usage, Workflow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -296,6 +297,13 @@ fn entry(state: &State, exec: &Exec, steps: &[Placed<'_>]) -> Value {
         None if state.live.keys().any(is_live) => "running",
         None => "interrupted",
     };
+    // Until it ends, its files do not say in which session it is.
+    let opened = || {
+        let task = placed.map(|step| step.task).or(state.root())?;
+        let (_, opened) = task.sessions.iter().find(|(step, _)| step.word() == exec.step)?;
+        exec.status.is_none().then_some(opened.as_str())
+    };
+    let session = exec.session.as_deref().or_else(opened);
     json!({
         "number": exec.number,
         "label": exec.label,
@@ -305,7 +313,7 @@ fn entry(state: &State, exec: &Exec, steps: &[Placed<'_>]) -> Value {
         "iteration": placed.map_or(exec.round, |step| step.body.iteration),
         "adapter": exec.agent,
         "model": exec.model,
-        "sessionId": exec.session.as_deref().unwrap_or_default(),
+        "sessionId": session_of(&state.run.id, &exec.attempt, session),
         "status": status,
         "startedAt": exec.started_at,
         "endedAt": exec.ended_at,
@@ -320,7 +328,7 @@ fn node(state: &State, step: &Placed<'_>) -> Value {
         "iteration": step.body.iteration,
         "stepId": step.body.step.id,
         "status": status_word(state, step.task),
-        "sessionId": step.task.sessions.get(&Step::WorkflowStep).map_or("", String::as_str),
+        "sessionId": current_of(state, step.task).unwrap_or_default(),
     })
 }
 

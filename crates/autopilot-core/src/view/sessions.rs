@@ -6,7 +6,7 @@ use super::cost::{Sum, asked_something, charges};
 use crate::config::role_of;
 use crate::event::{Event, Outcome, Record};
 use crate::id::{AttemptId, TaskId, Time};
-use crate::state::State;
+use crate::state::{State, Status, Task};
 use crate::step::Step;
 use std::collections::BTreeMap;
 
@@ -64,8 +64,43 @@ pub fn last_of(sessions: &[Session], task: TaskId) -> Option<&str> {
     sessions.iter().rfind(|session| session.task == task).map(|session| session.id.as_str())
 }
 
+/// The same of a step of a workflow by what the state knows of it: without the records.
+pub fn current_of(state: &State, task: &Task) -> Option<String> {
+    let shown = [Step::WorkflowStep, Step::Fix].into_iter().filter_map(|step| {
+        let shown = task.last(step)?;
+        let has_opened = task.sessions.get(&step).is_some_and(|session| is_its_own(session));
+        let has_asked = has_opened || asked_something(&shown.outcome, &shown.facts);
+        has_asked.then_some((shown.id, step))
+    });
+    let now = match task.status {
+        Status::Running { step, attempt } if role_of(step.word()).is_some() => {
+            Some((attempt, step))
+        }
+        Status::Running { .. }
+        | Status::Open
+        | Status::At { .. }
+        | Status::Waiting { .. }
+        | Status::Settled(_) => None,
+    };
+    let (attempt, step) = shown.chain(now).max()?;
+    Some(name(&state.run.id, attempt, task.sessions.get(&step).map(String::as_str)))
+}
+
+/// Of a question to an agent, by what its files say of it.
+pub fn session_of(run: &str, attempt: &str, session: Option<&str>) -> String {
+    attempt.parse().map(|attempt| name(run, attempt, session)).unwrap_or_default()
+}
+
+/// As it is listed: what its agent calls it, if it has a name for it.
+fn name(run: &str, attempt: AttemptId, session: Option<&str>) -> String {
+    match session.filter(|session| is_its_own(session)) {
+        Some(session) => session.to_owned(),
+        None => own_name(run, attempt),
+    }
+}
+
 /// Whether an agent itself knows it by this name.
-pub fn is_its_own(session: &str) -> bool {
+fn is_its_own(session: &str) -> bool {
     !session.is_empty() && !session.starts_with(TOLD)
 }
 
@@ -84,7 +119,7 @@ pub fn is_current(session: &Session, among: &[Session], state: &State) -> bool {
 }
 
 /// What a session is called where its agent has no name for it.
-pub fn own_name(run: &str, attempt: AttemptId) -> String {
+fn own_name(run: &str, attempt: AttemptId) -> String {
     format!("{run}-{attempt}")
 }
 

@@ -7,6 +7,7 @@ use crate::event::{End, Skip};
 use crate::state::{State, Status, Task};
 use crate::step::Step;
 use crate::task_file::TaskSpec;
+use crate::view::sessions::current_of;
 
 /// A step as it is kept with the run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -58,7 +59,7 @@ impl Past {
             name: task.name().to_owned(),
             body: task.spec.body.clone(),
             status,
-            session: task.sessions.get(&Step::WorkflowStep).cloned().unwrap_or_default(),
+            session: current_of(state, task).unwrap_or_default(),
             answer: task.last(Step::WorkflowStep).and_then(|shown| shown.facts.answer.clone()),
             why,
             usage: Usage {
