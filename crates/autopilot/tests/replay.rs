@@ -2,6 +2,7 @@
 //! where they differ when something has changed.
 #![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
 
+use autopilot_testkit::goal;
 use autopilot_testkit::plan::{self, RUN, plan as plan_of, task, task_with};
 use autopilot_testkit::stage::{APPROVES, Stage};
 use serde_json::{Value, json};
@@ -97,6 +98,37 @@ fn a_plan_on_parallel_workers_is_merged_in_the_recorded_order() {
     let told = stage.run(&["replay", "--json"]).expect(0);
     let told: Value = serde_json::from_str(&told.out).unwrap();
     assert_eq!((&told["same"], &told["tasks"]), (&json!(true), &json!(4)), "{told:#}");
+}
+
+#[test]
+fn a_step_of_an_agent_that_was_never_committed_is_played_without_it() {
+    let stage = Stage::new(BINARY);
+    let by = |id: &str, adapter: &str| json!({ "id": id, "goal": format!("Do {id}."), "adapter": adapter });
+    let first = goal::workflow("w", &[by("one", "gone"), by("two", "own")]);
+    let second = goal::workflow("w", &[by("one", "own"), by("two", "scripted")]);
+    stage.agents(&[
+        &format!("\n- step: workflow\n  prompt: JSON only\n  do: [{{ answer: {second} }}]\n"),
+        &goal::answers("workflow", 1, &first),
+        &goal::answers("completion", 1, &goal::done("it is done")),
+    ]);
+    stage.write_program("own.sh", "#!/bin/sh\necho done >> app.txt\necho Done\n");
+    stage.write(
+        "scripted.yml",
+        "\n- step: step\n  do: [{ write: { two.txt: two } }, { answer: Done }]\n",
+    );
+    let agents = "agents:\n  own: { mode: command, command: ./own.sh }\n  \
+                  gone: { mode: command, command: ./gone.sh }\n  \
+                  scripted: { mode: script, script: scripted.yml }\n";
+    stage.config(&format!("commands: {{ tests: sh test.sh }}\n{agents}"));
+    stage.run(&goal::GOAL).expect(0).says(&["DONE"]);
+    for file in ["own.sh", "scripted.yml", "agents.yml"] {
+        fs::remove_file(stage.path(file)).unwrap();
+    }
+    stage.config("commands: { tests: sh test.sh }\n");
+    stage.run(&["replay"]).expect(0).says(&["all the same"]);
+    // Who could not be used then is not used now, though it is there by now.
+    stage.write_program("gone.sh", "#!/bin/sh\necho Done\n");
+    stage.run(&["replay"]).expect(0).says(&["all the same"]);
 }
 
 #[test]

@@ -314,6 +314,9 @@ impl Job {
     }
 
     fn workflow_rules(&self) -> Rules {
+        if let Some(player) = &self.context.player {
+            return Rules::new(player.adapters.clone());
+        }
         let path = self.context.variables.get("PATH").map(String::as_str).unwrap_or_default();
         step_rules(&self.context.config, &self.run.limits, &self.context.place, path)
     }

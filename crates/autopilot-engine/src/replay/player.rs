@@ -5,7 +5,7 @@ use crate::job::Metadata;
 use autopilot_agents::ExitFacts;
 use autopilot_core::step::Step;
 use camino::Utf8PathBuf;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
@@ -41,6 +41,9 @@ impl Played {
 pub struct Player {
     /// The hub whose objects the recording names.
     pub hub: autopilot_host::git::Hub,
+    /// Names of agents that steps of workflows asked for and got. None of them is started, so none
+    /// needs to be there.
+    pub adapters: BTreeSet<String>,
     inner: Mutex<Inner>,
     moved: watch::Sender<u64>,
 }
@@ -72,13 +75,14 @@ impl Inner {
 impl Player {
     pub fn new(
         hub: autopilot_host::git::Hub,
+        adapters: BTreeSet<String>,
         turns: BTreeMap<(String, Step), VecDeque<Played>>,
         order: Vec<(String, Step)>,
         visits: Vec<usize>,
     ) -> Player {
         let order = (0..).zip(order).map(|(place, (task, step))| (place, task, step)).collect();
         let inner = Inner { turns, order, visits: visits.into(), ..Inner::default() };
-        Player { hub, inner: Mutex::new(inner), moved: watch::channel(0).0 }
+        Player { hub, adapters, inner: Mutex::new(inner), moved: watch::channel(0).0 }
     }
 
     /// The next answer that was recorded for this step of this task.

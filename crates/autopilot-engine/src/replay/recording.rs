@@ -54,6 +54,7 @@ pub struct Recording {
     pub turns: usize,
     turns_of: BTreeMap<(String, Step), VecDeque<Played>>,
     order: Vec<(String, Step)>,
+    adapters: BTreeSet<String>,
 }
 
 impl Recording {
@@ -98,12 +99,13 @@ impl Recording {
             turns: kept.count,
             turns_of: kept.turns,
             order: heard.order,
+            adapters: heard.adapters,
         })
     }
 
     pub fn player(&self, hub: Hub) -> Player {
         let visits = self.visits.iter().map(|(after, _)| *after).collect();
-        Player::new(hub, self.turns_of.clone(), self.order.clone(), visits)
+        Player::new(hub, self.adapters.clone(), self.turns_of.clone(), self.order.clone(), visits)
     }
 }
 
@@ -127,6 +129,8 @@ fn begun(records: &[Record]) -> Option<RunSpec> {
 #[derive(Default)]
 struct Heard {
     order: Vec<(String, Step)>,
+    /// Agents that tasks were given to by name.
+    adapters: BTreeSet<String>,
     answers: VecDeque<Ask>,
     visits: VecDeque<(usize, Ask)>,
     /// Tasks with words in their session that nobody has answered.
@@ -158,6 +162,7 @@ impl Heard {
         match event {
             Event::TaskAdded { task, spec, .. } => {
                 names.insert(*task, spec.name.clone());
+                self.adapters.extend(spec.by.agent.clone());
             }
             Event::AttemptEnded { id, task, step, outcome, facts } => {
                 if matches!(step, Step::ApprovePlan | Step::ApproveResult) {
