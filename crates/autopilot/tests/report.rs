@@ -14,7 +14,7 @@ mod dom;
 use autopilot_testkit::goal::{GOAL, answers, gated, step, workflow};
 use autopilot_testkit::plan;
 use autopilot_testkit::stage::{APPROVES, Ended, Stage, text};
-use browser::Door;
+use browser::{Door, Medium};
 use dom::{Dom, Element};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -105,9 +105,34 @@ fn is_sound(dom: &Dom) {
     assert!(policy.unwrap().attribute("content").unwrap().starts_with(POLICY));
     assert_eq!(dom.tags("h1").len(), 1);
     assert!(!dom.tags("title")[0].text().trim().is_empty());
+    is_navigable(dom);
     for element in dom.tags("style") {
         let style = element.text();
         assert!(!style.contains("@import") && !style.contains("url("), "{style}");
+    }
+}
+
+/// For whoever hears the page or goes through it by its headings.
+fn is_navigable(dom: &Dom) {
+    let mut level = 0;
+    for heading in dom.all(|element| {
+        let name = element.name();
+        name.len() == 2 && name.starts_with('h') && name != "hr"
+    }) {
+        let next: u32 = heading.name()[1..].parse().unwrap();
+        assert!(next <= level + 1, "h{level} is followed by h{next}: {}", heading.text());
+        level = next;
+    }
+    for head in dom.tags("th") {
+        let scope = head.attribute("scope").unwrap_or_default();
+        assert!(["col", "row"].contains(&scope.as_str()), "{}", head.text());
+        assert!(!head.text().trim().is_empty(), "a head of a column says what is in it");
+    }
+    for element in dom.all(|element| {
+        element.name() == "a" || element.attribute("role").as_deref() == Some("region")
+    }) {
+        let name = element.attribute("aria-label").unwrap_or_else(|| element.text());
+        assert!(!name.trim().is_empty(), "<{}> has no name", element.name());
     }
 }
 
@@ -539,6 +564,61 @@ fn it_is_drawn_in_light_in_dark_and_on_a_phone() {
 }
 
 #[test]
+fn with_the_keyboard_everything_is_reached_and_where_it_is_is_seen() {
+    let stage = two_iterations();
+    stage.run(&GOAL).expect(0);
+    let (path, _) = page(&stage);
+    let script = "
+        document.querySelectorAll('details').forEach(it => it.open = true);
+        const all = [...document.querySelectorAll('a, summary, pre, .wide')];
+        const unseen = all.filter(it => {
+            it.focus({ focusVisible: true });
+            const style = getComputedStyle(it);
+            const is_seen = style.outlineStyle == 'solid' && parseFloat(style.outlineWidth) >= 2;
+            return document.activeElement !== it || it.tabIndex < 0 || !is_seen;
+        });
+        return [all.length, unseen.map(it => it.outerHTML.slice(0, 120))];";
+    let found = browser::found(&path, Medium::Screen, script, &[]);
+    assert!(found[0].as_u64().unwrap() > 60, "{found}");
+    assert_eq!(found[1], json!([]));
+}
+
+#[test]
+fn on_paper_all_attempts_are_there_in_dark_on_white() {
+    let stage = two_iterations();
+    stage.run(&GOAL).expect(0);
+    let (path, dom) = page(&stage);
+    let attempts = dom.tags("article").len();
+    assert!(printed(&path) > 6, "with what is closed on the screen");
+    let script = "
+        const style = it => getComputedStyle(document.querySelector(it));
+        const shown = [...document.querySelectorAll('article')].filter(it => it.checkVisibility());
+        const wide = [...document.querySelectorAll('body *')]
+            .filter(it => it.getBoundingClientRect().right > innerWidth + 1 && !it.closest('svg'));
+        return { attempts: shown.length, nav: style('nav').display, page: style('body').backgroundColor,
+            ink: style('body').color, wide: wide.map(it => it.outerHTML.slice(0, 120)),
+            hint: style('.paper').display };";
+    // Also of somebody whose screen is dark.
+    let dark = ["--blink-settings=preferredColorScheme=0"];
+    let found = browser::found(&path, Medium::Paper, script, &dark);
+    assert_eq!(
+        found,
+        json!({
+            "attempts": attempts, "nav": "none", "page": "rgb(255, 255, 255)",
+            "ink": "rgb(15, 23, 42)", "wide": [], "hint": "block",
+        })
+    );
+    let on_screen = browser::found(&path, Medium::Screen, script, &dark);
+    assert_ne!(on_screen["page"], found["page"], "the screen is dark: {on_screen}");
+    assert_ne!(on_screen["attempts"], found["attempts"], "most are closed there");
+    assert_eq!((&on_screen["nav"], &on_screen["hint"]), (&json!("flex"), &json!("none")));
+}
+
+fn printed(page: &std::path::Path) -> usize {
+    browser::printed(page, &picture("report.pdf"))
+}
+
+#[test]
 fn show_tells_a_goal_on_one_screen() {
     let stage = two_iterations();
     stage.run(&GOAL).expect(0);
@@ -646,7 +726,7 @@ fn what_fails_as_on_the_base_is_never_told_as_passed_of_tasks() {
     assert!(not.contains(&format!("controller of a, b did not pass: {RED}")), "{not}");
     assert!(not.contains("on the base, tests failed with exit code 1; the run was allowed"));
     for attempt in dom.tags("article") {
-        let (title, text) = (attempt.tags("h3")[0].text(), attempt.text());
+        let (title, text) = (attempt.tags("h4")[0].text(), attempt.text());
         let is_red = ["preflight", "validate"].iter().any(|step| title.contains(step));
         assert!(!is_red || title.contains("fails"), "{title}");
         assert!(!is_red || !text.contains("passed"), "{text}");

@@ -70,6 +70,7 @@ fn head(page: &Page) -> Markup {
                 a href="#timeline" { "Timeline" }
                 a href="#tasks" { "Agents and steps" }
                 a href="#limits" { "Limits" }
+                @if !page.warnings.is_empty() { a href="#warnings" { "Warnings" } }
                 a href="#events" { "Events" }
             }
         }
@@ -238,6 +239,7 @@ fn tasks(tasks: &[Told]) -> Markup {
         section #tasks aria-labelledby="tasks-h" {
             h2 #tasks-h { "Agents and steps" }
             p { "Every attempt with what the controller saw, what an agent was asked and what it said." }
+            p.paper { "Prompts and outputs are on paper where they were open on the screen." }
             @for told in tasks { (of_task(told)) }
         }
     }
@@ -248,7 +250,7 @@ fn of_task(told: &Told) -> Markup {
     markup! {
         details.task id=(anchor(told.id)) open[is_open] {
             summary {
-                (badge(told.tone, told.word)) " " strong { (told.name) } " " (told.title)
+                h3 { (badge(told.tone, told.word)) " " strong { (told.name) } " " (told.title) }
             }
             @if let Some(why) = &told.why { p.why { (why) } }
             (rows(&told.facts))
@@ -262,7 +264,7 @@ fn of_task(told: &Told) -> Markup {
 fn of_attempt(attempt: &Attempt) -> Markup {
     markup! {
         article id={ "attempt-" (attempt.id) } {
-            h3 {
+            h4 {
                 (badge(attempt.tone, attempt.word)) " " (attempt.step)
                 small { " iteration " (attempt.round) ", attempt " (attempt.id) }
             }
@@ -296,7 +298,7 @@ fn of_check(check: &Check) -> Markup {
 fn of_said(said: &Said) -> Markup {
     markup! {
         div class={ "said " (said.tone.class()) } {
-            h4 { (said.verdict) }
+            h5 { (said.verdict) }
             @if !said.summary.is_empty() { (said.summary) }
             @if !said.findings.is_empty() { (list(&said.findings, "")) }
             @if said.more > 0 { p.cut { (said.more) " more are not shown." } }
@@ -307,7 +309,7 @@ fn of_said(said: &Said) -> Markup {
 fn of_call(asked: &Asked) -> Markup {
     markup! {
         div.call {
-            h4 { (badge(asked.tone, asked.status.as_str())) " Question " (asked.number) }
+            h5 { (badge(asked.tone, asked.status.as_str())) " Question " (asked.number) }
             (rows(&asked.facts))
             @if let Some(resume) = &asked.resume {
                 p { "Go on with this conversation: " code { (resume) } }
@@ -326,7 +328,7 @@ fn limits(limits: &[Limit]) -> Markup {
                 table {
                     thead { tr {
                         th scope="col" { "limit" } th scope="col" { "used" }
-                        th scope="col" { "of" } th scope="col" { "" }
+                        th scope="col" { "of" } th scope="col" { "state" }
                     } }
                     tbody { @for limit in limits {
                         tr {

@@ -185,3 +185,54 @@ fn what_is_given_up_or_cut_short_is_not_told_as_done() {
         assert!(page.contains("build: interrupted"), "{words}");
     }
 }
+
+/// As WCAG counts it.
+fn contrast(one: &str, other: &str) -> f64 {
+    let light = |hex: &str| -> f64 {
+        let digits: Vec<u32> = hex[1..].chars().filter_map(|c| c.to_digit(16)).collect();
+        let bytes: Vec<u32> = match digits.len() {
+            3 => digits.iter().map(|digit| digit * 17).collect(),
+            _ => digits.chunks(2).map(|pair| pair[0] * 16 + pair[1]).collect(),
+        };
+        let linear = |byte: u32| {
+            let part = f64::from(byte) / 255.0;
+            if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * linear(bytes[0]) + 0.7152 * linear(bytes[1]) + 0.0722 * linear(bytes[2])
+    };
+    let (one, other) = (light(one), light(other));
+    (one.max(other) + 0.05) / (one.min(other) + 0.05)
+}
+
+fn colours(rules: &'static str) -> BTreeMap<&'static str, &'static str> {
+    let end = rules.find('}').unwrap();
+    let colour = |part: &'static str| {
+        let (name, rest) = part.split_once(":#")?;
+        let end = rest.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len());
+        Some((name, &rest[..end]))
+    };
+    rules[..end].split("--").filter_map(colour).collect()
+}
+
+#[test]
+fn every_text_stands_out_from_what_is_behind_it_in_light_and_in_dark() {
+    let style = include_str!("report.css");
+    let (light, dark) = style.split_once("@media screen and (prefers-color-scheme:dark)").unwrap();
+    for palette in [colours(light), colours(dark)] {
+        let ratio = |front: &str, back: &str| {
+            contrast(&format!("#{}", palette[front]), &format!("#{}", palette[back]))
+        };
+        for front in ["ink", "soft", "link", "bad"] {
+            for back in ["page", "panel"] {
+                let seen = ratio(front, back);
+                assert!(seen >= 4.5, "{front} on {back}: {seen}");
+            }
+        }
+        for tone in ["good", "bad", "worse", "busy", "waits", "plain"] {
+            let back = format!("{tone}-bg");
+            assert!(ratio(tone, &back) >= 4.5, "{tone}: {}", ratio(tone, &back));
+            assert!(ratio("ink", &back) >= 4.5, "ink on {back}");
+        }
+    }
+    assert!((contrast("#000", "#ffffff") - 21.0).abs() < 0.01, "it is counted right");
+}
