@@ -78,6 +78,34 @@ fn opencode_builds_a_task_with_its_own_tools_and_the_run_ends_done() {
 }
 
 #[test]
+fn a_session_of_opencode_goes_on_after_its_run() {
+    let mut stage = stage();
+    let script = Script::new()
+        .rule(Rule::when("what did you do").turns([Turn::say("I wrote a line.")]))
+        .rule(Rule::when("Say done").turns([
+            Turn::call(Call::read("app.txt")),
+            Turn::call(Call::edit("app.txt", "start", "start\ndone")),
+            Turn::answer(summary()),
+        ]));
+    let (server, agent) = opencode(&mut stage, script);
+    stage.agents(&[APPROVES]);
+    configure(&stage, &agent, "", "");
+    stage.run_task().expect(0).says(&["DONE"]);
+    let told = stage.run(&["sessions", "--json"]).expect(0).out;
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let id = told["sessions"][0]["session"].as_str().unwrap();
+    for _ in 0..2 {
+        let said = stage.run(&["resume", id, "--prompt", "what did you do?"]).expect(0);
+        said.says(&["I wrote a line."]);
+    }
+    let asked = server.requests();
+    let last = asked.iter().rfind(|request| request.body["tools"].is_array()).unwrap();
+    let heard = last.body["messages"].to_string();
+    assert!(heard.contains("Edit applied successfully."), "it remembers what it did: {heard}");
+    assert!(heard.contains("I wrote a line."), "and what it said since: {heard}");
+}
+
+#[test]
 fn an_opencode_reviewer_may_not_write_and_is_asked_again_in_its_session() {
     let mut stage = stage();
     let verdict = json!({ "verdict": "APPROVE", "summary": "fine", "issues": [] });

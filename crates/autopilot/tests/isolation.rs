@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
 
 use autopilot_testkit::plan::{PLAN_MD, RUN, configure, outside, plan, says, task};
-use autopilot_testkit::stage::{APPROVES, Stage, files_with, text};
+use autopilot_testkit::stage::{APPROVES, BUILDS, Stage, files_with, text};
 use std::fs;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_autopilot");
@@ -68,6 +68,51 @@ fn an_agent_and_a_gate_can_not_read_the_environment_of_the_controller() {
     assert_eq!(stage.git(&["show", "autopilot/say-done:app.txt"]).trim(), "found 0");
     let tests = stage.texts_of("logs/validation");
     assert!(tests.contains("found 0") && !tests.contains("found 1"), "{tests}");
+}
+
+#[test]
+fn in_either_sandbox_an_agent_works_in_its_worktree_and_nowhere_else() {
+    for mode in ["landlock", "bwrap"] {
+        let stage = Stage::new(BINARY);
+        let outside = stage.folder().join("outside");
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("precious"), "kept\n").unwrap();
+        let (outside, root) = (text(&outside), text(stage.root()));
+        let tries = format!(
+            "for target in {outside} {root} $HOME; do echo x > $target/planted && echo wrote $target; done; \
+             rm {outside}/precious && echo removed; true"
+        );
+        stage.write("tries.sh", &tries);
+        stage.commit("what it tries");
+        let builds = "
+- step: build
+  do:
+    - run: sh tries.sh >> app.txt; echo done >> app.txt
+    - answer: { changed_files: [app.txt], notes: tried }
+";
+        stage.agents(&[builds, APPROVES]);
+        stage.config(&format!("commands: {{ tests: sh test.sh }}\nsandbox: {{ mode: {mode} }}\n"));
+        stage.run_task().expect(0).says(&["DONE"]);
+        let app = stage.git(&["show", "autopilot/say-done:app.txt"]);
+        assert_eq!(app, "start\ndone", "{mode}: it could do no more");
+        assert_eq!(fs::read_to_string(format!("{outside}/precious")).unwrap(), "kept\n");
+        assert!(!stage.has("planted") && !home(&stage, "planted").exists(), "{mode}");
+        assert!(stage.survivors().is_empty(), "{mode}");
+    }
+}
+
+#[test]
+fn a_sandbox_that_was_asked_for_and_does_not_start_is_an_error_and_no_agent_is_asked() {
+    let mut stage = Stage::new(BINARY);
+    stage.agents(&[BUILDS, APPROVES]);
+    stage.write_program("../bin/bwrap", "#!/bin/sh\necho no namespaces here >&2\nexit 1\n");
+    let path = format!("{}:{}", text(stage.folder().join("bin")), std::env::var("PATH").unwrap());
+    stage.set("PATH", &path);
+    stage.config("commands: { tests: sh test.sh }\nsandbox: { mode: bwrap }\n");
+    let refused = stage.run_task();
+    assert!(refused.code == 78 || refused.code == 10, "{}", refused.said());
+    refused.says(&["sandbox mode `bwrap` was asked for, but no working `bwrap` was found"]);
+    assert_eq!(stage.texts_of("build/events.jsonl"), "", "nobody was asked");
 }
 
 const OLD_LOGIN: &str = r#"{"claudeAiOauth":{"accessToken":"old"}}"#;
