@@ -439,6 +439,38 @@ fn a_step_that_was_refused_is_done_again_when_it_is_retried() {
 }
 
 #[test]
+fn a_failed_step_is_not_taken_up_behind_the_back_of_whoever_judges() {
+    let made = workflow("w", &[step("one", &[]), step("two", &[])]);
+    let stage = stage(&[]);
+    let gate = stage.folder().join("gate");
+    let waits = format!(
+        "
+- step: step
+  task: one
+  do: [{{ say: no }}, {{ exit: 1 }}]
+- step: completion
+  do:
+    - run: 'while [ ! -e {} ]; do sleep 0.1; done'
+    - answer: {{ done: true, summary: fine }}
+",
+        gate.display()
+    );
+    stage.agents(&[&answers("workflow", "", &made), &waits, WORKS]);
+    let run = stage.start(&GOAL);
+    stage.wait_until("somebody judges", |stage| {
+        !stage.views("run-completion/prompt.txt").is_empty()
+    });
+    stage.run(&["stop", "--now"]).expect(0);
+    run.wait().expect(2);
+    for word in ["retry", "skip"] {
+        let told = stage.run(&[word, "one"]).expect(64);
+        told.says(&["task `one` can't be taken up now", "`autopilot resume`", "<session>"]);
+    }
+    std::fs::write(&gate, "").unwrap();
+    stage.run(&["resume"]).expect(0).says(&["DONE"]);
+}
+
+#[test]
 fn a_step_that_was_dropped_with_its_workflow_is_refused_with_what_to_do_instead() {
     let next = workflow("w2", &[step("more", &[])]);
     let no = json!({ "done": false, "reason": "it failed", "nextWorkflow": next });

@@ -103,20 +103,8 @@ impl Draft<'_> {
     fn may_reopen(&self, task: TaskId) -> bool {
         let now = self.state.task(task);
         let lived = now.spent.rounds_lived >= self.state.run.limits.rounds_lifetime_max;
-        let can_be = !self.is_too_late(task) && !lived && self.blocker(task).is_none();
+        let can_be = !self.state.is_behind(task) && !lived && self.blocker(task).is_none();
         can_be && !self.has_spent_its_own(task)
-    }
-
-    /// The run has gone on past its tasks and is about to publish them.
-    fn is_too_late(&self, task: TaskId) -> bool {
-        let mut above = self.state.task(task).parent.map(|parent| self.state.task(parent));
-        while let Some(parent) = above {
-            if parent.is_past_children() {
-                return true;
-            }
-            above = parent.parent.map(|parent| self.state.task(parent));
-        }
-        false
     }
 
     /// The failure that keeps a task from ever beginning, if there is one.
@@ -240,7 +228,9 @@ impl Draft<'_> {
             Status::Settled(End::Closed | End::Skipped { why: Skip::Asked | Skip::Dropped }) => {
                 return;
             }
-            Status::Settled(End::Skipped { .. } | End::Failed { .. }) if self.is_too_late(task) => {
+            Status::Settled(End::Skipped { .. } | End::Failed { .. })
+                if self.state.is_behind(task) =>
+            {
                 return;
             }
             Status::Settled(End::Skipped { .. } | End::Failed { .. }) => {

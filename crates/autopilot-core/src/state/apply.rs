@@ -338,6 +338,18 @@ impl State {
         self.task_mut(task).notes.push(text);
     }
 
+    /// What is around it has gone on past its tasks: they are judged or about to be published.
+    pub fn is_behind(&self, task: TaskId) -> bool {
+        let mut above = self.task(task).parent.map(|parent| self.task(parent));
+        while let Some(parent) = above {
+            if parent.is_past_children() {
+                return true;
+            }
+            above = parent.parent.map(|parent| self.task(parent));
+        }
+        false
+    }
+
     /// Whether nothing that depends on it will ever begin, unless a person has it done again.
     pub(crate) fn is_dead_end(&self, task: TaskId) -> bool {
         match &self.task(task).status {

@@ -8,7 +8,7 @@ use crate::terminal;
 use autopilot_core::config::nearest::nearest;
 use autopilot_core::event::{End, Failure as Failed, Skip};
 use autopilot_core::input::Ask;
-use autopilot_core::state::{State, Status};
+use autopilot_core::state::{State, Status, Task};
 use autopilot_core::view::{self, ExitWord};
 use autopilot_engine::inbox::{self, LimitChange, Wish};
 use autopilot_engine::session::Intent;
@@ -40,7 +40,7 @@ fn say(
     wait: bool,
     limits: LimitChange,
     (wish, ask): (Wish, Ask),
-    may: fn(&State, &Status) -> Result<(), String>,
+    may: fn(&State, &Task) -> Result<(), String>,
 ) -> super::Done {
     let (place, known) = super::place(global)?;
     if !known {
@@ -51,7 +51,7 @@ fn say(
         return Err(unknown(&state, name));
     };
     let shown = if task.parent.is_some() { format!("task `{name}`") } else { "the run".to_owned() };
-    may(&state, &task.status).map_err(|why| Failure::usage(format!("{shown} {why}")))?;
+    may(&state, task).map_err(|why| Failure::usage(format!("{shown} {why}")))?;
     if let Some(holder) = workspace::holder(&place) {
         let now = autopilot_engine::shell::now().0;
         // The limits first: without them it would fail again at once.
@@ -89,8 +89,8 @@ fn newest(place: &autopilot_engine::place::Place) -> Result<State, Failure> {
     store::load(&reader, &run.id).map_err(|error| Failure::failed(error.to_string()))
 }
 
-fn may_retry(state: &State, status: &Status) -> Result<(), String> {
-    match status {
+fn may_retry(state: &State, task: &Task) -> Result<(), String> {
+    match &task.status {
         Status::Settled(End::Failed { why: Failed::Children { .. } }) => {
             Err("failed because of its tasks; name the one to retry".to_owned())
         }
@@ -102,7 +102,7 @@ fn may_retry(state: &State, status: &Status) -> Result<(), String> {
             Err(format!("waits for `{by}`, which failed: autopilot retry {by}"))
         }
         Status::Settled(End::Skipped { why: Skip::Dropped }) => Err(dropped(state)),
-        Status::Settled(End::Failed { .. } | End::Skipped { .. }) => Ok(()),
+        Status::Settled(End::Failed { .. } | End::Skipped { .. }) => in_time(state, task),
         Status::Settled(End::Closed) => Err("is done; there is nothing to retry".to_owned()),
         Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
             Err("has not failed; there is nothing to retry".to_owned())
@@ -128,15 +128,31 @@ fn dropped(state: &State) -> String {
     )
 }
 
-fn may_skip(state: &State, status: &Status) -> Result<(), String> {
-    match status {
+/// What the run has gone past is judged as it is; to say nothing of that would look like a yes.
+fn in_time(state: &State, task: &Task) -> Result<(), String> {
+    if !state.is_behind(task.id) {
+        return Ok(());
+    }
+    let name = task.name();
+    let step = match task.pipeline.continues_at() {
+        Some(_) => " Its session can be gone on with: `autopilot resume <session> --prompt …`.",
+        None => "",
+    };
+    Err(format!(
+        "can't be taken up now: the run has gone on past its tasks and judges what there is. \
+         `autopilot resume` goes on with it; if that fails, `autopilot retry {name}` can be said \
+         again.{step}"
+    ))
+}
+
+fn may_skip(state: &State, task: &Task) -> Result<(), String> {
+    match &task.status {
         Status::Settled(End::Skipped { why: Skip::Dropped }) => Err(dropped(state)),
         Status::Settled(End::Closed) => Err("is done already".to_owned()),
         Status::Settled(End::Skipped { why: Skip::Asked }) => Err("is skipped already".to_owned()),
-        Status::Settled(End::Failed { .. } | End::Skipped { .. })
-        | Status::Open
-        | Status::At { .. }
-        | Status::Running { .. }
-        | Status::Waiting { .. } => Ok(()),
+        Status::Settled(End::Failed { .. } | End::Skipped { .. }) => in_time(state, task),
+        Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
+            Ok(())
+        }
     }
 }
