@@ -93,11 +93,17 @@ fn a_plan_by_codex_is_built_by_claude_reviewed_by_codex_and_ends_done() {
 
 #[test]
 fn codex_as_a_builder_inside_our_sandbox_really_uses_its_tools() {
+    for mode in ["landlock", "bwrap"] {
+        codex_builds_inside(&format!("sandbox: {{ mode: {mode} }}\n"));
+    }
+}
+
+fn codex_builds_inside(sandbox: &str) {
     let shell = Turn::call(Call::shell("echo done >> app.txt && echo ran > ran.txt"));
     let patch = Turn::call(Call::write("patched.txt", "patched\n"));
     let said = Turn::say(&summary("app.txt"));
     let rule = Rule::when(BUILDER).turns([shell, patch, said]);
-    let Real { stage, server: _server } = real(reviews(Script::new().rule(rule)), "");
+    let Real { stage, server: _server } = real(reviews(Script::new().rule(rule)), sandbox);
     let config = stage.read(".autopilot/config.yml");
     let (builder, reviewer) = (line(&config, "builder:"), line(&config, "reviewer:"));
     let codex = reviewer.replace("reviewer:", "builder:");
@@ -133,6 +139,59 @@ fn the_users_own_settings_of_claude_are_used_and_left_whole() {
     assert_eq!(settings["kept"], "mine");
     let asked = server.requests().iter().any(|r| r.body.to_string().contains("THE HERON"));
     assert!(asked, "the user's own instructions are read");
+}
+
+#[test]
+fn real_agents_at_work_at_once_leave_the_users_settings_as_they_were() {
+    let names = ["one", "two", "three"];
+    let wanted = plan(&names.map(|name| task(name, &[])));
+    let gate = Gate::new();
+    let builds = |script: Script, name: &str| {
+        let file = format!("{name}.txt");
+        let waits = Turn::call(Call::shell(&gate.then(&format!("echo {name} > {file}"))));
+        let rule = Rule::when(BUILDER).and(&format!("Write {name}"));
+        script.rule(rule.turns([waits, Turn::say(&summary(&file))]))
+    };
+    let script = Script::new().when(PLANNER, [Turn::answer(wanted)]);
+    let script = names.into_iter().fold(script, builds);
+    let Real { mut stage, server } = real(reviews(script), "orchestrator: { max_workers: 3 }\n");
+    stage.unset("CLAUDE_CONFIG_DIR");
+    let settings = stage.folder().join("home/.claude.json");
+    let before = r#"{"numStartups":7,"kept":"mine"}"#;
+    fs::write(&settings, before).unwrap();
+    stage.write("plan.md", PLAN_MD);
+    let run = stage.start(&RUN);
+    stage.wait_until("all three are at work", |_| {
+        let asked = server.requests();
+        let is_asked = |name: &&str| {
+            let task = format!("Write {name}");
+            let is_its = |body: String| body.contains(BUILDER) && body.contains(&task);
+            asked.iter().any(|request| is_its(request.body.to_string()))
+        };
+        names.iter().all(|name| is_asked(&name))
+    });
+    gate.open();
+    run.wait().expect(0).says(&["DONE"]);
+    merged_once_each(&stage, &names);
+    assert_eq!(fs::read_to_string(&settings).unwrap(), before);
+}
+
+/// What an agent waits for, in a place it may read.
+struct Gate(tempfile::TempDir);
+
+impl Gate {
+    fn new() -> Gate {
+        Gate(tempfile::tempdir().unwrap())
+    }
+
+    fn then(&self, command: &str) -> String {
+        let gate = self.0.path().join("gate");
+        format!("until [ -e {} ]; do sleep 0.1; done; {command}", gate.display())
+    }
+
+    fn open(&self) {
+        fs::write(self.0.path().join("gate"), "").unwrap();
+    }
 }
 
 #[test]
