@@ -168,7 +168,7 @@ fn real_agents_at_work_at_once_leave_the_users_settings_as_they_were() {
             let is_its = |body: String| body.contains(BUILDER) && body.contains(&task);
             asked.iter().any(|request| is_its(request.body.to_string()))
         };
-        names.iter().all(|name| is_asked(&name))
+        names.iter().all(is_asked)
     });
     gate.open();
     run.wait().expect(0).says(&["DONE"]);
