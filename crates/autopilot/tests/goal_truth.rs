@@ -77,6 +77,16 @@ fn what_was_undone_is_not_offered_to_be_merged() {
 }
 
 #[test]
+fn of_a_goal_that_needed_no_change_nothing_is_offered() {
+    let stage = stage("\n- step: step\n  do: [{ answer: Done }]\n");
+    stage.config("");
+    stage.run(&GOAL).expect(0);
+    stage.run(&["show"]).expect(0).says(&["next    nothing: no file was changed"]);
+    let told: Value = serde_json::from_str(&stage.run(&["show", "--json"]).expect(0).out).unwrap();
+    assert_eq!(told["next"], serde_json::json!([]));
+}
+
+#[test]
 fn a_secret_in_the_goal_is_kept_nowhere() {
     let mut stage = stage(WORKS);
     stage.set("MY_API_TOKEN", TOKEN);

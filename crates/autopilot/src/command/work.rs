@@ -6,7 +6,7 @@ use crate::cli::{Global, LimitArgs};
 use crate::exit::Failure;
 use crate::terminal::{self, lines};
 use autopilot_core::config::{Config, duration as parse_duration};
-use autopilot_core::event::{End, Failure as Failed, Skip};
+use autopilot_core::event::{End, Failure as Failed, Outcome, Skip};
 use autopilot_core::state::{State, Status, Task};
 use autopilot_core::step::Step;
 use autopilot_core::view::{self, ExitWord};
@@ -18,6 +18,7 @@ use autopilot_engine::session::{self, Intent, Machine, Opened, SessionError};
 use autopilot_engine::shell::{Patience, chain};
 use autopilot_engine::store;
 use autopilot_engine::workspace::{self, WorkspaceError};
+use autopilot_host::escape::one_line;
 use autopilot_host::git::{StateEnv, UserRepo};
 use camino::Utf8PathBuf;
 use serde_json::Value;
@@ -370,8 +371,9 @@ fn account(
                 Some(_) => "autopilot retry",
             };
             text.push_str(&format!(
-                "why:   {}see {}\nthen:  `autopilot logs <task>`, `{again}`, `autopilot recover`\n",
+                "why:   {}{}see {}\nthen:  `autopilot logs <task>`, `{again}`, `autopilot recover`\n",
                 root.map(|why| format!("{why}; ")).unwrap_or_default(),
+                against(state).map(|last| format!("last: {last}; ")).unwrap_or_default(),
                 place.views().join("STATUS.md")
             ));
         }
@@ -423,6 +425,31 @@ fn rests(state: &State) -> String {
     }
 }
 
+/// Whether anything ever came onto the run's branch.
+fn has_merged(state: &State) -> bool {
+    let is_merged =
+        |task: &Task| task.last(Step::Merge).is_some_and(|shown| shown.outcome == Outcome::Passed);
+    state.tasks.iter().any(is_merged)
+}
+
+/// What stood against the last round of a run that went no further.
+fn against(state: &State) -> Option<String> {
+    let root = state.root()?;
+    // What the reviewer said is told above.
+    let mut reasons = root.reasons.iter().filter(|reason| reason.step != Step::Completion);
+    let text = match view::failure(root)? {
+        Failed::Rounds { .. } | Failed::Rail { .. } => &reasons.next()?.text,
+        Failed::Broke { .. }
+        | Failed::Interrupted { .. }
+        | Failed::Money { .. }
+        | Failed::Refused { .. }
+        | Failed::Children { .. } => return None,
+    };
+    let line = one_line(text.trim());
+    let cut: String = line.chars().take(SAID_CHARS_MAX).collect();
+    Some(if cut.len() < line.len() { format!("{cut}…") } else { cut })
+}
+
 /// What a person does next with a run that is over or rests. `branch` is the run's, if it is in the
 /// repository: nothing may have been merged, or it was undone.
 pub fn next_commands(state: &State, branch: Option<&str>) -> Vec<String> {
@@ -433,7 +460,8 @@ pub fn next_commands(state: &State, branch: Option<&str>) -> Vec<String> {
                 format!("git diff {}...{branch}", state.run.base_branch),
                 format!("git merge {branch}"),
             ],
-            None => vec![recover()],
+            None if has_merged(state) => vec![recover()],
+            None => Vec::new(),
         },
         ExitWord::Paused if view::awaited(state).is_some() => {
             vec!["autopilot approve".to_owned(), "autopilot reject \"why\"".to_owned()]

@@ -76,7 +76,11 @@ impl<'a> Goal<'a> {
         let report = self.report();
         let report = report.unwrap_or_else(|| format!("autopilot report {}", self.told.run.id));
         let _ = writeln!(text, "report  {report}");
-        for (place, command) in self.next().iter().enumerate() {
+        let next = self.next();
+        if next.is_empty() {
+            text.push_str("next    nothing: no file was changed\n");
+        }
+        for (place, command) in next.iter().enumerate() {
             let _ = writeln!(text, "{}  {command}", if place == 0 { "next  " } else { "      " });
         }
         text
