@@ -32,6 +32,8 @@ const REMOVED: &str = "removed.txt";
 #[derive(Serialize, Deserialize)]
 struct Note {
     run: String,
+    #[serde(default)]
+    session: String,
 }
 
 /// Where the files of a session are kept. Another attempt that names the same one has its own.
@@ -41,10 +43,32 @@ pub fn place_of(place: &Place, run: &str, attempt: AttemptId, session: &str) -> 
     folder(place).join(digest)
 }
 
+/// Where a session is kept that `attempt` goes on with: by itself, else by the one that had it
+/// `before`, else, where that was cut short and kept nothing, by the last that did.
+pub fn found(
+    place: &Place,
+    run: &str,
+    (attempt, before): (AttemptId, Option<AttemptId>),
+    session: &str,
+) -> Utf8PathBuf {
+    let own = place_of(place, run, attempt, session);
+    let Some(before) = before else { return own };
+    let before = place_of(place, run, before, session);
+    if let Some(whole) = [&own, &before].into_iter().find(|path| path.join(NOTE).is_file()) {
+        return whole.clone();
+    }
+    let is_it = |path: &Utf8PathBuf| {
+        note_of(&path.join(NOTE)).is_some_and(|note| note.run == run && note.session == session)
+    };
+    let used = |path: Utf8PathBuf| Some((path.join(NOTE).metadata().ok()?.modified().ok()?, path));
+    let newest = all(place).filter(is_it).filter_map(used).max().map(|(_, path)| path);
+    newest.or(Some(before).filter(|path| path.is_dir())).unwrap_or(own)
+}
+
 /// Takes the parts of an agent's home that its session consists of.
 pub fn keep(
     kept: &Utf8Path,
-    run: &str,
+    (run, session): (&str, &str),
     home: &Path,
     parts: &[PathBuf],
     left_out: impl Fn(&Path) -> bool,
@@ -53,7 +77,8 @@ pub fn keep(
         agent_home::keep(home, part, kept.as_std_path(), &left_out)?;
     }
     if kept.is_dir() {
-        let note = serde_json::to_string(&Note { run: run.to_owned() })?;
+        let note = Note { run: run.to_owned(), session: session.to_owned() };
+        let note = serde_json::to_string(&note)?;
         file::write_atomic(kept.join(NOTE).as_std_path(), note.as_bytes()).map_err(plain)?;
     }
     Ok(())
@@ -61,12 +86,15 @@ pub fn keep(
 
 /// Those that may go: too old or too many, and of no run in `open`.
 pub fn due(place: &Place, open: &BTreeSet<String>, now: SystemTime) -> Vec<Utf8PathBuf> {
-    let folder = folder(place);
-    let names = dir::names(folder.as_std_path()).unwrap_or_default();
-    let kept = names.iter().map(|name| folder.join(name)).filter_map(|path| {
+    let gone = removed(place);
+    let kept = all(place).filter_map(|path| {
         let is_plain = path.symlink_metadata().is_ok_and(|found| found.is_dir());
         let note = path.join(NOTE);
-        let run = run_of(&note);
+        let run = note_of(&note).map(|note| note.run);
+        if is_plain && run.is_none() && is_among(&gone, &path) {
+            // Its removal was cut short.
+            return Some((SystemTime::UNIX_EPOCH, path));
+        }
         // One that was cut short has no note yet.
         let noted = note.symlink_metadata().or_else(|_| path.symlink_metadata()).ok()?;
         (is_plain && !run.is_some_and(|run| open.contains(&run)))
@@ -98,12 +126,21 @@ pub fn remember_removed(place: &Place, paths: &[Utf8PathBuf]) -> io::Result<()> 
 /// Whether what was kept of the session has been removed to make room.
 pub fn is_removed(place: &Place, run: &str, attempt: AttemptId, session: &str) -> bool {
     let path = place_of(place, run, attempt, session);
-    let name = path.file_name().unwrap_or_default();
-    path.symlink_metadata().is_err() && removed(place).iter().any(|gone| gone == name)
+    path.join(NOTE).symlink_metadata().is_err() && is_among(&removed(place), &path)
+}
+
+fn is_among(gone: &[String], path: &Utf8Path) -> bool {
+    gone.iter().any(|gone| path.file_name() == Some(gone))
 }
 
 fn folder(place: &Place) -> Utf8PathBuf {
     place.state.join("sessions")
+}
+
+fn all(place: &Place) -> impl Iterator<Item = Utf8PathBuf> {
+    let folder = folder(place);
+    let names = dir::names(folder.as_std_path()).unwrap_or_default();
+    names.into_iter().map(move |name| folder.join(name))
 }
 
 fn removed(place: &Place) -> Vec<String> {
@@ -112,9 +149,9 @@ fn removed(place: &Place) -> Vec<String> {
     String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
 }
 
-fn run_of(note: &Utf8Path) -> Option<String> {
+fn note_of(note: &Utf8Path) -> Option<Note> {
     let bytes = file::read_capped(note.as_std_path(), NOTE_BYTES_MAX).ok()?;
-    serde_json::from_slice(&bytes).ok().map(|note: Note| note.run)
+    serde_json::from_slice(&bytes).ok()
 }
 
 fn plain(error: FileError) -> io::Error {
@@ -144,7 +181,7 @@ mod tests {
             let home = self.place.state.join("home");
             fs::create_dir_all(home.join("projects")).unwrap();
             fs::write(home.join("projects/said"), name).unwrap();
-            keep(&kept, run, home.as_std_path(), &["projects".into()], |_| false).unwrap();
+            keep(&kept, (run, name), home.as_std_path(), &["projects".into()], |_| false).unwrap();
             let used = SystemTime::now() - DAY * u32::try_from(days).unwrap();
             fs::File::open(kept.join(NOTE)).unwrap().set_modified(used).unwrap();
             kept
@@ -167,6 +204,36 @@ mod tests {
         // Gone on with, it is new again.
         case.session("open", "old too", 0);
         assert!(!case.due(&[]).contains(&of_open));
+    }
+
+    #[test]
+    fn a_removal_that_was_cut_short_is_finished_and_told() {
+        let case = Case::new();
+        let attempt = AttemptId { seq: 1, place: 0 };
+        let kept = case.session("r", "s", 40);
+        remember_removed(&case.place, std::slice::from_ref(&kept)).unwrap();
+        fs::remove_file(kept.join(NOTE)).unwrap();
+        assert!(is_removed(&case.place, "r", attempt, "s"), "half of it is no session");
+        assert_eq!(case.due(&[]), BTreeSet::from([kept]));
+    }
+
+    #[test]
+    fn a_session_is_found_where_it_was_kept_last_and_never_half_of_one() {
+        let case = Case::new();
+        let [first, lost, now] = [1, 2, 3].map(|seq| AttemptId { seq, place: 0 });
+        let found = |before| found(&case.place, "r", (now, Some(before)), "s");
+        let kept = case.session("r", "s", 1);
+        assert_eq!((found(first), found(lost)), (kept.clone(), kept.clone()));
+        let half = place_of(&case.place, "r", lost, "s");
+        fs::create_dir_all(half.join("projects")).unwrap();
+        assert_eq!(found(lost), kept, "what was cut short has no note");
+        case.session("r", "another", 0);
+        case.session("other run", "s", 0);
+        assert_eq!(found(lost), kept);
+        fs::remove_dir_all(&kept).unwrap();
+        assert_eq!(found(lost), half, "better than nothing");
+        fs::remove_dir_all(&half).unwrap();
+        assert_eq!(found(lost), place_of(&case.place, "r", now, "s"));
     }
 
     #[test]

@@ -118,7 +118,7 @@ pub enum Command {
     Undo(Undo),
     /// List work that is kept safe outside of branches, or bring a piece of it back
     Recover(Recover),
-    /// Remove what is no longer needed: slots, old salvage, caches
+    /// Remove what is no longer needed: slots, old salvage, old sessions, caches
     Gc(Gc),
     /// Check what the machine has, and say how to get what is missing
     Doctor,

@@ -463,6 +463,8 @@ fn a_failed_step_is_not_taken_up_behind_the_back_of_whoever_judges() {
     stage.wait_until("somebody judges", |stage| {
         !stage.views("run-completion/prompt.txt").is_empty()
     });
+    let told = stage.run(&["retry", "one"]).expect(64).said();
+    assert!(told.contains("`autopilot stop`") && !told.contains("autopilot resume"), "{told}");
     stage.run(&["stop", "--now"]).expect(0);
     run.wait().expect(2);
     for word in ["retry", "skip"] {
@@ -471,6 +473,29 @@ fn a_failed_step_is_not_taken_up_behind_the_back_of_whoever_judges() {
     }
     std::fs::write(&gate, "").unwrap();
     stage.run(&["resume"]).expect(0).says(&["DONE"]);
+}
+
+#[test]
+fn a_step_without_money_of_its_own_is_not_passed_over_in_silence() {
+    let made = workflow("w", &[step("one", &[]), step("two", &[])]);
+    let spends = "
+- step: step
+  task: one
+  do: [{ cost_usd: 0.9 }, { hang: true }]
+";
+    let stage = stage(&[
+        &answers("workflow", "", &made),
+        spends,
+        WORKS,
+        &answers("completion", "", &done("fine")),
+    ]);
+    stage.config("commands: { tests: sh test.sh }\nbudget: { max_usd_per_task: 0.5 }\n");
+    stage.run(&GOAL).expect(0);
+    let told = stage.run(&["retry", "one"]).expect(10);
+    told.says(&["task one has spent $0.90 of its limit of $0.50", "--max-usd-per-task"]);
+    stage.agents(&[WORKS, &answers("completion", "", &done("fine"))]);
+    stage.run(&["retry", "one", "--max-usd-per-task", "5"]).expect(0).says(&["DONE"]);
+    assert_eq!(on_branch(&stage, "one.txt"), "one");
 }
 
 #[test]

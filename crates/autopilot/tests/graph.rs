@@ -90,6 +90,7 @@ fn a_file_takes_the_form_its_name_says() {
     }
     stage.run(&["graph", "--out", "g.xyz"]).expect(64).says(&["g.xyz", "--format"]);
     stage.run(&["graph", "--json", "-f", "svg"]).expect(64).says(&["`--json` asks for another"]);
+    stage.run(&["graph", "--json", "-o", "g.svg"]).expect(64).says(&["`--json` asks for another"]);
     stage.run(&["graph", "--out", "no/where.svg"]).expect(10).says(&["no/where.svg"]);
 }
 

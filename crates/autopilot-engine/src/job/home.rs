@@ -143,23 +143,17 @@ impl Job {
             let name = path.to_string_lossy();
             XDG_LEFT_OUT.iter().chain(XDG_LOGINS).any(|other| *other == name)
         };
-        kept::keep(&kept, &self.run.id, &home.plan.dir, &home.sessions, left_out)
+        kept::keep(&kept, (&self.run.id, session), &home.plan.dir, &home.sessions, left_out)
             .err()
             .map(|error| format!("its session can't be gone on with: {error}"))
             .into_iter()
             .collect()
     }
 
-    /// Where a session that is gone on with was kept: by this attempt, or by that which had it.
     fn kept_before(&self, session: &str) -> Utf8PathBuf {
         let words = self.task.words.as_ref().filter(|words| words.session == session);
-        let place_of =
-            |attempt| kept::place_of(&self.context.place, &self.run.id, attempt, session);
-        let own = place_of(self.want.id);
-        match words {
-            Some(words) if !own.is_dir() => place_of(words.attempt),
-            Some(_) | None => own,
-        }
+        let attempts = (self.want.id, words.map(|words| words.attempt));
+        kept::found(&self.context.place, &self.run.id, attempts, session)
     }
 
     /// The home goes with the attempt.

@@ -63,13 +63,20 @@ fn format(global: &Global, args: &Asked) -> Result<GraphFormat, Failure> {
     if let Some(format) = args.format {
         return Ok(format);
     }
+    let ending = args.out.as_ref().and_then(|out| out.extension()).unwrap_or_default();
+    let known = ENDINGS.iter().find(|(known, _)| ending.eq_ignore_ascii_case(known));
+    let known = known.map(|(_, format)| *format);
     if global.json {
-        return Ok(GraphFormat::Json);
+        return match known {
+            Some(other) if other != GraphFormat::Json => {
+                Err(Failure::usage("`--json` asks for another form than the name of `--out`")
+                    .help("leave one of them out, or add --format json"))
+            }
+            Some(_) | None => Ok(GraphFormat::Json),
+        };
     }
     let Some(out) = &args.out else { return Ok(GraphFormat::Text) };
-    let ending = out.extension().unwrap_or_default().to_ascii_lowercase();
-    let known = ENDINGS.iter().find(|(known, _)| *known == ending);
-    known.map(|(_, format)| *format).ok_or_else(|| {
+    known.ok_or_else(|| {
         Failure::usage(format!("the name `{out}` does not say which form to write"))
             .help("add --format svg, mermaid, dot, json or text")
     })

@@ -8,6 +8,7 @@ use crate::terminal;
 use autopilot_core::config::nearest::nearest;
 use autopilot_core::event::{End, Failure as Failed, Skip};
 use autopilot_core::input::Ask;
+use autopilot_core::limit::Limits;
 use autopilot_core::state::{State, Status, Task};
 use autopilot_core::view::{self, ExitWord};
 use autopilot_engine::inbox::{self, LimitChange, Wish};
@@ -40,7 +41,7 @@ fn say(
     wait: bool,
     limits: LimitChange,
     (wish, ask): (Wish, Ask),
-    may: fn(&State, &Task) -> Result<(), String>,
+    may: fn(&Asked<'_>) -> Result<(), Failure>,
 ) -> super::Done {
     let (place, known) = super::place(global)?;
     if !known {
@@ -50,9 +51,10 @@ fn say(
     let Some(task) = state.named(name) else {
         return Err(unknown(&state, name));
     };
-    let shown = if task.parent.is_some() { format!("task `{name}`") } else { "the run".to_owned() };
-    may(&state, task).map_err(|why| Failure::usage(format!("{shown} {why}")))?;
-    if let Some(holder) = workspace::holder(&place) {
+    let holder = workspace::holder(&place);
+    let after = limits.applied_to(&state.run.limits);
+    may(&Asked { state: &state, task, limits: &after, is_live: holder.is_some() })?;
+    if let Some(holder) = holder {
         let now = autopilot_engine::shell::now().0;
         // The limits first: without them it would fail again at once.
         let change = (!limits.is_empty()).then(|| Wish::Limit(limits.clone()));
@@ -89,23 +91,74 @@ fn newest(place: &autopilot_engine::place::Place) -> Result<State, Failure> {
     store::load(&reader, &run.id).map_err(|error| Failure::failed(error.to_string()))
 }
 
-fn may_retry(state: &State, task: &Task) -> Result<(), String> {
-    match &task.status {
+/// A word about a task, and what it is said to.
+struct Asked<'a> {
+    state: &'a State,
+    task: &'a Task,
+    /// With what the command itself changes.
+    limits: &'a Limits,
+    is_live: bool,
+}
+
+impl Asked<'_> {
+    fn refused(&self, why: &str) -> Failure {
+        Failure::usage(format!("{} {why}", self.shown()))
+    }
+
+    fn shown(&self) -> String {
+        match self.task.parent {
+            Some(_) => format!("task `{}`", self.task.name()),
+            None => "the run".to_owned(),
+        }
+    }
+}
+
+fn may_retry(asked: &Asked<'_>) -> Result<(), Failure> {
+    match &asked.task.status {
         Status::Settled(End::Failed { why: Failed::Children { .. } }) => {
-            Err("failed because of its tasks; name the one to retry".to_owned())
+            Err(asked.refused("failed because of its tasks; name the one to retry"))
         }
         // It would be blocked again at once; with that one it is opened too.
         Status::Settled(End::Skipped { why: Skip::Blocked { by } })
-            if view::failure(state.task(*by)).is_some() =>
+            if view::failure(asked.state.task(*by)).is_some() =>
         {
-            let by = state.task(*by).name();
-            Err(format!("waits for `{by}`, which failed: autopilot retry {by}"))
+            let by = asked.state.task(*by).name();
+            Err(asked.refused(&format!("waits for `{by}`, which failed: autopilot retry {by}")))
         }
-        Status::Settled(End::Skipped { why: Skip::Dropped }) => Err(dropped(state)),
-        Status::Settled(End::Failed { .. } | End::Skipped { .. }) => in_time(state, task),
-        Status::Settled(End::Closed) => Err("is done; there is nothing to retry".to_owned()),
+        Status::Settled(End::Skipped { why: Skip::Dropped }) => {
+            Err(asked.refused(&dropped(asked.state)))
+        }
+        Status::Settled(End::Failed { .. } | End::Skipped { .. }) => {
+            in_time(asked)?;
+            has_means(asked)
+        }
+        Status::Settled(End::Closed) => Err(asked.refused("is done; there is nothing to retry")),
         Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
-            Err("has not failed; there is nothing to retry".to_owned())
+            Err(asked.refused("has not failed; there is nothing to retry"))
+        }
+    }
+}
+
+/// Without rounds or money nothing would be begun; to go on in silence would look like a yes.
+fn has_means(asked: &Asked<'_>) -> Result<(), Failure> {
+    let spent = &asked.task.spent;
+    if spent.rounds_lived >= asked.limits.rounds_lifetime_max {
+        let why = format!(
+            "{} has used up all the {} rounds there may ever be",
+            asked.shown(),
+            asked.limits.rounds_lifetime_max
+        );
+        let help = "what was merged stays on its branch; begin another run for what is missing";
+        return Err(Failure::failed(why).help(help));
+    }
+    let max = asked.limits.usd_per_task_max.filter(|_| asked.task.parent.is_some());
+    match max.filter(|max| spent.bill.usd >= *max) {
+        None => Ok(()),
+        Some(max) => {
+            let name = asked.task.name();
+            let why = format!("task {name} has spent {} of its limit of {max}", spent.bill.usd);
+            let help = format!("autopilot retry {name} --max-usd-per-task <USD>");
+            Err(Failure::failed(why).help(help))
         }
     }
 }
@@ -129,28 +182,37 @@ fn dropped(state: &State) -> String {
 }
 
 /// What the run has gone past is judged as it is; to say nothing of that would look like a yes.
-fn in_time(state: &State, task: &Task) -> Result<(), String> {
-    if !state.is_behind(task.id) {
+fn in_time(asked: &Asked<'_>) -> Result<(), Failure> {
+    if !asked.state.is_behind(asked.task.id) {
         return Ok(());
     }
-    let name = task.name();
-    let step = match task.pipeline.continues_at() {
-        Some(_) => " Its session can be gone on with: `autopilot resume <session> --prompt …`.",
-        None => "",
+    let name = asked.task.name();
+    let go_on = match asked.is_live {
+        true => "Wait for its end, or `autopilot stop` it",
+        false => "`autopilot resume` goes on with it",
     };
-    Err(format!(
+    let step = match asked.task.pipeline.continues_at() {
+        Some(_) if !asked.is_live => {
+            " Its session can be gone on with: `autopilot resume <session> --prompt …`."
+        }
+        Some(_) | None => "",
+    };
+    Err(asked.refused(&format!(
         "can't be taken up now: the run has gone on past its tasks and judges what there is. \
-         `autopilot resume` goes on with it; if that fails, `autopilot retry {name}` can be said \
-         again.{step}"
-    ))
+         {go_on}; if it fails, `autopilot retry {name}` can be said again.{step}"
+    )))
 }
 
-fn may_skip(state: &State, task: &Task) -> Result<(), String> {
-    match &task.status {
-        Status::Settled(End::Skipped { why: Skip::Dropped }) => Err(dropped(state)),
-        Status::Settled(End::Closed) => Err("is done already".to_owned()),
-        Status::Settled(End::Skipped { why: Skip::Asked }) => Err("is skipped already".to_owned()),
-        Status::Settled(End::Failed { .. } | End::Skipped { .. }) => in_time(state, task),
+fn may_skip(asked: &Asked<'_>) -> Result<(), Failure> {
+    match &asked.task.status {
+        Status::Settled(End::Skipped { why: Skip::Dropped }) => {
+            Err(asked.refused(&dropped(asked.state)))
+        }
+        Status::Settled(End::Closed) => Err(asked.refused("is done already")),
+        Status::Settled(End::Skipped { why: Skip::Asked }) => {
+            Err(asked.refused("is skipped already"))
+        }
+        Status::Settled(End::Failed { .. } | End::Skipped { .. }) => in_time(asked),
         Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
             Ok(())
         }
