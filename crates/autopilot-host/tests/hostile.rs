@@ -71,7 +71,14 @@ fn main() -> ExitCode {
 
 fn run(args: &[&str]) -> ExitCode {
     let exact = args.contains(&"--exact");
-    let filters: Vec<&&str> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
+    // `--format terse` is how a runner asks for the list; its word is no filter.
+    let is_word = |place: usize| place > 0 && args[place - 1] == "--format";
+    let filters: Vec<&&str> = args
+        .iter()
+        .enumerate()
+        .filter(|(place, arg)| !arg.starts_with('-') && !is_word(*place))
+        .map(|(_, arg)| arg)
+        .collect();
     let wanted = |name: &str| {
         filters.is_empty()
             || filters

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use autopilot_host::exec::{self, SpawnError, Stage};
+use autopilot_host::exec::{self, Launch, SpawnError, Stage};
 use autopilot_host::sandbox::{self, Mode, Plan};
 
 use crate::world::*;
@@ -23,14 +23,20 @@ const WRITES: &str = "
     sh -c 'echo out > $OUTSIDE/file' || echo 'child refused'
 ";
 
+/// May write `$INSIDE` and not `$OUTSIDE`.
+fn jailed(script: &str, mode: Mode, inside: &Path, outside: &Path) -> Launch {
+    let mut launch = shell(script);
+    launch.cwd = inside.into();
+    launch.env.insert("INSIDE".into(), inside.into());
+    launch.env.insert("OUTSIDE".into(), outside.into());
+    launch.sandbox = plan(mode, inside);
+    launch
+}
+
 fn writes(mode: Mode) {
     let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     std::fs::write(outside.path().join("precious"), "readable\n").unwrap();
-    let mut launch = shell(WRITES);
-    launch.cwd = inside.path().into();
-    launch.env.insert("INSIDE".into(), inside.path().into());
-    launch.env.insert("OUTSIDE".into(), outside.path().into());
-    launch.sandbox = plan(mode, inside.path());
+    let launch = jailed(WRITES, mode, inside.path(), outside.path());
     block_on(async {
         let (_, child) = exec::spawn(launch).await.unwrap();
         let exit = end(child).await;
@@ -68,11 +74,7 @@ pub fn metadata() {
         let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         std::fs::write(inside.path().join("file"), "").unwrap();
         std::fs::write(outside.path().join("precious"), "").unwrap();
-        let mut launch = shell(METADATA);
-        launch.cwd = inside.path().into();
-        launch.env.insert("INSIDE".into(), inside.path().into());
-        launch.env.insert("OUTSIDE".into(), outside.path().into());
-        launch.sandbox = plan(mode, inside.path());
+        let launch = jailed(METADATA, mode, inside.path(), outside.path());
         block_on(async {
             let (_, child) = exec::spawn(launch).await.unwrap();
             let exit = end(child).await;
