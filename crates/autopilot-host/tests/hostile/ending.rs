@@ -214,15 +214,20 @@ pub fn rounds() {
     const ROUNDS: usize = 12;
     for round in 0..ROUNDS {
         let mark = mark();
+        let folder = tempfile::tempdir().unwrap();
+        let gate = folder.path().join("gate");
+        // A supervisor that is killed while it starts is a start that failed, and not asked here.
+        let told = format!("until [ -e {} ]; do sleep 0.01; done", gate.display());
         let script = match round % 3 {
             0 => format!("{}; echo ready; exit 0", daemon(&mark)),
             1 => format!("{}; echo ready; sleep {mark}", daemon(&mark)),
-            _ => format!("{}; echo ready; kill -9 $PPID; sleep {mark}", daemon(&mark)),
+            _ => format!("{}; echo ready; {told}; kill -9 $PPID; sleep {mark}", daemon(&mark)),
         };
         block_on(async {
             let mut launch = shell(&script);
             launch.drain = Duration::from_millis(20);
             let (control, child) = ready(launch).await;
+            std::fs::write(&gate, "").unwrap();
             match round % 4 {
                 0 => control.kill(),
                 1 => control.terminate(Duration::from_millis(20)),
