@@ -6,6 +6,7 @@
 pub mod goal;
 pub mod paired;
 pub mod plan;
+pub mod review;
 pub mod root;
 
 use crate::event::TaskSpec;

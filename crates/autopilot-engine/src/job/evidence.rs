@@ -42,6 +42,14 @@ pub struct Seen {
     pub ended: bool,
 }
 
+impl Evidence {
+    /// The checks that failed, and did not fail like this on the untouched base.
+    pub fn new_failures<'a>(&'a self, base: &'a Evidence) -> impl Iterator<Item = &'a Seen> {
+        let is_known = |seen: &Seen| base.checks.iter().any(|base| seen.is_as_on(base));
+        self.checks.iter().filter(move |seen| seen.failed() && !is_known(seen))
+    }
+}
+
 impl Seen {
     pub fn of(check: &Check) -> Seen {
         Seen {

@@ -12,7 +12,7 @@ use crate::begin::{PlanBody, step_rules};
 use autopilot_agents::Access;
 use autopilot_agents::answer::{Answer, completion_after_all, read_completion, read_workflow};
 use autopilot_core::config::{By, Role};
-use autopilot_core::event::{Facts, HoldWhy, Outcome, TaskSpec as TaskEntry, Verdict};
+use autopilot_core::event::{Facts, HoldWhy, Outcome, StepAnswer, TaskSpec as TaskEntry};
 use autopilot_core::prompt::Ran;
 use autopilot_core::state::Shown;
 use autopilot_core::step::Step;
@@ -283,11 +283,10 @@ impl Job {
         facts.notes.extend(assessed.warnings.iter().cloned());
         let said = &assessed.completion;
         facts.answer = Some(self.context.texts.put(&self.clean_json(said)?)?);
+        facts.said = Some(StepAnswer::Completion { done: said.done });
         if said.done {
-            facts.verdict = Some(Verdict::Approve);
             return Ok((Outcome::Passed, facts));
         }
-        facts.verdict = Some(Verdict::RequestChanges);
         if let Some(next) = &assessed.next {
             facts.notes.extend(self.capped(&next.workflow));
             facts.tasks = self.entries(next, self.task.round + 1)?;
@@ -454,11 +453,8 @@ impl Job {
         let Some(Outcome::Failed { why }) = shown.map(|shown| &shown.outcome) else {
             return Ok(None);
         };
-        let known = self.known_failures()?;
-        let is_new = |seen: &Seen| !known.checks.iter().any(|base| seen.is_as_on(base));
-        let mut failed = self.evidence(Step::Validate)?.checks;
-        failed.retain(|seen| seen.failed() && is_new(seen));
-        Ok(Some((why.clone(), failed)))
+        let (shown, known) = (self.evidence(Step::Validate)?, self.known_failures()?);
+        Ok(Some((why.clone(), shown.new_failures(&known).cloned().collect())))
     }
 
     /// The prompt with the skill it begins with, if there is one of that name.
