@@ -13,6 +13,8 @@ use super::{Schema, SchemaError};
 
 /// An answer with a schema of ours.
 pub trait Answer: DeserializeOwned {
+    /// The word that files with its schema are named after.
+    const NAME: &'static str;
     /// What is given to the agent and written where users may edit it.
     const SCHEMA_JSON: &'static str;
 
@@ -24,11 +26,12 @@ type Compiled = LazyLock<Result<Schema, SchemaError>>;
 macro_rules! answer {
     ($kind:ty, $name:literal, $file:literal) => {
         impl Answer for $kind {
+            const NAME: &'static str = $name;
             const SCHEMA_JSON: &'static str = include_str!($file);
 
             fn schema() -> Result<&'static Schema, SchemaError> {
                 static COMPILED: Compiled =
-                    LazyLock::new(|| Schema::parse($name, <$kind>::SCHEMA_JSON));
+                    LazyLock::new(|| Schema::parse(<$kind>::NAME, <$kind>::SCHEMA_JSON));
                 COMPILED.as_ref().map_err(Clone::clone)
             }
         }

@@ -126,11 +126,8 @@ impl Job {
         if let Some(setup) = &config.setup {
             let check = self.command("setup", setup, &bench.dir, self.time_left(since)).await?;
             if !check.passed() {
-                let log = &check.log;
-                return Err(JobError::Setup(format!(
-                    "{} (log: .autopilot/{log})",
-                    check.failure()
-                )));
+                let failure = check.failure();
+                return Err(JobError::SetupCommand { failure, log: check.log });
             }
         }
         Ok(bench)
@@ -191,7 +188,7 @@ impl Job {
             stdin: autopilot_host::exec::Stdin::Null,
             log: log.clone(),
             timeout,
-            write: None,
+            write: Vec::new(),
         };
         let ran = self.run_program(program, |_, line, _| self.show_output(line)).await?;
         Ok(Check { name, line: line.to_owned(), ran, log, changed: false })

@@ -1,7 +1,8 @@
 //! WORKFLOW, STEP and COMPLETION: towards a goal, one workflow after the other. The controller knows
 //! nothing of what is to be done: it carries what was said from one session to the next.
 
-use super::agent::{Question, Turn, mode_word};
+use super::agent::mode_word;
+use super::asking::{Asked, Question, Turn, Unanswered};
 use super::build::{Start, notes_of};
 use super::change::{broken_rules, doubts};
 use super::conflict;
@@ -9,10 +10,9 @@ use super::evidence::Seen;
 use super::workshop::{For, blocking};
 use super::{Done, Job, JobError};
 use crate::begin::{PlanBody, step_rules};
-use autopilot_agents::Access;
 use autopilot_agents::answer::{Answer, completion_after_all, read_completion, read_workflow};
 use autopilot_core::config::{By, Role};
-use autopilot_core::event::{Facts, HoldWhy, Outcome, StepAnswer, TaskSpec as TaskEntry};
+use autopilot_core::event::{Facts, HoldWhy, Outcome, TaskSpec as TaskEntry};
 use autopilot_core::prompt::Ran;
 use autopilot_core::state::Shown;
 use autopilot_core::step::Step;
@@ -27,8 +27,6 @@ use std::time::Duration;
 
 /// Characters of a step's goal that are its title.
 const TITLE_CHARS_MAX: usize = 80;
-/// Faults of a refused workflow named in the message.
-const FAULTS_NAMED_MAX: usize = 12;
 
 impl Job {
     pub(super) async fn workflow(&self) -> Result<Done, JobError> {
@@ -50,38 +48,20 @@ impl Job {
             schema: Workflow::SCHEMA_JSON,
         };
         let prompt = workflow::workflow_prompt(&facts, self.caps());
-        let schema = self.schema_file("workflow_schema.json", Workflow::SCHEMA_JSON)?;
-        let question = Question {
-            prompt: self.with_skills_of(prompt, &tip).await?,
-            dir: &bench.dir,
-            access: Access::Read,
-            schema: Some((Workflow::SCHEMA_JSON, schema)),
-            session: None,
-            write: Vec::new(),
-        };
+        let question = Question::reading(self.with_skills_of(prompt, &tip).await?, &bench.dir);
         let read = |ending: &_, own: Option<&_>| read_workflow(ending, own, &rules);
-        let mut answered = self.answered_by(question, read).await?;
-        let mut facts = self.facts_of(&answered.turn)?;
-        facts.notes.extend(
-            answered
-                .repaired
-                .iter()
-                .map(|n| format!("the first workflow had {n} faults and was asked for once more")),
-        );
-        let Some(checked) = answered.answer.take() else {
-            if answered.faults.is_empty() {
-                return Ok((answered.outcome(self), facts));
+        let Asked { mut facts, answer, repaired } =
+            self.ask_by::<Workflow, _>(question, read).await?;
+        facts.notes.extend(repaired.map(|count| {
+            format!("the first workflow had {count} faults and was asked for once more")
+        }));
+        let checked = match answer {
+            Ok(checked) => checked,
+            Err(unanswered) => {
+                return Ok((unanswered.refused("the workflow can't be worked on"), facts));
             }
-            let mut named: Vec<String> =
-                answered.faults.iter().take(FAULTS_NAMED_MAX).map(ToString::to_string).collect();
-            if answered.faults.len() > FAULTS_NAMED_MAX {
-                named.push(format!("and {} more", answered.faults.len() - FAULTS_NAMED_MAX));
-            }
-            let why = format!("the workflow can't be worked on: {}", named.join("; "));
-            return Ok((Outcome::Failed { why }, facts));
         };
-        let text = self.clean_json(&checked.workflow)?;
-        facts.answer = Some(self.context.texts.put(&text)?);
+        self.keep_answer(&mut facts, &checked.workflow, None)?;
         facts.notes.extend(checked.warnings.iter().cloned());
         facts.notes.extend(self.capped(&checked.workflow));
         facts.tasks = self.entries(&checked, self.task.round)?;
@@ -111,14 +91,7 @@ impl Job {
         };
         let prompt = workflow::step_prompt(&facts, self.caps());
         let kit = self.kit(&body.spec, &start.commit).await?;
-        let question = Question {
-            prompt: self.with_skills(prompt, &kit)?,
-            dir: &bench.dir,
-            access: Access::Edit,
-            schema: None,
-            session: None,
-            write: Vec::new(),
-        };
+        let question = Question::editing(self.with_skills(prompt, &kit)?, &bench.dir);
         let turn = match &self.task.words {
             Some(words) => self.turn_by(words, left_behind.as_deref(), question).await,
             None => self.turn(&question).await,
@@ -262,54 +235,40 @@ impl Job {
             schema: Completion::SCHEMA_JSON,
         };
         let prompt = workflow::completion_prompt(&facts, self.caps());
-        let schema = self.schema_file("completion_schema.json", Completion::SCHEMA_JSON)?;
-        let question = Question {
-            prompt: self.with_skills_of(prompt, &tip).await?,
-            dir: &bench.dir,
-            access: Access::Read,
-            schema: Some((Completion::SCHEMA_JSON, schema)),
-            session: None,
-            write: Vec::new(),
-        };
+        let question = Question::reading(self.with_skills_of(prompt, &tip).await?, &bench.dir);
         let read = |ending: &_, own: Option<&_>| read_completion(ending, own, &rules);
-        let mut answered = self.answered_by(question, read).await?;
-        let mut facts = self.facts_of(&answered.turn)?;
-        let assessed = match answered.answer.take() {
-            Some(assessed) => assessed,
-            None if answered.faults.is_empty() => return Ok((answered.outcome(self), facts)),
+        let Asked { mut facts, answer, .. } = self.ask_by::<Completion, _>(question, read).await?;
+        let assessed = match answer {
+            Ok(assessed) => assessed,
+            Err(Unanswered::Ended(outcome)) => return Ok((outcome, facts)),
             // What can't be read means: not done.
-            None => completion_after_all(&answered.turn.ending, &answered.faults),
+            Err(Unanswered::Faulty { faults, ending }) => completion_after_all(&*ending, &faults),
         };
         facts.notes.extend(assessed.warnings.iter().cloned());
-        let said = &assessed.completion;
-        facts.answer = Some(self.context.texts.put(&self.clean_json(said)?)?);
-        facts.said = Some(StepAnswer::Completion { done: said.done });
-        if said.done {
-            return Ok((Outcome::Passed, facts));
-        }
-        if let Some(next) = &assessed.next {
+        self.keep_answer(&mut facts, &assessed.completion, None)?;
+        facts.said = Some(assessed.completion.said());
+        if let Some(next) = assessed.next_if_not_done() {
             facts.notes.extend(self.capped(&next.workflow));
             facts.tasks = self.entries(next, self.task.round + 1)?;
         }
-        Ok((Outcome::Failed { why: not_done(said) }, facts))
+        Ok((assessed.completion.outcome(), facts))
     }
 
     fn goal_body(&self) -> Result<PlanBody, JobError> {
         let text = self.context.text(&self.task.spec.body)?;
-        serde_json::from_str(&text).map_err(|error| JobError::Spec(error.to_string()))
+        serde_json::from_str(&text).map_err(JobError::Spec)
     }
 
     /// What the whole run is to reach.
     fn goal_above(&self) -> Result<String, JobError> {
         let text = self.context.text(&self.kin.whole)?;
-        let body: PlanBody =
-            serde_json::from_str(&text).map_err(|error| JobError::Spec(error.to_string()))?;
+        let body: PlanBody = serde_json::from_str(&text).map_err(JobError::Spec)?;
         Ok(body.text)
     }
 
     fn step_body(&self, hash: &str) -> Result<StepBody, JobError> {
         let text = self.context.text(hash)?;
-        serde_json::from_str(&text).map_err(|error| JobError::Spec(error.to_string()))
+        serde_json::from_str(&text).map_err(JobError::Spec)
     }
 
     fn workflow_rules(&self) -> Rules {
@@ -499,11 +458,6 @@ fn on_the_branch(start: Start) -> Start {
     );
     let note = start.note.map_or(note.clone(), |first| format!("{first}; {note}"));
     Start { commit: start.base.clone(), base: start.base, note: Some(note), conflicts: None }
-}
-
-fn not_done(said: &Completion) -> String {
-    let reason = said.reason.as_deref().unwrap_or("no reason was given");
-    format!("not done: {reason}")
 }
 
 /// Steps that are over and matter to this attempt: what a step depends on, or all of them.

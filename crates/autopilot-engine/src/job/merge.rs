@@ -59,7 +59,7 @@ impl Job {
             Verdict::Conflict(conflicts) => self.conflicted(&conflicts),
             Verdict::Broken { why, facts } => Ok((Outcome::Failed { why }, *facts)),
             Verdict::Withdrawn => Ok((Outcome::Revoked, Facts::default())),
-            Verdict::Trouble(why) => Err(JobError::Process(why)),
+            Verdict::Trouble(error) => Err(JobError::Integration(error)),
         }
     }
 

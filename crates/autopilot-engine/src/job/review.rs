@@ -1,16 +1,15 @@
 //! REVIEW: another agent judges the change. Its verdict is one of the things that are weighed.
 
-use super::agent::Question;
+use super::asking::Question;
 use super::evidence::{Evidence, Seen};
 use super::workshop::For;
 use super::{Done, Job, JobError};
-use autopilot_agents::Access;
 use autopilot_agents::answer::{Answer, ReviewAnswer};
 use autopilot_core::flow::review::{ReviewGround, weigh_issues};
 use autopilot_core::prompt;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
-use autopilot_host::git::{Change, LineFact, Oid};
+use autopilot_host::git::{Change, LineFact};
 
 impl Job {
     pub(super) async fn review(&self) -> Result<Done, JobError> {
@@ -38,51 +37,20 @@ impl Job {
             self.caps(),
         );
         let bench = self.bench(For::Agent, &self.commit()?, &self.base()?).await?;
-        let schema = self.schema_file("review_schema.json", ReviewAnswer::SCHEMA_JSON)?;
-        let answered = self
-            .answered::<ReviewAnswer>(Question {
-                prompt,
-                dir: &bench.dir,
-                access: Access::Read,
-                schema: Some((ReviewAnswer::SCHEMA_JSON, schema)),
-                session: None,
-                write: Vec::new(),
-            })
-            .await?;
-        let mut facts = self.facts_of(&answered.turn)?;
-        let Some(review) = &answered.answer else {
-            return Ok((answered.outcome(self), facts));
+        let asked = self.ask::<ReviewAnswer>(Question::reading(prompt, &bench.dir)).await?;
+        let mut facts = asked.facts;
+        let review = match asked.answer {
+            Ok(review) => review,
+            Err(unanswered) => return Ok((unanswered.outcome(), facts)),
         };
-        let text = self.clean_json(review)?;
-        let name = format!("artifacts/{}_{}_review.json", self.task.name(), self.want.id);
-        facts.artifact = Some(self.write_clean(&name, &text)?);
-        facts.answer = Some(self.context.texts.put(&text)?);
+        let file = format!("artifacts/{}_{}_review.json", self.task.name(), self.want.id);
+        self.keep_answer(&mut facts, &review, Some(&file))?;
         let ground = ground(&spec, &evidence, &self.known_failures()?, &change);
         let weighed = weigh_issues(gate, &review.issues, &ground);
         facts.said = Some(review.said(&weighed));
         facts.fingerprint = review.fingerprint();
         facts.notes.extend(weighed.notes);
         Ok((review.outcome(), facts))
-    }
-
-    pub(super) fn commit(&self) -> Result<Oid, JobError> {
-        let missing = || JobError::Internal("there is no commit to look at".to_owned());
-        Ok(Oid::parse(self.task.commit.as_deref().ok_or_else(missing)?)?)
-    }
-
-    pub(super) fn base(&self) -> Result<Oid, JobError> {
-        Ok(Oid::parse(self.task.base.as_deref().unwrap_or(&self.run.base))?)
-    }
-
-    /// The schema as a file an agent's own mechanism can be given.
-    pub(super) fn schema_file(
-        &self,
-        name: &str,
-        json: &str,
-    ) -> Result<camino::Utf8PathBuf, JobError> {
-        let path = self.context.place.state.join("schemas").join(name);
-        super::process::write_plain(&path, json)?;
-        Ok(path)
     }
 }
 

@@ -16,8 +16,7 @@ use std::time::Instant;
 impl Job {
     pub(super) async fn validate(&self) -> Result<Done, JobError> {
         let spec = self.spec()?;
-        let missing = || JobError::Internal("there is no commit to validate".to_owned());
-        let commit = Oid::parse(self.task.commit.as_deref().ok_or_else(missing)?)?;
+        let commit = self.commit()?;
         // Of the whole each part has been looked at on its own.
         let is_whole = self.task.parent.is_none();
         let change = self.change().await?;

@@ -116,7 +116,7 @@ impl Workshop {
             For::Proof => self.slots.proof(lease.number),
         };
         let dir = Utf8PathBuf::from_path_buf(slot.dir().to_owned())
-            .map_err(|path| JobError::Setup(format!("{} is not UTF-8", path.display())))?;
+            .map_err(|path| JobError::NotUtf8 { path })?;
         let commit = order.commit.clone();
         let filled = slot.clone();
         let prepared = blocking(move || fill(&filled, &order)).await?;
@@ -173,8 +173,5 @@ where
     E: Send + 'static,
     JobError: From<E>,
 {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done.map_err(JobError::from),
-        Err(error) => Err(JobError::Internal(error.to_string())),
-    }
+    Ok(tokio::task::spawn_blocking(work).await??)
 }
