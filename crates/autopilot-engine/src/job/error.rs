@@ -1,5 +1,6 @@
 //! Why a job could not even see what there is to see.
 
+use crate::recorded::RecordedError;
 use crate::store::StoreError;
 use autopilot_agents::AgentError;
 use autopilot_agents::answer::SchemaError;
@@ -24,6 +25,8 @@ pub enum JobError {
     Git(#[from] GitError),
     #[error(transparent)]
     File(#[from] FileError),
+    #[error(transparent)]
+    Recorded(#[from] RecordedError),
     #[error(transparent)]
     Spawn(#[from] SpawnError),
     #[error(transparent)]

@@ -4,10 +4,11 @@
 //! and nothing is merged: what it changed becomes a branch of its own.
 
 use super::agent::agent_of;
-use super::artifact::{METADATA, Metadata, OUTPUT, PROMPT, execs_of, number_of};
+use super::artifact::{Metadata, OUTPUT, PROMPT};
 use super::asking::{Question, Turn};
 use super::workshop::{Bench, For, blocking, seconds_now};
 use super::{Job, JobError};
+use crate::recorded::{RecordedExec, RecordedRun};
 use autopilot_agents::{Access, Agent, Cause, Ending, Exchange, Outcome};
 use autopilot_core::event::{Bill, SessionTotal, Words};
 use autopilot_core::id::AttemptId;
@@ -15,7 +16,6 @@ use autopilot_host::git::{
     Attempt, Capture, CommitRequest, GitError, Oid, PublishRefusal, commit_task, publish_reachable,
     session_branch,
 };
-use autopilot_host::{dir, file};
 use camino::Utf8Path;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,7 +23,8 @@ use std::time::Instant;
 
 /// Of what was said earlier, as much of the newest as fits.
 const EARLIER_BYTES_MAX: usize = 96 * 1024;
-const METADATA_BYTES_MAX: u64 = 1 << 20;
+/// Of a prompt or an answer that is told again.
+const SAID_BYTES_MAX: u64 = 1 << 20;
 /// Of the prompt in the title of a commit.
 const TITLE_CHARS_MAX: usize = 60;
 
@@ -214,16 +215,7 @@ impl Job {
         attempt: AttemptId,
         kept: Kept,
     ) -> Result<Vec<Exchange>, JobError> {
-        let parent = self.context.place.views().join(execs_of(&self.run.id));
-        let names =
-            dir::names(parent.as_std_path()).map_err(JobError::directory("read", &parent))?;
-        let mut names: Vec<(u32, String)> =
-            names.into_iter().filter_map(|name| Some((number_of(&name)?, name))).collect();
-        names.sort_unstable();
-        let execs = names.iter().rev().filter_map(|(_, name)| {
-            let exec = parent.join(name);
-            Some((metadata(&exec)?, exec))
-        });
+        let run = RecordedRun::open(&self.context.place.views(), &self.run.id)?;
         let (attempt, task) = (attempt.to_string(), self.task.name());
         let is_part = |said: &Metadata| {
             let has_session = session.is_some() && said.session.as_deref() == session;
@@ -231,8 +223,9 @@ impl Job {
         };
         let mut room = EARLIER_BYTES_MAX;
         let mut exchanges = Vec::new();
-        for (_, exec) in execs.filter(|(said, _)| is_part(said) && kept.takes(said)) {
-            let Some(mut said) = exchange(&exec) else { continue };
+        let execs = run.newest_first()?;
+        for (exec, _) in execs.filter(|(_, said)| is_part(said) && kept.takes(said)) {
+            let Some(mut said) = exchange(&run, &exec) else { continue };
             let left = room.checked_sub(said.prompt.len() + said.answer.len());
             // The last one is cut rather than left out.
             if left.is_none() && !exchanges.is_empty() {
@@ -324,26 +317,15 @@ struct Putting {
     earlier: Vec<Exchange>,
 }
 
-fn metadata(exec: &Utf8Path) -> Option<Metadata> {
-    let path = exec.join(METADATA);
-    let bytes = file::read_capped(path.as_std_path(), METADATA_BYTES_MAX).ok()?;
-    serde_json::from_slice(&bytes).ok()
-}
-
-fn exchange(exec: &Utf8Path) -> Option<Exchange> {
-    let text = |name: &str| {
-        let bytes = file::read_capped(exec.join(name).as_std_path(), METADATA_BYTES_MAX).ok()?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
-    };
+fn exchange(run: &RecordedRun, exec: &RecordedExec) -> Option<Exchange> {
+    let text = |name: &str| run.text(exec, name, SAID_BYTES_MAX);
     Some(Exchange { prompt: text(PROMPT)?, answer: text(OUTPUT).unwrap_or_default() })
 }
 
 /// The attempts of a run of which something that was asked and answered is kept.
 pub fn kept_attempts(views: &Utf8Path, run: &str) -> BTreeSet<String> {
-    let parent = views.join(execs_of(run));
-    let names = dir::names(parent.as_std_path()).unwrap_or_default();
-    let numbered = names.iter().filter(|name| number_of(name).is_some());
-    let said = numbered.filter_map(|name| metadata(&parent.join(name)));
+    let Ok(run) = RecordedRun::open(views, run) else { return BTreeSet::new() };
+    let said = run.newest_first().into_iter().flatten().map(|(_, said)| said);
     said.filter(is_answered).map(|said| said.attempt).collect()
 }
 
