@@ -258,9 +258,10 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_first_faults_and_counts_the_rest() {
-        let why = |count| match refused("the plan is refused", &faults(count)) {
-            Outcome::Failed { why } => why,
-            other => panic!("{other:?}"),
+        let why = |count| {
+            let outcome = refused("the plan is refused", &faults(count));
+            let Outcome::Failed { why } = outcome else { panic!("{outcome:?}") };
+            why
         };
         assert_eq!(why(2), "the plan is refused: fault 0; fault 1");
         assert!(why(FAULTS_NAMED_MAX).ends_with("fault 11"));

@@ -12,9 +12,9 @@ use super::{Done, Job, JobError};
 use crate::begin::{PlanBody, step_rules};
 use autopilot_agents::answer::{Answer, completion_after_all, read_completion, read_workflow};
 use autopilot_core::config::{By, Role};
-use autopilot_core::event::{Facts, HoldWhy, Outcome, TaskSpec as TaskEntry};
+use autopilot_core::event::{Outcome, TaskSpec as TaskEntry};
+use autopilot_core::flow::workflow_step;
 use autopilot_core::prompt::Ran;
-use autopilot_core::state::Shown;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_core::workflow::{
@@ -111,10 +111,11 @@ impl Job {
         facts.base = Some(start.base.to_string());
         facts.tree = Some(capture.tree.to_string());
         facts.commit = Some(capture.commit.as_ref().unwrap_or(&start.commit).to_string());
+        let stands = workflow_step::standing(&self.task);
         if turn.ending.outcome != autopilot_agents::Outcome::Success {
             let judged = self.judged(&turn.ending);
-            // Whoever looks at all of them weighs it; the same once more would cost as much.
-            return Ok(self.unless_it_stands(self.of_step(judged), facts));
+            let outcome = workflow_step::ended(judged, self.named_model());
+            return Ok(workflow_step::unless_it_stands(stands, outcome, facts));
         }
         let mut against: Vec<String> =
             capture.violations.iter().map(super::build::violation).collect();
@@ -124,38 +125,8 @@ impl Job {
         if against.is_empty() {
             return Ok((Outcome::Passed, facts));
         }
-        Ok(self.unless_it_stands(Outcome::Failed { why: against.join("; ") }, facts))
-    }
-
-    /// A turn that a person asked for and that fails takes nothing away: a result that is merged
-    /// stands as it was. What the turn wrote is kept with its attempt.
-    fn unless_it_stands(&self, outcome: Outcome, mut facts: Facts) -> Done {
-        let (Outcome::Failed { why }, Some(stands)) = (&outcome, self.standing()) else {
-            return (outcome, facts);
-        };
-        facts.answer.clone_from(&stands.facts.answer);
-        (facts.base, facts.tree, facts.commit) = (None, None, None);
-        (
-            Outcome::Skipped { why: format!("this turn failed: {why}; its earlier result stands") },
-            facts,
-        )
-    }
-
-    /// The result of a step that is gone on with and was merged before.
-    fn standing(&self) -> Option<&Shown> {
-        self.task.words.as_ref()?;
-        let is_good = |shown: &&Shown| match shown.outcome {
-            Outcome::Passed | Outcome::Skipped { .. } => true,
-            Outcome::Failed { .. }
-            | Outcome::Broke { .. }
-            | Outcome::Lost
-            | Outcome::Quota { .. }
-            | Outcome::Away { .. }
-            | Outcome::Revoked => false,
-        };
-        let result = self.task.last(Step::WorkflowStep).filter(is_good)?;
-        let merged = self.task.last(Step::Merge).filter(is_good)?;
-        (merged.id > result.id).then_some(result)
+        let outcome = Outcome::Failed { why: against.join("; ") };
+        Ok(workflow_step::unless_it_stands(stands, outcome, facts))
     }
 
     /// What an agent that remembers its work must know before it looks for it.
@@ -187,31 +158,12 @@ impl Job {
         }
     }
 
-    /// What there is no use in trying again is the step's own failure.
-    fn of_step(&self, judged: Outcome) -> Outcome {
-        let by = self.task.by(self.want.step);
-        match judged {
-            Outcome::Broke { why } => Outcome::Failed { why },
-            // Nobody but whoever made the workflow can name another.
-            Outcome::Away { why: HoldWhy::Model, text, .. }
-                if by.model.is_some() && by.model == self.agent_config().model =>
-            {
-                let model = by.model.clone().unwrap_or_default();
-                let mode = mode_word(self.agent_config().mode);
-                let why = format!(
-                    "the model `{model}` of this step is not known to {mode}: {text}; name another \
-                     or leave it out"
-                );
-                Outcome::Failed { why }
-            }
-            judged @ (Outcome::Passed
-            | Outcome::Failed { .. }
-            | Outcome::Lost
-            | Outcome::Quota { .. }
-            | Outcome::Away { .. }
-            | Outcome::Revoked
-            | Outcome::Skipped { .. }) => judged,
-        }
+    /// The model that the workflow named for this step, if it is the one in use, and its agent.
+    fn named_model(&self) -> Option<(&str, &'static str)> {
+        let config = self.agent_config();
+        let model = self.task.by(self.want.step).model.as_deref();
+        let used = model.filter(|model| config.model.as_deref() == Some(*model))?;
+        Some((used, mode_word(config.mode)))
     }
 
     pub(super) async fn completion(&self) -> Result<Done, JobError> {

@@ -5,7 +5,7 @@
 //! was built. A member that spoils the stack is found by halving; those before it are merged, those
 //! behind it are tried again.
 
-use super::evidence::{Evidence, Seen};
+use super::evidence::{Evidence, NewFailures, Seen};
 use super::workshop::{blocking, seconds_now};
 use super::{Cancel, Job, JobError};
 use autopilot_core::event::Facts;
@@ -299,8 +299,8 @@ impl Job {
             Evidence { checks: checks.iter().map(Seen::of).collect(), ..Evidence::default() };
         let mut facts = self.facts_of_checks(&checks)?;
         facts.answer = Some(self.keep(&evidence)?);
-        let (reasons, known) = self.new_failures(&checks, &evidence)?;
-        facts.excuse(known);
+        let NewFailures { reasons, excused } = self.new_failures(&checks, &evidence)?;
+        facts.excuse(excused);
         if !reasons.is_empty() {
             facts.fingerprint = Some(super::validate::fingerprint(&checks, &[]));
         }

@@ -3,7 +3,7 @@
 
 use super::change::broken_rules;
 use super::command::{self, Check};
-use super::evidence::{Evidence, Seen};
+use super::evidence::{Evidence, NewFailures, Seen, untrue_claim};
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::Summary;
 use autopilot_core::event::{Facts, Outcome};
@@ -33,8 +33,8 @@ impl Job {
         facts.tree = self.task.tree.clone();
         facts.answer = Some(self.keep(&evidence)?);
         facts.notes.extend(evidence.differs.iter().cloned());
-        let (mut reasons, known) = self.new_failures(&checks, &evidence)?;
-        facts.excuse(known);
+        let NewFailures { mut reasons, excused } = self.new_failures(&checks, &evidence)?;
+        facts.excuse(excused);
         if !is_whole && change.base_tree == change.tree {
             reasons.push("nothing was changed".to_owned());
         }
@@ -86,17 +86,11 @@ impl Job {
         &self,
         checks: &[Check],
         evidence: &Evidence,
-    ) -> Result<(Vec<String>, Vec<String>), JobError> {
-        let known = self.known_failures()?;
-        let (mut reasons, mut excused) = (Vec::new(), Vec::new());
-        for (check, seen) in checks.iter().zip(&evidence.checks).filter(|(c, _)| !c.passed()) {
-            if known.checks.iter().any(|base| seen.is_as_on(base)) {
-                excused.push(check.failure());
-            } else {
-                reasons.push(check.failure());
-            }
-        }
-        Ok((reasons, excused))
+    ) -> Result<NewFailures, JobError> {
+        let base = self.known_failures()?;
+        let failed = checks.iter().zip(&evidence.checks).filter(|(check, _)| !check.passed());
+        let failed = failed.map(|(check, seen)| (check.failure(), seen.is_known(&base)));
+        Ok(NewFailures::of(failed))
     }
 
     /// All of them, even after one failed: the next round should see everything. The step's time
@@ -163,15 +157,8 @@ impl Job {
         let step = if self.task.shown(Step::Fix).is_some() { Step::Fix } else { Step::Build };
         let Some(text) = self.answer_of(step)? else { return Ok(Vec::new()) };
         let Ok(summary) = serde_json::from_str::<Summary>(&text) else { return Ok(Vec::new()) };
-        let tests = checks.iter().find(|check| check.name == "tests");
-        let mut differs = Vec::new();
-        if let Some(tests) = tests
-            && summary.tests_passed == Some(true)
-            && !tests.passed()
-        {
-            differs.push(format!("the builder says the tests passed, but {}", tests.failure()));
-        }
-        Ok(differs)
+        let tests = checks.iter().find(|check| check.name == "tests" && !check.passed());
+        Ok(untrue_claim(summary.tests_passed, tests.map(Check::failure)).into_iter().collect())
     }
 }
 
