@@ -301,7 +301,7 @@ fn a_review() {
 
     ## Acceptance criteria of “Fix the login”
 
-    - A right password is accepted
+    1. A right password is accepted
 
     ## Constraints
 
@@ -376,7 +376,7 @@ fn acceptance_cases() {
 
     ## Acceptance criteria of “Fix the login”
 
-    - A right password is accepted
+    1. A right password is accepted
 
     ## The change
 

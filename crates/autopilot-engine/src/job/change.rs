@@ -63,8 +63,8 @@ impl Job {
 impl Job {
     /// A change to a file that a gate's command names changes the gate: the reviewer must see it.
     fn touched_commands(&self, change: &Change, spec: &TaskSpec) -> Vec<Finding> {
-        let mut commands = super::command::validation(self, Some(spec));
-        commands.extend(super::command::uat(self, spec).map(|line| ("uat", line)));
+        let mut commands = super::user_command::validation(self, Some(spec));
+        commands.extend(super::user_command::uat(self, spec).map(|line| ("uat", line)));
         let mut findings = Vec::new();
         for path in &change.paths {
             let file = path.display();

@@ -1,6 +1,6 @@
 //! What a gate showed, kept as one text so that later prompts and people can read it.
 
-use super::command::Check;
+use super::user_command::Check;
 use super::{Job, JobError};
 use autopilot_core::fingerprint::{failing_tests, failure_fingerprint};
 use autopilot_core::guard::Finding;

@@ -15,8 +15,10 @@ use autopilot_core::config::{By, Role};
 use autopilot_core::event::{Outcome, TaskSpec as TaskEntry};
 use autopilot_core::flow::workflow_step;
 use autopilot_core::prompt::Ran;
+use autopilot_core::state::State;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
+use autopilot_core::wanted::Want;
 use autopilot_core::workflow::{
     self, Checked, Completion, CompletionPrompt, Past, Refuted, Rules, StepBody, StepPrompt,
     StepResult, Workflow, WorkflowPrompt, WorkflowStep,
@@ -413,31 +415,12 @@ fn on_the_branch(start: Start) -> Start {
 }
 
 /// Steps that are over and matter to this attempt: what a step depends on, or all of them.
-pub fn past(state: &autopilot_core::state::State, want: autopilot_core::wanted::Want) -> Vec<Past> {
+pub fn past(state: &State, want: Want) -> Vec<Past> {
     let task = state.task(want.task);
-    let named: Vec<&autopilot_core::state::Task> = match want.step {
-        Step::WorkflowStep => {
-            task.spec.depends_on.iter().filter_map(|name| state.named(name)).collect()
-        }
-        Step::Workflow | Step::Completion => {
-            task.children.iter().map(|child| state.task(*child)).collect()
-        }
-        Step::Preflight
-        | Step::Plan
-        | Step::ApprovePlan
-        | Step::Schedule
-        | Step::Tasks
-        | Step::Build
-        | Step::Fix
-        | Step::Validate
-        | Step::Review
-        | Step::UatGenerate
-        | Step::Uat
-        | Step::Decide
-        | Step::Merge
-        | Step::ApproveResult
-        | Step::Push
-        | Step::PullRequest => Vec::new(),
-    };
-    named.into_iter().filter_map(|task| Past::of(state, task)).collect()
+    let is_step = task.pipeline.continues_at() == Some(want.step);
+    let needs = task.spec.depends_on.iter().filter(|_| is_step);
+    let children = task.children.iter().filter(|_| task.pipeline.has_tasks_by_round());
+    let children = children.map(|child| state.task(*child));
+    let tasks = needs.filter_map(|name| state.named(name)).chain(children);
+    tasks.filter_map(|task| Past::of(state, task)).collect()
 }

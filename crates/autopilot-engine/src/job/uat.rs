@@ -2,8 +2,8 @@
 //! controller.
 
 use super::asking::Question;
-use super::command;
 use super::evidence::{Evidence, Seen};
+use super::user_command;
 use super::workshop::For;
 use super::{Done, Job, JobError};
 use autopilot_agents::Outcome as AgentOutcome;
@@ -50,7 +50,7 @@ impl Job {
 
     pub(super) async fn uat(&self) -> Result<Done, JobError> {
         let spec = self.spec()?;
-        let Some(line) = command::uat(self, &spec) else {
+        let Some(line) = user_command::uat(self, &spec) else {
             let why = "no `uat` command is configured".to_owned();
             return Ok((Outcome::Skipped { why }, Facts::default()));
         };

@@ -2,8 +2,8 @@
 //! directory no agent has written in.
 
 use super::change::broken_rules;
-use super::command::{self, Check};
 use super::evidence::{Evidence, NewFailures, Seen, untrue_claim};
+use super::user_command::{self, Check};
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::Summary;
 use autopilot_core::event::{Facts, Outcome};
@@ -21,7 +21,7 @@ impl Job {
         let is_whole = self.task.parent.is_none();
         let change = self.change().await?;
         let findings = if is_whole { Vec::new() } else { self.guard(&change, &spec) };
-        let commands = command::validation(self, Some(&spec));
+        let commands = user_command::validation(self, Some(&spec));
         let checks = self.checks(&commit, commands, self.began).await?;
         let evidence = Evidence {
             checks: checks.iter().map(Seen::of).collect(),
@@ -54,7 +54,7 @@ impl Job {
     /// The base must be green before the first agent is paid, or somebody must have allowed it.
     pub(super) async fn preflight(&self) -> Result<Done, JobError> {
         let base = Oid::parse(&self.run.base)?;
-        let checks = self.checks(&base, command::validation(self, None), self.began).await?;
+        let checks = self.checks(&base, user_command::validation(self, None), self.began).await?;
         let mut facts = self.facts_of_checks(&checks)?;
         let evidence =
             Evidence { checks: checks.iter().map(Seen::of).collect(), ..Evidence::default() };
@@ -110,7 +110,7 @@ impl Job {
             let bench = self.proof_bench_since(commit, since).await?;
             let left = self.time_left(since);
             let mut check = self.command(name, &line, &bench.dir, left).await?;
-            if name == command::FORMAT {
+            if name == user_command::FORMAT {
                 check.changed = bench.is_changed().await?;
             }
             checks.push(check);
