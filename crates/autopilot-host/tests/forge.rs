@@ -277,7 +277,10 @@ fn a_refusal_says_what_was_asked_of_whom_and_what_to_do() {
     );
     forge.next(Fault::status(200, "<html>login</html>"));
     let said = words(&place.publish(&draft("first")).unwrap_err());
-    assert!(said.contains("can't be understood") && said.contains("AUTOPILOT_FORGE_API"), "{said}");
+    assert!(
+        said.contains("could not be understood") && said.contains("AUTOPILOT_FORGE_API"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -287,7 +290,7 @@ fn a_forge_that_is_silent_endless_or_not_there_is_told_in_words() {
     place.timeout = Duration::from_millis(300);
     forge.next(Fault::Silence(Duration::from_secs(3)));
     let said = words(&place.publish_after(&draft("first"), &[]).unwrap_err());
-    assert!(said.contains("did not answer in time"), "{said}");
+    assert!(said.contains("no answer in time"), "{said}");
 
     place.timeout = Duration::from_secs(20);
     forge.next(Fault::Endless);
