@@ -1,5 +1,5 @@
 //! Git for an unattended controller: the user's repository is read, work happens in a hub and in
-//! slots of our own, and nothing an agent can write is ever executed.
+//! slots of our own, and nothing that an agent can write is ever executed.
 
 pub mod artifact;
 pub mod capture;
