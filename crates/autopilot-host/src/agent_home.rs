@@ -367,10 +367,10 @@ mod tests {
         assert_eq!(fs::read_to_string(home.join("skills/mine/SKILL.md")).unwrap(), "mine");
         assert_eq!(fs::read_to_string(home.join("state.json")).unwrap(), "{}");
         assert_eq!(home.metadata().unwrap().permissions().mode() & 0o777, 0o700);
-        // As an agent replaces a file: by renaming another over it.
+        // An agent replaces a file by renaming another over it.
         fs::write(home.join("new"), "planted").unwrap();
         fs::rename(home.join("new"), home.join("settings.json")).unwrap();
-        // And what would lead the next one to make it elsewhere.
+        // This link would lead the next home to be made elsewhere.
         let victim = case.temp.path().join("victim");
         fs::create_dir(&victim).unwrap();
         fs::remove_dir(home.join("sessions")).unwrap();
@@ -397,7 +397,7 @@ mod tests {
         assert_eq!(case.login(), renewed);
         let mode = case.user().join("login.json").metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        // And once more in the same home.
+        // The login is renewed once more in the same home.
         let again = renewed.replace("a2", "a3");
         fs::write(case.home().join("login.json"), &again).unwrap();
         assert_eq!(plan.put_back(), [""; 0]);
@@ -448,7 +448,7 @@ mod tests {
         fs::write(case.home().join("login.json"), other).unwrap();
         assert_eq!(plan.put_back(), [""; 0]);
         assert_eq!(case.login(), LOGIN.replace("\"a\"", "\"a2\""));
-        // The same tokens are no news.
+        // The same tokens are not a renewal.
         assert_eq!(plan.put_back(), [""; 0]);
     }
 
@@ -478,7 +478,7 @@ mod tests {
         fs::write(case.user().join("login.json"), &newer).unwrap();
         assert_eq!(plan.put_back(), [""; 0]);
         assert_eq!(fs::read_to_string(case.home().join("login.json")).unwrap(), newer);
-        // From there it goes on.
+        // A renewal of that login is taken over again.
         let again = newer.replace("elsewhere", "again");
         fs::write(case.home().join("login.json"), &again).unwrap();
         assert_eq!(plan.put_back(), [""; 0]);
@@ -512,10 +512,10 @@ mod tests {
         }
         assert_eq!(fs::read_to_string(to.join("a/b/one")).unwrap(), "1");
         assert!(!to.join("a/etc").exists() && !to.join("a/login").exists());
-        // It is a file of its own.
+        // The copy is a separate file.
         fs::write(to.join("a/b/one"), "2").unwrap();
         assert_eq!(fs::read_to_string(from.join("a/b/one")).unwrap(), "1");
-        // A link on the way leads nowhere.
+        // A link on the way to the part is not followed.
         symlink(from.join("a"), from.join("link")).unwrap();
         for part in ["none", "link", "link/b", "a/etc"] {
             let other = case.temp.path().join("other");

@@ -255,7 +255,7 @@ mod tests {
         let deep = temp.path().join("deep");
         fs::create_dir(&deep).unwrap();
         let mut fd = open(&deep, OFlag::O_DIRECTORY, Mode::empty()).unwrap();
-        // Far longer than a path may be.
+        // The path becomes far longer than a path may be.
         for _ in 0..5000 {
             mkdirat(&fd, "directory", Mode::S_IRWXU).unwrap();
             fd = openat(&fd, "directory", OFlag::O_DIRECTORY, Mode::empty()).unwrap();

@@ -144,8 +144,8 @@ pub enum SpawnError {
 }
 
 impl SpawnError {
-    /// Returns whether the same launch may succeed later, because no process, descriptor or memory
-    /// was free.
+    /// Returns whether the same launch may succeed later: no process, descriptor or memory was
+    /// free, or the supervisor died or hung.
     pub fn is_temporary(&self) -> bool {
         let errno = match self {
             SpawnError::Prepare { source, .. } | SpawnError::Supervisor { source, .. } => {

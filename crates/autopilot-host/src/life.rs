@@ -19,7 +19,7 @@ pub enum Verdict {
     Alive,
     /// Nothing moves, but a connection is open: the model may be thinking.
     Waiting,
-    /// Nothing moves and nobody is waited for.
+    /// Nothing moves and no connection is open.
     Suspect,
 }
 

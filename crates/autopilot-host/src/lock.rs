@@ -54,6 +54,7 @@ pub enum LockError {
     /// Another process holds the lock.
     #[error("another run is active in this repository: {} (state directory `{dir}`)", name(holder.as_ref()))]
     Held { dir: PathBuf, holder: Option<Holder> },
+    /// The operating system refused to open, lock or write the directory or its file.
     #[error("cannot lock `{path}`")]
     Failed { path: PathBuf, source: io::Error },
     /// The path named another file after each locking.

@@ -134,7 +134,7 @@ mod tests {
         }
     }
 
-    /// Blocks of its own, so that other tests on this machine do not take them.
+    /// A separate range, so that other tests on this machine do not take the blocks.
     fn quiet_room() -> RangeInclusive<u16> {
         let room = room_beside(&ephemeral()).unwrap();
         let blocks = (room.end() - room.start()) / PORTS_MAX;

@@ -200,7 +200,7 @@ mod tests {
         while fs::read(format!("/proc/{pid}/comm")).unwrap() != b"sleep\n" {
             std::thread::yield_now();
         }
-        // And empty until the new program's memory is set up.
+        // The environment is empty until the new program's memory is set up.
         while fs::read(format!("/proc/{pid}/environ")).unwrap().is_empty() {
             std::thread::yield_now();
         }

@@ -212,7 +212,7 @@ mod tests {
             ("https://codeberg.org/a/b", "codeberg.org a/b gitea"),
             ("http://gitea.local:3000/a/b.git", "gitea.local:3000 a/b gitea"),
             ("https://git.acme.org/a/b", "git.acme.org a/b unknown"),
-            // It only looks alike, and must not be taken for the real one.
+            // This host only has a similar name and must not be taken for the real one.
             ("https://notgithub.com/a/b", "notgithub.com a/b unknown"),
             ("git@work:a/b.git", "work a/b ssh unknown"),
             ("/srv/git/remote.git", "nothing"),

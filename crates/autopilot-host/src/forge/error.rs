@@ -7,7 +7,7 @@ use std::time::Duration;
 /// The reason why a pull request could not be found, opened or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ForgeError {
-    /// Git does not know the remote.
+    /// Git could not tell the URL of the remote.
     #[error("cannot read the address of the remote `{remote}`: {reason}")]
     Remote { remote: String, reason: String },
     /// The remote is a path on this machine, or something else without a host.
@@ -25,13 +25,19 @@ pub enum ForgeError {
     /// The forge answered with an error.
     #[error("{whom} refused to {asked}: {status} {said}")]
     Refused {
+        /// The operation, in words that complete "refused to …".
         asked: String,
+        /// The name of the forge.
         whom: String,
+        /// The kind of forge.
         kind: Kind,
+        /// The HTTP status.
         status: u16,
+        /// The forge's message.
         said: String,
         /// The variable whose token was sent.
         token: &'static str,
+        /// The pause that the forge asked for.
         pause: Option<Duration>,
     },
     /// The request failed before there was an answer.

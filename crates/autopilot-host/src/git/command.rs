@@ -81,7 +81,7 @@ pub struct Git {
 /// The part of our environment that a command gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Inherit {
-    /// Nothing of the user's environment but PATH.
+    /// None of the user's environment but PATH.
     Nothing,
     /// The user's environment and configuration, without variables that point git at another
     /// repository.

@@ -16,11 +16,11 @@ pub struct Salvaged {
     pub name: String,
     /// The name of the task, as it is in the ref.
     pub task: String,
-    /// When it was salvaged, in seconds since 1970.
+    /// The id of the attempt, as it is in the ref.
     pub attempt: String,
     /// The commit that holds the files.
     pub commit: Oid,
-    /// Seconds since 1970.
+    /// The time of salvage, in seconds since 1970.
     pub at: i64,
     /// The size of the files that differ from the state before.
     pub bytes: u64,
@@ -96,9 +96,10 @@ pub fn restore(
 /// The rule by which salvaged states are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drop {
-    /// Only states that a branch of the hub contains anyway.
+    /// States that a branch of the hub contains anyway.
     Contained,
-    /// Also any state older than this time (seconds since 1970): the user has asked for it.
+    /// The same, and every state older than this time (seconds since 1970), because the user has
+    /// asked for it.
     OlderThan(i64),
 }
 

@@ -55,7 +55,7 @@ pub enum Pool {
 /// Which build output stays in a slot when it is filled again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// None.
+    /// No build output stays.
     Nothing,
     /// `target`, `node_modules` and `.venv` while their lock files are the ones of the new commit.
     WhileLocked,

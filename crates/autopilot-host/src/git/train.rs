@@ -53,7 +53,7 @@ pub struct Wagon<'a> {
 pub struct Candidate {
     /// The merge commit.
     pub commit: Oid,
-    /// Its files.
+    /// The files of the merge.
     pub tree: Oid,
 }
 

@@ -37,9 +37,9 @@ pub(super) enum Format {
 /// How the server learns of the conversation so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum History {
-    /// The server has it, and it is named by an id.
+    /// The server has the conversation, and an id names it.
     Named,
-    /// It is sent with the question.
+    /// The conversation is sent with the question.
     Told,
 }
 
