@@ -11,7 +11,7 @@ mod child;
 mod limit;
 mod supervisor;
 mod tree;
-pub mod wire;
+mod wire;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
