@@ -214,6 +214,13 @@ mod tests {
                 if let Else::FixBy(_) | Else::Next { .. } = stage.fails {
                     assert!(children.is_some_and(|children| children < place), "{pipeline:?}");
                 }
+                let is_gate = stage.work == Work::Person;
+                assert_eq!(
+                    is_gate,
+                    stage.step.row().gate.is_some(),
+                    "{pipeline:?}: {}",
+                    stage.step
+                );
                 if stage.work == Work::Decide {
                     assert_ne!(stage.fails, Else::Note, "{pipeline:?}: a decision must lead away");
                 }

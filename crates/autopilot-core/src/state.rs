@@ -288,10 +288,12 @@ impl State {
         if self.index.people_live == 0 {
             return None;
         }
-        let is_gate = |live: &Live| {
-            self.task(live.task).stage().is_some_and(|stage| stage.work == Work::Person)
-        };
-        self.live.iter().find(|(_, live)| is_gate(live)).map(|(id, live)| (*id, live))
+        self.live.iter().find(|(_, live)| self.is_gate(live)).map(|(id, live)| (*id, live))
+    }
+
+    /// Whether an attempt is ended by a person's word.
+    pub fn is_gate(&self, live: &Live) -> bool {
+        self.task(live.task).stage().is_some_and(|stage| stage.work == Work::Person)
     }
 
     pub fn slots_live(&self) -> u32 {

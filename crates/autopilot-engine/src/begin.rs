@@ -514,7 +514,7 @@ pub fn limits_of(config: &Config, flow: Flow) -> Limits {
 pub fn limits(config: &Config) -> Limits {
     let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let retries: BTreeMap<Step, u32> =
-        Step::ALL.iter().map(|step| (*step, config.retries(step.word()))).collect();
+        Step::ALL.iter().map(|step| (*step, config.retries(*step))).collect();
     let lanes = lane::lanes(config);
     Limits {
         workers_max: config.orchestrator.max_workers,

@@ -17,6 +17,7 @@ pub mod trouble;
 
 use autopilot_core::event::{End, Facts, Failure, Halt, HaltWhy, Outcome};
 use autopilot_core::flow::{Flow, paired};
+use autopilot_core::pipeline::Work;
 use autopilot_core::skill::Used;
 use autopilot_core::state::{Door, Hold, Shown, State, Status, Task};
 use autopilot_core::step::Step;
@@ -110,14 +111,9 @@ pub fn run_word(state: &State) -> &'static str {
     if state.is_at_rest() {
         return "PAUSED";
     }
-    match root.step() {
-        Some(Step::Preflight) => "PRECHECK",
-        Some(Step::Plan | Step::Workflow) => "PLAN",
-        Some(Step::Schedule) => "SCHEDULE",
-        Some(Step::UatGenerate) => "FINAL_UAT_GENERATE",
-        Some(Step::Uat) => "FINAL_UAT_RUN",
-        Some(Step::Push | Step::PullRequest) => "PUSH",
-        Some(Step::ApprovePlan | Step::ApproveResult) => "PAUSED",
+    match root.stage().map(|stage| (stage.work, stage.step.row().run_word)) {
+        Some((Work::Person, _)) => "PAUSED",
+        Some((_, Some(word))) => word,
         Some(_) if state.live.values().any(|live| live.step == Step::Merge) => "COMMIT",
         Some(_) if state.live.is_empty() => "DISPATCH",
         Some(_) => "MONITOR",
@@ -138,13 +134,10 @@ pub fn all_wait(state: &State) -> Option<&Task> {
 }
 
 /// What a person is asked to approve, if the run waits for one, and where to look at it.
-pub fn awaited(state: &State) -> Option<&'static str> {
+pub fn awaited(state: &State) -> Option<String> {
     let (_, live) = state.gate()?;
-    Some(if live.step == Step::ApprovePlan {
-        "the plan (.autopilot/plan/plan.json, `autopilot graph`)"
-    } else {
-        "the result (`autopilot diff`)"
-    })
+    let gate = live.step.row().gate?;
+    Some(format!("the {} ({})", gate.what, gate.look_at))
 }
 
 pub use autopilot_core::flow::task_word;

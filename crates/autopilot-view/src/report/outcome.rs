@@ -261,31 +261,10 @@ fn left_out(state: &State, unproven: &mut Vec<String>) {
     for task in &state.tasks {
         let name = if task.parent.is_some() { task.name() } else { "The run" };
         for (step, why) in &task.skipped {
-            if matters(*step) {
+            if step.row().judges {
                 unproven.push(format!("{name}: {step} skipped: {why}"));
             }
         }
-    }
-}
-
-/// Whether leaving it out leaves something unproven.
-fn matters(step: Step) -> bool {
-    match step {
-        Step::Validate | Step::Review | Step::Completion | Step::UatGenerate | Step::Uat => true,
-        Step::Preflight
-        | Step::Plan
-        | Step::ApprovePlan
-        | Step::Schedule
-        | Step::Workflow
-        | Step::Tasks
-        | Step::WorkflowStep
-        | Step::Build
-        | Step::Fix
-        | Step::Decide
-        | Step::Merge
-        | Step::ApproveResult
-        | Step::Push
-        | Step::PullRequest => false,
     }
 }
 

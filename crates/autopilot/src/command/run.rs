@@ -187,7 +187,7 @@ fn refuse_unknown_forge(repo: &UserRepo, config: &Config) -> Result<(), Failure>
         dir: &repo.root,
         remote: &config.repo.remote_name,
         variables: &work::variables(),
-        timeout: config.timeout(Step::PullRequest.word()),
+        timeout: config.timeout(Step::PullRequest),
         unwanted: &|| false,
     };
     match forge::choose(&asked) {
@@ -254,7 +254,7 @@ fn dry_run(opened: &Opened, tasks: &Tasks, request: &Request, shelf: &Shelf) -> 
         text.push_str(&format!("of a step whose merge conflicts: {rounds} iterations\n"));
     }
     for step in steps {
-        text.push_str(&format!("timeout {step}: {} s\n", config.timeout(step.word()).as_secs()));
+        text.push_str(&format!("timeout {step}: {} s\n", config.timeout(*step).as_secs()));
     }
     terminal::say(text.trim_end());
     super::done()
