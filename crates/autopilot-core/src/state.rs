@@ -430,6 +430,11 @@ impl Task {
         &self.spec.name
     }
 
+    /// The name people, logs and refs know it by; the run itself is `run`.
+    pub fn label(&self) -> &str {
+        if self.parent.is_some() { self.name() } else { "run" }
+    }
+
     pub fn step(&self) -> Option<Step> {
         match self.status {
             Status::At { step } | Status::Running { step, .. } | Status::Waiting { step, .. } => {
@@ -495,7 +500,7 @@ impl Default for Run {
     fn default() -> Run {
         Run {
             id: String::new(),
-            flow: Flow::Task,
+            flow: Flow::default(),
             title: String::new(),
             source: String::new(),
             started_by: String::new(),

@@ -3,6 +3,7 @@
 //! A step says what is done; the tables of the flows say when. The list below makes the enum, the
 //! list of all steps and the rows, so a step without a row does not compile.
 
+use crate::rows::rows;
 use serde::{Deserialize, Serialize};
 
 /// The agent that does a step.
@@ -100,30 +101,12 @@ pub const RESERVED_WORDS: [&str; 11] = [
     "verify",
 ];
 
-macro_rules! steps {
-    ($($(#[$doc:meta])* $step:ident: $row:expr,)*) => {
-        /// What is done; each has a [`StepRow`].
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(rename_all = "snake_case")]
-        pub enum Step { $($(#[$doc])* $step,)* }
-
-        impl Step {
-            pub const ALL: [Step; [$(stringify!($step)),*].len()] = [$(Step::$step),*];
-
-            pub fn row(self) -> &'static StepRow {
-                match self {
-                    $(Step::$step => {
-                        const ROW: StepRow = $row;
-                        &ROW
-                    })*
-                }
-            }
-        }
-    };
-}
-
 // The order is part of the journal: results and limits are kept in maps by step.
-steps! {
+rows! {
+/// What is done. Each step has a [`StepRow`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+Step -> StepRow {
     /// The controller validates the untouched base before the first agent starts.
     Preflight: controller("preflight", "checking that the base passes")
         .limits(LIKE_VALIDATE).caches(CacheUse::Seed).run_word("PRECHECK"),
@@ -162,7 +145,7 @@ steps! {
     Push: controller("push", "pushing").limits(LIKE_PUSH).run_word("PUSH").leaves_machine(),
     PullRequest: controller("pull_request", "opening the pull request")
         .limits(LIKE_PUSH).run_word("PUSH").leaves_machine(),
-}
+}}
 
 const fn controller(word: &'static str, doing: &'static str) -> StepRow {
     StepRow {

@@ -302,7 +302,7 @@ impl Job {
 
     /// The name a recording knows the task by.
     pub(super) fn name_in_recording(&self) -> String {
-        if self.task.parent.is_some() { self.task.name().to_owned() } else { "run".to_owned() }
+        self.task.label().to_owned()
     }
 
     async fn step_with_ports(&self) -> Result<Done, JobError> {
@@ -417,7 +417,7 @@ impl Job {
     /// `claude_code_20260101T120000Z_task_12.0`: sorted by time, told apart by attempt.
     fn log_name(&self, stream: &str) -> String {
         let at = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-        let name = if self.task.parent.is_some() { self.task.name() } else { "run" };
+        let name = self.task.label();
         format!("logs/{stream}_{at}_{name}_{}_{}.log", self.want.step.row().runs_as, self.want.id)
     }
 }

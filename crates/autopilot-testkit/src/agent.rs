@@ -10,7 +10,7 @@ use crate::audit::table::is_serial;
 use crate::fault::{Fault, Faults};
 use crate::random::{Random, mix, mix_bytes};
 use autopilot_core::event::{Bill, Facts, HoldWhy, Outcome, TaskSpec, Verdict};
-use autopilot_core::flow::Flow;
+use autopilot_core::flow::{Flow, FlowInput};
 use autopilot_core::id::{Micros, Time};
 use autopilot_core::input::Word;
 use autopilot_core::state::{Shown, State, Task};
@@ -207,9 +207,9 @@ impl Drawn {
         let now = scene.state.task(task);
         let broken = now.spent.retries.get(&step).copied().unwrap_or(0);
         // In a plan the number of a task depends on who was first; its name does not.
-        let who = match scene.state.run.flow {
-            Flow::Plan | Flow::Goal => mix_bytes(0, now.name().as_bytes()),
-            Flow::Task | Flow::Queue => u64::from(task.0),
+        let who = match scene.state.run.flow.row().input {
+            FlowInput::PlanFile | FlowInput::Text => mix_bytes(0, now.name().as_bytes()),
+            FlowInput::TaskFiles => u64::from(task.0),
         };
         let key = [who, number(step), u64::from(now.round), u64::from(broken)];
         let mut fate = Random::new(key.iter().fold(self.seed, |hash, part| mix(hash, *part)));

@@ -160,8 +160,12 @@ fn is_goal(seed: u64) -> bool {
 fn become_goal(spec: &mut RunSpec, random: &mut Random) {
     spec.flow = Flow::Goal;
     spec.tasks.clear();
-    let drawn =
-        [(Switch::Proof, 700), (Switch::FailFast, 400), (Switch::EndGate, 250), (Switch::Pr, 300)];
+    let drawn = [
+        (Switch::HasTests, 700),
+        (Switch::FailFast, 400),
+        (Switch::EndGate, 250),
+        (Switch::Pr, 300),
+    ];
     for (switch, permille) in drawn {
         if random.chance(permille) {
             spec.switches.insert(switch);

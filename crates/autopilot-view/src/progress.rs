@@ -29,7 +29,7 @@ pub fn told(event: &Event, state: &State) -> Option<Line> {
     use Weight::{Detail, Step as StepLine, Transition};
     let name = |task: &autopilot_core::id::TaskId| {
         let task = state.task(*task);
-        if task.parent.is_some() { task.name().to_owned() } else { "run".to_owned() }
+        task.label().to_owned()
     };
     match event {
         Event::RunStarted { run } => {

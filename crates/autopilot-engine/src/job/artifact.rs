@@ -136,7 +136,7 @@ impl Job {
         let _alone = self.context.numbering.lock().unwrap_or_else(PoisonError::into_inner);
         let names =
             dir::names(parent.as_std_path()).map_err(|error| failed(&parent, error.to_string()))?;
-        let task = if self.task.parent.is_some() { self.task.name() } else { "run" };
+        let task = self.task.label();
         let label = ref_component(&format!("{task}-{}", self.want.step.row().runs_as));
         let last = names.iter().filter_map(|name| number_of(name)).max().unwrap_or(0);
         for number in last + 1..EXECS_MAX {

@@ -159,7 +159,7 @@ impl Job {
     }
 
     pub(super) fn name_for_refs(&self) -> &str {
-        if self.task.parent.is_some() { self.task.name() } else { "run" }
+        self.task.label()
     }
 
     pub(super) async fn command(

@@ -23,7 +23,7 @@ pub enum GitError {
     Tampered { path: PathBuf },
     #[error("slot `{}` is gone or is not a directory", path.display())]
     SlotMissing { path: PathBuf },
-    #[error("proof slot `{}` holds tree {found} instead of {expected}", path.display())]
+    #[error("the clean checkout `{}` holds tree {found} instead of {expected}", path.display())]
     ProofDiffers { path: PathBuf, expected: Oid, found: Oid },
     #[error("no {what} named `{name}`")]
     NotFound { what: &'static str, name: String },

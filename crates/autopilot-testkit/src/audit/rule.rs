@@ -403,7 +403,7 @@ impl Books {
         };
         let is_so = (pipeline == Pipeline::Expand) == (kind == Kind::Divided)
             && (pipeline == Pipeline::Paired) == (kind == Kind::Paired)
-            && (pipeline == Pipeline::Session) == (kind == Kind::Session);
+            && (pipeline == Pipeline::WorkflowStep) == (kind == Kind::Session);
         kept(is_so, || format!("I9: {} is to be {pipeline:?}", spec.name))?;
         let mut iteration = 0;
         if let Some(parent) = parent {
@@ -627,7 +627,7 @@ impl Books {
             Step::PullRequest => Switch::Pr,
             Step::ApprovePlan => Switch::PlanGate,
             Step::ApproveResult => Switch::EndGate,
-            Step::Validate => Switch::Proof,
+            Step::Validate => Switch::HasTests,
             _ => return Err(format!("I6: {step} can't be switched off")),
         };
         let is_on =

@@ -87,7 +87,7 @@ impl Watched {
             "run" => (past.run(None)?, TaskId::ROOT),
             _ => past.task(name)?,
         };
-        let task = if id == TaskId::ROOT { "run" } else { told.state.task(id).name() };
+        let task = told.state.task(id).label();
         let execs = past.place.views().join(execs_of(&told.run.id));
         Ok(Watched { run: told.run.id.clone(), task: task.to_owned(), execs })
     }

@@ -175,7 +175,7 @@ fn refuse_removed(past: &Past, told: &Told, session: &Session) -> Result<(), Fai
 
 fn name(told: &Told, session: &Session) -> String {
     let task = told.state.task(session.task);
-    let name = if task.parent.is_some() { task.name() } else { "run" };
+    let name = task.label();
     format!("{name} {}", session.step)
 }
 
