@@ -3,9 +3,7 @@
 use super::{Job, JobError};
 use crate::environment::{self, Identity, Variables};
 use autopilot_agents::{Agent, AgentEvent, McpServer, Settings, Transport};
-use autopilot_core::config::{
-    Agent as AgentConfig, McpServer as ServerConfig, Mode, Role, role_of,
-};
+use autopilot_core::config::{Agent as AgentConfig, McpServer as ServerConfig, Mode, Role};
 use camino::{Utf8Path, Utf8PathBuf};
 
 /// The word of a mode in the configuration and in records.
@@ -41,7 +39,7 @@ pub fn agent_of(config: &AgentConfig, root: &Utf8Path) -> Result<Agent, JobError
 
 impl Job {
     pub(super) fn role(&self) -> Role {
-        role_of(self.want.step.word()).unwrap_or(Role::Builder)
+        self.want.step.role().unwrap_or(Role::Builder)
     }
 
     /// The agent that was chosen for this attempt.
@@ -58,7 +56,7 @@ impl Job {
             attempt,
             try_number: self.task.spent.tries.max(1),
             iteration: self.task.round,
-            step: self.step_word(),
+            step: self.want.step.row().runs_as,
             schema,
         };
         environment::identify(variables, &who);

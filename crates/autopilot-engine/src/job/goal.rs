@@ -239,7 +239,7 @@ impl Job {
         let over = |step: &WorkflowStep| {
             let by = By { agent: step.adapter.clone(), model: step.model.clone() };
             let agent = config.agent_by(Role::Builder, &by);
-            let usual = config.timeout_by(Step::WorkflowStep.word(), Some(&agent)).as_secs();
+            let usual = config.timeout_by(Step::WorkflowStep, Some(&agent)).as_secs();
             let asked = step.timeout_sec.filter(|asked| *asked > usual)?;
             let id = &step.id;
             Some(format!("step `{id}` asks for {asked} s; the configured limit of {usual} s holds"))
@@ -418,8 +418,9 @@ fn on_the_branch(start: Start) -> Start {
 pub fn past(state: &State, want: Want) -> Vec<Past> {
     let task = state.task(want.task);
     let is_step = task.pipeline.continues_at() == Some(want.step);
+    let asks_of_all = task.pipeline.has_tasks_by_round() && want.step.role().is_some();
     let needs = task.spec.depends_on.iter().filter(|_| is_step);
-    let children = task.children.iter().filter(|_| task.pipeline.has_tasks_by_round());
+    let children = task.children.iter().filter(|_| asks_of_all);
     let children = children.map(|child| state.task(*child));
     let tasks = needs.filter_map(|name| state.named(name)).chain(children);
     tasks.filter_map(|task| Past::of(state, task)).collect()

@@ -6,7 +6,7 @@ use crate::pool::{Lease, Lessor};
 use crate::ports::Ports;
 use autopilot_core::config::Keep as KeepConfig;
 use autopilot_core::id::TaskId;
-use autopilot_core::step::Step;
+use autopilot_core::step::CacheUse;
 use autopilot_host::git::{
     Attempt, Capture, CaptureRequest, Change, ChangeLimits, GitError, Hub, Keep, Oid, Prepare,
     Prepared, Slot, Slots, UserRepo,
@@ -175,7 +175,7 @@ impl Job {
         commit: &Oid,
         since: Instant,
     ) -> Result<Bench, JobError> {
-        if self.want.step != Step::Preflight {
+        if self.want.step.row().caches != CacheUse::Seed {
             self.fill_gate_caches()?;
         }
         let attempt = self.id_for_refs(self.want.id);
