@@ -82,6 +82,7 @@ pub enum Hindrance {
     },
     /// The run has moved past its tasks and judges or publishes what there is.
     Behind {
+        is_stopped: bool,
         has_session: bool,
     },
     /// Its merge or another effect has started, and may have happened.
@@ -337,8 +338,9 @@ fn around(above: &Task) -> Option<Hindrance> {
 }
 
 fn behind(state: &State, now: &Task) -> Option<Hindrance> {
+    let is_stopped = state.run.halt.is_some();
     let has_session = now.pipeline.continues_at().is_some();
-    state.is_behind(now.id).then_some(Hindrance::Behind { has_session })
+    state.is_behind(now.id).then_some(Hindrance::Behind { is_stopped, has_session })
 }
 
 fn lifetime(state: &State, now: &Task) -> Option<Hindrance> {

@@ -119,16 +119,19 @@ fn what_the_run_has_moved_past_is_neither_retried_nor_skipped() {
     story.fails("one");
     story.works("two", "x");
     assert_eq!(story.board(), "run runs completion · one failed · two closed");
-    for (ask, done, verb) in [(retry("one"), "retried", "retry"), (skip("one"), "skipped", "skip")]
-    {
-        let behind = format!(
-            "task `one` can't be {done} now: the run has moved past its tasks and is judging the \
-             result | let the run end (`autopilot resume` if it is stopped); if it fails, \
-             `autopilot {verb} one` is possible again; its session can be continued: `autopilot \
-             resume <session> --prompt …`"
-        );
-        assert_eq!(answer(&mut story, ask), behind);
-    }
+    let behind = "can't be retried now: the run has moved past its tasks and is judging the result";
+    let again = "if it fails, `autopilot retry one` is possible again";
+    let wait = "wait for the run to end, or `autopilot stop` it";
+    let live = format!("task `one` {behind} | {wait}; {again}");
+    assert_eq!(answer(&mut story, retry("one")), live);
+    let skipped = live.replace("retried", "skipped").replace("retry", "skip");
+    assert_eq!(answer(&mut story, skip("one")), skipped);
+    story.ask(stop(false));
+    let stopped = format!(
+        "task `one` {behind} | let `autopilot resume` finish the run; {again}; its session can be \
+         continued: `autopilot resume <session> --prompt …`"
+    );
+    assert_eq!(answer(&mut story, retry("one")), stopped);
 }
 
 #[test]

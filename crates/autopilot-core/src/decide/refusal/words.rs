@@ -28,17 +28,20 @@ impl Refusal {
             }
             Hindrance::Dropped { run } => instead_of_dropped(*run).to_owned(),
             Hindrance::LeftOut { with } => format!("`autopilot retry {with}` takes it up again"),
-            Hindrance::Behind { has_session } => {
-                let session = match has_session {
+            Hindrance::Behind { is_stopped, has_session } => {
+                let first = match is_stopped {
+                    true => "let `autopilot resume` finish the run",
+                    false => "wait for the run to end, or `autopilot stop` it",
+                };
+                let session = match *is_stopped && *has_session {
                     true => {
                         "; its session can be continued: `autopilot resume <session> --prompt …`"
                     }
                     false => "",
                 };
+                let verb = self.deed.verb();
                 format!(
-                    "let the run end (`autopilot resume` if it is stopped); if it fails, \
-                     `autopilot {} {name}` is possible again{session}",
-                    self.deed.verb()
+                    "{first}; if it fails, `autopilot {verb} {name}` is possible again{session}"
                 )
             }
             Hindrance::Acting => "wait until it is merged".to_owned(),
