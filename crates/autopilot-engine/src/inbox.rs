@@ -151,19 +151,6 @@ impl SentMessage {
     }
 }
 
-/// A message as the process found it, and where its answer goes.
-pub struct TakenMessage {
-    answer: Utf8PathBuf,
-    /// What is wrong with it, if it can't be read.
-    pub message: Result<InboxMessage, String>,
-}
-
-impl TakenMessage {
-    pub fn reply_to(&self) -> ReplyAddress {
-        ReplyAddress(self.answer.clone())
-    }
-}
-
 /// Where the answer to a message goes.
 #[derive(Clone, Debug)]
 pub struct ReplyAddress(Utf8PathBuf);
@@ -176,8 +163,9 @@ impl ReplyAddress {
     }
 }
 
-/// Takes the messages that are waiting. Those whose askers must have gone are removed unheard.
-pub fn take(place: &Place) -> Vec<TakenMessage> {
+/// Takes the messages that are waiting, or what is wrong with them, each with where its answer goes.
+/// Those whose askers must have gone are removed unheard.
+pub fn take(place: &Place) -> Vec<(ReplyAddress, Result<InboxMessage, String>)> {
     let mut paths = files(place, "json");
     paths.sort();
     paths.truncate(MESSAGES_MAX);
@@ -190,7 +178,7 @@ pub fn take(place: &Place) -> Vec<TakenMessage> {
             serde_json::from_slice(&bytes)
                 .map_err(|error| format!("this version can't read the message: {error}"))
         });
-        (is_ours && !is_stale).then(|| TakenMessage { answer: answer_path(&path), message })
+        (is_ours && !is_stale).then(|| (ReplyAddress(answer_path(&path)), message))
     };
     paths.into_iter().filter_map(take).collect()
 }
@@ -247,11 +235,11 @@ mod tests {
         let sent = ["a", "b"].map(|task| put(&place, &message(task)).unwrap());
         assert_eq!(sent[0].answered(), None);
         let taken = take(&place);
-        let read: Vec<_> = taken.iter().map(|taken| taken.message.clone().unwrap()).collect();
+        let read: Vec<_> = taken.iter().map(|(_, message)| message.clone().unwrap()).collect();
         assert_eq!(read, [message("a"), message("b")]);
         assert!(take(&place).is_empty());
         let done = InboxAnswer::Done { text: "task `b` is retried".into() };
-        taken[1].reply_to().send(&done).unwrap();
+        taken[1].0.send(&done).unwrap();
         assert_eq!((sent[0].answered(), sent[1].answered()), (None, Some(done)));
         let [first, _] = sent;
         assert!(!first.withdraw(), "it was taken");
@@ -264,7 +252,7 @@ mod tests {
         std::fs::write(place.inbox().join("0.json"), r#"{"wish":"retry","task":"a"}"#).unwrap();
         std::fs::write(place.inbox().join("1.json"), r#"{"run":"r","request":"dance"}"#).unwrap();
         let why: Vec<_> =
-            take(&place).into_iter().map(|taken| taken.message.unwrap_err()).collect();
+            take(&place).into_iter().map(|(_, message)| message.unwrap_err()).collect();
         assert!(why[0].contains("missing field `run`"), "{why:?}");
         assert!(why[1].contains("dance"), "{why:?}");
         assert_eq!(left(&place), 0);

@@ -6,7 +6,7 @@
 
 use super::{Shell, ShellError, now};
 use crate::flag::Flag;
-use crate::inbox::{self, InboxAnswer, InboxRequest, LimitChange, ReplyAddress};
+use crate::inbox::{self, InboxAnswer, InboxMessage, InboxRequest, LimitChange, ReplyAddress};
 use crate::job;
 use crate::place::Place;
 use autopilot_agents::Wish;
@@ -70,32 +70,26 @@ impl Shell {
     }
 
     pub(super) fn hear_inbox(&mut self) -> Result<(), ShellError> {
-        for taken in inbox::take(&self.place) {
-            let reply_to = taken.reply_to();
-            let message = match taken.message {
-                Ok(message) if message.run == self.run => message,
-                Ok(message) => {
-                    let why =
-                        format!("this process works on run {}, not on {}", self.run, message.run);
-                    self.answer_when_durable(reply_to, InboxAnswer::Failed { why });
-                    continue;
+        for (reply_to, message) in inbox::take(&self.place) {
+            let request = match message {
+                Ok(message) if message.run == self.run => Ok(message.request),
+                Ok(InboxMessage { run, .. }) => {
+                    Err(format!("this process works on run {}, not on {run}", self.run))
                 }
-                Err(why) => {
-                    self.answer_when_durable(reply_to, InboxAnswer::Failed { why });
-                    continue;
-                }
+                Err(why) => Err(why),
             };
-            match message.request {
-                InboxRequest::Asks { limits, asks } => {
+            match request {
+                Ok(InboxRequest::Asks { limits, asks }) => {
                     let answer = self.asked(&limits, asks)?;
                     self.answer_when_durable(reply_to, answer);
                 }
-                InboxRequest::Tell { task, text } => {
+                Ok(InboxRequest::Tell { task, text }) => {
                     self.tell_agent(reply_to, task, Wish::Message(text));
                 }
-                InboxRequest::Interrupt { task } => {
+                Ok(InboxRequest::Interrupt { task }) => {
                     self.tell_agent(reply_to, task, Wish::Interrupt);
                 }
+                Err(why) => self.answer_when_durable(reply_to, InboxAnswer::Failed { why }),
             }
         }
         self.give_answers();
