@@ -3,7 +3,7 @@
 use super::check;
 
 const BLOCKED: &str = "plan a; b after a; c\n limit rounds 1\n a: validate fails";
-const FAILED: &str = "a failed: not converged after 1 round · b blocked by a · c done — run failed: 2 tasks did not close";
+const FAILED: &str = "a failed: did not converge in 1 iterations (overruled) · b blocked by a · c done — run failed: 2 tasks did not close";
 
 /// Plays a story and compares what was refused in it, in order.
 #[track_caller]
@@ -54,7 +54,7 @@ fn a_retry_names_what_stands_in_its_way() {
 fn rounds_of_a_lifetime_are_not_given_again() {
     refused(
         "task a\n limit rounds 1, lifetime 1\n a: validate fails\n retry a",
-        "a failed: not converged after 1 round — run failed: 1 task did not close",
+        "a failed: halted: 1 rounds, all this task may ever have (overruled) — run failed: 1 task did not close",
         &["task `a` has used all of the 1 rounds it may ever have"],
     );
 }
@@ -84,7 +84,7 @@ fn a_skip_is_said_once_and_of_a_task() {
 fn what_lies_in_a_skipped_task_is_not_skipped_by_itself() {
     refused(
         "plan big, expand; x, in big; other\n skip big during x build; skip x",
-        "big skipped · other done · x blocked by big — run done",
+        "big skipped · other done · x stopped by big — run done",
         &["task `x` was left out with `big`"],
     );
 }
