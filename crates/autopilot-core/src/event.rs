@@ -546,7 +546,7 @@ impl Failure {
     pub fn is_push(&self) -> bool {
         match self {
             Failure::Refused { step, .. } | Failure::Broke { step, .. } => {
-                matches!(step, Step::Push | Step::PullRequest)
+                step.row().leaves_machine
             }
             Failure::Rounds { .. }
             | Failure::Rail { .. }

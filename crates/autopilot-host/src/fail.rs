@@ -1,6 +1,6 @@
-//! Crash points: with `AUTOPILOT_FAILPOINT=name:N` a debug build ends itself by SIGKILL the N-th time
-//! it passes the point of that name, so that a test can crash between any two effects. A release
-//! build has none.
+//! Crash points: with `AUTOPILOT_FAILPOINT=name:N` a debug build ends itself by SIGKILL the N-th
+//! time it passes the point of that name, so that a test can crash between any two effects. A
+//! release build has none.
 
 /// The time between two looks of a loop. `AUTOPILOT_LOOK_MS` makes it longer in a debug build, so that
 /// a test can tell what is heard from what is looked for.
@@ -10,7 +10,7 @@ pub fn look_every(time: std::time::Duration) -> std::time::Duration {
     asked.map_or(time, std::time::Duration::from_millis)
 }
 
-/// Passes the point, or ends here.
+/// Passes the crash point of this name, or ends the process here.
 #[cfg(debug_assertions)]
 pub fn point(name: &str) {
     use std::sync::OnceLock;
@@ -30,5 +30,6 @@ pub fn point(name: &str) {
     }
 }
 
+/// Does nothing in a release build.
 #[cfg(not(debug_assertions))]
 pub fn point(_name: &str) {}

@@ -126,10 +126,7 @@ impl Story {
             Status::Settled(End::Failed { .. }) => "failed".to_owned(),
             Status::Settled(End::Skipped { .. }) => "skipped".to_owned(),
         };
-        let tasks = self.state.tasks.iter().map(|task| {
-            let name = if task.parent.is_some() { task.name() } else { "run" };
-            format!("{name} {}", word(task))
-        });
+        let tasks = self.state.tasks.iter().map(|task| format!("{} {}", task.label(), word(task)));
         tasks.collect::<Vec<_>>().join(" · ")
     }
 
