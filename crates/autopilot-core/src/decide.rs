@@ -9,10 +9,13 @@ mod hold;
 mod machine;
 mod money;
 mod outcome;
+mod refusal;
 mod schedule;
+#[cfg(test)]
+mod story;
 
-pub use further::{Hindrance, hindrance};
 pub use money::untold;
+pub use refusal::{Deed, Hindrance, Refusal, RunStanding, refusal, rehearse};
 
 use crate::event::{
     Bill, Event, Facts, Halt, HaltWhy, Outcome, Record, RunSpec, SessionTotal, TaskSpec,
@@ -25,18 +28,19 @@ use crate::state::State;
 /// How often the passing of time alone is put on the record while something is at work.
 const TIME_RECORD_MS: u64 = 60_000;
 
-/// Decides, and applies what was decided. Nothing to say means no record.
-pub fn decide(state: &mut State, input: Input, now: Time) -> Option<Record> {
+/// Decides, and applies what was decided. Nothing to say means no record; an ask that is refused
+/// changes nothing at all.
+pub fn decide(state: &mut State, input: Input, now: Time) -> Result<Option<Record>, Refusal> {
+    if let Input::Asked(ask) = &input
+        && let Some(refusal) = refusal(state, ask)
+    {
+        return Err(refusal);
+    }
     let mut draft = Draft { seq: state.seq + 1, now, events: Vec::new(), state };
     draft.hear(input);
     draft.end_overspent();
     draft.schedule();
-    let Draft { seq, events, state, .. } = draft;
-    if events.is_empty() {
-        return None;
-    }
-    state.seal(seq, now);
-    Some(Record { seq, at: now, events })
+    Ok(draft.sealed())
 }
 
 /// Puts on the record what is owed for an attempt of a run nobody works on. Decides nothing else:
@@ -50,12 +54,7 @@ pub fn owe(
 ) -> Option<Record> {
     let mut draft = Draft { seq: state.seq + 1, now, events: Vec::new(), state };
     draft.charge(id, task, bill, total);
-    let Draft { seq, events, state, .. } = draft;
-    if events.is_empty() {
-        return None;
-    }
-    state.seal(seq, now);
-    Some(Record { seq, at: now, events })
+    draft.sealed()
 }
 
 /// A record being written.
@@ -67,6 +66,15 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
+    fn sealed(self) -> Option<Record> {
+        let Draft { seq, now, events, state } = self;
+        if events.is_empty() {
+            return None;
+        }
+        state.seal(seq, now);
+        Some(Record { seq, at: now, events })
+    }
+
     fn emit(&mut self, event: Event) {
         let place = self.events.len() as u32;
         self.state.apply(&event, self.seq, place, self.now);
@@ -232,13 +240,9 @@ impl Draft<'_> {
         }
     }
 
-    /// Rests the run; `now` also ends what runs. Asking again can only make it more urgent.
+    /// Rests the run; `now` also ends what runs.
     fn halt(&mut self, why: HaltWhy, now: bool) {
-        match &self.state.run.halt {
-            Some(halt) if halt.now || !now => return,
-            Some(_) | None => {}
-        }
-        if self.state.end().is_some() {
+        if !refusal::may_halt(self.state, now) {
             return;
         }
         self.emit(Event::Halted { halt: Halt { why, now } });
@@ -250,7 +254,7 @@ impl Draft<'_> {
     }
 
     fn is_effect(&self, id: AttemptId) -> bool {
-        self.state.live.get(&id).is_some_and(|live| self.is_at_an_effect(live.task))
+        self.state.live.get(&id).is_some_and(|live| self.state.task(live.task).is_at_an_effect())
     }
 
     fn live_on_slots(&self) -> Vec<AttemptId> {

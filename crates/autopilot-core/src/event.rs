@@ -461,6 +461,20 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// A push that failed leaves finished work behind: exit code 12.
+    pub fn is_push(&self) -> bool {
+        match self {
+            Failure::Refused { step, .. } | Failure::Broke { step, .. } => {
+                step.row().leaves_machine
+            }
+            Failure::Rounds { .. }
+            | Failure::Rail { .. }
+            | Failure::Interrupted { .. }
+            | Failure::Money { .. }
+            | Failure::Children { .. } => false,
+        }
+    }
+
     /// It could go on, but the limits of the loop say no: exit code 11.
     pub fn is_no_convergence(&self) -> bool {
         match self {

@@ -4,6 +4,7 @@ use crate::event::{Bill, Facts, HaltWhy, Outcome, RunSpec, SessionTotal, Words};
 use crate::id::{AttemptId, Micros, TaskId};
 use crate::limit::Limits;
 use crate::pipeline::Switch;
+use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
@@ -45,7 +46,8 @@ pub enum Word {
 }
 
 /// Said by a person, or by the machine the run lives on.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Ask {
     Halt {
         why: HaltWhy,
@@ -85,4 +87,27 @@ pub enum Ask {
         on: bool,
         by: String,
     },
+}
+
+impl Ask {
+    /// What has happened once the ask was carried out, in words for whoever asked.
+    pub fn carried_out(&self) -> String {
+        let of = |task: &str| match task {
+            "" => "the run".to_owned(),
+            name => format!("task `{name}`"),
+        };
+        match self {
+            Ask::Halt { now: true, .. } => "the run is ended now".to_owned(),
+            Ask::Halt { now: false, .. } => "the run stops before the next step".to_owned(),
+            Ask::Resume => "the run is resumed".to_owned(),
+            Ask::Retry { task } => format!("{} is retried", of(task)),
+            Ask::Continue { task, .. } => format!("{} is continued", of(task)),
+            Ask::Skip { task } => format!("{} is skipped", of(task)),
+            Ask::Approve { .. } => "approved".to_owned(),
+            Ask::Reject { .. } => "rejected".to_owned(),
+            Ask::Limit(_) => "the limits are changed".to_owned(),
+            Ask::Models { .. } => "the models are changed".to_owned(),
+            Ask::Switch { .. } => "the setting is changed".to_owned(),
+        }
+    }
 }

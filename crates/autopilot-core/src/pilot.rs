@@ -3,7 +3,7 @@
 //! `ahead` runs before the disk so that no input waits for it; whatever leaves the process comes
 //! from `settled`, which only holds what is durable. The simulator drives this same type.
 
-use crate::decide::decide;
+use crate::decide::{Refusal, decide};
 use crate::event::Record;
 use crate::id::{AttemptId, Time};
 use crate::input::{Input, Word};
@@ -37,16 +37,17 @@ impl Pilot {
         Pilot { ahead: state.clone(), settled: state, ..Pilot::default() }
     }
 
-    /// The record, if any, must be given to the writer; its orders come when it is durable.
-    pub fn hear(&mut self, input: Input, now: Time) -> Option<Record> {
+    /// The record, if any, must be given to the writer; its orders come when it is durable. An ask
+    /// that is refused leaves none.
+    pub fn hear(&mut self, input: Input, now: Time) -> Result<Option<Record>, Refusal> {
         if let Input::Heard { id, word: Word::Ended { .. }, .. } = &input
             && self.running.contains_key(id)
         {
             self.spoken.insert(*id);
         }
         let record = decide(&mut self.ahead, input, now)?;
-        self.pending.push_back(record.clone());
-        Some(record)
+        self.pending.extend(record.clone());
+        Ok(record)
     }
 
     /// Everything up to `seq` is on disk.

@@ -139,7 +139,7 @@ async fn work(path: camino::Utf8PathBuf, start: Start, tasks: Vec<TaskSpec>) -> 
 
 impl Bench {
     fn hear(&mut self, input: Input) -> Outcomes<()> {
-        if let Some(record) = self.pilot.hear(input, now()) {
+        if let Ok(Some(record)) = self.pilot.hear(input, now()) {
             let entry: Entry = store::encode(RUN, self.epoch, &record)?;
             self.writer.appender().submit(entry)?;
         }

@@ -1,42 +1,66 @@
-//! What a person asks of a run that another process is working on: one small file per wish, put
-//! there whole and taken by the engine in order of name.
+//! What people say to a process that works on a run: one small file per message, put there whole,
+//! taken by the process in order of name, and answered by a file beside it.
+//!
+//! A message is taken once. Whoever left it waits for the answer and withdraws it otherwise, so one
+//! that nobody waits for any more is never carried out.
 
 use crate::place::Place;
+use autopilot_core::decide::Refusal;
 use autopilot_core::id::Micros;
 use autopilot_core::input::Ask;
 use autopilot_core::limit::Limits;
+use autopilot_host::{dir, file};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
-/// Wishes taken at a time; the rest waits for the next look.
-const WISHES_MAX: usize = 64;
-const WISH_BYTES_MAX: u64 = 16 * 1024;
+/// Messages taken at a time; the rest waits for the next look.
+const MESSAGES_MAX: usize = 64;
+const MESSAGE_BYTES_MAX: u64 = 64 * 1024;
+/// How long whoever left a message waits for its answer.
+pub const ANSWER_WAIT_MAX: Duration = Duration::from_secs(15);
+
+/// A message to the process that works on a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InboxMessage {
+    /// The run it is meant for; a process that works on another one refuses it.
+    pub run: String,
+    pub request: InboxRequest,
+}
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "wish", rename_all = "snake_case")]
-pub enum Wish {
-    Retry {
-        task: String,
+#[serde(rename_all = "snake_case")]
+pub enum InboxRequest {
+    /// Asked of the run: its limits are changed first, then the asks are judged in order. All of it
+    /// is carried out, or nothing.
+    Asks {
+        #[serde(default)]
+        limits: LimitChange,
+        asks: Vec<Ask>,
     },
-    Skip {
-        task: String,
-    },
-    Approve {
-        by: String,
-    },
-    Reject {
-        by: String,
-        why: String,
-    },
-    Limit(LimitChange),
-    /// Words for the agent that works on a task now. Answered by [`answered`].
-    Tell {
-        task: String,
+    /// Words for the agent that works on a task now.
+    Tell { task: String, text: String },
+    /// The agent that works on a task is to end its turn.
+    Interrupt { task: String },
+}
+
+/// What became of a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InboxAnswer {
+    /// It was carried out, and that is durable.
+    Done {
         text: String,
     },
-    /// The agent that works on a task is to end its turn.
-    Interrupt {
-        task: String,
+    /// It is so already.
+    Unchanged {
+        text: String,
+    },
+    Refused(Refusal),
+    /// It reached nobody who could do anything about it.
+    Failed {
+        why: String,
     },
 }
 
@@ -53,6 +77,11 @@ pub struct LimitChange {
 impl LimitChange {
     pub fn is_empty(&self) -> bool {
         *self == LimitChange::default()
+    }
+
+    /// The change as it is asked of a run with these limits; none where nothing is to change.
+    pub fn ask(&self, limits: &Limits) -> Option<Ask> {
+        (!self.is_empty()).then(|| Ask::Limit(Box::new(self.applied_to(limits))))
     }
 
     pub fn applied_to(&self, limits: &Limits) -> Limits {
@@ -76,84 +105,175 @@ impl LimitChange {
     }
 }
 
-impl Wish {
-    /// What it is to the core; what is only said to an agent is nothing to it.
-    pub fn ask(&self, limits: &Limits) -> Option<Ask> {
-        Some(match self {
-            Wish::Retry { task } => Ask::Retry { task: task.clone() },
-            Wish::Skip { task } => Ask::Skip { task: task.clone() },
-            Wish::Approve { by } => Ask::Approve { by: by.clone(), answer: None },
-            Wish::Reject { by, why } => Ask::Reject { by: by.clone(), why: why.clone() },
-            Wish::Limit(change) => Ask::Limit(Box::new(change.applied_to(limits))),
-            Wish::Tell { .. } | Wish::Interrupt { .. } => return None,
-        })
-    }
-}
-
 #[derive(Debug, thiserror::Error)]
 pub enum InboxError {
-    #[error("cannot leave a message for the running engine in `{path}`: {source}")]
+    #[error("cannot leave a message for the running process in `{path}`")]
     Put { path: Utf8PathBuf, source: std::io::Error },
 }
 
-/// `stamp` orders the wishes and must be new each time.
-pub fn put(place: &Place, stamp: &str, wish: &Wish) -> Result<(), InboxError> {
-    let path = place.inbox().join(format!("{stamp}.json"));
+/// A message that was left and is not answered yet.
+#[derive(Debug)]
+pub struct SentMessage(Utf8PathBuf);
+
+/// Makes sure that there is an inbox.
+pub fn create(place: &Place) -> Result<(), InboxError> {
+    let path = place.inbox();
+    dir::create_private(path.as_std_path()).map_err(|source| InboxError::Put { path, source })
+}
+
+/// Leaves a message; the inbox must be there.
+pub fn put(place: &Place, message: &InboxMessage) -> Result<SentMessage, InboxError> {
+    static SENT: AtomicU32 = AtomicU32::new(0);
+    let (now, pid) = (crate::shell::now().0, std::process::id());
+    let number = SENT.fetch_add(1, Ordering::Relaxed);
+    let path = place.inbox().join(format!("{now:020}-{pid}-{number:06}.json"));
     let failed = |source| InboxError::Put { path: path.clone(), source };
-    autopilot_host::dir::create_private(place.inbox().as_std_path()).map_err(failed)?;
-    let body = serde_json::to_vec(wish).map_err(|error| failed(error.into()))?;
-    autopilot_host::file::write_atomic(path.as_std_path(), &body)
-        .map_err(|error| failed(std::io::Error::other(error)))
+    let body = serde_json::to_vec(message).map_err(|error| failed(error.into()))?;
+    file::write_atomic(path.as_std_path(), &body)
+        .map_err(|error| failed(std::io::Error::other(error)))?;
+    Ok(SentMessage(path))
 }
 
-/// Tells whoever left a wish what became of it, and takes the wish away.
-pub fn answer(wish: &Utf8Path, heard: Result<(), String>) -> std::io::Result<()> {
-    let text = heard.err().unwrap_or_default();
-    autopilot_host::file::write_atomic(answer_path(wish).as_std_path(), text.as_bytes())
-        .map_err(std::io::Error::other)?;
-    autopilot_host::dir::remove_file(wish.as_std_path()).map(|_was_there| ())
-}
+impl SentMessage {
+    /// What became of it, once: nothing while nobody has answered.
+    pub fn answered(&self) -> Option<InboxAnswer> {
+        let path = answer_path(&self.0);
+        let bytes = file::read_capped(path.as_std_path(), MESSAGE_BYTES_MAX).ok()?;
+        let _swept_later = dir::remove_file(path.as_std_path());
+        Some(serde_json::from_slice(&bytes).unwrap_or_else(|error| InboxAnswer::Failed {
+            why: format!("its answer can't be read by this version: {error}"),
+        }))
+    }
 
-/// What became of a wish, once: nothing while nobody has answered.
-pub fn answered(place: &Place, stamp: &str) -> Option<Result<(), String>> {
-    let path = answer_path(&place.inbox().join(format!("{stamp}.json")));
-    let bytes = autopilot_host::file::read_capped(path.as_std_path(), WISH_BYTES_MAX).ok()?;
-    let _gone_with_the_next_run = autopilot_host::dir::remove_file(path.as_std_path());
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    Some(if text.is_empty() { Ok(()) } else { Err(text) })
-}
-
-/// A wish nobody will hear any more.
-pub fn withdraw(place: &Place, stamp: &str) {
-    let path = place.inbox().join(format!("{stamp}.json"));
-    let _heard_after_all = autopilot_host::dir::remove_file(path.as_std_path());
-}
-
-/// Answers whose askers have gone.
-pub fn clear_answers(place: &Place) {
-    let Ok(entries) = place.inbox().read_dir_utf8() else { return };
-    for entry in entries.flatten().filter(|entry| entry.path().extension() == Some("answer")) {
-        let _next_time = autopilot_host::dir::remove_file(entry.path().as_std_path());
+    /// Takes it back; whether nobody had taken it.
+    pub fn withdraw(self) -> bool {
+        dir::remove_file(self.0.as_std_path()).unwrap_or(false)
     }
 }
 
-fn answer_path(wish: &Utf8Path) -> Utf8PathBuf {
-    wish.with_extension("answer")
+/// Where the answer to a message goes.
+#[derive(Clone, Debug)]
+pub struct ReplyAddress(Utf8PathBuf);
+
+impl ReplyAddress {
+    /// Whoever asked is woken by it.
+    pub fn send(&self, answer: &InboxAnswer) -> std::io::Result<()> {
+        let body = serde_json::to_vec(answer)?;
+        file::write_atomic(self.0.as_std_path(), &body).map_err(std::io::Error::other)
+    }
 }
 
-/// The wishes waiting, each with the file to remove once it is durable. What can't be read is
-/// returned as `None` so that it is removed and said.
-pub fn waiting(place: &Place) -> Vec<(Utf8PathBuf, Option<Wish>)> {
-    let Ok(entries) = place.inbox().read_dir_utf8() else { return Vec::new() };
-    let mut paths: Vec<Utf8PathBuf> = entries
-        .filter_map(|entry| entry.ok().map(|entry| entry.path().to_owned()))
-        .filter(|path| path.extension() == Some("json"))
-        .collect();
+/// Takes the messages that are waiting, or what is wrong with them, each with where its answer goes.
+/// Those whose askers must have gone are removed unheard.
+pub fn take(place: &Place) -> Vec<(ReplyAddress, Result<InboxMessage, String>)> {
+    let mut paths = files(place, "json");
     paths.sort();
-    paths.truncate(WISHES_MAX);
-    let read = |path: &Utf8PathBuf| {
-        let bytes = autopilot_host::file::read_capped(path.as_std_path(), WISH_BYTES_MAX).ok()?;
-        serde_json::from_slice(&bytes).ok()
+    paths.truncate(MESSAGES_MAX);
+    let take = |path: Utf8PathBuf| {
+        let is_stale = is_stale(&path);
+        let bytes = file::read_capped(path.as_std_path(), MESSAGE_BYTES_MAX);
+        // Whoever could not take it away would carry it out again and again.
+        let is_ours = dir::remove_file(path.as_std_path()).unwrap_or(false);
+        let message = bytes.map_err(|error| error.to_string()).and_then(|bytes| {
+            serde_json::from_slice(&bytes)
+                .map_err(|error| format!("this version can't read the message: {error}"))
+        });
+        (is_ours && !is_stale).then(|| (ReplyAddress(answer_path(&path)), message))
     };
-    paths.into_iter().map(|path| (path.clone(), read(&path))).collect()
+    paths.into_iter().filter_map(take).collect()
+}
+
+/// Removes messages and answers that nobody waits for any more.
+pub fn sweep(place: &Place) {
+    for path in files(place, "json").into_iter().chain(files(place, "answer")) {
+        if is_stale(&path) {
+            let _next_time = dir::remove_file(path.as_std_path());
+        }
+    }
+}
+
+fn files(place: &Place, extension: &str) -> Vec<Utf8PathBuf> {
+    let Ok(entries) = place.inbox().read_dir_utf8() else { return Vec::new() };
+    let paths = entries.flatten().map(|entry| entry.into_path());
+    paths.filter(|path| path.extension() == Some(extension)).collect()
+}
+
+fn is_stale(path: &Utf8Path) -> bool {
+    let put = path.symlink_metadata().and_then(|meta| meta.modified());
+    put.is_ok_and(|put| put.elapsed().is_ok_and(|age| age > ANSWER_WAIT_MAX))
+}
+
+fn answer_path(message: &Utf8Path) -> Utf8PathBuf {
+    message.with_extension("answer")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, Place) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap();
+        let place = Place { root: root.clone(), state: root };
+        create(&place).unwrap();
+        (dir, place)
+    }
+
+    fn message(task: &str) -> InboxMessage {
+        let asks = vec![Ask::Retry { task: task.into() }];
+        let request = InboxRequest::Asks { limits: LimitChange::default(), asks };
+        InboxMessage { run: "r".into(), request }
+    }
+
+    fn left(place: &Place) -> usize {
+        files(place, "json").len() + files(place, "answer").len()
+    }
+
+    #[test]
+    fn messages_are_taken_in_order_and_once_and_answered() {
+        let (_dir, place) = place();
+        let sent = ["a", "b"].map(|task| put(&place, &message(task)).unwrap());
+        assert_eq!(sent[0].answered(), None);
+        let taken = take(&place);
+        let read: Vec<_> = taken.iter().map(|(_, message)| message.clone().unwrap()).collect();
+        assert_eq!(read, [message("a"), message("b")]);
+        assert!(take(&place).is_empty());
+        let done = InboxAnswer::Done { text: "task `b` is retried".into() };
+        taken[1].0.send(&done).unwrap();
+        assert_eq!((sent[0].answered(), sent[1].answered()), (None, Some(done)));
+        let [first, _] = sent;
+        assert!(!first.withdraw(), "it was taken");
+        assert_eq!(left(&place), 0);
+    }
+
+    #[test]
+    fn what_can_not_be_read_is_taken_with_what_is_wrong() {
+        let (_dir, place) = place();
+        std::fs::write(place.inbox().join("0.json"), r#"{"wish":"retry","task":"a"}"#).unwrap();
+        std::fs::write(place.inbox().join("1.json"), r#"{"run":"r","request":"dance"}"#).unwrap();
+        let why: Vec<_> =
+            take(&place).into_iter().map(|(_, message)| message.unwrap_err()).collect();
+        assert!(why[0].contains("missing field `run`"), "{why:?}");
+        assert!(why[1].contains("dance"), "{why:?}");
+        assert_eq!(left(&place), 0);
+    }
+
+    #[test]
+    fn what_nobody_waits_for_any_more_is_not_heard() {
+        let (_dir, place) = place();
+        put(&place, &message("a")).unwrap();
+        let path = files(&place, "json").remove(0);
+        let old = std::time::SystemTime::now() - 2 * ANSWER_WAIT_MAX;
+        let answer = answer_path(&path);
+        std::fs::write(&answer, "{}").unwrap();
+        for path in [&path, &answer] {
+            std::fs::File::options().write(true).open(path).unwrap().set_modified(old).unwrap();
+        }
+        assert!(take(&place).is_empty());
+        sweep(&place);
+        assert_eq!(left(&place), 0);
+        let sent = put(&place, &message("b")).unwrap();
+        sweep(&place);
+        assert!(sent.withdraw(), "a new one stays");
+    }
 }

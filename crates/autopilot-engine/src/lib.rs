@@ -6,6 +6,7 @@
 
 mod admission;
 mod arrears;
+pub mod ask;
 pub mod begin;
 pub mod environment;
 pub mod flag;

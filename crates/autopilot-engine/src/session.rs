@@ -190,7 +190,7 @@ pub fn play(
     };
     lock.refresh(&Holder::us(&chosen.run)).map_err(WorkspaceError::from)?;
     sweep_leftovers(&place, &chosen.run, &mut |text: &str| watcher.notice(text));
-    crate::inbox::clear_answers(&place);
+    crate::inbox::sweep(&place);
     let epoch = workspace::take_lease(&mut journal, &chosen.run, &machine.holder)?;
     reopen(&mut journal, &chosen.run, epoch)?;
     let hub = Hub::open(place.state.as_std_path(), &repo).map_err(WorkspaceError::from)?;
@@ -613,12 +613,12 @@ fn approval(request: &Request, state: &State) -> Vec<Ask> {
 
 fn taking_up(chosen: &Chosen, limits: &LimitChange, asks: Vec<Ask>) -> Vec<Input> {
     let mut inputs = vec![Input::Boot];
-    let wanted = limits.applied_to(&chosen.state.run.limits);
-    match &chosen.models {
-        Some(models) => inputs.push(Input::Asked(models.ask(wanted))),
-        None if limits.is_empty() => {}
-        None => inputs.push(Input::Asked(Ask::Limit(Box::new(wanted)))),
-    }
+    let known = &chosen.state.run.limits;
+    let change = match &chosen.models {
+        Some(models) => Some(models.ask(limits.applied_to(known))),
+        None => limits.ask(known),
+    };
+    inputs.extend(change.map(Input::Asked));
     inputs.extend(asks.into_iter().map(Input::Asked));
     inputs
 }

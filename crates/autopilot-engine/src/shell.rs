@@ -4,23 +4,20 @@
 //! durable is shown and acted upon. There is no other path to start, stop or end anything.
 
 use crate::admission;
-use crate::flag::Flag;
-use crate::inbox;
 use crate::job::{self, Cancel, Context};
 use crate::place::Place;
 use crate::store::{self, SNAPSHOT_EVERY, StoreError};
 use crate::views::{GoalFiles, Views};
 use autopilot_agents::AgentEvent;
+use autopilot_core::decide::Refusal;
 use autopilot_core::event::{HaltWhy, Record};
 use autopilot_core::id::{AttemptId, TaskId, Time};
 use autopilot_core::input::{Ask, Input, Word};
 use autopilot_core::pilot::{Order, Pilot};
-use autopilot_core::pipeline::Switch;
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
 use autopilot_core::wanted::Want;
 use autopilot_journal::{Appender, Entry, Notice, Writer};
-use camino::Utf8PathBuf;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,14 +25,15 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-/// How often the flag files and the inbox are looked at; a person is promised one second.
+mod people;
+
+use people::Ears;
+
+/// How often the views are written, the flag files are looked at and time is let pass; a person is
+/// promised one second.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How often it is looked whether the machine has room for more workers.
 const ROOM_EVERY: Duration = Duration::from_secs(2);
-/// Instead of a record's number: the wish goes when it has been answered.
-const IN_ANSWER: u64 = u64::MAX;
-/// How long a job may take to pass words on to its agent.
-const HEARING_MAX: Duration = Duration::from_secs(5);
 /// Records on their way to the disk.
 const WRITER_QUEUE_MAX: usize = 1024;
 /// Sights on their way to the watcher. What does not fit is left out: a watcher that is slow must
@@ -182,8 +180,7 @@ pub struct Shell {
     watcher: Box<dyn Watcher>,
     /// Who waits until the record at this number is durable.
     vows: Vec<(u64, oneshot::Sender<()>)>,
-    /// Files of wishes that go once the record at this number is durable.
-    wishes: Vec<(u64, Utf8PathBuf)>,
+    ears: Ears,
     interrupts: u32,
     snapshot_at: u64,
     wait: Patience,
@@ -267,7 +264,7 @@ impl Shell {
             voices: BTreeMap::new(),
             watcher: parts.watcher,
             vows: Vec::new(),
-            wishes: Vec::new(),
+            ears: Ears::default(),
             interrupts: 0,
             wait: parts.wait,
             room_looked: None,
@@ -289,19 +286,27 @@ impl Shell {
     /// until the run is over or rests.
     pub async fn work(mut self, first: Vec<Input>) -> Result<State, ShellError> {
         for input in first {
-            if let Some(record) = self.pilot.hear(input, now()) {
-                let entry = store::encode(&self.run, self.epoch, &record)?;
-                self.appender.append_now(vec![entry]).map_err(StoreError::from)?;
+            match self.pilot.hear(input, now()) {
+                Ok(Some(record)) => {
+                    let entry = store::encode(&self.run, self.epoch, &record)?;
+                    self.appender.append_now(vec![entry]).map_err(StoreError::from)?;
+                }
+                Err(refusal) if !refusal.is_already_so() => {
+                    self.watcher.notice(&refusal.to_string());
+                }
+                Ok(None) | Err(_) => {}
             }
         }
         self.listen_for_interrupts()?;
-        let mut look = tokio::time::interval(LOOK_EVERY);
+        self.open_inbox()?;
+        let mut look = tokio::time::interval(autopilot_host::fail::look_every(LOOK_EVERY));
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while !self.is_done() {
             tokio::select! {
                 Some(signal) = self.signals.recv() => self.take(signal)?,
                 Some((want, sight)) = self.sights.recv() => self.see(want, &sight),
                 Some(ended) = self.jobs.join_next(), if !self.jobs.is_empty() => self.joined(ended),
+                told = self.ears.arrival() => self.arrived(told)?,
                 _ = look.tick() => self.look()?,
             }
         }
@@ -358,17 +363,27 @@ impl Shell {
         }
     }
 
+    /// The number of the record that came of it. What is refused leaves none.
     fn hear(&mut self, input: Input) -> Result<Option<u64>, ShellError> {
+        Ok(self.judge(input)?.unwrap_or_default())
+    }
+
+    /// The same with the refusal of an ask, for whoever gets an answer.
+    fn judge(&mut self, input: Input) -> Result<Result<Option<u64>, Refusal>, ShellError> {
         if self.journal_failed.is_some() {
-            return Ok(None);
+            return Ok(Ok(None));
         }
-        let Some(record) = self.pilot.hear(input, now()) else { return Ok(None) };
+        let record = match self.pilot.hear(input, now()) {
+            Ok(Some(record)) => record,
+            Ok(None) => return Ok(Ok(None)),
+            Err(refusal) => return Ok(Err(refusal)),
+        };
         let entry = store::encode(&self.run, self.epoch, &record)?;
         if let Err(error) = self.appender.submit(entry) {
             self.journal_failed(chain(&error));
-            return Ok(None);
+            return Ok(Ok(None));
         }
-        Ok(Some(record.seq))
+        Ok(Ok(Some(record.seq)))
     }
 
     fn durable(&mut self, seq: u64) {
@@ -377,13 +392,7 @@ impl Shell {
         for (_, kept) in self.vows.extract_if(.., |(at, _)| *at <= seq) {
             let _job_is_gone = kept.send(());
         }
-        self.wishes.retain(|(at, path)| {
-            let heard = *at <= seq;
-            if heard {
-                let _stays_until_next_look = autopilot_host::dir::remove_file(path.as_std_path());
-            }
-            !heard
-        });
+        self.give_answers();
         self.snapshot();
     }
 
@@ -458,59 +467,12 @@ impl Shell {
             return Ok(());
         }
         self.look_at_flags()?;
-        self.wishes.retain(|(at, path)| *at != IN_ANSWER || path.exists());
-        for (path, wish) in inbox::waiting(&self.place) {
-            if self.wishes.iter().any(|(_, known)| *known == path) {
-                continue;
-            }
-            let Some(wish) = wish else {
-                self.watcher.notice(&format!("a message that can't be read was removed: {path}"));
-                let _again_next_look = autopilot_host::dir::remove_file(path.as_std_path());
-                continue;
-            };
-            let Some(ask) = wish.ask(&self.pilot.ahead().run.limits) else {
-                self.tell_agent(path, wish);
-                continue;
-            };
-            let heard = self.hear(Input::Asked(ask))?;
-            let at = heard.unwrap_or(self.pilot.settled().seq);
-            self.wishes.push((at, path));
+        if self.ears.must_look() {
+            self.hear_inbox()?;
         }
         self.look_at_room()?;
         self.hear(Input::Tick)?;
         Ok(())
-    }
-
-    /// Passes a person's words on to an agent, and its answer back. They move nothing by themselves,
-    /// so they are no event; what the agent heard is in its own record.
-    fn tell_agent(&mut self, path: Utf8PathBuf, wish: inbox::Wish) {
-        let (task, wish) = match wish {
-            inbox::Wish::Tell { task, text } => (task, autopilot_agents::Wish::Message(text)),
-            inbox::Wish::Interrupt { task } => (task, autopilot_agents::Wish::Interrupt),
-            inbox::Wish::Retry { .. }
-            | inbox::Wish::Skip { .. }
-            | inbox::Wish::Approve { .. }
-            | inbox::Wish::Reject { .. }
-            | inbox::Wish::Limit(_) => return,
-        };
-        let settled = self.pilot.settled();
-        let is_it = |id: TaskId| match settled.task(id).parent {
-            Some(_) => settled.task(id).name() == task,
-            None => task == "run",
-        };
-        let live = settled.live.iter().find(|(_, live)| is_it(live.task));
-        let voice = live.and_then(|(id, _)| self.voices.get(id)).cloned();
-        // Not seen again at the next look, whatever the answer takes.
-        self.wishes.push((IN_ANSWER, path.clone()));
-        tokio::spawn(async move {
-            let heard = match voice {
-                Some(voice) => say(voice, wish).await,
-                None => Err(format!("nobody works on {task} now")),
-            };
-            // Whoever asked gives up by itself if this can't be written.
-            let _asker_gives_up =
-                tokio::task::spawn_blocking(move || inbox::answer(&path, heard)).await;
-        });
     }
 
     /// Many workers on a machine that is nearly full would fail one by one; fewer get through.
@@ -522,40 +484,6 @@ impl Shell {
         let workers = self.pilot.ahead().slots_live();
         let short = admission::short(&self.place, &self.context.config.orchestrator, workers);
         self.hear(Input::Room { short })?;
-        Ok(())
-    }
-
-    fn look_at_flags(&mut self) -> Result<(), ShellError> {
-        let halt = self.pilot.ahead().run.halt.clone();
-        if Flag::Stop.raised(&self.place).is_some() {
-            let now = Flag::Stop.is_urgent(&self.place);
-            self.hear(Input::Asked(Ask::Halt { why: HaltWhy::Stop, now }))?;
-        } else if Flag::Pause.raised(&self.place).is_some() {
-            self.hear(Input::Asked(Ask::Halt { why: HaltWhy::Pause, now: false }))?;
-        } else if self.wait.paused && halt.is_some_and(|halt| halt.why == HaltWhy::Pause) {
-            self.hear(Input::Asked(Ask::Resume))?;
-        }
-        if let Some(path) = Flag::SkipReview.raised(&self.place) {
-            let by = path.to_string();
-            self.hear(Input::Asked(Ask::Switch { switch: Switch::Review, on: false, by }))?;
-        } else if !self.pilot.ahead().run.switches.contains(&Switch::Review) {
-            // Waived only while the file is there.
-            let by = format!("{} is gone", Flag::SkipReview.file_name());
-            self.hear(Input::Asked(Ask::Switch { switch: Switch::Review, on: true, by }))?;
-        }
-        Ok(())
-    }
-
-    fn interrupt(&mut self) -> Result<(), ShellError> {
-        self.interrupts += 1;
-        let now = self.interrupts > 1;
-        let how = if now {
-            "ending everything"
-        } else {
-            "stopping at the step boundary; again to end at once"
-        };
-        self.watcher.notice(how);
-        self.hear(Input::Asked(Ask::Halt { why: HaltWhy::Stop, now }))?;
         Ok(())
     }
 
@@ -578,6 +506,7 @@ impl Shell {
             self.journal_failed = Some(text);
             self.vows.clear();
         }
+        self.give_answers();
         for cancel in self.cancels.values() {
             cancel.now();
         }
@@ -611,19 +540,6 @@ impl Shell {
             None => Ok(state),
             Some(text) => Err(ShellError::Store(StoreError::Stopped { text })),
         }
-    }
-}
-
-/// Says it to the job, and waits for what its agent makes of it.
-async fn say(voice: mpsc::Sender<job::Spoken>, wish: autopilot_agents::Wish) -> Result<(), String> {
-    let (heard, answer) = tokio::sync::oneshot::channel();
-    let busy = "it already has more to hear than it takes in";
-    voice.try_send(job::Spoken { wish, heard }).map_err(|_full| busy.to_owned())?;
-    // A step without an agent listens to nobody.
-    match tokio::time::timeout(HEARING_MAX, answer).await {
-        Ok(Ok(answer)) => answer.map_err(|deaf| deaf.to_string()),
-        Ok(Err(_)) => Err("its turn is over".to_owned()),
-        Err(_) => Err("no agent listens at this step".to_owned()),
     }
 }
 

@@ -2,6 +2,14 @@
 //! time it passes the point of that name, so that a test can crash between any two effects. A
 //! release build has none.
 
+/// The time between two looks of a loop. `AUTOPILOT_LOOK_MS` makes it longer in a debug build, so that
+/// a test can tell what is heard from what is looked for.
+pub fn look_every(time: std::time::Duration) -> std::time::Duration {
+    let asked = std::env::var("AUTOPILOT_LOOK_MS").ok().filter(|_| cfg!(debug_assertions));
+    let asked = asked.and_then(|text| text.parse().ok());
+    asked.map_or(time, std::time::Duration::from_millis)
+}
+
 /// Passes the crash point of this name, or ends the process here.
 #[cfg(debug_assertions)]
 pub fn point(name: &str) {

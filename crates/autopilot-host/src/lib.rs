@@ -3,6 +3,7 @@
 pub mod agent_home;
 pub mod checkout;
 pub mod dir;
+pub mod dir_watch;
 pub mod editor;
 pub mod escape;
 pub mod exec;

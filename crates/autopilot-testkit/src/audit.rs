@@ -12,6 +12,7 @@ pub mod table;
 
 use crate::world::git::Git;
 use crate::world::process::Processes;
+use autopilot_core::decide::Refusal;
 use autopilot_core::event::{Bill, Event, Outcome, Record, TaskSpec};
 use autopilot_core::id::{AttemptId, Micros, TaskId, Time};
 use autopilot_core::input::{Ask, Input, Word};
@@ -81,6 +82,23 @@ impl Audit {
             self.broken(&what);
         }
         self.has_told_all(input);
+    }
+
+    /// Every ask is answered: one that is refused changes nothing, one that is not leaves a record.
+    pub fn answered(
+        &mut self,
+        heard: &Result<Option<Record>, Refusal>,
+        before: &State,
+        after: &State,
+    ) {
+        match heard {
+            Err(refusal) => self.check(before == after, || {
+                format!("I9: an ask was refused ({refusal}) and changed something")
+            }),
+            Ok(record) => self.check(record.is_some(), || {
+                "I9: an ask was not refused, and nothing came".to_owned()
+            }),
+        }
     }
 
     /// Who was given money by a process that died and told no cost of it owes all of it.

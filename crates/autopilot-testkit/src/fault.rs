@@ -57,10 +57,12 @@ pub enum Fault {
     Model,
     /// A person goes on with the session of a step.
     Continue,
+    /// A person asks for what can never be done.
+    Nonsense,
 }
 
 impl Fault {
-    pub const ALL: [Fault; 35] = [
+    pub const ALL: [Fault; 36] = [
         Fault::Crash,
         Fault::BootCrash,
         Fault::Orphan,
@@ -96,10 +98,11 @@ impl Fault {
         Fault::Outage,
         Fault::Model,
         Fault::Continue,
+        Fault::Nonsense,
     ];
 
     /// Faults that may delay a run and repeat its work, but must not change what it makes.
-    pub const HARMLESS: [Fault; 14] = [
+    pub const HARMLESS: [Fault; 15] = [
         Fault::Crash,
         Fault::BootCrash,
         Fault::Orphan,
@@ -114,6 +117,7 @@ impl Fault {
         Fault::Auth,
         Fault::Outage,
         Fault::Model,
+        Fault::Nonsense,
     ];
 }
 

@@ -40,6 +40,8 @@ pub struct Story {
     pub starts: String,
     /// What is on the run branch, in order.
     pub merged: String,
+    /// What people asked for and were refused, in words.
+    pub refusals: Vec<String>,
     pub state: State,
     pub records: Vec<Record>,
     pub trace: Vec<String>,
@@ -93,6 +95,7 @@ fn told(world: &mut World) -> Story {
         board: board::board(&state),
         starts: starts.join(" "),
         merged: merged.join(" "),
+        refusals: std::mem::take(&mut world.refusals),
         state,
         records: world.disk.durable.clone(),
         trace: world.trace.take().unwrap_or_default(),

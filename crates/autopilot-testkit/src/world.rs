@@ -60,6 +60,8 @@ pub struct World {
     pub hash: u64,
     pub trace: Option<Vec<String>>,
     pub cues: VecDeque<Cue>,
+    /// What was refused, in words, in the order in which it was asked.
+    pub refusals: Vec<String>,
     is_scripted: bool,
     is_done: bool,
 }
@@ -157,6 +159,7 @@ impl World {
             tally: Tally::default(),
             hash: seed,
             trace: None,
+            refusals: Vec::new(),
             is_scripted: plan.cues.is_some(),
             cues: plan.cues.unwrap_or_default(),
             is_done: false,
@@ -261,7 +264,15 @@ impl World {
     fn hear(&mut self, input: Input) -> bool {
         let clock = self.clock();
         let Some(shell) = &mut self.shell else { return false };
-        let record = shell.pilot.hear(input.clone(), clock);
+        let before = matches!(input, Input::Asked(_)).then(|| shell.pilot.ahead().clone());
+        let heard = shell.pilot.hear(input.clone(), clock);
+        if let Some(before) = before {
+            self.audit.answered(&heard, &before, shell.pilot.ahead());
+        }
+        let record = heard.unwrap_or_else(|refusal| {
+            self.refusals.push(refusal.to_string());
+            None
+        });
         self.audit.heard(&input, record.as_ref(), shell.pilot.ahead());
         let Some(record) = record else { return false };
         self.note(|| format!("record {} {:?}", record.seq, record.events));

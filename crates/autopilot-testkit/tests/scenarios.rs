@@ -7,6 +7,8 @@ use autopilot_testkit::scenario::{Story, play};
 
 #[path = "scenarios/goal.rs"]
 mod goal;
+#[path = "scenarios/refusal.rs"]
+mod refusal;
 
 fn story(text: &str) -> Story {
     match play(text) {

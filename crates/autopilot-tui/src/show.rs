@@ -49,8 +49,8 @@ pub trait Feed {
 /// What keys do. Each is what a command does, by the same means.
 pub trait Hands {
     fn now(&self) -> Time;
-    /// Raises the pause or takes it back; says what it did.
-    fn pause(&mut self) -> String;
+    /// Raises the pause or takes it back; says what it did, or why that is refused.
+    fn pause(&mut self, state: &State) -> String;
     fn stop(&mut self, now: bool) -> String;
     /// What the terminal does with Ctrl-C when nobody catches the key.
     fn interrupt(&mut self);
@@ -128,7 +128,7 @@ fn place(screen: &Screen) -> Where {
 pub fn obey(act: Act, screen: &mut Screen, hands: &mut dyn Hands, rows: usize) {
     screen.act(act, rows);
     match act {
-        Act::Pause => screen.answer = Some(hands.pause()),
+        Act::Pause => screen.answer = Some(hands.pause(&screen.state)),
         Act::Stop => {
             screen.is_stopping = true;
             screen.answer = Some(hands.stop(false));
@@ -189,7 +189,7 @@ mod tests {
             Time(0)
         }
 
-        fn pause(&mut self) -> String {
+        fn pause(&mut self, _: &State) -> String {
             self.0.push("pause");
             String::new()
         }

@@ -1,6 +1,7 @@
 //! One file per command.
 
 mod approve;
+mod ask;
 mod attach;
 mod completions;
 mod cost;

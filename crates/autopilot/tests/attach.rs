@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
 
 use autopilot_testkit::plan;
-use autopilot_testkit::stage::{APPROVES, Stage, text};
+use autopilot_testkit::stage::{APPROVES, Stage, files, text};
 use std::fs;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_autopilot");
@@ -192,4 +192,65 @@ fn the_run_itself_is_watched_only_while_it_has_a_planner() {
     stage.run(&["attach", "run"]).expect(64).says(&["has done its work"]);
     stage.run(&["stop", "--now"]);
     run.wait();
+}
+
+/// Messages and answers that were left behind.
+fn left_in_inbox(stage: &Stage) -> Vec<String> {
+    let files = files(&stage.state()).into_iter();
+    let files = files.filter(|path| path.parent().is_some_and(|dir| dir.ends_with("inbox")));
+    files.map(text).collect()
+}
+
+#[test]
+fn what_is_asked_of_a_running_process_is_answered_when_it_is_heard() {
+    let mut stage = listening();
+    // Whatever is answered was heard when it came: the next look would be too late.
+    stage.set("AUTOPILOT_LOOK_MS", "600000");
+    let run = stage.start(&["run", "tasks/say-done.md"]);
+    begins(&stage);
+    let at_work = stage.run(&["retry", "say-done"]).expect(64);
+    at_work.says(&["task `say-done` has not failed; there is nothing to retry"]);
+    let unknown = stage.run(&["skip", "say-dont"]).expect(64);
+    unknown.says(&["there is no task `say-dont`", "did you mean `say-done`?", "its tasks are"]);
+    stage.run(&["approve"]).expect(64).says(&["nothing is waiting", "autopilot status"]);
+    stage.run(&["skip", ""]).expect(64).says(&["the run itself can't be skipped"]);
+    assert_eq!(left_in_inbox(&stage), [""; 0]);
+    let skipped = stage.run(&["skip", "say-done", "--json"]).expect(0);
+    let answer: serde_json::Value = serde_json::from_str(&skipped.out).unwrap();
+    assert_eq!(answer["changed"], true, "{answer}");
+    assert_eq!(answer["answer"], "task `say-done` is skipped");
+    run.wait().expect(0);
+    // With nobody at work it is said by whoever asks, and nothing is begun.
+    stage.run(&["skip", "say-done"]).expect(0).says(&["task `say-done` is skipped already"]);
+    stage.run(&["retry", "nobody"]).expect(64).says(&["there is no task `nobody`"]);
+    assert_eq!(left_in_inbox(&stage), [""; 0]);
+}
+
+#[test]
+fn a_message_that_is_not_for_this_run_or_can_not_be_read_is_answered_with_what_is_wrong() {
+    let stage = listening();
+    let run = stage.start(&["run", "tasks/say-done.md"]);
+    begins(&stage);
+    let inbox = || {
+        files(&stage.state()).iter().find_map(|path| {
+            let dir = path.parent()?;
+            dir.join("inbox").is_dir().then(|| dir.join("inbox"))
+        })
+    };
+    let inbox = inbox().unwrap();
+    let answer_to = |name: &str, message: &str| {
+        let put = inbox.join(format!("{name}.put"));
+        fs::write(&put, message).unwrap();
+        fs::rename(&put, inbox.join(format!("{name}.json"))).unwrap();
+        let answer = inbox.join(format!("{name}.answer"));
+        stage.wait_until("it is answered", |_| answer.exists());
+        assert!(!inbox.join(format!("{name}.json")).exists());
+        fs::read_to_string(answer).unwrap()
+    };
+    let answer = answer_to("1", r#"{"run":"other","request":{"interrupt":{"task":"run"}}}"#);
+    assert!(answer.contains("not on other"), "{answer}");
+    let answer = answer_to("2", "{ not json");
+    assert!(answer.contains("can't read the message"), "{answer}");
+    stage.run(&["stop", "--now"]).expect(0);
+    run.wait().expect(2);
 }

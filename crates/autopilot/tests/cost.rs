@@ -164,7 +164,8 @@ fn a_limit_on_money_ends_an_agent_while_it_works() {
     let build = row(&cost(&stage, &[])["parts"][1], "build");
     assert_eq!((&build["cost_usd"], &build["attempts"]), (&0.02.into(), &1.into()), "{build}");
     // Without more money nobody is asked again.
-    stage.run(&["retry", "say-done"]).expect(10).says(&[spent]);
+    let refused = spent.replace("say-done", "`say-done`");
+    stage.run(&["retry", "say-done"]).expect(10).says(&[&refused, "--max-usd-per-task"]);
     let build = row(&cost(&stage, &[])["parts"][1], "build");
     assert_eq!(build["attempts"], 1, "{build}");
     stage.agents(&[BUILDS, APPROVES]);

@@ -469,7 +469,7 @@ fn a_failed_step_is_not_taken_up_behind_the_back_of_whoever_judges() {
     run.wait().expect(2);
     for word in ["retry", "skip"] {
         let told = stage.run(&[word, "one"]).expect(64);
-        told.says(&["task `one` can't be taken up now", "`autopilot resume`", "<session>"]);
+        told.says(&["task `one` can't be", "moved past", "`autopilot resume`", "<session>"]);
     }
     std::fs::write(&gate, "").unwrap();
     stage.run(&["resume"]).expect(0).says(&["DONE"]);
@@ -492,7 +492,7 @@ fn a_step_without_money_of_its_own_is_not_passed_over_in_silence() {
     stage.config("commands: { tests: sh test.sh }\nbudget: { max_usd_per_task: 0.5 }\n");
     stage.run(&GOAL).expect(0);
     let told = stage.run(&["retry", "one"]).expect(10);
-    told.says(&["task one has spent $0.90 of its limit of $0.50", "--max-usd-per-task"]);
+    told.says(&["task `one` has spent $0.90 of its limit of $0.50", "--max-usd-per-task"]);
     stage.agents(&[WORKS, &answers("completion", "", &done("fine"))]);
     stage.run(&["retry", "one", "--max-usd-per-task", "5"]).expect(0).says(&["DONE"]);
     assert_eq!(on_branch(&stage, "one.txt"), "one");

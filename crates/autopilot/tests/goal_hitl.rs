@@ -502,7 +502,7 @@ fn a_turn_that_fails_or_is_too_dear_leaves_a_run_that_goes_on() {
     let diff = stage.run(&["diff", "one"]).expect(0).out;
     assert!(diff.contains("one.txt"), "what it did is still there: {diff}");
     let told = stage.run(&["resume", &one, "--prompt", OTHERWISE, "--max-usd-per-task", "0.15"]);
-    told.expect(2).says(&["has spent what one task may", "--max-usd-per-task"]);
+    told.expect(2).says(&["of its limit of $0.15", "--max-usd-per-task"]);
     assert_eq!(times(&stage, "one"), 2, "nobody was asked");
     stage.run(&["resume"]).expect(0).says(&["DONE"]);
     assert_eq!(times(&stage, "one"), 2);

@@ -1,6 +1,8 @@
-//! What people ask for. Asking for what already is changes nothing.
+//! Carrying out what people ask for. Whether it is carried out at all is for [`super::refusal`] to
+//! say, and for nobody else.
 
 use super::Draft;
+use super::refusal::blocker;
 use crate::event::{End, Event, Facts, Failure, Outcome, Skip};
 use crate::id::TaskId;
 use crate::input::Ask;
@@ -8,34 +10,31 @@ use crate::pipeline::Work;
 use crate::state::Status;
 
 impl Draft<'_> {
+    /// Carries out what [`super::refusal`] lets through.
     pub(super) fn asked(&mut self, ask: Ask) {
         match ask {
             Ask::Halt { why, now } => self.halt(why, now),
-            Ask::Resume => {
-                if self.state.run.halt.is_some() || self.state.run.focus.is_some() {
-                    self.go_on();
-                }
+            Ask::Resume => self.go_on(),
+            Ask::Retry { task } => self.on(&task, Draft::retry),
+            Ask::Continue { task, words } => {
+                self.on(&task, |draft, task| draft.go_on_with(task, *words));
             }
-            Ask::Retry { task } => self.retry(&task),
-            Ask::Continue { task, words } => self.go_on_with(&task, *words),
-            Ask::Skip { task } => self.skip(&task),
+            Ask::Skip { task } => self.on(&task, Draft::skip),
             Ask::Approve { by, answer } => self.approve(&by, answer),
             Ask::Reject { by, why } => self.reject(&by, &why),
             Ask::Limit(limits) => {
-                if self.state.run.limits != *limits {
-                    self.emit(Event::LimitsChanged { limits, config: None, model: None });
-                }
+                self.emit(Event::LimitsChanged { limits, config: None, model: None });
             }
             Ask::Models { limits, config, model } => {
-                if self.state.run.config != config {
-                    self.emit(Event::LimitsChanged { limits, config: Some(config), model });
-                }
+                self.emit(Event::LimitsChanged { limits, config: Some(config), model });
             }
-            Ask::Switch { switch, on, by } => {
-                if self.state.run.switches.contains(&switch) != on {
-                    self.emit(Event::Switched { switch, on, by });
-                }
-            }
+            Ask::Switch { switch, on, by } => self.emit(Event::Switched { switch, on, by }),
+        }
+    }
+
+    fn on(&mut self, name: &str, act: impl FnOnce(&mut Self, TaskId)) {
+        if let Some(task) = self.state.named(name).map(|task| task.id) {
+            act(self, task);
         }
     }
 
@@ -57,23 +56,7 @@ impl Draft<'_> {
     }
 
     /// Re-opens a task that did not close, what it blocked, and the run around it.
-    fn retry(&mut self, name: &str) {
-        let Some(task) = self.state.named(name).map(|task| task.id) else { return };
-        let retriable = match &self.state.task(task).status {
-            // Nothing is gained by it until one of the tasks below is retried.
-            Status::Settled(End::Failed { why: Failure::Children { .. } }) => false,
-            // Its round was never begun and is not now.
-            Status::Settled(End::Skipped { why: Skip::Dropped }) => false,
-            Status::Settled(End::Failed { .. } | End::Skipped { .. }) => true,
-            Status::Settled(End::Closed)
-            | Status::Open
-            | Status::At { .. }
-            | Status::Running { .. }
-            | Status::Waiting { .. } => false,
-        };
-        if !retriable || !self.may_reopen(task) {
-            return;
-        }
+    fn retry(&mut self, task: TaskId) {
         let again = self.after_its_last_round(task);
         self.emit(Event::TaskReopened { task });
         self.reopen_blocked(task);
@@ -98,40 +81,6 @@ impl Draft<'_> {
         self.open_siblings(parent);
     }
 
-    /// Not while what it needs has failed, nor when the run has gone on past its tasks and is about
-    /// to publish them, nor beyond the rounds of a lifetime, nor without money of its own.
-    fn may_reopen(&self, task: TaskId) -> bool {
-        let now = self.state.task(task);
-        let lived = now.spent.rounds_lived >= self.state.run.limits.rounds_lifetime_max;
-        let can_be = !self.state.is_behind(task) && !lived && self.blocker(task).is_none();
-        can_be && !self.has_spent_its_own(task)
-    }
-
-    /// The failure that keeps a task from ever beginning, if there is one.
-    fn blocker(&self, task: TaskId) -> Option<TaskId> {
-        let needs = &self.state.task(task).spec.depends_on;
-        let needs = needs.iter().filter_map(|name| self.state.named(name));
-        let mut unmet = needs.filter(|need| self.state.is_dead_end(need.id));
-        unmet.find_map(|need| match &need.status {
-            Status::Settled(End::Failed { .. }) => Some(need.id),
-            Status::Settled(End::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } }) => {
-                Some(*by)
-            }
-            Status::Settled(End::Closed | End::Skipped { why: Skip::Asked | Skip::Dropped })
-            | Status::Open
-            | Status::At { .. }
-            | Status::Running { .. }
-            | Status::Waiting { .. } => None,
-        })
-    }
-
-    pub(super) fn is_under_way(&self, task: TaskId) -> bool {
-        match self.state.task(task).status {
-            Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => true,
-            Status::Open | Status::Settled(_) => false,
-        }
-    }
-
     pub(super) fn reopen_blocked(&mut self, by: TaskId) {
         for id in 0..self.state.tasks.len() {
             let task = TaskId(id as u32);
@@ -148,7 +97,7 @@ impl Draft<'_> {
             if was_blocked {
                 self.emit(Event::TaskReopened { task });
                 // Another failure may stand in its way as well.
-                if let Some(by) = self.blocker(task) {
+                if let Some(by) = blocker(self.state, task) {
                     let end = End::Skipped { why: Skip::Blocked { by } };
                     self.emit(Event::TaskSettled { task, end });
                 }
@@ -196,67 +145,18 @@ impl Draft<'_> {
         now.pipeline.place(now.pipeline.next().filter(|_| is_lost && !has_next)?)
     }
 
-    /// Work that exists is repaired, work that was refused is done again, tasks it has brought are gone on with; where there is nothing
-    /// the task begins anew. Tasks that were given say nothing of what was done before them.
-    pub(super) fn reenter(&mut self, task: TaskId) {
-        let now = self.state.task(task);
-        let has_brought = now.pipeline.stages().iter().any(|stage| stage.spawns.is_some());
-        let (round, has_tasks) = self.round_with_tasks(task);
-        let below = now.pipeline.children().filter(|_| has_brought && has_tasks);
-        if let Some(place) = below.and_then(|step| now.pipeline.place(step)) {
-            self.enter(task, place, round);
-        } else if let Some(step) = now.pipeline.continues_at().filter(|step| now.has_failed(*step))
-        {
-            // What it did was not taken, so there is nothing yet that could be repaired.
-            let round = round + u32::from(now.tree.is_some());
-            self.emit(Event::TaskMoved { task, step, round });
-        } else if now.tree.is_some() {
-            let place = now.pipeline.place(now.pipeline.reopens_at()).unwrap_or(0);
-            self.enter(task, place, round + 1);
-        } else {
-            self.enter(task, 0, round);
-        }
-    }
-
-    fn skip(&mut self, name: &str) {
-        let Some(now) = self.state.named(name) else { return };
-        let (task, parent) = (now.id, now.parent);
-        if parent.is_none() || self.is_left_out(parent) {
-            return;
-        }
-        match now.status.clone() {
-            Status::Settled(End::Closed | End::Skipped { why: Skip::Asked | Skip::Dropped }) => {
-                return;
-            }
-            Status::Settled(End::Skipped { .. } | End::Failed { .. })
-                if self.state.is_behind(task) =>
-            {
-                return;
-            }
-            Status::Settled(End::Skipped { .. } | End::Failed { .. }) => {
+    fn skip(&mut self, task: TaskId) {
+        match self.state.task(task).status {
+            Status::Settled(_) => {
                 self.emit(Event::TaskReopened { task });
                 self.reopen_blocked(task);
                 self.reopen_above(task);
-            }
-            // The effect may have happened already; nobody can say of it that it was left out.
-            Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. }
-                if self.is_acting(task) =>
-            {
-                return;
             }
             Status::Running { .. } => self.revoke(task),
             Status::Open | Status::At { .. } | Status::Waiting { .. } => {}
         }
         self.settle(task, End::Skipped { why: Skip::Asked });
         self.stop_below(task, task);
-    }
-
-    /// It is left out with what is around it; to say so once more must not re-open that.
-    fn is_left_out(&self, above: Option<TaskId>) -> bool {
-        above.map(|task| self.state.task(task)).is_some_and(|task| {
-            matches!(task.status, Status::Settled(End::Skipped { .. }))
-                || self.is_left_out(task.parent)
-        })
     }
 
     /// Ends what is below a task that is left out. It is said of them who stopped them, so that
@@ -277,34 +177,6 @@ impl Draft<'_> {
         if let Status::Running { step, attempt } = self.state.task(task).status {
             let (outcome, facts) = (Outcome::Revoked, Box::default());
             self.emit(Event::AttemptEnded { id: attempt, task, step, outcome, facts });
-        }
-    }
-
-    /// Whether it, or a task below it, is at an effect that has begun.
-    fn is_acting(&self, task: TaskId) -> bool {
-        let now = self.state.task(task);
-        let runs = matches!(now.status, Status::Running { .. });
-        runs && self.is_at_an_effect(task)
-            || now.children.iter().any(|child| self.is_acting(*child))
-    }
-
-    pub(super) fn is_at_an_effect(&self, task: TaskId) -> bool {
-        self.state.task(task).stage().is_some_and(|stage| stage.work == Work::Serial)
-    }
-}
-
-impl Failure {
-    /// A push that failed leaves finished work behind: exit code 12.
-    pub fn is_push(&self) -> bool {
-        match self {
-            Failure::Refused { step, .. } | Failure::Broke { step, .. } => {
-                step.row().leaves_machine
-            }
-            Failure::Rounds { .. }
-            | Failure::Rail { .. }
-            | Failure::Interrupted { .. }
-            | Failure::Money { .. }
-            | Failure::Children { .. } => false,
         }
     }
 }

@@ -10,104 +10,14 @@ mod tests;
 use super::Draft;
 use crate::event::{End, Event, Skip, Words};
 use crate::id::TaskId;
-use crate::pipeline::Work;
-use crate::state::{State, Status, Task};
-use std::fmt;
-
-/// Why a step can't be gone on with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hindrance {
-    /// Nothing of the kind is in its table.
-    NotAStep,
-    NeverBegun,
-    AtWork,
-    /// Its work is about to be merged.
-    Merging,
-    /// The run has been found good and is about to be shown to people or to leave the machine.
-    Publishing,
-    /// All rounds it, or the run, may ever have are used up.
-    Lifetime,
-    /// It has spent what one task may.
-    Money,
-}
-
-impl fmt::Display for Hindrance {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Hindrance::NotAStep => "it is not a step of a workflow",
-            Hindrance::NeverBegun => "it was not begun",
-            Hindrance::AtWork => "it is being worked on",
-            Hindrance::Merging => "its work is about to be merged",
-            Hindrance::Publishing => "the result of the run is about to be approved or published",
-            Hindrance::Lifetime => "all the rounds there may ever be are used up",
-            Hindrance::Money => "it has spent what one task may",
-        })
-    }
-}
-
-/// None: it can be gone on with.
-pub fn hindrance(state: &State, task: TaskId) -> Option<Hindrance> {
-    let now = state.task(task);
-    let above = now.parent.map(|parent| state.task(parent));
-    let Some(above) = above.filter(|_| now.pipeline.continues_at().is_some()) else {
-        return Some(Hindrance::NotAStep);
-    };
-    let lifetime_max = state.run.limits.rounds_lifetime_max;
-    let max = state.run.limits.usd_per_task_max;
-    let is_spent = max.is_some_and(|max| now.spent.bill.usd >= max);
-    let is_worn = |task: &Task| task.spent.rounds_lived >= lifetime_max;
-    own(now).or_else(|| around(above)).or(if is_worn(now) || above.is_settled() && is_worn(above) {
-        Some(Hindrance::Lifetime)
-    } else if is_spent {
-        Some(Hindrance::Money)
-    } else {
-        None
-    })
-}
-
-fn own(now: &Task) -> Option<Hindrance> {
-    if now.spent.attempts == 0 {
-        return Some(Hindrance::NeverBegun);
-    }
-    match &now.status {
-        Status::Settled(End::Closed | End::Failed { .. } | End::Skipped { why: Skip::Asked }) => {
-            None
-        }
-        Status::Settled(End::Skipped {
-            why: Skip::Blocked { .. } | Skip::Stopped { .. } | Skip::Dropped,
-        })
-        | Status::Open => Some(Hindrance::NeverBegun),
-        Status::Running { .. } => Some(Hindrance::AtWork),
-        Status::At { .. } | Status::Waiting { .. } => {
-            let is_work = now.stage().is_some_and(|stage| stage.work == Work::Slot);
-            (!is_work).then_some(Hindrance::Merging)
-        }
-    }
-}
-
-fn around(above: &Task) -> Option<Hindrance> {
-    let is_running = matches!(above.status, Status::Running { .. });
-    match above.stage().map(|stage| stage.work) {
-        Some(Work::Serial | Work::Person) => Some(Hindrance::Publishing),
-        Some(Work::Slot | Work::Decide | Work::Children(..)) | None => {
-            is_running.then_some(Hindrance::AtWork)
-        }
-    }
-}
+use crate::state::Status;
 
 impl Draft<'_> {
-    pub(super) fn go_on_with(&mut self, name: &str, words: Words) {
-        let Some(task) = self.state.named(name).map(|task| task.id) else { return };
+    pub(super) fn go_on_with(&mut self, task: TaskId, words: Words) {
         let Some(step) = self.state.task(task).pipeline.continues_at() else { return };
-        if hindrance(self.state, task).is_some() {
-            return;
-        }
         let is_halted = self.state.run.halt.is_some();
         let known = self.state.task(task).words.clone();
         let known = known.filter(|known| known.say_the_same_as(&words));
-        if known.is_some() && !is_halted && self.state.run.focus == Some(task) {
-            return;
-        }
         if is_halted {
             self.go_on();
         }
@@ -174,28 +84,6 @@ impl Draft<'_> {
                 self.emit(Event::TaskSettled { task: child, end });
             }
         }
-    }
-
-    /// The round a task that is opened again goes on in, and whether there are tasks for it. Those
-    /// that were brought for the next one begin it.
-    pub(super) fn round_with_tasks(&self, task: TaskId) -> (u32, bool) {
-        let now = self.state.task(task);
-        if !now.pipeline.has_tasks_by_round() {
-            return (now.round, !now.children.is_empty());
-        }
-        let is_next = |child: &TaskId| {
-            let child = self.state.task(*child);
-            child.of_round > now.round && !child.is_settled()
-        };
-        if now.children.iter().any(is_next) {
-            return (now.round + 1, true);
-        }
-        (now.round, self.has_tasks_of(task, now.round))
-    }
-
-    fn has_tasks_of(&self, task: TaskId, round: u32) -> bool {
-        let mut children = self.state.task(task).children.iter();
-        children.any(|child| self.state.task(*child).of_round == round)
     }
 
     fn wake(&mut self, task: TaskId) {

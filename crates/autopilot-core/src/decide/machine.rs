@@ -6,7 +6,7 @@ use crate::flow::Reason;
 use crate::id::TaskId;
 use crate::pipeline::{Else, Failing, Order, Stage, Switch, When, Work};
 use crate::rail;
-use crate::state::Status;
+use crate::state::{Status, Task};
 use crate::step::Step;
 
 impl Draft<'_> {
@@ -190,7 +190,8 @@ impl Draft<'_> {
     pub(super) fn open_children(&mut self, parent: TaskId, order: Order) {
         let children = self.state.task(parent).children.clone();
         let one_by_one = order == Order::OneByOne;
-        let mut is_full = one_by_one && children.iter().any(|child| self.is_under_way(*child));
+        let mut is_full =
+            one_by_one && children.iter().any(|child| self.state.task(*child).is_under_way());
         for child in children {
             if is_full {
                 break;
@@ -208,6 +209,51 @@ impl Draft<'_> {
             self.reenter(task);
         }
         is_its_turn
+    }
+
+    /// Opens a task, for the first time or again. Work that exists is repaired, work that was refused
+    /// is done again, and tasks it has brought are gone on with; where there is nothing, it begins
+    /// anew. Tasks that were given with the run say nothing of what was done before them.
+    pub(super) fn reenter(&mut self, task: TaskId) {
+        let now = self.state.task(task);
+        let has_brought = now.pipeline.stages().iter().any(|stage| stage.spawns.is_some());
+        let (round, has_tasks) = self.round_with_tasks(task);
+        let below = now.pipeline.children().filter(|_| has_brought && has_tasks);
+        if let Some(place) = below.and_then(|step| now.pipeline.place(step)) {
+            self.enter(task, place, round);
+        } else if let Some(step) = now.pipeline.continues_at().filter(|step| now.has_failed(*step))
+        {
+            // What it did was not taken, so there is nothing yet that could be repaired.
+            let round = round + u32::from(now.tree.is_some());
+            self.emit(Event::TaskMoved { task, step, round });
+        } else if now.tree.is_some() {
+            let place = now.pipeline.place(now.pipeline.reopens_at()).unwrap_or(0);
+            self.enter(task, place, round + 1);
+        } else {
+            self.enter(task, 0, round);
+        }
+    }
+
+    /// The round a task that is opened again goes on in, and whether there are tasks for it. Those
+    /// that were brought for the next one begin it.
+    pub(super) fn round_with_tasks(&self, task: TaskId) -> (u32, bool) {
+        let now = self.state.task(task);
+        if !now.pipeline.has_tasks_by_round() {
+            return (now.round, !now.children.is_empty());
+        }
+        let is_next = |child: &TaskId| {
+            let child = self.state.task(*child);
+            child.of_round > now.round && !child.is_settled()
+        };
+        if now.children.iter().any(is_next) {
+            return (now.round + 1, true);
+        }
+        (now.round, self.has_tasks_of(task, now.round))
+    }
+
+    pub(super) fn has_tasks_of(&self, task: TaskId, round: u32) -> bool {
+        let mut children = self.state.task(task).children.iter();
+        children.any(|child| self.state.task(*child).of_round == round)
     }
 
     fn close_children(&mut self, parent: TaskId) {
@@ -230,5 +276,17 @@ impl Draft<'_> {
         } else {
             self.advance(parent);
         }
+    }
+}
+
+impl Task {
+    /// It was begun and is not over.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.step().is_some()
+    }
+
+    /// It is at an effect of the controller, such as a merge.
+    pub(super) fn is_at_an_effect(&self) -> bool {
+        self.stage().is_some_and(|stage| stage.work == Work::Serial)
     }
 }

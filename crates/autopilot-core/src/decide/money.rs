@@ -1,10 +1,11 @@
 //! Money: at the limit of the run all work ends, at the limit of a task that task alone.
 
 use super::Draft;
+use super::refusal::Hindrance;
 use crate::event::{Bill, Event, Failure, Outcome};
 use crate::id::{AttemptId, Micros, TaskId};
 use crate::pipeline::Work;
-use crate::state::{Grant, Status};
+use crate::state::{Grant, State, Status, Task};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Draft<'_> {
@@ -54,13 +55,6 @@ impl Draft<'_> {
         }
     }
 
-    /// Begun again, it would end at once.
-    pub(super) fn has_spent_its_own(&self, task: TaskId) -> bool {
-        let now = self.state.task(task);
-        let max = self.state.run.limits.usd_per_task_max;
-        now.parent.is_some() && max.is_some_and(|max| now.spent.bill.usd >= max)
-    }
-
     fn give_up(&mut self, task: TaskId, attempt: Option<AttemptId>, why: Failure) {
         // What it still spends until it is gone is owed and counted.
         if let Some(id) = attempt {
@@ -102,6 +96,13 @@ impl Draft<'_> {
         let text = format!("task {} has spent {spent} of its limit of {max}", now.name());
         Some((attempt, Failure::Money { text }))
     }
+}
+
+/// A task that has spent what one task may would end at once if it were begun again.
+pub(super) fn own_money_gone(state: &State, now: &Task) -> Option<Hindrance> {
+    let max = state.run.limits.usd_per_task_max.filter(|_| now.parent.is_some())?;
+    let spent = now.spent.bill.usd;
+    (spent >= max).then_some(Hindrance::Money { spent, max })
 }
 
 /// The note on an attempt that was charged although nobody told its cost.

@@ -6,7 +6,7 @@ use crate::event::{Event, HaltWhy};
 use crate::id::TaskId;
 use crate::pipeline::Work;
 use crate::plan::overlap;
-use crate::state::Door;
+use crate::state::{Door, Task};
 
 impl Draft<'_> {
     pub(super) fn schedule(&mut self) {
@@ -58,7 +58,7 @@ impl Draft<'_> {
     /// about its tasks while a person goes on with one of them, or what it needs is done once more.
     pub(super) fn is_in_the_way(&self, task: TaskId) -> bool {
         let now = self.state.task(task);
-        if now.children.iter().any(|child| self.is_under_way(*child)) {
+        if now.children.iter().any(|child| self.state.task(*child).is_under_way()) {
             return true;
         }
         if self.state.run.focus.is_none() && self.needs_what_is_under_way(task) {
@@ -80,7 +80,7 @@ impl Draft<'_> {
     fn needs_what_is_under_way(&self, task: TaskId) -> bool {
         let needs = &self.state.task(task).spec.depends_on;
         let mut needs = needs.iter().filter_map(|name| self.state.named(name));
-        needs.any(|need| self.is_under_way(need.id))
+        needs.any(Task::is_under_way)
     }
 
     /// Whether it is one of those that are worked on at all.

@@ -323,6 +323,9 @@ fn cue(words: &str, limits: &mut Limits) -> Result<Cue, String> {
         ["room"] => Act::Room(None),
         ["approve"] => Act::Ask(answer(false)),
         ["reject"] => Act::Ask(answer(true)),
+        ["reject", "silently"] => {
+            Act::Ask(Ask::Reject { by: "a person".into(), why: String::new() })
+        }
         ["look"] => Act::Look,
         ["stop"] => halt(HaltWhy::Stop, false),
         ["stop", "now"] => halt(HaltWhy::Stop, true),
@@ -332,6 +335,7 @@ fn cue(words: &str, limits: &mut Limits) -> Result<Cue, String> {
         ["retry", task] => Act::Ask(Ask::Retry { task: task.into() }),
         ["continue", task] => Act::GoOnWith { task: task.into(), said: 1 },
         ["continue", task, "again"] => Act::GoOnWith { task: task.into(), said: 2 },
+        ["skip", "run"] => Act::Ask(Ask::Skip { task: String::new() }),
         ["skip", task] => Act::Ask(Ask::Skip { task: task.into() }),
         ["waive", "review"] => review(false),
         ["want", "review"] => review(true),

@@ -30,7 +30,7 @@ impl World {
             true => Input::Start(Box::new(self.spec.clone())),
             false => Input::Boot,
         };
-        let record = pilot.hear(input.clone(), self.clock());
+        let record = pilot.hear(input.clone(), self.clock()).unwrap_or_default();
         self.audit.heard(&input, record.as_ref(), pilot.ahead());
         let boots = self.boots;
         self.note(|| format!("boot {boots} {record:?}"));

@@ -120,6 +120,31 @@ impl World {
                 self.audit.broken(&format!("asked twice, {ask:?} changed something twice"));
             }
         }
+        if self.strikes(Fault::Nonsense, 15) {
+            self.ask_nonsense();
+        }
+    }
+
+    /// Whatever the run is at, nobody can have any of this.
+    fn ask_nonsense(&mut self) {
+        let Some(limits) = self.shell.as_ref().map(|shell| &shell.pilot.ahead().run.limits) else {
+            return;
+        };
+        let nobody = || "nobody".to_owned();
+        let asks = [
+            Ask::Limit(Box::new(limits.clone())),
+            Ask::Limit(Box::new(Limits { workers_max: 0, ..limits.clone() })),
+            Ask::Retry { task: nobody() },
+            Ask::Skip { task: nobody() },
+            Ask::Skip { task: String::new() },
+            self.goes_on_with("", 0),
+            Ask::Reject { by: nobody(), why: " ".to_owned() },
+        ];
+        for ask in asks {
+            if self.hear(Input::Asked(ask.clone())) {
+                self.audit.broken(&format!("I9: {ask:?} was carried out"));
+            }
+        }
     }
 
     fn wish_of(&mut self, wish: Wish) -> Ask {

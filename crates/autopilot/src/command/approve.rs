@@ -1,17 +1,20 @@
 //! `autopilot approve` and `reject`: a person's word at the gate a run waits at.
 
+use super::ask;
 use super::work::{self, Worked};
 use crate::cli::{Approve, Global, Reject};
 use crate::exit::Failure;
 use crate::terminal;
+use autopilot_core::decide::{Deed, Hindrance, Refusal};
 use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::input::Ask;
 use autopilot_core::plan::{self, Rules};
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
+use autopilot_engine::ask::{self as engine, AskReply};
 use autopilot_engine::begin::parse_plan;
-use autopilot_engine::inbox::{self, Wish};
+use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::place::Place;
 use autopilot_engine::session::{Intent, Opened};
 use autopilot_engine::{store, workspace};
@@ -24,11 +27,10 @@ use std::io::IsTerminal;
 const EDITS_MAX: u32 = 20;
 
 pub fn approve(global: &Global, args: &Approve) -> super::Done {
-    let (place, state) = waiting(global)?;
-    let by = by();
+    let place = place(global, Deed::Approve)?;
+    let asked = Ask::Approve { by: by(), answer: None };
     if !args.edit {
-        let ask = Ask::Approve { by: by.clone(), answer: None };
-        return say(global, &place, Wish::Approve { by }, ask, args.wait);
+        return ask::say(global, &place, LimitChange::default(), asked, args.wait);
     }
     if let Some(holder) = workspace::holder(&place) {
         return Err(Failure::failed(format!(
@@ -37,19 +39,18 @@ pub fn approve(global: &Global, args: &Approve) -> super::Done {
         ))
         .help("end it with Ctrl-C or `autopilot stop`, or approve without --edit"));
     }
-    let edited = edit(&place, &state)?;
+    let edited = match engine::ask(&place, &LimitChange::default(), &[asked])? {
+        AskReply::Unattended(state) => edit(&place, &state)?,
+        AskReply::Answered { text, .. } => return Err(Failure::failed(text)),
+    };
     let opened = work::reopen(global, &place, false)?;
     work::work(global, opened, approving(edited), args.wait)
 }
 
 pub fn reject(global: &Global, args: &Reject) -> super::Done {
-    let (place, _) = waiting(global)?;
-    if args.why.trim().is_empty() {
-        return Err(Failure::usage("say why it is rejected: autopilot reject \"why\""));
-    }
-    let (by, why) = (by(), args.why.trim().to_owned());
-    let ask = Ask::Reject { by: by.clone(), why: why.clone() };
-    say(global, &place, Wish::Reject { by, why }, ask, args.wait)
+    let place = place(global, Deed::Reject)?;
+    let asked = Ask::Reject { by: by(), why: args.why.trim().to_owned() };
+    ask::say(global, &place, LimitChange::default(), asked, args.wait)
 }
 
 /// Works until the plan is there, lets a person edit it, and goes on with what they made of it.
@@ -73,39 +74,11 @@ fn approving(edited: Option<String>) -> Intent {
     }
 }
 
-/// The run that waits for a person.
-fn waiting(global: &Global) -> Result<(Place, State), Failure> {
-    let nothing = || {
-        Failure::usage("nothing waits for an approval in this repository")
-            .help("`autopilot status` shows where the run stands")
-    };
+/// A repository in which something may wait for a person.
+fn place(global: &Global, deed: Deed) -> Result<Place, Failure> {
     let (place, known) = super::place(global)?;
-    if !known {
-        return Err(nothing());
-    }
-    let reader = workspace::reader(&place)?;
-    let (_, state) = workspace::unfinished(&reader)?.ok_or_else(nothing)?;
-    if state.gate().is_none() {
-        return Err(nothing());
-    }
-    Ok((place, state))
-}
-
-fn say(global: &Global, place: &Place, wish: Wish, ask: Ask, wait: bool) -> super::Done {
-    if let Some(holder) = workspace::holder(place) {
-        let stamp = format!("{:020}", autopilot_engine::shell::now().0);
-        inbox::put(place, &stamp, &wish).map_err(|error| Failure::failed(error.to_string()))?;
-        terminal::say(&format!("told the running process {}", holder.process.pid));
-        return super::done();
-    }
-    let opened = work::reopen(global, place, false)?;
-    let intent = Intent::Resume {
-        asks: vec![ask],
-        limits: Default::default(),
-        model: None,
-        texts: Vec::new(),
-    };
-    work::work(global, opened, intent, wait)
+    let nothing = || Refusal { task: None, deed, why: Hindrance::NoGate };
+    known.then_some(place).ok_or_else(|| nothing().into())
 }
 
 fn by() -> String {

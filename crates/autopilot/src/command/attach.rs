@@ -9,19 +9,18 @@ use autopilot_core::id::TaskId;
 use autopilot_core::pipeline::Stage;
 use autopilot_core::state::{Status, Task};
 use autopilot_core::step::Role;
-use autopilot_engine::inbox::{self, Wish};
+use autopilot_engine::ask;
+use autopilot_engine::inbox::InboxRequest;
 use autopilot_engine::job::{EVENTS, Metadata};
-use autopilot_engine::place::Place;
 use autopilot_engine::recorded::{RecordedExec, RecordedRun};
+use autopilot_engine::shell::chain;
 use autopilot_view as view;
 use camino::{Utf8Path, Utf8PathBuf};
 use std::io::{BufRead, Read, Seek, SeekFrom};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const POLL: Duration = Duration::from_millis(200);
-/// How long the running process may take to say what became of a message.
-const ANSWER_WAIT_MAX: Duration = Duration::from_secs(15);
 /// Of what was said before, only the end is shown.
 const EARLIER_BYTES_MAX: u64 = 64 * 1024;
 
@@ -36,7 +35,7 @@ pub fn attach(global: &Global, args: &Attach) -> super::Done {
     }
     let task = watched.task.clone();
     if args.interrupt {
-        tell(&past.place, Wish::Interrupt { task })?;
+        tell(&past, &watched.run, InboxRequest::Interrupt { task })?;
         terminal::say(
             "it was asked to stop what it does; what becomes of the step is up to the run",
         );
@@ -46,7 +45,7 @@ pub fn attach(global: &Global, args: &Attach) -> super::Done {
         if message.trim().is_empty() {
             return Err(Failure::usage("say something: autopilot attach TASK --message \"text\""));
         }
-        tell(&past.place, Wish::Tell { task, text: message.clone() })?;
+        tell(&past, &watched.run, InboxRequest::Tell { task, text: message.clone() })?;
         terminal::say("it was told");
         return super::done();
     }
@@ -54,23 +53,12 @@ pub fn attach(global: &Global, args: &Attach) -> super::Done {
     watched.watch(global, &past)
 }
 
-/// Leaves words for the running process, and waits for what became of them.
-fn tell(place: &Place, wish: Wish) -> Result<(), Failure> {
-    let stamp = format!("{:020}-{}", autopilot_engine::shell::now().0, std::process::id());
-    inbox::put(place, &stamp, &wish).map_err(|error| Failure::failed(error.to_string()))?;
-    let began = Instant::now();
-    while began.elapsed() < ANSWER_WAIT_MAX {
-        match inbox::answered(place, &stamp) {
-            Some(Ok(())) => return Ok(()),
-            Some(Err(why)) => {
-                return Err(Failure::failed(format!("it was not told: {why}"))
-                    .help("`autopilot status` shows what works on it now"));
-            }
-            None => std::thread::sleep(POLL),
-        }
-    }
-    inbox::withdraw(place, &stamp);
-    Err(Failure::failed("the running process did not answer, so it was not told"))
+/// Says something to the agent, and fails with why it was not told.
+fn tell(past: &Past, run: &str, request: InboxRequest) -> Result<(), Failure> {
+    ask::tell(&past.place, run, request).map_err(|error| {
+        Failure::failed(format!("it was not told: {}", chain(&error)))
+            .help("`autopilot status` shows what works on it now")
+    })
 }
 
 struct Watched {
@@ -145,8 +133,8 @@ impl Watched {
                 return self.last_word(&told);
             }
             for line in typed.try_iter().filter(|line| !line.trim().is_empty()) {
-                let wish = Wish::Tell { task: self.task.clone(), text: line };
-                match tell(&past.place, wish) {
+                let words = InboxRequest::Tell { task: self.task.clone(), text: line };
+                match tell(past, &self.run, words) {
                     Ok(()) => terminal::note("it was told"),
                     Err(failure) => terminal::error(&failure.message),
                 }

@@ -6,8 +6,10 @@ use super::{diff, logs};
 use crate::cli::Global;
 use crate::terminal;
 use crate::terminal::lines::{Lines, clock};
-use autopilot_core::event::Record;
+use autopilot_core::decide::refusal;
+use autopilot_core::event::{HaltWhy, Record};
 use autopilot_core::id::{TaskId, Time};
+use autopilot_core::input::Ask;
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
 use autopilot_engine::flag::Flag;
@@ -140,8 +142,12 @@ impl Hands for OwnHands {
         now()
     }
 
-    fn pause(&mut self) -> String {
+    fn pause(&mut self, state: &State) -> String {
         let is_raised = Flag::Pause.raised(&self.place).is_some();
+        let asked = Ask::Halt { why: HaltWhy::Pause, now: false };
+        if let Some(refusal) = refusal(state, &asked).filter(|_| !is_raised) {
+            return refusal.to_string();
+        }
         let said = if is_raised {
             Flag::Pause.lower(&self.place).map(|_| "the pause is taken back".to_owned())
         } else {

@@ -1,152 +1,16 @@
 //! Stories of runs towards a goal in which a person goes on with a step.
 
-use super::*;
-use crate::decide::decide;
-use crate::event::{Facts, Failure, Halt, HaltWhy, Outcome, RunSpec, StepAnswer, TaskSpec};
-use crate::flow::Flow;
-use crate::id::{AttemptId, Micros, Time};
+use crate::decide::refusal::{Hindrance, refusal};
+use crate::decide::story::{Story, bringing, words};
+use crate::event::{End, Facts, Failure, Halt, HaltWhy, Outcome};
+use crate::id::{Micros, TaskId, Time};
 use crate::input::{Ask, Input, Word};
 use crate::limit::Limits;
 use crate::pipeline::Switch;
 use crate::step::Step;
 
-struct Story {
-    state: State,
-    now: i64,
-}
-
-impl Story {
-    fn new(switches: &[Switch], rounds_max: u32) -> Story {
-        let mut story = Story { state: State::default(), now: 1_000 };
-        story.hear(Input::Start(Box::new(RunSpec {
-            id: "r".into(),
-            flow: Flow::Goal,
-            title: "a goal".into(),
-            source: "a goal".into(),
-            started_by: "somebody".into(),
-            base_branch: "main".into(),
-            base: "0".into(),
-            branch: "b".into(),
-            switches: switches.iter().copied().collect(),
-            limits: Limits { rounds_max, workers_max: 4, ..Limits::default() },
-            config: "c".into(),
-            red_base_allowed: false,
-            options: Default::default(),
-            whole: TaskSpec::default(),
-            plan: None,
-            tasks: Vec::new(),
-        })));
-        story
-    }
-
-    fn hear(&mut self, input: Input) -> bool {
-        self.now += 1_000;
-        let heard = decide(&mut self.state, input, Time(self.now)).is_some();
-        assert!(self.state.index_is_true());
-        heard
-    }
-
-    fn ask(&mut self, ask: Ask) -> bool {
-        self.hear(Input::Asked(ask))
-    }
-
-    fn task(&self, name: &str) -> &Task {
-        let root = self.state.root().unwrap();
-        if name == "run" { root } else { self.state.named(name).unwrap() }
-    }
-
-    fn live(&self, name: &str) -> (AttemptId, Step) {
-        let id = self.task(name).id;
-        let found = self.state.live.iter().find(|(_, live)| live.task == id);
-        let (attempt, live) = found.unwrap_or_else(|| panic!("nobody works on {name}"));
-        (*attempt, live.step)
-    }
-
-    fn end(&mut self, name: &str, step: Step, outcome: Outcome, facts: Facts) {
-        let (id, at) = self.live(name);
-        assert_eq!(at, step, "{name}");
-        let (task, facts) = (self.task(name).id, Box::new(facts));
-        self.hear(Input::Heard { id, task, word: Word::Ended { outcome, facts } });
-    }
-
-    fn makes(&mut self, steps: &[(&str, &[&str])]) {
-        self.end("run", Step::Workflow, Outcome::Passed, bringing(steps));
-    }
-
-    fn works(&mut self, name: &str, answer: &str) {
-        let facts = Facts {
-            answer: Some(answer.into()),
-            tree: Some(format!("tree of {answer}")),
-            commit: Some(format!("commit of {answer}")),
-            ..Facts::default()
-        };
-        self.end(name, Step::WorkflowStep, Outcome::Passed, facts);
-        self.end(name, Step::Merge, Outcome::Passed, Facts::default());
-    }
-
-    fn fails(&mut self, name: &str) {
-        let why = "no".to_owned();
-        let facts = Facts { answer: Some("bad".into()), ..Facts::default() };
-        self.end(name, Step::WorkflowStep, Outcome::Failed { why }, facts);
-    }
-
-    fn says(&mut self, is_done: bool) {
-        let outcome = match is_done {
-            true => Outcome::Passed,
-            false => Outcome::Failed { why: "not done".into() },
-        };
-        let said = Some(StepAnswer::Completion { done: is_done });
-        let facts = Facts { said, ..Facts::default() };
-        self.end("run", Step::Completion, outcome, facts);
-    }
-
-    fn goes_on_with(&mut self, name: &str, prompt: &str) -> bool {
-        let ask = words(name, prompt);
-        let changed = self.ask(ask.clone());
-        assert!(!self.ask(ask), "asked twice it changes something twice");
-        changed
-    }
-
-    fn board(&self) -> String {
-        let word = |task: &Task| match &task.status {
-            Status::Open => "open".to_owned(),
-            Status::At { step } => format!("at {step}"),
-            Status::Running { step, .. } => format!("runs {step}"),
-            Status::Waiting { step, .. } => format!("waits {step}"),
-            Status::Settled(End::Closed) => "closed".to_owned(),
-            Status::Settled(End::Failed { .. }) => "failed".to_owned(),
-            Status::Settled(End::Skipped { .. }) => "skipped".to_owned(),
-        };
-        let tasks = self.state.tasks.iter().map(|task| {
-            let name = task.label();
-            format!("{name} {}", word(task))
-        });
-        tasks.collect::<Vec<_>>().join(" · ")
-    }
-
-    fn halt(&self) -> Option<&HaltWhy> {
-        self.state.run.halt.as_ref().map(|halt| &halt.why)
-    }
-}
-
-fn bringing(steps: &[(&str, &[&str])]) -> Facts {
-    let tasks = steps.iter().map(|(name, needs)| TaskSpec {
-        name: (*name).to_owned(),
-        depends_on: needs.iter().map(|need| (*need).to_owned()).collect(),
-        ..TaskSpec::default()
-    });
-    Facts { tasks: tasks.collect(), ..Facts::default() }
-}
-
-fn words(name: &str, prompt: &str) -> Ask {
-    let words = Words {
-        prompt: prompt.to_owned(),
-        session: format!("s-{name}"),
-        is_its_own: true,
-        attempt: AttemptId { seq: 1, place: 0 },
-        lane: 0,
-    };
-    Ask::Continue { task: name.to_owned(), words: Box::new(words) }
+fn hindrance(story: &Story, name: &str) -> Option<Hindrance> {
+    refusal(&story.state, &words(name, "more")).map(|refusal| refusal.why)
 }
 
 #[test]
@@ -318,10 +182,10 @@ fn what_can_not_be_gone_on_with_changes_nothing() {
     assert!(!story.goes_on_with("after", "x"), "it was never begun");
     assert!(!story.goes_on_with("nobody", "x"));
     assert!(!story.goes_on_with("", "x"), "the run is no step");
-    assert_eq!(hindrance(&story.state, TaskId::ROOT), Some(Hindrance::NotAStep));
-    assert_eq!(hindrance(&story.state, TaskId(1)), Some(Hindrance::AtWork), "it is judged");
+    assert_eq!(hindrance(&story, ""), Some(Hindrance::NotAStep));
+    assert_eq!(hindrance(&story, "bad"), Some(Hindrance::AtWork), "it is judged");
     story.says(true);
-    assert_eq!(hindrance(&story.state, TaskId(1)), Some(Hindrance::Publishing));
+    assert_eq!(hindrance(&story, "bad"), Some(Hindrance::Publishing));
     assert!(!story.goes_on_with("bad", "x"));
 }
 
@@ -337,11 +201,12 @@ fn neither_money_nor_rounds_are_given_twice() {
     let limits = story.state.run.limits.clone();
     let poor = Limits { usd_per_task_max: Some(Micros(9)), ..limits.clone() };
     story.ask(Ask::Limit(Box::new(poor)));
-    assert_eq!(hindrance(&story.state, TaskId(1)), Some(Hindrance::Money));
+    let money = Hindrance::Money { spent: Micros(9), max: Micros(9) };
+    assert_eq!(hindrance(&story, "one"), Some(money));
     assert!(!story.goes_on_with("one", "x"));
     let old = Limits { rounds_lifetime_max: 1, ..limits };
     story.ask(Ask::Limit(Box::new(old)));
-    assert_eq!(hindrance(&story.state, TaskId(1)), Some(Hindrance::Lifetime));
+    assert_eq!(hindrance(&story, "one"), Some(Hindrance::Lifetime { rounds_max: 1 }));
     assert!(!story.goes_on_with("one", "x"));
     assert!(matches!(story.state.end(), Some(End::Failed { why: Failure::Rounds { .. } })));
 }
@@ -377,7 +242,7 @@ fn a_halt_ends_the_turn_and_its_precedence() {
     assert_eq!((story.state.run.halt.as_ref(), story.state.run.focus), (Some(&halt), None));
     story.end("one", Step::WorkflowStep, Outcome::Passed, Facts::default());
     assert_eq!(story.board(), "run at tasks · one at merge · two runs step");
-    assert_eq!(hindrance(&story.state, TaskId(1)), Some(Hindrance::Merging));
+    assert_eq!(hindrance(&story, "one"), Some(Hindrance::Merging));
     story.ask(Ask::Resume);
     story.end("one", Step::Merge, Outcome::Passed, Facts::default());
     assert_eq!(story.board(), "run at tasks · one closed · two runs step");

@@ -6,7 +6,7 @@ use super::super::work::{self, Worked, adopt};
 use crate::cli::Global;
 use crate::exit::Failure;
 use crate::terminal;
-use autopilot_core::decide::{Hindrance, decide, hindrance};
+use autopilot_core::decide::{Hindrance, Refusal, rehearse};
 use autopilot_core::event::{Bill, End, HaltWhy, Outcome, Words};
 use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::id::TaskId;
@@ -43,10 +43,8 @@ pub fn is_of_a_step(told: &Told, session: &Session) -> bool {
 pub fn go_on(global: &Global, past: Past, wish: Wish<'_>) -> super::super::Done {
     let Wish { told, session, prompt, limits, is_rehearsal } = wish;
     let prompt = past.redactor(&told.state).redact(prompt).into_owned();
-    let (id, now) = (session.task, taken_up(&told.state, &limits));
-    if let Some(hindrance) = hindrance(&now, id) {
-        return Err(refusal(hindrance, &now, id));
-    }
+    let id = session.task;
+    let now = taken_up(&told.state, &limits)?;
     let words = Words {
         prompt: sha256_hex(prompt.as_bytes()),
         session: session.id.clone(),
@@ -56,8 +54,10 @@ pub fn go_on(global: &Global, past: Past, wish: Wish<'_>) -> super::super::Done 
     };
     let task = told.state.task(id).name().to_owned();
     let ask = Ask::Continue { task, words: Box::new(words) };
+    let asked = [Input::Asked(ask.clone())];
+    let after = rehearse(&now, asked, shell::now()).map_err(refused)?;
     if is_rehearsal {
-        rehearse(global, &told, &session, now, ask);
+        tell_rehearsal(global, &told, &session, (&now, &after));
         return super::super::done();
     }
     let config = past.kept(&told.state.run.config)?;
@@ -75,41 +75,26 @@ pub fn go_on(global: &Global, past: Past, wish: Wish<'_>) -> super::super::Done 
 }
 
 /// The run as it is once a process has taken it up.
-fn taken_up(state: &State, limits: &LimitChange) -> State {
-    let mut now = state.clone();
-    let limits = Box::new(limits.applied_to(&now.run.limits));
-    let asks = [Ask::Halt { why: HaltWhy::Stop, now: false }, Ask::Limit(limits)];
-    for input in asks.map(Input::Asked).into_iter().chain([Input::Boot]) {
-        let _record = decide(&mut now, input, shell::now());
-    }
-    now
+fn taken_up(state: &State, limits: &LimitChange) -> Result<State, Failure> {
+    let rests = Input::Asked(Ask::Halt { why: HaltWhy::Stop, now: false });
+    let change = limits.ask(&state.run.limits).map(Input::Asked);
+    let inputs = [rests, Input::Boot].into_iter().chain(change);
+    Ok(rehearse(state, inputs, shell::now())?)
 }
 
-fn refusal(hindrance: Hindrance, state: &State, task: TaskId) -> Failure {
-    let now = state.task(task);
-    let message = format!("step `{}` can't be gone on with: {hindrance}", now.name());
-    match hindrance {
-        Hindrance::NotAStep | Hindrance::NeverBegun => {
-            Failure::usage(message).help("`autopilot sessions` lists what can be gone on with")
-        }
-        Hindrance::AtWork | Hindrance::Merging => Failure::failed(message)
-            .help("go on with `autopilot resume` first, then say it once more"),
-        Hindrance::Publishing => Failure::failed(message)
-            .help("`autopilot reject \"why\"` it, or let `autopilot resume` publish it first"),
-        Hindrance::Lifetime => Failure::failed(message)
-            .help("ask without the run: `autopilot resume <session> --read-only --prompt …`"),
-        Hindrance::Money => {
-            let spent = now.spent.bill.usd;
-            let message = format!("{message} ({spent})");
-            let help = "`--max-usd-per-task` raises its limit".to_owned();
-            Failure { code: ExitWord::Paused.code(), message, help: Some(help) }
-        }
-    }
+/// A limit that is used up rests the run; it is no failure of the step.
+fn refused(refusal: Refusal) -> Failure {
+    let is_money = matches!(refusal.why, Hindrance::Money { .. });
+    let failure = Failure::from(refusal);
+    if is_money { Failure { code: ExitWord::Paused.code(), ..failure } } else { failure }
 }
 
-fn rehearse(global: &Global, told: &Told, session: &Session, mut state: State, ask: Ask) {
-    let before = state.clone();
-    let _record = decide(&mut state, Input::Asked(ask), shell::now());
+fn tell_rehearsal(
+    global: &Global,
+    told: &Told,
+    session: &Session,
+    (before, state): (&State, &State),
+) {
     let is_opened = |task: &&Task| {
         let was_settled = before.task(task.id).is_settled();
         was_settled && !task.is_settled() && task.parent.is_some() && task.id != session.task

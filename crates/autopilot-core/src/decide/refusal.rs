@@ -1,0 +1,388 @@
+//! The gate before everything people ask for. An ask is either carried out, or refused with what
+//! hinders it and what to do instead.
+//!
+//! Invariant: where [`refusal`] gives one, [`decide`] changes nothing; where it gives none, the ask
+//! leaves a record. No other code says what may be asked of a run.
+
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use super::decide;
+use super::money::own_money_gone;
+use crate::config::nearest::nearest;
+use crate::event::{End, Failure, Skip, Words};
+use crate::id::{Micros, TaskId, Time};
+use crate::input::{Ask, Input};
+use crate::limit::Limits;
+use crate::pipeline::Work;
+use crate::state::{State, Status, Task};
+use serde::{Deserialize, Serialize};
+
+/// Task names that a refusal lists.
+const NAMES_MAX: usize = 20;
+
+/// Why an ask is not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// The name of the task that was named; none where the ask is about the run itself.
+    pub task: Option<String>,
+    pub deed: Deed,
+    pub why: Hindrance,
+}
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Deed {
+    Stop,
+    Resume,
+    Retry,
+    Continue,
+    Skip,
+    Approve,
+    Reject,
+    Change,
+}
+
+/// What hinders an ask.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hindrance {
+    /// Nothing would change: it is as it was asked for.
+    AlreadySo,
+    /// The run has no task of that name.
+    Unknown {
+        run: String,
+        meant: Option<String>,
+        known: Vec<String>,
+        more: usize,
+    },
+    /// It needs a task, and the run itself was named.
+    TheRun,
+    Done,
+    /// Its turn has not come, or it is worked on.
+    NotFailed,
+    /// It failed because a task below it did.
+    ItsTasks {
+        failed: Option<String>,
+    },
+    /// A task it needs has failed.
+    Blocked {
+        by: String,
+    },
+    /// It was brought for a round that was never started.
+    Dropped {
+        run: RunStanding,
+    },
+    /// It was left out together with the task around it.
+    LeftOut {
+        with: String,
+    },
+    /// The run has moved past its tasks and judges or publishes what there is.
+    Behind {
+        is_stopped: bool,
+        has_session: bool,
+    },
+    /// Its merge or another effect has started, and may have happened.
+    Acting,
+    /// All rounds it may ever have are used up.
+    Lifetime {
+        rounds_max: u32,
+    },
+    /// It has spent what one task may.
+    Money {
+        spent: Micros,
+        max: Micros,
+    },
+    /// It has no session that a person could continue.
+    NotAStep,
+    NeverBegun,
+    AtWork,
+    /// Its work is about to be merged.
+    Merging,
+    /// The run has been found good and is about to be shown to people or to leave the machine.
+    Publishing,
+    /// No gate is open.
+    NoGate,
+    /// A rejection without a reason.
+    NoReason,
+    /// A limit under which nothing could ever be done.
+    Nonsense {
+        limit: String,
+    },
+}
+
+/// How the run of a refused ask stands, as far as it matters for what to do instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStanding {
+    Done,
+    Failed,
+    Unfinished,
+}
+
+/// Why the ask is not carried out; none where it is.
+pub fn refusal(state: &State, ask: &Ask) -> Option<Refusal> {
+    let already = |is_so: bool| is_so.then_some(Hindrance::AlreadySo);
+    let (task, deed, why) = match ask {
+        Ask::Halt { now, .. } => (None, Deed::Stop, already(!may_halt(state, *now))),
+        Ask::Resume => {
+            let is_going = state.run.halt.is_none() && state.run.focus.is_none();
+            (None, Deed::Resume, already(is_going))
+        }
+        Ask::Retry { task } => (Some(task), Deed::Retry, of_task(state, task, retrying)),
+        Ask::Skip { task } => (Some(task), Deed::Skip, of_task(state, task, skipping)),
+        Ask::Continue { task, words } => {
+            let why = of_task(state, task, |state, now| continuing(state, now, words));
+            (Some(task), Deed::Continue, why)
+        }
+        Ask::Approve { .. } => (None, Deed::Approve, no_gate(state)),
+        Ask::Reject { why, .. } => {
+            let no_reason = why.trim().is_empty().then_some(Hindrance::NoReason);
+            (None, Deed::Reject, no_gate(state).or(no_reason))
+        }
+        Ask::Limit(limits) => {
+            let why = nonsense(limits).or(already(state.run.limits == **limits));
+            (None, Deed::Change, why)
+        }
+        Ask::Models { limits, config, .. } => {
+            (None, Deed::Change, nonsense(limits).or(already(state.run.config == *config)))
+        }
+        Ask::Switch { switch, on, .. } => {
+            (None, Deed::Change, already(state.run.switches.contains(switch) == *on))
+        }
+    };
+    let task = task.filter(|name| !name.is_empty()).cloned();
+    why.map(|why| Refusal { task, deed, why })
+}
+
+/// Judges inputs in order on a copy, exactly as [`decide`] will: the state after them, or the first
+/// true refusal among them.
+pub fn rehearse(
+    state: &State,
+    inputs: impl IntoIterator<Item = Input>,
+    now: Time,
+) -> Result<State, Refusal> {
+    let mut state = state.clone();
+    for input in inputs {
+        match decide(&mut state, input, now) {
+            Err(refusal) if !refusal.is_already_so() => return Err(refusal),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(state)
+}
+
+/// Whether a halt would change anything. Asking again can only make it more urgent.
+pub(super) fn may_halt(state: &State, now: bool) -> bool {
+    let is_halted = state.run.halt.as_ref().is_some_and(|halt| halt.now || !now);
+    !is_halted && state.end().is_none()
+}
+
+fn of_task(
+    state: &State,
+    name: &str,
+    judge: impl FnOnce(&State, &Task) -> Option<Hindrance>,
+) -> Option<Hindrance> {
+    match state.named(name) {
+        Some(task) => judge(state, task),
+        None => Some(unknown(state, name)),
+    }
+}
+
+fn unknown(state: &State, name: &str) -> Hindrance {
+    let leaves = state.tasks.iter().filter(|task| task.parent.is_some());
+    let names: Vec<&str> = leaves.filter(|task| task.children.is_empty()).map(Task::name).collect();
+    Hindrance::Unknown {
+        run: state.run.id.clone(),
+        meant: nearest(name, names.iter().copied()).map(str::to_owned),
+        known: names.iter().take(NAMES_MAX).map(|name| (*name).to_owned()).collect(),
+        more: names.len().saturating_sub(NAMES_MAX),
+    }
+}
+
+fn retrying(state: &State, now: &Task) -> Option<Hindrance> {
+    match &now.status {
+        // Nothing is gained by it until one of the tasks below is retried.
+        Status::Settled(End::Failed { why: Failure::Children { .. } }) => {
+            let failed = failed_below(state, now).map(|task| task.name().to_owned());
+            Some(Hindrance::ItsTasks { failed })
+        }
+        // Its round was never begun and is not now.
+        Status::Settled(End::Skipped { why: Skip::Dropped }) => Some(dropped(state)),
+        Status::Settled(End::Failed { .. } | End::Skipped { .. }) => reopening(state, now),
+        Status::Settled(End::Closed) => Some(Hindrance::Done),
+        Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
+            Some(Hindrance::NotFailed)
+        }
+    }
+}
+
+/// Not while what it needs has failed, nor when the run has gone on past its tasks and is about to
+/// publish them, nor beyond the rounds of a lifetime, nor without money of its own.
+fn reopening(state: &State, now: &Task) -> Option<Hindrance> {
+    if let Some(by) = blocker(state, now.id) {
+        return Some(Hindrance::Blocked { by: state.task(by).name().to_owned() });
+    }
+    behind(state, now).or_else(|| lifetime(state, now)).or_else(|| own_money_gone(state, now))
+}
+
+/// The failure that keeps a task from ever beginning, if there is one.
+pub(super) fn blocker(state: &State, task: TaskId) -> Option<TaskId> {
+    let needs = state.task(task).spec.depends_on.iter();
+    let needs = needs.filter_map(|name| state.named(name));
+    let mut unmet = needs.filter(|need| state.is_dead_end(need.id));
+    unmet.find_map(|need| match &need.status {
+        Status::Settled(End::Failed { .. }) => Some(need.id),
+        Status::Settled(End::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } }) => {
+            Some(*by)
+        }
+        Status::Settled(End::Closed | End::Skipped { why: Skip::Asked | Skip::Dropped })
+        | Status::Open
+        | Status::At { .. }
+        | Status::Running { .. }
+        | Status::Waiting { .. } => None,
+    })
+}
+
+fn skipping(state: &State, now: &Task) -> Option<Hindrance> {
+    if now.parent.is_none() {
+        return Some(Hindrance::TheRun);
+    }
+    match &now.status {
+        Status::Settled(End::Closed) => Some(Hindrance::Done),
+        Status::Settled(End::Skipped { why: Skip::Asked }) => Some(Hindrance::AlreadySo),
+        Status::Settled(End::Skipped { why: Skip::Dropped }) => Some(dropped(state)),
+        Status::Settled(End::Skipped { .. } | End::Failed { .. }) => {
+            left_out(state, now).or_else(|| behind(state, now))
+        }
+        Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
+            let acting = is_acting(state, now).then_some(Hindrance::Acting);
+            left_out(state, now).or(acting)
+        }
+    }
+}
+
+/// A task that was left out with what is around it is not left out once more: that must not re-open
+/// what is around it.
+fn left_out(state: &State, now: &Task) -> Option<Hindrance> {
+    let above = state.task(now.parent?);
+    match above.status {
+        Status::Settled(End::Skipped { .. }) => {
+            Some(Hindrance::LeftOut { with: above.name().to_owned() })
+        }
+        Status::Settled(End::Closed | End::Failed { .. })
+        | Status::Open
+        | Status::At { .. }
+        | Status::Running { .. }
+        | Status::Waiting { .. } => left_out(state, above),
+    }
+}
+
+/// Whether the task, or one below it, is at an effect that has begun: it may have happened already,
+/// and nobody can say of it that it was left out.
+fn is_acting(state: &State, now: &Task) -> bool {
+    let runs = matches!(now.status, Status::Running { .. });
+    runs && now.is_at_an_effect()
+        || now.children.iter().any(|child| is_acting(state, state.task(*child)))
+}
+
+fn continuing(state: &State, now: &Task, words: &Words) -> Option<Hindrance> {
+    let above = now.parent.map(|parent| state.task(parent));
+    let Some(above) = above.filter(|_| now.pipeline.continues_at().is_some()) else {
+        return Some(Hindrance::NotAStep);
+    };
+    let is_said = now.words.as_ref().is_some_and(|known| known.say_the_same_as(words));
+    if is_said && state.run.halt.is_none() && state.run.focus == Some(now.id) {
+        return Some(Hindrance::AlreadySo);
+    }
+    let worn = || {
+        let run = Some(above).filter(|above| above.is_settled());
+        lifetime(state, now).or_else(|| lifetime(state, run?))
+    };
+    session_of(now).or_else(|| around(above)).or_else(worn).or_else(|| own_money_gone(state, now))
+}
+
+/// What hinders a step by itself from being continued.
+fn session_of(now: &Task) -> Option<Hindrance> {
+    if now.spent.attempts == 0 {
+        return Some(Hindrance::NeverBegun);
+    }
+    match &now.status {
+        Status::Settled(End::Closed | End::Failed { .. } | End::Skipped { why: Skip::Asked }) => {
+            None
+        }
+        Status::Settled(End::Skipped {
+            why: Skip::Blocked { .. } | Skip::Stopped { .. } | Skip::Dropped,
+        })
+        | Status::Open => Some(Hindrance::NeverBegun),
+        Status::Running { .. } => Some(Hindrance::AtWork),
+        Status::At { .. } | Status::Waiting { .. } => {
+            let is_work = now.stage().is_some_and(|stage| stage.work == Work::Slot);
+            (!is_work).then_some(Hindrance::Merging)
+        }
+    }
+}
+
+/// What the run around a step does hinders it from being continued.
+fn around(above: &Task) -> Option<Hindrance> {
+    let is_running = matches!(above.status, Status::Running { .. });
+    match above.stage().map(|stage| stage.work) {
+        Some(Work::Serial | Work::Person) => Some(Hindrance::Publishing),
+        Some(Work::Slot | Work::Decide | Work::Children(..)) | None => {
+            is_running.then_some(Hindrance::AtWork)
+        }
+    }
+}
+
+fn behind(state: &State, now: &Task) -> Option<Hindrance> {
+    let is_stopped = state.run.halt.is_some();
+    let has_session = now.pipeline.continues_at().is_some();
+    state.is_behind(now.id).then_some(Hindrance::Behind { is_stopped, has_session })
+}
+
+fn lifetime(state: &State, now: &Task) -> Option<Hindrance> {
+    let rounds_max = state.run.limits.rounds_lifetime_max;
+    (now.spent.rounds_lived >= rounds_max).then_some(Hindrance::Lifetime { rounds_max })
+}
+
+fn dropped(state: &State) -> Hindrance {
+    let run = match state.end() {
+        Some(End::Closed) => RunStanding::Done,
+        Some(End::Failed { .. } | End::Skipped { .. }) => RunStanding::Failed,
+        None => RunStanding::Unfinished,
+    };
+    Hindrance::Dropped { run }
+}
+
+/// The first task below that failed by itself.
+fn failed_below<'a>(state: &'a State, now: &Task) -> Option<&'a Task> {
+    now.children.iter().map(|child| state.task(*child)).find_map(|child| match &child.status {
+        Status::Settled(End::Failed { why: Failure::Children { .. } }) => {
+            failed_below(state, child)
+        }
+        Status::Settled(End::Failed { .. }) => Some(child),
+        Status::Settled(End::Closed | End::Skipped { .. })
+        | Status::Open
+        | Status::At { .. }
+        | Status::Running { .. }
+        | Status::Waiting { .. } => None,
+    })
+}
+
+fn no_gate(state: &State) -> Option<Hindrance> {
+    state.gate().is_none().then_some(Hindrance::NoGate)
+}
+
+fn nonsense(limits: &Limits) -> Option<Hindrance> {
+    let zero = [
+        ("workers_max", limits.workers_max == 0),
+        ("effects_max", limits.effects_max == 0),
+        ("rounds_max", limits.rounds_max == 0),
+        ("rounds_below_max", limits.rounds_below_max == Some(0)),
+    ];
+    let (limit, _) = zero.into_iter().find(|(_, is_zero)| *is_zero)?;
+    Some(Hindrance::Nonsense { limit: limit.to_owned() })
+}

@@ -1,0 +1,187 @@
+//! A refusal in words: what hinders an ask, and what to do instead.
+
+use super::{Deed, Hindrance, Refusal, RunStanding};
+use std::fmt;
+
+impl Refusal {
+    /// Nothing would change because it is as it was asked for: the answer is yes.
+    pub fn is_already_so(&self) -> bool {
+        self.why == Hindrance::AlreadySo
+    }
+
+    /// What to do instead, where something can be done.
+    pub fn remedy(&self) -> Option<String> {
+        let name = self.task.as_deref().unwrap_or_default();
+        Some(match &self.why {
+            Hindrance::AlreadySo | Hindrance::Done | Hindrance::NotFailed => return None,
+            Hindrance::Unknown { known, more, .. } => {
+                let more = if *more > 0 { format!(" and {more} more") } else { String::new() };
+                format!("its tasks are: {}{more}", known.join(", "))
+            }
+            Hindrance::TheRun => "name one of its tasks".to_owned(),
+            Hindrance::ItsTasks { failed: Some(failed) } => {
+                format!("retry the one that failed: `autopilot retry {failed}`")
+            }
+            Hindrance::ItsTasks { failed: None } => "name the task to retry".to_owned(),
+            Hindrance::Blocked { by } => {
+                format!("`autopilot retry {by}` retries both")
+            }
+            Hindrance::Dropped { run } => instead_of_dropped(*run).to_owned(),
+            Hindrance::LeftOut { with } => format!("`autopilot retry {with}` takes it up again"),
+            Hindrance::Behind { is_stopped, has_session } => {
+                let first = match is_stopped {
+                    true => "let `autopilot resume` finish the run",
+                    false => "wait for the run to end, or `autopilot stop` it",
+                };
+                let session = match *is_stopped && *has_session {
+                    true => {
+                        "; its session can be continued: `autopilot resume <session> --prompt …`"
+                    }
+                    false => "",
+                };
+                let verb = self.deed.verb();
+                format!(
+                    "{first}; if it fails, `autopilot {verb} {name}` is possible again{session}"
+                )
+            }
+            Hindrance::Acting => "wait until it is merged".to_owned(),
+            Hindrance::Lifetime { .. } => match self.deed {
+                Deed::Continue => "ask outside of the run: `autopilot resume <session> \
+                     --read-only --prompt …`"
+                    .to_owned(),
+                Deed::Stop
+                | Deed::Resume
+                | Deed::Retry
+                | Deed::Skip
+                | Deed::Approve
+                | Deed::Reject
+                | Deed::Change => "what was merged stays on its branch; start another run for \
+                     what is missing"
+                    .to_owned(),
+            },
+            Hindrance::Money { .. } => {
+                "raise its limit in the same command with `--max-usd-per-task <USD>`".to_owned()
+            }
+            Hindrance::NotAStep | Hindrance::NeverBegun => {
+                "`autopilot sessions` lists the sessions that can be continued".to_owned()
+            }
+            Hindrance::AtWork | Hindrance::Merging => {
+                "let `autopilot resume` finish that first, then try again".to_owned()
+            }
+            Hindrance::Publishing => {
+                "`autopilot reject \"why\"` it, or let `autopilot resume` publish it first"
+                    .to_owned()
+            }
+            Hindrance::NoGate => "`autopilot status` shows where the run stands".to_owned(),
+            Hindrance::NoReason => "say why: `autopilot reject \"why\"`".to_owned(),
+            Hindrance::Nonsense { .. } => "set it to at least 1".to_owned(),
+        })
+    }
+
+    fn already(&self, f: &mut fmt::Formatter<'_>, object: &str) -> fmt::Result {
+        match self.deed {
+            Deed::Stop => write!(f, "{object} is over or stopped already"),
+            Deed::Resume => write!(f, "{object} is not stopped"),
+            Deed::Skip => write!(f, "{object} is skipped already"),
+            Deed::Continue => write!(f, "{object} is being continued with these words already"),
+            Deed::Retry | Deed::Approve | Deed::Reject | Deed::Change => {
+                f.write_str("nothing would change")
+            }
+        }
+    }
+}
+
+fn instead_of_dropped(run: RunStanding) -> &'static str {
+    match run {
+        RunStanding::Done => {
+            "say what is missing in a session of `autopilot sessions`, with `autopilot resume \
+             <session> --prompt …`, or start another goal"
+        }
+        RunStanding::Failed => "`autopilot retry` continues the run",
+        RunStanding::Unfinished => "`autopilot resume` continues the run",
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let object = match &self.task {
+            Some(name) => format!("task `{name}`"),
+            None => "the run".to_owned(),
+        };
+        let done = self.deed.participle();
+        let cannot = |f: &mut fmt::Formatter<'_>, why: &str| {
+            write!(f, "{object} can't be {done} now: {why}")
+        };
+        match &self.why {
+            Hindrance::AlreadySo => self.already(f, &object),
+            Hindrance::Unknown { run, meant, .. } => {
+                write!(f, "there is no {object} in run {run}")?;
+                meant.iter().try_for_each(|meant| write!(f, "; did you mean `{meant}`?"))
+            }
+            Hindrance::TheRun => write!(f, "{object} itself can't be {done}"),
+            Hindrance::Done => {
+                write!(f, "{object} is done; there is nothing to {}", self.deed.verb())
+            }
+            Hindrance::NotFailed => {
+                write!(f, "{object} has not failed; there is nothing to {}", self.deed.verb())
+            }
+            Hindrance::ItsTasks { .. } => write!(f, "{object} failed because of its tasks"),
+            Hindrance::Blocked { by } => write!(f, "{object} needs `{by}`, which failed"),
+            Hindrance::Dropped { .. } => write!(
+                f,
+                "{object} was dropped: its workflow was never started, because the one before it \
+                 was judged again"
+            ),
+            Hindrance::LeftOut { with } => write!(f, "{object} was left out with `{with}`"),
+            Hindrance::Behind { .. } => {
+                cannot(f, "the run has moved past its tasks and is judging the result")
+            }
+            Hindrance::Acting => cannot(f, "it is being merged, and that may have happened"),
+            Hindrance::Lifetime { rounds_max } => {
+                write!(f, "{object} has used all of the {rounds_max} rounds it may ever have")
+            }
+            Hindrance::Money { spent, max } => {
+                write!(f, "{object} has spent {spent} of its limit of {max}")
+            }
+            Hindrance::NotAStep => write!(f, "{object} is not a step of a workflow"),
+            Hindrance::NeverBegun => cannot(f, "it was never started"),
+            Hindrance::AtWork => cannot(f, "it is being worked on"),
+            Hindrance::Merging => cannot(f, "its work is about to be merged"),
+            Hindrance::Publishing => {
+                cannot(f, "the result of the run is about to be approved or published")
+            }
+            Hindrance::NoGate => f.write_str("nothing is waiting for an approval"),
+            Hindrance::NoReason => f.write_str("a rejection needs a reason"),
+            Hindrance::Nonsense { limit } => write!(f, "a limit of 0 for {limit} is not valid"),
+        }
+    }
+}
+
+impl Deed {
+    /// The word of the command.
+    fn verb(self) -> &'static str {
+        match self {
+            Deed::Stop => "stop",
+            Deed::Resume => "resume",
+            Deed::Retry => "retry",
+            Deed::Continue => "continue",
+            Deed::Skip => "skip",
+            Deed::Approve => "approve",
+            Deed::Reject => "reject",
+            Deed::Change => "change",
+        }
+    }
+
+    fn participle(self) -> &'static str {
+        match self {
+            Deed::Stop => "stopped",
+            Deed::Resume => "resumed",
+            Deed::Retry => "retried",
+            Deed::Continue => "continued",
+            Deed::Skip => "skipped",
+            Deed::Approve => "approved",
+            Deed::Reject => "rejected",
+            Deed::Change => "changed",
+        }
+    }
+}

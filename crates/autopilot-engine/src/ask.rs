@@ -1,0 +1,151 @@
+//! Asking something of a run, whoever asks: a command, a key of the dashboard, a remote client.
+//!
+//! Where a process works on the run, it is told and its answer is what is given back. Where none
+//! does, the asks are judged as they will be, and whoever asked takes the run up with them.
+
+use crate::inbox::{
+    self, ANSWER_WAIT_MAX, InboxAnswer, InboxError, InboxMessage, InboxRequest, LimitChange,
+};
+use crate::place::Place;
+use crate::store;
+use crate::workspace::{self, WorkspaceError};
+use autopilot_core::decide::{Refusal, refusal, rehearse};
+use autopilot_core::input::{Ask, Input};
+use autopilot_core::state::State;
+use autopilot_host::dir_watch::DirWatch;
+use autopilot_host::lock::Holder;
+use std::time::{Duration, Instant};
+
+/// How often it is made sure that the process is still there.
+const ALIVE_EVERY: Duration = Duration::from_millis(250);
+/// How often it is looked for the answer where the kernel can't tell.
+const POLL_EVERY: Duration = Duration::from_millis(50);
+
+/// What came of asking a run.
+#[derive(Debug)]
+pub enum AskReply {
+    /// The answer: what has happened, or that it is so already.
+    Answered { text: String, changed: bool },
+    /// No process works on the run, and nothing hinders the asks: it is for the caller to take the
+    /// run up with them. This is the run as it is.
+    Unattended(Box<State>),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    #[error("no runs in this repository yet")]
+    NoRun,
+    #[error("{0}")]
+    Refused(Refusal),
+    #[error("process {pid} is at work in this repository, but not on run {run}")]
+    Elsewhere { pid: i32, run: String },
+    #[error("{why}")]
+    Failed { why: String },
+    #[error(
+        "process {pid} did not answer within {} s, so nothing was changed",
+        ANSWER_WAIT_MAX.as_secs()
+    )]
+    Silent { pid: i32 },
+    #[error("process {pid} ended before it answered")]
+    Ended { pid: i32 },
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    #[error(transparent)]
+    Inbox(#[from] InboxError),
+}
+
+/// Asks the newest run of a repository, an unfinished one before all others. The limits are changed
+/// first, so that the asks are judged under them.
+pub fn ask(place: &Place, limits: &LimitChange, asks: &[Ask]) -> Result<AskReply, AskError> {
+    let state = newest(place)?;
+    let Some(holder) = workspace::holder(place) else {
+        return unattended(state, limits, asks);
+    };
+    let request = InboxRequest::Asks { limits: limits.clone(), asks: asks.to_vec() };
+    match deliver(place, &holder, &state.run.id, request)? {
+        Some(answer) => {
+            answered(answer).map(|(text, changed)| AskReply::Answered { text, changed })
+        }
+        // It ended without having heard of it.
+        None => unattended(newest(place)?, limits, asks),
+    }
+}
+
+/// Says something to the agent that works on a task, and gives back what became of it.
+pub fn tell(place: &Place, run: &str, request: InboxRequest) -> Result<(), AskError> {
+    let nobody = || AskError::Failed { why: format!("no process works on run {run} now") };
+    let holder = workspace::holder(place).ok_or_else(nobody)?;
+    let answer = deliver(place, &holder, run, request)?.ok_or_else(nobody)?;
+    answered(answer).map(|_told| ())
+}
+
+/// The run that is asked: the unfinished one, else the newest.
+fn newest(place: &Place) -> Result<State, AskError> {
+    let reader = workspace::reader(place)?;
+    if let Some((_, state)) = workspace::unfinished(&reader)? {
+        return Ok(state);
+    }
+    let run = workspace::pick(&reader, None)?.ok_or(AskError::NoRun)?;
+    Ok(store::load(&reader, &run.id).map_err(WorkspaceError::from)?)
+}
+
+/// Judges the asks as the process that takes the run up will.
+fn unattended(state: State, limits: &LimitChange, asks: &[Ask]) -> Result<AskReply, AskError> {
+    let now = crate::shell::now();
+    let change = limits.ask(&state.run.limits).map(Input::Asked);
+    let booted = rehearse(&state, [Input::Boot].into_iter().chain(change), now);
+    let booted = booted.map_err(AskError::Refused)?;
+    if let [only] = asks
+        && let Some(refusal) = refusal(&booted, only)
+        && refusal.is_already_so()
+    {
+        return Ok(AskReply::Answered { text: refusal.to_string(), changed: false });
+    }
+    rehearse(&booted, asks.iter().cloned().map(Input::Asked), now).map_err(AskError::Refused)?;
+    Ok(AskReply::Unattended(Box::new(state)))
+}
+
+/// Leaves a message for the process and waits for its answer. None: it ended, and the message was
+/// never taken.
+fn deliver(
+    place: &Place,
+    holder: &Holder,
+    run: &str,
+    request: InboxRequest,
+) -> Result<Option<InboxAnswer>, AskError> {
+    let pid = holder.process.pid;
+    // A process that only begins has not said yet which run it works on.
+    if !holder.run.is_empty() && holder.run != run {
+        return Err(AskError::Elsewhere { pid, run: run.to_owned() });
+    }
+    inbox::create(place)?;
+    // Before the message is there, or its answer could be missed.
+    let watch = DirWatch::new(place.inbox().as_std_path());
+    let sent = inbox::put(place, &InboxMessage { run: run.to_owned(), request })?;
+    let began = Instant::now();
+    while began.elapsed() < ANSWER_WAIT_MAX {
+        let is_there = workspace::holder(place).is_some();
+        if let Some(answer) = sent.answered() {
+            return Ok(Some(answer));
+        }
+        if !is_there {
+            return if sent.withdraw() { Ok(None) } else { Err(AskError::Ended { pid }) };
+        }
+        let woken = watch.as_ref().map(|watch| watch.wait(ALIVE_EVERY).is_ok());
+        if !woken.unwrap_or(false) {
+            std::thread::sleep(POLL_EVERY);
+        }
+    }
+    sent.withdraw();
+    Err(AskError::Silent { pid })
+}
+
+/// The answer in words, and whether anything changed.
+fn answered(answer: InboxAnswer) -> Result<(String, bool), AskError> {
+    match answer {
+        InboxAnswer::Done { text } => Ok((text, true)),
+        InboxAnswer::Unchanged { text } => Ok((text, false)),
+        InboxAnswer::Refused(refusal) => Err(AskError::Refused(refusal)),
+        InboxAnswer::Failed { why } => Err(AskError::Failed { why }),
+    }
+}

@@ -1,0 +1,216 @@
+//! What people want of a run while the loop works on it: messages in the inbox, each of which gets
+//! an answer, and the flag files.
+//!
+//! The inbox is heard when something arrives. The flag files are looked at in turn: anybody may put
+//! them there, in directories that come and go.
+
+use super::{Shell, ShellError, now};
+use crate::flag::Flag;
+use crate::inbox::{self, InboxAnswer, InboxMessage, InboxRequest, LimitChange, ReplyAddress};
+use crate::job;
+use crate::place::Place;
+use autopilot_agents::Wish;
+use autopilot_core::decide::rehearse;
+use autopilot_core::event::HaltWhy;
+use autopilot_core::id::TaskId;
+use autopilot_core::input::{Ask, Input};
+use autopilot_core::pipeline::Switch;
+use autopilot_host::dir_watch::Arrivals;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// How long a job may take to pass words on to its agent.
+const HEARING_MAX: Duration = Duration::from_secs(5);
+
+/// The inbox of a run, and the answers that wait until what they tell is durable.
+#[derive(Default)]
+pub(super) struct Ears {
+    /// None where the kernel can't tell of arrivals, so that they are looked for.
+    arrivals: Option<Arrivals>,
+    answers: Vec<(u64, ReplyAddress, InboxAnswer)>,
+}
+
+impl Ears {
+    /// Waits until something has arrived; for ever where nobody can tell.
+    pub async fn arrival(&self) -> std::io::Result<()> {
+        match &self.arrivals {
+            Some(arrivals) => arrivals.next().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    pub fn must_look(&self) -> bool {
+        self.arrivals.is_none()
+    }
+
+    fn listen(&mut self, place: &Place) -> std::io::Result<()> {
+        self.arrivals = None;
+        inbox::create(place).map_err(std::io::Error::other)?;
+        self.arrivals = Some(Arrivals::new(place.inbox().as_std_path())?);
+        Ok(())
+    }
+}
+
+impl Shell {
+    /// Listens at the inbox and hears what is there already.
+    pub(super) fn open_inbox(&mut self) -> Result<(), ShellError> {
+        if let Err(error) = self.ears.listen(&self.place) {
+            self.watcher.notice(&format!(
+                "the system can't tell of messages ({error}), so they are looked for instead"
+            ));
+        }
+        self.hear_inbox()
+    }
+
+    pub(super) fn arrived(&mut self, told: std::io::Result<()>) -> Result<(), ShellError> {
+        match told {
+            Ok(()) => self.hear_inbox(),
+            Err(_) => self.open_inbox(),
+        }
+    }
+
+    pub(super) fn hear_inbox(&mut self) -> Result<(), ShellError> {
+        for (reply_to, message) in inbox::take(&self.place) {
+            let request = match message {
+                Ok(message) if message.run == self.run => Ok(message.request),
+                Ok(InboxMessage { run, .. }) => {
+                    Err(format!("this process works on run {}, not on {run}", self.run))
+                }
+                Err(why) => Err(why),
+            };
+            match request {
+                Ok(InboxRequest::Asks { limits, asks }) => {
+                    let answer = self.asked(&limits, asks)?;
+                    self.answer_when_durable(reply_to, answer);
+                }
+                Ok(InboxRequest::Tell { task, text }) => {
+                    self.tell_agent(reply_to, task, Wish::Message(text));
+                }
+                Ok(InboxRequest::Interrupt { task }) => {
+                    self.tell_agent(reply_to, task, Wish::Interrupt);
+                }
+                Err(why) => self.answer_when_durable(reply_to, InboxAnswer::Failed { why }),
+            }
+        }
+        self.give_answers();
+        Ok(())
+    }
+
+    /// All of it is carried out, or nothing.
+    fn asked(&mut self, limits: &LimitChange, asks: Vec<Ask>) -> Result<InboxAnswer, ShellError> {
+        if let Some(text) = &self.journal_failed {
+            let why = format!("the journal can't be written: {text}");
+            return Ok(InboxAnswer::Failed { why });
+        }
+        let ahead = self.pilot.ahead();
+        let asks: Vec<Ask> = limits.ask(&ahead.run.limits).into_iter().chain(asks).collect();
+        if asks.len() > 1
+            && let Err(refusal) = rehearse(ahead, asks.iter().cloned().map(Input::Asked), now())
+        {
+            return Ok(InboxAnswer::Refused(refusal));
+        }
+        let mut answer = InboxAnswer::Unchanged { text: "nothing was asked".to_owned() };
+        for ask in asks {
+            let text = ask.carried_out();
+            answer = match self.judge(Input::Asked(ask))? {
+                Ok(_) => InboxAnswer::Done { text },
+                Err(refusal) if refusal.is_already_so() => {
+                    InboxAnswer::Unchanged { text: refusal.to_string() }
+                }
+                Err(refusal) => return Ok(InboxAnswer::Refused(refusal)),
+            };
+        }
+        Ok(answer)
+    }
+
+    /// A refusal too tells of a state that may not be durable yet.
+    fn answer_when_durable(&mut self, reply_to: ReplyAddress, answer: InboxAnswer) {
+        self.ears.answers.push((self.pilot.ahead().seq, reply_to, answer));
+    }
+
+    pub(super) fn give_answers(&mut self) {
+        let (seq, failed) = (self.pilot.settled().seq, self.journal_failed.as_ref());
+        let is_due = |at: u64| at <= seq || failed.is_some();
+        for (at, reply_to, answer) in self.ears.answers.extract_if(.., |(at, ..)| is_due(*at)) {
+            let answer = match failed.filter(|_| at > seq) {
+                Some(text) => {
+                    InboxAnswer::Failed { why: format!("the journal can't be written: {text}") }
+                }
+                None => answer,
+            };
+            // Whoever asked gives up by itself if this can't be written.
+            let _asker_gives_up = reply_to.send(&answer);
+        }
+    }
+
+    /// Passes a person's words on to an agent, and its answer back. They move nothing by themselves,
+    /// so they are no event; what the agent heard is in its own record.
+    fn tell_agent(&mut self, reply_to: ReplyAddress, task: String, wish: Wish) {
+        let settled = self.pilot.settled();
+        let is_it = |id: TaskId| match settled.task(id).parent {
+            Some(_) => settled.task(id).name() == task,
+            None => task == "run",
+        };
+        let live = settled.live.iter().find(|(_, live)| is_it(live.task));
+        let voice = live.and_then(|(id, _)| self.voices.get(id)).cloned();
+        tokio::spawn(async move {
+            let heard = match voice {
+                Some(voice) => say(voice, wish).await,
+                None => Err(format!("nobody works on {task} now")),
+            };
+            let answer = match heard {
+                Ok(()) => InboxAnswer::Done { text: "it was told".to_owned() },
+                Err(why) => InboxAnswer::Failed { why },
+            };
+            // Whoever asked gives up by itself if this can't be written.
+            let _asker_gives_up = tokio::task::spawn_blocking(move || reply_to.send(&answer)).await;
+        });
+    }
+
+    pub(super) fn look_at_flags(&mut self) -> Result<(), ShellError> {
+        let halt = self.pilot.ahead().run.halt.clone();
+        if Flag::Stop.raised(&self.place).is_some() {
+            let now = Flag::Stop.is_urgent(&self.place);
+            self.hear(Input::Asked(Ask::Halt { why: HaltWhy::Stop, now }))?;
+        } else if Flag::Pause.raised(&self.place).is_some() {
+            self.hear(Input::Asked(Ask::Halt { why: HaltWhy::Pause, now: false }))?;
+        } else if self.wait.paused && halt.is_some_and(|halt| halt.why == HaltWhy::Pause) {
+            self.hear(Input::Asked(Ask::Resume))?;
+        }
+        if let Some(path) = Flag::SkipReview.raised(&self.place) {
+            let by = path.to_string();
+            self.hear(Input::Asked(Ask::Switch { switch: Switch::Review, on: false, by }))?;
+        } else if !self.pilot.ahead().run.switches.contains(&Switch::Review) {
+            // Waived only while the file is there.
+            let by = format!("{} is gone", Flag::SkipReview.file_name());
+            self.hear(Input::Asked(Ask::Switch { switch: Switch::Review, on: true, by }))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn interrupt(&mut self) -> Result<(), ShellError> {
+        self.interrupts += 1;
+        let now = self.interrupts > 1;
+        let how = if now {
+            "ending everything"
+        } else {
+            "stopping at the step boundary; again to end at once"
+        };
+        self.watcher.notice(how);
+        self.hear(Input::Asked(Ask::Halt { why: HaltWhy::Stop, now }))?;
+        Ok(())
+    }
+}
+
+/// Says it to the job, and waits for what its agent makes of it.
+async fn say(voice: mpsc::Sender<job::Spoken>, wish: Wish) -> Result<(), String> {
+    let (heard, answer) = oneshot::channel();
+    let busy = "it already has more to hear than it takes in";
+    voice.try_send(job::Spoken { wish, heard }).map_err(|_full| busy.to_owned())?;
+    // A step without an agent listens to nobody.
+    match tokio::time::timeout(HEARING_MAX, answer).await {
+        Ok(Ok(answer)) => answer.map_err(|deaf| deaf.to_string()),
+        Ok(Err(_)) => Err("its turn is over".to_owned()),
+        Err(_) => Err("no agent listens at this step".to_owned()),
+    }
+}

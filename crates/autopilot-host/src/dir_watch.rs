@@ -1,0 +1,115 @@
+//! Waiting for files to be put into a directory, without looking again and again: the kernel tells.
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::path::Path;
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// Wakes whoever waits when a file is put into a directory, by writing or by renaming.
+#[derive(Debug)]
+pub struct DirWatch(Inotify);
+
+impl DirWatch {
+    /// Fails where the kernel has no watch left to give or the file system has none. What was put
+    /// there before is not told.
+    pub fn new(dir: &Path) -> io::Result<DirWatch> {
+        let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?;
+        let put = AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_CLOSE_WRITE;
+        inotify.add_watch(dir, put | AddWatchFlags::IN_ONLYDIR)?;
+        Ok(DirWatch(inotify))
+    }
+
+    /// Waits until something was put there, but no longer than this.
+    pub fn wait(&self, time_max: Duration) -> io::Result<()> {
+        let time_max = PollTimeout::try_from(time_max).unwrap_or(PollTimeout::MAX);
+        let mut fds = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut fds, time_max) {
+            Ok(0) | Err(nix::errno::Errno::EINTR) => Ok(()),
+            Ok(_) => self.forget(),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Forgets what was told so far. An error means that nothing more will be told.
+    fn forget(&self) -> io::Result<()> {
+        let events = self.0.read_events()?;
+        let is_blind = |mask: AddWatchFlags| mask.contains(AddWatchFlags::IN_IGNORED);
+        if events.iter().any(|event| is_blind(event.mask)) {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the directory is gone"));
+        }
+        Ok(())
+    }
+}
+
+impl AsRawFd for DirWatch {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_fd().as_raw_fd()
+    }
+}
+
+/// The same for a loop that waits for other things too.
+#[derive(Debug)]
+pub struct Arrivals(AsyncFd<DirWatch>);
+
+impl Arrivals {
+    pub fn new(dir: &Path) -> io::Result<Arrivals> {
+        let watch = DirWatch::new(dir)?;
+        // SAFETY: the watch owns its descriptor until it is dropped, and never has another.
+        Ok(Arrivals(unsafe { AsyncFd::register_with_interest(watch, Interest::READABLE) }?))
+    }
+
+    /// Something was put there. Nothing is lost when this is dropped while it waits.
+    pub async fn next(&self) -> io::Result<()> {
+        loop {
+            let mut ready = self.0.readable().await?;
+            if let Ok(told) = ready.try_io(|watch| watch.get_ref().forget()) {
+                return told;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    const LONG: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn whoever_waits_is_woken_by_a_file_and_not_by_the_clock() {
+        let dir = tempfile::tempdir().unwrap();
+        let watch = DirWatch::new(dir.path()).unwrap();
+        watch.wait(Duration::from_millis(1)).unwrap();
+        let began = Instant::now();
+        crate::file::write_atomic(&dir.path().join("a.json"), b"{}").unwrap();
+        watch.wait(LONG).unwrap();
+        assert!(began.elapsed() < LONG, "it was the clock");
+    }
+
+    #[tokio::test]
+    async fn a_file_is_told_to_a_loop_even_if_it_came_while_nobody_waited() {
+        let dir = tempfile::tempdir().unwrap();
+        let arrivals = Arrivals::new(dir.path()).unwrap();
+        crate::file::write_atomic(&dir.path().join("a.json"), b"{}").unwrap();
+        tokio::time::timeout(LONG, arrivals.next()).await.unwrap().unwrap();
+        let nothing = tokio::time::timeout(Duration::from_millis(20), arrivals.next()).await;
+        assert!(nothing.is_err(), "told twice");
+        crate::file::write_atomic(&dir.path().join("b.json"), b"{}").unwrap();
+        tokio::time::timeout(LONG, arrivals.next()).await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_is_taken_away_is_told_as_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let arrivals = Arrivals::new(dir.path()).unwrap();
+        drop(dir);
+        let gone = tokio::time::timeout(LONG, arrivals.next()).await.unwrap();
+        assert_eq!(gone.unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert!(DirWatch::new(Path::new("/nowhere/at/all")).is_err());
+    }
+}

@@ -1,0 +1,88 @@
+//! What commands ask of a run. The process that works on it answers; where none does, the run is
+//! taken up with what was asked.
+
+use super::past::no_run;
+use super::work;
+use crate::cli::Global;
+use crate::exit::{FAILED, Failure, USAGE};
+use crate::terminal;
+use autopilot_core::decide::{Hindrance, Refusal};
+use autopilot_core::input::Ask;
+use autopilot_engine::ask::{AskError, AskReply, ask};
+use autopilot_engine::inbox::LimitChange;
+use autopilot_engine::place::Place;
+use autopilot_engine::session::Intent;
+use autopilot_engine::shell::chain;
+use serde_json::json;
+
+/// Asks one thing, under limits that are changed first.
+pub fn say(
+    global: &Global,
+    place: &Place,
+    limits: LimitChange,
+    asked: Ask,
+    wait: bool,
+) -> super::Done {
+    match ask(place, &limits, std::slice::from_ref(&asked))? {
+        AskReply::Answered { text, changed } => {
+            match global.json {
+                true => terminal::json(&json!({ "changed": changed, "answer": text })),
+                false => terminal::say(&text),
+            }
+            super::done()
+        }
+        AskReply::Unattended(_) => {
+            let opened = work::reopen(global, place, true)?;
+            let intent =
+                Intent::Resume { asks: vec![asked], limits, model: None, texts: Vec::new() };
+            work::work(global, opened, intent, wait)
+        }
+    }
+}
+
+impl From<AskError> for Failure {
+    fn from(error: AskError) -> Failure {
+        let message = chain(&error);
+        match error {
+            AskError::NoRun => no_run(),
+            AskError::Refused(refusal) => refusal.into(),
+            AskError::Workspace(error) => error.into(),
+            AskError::Inbox(_) | AskError::Failed { .. } => Failure::failed(message),
+            AskError::Elsewhere { .. } => {
+                Failure::failed(message).help("wait for it, or `autopilot stop` it first")
+            }
+            AskError::Silent { .. } | AskError::Ended { .. } => {
+                Failure::failed(message).help("`autopilot status` shows where the run stands")
+            }
+        }
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Failure {
+        let code = match &refusal.why {
+            Hindrance::Acting
+            | Hindrance::Lifetime { .. }
+            | Hindrance::Money { .. }
+            | Hindrance::AtWork
+            | Hindrance::Merging
+            | Hindrance::Publishing => FAILED,
+            Hindrance::AlreadySo
+            | Hindrance::Unknown { .. }
+            | Hindrance::TheRun
+            | Hindrance::Done
+            | Hindrance::NotFailed
+            | Hindrance::ItsTasks { .. }
+            | Hindrance::Blocked { .. }
+            | Hindrance::Dropped { .. }
+            | Hindrance::LeftOut { .. }
+            | Hindrance::Behind { .. }
+            | Hindrance::NotAStep
+            | Hindrance::NeverBegun
+            | Hindrance::NoGate
+            | Hindrance::NoReason
+            | Hindrance::Nonsense { .. } => USAGE,
+        };
+        Failure { code, message: refusal.to_string(), help: refusal.remedy() }
+    }
+}
