@@ -193,7 +193,7 @@ fn the_repair_prompt_names_every_fault_up_to_its_limit() {
     - /verdict: is wrong
     - task b depends on itself
 
-    Do no further work. Correct all of this and return JSON only: one object, no prose, no code fence, valid by this JSON Schema:
+    Do no further work. Correct all of this and return JSON only: one object, no prose, no code fence, valid against this JSON Schema:
     {"type":"object"}
     "#);
     let many = vec![Fault::new("", "x"); FAULTS_MAX + 3];

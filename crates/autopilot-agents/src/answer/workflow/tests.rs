@@ -93,7 +93,7 @@ fn the_last_word_on_completion_counts_or_none() {
     assert_eq!(completion(&format!("{NO} no, wait: ```\n{YES}\n```")), YES);
     assert_eq!(completion(&format!("{YES} no, wait: {NO} {{\"cost\":1}}")), NO);
     insta::assert_snapshot!(completion(&format!("{YES} no, wait: {{\"done\":false}}")), @"/reason: say in `reason` why it is not done");
-    insta::assert_snapshot!(completion(&format!("such as {YES}\n{{\"done\":false,\"reason\":\"x")), @"the last JSON object that says `done` can't be read");
+    insta::assert_snapshot!(completion(&format!("such as {YES}\n{{\"done\":false,\"reason\":\"x")), @"the last JSON object with a `done` member can't be read");
     let inside = format!("{{\"done\":false,\"example\":{YES},");
     insta::assert_snapshot!(completion(&inside), @"the JSON object is cut off before its end");
     insta::assert_snapshot!(completion("All done, I say."), @"there is no JSON object in the answer");
@@ -109,7 +109,7 @@ fn what_can_t_be_read_is_not_done() {
     };
     insta::assert_snapshot!(after_all("All done."), @"the answer could not be read: there is no JSON object in the answer");
     insta::assert_snapshot!(after_all(r#"{"done":"true","summary":"s"}"#), @"the answer could not be read: /done: `done` is missing or not true or false");
-    insta::assert_snapshot!(after_all(&format!("{NO} {{\"done\":false,\"reason\":\"it is")), @"the answer could not be read: the last JSON object that says `done` can't be read");
+    insta::assert_snapshot!(after_all(&format!("{NO} {{\"done\":false,\"reason\":\"it is")), @"the answer could not be read: the last JSON object with a `done` member can't be read");
     assert_eq!(
         after_all(r#"{"done":false,"reason":"a test fails","nextWorkflow":{"version":1}}"#),
         "a test fails"
