@@ -178,7 +178,7 @@ fn what_was_refuted_is_still_told_after_a_workflow_that_could_not_be_used() {
     let mut asked = stage.views("run-workflow/prompt.txt");
     asked.sort();
     let last = std::fs::read_to_string(asked.last().unwrap()).unwrap();
-    for part in REFUTED.iter().chain(&["Why your last workflow was not taken"]) {
+    for part in REFUTED.iter().chain(&["Why your last workflow was rejected"]) {
         assert!(last.contains(part), "{part}: {last}");
     }
 }

@@ -217,7 +217,7 @@ fn l07_paths_out_of_bounds_are_refused_and_wide_ones_cut() {
     stage.write("plan.md", "# Plan: Small\n\nGoal:\n- x\n\nAllowed Paths:\n- lib/\n");
     stage.write("given.json", &paths(&["docs/"]).to_string());
     let run = ["run", "plan.md", "--from", "given.json"];
-    stage.run(&run).expect(10).says(&["given.json", "of which nothing is in the plan's own"]);
+    stage.run(&run).expect(10).says(&["given.json", "lie outside the plan's allowed paths"]);
     assert!(!stage.state().exists());
     stage.write("given.json", &paths(&["./", "lib/deep/"]).to_string());
     let only = "\n- step: [build, fix]\n  do: [{ write: { lib/a.txt: x } }, \
@@ -243,7 +243,7 @@ fn l08_a_planners_wrong_order_is_not_used_and_told() {
     ended.says(&[
         "topo_order is not used",
         "parallel_batches are not used",
-        "it says `c`, ready are `a`",
+        "it lists `c`, but `a` are ready",
     ]);
     assert_eq!(planner_prompts(&stage).len(), 1, "no repair for what is not used");
     assert_eq!(merged(&stage), ["a", "b", "c"]);
@@ -254,9 +254,9 @@ fn l09_chains_and_crowds_beyond_the_limits_are_refused() {
     let stage = stage(BINARY, &good());
     configure(&stage, &format!("{TESTS}plan: {{ max_depth: 3, max_fan_out: 2 }}\n"));
     let chain = plan(&[task("a", &[]), task("b", &["a"]), task("c", &["b"]), task("d", &["c"])]);
-    refused(&stage, &chain, &["4 tasks one after the other, the limit is 3", "plan.max_depth"]);
+    refused(&stage, &chain, &["has 4 tasks; the limit is 3", "plan.max_depth"]);
     let crowd = plan(&[task("a", &[]), task("b", &["a"]), task("c", &["a"]), task("d", &["a"])]);
-    refused(&stage, &crowd, &["3 tasks depend on `a`, the limit is 2", "plan.max_fan_out"]);
+    refused(&stage, &crowd, &["3 tasks depend on `a`; the limit is 2", "plan.max_fan_out"]);
 }
 
 #[test]

@@ -157,7 +157,7 @@ fn an_agent_without_skills_of_its_own_is_given_the_text_and_told_where_it_is() {
         home.to_str().unwrap(),
         "BODY OF mine",
         "You implement one task",
-        "## Skills there are\n\n- `tdd` — Does tdd well (read `.claude/skills/tdd/SKILL.md`)",
+        "## Available skills\n\n- `tdd` — Does tdd well (read `.claude/skills/tdd/SKILL.md`)",
     ] {
         assert!(text.contains(part), "`{part}` is not in:\n{text}");
     }
@@ -180,7 +180,7 @@ fn without_detection_nothing_is_listed_and_what_is_asked_for_is_still_given() {
     );
     stage.run_task().expect(0);
     let text = prompt(&stage, "-build");
-    assert!(text.contains("BODY OF tdd") && !text.contains("Skills there are"), "{text}");
+    assert!(text.contains("BODY OF tdd") && !text.contains("Available skills"), "{text}");
     assert!(!text.contains("Does other well"), "{text}");
 }
 
@@ -357,7 +357,7 @@ fn a_plans_skills_go_to_the_tasks_they_are_meant_for_and_a_bad_hint_is_left_out(
     stage.run(&plan::RUN).expect(0).says(&["left out: `no-such-thing` of one"]);
     let planner = prompt(&stage, "-plan");
     for part in
-        ["## Skills there are", "- `tdd` — Does tdd well", "it is meant for: `tdd`, `style`."]
+        ["## Available skills", "- `tdd` — Does tdd well", "it is meant for: `tdd`, `style`."]
     {
         assert!(planner.contains(part), "`{part}` is not in:\n{planner}");
     }
@@ -400,7 +400,7 @@ fn a_dry_run_shows_the_prompt_as_it_would_be() {
     stage
         .run(&["run", "tasks/say-done.md", "--dry-run"])
         .expect(0)
-        .says(&["BODY OF tdd", "## Skills there are"]);
+        .says(&["BODY OF tdd", "## Available skills"]);
 }
 
 /// A model that does the one task and reports these skills.

@@ -165,7 +165,7 @@ fn faults_of_the_schema_and_of_the_graph_are_told_together_and_once() {
          "priority":5000}]}"#;
     insta::assert_snapshot!(planned(plan), @r#"
     /tasks/1/priority: 5000 is greater than the maximum of 1000
-    /tasks/0/id: `A` is no id; write 1 to 63 of a-z, 0-9 and `-`, the first not a `-`; what people read goes into `title`
+    /tasks/0/id: `A` is not a valid id; use 1 to 63 of a-z, 0-9 and `-`, not starting with `-`, and put text for people into `title`
     /tasks/0/depends_on: the tasks wait for each other in a circle: A → b → A
     "#);
     insta::assert_snapshot!(planned("I can't plan that."), @"there is no JSON object in the answer");

@@ -88,7 +88,7 @@ fn known(facts: &Build<'_>, caps: Caps) -> String {
     if !facts.skills.detect_skills || facts.skills_known.is_empty() {
         return String::new();
     }
-    format!("\n## Skills there are\n\n{}", bullets(facts.skills_known, caps))
+    format!("\n## Available skills\n\n{}", bullets(facts.skills_known, caps))
 }
 
 /// What is known of the repository and of the last round.

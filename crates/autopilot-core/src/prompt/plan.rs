@@ -66,7 +66,7 @@ fn repository(facts: &Plan<'_>, caps: Caps) -> String {
         text.push_str(&bullets(&lines, caps));
     }
     if !facts.skills_known.is_empty() {
-        text.push_str("\n## Skills there are\n\n");
+        text.push_str("\n## Available skills\n\n");
         text.push_str(&bullets(facts.skills_known, caps));
     }
     text

@@ -654,7 +654,7 @@ fn the_policy_decides_what_is_said_of_skills_and_network() {
     };
     let known = ["`tdd` — tests first".to_owned()];
     let told = builder(&Build { skills_known: &known, ..build(&task) }, CAPS);
-    assert!(told.contains("## Skills there are\n\n- `tdd` — tests first\n"), "{told}");
+    assert!(told.contains("## Available skills\n\n- `tdd` — tests first\n"), "{told}");
     let facts = Build { skills: none, network: false, skills_known: &known, ..build(&task) };
     let text = builder(&facts, CAPS);
     for (word, there) in [
@@ -662,7 +662,7 @@ fn the_policy_decides_what_is_said_of_skills_and_network() {
         ("Do not use `upscale`", true),
         ("Ask MCP servers", false),
         ("Do not use MCP servers", true),
-        ("Skills there are", false),
+        ("Available skills", false),
         ("state which skills", false),
         ("Do not start sub-agents", true),
         ("Do not use the network", true),

@@ -57,8 +57,8 @@ fn all_that_is_wrong_with_a_workflow_is_told_once() {
     /id: this key is given twice
     /version: `version` is missing; write "version": 1
     /steps/0/goal: `goal` is empty
-    /steps/1/timeoutSec: `0` is no time limit; write whole seconds from 1 to 86400, or leave it out
-    /steps/0/id: `a b` is no id; write 1 to 56 of a-z, A-Z, 0-9, `-`, `_` and `.`, beginning with a letter or digit, without `..`, `.` or `.lock` at the end
+    /steps/1/timeoutSec: `0` is not a valid time limit; write whole seconds from 1 to 86400, or leave it out
+    /steps/0/id: `a b` is not a valid id; use 1 to 56 of a-z, A-Z, 0-9, `-`, `_` and `.`, starting with a letter or digit, without `..`, `.` or `.lock` at the end
     /steps/0/dependsOn: Workflow stuck: the steps wait for each other in a circle: `a b` → b → `a b`
     "#);
     insta::assert_snapshot!(workflow("I can't do that."), @"there is no JSON object in the answer");
@@ -92,7 +92,7 @@ fn the_structured_answer_comes_first() {
 fn the_last_word_on_completion_counts_or_none() {
     assert_eq!(completion(&format!("{NO} no, wait: ```\n{YES}\n```")), YES);
     assert_eq!(completion(&format!("{YES} no, wait: {NO} {{\"cost\":1}}")), NO);
-    insta::assert_snapshot!(completion(&format!("{YES} no, wait: {{\"done\":false}}")), @"/reason: say in `reason` why it is not done");
+    insta::assert_snapshot!(completion(&format!("{YES} no, wait: {{\"done\":false}}")), @"/reason: say in `reason` why the task is not done");
     insta::assert_snapshot!(completion(&format!("such as {YES}\n{{\"done\":false,\"reason\":\"x")), @"the last JSON object with a `done` member can't be read");
     let inside = format!("{{\"done\":false,\"example\":{YES},");
     insta::assert_snapshot!(completion(&inside), @"the JSON object is cut off before its end");
