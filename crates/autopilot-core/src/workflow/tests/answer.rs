@@ -57,7 +57,7 @@ fn the_next_workflow_is_checked_and_its_faults_are_the_answer_s() {
     let many = workflow("a; b; c; d; e; f; g after h");
     let given = json!({ "done": false, "nextWorkflow": many });
     insta::assert_snapshot!(said(given), @"
-    /nextWorkflow/steps: the workflow has 7 steps, the limit is 6; join some
+    /nextWorkflow/steps: the workflow has 7 steps; the limit is 6; combine some
     /nextWorkflow/steps/6/dependsOn: Workflow stuck: step `g` depends on `h`, which is not one of its steps; the steps are `a`, `b`, `c`, `d`, `e`, `f`, `g`
     /reason: say in `reason` why the task is not done
     ");

@@ -28,7 +28,7 @@ fn every_fault_is_told_at_once() {
         7,
         { "id": "a", "goal": "use the x skill" } ] });
     insta::assert_snapshot!(faults(&all), @r#"
-    /version: version `2` is not known; write "version": 1
+    /version: unknown version `2`; write "version": 1
     /id: `id` is missing
     /steps/0/goal: `goal` is empty
     /steps/0/adapter: there is no adapter `gpt`; the adapters are `claude`, `codex`
@@ -55,8 +55,8 @@ fn a_version_other_than_the_one_there_is_is_a_fault() {
     assert_eq!(version(json!(1)), Ok(1));
     assert_eq!(version(json!(1.0)), Ok(1));
     let said = |given| lines(&version(given).unwrap_err());
-    assert_eq!(said(json!(2)), "/version: version `2` is not known; write \"version\": 1");
-    assert_eq!(said(json!("1")), "/version: version `\"1\"` is not known; write \"version\": 1");
+    assert_eq!(said(json!(2)), "/version: unknown version `2`; write \"version\": 1");
+    assert_eq!(said(json!("1")), "/version: unknown version `\"1\"`; write \"version\": 1");
     assert_eq!(said(Value::Null), "/version: `version` is missing; write \"version\": 1");
 }
 
@@ -142,8 +142,8 @@ fn ids_are_safe_as_names_of_branches_and_leave_room_for_the_iteration() {
 fn a_dependency_that_is_no_step_sticks() {
     assert_eq!(
         faults(&workflow("research; fix after reserch")),
-        "/steps/1/dependsOn: Workflow stuck: step `fix` depends on `reserch`, which is no step of \
-         it; the steps are `research`, `fix`; did you mean `research`?"
+        "/steps/1/dependsOn: Workflow stuck: step `fix` depends on `reserch`, which is not one \
+         of its steps; the steps are `research`, `fix`; did you mean `research`?"
     );
 }
 
@@ -180,8 +180,8 @@ fn an_adapter_is_one_of_those_there_are() {
     assert!(check(&with("a", "adapter", json!("claude")), &rules()).is_ok());
     assert_eq!(
         faults(&with("a", "adapter", json!("Claude"))),
-        "/steps/0/adapter: there is no adapter `Claude`; the adapters are `claude`, `codex`; is it \
-         `claude`?"
+        "/steps/0/adapter: there is no adapter `Claude`; the adapters are `claude`, `codex`; did \
+         you mean `claude`?"
     );
     let none = check(&with("a", "adapter", json!("x")), &Rules::new([""; 0])).unwrap_err();
     assert_eq!(lines(&none), "/steps/0/adapter: there is no adapter `x`; leave it out");
