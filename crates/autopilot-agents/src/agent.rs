@@ -195,7 +195,7 @@ impl Agent {
             Agent::ClaudeCode { .. } => &["ANTHROPIC_", "CLAUDE_"],
             Agent::Codex { .. } => &["OPENAI_", "CODEX_"],
             Agent::OpenAi(_) => &["OPENAI_"],
-            // Nobody's vendor: `env_pass` names what such a program needs.
+            // The program has no known vendor: `env_pass` names the variables that it needs.
             Agent::Acp { .. } | Agent::Command { .. } | Agent::Script { .. } => &[],
         }
     }
@@ -296,7 +296,7 @@ mod tests {
         let error = Agent::new(settings("openai_api")).unwrap_err().to_string();
         assert_eq!(error, "mode openai_api needs the key `model`");
         let empty = Settings { command: Some(" "), ..settings("command") };
-        assert!(Agent::new(empty).unwrap_err().to_string().contains("no word"));
+        assert!(Agent::new(empty).unwrap_err().to_string().contains("it is empty"));
     }
 
     #[test]

@@ -107,7 +107,7 @@ fn by_status(status: u64) -> Option<Trouble> {
     }
 }
 
-/// Phrases of the vendors' programs, the more telling kinds first: "model is at capacity" is an
+/// The phrases of the vendors' programs, the more specific kinds first: "model is at capacity" is an
 /// outage although it names a model, and a usage limit may mention the log-in page.
 const PHRASES: &[(Trouble, &[&str])] = &[
     (

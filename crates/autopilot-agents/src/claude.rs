@@ -1,4 +1,4 @@
-//! Claude Code over the protocol its vendor's own SDK speaks to it: JSON lines both ways.
+//! Claude Code over the protocol of its vendor's own SDK: JSON lines both ways.
 //!
 //! The prompt is a line on the agent's stdin, which stays open: through it we answer requests for
 //! permissions, and a person may say more while the agent works.
@@ -55,7 +55,7 @@ pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &Ask<'_>) -> Laun
     option("--model", ask.model.map(str::to_owned));
     option("--effort", ask.effort.map(str::to_owned));
     option("--resume", ask.session.map(str::to_owned));
-    // The vendor rejects a budget of nothing; the engine asks nothing of an agent without money.
+    // The vendor rejects a budget of zero; the engine asks no agent once the money is gone.
     option("--max-budget-usd", ask.max_usd.filter(|usd| *usd > 0.0).map(|usd| usd.to_string()));
     option("--max-turns", ask.max_turns.map(|turns| turns.to_string()));
     option("--append-system-prompt", ask.system_prompt.map(str::to_owned));
@@ -67,7 +67,7 @@ pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &Ask<'_>) -> Laun
         // repository may lead to another account.
         option("--setting-sources", Some("user".into()));
     }
-    // These take any number of values, so an option has to follow them.
+    // The two options take any number of values, so another option has to follow them.
     several(&mut args, "--allowedTools", allowed(ask));
     several(&mut args, "--disallowedTools", disallowed(ask));
     if ask.session.is_some() && ask.fork {
@@ -248,7 +248,7 @@ mod tests {
         let address = (BASE_URL.to_owned(), "https://gateway.example".to_owned());
         let keyed = env(Some("GATEWAY_KEY"));
         assert!(keyed.env.contains(&address));
-        // The engine puts the key itself there.
+        // The engine sets the variable to the key itself.
         assert!(keyed.env.iter().all(|(name, _)| name != KEY));
         let settings = r#"--settings {"env":{"ANTHROPIC_BASE_URL":"https://gateway.example"}}"#;
         assert!(line(&keyed).contains(settings), "{}", line(&keyed));

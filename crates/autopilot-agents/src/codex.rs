@@ -137,7 +137,7 @@ fn mcp_server(server: &McpServer) -> String {
         }
         Transport::Http { url } => format!("url={}", text(url)),
     };
-    // The key is split at its dots and otherwise taken as it is, quotes and all.
+    // Codex splits the key at its dots and takes the rest as it is, quotes and all.
     let name = &server.name;
     format!(
         "mcp_servers.{name}={{{transport},required=true,default_tools_approval_mode=\"approve\"}}"

@@ -89,7 +89,7 @@ impl LastBytes {
 
     pub(crate) fn push(&mut self, text: &str) {
         self.text.push_str(text);
-        // Twice the limit before cutting, so that each byte is moved once and not for every line.
+        // The text may grow to twice the limit, so that each byte is moved once and not for every line.
         if self.text.len() > 2 * ANSWER_BYTES_MAX {
             let start = self.text.ceil_char_boundary(self.text.len() - ANSWER_BYTES_MAX);
             let start = self.text[start..].find('\n').map_or(start, |at| start + at + 1);
@@ -130,7 +130,7 @@ mod tests {
         decoder.line(Stream::Out, "half an answer", false);
         decoder.line(Stream::Err, "429 Too Many Requests", false);
         let ending = decoder.finish(ExitFacts::code(3));
-        // What an unknown program prints to stderr may be anything: it is shown, not believed.
+        // The stderr of an unknown program may hold anything: it is shown, not believed.
         assert_eq!(
             ending.outcome,
             Outcome::broke(Cause::Crash, "the agent exited with code 3: 429 Too Many Requests")

@@ -11,7 +11,7 @@ use crate::event::AgentEvent;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Heard {
     pub events: Vec<AgentEvent>,
-    /// To be carried out in this order.
+    /// The acts, to be carried out in this order.
     pub acts: Vec<Act>,
 }
 

@@ -71,7 +71,7 @@ pub enum Cause {
     TimedOut,
     /// The process showed no activity for too long.
     Stuck,
-    /// None of the others.
+    /// Any other cause.
     Other,
 }
 

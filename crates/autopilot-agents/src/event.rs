@@ -172,7 +172,7 @@ mod tests {
         };
         let bill = total(300, 0.75).of_run(Some(&total(200, 0.5)));
         assert_eq!((bill.tokens.input, bill.tokens.output, bill.cost_usd), (100, 0, Some(0.25)));
-        // A smaller total is a new count.
+        // A smaller total means that the vendor began to count anew.
         let bill = total(50, 0.25).of_run(Some(&total(200, 0.5)));
         assert_eq!((bill.tokens.input, bill.cost_usd), (50, Some(0.25)));
     }

@@ -150,7 +150,7 @@ pub struct LaunchPlan {
 /// The content of a process's stdin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stdin {
-    /// These bytes and then the end of the file.
+    /// The given bytes and then the end of the file.
     Whole(Vec<u8>),
     /// Open for the lines of the conversation.
     Open,

@@ -96,6 +96,6 @@ mod tests {
         assert!(split("a 'b").unwrap_err().to_string().ends_with("the quote ' is never closed"));
         assert!(split("a \"b").unwrap_err().to_string().contains("quote \""));
         assert!(split("a \\").unwrap_err().to_string().ends_with("ends with a backslash"));
-        assert!(split("  ").unwrap_err().to_string().ends_with("there is no word in it"));
+        assert!(split("  ").unwrap_err().to_string().ends_with("into words: it is empty"));
     }
 }

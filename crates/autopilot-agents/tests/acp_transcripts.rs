@@ -1,4 +1,4 @@
-//! Turns of a real agent of the Agent Client Protocol, and what is made of each.
+//! Turns of a real agent of the Agent Client Protocol, and the events and ending of each.
 //!
 //! A transcript is the agent's stdout: opencode 1.18.33 and a scripted model, recorded by the tests
 //! of the testkit (`AUTOPILOT_TRANSCRIPTS`), with long lists of models and commands shortened.
@@ -41,7 +41,7 @@ fn conversation(ask: &Ask<'_>) -> Box<dyn Conversation> {
     Agent::new(settings).unwrap().conversation(Expected::from(ask))
 }
 
-/// What was seen and said, with `wish` uttered before the line of that number.
+/// The events and our replies, with `wish` sent before the line of that number.
 fn play(ask: &Ask<'_>, transcript: &str, wish: Option<(usize, Wish)>) -> (String, Ending) {
     let mut turn = conversation(ask);
     let mut seen = Vec::new();

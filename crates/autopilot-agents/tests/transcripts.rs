@@ -1,4 +1,4 @@
-//! Recorded runs of the agents, and what is made of each: every row of the vendors' tables.
+//! Recorded runs of the agents, and the events and ending of each: every row of the vendors' tables.
 //!
 //! A transcript is the agent's stdout; a line that starts with `2> ` came on stderr.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
@@ -145,7 +145,7 @@ fn claude_when_result_and_exit_disagree() {
     let open = transcript!("claude-sigterm");
     let retrying = transcript!("claude-retrying");
     let runs = [
-        // An error stays one, and success needs its exit code, unless somebody ended the process.
+        // An error stays an error, and success needs exit code 0, unless we ended the process.
         (transcript!("claude-401"), ExitFacts::code(0)),
         (transcript!("claude-no-verdict"), ExitFacts::code(0)),
         (ok, ExitFacts::code(1)),
@@ -383,7 +383,7 @@ fn any_line() -> impl Strategy<Value = String> {
     ];
     let real: Vec<String> = shapes.concat().lines().map(str::to_owned).collect();
     let real = proptest::sample::select(real);
-    // Real lines, cut anywhere, with a value replaced, and lines of any kind.
+    // The lines are real ones, cut anywhere or with a value replaced, and random ones.
     let cut = (real.clone(), any::<proptest::sample::Index>()).prop_map(|(line, at)| {
         let at = line.floor_char_boundary(at.index(line.len() + 1));
         line[..at].to_owned()

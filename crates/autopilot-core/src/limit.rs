@@ -183,10 +183,10 @@ mod tests {
         for (by, wanted) in [
             (by(None, None), &["one/big", "one:2/big", "two"][..]),
             (by(Some("fast"), None), &["two", "two:2/small", "one"]),
-            // The same kind with the same model follows, nobody else.
+            // Only fallbacks of the same kind with the same model get the new model.
             (by(None, Some("new")), &["one/new", "one:2/new", "two"]),
             (by(Some("fast"), Some("new")), &["two/new", "two:2/small", "one"]),
-            // Not known from an older journal: an account of its own.
+            // An older journal has no lanes for the agent, so it counts as its own account.
             (by(Some("gone"), None), &["gone"]),
             (by(Some("gone"), Some("m")), &["gone/m"]),
         ] {

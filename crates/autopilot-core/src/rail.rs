@@ -68,7 +68,7 @@ fn sameness(marks: &[RoundMark], limits: &Limits) -> Option<Rail> {
 mod tests {
     use super::*;
 
-    /// `a1` is tree `a` failing in way `1`.
+    /// Reads marks: `a1` is tree `a` failing in way `1`.
     fn trip(rounds: &str) -> String {
         let marks: Vec<RoundMark> = rounds
             .split_whitespace()

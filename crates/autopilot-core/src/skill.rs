@@ -293,7 +293,7 @@ mod tests {
         for (text, why) in [
             ("---\nname: x\n", "not closed"),
             ("---\nname: x\ndescription: y\n---\n \n", "has no text after its front matter"),
-            ("---\nname: a b\ndescription: y\n---\nz", "is no name"),
+            ("---\nname: a b\ndescription: y\n---\nz", "is not a valid skill name"),
             (large.as_str(), "more than 262144 bytes"),
         ] {
             let (skill, faults) = read_in("x", text);

@@ -217,7 +217,7 @@ fn claude_is_called_by_the_first_word_and_what_it_does_is_compared_with_what_it_
     assert!(!text.contains("BODY OF tdd"), "{text}");
     let against = [
         "MCP servers were used although use_mcp is off: docs",
-        "2 sub-agents were started; the limit is 1",
+        "sub-agents started: 2; the limit is 1",
         "the builder used the skill `pdf` but does not report it",
         "the builder reports the skill `python`, but its use was not observed",
         "the builder used the MCP server `docs` but does not report it",
@@ -324,7 +324,7 @@ fn a_broken_policy_is_shown_and_blocks_nothing() {
     let review = prompt(&stage, "-review");
     for line in [
         "MCP servers were used although use_mcp is off: docs",
-        "2 sub-agents were started; the limit is 1",
+        "sub-agents started: 2; the limit is 1",
         "the sub-agent `a` is reported without purpose and deliverable",
         "`upscale` was used although allow_upscale is off",
         "`upscale` was used, but the summary does not say what was gained and why",

@@ -212,7 +212,7 @@ mod tests {
             assert!(!grants("edit", &json!({ key: "/slot/../etc/passwd" })), "{key}");
         }
         assert!(!grants("other", &json!({ "file_path": "/etc/passwd" })));
-        // A tool of a server may call anything a path; a command is no file.
+        // A server's tool may use the key `path` for anything, and a command is not a file.
         assert!(grants("other", &json!({ "path": "/repos/x" })));
         assert!(grants("execute", &json!({ "command": "ls", "file": "/etc/passwd" })));
         assert!(grants("read", &json!({ "file_path": "/usr/include/a.h" })));

@@ -1,4 +1,4 @@
-//! Answers as agents give them, and what is made of them.
+//! Answers as agents give them, and the values or faults read from them.
 
 use proptest::prelude::*;
 

@@ -374,7 +374,7 @@ fn file_change(result: &Value) -> Option<AgentEvent> {
     let kind = match result["type"].as_str() {
         Some("create") => ChangeKind::Added,
         Some("update") => ChangeKind::Modified,
-        // An edit has no type; its patch tells it from a read.
+        // An edit has no type; its patch distinguishes it from a read.
         _ if result["structuredPatch"].is_array() => ChangeKind::Modified,
         _ => return None,
     };

@@ -133,7 +133,7 @@ mod tests {
         for tool in ["Edit", "Write", "mcp__docs__search", "Task"] {
             assert!(allows(&builder, tool, None), "{tool}");
         }
-        // Its pattern did not match, or it would not have asked.
+        // Claude asks only if the pattern of its own flag did not match.
         for tool in ["Bash", "mcp__other__x", "Unheard"] {
             assert!(!allows(&builder, tool, None), "{tool}");
         }

@@ -274,7 +274,8 @@ mod tests {
             1
         );
         assert!(
-            faults(&format!("agents: {{ {long}x: {{ mode: codex_cli }} }}\n")).contains("no name")
+            faults(&format!("agents: {{ {long}x: {{ mode: codex_cli }} }}\n"))
+                .contains("not a valid agent name")
         );
         let many = |count: usize| {
             let lines = (0..count).map(|n| format!("  a{n}: {{ mode: codex_cli }}\n"));

@@ -95,12 +95,12 @@ mod tests {
         let (amended, changes) = began.with_models_of(&now);
         assert_eq!(changes, ["agents.fast.model was bad, is good"]);
         assert!(!amended.agents["fast"].r#unsafe);
-        // As everybody by the command line, it is corrected everywhere.
+        // The command line made it the agent of every role, so it is corrected everywhere.
         let options = Options { adapter: Some("fast".into()), ..Options::default() };
         let asked = |config: &Config, options: &Options| config.with_options(options).unwrap();
         let (amended, _) = asked(&began, &options).with_models_of(&asked(&now, &options));
         assert_eq!(amended.builder.model.as_deref(), Some("good"));
-        // A model of the command line is not the file's to take back.
+        // A model given on the command line is not replaced by the file's.
         let options = Options { model: Some("mine".into()), ..options };
         let (_, changes) = asked(&began, &options).with_models_of(&asked(&now, &options));
         assert_eq!(changes, [""; 0]);

@@ -67,7 +67,7 @@ fn line(key: &str, proposal: &Proposal) -> String {
     format!("  {key}: {}   # from {}\n", quoted(&proposal.value), one_line(&proposal.why))
 }
 
-/// JSON strings are YAML strings.
+/// Quotes a text for YAML, in which every JSON string is valid.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -1,4 +1,4 @@
-//! Text in, settings or faults out.
+//! The text of a configuration goes in, settings or faults come out.
 
 use super::*;
 use crate::detect::{Detected, Proposal};
@@ -429,9 +429,9 @@ fn what_was_forbidden_to_the_first_must_be_kept_by_who_takes_its_place() {
         ("network: false", "{ mode: codex_cli }"),
         ("disallowed_tools: [Bash]", "{ mode: codex_cli, disallowed_tools: [] }"),
         ("disallowed_tools: [Bash]", "{ mode: acp, command: x }"),
-        // It has no tools at all.
+        // A model behind an API has no tools at all.
         ("disallowed_tools: [Bash]", "{ mode: openai_api, model: m }"),
-        // What is no restriction is left behind.
+        // A setting that forbids nothing is no fault in a fallback of another kind.
         ("allowed_tools: [Bash]", "{ mode: codex_cli }"),
         ("max_turns: 3", "{ mode: codex_cli }"),
         ("effort: high", command),
@@ -528,7 +528,7 @@ fn the_commented_lines_of_the_template_are_the_defaults() {
     let uncommented: String = text
         .lines()
         .skip(2)
-        .filter(|line| !line.starts_with("# Who"))
+        .filter(|line| !line.starts_with("# The agents"))
         .filter(|line| {
             !["lint:", "format:", "uat:", "uat_dir:", "timeout_sec: 900"]
                 .iter()

@@ -202,7 +202,7 @@ fn l05_sizes_are_limited_and_the_limits_named() {
 
 const MANY: usize = 100_000;
 
-/// Dependencies of task n.
+/// The dependencies of task n.
 fn many(depends_on: impl Fn(usize) -> Vec<String>) -> Plan {
     let one = |n: usize| PlanTask {
         depends_on: depends_on(n),
@@ -334,7 +334,7 @@ fn l07_paths_are_cut_to_those_of_the_plan_and_nothing_left_is_rejected() {
     }
     insta::assert_snapshot!(faults_by(&plan("a in docs web/x"), &limited(&["src", "web/y"])), @"/tasks/0/allowed_paths: the allowed paths of task `a` (`docs`, `web/x`) lie outside the plan's allowed paths `src`, `web/y`");
     insta::assert_snapshot!(notes_by(&plan("a in docs src"), &limited(&["src/a"])), @"the allowed paths of task `a` are cut to those of the plan: `src/a`");
-    // Case is told apart when something is allowed, never when it is denied.
+    // Allowed paths are compared with regard to case, denied ones without.
     assert!(cut("SRC", &["src"]).contains("lie outside the plan's allowed paths"));
     let none = check(&plan("a"), &limited(&["src"])).unwrap();
     assert_eq!(none.tasks[0].task.allowed_paths, [""; 0]);
@@ -435,7 +435,7 @@ fn l12_parallel_tasks_with_overlapping_paths_are_warned_of() {
     insta::assert_snapshot!(notes(&overlapping), @"tasks `a` and `b` could run at the same time and both may change `src/x`; they run one after the other");
     let alone = Rules { serialize_overlapping: false, ..rules() };
     insta::assert_snapshot!(notes_by(&overlapping, &alone), @"tasks `a` and `b` could run at the same time and both may change `src/x`; expect conflicts, or let one depend on the other");
-    // Far apart in the graph, on the same level or not: only what is ordered is safe.
+    // However far apart in the graph, only tasks that are ordered are safe.
     assert_eq!(notes(&plan("a in s; b after a; c after b; d after c in s")), "");
     assert!(notes(&plan("a in s; b; c after b; d after c in s")).contains("`a` and `d`"));
 }
@@ -560,7 +560,7 @@ fn a_body_is_read_as_a_specification_and_the_other_way_round() {
     assert!(read.spec == made.spec && read.guidance.is_empty());
 }
 
-/// Mostly sound, so that checks behind the first are reached.
+/// Plans that are mostly sound, so that the later checks are reached.
 fn any_task() -> impl Strategy<Value = PlanTask> {
     let ids = "[a-e]|[a-e]|[a-e]|[A-C]|\\PC{0,4}";
     let paths = proptest::collection::vec("(src|lib|\\*|\\.\\.|/)?/?[ab*]?/?[\\PC]{0,2}", 0..3);
@@ -603,7 +603,7 @@ proptest! {
             let on = plan.tasks[*on].id.clone();
             plan.tasks[*task].depends_on.push(on);
         }
-        // Who can be reached from whom, the slow way.
+        // The tasks that can be reached from each task, computed the slow way.
         let mut reach = [[false; 6]; 6];
         edges.iter().for_each(|(task, on)| reach[*task][*on] = true);
         for (via, from, to) in (0..216).map(|n| (n / 36, n / 6 % 6, n % 6)) {

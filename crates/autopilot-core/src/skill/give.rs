@@ -202,7 +202,7 @@ mod tests {
         let claude = [found(Folder::Claude, "tdd", "", "Tests first.")];
         assert_eq!(given(&claude, Mode::ClaudeCodeCli), "/tdd Do it.\n");
         let shown = "## Skill `tdd`\n\nYou are asked to follow this skill in the work below. Its \
-                     files are in `.claude/skills/tdd`, relative paths in it start there.\n\n\
+                     files are in `.claude/skills/tdd`; relative paths in it start there.\n\n\
                      ```markdown\nTests first.\n```\n\nDo it.\n";
         for mode in [Mode::CodexCli, Mode::Acp, Mode::Command, Mode::OpenaiApi, Mode::Script] {
             assert_eq!(given(&claude, mode), shown);

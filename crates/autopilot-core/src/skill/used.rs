@@ -141,7 +141,7 @@ fn policy(said: &Said, deeds: &Deeds, terms: &Terms<'_>, lines: &mut Vec<String>
     }
     let (count, max) = (count(said, deeds), terms.policy.max_subagents);
     if count > max {
-        lines.push(format!("{count} sub-agents were started; the limit is {max}"));
+        lines.push(format!("sub-agents started: {count}; the limit is {max}"));
     }
     for agent in said.subagents.iter().take(USED_NAMES_MAX) {
         let lacks: Vec<&str> = [("purpose", &agent.purpose), ("deliverable", &agent.deliverable)]
@@ -392,7 +392,7 @@ mod tests {
             none,
             &[
                 "MCP servers were used although use_mcp is off: docs",
-                "1 sub-agents were started, and 0 are allowed",
+                "sub-agents started: 1; the limit is 0",
                 "the sub-agent `a` is reported without purpose and deliverable",
                 "`upscale` was used although allow_upscale is off",
                 "`upscale` was used, but the summary does not say what was gained and why",
@@ -424,14 +424,14 @@ mod tests {
             POLICY,
             &[
                 "the builder says it stated its skills before the first edit; this was not observed",
-                "the builder used the skill `tdd` and does not report it",
+                "the builder used the skill `tdd` but does not report it",
                 "the builder reports the skill `python`, but its use was not observed",
                 "the builder used the MCP server `db` but does not report it",
                 "the builder reports the MCP server `docs`, but its use was not observed",
-                "the builder reports 0 sub-agents, and 1 were seen",
+                "sub-agents reported by the builder: 0; observed: 1",
             ],
         );
-        // An agent that shows nothing of what it does can't be caught by silence.
+        // The silence of an agent that shows nothing of its work proves nothing.
         let blind = Deeds { has_planned: true, ..Deeds::default() };
         is(&said, &blind, POLICY, &[]);
     }
@@ -441,7 +441,7 @@ mod tests {
         let asked = list(&["pdf", "tdd"]);
         let terms = Terms { policy: POLICY, asked: &asked, has_skills: true };
         let said = Said { skills: list(&["tdd"]), skill_plan: "tdd".into(), ..Said::default() };
-        let expected = ["the task asks for the skill `pdf`, and the builder does not report it"];
+        let expected = ["the task asks for the skill `pdf`, but the builder does not report it"];
         assert_eq!(against(&said, &Deeds::default(), &terms), expected);
     }
 

@@ -1,4 +1,4 @@
-//! Turns, line by line: `<` is what the agent says, `>` what it is told, the rest are events.
+//! Turns, line by line: `<` marks the agent's lines, `>` our replies, the rest are events.
 
 use super::*;
 use crate::launch::{Access, Ask, Network};
@@ -20,7 +20,7 @@ impl Play {
         play
     }
 
-    /// A turn that has said its prompt, as request 3.
+    /// A turn whose prompt was sent, as request 3.
     fn prompted(ask: &Ask<'_>) -> Play {
         let mut play = Play::begin(ask);
         play.hear(CAN_LOAD).hear(NEW);
@@ -102,7 +102,7 @@ fn a_turn_from_hello_to_good_bye() {
     {"event":"result","ok":true,"text":"Done."}
     > Close
     "#);
-    // It may have to be ended by force: the result stands.
+    // The process may have to be killed afterwards: the result stands.
     let ending = play.finish(ExitFacts::signal(15));
     assert_eq!(ending.outcome, Outcome::Success);
     assert_eq!((ending.answer.as_str(), ending.session.as_deref()), ("Done.", Some("s1")));
@@ -159,7 +159,7 @@ fn a_request_with_the_id_of_ours_is_a_request() {
     {"event":"permission","tool":"edit","granted":true,"reason":"/slot/a"}
     > {"id":3,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}
     "#);
-    // A reply nobody waits for moves nothing.
+    // A reply that nobody waits for changes nothing.
     play.stops(2, "end_turn").stops(9, "end_turn");
     assert_eq!(play.seen(), "");
     play.says("ok").stops(3, "end_turn");
@@ -203,7 +203,7 @@ fn a_change_outside_is_refused_wherever_the_call_names_it() {
     assert!(granted(none.clone(), inside.clone()));
     let outside = "/slot/../etc/cron.d/x";
     assert!(!granted(none.clone(), json!({ "rawInput": { "filePath": outside } })));
-    // What it said of the call before is not forgotten.
+    // The earlier updates of the call are not forgotten.
     assert!(!granted(json!({ "file_path": "/etc/x" }), inside.clone()));
     let diff = json!([{ "type": "diff", "path": "/etc/x", "oldText": "", "newText": "y" }]);
     assert!(!granted(none.clone(), json!({ "content": diff })));
@@ -357,7 +357,7 @@ fn an_interrupt_cancels_the_prompt_and_the_turn_is_interrupted() {
     "#);
     assert_eq!(play.turn.wish(Wish::Interrupt), Err(Deaf::Over));
     assert_eq!(play.finish(ExitFacts::code(0)).outcome, Outcome::Interrupted);
-    // One that does not even answer is ended from outside.
+    // An agent that does not even answer is stopped from outside.
     let mut deaf = Play::prompted(&ask());
     deaf.wish(Wish::Interrupt);
     assert_eq!(deaf.finish(ExitFacts::signal(9)).outcome, Outcome::Interrupted);

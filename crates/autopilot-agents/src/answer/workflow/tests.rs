@@ -1,4 +1,4 @@
-//! Workflows and words on completion as agents give them, and what is made of them.
+//! Workflows and judgements on completion as agents give them, and the readings of them.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -132,7 +132,7 @@ fn the_schemas_say_the_same_of_workflows() {
     assert_eq!(Workflow::schema().unwrap().faults(&without_nulls(value)), []);
 }
 
-/// Numbers of steps, what the first depends on, and an id to try.
+/// The numbers of steps, the dependency of the first step, and an id to try.
 fn tried(steps: usize, on: &str, id: &str) -> Value {
     let step = |n: usize| match n {
         0 => json!({ "id": id, "goal": "g", "dependsOn": [on] }),

@@ -1,4 +1,4 @@
-//! The word on completion: what is a yes, what is a no, and what is left of what can't be read.
+//! The judgement on completion: what counts as a yes and as a no, and how a faulty answer is read.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Each rule of workflows by its name, and that no JSON gets past them or breaks them.
+//! The rules of workflows, each by its name, and proof that no JSON gets past them or breaks them.
 
 use proptest::prelude::*;
 
@@ -230,7 +230,7 @@ fn where_money_is_limited_a_step_has_a_price() {
         check(&made, &rules).map(|_| ()).map_err(|faults| lines(&faults))
     };
     let fine = [(None, None), (None, Some("known")), (Some("codex"), Some("known"))];
-    // Whoever tells money needs no price.
+    // An agent that reports its cost needs no price.
     for (adapter, model) in fine.into_iter().chain([(Some("claude"), Some("other"))]) {
         assert_eq!(said(adapter, model), Ok(()), "{adapter:?} {model:?}");
     }
@@ -344,7 +344,7 @@ fn faults_and_warnings_are_limited() {
     assert_eq!(check(&given, &rules()).unwrap().warnings.len(), crate::plan::NOTES_MAX);
 }
 
-/// What is compared with everything else would take minutes here.
+/// A check that compared every name with every other would take minutes here.
 #[test]
 fn the_largest_answers_are_gone_through_once() {
     const MANY: usize = 20_000;
@@ -420,7 +420,7 @@ proptest! {
             on.map(|edge| format!("s{}", edge.1)).collect::<Vec<_>>().join(" ")
         };
         let steps: Vec<String> = (0..6).map(|n| format!("s{n} after {}", after(n))).collect();
-        // What can be done, done over and over, until nothing more can be.
+        // The steps that can be done are done, over and over, until none is left.
         let mut done = BTreeSet::new();
         for _ in 0..6 {
             let can = |n: &usize| edges.iter().all(|edge| edge.0 != *n || done.contains(&edge.1));
