@@ -40,10 +40,8 @@ pub struct Config {
     pub repo: Repo,
     pub commands: Commands,
     pub orchestrator: Orchestrator,
-    /// The limits on plans.
     #[serde(default)]
     pub plan: Plan,
-    /// The limits on rounds and steps, under `loop` in the file.
     #[serde(rename = "loop")]
     pub rounds: Rounds,
     pub safety: Safety,
@@ -53,7 +51,6 @@ pub struct Config {
     /// The agents that the user has named, for goals and the steps of workflows.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<String, Agent>,
-    /// The points at which a run needs consent.
     pub gates: Gates,
     pub budget: Budget,
     pub sandbox: Sandbox,
@@ -157,7 +154,6 @@ impl Config {
 /// The repository's branch and remote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repo {
-    /// The branch from which runs start.
     pub base_branch: String,
     pub remote_name: String,
 }
@@ -167,11 +163,8 @@ pub struct Repo {
 pub struct Commands {
     /// The command that runs the tests; empty if there is none.
     pub tests: String,
-    /// The command that checks the style.
     pub lint: Option<String>,
-    /// The command that formats the code.
     pub format: Option<String>,
-    /// The command that runs the acceptance tests.
     pub uat: Option<String>,
     /// The directory in which executable acceptance tests may be written; `None` forbids them.
     pub uat_dir: Option<String>,
@@ -188,13 +181,11 @@ impl Commands {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Orchestrator {
-    /// The number of tasks that run at the same time.
     pub max_workers: u32,
     /// Whether tasks whose declared paths overlap are done one after the other.
     pub serialize_overlapping: bool,
     /// The free memory below which no further worker starts beside those that run.
     pub min_free_memory_mb: u64,
-    /// The free disk space below which no further worker starts.
     pub min_free_disk_mb: u64,
 }
 
@@ -239,9 +230,7 @@ impl Default for Plan {
 /// The limits on rounds and steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rounds {
-    /// The number of rounds of one task.
     pub max_iterations: u32,
-    /// The number of lines that a task may change.
     pub diff_line_cap: u64,
     /// The seconds without any activity after which an agent counts as stuck.
     pub stuck_no_output_sec: u64,
@@ -256,9 +245,7 @@ pub struct Rounds {
 /// The rules that every change must keep.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Safety {
-    /// The paths that no task may change.
     pub deny_paths: Vec<String>,
-    /// Whether a change may not add a TODO or FIXME.
     pub forbid_todos: bool,
 }
 
@@ -278,28 +265,18 @@ pub enum Mode {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Agent {
     pub mode: Mode,
-    /// The command line of an `acp` or `command` agent.
     pub command: Option<String>,
-    /// The file of rules of a `script` agent.
     pub script: Option<String>,
-    /// The model to use; `None` leaves the agent's default.
     pub model: Option<String>,
-    /// How hard the model thinks, in the vendor's word.
     pub effort: Option<String>,
-    /// Extra flags for the agent's program.
     pub args: Vec<String>,
-    /// Environment variables to set.
     pub env: BTreeMap<String, String>,
-    /// The names of environment variables that the agent inherits.
     pub env_pass: Vec<String>,
-    /// The agent's program, if it is not in PATH under its usual name.
     pub executable: Option<String>,
     pub timeout_sec: Option<u64>,
     /// The most money that one attempt may cost.
     pub max_usd: Option<f64>,
-    /// The file with the JSON Schema of the agent's answer.
     pub schema_path: Option<String>,
-    /// The tools that need no permission.
     pub allowed_tools: Vec<String>,
     pub skill_policy: SkillPolicy,
     /// Whether the agent's tools may use the network.
@@ -313,7 +290,6 @@ pub struct Agent {
     /// The name of the environment variable that holds the key; the key itself is in no file.
     #[serde(default)]
     pub api_key_env: Option<String>,
-    /// The API that an `openai_api` agent's server speaks.
     #[serde(default)]
     pub api: Api,
     #[serde(default)]
@@ -321,10 +297,8 @@ pub struct Agent {
     /// The text that is added to the agent's own system prompt.
     #[serde(default)]
     pub system_prompt: Option<String>,
-    /// The most turns of one attempt.
     #[serde(default)]
     pub max_turns: Option<u32>,
-    /// The tools that are refused.
     #[serde(default)]
     pub disallowed_tools: Vec<String>,
     /// Whether the agent's own permission checks are switched off; our sandbox stays.
@@ -355,11 +329,15 @@ pub enum Api {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum McpServer {
-    /// A server that the agent starts. `command` holds words as in a command line, without a shell;
-    /// `args` come after them.
-    Command { command: String, args: Vec<String>, env: BTreeMap<String, String> },
-    /// A server that already runs elsewhere.
-    Url { url: String },
+    /// A server that the agent starts, without a shell: the words of `command`, then `args`.
+    Command {
+        command: String,
+        args: Vec<String>,
+        env: BTreeMap<String, String>,
+    },
+    Url {
+        url: String,
+    },
 }
 
 /// The rules on skills, MCP servers and sub-agents.
@@ -384,11 +362,9 @@ pub struct Gates {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewGate {
-    /// A change needs the reviewer's approval.
     Required,
     /// A request for changes blocks only if it cites evidence.
     Evidence,
-    /// A review never blocks.
     Advisory,
 }
 
@@ -404,7 +380,6 @@ pub enum ProofGate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HumanGate {
-    /// No approval is needed.
     None,
     /// The result waits for an approval before it leaves the repository.
     Deferred,
@@ -420,9 +395,7 @@ pub struct Budget {
     pub max_wall: Option<Duration>,
     /// The longest time to wait for an account's limit to reset.
     pub max_wait_quota: Duration,
-    /// The number of retries of one task over all its steps.
     pub retries: u32,
-    /// The number of interruptions of one task.
     pub interruptions: u32,
 }
 
@@ -430,7 +403,6 @@ pub struct Budget {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sandbox {
     pub mode: SandboxMode,
-    /// Further paths that may be written to.
     pub write: Vec<String>,
 }
 
@@ -438,7 +410,6 @@ pub struct Sandbox {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxMode {
-    /// The best one that the system offers.
     Auto,
     Landlock,
     Bwrap,
@@ -448,18 +419,13 @@ pub enum SandboxMode {
 /// The worktrees in which tasks are done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worktrees {
-    /// Whether build caches survive in a worktree.
     pub keep: Keep,
-    /// The ignored files that a new worktree needs.
     pub copy: Vec<String>,
-    /// The command that prepares a new worktree.
     pub setup: Option<String>,
-    /// The number of free ports that each step gets.
     pub ports: u32,
 }
 
-/// Whether `target`, `node_modules` and `.venv` survive in a worktree from one step to the next,
-/// while their lock files stay the same.
+/// Whether build caches (`target`, `node_modules`, `.venv`) survive from one step to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Keep {
@@ -481,16 +447,13 @@ pub struct Integration {
 /// The settings of git.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Git {
-    /// The clean and smudge filters that may run.
     pub filters: Vec<String>,
 }
 
 /// The settings of GitHub.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Github {
-    /// Whether a finished run pushes its branch.
     pub enabled: bool,
-    /// Whether a finished run pushes and opens a pull request.
     pub open_pr: bool,
     pub pr_title_prefix: String,
 }
@@ -520,7 +483,6 @@ pub struct Notify {
 /// The limits on logs and prompts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Logging {
-    /// The regular expressions of texts that are hidden in logs.
     pub redact_patterns: Vec<String>,
     /// The bytes of output that are kept of one attempt.
     pub output_bytes_max: u64,

@@ -606,7 +606,7 @@ fn a_step_that_begins_without_its_earlier_changes_is_told_so() {
     stage.run(&[&GOAL[..], &["--max-iterations", "1"]].concat()).expect(11);
     stage.run(&["retry", "one"]).expect(0).says(&["DONE"]);
     let asked = stage.texts_of("one-step/prompt.txt");
-    assert!(!asked.contains("lies in your working directory"), "{asked}");
+    assert!(!asked.contains("is in your working directory"), "{asked}");
     assert_eq!(on_branch(&stage, "app.txt"), "two");
 }
 

@@ -230,7 +230,7 @@ fn an_agent_that_is_not_installed_is_a_fault_of_the_workflow_that_names_it() {
     for fault in faults {
         assert!(prompts.contains(fault), "{fault}: {prompts}");
     }
-    let offered = prompts.lines().find(|line| line.contains("choose its agent by")).unwrap();
+    let offered = prompts.lines().find(|line| line.contains("choose its agent with")).unwrap();
     assert!(offered.contains("`builder`") && !offered.contains("gone"), "{offered}");
     // It is told by doctor as well, and hinders nothing else.
     stage.run(&["doctor"]).says(&["agents.gone", "./gone.sh"]);

@@ -41,7 +41,7 @@ fn bad_in_every_way() -> Value {
 
 /// Words for each of its faults.
 const EVERY_FAULT: [&str; 7] = [
-    "`Loud` is no id",
+    "`Loud` is not a valid id",
     "no acceptance criteria",
     "two tasks have the id `same`",
     "depends on `nobody`",
@@ -147,7 +147,7 @@ fn l02_ids_that_are_the_same_or_nearly_so_are_refused() {
     let stage = stage(BINARY, &good());
     refused(&stage, &plan(&[task("a", &["b"]), task("b", &[]), task("a", &[])]), &["two tasks"]);
     refused(&stage, &plan(&[task("a", &[]), task("A", &[])]), &["`A`", "differ only by case"]);
-    refused(&stage, &plan(&[task("ma\u{df}", &[]), task("mass", &[])]), &["is no id"]);
+    refused(&stage, &plan(&[task("ma\u{df}", &[]), task("mass", &[])]), &["is not a valid id"]);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn l04_ids_that_would_be_dangerous_as_names_are_refused() {
     let ids =
         ["../../etc/x", "-f", "a/b", ".lock", "", "a b", "a\u{7}b", "a\nb", "\u{202e}a", &long];
     for id in ids {
-        refused(&stage, &plan(&[task(id, &[])]), &["is no id"]);
+        refused(&stage, &plan(&[task(id, &[])]), &["is not a valid id"]);
     }
     let run = plan(&[task("run-20260101-120000-abcd", &[])]);
     refused(&stage, &run, &["is the name of a run's branch"]);
@@ -241,9 +241,9 @@ fn l08_a_planners_wrong_order_is_not_used_and_told() {
     let stage = stage(BINARY, &wrong);
     let ended = stage.run(&RUN).expect(0);
     ended.says(&[
-        "topo_order is not used",
-        "parallel_batches are not used",
-        "it lists `c`, but `a` are ready",
+        "topo_order is ignored",
+        "parallel_batches are ignored",
+        "it lists `c`; the ready tasks are `a`",
     ]);
     assert_eq!(planner_prompts(&stage).len(), 1, "no repair for what is not used");
     assert_eq!(merged(&stage), ["a", "b", "c"]);
@@ -270,7 +270,7 @@ fn l10_a_later_plan_can_not_touch_tasks_the_run_has() {
     stage.run(&RUN).expect(0);
     let prompts = planner_prompts(&stage);
     assert_eq!(prompts.len(), 3);
-    for words in ["what is done does not change", "depends on `big`"] {
+    for words in ["is already done and cannot change", "depends on `big`"] {
         assert!(prompts[2].contains(words), "`{words}` in {}", prompts[2]);
     }
     assert_eq!(merged(&stage), ["done", "part"]);

@@ -112,8 +112,7 @@ impl AcpConversation {
             Message::Request { id, method, params } => self.request(&id, &method, &params),
             Message::Notification { method, params } => match method.as_str() {
                 "session/update" => self.updated(&params).into(),
-                // The notification is an extension, which a client that does not know it may
-                // ignore.
+                // The notification is an extension, which a client may ignore.
                 method if method.starts_with('_') || method.starts_with("$/") => Heard::default(),
                 _ => {
                     self.odd.unknown += 1;
@@ -205,9 +204,7 @@ impl AcpConversation {
         self.session = Some(id.clone());
         let mut events = vec![AgentEvent::Session { id }];
         let vain = wanted.not_offered.iter();
-        events.extend(
-            vain.map(|what| notice(format!("cannot set {what}: the agent does not offer it"))),
-        );
+        events.extend(vain.map(|what| notice(format!("not offered by the agent: {what}"))));
         if let Some(why) = wanted.unknown_model {
             return self.end(Outcome::broke(Cause::Model, why)).after(events);
         }
@@ -276,10 +273,9 @@ impl AcpConversation {
             Some("max_tokens") => {
                 Outcome::broke(Cause::OutputLimit, "the answer reached the model's length limit")
             }
-            Some("max_turn_requests") => Outcome::broke(
-                Cause::Turns,
-                "the agent reached its limit of model requests per turn",
-            ),
+            Some("max_turn_requests") => {
+                Outcome::broke(Cause::Turns, "the agent hit its limit of requests per turn")
+            }
             Some("refusal") => Outcome::broke(Cause::Refusal, "the model refused to answer"),
             Some("cancelled") => Outcome::Interrupted,
             Some(other) => Outcome::broke(Cause::Other, format!("the agent stopped: {other}")),
@@ -290,8 +286,7 @@ impl AcpConversation {
     fn updated(&mut self, params: &Value) -> Vec<AgentEvent> {
         let of = params["sessionId"].as_str();
         if of.is_some() && self.session.is_some() && of != self.session.as_deref() {
-            // The update belongs to a helper of the agent, which reports to the agent and not to
-            // us.
+            // A helper of the agent sent the update, which is for the agent and not for us.
             self.odd.unknown += 1;
             return Vec::new();
         }
@@ -328,10 +323,8 @@ impl AcpConversation {
                 Heard { events: Vec::new(), acts: vec![act] }
             }
             _ => {
-                let text = format!(
-                    "the agent requested {}, which is not supported",
-                    event::summary(method)
-                );
+                let what = event::summary(method);
+                let text = format!("the agent requested {what}, which is not supported");
                 let line = rpc::error(id, rpc::METHOD_NOT_FOUND, "Method not found");
                 Heard::say(line).after([notice(text)])
             }
@@ -353,9 +346,7 @@ impl AcpConversation {
         let option = permit::option(&params["options"], refusal.is_none());
         let (outcome, granted, reason) = match (self.cancelled, option, refusal) {
             (Some(_), _, _) => (None, false, "the turn is being cancelled".to_owned()),
-            (None, None, None) => {
-                (None, false, "the agent offers no option to allow this".to_owned())
-            }
+            (None, None, None) => (None, false, "the agent offers no way to allow it".to_owned()),
             (None, option, Some(reason)) => (option, false, format!("{reason} ({})", asked.what)),
             (None, Some(option), None) => (Some(option), true, asked.what),
         };
@@ -368,22 +359,19 @@ impl AcpConversation {
         Heard::say(rpc::result(id, &json!({ "outcome": outcome }))).after(events)
     }
 
-    /// Handles a line longer than can be read; a request in it is answered, so that the agent does
-    /// not wait for ever.
+    /// Handles a line that is too long to read; a request in it still gets an answer.
     fn cut(&mut self, line: &str) -> Heard {
         let head = rpc::head(line);
         match (head.method, head.id) {
             (Some(method), id) if !id.is_null() && !matches!(self.stage, Stage::Over(_)) => {
-                let text = format!(
-                    "the agent requested {} in a line that is too long",
-                    event::summary(&method)
-                );
+                let what = event::summary(&method);
+                let text = format!("the agent requested {what} in a line that is too long");
                 let line = rpc::error(&id, rpc::INTERNAL_ERROR, "the request is too long");
                 Heard::say(line).after([notice(text)])
             }
             (None, id) if matches!(&self.stage, Stage::Asked(asked, _) if id.as_u64() == Some(*asked)) =>
             {
-                let why = "the agent's reply was too long to read";
+                let why = "the reply was too long to read";
                 self.end(Outcome::broke(Cause::Other, why))
             }
             (Some(_) | None, _) => Heard::default(),
@@ -484,8 +472,7 @@ struct Servers {
     left_out: Vec<String>,
 }
 
-/// Sorts the MCP servers: every agent can start a server; only some can reach those that run
-/// elsewhere.
+/// Sorts the MCP servers: every agent can start one; only some can reach one that runs elsewhere.
 fn servers(servers: &[McpServer], can: &Value) -> Servers {
     let (mut given, mut left_out) = (Vec::new(), Vec::new());
     for McpServer { name, transport } in servers {
@@ -500,9 +487,8 @@ fn servers(servers: &[McpServer], can: &Value) -> Servers {
             Transport::Http { url } if can["mcpCapabilities"]["http"] == true => {
                 given.push(json!({ "type": "http", "name": name, "url": url, "headers": [] }));
             }
-            Transport::Http { .. } => left_out.push(format!(
-                "MCP server {name} is left out: the agent can't reach servers over HTTP"
-            )),
+            Transport::Http { .. } => left_out
+                .push(format!("MCP server {name} is left out: the agent can't reach it by HTTP")),
         }
     }
     Servers { given, left_out }

@@ -275,8 +275,7 @@ impl ClaudeConversation {
             Some(result) if result.ok() && !self.has_acted && result.is_empty() => no_answer(),
             Some(result) if result.ok() => said_success(exit, &self.words),
             Some(result) => match result.trouble(self.resets_at_unix) {
-                // Claude was asked to stop because its time was over; the trouble it was waiting
-                // out then counts.
+                // Claude was stopped because its time was over; the trouble before that counts.
                 Outcome::Interrupted if exit.timed_out => self.without_result(exit),
                 other @ (Outcome::Success
                 | Outcome::Broke { .. }

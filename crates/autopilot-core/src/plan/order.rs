@@ -38,7 +38,7 @@ fn ready(plan: &Plan, graph: &Graph<'_>, notes: &mut Notes) {
     let ours: BTreeSet<&str> = graph.ready().into_iter().map(|at| graph.id(at)).collect();
     if !said.is_empty() && said != ours {
         notes.add(format!(
-            "the planner's initial_ready_tasks are ignored: it lists {}, but {} are ready",
+            "the planner's initial_ready_tasks are ignored: it lists {}; the ready tasks are {}",
             listed(said),
             listed(ours)
         ));

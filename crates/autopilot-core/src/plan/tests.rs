@@ -351,7 +351,7 @@ fn l08_a_wrong_order_is_replaced_and_the_difference_told() {
     insta::assert_snapshot!(notes(&wrong), @r#"
     the planner's topo_order is ignored: `b` does not come after `a`, on which it depends; the order used is `a`, `b`, `c`
     the planner's parallel_batches are ignored: `b` does not come after `a`, on which it depends; 2 batches are used, starting with `a`, `c`
-    the planner's initial_ready_tasks are ignored: it lists `b`, but `a`, `c` are ready
+    the planner's initial_ready_tasks are ignored: it lists `b`; the ready tasks are `a`, `c`
     the tasks are written to .autopilot/plan/tasks, not to the plan's `tasks_dir`
     "#);
     let checked = check(&wrong, &rules()).unwrap();

@@ -317,7 +317,7 @@ fn the_model_is_set_before_the_prompt_and_never_replaced_by_another() {
     {"event":"result","ok":false,"text":"the agent does not offer the model big; it offers small, large"}
     > Close
     "#);
-    assert!(with(NEW, None).contains("cannot set the model big: the agent does not offer it"));
+    assert!(with(NEW, None).contains("not offered by the agent: the model big"));
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn servers_are_given_as_the_protocol_has_them() {
     let mut play = Play::begin(&asked);
     play.hear(CAN_LOAD);
     insta::assert_snapshot!(play.seen(), @r#"
-    {"event":"notice","text":"MCP server web is left out: the agent can't reach servers over HTTP"}
+    {"event":"notice","text":"MCP server web is left out: the agent can't reach it by HTTP"}
     > {"id":2,"method":"session/new","params":{"cwd":"/slot","mcpServers":[{"name":"docs","command":"docs-server","args":["-v"],"env":[{"name":"TAG","value":"x"}]}]}}
     "#);
     let mut play = Play::begin(&asked);
@@ -467,10 +467,7 @@ fn a_line_that_was_cut_is_answered_if_somebody_waits() {
     play.note(heard);
     assert!(play.seen().ends_with("> Close"));
     let ending = play.finish(ExitFacts::code(0));
-    assert_eq!(
-        ending.outcome,
-        Outcome::broke(Cause::Other, "the agent's reply was too long to read")
-    );
+    assert_eq!(ending.outcome, Outcome::broke(Cause::Other, "the reply was too long to read"));
     assert_eq!(ending.odd.cut, 3);
 }
 
