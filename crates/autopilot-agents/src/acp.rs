@@ -33,7 +33,8 @@ pub(crate) fn launch(words: &[String], ask: &Ask<'_>) -> LaunchPlan {
     }
 }
 
-/// Agents that need a word in their environment to be asked by, or not to change themselves.
+/// The variables that some agents need in order to ask for permissions, or to leave themselves
+/// unchanged.
 fn known_env(words: &[String], ask: &Ask<'_>) -> Vec<(String, String)> {
     let is_named =
         |name: &str| words.iter().take(2).any(|word| word.rsplit('/').next() == Some(name));
@@ -48,8 +49,9 @@ fn known_env(words: &[String], ask: &Ask<'_>) -> Vec<(String, String)> {
     env
 }
 
-/// It asks for nothing by itself. It is made to ask for exactly what would be refused: more would
-/// put our consent in the place of a refusal in the user's own configuration.
+/// The tools for which opencode must ask; by itself it asks for nothing. It is made to ask for
+/// exactly the tools that would be refused: more would put our consent in the place of a refusal in
+/// the user's own configuration.
 fn opencode_asks(ask: &Ask<'_>) -> Map<String, Value> {
     let mut tools = BTreeSet::new();
     if ask.access == Access::Read {
@@ -63,7 +65,7 @@ fn opencode_asks(ask: &Ask<'_>) -> Map<String, Value> {
         tools.insert(match name.as_str() {
             "execute" => "bash".to_owned(),
             "fetch" => "webfetch".to_owned(),
-            // One permission is for all tools that change files.
+            // One permission covers all tools that change files.
             "write" | "patch" | "multiedit" | "delete" | "move" => "edit".to_owned(),
             _ => name,
         });

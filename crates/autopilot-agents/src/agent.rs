@@ -1,4 +1,4 @@
-//! The seam to every agent: which kinds there are, how each is launched and decoded.
+//! The seam to every agent: the kinds of agents, and how each is launched and decoded.
 
 use autopilot_core::config::{API_KEY_ENV, Api};
 use camino::{Utf8Path, Utf8PathBuf};
@@ -14,48 +14,55 @@ use crate::openai::{self, Model, OpenAiConversation};
 use crate::script::{self, ScriptConversation};
 use crate::words::{self, WordsError};
 
-/// An agent of the configuration, checked: launching it can no longer fail for want of a setting.
+/// A configured agent whose settings were checked: launching it can no longer fail for want of a
+/// setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Agent {
-    ClaudeCode {
-        executable: String,
-        gateway: Gateway,
-    },
-    Codex {
-        executable: String,
-        gateway: Gateway,
-    },
-    /// Never empty: the program and its arguments.
+    /// Claude Code, run as a command line program.
+    ClaudeCode { executable: String, gateway: Gateway },
+    /// Codex, run as a command line program.
+    Codex { executable: String, gateway: Gateway },
+    /// Any agent that speaks the Agent Client Protocol.
     Acp {
+        /// The program and its arguments; never empty.
         words: Vec<String>,
     },
-    /// Never empty: the program and its arguments.
+    /// Any program that reads a prompt from stdin and prints its answer.
     Command {
+        /// The program and its arguments; never empty.
         words: Vec<String>,
     },
+    /// A model behind an OpenAI-compatible API; it answers and edits nothing.
     OpenAi(Model),
-    Script {
-        file: Utf8PathBuf,
-    },
+    /// The scripted agent, which plays the rules of a file.
+    Script { file: Utf8PathBuf },
 }
 
-/// The keys of an agent's configuration that choose its kind.
+/// The keys of an agent's configuration that choose its kind and how it is started.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Settings<'a> {
+    /// One of [`MODES`].
     pub mode: &'a str,
+    /// The name or path of the vendor's program, in place of the usual one.
     pub executable: Option<&'a str>,
+    /// The command line of an `acp` or `command` agent.
     pub command: Option<&'a str>,
+    /// The file of rules of a `script` agent.
     pub script: Option<&'a Utf8Path>,
     pub model: Option<&'a str>,
+    /// The address of the model, in place of the vendor's.
     pub base_url: Option<&'a str>,
+    /// The name of the environment variable that holds the API key.
     pub api_key_env: Option<&'a str>,
+    /// The API that an `openai_api` agent's server speaks.
     pub api: Api,
 }
 
-/// The modes that can be launched.
+/// The values of `mode` that can be launched.
 pub const MODES: &[&str] =
     &["claude_code_cli", "codex_cli", "acp", "command", "openai_api", "script"];
 
+/// A reason why a configured agent cannot be launched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AgentError {
     #[error("unknown mode {mode}; use one of {}", MODES.join(", "))]
@@ -66,22 +73,24 @@ pub enum AgentError {
     Words(#[from] WordsError),
 }
 
-/// Which stream of the process a line came from.
+/// The stream of the process that a line came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     Out,
     Err,
 }
 
-/// What the launch asked for, so that the conversation can say it and hold the agent to it.
+/// The settings of a launch, kept so that the conversation can send them and hold the agent to
+/// them.
 #[derive(Debug, Clone)]
 pub struct Expected {
     pub prompt: String,
     pub cwd: Utf8PathBuf,
     pub model: Option<String>,
     pub effort: Option<String>,
-    /// Added to what the agent tells its model by itself.
+    /// The text that is added to the agent's own system prompt.
     pub system_prompt: Option<String>,
+    /// The id of the session to resume; `None` starts a new one.
     pub session: Option<String>,
     pub access: Access,
     pub allowed_tools: Vec<String>,
@@ -89,7 +98,7 @@ pub struct Expected {
     pub network: Network,
     pub sandbox: Sandbox,
     pub mcp_servers: Vec<McpServer>,
-    /// The agent may read and write files through us.
+    /// Whether the agent may read and write files through us.
     pub fs: bool,
 }
 
@@ -114,6 +123,7 @@ impl From<&Ask<'_>> for Expected {
 }
 
 impl Agent {
+    /// Checks that the keys the mode needs are there.
     pub fn new(settings: Settings<'_>) -> Result<Self, AgentError> {
         let executable = |default: &str| settings.executable.unwrap_or(default).to_owned();
         let gateway = Gateway {
@@ -152,6 +162,7 @@ impl Agent {
         }
     }
 
+    /// Returns the process that puts `ask` to this agent.
     pub fn launch(&self, ask: &Ask<'_>) -> LaunchPlan {
         match self {
             Agent::ClaudeCode { executable, gateway } => claude::launch(executable, gateway, ask),
@@ -163,6 +174,7 @@ impl Agent {
         }
     }
 
+    /// Returns the decoder for the output of one launch of this agent.
     pub fn conversation(&self, expected: Expected) -> Box<dyn Conversation> {
         match self {
             Agent::ClaudeCode { .. } => Box::new(ClaudeConversation::new(expected)),
@@ -174,19 +186,20 @@ impl Agent {
         }
     }
 
-    /// Names of the user's environment this agent gets, by how they begin.
+    /// The prefixes of the environment variables that this agent inherits from the user.
     pub fn vendor_env_prefixes(&self) -> &'static [&'static str] {
         match self {
             Agent::ClaudeCode { .. } => &["ANTHROPIC_", "CLAUDE_"],
             Agent::Codex { .. } => &["OPENAI_", "CODEX_"],
             Agent::OpenAi(_) => &["OPENAI_"],
-            // Nobody's vendor: `env_pass` names what such a program needs.
+            // The program has no known vendor: `env_pass` names the variables that it needs.
             Agent::Acp { .. } | Agent::Command { .. } | Agent::Script { .. } => &[],
         }
     }
 
-    /// Names among those that it does not get: another address or key was named, and they would
-    /// lead elsewhere or show the user's own key to whoever is there.
+    /// Whether the agent must not inherit the variable `name` of the user's environment. With
+    /// another address or key configured, the user's own variables would lead elsewhere, or would
+    /// show the user's key to whoever is at that address.
     pub fn withholds(&self, name: &str) -> bool {
         match self {
             Agent::ClaudeCode { gateway, .. } => is_withheld(name, gateway.way()),
@@ -198,7 +211,8 @@ impl Agent {
         }
     }
 
-    /// By which way it asks its model; only some can be told another.
+    /// The address and the key with which the agent reaches its model; only some agents can be told
+    /// others than their own.
     pub fn way(&self) -> Way {
         match self {
             Agent::ClaudeCode { gateway, .. } | Agent::Codex { gateway, .. } => gateway.way(),
@@ -221,7 +235,7 @@ impl Agent {
         }
     }
 
-    /// Whether a later run can go on where this one ended.
+    /// Whether a later launch can resume the session of an earlier one.
     pub fn keeps_sessions(&self) -> bool {
         match self {
             Agent::ClaudeCode { .. }
@@ -233,7 +247,7 @@ impl Agent {
     }
 }
 
-/// Whether an agent of this mode hears what a person says while it works.
+/// Whether an agent of this mode accepts messages from a person while it works.
 pub fn listens(mode: &str) -> bool {
     matches!(mode, "claude_code_cli" | "acp")
 }
@@ -279,7 +293,7 @@ mod tests {
         let error = Agent::new(settings("openai_api")).unwrap_err().to_string();
         assert_eq!(error, "mode openai_api needs the key `model`");
         let empty = Settings { command: Some(" "), ..settings("command") };
-        assert!(Agent::new(empty).unwrap_err().to_string().contains("no word"));
+        assert!(Agent::new(empty).unwrap_err().to_string().contains("it is empty"));
     }
 
     #[test]

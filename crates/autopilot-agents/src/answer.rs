@@ -1,6 +1,6 @@
-//! Answers by schema: found in what an agent said, validated, and typed.
+//! Answers by schema: found in the text of an agent, validated, and typed.
 //!
-//! An answer is the last object that satisfies every schema asked of it. If none does, every fault
+//! The answer is the last object that satisfies every schema asked of it. If none does, every fault
 //! is reported at once, so that one repair prompt can name them all.
 
 mod dig;
@@ -27,18 +27,21 @@ use serde_json::Value;
 use crate::ending::Ending;
 use crate::event::clip;
 
-/// Faults named in one repair prompt.
+/// The number of faults that one repair prompt names at most.
 pub const FAULTS_MAX: usize = 40;
 const FAULT_BYTES_MAX: usize = 400;
 
-/// One thing that is wrong with an answer, and where (a JSON pointer; empty for the whole).
+/// One fault of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
+    /// A JSON pointer to the faulty value; empty for the whole answer.
     pub pointer: String,
+    /// The description of the fault.
     pub what: String,
 }
 
 impl Fault {
+    /// Clips `what` to a length that fits into a repair prompt.
     pub fn new(pointer: impl Into<String>, what: impl AsRef<str>) -> Self {
         Fault { pointer: pointer.into(), what: clip(what.as_ref(), FAULT_BYTES_MAX) }
     }
@@ -53,10 +56,12 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// What an agent gave as its answer.
+/// The answer of an agent, before it is validated.
 #[derive(Debug, Clone, Copy)]
 pub struct Given<'a> {
+    /// The text of the agent's last message.
     pub text: &'a str,
+    /// The value from the agent's own schema mechanism, where it has one.
     pub structured: Option<&'a Value>,
 }
 
@@ -72,7 +77,7 @@ impl<'a> From<&'a Ending> for Given<'a> {
     }
 }
 
-/// The answer of a known kind. `also` is a schema the user edited, valid in addition to ours.
+/// Reads an answer of a known kind. The answer must also satisfy `also`, a schema the user edited.
 pub fn read<'a, T: Answer>(
     given: impl Into<Given<'a>>,
     also: Option<&Schema>,
@@ -83,7 +88,7 @@ pub fn read<'a, T: Answer>(
     serde_json::from_value(value).map_err(|error| vec![Fault::new("", error.to_string())])
 }
 
-/// The answer as JSON, by any schemas.
+/// Reads an answer as JSON that satisfies all of `schemas`.
 pub fn read_value<'a>(
     given: impl Into<Given<'a>>,
     schemas: &[&Schema],
@@ -116,7 +121,7 @@ fn read_text(text: &str, schemas: &[&Schema]) -> Result<Value, Vec<Fault>> {
         if all.is_empty() {
             return Ok(value);
         }
-        // Parts of a broken object say nothing about what the agent meant.
+        // Parts of a broken object do not show what the agent meant.
         if !found.in_broken && last_faults.is_none() {
             last_faults = Some(all);
         }
@@ -136,7 +141,8 @@ fn faults(value: &Value, schemas: &[&Schema]) -> Vec<Fault> {
     faults
 }
 
-/// A member that is null is a member that is not there: strict schemas make models write them all.
+/// Removes members that are null: strict schemas make models write every member, and null stands
+/// for an absent one.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -148,7 +154,7 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// Asks once more for the same answer, with all that was wrong.
+/// The prompt that asks for the same answer once more and names its faults.
 pub fn repair_prompt(faults: &[Fault], schema_json: &str) -> String {
     let mut lines: Vec<String> =
         faults.iter().take(FAULTS_MAX).map(|fault| format!("- {fault}")).collect();
@@ -157,7 +163,7 @@ pub fn repair_prompt(faults: &[Fault], schema_json: &str) -> String {
     }
     format!(
         "Your last answer could not be used:\n{}\n\nDo no further work. Correct all of this and \
-         return JSON only: one object, no prose, no code fence, valid by this JSON Schema:\n{}\n",
+         return JSON only: one object, no prose, no code fence, valid against this JSON Schema:\n{}\n",
         lines.join("\n"),
         schema_json.trim()
     )

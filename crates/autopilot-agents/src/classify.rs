@@ -1,34 +1,47 @@
-//! What kind of trouble an error speaks of.
+//! Sorts an agent's error into the kind of trouble that it reports.
 //!
 //! Only the error channels of an agent are read here, never what its model says: a review that
 //! discusses rate limits must not pause the account. Structured fields come before text.
 
 use crate::ending::{Cause, Outcome};
 
+/// The kinds of trouble that a vendor reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
+    /// The login or the key was rejected.
     Auth,
+    /// A usage or billing limit was reached.
     Quota,
+    /// The vendor's service cannot be reached or is overloaded.
     Outage,
+    /// The model does not exist, or the account may not use it.
     Model,
+    /// The prompt does not fit into the model's context.
     Context,
+    /// The answer reached the model's length limit.
     OutputLimit,
+    /// The model or the vendor refused to answer.
     Refusal,
+    /// The session to resume does not exist any more.
     Session,
+    /// The vendor rejected the request as malformed.
     Request,
 }
 
-/// An error as far as the agent says it.
+/// The parts of an error that the agent reported.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Facts<'a> {
     /// The vendor's word for the error (`authentication_error`, `usage_limit_reached`, …).
     pub word: Option<&'a str>,
+    /// The HTTP status of the vendor's reply.
     pub http_status: Option<u64>,
+    /// The message of the error.
     pub text: &'a str,
 }
 
 impl Trouble {
-    /// The outcome this trouble is to the engine.
+    /// Returns the outcome of a launch that ended in this trouble. `until_unix` is the time at
+    /// which a quota resets.
     pub fn outcome(self, why: String, until_unix: Option<i64>) -> Outcome {
         match self {
             Trouble::Auth => Outcome::Auth { why },
@@ -44,6 +57,7 @@ impl Trouble {
     }
 }
 
+/// Returns the kind of trouble that an error reports; `None` if nothing in it is known.
 pub fn classify(facts: Facts<'_>) -> Option<Trouble> {
     let by_word = facts.word.and_then(by_word);
     // A rejected request names its reason only in the text.
@@ -93,7 +107,7 @@ fn by_status(status: u64) -> Option<Trouble> {
     }
 }
 
-/// Phrases of the vendors' programs, the more telling kinds first: "model is at capacity" is an
+/// The phrases of the vendors' programs, the more specific kinds first: "model is at capacity" is an
 /// outage although it names a model, and a usage limit may mention the log-in page.
 const PHRASES: &[(Trouble, &[&str])] = &[
     (

@@ -1,7 +1,7 @@
-//! Claude Code over the protocol its vendor's own SDK speaks to it: JSON lines both ways.
+//! Claude Code over the protocol of its vendor's own SDK: JSON lines both ways.
 //!
-//! The prompt is a line on its stdin, which stays open: through it the agent asks for permissions,
-//! and a person may say more while it works.
+//! The prompt is a line on the agent's stdin, which stays open: through it we answer requests for
+//! permissions, and a person may say more while the agent works.
 //!
 //! The format is the vendor's; flags and shapes were checked against version 2.1.325.
 
@@ -17,12 +17,13 @@ use crate::launch::{
     Access, Ask, LaunchPlan, McpServer, Network, Program, Sandbox, Stdin, Transport,
 };
 
-/// A schema goes on the command line, where one argument may have 128 KiB at most.
+/// The longest schema that is passed on the command line, where one argument may have 128 KiB at
+/// most.
 const SCHEMA_BYTES_MAX: usize = 100 * 1024;
 
 const QUIET: &[(&str, &str)] = &[
-    // Its default is to repeat a request for minutes; how long an outage is waited for is ours to
-    // decide.
+    // Claude's default is to repeat a request for minutes; how long to wait out an outage is ours
+    // to decide.
     ("CLAUDE_CODE_MAX_RETRIES", "4"),
     ("DISABLE_TELEMETRY", "1"),
     ("DISABLE_ERROR_REPORTING", "1"),
@@ -32,10 +33,10 @@ const QUIET: &[(&str, &str)] = &[
 
 const BASE_URL: &str = "ANTHROPIC_BASE_URL";
 const KEY: &str = "ANTHROPIC_API_KEY";
-/// A key under this name is sent as a bearer token.
+/// Claude Code sends a key under this name as a bearer token.
 const TOKEN: &str = "ANTHROPIC_AUTH_TOKEN";
 
-/// The name under which it looks for the key of a variable.
+/// The name under which Claude Code looks for the key that the user keeps in `variable`.
 pub(crate) fn key_name(variable: &str) -> &'static str {
     if variable == TOKEN { TOKEN } else { KEY }
 }
@@ -54,7 +55,7 @@ pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &Ask<'_>) -> Laun
     option("--model", ask.model.map(str::to_owned));
     option("--effort", ask.effort.map(str::to_owned));
     option("--resume", ask.session.map(str::to_owned));
-    // The vendor rejects a budget of nothing; the engine asks nothing of an agent without money.
+    // The vendor rejects a budget of zero; the engine asks no agent once the money is gone.
     option("--max-budget-usd", ask.max_usd.filter(|usd| *usd > 0.0).map(|usd| usd.to_string()));
     option("--max-turns", ask.max_turns.map(|turns| turns.to_string()));
     option("--append-system-prompt", ask.system_prompt.map(str::to_owned));
@@ -62,14 +63,14 @@ pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &Ask<'_>) -> Laun
     option("--settings", own_settings(gateway, ask.access));
     option("--json-schema", ask.schema.and_then(|schema| inline_schema(schema.json)));
     if ask.access == Access::Read || gateway.base_url.is_some() {
-        // Whoever judges a change obeys none of its settings, and those of a repository may lead to
-        // an account of their own.
+        // An agent that judges a change obeys none of the change's settings, and those of a
+        // repository may lead to another account.
         option("--setting-sources", Some("user".into()));
     }
-    // These take any number of values, so an option has to follow them.
+    // The two options take any number of values, so another option has to follow them.
     several(&mut args, "--allowedTools", allowed(ask));
     several(&mut args, "--disallowedTools", disallowed(ask));
-    // It says when it has taken up what it was told.
+    // Claude echoes each user message when it starts on it.
     args.extend(["--replay-user-messages".into(), "--verbose".into()]);
     args.extend(ask.args.iter().cloned());
     LaunchPlan {
@@ -92,7 +93,8 @@ fn permission_mode(access: Access) -> &'static str {
 fn allowed(ask: &Ask<'_>) -> Vec<String> {
     match ask.access {
         Access::Read => Vec::new(),
-        // Named here they might be used anywhere; its mode grants them inside the worktree.
+        // Tools named here could be used on any path; the permission mode grants them inside the
+        // worktree.
         Access::Edit => {
             let granted = |tool: &&String| !permission::WRITING.contains(&tool.as_str());
             ask.allowed_tools.iter().filter(granted).cloned().collect()
@@ -101,7 +103,7 @@ fn allowed(ask: &Ask<'_>) -> Vec<String> {
     }
 }
 
-/// `--allowedTools` only grants; what must not happen is taken away.
+/// `--allowedTools` only grants; tools that must not be used have to be taken away.
 fn disallowed(ask: &Ask<'_>) -> Vec<String> {
     let writing: &[&str] = match ask.access {
         Access::Read => &["Bash", "Edit", "Write", "NotebookEdit"],
@@ -143,8 +145,8 @@ fn inline_schema(json: &str) -> Option<String> {
     (strict.len() <= SCHEMA_BYTES_MAX).then_some(strict)
 }
 
-/// An address in the user's settings would go over one in the environment. Whoever judges a change
-/// obeys no hook.
+/// The settings that override the user's own: an address in the user's settings would win over one
+/// in the environment, and an agent that judges a change obeys no hook.
 fn own_settings(gateway: &Gateway, access: Access) -> Option<String> {
     let mut settings = serde_json::Map::new();
     if let Some(base_url) = gateway.base_url.as_deref() {
@@ -157,7 +159,7 @@ fn own_settings(gateway: &Gateway, access: Access) -> Option<String> {
 }
 
 fn env(gateway: &Gateway, ask: &Ask<'_>) -> Vec<(String, String)> {
-    // As root it bypasses permissions only where it is told that a sandbox holds.
+    // As root, Claude Code bypasses permissions only if it is told that it runs in a sandbox.
     let sandboxed = ask.access == Access::Unsafe && ask.sandbox == Sandbox::Ours;
     let sandbox = sandboxed.then_some(("IS_SANDBOX", "1"));
     let address = gateway.base_url.as_deref().map(|url| (BASE_URL, url));
@@ -243,7 +245,7 @@ mod tests {
         let address = (BASE_URL.to_owned(), "https://gateway.example".to_owned());
         let keyed = env(Some("GATEWAY_KEY"));
         assert!(keyed.env.contains(&address));
-        // The engine puts the key itself there.
+        // The engine sets the variable to the key itself.
         assert!(keyed.env.iter().all(|(name, _)| name != KEY));
         let settings = r#"--settings {"env":{"ANTHROPIC_BASE_URL":"https://gateway.example"}}"#;
         assert!(line(&keyed).contains(settings), "{}", line(&keyed));

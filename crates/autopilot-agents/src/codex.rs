@@ -14,7 +14,7 @@ use crate::launch::{
     Access, Ask, LaunchPlan, McpServer, Network, Program, Sandbox, Schema, Stdin, Transport,
 };
 
-/// The user's own key and way to the model.
+/// The variables that hold the user's own key and address of the model.
 pub(crate) const OWN_WAY: &[&str] = &[
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",
@@ -26,7 +26,8 @@ pub(crate) const OWN_WAY: &[&str] = &[
 
 pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &Ask<'_>) -> LaunchPlan {
     let mut args: Vec<String> = ["exec", "--json", "--disable", "plugins"].map(String::from).into();
-    // Without an explicit sandbox it takes what an earlier run left in its configuration.
+    // Without an explicit sandbox Codex takes the one that an earlier run left in its
+    // configuration.
     args.extend(["-s".into(), sandbox(ask).into(), "-C".into(), ask.cwd.to_string()]);
     args.push("--skip-git-repo-check".into());
     for setting in settings(ask).into_iter().chain(provider(gateway)) {
@@ -55,7 +56,8 @@ pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &Ask<'_>) -> Laun
     }
 }
 
-/// Its own sandbox does not work inside ours: every tool call would fail, and the run succeed.
+/// The sandbox that Codex is told to use. Its own does not work inside ours: every tool call would
+/// fail, and the run succeed.
 fn sandbox(ask: &Ask<'_>) -> &'static str {
     match (ask.sandbox, ask.access) {
         (Sandbox::Ours, _) | (Sandbox::None, Access::Unsafe) => "danger-full-access",
@@ -91,7 +93,8 @@ fn settings(ask: &Ask<'_>) -> Vec<String> {
     settings
 }
 
-/// A provider of ours, because the address of its own goes with the user's login.
+/// The settings of a provider of ours, because the address of Codex's own provider goes with the
+/// user's login.
 fn provider(gateway: &Gateway) -> Vec<String> {
     let Some(base_url) = &gateway.base_url else { return Vec::new() };
     let text = |value: &str| serde_json::Value::from(value).to_string();
@@ -109,8 +112,9 @@ fn provider(gateway: &Gateway) -> Vec<String> {
     ]
 }
 
-/// Said here, or it would write it into the user's settings, for each worktree. Who only looks does
-/// not follow the settings that come with what is looked at.
+/// The trust level of the worktree. Without it Codex would write one into the user's settings for
+/// each worktree. An agent that only reads does not follow the settings that come with the change
+/// it reads.
 fn trust(ask: &Ask<'_>) -> String {
     let level = match ask.access {
         Access::Read => "untrusted",
@@ -120,8 +124,8 @@ fn trust(ask: &Ask<'_>) -> String {
     format!("projects={{{cwd}={{trust_level=\"{level}\"}}}}")
 }
 
-/// Without an approval of its own every call of a tool would fail, and the run succeed. One that
-/// does not start would be passed over in silence.
+/// The setting of one MCP server. Without an approval mode every tool call would fail, and the run
+/// succeed; without `required` a server that does not start would be passed over in silence.
 fn mcp_server(server: &McpServer) -> String {
     let text = |value: &str| serde_json::Value::from(value).to_string();
     let transport = match &server.transport {
@@ -133,14 +137,15 @@ fn mcp_server(server: &McpServer) -> String {
         }
         Transport::Http { url } => format!("url={}", text(url)),
     };
-    // The key is split at its dots and otherwise taken as it is, quotes and all.
+    // Codex splits the key at its dots and takes the rest as it is, quotes and all.
     let name = &server.name;
     format!(
         "mcp_servers.{name}={{{transport},required=true,default_tools_approval_mode=\"approve\"}}"
     )
 }
 
-/// It sends the schema as strict, which admits only a part of JSON Schema.
+/// The file with the schema's strict form: Codex sends schemas as strict, which admits only a part
+/// of JSON Schema.
 fn strict_file(schema: Schema<'_>) -> Option<(Utf8PathBuf, String)> {
     let json = serde_json::from_str(schema.json).ok()?;
     let path = schema.path.with_extension("strict.json");

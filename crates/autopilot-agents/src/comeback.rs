@@ -1,26 +1,31 @@
-//! When an account is usable again, where an agent says it only in a sentence for people.
+//! The time at which an account is usable again, where an agent says it only in a sentence for
+//! people.
 //!
 //! Codex writes `try again at 8:23 AM`, `try again at Nov 17th, 2026 8:23 AM` and, in older
-//! versions, `try again in 3 days 4 hours 2 minutes`. What a clock time means depends on the day
-//! and the time zone, which nobody here knows.
+//! versions, `try again in 3 days 4 hours 2 minutes`. The meaning of a clock time depends on the
+//! day and the time zone, which are not known here.
 
 const AGAIN: &str = "try again ";
 
+/// The time at which an account is usable again, in the form in which the vendor gave it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comeback {
+    /// A span from now.
     In { seconds: u64 },
+    /// The next time the clock shows this time.
     Clock { at: Clock },
+    /// A time on a given day.
     Date { year: i16, month: i8, day: i8, at: Clock },
 }
 
-/// A time of the day on the agent's wall, which leaves out the seconds.
+/// A time of the day in the agent's time zone, without seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clock {
     pub hour: i8,
     pub minute: i8,
 }
 
-/// What `text`, an error of a vendor, says of it.
+/// Reads the time from `text`, a vendor's error; `None` if it names none.
 pub fn read(text: &str) -> Option<Comeback> {
     let text = text.to_lowercase();
     let mut rest = text.as_str();
@@ -54,7 +59,7 @@ fn moment(text: &str) -> Option<Comeback> {
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/// `8:23 am`, or `20:23`.
+/// Reads `8:23 am` or `20:23`.
 fn clock(words: &[&str]) -> Option<Clock> {
     let bare = |word: &str| word.trim_end_matches(['.', ',', ')', ';']).to_owned();
     let (time, half) = (bare(words.first()?), words.get(1).map(|word| bare(word)));
@@ -70,7 +75,7 @@ fn clock(words: &[&str]) -> Option<Clock> {
     is_time.then_some(Clock { hour, minute })
 }
 
-/// `3 days 4 hours 2 minutes`, `1m30s`, `less than a minute`.
+/// Reads `3 days 4 hours 2 minutes`, `1m30s` or `less than a minute`.
 fn span(text: &str) -> Option<Comeback> {
     if text.starts_with("less than a minute") {
         return Some(Comeback::In { seconds: 60 });
@@ -87,7 +92,7 @@ fn span(text: &str) -> Option<Comeback> {
     seconds.map(|seconds| Comeback::In { seconds })
 }
 
-/// A part of a second is one.
+/// Reads the number at the start of `text`, and rounds a fraction up.
 fn number(text: &str) -> Option<(u64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let whole: u64 = text[..end].parse().ok()?;

@@ -1,4 +1,4 @@
-//! Any program as an agent: the prompt on its stdin, the answer on its stdout.
+//! Any program as an agent: the prompt goes to its stdin, the answer comes from its stdout.
 
 use crate::agent::Stream;
 use crate::conversation::{Conversation, Heard};
@@ -7,7 +7,7 @@ use crate::event::{self, AgentEvent};
 use crate::launch::{Ask, LaunchPlan, Program, Stdin};
 use crate::tail::Tail;
 
-/// The end of stdout that is kept as the answer: the answer is the last thing said.
+/// The longest answer that is kept: the end of stdout, since the answer is the last thing said.
 pub const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
 pub(crate) fn launch(words: &[String], ask: &Ask<'_>) -> LaunchPlan {
@@ -50,7 +50,9 @@ impl Conversation for CommandConversation {
         let outcome = match exit.forced() {
             Some(outcome) => outcome,
             None if exit.is_zero() => Outcome::Success,
-            None => Outcome::broke(Cause::Crash, failure(&exit, &self.stderr)),
+            None => {
+                Outcome::broke(Cause::Crash, format!("the agent {}", failure(&exit, &self.stderr)))
+            }
         };
         Ending {
             outcome,
@@ -63,7 +65,8 @@ impl Conversation for CommandConversation {
     }
 }
 
-/// Its exit and, if it said anything, its last words.
+/// Describes a failed launch by its exit and, if there are any, the last lines of stderr; the rest
+/// of a sentence about the agent.
 pub(crate) fn failure(exit: &ExitFacts, stderr: &Tail) -> String {
     const LAST_WORDS_LINES_MAX: usize = 5;
     if stderr.is_empty() {
@@ -72,7 +75,7 @@ pub(crate) fn failure(exit: &ExitFacts, stderr: &Tail) -> String {
     format!("{}: {}", exit.describe(), stderr.last(LAST_WORDS_LINES_MAX))
 }
 
-/// The last bytes of a text that grows by lines, cut at a line.
+/// The last bytes of a text that grows; older text is cut off at a line end where there is one.
 #[derive(Debug, Default)]
 pub(crate) struct LastBytes {
     pub(crate) text: String,
@@ -86,7 +89,7 @@ impl LastBytes {
 
     pub(crate) fn push(&mut self, text: &str) {
         self.text.push_str(text);
-        // Twice the limit before cutting, so that each byte is moved once and not for every line.
+        // The text may grow to twice the limit, so that each byte is moved once and not for every line.
         if self.text.len() > 2 * ANSWER_BYTES_MAX {
             let start = self.text.ceil_char_boundary(self.text.len() - ANSWER_BYTES_MAX);
             let start = self.text[start..].find('\n').map_or(start, |at| start + at + 1);
@@ -127,10 +130,10 @@ mod tests {
         decoder.line(Stream::Out, "half an answer", false);
         decoder.line(Stream::Err, "429 Too Many Requests", false);
         let ending = decoder.finish(ExitFacts::code(3));
-        // What an unknown program prints to stderr may be anything: it is shown, not believed.
+        // The stderr of an unknown program may hold anything: it is shown, not believed.
         assert_eq!(
             ending.outcome,
-            Outcome::broke(Cause::Crash, "it exited with code 3: 429 Too Many Requests")
+            Outcome::broke(Cause::Crash, "the agent exited with code 3: 429 Too Many Requests")
         );
         assert_eq!(ending.answer, "half an answer\n");
     }

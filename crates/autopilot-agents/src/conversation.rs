@@ -1,4 +1,4 @@
-//! Talking with one launched agent: what it says becomes events, and what is said back.
+//! The talk with one launched agent: its lines become events, and acts carry replies back.
 //!
 //! A conversation is pure. It never waits, reads or writes; whoever runs the process carries its
 //! lines in and its acts out.
@@ -7,72 +7,79 @@ use crate::agent::Stream;
 use crate::ending::{Ending, ExitFacts};
 use crate::event::AgentEvent;
 
-/// What a line meant, and what is to be done about it.
+/// The events of one line, and the acts that have to follow.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Heard {
     pub events: Vec<AgentEvent>,
+    /// The acts, to be carried out in this order.
     pub acts: Vec<Act>,
 }
 
+/// Something that the host does for a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
-    /// A line for the agent's stdin, without its end.
+    /// Write a line to the agent's stdin. The text has no line end.
     Say(String),
-    /// Nothing more will be said: its stdin is closed.
+    /// Close the agent's stdin: nothing more will be said.
     Close,
-    /// Answered by [`Conversation::file`] with the text.
+    /// Read a file. [`Conversation::file`] gets its text.
     ReadFile { id: u64, path: String, first_line: Option<u32>, lines_max: Option<u32> },
-    /// Answered by [`Conversation::file`] with nothing.
+    /// Write a file. [`Conversation::file`] gets an empty text.
     WriteFile { id: u64, path: String, text: String },
 }
 
-/// Said to an agent while it works.
+/// A person's request to an agent that works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wish {
+    /// A message, which the agent gets as soon as it can take it.
     Message(String),
+    /// The request to stop the current turn.
     Interrupt,
 }
 
-/// The agent does not listen while it works, or its turn is over.
+/// The reason why an agent does not take a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Deaf {
-    #[error("this kind of agent can't be spoken to while it works")]
+    #[error("this agent doesn't accept messages while it works")]
     Always,
-    #[error("its turn is over")]
+    #[error("the agent's turn is over")]
     Over,
-    #[error("too much that was said to it waits already")]
+    #[error("too many messages are already waiting for the agent")]
     Full,
 }
 
-/// Turns the lines of one run into events and, at its end, a judgement. Never fails and never
-/// panics: a line that means nothing is counted.
+/// Decodes the lines of one launch into events and judges it at its end. A conversation never fails
+/// and never panics: a line without a meaning is counted.
 pub trait Conversation: Send {
-    /// Before the first line.
+    /// Is called before the first line.
     fn begin(&mut self) -> Heard {
         Heard::default()
     }
 
-    /// `truncated` tells that the host cut the line at its limit.
+    /// Takes one line of output. `truncated` tells that the host cut the line at its limit.
     fn line(&mut self, stream: Stream, line: &str, truncated: bool) -> Heard;
 
-    /// What became of an act on a file.
+    /// Takes the result of [`Act::ReadFile`] or [`Act::WriteFile`].
     fn file(&mut self, _id: u64, _done: Result<String, String>) -> Heard {
         Heard::default()
     }
 
+    /// Passes on a person's request. Agents that do not listen refuse it.
     fn wish(&mut self, _wish: Wish) -> Result<Heard, Deaf> {
         Err(Deaf::Always)
     }
 
+    /// Judges the launch once its process has ended.
     fn finish(self: Box<Self>, exit: ExitFacts) -> Ending;
 }
 
 impl Heard {
+    /// A reply of one line.
     pub(crate) fn say(line: String) -> Heard {
         Heard { events: Vec::new(), acts: vec![Act::Say(line)] }
     }
 
-    /// With events that came before its own.
+    /// Puts `events` before the events of this one.
     #[must_use]
     pub(crate) fn after(mut self, events: impl IntoIterator<Item = AgentEvent>) -> Heard {
         let own = std::mem::take(&mut self.events);

@@ -1,20 +1,20 @@
-//! What an agent is seen doing with skills, MCP servers and sub-agents, folded from its events.
+//! The skills, MCP servers and sub-agents that an agent is seen using, folded from its events.
 
 use crate::event::AgentEvent;
 use autopilot_core::config::Mode;
 use autopilot_core::skill::{DEEDS_MAX, Deeds, Shows};
 
-/// Kinds of things an agent of this mode shows whenever it does them.
+/// The kinds of use that an agent of this mode always shows in its events.
 pub fn shows(mode: Mode) -> Shows {
     match mode {
         Mode::ClaudeCodeCli => Shows { skills: true, mcp_servers: true, subagents: true },
-        // Its skills are files it reads with its shell, if they were not in the prompt.
+        // Codex reads skills with its shell, as files, unless they were in the prompt.
         Mode::CodexCli => Shows { skills: false, mcp_servers: true, subagents: false },
         Mode::Acp | Mode::Command | Mode::OpenaiApi | Mode::Script => Shows::default(),
     }
 }
 
-/// Takes one event into the account.
+/// Adds one event to `deeds`.
 pub fn notice(deeds: &mut Deeds, event: &AgentEvent) {
     match event {
         AgentEvent::Text { text } => {
@@ -40,7 +40,7 @@ fn tool(deeds: &mut Deeds, name: &str, summary: &str) {
             let skill = summary.trim_start_matches('/').split_whitespace().next();
             deeds.skills.extend(skill.map(str::to_owned));
         }
-        // Renamed by the vendor; both are in use.
+        // The vendor renamed this tool; both names are in use.
         "Task" | "Agent" => deeds.subagents = deeds.subagents.saturating_add(1),
         _ => {}
     }
@@ -56,8 +56,8 @@ fn tool(deeds: &mut Deeds, name: &str, summary: &str) {
     }
 }
 
-/// `mcp__server__tool` of one vendor, `server.tool` of the other. What a further agent calls its
-/// tools may have a dot in it for any reason.
+/// The MCP server that a tool belongs to: `mcp__server__tool` of one vendor, `server.tool` of the
+/// other. Other agents may have a dot in a tool's name for any reason.
 fn server(tool: &str, shows: Shows) -> Option<&str> {
     match tool.strip_prefix("mcp__") {
         Some(rest) => Some(rest.split_once("__").map_or(rest, |(server, _)| server)),
@@ -68,7 +68,7 @@ fn server(tool: &str, shows: Shows) -> Option<&str> {
     }
 }
 
-/// The skill whose file a call names.
+/// The skill whose file is named in the summary of a call.
 fn skill_file(summary: &str) -> Option<&str> {
     let (_, rest) = summary.split_once("skills/")?;
     let (skill, _) = rest.split_once('/')?;

@@ -1,61 +1,43 @@
-//! What an agent may be seen doing, in one vocabulary for every kind of agent.
+//! The events that an agent's work consists of, in one vocabulary for every kind of agent.
 
 use serde::{Deserialize, Serialize};
 
-/// Longest text of one event; the whole output is in the attempt's log.
+/// The longest text of one event; the whole output is in the attempt's log.
 pub const TEXT_BYTES_MAX: usize = 16 * 1024;
-/// Longest one-line summary of a tool call or its result.
+/// The longest one-line summary of a tool call or its result.
 pub const SUMMARY_BYTES_MAX: usize = 240;
 
+/// One thing that an agent was seen doing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum AgentEvent {
-    Text {
-        text: String,
-    },
-    Thought {
-        text: String,
-    },
-    ToolCall {
-        id: String,
-        name: String,
-        summary: String,
-    },
-    ToolResult {
-        id: String,
-        ok: bool,
-        summary: String,
-    },
-    FileChange {
-        path: String,
-        kind: ChangeKind,
-    },
-    Permission {
-        tool: String,
-        granted: bool,
-        reason: String,
-    },
-    Session {
-        id: String,
-    },
+    /// The model said something.
+    Text { text: String },
+    /// The model's reasoning.
+    Thought { text: String },
+    /// The agent started to use a tool.
+    ToolCall { id: String, name: String, summary: String },
+    /// The use of a tool ended.
+    ToolResult { id: String, ok: bool, summary: String },
+    /// The agent changed a file.
+    FileChange { path: String, kind: ChangeKind },
+    /// The agent asked to use a tool, or was refused one.
+    Permission { tool: String, granted: bool, reason: String },
+    /// The agent named its session.
+    Session { id: String },
+    /// The agent reported its tokens and its cost so far.
     Usage(Usage),
-    RateLimit {
-        status: RateStatus,
-        resets_at_unix: Option<i64>,
-    },
-    Notice {
-        text: String,
-    },
-    /// Said to it by a person while it worked.
-    Steer {
-        text: String,
-    },
-    Result {
-        ok: bool,
-        text: String,
-    },
+    /// The vendor told how close the account is to its limit.
+    RateLimit { status: RateStatus, resets_at_unix: Option<i64> },
+    /// A message about the agent's work that the model did not write.
+    Notice { text: String },
+    /// A person sent a message while the agent worked.
+    Steer { text: String },
+    /// The agent ended its turn.
+    Result { ok: bool, text: String },
 }
 
+/// How a file was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
@@ -64,6 +46,7 @@ pub enum ChangeKind {
     Deleted,
 }
 
+/// The state of an account's rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RateStatus {
@@ -72,8 +55,8 @@ pub enum RateStatus {
     Rejected,
 }
 
-/// Tokens as this project counts them: `input` is everything the model read, `cached` the part of
-/// it that came from the vendor's cache.
+/// Counts of tokens: `input` is everything the model read, `cached` the part of it that came from
+/// the vendor's cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tokens {
@@ -83,6 +66,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
+    /// The sum of both counts; stops at the largest number.
     #[must_use]
     pub fn plus(self, other: Tokens) -> Tokens {
         Tokens {
@@ -93,7 +77,7 @@ impl Tokens {
     }
 }
 
-/// Whether a figure counts one run of the agent or the whole session, resumes included.
+/// Whether a figure counts one launch of the agent or the whole session with all its resumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
@@ -101,7 +85,8 @@ pub enum Scope {
     Session,
 }
 
-/// Vendors disagree on what is cumulative, even within one report, so each figure has its scope.
+/// A report of tokens and cost. Vendors disagree on which figures are cumulative, even within one
+/// report, so each has its scope.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     pub tokens: Tokens,
@@ -110,7 +95,7 @@ pub struct Usage {
     pub cost_scope: Scope,
 }
 
-/// What one run of an agent used.
+/// The tokens and the cost of one launch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bill {
     pub tokens: Tokens,
@@ -118,8 +103,8 @@ pub struct Bill {
 }
 
 impl Usage {
-    /// The part of this report that belongs to the run it ends. `before` is the last report of the
-    /// same session, if it was resumed.
+    /// Returns the part of this report that belongs to the launch it ends. `before` is the last
+    /// report of the same session, if it was resumed.
     ///
     /// A total below the one before means that the vendor began to count anew: the whole of it is
     /// billed, because money must never be under-counted.
@@ -145,7 +130,7 @@ fn rise(before: u64, now: u64) -> u64 {
     now.checked_sub(before).unwrap_or(now)
 }
 
-/// The text cut to `bytes_max` at a character, saying how much is missing.
+/// Cuts the text to `bytes_max` at a character, and says how much is missing.
 pub fn clip(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();
@@ -154,7 +139,7 @@ pub fn clip(text: &str, bytes_max: usize) -> String {
     format!("{}… [{} bytes cut]", &text[..end], text.len() - end)
 }
 
-/// The first line with anything on it, short enough for a screen.
+/// The first line that is not blank, short enough for a screen.
 pub(crate) fn summary(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
     clip(line, SUMMARY_BYTES_MAX)
@@ -187,7 +172,7 @@ mod tests {
         };
         let bill = total(300, 0.75).of_run(Some(&total(200, 0.5)));
         assert_eq!((bill.tokens.input, bill.tokens.output, bill.cost_usd), (100, 0, Some(0.25)));
-        // A smaller total is a new count.
+        // A smaller total means that the vendor began to count anew.
         let bill = total(50, 0.25).of_run(Some(&total(200, 0.5)));
         assert_eq!((bill.tokens.input, bill.cost_usd), (50, Some(0.25)));
     }

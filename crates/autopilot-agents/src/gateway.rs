@@ -1,26 +1,28 @@
-//! Another place where an agent's model is asked, and another key for it.
+//! An address and a key for an agent's model other than the vendor's.
 
 use serde_json::{Map, Value};
 
-/// What the configuration names; nothing means the agent's own ways.
+/// The address and the key that the configuration names; `None` leaves the agent's own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Gateway {
     pub base_url: Option<String>,
-    /// The variable that holds the key.
+    /// The name of the environment variable that holds the key.
     pub key_env: Option<String>,
 }
 
-/// By which way an agent asks its model.
+/// The way by which an agent reaches its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// As its user does.
+    /// The user's own address and login.
     Own,
-    /// As its user does, with another key.
+    /// The user's own address with another key.
     OtherKey,
+    /// Another address, with a key of its own or none.
     OtherAddress,
 }
 
 impl Gateway {
+    /// The way that these settings lead.
     pub fn way(&self) -> Way {
         match (&self.base_url, &self.key_env) {
             (Some(_), _) => Way::OtherAddress,
@@ -30,11 +32,11 @@ impl Gateway {
     }
 }
 
-/// In the place of a key where none is named. Without anything there an agent would take the user's
+/// The placeholder for a key where none is configured. Without one an agent would take the user's
 /// own login, which is for its vendor and nobody else.
 pub(crate) const NO_KEY: &str = "none";
 
-/// Settings of Claude Code that lead to an account, by whatever way.
+/// The settings of Claude Code that lead to an account, by whatever way.
 const ACCOUNT: &[&str] = &[
     "apiKeyHelper",
     "awsAuthRefresh",
@@ -46,10 +48,10 @@ const ACCOUNT: &[&str] = &[
     "oauthAccount",
     "primaryApiKey",
 ];
-/// Variables that hold a key.
+/// The prefixes of variables that hold a key.
 const KEY_ENV: &[&str] =
     &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_API_KEY", "CLAUDE_CODE_OAUTH_"];
-/// Variables that lead to an account by another way; names of models do not.
+/// The prefixes of variables that lead to an account, except those that name a model.
 const ACCOUNT_ENV: &[&str] = &[
     "ANTHROPIC_",
     "AWS_BEARER_",
@@ -59,7 +61,8 @@ const ACCOUNT_ENV: &[&str] = &[
     "CLAUDE_CODE_USE_",
 ];
 
-/// Whether a variable of the user's own is not for a Claude Code that goes another way.
+/// Whether a Claude Code that reaches its model by `way` must not inherit the user's variable
+/// `name`.
 pub fn is_withheld(name: &str, way: Way) -> bool {
     let begins = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
     match way {
@@ -69,8 +72,9 @@ pub fn is_withheld(name: &str, way: Way) -> bool {
     }
 }
 
-/// A user's settings of Claude Code without the user's own way to a model: over them, no other
-/// address would be asked, or it would be given the user's own key. Nothing if they can't be read.
+/// Returns a user's settings of Claude Code without the user's own way to a model. With it, the
+/// configured address would not be asked, or would be given the user's key. `None` if the settings
+/// can't be read.
 pub fn without_own_way(settings: &[u8], way: Way) -> Option<String> {
     let mut settings: Map<String, Value> = serde_json::from_slice(settings).ok()?;
     settings.retain(|name, _| !ACCOUNT.contains(&name.as_str()));

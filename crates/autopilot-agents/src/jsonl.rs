@@ -1,4 +1,4 @@
-//! What agents that print one JSON object per line have in common.
+//! The parts shared by agents that print one JSON object per line.
 
 use serde_json::Value;
 
@@ -9,13 +9,14 @@ use crate::ending::{Cause, ExitFacts, Odd, Outcome};
 use crate::event::{self, AgentEvent};
 use crate::tail::Tail;
 
-/// A line of an agent that speaks JSON.
+/// One line of such an agent.
 pub(crate) enum Line {
     Event(Value),
     Words(Vec<AgentEvent>),
 }
 
-/// Whatever is no JSON object is kept as words: start-up errors come that way.
+/// Decodes a line. Any line that is not a JSON object is kept as words: start-up errors come that
+/// way.
 pub(crate) fn json_line(
     stream: Stream,
     line: &str,
@@ -29,7 +30,8 @@ pub(crate) fn json_line(
     match stream {
         Stream::Err => {}
         Stream::Out if truncated => {
-            // Part of an event, so perhaps words of the model: nothing an error is read from.
+            // The line is a part of an event, so it may hold words of the model: no error is read
+            // from it.
             odd.cut += 1;
             return Line::Words(vec![AgentEvent::Notice { text: event::text(line) }]);
         }
@@ -42,24 +44,25 @@ pub(crate) fn json_line(
     Line::Words(vec![AgentEvent::Notice { text: event::text(line) }])
 }
 
-/// The agent said that all went well; its exit has to agree unless we had to end it, which takes
-/// nothing from an answer that was complete.
+/// The outcome after the agent reported success. The exit has to agree unless we had to end the
+/// process, which takes nothing from an answer that was complete.
 pub(crate) fn said_success(exit: &ExitFacts, words: &Tail) -> Outcome {
     if exit.is_zero() || exit.is_by_us() {
         return Outcome::Success;
     }
-    let why = format!("it reported success, but {}", failure(exit, words));
+    let why = format!("the agent reported success but {}", failure(exit, words));
     Outcome::broke(Cause::Crash, why)
 }
 
-/// Nothing was said and nothing done, which the agents call a success.
+/// The outcome if nothing was said and nothing done, which the agents call a success.
 pub(crate) fn no_answer() -> Outcome {
-    Outcome::broke(Cause::Empty, "it ended without a word and without using a tool")
+    Outcome::broke(Cause::Empty, "the agent ended without an answer and without using a tool")
 }
 
-/// It ended by itself and never said how: the reason, if any, is in its words.
+/// The outcome if the process ended by itself and never reported a result: the reason, if any, is
+/// in its words.
 pub(crate) fn silent_end(exit: &ExitFacts, words: &Tail, started: bool) -> Outcome {
-    let why = failure(exit, words);
+    let why = format!("the agent {}", failure(exit, words));
     let said = words.text();
     if let Some(trouble) = classify(Facts { text: &said, ..Facts::default() }) {
         return trouble.outcome(why, None);
@@ -67,6 +70,6 @@ pub(crate) fn silent_end(exit: &ExitFacts, words: &Tail, started: bool) -> Outco
     match (started, exit.is_zero()) {
         (false, false) => Outcome::broke(Cause::Startup, why),
         (true, false) => Outcome::broke(Cause::Crash, why),
-        (_, true) => Outcome::broke(Cause::Empty, format!("it gave no result: {why}")),
+        (_, true) => Outcome::broke(Cause::Empty, format!("no result: {why}")),
     }
 }

@@ -1,4 +1,4 @@
-//! What is asked of an agent, and the process that asks it.
+//! The question to an agent, and the process that asks it.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
@@ -6,28 +6,39 @@ use serde::{Deserialize, Serialize};
 /// One question to an agent, in the words of the engine.
 #[derive(Debug, Clone)]
 pub struct Ask<'a> {
+    /// The text of the question.
     pub prompt: &'a str,
+    /// The directory in which the agent works.
     pub cwd: &'a Utf8Path,
+    /// The model to use; `None` leaves the agent's default.
     pub model: Option<&'a str>,
+    /// How hard the model thinks, in the vendor's word.
     pub effort: Option<&'a str>,
-    /// Extra flags of the configuration; they come last, so that they win.
+    /// Extra flags from the configuration; they come last, so that they win.
     pub args: &'a [String],
+    /// The schema that the answer must satisfy.
     pub schema: Option<Schema<'a>>,
-    /// The session to go on with; a new one without it.
+    /// The id of the session to resume; `None` starts a new one.
     pub session: Option<&'a str>,
-    /// What was said in it, for an agent whose server does not keep it.
+    /// The earlier exchanges of the session, for an agent whose server does not keep them.
     pub earlier: &'a [Exchange],
+    /// How far the agent may change files.
     pub access: Access,
+    /// The tools that need no permission.
     pub allowed_tools: &'a [String],
     pub network: Network,
     pub sandbox: Sandbox,
+    /// The most money that this launch may cost.
     pub max_usd: Option<f64>,
+    /// The tools that are refused.
     pub disallowed_tools: &'a [String],
+    /// The most turns that the agent may take.
     pub max_turns: Option<u32>,
-    /// Added to what the agent tells its model by itself.
+    /// The text that is added to the agent's own system prompt.
     pub system_prompt: Option<&'a str>,
+    /// The MCP servers that the agent gets.
     pub mcp_servers: &'a [McpServer],
-    /// Offer the agent to read and write files through us, where its protocol has that.
+    /// Whether the agent may read and write files through us, where its protocol has that.
     pub fs: bool,
 }
 
@@ -56,7 +67,7 @@ impl<'a> Ask<'a> {
         }
     }
 
-    /// For a program that has no other place for what is added to every prompt.
+    /// The prompt for a program that takes no separate system prompt.
     pub(crate) fn whole_prompt(&self) -> String {
         match self.system_prompt {
             Some(first) => format!("{}\n\n{}", first.trim_end(), self.prompt),
@@ -65,23 +76,27 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// A prompt and what came of it.
+/// A prompt and its answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exchange {
     pub prompt: String,
     pub answer: String,
 }
 
-/// A server of tools the agent is to start or to reach.
+/// An MCP server that the agent is to start or to reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
+/// The name under which the agent offers the server's tools.
 pub struct McpServer {
     pub name: String,
     pub transport: Transport,
 }
 
+/// How an agent reaches an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {
+    /// The agent starts the server and talks over its stdin and stdout.
     Stdio { command: String, args: Vec<String>, env: Vec<(String, String)> },
+    /// The server already runs elsewhere.
     Http { url: String },
 }
 
@@ -92,17 +107,18 @@ pub struct Schema<'a> {
     pub json: &'a str,
 }
 
-/// What the agent itself lets its model do. Our sandbox holds whatever is said here.
+/// The permissions inside the agent. Our sandbox holds whatever is said here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Look, change nothing: reviewers and planners.
+    /// Read files and change nothing: reviewers and planners.
     Read,
-    /// Edit in the worktree, run the allowed tools.
+    /// Edit in the worktree and run the allowed tools.
     Edit,
-    /// No questions asked (`unsafe` in the configuration).
+    /// Do everything without asking (`unsafe` in the configuration).
     Unsafe,
 }
 
+/// Whether the agent's own tools may use the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
     On,
@@ -121,21 +137,23 @@ pub enum Sandbox {
 pub struct LaunchPlan {
     pub program: Program,
     pub args: Vec<String>,
-    /// Defaults of the agent; the configuration's own `env` goes over them.
+    /// The defaults of the agent; the configuration's own `env` overrides them.
     pub env: Vec<(String, String)>,
     pub stdin: Stdin,
     /// Files to be written before the start: path and content.
     pub files: Vec<(Utf8PathBuf, String)>,
 }
 
+/// The content of a process's stdin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stdin {
-    /// This and then end of file.
+    /// The given bytes and then the end of the file.
     Whole(Vec<u8>),
-    /// Open for what the conversation says.
+    /// Open for the lines of the conversation.
     Open,
 }
 
+/// The executable of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
     /// An executable's name, looked up in PATH, or its path.

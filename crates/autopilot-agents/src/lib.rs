@@ -1,4 +1,4 @@
-//! One codec per agent: how to launch it, and what its output lines mean.
+//! One codec per agent: how to launch the agent, and what its output lines mean.
 //!
 //! Invariant: everything here is a function of its arguments. No files, clock, environment,
 //! processes or randomness; the host runs what a [`LaunchPlan`] says and feeds the lines back.

@@ -1,8 +1,8 @@
 //! A model behind an OpenAI-compatible API as an agent that answers and touches nothing.
 //!
-//! It is a real process, our own binary as `__api`, so that it is supervised, sandboxed and
-//! recorded like every other. What is asked comes as one JSON document on its stdin; what it hears
-//! goes out as one JSON object per line. The key is in neither: the document names the variable.
+//! The agent is a real process, our own binary as `__api`, so that it is supervised, sandboxed and
+//! recorded like every other. The question comes as one JSON document on its stdin; the reply goes
+//! out as one JSON object per line. The key is in neither: the document names the variable.
 
 mod decode;
 mod piece;
@@ -22,26 +22,28 @@ use crate::launch::{Ask, LaunchPlan, Program, Stdin};
 
 /// The hidden command of our binary that asks a model.
 pub const COMMAND: &str = "__api";
-/// The variable of an address for every program that asks such a model.
+/// The variable that every program that asks such a model takes the address from.
 pub const BASE_URL_VARIABLE: &str = "OPENAI_BASE_URL";
-/// Where the vendor's models are; the one address the usual key is for without being named.
+/// The address of the vendor's models; the only one that gets the usual key without being named.
 pub const VENDOR_URL: &str = "https://api.openai.com/v1";
 
-/// Where a model is.
+/// A model and the address of its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
-    /// The environment's, or else the vendor's own, without it.
+    /// The address of the server; `None` takes the one in the environment, or else the vendor's
+    /// own.
     pub base_url: Option<String>,
     /// The variable that holds the key, if the configuration names one.
     pub key_env: Option<String>,
+    /// The API that the server speaks.
     pub api: Api,
-    /// For a question that names no other.
+    /// The model's name, for a question that names no other.
     pub name: String,
 }
 
 impl Model {
-    /// The variable whose key is sent. The usual one is for its vendor, or for the address that the
-    /// environment names along with it, and for no other.
+    /// The variable whose key is sent. The usual key goes to its vendor, or to the address that the
+    /// environment names along with it, and to no other.
     pub fn key_variable(&self) -> Option<&str> {
         let is_vendors = |url: &String| url.trim_end_matches('/').eq_ignore_ascii_case(VENDOR_URL);
         match &self.key_env {

@@ -1,7 +1,7 @@
 //! The scripted agent: no model, no network, for the demo and for tests.
 //!
-//! It is a real process, our own binary as `__script <file>`. The file says what it does at which
-//! step; here it is parsed and matched, the process carries the [`Action`]s out.
+//! The agent is a real process, our own binary as `__script <file>`. The file lists the actions of
+//! each step; here it is parsed and matched, and the process carries the [`Action`]s out.
 
 mod decode;
 mod file;

@@ -1,9 +1,9 @@
-//! Names of sessions. They come from the agent and go back to it as an argument.
+//! Validation of session ids, which come from the agent and go back to it as an argument.
 
-/// Longer than any vendor's.
+/// The longest id; every vendor's are shorter.
 const CHARS_MAX: usize = 200;
 
-/// Whether it can be nothing but a name: no flag, no path of its own, no control character.
+/// Whether the id can be nothing but a name: not a flag, not a path, no control character.
 pub fn is_safe(id: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-');
     (1..=CHARS_MAX).contains(&id.len()) && !id.starts_with(['-', '.']) && id.chars().all(is_plain)

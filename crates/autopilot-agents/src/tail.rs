@@ -2,16 +2,19 @@
 
 use std::collections::VecDeque;
 
+/// The number of lines that are kept.
 pub const LINES_MAX: usize = 40;
+/// The longest line that is kept whole.
 pub const LINE_BYTES_MAX: usize = 400;
 
-/// Enough of a stream's end to tell a person why a program gave up.
+/// The end of a stream, long enough to tell a person why a program gave up.
 #[derive(Debug, Clone, Default)]
 pub struct Tail {
     lines: VecDeque<String>,
 }
 
 impl Tail {
+    /// Adds a line; blank lines are dropped.
     pub fn push(&mut self, line: &str) {
         let line = line.trim_end();
         if line.is_empty() {
@@ -23,10 +26,12 @@ impl Tail {
         self.lines.push_back(crate::event::clip(line, LINE_BYTES_MAX));
     }
 
+    /// Whether no line was kept.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
+    /// All kept lines.
     pub fn text(&self) -> String {
         self.lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
     }

@@ -1,19 +1,21 @@
-//! A command of the configuration split into words, without a shell.
+//! Splits a command of the configuration into words, without a shell.
 //!
 //! Quotes and backslashes group and escape as people expect of a shell; nothing is expanded, and
 //! `#`, `$`, `;`, `|` and the like are plain characters.
 
+/// A reason why a command cannot be split.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WordsError {
     #[error("cannot split command `{command}` into words: the quote {quote} is never closed")]
     UnclosedQuote { command: String, quote: char },
     #[error("cannot split command `{command}` into words: it ends with a backslash")]
     TrailingBackslash { command: String },
-    #[error("cannot split command `{command}` into words: there is no word in it")]
+    #[error("cannot split command `{command}` into words: it is empty")]
     Empty { command: String },
 }
 
-/// Never empty: a command without a program is an error.
+/// Splits a command into its words. The list is never empty: a command without a program is an
+/// error.
 pub fn split(command: &str) -> Result<Vec<String>, WordsError> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -45,8 +47,8 @@ pub fn split(command: &str) -> Result<Vec<String>, WordsError> {
     Ok(words)
 }
 
-/// Inside double quotes a backslash escapes only a quote or itself, so that Windows paths and
-/// regular expressions survive; inside single quotes nothing.
+/// Reads up to the closing quote. Inside double quotes a backslash escapes only a quote or itself,
+/// so that Windows paths and regular expressions survive; inside single quotes it escapes nothing.
 fn quoted(
     command: &str,
     chars: &mut std::str::Chars<'_>,
@@ -94,6 +96,6 @@ mod tests {
         assert!(split("a 'b").unwrap_err().to_string().ends_with("the quote ' is never closed"));
         assert!(split("a \"b").unwrap_err().to_string().contains("quote \""));
         assert!(split("a \\").unwrap_err().to_string().ends_with("ends with a backslash"));
-        assert!(split("  ").unwrap_err().to_string().ends_with("there is no word in it"));
+        assert!(split("  ").unwrap_err().to_string().ends_with("into words: it is empty"));
     }
 }

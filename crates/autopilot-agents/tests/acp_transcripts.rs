@@ -1,4 +1,4 @@
-//! Turns of a real agent of the Agent Client Protocol, and what is made of each.
+//! Turns of a real agent of the Agent Client Protocol, and the events and ending of each.
 //!
 //! A transcript is the agent's stdout: opencode 1.18.33 and a scripted model, recorded by the tests
 //! of the testkit (`AUTOPILOT_TRANSCRIPTS`), with long lists of models and commands shortened.
@@ -41,7 +41,7 @@ fn conversation(ask: &Ask<'_>) -> Box<dyn Conversation> {
     Agent::new(settings).unwrap().conversation(Expected::from(ask))
 }
 
-/// What was seen and said, with `wish` uttered before the line of that number.
+/// The events and our replies, with `wish` sent before the line of that number.
 fn play(ask: &Ask<'_>, transcript: &str, wish: Option<(usize, Wish)>) -> (String, Ending) {
     let mut turn = conversation(ask);
     let mut seen = Vec::new();
@@ -83,7 +83,7 @@ fn a_reader_that_wants_to_write() {
     session
     > session/prompt
     {"event":"tool_call","id":"call_t0_6605d18afc21702_0","name":"write","summary":"new.txt"}
-    {"event":"permission","tool":"write","granted":false,"reason":"this step only looks; write is not allowed (/slot/new.txt)"}
+    {"event":"permission","tool":"write","granted":false,"reason":"this step is read-only; write is not allowed (/slot/new.txt)"}
     > {"outcome":{"outcome":"selected","optionId":"reject"}}
     {"event":"tool_result","id":"call_t0_6605d18afc21702_0","ok":false,"summary":"The user rejected permission to use this specific tool call."}
     {"event":"usage","tokens":{"input":100,"output":20,"cached":0},"tokens_scope":"run","cost_usd":null,"cost_scope":"session"}
@@ -102,7 +102,7 @@ fn a_turn_that_is_cancelled() {
     session
     > session/prompt
     > session/cancel
-    {"event":"result","ok":false,"text":"it was interrupted"}
+    {"event":"result","ok":false,"text":"the agent was interrupted"}
     > Close
     "#);
     assert_eq!(ending.outcome, Outcome::Interrupted);

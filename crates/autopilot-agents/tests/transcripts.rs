@@ -1,4 +1,4 @@
-//! Recorded runs of the agents, and what is made of each: every row of the vendors' tables.
+//! Recorded runs of the agents, and the events and ending of each: every row of the vendors' tables.
 //!
 //! A transcript is the agent's stdout; a line that starts with `2> ` came on stderr.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
@@ -134,7 +134,7 @@ fn claude_every_row_of_its_table() {
     claude-sigint: interrupted
     claude-sigint-streaming: interrupted
     claude-sigterm: interrupted
-    claude-bad-flag: broke (Startup): it exited with code 1: error: unknown option '--nope'
+    claude-bad-flag: broke (Startup): the agent exited with code 1: error: unknown option '--nope'
     claude-bad-session: broke (Session): No conversation found with session ID: 5e551000-0000-4000-8000-0000000000a1
     "#);
 }
@@ -145,7 +145,7 @@ fn claude_when_result_and_exit_disagree() {
     let open = transcript!("claude-sigterm");
     let retrying = transcript!("claude-retrying");
     let runs = [
-        // An error stays one, and success needs its exit code, unless somebody ended the process.
+        // An error stays an error, and success needs exit code 0, unless we ended the process.
         (transcript!("claude-401"), ExitFacts::code(0)),
         (transcript!("claude-no-verdict"), ExitFacts::code(0)),
         (ok, ExitFacts::code(1)),
@@ -161,13 +161,13 @@ fn claude_when_result_and_exit_disagree() {
     insta::assert_snapshot!(table("claude_code_cli", &runs), @"
     claude-401: auth: Invalid API key · Fix external API key
     claude-no-verdict: broke (Other): fine?
-    claude-ok: broke (Crash): it reported success, but it exited with code 1
+    claude-ok: broke (Crash): the agent reported success but exited with code 1
     claude-ok: success: The parser is in place.
-    claude-sigterm: broke (Empty): it gave no result: it exited with code 0
-    claude-sigterm: broke (Crash): it exited with code 1
-    claude-sigterm: broke (TimedOut): it ran into the step's time limit
-    claude-sigterm: broke (Stuck): it showed no sign of life
-    claude-sigterm: broke (Crash): it was killed by signal 11
+    claude-sigterm: broke (Empty): no result: the agent exited with code 0
+    claude-sigterm: broke (Crash): the agent exited with code 1
+    claude-sigterm: broke (TimedOut): the agent hit the step's time limit
+    claude-sigterm: broke (Stuck): the agent showed no sign of life
+    claude-sigterm: broke (Crash): the agent was killed by signal 11
     claude-retrying: outage: retry 2 of 2 after no reply (unknown)
     claude-retrying: interrupted
     ");
@@ -223,7 +223,8 @@ fn claude_structured_output_is_there_only_if_the_model_gave_it() {
 fn claude_a_session_that_is_another_is_noticed() {
     let mut other = decoder("claude_code_cli", Some("asked-for"));
     let events = play(&mut *other, transcript!("claude-init-late").1);
-    let notice = format!("session asked-for was to be resumed and {CLAUDE_SESSION} answers");
+    let notice =
+        format!("the agent answered in session {CLAUDE_SESSION} instead of resuming asked-for");
     assert!(events.contains(&AgentEvent::Notice { text: notice }));
     let mut same = decoder("claude_code_cli", Some(CLAUDE_SESSION));
     let events = play(&mut *same, transcript!("claude-init-late").1);
@@ -282,15 +283,15 @@ fn codex_every_row_of_its_table() {
     codex-new-error: broke (Other): The moon is in the wrong phase.
     codex-no-network: outage: Reconnecting... waiting for network (Connection failed: error sending request)
     codex-no-network: outage: Reconnecting... waiting for network (Connection failed: error sending request)
-    codex-bad-resume: broke (Session): it exited with code 1: Error: thread/resume failed: no rollout found for thread id 01900000
-    codex-bad-flag: broke (Startup): it exited with code 2: error: unexpected argument '--nope' found
-    codex-no-repo: broke (Startup): it exited with code 1: Not inside a trusted directory and --skip-git-repo-check was not specified.
+    codex-bad-resume: broke (Session): the agent exited with code 1: Error: thread/resume failed: no rollout found for thread id 01900000
+    codex-bad-flag: broke (Startup): the agent exited with code 2: error: unexpected argument '--nope' found
+    codex-no-repo: broke (Startup): the agent exited with code 1: Not inside a trusted directory and --skip-git-repo-check was not specified.
     codex-killed: interrupted
-    codex-killed: broke (Crash): it was killed by signal 9
-    codex-killed: broke (Stuck): it showed no sign of life
-    codex-killed: broke (Crash): it exited with code 1
-    codex-killed: broke (Empty): it gave no result: it exited with code 0
-    codex-ok: broke (Crash): it reported success, but it exited with code 1
+    codex-killed: broke (Crash): the agent was killed by signal 9
+    codex-killed: broke (Stuck): the agent showed no sign of life
+    codex-killed: broke (Crash): the agent exited with code 1
+    codex-killed: broke (Empty): no result: the agent exited with code 0
+    codex-ok: broke (Crash): the agent reported success but exited with code 1
     codex-401: auth: unexpected status 401 Unauthorized: key is wrong, url: http://localhost/v1
     "#);
 }
@@ -327,7 +328,7 @@ fn codex_events_of_a_run() {
 fn codex_a_new_thread_instead_of_the_asked_one_is_a_failure() {
     let mut other = decoder("codex_cli", Some("asked-for"));
     play(&mut *other, transcript!("codex-schema").1);
-    insta::assert_snapshot!(brief(&other.finish(ExitFacts::code(0))), @"broke (Session): thread asked-for was to be resumed and a new one, 01900000-0000-7000-8000-0000000000b2, was started");
+    insta::assert_snapshot!(brief(&other.finish(ExitFacts::code(0))), @"broke (Session): Codex started a new thread (01900000-0000-7000-8000-0000000000b2) instead of resuming asked-for");
     let mut same = decoder("codex_cli", Some(CODEX_THREAD));
     play(&mut *same, transcript!("codex-schema").1);
     assert_eq!(same.finish(ExitFacts::code(0)).outcome, Outcome::Success);
@@ -368,7 +369,7 @@ fn what_an_agent_says_of_limits_is_not_taken_for_one() {
     let talk = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"429 Too Many Requests: rate limit"}]},"session_id":"s"}"#;
     assert_eq!(
         brief(&run("claude_code_cli", talk, ExitFacts::code(1))),
-        "broke (Crash): it exited with code 1"
+        "broke (Crash): the agent exited with code 1"
     );
 }
 
@@ -382,7 +383,7 @@ fn any_line() -> impl Strategy<Value = String> {
     ];
     let real: Vec<String> = shapes.concat().lines().map(str::to_owned).collect();
     let real = proptest::sample::select(real);
-    // Real lines, cut anywhere, with a value replaced, and lines of any kind.
+    // The lines are real ones, cut anywhere or with a value replaced, and random ones.
     let cut = (real.clone(), any::<proptest::sample::Index>()).prop_map(|(line, at)| {
         let at = line.floor_char_boundary(at.index(line.len() + 1));
         line[..at].to_owned()

@@ -1,4 +1,4 @@
-//! `.autopilot/config.yml`: its shape, its defaults and what is wrong with it.
+//! `.autopilot/config.yml`: its shape, its defaults and its faults.
 //!
 //! A configuration is read once, checked whole and pinned to the run by its digest. Every fault is
 //! found in one pass and names its line, its column and what to write instead.
@@ -29,11 +29,13 @@ pub use price::Price;
 pub use template::template;
 pub use text::{duration, path_fault};
 
-/// A larger file is no configuration.
+/// The largest file that is read as a configuration.
 pub const CONFIG_BYTES_MAX: usize = 256 * 1024;
 
+/// The settings of one repository, with defaults for the keys that the file leaves out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Config {
+    /// `sqlite` or the address of a Postgres server.
     pub database: String,
     pub repo: Repo,
     pub commands: Commands,
@@ -46,7 +48,7 @@ pub struct Config {
     pub builder: Agent,
     pub reviewer: Agent,
     pub planner: Agent,
-    /// Agents by names of the user's own, for goals and the steps of workflows.
+    /// The agents that the user has named, for goals and the steps of workflows.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<String, Agent>,
     pub gates: Gates,
@@ -60,22 +62,24 @@ pub struct Config {
     pub phases: Phases,
     pub notify: Notify,
     pub logging: Logging,
-    /// What a million tokens of a model cost, for agents that tell tokens and no money.
+    /// The price of a million tokens by model, for agents that report tokens and no money.
     #[serde(default)]
     pub prices: BTreeMap<String, Price>,
 }
 
 impl Config {
+    /// Reads a file. Faults stop it; warnings do not.
     pub fn parse(text: &str) -> Result<(Config, Vec<Warning>), Faults> {
         read::read(text)
     }
 
-    /// The same settings have the same digest however the file is written.
+    /// The digest of the settings; equal settings have the same digest however the file is written.
     pub fn digest(&self) -> String {
         let text = serde_json::to_string(self).unwrap_or_else(|error| error.to_string());
         crate::fingerprint::sha256_hex(text.as_bytes())
     }
 
+    /// The preferred agent of a role.
     pub fn agent(&self, role: Role) -> &Agent {
         match role {
             Role::Builder => &self.builder,
@@ -84,6 +88,7 @@ impl Config {
         }
     }
 
+    /// The preferred agent of a role, to be changed.
     pub fn agent_mut(&mut self, role: Role) -> &mut Agent {
         match role {
             Role::Builder => &mut self.builder,
@@ -97,12 +102,12 @@ impl Config {
         self.agent(role).candidates()
     }
 
-    /// The agent of a lane; the preferred one where the list has become shorter meanwhile.
+    /// The agent of a lane; the preferred one if the list has become shorter meanwhile.
     pub fn candidate(&self, role: Role, lane: u32) -> &Agent {
         self.agent(role).candidate(lane)
     }
 
-    /// Every agent there is, whoever uses it.
+    /// Every configured agent with its fallbacks.
     pub fn all_agents(&self) -> impl Iterator<Item = &Agent> {
         [&self.builder, &self.reviewer, &self.planner]
             .into_iter()
@@ -110,22 +115,23 @@ impl Config {
             .flat_map(Agent::candidates)
     }
 
+    /// The price of a model, if the file names one.
     pub fn price(&self, model: &str) -> Option<Price> {
         self.prices.get(model).copied()
     }
 
-    /// How long a step may take: its own setting, else its agent's `timeout_sec`, else the setting
+    /// The time limit of a step: its own setting, else its agent's `timeout_sec`, else the setting
     /// of the step whose limits it takes, else the default of that step.
     pub fn timeout(&self, step: Step) -> Duration {
         self.timeout_in(step, 0)
     }
 
-    /// The same for the agent of a lane.
+    /// The time limit of a step that is done by the agent of a lane.
     pub fn timeout_in(&self, step: Step, lane: u32) -> Duration {
         self.timeout_by(step, step.role().map(|role| self.candidate(role, lane)))
     }
 
-    /// The same for whoever does it.
+    /// The time limit of a step that is done by `agent`.
     pub fn timeout_by(&self, step: Step, agent: Option<&Agent>) -> Duration {
         let given = |step: Step| self.rounds.step_timeouts_sec.get(step.row().runs_as).copied();
         let of_agent = || agent.and_then(|agent| agent.timeout_sec);
@@ -137,7 +143,7 @@ impl Config {
         Duration::from_secs(seconds)
     }
 
-    /// How often a step that broke (not: failed) is tried again.
+    /// The number of times that a step that broke (not: failed) is tried again.
     pub fn retries(&self, step: Step) -> u32 {
         let given = |step: Step| self.rounds.retries.get(step.row().runs_as).copied();
         let usual = step.limits();
@@ -145,37 +151,40 @@ impl Config {
     }
 }
 
+/// The repository's branch and remote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repo {
     pub base_branch: String,
     pub remote_name: String,
 }
 
+/// The user's commands, run by a shell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commands {
-    /// Empty where there are none.
+    /// The command that runs the tests; empty if there is none.
     pub tests: String,
     pub lint: Option<String>,
     pub format: Option<String>,
     pub uat: Option<String>,
-    /// Where executable acceptance tests may be written; none means nowhere.
+    /// The directory in which executable acceptance tests may be written; `None` forbids them.
     pub uat_dir: Option<String>,
 }
 
 impl Commands {
-    /// Without them nothing can be proven.
+    /// Whether there is a test command; without one nothing can be proven.
     pub fn has_tests(&self) -> bool {
         !self.tests.trim().is_empty()
     }
 }
 
+/// The limits on parallel work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Orchestrator {
     pub max_workers: u32,
-    /// Tasks that both declare allowed paths which overlap are done one after the other.
+    /// Whether tasks whose declared paths overlap are done one after the other.
     pub serialize_overlapping: bool,
-    /// With less free, no further worker starts beside those that run.
+    /// The free memory below which no further worker starts beside those that run.
     pub min_free_memory_mb: u64,
     pub min_free_disk_mb: u64,
 }
@@ -191,18 +200,18 @@ impl Default for Orchestrator {
     }
 }
 
-/// What a planner may propose.
+/// The limits on the plan that a planner may propose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Plan {
     pub max_tasks: u32,
-    /// Tasks in the longest chain.
+    /// The number of tasks in the longest chain of dependencies.
     pub max_depth: u32,
-    /// Tasks that wait directly for the same one.
+    /// The number of tasks that depend directly on the same one.
     pub max_fan_out: u32,
-    /// May it bring validation commands of its own.
+    /// Whether a plan may bring its own validation commands.
     pub commands: bool,
-    /// The acceptance command proves each task and not only the whole.
+    /// Whether the acceptance command proves each task and not only the whole.
     pub task_uat: bool,
 }
 
@@ -218,24 +227,29 @@ impl Default for Plan {
     }
 }
 
+/// The limits on rounds and steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rounds {
     pub max_iterations: u32,
     pub diff_line_cap: u64,
+    /// The seconds without any activity after which an agent counts as stuck.
     pub stuck_no_output_sec: u64,
+    /// The seconds without activity that an agent may wait for its model.
     pub stuck_waiting_sec: u64,
-    /// Only what the file gives; [`Config::timeout`] knows the rest.
+    /// The time limits that the file gives; [`Config::timeout`] adds the defaults.
     pub step_timeouts_sec: BTreeMap<String, u64>,
-    /// Only what the file gives; [`Config::retries`] knows the rest.
+    /// The retries that the file gives; [`Config::retries`] adds the defaults.
     pub retries: BTreeMap<String, u32>,
 }
 
+/// The rules that every change must keep.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Safety {
     pub deny_paths: Vec<String>,
     pub forbid_todos: bool,
 }
 
+/// The kinds of agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -247,6 +261,7 @@ pub enum Mode {
     Script,
 }
 
+/// One agent and its settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Agent {
     pub mode: Mode,
@@ -259,60 +274,62 @@ pub struct Agent {
     pub env_pass: Vec<String>,
     pub executable: Option<String>,
     pub timeout_sec: Option<u64>,
+    /// The most money that one attempt may cost.
     pub max_usd: Option<f64>,
     pub schema_path: Option<String>,
     pub allowed_tools: Vec<String>,
     pub skill_policy: SkillPolicy,
-    /// May the agent's tools use the network.
+    /// Whether the agent's tools may use the network.
     pub network: bool,
-    /// Who does the work while this one can't; they have none themselves.
+    /// The agents that do the work while this one can't; they have no fallbacks themselves.
     #[serde(default)]
     pub fallback: Vec<Agent>,
-    /// Where the agent's model is asked, instead of its vendor's own address.
+    /// The address of the model, in place of the vendor's own.
     #[serde(default)]
     pub base_url: Option<String>,
-    /// The environment variable that holds the key, if the file names one; the key itself is
-    /// nowhere in a file.
+    /// The name of the environment variable that holds the key; the key itself is in no file.
     #[serde(default)]
     pub api_key_env: Option<String>,
     #[serde(default)]
     pub api: Api,
     #[serde(default)]
     pub mcp_servers: BTreeMap<String, McpServer>,
-    /// Added to the agent's own.
+    /// The text that is added to the agent's own system prompt.
     #[serde(default)]
     pub system_prompt: Option<String>,
     #[serde(default)]
     pub max_turns: Option<u32>,
     #[serde(default)]
     pub disallowed_tools: Vec<String>,
-    /// Without the agent's own permission checks; our sandbox stays.
+    /// Whether the agent's own permission checks are switched off; our sandbox stays.
     #[serde(default)]
     pub r#unsafe: bool,
-    /// Offers an acp agent our file system in place of its own.
+    /// Whether an `acp` agent reads and writes files through us.
     #[serde(default)]
     pub fs: bool,
 }
 
-/// Where the key for the vendor's own address is, unless the configuration names another variable.
+/// The variable of the key for the vendor's own address, unless the configuration names another.
 pub const API_KEY_ENV: &str = "OPENAI_API_KEY";
-/// More agents than this for one role are no plan but a mistake.
+/// The number of fallbacks of one agent; more are a mistake.
 pub const FALLBACK_MAX: usize = 8;
 
+/// The APIs of OpenAI-compatible servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Api {
-    /// Responses, and Chat Completions where the server knows no Responses.
+    /// Responses, or Chat Completions if the server does not know Responses.
     #[default]
     Auto,
     Responses,
     Chat,
 }
 
+/// An MCP server that an agent gets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum McpServer {
-    /// Words as in a command line, without a shell; `args` come after them.
+    /// A server that the agent starts, without a shell: the words of `command`, then `args`.
     Command {
         command: String,
         args: Vec<String>,
@@ -323,6 +340,7 @@ pub enum McpServer {
     },
 }
 
+/// The rules on skills, MCP servers and sub-agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkillPolicy {
     pub detect_skills: bool,
@@ -332,6 +350,7 @@ pub struct SkillPolicy {
     pub require_skill_plan: bool,
 }
 
+/// The points at which a run needs consent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gates {
     pub review: ReviewGate,
@@ -339,14 +358,17 @@ pub struct Gates {
     pub human: HumanGate,
 }
 
+/// How much a review weighs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewGate {
     Required,
+    /// A request for changes blocks only if it cites evidence.
     Evidence,
     Advisory,
 }
 
+/// Whether a change has to turn a failing test green.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProofGate {
@@ -354,30 +376,37 @@ pub enum ProofGate {
     RedGreen,
 }
 
+/// The points at which a person has to approve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HumanGate {
     None,
+    /// The result waits for an approval before it leaves the repository.
     Deferred,
+    /// The plan waits for an approval too.
     Three,
 }
 
+/// The limits on money, time and retries of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Budget {
     pub max_usd: Option<f64>,
     pub max_usd_per_task: Option<f64>,
     pub max_wall: Option<Duration>,
+    /// The longest time to wait for an account's limit to reset.
     pub max_wait_quota: Duration,
     pub retries: u32,
     pub interruptions: u32,
 }
 
+/// The sandbox around agents and commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sandbox {
     pub mode: SandboxMode,
     pub write: Vec<String>,
 }
 
+/// The means by which the sandbox is enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxMode {
@@ -387,6 +416,7 @@ pub enum SandboxMode {
     Off,
 }
 
+/// The worktrees in which tasks are done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worktrees {
     pub keep: Keep,
@@ -395,25 +425,32 @@ pub struct Worktrees {
     pub ports: u32,
 }
 
+/// Whether build caches (`target`, `node_modules`, `.venv`) survive from one step to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Keep {
+    /// They survive for agents and not for test runs.
     Auto,
     Always,
     Never,
 }
 
+/// The merging of finished tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Integration {
+    /// Whether the result of a merge is tested before the branch moves.
     pub revalidate: bool,
+    /// The number of tasks that are merged and tested together.
     pub batch: u32,
 }
 
+/// The settings of git.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Git {
     pub filters: Vec<String>,
 }
 
+/// The settings of GitHub.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Github {
     pub enabled: bool,
@@ -421,17 +458,20 @@ pub struct Github {
     pub pr_title_prefix: String,
 }
 
+/// The settings of the board.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Board {
     pub parallel_subtasks: bool,
 }
 
+/// The settings of phases.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Phases {
     pub verify_min_sec: u64,
     pub version_bump: bool,
 }
 
+/// The ways in which a person is notified.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notify {
     pub bell: bool,
@@ -440,16 +480,17 @@ pub struct Notify {
     pub webhook: Option<String>,
 }
 
+/// The limits on logs and prompts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Logging {
     pub redact_patterns: Vec<String>,
-    /// Bytes kept of the output of one attempt.
+    /// The bytes of output that are kept of one attempt.
     pub output_bytes_max: u64,
-    /// Bytes of one part of a prompt.
+    /// The bytes of one part of a prompt.
     pub prompt_bytes_max: u64,
-    /// Last lines of an output that go into prompts.
+    /// The last lines of an output that go into prompts.
     pub tail_lines_max: u32,
-    /// Keeps what replaying a run needs.
+    /// Whether a run keeps what replaying it needs.
     #[serde(default = "yes")]
     pub record: bool,
 }

@@ -1,5 +1,4 @@
-//! Graphs of tasks: what must come before what, in which order that can be done, and what keeps
-//! the rest waiting longest.
+//! Graphs of tasks: their dependencies, an order that keeps them, and the urgency of each task.
 //!
 //! Nothing here recurses, and the work grows with tasks and dependencies alone: plans have a
 //! hundred thousand of them.
@@ -11,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::fmt;
 
-/// A graph that can be worked: no circle, nothing unknown. A *place* is where a task was given.
+/// A graph without circles and unknown tasks. A *place* is a task's index in the order of input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph<'a> {
     ids: Vec<&'a str>,
@@ -20,19 +19,21 @@ pub struct Graph<'a> {
     order: Vec<usize>,
 }
 
+/// A reason why tasks cannot be put in order.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GraphFault {
     #[error("two tasks have the id `{0}`")]
     Twice(String),
     #[error("task `{task}` depends on `{on}`, which is not a task of the plan")]
     Unknown { task: String, on: String },
-    /// Each task of the path must be done before the next; the first is also the last.
+    /// Tasks that wait for each other. Each task of the path must be done before the next; the
+    /// first is also the last.
     #[error("the tasks wait for each other in a circle: {}", Path(.0))]
     Cycle(Vec<String>),
 }
 
 impl<'a> Graph<'a> {
-    /// Builds it from each task's id and what that task depends on; tells every fault at once.
+    /// Builds the graph from the id and the dependencies of each task; reports every fault at once.
     pub fn build<T, D>(tasks: T) -> Result<Graph<'a>, Vec<GraphFault>>
     where
         T: IntoIterator<Item = (&'a str, D)>,
@@ -41,7 +42,7 @@ impl<'a> Graph<'a> {
         let mut faults = Vec::new();
         let mut ids: Vec<&'a str> = Vec::new();
         let mut places: BTreeMap<&'a str, usize> = BTreeMap::new();
-        // Tasks of the same name are taken for one: a circle through them shows.
+        // Tasks of the same name are merged, so that a circle through them shows.
         let mut wishes: Vec<BTreeSet<&'a str>> = Vec::new();
         for (id, depends_on) in tasks {
             let place = *places.entry(id).or_insert(ids.len());
@@ -80,32 +81,38 @@ impl<'a> Graph<'a> {
         if faults.is_empty() { Ok(Graph { ids, after, before, order }) } else { Err(faults) }
     }
 
+    /// The number of tasks.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
+    /// Whether there is no task.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
+    /// The id of the task at a place.
     pub fn id(&self, place: usize) -> &'a str {
         self.ids[place]
     }
 
-    /// Every task after all it depends on; among those that could be next, the first given.
+    /// The places of all tasks, each after those it depends on; among tasks that could be next, the
+    /// first given.
     pub fn order(&self) -> &[usize] {
         &self.order
     }
 
+    /// The places of the tasks that a task depends on.
     pub fn after(&self, place: usize) -> &[usize] {
         &self.after[place]
     }
 
+    /// The places of the tasks that depend on a task.
     pub fn dependants(&self, place: usize) -> &[usize] {
         &self.before[place]
     }
 
-    /// How many tasks at least come one after the other before each task, by place.
+    /// The length of the longest chain of dependencies before each task, by place.
     pub fn levels(&self) -> Vec<usize> {
         let mut level = vec![0; self.ids.len()];
         for place in &self.order {
@@ -115,7 +122,7 @@ impl<'a> Graph<'a> {
         level
     }
 
-    /// What can be done at the same time, one set of places after the other.
+    /// The sets of places that can be done at the same time, one set after the other.
     pub fn batches(&self) -> Vec<Vec<usize>> {
         let level = self.levels();
         let mut batches = vec![Vec::new(); level.iter().max().map_or(0, |last| last + 1)];
@@ -125,12 +132,13 @@ impl<'a> Graph<'a> {
         batches
     }
 
-    /// What can begin at once.
+    /// The places of the tasks that depend on nothing.
     pub fn ready(&self) -> Vec<usize> {
         (0..self.ids.len()).filter(|place| self.after[*place].is_empty()).collect()
     }
 
-    /// How many tasks in a row wait for each task, itself included: the longer, the more urgent.
+    /// The length of the longest chain of tasks that wait for each task, itself included: the
+    /// longer, the more urgent.
     pub fn urgency(&self) -> Vec<u32> {
         let mut height = vec![1_u32; self.ids.len()];
         for place in self.order.iter().rev() {
@@ -140,12 +148,12 @@ impl<'a> Graph<'a> {
         height
     }
 
-    /// Tasks in the longest chain.
+    /// The number of tasks in the longest chain.
     pub fn depth(&self) -> usize {
         self.levels().into_iter().max().map_or(0, |last| last + 1)
     }
 
-    /// The most tasks that wait directly for the same one.
+    /// The largest number of tasks that depend directly on the same one.
     pub fn fan_out(&self) -> usize {
         self.before.iter().map(Vec::len).max().unwrap_or(0)
     }
@@ -168,10 +176,10 @@ fn sorted(after: &[Vec<usize>], before: &[Vec<usize>]) -> Vec<usize> {
     order
 }
 
-/// One circle of each group that could not be ordered, written with its first task at both ends.
+/// Returns one circle of each group that could not be ordered, with its first task at both ends.
 fn circles(after: &[Vec<usize>], ordered: &[usize]) -> Vec<Vec<usize>> {
     const UNSEEN: usize = usize::MAX;
-    // Which walk saw a task; what could be ordered is on no circle.
+    // The walk that visited each task; tasks that could be ordered are on no circle.
     let mut seen = vec![UNSEEN; after.len()];
     for place in ordered {
         seen[*place] = after.len();
@@ -180,7 +188,7 @@ fn circles(after: &[Vec<usize>], ordered: &[usize]) -> Vec<Vec<usize>> {
     for start in 0..after.len() {
         let mut walked = Vec::new();
         let mut here = start;
-        // Everything left waits for something left, so walking back must come round.
+        // Every task left waits for another one left, so walking back must come round.
         while seen[here] == UNSEEN {
             seen[here] = start;
             walked.push(here);
@@ -203,7 +211,7 @@ fn circles(after: &[Vec<usize>], ordered: &[usize]) -> Vec<Vec<usize>> {
     circles
 }
 
-/// A path as a message shows it: of a long one both ends.
+/// A path of tasks as a message shows it; only both ends of a long one.
 pub(crate) struct Path<'a>(pub(crate) &'a [String]);
 
 impl fmt::Display for Path<'_> {

@@ -1,4 +1,4 @@
-//! What kind of project a repository is, and the commands that follow from it.
+//! Recognizes the kind of project in a repository, and proposes the commands that follow from it.
 //!
 //! Everything here is a proposal with its reason: `init` writes it where a person reads it, nothing
 //! is used silently.
@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 
 pub use kind::Kind;
 
-/// Files whose contents tell more than their names; [`Facts::contents`] should hold those that exist.
+/// The files whose contents tell more than their names; [`Facts::contents`] should hold those that
+/// exist.
 pub const CONTENTS_WANTED: &[&str] = &[
     "Gemfile",
     "Makefile",
@@ -29,12 +30,14 @@ pub const CONTENTS_WANTED: &[&str] = &[
     "tox.ini",
 ];
 
+/// The files of a repository from which its kind is recognized.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// Names in the repository's root, directories with a `/` at their end.
+    /// The names in the repository's root, directories with a `/` at their end.
     pub files: BTreeSet<String>,
+    /// The contents of the files in [`CONTENTS_WANTED`].
     pub contents: BTreeMap<String, String>,
-    /// Files git ignores, relative to the root.
+    /// The files that git ignores, relative to the root.
     pub ignored: BTreeSet<String>,
 }
 
@@ -52,24 +55,28 @@ impl Facts {
     }
 }
 
+/// A proposed setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proposal {
     pub value: String,
+    /// The reason for the proposal, usually a file's name.
     pub why: String,
 }
 
+/// The kinds that were recognized, and the proposed settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Detected {
     pub kinds: Vec<Kind>,
     pub tests: Option<Proposal>,
     pub lint: Option<Proposal>,
     pub format: Option<Proposal>,
-    /// Prepares a fresh worktree.
+    /// The command that prepares a fresh worktree.
     pub setup: Option<Proposal>,
-    /// Ignored files a worktree needs.
+    /// The ignored files that a worktree needs.
     pub copy: Vec<Proposal>,
 }
 
+/// Recognizes the kinds of a project and proposes its settings.
 pub fn detect(facts: &Facts) -> Detected {
     let found = kind::found(facts);
     Detected {
@@ -82,10 +89,10 @@ pub fn detect(facts: &Facts) -> Detected {
     }
 }
 
-/// A worktree that needs more files than this needs a setup command.
+/// The number of files to copy; a worktree that needs more needs a setup command.
 pub const COPY_MAX: usize = 32;
 
-/// A repository of several kinds is tested by all their commands, each only if those before passed.
+/// Joins the commands of a repository of several kinds, each run only if those before passed.
 fn joined<'a>(proposals: impl Iterator<Item = &'a Proposal>) -> Option<Proposal> {
     proposals.cloned().reduce(|all, next| Proposal {
         value: format!("{} && {}", all.value, next.value),
@@ -93,7 +100,8 @@ fn joined<'a>(proposals: impl Iterator<Item = &'a Proposal>) -> Option<Proposal>
     })
 }
 
-/// Local settings that are ignored by design and without which a project often does not start.
+/// Proposes local settings that are ignored by design and without which a project often does not
+/// start.
 fn worth_copying(path: &str) -> Option<Proposal> {
     const HEAVY: &[&str] = &["node_modules", "target", ".venv", "venv", "dist", "build", ".git"];
     if path.split('/').any(|part| HEAVY.contains(&part)) {

@@ -1,5 +1,5 @@
-//! Fingerprints of text, and what a failing test run says: which tests failed, and whether two
-//! failures are the same one.
+//! Fingerprints of text, and the meaning of a failing test run: the tests that failed, and whether
+//! two failures are the same one.
 
 pub mod failing;
 mod noise;
@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 
 pub use failing::failing_tests;
 
-/// Runs of ASCII white space count as one space and the ends not at all, so that re-wrapped or
-/// re-indented text keeps its fingerprint.
+/// The fingerprint of a text. Runs of ASCII white space count as one space and the ends not at all,
+/// so that re-wrapped or re-indented text keeps its fingerprint.
 pub fn fingerprint(text: &str) -> String {
     let is_space = |c: char| c.is_ascii_whitespace() || c == '\u{b}';
     let mut normal = String::with_capacity(text.len());
@@ -24,6 +24,7 @@ pub fn fingerprint(text: &str) -> String {
     sha256_hex(normal.as_bytes())
 }
 
+/// The SHA-256 of some bytes in hexadecimal.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     Sha256::digest(bytes)
@@ -33,8 +34,8 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Equal for two runs that failed alike: durations, times, addresses, process ids, temporary paths
-/// and the order of lines (tests run in parallel) do not count.
+/// The fingerprint of a failure, equal for two runs that failed alike: durations, times, addresses,
+/// process ids, temporary paths and the order of lines (tests run in parallel) do not count.
 pub fn failure_fingerprint(output: &str) -> String {
     let lines: BTreeSet<String> = output.lines().filter_map(noise::settle).collect();
     let mut hasher = Sha256::new();

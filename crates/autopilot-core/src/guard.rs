@@ -1,4 +1,4 @@
-//! Guards: what a change must not do, checked on its facts and never on anyone's word for them.
+//! Guards: rules that a change must keep, checked on its facts and never on anyone's word for them.
 //!
 //! The same change gives the same findings in the same order.
 
@@ -16,28 +16,33 @@ pub use finding::{FINDINGS_MAX, Finding, Severity, Source, report};
 pub use path::is_denied;
 pub use test_code::is_test_path;
 
-/// A change against its base: the whole of it, with staged and untracked files.
+/// A whole change against its base, with staged and untracked files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     pub files: Vec<ChangedFile>,
     pub insertions: u64,
     pub deletions: u64,
+    /// The added lines, with their numbers in the new files.
     pub added: Vec<Line>,
+    /// The removed lines, with their numbers in the old files.
     pub removed: Vec<Line>,
 }
 
+/// One file of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedFile {
     pub path: String,
     pub status: Status,
-    /// Where a renamed or copied file was.
+    /// The path that a renamed or copied file had before.
     pub old_path: Option<String>,
-    /// What a symbolic link points to, as it is written.
+    /// The target of a symbolic link, as it is written.
     pub link_target: Option<String>,
     pub mode: FileMode,
+    /// Whether git takes the file for binary.
     pub binary: bool,
 }
 
+/// How a file was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -50,16 +55,18 @@ pub enum Status {
     Unmerged,
 }
 
-/// Of the new side; of the old one when the file is gone.
+/// The kind of a file on the new side, or on the old one if the file is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileMode {
     Regular,
     Executable,
     Symlink,
+    /// A submodule or nested repository.
     Gitlink,
 }
 
+/// One line of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
     pub path: String,
@@ -67,15 +74,19 @@ pub struct Line {
     pub text: String,
 }
 
+/// The rules that hold for a change.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules<'a> {
-    /// Empty: everywhere but the denied.
+    /// The paths that may be changed; empty for all but the denied ones.
     pub allowed_paths: &'a [String],
     pub deny_paths: &'a [String],
+    /// The number of lines that may be added and removed together.
     pub diff_line_cap: u64,
+    /// Whether new TODO and FIXME lines are refused.
     pub forbid_todos: bool,
 }
 
+/// Checks a change and returns the findings, the most severe ones first.
 pub fn check(change: &Change, rules: &Rules<'_>) -> Vec<Finding> {
     let mut findings = path::check(&change.files, rules.allowed_paths, rules.deny_paths);
     findings.extend(repository::check(&change.files, rules.allowed_paths));
@@ -88,7 +99,7 @@ pub fn check(change: &Change, rules: &Rules<'_>) -> Vec<Finding> {
     finding::limited(findings)
 }
 
-/// Insertions and deletions together; names the files that weigh most.
+/// Checks the number of inserted and deleted lines; names the files with the most of them.
 fn diff_cap(change: &Change, cap: u64) -> Option<Finding> {
     let total = change.insertions.saturating_add(change.deletions);
     if total <= cap {
@@ -111,10 +122,10 @@ fn diff_cap(change: &Change, cap: u64) -> Option<Finding> {
         Source::DiffCap,
         Severity::Blocker,
         format!(
-            "the change has {total} lines ({} added, {} removed), the cap is {cap}{most}",
+            "the change has {total} lines ({} added, {} removed); the cap is {cap}{most}",
             change.insertions, change.deletions
         ),
-        "undo what the task does not ask for, or split the task",
+        "undo changes that the task does not ask for, or split the task",
     ))
 }
 

@@ -1,17 +1,19 @@
-//! Names of things: runs, tasks, attempts, blobs, and points in time.
+//! Ids of tasks and attempts, points in time, and amounts of money.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// A task's place in the run's tree, in order of creation. The root is 0.
+/// A task's number in the run's tree, in the order of creation. The root is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TaskId(pub u32);
 
 impl TaskId {
+    /// The run itself.
     pub const ROOT: TaskId = TaskId(0);
 
+    /// The index of the task in the state's list.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -25,8 +27,8 @@ impl fmt::Display for TaskId {
 
 /// One try of one step: the record that started it and the place of the start in that record.
 ///
-/// Unique and ordered without a counter of its own, and durable exactly when its record is. Words
-/// that carry an id which no longer runs come from the past and move nothing.
+/// An id is unique and ordered without a counter of its own, and durable exactly when its record
+/// is. Messages with an id that no longer runs come from the past and change nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AttemptId {
     pub seq: u64,
@@ -39,6 +41,7 @@ impl fmt::Display for AttemptId {
     }
 }
 
+/// A text that is not an attempt's id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an attempt id (expected something like 12.0)")]
 pub struct NotAnAttempt(String);
@@ -77,17 +80,18 @@ impl<'de> Deserialize<'de> for AttemptId {
 pub struct Time(pub i64);
 
 impl Time {
-    /// How long after `earlier`, in milliseconds; a clock that went backwards counts as no time.
+    /// The milliseconds since `earlier`; a clock that went backwards counts as no time.
     pub fn since_ms(self, earlier: Time) -> u64 {
         u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
     }
 
+    /// The time `ms` milliseconds later.
     #[must_use]
     pub fn plus_ms(self, ms: u64) -> Time {
         Time(self.0.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)))
     }
 
-    /// RFC 3339 in UTC, to the second.
+    /// The time by RFC 3339 in UTC, to the second.
     pub fn rfc3339(self) -> String {
         jiff::Timestamp::from_millisecond(self.0)
             .map(|t| t.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
@@ -103,14 +107,17 @@ impl Time {
 pub struct Micros(pub u64);
 
 impl Micros {
+    /// Rounds dollars to millionths; negative and infinite amounts are zero.
     pub fn from_usd(usd: f64) -> Micros {
         if usd.is_finite() && usd > 0.0 { Micros((usd * 1e6).round() as u64) } else { Micros(0) }
     }
 
+    /// The amount in dollars.
     pub fn usd(self) -> f64 {
         self.0 as f64 / 1e6
     }
 
+    /// The sum of both; stops at the largest number.
     #[must_use]
     pub fn plus(self, other: Micros) -> Micros {
         Micros(self.0.saturating_add(other.0))

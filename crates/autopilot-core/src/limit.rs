@@ -1,5 +1,5 @@
-//! The limits a run works under. Each outcome spends its own, so a crash never costs a round and
-//! a full quota never costs a retry.
+//! The limits of a run. Each kind of outcome counts against its own limit, so a crash never costs a
+//! round and a full quota never costs a retry.
 
 use crate::config::By;
 use crate::id::Micros;
@@ -8,80 +8,86 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Rounds of a task in its whole life; more can't be asked for.
+/// The number of rounds of a task in its whole life; more can't be asked for.
 pub const ROUNDS_LIFETIME_MAX: u32 = 50;
 
+/// The limits of one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Tasks worked at once.
+    /// The number of tasks that run at once.
     pub workers_max: u32,
-    /// Effects of the controller under way at once.
+    /// The number of the controller's effects that run at once.
     #[serde(default = "one")]
     pub effects_max: u32,
-    /// Tasks whose declared paths overlap are not worked on at once.
+    /// Whether tasks with overlapping declared paths wait for each other.
     #[serde(default)]
     pub overlaps_wait: bool,
-    /// Rounds of a task between two decisions of a person.
+    /// The number of rounds of a task between two decisions of a person.
     pub rounds_max: u32,
-    /// The same of the tasks below the run, where a round of the run is something else.
+    /// The number of rounds of the tasks below the run, if it differs from that of the run itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds_below_max: Option<u32>,
-    /// Rounds of a task in its whole life; no retry resets it.
+    /// The number of rounds of a task in its whole life; no retry resets it.
     pub rounds_lifetime_max: u32,
-    /// Tries of a step in a round that may break, beyond the first.
+    /// The number of retries of a broken step in one round, by step.
     pub retries: BTreeMap<Step, u32>,
-    /// Broken tries of a task over all its steps.
+    /// The number of broken tries of a task over all its steps.
     pub retries_max: u32,
-    /// Crashes and lost workers a task may suffer.
+    /// The number of crashes and lost workers that a task may suffer.
     pub interruptions_max: u32,
-    /// Time a task may wait for quota in all.
+    /// The time that a task may wait for quota in total.
     pub wait_quota_max_ms: u64,
+    /// The most money that the run may cost.
     pub usd_max: Option<Micros>,
+    /// The most money that one task may cost.
     pub usd_per_task_max: Option<Micros>,
-    /// Time the run may be worked on in all; halts, questions and waiting do not count.
+    /// The time that the run may work in total; halts, questions and waiting do not count.
     pub wall_max_ms: Option<u64>,
-    /// Failed rounds in a row that may look the same.
+    /// The number of failed rounds in a row that may look the same.
     pub same_failures_max: u32,
-    /// Rounds in a row that may change nothing.
+    /// The number of rounds in a row that may change nothing.
     pub no_ops_max: u32,
+    /// How much a review weighs.
     pub review: ReviewGate,
-    /// Who can do a step, in order of preference: the name of an account, or `account/model`. A
-    /// step that is not here has an account of its own.
+    /// The lanes of a step in the order of preference: each is the name of an account, or
+    /// `account/model`. A step that is not here has its own account.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub lanes: BTreeMap<Step, Vec<String>>,
-    /// The same by the name of an agent, for tasks that name one.
+    /// The lanes of each named agent, for tasks that name one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<String, Vec<String>>,
 }
 
-/// What a review may block.
+/// The power of a review to block a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewGate {
-    /// Nothing is merged without APPROVE.
+    /// No change is merged without APPROVE.
     Required,
     /// Only a blocker or a major issue blocks, and only if it cites a failing check, an acceptance
     /// criterion or a line of the change.
     Evidence,
+    /// A review never blocks.
     Advisory,
 }
 
 impl Limits {
+    /// The number of retries of a step in one round.
     pub fn retries_of(&self, step: Step) -> u32 {
         self.retries.get(&step).copied().unwrap_or(1)
     }
 
-    /// Rounds of the run itself or of a task below it.
+    /// The number of rounds of the run itself, or of a task below it.
     pub fn rounds_of(&self, is_run: bool) -> u32 {
         self.rounds_below_max.filter(|_| !is_run).unwrap_or(self.rounds_max)
     }
 
-    /// Lanes of a step when it is done by those; at least one.
+    /// The number of lanes of a step that is done by `by`; at least one.
     pub fn lanes_by(&self, step: Step, by: &By) -> usize {
         self.known_lanes(step, by).map_or(1, <[String]>::len).max(1)
     }
 
-    /// The name of a lane; one that is not in the list has an account of its own.
+    /// The name of a lane; a lane that is not in the list has its own account.
     pub fn lane_by(&self, step: Step, by: &By, lane: u32) -> Cow<'_, str> {
         let lanes = self.known_lanes(step, by).unwrap_or_default();
         let Some(first) = lanes.first() else {
@@ -93,7 +99,8 @@ impl Limits {
         };
         let name = lanes.get(lane as usize).unwrap_or(first);
         match &by.model {
-            // As `Agent::with_model` has it: the same kind with the same model follows the first.
+            // As in `Agent::with_model`, fallbacks of the same kind with the same model change with
+            // the first.
             Some(model) if parts(name) == parts(first) => {
                 Cow::Owned(format!("{}/{model}", account_of(name)))
             }
@@ -110,12 +117,12 @@ impl Limits {
     }
 }
 
-/// The account of a lane: a lane may name a model of it. Names of accounts have no slash.
+/// The account of a lane, which may also name a model. Names of accounts have no slash.
 pub fn account_of(lane: &str) -> &str {
     lane.split_once('/').map_or(lane, |(account, _)| account)
 }
 
-/// The kind of a lane's account, which is what stands before its number, and the model.
+/// The kind of a lane's account (the part before its number) and the model.
 fn parts(lane: &str) -> (&str, Option<&str>) {
     let (account, model) = match lane.split_once('/') {
         Some((account, model)) => (account, Some(model)),
@@ -177,10 +184,10 @@ mod tests {
         for (by, wanted) in [
             (by(None, None), &["one/big", "one:2/big", "two"][..]),
             (by(Some("fast"), None), &["two", "two:2/small", "one"]),
-            // The same kind with the same model follows, nobody else.
+            // Only fallbacks of the same kind with the same model get the new model.
             (by(None, Some("new")), &["one/new", "one:2/new", "two"]),
             (by(Some("fast"), Some("new")), &["two/new", "two:2/small", "one"]),
-            // Not known from an older journal: an account of its own.
+            // An older journal has no lanes for the agent, so it counts as its own account.
             (by(Some("gone"), None), &["gone"]),
             (by(Some("gone"), Some("m")), &["gone/m"]),
         ] {

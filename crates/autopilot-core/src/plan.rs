@@ -1,7 +1,7 @@
-//! Plans: the tasks a planner proposes, the rules they must keep, and what becomes of them.
+//! Plans: the tasks that a planner proposes, and the rules that they must keep.
 //!
-//! A plan is an agent's word. [`check`] finds everything that is wrong with one in a single pass,
-//! so that one repair prompt can name it all; order, batches and the ready set are always our own.
+//! A plan is an agent's word. [`check`] finds every fault of a plan in a single pass, so that one
+//! repair prompt can name them all; the order, the batches and the ready set are always our own.
 
 mod body;
 mod check;
@@ -30,34 +30,45 @@ pub use fault::{FAULTS_MAX, Fault, NOTES_MAX};
 pub(crate) use fault::{Faults, Notes, listed, shown};
 pub use overlap::overlap;
 
-/// Where the tasks of a plan are written, as a planner names it.
+/// The directory for the tasks of a plan, as a planner names it.
 pub const TASKS_DIR: &str = ".autopilot/plan/tasks";
 
-/// Bytes of a goal; what needs more is a plan of its own.
+/// The longest goal of a task; more text needs a plan of its own.
 pub const GOAL_BYTES_MAX: usize = 64 * 1024;
+/// The longest acceptance criterion.
 pub const CRITERION_BYTES_MAX: usize = 8 * 1024;
+/// The number of acceptance criteria of one task.
 pub const CRITERIA_MAX: usize = 200;
+/// The number of allowed paths of one task.
 pub const PATHS_MAX: usize = 200;
+/// The longest validation command.
 pub const COMMAND_BYTES_MAX: usize = 4 * 1024;
-/// Skills, servers or sub-agents suggested for one task.
+/// The number of skills, servers or sub-agents suggested for one task.
 pub const SUGGESTIONS_MAX: usize = 50;
-/// Bytes of the summary, the scope notes and the risks.
+/// The longest summary, scope notes or risks of a plan.
 pub const PLAN_TEXT_BYTES_MAX: usize = 64 * 1024;
+/// The longest test plan.
 pub const TEST_PLAN_BYTES_MAX: usize = 256 * 1024;
 
 /// The planner's answer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
+    /// The plan in a few sentences.
     pub plan_summary: String,
+    /// The directory for the tasks; ours is used in any case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks_dir: Option<String>,
     pub tasks: Vec<PlanTask>,
+    /// The dependencies once more, as edges.
     #[serde(default)]
     pub edges: Vec<Edge>,
+    /// The planner's order of the tasks, which is compared with ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topo_order: Option<Vec<String>>,
+    /// The planner's batches, which are compared with ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_batches: Option<Vec<Vec<String>>>,
+    /// The tasks that the planner takes for ready, which are compared with ours.
     #[serde(default)]
     pub initial_ready_tasks: Vec<String>,
     #[serde(default)]
@@ -68,28 +79,33 @@ pub struct Plan {
     pub test_plan: Option<String>,
 }
 
+/// One task of a plan.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanTask {
     pub id: String,
     pub title: String,
     pub goal: String,
     pub acceptance_criteria: Vec<String>,
+    /// The paths that the task may change; empty for all of the plan's.
     #[serde(default)]
     pub allowed_paths: Vec<String>,
+    /// Commands that validate the task, in place of the configured ones.
     #[serde(default)]
     pub validation_commands: ValidationCommands,
+    /// The ids of the tasks that must be done before.
     pub depends_on: Vec<String>,
-    /// The higher, the sooner among those that could begin.
+    /// The priority among tasks that could begin; higher ones begin sooner.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub priority: i32,
-    /// Too large for one agent: divided by a plan of its own when its turn comes.
+    /// Whether the task is too large for one agent, and is divided by its own plan when its turn
+    /// comes.
     #[serde(default, skip_serializing_if = "is_false")]
     pub expand: bool,
     #[serde(default)]
     pub suggested_claude_skills: Vec<String>,
     #[serde(default)]
     pub suggested_mcp_servers: Vec<String>,
-    /// A name, or an object with more about it.
+    /// The suggested sub-agents, each a name or an object that describes it.
     #[serde(default)]
     pub suggested_subagents: Vec<serde_json::Value>,
 }
@@ -102,6 +118,7 @@ fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
+/// The validation commands of one task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValidationCommands {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,7 +132,7 @@ pub struct ValidationCommands {
 }
 
 impl ValidationCommands {
-    /// Those that say anything.
+    /// The commands that are not blank, with their keys.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
         [("tests", &self.tests), ("lint", &self.lint), ("format", &self.format), ("uat", &self.uat)]
             .into_iter()
@@ -124,7 +141,7 @@ impl ValidationCommands {
     }
 }
 
-/// `from` blocks `to`.
+/// A dependency: `from` must be done before `to`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edge {
     pub from: String,
@@ -133,27 +150,27 @@ pub struct Edge {
     pub reason: String,
 }
 
-/// What a plan must keep to.
+/// The rules that a plan must keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
     pub tasks_max: usize,
-    /// Tasks in the longest chain.
+    /// The number of tasks in the longest chain.
     pub depth_max: usize,
-    /// Tasks that wait directly for the same one.
+    /// The number of tasks that depend directly on the same one.
     pub fan_out_max: usize,
-    /// Where the plan as a whole may change anything; empty for everywhere.
+    /// The paths that the plan as a whole may change; empty for all.
     pub allowed_paths: Vec<String>,
     pub deny_paths: Vec<String>,
-    /// May a planner bring commands of its own.
+    /// Whether a plan may bring its own validation commands.
     pub commands_allowed: bool,
-    /// Tasks with overlapping paths are done one after the other.
+    /// Whether tasks with overlapping paths are done one after the other.
     pub serialize_overlapping: bool,
-    /// Names of the tasks the run already has, and a word on the state of each.
+    /// The names of the tasks that the run already has, each with a word for its state.
     pub taken: BTreeMap<String, String>,
 }
 
 impl Rules {
-    /// `plan` is what the person wrote.
+    /// The rules of a run. `plan` is the specification that the person wrote.
     pub fn of(config: &Config, plan: &TaskSpec, taken: BTreeMap<String, String>) -> Rules {
         let denied = config.safety.deny_paths.iter().chain(&plan.deny_paths);
         Rules {
@@ -169,28 +186,30 @@ impl Rules {
     }
 }
 
-/// The names a further plan may not use, each with its state.
+/// The names that a further plan may not use, each with a word for its state.
 pub fn taken(state: &State) -> BTreeMap<String, String> {
     state.tasks.iter().map(|task| (task.name().to_owned(), task_word(task).to_owned())).collect()
 }
 
-/// A plan that can be worked.
+/// A plan without faults, ready to be worked on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
-    /// Each after all it depends on; otherwise as the planner listed them.
+    /// The tasks, each after all those it depends on; otherwise in the planner's order.
     pub tasks: Vec<PlannedTask>,
-    /// What could be done at the same time, one set after the other.
+    /// The sets of tasks that could be done at the same time, one set after the other.
     pub batches: Vec<Vec<String>>,
+    /// The tasks that depend on nothing.
     pub ready: Vec<String>,
-    /// What a person should know: commands it brings, paths that overlap, where the planner's own
-    /// order was wrong.
+    /// Remarks for a person: commands that the plan brings, paths that overlap, faults of the
+    /// planner's own order.
     pub notes: Vec<String>,
 }
 
+/// One task of a checked plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedTask {
-    /// With its allowed paths inside those of the whole plan.
+    /// The task, with its allowed paths cut to those of the whole plan.
     pub task: PlanTask,
-    /// How many tasks in a row wait for it, itself included.
+    /// The length of the longest chain of tasks that wait for this one, itself included.
     pub urgency: u32,
 }

@@ -1,7 +1,7 @@
-//! What agents are told, as text from facts.
+//! The prompts for agents, written from facts.
 //!
 //! A prompt holds what its step needs and nothing else of the repository. Every part has a limit,
-//! and whatever a program or an agent produced stands between fences it cannot close itself.
+//! and text that a program or an agent produced stands between fences that it cannot close itself.
 
 mod build;
 mod part;
@@ -20,31 +20,32 @@ pub(crate) use part::{bullets, ran};
 pub use part::{cut, fenced, tail};
 pub use tree::tree_summary;
 
-/// Limits of one part of a prompt; `logging.prompt_bytes_max` and `logging.tail_lines_max`.
+/// The limits of one part of a prompt: `logging.prompt_bytes_max` and `logging.tail_lines_max`.
 #[derive(Debug, Clone, Copy)]
 pub struct Caps {
     pub prompt_bytes_max: usize,
     pub tail_lines_max: usize,
 }
 
-/// A command the controller ran.
+/// A command that the controller ran, and its result.
 #[derive(Debug, Clone, Copy)]
 pub struct Ran<'a> {
-    /// `tests`, `lint`, `format`, `uat`.
+    /// The command's key: `tests`, `lint`, `format` or `uat`.
     pub name: &'a str,
     pub command: &'a str,
-    /// None when it was killed.
+    /// The exit code; `None` if the command was killed.
     pub exit_code: Option<i32>,
     pub output: &'a str,
 }
 
 impl Ran<'_> {
+    /// Whether the command succeeded.
     pub fn passed(&self) -> bool {
         self.exit_code == Some(0)
     }
 }
 
-/// What the planner suggested for a task.
+/// The planner's suggestions for a task.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Guidance<'a> {
     pub skills: &'a [String],
@@ -53,91 +54,114 @@ pub struct Guidance<'a> {
     pub notes: &'a str,
 }
 
+/// The facts for the prompt of a first build.
 #[derive(Debug, Clone, Copy)]
 pub struct Build<'a> {
     pub task: &'a TaskSpec,
     pub guidance: Guidance<'a>,
-    /// `name — description` of the skills there are.
+    /// The available skills as `name — description`.
     pub skills_known: &'a [String],
+    /// The output of `git status`.
     pub repo_status: &'a str,
+    /// The last review, in JSON.
     pub last_review: Option<&'a str>,
-    /// The last results; only those that failed are shown.
+    /// The last results; only failed ones are shown.
     pub validation: &'a [Ran<'a>],
     pub skills: SkillPolicy,
+    /// Whether the agent may use the network.
     pub network: bool,
 }
 
+/// The facts for the prompt of a round that only fixes.
 #[derive(Debug, Clone, Copy)]
 pub struct Fix<'a> {
     pub build: Build<'a>,
+    /// The findings of the guards.
     pub findings: &'a [Finding],
+    /// The acceptance tests, if they ran.
     pub uat: Option<Ran<'a>>,
+    /// The acceptance test cases, in Markdown.
     pub uat_cases: Option<&'a str>,
-    /// Sides and `git status` of a merge that git could not do alone; its result is in the files.
+    /// The sides and the `git status` of a merge that git could not do alone; its result is in the
+    /// files.
     pub conflict: Option<&'a str>,
+    /// The failure after merging with other tasks.
     pub together: Option<Together<'a>>,
 }
 
-/// Work that was proven alone and fails once it is merged with that of others.
+/// A change that was proven alone and fails once it is merged with those of other tasks.
 #[derive(Debug, Clone, Copy)]
 pub struct Together<'a> {
+    /// The failure in a few words.
     pub why: &'a str,
+    /// The commands that ran on the merged result.
     pub ran: &'a [Ran<'a>],
 }
 
+/// The facts for the prompt of a review.
 #[derive(Debug, Clone, Copy)]
 pub struct Review<'a> {
     pub task: &'a TaskSpec,
     pub diff: &'a str,
+    /// The commands that the controller ran on the change.
     pub validation: &'a [Ran<'a>],
-    /// The builder's summary, and where it differs from what the controller saw.
+    /// The builder's summary, in JSON.
     pub claimed: Option<&'a str>,
+    /// The contradictions between the summary and what the controller saw.
     pub differs: &'a [String],
+    /// The findings of the guards.
     pub findings: &'a [Finding],
     /// Decides whether the reviewer is told to cite evidence.
     pub gate: ReviewGate,
+    /// The JSON Schema of the answer.
     pub schema: &'a str,
 }
 
+/// The facts for the prompt that asks for acceptance test cases.
 #[derive(Debug, Clone, Copy)]
 pub struct UatGenerate<'a> {
     pub task: &'a TaskSpec,
     pub diff: &'a str,
-    /// Cases of the last round, to be refreshed.
+    /// The cases of the last round, to be updated.
     pub last_cases: Option<&'a str>,
+    /// The directory in which executable tests may be written.
     pub uat_dir: Option<&'a str>,
 }
 
+/// The facts for the prompt that asks for a plan.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Plan<'a> {
     /// The plan file without its front matter.
     pub body: &'a str,
     pub constraints: &'a [String],
-    /// Empty for everywhere.
+    /// The paths that may be changed; empty for all.
     pub allowed_paths: &'a [String],
     pub deny_paths: &'a [String],
+    /// The output of `git status`.
     pub repo_status: &'a str,
-    /// What [`tree_summary`] makes of the file names.
+    /// The summary of the directories, from [`tree_summary`].
     pub tree: &'a str,
-    /// What the controller will run: `tests`, and the command.
+    /// The commands that the controller will run, with their keys.
     pub commands: &'a [(&'a str, String)],
-    /// May the planner bring commands of its own.
+    /// Whether the plan may bring its own commands.
     pub commands_allowed: bool,
-    /// More tasks are refused; 0 says nothing about it.
+    /// The number of tasks that are accepted; 0 leaves it unsaid.
     pub tasks_max: usize,
-    /// Why the last plan was not taken, in a person's or the checker's words.
+    /// The reason why the last plan was rejected, in a person's or the checker's words.
     pub rejected: Option<&'a str>,
-    /// `name — description` of the skills there are, and the names the plan asks for.
+    /// The available skills as `name — description`.
     pub skills_known: &'a [String],
+    /// The names of the skills that the plan asks for.
     pub skills_asked: &'a [String],
-    /// The task to be divided; none when the plan itself is.
+    /// The task to divide; `None` if the plan itself is divided.
     pub expands: Option<Expand<'a>>,
-    /// Names of tasks the run already has.
+    /// The names of the tasks that the run already has.
     pub taken: &'a [String],
+    /// The JSON Schema of the answer.
     pub schema: &'a str,
 }
 
-/// A task of an earlier plan, marked as too large for one agent.
+/// A task of an earlier plan that was marked as too large for one agent.
 #[derive(Debug, Clone, Copy)]
 pub struct Expand<'a> {
     pub title: &'a str,
@@ -145,34 +169,42 @@ pub struct Expand<'a> {
     pub acceptance: &'a [String],
 }
 
+/// The facts for the prompt that asks for a corrected answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Repair<'a> {
+    /// The answer with the faults.
     pub answer: &'a str,
-    /// All that is wrong with it: JSON, schema, graph.
+    /// All faults of the answer: JSON, schema, graph.
     pub faults: &'a [String],
     pub schema: Option<&'a str>,
 }
 
+/// The prompt of a first build.
 pub fn builder(facts: &Build<'_>, caps: Caps) -> String {
     build::build(facts, caps)
 }
 
+/// The prompt of a round that only fixes.
 pub fn fix(facts: &Fix<'_>, caps: Caps) -> String {
     build::fix(facts, caps)
 }
 
+/// The prompt of a review.
 pub fn reviewer(facts: &Review<'_>, caps: Caps) -> String {
     review::review(facts, caps)
 }
 
+/// The prompt that asks for acceptance test cases.
 pub fn uat_generate(facts: &UatGenerate<'_>, caps: Caps) -> String {
     review::uat_generate(facts, caps)
 }
 
+/// The prompt that asks for a plan.
 pub fn plan(facts: &Plan<'_>, caps: Caps) -> String {
     plan::plan(facts, caps)
 }
 
+/// The prompt that asks for a corrected answer.
 pub fn repair(facts: &Repair<'_>, caps: Caps) -> String {
     plan::repair(facts, caps)
 }

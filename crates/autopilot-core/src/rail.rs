@@ -1,19 +1,20 @@
-//! Rails: checks over the rounds of a task that halt it before the money is gone.
+//! Rails: checks over the failed rounds of a task that stop it before the money is gone.
 
 use crate::event::RoundMark;
 use crate::limit::Limits;
 use serde::{Deserialize, Serialize};
 
+/// The reason for which a task is stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "rail", rename_all = "snake_case")]
 pub enum Rail {
-    /// The same failure, round after round.
+    /// The same failure occurred round after round.
     Sameness { rounds: u32 },
     /// A change that had failed before came back: A, B, A.
     Oscillation { first: u32, again: u32 },
-    /// Rounds that changed nothing.
+    /// Several rounds changed nothing.
     NoOp { rounds: u32 },
-    /// All rounds this task may ever have.
+    /// The task has used all rounds of its life.
     Lifetime { rounds: u32 },
 }
 
@@ -26,13 +27,14 @@ impl std::fmt::Display for Rail {
             }
             Rail::NoOp { rounds } => write!(f, "{rounds} rounds in a row changed nothing"),
             Rail::Lifetime { rounds } => {
-                write!(f, "{rounds} rounds, all this task may ever have")
+                write!(f, "the task has used all its rounds ({rounds})")
             }
         }
     }
 }
 
-/// The first rail that the failed rounds so far have hit; the last mark is the newest round.
+/// Returns the first rail that the failed rounds so far have hit; the last mark is the newest
+/// round.
 pub fn tripped(marks: &[RoundMark], rounds_lived: u32, limits: &Limits) -> Option<Rail> {
     if rounds_lived >= limits.rounds_lifetime_max {
         return Some(Rail::Lifetime { rounds: rounds_lived });
@@ -66,7 +68,7 @@ fn sameness(marks: &[RoundMark], limits: &Limits) -> Option<Rail> {
 mod tests {
     use super::*;
 
-    /// `a1` is tree `a` failing in way `1`.
+    /// Reads marks: `a1` is tree `a` failing in way `1`.
     fn trip(rounds: &str) -> String {
         let marks: Vec<RoundMark> = rounds
             .split_whitespace()

@@ -1,5 +1,5 @@
-//! What a conversation with an agent is called: by the agent's own name for it, or by one of ours,
-//! made of the run and the attempt.
+//! The name of an agent's session: the agent's own, or one of ours, made of the run and the
+//! attempt.
 
 use crate::event::{Facts, Outcome};
 use crate::id::AttemptId;
@@ -9,7 +9,7 @@ use crate::step::Step;
 /// The prefix of sessions that only we keep; another attempt may have one of the same name.
 pub const TOLD: &str = "told:";
 
-/// The session that a step of a workflow was in last, as far as the state alone knows it.
+/// The session that a step of a workflow used last, as far as the state alone knows it.
 pub fn current_of(state: &State, task: &Task) -> Option<String> {
     let shown = [Step::WorkflowStep, Step::Fix].into_iter().filter_map(|step| {
         let shown = task.last(step)?;
@@ -29,7 +29,7 @@ pub fn current_of(state: &State, task: &Task) -> Option<String> {
     Some(name(&state.run.id, attempt, task.sessions.get(&step).map(String::as_str)))
 }
 
-/// The name a session is listed by: the agent's own, if it has one.
+/// The name under which a session is listed: the agent's own, if it has one.
 pub fn name(run: &str, attempt: AttemptId, session: Option<&str>) -> String {
     match session.filter(|session| is_its_own(session)) {
         Some(session) => session.to_owned(),
@@ -47,16 +47,16 @@ pub fn own_name(run: &str, attempt: AttemptId) -> String {
     format!("{run}-{attempt}")
 }
 
-/// Whether an agent was asked anything before its attempt ended in this way.
+/// Whether the agent was asked anything before its attempt ended in this way.
 pub fn asked_something(outcome: &Outcome, facts: &Facts) -> bool {
     match outcome {
-        // Whatever was launched has left a log.
+        // Every launch leaves a log.
         Outcome::Passed
         | Outcome::Failed { .. }
         | Outcome::Broke { .. }
         | Outcome::Quota { .. }
         | Outcome::Away { .. } => facts.log.is_some(),
-        // Who died or was ended may have spent something first.
+        // An agent that died or was stopped may have spent something first.
         Outcome::Lost | Outcome::Revoked => true,
         Outcome::Skipped { .. } => false,
     }

@@ -1,6 +1,6 @@
-//! Skills: instructions in a folder of their own (`<folder>/<name>/SKILL.md`) that an agent follows
-//! when a task asks for them. Read here, looked up in a [`Shelf`], put into prompts, and compared
-//! afterwards with what the agent says it used.
+//! Skills: instructions in their own folder (`<folder>/<name>/SKILL.md`) that an agent follows when
+//! a task asks for them. Skills are read here, looked up in a [`Shelf`], put into prompts, and
+//! compared afterwards with those that the agent says it used.
 
 mod ask;
 mod give;
@@ -16,16 +16,18 @@ pub use give::{give, listed, offered};
 pub use shelf::{Broken, Missing, Shelf, Wanted};
 pub use used::{DEEDS_MAX, Deeds, Gain, Said, Shows, Subagent, Terms, Used, is_same_name};
 
-/// A file with more bytes is no instruction anybody follows.
+/// The largest file that is read as a skill.
 pub const SKILL_BYTES_MAX: usize = 256 * 1024;
+/// The longest name of a skill.
 pub const SKILL_NAME_BYTES_MAX: usize = 64;
-/// Longer descriptions are cut.
+/// The longest description; the rest is cut.
 pub const DESCRIPTION_BYTES_MAX: usize = 1024;
-/// Skills of one folder that are looked at.
+/// The number of skills of one folder that are read.
 pub const SKILLS_MAX: usize = 500;
+/// The name of the file that makes a directory a skill.
 pub const SKILL_FILE: &str = "SKILL.md";
 
-/// Where skills are looked for, in a repository and in a home.
+/// The folders in which skills are looked for, in a repository and in a home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Folder {
@@ -35,8 +37,10 @@ pub enum Folder {
 }
 
 impl Folder {
+    /// All folders.
     pub const ALL: [Folder; 3] = [Folder::Claude, Folder::Codex, Folder::Agents];
 
+    /// The folder's path in a repository or a home.
     pub fn path(self) -> &'static str {
         match self {
             Folder::Claude => ".claude/skills",
@@ -45,7 +49,7 @@ impl Folder {
         }
     }
 
-    /// Whether an agent of this mode looks here by itself. Everybody else is given the text.
+    /// Whether an agent of this mode reads the folder by itself. Other agents are given the text.
     pub fn is_read_by(self, mode: Mode) -> bool {
         match mode {
             Mode::ClaudeCodeCli => self == Folder::Claude,
@@ -55,8 +59,8 @@ impl Folder {
     }
 }
 
-/// What is in the repository goes before what is in a person's home; what comes with us stands in
-/// where neither has a skill of the name.
+/// The origin of a skill. The repository's skills come before the user's; a shipped one is used
+/// only if neither has a skill of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Owner {
@@ -65,58 +69,63 @@ pub enum Owner {
     Shipped,
 }
 
+/// A skill that can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
     pub name: String,
-    /// On one line.
+    /// The description, on one line.
     pub description: String,
     pub owner: Owner,
-    /// A shipped one lies in none, and no agent finds it.
+    /// The folder in which the skill lies; a shipped skill lies in none, and no agent finds it.
     pub folder: Option<Folder>,
     /// The directory as an agent finds it: from the top of the repository, or absolute.
     pub dir: String,
     /// The file without its front matter.
     pub body: String,
-    /// Named in its front matter as its directory is, and described: agents list no other.
+    /// Whether the front matter has a description and the name of the directory: agents list no
+    /// other skills.
     pub is_complete: bool,
+    /// The permitted uses of the skill.
     pub may: May,
 }
 
-/// What the front matter lets others do with it, in the first vendor's words.
+/// The uses that the front matter of a skill permits, in the words of Claude Code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct May {
-    /// Not `disable-model-invocation`.
+    /// Whether the model may call the skill: not `disable-model-invocation`.
     pub model_calls: bool,
-    /// Not `user-invocable: false`.
+    /// Whether a person may call the skill: not `user-invocable: false`.
     pub person_calls: bool,
-    /// Not `context: fork`.
+    /// Whether the skill runs in the same conversation: not `context: fork`.
     pub stays: bool,
 }
 
 impl Skill {
-    /// Whether an agent of this mode has it without our help.
+    /// Whether an agent of this mode finds the skill without our help.
     pub fn is_native(&self, mode: Mode) -> bool {
         self.is_complete && self.folder.is_some_and(|folder| folder.is_read_by(mode))
     }
 
+    /// The path of the skill's file.
     pub fn file(&self) -> String {
         format!("{}/{SKILL_FILE}", self.dir)
     }
 }
 
-/// A file that was found, before anything is known about it.
+/// A skill's file that was found and not parsed yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     pub owner: Owner,
     pub folder: Option<Folder>,
-    /// Name of its directory.
+    /// The name of the skill's directory.
     pub dir_name: String,
+    /// The directory as an agent finds it.
     pub dir: String,
-    /// What it holds, or why it could not be read.
+    /// The content of the file, or the reason why it could not be read.
     pub text: Result<Vec<u8>, String>,
 }
 
-/// Reads one file. A skill that can't be used is none; every oddity is told.
+/// Parses one file. Returns `None` for a skill that can't be used, and all remarks on the file.
 pub fn parse(found: &Found) -> (Option<Skill>, Vec<String>) {
     match read(found) {
         Ok((skill, faults)) => (Some(skill), faults),
@@ -127,13 +136,13 @@ pub fn parse(found: &Found) -> (Option<Skill>, Vec<String>) {
 fn read(found: &Found) -> Result<(Skill, Vec<String>), String> {
     let bytes = found.text.as_ref().map_err(Clone::clone)?;
     if bytes.len() > SKILL_BYTES_MAX {
-        return Err(format!("it has more than {SKILL_BYTES_MAX} bytes"));
+        return Err(format!("the file has more than {SKILL_BYTES_MAX} bytes"));
     }
-    let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
+    let text = std::str::from_utf8(bytes).map_err(|_| "the file is not UTF-8".to_owned())?;
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     let (front, body) = split(&text)?;
     if body.trim().is_empty() {
-        return Err("it says nothing below its front matter".to_owned());
+        return Err("the file has no text after its front matter".to_owned());
     }
     let (keys, mut faults) = keys(front);
     let key = |name: &str| keys.iter().find(|(key, _)| key == name).map(|(_, value)| value);
@@ -142,17 +151,23 @@ fn read(found: &Found) -> Result<(Skill, Vec<String>), String> {
     if !is_name(&name) {
         let shown: String = name.chars().take(SKILL_NAME_BYTES_MAX).collect();
         return Err(format!(
-            "`{}` is no name of a skill; write at most {SKILL_NAME_BYTES_MAX} letters, digits, \
+            "`{}` is not a valid skill name; use at most {SKILL_NAME_BYTES_MAX} letters, digits, \
              `.`, `_` and `-`",
             shown.escape_debug()
         ));
     }
     if name != found.dir_name {
-        faults.push(format!("it calls itself `{name}` and its directory `{}`", found.dir_name));
+        faults.push(format!(
+            "the front matter names it `{name}`, but its directory is `{}`",
+            found.dir_name
+        ));
     }
     let described = key("description").filter(|words| !words.is_empty());
     if given.is_none() || described.is_none() {
-        faults.push("its front matter has no name and description, which agents list".to_owned());
+        faults.push(
+            "the front matter lacks the name or the description, which agents need to list it"
+                .to_owned(),
+        );
     }
     let description = described.cloned().unwrap_or_else(|| first_words(body));
     let says = |name: &str, value: &str| key(name).is_some_and(|v| v.eq_ignore_ascii_case(value));
@@ -173,7 +188,7 @@ fn read(found: &Found) -> Result<(Skill, Vec<String>), String> {
     Ok((skill, faults))
 }
 
-/// Front matter and the rest.
+/// Splits a text into its front matter and the rest.
 fn split(text: &str) -> Result<(&str, &str), String> {
     let Some(rest) = text.strip_prefix("---\n") else { return Ok(("", text)) };
     let mut from = 0;
@@ -183,10 +198,10 @@ fn split(text: &str) -> Result<(&str, &str), String> {
         }
         from += line.len();
     }
-    Err("its front matter is not closed by a line `---`".to_owned())
+    Err("the front matter is not closed by a line `---`".to_owned())
 }
 
-/// Scalars of the front matter. What is no YAML is read line by line, as agents do: a colon inside
+/// The scalars of the front matter. Invalid YAML is read line by line, as agents do: a colon inside
 /// a description is the usual reason.
 fn keys(front: &str) -> (Vec<(String, String)>, Vec<String>) {
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -200,14 +215,19 @@ fn keys(front: &str) -> (Vec<(String, String)>, Vec<String>) {
             let keys = entries.iter().map(|entry| (entry.key.clone(), scalar(&entry.node)));
             (keys.collect(), Vec::new())
         }
-        Ok(Some(_)) => (Vec::new(), vec!["its front matter has no `key: value` lines".to_owned()]),
+        Ok(Some(_)) => (Vec::new(), vec!["the front matter has no `key: value` lines".to_owned()]),
         Err(faults) => {
             let keys = front.lines().filter(|line| !line.starts_with([' ', '\t', '#', '-']));
             let keys = keys.filter_map(|line| line.split_once(':'));
             let plain = |value: &str| one_line(value.trim().trim_matches(['"', '\'']));
             let keys = keys.map(|(key, value)| (key.trim().to_owned(), plain(value))).collect();
             let why = faults.first().map(ToString::to_string).unwrap_or_default();
-            (keys, vec![format!("its front matter is no YAML ({why}); it was read line by line")])
+            (
+                keys,
+                vec![format!(
+                    "the front matter is not valid YAML ({why}); it was read line by line"
+                )],
+            )
         }
     }
 }
@@ -260,7 +280,7 @@ mod tests {
         assert!(!skill.is_complete && faults.len() == 1, "{faults:?}");
         let (skill, faults) = read_in("a", "---\nname: b\ndescription: d\n---\nx");
         assert!(!skill.unwrap().is_complete);
-        assert_eq!(faults, ["it calls itself `b` and its directory `a`"]);
+        assert_eq!(faults, ["the front matter names it `b`, but its directory is `a`"]);
         let (skill, faults) =
             read_in("c", "---\nname: c\ndescription: Use when: always: d\n---\nx");
         assert_eq!(skill.unwrap().description, "Use when: always: d");
@@ -272,8 +292,8 @@ mod tests {
         let large = format!("x{}", " ".repeat(SKILL_BYTES_MAX));
         for (text, why) in [
             ("---\nname: x\n", "not closed"),
-            ("---\nname: x\ndescription: y\n---\n \n", "says nothing"),
-            ("---\nname: a b\ndescription: y\n---\nz", "is no name"),
+            ("---\nname: x\ndescription: y\n---\n \n", "has no text after its front matter"),
+            ("---\nname: a b\ndescription: y\n---\nz", "is not a valid skill name"),
             (large.as_str(), "more than 262144 bytes"),
         ] {
             let (skill, faults) = read_in("x", text);

@@ -1,7 +1,7 @@
-//! Task and plan files: Markdown a person wrote, read into a [`TaskSpec`].
+//! Task and plan files: Markdown that a person wrote, read into a [`TaskSpec`].
 //!
-//! Every fault of a file is found in one pass, with its line and what to write instead. Whatever
-//! could be a misspelt guard (`Alowed Paths`) is an error, never a remark.
+//! Every fault of a file is found in one pass, with its line and what to write instead. Anything
+//! that could be a misspelt guard (`Alowed Paths`) is an error, never a remark.
 
 mod front;
 pub mod id;
@@ -20,13 +20,14 @@ pub use id::{task_id, unique_ids};
 pub(crate) use item::Fence;
 pub use markdown::TEMPLATE;
 
-/// A file with more bytes is no task description.
+/// The largest file that is read as a task.
 pub const TASK_BYTES_MAX: usize = 1024 * 1024;
-/// Bullets and paragraphs of one file.
+/// The number of bullets and paragraphs of one file.
 pub const ITEMS_MAX: usize = 10_000;
-/// Letters of a title: it becomes a heading, a commit subject and a line of the dashboard.
+/// The longest title: it becomes a heading, a commit subject and a line of the dashboard.
 pub const TITLE_CHARS_MAX: usize = 200;
 
+/// The kinds of files that a person writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -34,28 +35,32 @@ pub enum Kind {
     Plan,
 }
 
+/// The specification of a task or plan, as a person wrote it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskSpec {
     pub id: String,
     pub title: String,
-    /// One line per bullet or paragraph.
+    /// The goal, with one line per bullet or paragraph.
     pub goal: String,
+    /// The acceptance criteria.
     pub acceptance: Vec<String>,
     pub constraints: Vec<String>,
     pub allowed_paths: Vec<String>,
     pub deny_paths: Vec<String>,
     pub commands: CommandOverrides,
+    /// The scenarios of user acceptance tests.
     pub uat: Vec<String>,
     pub notes: Vec<String>,
+    /// The ids of the tasks that must be done before.
     pub depends_on: Vec<String>,
-    /// The skills to use, where the front matter names them; its text is then not searched for more.
+    /// The skills to use, if the front matter names them; the text is then not searched for more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skills: Option<Vec<String>>,
-    /// The file as it was named on the command line.
+    /// The path of the file, as given on the command line.
     pub path: Utf8PathBuf,
 }
 
-/// Stand over the commands of the configuration for this task.
+/// The commands of a task, which override those of the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandOverrides {
     pub tests: Option<String>,
@@ -64,15 +69,17 @@ pub struct CommandOverrides {
     pub uat: Option<String>,
 }
 
+/// A file that was read without a fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parsed {
     pub kind: Kind,
     pub spec: TaskSpec,
-    /// The file without front matter, as a planner reads it.
+    /// The file without its front matter, as a planner reads it.
     pub body: String,
     pub warnings: Vec<Warning>,
 }
 
+/// Parses a task or plan file.
 pub fn parse(path: &Utf8Path, bytes: &[u8]) -> Result<Parsed, Faults> {
     let text = lines::text_of(bytes).map_err(Faults::new)?;
     let (front, body_from) = front::read(&text);
@@ -110,7 +117,7 @@ impl Findings {
     }
 }
 
-/// A title `# Plan:` or the name plan.md make a plan, a title `# Task:` a task.
+/// The kind of a file: a title `# Plan:` or the name plan.md make a plan, a title `# Task:` a task.
 fn kind(path: &Utf8Path, outline: &section::Outline, findings: &mut Findings) -> Kind {
     let named_plan = path.file_name().is_some_and(|name| name.eq_ignore_ascii_case("plan.md"));
     match &outline.title {

@@ -1,8 +1,8 @@
-//! Workflows: the steps an agent proposes for a goal, what became of each, and whether the goal is
-//! reached.
+//! Workflows: the steps that an agent proposes for a goal, the result of each step, and the
+//! judgement on whether the goal is met.
 //!
-//! A workflow is an agent's word. [`check`] finds everything that is wrong with one in a single
-//! pass, so that one repair prompt can name it all; the order is always our own.
+//! A workflow is an agent's word. [`check`] finds every fault of a workflow in a single pass, so
+//! that one repair prompt can name them all; the order is always our own.
 
 mod carry;
 mod check;
@@ -31,36 +31,45 @@ pub use prompt::{
 };
 pub use result::{StepResult, StepStatus, Usage, dependencies, in_step_order};
 
-/// The only one there is.
+/// The only version of the format.
 pub const VERSION: u32 = 1;
-/// The only type of step there is.
+/// The only type of step.
 pub const STEP_KIND: &str = "agent.run";
+/// The number of steps of a workflow.
 pub const STEPS_MAX: usize = 8;
-/// Steps of a workflow that whoever checks completion proposes.
+/// The number of steps of a workflow that the reviewer proposes.
 pub const NEXT_STEPS_MAX: usize = 6;
+/// The longest time limit of a step.
 pub const TIMEOUT_SEC_MAX: u64 = 24 * 60 * 60;
-/// Letters of a step's id: with the iteration behind it, it still is a task's name.
+/// The longest id of a step: with the iteration's number appended, it still is a task's name.
 pub const STEP_ID_CHARS_MAX: usize = ID_CHARS_MAX - "-i99999".len();
 
-/// What is to be done, as an agent gave it.
+/// The steps to be done for a goal, as an agent gave them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workflow {
+    /// Always [`VERSION`].
     pub version: u32,
     pub id: String,
     pub steps: Vec<WorkflowStep>,
 }
 
+/// One step of a workflow, which one agent does in one session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowStep {
     pub id: String,
+    /// The prompt of the step, starting with the skill to use.
     pub goal: String,
+    /// The ids of the steps whose output this one needs.
     #[serde(default)]
     pub depends_on: Vec<String>,
+    /// The type of the step; [`STEP_KIND`] or nothing.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
+    /// The name of the agent that does the step, if it is not the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapter: Option<String>,
+    /// The model, in place of the agent's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,7 +77,7 @@ pub struct WorkflowStep {
 }
 
 impl WorkflowStep {
-    /// What it is about: the first line of its goal after the sentence that names the skill.
+    /// A title for the step: the first line of its goal after the sentence that names the skill.
     pub fn title(&self) -> &str {
         let goal = self.goal.trim();
         let after = goal.split_once("skill.").and_then(|(before, after)| {
@@ -80,31 +89,32 @@ impl WorkflowStep {
     }
 }
 
-/// What a workflow must keep to.
+/// The rules that a workflow must keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
     pub steps_max: usize,
     pub timeout_sec_max: u64,
-    /// Names a step may give as its adapter.
+    /// The names that a step may give as its adapter.
     pub adapters: BTreeSet<String>,
-    /// Names that mean an agent which can't do a step here, each with the reason.
+    /// The names of agents that can't do a step here, each with the reason.
     pub unusable: BTreeMap<String, String>,
-    /// Where money is limited, what is known of prices.
+    /// The known prices, if money is limited.
     pub prices: Option<Prices>,
 }
 
-/// A limit on money holds only where it can be known what a step costs.
+/// The knowledge of prices. A limit on money holds only where the cost of a step can be known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prices {
-    /// Adapters that tell no money, and whether the model each uses by itself has a price.
+    /// The adapters that report no cost, and whether the default model of each has a price.
     pub asked_of: BTreeMap<String, bool>,
-    /// Models that have one.
+    /// The models that have a price.
     pub models: BTreeSet<String>,
-    /// Who does a step that names nobody.
+    /// The adapter of a step that names none.
     pub usual: String,
 }
 
 impl Rules {
+    /// The default rules, with these adapters.
     pub fn new<A: Into<String>>(adapters: impl IntoIterator<Item = A>) -> Rules {
         Rules {
             steps_max: STEPS_MAX,
@@ -115,22 +125,22 @@ impl Rules {
         }
     }
 
-    /// For the workflow that comes with a no.
+    /// The rules for the workflow that comes with a "not done".
     #[must_use]
     pub fn of_next(&self) -> Rules {
         Rules { steps_max: self.steps_max.min(NEXT_STEPS_MAX), ..self.clone() }
     }
 }
 
-/// A workflow that can be worked.
+/// A workflow without faults, ready to be worked on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
     pub workflow: Workflow,
-    /// Places of the steps, each after all it depends on; otherwise as they were given.
+    /// The places of the steps, each after all those it depends on; otherwise in the given order.
     pub order: Vec<usize>,
-    /// How many steps in a row wait for each, itself included, by place.
+    /// The length of the longest chain of steps that wait for each step, itself included, by place.
     pub urgency: Vec<u32>,
-    /// What was not used or not understood.
+    /// Remarks on members that were not used or not understood.
     pub warnings: Vec<String>,
 }
 

@@ -709,7 +709,7 @@ fn a_retry_during_the_push_comes_too_late() {
 fn a_lifetime_of_rounds_is_not_reset_by_a_retry() {
     check(
         "task a\n limit rounds 2, lifetime 2\n a: uat fails, fix ok, uat fails\n retry a",
-        "a failed: halted: 2 rounds, all this task may ever have (2 rounds, overruled) — run failed: 1 task did not close",
+        "a failed: halted: the task has used all its rounds (2) (2 rounds, overruled) — run failed: 1 task did not close",
     );
 }
 
@@ -772,7 +772,7 @@ fn rounds_that_change_nothing_trip_a_rail() {
 fn a_lifetime_of_rounds_trips_a_rail() {
     check(
         "task a\n limit lifetime 1\n a: uat fails",
-        "a failed: halted: 1 rounds, all this task may ever have (overruled) — run failed: 1 task did not close",
+        "a failed: halted: the task has used all its rounds (1) (overruled) — run failed: 1 task did not close",
     );
 }
 

@@ -171,7 +171,7 @@ fn an_agent_that_leaves_in_the_middle_of_its_turn_is_tried_again() {
     let stage = hostile_stage("leaves", "", "");
     stage.run_task().expect(0).says(&["DONE"]);
     let log = stage.read(".autopilot/logs/controller.log");
-    assert!(log.contains("it gave no result"), "{log}");
+    assert!(log.contains("no result: the agent exited"), "{log}");
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn troubles_of_the_service_and_the_model_are_told_apart() {
     NOTHING: exit 1, outage: API Error: API returned an empty or malformed response (HTTP 200) — check for a proxy or gateway inter
     MAX TOKENS: exit 1, broke (OutputLimit): API Error: Claude's response exceeded the 128000 output token maximum. To configure this
     REFUSAL: exit 1, broke (Refusal): API Error: Opus 5.5's safeguards flagged this message (https://www.anthropic.com/legal/aup).
-    MUTE: exit 0, broke (Empty): it ended without a word and without using a tool
+    MUTE: exit 0, broke (Empty): the agent ended without an answer and without using a tool
     "#);
 }
 
@@ -197,7 +197,7 @@ fn what_is_not_allowed_is_denied_and_the_run_goes_on() {
     SHELL: exit 0, success: tried
     calls Bash: python3 -c "open('made.txt', 'w')"
     may not use Bash
-    gets error Bash is not among the allowed tools of this agent
+    gets error Bash is not one of this agent's allowed tools
     says tried
     OUTSIDE: exit 0, success: tried
     calls Write: ../outside.txt
@@ -291,8 +291,8 @@ fn limits_of_ours_and_a_start_that_fails_are_named() {
     insta::assert_snapshot!(rows, @r#"
     turns: exit 1, broke (Turns): Reached maximum number of turns (1)
     budget: exit 1, broke (Budget): Reached maximum budget ($0.01)
-    flag: exit 1, broke (Startup): it exited with code 1: error: unknown option '--no-such-flag'
-    file: exit 1, broke (Startup): it exited with code 1: Error: Invalid MCP configuration: MCP config file not found: /no/such/
+    flag: exit 1, broke (Startup): the agent exited with code 1: error: unknown option '--no-such-flag'
+    file: exit 1, broke (Startup): the agent exited with code 1: Error: Invalid MCP configuration: MCP config file not found: /n
     nobody: exit 1, auth: Not logged in · Please run /login
     "#);
 }
@@ -346,7 +346,7 @@ fn a_signal_ends_the_run_and_the_session_can_go_on() {
     insta::assert_snapshot!(rows, @r#"
     INT: exit 0, interrupted
     TERM: exit 143, interrupted
-    KILL while a tool runs: signal 9, broke (Crash): it was killed by signal 9
+    KILL while a tool runs: signal 9, broke (Crash): the agent was killed by signal 9
     after it: exit 0, success: still here
     "#);
 }

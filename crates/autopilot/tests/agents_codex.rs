@@ -114,7 +114,7 @@ fn troubles_of_the_service_and_the_model_are_told_apart() {
     CUT: exit 1, outage: stream disconnected before completion: Transport error: network error: error decoding response body
     NOTHING: exit 1, outage: stream disconnected before completion: stream closed before response.completed
     ONCE: exit 0, success: at last
-    MUTE: exit 0, broke (Empty): it ended without a word and without using a tool
+    MUTE: exit 0, broke (Empty): the agent ended without an answer and without using a tool
     "#);
 }
 
@@ -231,9 +231,9 @@ fn a_start_that_fails_is_named() {
         rows += &format!("{}\n", row(name, &ran, &server));
     }
     insta::assert_snapshot!(rows, @r#"
-    flag: exit 2, broke (Startup): it exited with code 2: error: unexpected argument '--no-such-flag' found   tip: to pass '--no
-    provider: exit 1, broke (Startup): it exited with code 1: Error: Model provider `nobody` not found
-    server of tools: exit 1, broke (Startup): it exited with code 1: ERROR codex_core::session: Failed to create session: required MCP serv
+    flag: exit 2, broke (Startup): the agent exited with code 2: error: unexpected argument '--no-such-flag' found   tip: to pas
+    provider: exit 1, broke (Startup): the agent exited with code 1: Error: Model provider `nobody` not found
+    server of tools: exit 1, broke (Startup): the agent exited with code 1: ERROR codex_core::session: Failed to create session: required M
     model unknown to it: exit 0, success: done
     "#);
 }
@@ -275,8 +275,8 @@ fn a_signal_ends_the_run_and_the_thread_can_go_on() {
         assert_eq!(again.ending.outcome, Outcome::Success, "{name}");
     }
     insta::assert_snapshot!(rows, @r#"
-    INT: exit 1, broke (Crash): it exited with code 1
+    INT: exit 1, broke (Crash): the agent exited with code 1
     TERM: signal 15, interrupted
-    KILL: signal 9, broke (Crash): it was killed by signal 9
+    KILL: signal 9, broke (Crash): the agent was killed by signal 9
     "#);
 }

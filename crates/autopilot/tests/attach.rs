@@ -104,7 +104,7 @@ fn an_agent_that_listens_to_nobody_and_a_task_that_is_not_there_are_said() {
     let run = stage.start(&["run", "tasks/say-done.md"]);
     begins(&stage);
     let deaf = stage.run(&["attach", "say-done", "-m", "hello"]).expect(10);
-    deaf.says(&["can't be spoken to while it works"]);
+    deaf.says(&["doesn't accept messages while it works"]);
     stage
         .run(&["attach", "say-nothing", "-m", "hello"])
         .expect(64)
@@ -145,7 +145,7 @@ fn codex_can_not_be_spoken_to_and_whoever_tries_hears_so_at_once() {
     begins(&stage);
     for asked in [&["-m", "add a line"][..], &["--interrupt"]] {
         let deaf = stage.run(&[&["attach", "say-done"], asked].concat()).expect(10);
-        deaf.says(&["it was not told", "this kind of agent can't be spoken to while it works"]);
+        deaf.says(&["it was not told", "this agent doesn't accept messages while it works"]);
     }
     // Whoever only watches learns which kind it is.
     let watching = stage.start_command(stage.command(&["attach", "say-done"]));

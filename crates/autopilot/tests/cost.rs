@@ -406,7 +406,7 @@ fn builds(stage: &Stage) -> Vec<String> {
 #[test]
 fn an_agent_whose_time_is_over_is_asked_to_stop_and_tells_its_cost() {
     let stage = claude_stage(STOPS_WHEN_ASKED, ", timeout_sec: 4", "budget: { max_usd: 0.5 }\n");
-    stage.run_task().expect(10).says(&["it ran into the step's time limit"]);
+    stage.run_task().expect(10).says(&["the agent hit the step's time limit"]);
     assert_eq!(budgets(&stage)[..2], [0.5, 0.3], "it is charged what it told");
     let build = row(&cost(&stage, &[])["parts"][1], "build");
     assert_eq!(build["cost_complete"], true, "{build}");
@@ -424,7 +424,7 @@ fn the_real_claude_is_asked_to_stop_when_its_time_is_over() {
     ]));
     let more = "budget: { max_usd: 5 }\nloop: { retries: { build: 0 } }\n";
     let _server = real_claude(&mut stage, script, ", timeout_sec: 20", more);
-    stage.run_task().expect(10).says(&["it ran into the step's time limit"]);
+    stage.run_task().expect(10).says(&["the agent hit the step's time limit"]);
     let build = row(&cost(&stage, &[])["parts"][1], "build");
     assert_eq!(build["cost_complete"], true, "{build}");
     let usd = build["cost_usd"].as_f64().unwrap();

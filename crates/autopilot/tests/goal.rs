@@ -178,7 +178,7 @@ fn what_was_refuted_is_still_told_after_a_workflow_that_could_not_be_used() {
     let mut asked = stage.views("run-workflow/prompt.txt");
     asked.sort();
     let last = std::fs::read_to_string(asked.last().unwrap()).unwrap();
-    for part in REFUTED.iter().chain(&["Why your last workflow was not taken"]) {
+    for part in REFUTED.iter().chain(&["Why your last workflow was rejected"]) {
         assert!(last.contains(part), "{part}: {last}");
     }
 }
@@ -606,7 +606,7 @@ fn a_step_that_begins_without_its_earlier_changes_is_told_so() {
     stage.run(&[&GOAL[..], &["--max-iterations", "1"]].concat()).expect(11);
     stage.run(&["retry", "one"]).expect(0).says(&["DONE"]);
     let asked = stage.texts_of("one-step/prompt.txt");
-    assert!(!asked.contains("lies in your working directory"), "{asked}");
+    assert!(!asked.contains("is in your working directory"), "{asked}");
     assert_eq!(on_branch(&stage, "app.txt"), "two");
 }
 

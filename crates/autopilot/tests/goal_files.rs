@@ -74,7 +74,7 @@ fn a_run_is_told_with_its_graph_its_iterations_and_its_questions() {
     assert_eq!(
         told["graph"]["warnings"],
         json!([
-            "iteration 1: `colour` of the workflow is not known and not used",
+            "iteration 1: `colour` of the workflow is unknown and ignored",
             "iteration 1: not done: bad is missing",
         ])
     );

@@ -230,7 +230,7 @@ fn an_agent_that_is_not_installed_is_a_fault_of_the_workflow_that_names_it() {
     for fault in faults {
         assert!(prompts.contains(fault), "{fault}: {prompts}");
     }
-    let offered = prompts.lines().find(|line| line.contains("choose its agent by")).unwrap();
+    let offered = prompts.lines().find(|line| line.contains("choose its agent with")).unwrap();
     assert!(offered.contains("`builder`") && !offered.contains("gone"), "{offered}");
     // It is told by doctor as well, and hinders nothing else.
     stage.run(&["doctor"]).says(&["agents.gone", "./gone.sh"]);
@@ -256,7 +256,7 @@ fn limited_money_is_not_spent_by_a_step_nobody_knows_the_price_of() {
     for fault in [
         "the adapter `free` can't be used here: mode command reports no cost",
         "/steps/1/model: money is limited here and the model `dear` has no price; leave \
-         it out or choose of `cheap`",
+         it out or choose one of `cheap`",
     ] {
         assert!(prompts.contains(fault), "{fault}: {prompts}");
     }
@@ -274,7 +274,7 @@ fn the_limit_of_an_agent_is_kept_without_one_of_the_run() {
     ));
     stage.run(&GOAL).expect(0);
     let prompts = stage.texts_of("run-workflow/prompt.txt");
-    let fault = "/steps/0/adapter: money is limited here and nobody knows what this agent costs";
+    let fault = "/steps/0/adapter: money is limited here and the cost of this agent is unknown";
     assert!(prompts.contains(fault), "{prompts}");
     assert_eq!(stage.views("one-step/prompt.txt").len(), 1);
 }
@@ -325,7 +325,7 @@ fn the_adapter_of_the_command_line_does_all_and_steps_may_still_name_others() {
 fn a_name_nobody_has_is_refused_with_those_there_are_and_the_nearest() {
     let stage = stage(&workflow(&[]), FAST);
     let told = stage.run(&with(&["--adapter", "fats"])).expect(64);
-    let told = told.says(&["there is no adapter `fats`", "is it `fast`?"]);
+    let told = told.says(&["there is no adapter `fats`", "did you mean `fast`?"]);
     told.says(&["builder, claude, codex, fast, planner, reviewer"]);
     assert!(!stage.has(".autopilot/state.json"));
 }

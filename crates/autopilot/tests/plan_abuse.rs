@@ -41,7 +41,7 @@ fn bad_in_every_way() -> Value {
 
 /// Words for each of its faults.
 const EVERY_FAULT: [&str; 7] = [
-    "`Loud` is no id",
+    "`Loud` is not a valid id",
     "no acceptance criteria",
     "two tasks have the id `same`",
     "depends on `nobody`",
@@ -147,7 +147,7 @@ fn l02_ids_that_are_the_same_or_nearly_so_are_refused() {
     let stage = stage(BINARY, &good());
     refused(&stage, &plan(&[task("a", &["b"]), task("b", &[]), task("a", &[])]), &["two tasks"]);
     refused(&stage, &plan(&[task("a", &[]), task("A", &[])]), &["`A`", "differ only by case"]);
-    refused(&stage, &plan(&[task("ma\u{df}", &[]), task("mass", &[])]), &["is no id"]);
+    refused(&stage, &plan(&[task("ma\u{df}", &[]), task("mass", &[])]), &["is not a valid id"]);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn l04_ids_that_would_be_dangerous_as_names_are_refused() {
     let ids =
         ["../../etc/x", "-f", "a/b", ".lock", "", "a b", "a\u{7}b", "a\nb", "\u{202e}a", &long];
     for id in ids {
-        refused(&stage, &plan(&[task(id, &[])]), &["is no id"]);
+        refused(&stage, &plan(&[task(id, &[])]), &["is not a valid id"]);
     }
     let run = plan(&[task("run-20260101-120000-abcd", &[])]);
     refused(&stage, &run, &["is the name of a run's branch"]);
@@ -217,7 +217,7 @@ fn l07_paths_out_of_bounds_are_refused_and_wide_ones_cut() {
     stage.write("plan.md", "# Plan: Small\n\nGoal:\n- x\n\nAllowed Paths:\n- lib/\n");
     stage.write("given.json", &paths(&["docs/"]).to_string());
     let run = ["run", "plan.md", "--from", "given.json"];
-    stage.run(&run).expect(10).says(&["given.json", "of which nothing is in the plan's own"]);
+    stage.run(&run).expect(10).says(&["given.json", "lie outside the plan's allowed paths"]);
     assert!(!stage.state().exists());
     stage.write("given.json", &paths(&["./", "lib/deep/"]).to_string());
     let only = "\n- step: [build, fix]\n  do: [{ write: { lib/a.txt: x } }, \
@@ -241,9 +241,9 @@ fn l08_a_planners_wrong_order_is_not_used_and_told() {
     let stage = stage(BINARY, &wrong);
     let ended = stage.run(&RUN).expect(0);
     ended.says(&[
-        "topo_order is not used",
-        "parallel_batches are not used",
-        "it says `c`, ready are `a`",
+        "topo_order is ignored",
+        "parallel_batches are ignored",
+        "it lists `c`; the ready tasks are `a`",
     ]);
     assert_eq!(planner_prompts(&stage).len(), 1, "no repair for what is not used");
     assert_eq!(merged(&stage), ["a", "b", "c"]);
@@ -254,9 +254,9 @@ fn l09_chains_and_crowds_beyond_the_limits_are_refused() {
     let stage = stage(BINARY, &good());
     configure(&stage, &format!("{TESTS}plan: {{ max_depth: 3, max_fan_out: 2 }}\n"));
     let chain = plan(&[task("a", &[]), task("b", &["a"]), task("c", &["b"]), task("d", &["c"])]);
-    refused(&stage, &chain, &["4 tasks one after the other, the limit is 3", "plan.max_depth"]);
+    refused(&stage, &chain, &["has 4 tasks; the limit is 3", "plan.max_depth"]);
     let crowd = plan(&[task("a", &[]), task("b", &["a"]), task("c", &["a"]), task("d", &["a"])]);
-    refused(&stage, &crowd, &["3 tasks depend on `a`, the limit is 2", "plan.max_fan_out"]);
+    refused(&stage, &crowd, &["3 tasks depend on `a`; the limit is 2", "plan.max_fan_out"]);
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn l10_a_later_plan_can_not_touch_tasks_the_run_has() {
     stage.run(&RUN).expect(0);
     let prompts = planner_prompts(&stage);
     assert_eq!(prompts.len(), 3);
-    for words in ["what is done does not change", "depends on `big`"] {
+    for words in ["is already done and cannot change", "depends on `big`"] {
         assert!(prompts[2].contains(words), "`{words}` in {}", prompts[2]);
     }
     assert_eq!(merged(&stage), ["done", "part"]);

@@ -82,7 +82,7 @@ fn skills_are_listed_with_their_place_their_agents_and_their_faults() {
         "tdd",
         "Does tdd well",
         ".claude/skills/tdd (found by claude_code_cli; given to others as text)",
-        "not usable: .codex/skills/bad: its front matter is not closed",
+        "not usable: .codex/skills/bad: the front matter is not closed",
     ]);
     let told: Value =
         serde_json::from_str(&stage.run(&["skills", "--json"]).expect(0).out).unwrap();
@@ -157,13 +157,13 @@ fn an_agent_without_skills_of_its_own_is_given_the_text_and_told_where_it_is() {
         home.to_str().unwrap(),
         "BODY OF mine",
         "You implement one task",
-        "## Skills there are\n\n- `tdd` — Does tdd well (read `.claude/skills/tdd/SKILL.md`)",
+        "## Available skills\n\n- `tdd` — Does tdd well (read `.claude/skills/tdd/SKILL.md`)",
     ] {
         assert!(text.contains(part), "`{part}` is not in:\n{text}");
     }
     // The reviewer learns that nobody spoke of them.
     let review = prompt(&stage, "-review");
-    let line = "the task asks for the skill `tdd`, and the builder does not report it";
+    let line = "the task asks for the skill `tdd`, but the builder does not report it";
     assert!(review.contains(line), "{review}");
 }
 
@@ -180,7 +180,7 @@ fn without_detection_nothing_is_listed_and_what_is_asked_for_is_still_given() {
     );
     stage.run_task().expect(0);
     let text = prompt(&stage, "-build");
-    assert!(text.contains("BODY OF tdd") && !text.contains("Skills there are"), "{text}");
+    assert!(text.contains("BODY OF tdd") && !text.contains("Available skills"), "{text}");
     assert!(!text.contains("Does other well"), "{text}");
 }
 
@@ -217,11 +217,11 @@ fn claude_is_called_by_the_first_word_and_what_it_does_is_compared_with_what_it_
     assert!(!text.contains("BODY OF tdd"), "{text}");
     let against = [
         "MCP servers were used although use_mcp is off: docs",
-        "2 sub-agents were started, and 1 are allowed",
-        "the builder used the skill `pdf` and does not report it",
-        "the builder reports the skill `python`, which was not seen in use",
-        "the builder used the MCP server `docs` and does not report it",
-        "the builder reports 1 sub-agents, and 2 were seen",
+        "sub-agents started: 2; the limit is 1",
+        "the builder used the skill `pdf` but does not report it",
+        "the builder reports the skill `python`, but its use was not observed",
+        "the builder used the MCP server `docs` but does not report it",
+        "sub-agents reported by the builder: 1; observed: 2",
     ];
     let (review, status) = (prompt(&stage, "-review"), stage.read(".autopilot/STATUS.md"));
     let shown = stage.run(&["show", "say-done"]).expect(0);
@@ -280,7 +280,7 @@ fn codex_is_called_by_a_dollar_and_given_what_it_does_not_find() {
     );
     assert!(text.contains("BODY OF theirs") && !text.contains("BODY OF tdd"), "{text}");
     let review = prompt(&stage, "-review");
-    assert!(review.contains("used the MCP server `db` and does not report it"), "{review}");
+    assert!(review.contains("used the MCP server `db` but does not report it"), "{review}");
 }
 
 #[test]
@@ -324,10 +324,10 @@ fn a_broken_policy_is_shown_and_blocks_nothing() {
     let review = prompt(&stage, "-review");
     for line in [
         "MCP servers were used although use_mcp is off: docs",
-        "2 sub-agents were started, and 1 are allowed",
+        "sub-agents started: 2; the limit is 1",
         "the sub-agent `a` is reported without purpose and deliverable",
         "`upscale` was used although allow_upscale is off",
-        "`upscale` was used and the summary does not say what was gained and why",
+        "`upscale` was used, but the summary does not say what was gained and why",
         "the builder did not state which skills it would use before the first edit",
     ] {
         assert!(review.contains(line), "`{line}` is not in:\n{review}");
@@ -357,7 +357,7 @@ fn a_plans_skills_go_to_the_tasks_they_are_meant_for_and_a_bad_hint_is_left_out(
     stage.run(&plan::RUN).expect(0).says(&["left out: `no-such-thing` of one"]);
     let planner = prompt(&stage, "-plan");
     for part in
-        ["## Skills there are", "- `tdd` — Does tdd well", "it is meant for: `tdd`, `style`."]
+        ["## Available skills", "- `tdd` — Does tdd well", "it is meant for: `tdd`, `style`."]
     {
         assert!(planner.contains(part), "`{part}` is not in:\n{planner}");
     }
@@ -400,7 +400,7 @@ fn a_dry_run_shows_the_prompt_as_it_would_be() {
     stage
         .run(&["run", "tasks/say-done.md", "--dry-run"])
         .expect(0)
-        .says(&["BODY OF tdd", "## Skills there are"]);
+        .says(&["BODY OF tdd", "## Available skills"]);
 }
 
 /// A model that does the one task and reports these skills.

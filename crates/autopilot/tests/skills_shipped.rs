@@ -211,7 +211,7 @@ fn a_task_that_asks_for_one_gets_its_text_and_nobody_else_hears_of_them() {
     for part in ["## Skill `tester`", "there is no file to read", "# Tester"] {
         assert!(text.contains(part), "`{part}` is not in:\n{text}");
     }
-    for part in ["# Reviewer", "researcher", "Skills there are"] {
+    for part in ["# Reviewer", "researcher", "Available skills"] {
         assert!(!text.contains(part), "`{part}` is in:\n{text}");
     }
 }

@@ -120,7 +120,7 @@ fn clean_files_pass_and_every_fault_has_its_place() {
         "tasks/b.md:13:1: warning: unknown section `Colours` is kept as a note",
         "tasks/d.md:1:1: warning: depends_on names `nowhere`",
         "tasks/plan.md:1:1: error: this is a plan",
-        &format!("{new}:4:1: error: `- <what shall be different>` is still the template's"),
+        &format!("{new}:4:1: error: `- <what should change>` is still the template's"),
         "7 task files: 6 faults, 2 warnings",
     ]);
     assert!(!said.out.contains("names `b`"), "{}", said.out);

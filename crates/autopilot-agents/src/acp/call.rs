@@ -1,4 +1,4 @@
-//! Tool calls as they become known: an agent announces one first and tells what it does later.
+//! Tool calls as they become known: an agent announces a call first and fills in its details later.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::place::{FILES_MAX, Places};
 use crate::event::{self, AgentEvent, ChangeKind};
 
-/// Calls that are remembered at once.
+/// The number of open calls that are remembered.
 pub(super) const CALLS_MAX: usize = 256;
 
 #[derive(Debug, Default)]
@@ -21,9 +21,9 @@ pub(super) struct Call {
     pub(super) name: String,
     pub(super) kind: String,
     pub(super) what: String,
-    /// Where it acts, as it says.
+    /// The files on which the call acts, as far as the agent lists them.
     pub(super) places: Vec<String>,
-    /// What its input names.
+    /// The files that the call's input names.
     named: Places,
     diffs: Vec<(String, ChangeKind)>,
     is_new_file: bool,
@@ -31,7 +31,7 @@ pub(super) struct Call {
 }
 
 impl Calls {
-    /// A `tool_call` or `tool_call_update`.
+    /// Takes a `tool_call` or `tool_call_update`.
     pub(super) fn updated(&mut self, update: &Value) -> Vec<AgentEvent> {
         let mut call = self.learn(update);
         let status = update["status"].as_str().unwrap_or("");
@@ -53,7 +53,7 @@ impl Calls {
         events
     }
 
-    /// The call a permission is asked for; it may not have been told of before.
+    /// Returns the call for which a permission is asked; it may not have been announced before.
     pub(super) fn asked(&mut self, tool_call: &Value) -> (Asked, Option<AgentEvent>) {
         let mut call = self.learn(tool_call);
         let event = call.announce();
@@ -85,14 +85,14 @@ impl Calls {
     }
 }
 
-/// What a permission is asked for.
+/// A call for which a permission is asked.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub name: String,
     pub kind: String,
     pub what: String,
     pub places: Vec<String>,
-    /// The files it names beside that, those it shows a difference of among them.
+    /// The files that the input names, and those of which the call shows a difference.
     pub named: Places,
 }
 
@@ -147,7 +147,7 @@ impl Call {
             self.diffs
                 .push((path, if was_empty { ChangeKind::Added } else { ChangeKind::Modified }));
         }
-        // One agent sends no difference of a file it writes whole.
+        // One agent sends no difference for a file that it writes whole.
         self.is_new_file |= update["rawOutput"]["metadata"]["exists"] == false;
     }
 
@@ -186,7 +186,7 @@ impl Call {
     }
 }
 
-/// A title may be the tool's name or a sentence.
+/// The name of the tool. A title may be the tool's name or a sentence.
 fn name(update: &Value) -> Option<&str> {
     let named = update["name"].as_str().or(update["_meta"]["claudeCode"]["toolName"].as_str());
     let is_word = |title: &&str| {
@@ -195,7 +195,7 @@ fn name(update: &Value) -> Option<&str> {
     named.or(update["title"].as_str().filter(is_word))
 }
 
-/// What a person would want to know of a call: the command, the file, the address.
+/// The part of a call that a person wants to see: the command, the file, the address.
 fn telling(input: &Value) -> Option<String> {
     const KEYS: &[&str] = &[
         "command",

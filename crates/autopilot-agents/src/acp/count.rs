@@ -1,8 +1,8 @@
-//! What a run has used, from the several places agents say it.
+//! The tokens and the cost of a launch, from the several places in which agents report them.
 //!
-//! They disagree: some count the turn, one only its last call of the model, one only the size of
+//! Agents disagree: some count the turn, one only its last call of the model, one only the size of
 //! the context, and helpers of an agent are counted in some places and not in others. Money must
-//! never be under-counted, so of all that is said about one figure the largest stands.
+//! never be under-counted, so of all reports of one figure the largest stands.
 
 use serde_json::Value;
 
@@ -10,16 +10,16 @@ use crate::event::{Scope, Tokens, Usage};
 
 #[derive(Debug, Default)]
 pub(super) struct Count {
-    /// Of the prompts that were answered.
+    /// The tokens of the prompts that were answered.
     prompts: Tokens,
-    /// The fullest the context was: what the model has read at least.
+    /// The largest size that the context had: the model has read at least that much.
     context_max: u64,
-    /// The session's, as the agent says it.
+    /// The cost of the session, as the agent reports it.
     cost_usd: Option<f64>,
 }
 
 impl Count {
-    /// The result of a prompt.
+    /// Takes the result of a prompt.
     pub(super) fn prompted(&mut self, result: &Value) {
         let quota = &result["_meta"]["quota"];
         let models = quota["model_usage"].as_array().map_or(&[][..], Vec::as_slice);
@@ -32,7 +32,7 @@ impl Count {
         self.prompts = self.prompts.plus(said.into_iter().fold(Tokens::default(), most));
     }
 
-    /// A `usage_update`; true if it has raised the cost.
+    /// Takes a `usage_update`; returns whether it has raised the cost.
     pub(super) fn updated(&mut self, update: &Value) -> bool {
         self.context_max = self.context_max.max(update["used"].as_u64().unwrap_or(0));
         let cost = &update["cost"];
@@ -45,7 +45,7 @@ impl Count {
         true
     }
 
-    /// None if nothing was said.
+    /// The usage so far; `None` if the agent reported nothing.
     pub(super) fn usage(&self) -> Option<Usage> {
         let Tokens { input, output, cached } = self.prompts;
         let tokens =
@@ -60,7 +60,8 @@ impl Count {
     }
 }
 
-/// `inputTokens` does not hold what came from the cache or went into it.
+/// Reads counts of tokens. `inputTokens` does not include tokens read from the cache or written to
+/// it.
 fn tokens(said: &Value) -> Tokens {
     let figure = |names: &[&str]| names.iter().find_map(|name| said[*name].as_u64()).unwrap_or(0);
     let cached = figure(&["cachedReadTokens", "cachedInputTokens"]);
@@ -68,7 +69,7 @@ fn tokens(said: &Value) -> Tokens {
     let fresh = figure(&["inputTokens", "input_tokens"]);
     let input = fresh.saturating_add(cached).saturating_add(stored);
     let output = figure(&["outputTokens", "output_tokens"]);
-    // What a total has beyond both was thought, and is paid as output.
+    // The excess of the total over both was spent on reasoning, which is billed as output.
     let total = figure(&["totalTokens", "total_tokens"]);
     Tokens { input, output: output.max(total.saturating_sub(input)), cached }
 }

@@ -1,4 +1,5 @@
-//! An error reply, judged: by its code where the protocol gives it a meaning, else by its words.
+//! The judgement on an error reply: by its code where the protocol gives it a meaning, else by its
+//! words.
 
 use serde_json::Value;
 
@@ -7,7 +8,7 @@ use crate::classify::{Facts, Trouble, classify};
 use crate::ending::{Cause, Outcome};
 use crate::event;
 
-/// What was asked when the error came.
+/// The request that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum At {
     Start,
@@ -42,7 +43,7 @@ pub(super) fn outcome(at: At, error: &RpcError) -> Outcome {
     Outcome::broke(cause, why)
 }
 
-/// The message and what its data adds to it.
+/// The message of an error, with the details from its data.
 pub(super) fn said(error: &RpcError) -> String {
     let data = &error.data;
     let more = ["details", "message", "error", "reason"].iter().find_map(|key| data[*key].as_str());
@@ -62,7 +63,7 @@ fn is_lost_session(text: &str) -> bool {
     text.contains("session not found") || text.contains("unknown session")
 }
 
-/// Names of one agent's errors in the words of the vendors.
+/// Translates the names of one agent's errors into the words of the vendors.
 fn word(name: &str) -> Option<&'static str> {
     match name {
         "ProviderAuthError" => Some("authentication_error"),

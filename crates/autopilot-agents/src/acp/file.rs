@@ -1,4 +1,4 @@
-//! Files an agent reads and writes through us, where that is offered.
+//! The files that an agent reads and writes through us, where that is offered.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::agent::Expected;
 use crate::conversation::Act;
 use crate::launch::Access;
 
-/// Acts on files that wait for their end.
+/// The number of reads and writes that may be open at once.
 const WAITING_MAX: usize = 64;
 
-/// What is in hand: our number of an act, and the request it answers.
+/// The open reads and writes: our id of each act, and the request that it answers.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     waiting: BTreeMap<u64, (Value, Kind)>,
@@ -26,14 +26,14 @@ enum Kind {
     Write,
 }
 
-/// The capability that is offered.
+/// The capability that the agent is offered.
 pub(super) fn offered(expected: &Expected) -> Value {
     let writes = expected.fs && expected.access != Access::Read;
     json!({ "readTextFile": expected.fs, "writeTextFile": writes })
 }
 
 impl Files {
-    /// A request of `fs/…`: the act, or the line that refuses it.
+    /// Takes a request of `fs/…`; returns the act, or the line that refuses it.
     pub(super) fn asked(
         &mut self,
         expected: &Expected,
@@ -45,7 +45,7 @@ impl Files {
         let kind = match (method, expected.access) {
             ("fs/read_text_file", _) if expected.fs => Kind::Read,
             ("fs/write_text_file", Access::Edit | Access::Unsafe) if expected.fs => Kind::Write,
-            _ => return refuse(rpc::METHOD_NOT_FOUND, "files are not offered"),
+            _ => return refuse(rpc::METHOD_NOT_FOUND, "file access is not offered"),
         };
         let Some(path) = params["path"].as_str() else {
             return refuse(rpc::INVALID_PARAMS, "the path is missing");
@@ -74,13 +74,14 @@ impl Files {
         }
     }
 
-    /// The line that answers, if anybody waits for it.
+    /// Returns the line that answers the request; `None` if no request waits for it.
     pub(super) fn done(&mut self, id: u64, done: Result<String, String>) -> Option<String> {
         let (request, kind) = self.waiting.remove(&id)?;
         Some(match (done, kind) {
             (Ok(text), Kind::Read) => rpc::result(&request, &json!({ "content": text })),
             (Ok(_), Kind::Write) => rpc::result(&request, &Value::Null),
-            // Agents that are about to write a new file look for it first, and know by the words.
+            // Agents that are about to write a new file look for it first, and recognize this
+            // wording.
             (Err(why), Kind::Read | Kind::Write) if why.contains("No such file") => {
                 let why = format!("Resource not found: {why}");
                 rpc::error(&request, rpc::RESOURCE_NOT_FOUND, &why)

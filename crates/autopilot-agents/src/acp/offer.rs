@@ -1,11 +1,11 @@
-//! What a session can be set to, and what this run wants of it.
+//! The settings that a session offers, and those that this launch wants.
 
 use serde_json::{Value, json};
 
 use crate::agent::Expected;
 use crate::launch::{Access, Sandbox};
 
-/// One request that sets something, to be made before the prompt.
+/// One request that changes a setting, to be sent before the prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Setting {
     pub what: &'static str,
@@ -14,19 +14,20 @@ pub(super) struct Setting {
     pub params: Value,
 }
 
-/// What is asked for and offered, and what is asked for in vain.
+/// The settings that are wanted and offered, and those that are wanted in vain.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Wanted {
     pub settings: Vec<Setting>,
-    /// No choice of it at all.
+    /// The model, if the session offers no choice of models, and the effort, if it is not offered.
     pub not_offered: Vec<String>,
-    /// There is a choice, and the model is not in it: another one must not do the work unseen.
+    /// The refusal if the session offers models but not this one: another model must not do the
+    /// work unseen.
     pub unknown_model: Option<String>,
 }
 
-/// A mode of an agent that brings a sandbox of its own.
+/// The modes of an agent with a sandbox of its own, in the order of preference.
 ///
-/// Codex's does not work inside ours: every tool call would fail, and the turn succeed.
+/// Codex's sandbox does not work inside ours: every tool call would fail, and the turn succeed.
 fn modes(expected: &Expected) -> &'static [&'static str] {
     match (expected.sandbox, expected.access) {
         (Sandbox::Ours, _) | (Sandbox::None, Access::Unsafe) => {
@@ -37,7 +38,7 @@ fn modes(expected: &Expected) -> &'static [&'static str] {
     }
 }
 
-/// `session` is the reply to `session/new` or `session/load`.
+/// Compares the wishes of the launch with `session`, the reply to `session/new` or `session/load`.
 pub(super) fn wanted(session: &Value, id: &str, expected: &Expected) -> Wanted {
     let mut wanted = Wanted::default();
     let mode = Choice::find(session, Topic::Mode);
@@ -86,7 +87,7 @@ impl Topic {
 #[derive(Debug)]
 struct Choice {
     topic: Topic,
-    /// The id of a configuration option; without it the topic has a method of its own.
+    /// The id of a configuration option; without one the topic has its own method.
     option: Option<String>,
     current: String,
     values: Vec<String>,
@@ -142,7 +143,7 @@ impl Choice {
         }
     }
 
-    /// The offered value that `asked` names.
+    /// The offered value that `asked` names by its id or its title.
     fn value(&self, asked: &str) -> Option<&str> {
         if self.current == asked {
             return Some(&self.current);
@@ -179,7 +180,7 @@ impl Choice {
     }
 }
 
-/// Options may come in groups.
+/// Flattens the options, which may come in groups.
 fn flatten<'a>(options: &'a Value, into: &mut Vec<&'a Value>) {
     for option in options.as_array().map_or(&[][..], Vec::as_slice) {
         match option["options"].is_array() {

@@ -1,4 +1,4 @@
-//! Answering an agent that asks before it uses a tool: by policy, never by a person.
+//! Answers an agent that asks before it uses a tool: by policy, never by a person.
 
 use camino::Utf8Path;
 use serde_json::Value;
@@ -7,29 +7,29 @@ use super::place::Places;
 use crate::agent::Expected;
 use crate::launch::{Access, Network};
 
-/// What is asked for, as far as the agent says it.
+/// The request for a permission, as far as the agent describes it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Wanted<'a> {
     pub name: &'a str,
-    /// The protocol's word: read, edit, delete, move, search, execute, think, fetch, …
+    /// The protocol's kind of the tool: read, edit, delete, move, search, execute, think, fetch, …
     pub kind: &'a str,
-    /// The command, file or address.
+    /// The command, the file or the address.
     pub what: &'a str,
-    /// Where it acts, as it says.
+    /// The files on which the call acts, as far as the agent lists them.
     pub paths: &'a [String],
     pub named: Option<&'a Places>,
 }
 
-/// Kinds that look and change nothing.
+/// The kinds that read and change nothing.
 const LOOKING: &[&str] = &["read", "search", "think"];
-/// Kinds that are judged by other rules than where files are.
+/// The kinds that are not judged by the place of their files.
 const ELSEWHERE: &[&str] = &["execute", "fetch"];
 const WRITING: &[&str] = &["edit", "delete", "move"];
-/// Tools that use the network although their agents give them another kind.
+/// The tools that use the network although their agents give them another kind.
 const REACHING: &[&str] =
     &["webfetch", "web_fetch", "websearch", "web_search", "google_web_search", "codesearch"];
 
-/// Why it is not granted, if it is not.
+/// The reason why the permission is refused; `None` grants it.
 pub(super) fn refusal(expected: &Expected, wanted: Wanted<'_>) -> Option<String> {
     let name = wanted.name;
     if expected.disallowed_tools.iter().any(|rule| names(rule, wanted)) {
@@ -43,7 +43,7 @@ pub(super) fn refusal(expected: &Expected, wanted: Wanted<'_>) -> Option<String>
         Access::Unsafe => None,
         Access::Edit => outside(&expected.cwd, wanted),
         Access::Read if reaches || LOOKING.contains(&wanted.kind) => None,
-        Access::Read => Some(format!("this step only looks; {name} is not allowed")),
+        Access::Read => Some(format!("this step is read-only; {name} is not allowed")),
     }
 }
 
@@ -51,7 +51,8 @@ fn reaches(wanted: Wanted<'_>) -> bool {
     wanted.kind == "fetch" || REACHING.iter().any(|name| name.eq_ignore_ascii_case(wanted.name))
 }
 
-/// A rule is a tool's name, a kind, or `Name(pattern)` where `*` stands for any text.
+/// Whether a rule of the configuration names the call. A rule is a tool's name, a kind, or
+/// `Name(pattern)` where `*` stands for any text.
 fn names(rule: &str, wanted: Wanted<'_>) -> bool {
     let (name, pattern) = match rule.strip_suffix(')').and_then(|rule| rule.split_once('(')) {
         Some((name, pattern)) => (name, Some(pattern)),
@@ -77,8 +78,8 @@ fn fits(pattern: &str, what: &str) -> bool {
     true
 }
 
-/// A call of any other kind may be a change too: the files it names are judged, and those of which it
-/// shows a difference.
+/// The refusal of a call that would change files outside the worktree. A call of any other kind may
+/// be a change too: the files it names are judged, and those of which it shows a difference.
 fn outside(cwd: &Utf8Path, wanted: Wanted<'_>) -> Option<String> {
     let nothing = Places::default();
     let named = wanted.named.unwrap_or(&nothing);
@@ -95,16 +96,18 @@ fn outside(cwd: &Utf8Path, wanted: Wanted<'_>) -> Option<String> {
         return Some(format!("{path} is outside the worktree {cwd}"));
     }
     let is_unclear = named.is_cut && may_write;
-    is_unclear.then(|| "it names more files than can be judged".to_owned())
+    is_unclear.then(|| "the call names more files than can be checked".to_owned())
 }
 
-/// By its name alone; links are followed by nobody here.
+/// Whether the path lies inside the worktree, judged by its name alone; links are not followed
+/// here.
 pub(super) fn is_inside(cwd: &Utf8Path, path: &str) -> bool {
     let climbs = path.split('/').any(|part| part == "..") || path.starts_with('~');
     !climbs && (Utf8Path::new(path).is_relative() || Utf8Path::new(path).starts_with(cwd))
 }
 
-/// Ids and names of the options differ by agent and version; only their kinds are agreed upon.
+/// The id of the option that grants or refuses. Ids and names of the options differ by agent and
+/// version; only their kinds are agreed upon.
 pub(super) fn option(options: &Value, granted: bool) -> Option<&str> {
     let kinds = match granted {
         true => ["allow_once", "allow_always"],
@@ -209,7 +212,7 @@ mod tests {
             assert!(!grants("edit", &json!({ key: "/slot/../etc/passwd" })), "{key}");
         }
         assert!(!grants("other", &json!({ "file_path": "/etc/passwd" })));
-        // A tool of a server may call anything a path; a command is no file.
+        // A server's tool may use the key `path` for anything, and a command is not a file.
         assert!(grants("other", &json!({ "path": "/repos/x" })));
         assert!(grants("execute", &json!({ "command": "ls", "file": "/etc/passwd" })));
         assert!(grants("read", &json!({ "file_path": "/usr/include/a.h" })));

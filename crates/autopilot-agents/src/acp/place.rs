@@ -1,14 +1,14 @@
-//! The files a tool call names in its input. Every agent has its own keys for them; what it says of
-//! its places beside that may leave some out.
+//! The files that a tool call names in its input. Every agent has its own keys for them; the list
+//! of places that an agent gives besides may leave some out.
 
 use serde_json::Value;
 
-/// Files of one call.
+/// The number of files of one call that are kept.
 pub(super) const FILES_MAX: usize = 100;
-/// An input that is nested deeper is not judged.
+/// The deepest nesting of an input that is judged.
 const DEPTH_MAX: u32 = 16;
 
-/// Keys of files, in small letters and without marks.
+/// The keys of files, in lower case and without punctuation.
 const FILES: &[&str] = &[
     "file",
     "files",
@@ -29,7 +29,7 @@ const FILES: &[&str] = &[
     "destpath",
     "movepath",
 ];
-/// Keys of files in an edit; elsewhere they may mean anything.
+/// The keys of files in an edit; elsewhere they may mean anything.
 const PLACES: &[&str] = &[
     "path",
     "paths",
@@ -45,9 +45,9 @@ const PLACES: &[&str] = &[
     "dir",
     "directory",
 ];
-/// Keys of objects whose own keys are files.
+/// The keys of objects whose own keys are files.
 const BY_FILE: &[&str] = &["changes", "filechanges", "files", "edits"];
-/// What is written, and not where.
+/// The keys of the text that is written, which names no place.
 const CONTENTS: &[&str] = &["content", "contents", "newtext", "oldtext", "newstring", "oldstring"];
 const PATCH: &str = "*** Begin Patch";
 const PATCHED: &[&str] =
@@ -55,13 +55,13 @@ const PATCHED: &[&str] =
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Places {
-    /// Files it shows a difference of.
+    /// The files of which the call shows a difference.
     pub(super) changed: Vec<String>,
-    /// Files, whatever the call does.
+    /// The paths that are files whatever the call does.
     pub(super) files: Vec<String>,
-    /// Files if it changes any.
+    /// The paths that are files if the call changes any.
     pub(super) perhaps: Vec<String>,
-    /// There are more than are kept.
+    /// Whether the call names more files than are kept.
     pub(super) is_cut: bool,
 }
 
@@ -120,7 +120,7 @@ impl Places {
     }
 }
 
-/// Whether there was room for it.
+/// Adds a path; returns whether there was room for it.
 fn add(paths: &mut Vec<String>, path: &str) -> bool {
     let path = local(path);
     if path.is_empty() || paths.contains(&path) {
@@ -133,7 +133,7 @@ fn add(paths: &mut Vec<String>, path: &str) -> bool {
     true
 }
 
-/// A file may be named by its address, in which a point and a slash can be written otherwise.
+/// The path of a file that may be given as a URL, in which a dot and a slash can be escaped.
 fn local(path: &str) -> String {
     let Some(path) = path.strip_prefix("file://") else { return path.to_owned() };
     path.replace("%2e", ".").replace("%2E", ".").replace("%2f", "/").replace("%2F", "/")

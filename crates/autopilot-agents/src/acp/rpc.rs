@@ -25,8 +25,8 @@ pub(super) struct RpcError {
     pub data: Value,
 }
 
-/// Both sides count their requests for themselves, so an id alone tells nothing: what has a method
-/// is a request of the agent, whatever its id.
+/// Reads one message. Both sides number their requests for themselves, so an id alone tells
+/// nothing: a message with a method is a request of the agent, whatever its id.
 pub(super) fn read(mut object: Value) -> Option<Message> {
     let id = object["id"].take();
     if let Some(method) = object["method"].as_str().map(str::to_owned) {
@@ -46,7 +46,7 @@ pub(super) fn read(mut object: Value) -> Option<Message> {
         };
         return Some(Message::Reply { id, result: Err(error) });
     }
-    // A result may be null: it is there all the same.
+    // A result may be null, which differs from a missing one.
     let result = object.get_mut("result")?.take();
     Some(Message::Reply { id, result: Ok(result) })
 }
@@ -67,7 +67,7 @@ pub(super) fn error(id: &Value, code: i64, message: &str) -> String {
     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } }).to_string()
 }
 
-/// What can be told of a line that was cut: whoever waits for an answer to it must get one.
+/// The id and the method of a line that was cut: whoever waits for an answer to it must get one.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Head {
     pub id: Value,
@@ -77,7 +77,7 @@ pub(super) struct Head {
 pub(super) fn head(cut_line: &str) -> Head {
     let mut head = Head::default();
     let mut reader = serde_json::Deserializer::from_str(cut_line);
-    // It ends in an error, because the line does; what came before is kept.
+    // Reading ends in an error, because the line does; the keys before it are kept.
     let _cut = reader.deserialize_map(HeadVisitor { head: &mut head });
     head
 }

@@ -1,4 +1,4 @@
-//! What an agent tells while it works: updates of its session into events, and the answer.
+//! The updates that an agent sends while it works: decoded into events, with the answer among them.
 
 use serde_json::Value;
 
@@ -9,12 +9,12 @@ use crate::event::{self, AgentEvent, TEXT_BYTES_MAX};
 
 #[derive(Debug, Default)]
 pub(super) struct Told {
-    /// The message being said, which is the answer if no other follows.
+    /// The current message, which is the answer if no other follows.
     answer: LastBytes,
     message: Option<String>,
-    /// A tool was used since: what is said now is another message.
+    /// Whether a tool was used since: the next text begins another message.
     is_over: bool,
-    /// Said in pieces and not shown yet.
+    /// The text that arrived in pieces and was not shown yet.
     unshown: Option<(Voice, String)>,
     calls: Calls,
     did_anything: bool,
@@ -64,7 +64,7 @@ impl Told {
         (asked, events)
     }
 
-    /// The pieces that wait for the rest of their message.
+    /// Shows the pieces that wait for the rest of their message.
     pub(super) fn flush(&mut self) -> Vec<AgentEvent> {
         let Some((voice, text)) = self.unshown.take() else { return Vec::new() };
         let text = event::text(&text);
@@ -74,7 +74,7 @@ impl Told {
         }]
     }
 
-    /// Another prompt follows, so what was said was not the answer.
+    /// Ends the current message: another prompt follows, so the message was not the answer.
     pub(super) fn go_on(&mut self) {
         self.is_over = true;
     }
@@ -135,7 +135,7 @@ fn plan(update: &Value) -> String {
         format!("[{mark}] {}", event::summary(entry["content"].as_str().unwrap_or("")))
     });
     let lines: Vec<String> = lines.collect();
-    event::text(&format!("its plan: {}", lines.join("; ")))
+    event::text(&format!("plan: {}", lines.join("; ")))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! One turn with an agent: initialize, a session, its settings, the prompt, the result.
 //!
-//! Exactly one request of ours waits for its reply at any time, until the turn is over. The
-//! turn is judged by the reply to its prompt; how the process ends afterwards means nothing.
+//! Exactly one request of ours waits for its reply at any time, until the turn is over. The turn is
+//! judged by the reply to its prompt; how the process ends afterwards means nothing.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ use crate::launch::{McpServer, Transport};
 use crate::tail::Tail;
 
 const PROTOCOL_VERSION: u64 = 1;
-/// Messages that wait for the turn they interrupt to stop.
+/// The number of messages that may wait for the interrupted turn to stop.
 const MESSAGES_MAX: usize = 16;
 
 #[derive(Debug)]
@@ -33,9 +33,9 @@ pub(crate) struct AcpConversation {
     last_id: u64,
     session: Option<String>,
     settings: VecDeque<Setting>,
-    /// What a person has said and the agent has not heard yet.
+    /// The messages from a person that the agent has not received yet.
     messages: Vec<String>,
-    /// Why the running prompt was cancelled, if it was.
+    /// The reason for which the running prompt was cancelled, if it was.
     cancelled: Option<Cancelled>,
     told: Told,
     count: Count,
@@ -54,7 +54,7 @@ enum Stage {
 #[derive(Debug, Clone, PartialEq)]
 enum Question {
     Initialize,
-    /// The session that is to be taken up, if any.
+    /// The id of the session to resume; `None` for a new or forked one.
     Session(Option<String>),
     Set(Setting),
     Prompt,
@@ -99,7 +99,7 @@ impl AcpConversation {
             | Outcome::Quota { why, .. }
             | Outcome::Auth { why }
             | Outcome::Outage { why } => (false, why.as_str()),
-            Outcome::Interrupted => (false, "it was interrupted"),
+            Outcome::Interrupted => (false, "the agent was interrupted"),
         };
         events.push(AgentEvent::Result { ok, text: event::text(text) });
         self.stage = Stage::Over(outcome);
@@ -112,7 +112,7 @@ impl AcpConversation {
             Message::Request { id, method, params } => self.request(&id, &method, &params),
             Message::Notification { method, params } => match method.as_str() {
                 "session/update" => self.updated(&params).into(),
-                // Extensions; nobody who does not know them need heed them.
+                // The notification is an extension, which a client may ignore.
                 method if method.starts_with('_') || method.starts_with("$/") => Heard::default(),
                 _ => {
                     self.odd.unknown += 1;
@@ -148,8 +148,8 @@ impl AcpConversation {
         let version = result["protocolVersion"].as_u64().unwrap_or(PROTOCOL_VERSION);
         if version != PROTOCOL_VERSION {
             let why = format!(
-                "it speaks version {version} of the Agent Client Protocol, and version \
-                 {PROTOCOL_VERSION} is needed"
+                "the agent speaks version {version} of the Agent Client Protocol; version \
+                 {PROTOCOL_VERSION} is required"
             );
             return self.end(Outcome::broke(Cause::Startup, why));
         }
@@ -167,8 +167,8 @@ impl AcpConversation {
             return self.ask(question, "session/load", &taken_up).after(notices);
         }
         let lost = format!(
-            "the agent can't take up its session {session}: a new one begins, and what was said in \
-             the old one is lost"
+            "the agent can't resume session {session}: a new session starts without the old \
+             conversation"
         );
         let begun = self.ask(Question::Session(None), "session/new", &fresh);
         begun.after([notice(lost)]).after(notices)
@@ -178,25 +178,24 @@ impl AcpConversation {
         let named = result["sessionId"].as_str();
         let id = match (named, &loaded) {
             (Some(id), Some(asked)) if id != asked => {
-                let why = format!("session {asked} was to be taken up and {id} answers");
+                let why = format!("the agent answered in session {id} instead of resuming {asked}");
                 return self.end(Outcome::broke(Cause::Session, why));
             }
             (Some(id), _) => id.to_owned(),
             (None, Some(asked)) => asked.clone(),
             (None, None) => {
-                let why = "it began a session without an id";
+                let why = "the agent started a session without an id";
                 return self.end(Outcome::broke(Cause::Startup, why));
             }
         };
-        // What came so far was the old conversation said once more.
+        // The updates so far repeated the old conversation.
         self.told = Told::default();
         self.count = Count::default();
         let wanted = offer::wanted(result, &id, &self.expected);
         self.session = Some(id.clone());
         let mut events = vec![AgentEvent::Session { id }];
         let vain = wanted.not_offered.iter();
-        events
-            .extend(vain.map(|what| notice(format!("{what} was asked for; it offers no choice"))));
+        events.extend(vain.map(|what| notice(format!("not offered by the agent: {what}"))));
         if let Some(why) = wanted.unknown_model {
             return self.end(Outcome::broke(Cause::Model, why)).after(events);
         }
@@ -209,7 +208,7 @@ impl AcpConversation {
         self.next().after(events)
     }
 
-    /// The next setting, or the prompt when all are made.
+    /// Sends the next setting, or the prompt once all settings are made.
     fn next(&mut self) -> Heard {
         if let Some(setting) = self.settings.pop_front() {
             let (method, params) = (setting.method, setting.params.clone());
@@ -243,7 +242,7 @@ impl AcpConversation {
             self.count.prompted(result);
         }
         let outcome = match (&result, self.cancelled) {
-            // Whatever became of what was cancelled, the message comes next.
+            // Whatever the reply to the cancelled prompt is, the waiting message comes next.
             (_, Some(Cancelled::ToGoOn)) => {
                 self.told.go_on();
                 let messages = std::mem::take(&mut self.messages);
@@ -259,26 +258,26 @@ impl AcpConversation {
     fn stopped(&mut self, reason: Option<&str>) -> Outcome {
         match reason {
             Some("end_turn") if self.told.did_nothing() => {
-                Outcome::broke(Cause::Empty, "it ended its turn without a word")
+                Outcome::broke(Cause::Empty, "the agent ended its turn without an answer")
             }
             Some("end_turn") => Outcome::Success,
             Some("max_tokens") => {
-                Outcome::broke(Cause::OutputLimit, "its answer ran into the limit of its length")
+                Outcome::broke(Cause::OutputLimit, "the answer reached the model's length limit")
             }
             Some("max_turn_requests") => {
-                Outcome::broke(Cause::Turns, "it ran into its limit of requests in one turn")
+                Outcome::broke(Cause::Turns, "the agent hit its limit of requests per turn")
             }
-            Some("refusal") => Outcome::broke(Cause::Refusal, "the model refused"),
+            Some("refusal") => Outcome::broke(Cause::Refusal, "the model refused to answer"),
             Some("cancelled") => Outcome::Interrupted,
-            Some(other) => Outcome::broke(Cause::Other, format!("it stopped: {other}")),
-            None => Outcome::broke(Cause::Other, "it stopped and did not say why"),
+            Some(other) => Outcome::broke(Cause::Other, format!("the agent stopped: {other}")),
+            None => Outcome::broke(Cause::Other, "the agent stopped without a reason"),
         }
     }
 
     fn updated(&mut self, params: &Value) -> Vec<AgentEvent> {
         let of = params["sessionId"].as_str();
         if of.is_some() && self.session.is_some() && of != self.session.as_deref() {
-            // A helper of its own, which tells its user and not us.
+            // A helper of the agent sent the update, which is for the agent and not for us.
             self.odd.unknown += 1;
             return Vec::new();
         }
@@ -289,12 +288,12 @@ impl AcpConversation {
             return usage.map(AgentEvent::Usage).into_iter().collect();
         }
         if let Stage::Over(_) = self.stage {
-            // The answer is given; what is said behind it does not change it.
+            // The answer is given; later updates do not change it.
             return Vec::new();
         }
         let events = self.told.updated(update, &mut self.odd);
         match self.stage {
-            // Before the session has begun all is replay.
+            // Before the session has begun all updates are replay.
             Stage::Silent | Stage::Asked(_, Question::Initialize | Question::Session(_)) => {
                 Vec::new()
             }
@@ -304,8 +303,8 @@ impl AcpConversation {
 
     fn request(&mut self, id: &Value, method: &str, params: &Value) -> Heard {
         if let Stage::Over(_) = self.stage {
-            // Nothing can be said any more.
-            let text = format!("it asked for {method} after its turn was over");
+            // The agent's stdin is closed, so the request cannot be answered.
+            let text = format!("the agent requested {method} after its turn was over");
             return vec![notice(text)].into();
         }
         match method {
@@ -315,7 +314,8 @@ impl AcpConversation {
                 Heard { events: Vec::new(), acts: vec![act] }
             }
             _ => {
-                let text = format!("it asked for {}, which is not offered", event::summary(method));
+                let what = event::summary(method);
+                let text = format!("the agent requested {what}, which is not supported");
                 let line = rpc::error(id, rpc::METHOD_NOT_FOUND, "Method not found");
                 Heard::say(line).after([notice(text)])
             }
@@ -337,7 +337,7 @@ impl AcpConversation {
         let option = permit::option(&params["options"], refusal.is_none());
         let (outcome, granted, reason) = match (self.cancelled, option, refusal) {
             (Some(_), _, _) => (None, false, "the turn is being cancelled".to_owned()),
-            (None, None, None) => (None, false, "it offers no way to allow it".to_owned()),
+            (None, None, None) => (None, false, "the agent offers no way to allow it".to_owned()),
             (None, option, Some(reason)) => (option, false, format!("{reason} ({})", asked.what)),
             (None, Some(option), None) => (Some(option), true, asked.what),
         };
@@ -350,19 +350,19 @@ impl AcpConversation {
         Heard::say(rpc::result(id, &json!({ "outcome": outcome }))).after(events)
     }
 
-    /// A line longer than can be read; whoever waits for an answer to it gets one.
+    /// Handles a line that is too long to read; a request in it still gets an answer.
     fn cut(&mut self, line: &str) -> Heard {
         let head = rpc::head(line);
         match (head.method, head.id) {
             (Some(method), id) if !id.is_null() && !matches!(self.stage, Stage::Over(_)) => {
-                let text =
-                    format!("it asked for {} in a line that is too long", event::summary(&method));
+                let what = event::summary(&method);
+                let text = format!("the agent requested {what} in a line that is too long");
                 let line = rpc::error(&id, rpc::INTERNAL_ERROR, "the request is too long");
                 Heard::say(line).after([notice(text)])
             }
             (None, id) if matches!(&self.stage, Stage::Asked(asked, _) if id.as_u64() == Some(*asked)) =>
             {
-                let why = "its reply was too long to be read";
+                let why = "the reply was too long to read";
                 self.end(Outcome::broke(Cause::Other, why))
             }
             (Some(_) | None, _) => Heard::default(),
@@ -463,7 +463,7 @@ struct Servers {
     left_out: Vec<String>,
 }
 
-/// Every agent starts servers; only some reach those that run elsewhere.
+/// Sorts the MCP servers: every agent can start one; only some can reach one that runs elsewhere.
 fn servers(servers: &[McpServer], can: &Value) -> Servers {
     let (mut given, mut left_out) = (Vec::new(), Vec::new());
     for McpServer { name, transport } in servers {
@@ -479,7 +479,7 @@ fn servers(servers: &[McpServer], can: &Value) -> Servers {
                 given.push(json!({ "type": "http", "name": name, "url": url, "headers": [] }));
             }
             Transport::Http { .. } => left_out
-                .push(format!("the agent can't reach MCP servers over HTTP: {name} is left out")),
+                .push(format!("MCP server {name} is left out: the agent can't reach it by HTTP")),
         }
     }
     Servers { given, left_out }

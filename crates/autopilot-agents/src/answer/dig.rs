@@ -1,8 +1,8 @@
-//! JSON objects in prose, fences, logs and other noise.
+//! Finds JSON objects in prose, code fences, logs and other noise.
 //!
 //! From every `{` the parser tries to read an object; it gives up at the first byte that cannot
-//! belong to one, and never goes deeper than [`DEPTH_MAX`]. A text made to be read over and over
-//! meets a limit, after which what has been read is not read again.
+//! belong to one, and never goes deeper than [`DEPTH_MAX`]. A text crafted to be read over and over
+//! meets a limit, after which no byte is read a second time.
 
 use std::fmt;
 
@@ -11,34 +11,38 @@ use serde_json::{Map, Value};
 
 use super::Fault;
 
-/// Longest text that is searched.
+/// The longest text that is searched.
 pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Objects and arrays in each other; the parser's own limit.
+/// The deepest nesting of objects and arrays; the parser's own limit.
 pub const DEPTH_MAX: usize = 127;
-/// The last objects of a text are kept, the answer being the last thing said.
+/// The number of objects that are kept: the last ones, since the answer is the last thing said.
 pub const OBJECTS_MAX: usize = 1000;
-/// How often, on average, a byte may be read in vain.
+/// The number of times that a byte may be read in vain, on average.
 const READS_MAX: usize = 8;
 
-/// The objects of a text in their order.
+/// The objects found in a text, in their order.
 #[derive(Debug, Default)]
 pub struct Dug {
+    /// The last [`OBJECTS_MAX`] objects.
     pub objects: Vec<Found>,
-    /// What looked most like an object and was none.
+    /// The fault of the longest piece of text that looked like an object and could not be read.
     pub broken: Option<Fault>,
 }
 
+/// One object found in a text.
 #[derive(Debug)]
 pub struct Found {
+    /// The object as parsed.
     pub value: Value,
-    /// Keys given twice: which of the two was meant is anybody's guess.
+    /// The keys given twice: which of the two values was meant is anybody's guess.
     pub faults: Vec<Fault>,
-    /// It is a part of what was broken.
+    /// Whether the object lies inside a broken one.
     pub in_broken: bool,
-    /// Where in the text it ends.
+    /// The byte offset in the text at which the object ends.
     pub end: usize,
 }
 
+/// Searches `text` for objects. A text longer than [`ANSWER_BYTES_MAX`] is an error.
 pub fn dig(text: &str) -> Result<Dug, Vec<Fault>> {
     if text.len() > ANSWER_BYTES_MAX {
         let what = format!("the answer has {} bytes, more than {ANSWER_BYTES_MAX}", text.len());
@@ -113,7 +117,7 @@ fn broken_text(error: &serde_json::Error) -> String {
     format!("the JSON object cannot be read: {error} of the object")
 }
 
-/// Where in the object a value is; spelt out only for a fault.
+/// The position of a value in its object, written out only for a fault.
 enum Place<'a> {
     Root,
     Member(&'a Place<'a>, &'a str),
@@ -132,7 +136,7 @@ impl Place<'_> {
     }
 }
 
-/// Reads a value and notes the keys that come twice.
+/// Reads a value and notes the keys that are given twice.
 struct Node<'a> {
     place: &'a Place<'a>,
     faults: &'a mut Vec<Fault>,

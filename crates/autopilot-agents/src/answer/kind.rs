@@ -1,4 +1,4 @@
-//! The kinds of answers every flow knows, typed, with their schemas.
+//! The kinds of answers that the flows ask for, typed, with their schemas.
 
 use std::sync::LazyLock;
 
@@ -11,13 +11,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{Schema, SchemaError};
 
-/// An answer with a schema of ours.
+/// A kind of answer that has a schema of ours.
 pub trait Answer: DeserializeOwned {
-    /// The word that files with its schema are named after.
+    /// The word that files with the schema are named after.
     const NAME: &'static str;
-    /// What is given to the agent and written where users may edit it.
+    /// The schema's text, which is given to the agent and written where users may edit it.
     const SCHEMA_JSON: &'static str;
 
+    /// The compiled schema.
     fn schema() -> Result<&'static Schema, SchemaError>;
 }
 
@@ -44,7 +45,8 @@ answer!(Summary, "summary", "../../schemas/summary_schema.json");
 answer!(Workflow, "workflow", "../../schemas/workflow_schema.json");
 answer!(Completion, "completion", "../../schemas/completion_schema.json");
 
-/// What a builder says it did. Claims only: they are compared with what we saw, and never decide.
+/// A builder's report of its own work. The report holds claims only: they are compared with what we
+/// saw, and never decide.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     pub changed_files: Vec<String>,
@@ -64,10 +66,10 @@ pub struct Summary {
     pub subagents_used: Option<Vec<SubagentUsed>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mcp_servers_used: Option<Vec<String>>,
-    /// What it meant to use, said before the first edit.
+    /// The skills that the builder meant to use, announced before its first edit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill_plan: Option<String>,
-    /// What it gained by `upscale`.
+    /// The gains that the builder claims for each skill it used under `upscale`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upscale: Option<Vec<Gain>>,
     pub notes: String,
@@ -75,6 +77,7 @@ pub struct Summary {
     pub risks: Option<String>,
 }
 
+/// A command that a builder claims to have run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandRan {
     pub cmd: String,
@@ -82,6 +85,7 @@ pub struct CommandRan {
     pub exit_code: Option<i64>,
 }
 
+/// A sub-agent that a builder claims to have used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubagentUsed {
     pub name: String,
@@ -92,7 +96,7 @@ pub struct SubagentUsed {
 }
 
 impl Summary {
-    /// The part of it that is compared with what was seen.
+    /// The claims that are compared with what was seen.
     pub fn said(&self) -> Said {
         let subagents = self.subagents_used.iter().flatten().map(|agent| Subagent {
             name: agent.name.clone(),

@@ -1,6 +1,6 @@
-//! Answers that are Markdown are taken as they are, but for a fence around the whole.
+//! Answers that are Markdown are taken as they are, except for a code fence around the whole.
 
-/// The text without the code fence some agents put around a document.
+/// Returns the text without the code fence that some agents put around a document.
 pub fn markdown(text: &str) -> String {
     let trimmed = text.trim();
     unfenced(trimmed).unwrap_or(trimmed).trim().to_owned() + "\n"

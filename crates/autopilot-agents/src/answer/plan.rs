@@ -1,4 +1,5 @@
-//! A plan as an answer: by its schema and by the rules of plans, with the faults of both at once.
+//! Plans as answers: checked against their schema and the rules of plans, with the faults of both
+//! at once.
 
 use autopilot_core::plan::{self, Checked, Plan, Rules};
 use serde_json::Value;
@@ -11,7 +12,8 @@ impl From<plan::Fault> for Fault {
     }
 }
 
-/// The plan of an answer, checked. `also` is a schema the user edited.
+/// Reads and checks the plan of an answer. The plan must also satisfy `also`, a schema the user
+/// edited.
 pub fn read_plan<'a>(
     given: impl Into<Given<'a>>,
     also: Option<&Schema>,
@@ -25,9 +27,10 @@ pub fn read_plan<'a>(
             Err(faults) => Err(faults.into_iter().map(Fault::from).collect()),
         },
         Err(mut faults) => {
-            // One repair has to do: what else is wrong is told with it, as far as it can be seen.
+            // There is one repair only, so the prompt names every further fault that can be seen.
             let unseen = meant(given).and_then(|plan| by_rules(&plan).err()).unwrap_or_default();
-            // Where both object the rules say it in words, and may have more than one to say.
+            // Where the schema and the rules object to the same place, the rules say it in words,
+            // and may have more than one thing to say.
             let in_words = |fault: &Fault| unseen.iter().any(|rule| rule.pointer == fault.pointer);
             faults.retain(|fault| fault.pointer.is_empty() || !in_words(fault));
             faults.extend(unseen.into_iter().map(Fault::from));
@@ -36,7 +39,7 @@ pub fn read_plan<'a>(
     }
 }
 
-/// What can be read as a plan although its schema objects.
+/// Returns the last object that can be read as a plan, even if its schema objects.
 fn meant(given: Given<'_>) -> Option<Plan> {
     let plan = |value: Value| serde_json::from_value(without_nulls(value)).ok();
     given.structured.cloned().and_then(plan).or_else(|| {

@@ -1,15 +1,17 @@
-//! A JSON Schema, compiled, that reports every fault.
+//! A compiled JSON Schema that reports every fault of a value.
 
 use jsonschema::Validator;
 use serde_json::Value;
 
 use super::Fault;
 
+/// A compiled JSON Schema with a name for messages.
 pub struct Schema {
     name: String,
     validator: Validator,
 }
 
+/// A reason why a JSON Schema cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
     #[error("cannot read JSON Schema `{name}`: {reason}")]
@@ -19,7 +21,7 @@ pub enum SchemaError {
 }
 
 impl Schema {
-    /// `name` is what messages call it: a file's path or a kind of answer.
+    /// Compiles the schema in `json`. Messages call it `name`: a file's path or a kind of answer.
     ///
     /// References to other files or addresses are errors: nothing is fetched.
     pub fn parse(name: &str, json: &str) -> Result<Self, SchemaError> {
@@ -35,10 +37,12 @@ impl Schema {
         Ok(Schema { name: name.to_owned(), validator })
     }
 
+    /// The name under which messages mention the schema.
     pub fn name(&self) -> &str {
         &self.name
     }
 
+    /// Returns every fault of `value` under this schema.
     pub fn faults(&self, value: &Value) -> Vec<Fault> {
         let errors = self.validator.iter_errors(value);
         errors.map(|e| Fault::new(e.instance_path().as_str(), e.to_string())).collect()

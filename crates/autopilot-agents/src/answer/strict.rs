@@ -1,12 +1,13 @@
-//! The part of a JSON Schema that vendors enforce while a model writes.
+//! Reduces a JSON Schema to the part that vendors enforce while a model writes.
 
 use serde_json::{Map, Value, json};
 
-/// Keywords the vendors' strict modes take; the others are checked by us afterwards.
+/// The keywords that the vendors' strict modes accept; the others are checked by us afterwards.
 const KEPT: &[&str] = &["$ref", "title", "description", "type", "enum", "const"];
 
-/// The schema as strict modes want it: no conditions, no extra members, and every member required;
-/// an optional one may be null instead, which reading an answer takes for absent.
+/// Returns the schema as strict modes want it: no conditions, no extra members, and every member
+/// required. An optional member may be null instead, and a null counts as absent when the answer is
+/// read.
 pub fn strict_form(schema: &Value) -> Value {
     let Some(given) = schema.as_object() else { return json!({ "type": "string" }) };
     let mut strict = Map::new();

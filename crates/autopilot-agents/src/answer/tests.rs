@@ -1,4 +1,4 @@
-//! Answers as agents give them, and what is made of them.
+//! Answers as agents give them, and the values or faults read from them.
 
 use proptest::prelude::*;
 
@@ -166,7 +166,7 @@ fn faults_of_the_schema_and_of_the_graph_are_told_together_and_once() {
          "priority":5000}]}"#;
     insta::assert_snapshot!(planned(plan), @r#"
     /tasks/1/priority: 5000 is greater than the maximum of 1000
-    /tasks/0/id: `A` is no id; write 1 to 63 of a-z, 0-9 and `-`, the first not a `-`; what people read goes into `title`
+    /tasks/0/id: `A` is not a valid id; use 1 to 63 of a-z, 0-9 and `-`, not starting with `-`, and put text for people into `title`
     /tasks/0/depends_on: the tasks wait for each other in a circle: A → b → A
     "#);
     insta::assert_snapshot!(planned("I can't plan that."), @"there is no JSON object in the answer");
@@ -194,7 +194,7 @@ fn the_repair_prompt_names_every_fault_up_to_its_limit() {
     - /verdict: is wrong
     - task b depends on itself
 
-    Do no further work. Correct all of this and return JSON only: one object, no prose, no code fence, valid by this JSON Schema:
+    Do no further work. Correct all of this and return JSON only: one object, no prose, no code fence, valid against this JSON Schema:
     {"type":"object"}
     "#);
     let many = vec![Fault::new("", "x"); FAULTS_MAX + 3];

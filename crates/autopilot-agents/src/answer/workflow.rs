@@ -1,13 +1,14 @@
-//! A workflow and the word on completion as answers: by a schema the user edited and by the rules of
-//! workflows, which say in words all that our own schemas say, with the faults of both at once.
+//! Workflows and judgements on completion as answers. Both are checked against a schema the user
+//! edited and against the rules of workflows, which say in words all that our own schemas say; the
+//! faults of both are reported at once.
 
 use autopilot_core::workflow::{self, Assessed, Checked, Rules, assess, check, salvage};
 use serde_json::Value;
 
 use super::{Dug, Fault, Given, Schema, dig, faults, without_nulls};
 
-/// The workflow of an answer, checked: the last that nothing is wrong with. `also` is a schema the
-/// user edited.
+/// Reads and checks the workflow of an answer: the last object without a fault. The object must
+/// also satisfy `also`, a schema the user edited.
 pub fn read_workflow<'a>(
     given: impl Into<Given<'a>>,
     also: Option<&Schema>,
@@ -27,9 +28,10 @@ pub fn read_workflow<'a>(
     Err(meant.or(last).unwrap_or_default())
 }
 
-/// The word on completion. What is wrong with its next workflow is wrong with it.
+/// Reads the judgement on whether the goal is met. A fault of the next workflow in it is a fault of
+/// the judgement.
 ///
-/// The last word counts, or none: one before it may be an example, or what was thought at first.
+/// Only the last judgement counts: an earlier one may be an example, or a first thought.
 pub fn read_completion<'a>(
     given: impl Into<Given<'a>>,
     also: Option<&Schema>,
@@ -38,12 +40,15 @@ pub fn read_completion<'a>(
     let mut objects = objects(given.into())?;
     let object = objects.swap_remove(last_word(&objects).unwrap_or(0));
     if object.is_spoken_over() {
-        return Err(vec![Fault::new("", "the last JSON object that says `done` can't be read")]);
+        return Err(vec![Fault::new(
+            "",
+            "the last JSON object with a `done` member can't be read",
+        )]);
     }
     object.judged(also, |value| assess(value, rules))
 }
 
-/// What is left of a word on completion that could not be read, for want of a better one: not done.
+/// Returns the best reading of a judgement that stayed faulty after its repair: never done.
 pub fn completion_after_all<'a>(given: impl Into<Given<'a>>, faults: &[Fault]) -> Assessed {
     let objects = objects(given.into()).unwrap_or_default();
     let meant = last_word(&objects).map(|place| &objects[place]);
@@ -61,14 +66,15 @@ fn last_word(objects: &[Object<'_>]) -> Option<usize> {
 
 struct Object<'a> {
     value: Value,
-    /// Keys it gives twice.
+    /// The keys that the object gives twice.
     faults: Vec<Fault>,
-    /// The text after it.
+    /// The text after the object.
     rest: &'a str,
 }
 
 impl Object<'_> {
-    /// Something after it says whether it is done and is no object.
+    /// Whether the text after the object mentions `done` in something that is not a readable
+    /// object.
     fn is_spoken_over(&self) -> bool {
         self.rest.contains("\"done\"")
     }
@@ -89,8 +95,8 @@ impl Object<'_> {
     }
 }
 
-/// The whole objects of an answer, the last first; never none. Parts of a broken one are left out: a
-/// yes could be a part of what says no.
+/// The whole objects of an answer, the last one first; never an empty list. Parts of a broken
+/// object are left out: a yes could be a part of what says no.
 fn objects(given: Given<'_>) -> Result<Vec<Object<'_>>, Vec<Fault>> {
     let structured = given.structured.map(|value| Object {
         value: without_nulls(value.clone()),

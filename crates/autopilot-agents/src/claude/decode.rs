@@ -1,4 +1,4 @@
-//! Lines of stream-json into events, and the judgement at the end.
+//! Decodes lines of stream-json into events, and judges the launch at its end.
 
 use serde_json::{Value, json};
 
@@ -16,23 +16,23 @@ use crate::tail::Tail;
 pub(crate) struct ClaudeConversation {
     expected: Expected,
     session: Option<String>,
-    /// Another session than the one that was to be resumed has spoken; said once, it stays true.
+    /// The notice that another session answered than the one to resume; once set, it stays.
     stranger: Option<String>,
-    /// It has introduced itself.
+    /// Whether the `init` event has arrived.
     has_begun: bool,
     result: Option<RunResult>,
     resets_at_unix: Option<i64>,
-    /// Set while it repeats a request, with the reason; a run that is cut then was waiting for the
-    /// vendor.
+    /// The reason for which Claude is repeating a request; a launch that is cut off meanwhile was
+    /// waiting for the vendor.
     retrying: Option<(Trouble, String)>,
     last_text: String,
-    /// It said something or used a tool.
+    /// Whether Claude has said something or used a tool.
     has_acted: bool,
-    /// Of the turns before the last; what a person said to it may take one more.
+    /// The tokens of the turns before the last; a message from a person may start one more turn.
     tokens: Tokens,
-    /// What a person said and it has not taken up yet: that may begin one more turn.
+    /// The messages from a person that Claude has not started on yet: each may begin one more turn.
     unheard: Vec<String>,
-    /// Nothing can be said any more.
+    /// Whether stdin is closed, so that nothing more can be said.
     is_closed: bool,
     words: Tail,
     odd: Odd,
@@ -67,7 +67,7 @@ impl ClaudeConversation {
                 self.took_up(&event["message"]["content"]);
                 user(event)
             }
-            // Its turn was over: nothing that comes later makes another thing of it.
+            // The turn was over: nothing that comes later changes its result.
             Some("result") if self.is_closed => {
                 self.odd.unknown += 1;
                 Vec::new()
@@ -86,7 +86,7 @@ impl ClaudeConversation {
                 events
             }
             Some("control_cancel_request") => Vec::new(),
-            // Pieces of messages that come whole as well, and replies to requests of ours.
+            // Pieces of messages that arrive whole as well, and replies to our requests.
             Some("stream_event" | "control_response") => Vec::new(),
             Some(_) | None => {
                 self.odd.unknown += 1;
@@ -97,21 +97,21 @@ impl ClaudeConversation {
         heard
     }
 
-    /// It repeats what was said to it when it takes it up.
+    /// Claude echoes a user message when it starts on it.
     fn took_up(&mut self, content: &Value) {
         let said = texts(content);
         if let Some(place) = self.unheard.iter().position(|text| *text == said) {
             self.unheard.remove(place);
-            // It begins another turn, and only the end of that one counts.
+            // The message begins another turn, and only the end of that turn counts.
             self.result = None;
         }
     }
 
-    /// It asks, and waits for the answer.
+    /// Answers a request of Claude's, which waits for the reply.
     fn asked(&self, event: &Value) -> (Vec<AgentEvent>, Value) {
         let request = &event["request"];
         if request["subtype"] != "can_use_tool" {
-            let text = format!("it asked for {}, which is not known", request["subtype"]);
+            let text = format!("Claude Code sent an unknown request: {}", request["subtype"]);
             let error = json!({
                 "subtype": "error", "request_id": event["request_id"], "error": "not supported",
             });
@@ -137,7 +137,7 @@ impl ClaudeConversation {
         (vec![AgentEvent::Permission { tool, granted, reason: event::summary(&reason) }], reply)
     }
 
-    /// Any event may carry the id: `init` need not be the first.
+    /// Any event may carry the session's id: `init` need not be the first.
     fn session(&mut self, event: &Value) -> Vec<AgentEvent> {
         let Some(id) = event["session_id"].as_str() else { return Vec::new() };
         if self.session.as_deref() == Some(id) {
@@ -147,7 +147,7 @@ impl ClaudeConversation {
         self.session = Some(id.to_owned());
         let asked = self.expected.session.as_deref();
         if let Some(asked) = asked.filter(|asked| *asked != id) {
-            let text = format!("session {asked} was to be resumed and {id} answers");
+            let text = format!("the agent answered in session {id} instead of resuming {asked}");
             events.push(AgentEvent::Notice { text: text.clone() });
             self.stranger.get_or_insert(text);
         }
@@ -234,14 +234,14 @@ impl ClaudeConversation {
 
     fn result(&mut self, event: &Value) -> Vec<AgentEvent> {
         let mut result = RunResult::read(event);
-        // Counted for each turn.
+        // Claude counts tokens per turn.
         result.usage.tokens = self.tokens.plus(result.usage.tokens);
         self.tokens = result.usage.tokens;
         let events = vec![
             AgentEvent::Usage(result.usage),
             AgentEvent::Result { ok: result.ok(), text: event::text(&result.text) },
         ];
-        // One per turn; the last is the run's.
+        // Every turn has a result; the last one is that of the launch.
         self.result = Some(result);
         events
     }
@@ -269,13 +269,13 @@ impl ClaudeConversation {
                 Outcome::broke(Cause::Session, self.stranger.clone().unwrap_or_default())
             }
             Some(result) if result.ok() && !(self.has_begun && self.session.is_some()) => {
-                let why = "it reported success without having introduced itself";
+                let why = "the agent reported success without an `init` event or a session id";
                 Outcome::broke(Cause::Startup, why)
             }
             Some(result) if result.ok() && !self.has_acted && result.is_empty() => no_answer(),
             Some(result) if result.ok() => said_success(exit, &self.words),
             Some(result) => match result.trouble(self.resets_at_unix) {
-                // It was asked to stop because its time was over; what it waited for then counts.
+                // Claude was stopped because its time was over; the trouble before that counts.
                 Outcome::Interrupted if exit.timed_out => self.without_result(exit),
                 other @ (Outcome::Success
                 | Outcome::Broke { .. }
@@ -330,7 +330,7 @@ impl Conversation for ClaudeConversation {
                     "request_id": "interrupt",
                     "request": { "subtype": "interrupt" },
                 });
-                let text = "it was asked to stop what it does".to_owned();
+                let text = "the agent was asked to stop its current work".to_owned();
                 (interrupt.to_string(), AgentEvent::Notice { text })
             }
         };
@@ -373,14 +373,14 @@ fn file_change(result: &Value) -> Option<AgentEvent> {
     let kind = match result["type"].as_str() {
         Some("create") => ChangeKind::Added,
         Some("update") => ChangeKind::Modified,
-        // An edit has no type; its patch tells it from a read.
+        // An edit has no type; its patch distinguishes it from a read.
         _ if result["structuredPatch"].is_array() => ChangeKind::Modified,
         _ => return None,
     };
     Some(AgentEvent::FileChange { path, kind })
 }
 
-/// A server that fails to start does not fail the run.
+/// Notices of MCP servers that failed to start, which does not fail the launch.
 fn failed_servers(init: &Value) -> Vec<AgentEvent> {
     let servers = init["mcp_servers"].as_array().map_or(&[][..], Vec::as_slice);
     let failed = servers.iter().filter(|server| server["status"] == "failed");
@@ -402,14 +402,14 @@ fn retry_text(event: &Value) -> String {
     )
 }
 
-/// What a person would want to know of a call: the command, the file, or all of it.
+/// The part of a call that a person wants to see: the command, the file, or the whole input.
 fn tool_summary(input: &Value) -> String {
     let telling = ["command", "file_path", "path", "pattern", "url", "query", "skill", "prompt"];
     let word = telling.iter().find_map(|key| input[*key].as_str());
     word.map_or_else(|| event::summary(&input.to_string()), event::summary)
 }
 
-/// A content is a text or a list of blocks.
+/// The text of a content, which is a string or a list of blocks.
 fn texts(content: &Value) -> String {
     if let Some(text) = content.as_str() {
         return text.to_owned();

@@ -1,4 +1,5 @@
-//! Which tools Claude Code may use when it asks. What its own flags grant it does not ask for.
+//! Decides which tools Claude Code may use when it asks. It does not ask for tools that its own
+//! flags grant.
 
 use camino::Utf8Path;
 use serde_json::Value;
@@ -9,11 +10,11 @@ use crate::launch::{Access, Network};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Permission {
     Allow,
-    /// The reason goes to the model, so that it finds another way.
+    /// The reason, which goes to the model so that it finds another way.
     Deny(String),
 }
 
-/// Tools that look and change nothing outside the conversation.
+/// The tools that only read, or change nothing outside the conversation.
 const LOOKING: &[&str] = &[
     "Read",
     "Glob",
@@ -31,15 +32,15 @@ const LOOKING: &[&str] = &[
 ];
 pub(super) const WRITING: &[&str] = &["Edit", "MultiEdit", "Write", "NotebookEdit"];
 const REACHING: &[&str] = &["WebFetch", "WebSearch"];
-/// Tools that wait for a person.
+/// The tools that wait for a person.
 const ASKING: &[&str] = &["AskUserQuestion", "ExitPlanMode", "EnterPlanMode"];
 
-/// `request` is its `can_use_tool`.
+/// Decides on `request`, a `can_use_tool` request.
 pub(super) fn decide(expected: &Expected, request: &Value) -> Permission {
     let tool = request["tool_name"].as_str().unwrap_or("");
     let deny = |reason: String| Permission::Deny(reason);
     if ASKING.contains(&tool) {
-        return deny("nobody is there to answer; decide yourself and say what you chose".into());
+        return deny("nobody can answer here; decide yourself and say what you chose".into());
     }
     if expected.disallowed_tools.iter().any(|name| name == tool) {
         return deny(format!("the configuration does not allow {tool}"));
@@ -50,7 +51,7 @@ pub(super) fn decide(expected: &Expected, request: &Value) -> Permission {
     match expected.access {
         Access::Unsafe => Permission::Allow,
         Access::Read if LOOKING.contains(&tool) || REACHING.contains(&tool) => Permission::Allow,
-        Access::Read => deny(format!("this step only looks; {tool} is not allowed")),
+        Access::Read => deny(format!("this step is read-only; {tool} is not allowed")),
         Access::Edit => decide_for_builder(expected, tool, request),
     }
 }
@@ -60,7 +61,7 @@ fn decide_for_builder(expected: &Expected, tool: &str, request: &Value) -> Permi
         return Permission::Deny(format!("{path} is outside the worktree {}", expected.cwd));
     }
     let is_named = expected.allowed_tools.iter().any(|name| name == tool);
-    // Who may edit may also write a new file.
+    // An agent that may edit may also write a new file.
     let edits = WRITING.contains(&tool) && expected.allowed_tools.iter().any(|name| name == "Edit");
     let is_of_a_server = tool
         .strip_prefix("mcp__")
@@ -70,11 +71,12 @@ fn decide_for_builder(expected: &Expected, tool: &str, request: &Value) -> Permi
     if is_named || edits || is_of_a_server || is_harmless {
         Permission::Allow
     } else {
-        Permission::Deny(format!("{tool} is not among the allowed tools of this agent"))
+        Permission::Deny(format!("{tool} is not one of this agent's allowed tools"))
     }
 }
 
-/// The path that made it ask, if that lies elsewhere. Not every version names it by itself.
+/// The path that made Claude ask, if it lies outside the worktree. Not every version names the path
+/// in a field of its own.
 fn outside<'a>(cwd: &Utf8Path, request: &'a Value) -> Option<&'a str> {
     let input = &request["input"];
     let of_input = || {
@@ -131,7 +133,7 @@ mod tests {
         for tool in ["Edit", "Write", "mcp__docs__search", "Task"] {
             assert!(allows(&builder, tool, None), "{tool}");
         }
-        // Its pattern did not match, or it would not have asked.
+        // Claude asks only if the pattern of its own flag did not match.
         for tool in ["Bash", "mcp__other__x", "Unheard"] {
             assert!(!allows(&builder, tool, None), "{tool}");
         }

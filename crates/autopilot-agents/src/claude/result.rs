@@ -1,4 +1,4 @@
-//! The final `result` event and what it says of the run.
+//! The final `result` event and its judgement on the launch.
 
 use serde_json::Value;
 
@@ -6,7 +6,8 @@ use crate::classify::{Facts, classify};
 use crate::ending::{Cause, Outcome};
 use crate::event::{Scope, Tokens, Usage};
 
-/// `is_error` decides: `subtype` is "success" for most errors, and an interrupted run exits with 0.
+/// The fields of the `result` event. `is_error` decides: `subtype` is "success" for most errors,
+/// and an interrupted run exits with 0.
 #[derive(Debug, Clone)]
 pub(super) struct RunResult {
     pub(super) is_error: bool,
@@ -27,7 +28,7 @@ impl RunResult {
         let errors: Vec<&str> =
             event["errors"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         RunResult {
-            // Without the field nothing says that it went well.
+            // Without the field nothing says that the launch went well.
             is_error: event["is_error"].as_bool().unwrap_or(true),
             subtype: string("subtype").unwrap_or_default(),
             text: string("result").unwrap_or_else(|| errors.join("; ")),
@@ -49,10 +50,10 @@ impl RunResult {
         self.text.trim().is_empty() && self.structured.is_none()
     }
 
-    /// Of a run that did not go well.
+    /// The outcome of a launch whose result is not a success.
     pub(super) fn trouble(&self, resets_at_unix: Option<i64>) -> Outcome {
         let why = if self.text.is_empty() {
-            format!("it reported `{}` without a reason", self.subtype)
+            format!("the agent reported `{}` without a reason", self.subtype)
         } else {
             crate::event::text(&self.text)
         };
@@ -84,7 +85,7 @@ impl RunResult {
     }
 }
 
-/// `usage` counts this run, `total_cost_usd` the session with all its resumes.
+/// Reads the usage: `usage` counts this launch, `total_cost_usd` the session with all its resumes.
 fn usage(event: &Value) -> Usage {
     let count = |key: &str| event["usage"][key].as_u64().unwrap_or(0);
     let cached = count("cache_read_input_tokens");

@@ -1,4 +1,4 @@
-//! Thread events into ours, and the judgement at the end.
+//! Decodes Codex's thread events, and judges the launch at its end.
 
 use serde_json::Value;
 
@@ -15,18 +15,18 @@ pub(crate) struct CodexConversation {
     expected: Expected,
     thread: Option<String>,
     turn: Turn,
-    /// It said something or used a tool.
+    /// Whether Codex has said something or used a tool.
     has_acted: bool,
-    /// The last message is the answer.
+    /// The text of the last message, which is the answer.
     answer: String,
     usage: Option<Usage>,
-    /// The last top-level error, until work goes on: "waiting for network" is repeated for ever.
+    /// The last top-level error, until work continues: "waiting for network" is repeated for ever.
     waiting: Option<String>,
     words: Tail,
     odd: Odd,
 }
 
-/// Only these end a turn; an `error` event does not.
+/// The state of the turn. Only these events end a turn; an `error` event does not.
 #[derive(Debug, Default)]
 enum Turn {
     #[default]
@@ -136,7 +136,8 @@ impl CodexConversation {
         }
     }
 
-    /// Counts the whole thread, all resumes included. There is no cost anywhere.
+    /// Reads the usage, which counts the whole thread with all its resumes. Codex reports no cost
+    /// anywhere.
     fn turn_completed(&mut self, usage: &Value) -> Vec<AgentEvent> {
         self.turn = Turn::Completed;
         let count = |key: &str| usage[key].as_u64().unwrap_or(0);
@@ -167,12 +168,13 @@ impl CodexConversation {
         }
     }
 
-    /// A name it does not know starts a new thread without a word of it.
+    /// The outcome if Codex answers in another thread: for an unknown id it starts a new thread
+    /// without saying so.
     fn other_thread(&self) -> Option<Outcome> {
         let asked = self.expected.session.as_deref()?;
         let got = self.thread.as_deref()?;
         (asked != got).then(|| {
-            let why = format!("thread {asked} was to be resumed and a new one, {got}, was started");
+            let why = format!("Codex started a new thread ({got}) instead of resuming {asked}");
             Outcome::broke(Cause::Session, why)
         })
     }
@@ -207,9 +209,10 @@ impl Conversation for CodexConversation {
     }
 }
 
-/// Errors are text only; the time of a reset has no date or zone, so it is not believed.
+/// The outcome of a failed turn. Codex's errors are text only; the reset time in them has no date
+/// or zone, so it is not believed.
 fn failed(why: &str) -> Outcome {
-    let shown = if why.is_empty() { "the turn failed without a reason" } else { why };
+    let shown = if why.is_empty() { "the turn failed, and Codex gave no reason" } else { why };
     match classify(Facts { text: why, ..Facts::default() }) {
         Some(trouble) => trouble.outcome(event::text(shown), None),
         None => Outcome::broke(Cause::Other, event::text(shown)),

@@ -1,4 +1,4 @@
-//! The lines of the process into events, and the judgement at the end.
+//! Decodes the lines of the process into events, and judges the launch at its end.
 
 use super::said::{Failed, FailedBy, Said};
 use crate::agent::Stream;
@@ -36,7 +36,7 @@ impl OpenAiConversation {
                 self.usage().map(AgentEvent::Usage).into_iter().collect()
             }
             Said::Retry { number, tries_max, wait_ms, why } => {
-                let text = format!("try {number} of {tries_max} in {wait_ms} ms: {why}");
+                let text = format!("retrying in {wait_ms} ms (try {number} of {tries_max}): {why}");
                 vec![AgentEvent::Notice { text: event::text(&text) }]
             }
             Said::Limit { until_unix } => vec![AgentEvent::RateLimit {
@@ -71,7 +71,7 @@ impl OpenAiConversation {
         match (&self.failed, &self.session) {
             (Some(outcome), _) => outcome.clone(),
             (None, Some(_)) if self.answer.trim().is_empty() => {
-                Outcome::broke(Cause::Empty, "the model gave an empty answer")
+                Outcome::broke(Cause::Empty, "the model's answer is empty")
             }
             (None, Some(_)) => said_success(exit, &self.words),
             (None, None) => exit.forced().unwrap_or_else(|| silent_end(exit, &self.words, true)),
@@ -106,7 +106,8 @@ impl Conversation for OpenAiConversation {
     }
 }
 
-/// The server's own words first, then its status, then what it says.
+/// The outcome of a failed request. The server's words for the error count first, then its status,
+/// then its message.
 fn judge(failed: Failed) -> Outcome {
     let Failed { message: why, until_unix, .. } = &failed;
     let (why, until) = (why.clone(), *until_unix);
@@ -126,7 +127,7 @@ fn judge(failed: Failed) -> Outcome {
 }
 
 fn trouble(failed: &Failed) -> Option<Trouble> {
-    // The code is the more telling of the two words.
+    // The code tells more than the type.
     let words = [failed.code.as_deref(), failed.error_type.as_deref()];
     let by_word = words
         .into_iter()
@@ -136,7 +137,7 @@ fn trouble(failed: &Failed) -> Option<Trouble> {
     by_word.or_else(|| classify(Facts { word: None, http_status, text: &failed.message }))
 }
 
-/// Some local servers leave what the model thought in front of its answer.
+/// Removes the reasoning that some local servers leave in front of the answer.
 fn without_thoughts(answer: String) -> String {
     let thought = answer.trim_start().strip_prefix("<think>");
     match thought.and_then(|rest| rest.split_once("</think>")) {
@@ -187,7 +188,7 @@ mod tests {
         assert_eq!((ending.outcome, ending.answer.as_str()), (Outcome::Success, "{\n}"));
         assert_eq!(ending.session.as_deref(), Some("resp_1"));
         assert_eq!(ending.usage.unwrap().of_run(None).tokens, tokens);
-        let notice = AgentEvent::Notice { text: "try 2 of 5 in 500 ms: away".into() };
+        let notice = AgentEvent::Notice { text: "retrying in 500 ms (try 2 of 5): away".into() };
         assert!(events.contains(&notice), "{events:?}");
         assert_eq!(events.last(), Some(&AgentEvent::Result { ok: true, text: "{\n}".into() }));
     }

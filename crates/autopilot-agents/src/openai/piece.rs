@@ -1,18 +1,19 @@
-//! The few letters a model gives at a time, put together for a line.
+//! The few letters that a model gives at a time, joined into lines.
 //!
-//! A line ends where the text's own line ends, so that no word is in two of them: what hides
-//! secrets looks at lines.
+//! A line ends where the text's own line ends, so that no word is split over two of them: secrets
+//! are hidden line by line.
 
-/// Of a text without line ends.
+/// The longest text without a line end that is held back.
 pub const PIECE_BYTES_MAX: usize = 8 * 1024;
 
+/// The text that waits for the end of its line.
 #[derive(Debug, Default)]
 pub struct Pieces {
     held: String,
 }
 
 impl Pieces {
-    /// What is ready to be said.
+    /// Adds `text` and returns the whole lines that are ready to be printed.
     pub fn push(&mut self, text: &str) -> Option<String> {
         let lines_end = text.rfind('\n').map(|at| self.held.len() + at + 1);
         self.held.push_str(text);
@@ -28,7 +29,7 @@ impl Pieces {
         Some(std::mem::replace(&mut self.held, rest))
     }
 
-    /// The rest.
+    /// Takes the rest, at the end of the answer.
     pub fn take(&mut self) -> Option<String> {
         Some(std::mem::take(&mut self.held)).filter(|held| !held.is_empty())
     }

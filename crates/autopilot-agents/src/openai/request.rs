@@ -1,4 +1,4 @@
-//! What the process is asked, as one document.
+//! The question to the process, as one JSON document.
 
 use autopilot_core::config::Api;
 use serde::{Deserialize, Serialize};
@@ -6,43 +6,53 @@ use serde_json::Value;
 
 use crate::launch::Exchange;
 
+/// Everything that the process needs to ask a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
+    /// The address of the server; `None` takes the one in the environment, or else the vendor's.
     pub base_url: Option<String>,
-    /// The name of the variable, never the key; no key is sent without it.
+    /// The name of the variable that holds the key, never the key itself; without it no key is
+    /// sent.
     pub key_env: Option<String>,
     pub api: Api,
     pub model: String,
     pub effort: Option<String>,
+    /// The system prompt.
     pub instructions: Option<String>,
     pub prompt: String,
+    /// The id of the session to resume, as [`Request::session_after`] made it.
     pub session: Option<String>,
+    /// The earlier exchanges, for a server that does not keep them.
     pub earlier: Vec<Exchange>,
-    /// In the form that strict modes take.
+    /// The schema of the answer, in the form that strict modes take.
     pub schema: Option<Value>,
     pub limits: Limits,
 }
 
-/// How long and how often the process asks on its own. What takes longer is the engine's to wait
-/// for: it knows of other tasks, other agents and the money.
+/// The limits on the retries of the process. Longer waits are up to the engine: it knows of other
+/// tasks, other agents and the money.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
+    /// The number of requests, the first one included.
     pub tries_max: u32,
+    /// The longest pause before a retry.
     pub pause_ms_max: u64,
+    /// The time after which no further try begins.
     pub retry_ms_max: u64,
+    /// The longest time to establish a connection.
     pub connect_ms_max: u64,
+    /// The longest time without a byte from the server.
     pub idle_ms_max: u64,
 }
 
 const TRIES_MAX: u32 = 5;
-/// A server that wants a longer pause is not waited for here.
+/// A server that asks for a longer pause is not waited for here.
 const PAUSE_MS_MAX: u64 = 30_000;
-/// No try begins later than this.
 const RETRY_MS_MAX: u64 = 5 * 60_000;
 const CONNECT_MS_MAX: u64 = 30_000;
-/// Without a byte. A local server may load its model first; another thinks before it writes.
+/// A local server may load its model first; another thinks before it writes.
 const IDLE_MS_MAX: u64 = 10 * 60_000;
 
 impl Default for Limits {
@@ -57,7 +67,7 @@ impl Default for Limits {
     }
 }
 
-/// Of the name of a conversation that the server does not keep.
+/// The prefix of the name of a conversation that the server does not keep.
 const TOLD: &str = "told:";
 
 impl Request {
@@ -66,17 +76,18 @@ impl Request {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// The answer to go on from, by its name at the server.
+    /// The server's id of the response to continue from.
     pub fn previous(&self) -> Option<&str> {
         self.session.as_deref().filter(|session| !session.starts_with(TOLD))
     }
 
-    /// The conversation is neither at the server nor here.
+    /// Whether neither the server nor the request holds the conversation.
     pub fn is_lost(&self) -> bool {
         self.session.is_some() && self.previous().is_none() && self.earlier.is_empty()
     }
 
-    /// The name under which the conversation can be gone on with.
+    /// The id under which the conversation can be resumed. `stored` tells whether the server keeps
+    /// it.
     pub fn session_after(id: Option<&str>, stored: bool) -> String {
         match id {
             Some(id) if stored => id.to_owned(),

@@ -1,4 +1,4 @@
-//! The scripted agent's lines into events, and the judgement at the end.
+//! Decodes the scripted agent's lines into events, and judges the launch at its end.
 
 use serde_json::Value;
 
@@ -88,7 +88,9 @@ impl Conversation for ScriptConversation {
         let outcome = match (self.failed, exit.forced()) {
             (Some(outcome), _) | (None, Some(outcome)) => outcome,
             (None, None) if exit.is_zero() => Outcome::Success,
-            (None, None) => Outcome::broke(Cause::Crash, failure(&exit, &self.words)),
+            (None, None) => {
+                Outcome::broke(Cause::Crash, format!("the agent {}", failure(&exit, &self.words)))
+            }
         };
         Ending {
             outcome,
@@ -138,7 +140,7 @@ mod tests {
         assert_eq!((ending.outcome, ending.answer.as_str()), (Outcome::Success, "yes"));
         assert_eq!(ending.usage.unwrap().of_run(None).cost_usd, Some(0.5));
         let ending = run(&answer, ExitFacts::code(3));
-        assert_eq!(ending.outcome, Outcome::broke(Cause::Crash, "it exited with code 3"));
+        assert_eq!(ending.outcome, Outcome::broke(Cause::Crash, "the agent exited with code 3"));
         assert_eq!(run(&answer, ExitFacts::signal(15)).outcome, Outcome::Interrupted);
         let quota = Said::Fail { kind: FailKind::Quota, why: "used".into(), until_unix: Some(9) };
         let expected = Outcome::Quota { until_unix: Some(9), why: "used".into() };

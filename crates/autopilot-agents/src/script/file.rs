@@ -1,4 +1,4 @@
-//! The script's file: rules in order, the first that fits is played.
+//! The script's file: a list of rules, of which the first that matches is played.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,16 @@ use serde::Deserialize;
 use super::Said;
 use crate::event::{ChangeKind, Tokens};
 
+/// The longest script that is read.
 pub const SCRIPT_BYTES_MAX: usize = 1024 * 1024;
 
+/// The rules of a script.
 #[derive(Debug, Clone)]
 pub struct Script {
     rules: Vec<Rule>,
 }
 
-/// Where in a run the agent finds itself, by the environment every agent is given.
+/// The situation of a launch, taken from the environment that every agent gets.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
     pub step: &'a str,
@@ -25,14 +27,15 @@ pub struct Place<'a> {
     pub prompt: &'a str,
 }
 
-/// One thing to do. Paths are relative to the worktree.
+/// One action of the scripted agent. Paths are relative to the worktree.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Replace the file's content, with its missing directories.
+    /// Replace the file's content, and create missing directories.
     Write {
         path: String,
         content: String,
     },
+    /// Add to the end of a file.
     Append {
         path: String,
         content: String,
@@ -40,22 +43,25 @@ pub enum Action {
     Delete {
         path: String,
     },
-    /// Run by the shell; a failure of the command does not end the script.
+    /// Run a shell command; a failure of the command does not end the script.
     Run {
         command: String,
     },
-    /// Print the line of this word.
+    /// Print a line.
     Print(Said),
+    /// Wait.
     SleepMs(u64),
     /// Do nothing for ever.
     Hang,
+    /// End the process with this exit code.
     Exit {
         code: u8,
     },
-    /// Send the signal to itself.
+    /// Send the signal to the process itself.
     Kill(Signal),
 }
 
+/// The signals that a script can send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Signal {
@@ -69,7 +75,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// Its number on Linux.
+    /// The signal's number on Linux.
     pub fn number(self) -> i32 {
         match self {
             Signal::Hup => 1,
@@ -83,16 +89,19 @@ impl Signal {
     }
 }
 
+/// A reason why a script cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
     #[error("cannot read the script: it has {bytes} bytes, more than {SCRIPT_BYTES_MAX}")]
     TooLong { bytes: usize },
     #[error("cannot read the script: {message}")]
     Syntax { message: String },
-    #[error("cannot read the script: rule {rule} has the bad task pattern `{pattern}`: {reason}")]
+    #[error(
+        "cannot read the script: rule {rule} has an invalid task pattern `{pattern}`: {reason}"
+    )]
     Pattern { rule: usize, pattern: String, reason: String },
     #[error(
-        "no rule of the script fits step {step} of task {task}, iteration {iteration}, \
+        "no rule in the script matches step {step} of task {task}, iteration {iteration}, \
          attempt {attempt}"
     )]
     NoRule { step: String, task: String, iteration: u32, attempt: u32 },
@@ -102,11 +111,11 @@ pub enum ScriptError {
 #[serde(deny_unknown_fields)]
 struct Rule {
     step: Option<OneOrMany<String>>,
-    /// An id or a glob.
+    /// A task's id or a glob.
     task: Option<String>,
     iteration: Option<OneOrMany<u32>>,
     attempt: Option<OneOrMany<u32>>,
-    /// A text the prompt must contain.
+    /// A text that the prompt must contain.
     prompt: Option<String>,
     #[serde(rename = "do", default)]
     doing: Vec<Doing>,
@@ -128,7 +137,7 @@ impl<T> OneOrMany<T> {
     }
 }
 
-/// An action as it is written.
+/// An action as the file has it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Doing {
@@ -162,6 +171,7 @@ fn no_reason() -> String {
 }
 
 impl Script {
+    /// Parses the YAML of a script and checks its patterns.
     pub fn parse(text: &str) -> Result<Self, ScriptError> {
         if text.len() > SCRIPT_BYTES_MAX {
             return Err(ScriptError::TooLong { bytes: text.len() });
@@ -180,7 +190,7 @@ impl Script {
         Ok(Script { rules })
     }
 
-    /// What the first fitting rule does, in its order.
+    /// The actions of the first rule that matches, in their order.
     pub fn play(&self, place: Place<'_>) -> Result<Vec<Action>, ScriptError> {
         let rule = self.rules.iter().find(|rule| rule.fits(place));
         let rule = rule.ok_or_else(|| ScriptError::NoRule {
@@ -247,7 +257,7 @@ fn changed(path: &str, kind: ChangeKind) -> Action {
     Action::Print(Said::Change { path: path.to_owned(), kind })
 }
 
-/// A text is the answer as it stands, anything else is JSON.
+/// A text is the answer as it is; any other value is printed as JSON.
 fn answer_text(answer: &serde_json::Value) -> String {
     answer.as_str().map_or_else(|| answer.to_string(), str::to_owned)
 }
@@ -331,7 +341,7 @@ mod tests {
         let error = script.play(place("plan", "run", 1, 4)).unwrap_err().to_string();
         assert_eq!(
             error,
-            "no rule of the script fits step plan of task run, iteration 1, attempt 4"
+            "no rule in the script matches step plan of task run, iteration 1, attempt 4"
         );
     }
 

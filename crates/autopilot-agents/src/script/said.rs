@@ -1,40 +1,30 @@
-//! What the scripted agent prints: one JSON object per line.
+//! The lines that the scripted agent prints: one JSON object each.
 
 use serde::{Deserialize, Serialize};
 
 use crate::event::{ChangeKind, Tokens};
 
+/// One line of the scripted agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "said", rename_all = "snake_case")]
 pub enum Said {
-    Text {
-        text: String,
-    },
-    Change {
-        path: String,
-        kind: ChangeKind,
-    },
-    Session {
-        id: String,
-    },
-    Tokens {
-        tokens: Tokens,
-    },
-    Cost {
-        usd: f64,
-    },
-    /// The last one is the answer of the run.
-    Answer {
-        text: String,
-    },
-    Fail {
-        kind: FailKind,
-        why: String,
-        until_unix: Option<i64>,
-    },
+    /// The agent says something.
+    Text { text: String },
+    /// The agent changed a file.
+    Change { path: String, kind: ChangeKind },
+    /// The agent names its session.
+    Session { id: String },
+    /// The tokens used so far.
+    Tokens { tokens: Tokens },
+    /// The cost so far.
+    Cost { usd: f64 },
+    /// The answer; the last one counts.
+    Answer { text: String },
+    /// The agent gives up.
+    Fail { kind: FailKind, why: String, until_unix: Option<i64> },
 }
 
-/// The ways a real agent gives up that a process's exit cannot show.
+/// The ways in which a real agent gives up that a process's exit cannot show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailKind {
@@ -46,7 +36,7 @@ pub enum FailKind {
 }
 
 impl Said {
-    /// The line to print, without its end.
+    /// The line to print, without its line end.
     pub fn line(&self) -> String {
         // A value of these types always has a JSON form: no maps with keys but strings.
         serde_json::to_string(self).unwrap_or_default()

@@ -1,5 +1,5 @@
-//! Agents by name: those of the roles, the kinds there are, and the user's own; and what the command
-//! line of a goal makes of them.
+//! Agents by name: those of the roles, the built-in kinds, and the user's own; and the options of a
+//! goal's command line that change them.
 
 use std::collections::BTreeSet;
 
@@ -8,80 +8,86 @@ use serde::{Deserialize, Serialize};
 use super::nearest::nearest;
 use super::{Agent, Config, Mode, Role, read};
 
-/// Agents with names of the user's own.
+/// The number of agents that the user may name.
 pub const AGENTS_MAX: usize = 64;
+/// The longest name of an agent.
 pub const AGENT_NAME_CHARS_MAX: usize = 64;
 
 const ROLES: [(&str, Role); 3] =
     [("builder", Role::Builder), ("reviewer", Role::Reviewer), ("planner", Role::Planner)];
 const KINDS: [(&str, Mode); 2] = [("claude", Mode::ClaudeCodeCli), ("codex", Mode::CodexCli)];
 
-/// Who does the work of a task, where it is not whoever does such work as a rule.
+/// The agent and the model that a task names for its work, in place of the default ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct By {
-    /// A name of [`Config::adapter`].
+    /// One of [`Config::adapters`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// In place of the agent's own.
+    /// The model, in place of the agent's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
 impl By {
+    /// Whether the task leaves the choice to the configuration.
     pub fn is_anybody(&self) -> bool {
         self.agent.is_none() && self.model.is_none()
     }
 }
 
-/// What a command line asked for beside the configuration file. It stays with the run, whatever the
-/// file says later.
+/// The options of a command line that override the configuration file. They stay with the run,
+/// whatever the file says later.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
-    /// Who does everything, by name.
+    /// The name of the agent that does everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapter: Option<String>,
+    /// The model of every agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Whether agents work without their own permission checks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub r#unsafe: bool,
-    /// Where the files of the run go: below the checkout, or absolute.
+    /// The directory for the files of the run: below the checkout, or absolute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out: Option<String>,
 }
 
+/// A name that means no agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no adapter `{name}`")]
 pub struct UnknownAdapter {
     pub name: String,
+    /// The names that do.
     pub known: BTreeSet<String>,
 }
 
 impl UnknownAdapter {
-    /// What to write instead.
+    /// The next step for the user: the likely name, and all known ones.
     pub fn help(&self) -> String {
         let known: Vec<&str> = self.known.iter().map(String::as_str).collect();
         let meant = nearest(&self.name, known.iter().copied());
-        let meant = meant.map(|known| format!("is it `{known}`? ")).unwrap_or_default();
+        let meant = meant.map(|known| format!("did you mean `{known}`? ")).unwrap_or_default();
         format!(
-            "{meant}known are {}; names of your own go under `agents` in .autopilot/config.yml",
+            "{meant}known adapters: {}; define your own under `agents` in .autopilot/config.yml",
             known.join(", ")
         )
     }
 }
 
 impl Agent {
-    /// In order of preference; never empty.
+    /// The agent and its fallbacks in the order of preference; never empty.
     pub fn candidates(&self) -> impl Iterator<Item = &Agent> {
         std::iter::once(self).chain(&self.fallback)
     }
 
-    /// The one of a lane; the preferred one where the list has become shorter meanwhile.
+    /// The agent of a lane; the preferred one if the list has become shorter meanwhile.
     pub fn candidate(&self, lane: u32) -> &Agent {
         self.candidates().nth(lane as usize).unwrap_or(self)
     }
 
-    /// The same with another model. Whoever stands in as the same kind with the same model follows;
-    /// another kind would not know it, and another model was chosen for its own sake.
+    /// Returns the agent with another model. Fallbacks of the same kind with the same model get it
+    /// too; another kind would not know it, and another model was chosen for its own sake.
     #[must_use]
     pub fn with_model(&self, model: &str) -> Agent {
         let mut agent = self.clone();
@@ -95,8 +101,8 @@ impl Agent {
 }
 
 impl Config {
-    /// The agent of a name: one of a role, one of the user's own, or the first of a kind that a
-    /// role has, else the kind as it is without settings. It can be asked to change files.
+    /// The agent of a name: a role's, one that the user named, or the first of a kind that a role
+    /// uses, else that kind without settings. The agent has the tools to change files.
     pub fn adapter(&self, name: &str) -> Option<Agent> {
         let mut agent = match ROLES.iter().find(|(role, _)| *role == name) {
             Some((_, role)) => self.agent(*role).clone(),
@@ -105,18 +111,18 @@ impl Config {
                 None => self.of_kind(KINDS.iter().find(|(kind, _)| *kind == name)?.1),
             },
         };
-        // Whoever only looks was given no tools to work with.
+        // An agent of a role that only reads was given no tools to work with.
         agent.fallback.iter_mut().for_each(read::able);
         read::able(&mut agent);
         Some(agent)
     }
 
-    /// The names of [`Config::adapter`].
+    /// The names that [`Config::adapter`] knows.
     pub fn adapters(&self) -> BTreeSet<String> {
         reserved().map(str::to_owned).chain(self.agents.keys().cloned()).collect()
     }
 
-    /// Who does a step of this role for a task, with those who stand in.
+    /// The agent that does a step of this role for a task, with its fallbacks.
     pub fn agent_by(&self, role: Role, by: &By) -> Agent {
         let named = by.agent.as_deref().and_then(|name| self.adapter(name));
         let agent = named.unwrap_or_else(|| self.agent(role).clone());
@@ -126,7 +132,7 @@ impl Config {
         }
     }
 
-    /// This configuration as a command line wants it.
+    /// Returns this configuration with the options of a command line applied.
     pub fn with_options(&self, options: &Options) -> Result<Config, UnknownAdapter> {
         let mut config = self.clone();
         let before = KINDS.map(|(name, mode)| (name, mode, self.adapter(name)));
@@ -140,7 +146,7 @@ impl Config {
                 let agent = config.agent(role).with_model(model);
                 *config.agent_mut(role) = agent;
             }
-            // Whoever was named is meant wherever the name stands.
+            // The options mean the named agent wherever its name is used.
             if let Some(named) =
                 options.adapter.as_ref().and_then(|name| config.agents.get_mut(name))
             {
@@ -148,7 +154,7 @@ impl Config {
             }
         }
         if options.adapter.is_some() || options.r#unsafe {
-            // The settings of a kind that no role has any more are still the user's.
+            // The settings of a kind that no role uses any more are still the user's.
             for (name, mode, agent) in before {
                 let is_lost = !config.of_roles().any(|agent| agent.mode == mode);
                 if let Some(agent) = agent.filter(|_| is_lost) {
@@ -176,7 +182,7 @@ impl Config {
     }
 }
 
-/// Names that are never the user's own.
+/// The names that a user cannot give to an agent.
 pub(super) fn reserved() -> impl Iterator<Item = &'static str> {
     let roles = ROLES.into_iter().map(|(name, _)| name);
     roles.chain(KINDS.into_iter().map(|(name, _)| name))
@@ -234,29 +240,29 @@ mod tests {
             ),
             (
                 "agents:\n  Codex: { mode: codex_cli }\n",
-                "line 3, column 3: `codex` already means an agent; choose another name for \
+                "line 3, column 3: the name `codex` is reserved; choose another name for \
                  `agents.Codex`",
             ),
-            ("agents:\n  acp: { mode: acp, command: x }\n", "`acp` already means an agent"),
-            ("agents:\n  reviewer: { mode: codex_cli }\n", "`reviewer` already means an agent"),
+            ("agents:\n  acp: { mode: acp, command: x }\n", "the name `acp` is reserved"),
+            ("agents:\n  reviewer: { mode: codex_cli }\n", "the name `reviewer` is reserved"),
             (
                 "agents:\n  \"a b\": { mode: codex_cli }\n",
-                "`a b` is no name of an agent; write 1 to",
+                "`a b` is not a valid agent name; use 1 to",
             ),
-            ("agents:\n  -x: { mode: codex_cli }\n", "`-x` is no name of an agent"),
-            ("agents:\n  a/b: { mode: codex_cli }\n", "`a/b` is no name of an agent"),
+            ("agents:\n  -x: { mode: codex_cli }\n", "`-x` is not a valid agent name"),
+            ("agents:\n  a/b: { mode: codex_cli }\n", "`a/b` is not a valid agent name"),
             (
                 "agents: { api: { mode: openai_api, model: m } }\n",
                 "`agents.api.mode: openai_api` can't edit files",
             ),
             (
                 "agents: { x: { mode: command } }\n",
-                "`agents.x.mode: command` needs `agents.x.command`",
+                "`agents.x.mode: command` requires `agents.x.command`",
             ),
             ("agents: [codex]\n", "`agents` is a list; write `name: { … }` lines"),
             (
                 "agents: { x: { mode: codex_cli, fallback: [{ max_turns: 1 }] } }\n",
-                "`agents.x.fallback.max_turns` has no use with mode codex_cli",
+                "`agents.x.fallback.max_turns` has no effect with mode codex_cli",
             ),
         ] {
             let said = faults(text);
@@ -268,7 +274,8 @@ mod tests {
             1
         );
         assert!(
-            faults(&format!("agents: {{ {long}x: {{ mode: codex_cli }} }}\n")).contains("no name")
+            faults(&format!("agents: {{ {long}x: {{ mode: codex_cli }} }}\n"))
+                .contains("not a valid agent name")
         );
         let many = |count: usize| {
             let lines = (0..count).map(|n| format!("  a{n}: {{ mode: codex_cli }}\n"));
@@ -320,7 +327,7 @@ mod tests {
         let unknown = file.with_options(&options(Some("fats"), None)).unwrap_err();
         assert_eq!(unknown.to_string(), "there is no adapter `fats`");
         assert!(
-            unknown.help().starts_with("is it `fast`? known are builder,"),
+            unknown.help().starts_with("did you mean `fast`? known adapters: builder,"),
             "{}",
             unknown.help()
         );

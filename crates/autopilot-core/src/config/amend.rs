@@ -1,11 +1,11 @@
-//! What a run that goes on takes from a configuration that was changed meanwhile: which model its
-//! agents ask, where, with which key, and what it costs. Who they are, what they may do and what is
-//! run stays as the run began.
+//! The settings that a resumed run takes from a configuration that was changed meanwhile: the model
+//! of its agents, its address, its key and its price. The agents themselves, their permissions and
+//! the commands stay as the run began.
 
 use super::{Agent, Config, Role};
 
 impl Config {
-    /// This configuration with the models of another, and what that changes, one line each.
+    /// Returns this configuration with the models of another, and the changes, one line each.
     pub fn with_models_of(&self, other: &Config) -> (Config, Vec<String>) {
         let mut config = self.clone();
         let mut changes = Vec::new();
@@ -26,10 +26,10 @@ impl Config {
     }
 }
 
-/// An agent and those who stand in for it.
+/// Amends an agent and its fallbacks.
 fn amend_all(agent: &mut Agent, wanted: &Agent, name: &str, changes: &mut Vec<String>) {
     let modes = |agent: &Agent| agent.candidates().map(|a| a.mode).collect::<Vec<_>>();
-    // Other agents are another matter than another model of the same.
+    // A change of the agents themselves is more than a change of their models.
     if modes(agent) != modes(wanted) {
         return;
     }
@@ -52,7 +52,7 @@ fn amend(agent: &mut Agent, wanted: &Agent, name: &str, changes: &mut Vec<String
     take("base_url", &mut agent.base_url, &wanted.base_url);
     take("api_key_env", &mut agent.api_key_env, &wanted.api_key_env);
     if agent.api != wanted.api {
-        changes.push(format!("{name}.api is another"));
+        changes.push(format!("{name}.api has changed"));
         agent.api = wanted.api;
     }
 }
@@ -95,12 +95,12 @@ mod tests {
         let (amended, changes) = began.with_models_of(&now);
         assert_eq!(changes, ["agents.fast.model was bad, is good"]);
         assert!(!amended.agents["fast"].r#unsafe);
-        // As everybody by the command line, it is corrected everywhere.
+        // The command line made it the agent of every role, so it is corrected everywhere.
         let options = Options { adapter: Some("fast".into()), ..Options::default() };
         let asked = |config: &Config, options: &Options| config.with_options(options).unwrap();
         let (amended, _) = asked(&began, &options).with_models_of(&asked(&now, &options));
         assert_eq!(amended.builder.model.as_deref(), Some("good"));
-        // A model of the command line is not the file's to take back.
+        // A model given on the command line is not replaced by the file's.
         let options = Options { model: Some("mine".into()), ..options };
         let (_, changes) = asked(&began, &options).with_models_of(&asked(&now, &options));
         assert_eq!(changes, [""; 0]);

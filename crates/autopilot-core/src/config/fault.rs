@@ -1,10 +1,10 @@
-//! What is wrong in a file a person wrote, and where.
+//! The faults of a file that a person wrote, with their places.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Both count from 1, as editors do.
+/// A position in a file; both numbers count from 1, as editors do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Place {
     pub line: usize,
@@ -12,27 +12,31 @@ pub struct Place {
 }
 
 impl Place {
+    /// The position of a line and a column.
     pub const fn at(line: usize, column: usize) -> Self {
         Self { line, column }
     }
 }
 
+/// One fault of a file.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, thiserror::Error,
 )]
 #[error("line {}, column {}: {message}", .place.line, .place.column)]
 pub struct Fault {
     pub place: Place,
+    /// The description of the fault, and what to write instead.
     pub message: String,
 }
 
 impl Fault {
+    /// A fault at a place.
     pub fn new(place: Place, message: String) -> Self {
         Self { place, message }
     }
 }
 
-/// Worth saying, and no reason to stop.
+/// A remark on a file that is no reason to stop.
 pub type Warning = Fault;
 
 /// All faults found in one file, in the order of their places; never empty.
@@ -40,17 +44,19 @@ pub type Warning = Fault;
 pub struct Faults(Vec<Fault>);
 
 impl Faults {
+    /// Sorts the faults and drops repeated ones.
     pub fn new(mut faults: Vec<Fault>) -> Self {
         faults.sort();
         faults.dedup();
         Self(faults)
     }
 
+    /// The faults in the order of their places.
     pub fn iter(&self) -> impl Iterator<Item = &Fault> {
         self.0.iter()
     }
 
-    /// For the front of a terminal message: `config.yml:3:5: …`, one per line.
+    /// The faults as lines of a terminal message: `config.yml:3:5: …`.
     pub fn in_file(&self, name: &str) -> String {
         let line = |fault: &Fault| {
             format!("{name}:{}:{}: {}", fault.place.line, fault.place.column, fault.message)

@@ -1,6 +1,7 @@
-//! The known word a mistyped one most likely meant.
+//! Finds the known word that a mistyped one most likely meant.
 
-/// At most a third of the letters may differ, else the guess would only confuse.
+/// Returns the known word nearest to `word`. At most a third of the letters may differ, else the
+/// guess would only confuse.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     known
@@ -14,7 +15,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
-/// Letters to insert, delete, replace or swap with their neighbour.
+/// The number of letters to insert, delete, replace or swap with their neighbour.
 pub fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     if a.len().abs_diff(b.len()) > LETTERS_MAX || a.len().min(b.len()) > LETTERS_MAX {
@@ -37,7 +38,7 @@ pub fn distance(a: &str, b: &str) -> usize {
     rows[a.len()][b.len()]
 }
 
-/// Longer words are no typing errors of ours.
+/// The longest word that is compared; longer words are not typing errors.
 const LETTERS_MAX: usize = 64;
 
 #[cfg(test)]

@@ -1,22 +1,22 @@
-//! What tokens cost, where an agent does not tell it.
+//! The price of tokens, for agents that do not report their cost.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::Micros;
 
-/// Dollars for a million tokens.
+/// The price of a model in dollars for a million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Price {
     pub input: f64,
     pub output: f64,
-    /// For input that came from the vendor's cache; as `input` where it is not given.
+    /// The price of input that came from the vendor's cache; `None` means the price of other input.
     #[serde(default)]
     pub cached: Option<f64>,
 }
 
 impl Price {
-    /// `tokens_in` is everything the model read, `cached` the part of it that came from a cache.
-    /// Rounded up: money must never be under-counted.
+    /// The cost of one launch. `tokens_in` is everything the model read, `cached` the part of it
+    /// that came from a cache. The cost is rounded up: money must never be under-counted.
     pub fn of(self, tokens_in: u64, tokens_out: u64, cached: u64) -> Micros {
         let cached = cached.min(tokens_in);
         let fresh = tokens_in - cached;
@@ -24,7 +24,8 @@ impl Price {
         let micros = fresh as f64 * self.input
             + cached as f64 * self.cached.unwrap_or(self.input)
             + tokens_out as f64 * self.output;
-        // What binary fractions add beyond the sixth place is no millionth of a dollar.
+        // Binary fractions add less than the sixth place, which must not round up to a millionth of
+        // a dollar.
         Micros((micros - 1e-6).ceil().max(0.0) as u64)
     }
 }

@@ -1,7 +1,7 @@
-//! From the tree of a configuration file to [`Config`], gathering every fault on the way.
+//! Reads the tree of a configuration file into [`Config`], and gathers every fault on the way.
 //!
-//! The keys a section knows are those its reader asks for, so the list in an error message can't
-//! differ from what is read.
+//! The known keys of a section are those that its reader asks for, so the list in an error message
+//! can't differ from what is read.
 
 mod agent;
 mod section;
@@ -274,7 +274,7 @@ fn logging(r: &mut Reader, top: &mut Section<'_>) -> Logging {
             if let Err(error) = Regex::new(pattern) {
                 let why = error.to_string();
                 let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
-                r.fault(*place, format!("`{pattern}` is no regular expression: {why}"));
+                r.fault(*place, format!("`{pattern}` is not a valid regular expression: {why}"));
             }
         }
         Logging {

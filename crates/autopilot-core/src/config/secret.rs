@@ -1,4 +1,4 @@
-//! Secrets belong in the environment; this notices those that were written into the file.
+//! Warns of secrets that were written into the file; they belong in the environment.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use regex::Regex;
 use super::fault::Warning;
 use super::yaml::{Node, Value};
 
-/// Looks at every value of the file, known key or not.
+/// Looks at every value of the file, whether its key is known or not.
 pub(super) fn warnings(root: &Node) -> Vec<Warning> {
     let mut warnings = Vec::new();
     walk(root, "", &mut warnings);
@@ -57,7 +57,7 @@ fn leak(key: &str, text: &str) -> Option<String> {
     }
     if matches(&URL, text) {
         return Some(format!(
-            "`{key}` contains a password; give it by the environment (PGPASSWORD) or ~/.pgpass"
+            "`{key}` contains a password; pass it in the environment (PGPASSWORD) or in ~/.pgpass"
         ));
     }
     matches(&SHAPE, text)

@@ -2,10 +2,11 @@
 
 use crate::detect::{Detected, Proposal};
 
-/// Parses as it is, unless no test command was found: that one has to be filled in.
+/// Returns the text of the file. It parses as it is, unless no test command was found: that one has
+/// to be filled in.
 pub fn template(detected: &Detected) -> String {
     let mut text = String::from(
-        "# Settings of autopilot for this repository. Commented lines show the defaults.\n\
+        "# Autopilot settings for this repository. Commented lines show the defaults.\n\
          # Secrets do not belong here: export them and name them in `env_pass`.\n\n",
     );
     text.push_str(&commands(detected));
@@ -41,13 +42,13 @@ fn commands(detected: &Detected) -> String {
 
 fn worktrees(detected: &Detected) -> String {
     if detected.setup.is_none() && detected.copy.is_empty() {
-        return "\n# worktrees:\n#   keep: auto      # always also where proofs are made | never\n#   copy: []        # ignored files \
+        return "\n# worktrees:\n#   keep: auto      # target, node_modules and .venv survive between steps: auto (not in test runs) | always | never\n#   copy: []        # ignored files \
                 a worktree needs, as in [.env]\n#   setup: \"\"       # prepares a new worktree, as in \
-                \"npm ci\"\n#   ports: 0        # free ports for each step at work, as AUTOPILOT_PORT_0 and so on\n"
+                \"npm ci\"\n#   ports: 0        # free ports for each step, as AUTOPILOT_PORT_0 and so on\n"
             .to_owned();
     }
     let mut text = String::from(
-        "\nworktrees:\n  # keep: auto   # always also where proofs are made | never\n",
+        "\nworktrees:\n  # keep: auto   # target, node_modules and .venv survive between steps: auto (not in test runs) | always | never\n",
     );
     if !detected.copy.is_empty() {
         text.push_str("  copy:\n");
@@ -58,9 +59,7 @@ fn worktrees(detected: &Detected) -> String {
     if let Some(proposal) = &detected.setup {
         text.push_str(&line("setup", proposal));
     }
-    text.push_str(
-        "  # ports: 0     # free ports for each step at work, as AUTOPILOT_PORT_0 and so on\n",
-    );
+    text.push_str("  # ports: 0     # free ports for each step, as AUTOPILOT_PORT_0 and so on\n");
     text
 }
 
@@ -68,7 +67,7 @@ fn line(key: &str, proposal: &Proposal) -> String {
     format!("  {key}: {}   # from {}\n", quoted(&proposal.value), one_line(&proposal.why))
 }
 
-/// JSON strings are YAML strings.
+/// Quotes a text for YAML, in which every JSON string is valid.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
@@ -82,7 +81,7 @@ repo:
   base_branch: main
   remote_name: origin
 
-# Who does the work. mode: claude_code_cli | codex_cli | acp | command | openai_api | script
+# The agents. mode: claude_code_cli | codex_cli | acp | command | openai_api | script
 builder:
   mode: claude_code_cli
   # model: ""                    # the agent's own default
@@ -90,7 +89,7 @@ builder:
   # args: []                     # extra flags
   # env: {}                      # NAME: value, nothing secret
   # env_pass: []                 # names taken from your environment
-  # executable: ""               # when it is not in PATH
+  # executable: ""               # if the program is not in PATH
   # command: ""                  # for modes command and acp
   # script: ""                   # for mode script
   # timeout_sec: 900
@@ -98,15 +97,15 @@ builder:
   # network: true                # false: without the agent's own network tools
   # allowed_tools: [Read, Edit, Bash]
   # disallowed_tools: []
-  # fallback: []                 # who works while this one can't, as in [{ mode: codex_cli }]; another
-  #                              # model alone is the same account and no help against its usage limit
+  # fallback: []                 # agents to use while this one can't work, as in [{ mode: codex_cli }]; another
+  #                              # model alone shares the account and its usage limit
   # max_turns: null              # per attempt, for mode claude_code_cli
   # system_prompt: ""            # added to the agent's own
   # mcp_servers: {}              # NAME: { command: "npx server", args: [], env: {} } or { url: "https://…" }
-  # base_url: ""                 # another address of the model; your own key and login don't go there
-  # api_key_env: ""              # the variable that holds the key to use instead of your own
+  # base_url: ""                 # another address for the model; your own key and login are not sent there
+  # api_key_env: ""              # the environment variable that holds the key to use instead of your own
   # api: auto                    # responses | chat, for mode openai_api (planner and reviewer only)
-  # fs: false                    # mode acp: offer our file system
+  # fs: false                    # mode acp: read and write files through autopilot
   # unsafe: false                # true: without the agent's own permission checks
   # skill_policy:
   #   detect_skills: true
@@ -120,27 +119,27 @@ reviewer:
 planner:
   mode: codex_cli
   schema_path: .autopilot/plan_schema.json
-# agents: {}                     # more of them, for goals and steps of workflows, by names of your own:
+# agents: {}                     # more agents for goals and workflow steps, by names you choose:
 #                                # { fast: { mode: codex_cli, model: "" } }
 
 # orchestrator:
-#   max_workers: 3               # tasks at the same time
-#   serialize_overlapping: true  # tasks whose allowed paths overlap, one after the other
-#   min_free_memory_mb: 512      # with less, no further worker starts
+#   max_workers: 3               # tasks that run at the same time
+#   serialize_overlapping: true  # run tasks whose allowed paths overlap one after the other
+#   min_free_memory_mb: 512      # no further worker starts below this
 #   min_free_disk_mb: 512
 
 # plan:
 #   max_tasks: 10000             # a larger plan is refused
-#   max_depth: 1000              # tasks one after the other
-#   max_fan_out: 1000            # tasks that wait for the same one
-#   commands: false              # may a planner bring validation commands
-#   task_uat: true               # `commands.uat` proves each task, or with false only the whole
+#   max_depth: 1000              # tasks in the longest chain
+#   max_fan_out: 1000            # tasks that depend on the same one
+#   commands: false              # whether a plan may bring validation commands
+#   task_uat: true               # run `commands.uat` for each task; false: only for the whole
 
 # loop:
 #   max_iterations: 5            # rounds per task
 #   diff_line_cap: 800           # lines a task may change
-#   stuck_no_output_sec: 120     # without any sign of life
-#   stuck_waiting_sec: 900       # waiting for the model
+#   stuck_no_output_sec: 120     # seconds without any activity
+#   stuck_waiting_sec: 900       # seconds of waiting for the model
 #   step_timeouts_sec: { plan: 120, build: 900, validate: 600, review: 180, uat: 600, push: 120 }
 #   retries: { build: 1, review: 1, push: 2 }
 
@@ -152,7 +151,7 @@ planner:
 #   review: required             # evidence: only issues that cite a failing check, a criterion
 #                                # or a line of the change block; advisory: none do
 #   proof: off                   # red_green is not available yet
-#   human: none                  # deferred: before the result leaves; three: also at the plan
+#   human: none                  # deferred: approve before the result leaves; three: also approve the plan
 
 # budget:
 #   max_usd: null                # per run
@@ -164,12 +163,12 @@ planner:
 
 # sandbox:
 #   mode: auto                   # auto | landlock | bwrap | off
-#   write: []                    # more places to write, as in [/dev/shm]
+#   write: []                    # more writable paths, as in [/dev/shm]
 "#;
 
 const TAIL: &str = r#"
 # integration:
-#   revalidate: true             # test what a merge makes before the branch moves
+#   revalidate: true             # test the merged result before the branch moves
 #   batch: 1                     # tasks that are merged and tested together
 
 # git:
@@ -195,8 +194,8 @@ const TAIL: &str = r#"
 
 # logging:
 #   redact_patterns: ['(?i)api[_-]?key\s*[:=]\s*\S+', '(?i)bearer\s+\S+']
-#   output_bytes_max: 67108864   # kept of one attempt's output
-#   prompt_bytes_max: 65536      # of one part of a prompt
+#   output_bytes_max: 67108864   # bytes kept of one attempt's output
+#   prompt_bytes_max: 65536      # bytes of one part of a prompt
 #   tail_lines_max: 200          # last lines of an output shown to agents
 #   record: true                 # keep what `autopilot replay` needs
 

@@ -1,4 +1,4 @@
-//! Text in, settings or faults out.
+//! The text of a configuration goes in, settings or faults come out.
 
 use super::*;
 use crate::detect::{Detected, Proposal};
@@ -184,7 +184,7 @@ fn faults_as_a_person_reads_them() {
         ),
         (
             "budget: { max_wall: 6 hours }\n",
-            "line 2, column 21: `budget.max_wall`: `6 hours` is no duration; write a number and s, m, h or d, as in `6h`",
+            "line 2, column 21: `budget.max_wall`: `6 hours` is not a valid duration; use e.g. `90m` or `6h`",
         ),
         (
             "budget: { max_usd: -5 }\n",
@@ -196,7 +196,7 @@ fn faults_as_a_person_reads_them() {
         ),
         (
             "builder: { mode: command }\n",
-            "line 2, column 18: `builder.mode: command` needs `builder.command`, as in `command: \"./my-agent.sh\"`",
+            "line 2, column 18: `builder.mode: command` requires `builder.command`, as in `command: \"./my-agent.sh\"`",
         ),
         (
             "builder: { mode: command, command: \"a 'b\" }\n",
@@ -204,11 +204,11 @@ fn faults_as_a_person_reads_them() {
         ),
         (
             "logging:\n  redact_patterns:\n    - '(unclosed'\n",
-            "line 4, column 7: `(unclosed` is no regular expression: unclosed group",
+            "line 4, column 7: `(unclosed` is not a valid regular expression: unclosed group",
         ),
         (
             "builder: { env_pass: [A-B] }\n",
-            "line 2, column 23: `A-B` is no name of an environment variable",
+            "line 2, column 23: `A-B` is not a valid environment variable name",
         ),
         (
             "database: mysql\n",
@@ -236,11 +236,11 @@ fn faults_as_a_person_reads_them() {
         ),
         (
             "builder: { fallback: [{ mode: acp }] }\n",
-            "line 2, column 31: `builder.fallback.mode: acp` needs `builder.fallback.command`, as in `command: \"opencode acp\"`",
+            "line 2, column 31: `builder.fallback.mode: acp` requires `builder.fallback.command`, as in `command: \"opencode acp\"`",
         ),
         (
             "reviewer: { mode: openai_api }\n",
-            "line 2, column 19: `reviewer.mode: openai_api` needs `reviewer.model`, as in `model: \"gpt-5.5\"`",
+            "line 2, column 19: `reviewer.mode: openai_api` requires `reviewer.model`, as in `model: \"gpt-5.5\"`",
         ),
         (
             "builder: { fallback: codex_cli }\n",
@@ -256,7 +256,7 @@ fn faults_as_a_person_reads_them() {
         ),
         (
             "reviewer: { base_url: 'http://h', api_key_env: sk-secret }\n",
-            "line 2, column 48: `reviewer.api_key_env` is no name of an environment variable; write its name, as in `OPENAI_API_KEY`, and keep the key in the environment",
+            "line 2, column 48: `reviewer.api_key_env` is not a valid environment variable name; write the name, as in `OPENAI_API_KEY`, and keep the key in the environment",
         ),
         (
             "reviewer: { mode: openai_api, api: response, model: m }\n",
@@ -264,15 +264,15 @@ fn faults_as_a_person_reads_them() {
         ),
         (
             "reviewer: { api: chat }\n",
-            "line 2, column 18: `reviewer.api` has no use with mode codex_cli; remove it",
+            "line 2, column 18: `reviewer.api` has no effect with mode codex_cli; remove it",
         ),
         (
             "reviewer: { api_key_env: KEY }\n",
-            "line 2, column 26: `reviewer.api_key_env` needs `reviewer.base_url`, the address the key is for",
+            "line 2, column 26: `reviewer.api_key_env` requires `reviewer.base_url`, the address that the key is for",
         ),
         (
             "builder: { fs: true }\n",
-            "line 2, column 16: `builder.fs` has no use with mode claude_code_cli; remove it",
+            "line 2, column 16: `builder.fs` has no effect with mode claude_code_cli; remove it",
         ),
         (
             "builder: { unsafe: 1, max_turns: 0 }\n",
@@ -288,7 +288,7 @@ fn faults_as_a_person_reads_them() {
         ),
         (
             "builder:\n  mcp_servers:\n    db: { url: 'http://h', args: [x] }\n",
-            "line 4, column 34: `builder.mcp_servers.db.args` has no use beside `url`; remove it",
+            "line 4, column 34: `builder.mcp_servers.db.args` has no effect with `url`; remove it",
         ),
         (
             "prices:\n  gpt-x: { input: -1, output: 2 }\n",
@@ -350,7 +350,7 @@ fn a_secret_in_the_file_is_a_warning_with_the_way_out() {
     assert_eq!(
         said,
         [
-            "line 2, column 11: `database` contains a password; give it by the environment (PGPASSWORD) or ~/.pgpass",
+            "line 2, column 11: `database` contains a password; pass it in the environment (PGPASSWORD) or in ~/.pgpass",
             "line 5, column 21: `OPENAI_API_KEY` looks like a secret; export it in your shell and write `env_pass: [OPENAI_API_KEY]`",
             "line 8, column 10: `args` looks like a secret; keep secrets in the environment",
         ]
@@ -420,7 +420,7 @@ fn what_a_mode_would_not_keep_is_refused_where_it_stands() {
         assert_eq!(
             faults(&format!("reviewer: {{ {agent}, {key} }}\n")),
             format!(
-                "line 2, column {column}: `reviewer.{name}` has no use with mode {mode}; remove it"
+                "line 2, column {column}: `reviewer.{name}` has no effect with mode {mode}; remove it"
             ),
         );
     }
@@ -445,8 +445,8 @@ fn what_was_forbidden_to_the_first_must_be_kept_by_who_takes_its_place() {
     let command = "{ mode: command, command: x }";
     assert_eq!(
         faults(&first("network: false", command)),
-        "line 6, column 15: `reviewer.fallback` of mode command can't be held to `network` of the \
-         agent it stands in for; write `network: true` here if it may do without, or use another \
+        "line 6, column 15: `reviewer.fallback` (mode command) can't enforce `network` of the \
+         agent it replaces; write `network: true` here to allow that, or use another \
          mode"
     );
     let said = faults(&first("disallowed_tools: [Bash]", "{ mode: codex_cli }"));
@@ -457,9 +457,9 @@ fn what_was_forbidden_to_the_first_must_be_kept_by_who_takes_its_place() {
         ("network: false", "{ mode: codex_cli }"),
         ("disallowed_tools: [Bash]", "{ mode: codex_cli, disallowed_tools: [] }"),
         ("disallowed_tools: [Bash]", "{ mode: acp, command: x }"),
-        // It has no tools at all.
+        // A model behind an API has no tools at all.
         ("disallowed_tools: [Bash]", "{ mode: openai_api, model: m }"),
-        // What is no restriction is left behind.
+        // A setting that forbids nothing is no fault in a fallback of another kind.
         ("allowed_tools: [Bash]", "{ mode: codex_cli }"),
         ("max_turns: 3", "{ mode: codex_cli }"),
         ("effort: high", command),
@@ -556,7 +556,7 @@ fn the_commented_lines_of_the_template_are_the_defaults() {
     let uncommented: String = text
         .lines()
         .skip(2)
-        .filter(|line| !line.starts_with("# Who"))
+        .filter(|line| !line.starts_with("# The agents"))
         .filter(|line| {
             !["lint:", "format:", "uat:", "uat_dir:", "timeout_sec: 900"]
                 .iter()

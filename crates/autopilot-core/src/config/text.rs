@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-/// `90s`, `30m`, `6h`, `1d`; the error says what to write.
+/// Parses `90s`, `30m`, `6h` or `1d`; the error says what to write.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let help = || format!("`{text}` is no duration; write a number and s, m, h or d, as in `6h`");
+    let help = || format!("`{text}` is not a valid duration; use e.g. `90m` or `6h`");
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let number: u64 = text[..digits].parse().map_err(|_| help())?;
     let unit = match text[digits..].trim() {
@@ -15,16 +15,18 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         _ => return Err(help()),
     };
     match number.checked_mul(unit) {
-        Some(0) => Err(format!("`{text}` is no time at all; leave the key out for no limit")),
+        Some(0) => {
+            Err(format!("`{text}` is not a positive duration; leave the key out for no limit"))
+        }
         Some(seconds) if seconds <= SECONDS_MAX => Ok(Duration::from_secs(seconds)),
         Some(_) | None => Err(format!("`{text}` is longer than a year; leave the key out")),
     }
 }
 
-/// Nothing we wait for takes longer; larger numbers overflow clocks.
+/// The longest duration; nothing we wait for takes longer, and larger numbers overflow clocks.
 pub(super) const SECONDS_MAX: u64 = 366 * 24 * 60 * 60;
 
-/// Why a path inside the repository can't be used; `None` when it can.
+/// The reason why a path can't be used inside the repository; `None` if it can.
 pub fn path_fault(path: &str) -> Option<String> {
     let why = if path.trim().is_empty() {
         "is empty; write a path inside the repository".to_owned()
@@ -49,8 +51,8 @@ fn has_drive(path: &str) -> bool {
     bytes.len() > 1 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':'
 }
 
-/// Words of a command line without a shell: quotes group, a backslash takes the next character
-/// as it is. `Err` says what is open.
+/// Splits a command line into words without a shell: quotes group, a backslash takes the next
+/// character as it is. The error names what is not closed.
 pub(super) fn words(command: &str) -> Result<Vec<String>, &'static str> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -72,7 +74,7 @@ pub(super) fn words(command: &str) -> Result<Vec<String>, &'static str> {
                 }
             }
             '\\' => {
-                let next = chars.next().ok_or("a backslash ends it")?;
+                let next = chars.next().ok_or("it ends with a backslash")?;
                 word.get_or_insert_default().push(next);
             }
             other => word.get_or_insert_default().push(other),

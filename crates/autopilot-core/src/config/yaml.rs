@@ -1,25 +1,32 @@
 //! YAML as a tree in which every node knows its place, so that each fault can name one.
 //!
 //! Scalars keep their text and are typed by whoever reads them: `off` is the word off, never a
-//! boolean. Anchors, aliases and several documents are refused; no file of ours needs them.
+//! boolean. Anchors, aliases and several documents are refused; none of our files needs them.
 
 use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, Span};
 
 use super::fault::{Fault, Place};
 
+/// A value and its place in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     pub place: Place,
     pub value: Value,
 }
 
+/// The kinds of YAML values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    Scalar { text: String, plain: bool },
+    /// A single value. `plain` tells that it was written without quotes.
+    Scalar {
+        text: String,
+        plain: bool,
+    },
     Sequence(Vec<Node>),
     Mapping(Vec<Entry>),
 }
 
+/// A key of a mapping and its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub key: String,
@@ -28,6 +35,7 @@ pub struct Entry {
 }
 
 impl Node {
+    /// Whether the value is left out, `~` or `null`.
     pub fn is_null(&self) -> bool {
         match &self.value {
             Value::Scalar { text, plain } => *plain && matches!(text.as_str(), "" | "~" | "null"),
@@ -35,7 +43,7 @@ impl Node {
         }
     }
 
-    /// What it is, in the words of an error.
+    /// The node in the words of an error.
     pub fn shown(&self) -> String {
         match &self.value {
             Value::Scalar { text, .. } if text.is_empty() => "nothing".to_owned(),
@@ -46,7 +54,7 @@ impl Node {
     }
 }
 
-/// A fault quotes a value, it does not repeat it.
+/// A fault quotes the start of a value and does not repeat it whole.
 fn short(text: &str) -> String {
     const SHOWN_CHARS_MAX: usize = 60;
     let line = text.lines().next().unwrap_or_default();
@@ -56,8 +64,8 @@ fn short(text: &str) -> String {
     }
 }
 
-/// `None` for a text without content. Stops at the first fault of syntax: what follows it can't be
-/// trusted; faults of meaning are gathered by the reader of the tree.
+/// Parses a text; `None` if it has no content. Parsing stops at the first fault of syntax, because
+/// the rest can't be trusted; faults of meaning are gathered by the reader of the tree.
 pub fn parse(text: &str) -> Result<Option<Node>, Vec<Fault>> {
     let mut tree = Tree::default();
     for next in Parser::new_from_str(text) {

@@ -1,9 +1,10 @@
-//! One entry per kind of project: how it is recognised and what it proposes.
+//! One function per kind of project: how it is recognized and what it proposes.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Facts, Proposal, node, python};
 
+/// The kinds of projects, by their build tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -47,7 +48,8 @@ pub(super) fn propose(value: &str, why: &str) -> Option<Proposal> {
     Some(Proposal { value: value.to_owned(), why: why.to_owned() })
 }
 
-/// Make comes last and only speaks when nothing else does: its targets usually call the others.
+/// The kinds found in a repository. Make comes last and only proposes when nothing else does: its
+/// targets usually call the others.
 pub(super) fn found(facts: &Facts) -> Vec<Found> {
     const READERS: &[Read] = &[
         cargo,

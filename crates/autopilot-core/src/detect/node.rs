@@ -1,4 +1,4 @@
-//! Projects with a package.json.
+//! Recognizes projects with a package.json.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ pub(super) fn read(facts: &Facts) -> Option<(Kind, Commands)> {
         let why = format!("the {name} script in package.json");
         propose(&format!("{} run {name}", manager.name), &why)
     };
-    // What `npm init` writes is a placeholder that always fails.
+    // `npm init` writes a placeholder that always fails.
     let tested =
         script(package, "test").is_some_and(|command| !command.contains("no test specified"));
     let tests = tested.then(|| propose(manager.test, "the test script in package.json")).flatten();

@@ -1,4 +1,4 @@
-//! Python projects: which tool runs the tests.
+//! Recognizes Python projects and the tool that runs their tests.
 
 use super::Facts;
 use super::kind::{Commands, Kind, propose};
@@ -48,7 +48,8 @@ fn mentions_pytest(facts: &Facts) -> bool {
         || MENTIONS.iter().any(|name| facts.content(name).contains("pytest"))
 }
 
-/// A worktree gets an environment of its own, so that agents do not install into the user's.
+/// The setup of a project with pip: a worktree gets its own environment, so that agents do not
+/// install into the user's.
 fn pip(facts: &Facts) -> Option<super::Proposal> {
     let name = ["requirements-dev.txt", "requirements.txt"].into_iter().find(|n| facts.has(n))?;
     propose(&format!("python3 -m venv .venv && .venv/bin/pip install -q -r {name}"), name)

@@ -1,8 +1,8 @@
-//! Names of failing tests in the output of the usual test runners.
+//! Finds the names of failing tests in the output of the usual test runners.
 //!
 //! All formats are read at once: a project's test command may run several of them. A name that is
 //! found twice in two spellings only costs a longer list; a failure that is missed could pass for
-//! an old one, so what stops a runner before it can name a test gets a name as well.
+//! an old one, so an error that stops a runner before it can name a test gets a name as well.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -11,9 +11,10 @@ use regex::Regex;
 
 use super::noise::without_escapes;
 
-/// A run with more failures than this is broken as a whole.
+/// The number of names that are kept; a run with more failures is broken as a whole.
 pub const FAILING_TESTS_MAX: usize = 5_000;
 
+/// Returns the names of the tests that failed.
 pub fn failing_tests(output: &str) -> BTreeSet<String> {
     let lines: Vec<String> = output.lines().map(without_escapes).collect();
     let mut found = BTreeSet::new();
@@ -28,7 +29,7 @@ pub fn failing_tests(output: &str) -> BTreeSet<String> {
     found.into_iter().take(FAILING_TESTS_MAX).collect()
 }
 
-/// One failing test per line: the first group is its name, a second one is put before it.
+/// The patterns of lines that name one failing test; the first group is its name.
 const LINE_PATTERNS: &[(&str, &str)] = &[
     ("cargo test", r"^test (.+?)(?: - should panic)? \.\.\. FAILED"),
     ("cargo build", r"^error: (could not compile `[^`]+`(?: \([^)]*\))?)"),
@@ -72,7 +73,7 @@ fn named_on_line(line: &str) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// TAP marks tests that may fail behind the name.
+/// Whether a name carries TAP's mark, after the name, of a test that may fail.
 fn expected_to_fail(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     upper.contains("# TODO") || upper.contains("# SKIP")

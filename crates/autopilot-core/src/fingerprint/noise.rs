@@ -1,10 +1,10 @@
-//! Takes out of a line of output what differs between two runs of the same failing program.
+//! Removes the parts of a line of output that differ between two runs of the same failing program.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// The line without what varies; `None` when nothing is left to compare.
+/// The line without its varying parts; `None` if nothing is left to compare.
 pub(super) fn settle(line: &str) -> Option<String> {
     let mut line = without_escapes(line);
     for (pattern, replacement) in RULES.iter() {
@@ -16,7 +16,7 @@ pub(super) fn settle(line: &str) -> Option<String> {
     (!line.is_empty()).then_some(line)
 }
 
-/// Terminal escapes make the same words look different to a pattern.
+/// Removes terminal escapes, which make the same words look different to a pattern.
 pub(super) fn without_escapes(line: &str) -> String {
     static ESCAPE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])").ok()
@@ -27,8 +27,8 @@ pub(super) fn without_escapes(line: &str) -> String {
     }
 }
 
-/// In this order: a time stamp contains what looks like a duration, a temporary path what looks
-/// like a process id.
+/// The varying parts, in this order: a time stamp contains text that looks like a duration, a
+/// temporary path text that looks like a process id.
 const PATTERNS: &[(&str, &str)] = &[
     (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,]\d+)?)?(?:\s?(?:Z|[+-]\d\d:?\d\d))?", "<time>"),
     (r"\b\d\d:\d\d:\d\d([.,]\d+)?\b", "<time>"),

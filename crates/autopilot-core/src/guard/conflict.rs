@@ -1,4 +1,4 @@
-//! Marks of a merge that nobody has finished: git puts them into a file, a person takes them out.
+//! Finds the markers of an unresolved merge, which git puts into a file and a person takes out.
 
 use super::todo::{excerpt, not_moved};
 use super::{Change, Finding, Line, Severity, Source};
@@ -8,7 +8,8 @@ pub(super) fn check(change: &Change) -> Vec<Finding> {
     let new = not_moved(change.added.iter().filter(marked), change.removed.iter().filter(marked));
     new.into_iter()
         .map(|line| {
-            let message = format!("a conflict marker is left: `{}`", excerpt(&line.text));
+            let message =
+                format!("a conflict marker is left in the file: `{}`", excerpt(&line.text));
             let fix = "resolve the conflict and remove its markers";
             Finding::new(Source::Repository, Severity::Blocker, message, fix)
                 .in_file(&line.path)
@@ -17,7 +18,8 @@ pub(super) fn check(change: &Change) -> Vec<Finding> {
         .collect()
 }
 
-/// The line between the sides is left out: headings are underlined with it.
+/// Whether a line is a conflict marker. The line between the sides is not counted: headings are
+/// underlined with it.
 fn is_marker(text: &str) -> bool {
     let rest = text.strip_prefix("<<<<<<<").or_else(|| text.strip_prefix(">>>>>>>"));
     rest.is_some_and(|rest| rest.trim_end().is_empty() || rest.starts_with(' '))

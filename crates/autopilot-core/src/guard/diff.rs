@@ -1,13 +1,14 @@
-//! Reads what git says of a change: `diff --raw -z` for the files, a unified diff for the lines.
+//! Reads git's description of a change: `diff --raw -z` for the files, a unified diff for the
+//! lines.
 
 use super::{ChangedFile, FileMode, Line, Status};
 
-/// Added and removed lines of a unified diff, with any number of context lines.
+/// Returns the added and the removed lines of a unified diff with any number of context lines.
 pub fn lines_of(diff: &str) -> (Vec<Line>, Vec<Line>) {
     let (mut added, mut removed) = (Vec::new(), Vec::new());
     let (mut old_path, mut new_path) = (String::new(), String::new());
     let (mut old_line, mut new_line) = (0_u64, 0_u64);
-    // Lines still to come in the hunk: only outside of one are `---` and `+++` headers.
+    // The lines still to come in the hunk: `---` and `+++` are headers only outside of one.
     let (mut old_left, mut new_left) = (0_u64, 0_u64);
     for text in diff.split('\n') {
         let in_hunk = old_left > 0 || new_left > 0;
@@ -43,7 +44,7 @@ pub fn lines_of(diff: &str) -> (Vec<Line>, Vec<Line>) {
     (added, removed)
 }
 
-/// `12,3 +14 @@ …`: start and length of both sides.
+/// Reads `12,3 +14 @@ …`: the start and the length of both sides.
 fn ranges(hunk: &str) -> ((u64, u64), (u64, u64)) {
     let range = |text: &str| {
         let (start, length) = text.split_once(',').unwrap_or((text, "1"));
@@ -55,7 +56,7 @@ fn ranges(hunk: &str) -> ((u64, u64), (u64, u64)) {
     (old, new)
 }
 
-/// `a/src/x.rs`, `"b/t\303\251st"`, `/dev/null`; a tab may follow names with spaces.
+/// Reads `a/src/x.rs`, `"b/t\303\251st"` or `/dev/null`; a tab may follow names with spaces.
 fn header_path(text: &str) -> String {
     let text = text.trim_end_matches('\r').trim_end_matches('\t');
     let path = match text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
@@ -66,7 +67,7 @@ fn header_path(text: &str) -> String {
     bare.map(str::to_owned).unwrap_or(path)
 }
 
-/// Git's C-style quoting.
+/// Undoes git's C-style quoting.
 fn unquoted(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
@@ -93,7 +94,8 @@ fn unquoted(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The output of `git diff --raw -z [-M]`. Link targets and `binary` are not in it.
+/// Reads the output of `git diff --raw -z [-M]`, which has no link targets and does not tell binary
+/// files.
 pub fn files_of(raw: &[u8]) -> Vec<ChangedFile> {
     let mut fields = raw.split(|byte| *byte == 0).map(String::from_utf8_lossy);
     let mut files = Vec::new();

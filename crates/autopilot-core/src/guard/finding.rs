@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// More of them help nobody; what is left out is counted.
+/// The number of findings that are listed; the rest is counted.
 pub const FINDINGS_MAX: usize = 100;
 
+/// The weight of a finding, in falling order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -14,6 +15,7 @@ pub enum Severity {
 }
 
 impl Severity {
+    /// The word for the severity in messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Severity::Blocker => "blocker",
@@ -22,7 +24,7 @@ impl Severity {
         }
     }
 
-    /// The lower, the more urgent.
+    /// The rank of the severity: the lower, the more urgent.
     pub fn priority(self) -> u32 {
         match self {
             Severity::Blocker => 0,
@@ -32,6 +34,7 @@ impl Severity {
     }
 }
 
+/// The check that made a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -48,21 +51,24 @@ pub enum Source {
     Integration,
 }
 
+/// One thing to fix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     pub source: Source,
     pub severity: Severity,
+    /// The rank of the severity: the lower, the more urgent.
     pub priority: u32,
     pub message: String,
-    /// What to do about it.
+    /// The way to fix it.
     pub fix: String,
     pub file: Option<String>,
     pub line: Option<u64>,
-    /// Where the proof is: a log, a blob, an acceptance criterion.
+    /// The place of the proof: a log, a blob, an acceptance criterion.
     pub evidence_ref: Option<String>,
 }
 
 impl Finding {
+    /// A finding about the change as a whole.
     pub fn new(
         source: Source,
         severity: Severity,
@@ -81,18 +87,20 @@ impl Finding {
         }
     }
 
+    /// The finding with its file.
     #[must_use]
     pub fn in_file(self, file: &str) -> Self {
         Self { file: Some(file.to_owned()), ..self }
     }
 
+    /// The finding with its line.
     #[must_use]
     pub fn at_line(self, line: u64) -> Self {
         Self { line: Some(line), ..self }
     }
 }
 
-/// One line per finding: `blocker: src/a.rs:3: what is wrong; what to do`.
+/// Lists findings, one per line: `blocker: src/a.rs:3: what is wrong; what to do`.
 pub fn report(findings: &[Finding]) -> String {
     let line = |finding: &Finding| {
         let place = match (&finding.file, finding.line) {
@@ -106,7 +114,7 @@ pub fn report(findings: &[Finding]) -> String {
     findings.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The most severe ones are kept; their own order stays within a severity.
+/// Keeps the most severe findings; within a severity their order stays.
 pub(super) fn limited(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings.sort_by_key(|finding| finding.priority);
     if findings.len() > FINDINGS_MAX {
@@ -120,8 +128,8 @@ pub(super) fn limited(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings
 }
 
-/// Text from a repository as it may appear in a message: what a terminal would obey, or what would
-/// turn the writing direction, is spelled out.
+/// The text of a repository as it may appear in a message: characters that a terminal would obey,
+/// or that would turn the writing direction, are spelled out.
 pub(super) fn visible(text: &str) -> String {
     let odd =
         |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

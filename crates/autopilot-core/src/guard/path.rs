@@ -1,4 +1,5 @@
-//! Where a change may be: allowed and denied paths, on both sides of a rename and through links.
+//! Checks where a change is made: allowed and denied paths, on both sides of a rename and through
+//! links.
 //!
 //! Paths match by whole components: `src` admits `src/a.rs` and not `src2/a.rs`. Denied paths match
 //! without regard to case, because some file systems have none.
@@ -8,9 +9,10 @@ use globset::{GlobBuilder, GlobMatcher};
 use super::finding::visible;
 use super::{ChangedFile, FileMode, Finding, Severity, Source, Status};
 
-/// Files of the controller: a change to them would change the rules it is judged by.
+/// The controller's own files: a change to them would change the rules that it is judged by.
 const ALWAYS_DENIED: &str = ".autopilot";
 
+/// Checks that the files lie inside the allowed paths and outside the denied ones.
 pub fn check(files: &[ChangedFile], allowed: &[String], denied: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let allowed_rules = rules(allowed, Case::Matters, &mut findings);
@@ -31,7 +33,7 @@ pub fn check(files: &[ChangedFile], allowed: &[String], denied: &[String]) -> Ve
     findings
 }
 
-/// Whether nothing may be changed at a path.
+/// Whether no change is allowed at a path.
 pub fn is_denied(path: &str, denied: &[String]) -> bool {
     let file = ChangedFile {
         path: path.to_owned(),
@@ -57,13 +59,13 @@ impl Place {
         };
         if let Some(rule) = self.denied.iter().find(|rule| rule.matches(&parts)) {
             let message = format!("changes under `{}` are denied", visible(&rule.written));
-            return Some(blocker(message, "undo the change of this file").in_file(path));
+            return Some(blocker(message, "undo the change to this file").in_file(path));
         }
         if !self.any_allowed && !self.allowed.iter().any(|rule| rule.matches(&parts)) {
             let allowed: Vec<String> =
                 self.allowed.iter().map(|rule| format!("`{}`", visible(&rule.written))).collect();
             let message = format!("only {} may be changed in this task", allowed.join(", "));
-            return Some(blocker(message, "undo the change of this file").in_file(path));
+            return Some(blocker(message, "undo the change to this file").in_file(path));
         }
         None
     }
@@ -93,14 +95,14 @@ impl Place {
 }
 
 fn outside(path: &str, why: &str) -> Finding {
-    blocker(format!("the path {why}"), "undo the change of this file").in_file(path)
+    blocker(format!("the path {why}"), "undo the change to this file").in_file(path)
 }
 
 fn blocker(message: String, fix: &str) -> Finding {
     Finding::new(Source::Paths, Severity::Blocker, message, fix)
 }
 
-/// The components of `path` seen from `directory`, without reading any file. `None` when it is
+/// The components of `path` seen from `directory`, without reading any file; `None` if it is
 /// absolute or leaves the repository.
 fn resolve<'a>(directory: &'a str, path: &'a str) -> Option<Vec<&'a str>> {
     if path.is_empty() || path.starts_with('/') || path.contains('\0') {
@@ -165,7 +167,7 @@ impl Rule {
                 .literal_separator(true)
                 .case_insensitive(case == Case::Ignored)
                 .build()
-                .map_err(|error| format!("is no pattern: {}", error.kind()))?;
+                .map_err(|error| format!("is not a valid pattern: {}", error.kind()))?;
             Matcher::Glob(glob.compile_matcher())
         } else {
             Matcher::Prefix(parts.into_iter().map(str::to_owned).collect())
@@ -173,7 +175,7 @@ impl Rule {
         Ok(Self { written: written.to_owned(), case, matcher })
     }
 
-    /// The path itself or a directory it is in.
+    /// Whether the rule names the path itself or a directory above it.
     fn matches(&self, path: &[&str]) -> bool {
         match &self.matcher {
             Matcher::Prefix(prefix) => {
@@ -185,7 +187,8 @@ impl Rule {
         }
     }
 
-    /// The rule's own place lies in that directory: who may write there, may write here.
+    /// Whether the rule's own place lies in that directory: a link there could be used to write
+    /// here.
     fn is_under(&self, directory: &[&str]) -> bool {
         match &self.matcher {
             Matcher::Prefix(prefix) => {

@@ -1,5 +1,5 @@
-//! Things in a repository that are more than text: nested repositories, and the files that decide
-//! what is run on other machines.
+//! Checks changes that are more than text: nested repositories, and files that decide which
+//! programs run on other machines.
 
 use super::{ChangedFile, FileMode, Finding, Severity, Source, Status};
 
@@ -15,7 +15,7 @@ fn nested(file: &ChangedFile) -> Option<Finding> {
         Some(Finding::new(Source::Repository, Severity::Blocker, message, fix).in_file(&file.path))
     };
     if file.status == Status::Unmerged {
-        return blocker("the file has unsolved merge conflicts", "solve them");
+        return blocker("the file has unresolved merge conflicts", "resolve them");
     }
     if file.mode == FileMode::Gitlink {
         return blocker(
@@ -27,12 +27,13 @@ fn nested(file: &ChangedFile) -> Option<Finding> {
         return blocker("the path is inside a `.git` directory", "remove it");
     }
     if file.path.eq_ignore_ascii_case(".gitmodules") {
-        return blocker("submodules were changed", "undo the change of this file");
+        return blocker("submodules were changed", "undo the change to this file");
     }
     None
 }
 
-/// Reported, because green means less after it; a remark only when the task allows that very place.
+/// Reports a change of the build pipeline, because a green result means less after it; it is a
+/// remark only if the task allows that very place.
 fn ci(file: &ChangedFile, allowed: &[String]) -> Option<Finding> {
     let touched = [Some(file.path.as_str()), file.old_path.as_deref()];
     let path = touched.into_iter().flatten().find(|path| is_ci(path))?;
@@ -44,7 +45,8 @@ fn ci(file: &ChangedFile, allowed: &[String]) -> Option<Finding> {
     Some(Finding::new(Source::Ci, severity, message, fix).in_file(path))
 }
 
-/// What agents obey when they work here, also the one that judges this change and the user's own.
+/// Reports a change of settings that agents obey when they work here, also the agent that judges
+/// this change and the user's own.
 fn agent_settings(file: &ChangedFile, allowed: &[String]) -> Option<Finding> {
     let touched = [Some(file.path.as_str()), file.old_path.as_deref()];
     let path = touched.into_iter().flatten().find(|path| is_agent_settings(path))?;
@@ -56,11 +58,12 @@ fn agent_settings(file: &ChangedFile, allowed: &[String]) -> Option<Finding> {
         return None;
     }
     let message = "settings that make a coding agent run programs were changed";
-    let fix = "undo it; a task that is about it names this very path in its allowed paths";
+    let fix = "undo it; a task that needs it must name this path in its allowed paths";
     Some(Finding::new(Source::Repository, Severity::Blocker, message, fix).in_file(path))
 }
 
-/// Anywhere in the tree: agents look in the directory they are started in.
+/// Whether the path holds an agent's settings, anywhere in the tree: agents look in the directory
+/// in which they are started.
 fn is_agent_settings(path: &str) -> bool {
     const BEGINNINGS: &[&str] = &[
         ".claude/settings",

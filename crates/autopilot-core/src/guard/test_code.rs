@@ -1,5 +1,5 @@
-//! Tests that were deleted or made weaker. A suite that asks less passes more easily, so this is
-//! looked for in the change and not in the suite's result.
+//! Finds tests that were deleted or weakened. A suite that asks less passes more easily, so the
+//! change is checked and not the suite's result.
 
 mod language;
 
@@ -28,7 +28,7 @@ pub(super) fn check(change: &Change) -> Vec<Finding> {
 }
 
 fn deleted(change: &Change) -> Vec<Finding> {
-    let fix = "bring it back; change the code, not the tests";
+    let fix = "restore it; change the code, not the tests";
     change
         .files
         .iter()
@@ -40,7 +40,9 @@ fn deleted(change: &Change) -> Vec<Finding> {
                 let old = file.old_path.as_deref()?;
                 let lost = is_test_path(old) && !is_test_path(&file.path);
                 let to = excerpt(&file.path);
-                lost.then(|| (format!("a test file was moved to `{to}`, where it is no test"), old))
+                lost.then(|| {
+                    (format!("a test file was moved to `{to}`, where it is not run as a test"), old)
+                })
             }
             Status::Added
             | Status::Modified
@@ -55,7 +57,7 @@ fn deleted(change: &Change) -> Vec<Finding> {
         .collect()
 }
 
-/// Lines that show a sign of their language.
+/// The lines that show a sign of their language.
 fn showing<'a>(lines: &[&'a Line], sign: Sign) -> Vec<&'a Line> {
     let shows = |line: &&&Line| {
         Language::of(&line.path).is_some_and(|language| language.shows(sign, &line.text))
@@ -63,7 +65,8 @@ fn showing<'a>(lines: &[&'a Line], sign: Sign) -> Vec<&'a Line> {
     lines.iter().filter(shows).copied().collect()
 }
 
-/// Renamed tests are not fewer; a test that went away and brought none in its place is.
+/// Reports removed tests. Renamed tests do not count; a test that is gone without a new one in its
+/// place does.
 fn fewer_tests(added: &[&Line], removed: &[&Line]) -> Option<Finding> {
     let (now, before) = (showing(added, Sign::Test), showing(removed, Sign::Test));
     let lost = before.len().checked_sub(now.len()).filter(|lost| *lost > 0)?;
@@ -72,8 +75,8 @@ fn fewer_tests(added: &[&Line], removed: &[&Line]) -> Option<Finding> {
         names.iter().take(3).map(|line| format!("`{}`", excerpt(&line.text))).collect();
     let first = names.first()?;
     let tests = if lost == 1 { "test was" } else { "tests were" };
-    let message = format!("{lost} {tests} removed, as {}", named.join(", "));
-    let fix = "bring them back unless the task removes what they test";
+    let message = format!("{lost} {tests} removed, such as {}", named.join(", "));
+    let fix = "restore them unless the task removes the code they test";
     Some(weaker(message, fix, &first.path, first.line))
 }
 
@@ -83,7 +86,7 @@ fn skipped(added: &[&Line], removed: &[&Line]) -> Vec<Finding> {
         .into_iter()
         .map(|line| {
             let message = format!("a test is skipped: `{}`", excerpt(&line.text));
-            weaker(message, "let it run", &line.path, line.line)
+            weaker(message, "remove the skip", &line.path, line.line)
         })
         .collect()
 }
@@ -95,12 +98,12 @@ fn fewer_checks(added: &[&Line], removed: &[&Line]) -> Option<Finding> {
     }
     let first = *not_moved(before.iter().copied(), now.iter().copied()).first()?;
     let message = format!(
-        "{} assertions were removed and {} added, as `{}`",
+        "{} assertions were removed and {} added, such as `{}`",
         before.len(),
         now.len(),
         excerpt(&first.text)
     );
-    let fix = "keep what the tests assert unless the task changes it";
+    let fix = "keep the assertions unless the task changes the behavior";
     Some(weaker(message, fix, &first.path, first.line))
 }
 
@@ -109,8 +112,8 @@ fn empty_checks(added: &[&Line], removed: &[&Line]) -> Vec<Finding> {
     not_moved(now.into_iter(), before.into_iter())
         .into_iter()
         .map(|line| {
-            let message = format!("an assertion that always holds: `{}`", excerpt(&line.text));
-            weaker(message, "assert something", &line.path, line.line)
+            let message = format!("an assertion always holds: `{}`", excerpt(&line.text));
+            weaker(message, "assert something that can fail", &line.path, line.line)
         })
         .collect()
 }

@@ -60,7 +60,7 @@ fn of_lines(added: &[(&str, &str)], removed: &[(&str, &str)]) -> Change {
     Change { added: lines(added), removed: lines(removed), ..Change::default() }
 }
 
-const UNDO: &str = "undo the change of this file";
+const UNDO: &str = "undo the change to this file";
 
 #[test]
 fn paths_match_whole_components() {
@@ -95,12 +95,12 @@ fn what_is_outside_or_denied_is_said_with_its_file() {
         file(Status::Added, "/etc/passwd"),
     ]);
     insta::assert_snapshot!(said(&change, &["src", "tests/"], &["infra/", "billing"]), @r#"
-    blocker: docs/x.md: only `src`, `tests/` may be changed in this task; undo the change of this file
-    blocker: Infra/main.tf: changes under `infra/` are denied; undo the change of this file
-    blocker: .autopilot/config.yml: changes under `.autopilot` are denied; undo the change of this file
-    blocker: billing/a.rs: changes under `billing` are denied; undo the change of this file
-    blocker: ../up: the path is not inside the repository; undo the change of this file
-    blocker: /etc/passwd: the path is not inside the repository; undo the change of this file
+    blocker: docs/x.md: only `src`, `tests/` may be changed in this task; undo the change to this file
+    blocker: Infra/main.tf: changes under `infra/` are denied; undo the change to this file
+    blocker: .autopilot/config.yml: changes under `.autopilot` are denied; undo the change to this file
+    blocker: billing/a.rs: changes under `billing` are denied; undo the change to this file
+    blocker: ../up: the path is not inside the repository; undo the change to this file
+    blocker: /etc/passwd: the path is not inside the repository; undo the change to this file
     "#);
 }
 
@@ -134,7 +134,7 @@ fn links_must_stay_inside_and_out_of_denied_places() {
 fn a_rule_that_can_t_be_read_blocks_instead_of_vanishing() {
     assert_eq!(
         said(&of_files(vec![]), &[], &["infra/[", "../x"]),
-        "blocker: `infra/[` in the list of paths is no pattern: unclosed character class; missing ']'; correct the list\n\
+        "blocker: `infra/[` in the list of paths is not a valid pattern: unclosed character class; missing ']'; correct the list\n\
          blocker: `../x` in the list of paths is not inside the repository; correct the list"
     );
 }
@@ -147,8 +147,8 @@ fn the_diff_cap_counts_both_directions_and_names_the_heaviest() {
     change.deletions = 301;
     assert_eq!(
         said(&change, &[], &[]),
-        "blocker: the change has 801 lines (500 added, 301 removed), the cap is 800; most in b 2, a 1, c 1; \
-         undo what the task does not ask for, or split the task"
+        "blocker: the change has 801 lines (500 added, 301 removed); the cap is 800; most in b 2, a 1, c 1; \
+         undo changes that the task does not ask for, or split the task"
     );
 }
 
@@ -166,8 +166,8 @@ fn new_todos_are_named_by_line_and_moved_ones_are_not_new() {
     );
     assert_eq!(
         said(&change, &[], &[]),
-        "blocker: a.rs:1: new TODO: `// TODO: later`; do what it says, or leave it out\n\
-         blocker: b.rs:4: new FIXME: `// FIXME moved`; do what it says, or leave it out"
+        "blocker: a.rs:1: new TODO: `// TODO: later`; do it now, or remove the comment\n\
+         blocker: b.rs:4: new FIXME: `// FIXME moved`; do it now, or remove the comment"
     );
     let rules =
         Rules { allowed_paths: &[], deny_paths: &[], diff_line_cap: 800, forbid_todos: false };
@@ -184,8 +184,8 @@ fn deleted_tests_block() {
     ]);
     assert_eq!(
         said(&change, &[], &[]),
-        "blocker: tests/login.rs: a test file was deleted; bring it back; change the code, not the tests\n\
-         blocker: tests/a_test.py: a test file was moved to `attic/a.txt`, where it is no test; bring it back; change the code, not the tests"
+        "blocker: tests/login.rs: a test file was deleted; restore it; change the code, not the tests\n\
+         blocker: tests/a_test.py: a test file was moved to `attic/a.txt`, where it is not run as a test; restore it; change the code, not the tests"
     );
 }
 
@@ -247,9 +247,9 @@ fn nested_repositories_and_pipelines_are_noticed() {
     ]);
     insta::assert_snapshot!(said(&change, &[], &[]), @r#"
     blocker: vendor/lib: a nested repository or submodule was added or moved; remove it; its files would not be part of the change
-    blocker: .gitmodules: submodules were changed; undo the change of this file
+    blocker: .gitmodules: submodules were changed; undo the change to this file
     blocker: x/.git/config: the path is inside a `.git` directory; remove it
-    blocker: src/a.rs: the file has unsolved merge conflicts; solve them
+    blocker: src/a.rs: the file has unresolved merge conflicts; resolve them
     major: .github/workflows/ci.yml: settings of the build pipeline or of commit hooks were changed; undo it unless the task asks for it
     major: Jenkinsfile: settings of the build pipeline or of commit hooks were changed; undo it unless the task asks for it
     "#);

@@ -1,4 +1,4 @@
-//! No new TODO or FIXME: on added lines, unless the line was only moved.
+//! Refuses new TODO and FIXME on added lines, unless the line was only moved.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -17,7 +17,7 @@ pub(super) fn check(change: &Change) -> Vec<Finding> {
         .map(|line| {
             let found = word.find(&line.text).map_or("", |found| found.as_str());
             let message = format!("new {found}: `{}`", excerpt(&line.text));
-            let fix = "do what it says, or leave it out";
+            let fix = "do it now, or remove the comment";
             Finding::new(Source::Todo, Severity::Blocker, message, fix)
                 .in_file(&line.path)
                 .at_line(line.line)
@@ -25,7 +25,7 @@ pub(super) fn check(change: &Change) -> Vec<Finding> {
         .collect()
 }
 
-/// Added lines without as many removed ones that read the same.
+/// The added lines, without those for which an equal line was removed.
 pub(super) fn not_moved<'a>(
     added: impl Iterator<Item = &'a Line>,
     removed: impl Iterator<Item = &'a Line>,

@@ -1,4 +1,4 @@
-//! From a planned task to what its builder gets.
+//! Turns a planned task into the specification that its builder gets.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,8 +7,8 @@ use super::{PlanTask, ValidationCommands};
 use crate::prompt;
 use crate::task_file::{CommandOverrides, TaskSpec};
 
-/// The whole specification of a planned task. Reads and is read as a [`TaskSpec`]: the guidance is
-/// one more member beside its own.
+/// The whole specification of a planned task. It can be read as a [`TaskSpec`]: the guidance is one
+/// more member beside those of the specification.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskBody {
     #[serde(flatten)]
@@ -17,7 +17,7 @@ pub struct TaskBody {
     pub guidance: Guidance,
 }
 
-/// What the planner suggested to the builder.
+/// The skills, MCP servers and sub-agents that the planner suggests to the builder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Guidance {
@@ -27,11 +27,12 @@ pub struct Guidance {
 }
 
 impl Guidance {
+    /// Whether the planner suggested nothing.
     pub fn is_empty(&self) -> bool {
         self.skills.is_empty() && self.mcp_servers.is_empty() && self.subagents.is_empty()
     }
 
-    /// As the builder's prompt takes it.
+    /// The guidance in the form that the builder's prompt takes.
     pub fn for_prompt(&self) -> prompt::Guidance<'_> {
         prompt::Guidance {
             skills: &self.skills,
@@ -42,7 +43,7 @@ impl Guidance {
     }
 }
 
-/// The task under what holds for the whole plan, as the person wrote it.
+/// Combines the task with the parts of the person's specification that hold for the whole plan.
 pub fn body(task: &PlanTask, plan: &TaskSpec) -> TaskBody {
     let declared = !task.allowed_paths.is_empty();
     let allowed = if declared { &task.allowed_paths } else { &plan.allowed_paths };
@@ -82,7 +83,7 @@ fn commands(own: &ValidationCommands, plan: &CommandOverrides) -> CommandOverrid
     }
 }
 
-/// Bytes of one suggestion; more is no name.
+/// The longest suggestion; more text is not a name.
 const SUGGESTION_BYTES_MAX: usize = 500;
 
 fn named(names: &[String]) -> Vec<String> {
@@ -95,7 +96,7 @@ fn suggestion(text: &str) -> Option<String> {
     (!line.is_empty()).then(|| line[..end].to_owned())
 }
 
-/// A name; of an object its name and what it is for.
+/// A sub-agent's name, with its purpose if the planner gave an object.
 fn subagent(given: &Value) -> Option<String> {
     match given {
         Value::Null => None,

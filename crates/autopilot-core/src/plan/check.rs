@@ -1,4 +1,4 @@
-//! Whether a plan keeps the rules; every fault at once.
+//! Checks that a plan keeps the rules, and reports every fault at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +12,7 @@ use crate::dag::{Graph, GraphFault};
 use crate::task_file::TITLE_CHARS_MAX;
 use crate::task_file::id::ID_CHARS_MAX;
 
+/// Checks `plan`. A plan with a fault is refused as a whole.
 pub fn check(plan: &Plan, rules: &Rules) -> Result<Checked, Vec<Fault>> {
     let mut faults = Faults::default();
     let mut notes = Notes::default();
@@ -27,7 +28,9 @@ pub fn check(plan: &Plan, rules: &Rules) -> Result<Checked, Vec<Fault>> {
         Some(graph) if faults.is_empty() => {
             order::compare(plan, &graph, &mut notes);
             if plan.tasks_dir.as_deref().is_some_and(|dir| dir.trim_end_matches('/') != TASKS_DIR) {
-                notes.add(format!("the tasks are written to {TASKS_DIR}, not to the plan's own"));
+                notes.add(format!(
+                    "the tasks are written to {TASKS_DIR}, not to the plan's `tasks_dir`"
+                ));
             }
             overlap::warn(&graph, &paths, rules.serialize_overlapping, &mut notes);
             Ok(checked(plan, &graph, paths, notes))
@@ -85,7 +88,7 @@ fn too_long(pointer: &str, text: &str, bytes_max: usize, faults: &mut Faults) {
     }
 }
 
-/// Safe names, no two alike, none that the run already has.
+/// Checks that the ids are safe, that no two are alike, and that the run has none of them yet.
 fn ids(plan: &Plan, rules: &Rules, faults: &mut Faults) {
     let taken: BTreeMap<String, (&String, &String)> =
         rules.taken.iter().map(|(name, word)| (folded(name), (name, word))).collect();
@@ -94,8 +97,8 @@ fn ids(plan: &Plan, rules: &Rules, faults: &mut Faults) {
         let pointer = || format!("/tasks/{at}/id");
         if !is_safe(&task.id) {
             let what = format!(
-                "{} is no id; write 1 to {ID_CHARS_MAX} of a-z, 0-9 and `-`, the first not a `-`; \
-                 what people read goes into `title`",
+                "{} is not a valid id; use 1 to {ID_CHARS_MAX} of a-z, 0-9 and `-`, not starting with \
+                 `-`, and put text for people into `title`",
                 shown(&task.id)
             );
             faults.add(pointer(), what);
@@ -108,12 +111,12 @@ fn ids(plan: &Plan, rules: &Rules, faults: &mut Faults) {
         if let Some((name, word)) = taken.get(&folded) {
             let what = match word.as_str() {
                 "DONE" => format!(
-                    "{} is a task of this run that is done, and what is done does not change; \
-                     leave it out, or give new work another id",
+                    "{} is a task of this run that is already done and cannot change; \
+                     leave it out, or give the new work another id",
                     shown(name)
                 ),
                 word => format!(
-                    "{} is a task this run already has ({word}); choose another id",
+                    "this run already has a task {} ({word}); choose another id",
                     shown(name)
                 ),
             };
@@ -139,7 +142,7 @@ fn ids(plan: &Plan, rules: &Rules, faults: &mut Faults) {
     }
 }
 
-/// Ids become branch names, file names and variables: what no system could take for another.
+/// Whether an id can be used in names of branches, files and variables, on every system.
 fn is_safe(id: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     id.len() <= ID_CHARS_MAX
@@ -147,14 +150,15 @@ fn is_safe(id: &str) -> bool {
         && id.bytes().all(|byte| plain(byte) || byte == b'-')
 }
 
-/// `run-20260131-…`: beside the branches of tasks there are those of runs.
+/// Whether the id looks like a run's (`run-20260131-…`): runs have branches beside those of tasks.
 pub(crate) fn is_of_a_run(id: &str) -> bool {
     const DAY_CHARS: usize = 8;
     let day = id.strip_prefix("run-").and_then(|rest| rest.split('-').next());
     day.is_some_and(|day| day.len() == DAY_CHARS && day.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Up and down again: one letter may have two capitals (`ß`, `ſ`, the Kelvin sign).
+/// The text without regard to case. It goes up and down again: one letter may have two capitals
+/// (`ß`, `ſ`, the Kelvin sign).
 pub(crate) fn folded(text: &str) -> String {
     text.to_uppercase().to_lowercase()
 }
@@ -183,12 +187,12 @@ fn texts(at: usize, task: &PlanTask, faults: &mut Faults) {
         ("suggested_subagents", task.suggested_subagents.len(), SUGGESTIONS_MAX),
     ] {
         if count > max {
-            faults.add(pointer(key), format!("it has {count} entries, the limit is {max}"));
+            faults.add(pointer(key), format!("the list has {count} entries; the limit is {max}"));
         }
     }
 }
 
-/// A task without them could never be shown to be done.
+/// Checks the acceptance criteria; a task without any could never be shown to be done.
 fn criteria(at: usize, task: &PlanTask, faults: &mut Faults) {
     let pointer = format!("/tasks/{at}/acceptance_criteria");
     let count = task.acceptance_criteria.len();
@@ -200,7 +204,7 @@ fn criteria(at: usize, task: &PlanTask, faults: &mut Faults) {
         faults.add(&pointer, what);
     }
     if count > CRITERIA_MAX {
-        faults.add(&pointer, format!("it has {count} entries, the limit is {CRITERIA_MAX}"));
+        faults.add(&pointer, format!("the list has {count} entries; the limit is {CRITERIA_MAX}"));
     }
     for (place, criterion) in task.acceptance_criteria.iter().enumerate() {
         if criterion.trim().is_empty() {
@@ -219,7 +223,7 @@ fn commands(at: usize, task: &PlanTask, rules: &Rules, faults: &mut Faults, note
         too_long(&pointer, command, COMMAND_BYTES_MAX, faults);
         if !rules.commands_allowed {
             let what = format!(
-                "a plan may not bring commands of its own: {said}; leave it out (`plan.commands: \
+                "a plan may not bring its own commands: {said}; leave it out (`plan.commands: \
                  true` in the configuration would allow it)"
             );
             faults.add(pointer, what);
@@ -231,7 +235,7 @@ fn commands(at: usize, task: &PlanTask, rules: &Rules, faults: &mut Faults, note
     }
 }
 
-/// The planner said it twice; where the two differ we can't know which was meant.
+/// Compares `edges` with `depends_on`; where the two differ we can't know which was meant.
 fn edges(plan: &Plan, faults: &mut Faults) {
     if plan.edges.is_empty() {
         return;
@@ -279,8 +283,8 @@ fn graph<'a>(plan: &'a Plan, rules: &Rules, faults: &mut Faults) -> Option<Graph
     let (depth, max) = (graph.depth(), rules.depth_max);
     if depth > max {
         let what = format!(
-            "the longest chain has {depth} tasks one after the other, the limit is {max} \
-             (`plan.max_depth`); let fewer tasks wait for each other"
+            "the longest chain of dependencies has {depth} tasks; the limit is {max} \
+             (`plan.max_depth`); let fewer tasks depend on each other"
         );
         faults.add("/tasks", what);
     }
@@ -288,7 +292,7 @@ fn graph<'a>(plan: &'a Plan, rules: &Rules, faults: &mut Faults) -> Option<Graph
         let (waiting, max) = (graph.dependants(at).len(), rules.fan_out_max);
         if waiting > max {
             let what = format!(
-                "{waiting} tasks depend on {}, the limit is {max} (`plan.max_fan_out`)",
+                "{waiting} tasks depend on {}; the limit is {max} (`plan.max_fan_out`)",
                 shown(graph.id(at))
             );
             faults.add(format!("/tasks/{at}/id"), what);
@@ -305,7 +309,7 @@ fn graph_faults(plan: &Plan, rules: &Rules, found: Vec<GraphFault>, faults: &mut
     let at = |id: &str| places.get(id).copied().unwrap_or_default();
     for fault in found {
         match &fault {
-            // Already told, with its place.
+            // The check of the ids has reported it, with its place.
             GraphFault::Twice(_) => {}
             GraphFault::Unknown { task, on } => {
                 let at = at(task);

@@ -1,14 +1,14 @@
-//! What a new plan changes in the one before it, for the person who approves it.
+//! Compares a new plan with the one before it, for the person who approves it.
 
 use std::collections::BTreeMap;
 
 use super::fault::shown;
 use super::{Plan, PlanTask};
 
-/// Lines of a comparison; the rest is counted.
+/// The number of lines of a comparison; the rest is counted.
 const LINES_MAX: usize = 200;
 
-/// One line per task that is new, gone or different, in the order of the plans.
+/// Returns one line per task that is new, gone or different, in the order of the plans.
 pub fn difference(before: &Plan, after: &Plan) -> Vec<String> {
     let of = |plan: &'_ Plan| -> BTreeMap<String, PlanTask> {
         plan.tasks.iter().map(|task| (task.id.clone(), task.clone())).collect()

@@ -1,20 +1,22 @@
-//! What is wrong with a plan and what is worth knowing of it: gathered, short, and limited.
+//! The faults of a plan and the remarks on it: gathered, short, and limited.
 
 use std::fmt;
 
-/// Faults named at once; the rest is counted.
+/// The number of faults that are named at once; the rest is counted.
 pub const FAULTS_MAX: usize = 40;
-/// Remarks on a plan that is good; the rest is counted.
+/// The number of remarks on a plan without faults; the rest is counted.
 pub const NOTES_MAX: usize = 50;
-/// Letters of a text that a message quotes.
+/// The number of letters that a message quotes of a text.
 const SHOWN_CHARS_MAX: usize = 80;
-/// Names a message lists.
+/// The number of names that a message lists.
 const LISTED_MAX: usize = 10;
 
-/// One thing that is wrong, and where (a JSON pointer; empty for the whole).
+/// One fault of a plan or a workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
+    /// A JSON pointer to the faulty value; empty for the whole.
     pub pointer: String,
+    /// The description of the fault, and what to do about it.
     pub what: String,
 }
 
@@ -38,7 +40,8 @@ impl Faults {
         self.add_with(pointer, || what.into());
     }
 
-    /// For messages that are long in the making: what is only counted is not written.
+    /// Adds a fault whose message is costly to write; it is not written if the fault is only
+    /// counted.
     pub(crate) fn add_with<W: Into<String>>(
         &mut self,
         pointer: impl Into<String>,
@@ -91,7 +94,8 @@ impl Notes {
     }
 }
 
-/// A planner's text between backticks: one line, short, and nothing a terminal would obey.
+/// An agent's text between backticks: one line, short, and without characters that a terminal would
+/// obey.
 pub(crate) fn shown(text: &str) -> String {
     shown_at_most(text, SHOWN_CHARS_MAX)
 }
@@ -116,7 +120,7 @@ pub(crate) fn shown_at_most(text: &str, chars_max: usize) -> String {
     short
 }
 
-/// `a`, `b` and 3 more.
+/// Lists names as in: `a`, `b` and 3 more.
 pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut names = names.into_iter();
     let first: Vec<String> = names.by_ref().take(LISTED_MAX).map(shown).collect();

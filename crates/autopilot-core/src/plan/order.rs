@@ -1,4 +1,4 @@
-//! The planner's own order, batches and ready set, held against ours.
+//! Compares the planner's own order, batches and ready set with ours.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,13 +6,16 @@ use super::Plan;
 use super::fault::{Notes, listed, shown};
 use crate::dag::Graph;
 
-/// What is wrong with them is no fault of the plan: ours are used.
+/// Notes where the planner's differ. That is not a fault of the plan: ours are used.
 pub(super) fn compare(plan: &Plan, graph: &Graph<'_>, notes: &mut Notes) {
     let ours = || listed(graph.order().iter().map(|at| graph.id(*at)));
     if let Some(order) = &plan.topo_order {
         let sets = order.iter().map(|id| vec![id.as_str()]).collect::<Vec<_>>();
         if let Some(why) = broken(&sets, graph) {
-            notes.add(format!("the planner's topo_order is not used: {why}; ours is {}", ours()));
+            notes.add(format!(
+                "the planner's topo_order is ignored: {why}; the order used is {}",
+                ours()
+            ));
         }
     }
     if let Some(batches) = &plan.parallel_batches {
@@ -21,7 +24,7 @@ pub(super) fn compare(plan: &Plan, graph: &Graph<'_>, notes: &mut Notes) {
         if let Some(why) = broken(&sets, graph) {
             let first = graph.ready().into_iter().map(|at| graph.id(at));
             notes.add(format!(
-                "the planner's parallel_batches are not used: {why}; ours are {} and begin with {}",
+                "the planner's parallel_batches are ignored: {why}; {} batches are used, starting with {}",
                 graph.batches().len(),
                 listed(first)
             ));
@@ -35,14 +38,14 @@ fn ready(plan: &Plan, graph: &Graph<'_>, notes: &mut Notes) {
     let ours: BTreeSet<&str> = graph.ready().into_iter().map(|at| graph.id(at)).collect();
     if !said.is_empty() && said != ours {
         notes.add(format!(
-            "the planner's initial_ready_tasks are not used: it says {}, ready are {}",
+            "the planner's initial_ready_tasks are ignored: it lists {}; the ready tasks are {}",
             listed(said),
             listed(ours)
         ));
     }
 }
 
-/// Why sets of tasks, done one after the other, would not do.
+/// The reason why sets of tasks, done one after the other, would not work.
 fn broken(sets: &[Vec<&str>], graph: &Graph<'_>) -> Option<String> {
     let mut turns: BTreeMap<&str, usize> = BTreeMap::new();
     for (turn, id) in sets.iter().enumerate().flat_map(|(n, set)| set.iter().map(move |id| (n, id)))
@@ -65,5 +68,5 @@ fn broken(sets: &[Vec<&str>], graph: &Graph<'_>) -> Option<String> {
         }
     }
     let more = turns.len() - graph.len();
-    (more > 0).then(|| format!("it names {more} that are not tasks of the plan"))
+    (more > 0).then(|| format!("it names {more} ids that are not tasks of the plan"))
 }

@@ -1,43 +1,44 @@
-//! Which tasks could get into each other's way: their allowed paths overlap.
+//! Finds tasks that could get into each other's way because their allowed paths overlap.
 //!
-//! Patterns are taken for the directory their fixed part names, so the answer is never a wrong no.
+//! A pattern counts as the directory that its fixed part names, so the answer is never a wrong no.
 
 use super::fault::{Notes, shown};
 use crate::dag::Graph;
 
-/// May both change the same file? A task that declares nothing overlaps with nothing.
+/// Whether both lists allow the same file. A task that declares no paths overlaps with nothing.
 pub fn overlap(a: &[String], b: &[String]) -> bool {
     a.iter().any(|a| b.iter().any(|b| stems_overlap(a, b)))
 }
 
-/// One is the other's directory, or they are the same.
+/// Whether one path is the other's directory, or both are the same.
 pub(super) fn stems_overlap(a: &str, b: &str) -> bool {
     stem(a).zip(stem(b)).all(|(a, b)| same(a, b))
 }
 
-/// The parts before the first that is a pattern: where it lies for certain. A pattern without a
-/// directory is that name anywhere, so nothing is certain of it.
+/// The parts of a path before the first pattern: the directory in which it lies for certain. A
+/// pattern without a directory is a name anywhere, so nothing is certain of it.
 pub(super) fn stem(path: &str) -> impl Iterator<Item = &str> {
     let parts = path.trim().split('/').filter(|part| !part.is_empty() && *part != ".");
     parts.take_while(|part| !part.contains(['*', '?', '[', '{']))
 }
 
-/// Without regard to case, because some file systems have none.
+/// Whether two names are equal without regard to case, because some file systems have none.
 fn same(a: &str, b: &str) -> bool {
     a.eq_ignore_ascii_case(b)
         || (!(a.is_ascii() && b.is_ascii()) && a.to_lowercase() == b.to_lowercase())
 }
 
-/// Pairs of paths looked at; every task of a large plan may name the same directory.
+/// The number of pairs of paths that are compared; every task of a large plan may name the same
+/// directory.
 const PAIRS_MAX: usize = 200_000;
-/// Tasks walked over to see whether one of a pair comes after the other.
+/// The number of tasks that are visited to see whether one of a pair comes after the other.
 const WALKED_MAX: usize = 2_000_000;
 
-/// Notes the pairs that overlap and are not put in order by the plan.
+/// Notes the pairs of tasks that overlap and that the plan does not put in order.
 pub(super) fn warn(graph: &Graph<'_>, paths: &[Vec<String>], serialised: bool, notes: &mut Notes) {
     let mut search = Search { graph, levels: graph.levels(), seen: vec![0; graph.len()], walk: 0 };
     let then = if serialised {
-        "they are worked on one after the other"
+        "they run one after the other"
     } else {
         "expect conflicts, or let one depend on the other"
     };
@@ -61,7 +62,7 @@ pub(super) fn warn(graph: &Graph<'_>, paths: &[Vec<String>], serialised: bool, n
     }
 }
 
-/// Tasks whose paths overlap, each pair in its order with the narrower path.
+/// The pairs of tasks whose paths overlap, each with the narrower path.
 fn overlapping(paths: &[Vec<String>]) -> impl Iterator<Item = (usize, usize, &str)> {
     let mut stems: Vec<(Vec<String>, usize, &str)> = paths
         .iter()
@@ -69,7 +70,7 @@ fn overlapping(paths: &[Vec<String>]) -> impl Iterator<Item = (usize, usize, &st
         .flat_map(|(at, paths)| paths.iter().map(move |path| (at, path.as_str())))
         .map(|(at, path)| (stem(path).map(str::to_lowercase).collect(), at, path))
         .collect();
-    // A directory comes before all that is in it, and nothing else comes between.
+    // A directory comes right before everything inside it.
     stems.sort();
     (0..stems.len()).flat_map(move |first| {
         let of = stems[first].clone();
@@ -87,13 +88,13 @@ fn overlapping(paths: &[Vec<String>]) -> impl Iterator<Item = (usize, usize, &st
 struct Search<'a> {
     graph: &'a Graph<'a>,
     levels: Vec<usize>,
-    /// The last walk that came by.
+    /// The number of the last walk that visited each task.
     seen: Vec<usize>,
     walk: usize,
 }
 
 impl Search<'_> {
-    /// Does one of them wait for the other, directly or not?
+    /// Whether one of the tasks waits for the other, directly or not.
     fn is_ordered(&mut self, a: usize, b: usize, left: &mut usize) -> bool {
         let (early, late) = if self.levels[a] < self.levels[b] { (a, b) } else { (b, a) };
         if self.levels[early] == self.levels[late] {
@@ -113,7 +114,7 @@ impl Search<'_> {
                 }
             }
             if *left == 0 {
-                // Not known; a warning that may be needless is not given.
+                // The answer is not known; a warning that may be needless is not given.
                 return true;
             }
         }

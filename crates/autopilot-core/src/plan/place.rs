@@ -1,5 +1,5 @@
-//! Where the tasks of a plan may make changes: inside the repository, inside what the person
-//! allows, and outside what is denied.
+//! Checks where the tasks of a plan may make changes: inside the repository, inside the person's
+//! allowed paths, and outside the denied ones.
 //!
 //! Paths match as in the guards that judge the finished change.
 
@@ -12,7 +12,7 @@ use crate::config::path_fault;
 use crate::guard::path::check;
 use crate::guard::{ChangedFile, FileMode, Status};
 
-/// The allowed paths of each task, cut to those of the whole plan.
+/// Returns the allowed paths of each task, cut to those of the whole plan.
 pub(super) fn allowed(
     plan: &Plan,
     rules: &Rules,
@@ -40,12 +40,12 @@ pub(super) fn allowed(
                 continue;
             }
             in_order.extend(narrow.cut(path).filter(|path| kept.insert(path)).map(str::to_owned));
-            // A name denied anywhere would be told of every path.
+            // A name that is denied anywhere would be noted for every path.
             let inside = rules.deny_paths.iter().filter(|denied| stem(denied).next().is_some());
             let inside = inside.filter(|denied| stems_overlap(path, denied));
             for inside in inside.filter(|denied| warned.insert((path, denied.as_str()))) {
                 notes.add(format!(
-                    "the allowed {} may hold something of the denied {}, where no change is taken",
+                    "the allowed path {} overlaps the denied path {}, where changes are refused",
                     shown(path),
                     shown(inside)
                 ));
@@ -53,7 +53,7 @@ pub(super) fn allowed(
         }
         if in_order.is_empty() && sound && !task.allowed_paths.is_empty() {
             let what = format!(
-                "task {} may change {}, of which nothing is in the plan's own allowed paths {}",
+                "the allowed paths of task {} ({}) lie outside the plan's allowed paths {}",
                 shown(&task.id),
                 listed(task.allowed_paths.iter().map(String::as_str)),
                 listed(rules.allowed_paths.iter().map(String::as_str))
@@ -78,10 +78,10 @@ fn unusable(path: &str) -> Option<String> {
     })
 }
 
-/// Paths that lie in a denied place, with the reason.
+/// The paths that lie in a denied place, with the reason.
 fn denied<'a>(paths: &[&'a str], deny_paths: &[String]) -> BTreeMap<&'a str, String> {
     let mut denied = BTreeMap::new();
-    // A pattern is denied where it lies, and when the same pattern is.
+    // A pattern is denied if its directory is, or if the same pattern is.
     let places: Vec<[String; 2]> =
         paths.iter().map(|path| [(*path).to_owned(), place_of(path)]).collect();
     let files = places.iter().flatten().filter(|place| !place.is_empty()).map(|p| file(p));
@@ -99,12 +99,12 @@ fn denied<'a>(paths: &[&'a str], deny_paths: &[String]) -> BTreeMap<&'a str, Str
     denied
 }
 
-/// Of each path of a task what is left of it inside the plan's.
+/// The parts of the tasks' paths that lie inside the plan's.
 struct Narrow<'a> {
     outer: &'a [String],
-    /// (path, outer) when the path lies in the outer one.
+    /// The pairs (path, outer) in which the path lies in the outer one.
     within: BTreeSet<(&'a str, &'a str)>,
-    /// The same the other way round.
+    /// The pairs (path, outer) in which the outer one lies in the path.
     around: BTreeSet<(&'a str, &'a str)>,
 }
 
@@ -115,7 +115,7 @@ impl<'a> Narrow<'a> {
         for outer in &outers {
             narrow.within.extend(those_in(outer, paths).map(|path| (path, *outer)));
         }
-        // Nothing to ask where nothing is limited.
+        // Without limits there is nothing to compare.
         for path in paths.iter().filter(|_| !outers.is_empty()) {
             narrow.around.extend(those_in(path, &outers).map(|outer| (*path, outer)));
         }
@@ -131,7 +131,7 @@ impl<'a> Narrow<'a> {
             } else if self.around.contains(&(path, outer)) {
                 Some(outer)
             } else {
-                // Two patterns that may meet: the person's limit holds, the planner's does not.
+                // The two patterns may meet: the person's limit holds, the planner's does not.
                 let pattern = is_pattern(path) || is_pattern(outer);
                 (pattern && stems_overlap(path, outer)).then_some(outer)
             }
@@ -140,7 +140,7 @@ impl<'a> Narrow<'a> {
     }
 }
 
-/// Those of `paths` that lie in `outer`.
+/// The paths that lie in `outer`.
 fn those_in<'a>(outer: &str, paths: &[&'a str]) -> impl Iterator<Item = &'a str> {
     let files: Vec<ChangedFile> = paths.iter().map(|path| file(&place_of(path))).collect();
     let found = check(&files, &[outer.to_owned()], &[]);
@@ -156,7 +156,7 @@ fn is_pattern(path: &str) -> bool {
     path.contains(['*', '?', '[', '{'])
 }
 
-/// The path without what is a pattern in it.
+/// The path up to its first pattern.
 fn place_of(path: &str) -> String {
     stem(path).collect::<Vec<_>>().join("/")
 }

@@ -1,4 +1,4 @@
-//! Prompts of the builder: a first build, and a round that only fixes.
+//! The prompts for the builder: a first build, and a round that only fixes.
 
 use super::part::{block, bullets, cut, fenced, ran};
 use super::{Build, Caps, Fix, Guidance, Ran};
@@ -83,15 +83,15 @@ fn guidance(guidance: &Guidance<'_>, caps: Caps) -> String {
     format!("\n## Guidance from the plan\n\n{}", bullets(&lines, caps))
 }
 
-/// The skills to choose from.
+/// The list of skills to choose from.
 fn known(facts: &Build<'_>, caps: Caps) -> String {
     if !facts.skills.detect_skills || facts.skills_known.is_empty() {
         return String::new();
     }
-    format!("\n## Skills there are\n\n{}", bullets(facts.skills_known, caps))
+    format!("\n## Available skills\n\n{}", bullets(facts.skills_known, caps))
 }
 
-/// What is known of the repository and of the last round.
+/// The state of the repository and the results of the last round.
 fn history(facts: &Build<'_>, caps: Caps) -> String {
     let mut text = String::new();
     if !facts.repo_status.is_empty() {
@@ -127,7 +127,7 @@ fn conduct(facts: &Build<'_>) -> String {
         text.push_str("- Do not use the network with any tool.\n");
     }
     text.push_str(&skills(&facts.skills));
-    text.push_str("- Where you leave the suggested approach, explain it in `notes`.\n");
+    text.push_str("- If you depart from the suggested approach, explain why in `notes`.\n");
     text
 }
 
@@ -159,7 +159,7 @@ fn skills(policy: &SkillPolicy) -> String {
     match policy.max_subagents {
         0 => text.push_str("- Do not start sub-agents.\n"),
         max => text.push_str(&format!(
-            "- Independent parts may go to sub-agents, at most {max}; list each with its purpose and \
+            "- Independent parts may go to at most {max} sub-agents; list each with its purpose and \
              what it delivered.\n"
         )),
     }
@@ -167,22 +167,22 @@ fn skills(policy: &SkillPolicy) -> String {
 }
 
 const CONFLICT: &str = "\
-The files in your working directory hold your work merged with what other tasks have brought \
-meanwhile, as far as git could do it. Resolve what it could not: keep what both sides are for, and \
+The files in your working directory hold your work merged with the work that other tasks have \
+finished meanwhile, as far as git could do it. Resolve the rest: keep the purpose of both sides, and \
 leave no conflict marker. Where one side deleted a file, or it is binary, git kept one side without \
-a marker: decide that as well.
+a marker: decide those cases as well.
 
 ";
 
 const TOGETHER: &str = "\
-\nYour work passed by itself. The files in your working directory hold it together with what other \
-tasks have brought meanwhile, and there these checks failed. Make both work.
+\nYour work passed by itself. The files in your working directory hold it together with the work that \
+other tasks have finished meanwhile, and there these checks failed. Make both work.
 ";
 
 const SUMMARY: &str = r#"
 ## How to end
 
-End with one JSON object of this shape, after it nothing:
+End with one JSON object of this shape and nothing after it:
 
 ```json
 {
@@ -204,5 +204,5 @@ End with one JSON object of this shape, after it nothing:
 
 `skill_plan`, `subagents_used`, `mcp_servers_used`, `upscale` and `risks` may be left out when there
 is nothing to say.
-Report what happened, also when it failed: each claim is compared with what the controller saw.
+Report what happened, even if it failed: each claim is compared with what the controller saw.
 "#;

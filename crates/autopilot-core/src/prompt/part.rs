@@ -1,9 +1,9 @@
-//! Parts of a prompt: cut to size, fenced, headed.
+//! The parts of a prompt: cut to size, fenced, with a heading.
 
 use super::{Caps, Ran};
 
-/// At most `bytes_max` bytes: 70 % from the head, 30 % from the tail and a mark between them. The
-/// head says what it is about, the tail how it ended.
+/// Cuts a text to `bytes_max` bytes: 70 % from the head, 30 % from the tail and a mark between
+/// them. The head says what it is about, the tail how it ended.
 pub fn cut(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();
@@ -16,10 +16,10 @@ pub fn cut(text: &str, bytes_max: usize) -> String {
     format!("{}{mark}{}", &text[..head_end], &text[tail_start..])
 }
 
-/// The mark with the longest number there is.
+/// The length of the mark with the longest possible number.
 const MARK_BYTES_MAX: usize = 52;
 
-/// The last lines, and how many were before them.
+/// Returns the last lines, and says how many were left out.
 pub fn tail(text: &str, lines_max: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let left_out = lines.len().saturating_sub(lines_max);
@@ -27,7 +27,8 @@ pub fn tail(text: &str, lines_max: usize) -> String {
     if left_out == 0 { kept } else { format!("[… {left_out} lines left out …]\n{kept}") }
 }
 
-/// Between fences longer than any run of backticks inside: no content can end its own block.
+/// Puts a text between fences longer than any run of backticks inside, so that no content can end
+/// its own block.
 pub fn fenced(kind: &str, content: &str) -> String {
     let mut longest = 0;
     let mut run = 0;
@@ -40,7 +41,7 @@ pub fn fenced(kind: &str, content: &str) -> String {
     format!("{fence}{kind}\n{content}{end}{fence}\n")
 }
 
-/// A headed block of material.
+/// A block of material with a heading.
 pub(crate) fn block(title: &str, kind: &str, content: &str, caps: Caps) -> String {
     format!("\n## {title}\n\n{}", fenced(kind, &cut(content, caps.prompt_bytes_max)))
 }
@@ -68,7 +69,7 @@ fn list(items: &[String], caps: Caps, mark: impl Fn(usize) -> String) -> String 
     text
 }
 
-/// A command, how it ended and the end of what it printed.
+/// A command, its exit code and the end of its output.
 pub(crate) fn ran(ran: &Ran<'_>, caps: Caps) -> String {
     let ended = match ran.exit_code {
         Some(0) => "exit code 0 (passed)".to_owned(),
@@ -86,7 +87,7 @@ pub(crate) fn ran(ran: &Ran<'_>, caps: Caps) -> String {
     )
 }
 
-/// One line of code that can't leave its backticks.
+/// A line of code that can't leave its backticks.
 pub(crate) fn inline(text: &str) -> String {
     format!("`{}`", text.replace(['\n', '\r'], " ").replace('`', "'"))
 }

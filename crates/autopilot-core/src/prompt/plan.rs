@@ -1,4 +1,4 @@
-//! Prompts that ask for JSON and nothing else: the plan, and the repair of a broken answer.
+//! The prompts that ask for JSON and nothing else: the plan, and the repair of a broken answer.
 
 use super::part::{block, bullets, cut, fenced, inline};
 use super::{Caps, Expand, Plan, Repair};
@@ -19,8 +19,8 @@ pub(super) fn plan(facts: &Plan<'_>, caps: Caps) -> String {
     }
     text.push_str(&block("The plan", "markdown", facts.body, caps));
     if let Some(rejected) = facts.rejected {
-        text.push_str(&block("Why your last plan was not taken", "text", rejected, caps));
-        text.push_str("\nMake a new plan that settles this.\n");
+        text.push_str(&block("Why your last plan was rejected", "text", rejected, caps));
+        text.push_str("\nMake a new plan that resolves this.\n");
     }
     if !facts.constraints.is_empty() {
         text.push_str("\n## Constraints\n\n");
@@ -38,16 +38,16 @@ pub(super) fn plan(facts: &Plan<'_>, caps: Caps) -> String {
 fn parent(task: &Expand<'_>, caps: Caps) -> String {
     let mut text = format!("\n## The task to divide: {}\n", inline(task.title));
     text.push_str(&format!("\n{}", fenced("markdown", &cut(task.goal, caps.prompt_bytes_max))));
-    text.push_str("\nIt is done when all of this holds:\n\n");
+    text.push_str("\nThe task is done when all of this holds:\n\n");
     text.push_str(&bullets(task.acceptance, caps));
     text.push_str(
-        "\nPlan this task and no other: the plan below is there for you to know what it is part \
+        "\nPlan this task and no other: the plan below only shows what the task is part \
          of.\n",
     );
     text
 }
 
-/// What is known of the repository: names and commands, never contents.
+/// The facts about the repository: names and commands, never contents.
 fn repository(facts: &Plan<'_>, caps: Caps) -> String {
     let mut text = String::new();
     if !facts.repo_status.is_empty() {
@@ -66,7 +66,7 @@ fn repository(facts: &Plan<'_>, caps: Caps) -> String {
         text.push_str(&bullets(&lines, caps));
     }
     if !facts.skills_known.is_empty() {
-        text.push_str("\n## Skills there are\n\n");
+        text.push_str("\n## Available skills\n\n");
         text.push_str(&bullets(facts.skills_known, caps));
     }
     text
@@ -76,19 +76,19 @@ fn rules(facts: &Plan<'_>, caps: Caps) -> String {
     let mut text = String::from(
         "\n## Rules\n\n\
          - Each task is small, stands on its own, and has acceptance criteria that can be tested.\n\
-         - Ids are short, of a-z, 0-9 and `-`. Say with `depends_on` what must be done before; no \
-         circles, only ids of this answer. If you give `edges`, they say the same.\n\
-         - Tasks that do not depend on each other run at the same time, each in a worktree of its \
-         own. Let tasks that touch the same files or area depend on each other.\n\
-         - Keep `allowed_paths` as narrow as the task permits. No refactoring the plan does not ask \
+         - Ids are short, of a-z, 0-9 and `-`. List in `depends_on` the tasks that must be done before; no \
+         circles, only ids of this answer. If you give `edges`, they must say the same.\n\
+         - Tasks that do not depend on each other run at the same time, each in its own \
+         worktree. Let tasks that touch the same files or area depend on each other.\n\
+         - Keep `allowed_paths` as narrow as the task permits. No refactoring that the plan does not ask \
          for.\n\
-         - A task too large to see through now may be marked `expand: true`: it is planned by \
-         itself when its turn comes.\n\
-         - Put a plan for testing the whole into `test_plan`, in Markdown: what works, what happens \
-         with bad input, recovery after a crash, tasks at the same time, and what a user sees. No \
-         task of its own for that.\n\
-         - Suggest skills, MCP servers and sub-agents where they help; of skills only such as there \
-         are.\n\
+         - A task too large to see through now may be marked `expand: true`: it gets its own \
+         plan when its turn comes.\n\
+         - Put a plan for testing the whole result into `test_plan`, in Markdown: what works, what happens \
+         with bad input, recovery after a crash, parallel tasks, and what a user sees. Do not \
+         make a separate task for that.\n\
+         - Suggest skills, MCP servers and sub-agents where they help; suggest only skills that are \
+         available.\n\
          - Keep to the constraints and paths of the plan.\n",
     );
     text.push_str(if facts.commands_allowed {

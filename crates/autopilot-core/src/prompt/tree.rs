@@ -1,16 +1,16 @@
-//! The shape of a repository in a few lines: directories, how many files, of which kinds.
+//! Summarizes a repository in a few lines: its directories, the number of files, and their kinds.
 
 use std::collections::BTreeMap;
 
-/// Directories deeper than this are told as part of those above them.
+/// The deepest directories that are listed; deeper ones count as part of those above.
 const DEPTH_MAX: usize = 8;
-/// Kinds of files named for one directory.
+/// The number of kinds of files that are named for one directory.
 const KINDS_MAX: usize = 5;
-/// Letters of a directory's name.
+/// The longest name of a directory.
 const NAME_CHARS_MAX: usize = 120;
 
-/// As deep as `lines_max` lines allow; every file is counted in one of them. Names of files do not
-/// appear, contents are not known here.
+/// Summarizes paths, as deep as `lines_max` lines allow; every file is counted in one of them.
+/// Names of files do not appear, contents are not known here.
 pub fn tree_summary<'a>(paths: impl IntoIterator<Item = &'a str>, lines_max: usize) -> String {
     let directories = directories(paths);
     let depth = deepest(&directories, lines_max);
@@ -31,10 +31,10 @@ pub fn tree_summary<'a>(paths: impl IntoIterator<Item = &'a str>, lines_max: usi
     shown.join("\n")
 }
 
-/// How many files of each kind.
+/// The number of files of each kind.
 type Kinds<'a> = BTreeMap<&'a str, usize>;
 
-/// Each directory that has files of its own.
+/// The directories that directly contain files.
 fn directories<'a>(paths: impl IntoIterator<Item = &'a str>) -> BTreeMap<&'a str, Kinds<'a>> {
     let mut directories: BTreeMap<&str, Kinds<'a>> = BTreeMap::new();
     for path in paths {
@@ -52,7 +52,7 @@ fn is_kind(kind: &str) -> bool {
     (1..=10).contains(&kind.len()) && kind.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// The most parts of a path that can be told apart in so many lines.
+/// The greatest depth at which the directories fit into so many lines.
 fn deepest(directories: &BTreeMap<&str, Kinds<'_>>, lines_max: usize) -> usize {
     let count = |depth: usize| {
         let tops = directories.keys().map(|directory| top(directory, depth));

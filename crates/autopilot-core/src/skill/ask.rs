@@ -1,25 +1,28 @@
-//! Which skills a text asks for: `use the X skill`, `use skill X`, `using the X and Y skills`, or
-//! `skills: [X]` in the front matter, which then is the whole of it.
+//! Finds the skills that a text asks for: `use the X skill`, `use skill X`, `using the X and Y
+//! skills`, or `skills: [X]` in the front matter, which then is the whole list.
 
 use super::SKILL_NAME_BYTES_MAX;
 use crate::task_file::{Fence, TaskSpec};
 
-/// Skills one text may ask for.
+/// The number of skills that one text may ask for.
 const ASKED_MAX: usize = 20;
-/// Words between `use` and `skill`.
+/// The number of words between `use` and `skill`.
 const WORDS_MAX: usize = 12;
-/// Words of one name, as in “the code review skill”.
+/// The number of words of one name, as in “the code review skill”.
 const NAME_WORDS_MAX: usize = 4;
 
+/// A skill that a text asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// It must be there.
+    /// A name, which must exist.
     Name(String),
-    /// Several words, in lower case with `-` between them: a name only if a skill is called so.
+    /// Several words, in lower case with `-` between them, which are a name only if a skill is
+    /// called so.
     Words(String),
 }
 
 impl Asked {
+    /// The name to look up.
     pub fn text(&self) -> &str {
         match self {
             Asked::Name(name) | Asked::Words(name) => name,
@@ -28,9 +31,9 @@ impl Asked {
 }
 
 impl TaskSpec {
-    /// The skills a task or a plan asks for. Only what tells the builder what to do can ask: what
-    /// must hold in the end, and notes, speak of skills for other reasons. A plan in plain words has
-    /// nothing but notes.
+    /// The skills that a task or a plan asks for. Only the parts that tell the builder what to do
+    /// can ask: acceptance criteria and notes speak of skills for other reasons. A plan in plain
+    /// words has nothing but notes.
     pub fn asked_skills(&self) -> Vec<Asked> {
         if let Some(names) = &self.skills {
             return names.iter().cloned().map(Asked::Name).take(ASKED_MAX).collect();
@@ -44,6 +47,7 @@ impl TaskSpec {
     }
 }
 
+/// Whether a text can be the name of a skill.
 pub fn is_name(text: &str) -> bool {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
     text.len() <= SKILL_NAME_BYTES_MAX
@@ -51,7 +55,7 @@ pub fn is_name(text: &str) -> bool {
         && text.chars().all(is_fine)
 }
 
-/// In the order they are first asked for.
+/// The skills that a text asks for, in the order in which they are first mentioned.
 pub fn asked(text: &str) -> Vec<Asked> {
     let words = words(text);
     let mut found: Vec<Asked> = Vec::new();
@@ -70,20 +74,20 @@ pub fn asked(text: &str) -> Vec<Asked> {
 }
 
 struct Word {
-    /// Without what stands around it.
+    /// The word without the marks around it.
     bare: String,
-    /// The same in lower case.
+    /// The word in lower case.
     plain: String,
     quoted: bool,
-    /// It is part of what somebody else says: of several words in quotes.
+    /// Whether the word is part of a quotation of several words.
     cited: bool,
-    /// A comma follows.
+    /// Whether a comma follows.
     comma: bool,
-    /// A sentence, a clause or a paragraph ends here.
+    /// Whether a sentence, a clause or a paragraph ends here.
     ends: bool,
 }
 
-/// Words outside of blocks of code and of quoted lines.
+/// The words outside of code blocks and quoted lines.
 fn words(text: &str) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     let mut fence = Fence::default();
@@ -112,15 +116,15 @@ fn words(text: &str) -> Vec<Word> {
     words
 }
 
-/// A quotation that has begun and may never end: then it was none.
+/// A quotation that has begun; one that never ends was none.
 struct Quote {
     close: char,
-    /// Its first word.
+    /// The index of its first word.
     from: usize,
 }
 
 impl Quote {
-    /// `given` is the last of `words` as it was written.
+    /// Follows a quotation over `given`, the last of `words` as it was written.
     fn follow(open: Option<Quote>, given: &str, words: &mut [Word]) -> Option<Quote> {
         const MARKS: [(char, char); 5] =
             [('"', '"'), ('`', '`'), ('“', '”'), ('„', '“'), ('«', '»')];
@@ -163,7 +167,7 @@ fn word(given: &str) -> Option<Word> {
     })
 }
 
-/// `do not use`, `never use`, `without using`.
+/// Whether the words before forbid the use: `do not use`, `never use`, `without using`.
 fn is_denied(before: &[Word]) -> bool {
     let near = before.iter().rev().take(2).take_while(|word| !word.ends);
     near.into_iter().any(|word| {
@@ -173,7 +177,7 @@ fn is_denied(before: &[Word]) -> bool {
     })
 }
 
-/// What follows `use`.
+/// The skills named in the words after `use`.
 fn phrase(after: &[Word]) -> Vec<Asked> {
     let after = match after.first() {
         Some(word) if word.plain == "the" && !word.ends => &after[1..],
@@ -189,7 +193,7 @@ fn phrase(after: &[Word]) -> Vec<Asked> {
     }
 }
 
-/// `skill X`, `skills X, Y and Z`: words that are names, as far as a list goes.
+/// Reads `skill X` or `skills X, Y and Z`: the words that are names, as far as the list goes.
 fn named_after(words: &[Word], count_max: usize) -> Vec<Asked> {
     let mut names = Vec::new();
     let mut is_next = true;
@@ -213,7 +217,7 @@ fn named_after(words: &[Word], count_max: usize) -> Vec<Asked> {
     names
 }
 
-/// `X skill`, `X and Y skills`, `X, Y and Z skills`, `code review skill`.
+/// Reads `X skill`, `X and Y skills`, `X, Y and Z skills` or `code review skill`.
 fn named_before(words: &[Word]) -> Vec<Asked> {
     let Some(end) = words.iter().take(WORDS_MAX + 1).position(is_skill) else { return Vec::new() };
     let before = &words[..end];
@@ -239,7 +243,7 @@ fn named_before(words: &[Word]) -> Vec<Asked> {
     match items.as_slice() {
         [one] if one.len() > 1 => several_words(one).into_iter().collect(),
         [one] => one.iter().filter_map(|word| name(word)).collect(),
-        // One skill of many things is not what a list says.
+        // A list before the singular `skill` does not name several skills.
         many if words[end].plain == "skills" && many.iter().all(|item| item.len() == 1) => {
             many.iter().flatten().filter_map(|word| name(word)).collect()
         }
@@ -264,7 +268,7 @@ fn is_skill(word: &Word) -> bool {
     !word.quoted && matches!(word.plain.as_str(), "skill" | "skills")
 }
 
-/// Words that stand before `skill` in plain English.
+/// The words that stand before `skill` in plain English and are not names.
 const NOT_NAMES: &[&str] = &[
     "a",
     "all",

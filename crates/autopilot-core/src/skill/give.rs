@@ -1,16 +1,16 @@
-//! Skills in a prompt: the ones a task asks for in the form the agent at hand really follows, and a
-//! list of those there are.
+//! Puts skills into a prompt: those that a task asks for, in the form that the agent really
+//! follows, and a list of those to choose from.
 
 use super::{Owner, Shelf, Skill, Wanted};
 use crate::config::Mode;
 use crate::prompt::{Caps, cut, fenced};
 
-/// Skills listed in one prompt.
+/// The number of skills listed in one prompt.
 pub const LISTED_MAX: usize = 60;
-/// Bytes of one line of that list.
+/// The longest line of that list.
 const LINE_BYTES_MAX: usize = 240;
 
-/// Commands of the first vendor's agent that go before a skill of the same name.
+/// The commands of Claude Code that win over a skill of the same name.
 const ITS_COMMANDS: &[&str] = &[
     "add-dir",
     "agents",
@@ -54,7 +54,7 @@ const ITS_COMMANDS: &[&str] = &[
     "vim",
 ];
 
-/// The prompt with the skills in it.
+/// Returns the prompt with the wanted skills in front of it.
 pub fn give(prompt: String, wanted: &[Wanted<'_>], mode: Mode, caps: Caps) -> String {
     let (mut start, mut called, mut dollar, mut shown) = (None, Vec::new(), Vec::new(), Vec::new());
     for wanted in wanted {
@@ -78,7 +78,7 @@ pub fn give(prompt: String, wanted: &[Wanted<'_>], mode: Mode, caps: Caps) -> St
         }
     }
     let mut head = String::new();
-    // Only the first word of a prompt is expanded, and only when a space follows it.
+    // Claude Code expands only the first word of a prompt, and only if a space follows it.
     head.extend(start.map(|name| format!("/{name} ")));
     if !called.is_empty() {
         let names: Vec<String> = called.iter().map(|name| format!("`{name}`")).collect();
@@ -98,8 +98,8 @@ pub fn give(prompt: String, wanted: &[Wanted<'_>], mode: Mode, caps: Caps) -> St
     head + &prompt
 }
 
-/// Whether `/name` at the start of a prompt does what is meant by it: the rest of the prompt follows
-/// as its arguments, which must not end up inside of its text or in a command.
+/// Whether `/name` at the start of a prompt calls the skill as intended: the rest of the prompt
+/// follows as its arguments, which must not end up inside the skill's text or in a command.
 fn can_start(skill: &Skill) -> bool {
     let takes_arguments = skill.body.contains("$ARGUMENTS")
         || skill.body.contains("!`")
@@ -112,9 +112,9 @@ fn in_full(skill: &Skill, caps: Caps) -> String {
     let place = match skill.owner {
         Owner::Repository | Owner::User => {
             let dir = skill.dir.replace('`', "'");
-            format!(" Its files are in `{dir}`, and paths in it start there.")
+            format!(" Its files are in `{dir}`; relative paths in it start there.")
         }
-        Owner::Shipped => " This is the whole of it; there is no file to read.".to_owned(),
+        Owner::Shipped => " This is the whole skill; there is no file to read.".to_owned(),
     };
     format!(
         "## Skill `{}`\n\nYou are asked to follow this skill in the work below.{place}\n\n{}\n",
@@ -123,8 +123,8 @@ fn in_full(skill: &Skill, caps: Caps) -> String {
     )
 }
 
-/// `name — description` for each skill an agent may choose from. A shipped one is for those who are
-/// asked to use it: no agent could read it.
+/// Lists the skills that an agent may choose from as `name — description`. Shipped skills are left
+/// out: no agent could read them, so only a prompt can give them.
 pub fn listed(shelf: &Shelf, mode: Mode) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut names: Vec<&str> = Vec::new();
@@ -144,8 +144,8 @@ pub fn listed(shelf: &Shelf, mode: Mode) -> Vec<String> {
     shortened(lines)
 }
 
-/// The same for somebody who hands out work and gives each the skill it is to use: those shipped are
-/// among them, and first, for nobody else would know of them.
+/// Lists all skills for an agent that hands out work and names the skill for each part. Shipped
+/// skills come first, since the agent could not know of them otherwise.
 pub fn offered(shelf: &Shelf) -> Vec<String> {
     let is_shipped = |skill: &&Skill| skill.owner == Owner::Shipped;
     let theirs = shelf.skills.iter().filter(|skill| !is_shipped(skill));
@@ -202,7 +202,7 @@ mod tests {
         let claude = [found(Folder::Claude, "tdd", "", "Tests first.")];
         assert_eq!(given(&claude, Mode::ClaudeCodeCli), "/tdd Do it.\n");
         let shown = "## Skill `tdd`\n\nYou are asked to follow this skill in the work below. Its \
-                     files are in `.claude/skills/tdd`, and paths in it start there.\n\n\
+                     files are in `.claude/skills/tdd`; relative paths in it start there.\n\n\
                      ```markdown\nTests first.\n```\n\nDo it.\n";
         for mode in [Mode::CodexCli, Mode::Acp, Mode::Command, Mode::OpenaiApi, Mode::Script] {
             assert_eq!(given(&claude, mode), shown);
@@ -220,7 +220,7 @@ mod tests {
         let mut tester = found(Folder::Claude, "tester", "", "Test it.");
         (tester.owner, tester.folder, tester.dir) = (Owner::Shipped, None, String::new());
         let shown = "## Skill `tester`\n\nYou are asked to follow this skill in the work below. \
-                     This is the whole of it; there is no file to read.\n\n```markdown\nTest \
+                     This is the whole skill; there is no file to read.\n\n```markdown\nTest \
                      it.\n```\n\nDo it.\n";
         for mode in [Mode::ClaudeCodeCli, Mode::CodexCli, Mode::Acp, Mode::Script] {
             assert_eq!(given(&[tester.clone()], mode), shown);

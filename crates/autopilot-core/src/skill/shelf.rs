@@ -1,40 +1,47 @@
-//! All skills that can be had, and the one a name means for an agent.
+//! All skills that are available, and the lookup of a skill by name for an agent.
 
 use super::{Asked, Found, Owner, Skill, parse};
 use crate::config::{Mode, nearest::nearest};
 
-/// Skills that come with the first vendor's agent and lie in no folder.
+/// The skills that come with Claude Code and lie in no folder.
 const WITH_CLAUDE: &[&str] = &["batch", "claude-api", "debug", "deep-research", "loop", "simplify"];
 
+/// The available skills.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shelf {
-    /// Those of the repository first, then by name. A shipped one is here only if it stands in.
+    /// The skills, those of the repository first, then by name. A shipped skill is here only if
+    /// nobody else has one of its name.
     pub skills: Vec<Skill>,
-    /// Files that are no skills, or odd ones.
+    /// The files with faults, whether they can be used or not.
     pub faults: Vec<Broken>,
-    /// Where it was looked, for people.
+    /// The folders that were searched, for people to read.
     pub looked_in: Vec<String>,
 }
 
+/// A skill's file with a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
     pub dir_name: String,
+    /// The directory as an agent finds it.
     pub dir: String,
     pub owner: Owner,
+    /// The fault.
     pub text: String,
-    /// It can't be used at all.
+    /// Whether the skill can't be used at all.
     pub is_lost: bool,
 }
 
-/// A skill somebody asked for, as it can be had.
+/// A requested skill, and where it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted<'a> {
+    /// A skill that we know.
     Ours(&'a Skill),
-    /// Of the agent itself or of one of its plugins: only it can tell.
+    /// A skill of the agent itself or of one of its plugins: only the agent knows it.
     Its(&'a str),
 }
 
 impl Wanted<'_> {
+    /// The name of the skill.
     pub fn name(&self) -> &str {
         match self {
             Wanted::Ours(skill) => &skill.name,
@@ -43,12 +50,13 @@ impl Wanted<'_> {
     }
 }
 
-/// A name nobody has.
+/// A requested skill that does not exist or can't be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
     pub name: String,
+    /// The known name that was most likely meant.
     pub nearest: Option<String>,
-    /// It is there and can't be used.
+    /// The fault, if the skill exists and can't be used.
     pub broken: Option<String>,
 }
 
@@ -66,6 +74,7 @@ impl std::fmt::Display for Missing {
 }
 
 impl Shelf {
+    /// Parses the files that were found. `looked_in` lists the searched folders.
     pub fn new(found: &[Found], looked_in: Vec<String>) -> Shelf {
         let mut shelf = Shelf { looked_in, ..Shelf::default() };
         let in_order = |is_shipped: bool| {
@@ -92,20 +101,21 @@ impl Shelf {
         shelf
     }
 
-    /// Whether somebody has a skill of that name, also one that can't be used: whoever wrote it does
-    /// not mean ours.
+    /// Whether the repository or the user has a skill of that name, even one that can't be used:
+    /// its author does not mean ours.
     fn has_of_theirs(&self, name: &str) -> bool {
         let lost = self.faults.iter().filter(|fault| fault.is_lost).map(|fault| &fault.dir_name);
         let mut names = self.skills.iter().map(|skill| &skill.name).chain(lost);
         names.any(|other| other.eq_ignore_ascii_case(name))
     }
 
-    /// Those that lie in a folder, where an agent can read them.
+    /// The skills that lie in a folder, where an agent can read them.
     pub fn in_folders(&self) -> impl Iterator<Item = &Skill> {
         self.skills.iter().filter(|skill| skill.folder.is_some())
     }
 
-    /// What an agent of this mode gets for a name: the one it finds itself, else the first.
+    /// The skill that an agent of this mode gets for a name: one that it finds itself, else the
+    /// first.
     pub fn get(&self, name: &str, mode: Mode) -> Option<&Skill> {
         let same = |skill: &&Skill| skill.name == name;
         let alike = |skill: &&Skill| skill.name.eq_ignore_ascii_case(name);
@@ -119,7 +129,7 @@ impl Shelf {
             .or_else(|| self.skills.iter().find(alike))
     }
 
-    /// Every skill that was asked for, or every one that is missing.
+    /// Returns every requested skill, or every one that is missing.
     pub fn wanted<'a>(
         &'a self,
         asked: &'a [Asked],

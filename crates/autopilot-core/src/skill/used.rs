@@ -1,22 +1,24 @@
-//! Skills, MCP servers and sub-agents an attempt used: what the builder says, what was seen, what
-//! the configuration allows. Nothing here blocks; whatever does not fit is told to the reviewer.
+//! The skills, MCP servers and sub-agents that an attempt used: by the builder's report, by
+//! observation, and by the rules of the configuration. Nothing here blocks; contradictions are
+//! reported to the reviewer.
 
 use crate::config::SkillPolicy;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Names of one kind that are kept of an attempt or a task.
+/// The number of names of one kind that are kept for an attempt or a task.
 const USED_NAMES_MAX: usize = 50;
-/// Names of one kind that are noticed while an agent works.
+/// The number of names of one kind that are noticed while an agent works.
 pub const DEEDS_MAX: usize = 200;
-/// Bytes of one name or reason.
+/// The longest name or reason.
 const WORDS_BYTES_MAX: usize = 300;
-/// Names of one kind that are compared, of however many are claimed.
+/// The number of claimed names of one kind that are compared.
 const CLAIMS_MAX: usize = 100;
-/// Lines of [`against`].
+/// The number of lines of [`against`].
 const AGAINST_MAX: usize = 20;
 const UPSCALE: &str = "upscale";
 
+/// The skills, MCP servers and sub-agents of one attempt or task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Used {
@@ -26,13 +28,13 @@ pub struct Used {
     pub mcp_servers: BTreeSet<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subagents: Vec<Subagent>,
-    /// How many were started, said or not.
+    /// The number of sub-agents that were started, reported or not.
     #[serde(skip_serializing_if = "is_zero")]
     pub subagents_count: u32,
-    /// By `upscale`.
+    /// The abilities gained by `upscale`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gained: Vec<Gain>,
-    /// Where it is not as it should be, or not as it was said.
+    /// The contradictions with the rules or with the builder's report.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub against: Vec<String>,
 }
@@ -42,14 +44,17 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
+/// A sub-agent that the builder reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Subagent {
     pub name: String,
     pub purpose: String,
+    /// The result that the sub-agent delivered.
     pub deliverable: String,
 }
 
+/// An ability that the builder gained by `upscale`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Gain {
@@ -57,32 +62,34 @@ pub struct Gain {
     pub why: String,
 }
 
-/// The builder's own account.
+/// The builder's own report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
     pub skills: Vec<String>,
     pub mcp_servers: Vec<String>,
     pub subagents: Vec<Subagent>,
     pub gained: Vec<Gain>,
-    /// What it says it announced before the first edit.
+    /// The plan that the builder says it announced before its first edit.
     pub skill_plan: String,
 }
 
-/// What was seen of an agent at work.
+/// The observed deeds of an agent at work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deeds {
     pub skills: BTreeSet<String>,
-    /// Skills whose files it read itself.
+    /// The skills whose files the agent read itself.
     pub skills_read: BTreeSet<String>,
     pub mcp_servers: BTreeSet<String>,
     pub subagents: u32,
+    /// Whether the agent has changed a file.
     pub has_edited: bool,
-    /// It spoke of skills before it edited anything.
+    /// Whether the agent spoke of skills before its first edit.
     pub has_planned: bool,
-    /// Kinds of things this agent shows when it does them: only there is silence an answer.
+    /// The kinds of use that this agent always shows: only for these is silence an answer.
     pub shows: Shows,
 }
 
+/// The kinds of use that an agent always shows in its events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shows {
     pub skills: bool,
@@ -90,17 +97,18 @@ pub struct Shows {
     pub subagents: bool,
 }
 
-/// What the attempt was told.
+/// The rules that an attempt was given.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms<'a> {
     pub policy: SkillPolicy,
-    /// Skills the task asks for; their text was given or their call ordered.
+    /// The skills that the task asks for; their text was given or their call ordered.
     pub asked: &'a [String],
-    /// There are skills to choose from.
+    /// Whether there are skills to choose from.
     pub has_skills: bool,
 }
 
-/// Names are written in many ways: `code-review`, `Code Review`, `code_review`.
+/// Whether two names are the same, however they are written: `code-review`, `Code Review`,
+/// `code_review`.
 pub fn is_same_name(a: &str, b: &str) -> bool {
     let plain = |text: &str| -> String {
         text.chars()
@@ -114,7 +122,7 @@ fn has<'a>(names: impl IntoIterator<Item = &'a String>, wanted: &str) -> bool {
     names.into_iter().any(|name| is_same_name(name, wanted))
 }
 
-/// All that does not fit together, in words for the reviewer.
+/// All contradictions, in words for the reviewer.
 fn against(said: &Said, deeds: &Deeds, terms: &Terms<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     policy(said, deeds, terms, &mut lines);
@@ -133,7 +141,7 @@ fn policy(said: &Said, deeds: &Deeds, terms: &Terms<'_>, lines: &mut Vec<String>
     }
     let (count, max) = (count(said, deeds), terms.policy.max_subagents);
     if count > max {
-        lines.push(format!("{count} sub-agents were started, and {max} are allowed"));
+        lines.push(format!("sub-agents started: {count}; the limit is {max}"));
     }
     for agent in said.subagents.iter().take(USED_NAMES_MAX) {
         let lacks: Vec<&str> = [("purpose", &agent.purpose), ("deliverable", &agent.deliverable)]
@@ -165,7 +173,7 @@ fn upscale(said: &Said, deeds: &Deeds, terms: &Terms<'_>, lines: &mut Vec<String
     }
     let is_full = |gain: &Gain| !gain.gained.trim().is_empty() && !gain.why.trim().is_empty();
     if said.gained.is_empty() || !said.gained.iter().all(is_full) {
-        let text = "`upscale` was used and the summary does not say what was gained and why";
+        let text = "`upscale` was used, but the summary does not say what was gained and why";
         lines.push(text.to_owned());
     }
 }
@@ -180,43 +188,44 @@ fn plan(said: &Said, deeds: &Deeds, terms: &Terms<'_>, lines: &mut Vec<String>) 
         let text = "the builder did not state which skills it would use before the first edit";
         lines.push(text.to_owned());
     } else if is_said && !deeds.has_planned && deeds.shows.skills && deeds.has_edited {
-        let text = "the builder says it stated its skills before the first edit; that was not seen";
+        let text =
+            "the builder says it stated its skills before the first edit; this was not observed";
         lines.push(text.to_owned());
     }
 }
 
 fn differences(said: &Said, deeds: &Deeds, terms: &Terms<'_>, lines: &mut Vec<String>) {
     for name in deeds.skills.iter().filter(|name| !has(&said.skills, name)) {
-        lines.push(format!("the builder used the skill `{name}` and does not report it"));
+        lines.push(format!("the builder used the skill `{name}` but does not report it"));
     }
     let known = || deeds.skills.iter().chain(&deeds.skills_read).chain(terms.asked);
     for name in said.skills.iter().filter(|name| deeds.shows.skills && !has(known(), name)) {
-        lines.push(format!("the builder reports the skill `{name}`, which was not seen in use"));
+        lines.push(format!("the builder reports the skill `{name}`, but its use was not observed"));
     }
     let reported = || said.skills.iter().chain(&deeds.skills);
     for name in terms.asked.iter().filter(|name| !has(reported(), name)) {
         lines.push(format!(
-            "the task asks for the skill `{name}`, and the builder does not report it"
+            "the task asks for the skill `{name}`, but the builder does not report it"
         ));
     }
     for name in deeds.mcp_servers.iter().filter(|name| !has(&said.mcp_servers, name)) {
-        lines.push(format!("the builder used the MCP server `{name}` and does not report it"));
+        lines.push(format!("the builder used the MCP server `{name}` but does not report it"));
     }
     let unseen = |name: &&String| deeds.shows.mcp_servers && !has(&deeds.mcp_servers, name);
     for name in said.mcp_servers.iter().filter(unseen) {
         lines.push(format!(
-            "the builder reports the MCP server `{name}`, which was not seen in use"
+            "the builder reports the MCP server `{name}`, but its use was not observed"
         ));
     }
     let reported = u32::try_from(said.subagents.len()).unwrap_or(u32::MAX);
     if deeds.shows.subagents && reported != deeds.subagents {
         let seen = deeds.subagents;
-        lines.push(format!("the builder reports {reported} sub-agents, and {seen} were seen"));
+        lines.push(format!("sub-agents reported by the builder: {reported}; observed: {seen}"));
     }
 }
 
 impl Said {
-    /// So much of it as is looked at: an agent may claim anything, of any length.
+    /// The part of the report that is looked at: an agent may claim anything, of any length.
     fn bounded(&self) -> Said {
         let names = |names: &[String]| names.iter().take(CLAIMS_MAX).map(|n| words(n)).collect();
         let subagents = self.subagents.iter().take(CLAIMS_MAX).map(|agent| Subagent {
@@ -236,6 +245,7 @@ impl Said {
 }
 
 impl Used {
+    /// Combines the report with the observation, and notes the contradictions.
     pub fn of(said: &Said, deeds: &Deeds, terms: &Terms<'_>) -> Used {
         let said = &said.bounded();
         let names = |said: &[String], seen: &BTreeSet<String>| {
@@ -253,11 +263,12 @@ impl Used {
         }
     }
 
+    /// Whether nothing was used and nothing noted.
     pub fn is_empty(&self) -> bool {
         *self == Used::default()
     }
 
-    /// Adds what another attempt used; what stood against it stays with that attempt.
+    /// Adds the uses of another attempt; the contradictions stay with that attempt.
     pub fn add(&mut self, other: &Used) {
         for (mine, theirs) in
             [(&mut self.skills, &other.skills), (&mut self.mcp_servers, &other.mcp_servers)]
@@ -274,7 +285,7 @@ impl Used {
         self.gained.extend(other.gained.iter().take(room(self.gained.len())).cloned());
     }
 
-    /// `skills tdd, pdf; MCP server docs; 2 sub-agents; gained pdf (to read forms)`.
+    /// A summary: `skills tdd, pdf; MCP server docs; 2 sub-agents; gained pdf (to read forms)`.
     pub fn line(&self) -> Option<String> {
         let list = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>().join(", ");
         let many = |count: usize| if count == 1 { "" } else { "s" };
@@ -304,7 +315,7 @@ impl Used {
     }
 }
 
-/// One line of a bounded length.
+/// The text as one line of a bounded length.
 fn words(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     line[..line.floor_char_boundary(WORDS_BYTES_MAX)].to_owned()
@@ -381,10 +392,10 @@ mod tests {
             none,
             &[
                 "MCP servers were used although use_mcp is off: docs",
-                "1 sub-agents were started, and 0 are allowed",
+                "sub-agents started: 1; the limit is 0",
                 "the sub-agent `a` is reported without purpose and deliverable",
                 "`upscale` was used although allow_upscale is off",
-                "`upscale` was used and the summary does not say what was gained and why",
+                "`upscale` was used, but the summary does not say what was gained and why",
                 "the builder did not state which skills it would use before the first edit",
             ],
         );
@@ -412,15 +423,15 @@ mod tests {
             &deeds,
             POLICY,
             &[
-                "the builder says it stated its skills before the first edit; that was not seen",
-                "the builder used the skill `tdd` and does not report it",
-                "the builder reports the skill `python`, which was not seen in use",
-                "the builder used the MCP server `db` and does not report it",
-                "the builder reports the MCP server `docs`, which was not seen in use",
-                "the builder reports 0 sub-agents, and 1 were seen",
+                "the builder says it stated its skills before the first edit; this was not observed",
+                "the builder used the skill `tdd` but does not report it",
+                "the builder reports the skill `python`, but its use was not observed",
+                "the builder used the MCP server `db` but does not report it",
+                "the builder reports the MCP server `docs`, but its use was not observed",
+                "sub-agents reported by the builder: 0; observed: 1",
             ],
         );
-        // An agent that shows nothing of what it does can't be caught by silence.
+        // The silence of an agent that shows nothing of its work proves nothing.
         let blind = Deeds { has_planned: true, ..Deeds::default() };
         is(&said, &blind, POLICY, &[]);
     }
@@ -430,7 +441,7 @@ mod tests {
         let asked = list(&["pdf", "tdd"]);
         let terms = Terms { policy: POLICY, asked: &asked, has_skills: true };
         let said = Said { skills: list(&["tdd"]), skill_plan: "tdd".into(), ..Said::default() };
-        let expected = ["the task asks for the skill `pdf`, and the builder does not report it"];
+        let expected = ["the task asks for the skill `pdf`, but the builder does not report it"];
         assert_eq!(against(&said, &Deeds::default(), &terms), expected);
     }
 

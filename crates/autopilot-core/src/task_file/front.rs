@@ -1,5 +1,5 @@
-//! Front matter: an optional YAML block between two `---` lines, read for `id`, `depends_on` and
-//! `skills`.
+//! Reads the front matter: an optional YAML block between two `---` lines, with `id`, `depends_on`
+//! and `skills`.
 
 use super::{Fault, Place, id};
 use crate::config::yaml::{self, Node, Value};
@@ -13,7 +13,7 @@ pub(super) struct Front {
     pub(super) faults: Vec<Fault>,
 }
 
-/// The block and the number of lines it takes.
+/// Returns the front matter and the number of its lines.
 pub(super) fn read(text: &str) -> (Front, usize) {
     let mut lines = text.lines();
     if lines.next().map(str::trim_end) != Some("---") {
@@ -25,7 +25,7 @@ pub(super) fn read(text: &str) -> (Front, usize) {
         let faults = vec![Fault::new(Place::at(1, 1), message.to_owned())];
         return (Front { faults, ..Front::default() }, 1);
     };
-    // An empty line stands for the first `---`, so that places are those of the file.
+    // An empty line takes the place of the first `---`, so that line numbers are those of the file.
     let block: String = std::iter::once("")
         .chain(text.lines().skip(1).take(end))
         .map(|line| format!("{line}\n"))
@@ -53,19 +53,20 @@ fn block_of(block: &str) -> Front {
             "id" => front.id = ids(&entry.node, &mut front.faults).into_iter().next(),
             "depends_on" => front.depends_on = ids(&entry.node, &mut front.faults),
             "skills" => front.skills = Some(skills(&entry.node, &mut front.faults)),
-            // Our own task files carry more (status, attempts…); it is written, never read back.
+            // Our own task files carry more keys (status, attempts…); they are written and never
+            // read back.
             _ => {}
         }
     }
     front
 }
 
-/// One id, a list of ids, or ids between commas.
+/// Reads one id, a list of ids, or ids between commas.
 fn ids(node: &Node, faults: &mut Vec<Fault>) -> Vec<String> {
     let given = items(node);
     for (id, place) in given.iter().filter(|(id, _)| !id::is_safe(id)) {
         let message = format!(
-            "`{}` is no task id; write letters, digits, `.`, `_` and `-`, as in `{}`",
+            "`{}` is not a valid task id; use letters, digits, `.`, `_` and `-`, as in `{}`",
             id.escape_debug(),
             id::slug(id)
         );
@@ -74,13 +75,13 @@ fn ids(node: &Node, faults: &mut Vec<Fault>) -> Vec<String> {
     given.into_iter().map(|(id, _)| id).collect()
 }
 
-/// The same for names of skills. An empty list is an answer too: none.
+/// Reads names of skills, in the same forms as ids. An empty list is an answer too: no skills.
 fn skills(node: &Node, faults: &mut Vec<Fault>) -> Vec<String> {
     let given = items(node);
     for (name, place) in given.iter().filter(|(name, _)| !skill::is_name(name)) {
         let name = name.escape_debug();
         let message = format!(
-            "`{name}` is no name of a skill; write letters, digits, `.`, `_` and `-`, as in \
+            "`{name}` is not a valid skill name; use letters, digits, `.`, `_` and `-`, as in \
              `skills: [code-review]`"
         );
         faults.push(Fault::new(*place, message));

@@ -4,15 +4,17 @@ use std::collections::BTreeSet;
 
 use camino::Utf8Path;
 
+/// The longest id of a task.
 pub const ID_CHARS_MAX: usize = 63;
 
-/// `tasks/2026-01-31_Fix login!.md` is `fix-login`.
+/// The id of a file's task: `tasks/2026-01-31_Fix login!.md` becomes `fix-login`.
 pub fn task_id(path: &Utf8Path) -> String {
     let stem = path.file_stem().unwrap_or_default();
     slug(without_date(stem))
 }
 
-/// Lower case, anything but letters and digits becomes one `-`; never empty.
+/// Makes an id of a text: in lower case, with one `-` for anything but letters and digits; never
+/// empty.
 pub fn slug(text: &str) -> String {
     let mut id = String::new();
     for c in text.to_lowercase().chars() {
@@ -37,7 +39,7 @@ fn without_date(stem: &str) -> &str {
     if is_date { rest } else { stem }
 }
 
-/// In the given order: the second of two equal ids gets `-2`, the third `-3`.
+/// Makes ids unique, in their order: the second of two equal ids gets `-2`, the third `-3`.
 pub fn unique_ids(ids: impl IntoIterator<Item = String>) -> Vec<String> {
     let ids: Vec<String> = ids.into_iter().collect();
     let wished: BTreeSet<&String> = ids.iter().collect();
@@ -46,7 +48,7 @@ pub fn unique_ids(ids: impl IntoIterator<Item = String>) -> Vec<String> {
     for id in &ids {
         let mut candidate = id.clone();
         let mut number = 2_usize;
-        // A number must not take the id that a later file has by its own name.
+        // A numbered id must not take the id that a later file has by its own name.
         while taken.contains(&candidate) || (candidate != *id && wished.contains(&candidate)) {
             let suffix = format!("-{number}");
             let room = ID_CHARS_MAX.saturating_sub(suffix.len());
@@ -60,7 +62,7 @@ pub fn unique_ids(ids: impl IntoIterator<Item = String>) -> Vec<String> {
     unique
 }
 
-/// Ids given by a person or a planner are taken verbatim when they are safe.
+/// Whether an id given by a person or a planner can be used as it is.
 pub(crate) fn is_safe(id: &str) -> bool {
     let starts = id.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
     let lock = id.to_ascii_lowercase().ends_with(".lock");

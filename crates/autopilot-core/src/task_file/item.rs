@@ -1,6 +1,6 @@
-//! The bullets and paragraphs of a section.
+//! Splits a section into bullets and paragraphs.
 
-/// A bullet or a paragraph; lines that belong to it follow with line breaks.
+/// A bullet or a paragraph; its further lines follow after line breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) line: usize,
@@ -48,7 +48,7 @@ fn add(items: &mut Vec<Item>, line: usize, text: &str, to_last: bool) {
     }
 }
 
-/// Whether a block of code is open; nothing in it is a bullet, a heading or a label.
+/// Tracks whether a block of code is open; nothing in it is a bullet, a heading or a label.
 #[derive(Default)]
 pub(crate) struct Fence<'a> {
     pub(crate) open: Option<&'a str>,
@@ -76,7 +76,7 @@ fn marks(text: &str) -> Option<&str> {
     (length >= 3 && !inline).then(|| &text[..length])
 }
 
-/// The text of `- x`, `* x`, `+ x`, `1. x`, `1) x`, with a task box taken off.
+/// The text of `- x`, `* x`, `+ x`, `1. x`, `1) x`, without a task box.
 fn bullet(line: &str) -> Option<&str> {
     let line = line.strip_prefix(' ').unwrap_or(line);
     let rest = match line.strip_prefix(['-', '*', '+']) {

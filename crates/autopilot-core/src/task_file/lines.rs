@@ -1,4 +1,4 @@
-//! From bytes to text whose lines can be trusted.
+//! Turns bytes into text whose lines can be trusted.
 
 use super::{Fault, Place, TASK_BYTES_MAX};
 
@@ -20,7 +20,7 @@ pub(super) fn text_of(bytes: &[u8]) -> Result<String, Vec<Fault>> {
     Ok(text.replace("\r\n", "\n").replace('\r', "\n"))
 }
 
-/// Characters that make a screen show something else than what agents read. Once per line.
+/// Reports characters that make a screen show something else than agents read; once per line.
 pub(super) fn odd_characters(text: &str, faults: &mut Vec<Fault>) {
     const FAULTS_MAX: usize = 20;
     let odd = |c: char| (c.is_control() && c != '\t') || is_bidi(c);
@@ -30,13 +30,13 @@ pub(super) fn odd_characters(text: &str, faults: &mut Vec<Fault>) {
         let code = u32::from(c);
         Some(Fault::new(
             place,
-            format!("there is an invisible character (U+{code:04X}); remove it"),
+            format!("the line has an invisible character (U+{code:04X}); remove it"),
         ))
     });
     faults.extend(found.take(FAULTS_MAX));
 }
 
-/// Overrides of the writing direction.
+/// Whether a character overrides the writing direction.
 fn is_bidi(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -1,12 +1,13 @@
-//! A task written back as Markdown, and the template `init` leaves behind.
+//! Writes a task back as Markdown, and holds the template for `init`.
 
 use super::TaskSpec;
 
+/// The template of a task file that `init` writes.
 pub const TEMPLATE: &str = "\
 # Task: <title>
 
 Goal:
-- <what shall be different>
+- <what should change>
 
 Acceptance Criteria:
 - <something that can be tested>
@@ -20,10 +21,10 @@ Notes:
 ";
 
 impl TaskSpec {
-    /// Parses to the same task.
+    /// Writes the task as Markdown that parses to the same task.
     pub fn to_markdown(&self) -> String {
         let mut text = format!("# Task: {}\n", self.title);
-        // Lines of a block of code must stay together.
+        // The lines of a block of code must stay together.
         let code = self.goal.contains("```") || self.goal.contains("~~~");
         let goal: Vec<String> = if code {
             vec![self.goal.clone()]

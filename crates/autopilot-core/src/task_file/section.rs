@@ -1,4 +1,4 @@
-//! Sections of a task file: `Goal:` labels and `## Goal` headings alike.
+//! Finds the sections of a task file, written as `Goal:` labels or `## Goal` headings.
 
 mod read;
 
@@ -20,7 +20,7 @@ pub(super) enum Name {
     Notes,
 }
 
-/// The first spelling is the one we write.
+/// The names of sections; the first spelling of each is the one we write.
 pub(super) const NAMES: &[(&str, Name)] = &[
     ("Goal", Name::Goal),
     ("Acceptance Criteria", Name::Acceptance),
@@ -77,7 +77,7 @@ pub(super) fn outline<'a>(lines: &[(usize, &'a str)], findings: &mut Findings) -
     }
     if fence.open.is_some() {
         findings
-            .fault(fence_line, "the block of code that starts here is not closed; end it with ```");
+            .fault(fence_line, "the code block that starts here is not closed; end it with ```");
     }
     outline
 }
@@ -93,8 +93,9 @@ fn place<'a>(
         Mark::Title(title) if outline.title.is_none() => {
             outline.title = Some(Title { line: number, ..title });
         }
-        Mark::Title(Title { kind: Some(_), .. }) => findings
-            .fault(number, "a second title starts here; put each task into a file of its own"),
+        Mark::Title(Title { kind: Some(_), .. }) => {
+            findings.fault(number, "a second title starts here; put each task into its own file")
+        }
         Mark::Title(Title { text, .. }) => unknown(outline, number, &text, line, findings),
         Mark::Section(name, rest) => {
             let lines = rest.map(|rest| (number, rest)).into_iter().collect();
@@ -114,7 +115,8 @@ fn place<'a>(
     }
 }
 
-/// Almost a known name is a slip of the pen; anything else is a note.
+/// Handles an unknown section: a name that is almost known is a typing error; any other section is
+/// a note.
 fn unknown<'a>(
     outline: &mut Outline<'a>,
     number: usize,
@@ -132,7 +134,10 @@ fn unknown<'a>(
         }
         None => findings.warn(
             number,
-            format!("unknown section `{text}` is kept as a note; known: {}", known_names()),
+            format!(
+                "unknown section `{text}` is kept as a note; known sections: {}",
+                known_names()
+            ),
         ),
     }
     outline.sections.push(Section { name: Name::Notes, line: number, lines: vec![(number, line)] });
@@ -186,8 +191,8 @@ fn title(text: &str) -> Title {
     Title { line: 0, kind: None, text: text.to_owned() }
 }
 
-/// `Goal:` or `**Goal:** words`. An unknown label must stand alone after an empty line, or every
-/// sentence that ends with a colon would be one.
+/// Recognizes `Goal:` or `**Goal:** words`. An unknown label must stand alone after an empty line,
+/// or every sentence that ends with a colon would be one.
 fn label(line: &str, after_blank: bool) -> Mark<'_> {
     let Some((head, rest)) = line.split_once(':') else { return Mark::None };
     let name = head.trim_start_matches("**").trim_end_matches("**");

@@ -174,11 +174,11 @@ fn faults_as_a_person_reads_them() {
         ),
         (
             "# Task:\nGoal:\n- g\nAcceptance Criteria:\n- a\n",
-            "x.md:1:1: the title is empty; write it behind the colon",
+            "x.md:1:1: the title is empty; write it after the colon",
         ),
         (
             "# Task: t\nGoal:\n\nAcceptance Criteria:\n-\n",
-            "x.md:2:1: Goal is empty; say what shall be different, as `- …`\n\
+            "x.md:2:1: Goal is empty; say what should change, as `- …`\n\
              x.md:4:1: Acceptance Criteria is empty; add at least one `- …` that can be tested",
         ),
         (
@@ -192,7 +192,7 @@ fn faults_as_a_person_reads_them() {
             "x.md:7:1: unknown command key `test`; did you mean `tests`?\n\
              x.md:8:1: unknown command key `deploy`; known: tests, lint, format, uat\n\
              x.md:9:1: the command of `lint` is empty; write it or remove the line\n\
-             x.md:10:1: `pytest` is no command; write `- tests: <command>` (keys: tests, lint, format, uat)\n\
+             x.md:10:1: `pytest` is not a command; write `- tests: <command>` (keys: tests, lint, format, uat)\n\
              x.md:12:1: `tests` is given twice; keep one",
         ),
         (
@@ -206,20 +206,20 @@ fn faults_as_a_person_reads_them() {
         ),
         (
             &valid("# Task: two\n"),
-            "x.md:6:1: a second title starts here; put each task into a file of its own",
+            "x.md:6:1: a second title starts here; put each task into its own file",
         ),
         (
             &valid("```\nopen\n"),
-            "x.md:6:1: the block of code that starts here is not closed; end it with ```",
+            "x.md:6:1: the code block that starts here is not closed; end it with ```",
         ),
-        (&valid("- a\0b\n"), "x.md:6:4: there is an invisible character (U+0000); remove it"),
+        (&valid("- a\0b\n"), "x.md:6:4: the line has an invisible character (U+0000); remove it"),
         (
             &valid("- \u{1b}[31mred\n"),
-            "x.md:6:3: there is an invisible character (U+001B); remove it",
+            "x.md:6:3: the line has an invisible character (U+001B); remove it",
         ),
         (
             &valid("- \u{202e}drow\n"),
-            "x.md:6:3: there is an invisible character (U+202E); remove it",
+            "x.md:6:3: the line has an invisible character (U+202E); remove it",
         ),
         (
             &format!("---\nid: -x y\n{}", valid("")),
@@ -227,7 +227,7 @@ fn faults_as_a_person_reads_them() {
         ),
         (
             &format!("---\nid: x y\n---\n{}", valid("")),
-            "x.md:2:5: `x y` is no task id; write letters, digits, `.`, `_` and `-`, as in `x-y`",
+            "x.md:2:5: `x y` is not a valid task id; use letters, digits, `.`, `_` and `-`, as in `x-y`",
         ),
     ] {
         assert_eq!(faults(text), said);
@@ -241,8 +241,8 @@ fn remarks_as_a_person_reads_them() {
         warnings(text),
         [
             "line 2, column 1: text before the first section is kept as a note",
-            "line 10, column 1: unknown section `Background` is kept as a note; known: Goal, Acceptance Criteria, Constraints, Allowed Paths, Deny Paths, Validation Commands, User Acceptance Tests, Notes",
-            "line 13, column 1: this section is there twice (line 4); both are read",
+            "line 10, column 1: unknown section `Background` is kept as a note; known sections: Goal, Acceptance Criteria, Constraints, Allowed Paths, Deny Paths, Validation Commands, User Acceptance Tests, Notes",
+            "line 13, column 1: this section already exists (line 4); both are read",
         ]
     );
     let spec = parsed(text).spec;

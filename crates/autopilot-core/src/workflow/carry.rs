@@ -1,12 +1,12 @@
-//! What one iteration leaves to the next.
+//! The summary of one iteration for the next.
 
 use super::{Completion, StepResult, Workflow};
 use crate::prompt::cut;
 
-/// Bytes of a reason; what needs more is a workflow of its own.
+/// The longest reason; more text needs a workflow of its own.
 const REASON_BYTES_MAX: usize = 8 * 1024;
 
-/// `results` in the order of the workflow's steps.
+/// Summarizes an iteration. `results` are in the order of the workflow's steps.
 pub fn carry_summary(
     workflow: &Workflow,
     results: &[StepResult],

@@ -1,4 +1,4 @@
-//! Whether a workflow keeps the rules; every fault at once.
+//! Checks that a workflow keeps the rules, and reports every fault at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,9 +14,10 @@ use crate::task_file::id::is_safe;
 
 const WORKFLOW_KEYS: &[&str] = &["version", "id", "steps"];
 const STEP_KEYS: &[&str] = &["id", "goal", "dependsOn", "type", "adapter", "model", "timeoutSec"];
-/// Letters of a workflow's id and of a model's name.
+/// The longest id of a workflow and name of a model.
 const NAME_CHARS_MAX: usize = 200;
 
+/// Checks a workflow. One with a fault is refused as a whole.
 pub fn check(json: &Value, rules: &Rules) -> Result<Checked, Vec<Fault>> {
     let mut faults = Faults::default();
     let mut warnings = Notes::default();
@@ -31,7 +32,7 @@ pub fn check(json: &Value, rules: &Rules) -> Result<Checked, Vec<Fault>> {
     }
 }
 
-/// What is missing or can't be read is left empty, with a fault.
+/// Reads a workflow; members that are missing or unreadable stay empty, with a fault.
 fn read(json: &Value, rules: &Rules, faults: &mut Faults, warnings: &mut Notes) -> Workflow {
     let mut workflow = Workflow { version: VERSION, ..Workflow::default() };
     let Some(given) = json.as_object() else {
@@ -54,7 +55,7 @@ fn read(json: &Value, rules: &Rules, faults: &mut Faults, warnings: &mut Notes) 
 fn version(members: &Members<'_>, faults: &mut Faults) {
     let what = match members.get("version") {
         Some(value) if whole(value) == Some(u64::from(VERSION)) => return,
-        Some(value) => format!("version {} is not known", shown(&value.to_string())),
+        Some(value) => format!("unknown version {}", shown(&value.to_string())),
         None => "`version` is missing".to_owned(),
     };
     faults.add(members.pointer("version"), format!("{what}; write \"version\": {VERSION}"));
@@ -75,7 +76,7 @@ fn steps<'a>(members: &Members<'a>, rules: &Rules, faults: &mut Faults) -> &'a [
         faults.add(&pointer, "the workflow has no step; give at least one");
     }
     if count > max {
-        let what = format!("the workflow has {count} steps, the limit is {max}; join some");
+        let what = format!("the workflow has {count} steps; the limit is {max}; combine some");
         faults.add(&pointer, what);
     }
     steps
@@ -100,7 +101,7 @@ fn one_step(
     let called = if step.id.is_empty() { format!("/steps/{at}") } else { shown(&step.id) };
     if let Some(goal) = goal(&members, faults) {
         if asked(goal).is_empty() {
-            warnings.add(format!("the goal of step {called} asks for no skill"));
+            warnings.add(format!("the goal of step {called} names no skill"));
         }
         goal.clone_into(&mut step.goal);
     }
@@ -109,7 +110,7 @@ fn one_step(
         if named.insert(on) {
             step.depends_on.push(on.to_owned());
         } else {
-            let twice = || format!("step {called} says twice that it depends on {}", shown(on));
+            let twice = || format!("step {called} lists its dependency {} twice", shown(on));
             warnings.add_with(twice);
         }
     }
@@ -146,9 +147,9 @@ fn options(members: &Members<'_>, rules: &Rules, step: &mut WorkflowStep, faults
     if let Some(model) = model {
         let pointer = members.pointer("model");
         name(&pointer, model, faults);
-        // It becomes a word of a command line.
+        // The name becomes a word of a command line.
         if model.is_empty() || model.starts_with('-') || model.contains(char::is_whitespace) {
-            faults.add(pointer, format!("{} is no name of a model", shown(model)));
+            faults.add(pointer, format!("{} is not a valid model name", shown(model)));
         }
     }
     if let Some((key, what)) = unpriced(adapter, model, rules) {
@@ -164,13 +165,13 @@ fn unusable_adapter(adapter: &str, why: &str, known: &BTreeSet<String>) -> Strin
     let instead = match known.is_empty() {
         true => "leave it out".to_owned(),
         false => {
-            format!("leave it out or choose of {}", listed(known.iter().map(String::as_str)))
+            format!("leave it out or choose one of {}", listed(known.iter().map(String::as_str)))
         }
     };
     format!("the adapter {} can't be used here: {why}; {instead}", shown(adapter))
 }
 
-/// The member at fault, where nobody could know what the step costs.
+/// The member at fault, if the cost of the step could not be known.
 fn unpriced(
     adapter: Option<&str>,
     model: Option<&str>,
@@ -184,7 +185,7 @@ fn unpriced(
             let known = listed(prices.models.iter().map(String::as_str));
             let instead = match prices.models.is_empty() {
                 true => "leave it out".to_owned(),
-                false => format!("leave it out or choose of {known}"),
+                false => format!("leave it out or choose one of {known}"),
             };
             let called = shown(model);
             let what =
@@ -193,7 +194,7 @@ fn unpriced(
         }
         None if own_has_one => None,
         None => {
-            let what = "money is limited here and nobody knows what this agent costs; \
+            let what = "money is limited here and the cost of this agent is unknown; \
                         leave it out";
             Some(("adapter", what.to_owned()))
         }
@@ -202,11 +203,11 @@ fn unpriced(
 
 fn unknown_adapter(adapter: &str, known: &BTreeSet<String>) -> String {
     let meant = nearest(adapter, known.iter().map(String::as_str));
-    let meant = meant.map(|known| format!("; is it `{known}`?")).unwrap_or_default();
+    let meant = meant.map(|known| format!("; did you mean `{known}`?")).unwrap_or_default();
     match known.is_empty() {
         true => format!("there is no adapter {}; leave it out", shown(adapter)),
         false => format!(
-            "there is no adapter {}; there are {}{meant}",
+            "there is no adapter {}; the adapters are {}{meant}",
             shown(adapter),
             listed(known.iter().map(String::as_str))
         ),
@@ -219,7 +220,7 @@ fn timeout(members: &Members<'_>, rules: &Rules, faults: &mut Faults) -> Option<
     let seconds = whole(value).filter(|seconds| (1..=max).contains(seconds));
     if seconds.is_none() {
         let what = format!(
-            "{} is no time limit; write whole seconds from 1 to {max}, or leave it out",
+            "{} is not a valid time limit; write whole seconds from 1 to {max}, or leave it out",
             shown(&value.to_string())
         );
         faults.add(members.pointer("timeoutSec"), what);
@@ -227,7 +228,7 @@ fn timeout(members: &Members<'_>, rules: &Rules, faults: &mut Faults) -> Option<
     seconds
 }
 
-/// One short line, as messages and files show it.
+/// Checks that a text is one short line, as messages and files show it.
 fn name(pointer: &str, text: &str, faults: &mut Faults) {
     if text.chars().nth(NAME_CHARS_MAX).is_some() {
         faults.add(pointer, format!("it is longer than {NAME_CHARS_MAX} letters; shorten it"));
@@ -237,7 +238,7 @@ fn name(pointer: &str, text: &str, faults: &mut Faults) {
     }
 }
 
-/// Safe names, no two alike, none that a later iteration would need.
+/// Checks that the ids are safe, that no two are alike, and that no later iteration would need one.
 fn ids(steps: &[WorkflowStep], faults: &mut Faults) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| !step.id.trim().is_empty()) {
@@ -245,21 +246,20 @@ fn ids(steps: &[WorkflowStep], faults: &mut Faults) {
         let called = shown(&step.id);
         if !is_safe(&step.id) || step.id.len() > STEP_ID_CHARS_MAX {
             let what = format!(
-                "{called} is no id; write 1 to {STEP_ID_CHARS_MAX} of a-z, A-Z, 0-9, `-`, `_` and \
-                 `.`, beginning with a letter or digit, without `..`, `.` or `.lock` at the end"
+                "{called} is not a valid id; use 1 to {STEP_ID_CHARS_MAX} of a-z, A-Z, 0-9, `-`, `_` and \
+                 `.`, starting with a letter or digit, without `..`, `.` or `.lock` at the end"
             );
             faults.add(pointer(), what);
         }
         if is_of_an_iteration(&step.id) {
-            let what =
-                format!("{called} ends like the name of a later iteration's step; choose another");
+            let what = format!(
+                "{called} looks like the name of a step of a later iteration; choose another"
+            );
             faults.add(pointer(), what);
         }
         if folded(&step.id) == "run" {
-            faults.add(
-                pointer(),
-                format!("{called} is what the run itself is called; choose another"),
-            );
+            faults
+                .add(pointer(), format!("{called} is the name of the run itself; choose another"));
         }
         if is_of_a_run(&folded(&step.id)) {
             faults
@@ -281,13 +281,14 @@ fn ids(steps: &[WorkflowStep], faults: &mut Faults) {
     }
 }
 
-/// `…-i2`, as [`super::task_name`] writes it.
+/// Whether an id ends as in `…-i2`, like the names that [`super::task_name`] makes.
 fn is_of_an_iteration(id: &str) -> bool {
     let number = id.rsplit_once(['i', 'I']).filter(|(before, _)| before.ends_with('-'));
     number.is_some_and(|(_, n)| !n.is_empty() && n.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// What could never begin makes the workflow stick, so it is not begun with at all.
+/// Builds the graph of the steps. A step that could never start would block the workflow, so such a
+/// workflow is not started at all.
 fn graph<'a>(steps: &'a [WorkflowStep], faults: &mut Faults) -> Option<Graph<'a>> {
     let named = steps.iter().filter(|step| !step.id.is_empty());
     let built = Graph::build(
@@ -305,7 +306,7 @@ fn graph<'a>(steps: &'a [WorkflowStep], faults: &mut Faults) -> Option<Graph<'a>
         |id: &str| format!("/steps/{}/dependsOn", places.get(id).copied().unwrap_or_default());
     for fault in found {
         match fault {
-            // Already told, with its place.
+            // The check of the ids has reported it, with its place.
             GraphFault::Twice(_) => {}
             GraphFault::Unknown { task, on } => {
                 faults.add_with(pointer(&task), || unknown_step(&task, &on, steps));
@@ -322,9 +323,9 @@ fn graph<'a>(steps: &'a [WorkflowStep], faults: &mut Faults) -> Option<Graph<'a>
 fn unknown_step(step: &str, on: &str, steps: &[WorkflowStep]) -> String {
     let ids = || steps.iter().map(|step| step.id.as_str()).filter(|id| !id.is_empty());
     let meant = nearest(on, ids().filter(|id| *id != step));
-    let meant = meant.map(|id| format!("; is it {}?", shown(id))).unwrap_or_default();
+    let meant = meant.map(|id| format!("; did you mean {}?", shown(id))).unwrap_or_default();
     format!(
-        "Workflow stuck: step {} depends on {}, which is no step of it; the steps are {}{meant}",
+        "Workflow stuck: step {} depends on {}, which is not one of its steps; the steps are {}{meant}",
         shown(step),
         shown(on),
         listed(ids())

@@ -1,6 +1,6 @@
-//! Whether the goal is reached, as whoever checks says it: done, or not done and why.
+//! The judgement on whether the goal is met: done, or not done and why.
 //!
-//! What can't be read means not done; nothing but a plain `"done": true` is a yes.
+//! An answer that can't be read means not done; nothing but a plain `"done": true` is a yes.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,26 +13,29 @@ use crate::plan::{Faults, Notes};
 use crate::prompt::cut;
 
 const KEYS: &[&str] = &["done", "summary", "reason", "nextWorkflow"];
-/// Bytes of a summary or a reason.
+/// The longest summary or reason.
 const TEXT_BYTES_MAX: usize = 16 * 1024;
-/// Faults of an answer that its reason names.
+/// The number of faults of an answer that its reason names.
 const FAULTS_NAMED_MAX: usize = 5;
 
+/// The reviewer's judgement on a goal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Completion {
     pub done: bool,
+    /// A summary of the work, for a yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// Why not.
+    /// The reason for a no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What to do next instead of having a workflow made.
+    /// The workflow to run next, which saves generating one.
     #[serde(rename = "nextWorkflow", default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Workflow>,
 }
 
 impl Completion {
+    /// A no with its reason.
     pub fn not_done(reason: impl Into<String>) -> Completion {
         Completion { reason: Some(reason.into()), ..Completion::default() }
     }
@@ -52,19 +55,20 @@ impl Completion {
         StepAnswer::Completion { done: self.done }
     }
 
-    /// It was said to be done, and is not.
+    /// Turns a yes into a no.
     #[must_use]
     pub fn overruled(self, why: impl Into<String>) -> Completion {
         Completion { done: false, reason: Some(why.into()), ..self }
     }
 }
 
-/// An answer that can be used.
+/// A judgement without faults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assessed {
     pub completion: Completion,
-    /// Its next workflow, checked.
+    /// The next workflow, checked.
     pub next: Option<Checked>,
+    /// Remarks on members that were not used or not understood.
     pub warnings: Vec<String>,
 }
 
@@ -75,6 +79,7 @@ impl Assessed {
     }
 }
 
+/// Checks an answer, and the workflow in it.
 pub fn assess(json: &Value, rules: &Rules) -> Result<Assessed, Vec<Fault>> {
     let mut faults = Faults::default();
     let mut warnings = Notes::default();
@@ -95,15 +100,15 @@ pub fn assess(json: &Value, rules: &Rules) -> Result<Assessed, Vec<Fault>> {
     members.warn_of_unknown("the answer", &mut warnings);
     let next = match (done, members.get("nextWorkflow")) {
         (Some(true), Some(_)) => {
-            warnings.add("it is done, so the next workflow is not used");
+            warnings.add("`done` is true, so `nextWorkflow` is ignored");
             None
         }
         (_, Some(next)) => next_workflow(next, rules, &mut faults),
         (_, None) => None,
     };
     match (done, &summary, &reason) {
-        (Some(true), None, _) => warnings.add("it is said to be done without a summary"),
-        (Some(false), _, None) => faults.add("/reason", "say in `reason` why it is not done"),
+        (Some(true), None, _) => warnings.add("`done` is true, but there is no summary"),
+        (Some(false), _, None) => faults.add("/reason", "say in `reason` why the task is not done"),
         _ => {}
     }
     if !faults.is_empty() {
@@ -135,8 +140,8 @@ fn next_workflow(json: &Value, rules: &Rules, faults: &mut Faults) -> Option<Che
     }
 }
 
-/// What an answer that could not be used still says, if there is one at all: never that it is done.
-/// A reason holds although the next workflow that came with it does not.
+/// The best reading of an answer with faults, or of none at all: never done. A reason holds
+/// although the next workflow that came with it does not.
 pub fn salvage(json: Option<&Value>, faults: &[Fault]) -> Assessed {
     let named: Vec<String> = faults.iter().take(FAULTS_NAMED_MAX).map(Fault::to_string).collect();
     let says_no = json.filter(|json| json.get("done") == Some(&Value::Bool(false)));

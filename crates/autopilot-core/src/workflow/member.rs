@@ -1,5 +1,5 @@
-//! Members of a JSON object an agent wrote, read one by one: what is of the wrong type is a fault,
-//! what nobody knows a warning.
+//! Reads the members of a JSON object that an agent wrote: a member of the wrong type is a fault,
+//! an unknown one a warning.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use crate::config::nearest::nearest;
 use crate::plan::{Faults, Notes, shown};
 
 pub(super) struct Members<'a> {
-    /// JSON pointer to the object.
+    /// A JSON pointer to the object.
     at: String,
     given: &'a Map<String, Value>,
     keys: &'static [&'static str],
-    /// Keys that are missing, and how they are spelt instead: `depends_on` is `dependsOn`. An order
-    /// that is lost over its spelling would be worse than a word too generous.
+    /// The missing keys and their other spelling in the object: `depends_on` for `dependsOn`. A
+    /// dependency lost over its spelling would be worse than a reading too generous.
     spelt: BTreeMap<&'static str, &'a str>,
 }
 
@@ -41,13 +41,13 @@ impl<'a> Members<'a> {
         format!("{}/{key}", self.at)
     }
 
-    /// What is null is absent: strict schemas make models write every member.
+    /// Returns a member. A null counts as absent: strict schemas make models write every member.
     pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
         let given = self.given.get(key).filter(|value| !value.is_null());
         given.or_else(|| self.given.get(*self.spelt.get(key)?).filter(|value| !value.is_null()))
     }
 
-    /// The text of a member that must be there, and say something.
+    /// Returns the text of a member that must be there and not be blank.
     pub(super) fn needed(&self, key: &str, faults: &mut Faults) -> Option<&'a str> {
         match self.get(key) {
             None => {
@@ -72,7 +72,7 @@ impl<'a> Members<'a> {
         value.as_str()
     }
 
-    /// A list of texts; of one with other things in it, the texts.
+    /// Returns a list of texts; items that are no texts are faults and left out.
     pub(super) fn texts(&self, key: &str, faults: &mut Faults) -> Vec<&'a str> {
         let Some(value) = self.get(key) else { return Vec::new() };
         let Some(items) = value.as_array() else {
@@ -92,15 +92,17 @@ impl<'a> Members<'a> {
         texts
     }
 
-    /// `whose` says what the object is: `the workflow`, `step `a``.
+    /// Warns of unknown members. `whose` names the object: `the workflow`, `step `a``.
     pub(super) fn warn_of_unknown(&self, whose: &str, warnings: &mut Notes) {
         for key in self.given.keys().filter(|key| !self.keys.contains(&key.as_str())) {
             warnings.add_with(|| {
                 let read_as = self.spelt.iter().find(|(_, other)| *other == key);
                 let said = match (read_as, nearest(key, self.keys.iter().copied())) {
                     (Some((known, _)), _) => format!("is read as `{known}`"),
-                    (None, Some(known)) => format!("is not known and not used; is it `{known}`?"),
-                    (None, None) => "is not known and not used".to_owned(),
+                    (None, Some(known)) => {
+                        format!("is unknown and ignored; did you mean `{known}`?")
+                    }
+                    (None, None) => "is unknown and ignored".to_owned(),
                 };
                 format!("{} of {whose} {said}", shown(key))
             });
@@ -108,7 +110,7 @@ impl<'a> Members<'a> {
     }
 }
 
-/// Longer keys are no spelling of ours.
+/// The longest key that may be another spelling of ours.
 const SPELLING_BYTES_MAX: usize = 40;
 
 fn plain(key: &str) -> String {
@@ -126,7 +128,8 @@ pub(super) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// A whole number that is not negative, however it is written: 60 and 60.0 are the same in JSON.
+/// Reads a whole number that is not negative, however it is written: 60 and 60.0 are the same in
+/// JSON.
 pub(super) fn whole(value: &Value) -> Option<u64> {
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     let exact = |n: &f64| n.fract() == 0.0 && (0.0..=EXACT_MAX).contains(n);

@@ -1,4 +1,4 @@
-//! The steps of workflows as a run keeps them: tasks, each with its step in its specification.
+//! The steps of workflows as a run keeps them: as tasks, each with its step in its specification.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,33 +9,38 @@ use crate::state::{State, Status, Task};
 use crate::step::Step;
 use crate::task_file::TaskSpec;
 
-/// A step as it is kept with the run.
+/// A step's task body, as it is kept with the run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct StepBody {
     #[serde(flatten)]
     pub spec: TaskSpec,
     pub step: WorkflowStep,
     pub iteration: u32,
-    /// The id of its workflow, and its place there.
+    /// The id of the step's workflow.
     pub workflow: String,
+    /// The step's place in its workflow.
     pub place: usize,
 }
 
-/// What is known of a step that is over.
+/// The record of a step that is over.
 #[derive(Clone, Debug)]
 pub struct Past {
+    /// The name of the step's task.
     pub name: String,
+    /// The task's body, a [`StepBody`] in JSON.
     pub body: String,
     pub status: StepStatus,
+    /// The name of the step's session; empty if there was none.
     pub session: String,
-    /// Blob: what it said.
+    /// The blob of the step's answer.
     pub answer: Option<String>,
+    /// The reason why the step failed or was skipped.
     pub why: Option<String>,
     pub usage: Usage,
 }
 
 impl Past {
-    /// Nothing while it is not over, and of what is part of no iteration.
+    /// The record of a task; `None` if the task is not over or belongs to no iteration.
     pub fn of(state: &State, task: &Task) -> Option<Past> {
         let Status::Settled(end) = &task.status else { return None };
         if task.is_dropped() {
@@ -69,7 +74,7 @@ impl Past {
         })
     }
 
-    /// With the text of its answer.
+    /// The step's result, with the text of its answer.
     pub fn result(&self, step_id: &str, said: Option<String>) -> StepResult {
         StepResult {
             step_id: step_id.to_owned(),
@@ -85,7 +90,7 @@ impl Past {
     }
 }
 
-/// The id a step has in its workflow.
+/// The id that a step has in its workflow.
 fn step_id(name: &str) -> String {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match name.rsplit_once("-i") {

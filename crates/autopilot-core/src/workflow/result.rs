@@ -1,4 +1,4 @@
-//! What became of the steps of a workflow, as those after them and the files of a run see it.
+//! The results of the steps of a workflow, as later steps and the files of a run see them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,13 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use super::{Workflow, WorkflowStep};
 
+/// The result of one step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StepResult {
     pub step_id: String,
     pub status: StepStatus,
-    /// Empty when there was none.
+    /// The name of the step's session; empty if there was none.
     pub session_id: String,
+    /// The step's answer, or the reason why it was skipped.
     pub output_text: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
@@ -21,6 +23,7 @@ pub struct StepResult {
     pub error: Option<String>,
 }
 
+/// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {
@@ -29,6 +32,7 @@ pub enum StepStatus {
     Skipped,
 }
 
+/// The tokens that a step used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
@@ -37,6 +41,7 @@ pub struct Usage {
 }
 
 impl StepStatus {
+    /// The word for the status in files and prompts.
     pub fn word(self) -> &'static str {
         match self {
             StepStatus::Succeeded => "succeeded",
@@ -53,7 +58,7 @@ impl fmt::Display for StepStatus {
 }
 
 impl StepResult {
-    /// Of a step that was not begun because of what it depends on.
+    /// The result of a step that was not started because a dependency failed.
     pub fn skipped(step: &str, failed: &[&str]) -> StepResult {
         StepResult {
             step_id: step.to_owned(),
@@ -65,7 +70,7 @@ impl StepResult {
         }
     }
 
-    /// Of a step whose agent came to nothing.
+    /// The result of a step whose agent gave no answer.
     pub fn broke(step: &str, error: impl Into<String>) -> StepResult {
         StepResult {
             step_id: step.to_owned(),
@@ -78,14 +83,14 @@ impl StepResult {
     }
 }
 
-/// What a step depends on, as far as it has ended, in the order the step names it.
+/// The results of a step's dependencies that have ended, in the order in which the step names them.
 pub fn dependencies<'a>(step: &WorkflowStep, results: &'a [StepResult]) -> Vec<&'a StepResult> {
     let by_id: BTreeMap<&str, &StepResult> =
         results.iter().map(|result| (result.step_id.as_str(), result)).collect();
     step.depends_on.iter().filter_map(|on| by_id.get(on.as_str()).copied()).collect()
 }
 
-/// Steps end in any order and are told in that of the workflow.
+/// Sorts results into the order of the workflow, since steps end in any order.
 pub fn in_step_order(workflow: &Workflow, mut results: Vec<StepResult>) -> Vec<StepResult> {
     let places: BTreeMap<&str, usize> =
         workflow.steps.iter().enumerate().map(|(at, step)| (step.id.as_str(), at)).collect();

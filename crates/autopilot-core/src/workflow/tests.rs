@@ -28,7 +28,7 @@ fn workflow(text: &str) -> Value {
     json!({ "version": 1, "id": "wf", "steps": parts.map(step).collect::<Vec<_>>() })
 }
 
-/// The first of its steps with one more member, or another one.
+/// The workflow with one more, or another, member of its first step.
 fn with(text: &str, key: &str, value: Value) -> Value {
     let mut workflow = workflow(text);
     workflow["steps"][0][key] = value;

@@ -145,7 +145,7 @@ fn a_run_that_did_not_converge_goes_on_with_the_next_iteration_when_a_person_ask
 fn a_lifetime_of_iterations_is_not_begun_anew() {
     let story = check(
         "goal a\n limit rounds 5, lifetime 1\n run: completion unfinished\n retry run",
-        "a done — run failed: halted: 1 rounds, all this task may ever have",
+        "a done — run failed: halted: the task has used all its rounds (1)",
     );
     assert_eq!(times(&story, "run.workflow"), 1);
 }

@@ -1,4 +1,4 @@
-//! Turns, line by line: `<` is what the agent says, `>` what it is told, the rest are events.
+//! Turns, line by line: `<` marks the agent's lines, `>` our replies, the rest are events.
 
 use super::*;
 use crate::launch::{Access, Ask, Network};
@@ -20,7 +20,7 @@ impl Play {
         play
     }
 
-    /// A turn that has said its prompt, as request 3.
+    /// A turn whose prompt was sent, as request 3.
     fn prompted(ask: &Ask<'_>) -> Play {
         let mut play = Play::begin(ask);
         play.hear(CAN_LOAD).hear(NEW);
@@ -102,7 +102,7 @@ fn a_turn_from_hello_to_good_bye() {
     {"event":"result","ok":true,"text":"Done."}
     > Close
     "#);
-    // It may have to be ended by force: the result stands.
+    // The process may have to be killed afterwards: the result stands.
     let ending = play.finish(ExitFacts::signal(15));
     assert_eq!(ending.outcome, Outcome::Success);
     assert_eq!((ending.answer.as_str(), ending.session.as_deref()), ("Done.", Some("s1")));
@@ -147,7 +147,7 @@ fn every_way_to_stop_has_its_outcome() {
     let mut silent = Play::prompted(&ask());
     silent.stops(3, "end_turn");
     let outcome = silent.finish(ExitFacts::code(0)).outcome;
-    assert_eq!(outcome, Outcome::broke(Cause::Empty, "it ended its turn without a word"));
+    assert_eq!(outcome, Outcome::broke(Cause::Empty, "the agent ended its turn without an answer"));
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_request_with_the_id_of_ours_is_a_request() {
     {"event":"permission","tool":"edit","granted":true,"reason":"/slot/a"}
     > {"id":3,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}
     "#);
-    // A reply nobody waits for moves nothing.
+    // A reply that nobody waits for changes nothing.
     play.stops(2, "end_turn").stops(9, "end_turn");
     assert_eq!(play.seen(), "");
     play.says("ok").stops(3, "end_turn");
@@ -174,7 +174,7 @@ fn a_reader_that_wants_to_write_is_refused_and_goes_on() {
     play.hear(&permission("edit")).says("I may not.").stops(3, "end_turn");
     insta::assert_snapshot!(play.seen(), @r#"
     {"event":"tool_call","id":"c","name":"edit","summary":"/slot/a"}
-    {"event":"permission","tool":"edit","granted":false,"reason":"this step only looks; edit is not allowed (/slot/a)"}
+    {"event":"permission","tool":"edit","granted":false,"reason":"this step is read-only; edit is not allowed (/slot/a)"}
     > {"id":3,"result":{"outcome":{"outcome":"selected","optionId":"no"}}}
     {"event":"text","text":"I may not."}
     {"event":"result","ok":true,"text":"I may not."}
@@ -203,7 +203,7 @@ fn a_change_outside_is_refused_wherever_the_call_names_it() {
     assert!(granted(none.clone(), inside.clone()));
     let outside = "/slot/../etc/cron.d/x";
     assert!(!granted(none.clone(), json!({ "rawInput": { "filePath": outside } })));
-    // What it said of the call before is not forgotten.
+    // The earlier updates of the call are not forgotten.
     assert!(!granted(json!({ "file_path": "/etc/x" }), inside.clone()));
     let diff = json!([{ "type": "diff", "path": "/etc/x", "oldText": "", "newText": "y" }]);
     assert!(!granted(none.clone(), json!({ "content": diff })));
@@ -250,7 +250,7 @@ fn a_session_that_is_gone_is_noticed_before_anything_is_asked() {
         play.finish(ExitFacts::code(0)).outcome
     };
     let other = lost(r#"{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s2"}}"#);
-    let why = "session s1 was to be taken up and s2 answers";
+    let why = "the agent answered in session s2 instead of resuming s1";
     assert_eq!(other, Outcome::broke(Cause::Session, why));
     let gone = lost(&rpc::error(&json!(2), -32002, "Resource not found"));
     assert_eq!(gone, Outcome::broke(Cause::Session, "Resource not found"));
@@ -266,7 +266,7 @@ fn an_agent_that_cannot_load_begins_anew_and_the_loss_is_said() {
     let mut play = Play::begin(&again);
     play.hear(r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}"#);
     insta::assert_snapshot!(play.seen(), @r#"
-    {"event":"notice","text":"the agent can't take up its session s1: a new one begins, and what was said in the old one is lost"}
+    {"event":"notice","text":"the agent can't resume session s1: a new session starts without the old conversation"}
     > {"id":2,"method":"session/new","params":{"cwd":"/slot","mcpServers":[]}}
     "#);
 }
@@ -303,7 +303,7 @@ fn the_model_is_set_before_the_prompt_and_never_replaced_by_another() {
     {"event":"result","ok":false,"text":"the agent does not offer the model big; it offers small, large"}
     > Close
     "#);
-    assert!(with(NEW, None).contains("the model big was asked for; it offers no choice"));
+    assert!(with(NEW, None).contains("not offered by the agent: the model big"));
 }
 
 #[test]
@@ -323,7 +323,7 @@ fn servers_are_given_as_the_protocol_has_them() {
     let mut play = Play::begin(&asked);
     play.hear(CAN_LOAD);
     insta::assert_snapshot!(play.seen(), @r#"
-    {"event":"notice","text":"the agent can't reach MCP servers over HTTP: web is left out"}
+    {"event":"notice","text":"MCP server web is left out: the agent can't reach it by HTTP"}
     > {"id":2,"method":"session/new","params":{"cwd":"/slot","mcpServers":[{"name":"docs","command":"docs-server","args":["-v"],"env":[{"name":"TAG","value":"x"}]}]}}
     "#);
     let mut play = Play::begin(&asked);
@@ -338,12 +338,12 @@ fn an_interrupt_cancels_the_prompt_and_the_turn_is_interrupted() {
     insta::assert_snapshot!(play.seen(), @r#"
     > {"method":"session/cancel","params":{"sessionId":"s1"}}
     {"event":"text","text":"half"}
-    {"event":"result","ok":false,"text":"it was interrupted"}
+    {"event":"result","ok":false,"text":"the agent was interrupted"}
     > Close
     "#);
     assert_eq!(play.turn.wish(Wish::Interrupt), Err(Deaf::Over));
     assert_eq!(play.finish(ExitFacts::code(0)).outcome, Outcome::Interrupted);
-    // One that does not even answer is ended from outside.
+    // An agent that does not even answer is stopped from outside.
     let mut deaf = Play::prompted(&ask());
     deaf.wish(Wish::Interrupt);
     assert_eq!(deaf.finish(ExitFacts::signal(9)).outcome, Outcome::Interrupted);
@@ -424,7 +424,7 @@ fn what_is_not_known_is_answered_or_counted_and_never_fatal() {
     play.update(json!({ "sessionUpdate": "dance" }));
     play.hear(r#"{"method":"session/update","params":{"sessionId":"other","update":{}}}"#);
     insta::assert_snapshot!(play.seen(), @r#"
-    {"event":"notice","text":"it asked for terminal/create, which is not offered"}
+    {"event":"notice","text":"the agent requested terminal/create, which is not supported"}
     > {"id":7,"error":{"code":-32601,"message":"Method not found"}}
     {"event":"notice","text":"garbage"}
     {"event":"notice","text":"[1]"}
@@ -444,7 +444,7 @@ fn a_line_that_was_cut_is_answered_if_somebody_waits() {
     let heard = play.turn.line(Stream::Out, &long, true);
     play.note(heard);
     insta::assert_snapshot!(play.seen(), @r#"
-    {"event":"notice","text":"it asked for fs/write_text_file in a line that is too long"}
+    {"event":"notice","text":"the agent requested fs/write_text_file in a line that is too long"}
     > {"id":5,"error":{"code":-32603,"message":"the request is too long"}}
     "#);
     let update = r#"{"method":"session/update","params":{"update":{"content":{"text":"aaaa"#;
@@ -453,7 +453,7 @@ fn a_line_that_was_cut_is_answered_if_somebody_waits() {
     play.note(heard);
     assert!(play.seen().ends_with("> Close"));
     let ending = play.finish(ExitFacts::code(0));
-    assert_eq!(ending.outcome, Outcome::broke(Cause::Other, "its reply was too long to be read"));
+    assert_eq!(ending.outcome, Outcome::broke(Cause::Other, "the reply was too long to read"));
     assert_eq!(ending.odd.cut, 3);
 }
 
@@ -465,7 +465,7 @@ fn an_end_without_a_result_is_judged_by_the_process() {
         play.finish(exit).outcome
     };
     let crash = ended(ExitFacts::code(1), "TypeError: x");
-    assert_eq!(crash, Outcome::broke(Cause::Crash, "it exited with code 1: TypeError: x"));
+    assert_eq!(crash, Outcome::broke(Cause::Crash, "the agent exited with code 1: TypeError: x"));
     assert!(matches!(ended(ExitFacts::code(0), ""), Outcome::Broke { cause: Cause::Empty, .. }));
     let timed_out = ExitFacts { timed_out: true, ..ExitFacts::signal(9) };
     assert!(matches!(ended(timed_out, ""), Outcome::Broke { cause: Cause::TimedOut, .. }));
@@ -480,7 +480,7 @@ fn an_end_without_a_result_is_judged_by_the_process() {
 fn another_version_of_the_protocol_is_refused() {
     let mut play = Play::begin(&ask());
     play.hear(r#"{"id":1,"result":{"protocolVersion":2}}"#);
-    assert!(play.seen().contains("it speaks version 2"));
+    assert!(play.seen().contains("the agent speaks version 2"));
 }
 
 #[test]

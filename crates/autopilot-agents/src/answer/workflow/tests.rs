@@ -1,4 +1,4 @@
-//! Workflows and words on completion as agents give them, and what is made of them.
+//! Workflows and judgements on completion as agents give them, and the readings of them.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -57,8 +57,8 @@ fn all_that_is_wrong_with_a_workflow_is_told_once() {
     /id: this key is given twice
     /version: `version` is missing; write "version": 1
     /steps/0/goal: `goal` is empty
-    /steps/1/timeoutSec: `0` is no time limit; write whole seconds from 1 to 86400, or leave it out
-    /steps/0/id: `a b` is no id; write 1 to 56 of a-z, A-Z, 0-9, `-`, `_` and `.`, beginning with a letter or digit, without `..`, `.` or `.lock` at the end
+    /steps/1/timeoutSec: `0` is not a valid time limit; write whole seconds from 1 to 86400, or leave it out
+    /steps/0/id: `a b` is not a valid id; use 1 to 56 of a-z, A-Z, 0-9, `-`, `_` and `.`, starting with a letter or digit, without `..`, `.` or `.lock` at the end
     /steps/0/dependsOn: Workflow stuck: the steps wait for each other in a circle: `a b` → b → `a b`
     "#);
     insta::assert_snapshot!(workflow("I can't do that."), @"there is no JSON object in the answer");
@@ -92,8 +92,8 @@ fn the_structured_answer_comes_first() {
 fn the_last_word_on_completion_counts_or_none() {
     assert_eq!(completion(&format!("{NO} no, wait: ```\n{YES}\n```")), YES);
     assert_eq!(completion(&format!("{YES} no, wait: {NO} {{\"cost\":1}}")), NO);
-    insta::assert_snapshot!(completion(&format!("{YES} no, wait: {{\"done\":false}}")), @"/reason: say in `reason` why it is not done");
-    insta::assert_snapshot!(completion(&format!("such as {YES}\n{{\"done\":false,\"reason\":\"x")), @"the last JSON object that says `done` can't be read");
+    insta::assert_snapshot!(completion(&format!("{YES} no, wait: {{\"done\":false}}")), @"/reason: say in `reason` why the task is not done");
+    insta::assert_snapshot!(completion(&format!("such as {YES}\n{{\"done\":false,\"reason\":\"x")), @"the last JSON object with a `done` member can't be read");
     let inside = format!("{{\"done\":false,\"example\":{YES},");
     insta::assert_snapshot!(completion(&inside), @"the JSON object is cut off before its end");
     insta::assert_snapshot!(completion("All done, I say."), @"there is no JSON object in the answer");
@@ -109,7 +109,7 @@ fn what_can_t_be_read_is_not_done() {
     };
     insta::assert_snapshot!(after_all("All done."), @"the answer could not be read: there is no JSON object in the answer");
     insta::assert_snapshot!(after_all(r#"{"done":"true","summary":"s"}"#), @"the answer could not be read: /done: `done` is missing or not true or false");
-    insta::assert_snapshot!(after_all(&format!("{NO} {{\"done\":false,\"reason\":\"it is")), @"the answer could not be read: the last JSON object that says `done` can't be read");
+    insta::assert_snapshot!(after_all(&format!("{NO} {{\"done\":false,\"reason\":\"it is")), @"the answer could not be read: the last JSON object with a `done` member can't be read");
     assert_eq!(
         after_all(r#"{"done":false,"reason":"a test fails","nextWorkflow":{"version":1}}"#),
         "a test fails"
@@ -132,7 +132,7 @@ fn the_schemas_say_the_same_of_workflows() {
     assert_eq!(Workflow::schema().unwrap().faults(&without_nulls(value)), []);
 }
 
-/// Numbers of steps, what the first depends on, and an id to try.
+/// The numbers of steps, the dependency of the first step, and an id to try.
 fn tried(steps: usize, on: &str, id: &str) -> Value {
     let step = |n: usize| match n {
         0 => json!({ "id": id, "goal": "g", "dependsOn": [on] }),

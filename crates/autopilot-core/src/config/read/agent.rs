@@ -1,4 +1,4 @@
-//! The section of one agent.
+//! Reads the section of one agent.
 
 use std::collections::BTreeMap;
 
@@ -25,8 +25,8 @@ pub(super) fn read(r: &mut Reader, top: &mut Section<'_>, role: Role) -> Agent {
     top.inner(r, section(role), |r, s| whole(r, s, role, &defaults(role)))
 }
 
-/// The agents with names of the user's own. Steps of workflows change files, so they are held to
-/// what a builder is held to.
+/// Reads the agents that the user has named. Steps of workflows change files, so these agents are
+/// checked like a builder.
 pub(super) fn named(r: &mut Reader, top: &mut Section<'_>) -> BTreeMap<String, Agent> {
     let place = top.place_of("agents");
     let agents = top.named(r, "agents", |r, s| {
@@ -46,7 +46,7 @@ pub(super) fn named(r: &mut Reader, top: &mut Section<'_>) -> BTreeMap<String, A
     agents.into_iter().collect()
 }
 
-/// It is written in command lines and workflows, and must mean one agent only.
+/// Checks a name, which is written in command lines and workflows and must mean one agent only.
 fn name(r: &mut Reader, s: &Section<'_>) {
     let name = s.path_name().strip_prefix("agents.").unwrap_or_default();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -57,8 +57,8 @@ fn name(r: &mut Reader, s: &Section<'_>) {
         r.fault(
             s.place(),
             format!(
-                "`{name}` is no name of an agent; write 1 to {AGENT_NAME_CHARS_MAX} of a-z, A-Z, \
-                 0-9, `-` and `_`, beginning with a letter"
+                "`{name}` is not a valid agent name; use 1 to {AGENT_NAME_CHARS_MAX} of a-z, A-Z, \
+                 0-9, `-` and `_`, starting with a letter"
             ),
         );
     }
@@ -66,12 +66,12 @@ fn name(r: &mut Reader, s: &Section<'_>) {
     if let Some(taken) = taken.find(|taken| taken.eq_ignore_ascii_case(name)) {
         r.fault(
             s.place(),
-            format!("`{taken}` already means an agent; choose another name for `agents.{name}`"),
+            format!("the name `{taken}` is reserved; choose another name for `agents.{name}`"),
         );
     }
 }
 
-/// An agent with those who stand in for it.
+/// Reads an agent with its fallbacks.
 fn whole(r: &mut Reader, s: &mut Section<'_>, role: Role, or: &Agent) -> Agent {
     let agent = keys(r, s, role, or);
     let place = s.place_of("fallback");
@@ -89,10 +89,10 @@ fn whole(r: &mut Reader, s: &mut Section<'_>, role: Role, or: &Agent) -> Agent {
     Agent { fallback, ..agent }
 }
 
-/// The keys of one agent; what is not given is as in `or`.
+/// Reads the keys of one agent; keys that are not given are taken from `or`.
 fn keys(r: &mut Reader, s: &mut Section<'_>, role: Role, or: &Agent) -> Agent {
     let place = address(r, s, "base_url");
-    // A key is for the address it came with.
+    // A key is meant for the address that it was given with.
     let is_elsewhere = place.is_some() && place != or.base_url;
     let inherited = or.api_key_env.clone().filter(|_| !is_elsewhere);
     let agent = Agent {
@@ -145,7 +145,7 @@ pub fn of_kind(mode: Mode) -> Agent {
     Agent { mode, schema_path: None, ..defaults(like) }
 }
 
-/// An agent without tools of its own has those of a builder.
+/// Gives an agent without allowed tools those of a builder.
 pub fn able(agent: &mut Agent) {
     if agent.allowed_tools.is_empty() {
         agent.allowed_tools = defaults(Role::Builder).allowed_tools;
@@ -193,8 +193,8 @@ fn defaults(role: Role) -> Agent {
     }
 }
 
-/// A fallback of another kind keeps what holds for the work, whoever does it: a tool or network
-/// that was forbidden to the first must not be free to the second.
+/// The base of a fallback of another kind. It keeps the settings that hold for the work, whoever
+/// does it: a tool or network that was forbidden to the first must not be free to the second.
 fn other_kind(role: Role, first: &Agent) -> Agent {
     Agent {
         timeout_sec: first.timeout_sec,
@@ -223,12 +223,12 @@ fn skill_policy(r: &mut Reader, s: &mut Section<'_>, or: SkillPolicy) -> SkillPo
     }
 }
 
-/// None when the key is not there.
+/// Reads `env`; `None` if the key is not there.
 fn env(r: &mut Reader, s: &mut Section<'_>) -> Option<BTreeMap<String, String>> {
     let given = s.has("env");
     let pairs = s.pairs(r, "env");
     for (name, _, place) in pairs.iter().filter(|(name, ..)| !is_variable(name)) {
-        r.fault(*place, format!("`{name}` is no name of an environment variable"));
+        r.fault(*place, format!("`{name}` is not a valid environment variable name"));
     }
     given.then(|| pairs.into_iter().map(|(name, value, _)| (name, value)).collect())
 }
@@ -253,11 +253,11 @@ fn api_key_env(r: &mut Reader, s: &mut Section<'_>) -> Option<String> {
     let place = s.place_of("api_key_env");
     let name = s.filled(r, "api_key_env")?;
     if !is_variable(&name) {
-        // Not shown: it may be the key itself.
+        // The value is not shown: it may be the key itself.
         r.fault(
             place,
             format!(
-                "`{}.api_key_env` is no name of an environment variable; write its name, as in \
+                "`{}.api_key_env` is not a valid environment variable name; write the name, as in \
                  `{API_KEY_ENV}`, and keep the key in the environment",
                 s.path_name()
             ),
@@ -266,16 +266,19 @@ fn api_key_env(r: &mut Reader, s: &mut Section<'_>) -> Option<String> {
     Some(name)
 }
 
-/// None when the key is not there.
+/// Reads `mcp_servers`; `None` if the key is not there.
 fn mcp_servers(r: &mut Reader, s: &mut Section<'_>) -> Option<BTreeMap<String, McpServer>> {
     let given = s.has("mcp_servers");
     let place = s.place_of("mcp_servers");
     let servers = s.named(r, "mcp_servers", mcp_server);
-    // The name becomes part of the names of its tools.
+    // The name of a server becomes part of the names of its tools.
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     for (name, _) in servers.iter().filter(|(name, _)| name.is_empty() || !name.chars().all(plain))
     {
-        r.fault(place, format!("`{name}` is no name of an MCP server; write a-z, 0-9, `_`, `-`"));
+        r.fault(
+            place,
+            format!("`{name}` is not a valid MCP server name; use a-z, 0-9, `_` and `-`"),
+        );
     }
     given.then(|| servers.into_iter().collect())
 }
@@ -291,7 +294,7 @@ fn mcp_server(r: &mut Reader, s: &mut Section<'_>) -> McpServer {
         (None, Some(url)) => {
             if let Some(key) = ["args", "env"].iter().find(|key| s.has(key)) {
                 let place = s.place_of(key);
-                r.fault(place, format!("`{section}.{key}` has no use beside `url`; remove it"));
+                r.fault(place, format!("`{section}.{key}` has no effect with `url`; remove it"));
             }
             McpServer::Url { url }
         }
@@ -312,7 +315,7 @@ pub(super) fn is_variable(name: &str) -> bool {
         && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// What a mode can't do without.
+/// Reports a key that the mode requires and that is missing.
 fn needs(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
     let (mode, key, example) = match agent.mode {
         Mode::Command if agent.command.is_none() => ("command", "command", "./my-agent.sh"),
@@ -329,11 +332,14 @@ fn needs(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
     let section = s.path_name();
     r.fault(
         s.place_of("mode"),
-        format!("`{section}.mode: {mode}` needs `{section}.{key}`, as in `{key}: \"{example}\"`"),
+        format!(
+            "`{section}.mode: {mode}` requires `{section}.{key}`, as in `{key}: \"{example}\"`"
+        ),
     );
 }
 
-/// The key of an agent that may have any address in its own settings is for none of them.
+/// Reports a key without an address: Codex may have any address in its own settings, and the key is
+/// for none of them.
 fn key_needs_address(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
     let (Mode::CodexCli, Some(_), None) = (agent.mode, &agent.api_key_env, &agent.base_url) else {
         return;
@@ -341,11 +347,13 @@ fn key_needs_address(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
     let section = s.path_name();
     r.fault(
         s.place_of("api_key_env"),
-        format!("`{section}.api_key_env` needs `{section}.base_url`, the address the key is for"),
+        format!(
+            "`{section}.api_key_env` requires `{section}.base_url`, the address that the key is for"
+        ),
     );
 }
 
-/// An address among the variables would be given the user's own key.
+/// Reports an address among the variables, because it would be sent the user's own key.
 fn address_in_env(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
     let variable = match agent.mode {
         Mode::ClaudeCodeCli => "ANTHROPIC_BASE_URL",
@@ -364,7 +372,7 @@ fn address_in_env(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
     }
 }
 
-/// What would be accepted and never looked at.
+/// Reports keys that would be accepted and never used.
 fn useless(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
     let kept = Kept::by(agent.mode);
     let keys = [
@@ -387,22 +395,22 @@ fn useless(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
         let section = s.path_name();
         r.fault(
             s.place_of(key),
-            format!("`{section}.{key}` has no use with mode {mode}; remove it"),
+            format!("`{section}.{key}` has no effect with mode {mode}; remove it"),
         );
     }
 }
 
-/// Which settings an agent of a mode is held to.
+/// The settings that an agent of a mode enforces.
 struct Kept {
-    /// `base_url` and `api_key_env`.
+    /// Covers `base_url` and `api_key_env`.
     address: bool,
     mcp: bool,
     effort: bool,
-    /// `disallowed_tools`.
+    /// Covers `disallowed_tools`.
     tools: bool,
-    /// `network: false`.
+    /// Covers `network: false`.
     network: bool,
-    /// It has tools to forbid.
+    /// Whether the agent has tools to forbid.
     has_tools: bool,
 }
 
@@ -426,7 +434,7 @@ impl Kept {
     }
 }
 
-/// What was forbidden to the first agent must not be free to another kind that takes its place.
+/// Reports a restriction of the first agent that a fallback of another kind would not enforce.
 fn unkept(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
     let kept = Kept::by(agent.mode);
     let keys = [
@@ -440,14 +448,14 @@ fn unkept(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
     for (key, _, free) in keys.iter().filter(|(key, unkept, _)| *unkept && !s.has(key)) {
         let (section, mode) = (s.path_name(), word(agent.mode));
         let message = format!(
-            "`{section}` of mode {mode} can't be held to `{key}` of the agent it stands in for; \
-             write `{free}` here if it may do without, or use another mode"
+            "`{section}` (mode {mode}) can't enforce `{key}` of the agent it replaces; \
+             write `{free}` here to allow that, or use another mode"
         );
         r.fault(s.place_of("mode"), message);
     }
 }
 
-/// An answer of a model changes no file.
+/// Reports a builder that cannot edit: the answer of a model changes no file.
 fn writes(r: &mut Reader, s: &Section<'_>, role: Role, mode: Mode) {
     let (Role::Builder, Mode::OpenaiApi) = (role, mode) else { return };
     r.fault(

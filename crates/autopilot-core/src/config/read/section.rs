@@ -1,4 +1,5 @@
-//! Typed access to one section of the tree; each fault goes to the reader and a default stands in.
+//! Typed access to one section of the tree; each fault goes to the reader and a default takes the
+//! value's place.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -68,7 +69,7 @@ impl<'a> Section<'a> {
         value
     }
 
-    /// A mapping whose keys are names of the user's own, each with a section.
+    /// Reads a mapping whose keys are the user's own names, each with a section.
     pub(super) fn named<T>(
         &mut self,
         r: &mut Reader,
@@ -91,7 +92,7 @@ impl<'a> Section<'a> {
         found
     }
 
-    /// A list of sections.
+    /// Reads a list of sections.
     pub(super) fn items<T>(
         &mut self,
         r: &mut Reader,
@@ -117,7 +118,7 @@ impl<'a> Section<'a> {
         self.entries.iter().any(|entry| entry.key == key && !entry.node.is_null())
     }
 
-    /// Keys nobody asked for are unknown.
+    /// Reports the keys that nobody asked for as unknown.
     pub(super) fn finish(self, r: &mut Reader) {
         for entry in self.entries.iter().filter(|e| !self.asked.contains(&e.key.as_str())) {
             let place =
@@ -138,7 +139,7 @@ impl<'a> Section<'a> {
         self.place
     }
 
-    /// Where a value is, or where it is missing.
+    /// The place of a value, or of the section in which it is missing.
     pub(super) fn place_of(&self, key: &str) -> Place {
         let entry = self.entries.iter().find(|entry| entry.key == key);
         entry.map_or(self.place, |entry| entry.node.place)
@@ -181,12 +182,12 @@ impl<'a> Section<'a> {
         Some(text.to_owned())
     }
 
-    /// A text in which an empty one means none.
+    /// Reads a text; an empty one counts as not given.
     pub(super) fn filled(&mut self, r: &mut Reader, key: &'static str) -> Option<String> {
         self.word(r, key).filter(|text| !text.trim().is_empty())
     }
 
-    /// The name of a branch or remote: one word that no git command takes for an option.
+    /// Reads the name of a branch or remote: one word that no git command takes for an option.
     pub(super) fn name(&mut self, r: &mut Reader, key: &'static str, or: &str) -> String {
         let place = self.place_of(key);
         let Some(name) = self.word(r, key) else { return or.to_owned() };
@@ -197,7 +198,7 @@ impl<'a> Section<'a> {
         name
     }
 
-    /// A command that is started without a shell.
+    /// Reads a command that is started without a shell.
     pub(super) fn command(&mut self, r: &mut Reader, key: &'static str) -> Option<String> {
         let place = self.place_of(key);
         let command = self.filled(r, key)?;
@@ -226,7 +227,7 @@ impl<'a> Section<'a> {
         paths.into_iter().map(|(path, _)| path).collect()
     }
 
-    /// Paths that may lie outside the repository.
+    /// Reads paths that may lie outside the repository.
     pub(super) fn outside_paths(&mut self, r: &mut Reader, key: &'static str) -> Vec<String> {
         let paths = self.placed_words(r, key, &[]);
         for (path, place) in &paths {
@@ -294,7 +295,7 @@ impl<'a> Section<'a> {
         amount
     }
 
-    /// An amount above nothing.
+    /// Reads an amount above zero.
     pub(super) fn some_money(&mut self, r: &mut Reader, key: &'static str) -> Option<f64> {
         let place = self.place_of(key);
         let amount = self.money(r, key)?;
@@ -344,7 +345,7 @@ impl<'a> Section<'a> {
     pub(super) fn variables(&mut self, r: &mut Reader, key: &'static str) -> Vec<String> {
         let names = self.placed_words(r, key, &[]);
         for (name, place) in names.iter().filter(|(name, _)| !is_variable(name)) {
-            r.fault(*place, format!("`{name}` is no name of an environment variable"));
+            r.fault(*place, format!("`{name}` is not a valid environment variable name"));
         }
         names.into_iter().map(|(name, _)| name).collect()
     }

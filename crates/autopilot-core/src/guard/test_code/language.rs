@@ -1,10 +1,11 @@
-//! How tests look in the languages people write them in.
+//! The look of tests in common programming languages.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// By their place or name; whole components, so `contest/` is no test directory.
+/// Whether a file is a test, by its directory or name; directories match as a whole, so `contest/`
+/// is not a test directory.
 pub fn is_test_path(path: &str) -> bool {
     static NAME: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(TEST_NAMES).ok());
     const DIRECTORIES: &[&str] = &[
@@ -37,9 +38,9 @@ const TEST_NAMES: &str = concat!(
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sign {
-    /// Begins a test.
+    /// The start of a test.
     Test,
-    /// Keeps a test from running.
+    /// A mark that keeps a test from running.
     Skip,
     /// An assertion.
     Check,

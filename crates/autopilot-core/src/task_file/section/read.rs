@@ -1,4 +1,4 @@
-//! From sections to a [`TaskSpec`].
+//! Reads sections into a [`TaskSpec`].
 
 use super::{Name, Outline, Section};
 use crate::config::nearest::nearest;
@@ -17,7 +17,7 @@ pub(in crate::task_file) fn spec(
     for section in &outline.sections {
         let known = seen.iter().find(|(name, _)| *name == section.name && *name != Name::Notes);
         if let Some((_, line)) = known {
-            let said = format!("this section is there twice (line {line}); both are read");
+            let said = format!("this section already exists (line {line}); both are read");
             findings.warn(section.line, said);
         }
         seen.push((section.name, section.line));
@@ -39,7 +39,7 @@ pub(in crate::task_file) fn spec(
 fn title(outline: &Outline<'_>, findings: &mut Findings) -> String {
     let Some(title) = &outline.title else { return String::new() };
     if title.text.is_empty() {
-        findings.fault(title.line, "the title is empty; write it behind the colon");
+        findings.fault(title.line, "the title is empty; write it after the colon");
     }
     if title.text.chars().count() > TITLE_CHARS_MAX {
         let said = format!(
@@ -86,9 +86,7 @@ fn required(spec: &TaskSpec, seen: &[(Name, usize)], findings: &mut Findings) {
     let line = |name| seen.iter().find(|(seen, _)| *seen == name).map(|(_, line)| *line);
     if spec.goal.is_empty() {
         match line(Name::Goal) {
-            Some(line) => {
-                findings.fault(line, "Goal is empty; say what shall be different, as `- …`")
-            }
+            Some(line) => findings.fault(line, "Goal is empty; say what should change, as `- …`"),
             None => findings.fault(1, "there is no Goal; add a line `Goal:` and below it `- …`"),
         }
     }
@@ -124,7 +122,7 @@ fn commands(commands: &mut CommandOverrides, items: Vec<Item>, findings: &mut Fi
     for item in items {
         let Some((key, command)) = item.text.split_once(':') else {
             let said = format!(
-                "`{}` is no command; write `- tests: <command>` (keys: {})",
+                "`{}` is not a command; write `- tests: <command>` (keys: {})",
                 item.text.escape_debug(),
                 KEYS.join(", ")
             );
@@ -161,7 +159,7 @@ fn commands(commands: &mut CommandOverrides, items: Vec<Item>, findings: &mut Fi
     }
 }
 
-/// Markdown writers like to put code between backticks.
+/// Removes the backticks that Markdown writers put around code.
 fn unquoted(text: &str) -> &str {
     let text = text.trim();
     let inner = text.strip_prefix('`').and_then(|text| text.strip_suffix('`'));

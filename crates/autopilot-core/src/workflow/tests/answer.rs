@@ -1,4 +1,4 @@
-//! The word on completion: what is a yes, what is a no, and what is left of what can't be read.
+//! The judgement on completion: what counts as a yes and as a no, and how a faulty answer is read.
 
 use super::*;
 
@@ -39,11 +39,11 @@ fn only_a_plain_true_is_a_yes() {
 fn a_no_has_a_reason_and_a_yes_should_have_a_summary() {
     assert_eq!(
         said(json!({ "done": false, "reason": " " })),
-        "/reason: say in `reason` why it is not done"
+        "/reason: say in `reason` why the task is not done"
     );
     insta::assert_snapshot!(said(json!({ "done": true, "reason": "x" })), @r#"
     {"done":true}
-    it is said to be done without a summary
+    `done` is true, but there is no summary
     "#);
     insta::assert_snapshot!(said(json!({ "done": true, "summary": 3 })), @"/summary: it is a number, not a text");
 }
@@ -57,9 +57,9 @@ fn the_next_workflow_is_checked_and_its_faults_are_the_answer_s() {
     let many = workflow("a; b; c; d; e; f; g after h");
     let given = json!({ "done": false, "nextWorkflow": many });
     insta::assert_snapshot!(said(given), @"
-    /nextWorkflow/steps: the workflow has 7 steps, the limit is 6; join some
-    /nextWorkflow/steps/6/dependsOn: Workflow stuck: step `g` depends on `h`, which is no step of it; the steps are `a`, `b`, `c`, `d`, `e`, `f`, `g`
-    /reason: say in `reason` why it is not done
+    /nextWorkflow/steps: the workflow has 7 steps; the limit is 6; combine some
+    /nextWorkflow/steps/6/dependsOn: Workflow stuck: step `g` depends on `h`, which is not one of its steps; the steps are `a`, `b`, `c`, `d`, `e`, `f`, `g`
+    /reason: say in `reason` why the task is not done
     ");
 }
 
@@ -68,7 +68,7 @@ fn a_yes_needs_no_next_workflow() {
     let given = json!({ "done": true, "summary": "s", "nextWorkflow": { "broken": 1 } });
     insta::assert_snapshot!(said(given), @r#"
     {"done":true,"summary":"s"}
-    it is done, so the next workflow is not used
+    `done` is true, so `nextWorkflow` is ignored
     "#);
 }
 

@@ -1,4 +1,5 @@
-//! What became of steps: who gets which, in which order, what is carried on, and how it is written.
+//! The results of steps: their order, the steps that get them, the summary for the next iteration,
+//! and their form in files.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Each rule of workflows by its name, and that no JSON gets past them or breaks them.
+//! The rules of workflows, each by its name, and proof that no JSON gets past them or breaks them.
 
 use proptest::prelude::*;
 
@@ -28,19 +28,19 @@ fn every_fault_is_told_at_once() {
         7,
         { "id": "a", "goal": "use the x skill" } ] });
     insta::assert_snapshot!(faults(&all), @r#"
-    /version: version `2` is not known; write "version": 1
+    /version: unknown version `2`; write "version": 1
     /id: `id` is missing
     /steps/0/goal: `goal` is empty
-    /steps/0/adapter: there is no adapter `gpt`; there are `claude`, `codex`
-    /steps/0/timeoutSec: `0` is no time limit; write whole seconds from 1 to 86400, or leave it out
-    /steps/1/model: `--unsafe` is no name of a model
+    /steps/0/adapter: there is no adapter `gpt`; the adapters are `claude`, `codex`
+    /steps/0/timeoutSec: `0` is not a valid time limit; write whole seconds from 1 to 86400, or leave it out
+    /steps/1/model: `--unsafe` is not a valid model name
     /steps/2/goal: it is a number, not a text
     /steps/2/dependsOn: it is a text, not a list of texts
     /steps/2/type: a step can't be `shell.run`; write `agent.run` or leave it out
     /steps/3: it is a number, not a step
-    /steps/2/id: `../x` is no id; write 1 to 56 of a-z, A-Z, 0-9, `-`, `_` and `.`, beginning with a letter or digit, without `..`, `.` or `.lock` at the end
+    /steps/2/id: `../x` is not a valid id; use 1 to 56 of a-z, A-Z, 0-9, `-`, `_` and `.`, starting with a letter or digit, without `..`, `.` or `.lock` at the end
     /steps/4/id: two steps have the id `a` (/steps/0)
-    /steps/1/dependsOn: Workflow stuck: step `b` depends on `z`, which is no step of it; the steps are `a`, `b`, `../x`, `a`
+    /steps/1/dependsOn: Workflow stuck: step `b` depends on `z`, which is not one of its steps; the steps are `a`, `b`, `../x`, `a`
     /steps/0/dependsOn: Workflow stuck: the steps wait for each other in a circle: a → b → a
     "#);
 }
@@ -55,8 +55,8 @@ fn a_version_other_than_the_one_there_is_is_a_fault() {
     assert_eq!(version(json!(1)), Ok(1));
     assert_eq!(version(json!(1.0)), Ok(1));
     let said = |given| lines(&version(given).unwrap_err());
-    assert_eq!(said(json!(2)), "/version: version `2` is not known; write \"version\": 1");
-    assert_eq!(said(json!("1")), "/version: version `\"1\"` is not known; write \"version\": 1");
+    assert_eq!(said(json!(2)), "/version: unknown version `2`; write \"version\": 1");
+    assert_eq!(said(json!("1")), "/version: unknown version `\"1\"`; write \"version\": 1");
     assert_eq!(said(Value::Null), "/version: `version` is missing; write \"version\": 1");
 }
 
@@ -85,7 +85,7 @@ fn more_steps_than_allowed_are_a_fault_and_of_a_next_workflow_fewer() {
     assert!(check(&many(STEPS_MAX), &rules()).is_ok());
     assert_eq!(
         faults(&many(STEPS_MAX + 1)),
-        "/steps: the workflow has 9 steps, the limit is 8; join some"
+        "/steps: the workflow has 9 steps; the limit is 8; combine some"
     );
     assert!(check(&many(NEXT_STEPS_MAX), &rules().of_next()).is_ok());
     assert!(check(&many(NEXT_STEPS_MAX + 1), &rules().of_next()).is_err());
@@ -135,15 +135,15 @@ fn ids_are_safe_as_names_of_branches_and_leave_room_for_the_iteration() {
     let longest = "x".repeat(STEP_ID_CHARS_MAX);
     assert!(task_name(&longest, 99_999).len() <= ID_CHARS_MAX);
     assert_eq!((task_name("a", 1), task_name("a", 2)), ("a".to_owned(), "a-i2".to_owned()));
-    insta::assert_snapshot!(faults(&with("x", "id", json!("fix-i2"))), @"/steps/0/id: `fix-i2` ends like the name of a later iteration's step; choose another");
+    insta::assert_snapshot!(faults(&with("x", "id", json!("fix-i2"))), @"/steps/0/id: `fix-i2` looks like the name of a step of a later iteration; choose another");
 }
 
 #[test]
 fn a_dependency_that_is_no_step_sticks() {
     assert_eq!(
         faults(&workflow("research; fix after reserch")),
-        "/steps/1/dependsOn: Workflow stuck: step `fix` depends on `reserch`, which is no step of \
-         it; the steps are `research`, `fix`; is it `research`?"
+        "/steps/1/dependsOn: Workflow stuck: step `fix` depends on `reserch`, which is not one \
+         of its steps; the steps are `research`, `fix`; did you mean `research`?"
     );
 }
 
@@ -180,8 +180,8 @@ fn an_adapter_is_one_of_those_there_are() {
     assert!(check(&with("a", "adapter", json!("claude")), &rules()).is_ok());
     assert_eq!(
         faults(&with("a", "adapter", json!("Claude"))),
-        "/steps/0/adapter: there is no adapter `Claude`; there are `claude`, `codex`; is it \
-         `claude`?"
+        "/steps/0/adapter: there is no adapter `Claude`; the adapters are `claude`, `codex`; did \
+         you mean `claude`?"
     );
     let none = check(&with("a", "adapter", json!("x")), &Rules::new([""; 0])).unwrap_err();
     assert_eq!(lines(&none), "/steps/0/adapter: there is no adapter `x`; leave it out");
@@ -195,7 +195,7 @@ fn an_adapter_that_can_t_be_used_is_a_fault_with_its_reason() {
     assert_eq!(
         said,
         "/steps/0/adapter: the adapter `gone` can't be used here: it is not installed; leave it \
-         out or choose of `claude`, `codex`"
+         out or choose one of `claude`, `codex`"
     );
     let prompt = crate::workflow::workflow_prompt(
         &crate::workflow::WorkflowPrompt {
@@ -230,20 +230,20 @@ fn where_money_is_limited_a_step_has_a_price() {
         check(&made, &rules).map(|_| ()).map_err(|faults| lines(&faults))
     };
     let fine = [(None, None), (None, Some("known")), (Some("codex"), Some("known"))];
-    // Whoever tells money needs no price.
+    // An agent that reports its cost needs no price.
     for (adapter, model) in fine.into_iter().chain([(Some("claude"), Some("other"))]) {
         assert_eq!(said(adapter, model), Ok(()), "{adapter:?} {model:?}");
     }
     assert_eq!(
         said(Some("codex"), None).unwrap_err(),
-        "/steps/0/adapter: money is limited here and nobody knows what this agent costs; \
+        "/steps/0/adapter: money is limited here and the cost of this agent is unknown; \
          leave it out"
     );
     for adapter in [None, Some("codex")] {
         assert_eq!(
             said(adapter, Some("other")).unwrap_err(),
             "/steps/0/model: money is limited here and the model `other` has no price; \
-             leave it out or choose of `known`"
+             leave it out or choose one of `known`"
         );
     }
 }
@@ -265,7 +265,7 @@ fn a_model_can_be_no_option_of_a_command_line() {
     for model in ["", "-p", "--dangerously-skip", "a b", " "] {
         assert_eq!(
             faults(&with("a", "model", json!(model))),
-            format!("/steps/0/model: `{model}` is no name of a model")
+            format!("/steps/0/model: `{model}` is not a valid model name")
         );
     }
     assert!(check(&with("a", "model", json!("x".repeat(201))), &rules()).is_err());
@@ -284,7 +284,7 @@ fn a_time_limit_is_whole_seconds_up_to_its_own_limit() {
         assert_eq!(
             said,
             format!(
-                "/steps/0/timeoutSec: `{given}` is no time limit; write whole seconds from 1 to \
+                "/steps/0/timeoutSec: `{given}` is not a valid time limit; write whole seconds from 1 to \
                  86400, or leave it out"
             )
         );
@@ -297,12 +297,12 @@ fn what_is_not_known_is_a_warning() {
     given["name"] = json!("x");
     given["stepz"] = json!([]);
     insta::assert_snapshot!(warnings(&given), @"
-    `name` of the workflow is not known and not used
-    `stepz` of the workflow is not known and not used; is it `steps`?
-    `owner` of step `a` is not known and not used
+    `name` of the workflow is unknown and ignored
+    `stepz` of the workflow is unknown and ignored; did you mean `steps`?
+    `owner` of step `a` is unknown and ignored
     ");
     let plain = with("a", "goal", json!("Fix it"));
-    assert_eq!(warnings(&plain), "the goal of step `a` asks for no skill");
+    assert_eq!(warnings(&plain), "the goal of step `a` names no skill");
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn a_dependency_is_not_lost_over_its_spelling() {
     assert_eq!(check(&both, &rules()).unwrap().workflow.steps[0].depends_on, [""; 0]);
     assert_eq!(
         warnings(&both),
-        "`depends_on` of step `a` is not known and not used; is it `dependsOn`?"
+        "`depends_on` of step `a` is unknown and ignored; did you mean `dependsOn`?"
     );
 }
 
@@ -328,7 +328,7 @@ fn a_dependency_is_not_lost_over_its_spelling() {
 fn a_dependency_said_twice_is_one() {
     let twice = workflow("a; b after a a");
     assert_eq!(check(&twice, &rules()).unwrap().workflow.steps[1].depends_on, ["a"]);
-    assert_eq!(warnings(&twice), "step `b` says twice that it depends on `a`");
+    assert_eq!(warnings(&twice), "step `b` lists its dependency `a` twice");
 }
 
 #[test]
@@ -344,7 +344,7 @@ fn faults_and_warnings_are_limited() {
     assert_eq!(check(&given, &rules()).unwrap().warnings.len(), crate::plan::NOTES_MAX);
 }
 
-/// What is compared with everything else would take minutes here.
+/// A check that compared every name with every other would take minutes here.
 #[test]
 fn the_largest_answers_are_gone_through_once() {
     const MANY: usize = 20_000;
@@ -420,7 +420,7 @@ proptest! {
             on.map(|edge| format!("s{}", edge.1)).collect::<Vec<_>>().join(" ")
         };
         let steps: Vec<String> = (0..6).map(|n| format!("s{n} after {}", after(n))).collect();
-        // What can be done, done over and over, until nothing more can be.
+        // The steps that can be done are done, over and over, until none is left.
         let mut done = BTreeSet::new();
         for _ in 0..6 {
             let can = |n: &usize| edges.iter().all(|edge| edge.0 != *n || done.contains(&edge.1));
