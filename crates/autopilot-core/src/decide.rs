@@ -12,6 +12,7 @@ mod outcome;
 mod schedule;
 
 pub use further::{Hindrance, hindrance};
+pub use money::untold;
 
 use crate::event::{
     Bill, Event, Facts, Halt, HaltWhy, Outcome, Record, RunSpec, SessionTotal, TaskSpec,

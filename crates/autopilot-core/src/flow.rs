@@ -9,8 +9,9 @@ pub mod plan;
 pub mod root;
 
 use crate::event::TaskSpec;
+use crate::event::{End, Skip};
 use crate::pipeline::{Stage, Work};
-use crate::state::{State, Task};
+use crate::state::{State, Status, Task};
 use crate::step::Step;
 use serde::{Deserialize, Serialize};
 
@@ -155,6 +156,22 @@ impl Pipeline {
             Pipeline::Goal => goal::weigh(task),
             Pipeline::Paired => paired::weigh(state, task),
         }
+    }
+}
+
+/// A task in the scheduler's words: PENDING, RUNNING, DONE, FAILED, BLOCKED.
+pub fn task_word(task: &Task) -> &'static str {
+    match &task.status {
+        Status::Open => "PENDING",
+        // Its turn has come and no worker is free yet.
+        Status::At { .. } if task.spent.attempts == 0 && task.children.is_empty() => "PENDING",
+        Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => "RUNNING",
+        Status::Settled(End::Closed) => "DONE",
+        Status::Settled(End::Skipped { why }) => match why {
+            Skip::Asked | Skip::Dropped => "SKIPPED",
+            Skip::Blocked { .. } | Skip::Stopped { .. } => "BLOCKED",
+        },
+        Status::Settled(End::Failed { .. }) => "FAILED",
     }
 }
 

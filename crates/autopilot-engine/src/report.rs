@@ -9,17 +9,15 @@ use autopilot_core::event::Record;
 use autopilot_core::flow::Flow;
 use autopilot_core::id::Time;
 use autopilot_core::state::{State, Task};
-use autopilot_core::view::Standing;
-use autopilot_core::view::account::account;
-use autopilot_core::view::report::{
-    CALLS_MAX, Call, Choice, Excerpt, Known, Way, attempts, html, page,
-};
-use autopilot_core::view::sessions::session_of;
 use autopilot_host::file::{Dir, FileError};
 use autopilot_host::git::ref_component;
 use autopilot_host::redact::Redactor;
 use autopilot_host::{dir, escape};
 use autopilot_journal::History;
+use autopilot_view::Standing;
+use autopilot_view::account::account;
+use autopilot_view::report::{CALLS_MAX, Call, Choice, Excerpt, Known, Way, attempts, html, page};
+use autopilot_view::sessions::session_of;
 use camino::Utf8PathBuf;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -11,10 +11,10 @@ use autopilot_core::event::{Event, Outcome, Record};
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
-use autopilot_core::view::headline;
-use autopilot_core::view::progress::{self, Weight};
 use autopilot_engine::shell::Sight;
 use autopilot_host::escape::one_line;
+use autopilot_view::headline;
+use autopilot_view::progress::{self, Weight};
 use std::collections::{BTreeMap, VecDeque};
 
 pub use worker::{Worker, is_subagent};
@@ -316,7 +316,7 @@ fn toggle(view: &mut View, other: View) {
 }
 
 fn newest_failure(state: &State) -> Option<Failure> {
-    let trouble = autopilot_core::view::trouble::trouble(state)?;
+    let trouble = autopilot_view::trouble::trouble(state)?;
     Some(Failure {
         task: trouble.task.id,
         step: trouble.step.or(trouble.task.step()).unwrap_or(Step::Tasks),

@@ -4,7 +4,7 @@ use super::{PlanBody, body_of, read_file};
 use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::flow::Flow;
 use autopilot_core::state::State;
-use autopilot_core::view;
+use autopilot_view as view;
 use camino::Utf8Path;
 
 /// Task files of unsettled or failed tasks that read otherwise than the run knows them. A file that

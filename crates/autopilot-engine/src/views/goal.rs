@@ -11,13 +11,13 @@ use crate::place::Place;
 use autopilot_core::event::{Event, Record};
 use autopilot_core::flow::Flow;
 use autopilot_core::state::{Run, State};
-use autopilot_core::view::manifest::{
-    Exec, History, MANIFEST_FILE, RUNS_DIR, Setting, manifest, run_state,
-};
 use autopilot_core::workflow::Usage;
 use autopilot_host::file::{Dir, FileError};
 use autopilot_host::git::ref_component;
 use autopilot_host::redact::Redactor;
+use autopilot_view::manifest::{
+    Exec, History, MANIFEST_FILE, RUNS_DIR, Setting, manifest, run_state,
+};
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

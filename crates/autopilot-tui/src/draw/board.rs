@@ -9,7 +9,7 @@ use autopilot_core::event::HaltWhy;
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::{Door, Live, Status, Task};
 use autopilot_core::step::Step;
-use autopilot_core::view::{self, ExitWord};
+use autopilot_view::{self as view, ExitWord};
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};

@@ -9,7 +9,7 @@ use crate::word::{doing, some};
 use autopilot_core::event::{End, Skip};
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::Status;
-use autopilot_core::view::{self, task_word};
+use autopilot_view::{self as view, task_word};
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};

@@ -15,11 +15,11 @@ use autopilot_core::event::Record;
 use autopilot_core::id::Time;
 use autopilot_core::state::Task;
 use autopilot_core::step::Step;
-use autopilot_core::view::cost::{Sum, charges};
 use autopilot_engine::job::mode_word;
 use autopilot_engine::shell::now;
 use autopilot_host::escape::one_line;
 use autopilot_journal::{History, Run};
+use autopilot_view::cost::{Sum, charges};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

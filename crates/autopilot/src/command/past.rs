@@ -8,8 +8,6 @@ use autopilot_core::config::nearest::nearest;
 use autopilot_core::event::{Event, Record};
 use autopilot_core::id::{AttemptId, TaskId};
 use autopilot_core::state::State;
-use autopilot_core::view;
-pub use autopilot_core::view::Standing;
 use autopilot_engine::place::Place;
 use autopilot_engine::session;
 use autopilot_engine::store::{self, StoreError};
@@ -17,6 +15,8 @@ use autopilot_engine::workspace;
 use autopilot_host::lock::Holder;
 use autopilot_host::redact::Redactor;
 use autopilot_journal::{History, Run, SqliteReader, Trouble};
+use autopilot_view as view;
+pub use autopilot_view::Standing;
 
 /// Runs looked through for a task of a given name.
 const RUNS_SEARCHED_MAX: usize = 50;

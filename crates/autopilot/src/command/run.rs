@@ -247,7 +247,7 @@ fn dry_run(opened: &Opened, tasks: &Tasks, request: &Request, shelf: &Shelf) -> 
         limits.retries_max,
         limits.interruptions_max,
         limits.usd_max.map_or("unlimited".to_owned(), |usd| usd.to_string()),
-        limits.wall_max_ms.map_or("unlimited".to_owned(), autopilot_core::view::duration),
+        limits.wall_max_ms.map_or("unlimited".to_owned(), autopilot_view::duration),
         limits.workers_max,
     ));
     if let Some(rounds) = limits.rounds_below_max {

@@ -10,9 +10,9 @@ use crate::terminal;
 use autopilot_core::config::duration;
 use autopilot_core::flow::Flow;
 use autopilot_core::id::Time;
-use autopilot_core::view::{self, ExitWord};
 use autopilot_engine::shell::now;
 use autopilot_journal::Run;
+use autopilot_view::{self as view, ExitWord};
 use serde_json::{Value, json};
 
 /// Runs listed unless another number is asked for.

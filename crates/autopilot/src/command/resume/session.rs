@@ -10,14 +10,14 @@ use crate::terminal::{self, lines};
 use autopilot_agents::{Access, Outcome};
 use autopilot_core::config::{Config, Role, role_of};
 use autopilot_core::event::Bill;
-use autopilot_core::view::ExitWord;
-use autopilot_core::view::sessions::{Session, sessions};
 use autopilot_core::wanted::Want;
 use autopilot_engine::further::{self, Ended, Gone, Stopped};
 use autopilot_engine::job::execs_of;
 use autopilot_engine::job::further::{Branch, Further, Furthered};
 use autopilot_engine::shell::{Sight, chain};
 use autopilot_engine::{kept, workspace};
+use autopilot_view::ExitWord;
+use autopilot_view::sessions::{Session, sessions};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
