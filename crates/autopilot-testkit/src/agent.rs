@@ -232,26 +232,7 @@ impl Drawn {
         };
         let key = [who, number(step), u64::from(now.round), u64::from(broken)];
         let mut fate = Random::new(key.iter().fold(self.seed, |hash, part| mix(hash, *part)));
-        let breaks = match step {
-            Step::Push | Step::PullRequest => self.has(Fault::PushBreaks) && fate.chance(400),
-            Step::Merge => false,
-            Step::Preflight
-            | Step::Plan
-            | Step::ApprovePlan
-            | Step::Schedule
-            | Step::ApproveResult
-            | Step::Workflow
-            | Step::WorkflowStep
-            | Step::Completion
-            | Step::Tasks
-            | Step::Build
-            | Step::Fix
-            | Step::Validate
-            | Step::Review
-            | Step::UatGenerate
-            | Step::Uat
-            | Step::Decide => self.has(Fault::Broke) && fate.chance(120),
-        };
+        let breaks = self.breaks(step, &mut fate);
         planner::bring(self, scene, &mut fate, play);
         workflow::bring(self, scene, &mut fate, play);
         if breaks {
@@ -325,6 +306,30 @@ impl Drawn {
         }
         if is_serial(step) && play.outcome != Outcome::Passed {
             play.has_effect = false;
+        }
+    }
+
+    /// Whether the attempt ends as a broken program does.
+    fn breaks(&self, step: Step, fate: &mut Random) -> bool {
+        match step {
+            Step::Push | Step::PullRequest => self.has(Fault::PushBreaks) && fate.chance(400),
+            Step::Merge => false,
+            Step::Preflight
+            | Step::Plan
+            | Step::ApprovePlan
+            | Step::Schedule
+            | Step::ApproveResult
+            | Step::Workflow
+            | Step::WorkflowStep
+            | Step::Completion
+            | Step::Tasks
+            | Step::Build
+            | Step::Fix
+            | Step::Validate
+            | Step::Review
+            | Step::UatGenerate
+            | Step::Uat
+            | Step::Decide => self.has(Fault::Broke) && fate.chance(120),
         }
     }
 
@@ -495,18 +500,7 @@ impl Scripted {
         };
         let tasks = self.brought(&line, now, scene.state);
         let mut facts = Facts { blocking: line.blocking, tasks, ..Facts::default() };
-        let outcome = match line.ending {
-            Ending::Ok | Ending::Mute => Outcome::Passed,
-            Ending::Fails => Outcome::Failed { why: format!("{step} said no") },
-            Ending::TimesOut => Outcome::Failed { why: "it ran into its time limit".into() },
-            Ending::Broke => Outcome::Broke { why: "exit status 1".into() },
-            Ending::Hangs => Outcome::Broke { why: "silent and idle: killed".into() },
-            Ending::Lost => Outcome::Lost,
-            Ending::Quota { ms } => Outcome::Quota { until: scene.clock.plus_ms(STEP_MS + ms) },
-            Ending::Away { why } => {
-                Outcome::Away { why, text: "it is not there".into(), until: None }
-            }
-        };
+        let outcome = line.outcome(scene);
         match step {
             Step::Build | Step::Fix if outcome == Outcome::Passed => {
                 let usual = || format!("{}{}", now.name(), now.round);
@@ -574,6 +568,23 @@ impl Scripted {
             outcome,
             facts,
             faults: Vec::new(),
+        }
+    }
+}
+
+impl Line {
+    fn outcome(&self, scene: &Scene<'_>) -> Outcome {
+        match self.ending {
+            Ending::Ok | Ending::Mute => Outcome::Passed,
+            Ending::Fails => Outcome::Failed { why: format!("{} said no", self.step) },
+            Ending::TimesOut => Outcome::Failed { why: "it ran into its time limit".into() },
+            Ending::Broke => Outcome::Broke { why: "exit status 1".into() },
+            Ending::Hangs => Outcome::Broke { why: "silent and idle: killed".into() },
+            Ending::Lost => Outcome::Lost,
+            Ending::Quota { ms } => Outcome::Quota { until: scene.clock.plus_ms(STEP_MS + ms) },
+            Ending::Away { why } => {
+                Outcome::Away { why, text: "it is not there".into(), until: None }
+            }
         }
     }
 }

@@ -169,6 +169,7 @@ impl Job {
     }
 
     /// `earlier` is what was said in the question's session.
+    #[expect(clippy::too_many_lines, reason = "it waits to be divided into its phases")]
     pub(super) async fn turn_after(
         &self,
         question: &Question<'_>,
