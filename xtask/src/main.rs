@@ -10,8 +10,10 @@ mod campaign;
 mod deny;
 mod dist;
 mod elf;
+mod listing;
 mod mutant;
 mod package;
+mod slice;
 mod step;
 mod suite;
 mod tree;
@@ -72,9 +74,9 @@ fn dispatch(command: &str, mut arguments: Arguments) -> Result<(), Failure> {
             campaign::torture(kills)
         }
         "mutants" => {
-            let only = arguments.word();
+            let choice = mutant::Choice::from_arguments(&mut arguments)?;
             arguments.finish()?;
-            mutant::run(only.as_deref())
+            mutant::run(&choice)
         }
         "bench" => {
             let effort =
