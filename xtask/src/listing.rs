@@ -1,5 +1,5 @@
-//! The test binaries of the workspace and how many tests each lists. A binary that lists none was
-//! meant to prove something, and proves nothing.
+//! The test binaries of the workspace and the tests each lists. A binary that lists none was meant
+//! to prove something, and proves nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::step::{self, Failure};
 use crate::workspace::cargo;
 
-/// Test binary, as `package/target` → the number of its tests.
-pub struct Listing(BTreeMap<String, usize>);
+/// Test binary, as `package/target` → the names of its tests.
+pub struct Listing(BTreeMap<String, Vec<String>>);
 
 impl Listing {
     /// Builds the test binaries, and the product's binary, which tests start by its path; then asks
@@ -30,12 +30,8 @@ impl Listing {
     }
 
     fn checked(self) -> Result<Self, Failure> {
-        let empty: Vec<&str> = self
-            .0
-            .iter()
-            .filter(|(_, tests)| **tests == 0)
-            .map(|(name, _)| name.as_str())
-            .collect();
+        let empty = self.0.iter().filter(|(_, tests)| tests.is_empty());
+        let empty: Vec<&str> = empty.map(|(name, _)| name.as_str()).collect();
         match empty.as_slice() {
             [] if self.0.is_empty() => {
                 Err(Failure::Task("cargo built no test binary at all".to_owned()))
@@ -49,11 +45,14 @@ impl Listing {
         }
     }
 
-    /// How many tests are in integration tests of these names.
-    pub fn tests_of(&self, targets: &[&str]) -> usize {
-        let of_one =
-            |name: &str| name.rsplit('/').next().is_some_and(|name| targets.contains(&name));
-        self.0.iter().filter(|(name, _)| of_one(name)).map(|(_, tests)| tests).sum()
+    /// How many tests are in integration tests of these names, or have `word` in their own.
+    pub fn count(&self, targets: &[&str], word: &str) -> usize {
+        let is_named =
+            |binary: &str| targets.iter().any(|name| binary.ends_with(&format!("/{name}")));
+        let counts = self.0.iter().map(|(binary, tests)| {
+            tests.iter().filter(|test| is_named(binary) || test.contains(word)).count()
+        });
+        counts.sum()
     }
 }
 
@@ -82,23 +81,24 @@ fn test_binaries(messages: &str) -> Result<Vec<(String, PathBuf)>, Failure> {
     Ok(binaries)
 }
 
-/// The number of tests in what a harness prints for `--list --format terse`.
-fn tests_in(listed: &str) -> usize {
-    listed.lines().filter(|line| line.ends_with(": test")).count()
+/// The tests in what a harness prints for `--list --format terse`.
+fn tests_in(listed: &str) -> Vec<String> {
+    listed.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn listing(rows: &[(&str, usize)]) -> Listing {
-        Listing(rows.iter().map(|(name, tests)| ((*name).to_owned(), *tests)).collect())
+    fn listing(rows: &[(&str, &str)]) -> Listing {
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+        Listing(rows.iter().map(|(name, tests)| ((*name).to_owned(), words(tests))).collect())
     }
 
     #[test]
     fn a_binary_that_lists_no_tests_is_named() {
-        assert!(listing(&[("a/one", 3), ("a/a (lib)", 1)]).checked().is_ok());
-        let rows = [("a/one", 3), ("a/two", 0), ("b/b (lib)", 0)];
+        assert!(listing(&[("a/one", "x y z"), ("a/a (lib)", "x")]).checked().is_ok());
+        let rows = [("a/one", "x y z"), ("a/two", ""), ("b/b (lib)", "")];
         let text = listing(&rows).checked().err().unwrap().to_string();
         assert!(text.contains("no tests: a/two, b/b (lib)\n"), "{text}");
     }
@@ -109,9 +109,10 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_counted_by_the_names_of_integration_tests() {
-        let listing = listing(&[("a/one", 3), ("a/one (lib)", 5), ("b/two", 7), ("b/three", 11)]);
-        assert_eq!(listing.tests_of(&["one", "two"]), 10);
+    fn tests_are_counted_by_their_binary_or_their_name() {
+        let rows = [("a/one", "x y real_z"), ("a/one (lib)", "x"), ("b/two", "x y real_z")];
+        assert_eq!(listing(&rows).count(&["one"], "real_"), 4);
+        assert_eq!(listing(&rows).count(&[], "real_"), 2);
     }
 
     #[test]
@@ -129,8 +130,11 @@ mod tests {
     }
 
     #[test]
-    fn only_tests_are_counted_in_what_a_harness_lists() {
-        assert_eq!(tests_in("one: test\ntwo::three: test\nfour: benchmark\n"), 2);
-        assert_eq!(tests_in(""), 0);
+    fn only_tests_are_taken_from_what_a_harness_lists() {
+        assert_eq!(
+            tests_in("one: test\ntwo::three: test\nfour: benchmark\n"),
+            ["one", "two::three"]
+        );
+        assert!(tests_in("").is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! Plans: the tasks a planner proposes, the rules they must keep, and what becomes of them.
 //!
-//! A plan is an agent's word. [`check`] finds everything that is wrong with one in a single pass,
+//! A plan is an agent's word. [`check()`] finds everything that is wrong with one in a single pass,
 //! so that one repair prompt can name it all; order, batches and the ready set are always our own.
 
 mod body;

@@ -1,7 +1,7 @@
 //! Workflows: the steps an agent proposes for a goal, what became of each, and whether the goal is
 //! reached.
 //!
-//! A workflow is an agent's word. [`check`] finds everything that is wrong with one in a single
+//! A workflow is an agent's word. [`check()`] finds everything that is wrong with one in a single
 //! pass, so that one repair prompt can name it all; the order is always our own.
 
 mod carry;
