@@ -11,6 +11,7 @@ mod deny;
 mod dist;
 mod elf;
 mod listing;
+mod memory;
 mod mutant;
 mod package;
 mod slice;
@@ -27,10 +28,11 @@ use step::Failure;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  test [--quick]                        everything CI checks; --quick: formatting, lints, tests
+  test [--quick]                        everything CI checks, with a slice of the seeds and mutants;
+                                        --quick: formatting, lints, tests without real agents and kills
   sim [--seeds N] [--from S] [--seed X] simulate N runs from seed S, or replay seed X alone
   torture [--kills N]                   kill the real binary N times and check nothing is lost
-  mutants [name]                        plant each known bug and check that a test notices it
+  mutants [name | --slice K/N]          plant each known bug and check that a test notices it
   bench [id] [--smoke]                  compare with an anchor; --smoke: one round, debug binary
   agents                                install the real agents the tests run, from npm
   deny                                  licences, banned crates and sources of the dependencies

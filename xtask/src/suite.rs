@@ -10,6 +10,7 @@ use crate::bench;
 use crate::campaign::{self, Seeds};
 use crate::deny;
 use crate::listing::Listing;
+use crate::memory;
 use crate::mutant;
 use crate::package;
 use crate::slice::Slice;
@@ -63,7 +64,9 @@ fn quick() -> Result<(), Failure> {
     }
     let slow: Vec<String> = SLOW.iter().map(|name| format!("binary({name})")).collect();
     let others = format!("not ({} or test({REAL}))", slow.join(" or "));
-    step::run("tests", nextest().args(["-E", &others]))?;
+    let mut nextest = nextest();
+    nextest.args(["-E", &others]);
+    step::run("tests", &mut memory::with_tmp(nextest))?;
     println!(
         "xtask: {} tests were left out: {}, and with a real agent; `cargo xtask test` runs them too",
         listing.count(SLOW, REAL),
@@ -106,7 +109,7 @@ fn tests() -> Result<(), Failure> {
     if find_program("cargo-nextest").is_none() {
         return step::run("tests", &mut cargo(["test", "--workspace"]));
     }
-    step::run("tests", &mut nextest())?;
+    step::run("tests", &mut memory::with_tmp(nextest()))?;
     // Nextest runs no doctests.
     step::run("doctests", &mut cargo(["test", "-q", "--workspace", "--doc"]))
 }
