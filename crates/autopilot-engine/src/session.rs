@@ -15,7 +15,7 @@ use crate::workspace::{self, WorkspaceError};
 use autopilot_core::config::{By, Config, Options};
 use autopilot_core::event::{End, HaltWhy, RunSpec, Skip};
 use autopilot_core::fingerprint::sha256_hex;
-use autopilot_core::flow::Flow;
+use autopilot_core::flow::FlowFiles;
 use autopilot_core::id::TaskId;
 use autopilot_core::input::{Ask, Input};
 use autopilot_core::limit::Limits;
@@ -162,7 +162,7 @@ pub fn play(
         Some((run, state)) => {
             let pinned = pinned(&journal, &state)?;
             check_prices(&intent, &state, &pinned, &pinned)?;
-            if state.run.flow == Flow::Goal {
+            if state.run.flow.row().files == FlowFiles::RunDirectory {
                 begin::prove_out_of(&state.run, &place)?;
             }
             lower_flags(&intent, &place, watcher.as_mut())?;

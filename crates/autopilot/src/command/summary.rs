@@ -55,7 +55,7 @@ fn task_lines(state: &State) -> String {
             Some(why) => why.to_string(),
             None => match &task.commit {
                 Some(commit) if task.is_closed() => commit.chars().take(10).collect(),
-                Some(_) | None => view::worker_word(task).to_owned(),
+                Some(_) | None => view::activity(task).to_owned(),
             },
         };
         text.push_str(&format!(
@@ -138,7 +138,7 @@ fn notes(repo: &UserRepo, state: &State) -> Vec<String> {
     let waivers = view::waivers(state).iter();
     notes.extend(waivers.map(|by| format!("the review was skipped while {by} was there")));
     for task in &state.tasks {
-        let name = if task.parent.is_some() { task.name() } else { "run" };
+        let name = task.label();
         notes.extend(task.notes.iter().map(|note| format!("{name}: {note}")));
     }
     notes
