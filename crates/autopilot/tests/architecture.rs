@@ -80,7 +80,7 @@ const LONG_FILES: &[(&str, usize)] = &[
     ("crates/autopilot-core/src/event.rs", 638),
     ("crates/autopilot-core/src/plan/tests.rs", 659),
     ("crates/autopilot-core/src/prompt/tests.rs", 730),
-    ("crates/autopilot-core/src/state.rs", 553),
+    ("crates/autopilot-core/src/state.rs", 521),
     ("crates/autopilot-engine/src/begin.rs", 538),
     ("crates/autopilot-engine/src/job/agent.rs", 521),
     ("crates/autopilot-engine/src/job/goal.rs", 525),
