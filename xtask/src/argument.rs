@@ -17,16 +17,21 @@ impl Arguments {
         at.map(|at| self.words.remove(at)).is_some()
     }
 
-    /// Takes `name N`.
-    pub fn number(&mut self, name: &str) -> Result<Option<u64>, Failure> {
+    /// Takes `name value`.
+    pub fn value(&mut self, name: &str) -> Result<Option<String>, Failure> {
         let Some(at) = self.words.iter().position(|word| word == name) else {
             return Ok(None);
         };
         self.words.remove(at);
         if at == self.words.len() {
-            return Err(Failure::Usage(format!("`{name}` needs a number after it")));
+            return Err(Failure::Usage(format!("`{name}` needs a value after it")));
         }
-        let value = self.words.remove(at);
+        Ok(Some(self.words.remove(at)))
+    }
+
+    /// Takes `name N`.
+    pub fn number(&mut self, name: &str) -> Result<Option<u64>, Failure> {
+        let Some(value) = self.value(name)? else { return Ok(None) };
         let parsed = value.parse();
         parsed.map(Some).map_err(|_| Failure::Usage(format!("`{name} {value}`: not a number")))
     }

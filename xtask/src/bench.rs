@@ -225,12 +225,10 @@ impl Bed {
 
     /// A program of the project that only benches use.
     fn example(&self, package: &str, name: &str) -> Result<PathBuf, Failure> {
-        let mut build = cargo(["build", "-q", "-p", package, "--example", name]);
-        let profile = match self.effort {
-            Effort::Smoke => "debug",
+        let (profile, mut build) = match self.effort {
+            Effort::Smoke => ("debug", cargo(["build", "-q", "--workspace", "--example", name])),
             Effort::Full => {
-                build.arg("--release");
-                "release"
+                ("release", cargo(["build", "-q", "--release", "-p", package, "--example", name]))
             }
         };
         step::run("build a part for the bench", &mut build)?;

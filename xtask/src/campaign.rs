@@ -1,13 +1,16 @@
 //! The two long campaigns against the product: simulated runs by seed, and kills of the real binary.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::argument::Arguments;
+use crate::slice::Slice;
 use crate::step::{self, Failure};
-use crate::workspace::{cargo, root};
+use crate::workspace::{cargo, root, target_dir};
 
 pub const KILLS_DEFAULT: u64 = 1000;
-const SEEDS_DEFAULT: u64 = 2000;
+/// The seeds of `cargo xtask sim`, of which CI simulates a slice.
+const SEEDS_DEFAULT: u64 = 8000;
 
 pub enum Seeds {
     Range { from: u64, count: u64 },
@@ -17,6 +20,12 @@ pub enum Seeds {
 impl Seeds {
     pub fn first(count: u64) -> Self {
         Seeds::Range { from: 0, count }
+    }
+
+    /// The seeds of one slice of those that `cargo xtask sim` simulates.
+    pub fn part(slice: Slice) -> Result<Self, Failure> {
+        let part = slice.range(SEEDS_DEFAULT as usize)?;
+        Ok(Seeds::Range { from: part.start as u64, count: part.len() as u64 })
     }
 
     pub fn from_arguments(arguments: &mut Arguments) -> Result<Self, Failure> {
@@ -49,13 +58,19 @@ impl Seeds {
 
 pub fn simulate(seeds: Seeds) -> Result<(), Failure> {
     require("the simulator", &simulator())?;
-    let mut command = cargo(["run", "-q", "-p", "autopilot-testkit", "--bin", "sim", "--"]);
-    step::run("simulation", command.args(seeds.words()))
+    // Built as a part of the workspace: built alone, its dependencies have other features, and all
+    // of them would be compiled once more.
+    step::run(
+        "build of the simulator",
+        &mut cargo(["build", "-q", "--workspace", "--bin", "sim"]),
+    )?;
+    let mut command = Command::new(target_dir().join("debug/sim"));
+    step::run("simulation", command.args(seeds.words()).current_dir(root()))
 }
 
 pub fn torture(kills: u64) -> Result<(), Failure> {
     require("the torture test", &torture_test())?;
-    let mut command = cargo(["test", "-p", "autopilot", "--test", "torture", "--", "--nocapture"]);
+    let mut command = cargo(["test", "--workspace", "--test", "torture", "--", "--nocapture"]);
     step::run("torture", command.env("AUTOPILOT_TORTURE_KILLS", kills.to_string()))
 }
 
@@ -85,9 +100,16 @@ mod tests {
 
     #[test]
     fn seeds_are_handed_on_to_the_simulator() {
-        assert_eq!(words("").unwrap(), ["--seeds", "2000"]);
+        assert_eq!(words("").unwrap(), ["--seeds", "8000"]);
         assert_eq!(words("--from 7 --seeds 3").unwrap(), ["--seeds", "3", "--from", "7"]);
         assert_eq!(words("--seed 99").unwrap(), ["--seed", "99"]);
+    }
+
+    #[test]
+    fn a_slice_of_the_seeds_can_be_asked_for_by_its_words() {
+        let part = |slice: &str| Seeds::part(slice.parse().unwrap()).unwrap().words();
+        assert_eq!(part("1/8"), words("--seeds 1000").unwrap());
+        assert_eq!(part("8/8"), words("--from 7000 --seeds 1000").unwrap());
     }
 
     #[test]

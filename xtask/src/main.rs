@@ -10,8 +10,11 @@ mod campaign;
 mod deny;
 mod dist;
 mod elf;
+mod listing;
+mod memory;
 mod mutant;
 mod package;
+mod slice;
 mod step;
 mod suite;
 mod tree;
@@ -25,10 +28,11 @@ use step::Failure;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  test [--quick]                        everything CI checks; --quick: formatting, lints, tests
+  test [--quick]                        everything CI checks, with a slice of the seeds and mutants;
+                                        --quick: formatting, lints, tests without real agents and kills
   sim [--seeds N] [--from S] [--seed X] simulate N runs from seed S, or replay seed X alone
   torture [--kills N]                   kill the real binary N times and check nothing is lost
-  mutants [name]                        plant each known bug and check that a test notices it
+  mutants [name | --slice K/N]          plant each known bug and check that a test notices it
   bench [id] [--smoke]                  compare with an anchor; --smoke: one round, debug binary
   agents                                install the real agents the tests run, from npm
   deny                                  licences, banned crates and sources of the dependencies
@@ -72,9 +76,9 @@ fn dispatch(command: &str, mut arguments: Arguments) -> Result<(), Failure> {
             campaign::torture(kills)
         }
         "mutants" => {
-            let only = arguments.word();
+            let choice = mutant::Choice::from_arguments(&mut arguments)?;
             arguments.finish()?;
-            mutant::run(only.as_deref())
+            mutant::run(&choice)
         }
         "bench" => {
             let effort =

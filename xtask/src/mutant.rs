@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use crate::argument::Arguments;
+use crate::slice::Slice;
 use crate::step::{Failure, failed_to};
 use crate::tree;
 use crate::workspace::{root, target_dir};
@@ -18,10 +20,36 @@ use trial::{Bench, Verdict};
 /// Each has a copy of the sources and a build of its own.
 const BENCHES_MAX: usize = 4;
 
-pub fn run(only: Option<&str>) -> Result<(), Failure> {
-    let all = read_all(&recipe_dir())?;
-    check_all_apply(&all)?;
-    let recipes = chosen(all, only)?;
+/// Which mutants are tried.
+pub enum Choice {
+    All,
+    Named(String),
+    Part(Slice),
+}
+
+impl Choice {
+    pub fn from_arguments(arguments: &mut Arguments) -> Result<Self, Failure> {
+        let slice = arguments.value("--slice")?.map(|text| text.parse()).transpose()?;
+        match (arguments.word(), slice) {
+            (None, None) => Ok(Choice::All),
+            (Some(name), None) => Ok(Choice::Named(name)),
+            (None, Some(slice)) => Ok(Choice::Part(slice)),
+            (Some(_), Some(_)) => Err(Failure::Usage(
+                "`--slice` tries a part of the mutants; it goes without a name".to_owned(),
+            )),
+        }
+    }
+}
+
+/// Reads every recipe and finds its text in the sources, which takes no time worth speaking of.
+pub fn check_recipes() -> Result<(), Failure> {
+    let recipes = recipes_that_apply()?;
+    println!("xtask: the texts of {} mutants are in the sources", recipes.len());
+    Ok(())
+}
+
+pub fn run(choice: &Choice) -> Result<(), Failure> {
+    let recipes = chosen(recipes_that_apply()?, choice)?;
     let scratch = target_dir().join("mutants");
     println!("xtask: {} mutants, tried in `{}`", recipes.len(), scratch.display());
     let benches = benches(&scratch, recipes.len())?;
@@ -77,6 +105,12 @@ pub fn recipe_dir() -> PathBuf {
     root().join("crates/autopilot-testkit/mutants")
 }
 
+fn recipes_that_apply() -> Result<Vec<Recipe>, Failure> {
+    let recipes = read_all(&recipe_dir())?;
+    check_all_apply(&recipes)?;
+    Ok(recipes)
+}
+
 fn read_all(dir: &Path) -> Result<Vec<Recipe>, Failure> {
     let listing =
         fs::read_dir(dir).map_err(failed_to(format!("list the mutants in `{}`", dir.display())))?;
@@ -86,14 +120,24 @@ fn read_all(dir: &Path) -> Result<Vec<Recipe>, Failure> {
     files.iter().map(|file| Recipe::read(file)).collect()
 }
 
-fn chosen(mut recipes: Vec<Recipe>, only: Option<&str>) -> Result<Vec<Recipe>, Failure> {
-    if let Some(name) = only {
-        recipes.retain(|recipe| recipe.name == name);
-    }
-    match (recipes.is_empty(), only) {
-        (false, _) => Ok(recipes),
-        (true, Some(name)) => Err(Failure::Usage(format!("no mutant named `{name}`"))),
-        (true, None) => Err(Failure::Task(format!("no mutants in `{}`", recipe_dir().display()))),
+fn chosen(mut recipes: Vec<Recipe>, choice: &Choice) -> Result<Vec<Recipe>, Failure> {
+    match choice {
+        Choice::All if recipes.is_empty() => {
+            Err(Failure::Task(format!("no mutants in `{}`", recipe_dir().display())))
+        }
+        Choice::All => Ok(recipes),
+        Choice::Named(name) => {
+            recipes.retain(|recipe| recipe.name == *name);
+            if recipes.is_empty() {
+                return Err(Failure::Usage(format!("no mutant named `{name}`")));
+            }
+            Ok(recipes)
+        }
+        Choice::Part(slice) => {
+            let part = slice.range(recipes.len())?;
+            println!("xtask: to try the same mutants: cargo xtask mutants --slice {slice}");
+            Ok(recipes.drain(part).collect())
+        }
     }
 }
 
@@ -187,7 +231,29 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_refused() {
-        assert!(chosen(vec![recipe("one")], Some("two")).is_err());
-        assert_eq!(chosen(vec![recipe("one"), recipe("two")], Some("two")).unwrap().len(), 1);
+        let two = Choice::Named("two".to_owned());
+        assert!(chosen(vec![recipe("one")], &two).is_err());
+        assert_eq!(chosen(vec![recipe("one"), recipe("two")], &two).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn every_mutant_of_the_project_is_in_exactly_one_slice() {
+        let all = || read_all(&recipe_dir()).unwrap();
+        let slices = (1..=8).map(|number| format!("{number}/8").parse().unwrap());
+        let tried = slices.flat_map(|slice| chosen(all(), &Choice::Part(slice)).unwrap());
+        assert_eq!(tried.collect::<Vec<_>>(), all());
+    }
+
+    #[test]
+    fn a_name_and_a_slice_exclude_each_other() {
+        let choice = |line: &str| {
+            let mut arguments = Arguments::new(line.split_whitespace().map(str::to_owned));
+            Choice::from_arguments(&mut arguments)
+        };
+        assert!(matches!(choice("").unwrap(), Choice::All));
+        assert!(matches!(choice("one").unwrap(), Choice::Named(name) if name == "one"));
+        assert!(matches!(choice("--slice 3/8").unwrap(), Choice::Part(_)));
+        assert!(choice("one --slice 3/8").is_err());
+        assert!(choice("--slice 9/8").is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! One step of a check: a command that is shown, timed, and named when it fails.
 
 use std::fmt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// Why xtask ends with a non-zero exit code.
@@ -33,20 +33,26 @@ pub fn failed_to<E: fmt::Display>(operation: impl fmt::Display) -> impl FnOnce(E
 
 /// Runs `command` to its end with the terminal as its output.
 pub fn run(name: &str, command: &mut Command) -> Result<(), Failure> {
+    run_for_output(name, command.stdout(Stdio::inherit())).map(drop)
+}
+
+/// Runs `command` to its end with the terminal for its complaints, and returns what it printed.
+pub fn run_for_output(name: &str, command: &mut Command) -> Result<String, Failure> {
     let again = shown(command);
     println!("xtask: $ {again}");
     let started = Instant::now();
-    let status = command.status().map_err(failed_to(format!("start `{again}`")))?;
+    command.stdin(Stdio::inherit()).stderr(Stdio::inherit());
+    let output = command.output().map_err(failed_to(format!("start `{again}`")))?;
     let seconds = started.elapsed().as_secs_f32();
-    if status.success() {
-        println!("xtask: {name} passed in {seconds:.1} s");
-        return Ok(());
+    if !output.status.success() {
+        println!("xtask: {name} FAILED after {seconds:.1} s");
+        return Err(Failure::Step { name: name.to_owned(), why: output.status.to_string(), again });
     }
-    println!("xtask: {name} FAILED after {seconds:.1} s");
-    Err(Failure::Step { name: name.to_owned(), why: status.to_string(), again })
+    println!("xtask: {name} passed in {seconds:.1} s");
+    String::from_utf8(output.stdout).map_err(failed_to(format!("read the output of `{again}`")))
 }
 
-/// Runs `command` and returns what it printed.
+/// Runs `command`, shows none of it, and returns what it printed.
 pub fn output_of(command: &mut Command) -> Result<String, Failure> {
     let line = shown(command);
     let output = command.output().map_err(failed_to(format!("start `{line}`")))?;
@@ -98,6 +104,12 @@ mod tests {
         let text = failure.to_string();
         assert!(text.contains("step `nope` failed (exit status: 3)"), "{text}");
         assert!(text.contains("to run it alone: sh -c 'exit 3'"), "{text}");
+    }
+
+    #[test]
+    fn the_output_of_a_step_is_returned_when_it_is_asked_for() {
+        let said = run_for_output("says", Command::new("sh").args(["-c", "echo here"])).unwrap();
+        assert_eq!(said, "here\n");
     }
 
     #[test]

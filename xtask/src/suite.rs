@@ -1,20 +1,37 @@
 //! `cargo xtask test`: the steps that decide whether a change is fit to merge, in the order in
 //! which they are likely to fail.
 
+use std::process::Command;
+use std::thread;
 use std::time::Instant;
 
 use crate::agents;
 use crate::bench;
 use crate::campaign::{self, Seeds};
 use crate::deny;
+use crate::listing::Listing;
+use crate::memory;
 use crate::mutant;
 use crate::package;
+use crate::slice::Slice;
 use crate::step::{self, Failure};
 use crate::workspace::{cargo, find_program};
 
-const SIMULATED_SEEDS: u64 = 2000;
-/// Everything but what takes minutes by design: kills by the dozen, gigabytes of output.
-const QUICK: &str = "not (binary(torture) or binary(flood))";
+/// Test binaries that `--quick` leaves out, because they take minutes by design: kills by the dozen,
+/// gigabytes of output, hostile process trees that each have the machine to themselves, and real
+/// agents.
+const SLOW: &[&str] = &[
+    "agents_acp",
+    "agents_claude",
+    "agents_codex",
+    "flood",
+    "goal_real",
+    "hostile",
+    "real_agents",
+    "torture",
+];
+/// In the name of a test that starts a real agent, wherever it is.
+const REAL: &str = "the_real_";
 
 pub enum Depth {
     /// What a person runs before each commit.
@@ -26,46 +43,81 @@ pub enum Depth {
 pub fn run(depth: Depth) -> Result<(), Failure> {
     let started = Instant::now();
     step::run("formatting", &mut cargo(["fmt", "--all", "--check"]))?;
+    mutant::check_recipes()?;
     package::install_missing()?;
-    agents::install_missing()?;
-    step::run(
-        "lints",
-        &mut cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
-    )?;
     match depth {
-        Depth::Quick => tests(&["-E", QUICK])?,
-        Depth::Full => {
-            tests(&[])?;
-            campaigns()?;
-        }
+        Depth::Quick => quick()?,
+        Depth::Full => full()?,
     }
     println!("\nxtask: all steps passed in {:.0} s", started.elapsed().as_secs_f32());
     Ok(())
 }
 
-/// Tests start the product by its path, so its binary is built before them.
-fn tests(selection: &[&str]) -> Result<(), Failure> {
-    step::run("build", &mut cargo(["build", "--workspace", "--all-targets"]))?;
-    if find_program("cargo-nextest").is_some() {
-        let at_once = at_once().to_string();
-        let nextest = ["nextest", "run", "--workspace", "--test-threads", &at_once];
-        step::run("tests", cargo(nextest).args(selection))?;
-        // Nextest runs no doctests.
-        step::run("doctests", &mut cargo(["test", "-q", "--workspace", "--doc"]))
-    } else {
-        step::run("tests", &mut cargo(["test", "--workspace"]))
+fn quick() -> Result<(), Failure> {
+    lints()?;
+    let listing = Listing::build()?;
+    if find_program("cargo-nextest").is_none() {
+        return Err(Failure::Task(
+            "`--quick` needs cargo-nextest, which can leave tests out: cargo install cargo-nextest"
+                .to_owned(),
+        ));
     }
+    let slow: Vec<String> = SLOW.iter().map(|name| format!("binary({name})")).collect();
+    let others = format!("not ({} or test({REAL}))", slow.join(" or "));
+    let mut nextest = nextest();
+    nextest.args(["-E", &others]);
+    step::run("tests", &mut memory::with_tmp(nextest))?;
+    println!(
+        "xtask: {} tests were left out: {}, and with a real agent; `cargo xtask test` runs them too",
+        listing.count(SLOW, REAL),
+        SLOW.join(", ")
+    );
+    Ok(())
 }
 
-/// Half as many again as there are cores: much of a test is waiting for processes and for time.
-fn at_once() -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    cores + cores.div_ceil(2)
-}
-
-fn campaigns() -> Result<(), Failure> {
+fn full() -> Result<(), Failure> {
+    let slice = Slice::of_head()?;
+    // The agents are a gigabyte to download and nothing to compute.
+    thread::scope(|scope| {
+        let agents = scope.spawn(agents::install_missing);
+        let built = lints().and_then(|()| docs()).and_then(|()| Listing::build());
+        let agents = agents.join();
+        built?;
+        agents.map_err(|_| Failure::Task("the install of the agents panicked".to_owned()))?
+    })?;
+    tests()?;
     deny::run()?;
     bench::run(None, bench::Effort::Smoke)?;
-    campaign::simulate(Seeds::first(SIMULATED_SEEDS))?;
-    mutant::run(None)
+    campaign::simulate(Seeds::part(slice)?)?;
+    mutant::run(&mutant::Choice::Part(slice))
+}
+
+fn lints() -> Result<(), Failure> {
+    let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    step::run("lints", &mut cargo(clippy))
+}
+
+/// A link that leads nowhere is a name that has changed since.
+fn docs() -> Result<(), Failure> {
+    let mut command = cargo(["doc", "--workspace", "--no-deps", "--document-private-items"]);
+    // Whoever reads them reads those of private items too.
+    let flags = "-D warnings -A rustdoc::private_intra_doc_links";
+    step::run("docs", command.env("RUSTDOCFLAGS", flags))
+}
+
+fn tests() -> Result<(), Failure> {
+    if find_program("cargo-nextest").is_none() {
+        return step::run("tests", &mut cargo(["test", "--workspace"]));
+    }
+    step::run("tests", &mut memory::with_tmp(nextest()))?;
+    // Nextest runs no doctests.
+    step::run("doctests", &mut cargo(["test", "-q", "--workspace", "--doc"]))
+}
+
+/// Half as many tests at once again as there are cores: much of a test is waiting for processes and
+/// for time.
+fn nextest() -> Command {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let at_once = (cores + cores.div_ceil(2)).to_string();
+    cargo(["nextest", "run", "--workspace", "--test-threads", &at_once])
 }

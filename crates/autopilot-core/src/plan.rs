@@ -1,6 +1,6 @@
 //! Plans: the tasks that a planner proposes, and the rules that they must keep.
 //!
-//! A plan is an agent's word. [`check`] finds every fault of a plan in a single pass, so that one
+//! A plan is an agent's word. [`check()`] finds every fault of a plan in a single pass, so that one
 //! repair prompt can name them all; the order, the batches and the ready set are always our own.
 
 mod body;

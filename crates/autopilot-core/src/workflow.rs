@@ -1,7 +1,7 @@
 //! Workflows: the steps that an agent proposes for a goal, the result of each step, and the
 //! judgement on whether the goal is met.
 //!
-//! A workflow is an agent's word. [`check`] finds every fault of a workflow in a single pass, so
+//! A workflow is an agent's word. [`check()`] finds every fault of a workflow in a single pass, so
 //! that one repair prompt can name them all; the order is always our own.
 
 mod carry;

@@ -1,8 +1,8 @@
 //! The engine: the loop around the pure core, and the code that does what it wants done.
 //!
-//! [`pilot`] is the loop without I/O; [`shell`] is the I/O around it; [`job`] and the modules in
-//! its folder do the steps; [`session`] opens a repository and runs a shell in it. Only settled
-//! state leaves the process.
+//! The core's [`autopilot_core::pilot`] is the loop without I/O; [`shell`] is the I/O around it;
+//! [`job`] and the modules in its folder do the steps; [`session`] opens a repository and runs a
+//! shell in it. Only settled state leaves the process.
 
 mod admission;
 mod arrears;

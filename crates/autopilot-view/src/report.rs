@@ -1,6 +1,6 @@
 //! One page that tells a whole run: its outcome, graph, timeline, every question to an agent.
 //!
-//! [`page`] picks and words what is shown, [`html`] writes it. The page has no script and asks for
+//! [`page`] picks and words what is shown, [`mod@html`] writes it. The page has no script and asks for
 //! nothing; texts of agents get on it as text or not at all (see [`words`]).
 
 mod attempt;

@@ -29,6 +29,7 @@ mod sessions;
 mod show;
 mod skills;
 mod status;
+mod summary;
 mod task;
 mod task_file;
 mod undo;

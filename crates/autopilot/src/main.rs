@@ -2,6 +2,7 @@
 
 mod api;
 mod bare;
+#[allow(rustdoc::invalid_html_tags, reason = "the docs of arguments are their help texts")]
 mod cli;
 mod command;
 mod exit;

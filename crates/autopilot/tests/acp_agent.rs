@@ -59,7 +59,7 @@ fn summary() -> Value {
 }
 
 #[test]
-fn opencode_builds_a_task_with_its_own_tools_and_the_run_ends_done() {
+fn the_real_opencode_builds_a_task_with_its_own_tools_and_the_run_ends_done() {
     let mut stage = stage();
     let script = Script::new().rule(Rule::when("Say done").turns([
         Turn::call(Call::read("app.txt")),
@@ -78,7 +78,7 @@ fn opencode_builds_a_task_with_its_own_tools_and_the_run_ends_done() {
 }
 
 #[test]
-fn a_session_of_opencode_goes_on_after_its_run() {
+fn a_session_of_the_real_opencode_goes_on_after_its_run() {
     let mut stage = stage();
     let script = Script::new()
         .rule(Rule::when("what did you do").turns([Turn::say("I wrote a line.")]))
@@ -106,7 +106,7 @@ fn a_session_of_opencode_goes_on_after_its_run() {
 }
 
 #[test]
-fn an_opencode_reviewer_may_not_write_and_is_asked_again_in_its_session() {
+fn the_real_opencode_as_reviewer_may_not_write_and_is_asked_again_in_its_session() {
     let mut stage = stage();
     let verdict = json!({ "verdict": "APPROVE", "summary": "fine", "issues": [] });
     let script = Script::new()

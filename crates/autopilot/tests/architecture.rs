@@ -1,5 +1,6 @@
 //! The shape of the project, asserted: which crate may depend on which, that the core and the
-//! agents' codecs stay pure, that only the host starts processes, and how files are named.
+//! agents' codecs stay pure, that only the host starts processes, how files are named and how long
+//! they may be.
 //!
 //! The source checks read formatted text, not syntax; comments and test code are left out.
 #![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
@@ -65,6 +66,37 @@ const IMPURE: &[&str] = &[
 /// Crates that do I/O; a pure crate does not depend on them, whatever it names.
 const IMPURE_CRATES: &[&str] =
     &["getrandom", "libc", "nix", "rand", "reqwest", "rusqlite", "tempfile", "tokio", "uuid"];
+
+/// Lines of a source file, tests and comments included, as `wc -l` counts them.
+const FILE_LINES_MAX: usize = 500;
+
+/// Files that were longer than that when the cap came, and how long they are now. They may only
+/// shrink; no row is added.
+const LONG_FILES: &[(&str, usize)] = &[
+    ("crates/autopilot-agents/src/acp/turn.rs", 502),
+    ("crates/autopilot-agents/src/acp/turn/tests.rs", 528),
+    ("crates/autopilot-agents/src/claude/decode.rs", 588),
+    ("crates/autopilot-core/src/config/tests.rs", 636),
+    ("crates/autopilot-core/src/event.rs", 638),
+    ("crates/autopilot-core/src/plan/tests.rs", 659),
+    ("crates/autopilot-core/src/prompt/tests.rs", 730),
+    ("crates/autopilot-core/src/state.rs", 521),
+    ("crates/autopilot-engine/src/begin.rs", 538),
+    ("crates/autopilot-engine/src/job/agent.rs", 521),
+    ("crates/autopilot-engine/src/job/goal.rs", 525),
+    ("crates/autopilot-engine/src/job/train.rs", 539),
+    ("crates/autopilot-engine/src/session.rs", 818),
+    ("crates/autopilot-engine/src/shell.rs", 705),
+    ("crates/autopilot-host/src/agent_home.rs", 526),
+    ("crates/autopilot-host/src/exec/supervisor.rs", 513),
+    ("crates/autopilot-host/src/file.rs", 567),
+    ("crates/autopilot-host/src/git/capture.rs", 518),
+    ("crates/autopilot-host/src/git/command.rs", 541),
+    ("crates/autopilot-host/src/git/hub.rs", 526),
+    ("crates/autopilot-testkit/src/agent.rs", 530),
+    ("crates/autopilot-testkit/src/audit/rule.rs", 962),
+    ("crates/autopilot/src/cli.rs", 590),
+];
 
 /// Where everything that is particular to a flow is.
 const FLOW_FOLDER: &str = "crates/autopilot-core/src/flow";
@@ -136,6 +168,44 @@ fn files_are_named_for_the_domain() {
 fn every_file_says_first_what_it_is_for() {
     let silent = rust_files().into_iter().filter(|path| !source(path).starts_with("//!"));
     assert_none(silent.map(|path| path.display().to_string()).collect());
+}
+
+#[test]
+fn source_files_stay_short_and_long_ones_shrink() {
+    let is_source = |path: &Path| path.iter().any(|part| part == "src");
+    let files = rust_files().into_iter().filter(|path| is_source(path));
+    let lengths = files.map(|path| (path.display().to_string(), source(&path).lines().count()));
+    assert_none(length_offences(&lengths.collect(), LONG_FILES));
+}
+
+#[test]
+fn the_length_check_lets_files_shrink_only() {
+    let lengths = |rows: &[(&str, usize)]| {
+        rows.iter().map(|(path, lines)| ((*path).to_owned(), *lines)).collect::<BTreeMap<_, _>>()
+    };
+    let files = lengths(&[
+        ("at_the_cap.rs", 500),
+        ("new.rs", 501),
+        ("same.rs", 600),
+        ("grown.rs", 601),
+        ("shrunk.rs", 599),
+        ("short_now.rs", 500),
+    ]);
+    let known = [
+        ("same.rs", 600),
+        ("grown.rs", 600),
+        ("shrunk.rs", 600),
+        ("short_now.rs", 600),
+        ("gone.rs", 600),
+    ];
+    let offences = [
+        "grown.rs has 601 lines and had 600: split it",
+        "new.rs has 501 lines, 500 is the most: split it",
+        "short_now.rs has 500 lines: remove its row from LONG_FILES",
+        "shrunk.rs has 599 lines: write 599 into its row of LONG_FILES",
+        "gone.rs is gone: remove its row from LONG_FILES",
+    ];
+    assert_eq!(length_offences(&files, &known), offences);
 }
 
 #[test]
@@ -246,6 +316,32 @@ fn impure_dependencies(metadata: &Value) -> Vec<String> {
             .map(|used| format!("{} may not use {used}", package["name"].as_str().unwrap()))
     })
     .collect()
+}
+
+fn length_offences(files: &BTreeMap<String, usize>, known: &[(&str, usize)]) -> Vec<String> {
+    let mut known: BTreeMap<&str, usize> = known.iter().copied().collect();
+    let mut offences = Vec::new();
+    for (path, lines) in files {
+        offences.extend(match known.remove(path.as_str()) {
+            None if *lines > FILE_LINES_MAX => {
+                Some(format!("{path} has {lines} lines, {FILE_LINES_MAX} is the most: split it"))
+            }
+            None => None,
+            Some(_) if *lines <= FILE_LINES_MAX => {
+                Some(format!("{path} has {lines} lines: remove its row from LONG_FILES"))
+            }
+            Some(before) if *lines > before => {
+                Some(format!("{path} has {lines} lines and had {before}: split it"))
+            }
+            Some(before) if *lines < before => {
+                Some(format!("{path} has {lines} lines: write {lines} into its row of LONG_FILES"))
+            }
+            Some(_) => None,
+        });
+    }
+    offences
+        .extend(known.keys().map(|path| format!("{path} is gone: remove its row from LONG_FILES")));
+    offences
 }
 
 /// All but those of tests.

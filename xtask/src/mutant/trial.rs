@@ -18,13 +18,6 @@ const SEEDS: u64 = 300;
 const PATIENCE_FACTOR_MAX: u32 = 10;
 const PATIENCE_MIN: Duration = Duration::from_secs(60);
 const TARGET: &str = "target";
-/// Optimised, a trial would spend more on the compiler than the tests could ever save.
-const UNOPTIMISED: [&str; 4] = [
-    "--config",
-    "profile.dev.package.autopilot-core.opt-level=0",
-    "--config",
-    "profile.dev.package.autopilot-testkit.opt-level=0",
-];
 const POLL: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,12 +91,13 @@ impl Bench {
         command
             .args(["build", "-q", "-p", "autopilot-testkit", "--bin", "sim"])
             .args(["--test", "scenarios", "--message-format", "json-render-diagnostics"])
-            .args(UNOPTIMISED)
             .env("CARGO_TARGET_DIR", self.scratch.join(TARGET))
             // A mutant leaves things unused; only the tests may catch it.
             .env("RUSTFLAGS", "--cap-lints warn")
             // Nobody debugs a mutant, and linking is most of the time of a trial.
             .env("CARGO_PROFILE_DEV_DEBUG", "0")
+            // Most of a crate is the same as before, whatever CI says of its own build.
+            .env("CARGO_INCREMENTAL", "1")
             .current_dir(&self.copy);
         Programs::from_messages(&step::output_of(&mut command)?)
     }

@@ -131,6 +131,7 @@ fn off_is_a_word_and_not_a_boolean() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table of texts")]
 fn faults_as_a_person_reads_them() {
     for (text, said) in [
         (

@@ -129,6 +129,7 @@ fn a_first_build() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "most of it is the text of one prompt")]
 fn a_fix_names_every_failure_and_forbids_the_rest() {
     let task = task();
     let findings =

@@ -56,13 +56,7 @@ impl State {
                     totals.insert(total.session.clone(), SessionTotal::clone(total));
                 }
             }
-            Event::MoneyGiven { id, usd: Micros(0), .. } => {
-                self.grants.remove(id);
-            }
-            Event::MoneyGiven { id, task, usd } => {
-                let grant = Grant { task: *task, usd: *usd, at, owed: self.bill_of(*id) };
-                self.grants.insert(*id, grant);
-            }
+            Event::MoneyGiven { id, task, usd } => self.given(*id, *task, *usd, at),
             Event::Overruled { task, why } => self.note(*task, format!("overruled: {why}")),
             Event::RoundFailed { task, reasons, mark, .. } => {
                 let task = self.task_mut(*task);
@@ -77,20 +71,8 @@ impl State {
                 self.task_mut(*task).words = Some((**words).clone());
                 self.run.focus = Some(*task);
             }
-            Event::WaitBegan { task, step, until, .. } => {
-                let waits = until.since_ms(at);
-                let spent = &mut self.task_mut(*task).spent;
-                spent.waited_ms += waits;
-                spent.wait_ms = waits;
-                self.set_status(*task, Status::Waiting { step: *step, until: *until });
-            }
-            Event::WaitEnded { task } => {
-                if let Status::Waiting { step, until } = self.task(*task).status {
-                    let spent = &mut self.task_mut(*task).spent;
-                    spent.waited_ms -= until.since_ms(at).min(spent.wait_ms);
-                    self.set_status(*task, Status::At { step });
-                }
-            }
+            Event::WaitBegan { task, step, until, .. } => self.waits(*task, *step, *until, at),
+            Event::WaitEnded { task } => self.waits_no_more(*task, at),
             Event::AccountHeld { account, until, why, text, trips, guess } => {
                 let hold = Hold { until: *until, text: text.clone(), guess: *guess };
                 self.held(account, hold, *why, *trips);
@@ -279,6 +261,30 @@ impl State {
         self.run.spent = self.run.spent.plus(rise);
         let spent = &mut self.task_mut(task).spent;
         spent.bill = spent.bill.plus(rise);
+    }
+
+    fn given(&mut self, id: AttemptId, task: TaskId, usd: Micros, at: Time) {
+        if usd == Micros(0) {
+            self.grants.remove(&id);
+        } else {
+            self.grants.insert(id, Grant { task, usd, at, owed: self.bill_of(id) });
+        }
+    }
+
+    fn waits(&mut self, id: TaskId, step: Step, until: Time, at: Time) {
+        let waits = until.since_ms(at);
+        let spent = &mut self.task_mut(id).spent;
+        spent.waited_ms += waits;
+        spent.wait_ms = waits;
+        self.set_status(id, Status::Waiting { step, until });
+    }
+
+    fn waits_no_more(&mut self, id: TaskId, at: Time) {
+        if let Status::Waiting { step, until } = self.task(id).status {
+            let spent = &mut self.task_mut(id).spent;
+            spent.waited_ms -= until.since_ms(at).min(spent.wait_ms);
+            self.set_status(id, Status::At { step });
+        }
     }
 
     fn settled(&mut self, id: TaskId, end: &End, at: Time) {

@@ -1,15 +1,16 @@
-//! What every command that works on a run shares: opening, watching, and the account at the end.
+//! What every command that works on a run shares: opening, watching, and the end.
 
 use super::live;
 use super::past::Past;
+use super::summary;
 use crate::cli::{Global, LimitArgs};
 use crate::exit::Failure;
 use crate::terminal::{self, lines};
 use autopilot_core::config::{Config, duration as parse_duration};
-use autopilot_core::event::{End, Failure as Failed, Outcome, Skip};
-use autopilot_core::state::{State, Status, Task};
+use autopilot_core::event::Outcome;
+use autopilot_core::state::{State, Task};
 use autopilot_core::step::Step;
-use autopilot_engine::begin::{BeginError, costs_unknown};
+use autopilot_engine::begin::BeginError;
 use autopilot_engine::flag::Flag;
 use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::place::Place;
@@ -17,7 +18,6 @@ use autopilot_engine::session::{self, Intent, Machine, Opened, SessionError};
 use autopilot_engine::shell::{Patience, chain};
 use autopilot_engine::store;
 use autopilot_engine::workspace::{self, WorkspaceError};
-use autopilot_host::escape::one_line;
 use autopilot_host::git::{StateEnv, UserRepo};
 use autopilot_view::{self as view, ExitWord};
 use camino::Utf8PathBuf;
@@ -171,7 +171,11 @@ impl Worked<'_> {
         if let Some(path) = super::report::at_end(&self.place, &self.state) {
             told["report_path"] = path.into_string().into();
         }
-        account(self.global, &self.place, &self.repo, &self.config, &self.state, &told);
+        if self.global.json {
+            terminal::json(&told);
+        } else {
+            summary::print(self, &told);
+        }
         super::notify::tell(&self.config.notify, &self.place, &self.state, word, &told);
         Ok(ExitCode::from(word.code()))
     }
@@ -246,208 +250,11 @@ pub fn begin_failure(error: &BeginError) -> Failure {
     }
 }
 
-/// The reviewer's last word on a goal, in a line.
-fn said(completion: &Value) -> String {
-    let Some(is_done) = completion["done"].as_bool() else { return String::new() };
-    let (word, why) = if is_done { ("done", "summary") } else { ("not done", "reason") };
-    let why: String =
-        completion[why].as_str().unwrap_or_default().chars().take(SAID_CHARS_MAX).collect();
-    let why = autopilot_host::escape::one_line(&why).into_owned();
-    format!("; reviewer: {word}{}{why}", if why.is_empty() { "" } else { ": " })
-}
-
-/// Letters of what a reviewer said; `show` has all of it.
-const SAID_CHARS_MAX: usize = 300;
-/// Tasks in the account of a run.
-const TASKS_TOLD_MAX: usize = 60;
-
-/// The end of a run: what became of it, where the work is, how to look at it and how to go on.
-fn account(
-    global: &Global,
-    place: &Place,
-    repo: &UserRepo,
-    config: &Config,
-    state: &State,
-    told: &Value,
-) {
-    if global.json {
-        return terminal::json(told);
-    }
-    let word = view::run_word(state);
-    let mut text = format!("\n{word}: {}\n", told["title"].as_str().unwrap_or_default());
-    let (shown, more) = worth_a_line(state);
-    for task in shown {
-        let detail = match view::failure(task) {
-            Some(why) => why.to_string(),
-            None => match &task.commit {
-                Some(commit) if task.is_closed() => commit.chars().take(10).collect(),
-                Some(_) | None => view::activity(task).to_owned(),
-            },
-        };
-        text.push_str(&format!(
-            "  {:<24} {:<8} {} {}  {}  {}  {detail}\n",
-            task.name(),
-            view::task_word(task),
-            task.round,
-            if task.round == 1 { "iteration " } else { "iterations" },
-            view::duration(task.spent.work_ms),
-            view::money::cost(task.spent.bill),
-        ));
-    }
-    if more > 0 {
-        text.push_str(&format!("  and {more} more: `autopilot status --json`\n"));
-    }
-    if let Some((iteration, most)) = view::iteration(state) {
-        text.push_str(&format!("iteration {iteration} of {most}{}\n", said(&told["completion"])));
-    }
-    let unknown = costs_unknown(config, state.run.flow);
-    let unknown = match unknown.as_slice() {
-        [] => {
-            if state.run.spent.unpriced {
-                " + unknown".to_owned()
-            } else {
-                String::new()
-            }
-        }
-        some => format!(" and what is unknown of {}", some.join(", ")),
-    };
-    text.push_str(&format!(
-        "cost: {}{unknown}   active: {}\n",
-        state.run.spent.usd,
-        view::duration(state.run.active_ms)
-    ));
-    if let Some(used) = view::used(state).line() {
-        text.push_str(&format!("used: {}\n", autopilot_host::escape::one_line(&used)));
-    }
-    let (branch, base) = (&state.run.branch, &state.run.base_branch);
-    // Only what is there: nothing may have been merged, or it was undone.
-    if let Some(stat) = diffstat(&repo.common_dir, &state.run.base, branch) {
-        text.push_str(&format!(
-            "branch {branch}: {stat}\nlook:  git log --oneline {base}..{branch}\n       git diff {base}...{branch}\n"
-        ));
-        // What is not done is there to be looked at.
-        if matches!(ExitWord::of(state), ExitWord::Done | ExitWord::PushFailed) {
-            text.push_str(&format!("merge: git merge {branch}\n"));
-        }
-    }
-    if let Some(why) = view::unproven(state) {
-        text.push_str(&format!("proof: none; {why}\n"));
-    } else if let Some(what) = view::excused(state) {
-        text.push_str(&format!(
-            "proof: only that nothing more fails than on the base; on the result {what}\n"
-        ));
-    }
-    if let Some(report) = told["report_path"].as_str() {
-        text.push_str(&format!("report: {report}\n"));
-    }
-    if let Some(moved) = base_moved(repo, state) {
-        text.push_str(&format!("note:  {moved}\n"));
-    }
-    let left_out = Status::Settled(End::Skipped { why: Skip::Asked });
-    for task in view::leaves(state).filter(|task| task.status == left_out) {
-        text.push_str(&format!("note:  {}: left out by a person\n", task.name()));
-    }
-    for by in view::waivers(state) {
-        text.push_str(&format!("note:  the review was skipped while {by} was there\n"));
-    }
-    for task in &state.tasks {
-        for note in &task.notes {
-            let name = task.label();
-            text.push_str(&format!("note:  {name}: {note}\n"));
-        }
-    }
-    match ExitWord::of(state) {
-        ExitWord::Done => {}
-        ExitWord::Paused => {
-            text.push_str(&rests(state));
-        }
-        ExitWord::Failed | ExitWord::NotConverged => {
-            let root = state.root().and_then(view::failure);
-            let again = match root {
-                Some(Failed::Children { .. }) | None if lacks_money(state) => {
-                    "autopilot retry <task> --max-usd-per-task <USD>"
-                }
-                Some(Failed::Children { .. }) | None => "autopilot retry <task>",
-                Some(_) => "autopilot retry",
-            };
-            text.push_str(&format!(
-                "why:   {}{}see {}\nthen:  `autopilot logs <task>`, `{again}`, `autopilot recover`\n",
-                root.map(|why| format!("{why}; ")).unwrap_or_default(),
-                against(state).map(|last| format!("last: {last}; ")).unwrap_or_default(),
-                place.views().join("STATUS.md")
-            ));
-        }
-        ExitWord::PushFailed => {
-            let why = state.root().and_then(view::failure).map(ToString::to_string);
-            text.push_str(&format!(
-                "sent:  not all of it: {}; the patch and the bundle hold everything\n",
-                why.unwrap_or_default()
-            ));
-        }
-    }
-    terminal::say(text.trim_end());
-}
-
-/// What failed first, then the rest, as much of it as anybody reads; and how many that leaves out.
-fn worth_a_line(state: &State) -> (Vec<&Task>, usize) {
-    let tasks = || view::leaves(state);
-    let count = tasks().count();
-    if count <= TASKS_TOLD_MAX {
-        return (tasks().collect(), 0);
-    }
-    let failed = tasks().filter(|task| view::failure(task).is_some());
-    let others = tasks().filter(|task| view::failure(task).is_none());
-    let shown: Vec<&Task> = failed.chain(others).take(TASKS_TOLD_MAX).collect();
-    let more = count - shown.len();
-    (shown, more)
-}
-
-/// A task ended at its own limit and would do so again at once.
-fn lacks_money(state: &State) -> bool {
-    let mut failures = state.tasks.iter().filter_map(view::failure);
-    failures.any(|why| matches!(why, Failed::Money { .. }))
-}
-
-fn rests(state: &State) -> String {
-    match (&state.run.halt, view::awaited(state)) {
-        (None, Some(what)) => format!(
-            "waits: for a person to approve {what}; say `autopilot approve` or `autopilot reject \"why\"`\n"
-        ),
-        (halt, awaited) => {
-            let why = halt.as_ref().map(|halt| halt.why.to_string()).unwrap_or_default();
-            let then = match (awaited, halt) {
-                (Some(what), _) => format!("; a person has to approve {what}: `autopilot approve`"),
-                (None, Some(halt)) if view::tells_how_to_go_on(halt) => String::new(),
-                (None, _) => format!("; go on with {}", view::money::go_on(state)),
-            };
-            format!("rests: {why}{then}\n")
-        }
-    }
-}
-
 /// Whether anything ever came onto the run's branch.
 fn has_merged(state: &State) -> bool {
     let is_merged =
         |task: &Task| task.last(Step::Merge).is_some_and(|shown| shown.outcome == Outcome::Passed);
     state.tasks.iter().any(is_merged)
-}
-
-/// What stood against the last round of a run that went no further.
-fn against(state: &State) -> Option<String> {
-    let root = state.root()?;
-    // What the reviewer said is told above.
-    let mut reasons = root.reasons.iter().filter(|reason| reason.step != Step::Completion);
-    let text = match view::failure(root)? {
-        Failed::Rounds { .. } | Failed::Rail { .. } => &reasons.next()?.text,
-        Failed::Broke { .. }
-        | Failed::Interrupted { .. }
-        | Failed::Money { .. }
-        | Failed::Refused { .. }
-        | Failed::Children { .. } => return None,
-    };
-    let line = one_line(text.trim());
-    let cut: String = line.chars().take(SAID_CHARS_MAX).collect();
-    Some(if cut.len() < line.len() { format!("{cut}…") } else { cut })
 }
 
 /// What a person does next with a run that is over or rests. `branch` is the run's, if it is in the
@@ -477,22 +284,6 @@ pub fn next_commands(state: &State, branch: Option<&str>) -> Vec<String> {
             None => vec![recover()],
         },
     }
-}
-
-/// The branch the run began on may have gone on meanwhile; whoever merges should know.
-fn base_moved(repo: &UserRepo, state: &State) -> Option<String> {
-    let base = &state.run.base_branch;
-    let count = autopilot_host::git::Git::isolated("look at the base branch", &repo.common_dir)
-        .args(["rev-list", "--count", "--end-of-options"])
-        .arg(format!("{}..refs/heads/{base}", state.run.base))
-        .line()
-        .ok()?;
-    let commits = match count.trim() {
-        "0" => return None,
-        "1" => "1 commit".to_owned(),
-        more => format!("{more} commits"),
-    };
-    Some(format!("{base} has {commits} that the run did not begin with; look before you merge"))
 }
 
 /// What a branch of the user's repository changes, in a line; nothing where there is none.

@@ -1,0 +1,233 @@
+//! The summary of a run that is over or rests, as it is printed: what became of each task, where
+//! the work is, how to look at it and how to go on.
+
+use super::work::{Worked, diffstat};
+use crate::terminal;
+use autopilot_core::event::{End, Failure as Failed, Skip};
+use autopilot_core::state::{State, Status, Task};
+use autopilot_core::step::Step;
+use autopilot_engine::begin::costs_unknown;
+use autopilot_engine::place::Place;
+use autopilot_host::escape::one_line;
+use autopilot_host::git::{Git, UserRepo};
+use autopilot_view::{self as view, ExitWord};
+use serde_json::Value;
+
+/// Letters of what a reviewer said; `show` has all of it.
+const SAID_CHARS_MAX: usize = 300;
+/// Tasks in the summary of a run.
+const TASKS_TOLD_MAX: usize = 60;
+
+/// Prints the summary. `told` is the same as an object, and has what the state does not know.
+pub fn print(worked: &Worked, told: &Value) {
+    let Worked { state, repo, place, .. } = worked;
+    let title = told["title"].as_str().unwrap_or_default();
+    let mut text = format!("\n{}: {title}\n", view::run_word(state));
+    text.push_str(&task_lines(state));
+    if let Some((iteration, most)) = view::iteration(state) {
+        text.push_str(&format!("iteration {iteration} of {most}{}\n", said(&told["completion"])));
+    }
+    text.push_str(&cost_lines(worked));
+    text.push_str(&branch_lines(repo, state));
+    if let Some(why) = view::unproven(state) {
+        text.push_str(&format!("proof: none; {why}\n"));
+    } else if let Some(what) = view::excused(state) {
+        text.push_str(&format!(
+            "proof: only that nothing more fails than on the base; on the result {what}\n"
+        ));
+    }
+    if let Some(report) = told["report_path"].as_str() {
+        text.push_str(&format!("report: {report}\n"));
+    }
+    for note in notes(repo, state) {
+        text.push_str(&format!("note:  {note}\n"));
+    }
+    text.push_str(&next_lines(place, state));
+    terminal::say(text.trim_end());
+}
+
+/// A line for each task, and one for those that are left out.
+fn task_lines(state: &State) -> String {
+    let (shown, more) = worth_a_line(state);
+    let mut text = String::new();
+    for task in shown {
+        let detail = match view::failure(task) {
+            Some(why) => why.to_string(),
+            None => match &task.commit {
+                Some(commit) if task.is_closed() => commit.chars().take(10).collect(),
+                Some(_) | None => view::activity(task).to_owned(),
+            },
+        };
+        text.push_str(&format!(
+            "  {:<24} {:<8} {} {}  {}  {}  {detail}\n",
+            task.name(),
+            view::task_word(task),
+            task.round,
+            if task.round == 1 { "iteration " } else { "iterations" },
+            view::duration(task.spent.work_ms),
+            view::money::cost(task.spent.bill),
+        ));
+    }
+    if more > 0 {
+        text.push_str(&format!("  and {more} more: `autopilot status --json`\n"));
+    }
+    text
+}
+
+/// What failed first, then the rest, as much of it as anybody reads; and how many that leaves out.
+fn worth_a_line(state: &State) -> (Vec<&Task>, usize) {
+    let tasks = || view::leaves(state);
+    let count = tasks().count();
+    if count <= TASKS_TOLD_MAX {
+        return (tasks().collect(), 0);
+    }
+    let failed = tasks().filter(|task| view::failure(task).is_some());
+    let others = tasks().filter(|task| view::failure(task).is_none());
+    let shown: Vec<&Task> = failed.chain(others).take(TASKS_TOLD_MAX).collect();
+    let more = count - shown.len();
+    (shown, more)
+}
+
+/// The reviewer's last word on a goal, in a line.
+fn said(completion: &Value) -> String {
+    let Some(is_done) = completion["done"].as_bool() else { return String::new() };
+    let (word, why) = if is_done { ("done", "summary") } else { ("not done", "reason") };
+    let why: String =
+        completion[why].as_str().unwrap_or_default().chars().take(SAID_CHARS_MAX).collect();
+    let why = one_line(&why).into_owned();
+    format!("; reviewer: {word}{}{why}", if why.is_empty() { "" } else { ": " })
+}
+
+fn cost_lines(worked: &Worked) -> String {
+    let run = &worked.state.run;
+    let unknown = match costs_unknown(&worked.config, run.flow).as_slice() {
+        [] if run.spent.unpriced => " + unknown".to_owned(),
+        [] => String::new(),
+        some => format!(" and what is unknown of {}", some.join(", ")),
+    };
+    let active = view::duration(run.active_ms);
+    let mut text = format!("cost: {}{unknown}   active: {active}\n", run.spent.usd);
+    if let Some(used) = view::used(&worked.state).line() {
+        text.push_str(&format!("used: {}\n", one_line(&used)));
+    }
+    text
+}
+
+/// Only what is there: nothing may have been merged, or it was undone.
+fn branch_lines(repo: &UserRepo, state: &State) -> String {
+    let (branch, base) = (&state.run.branch, &state.run.base_branch);
+    let Some(stat) = diffstat(&repo.common_dir, &state.run.base, branch) else {
+        return String::new();
+    };
+    let look = format!(
+        "branch {branch}: {stat}\nlook:  git log --oneline {base}..{branch}\n       git diff {base}...{branch}\n"
+    );
+    match ExitWord::of(state) {
+        ExitWord::Done | ExitWord::PushFailed => format!("{look}merge: git merge {branch}\n"),
+        // What is not done is there to be looked at.
+        ExitWord::Paused | ExitWord::Failed | ExitWord::NotConverged => look,
+    }
+}
+
+/// What a person should know before they merge.
+fn notes(repo: &UserRepo, state: &State) -> Vec<String> {
+    let mut notes: Vec<String> = base_moved(repo, state).into_iter().collect();
+    let left_out = Status::Settled(End::Skipped { why: Skip::Asked });
+    let left_out = view::leaves(state).filter(|task| task.status == left_out);
+    notes.extend(left_out.map(|task| format!("{}: left out by a person", task.name())));
+    let waivers = view::waivers(state).iter();
+    notes.extend(waivers.map(|by| format!("the review was skipped while {by} was there")));
+    for task in &state.tasks {
+        let name = task.label();
+        notes.extend(task.notes.iter().map(|note| format!("{name}: {note}")));
+    }
+    notes
+}
+
+/// The branch the run began on may have gone on meanwhile; whoever merges should know.
+fn base_moved(repo: &UserRepo, state: &State) -> Option<String> {
+    let base = &state.run.base_branch;
+    let count = Git::isolated("look at the base branch", &repo.common_dir)
+        .args(["rev-list", "--count", "--end-of-options"])
+        .arg(format!("{}..refs/heads/{base}", state.run.base))
+        .line()
+        .ok()?;
+    let commits = match count.trim() {
+        "0" => return None,
+        "1" => "1 commit".to_owned(),
+        more => format!("{more} commits"),
+    };
+    Some(format!("{base} has {commits} that the run did not begin with; look before you merge"))
+}
+
+/// Why the run is not done, and what a person can do about it.
+fn next_lines(place: &Place, state: &State) -> String {
+    match ExitWord::of(state) {
+        ExitWord::Done => String::new(),
+        ExitWord::Paused => rests(state),
+        ExitWord::Failed | ExitWord::NotConverged => {
+            let root = state.root().and_then(view::failure);
+            let again = match root {
+                Some(Failed::Children { .. }) | None if lacks_money(state) => {
+                    "autopilot retry <task> --max-usd-per-task <USD>"
+                }
+                Some(Failed::Children { .. }) | None => "autopilot retry <task>",
+                Some(_) => "autopilot retry",
+            };
+            format!(
+                "why:   {}{}see {}\nthen:  `autopilot logs <task>`, `{again}`, `autopilot recover`\n",
+                root.map(|why| format!("{why}; ")).unwrap_or_default(),
+                against(state).map(|last| format!("last: {last}; ")).unwrap_or_default(),
+                place.views().join("STATUS.md")
+            )
+        }
+        ExitWord::PushFailed => {
+            let why = state.root().and_then(view::failure).map(ToString::to_string);
+            format!(
+                "sent:  not all of it: {}; the patch and the bundle hold everything\n",
+                why.unwrap_or_default()
+            )
+        }
+    }
+}
+
+fn rests(state: &State) -> String {
+    match (&state.run.halt, view::awaited(state)) {
+        (None, Some(what)) => format!(
+            "waits: for a person to approve {what}; say `autopilot approve` or `autopilot reject \"why\"`\n"
+        ),
+        (halt, awaited) => {
+            let why = halt.as_ref().map(|halt| halt.why.to_string()).unwrap_or_default();
+            let then = match (awaited, halt) {
+                (Some(what), _) => format!("; a person has to approve {what}: `autopilot approve`"),
+                (None, Some(halt)) if view::tells_how_to_go_on(halt) => String::new(),
+                (None, _) => format!("; go on with {}", view::money::go_on(state)),
+            };
+            format!("rests: {why}{then}\n")
+        }
+    }
+}
+
+/// A task ended at its own limit and would do so again at once.
+fn lacks_money(state: &State) -> bool {
+    let mut failures = state.tasks.iter().filter_map(view::failure);
+    failures.any(|why| matches!(why, Failed::Money { .. }))
+}
+
+/// What stood against the last round of a run that went no further.
+fn against(state: &State) -> Option<String> {
+    let root = state.root()?;
+    // What the reviewer said is told above.
+    let mut reasons = root.reasons.iter().filter(|reason| reason.step != Step::Completion);
+    let text = match view::failure(root)? {
+        Failed::Rounds { .. } | Failed::Rail { .. } => &reasons.next()?.text,
+        Failed::Broke { .. }
+        | Failed::Interrupted { .. }
+        | Failed::Money { .. }
+        | Failed::Refused { .. }
+        | Failed::Children { .. } => return None,
+    };
+    let line = one_line(text.trim());
+    let cut: String = line.chars().take(SAID_CHARS_MAX).collect();
+    Some(if cut.len() < line.len() { format!("{cut}…") } else { cut })
+}
