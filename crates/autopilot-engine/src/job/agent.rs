@@ -46,17 +46,6 @@ pub struct Turn {
     pub log: String,
 }
 
-pub fn mode_word(mode: Mode) -> &'static str {
-    match mode {
-        Mode::ClaudeCodeCli => "claude_code_cli",
-        Mode::CodexCli => "codex_cli",
-        Mode::Acp => "acp",
-        Mode::Command => "command",
-        Mode::OpenaiApi => "openai_api",
-        Mode::Script => "script",
-    }
-}
-
 /// The agent a configuration describes; relative paths are of the checkout.
 pub fn agent_of(config: &AgentConfig, root: &Utf8Path) -> Result<Agent, JobError> {
     let script = config.script.as_ref().map(|path| root.join(path));
@@ -65,7 +54,7 @@ pub fn agent_of(config: &AgentConfig, root: &Utf8Path) -> Result<Agent, JobError
         .then(|| config.env.get(autopilot_agents::openai::BASE_URL_VARIABLE))
         .flatten();
     Agent::new(Settings {
-        mode: mode_word(config.mode),
+        mode: config.mode,
         executable: config.executable.as_deref(),
         command: config.command.as_deref(),
         script: script.as_deref(),

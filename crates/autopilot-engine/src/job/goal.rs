@@ -1,7 +1,7 @@
 //! WORKFLOW, STEP and COMPLETION: towards a goal, one workflow after the other. The controller knows
 //! nothing of what is to be done: it carries what was said from one session to the next.
 
-use super::agent::{Question, Turn, mode_word};
+use super::agent::{Question, Turn};
 use super::build::{Start, notes_of};
 use super::change::{broken_rules, doubts};
 use super::conflict;
@@ -224,7 +224,7 @@ impl Job {
                 if by.model.is_some() && by.model == self.agent_config().model =>
             {
                 let model = by.model.clone().unwrap_or_default();
-                let mode = mode_word(self.agent_config().mode);
+                let mode = self.agent_config().mode.word();
                 let why = format!(
                     "the model `{model}` of this step is not known to {mode}: {text}; name another \
                      or leave it out"
