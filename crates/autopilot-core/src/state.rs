@@ -40,7 +40,7 @@ pub struct State {
     index: Index,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     pub id: String,
     pub flow: Flow,
@@ -493,38 +493,6 @@ impl Task {
     /// Rounds used of those a person granted.
     pub fn rounds_used(&self) -> u32 {
         self.round.saturating_sub(self.spent.rounds_forgiven)
-    }
-}
-
-impl Default for Run {
-    fn default() -> Run {
-        Run {
-            id: String::new(),
-            flow: Flow::default(),
-            title: String::new(),
-            source: String::new(),
-            started_by: String::new(),
-            base_branch: String::new(),
-            base: String::new(),
-            branch: String::new(),
-            switches: BTreeSet::new(),
-            limits: Limits::default(),
-            config: String::new(),
-            red_base_allowed: false,
-            options: Options::default(),
-            plan: None,
-            started_at: Time::default(),
-            moved_at: Time::default(),
-            epoch: 0,
-            boots: 0,
-            halt: None,
-            short: None,
-            spent: Bill::default(),
-            active_ms: 0,
-            reviews_waived_by: Vec::new(),
-            accounts: BTreeMap::new(),
-            focus: None,
-        }
     }
 }
 
