@@ -77,8 +77,6 @@ pub struct Expected {
     /// Added to what the agent tells its model by itself.
     pub system_prompt: Option<String>,
     pub session: Option<String>,
-    /// The session is copied, not continued: another id is right.
-    pub fork: bool,
     pub access: Access,
     pub allowed_tools: Vec<String>,
     pub disallowed_tools: Vec<String>,
@@ -98,7 +96,6 @@ impl From<&Ask<'_>> for Expected {
             effort: ask.effort.map(str::to_owned),
             system_prompt: ask.system_prompt.map(str::to_owned),
             session: ask.session.map(str::to_owned),
-            fork: ask.fork,
             access: ask.access,
             allowed_tools: ask.allowed_tools.to_vec(),
             disallowed_tools: ask.disallowed_tools.to_vec(),

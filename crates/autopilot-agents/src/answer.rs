@@ -11,10 +11,11 @@ mod schema;
 mod strict;
 mod workflow;
 
+pub use autopilot_core::flow::review::{ReviewAnswer, ReviewIssue};
 pub use autopilot_core::plan::{Edge, Plan, PlanTask, ValidationCommands};
 pub use autopilot_core::workflow::{Completion, Workflow};
 pub use dig::{ANSWER_BYTES_MAX, DEPTH_MAX, Dug, Found, OBJECTS_MAX, dig};
-pub use kind::{Answer, CommandRan, Issue, Review, Severity, SubagentUsed, Summary, Verdict};
+pub use kind::{Answer, CommandRan, SubagentUsed, Summary};
 pub use markdown::markdown;
 pub use plan::read_plan;
 pub use schema::{Schema, SchemaError};

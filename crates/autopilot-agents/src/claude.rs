@@ -69,9 +69,6 @@ pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &Ask<'_>) -> Laun
     // These take any number of values, so an option has to follow them.
     several(&mut args, "--allowedTools", allowed(ask));
     several(&mut args, "--disallowedTools", disallowed(ask));
-    if ask.session.is_some() && ask.fork {
-        args.push("--fork-session".into());
-    }
     // It says when it has taken up what it was told.
     args.extend(["--replay-user-messages".into(), "--verbose".into()]);
     args.extend(ask.args.iter().cloned());

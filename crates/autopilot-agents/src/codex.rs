@@ -38,7 +38,7 @@ pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &Ask<'_>) -> Laun
     let schema = ask.schema.and_then(strict_file);
     args.extend(ask.args.iter().cloned());
     if ask.session.is_some() {
-        args.push(if ask.fork { "fork" } else { "resume" }.into());
+        args.push("resume".into());
     }
     if let Some((path, _)) = &schema {
         args.extend(["--output-schema".into(), path.to_string()]);

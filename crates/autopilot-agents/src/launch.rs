@@ -22,8 +22,6 @@ pub struct Ask<'a> {
     pub network: Network,
     pub sandbox: Sandbox,
     pub max_usd: Option<f64>,
-    /// Go on with a copy of the session and leave it as it is.
-    pub fork: bool,
     pub disallowed_tools: &'a [String],
     pub max_turns: Option<u32>,
     /// Added to what the agent tells its model by itself.
@@ -50,7 +48,6 @@ impl<'a> Ask<'a> {
             network: Network::On,
             sandbox: Sandbox::None,
             max_usd: None,
-            fork: false,
             disallowed_tools: &[],
             max_turns: None,
             system_prompt: None,

@@ -150,8 +150,6 @@ fn a_session_that_is_taken_up() {
     > Close
     "#);
     assert_eq!(ending.session.as_deref(), Some(session));
-    let fork = Ask { session: Some("ses_another"), fork: true, ..ask() };
-    assert_eq!(outcome(&fork, transcript!("forked")), Outcome::Success);
 }
 
 #[test]

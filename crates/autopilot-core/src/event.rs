@@ -3,13 +3,16 @@
 //! There is an event for every decision that a limit or a person could have made otherwise and for
 //! every fact from outside; what follows from them is folded, not stored.
 
+mod facts;
+
+pub use facts::{Facts, StepAnswer, Verdict};
+
 use crate::config::{By, Options};
 use crate::flow::{Flow, Pipeline, Reason};
 use crate::id::{AttemptId, Micros, TaskId, Time};
 use crate::limit::Limits;
 use crate::pipeline::Switch;
 use crate::rail::Rail;
-use crate::skill::Used;
 use crate::step::Step;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -62,6 +65,7 @@ pub enum Event {
         task: TaskId,
         step: Step,
         outcome: Outcome,
+        #[serde(deserialize_with = "facts::stored")]
         facts: Box<Facts>,
     },
     SessionOpened {
@@ -319,91 +323,6 @@ impl HoldWhy {
                 "make the model known to that agent or name another in .autopilot/config.yml, \
                  then `autopilot resume` (`--model` where the command line named it)"
             }
-        }
-    }
-}
-
-/// What the controller saw of an attempt. Texts are in blobs; an event stays small.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Facts {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exit: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub signal: Option<i32>,
-    #[serde(skip_serializing_if = "is_default")]
-    pub ms: u64,
-    /// Log file, relative to the `.autopilot` directory.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub log: Option<String>,
-    /// Blob: the end of the output, redacted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tail: Option<String>,
-    /// Blob: the answer that was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub answer: Option<String>,
-    /// Artifact made of the answer, relative to the `.autopilot` directory.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub artifact: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<Verdict>,
-    #[serde(skip_serializing_if = "is_default")]
-    pub issues: u64,
-    /// Issues that block under the evidence gate.
-    #[serde(skip_serializing_if = "is_default")]
-    pub blocking: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub base: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tree: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
-    /// What failed, and was let pass because it fails on the base of the run as well.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub excused: Vec<String>,
-    /// Of what failed, blind to times and addresses.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fingerprint: Option<String>,
-    /// What the attempt cost in all, known at its end. Becomes an event of its own.
-    #[serde(skip)]
-    pub bill: Option<Bill>,
-    /// What the vendor has counted for the session by then. Goes with the bill.
-    #[serde(skip)]
-    pub total: Option<Box<SessionTotal>>,
-    /// The tasks it brings. Become events of their own.
-    #[serde(skip)]
-    pub tasks: Vec<TaskSpec>,
-    /// Where the outside shows it, such as a pull request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
-    /// Skills, MCP servers and sub-agents of a build.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub used: Option<Box<Used>>,
-    /// Things a reader should know: a claim that was not true, a leak that was killed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
-}
-
-impl Facts {
-    /// What failed on the base as well is no reason to fail, but nobody shall take it for a success.
-    pub fn excuse(&mut self, known: Vec<String>) {
-        self.notes.extend(known.iter().map(|what| format!("{what}, as on the base")));
-        self.excused.extend(known);
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Verdict {
-    Approve,
-    RequestChanges,
-}
-
-impl Verdict {
-    pub fn word(self) -> &'static str {
-        match self {
-            Verdict::Approve => "APPROVE",
-            Verdict::RequestChanges => "REQUEST_CHANGES",
         }
     }
 }

@@ -6,7 +6,9 @@
 pub mod goal;
 pub mod paired;
 pub mod plan;
+pub mod review;
 pub mod root;
+pub mod workflow_step;
 
 use crate::event::TaskSpec;
 use crate::event::{End, Skip};

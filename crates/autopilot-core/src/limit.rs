@@ -60,7 +60,8 @@ pub struct Limits {
 pub enum ReviewGate {
     /// Nothing is merged without APPROVE.
     Required,
-    /// Only findings backed by a failing test or an acceptance criterion block.
+    /// Only a blocker or a major issue blocks, and only if it cites a failing check, an acceptance
+    /// criterion or a line of the change.
     Evidence,
     Advisory,
 }

@@ -13,6 +13,7 @@ mod tree;
 
 use crate::config::SkillPolicy;
 use crate::guard::Finding;
+use crate::limit::ReviewGate;
 use crate::task_file::TaskSpec;
 
 pub(crate) use part::{bullets, ran};
@@ -93,6 +94,8 @@ pub struct Review<'a> {
     pub claimed: Option<&'a str>,
     pub differs: &'a [String],
     pub findings: &'a [Finding],
+    /// Decides whether the reviewer is told to cite evidence.
+    pub gate: ReviewGate,
     pub schema: &'a str,
 }
 

@@ -4,7 +4,7 @@
 //! record is durable in SQLite before what follows from it begins, and every step is a process:
 //! under the supervisor that agents have, or started plainly. At most four at once.
 
-use autopilot_core::event::{Facts, Outcome, RunSpec, TaskSpec, Verdict};
+use autopilot_core::event::{Facts, Outcome, RunSpec, StepAnswer, TaskSpec, Verdict};
 use autopilot_core::flow::Flow;
 use autopilot_core::input::{Input, Word};
 use autopilot_core::limit::Limits;
@@ -189,7 +189,8 @@ impl Bench {
             facts.tree = object();
         }
         if step == Step::Review {
-            facts.verdict = Some(Verdict::Approve);
+            let verdict = Verdict::Approve;
+            facts.said = Some(StepAnswer::Review { verdict, issues: 0, blocking: 0 });
         }
         if step == Step::Merge {
             facts.commit = object();

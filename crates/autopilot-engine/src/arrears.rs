@@ -3,8 +3,9 @@
 //! Whatever is not found here is charged as unknown when the run is booted, so a file that is gone
 //! or can't be read never makes an attempt cheaper.
 
-use crate::job::{Billing, EVENTS, METADATA, Metadata, execs_of, number_of};
+use crate::job::{Billing, EVENTS, Metadata};
 use crate::place::Place;
+use crate::recorded::{RecordedExec, RecordedRun};
 use crate::shell::now;
 use autopilot_agents::{AgentEvent, Usage};
 use autopilot_core::config::Config;
@@ -12,10 +13,7 @@ use autopilot_core::decide::owe;
 use autopilot_core::event::Record;
 use autopilot_core::id::AttemptId;
 use autopilot_core::state::{Grant, State};
-use autopilot_host::{dir, file};
-use camino::{Utf8Path, Utf8PathBuf};
 
-const METADATA_BYTES_MAX: u64 = 1 << 20;
 /// Beyond what of an agent's events is kept: the line that says that there were more.
 const EVENTS_SLACK_BYTES: u64 = 4096;
 
@@ -36,10 +34,10 @@ fn told(
     id: AttemptId,
     grant: Grant,
 ) -> Option<Billing> {
-    let (dir, metadata) = question(place, &state.run.id, id, grant)?;
+    let run = RecordedRun::open(&place.views(), &state.run.id).ok()?;
+    let (exec, metadata) = question(&run, id, grant)?;
     let bytes_max = config.logging.output_bytes_max.saturating_add(EVENTS_SLACK_BYTES);
-    let events = file::read_capped(dir.join(EVENTS).as_std_path(), bytes_max).ok()?;
-    let (session, usage) = last_words(&String::from_utf8_lossy(&events));
+    let (session, usage) = last_words(&run.text(&exec, EVENTS, bytes_max)?);
     let price = metadata.model.as_deref().and_then(|model| config.price(model));
     let resumed = metadata.resumed.as_deref();
     let known = resumed.and_then(|session| state.task(grant.task).totals.get(session));
@@ -47,28 +45,11 @@ fn told(
 }
 
 /// The one that was asked with the money, and was the last.
-fn question(
-    place: &Place,
-    run: &str,
-    id: AttemptId,
-    grant: Grant,
-) -> Option<(Utf8PathBuf, Metadata)> {
-    let dir = place.views().join(execs_of(run));
-    let mut names = dir::names(dir.as_std_path()).ok()?;
-    names.sort_by_key(|name| std::cmp::Reverse(number_of(name)));
+fn question(run: &RecordedRun, id: AttemptId, grant: Grant) -> Option<(RecordedExec, Metadata)> {
     let id = id.to_string();
-    let (path, metadata) = names.iter().find_map(|name| {
-        let path = dir.join(name);
-        let metadata = described(&path)?;
-        (metadata.attempt == id).then_some((path, metadata))
-    })?;
+    let (exec, metadata) = run.newest_first().ok()?.find(|(_, said)| said.attempt == id)?;
     let began: jiff::Timestamp = metadata.started_at.parse().ok()?;
-    (began.as_millisecond() >= grant.at.0).then_some((path, metadata))
-}
-
-fn described(path: &Utf8Path) -> Option<Metadata> {
-    let bytes = file::read_capped(path.join(METADATA).as_std_path(), METADATA_BYTES_MAX).ok()?;
-    serde_json::from_slice(&bytes).ok()
+    (began.as_millisecond() >= grant.at.0).then_some((exec, metadata))
 }
 
 /// The session it was in and the last figure it told.

@@ -4,11 +4,12 @@
 
 mod agent;
 mod artifact;
+mod asking;
 mod billing;
 mod build;
 mod change;
-mod command;
 mod conflict;
+mod error;
 mod evidence;
 pub mod further;
 mod goal;
@@ -22,11 +23,12 @@ mod pull_request;
 mod push;
 mod review;
 mod skill;
-mod start;
+mod start_gate;
 mod talk;
 mod train;
 mod uat;
 mod until;
+mod user_command;
 mod validate;
 mod workshop;
 
@@ -36,6 +38,7 @@ pub use artifact::{
     number_of,
 };
 pub use billing::Billing;
+pub use error::JobError;
 pub(crate) use home::put_back_left;
 pub use talk::{Ears, SPOKEN_MAX, Spoken};
 pub use workshop::Workshop;
@@ -199,25 +202,6 @@ pub struct Job {
     pub time_limit: std::sync::OnceLock<std::time::Duration>,
 }
 
-/// Why a job could not even see what there is to see. Spends a retry.
-#[derive(Debug, thiserror::Error)]
-pub enum JobError {
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    Git(#[from] autopilot_host::git::GitError),
-    #[error("{0}")]
-    Process(String),
-    #[error("the task's specification can't be read: {0}")]
-    Spec(String),
-    #[error("cannot write `{path}`: {reason}")]
-    File { path: Utf8PathBuf, reason: String },
-    #[error("{0}")]
-    Setup(String),
-    #[error("internal: {0}")]
-    Internal(String),
-}
-
 pub type Done = (Outcome, Facts);
 
 impl Job {
@@ -307,8 +291,7 @@ impl Job {
 
     async fn step_with_ports(&self) -> Result<Done, JobError> {
         let count = self.context.config.worktrees.ports;
-        let ports = self.context.workshop.ports.lease(self.want.id, count);
-        let _held = ports.map_err(|error| JobError::Setup(crate::shell::chain(&error)))?;
+        let _held = self.context.workshop.ports.lease(self.want.id, count)?;
         self.step().await
     }
 
@@ -343,7 +326,7 @@ impl Job {
             Step::Push => self.push().await,
             Step::PullRequest => self.pull_request().await,
             Step::Tasks | Step::Decide | Step::ApprovePlan | Step::ApproveResult => {
-                Err(JobError::Internal(format!("{} is not done by a job", self.want.step)))
+                Err(JobError::NoJob { step: self.want.step })
             }
         }
     }
@@ -351,14 +334,13 @@ impl Job {
     /// The specification as it was when the run began.
     fn spec(&self) -> Result<TaskSpec, JobError> {
         let body = self.context.text(&self.task.spec.body)?;
-        serde_json::from_str(&body).map_err(|error| JobError::Spec(error.to_string()))
+        serde_json::from_str(&body).map_err(JobError::Spec)
     }
 
     /// What the planner suggested to whoever builds it.
     fn guidance(&self) -> Result<Guidance, JobError> {
         let body = self.context.text(&self.task.spec.body)?;
-        let body: TaskBody =
-            serde_json::from_str(&body).map_err(|error| JobError::Spec(error.to_string()))?;
+        let body: TaskBody = serde_json::from_str(&body).map_err(JobError::Spec)?;
         Ok(body.guidance)
     }
 
@@ -368,10 +350,9 @@ impl Job {
 
     /// As JSON whose values are redacted; redacting its text could break it.
     fn clean_json(&self, value: &impl serde::Serialize) -> Result<String, JobError> {
-        let internal = |error: serde_json::Error| JobError::Internal(error.to_string());
-        let mut value = serde_json::to_value(value).map_err(internal)?;
+        let mut value = serde_json::to_value(value).map_err(JobError::Json)?;
         self.context.redactor.redact_json(&mut value);
-        serde_json::to_string_pretty(&value).map_err(internal)
+        serde_json::to_string_pretty(&value).map_err(JobError::Json)
     }
 
     fn redacted(&self, outcome: Outcome) -> Outcome {
@@ -403,14 +384,8 @@ impl Job {
     fn write_clean(&self, path: &str, text: &str) -> Result<String, JobError> {
         let views = self.context.place.views();
         let full = views.join(path);
-        let failed = |reason: String| JobError::File { path: full.clone(), reason };
-        crate::views::ensure(&views).map_err(|error| failed(error.to_string()))?;
-        if let Some(parent) = full.parent() {
-            autopilot_host::dir::create_private(parent.as_std_path())
-                .map_err(|error| failed(error.to_string()))?;
-        }
-        autopilot_host::file::write_atomic(full.as_std_path(), text.as_bytes())
-            .map_err(|error| failed(error.to_string()))?;
+        crate::views::ensure(&views).map_err(JobError::directory("create", &views))?;
+        process::write_plain(&full, text)?;
         Ok(path.to_owned())
     }
 

@@ -17,6 +17,7 @@ pub mod place;
 pub mod pool;
 pub mod ports;
 pub mod purse;
+pub mod recorded;
 pub mod replay;
 pub mod report;
 pub mod session;

@@ -1,8 +1,9 @@
 //! The page of a run: reads what the view in the core needs, and puts the page where it belongs.
 
 use crate::begin::PlanBody;
-use crate::job::{METADATA, Metadata, OUTPUT, PROMPT, execs_of, number_of};
+use crate::job::{OUTPUT, PROMPT, execs_of};
 use crate::place::Place;
+use crate::recorded::{RecordedExec, RecordedRun};
 use crate::store;
 use crate::views::{ensure, exec_of, open_goal_dir};
 use autopilot_core::event::Record;
@@ -27,7 +28,6 @@ pub const FILE: &str = "report.html";
 /// More is read than is shown, so that a secret at the cut is whole.
 const HEAD_BYTES_MAX: u64 = 96 * 1024;
 const TAIL_BYTES_MAX: u64 = 32 * 1024;
-const METADATA_BYTES_MAX: u64 = 1 << 20;
 /// With more questions, only those whose names say that they are of a task that is shown are opened.
 const EXECS_READ_MAX: usize = 4_000;
 /// What agents said is their owner's alone, as in `.autopilot`.
@@ -108,35 +108,26 @@ fn calls(place: &Place, state: &State, records: &[Record]) -> Vec<Call> {
     let account = account(records);
     let shown = choice.tasks.iter().flat_map(|id| attempts(&account.attempts, *id).0);
     let shown: BTreeSet<String> = shown.map(|tried| tried.id.to_string()).collect();
-    let base = execs_of(&state.run.id);
-    let Ok(views) = Dir::open(place.views().as_std_path()) else { return Vec::new() };
-    let at = place.views().join(&base);
-    let mut names: Vec<(u32, String)> = dir::names(at.as_std_path())
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(|name| Some((number_of(&name)?, name)))
-        .collect();
-    if names.len() > EXECS_READ_MAX {
+    let Ok(run) = RecordedRun::open(&place.views(), &state.run.id) else { return Vec::new() };
+    let mut execs = run.execs().unwrap_or_default();
+    if execs.len() > EXECS_READ_MAX {
         let tasks: BTreeSet<String> =
             choice.tasks.iter().map(|id| label(state.task(*id))).collect();
-        names.retain(|(_, name)| is_of(name, &tasks));
+        execs.retain(|exec| is_of(&exec.name, &tasks));
     }
-    names.sort_unstable();
-    let call = |(number, name): &(u32, String)| {
-        let dir = format!("{base}/{name}");
-        let file = format!("{dir}/{METADATA}");
-        let bytes = views.read_capped(Path::new(&file), METADATA_BYTES_MAX).ok()?;
-        let said: Metadata = serde_json::from_slice(&bytes).ok()?;
+    let call = |exec: &RecordedExec| {
+        let said = run.metadata(exec).ok()?;
         shown.contains(&said.attempt).then(|| {
             let session = session_of(&state.run.id, &said.attempt, said.session.as_deref());
-            let text = |file: &str| excerpt(&views, &format!("{dir}/{file}"));
+            let text = |file: &str| excerpt(run.views(), &run.file(exec, file));
             let (prompt, output) = (text(PROMPT), text(OUTPUT));
             let duration_ms = said.duration_ms;
-            let exec = exec_of(*number, name, format!(".autopilot/{dir}"), said);
+            let path = format!(".autopilot/{}/{}", run.base, exec.name);
+            let exec = exec_of(exec.number, &exec.name, path, said);
             Call { exec, duration_ms, session, prompt, output }
         })
     };
-    names.iter().filter_map(call).take(CALLS_MAX).collect()
+    execs.iter().filter_map(call).take(CALLS_MAX).collect()
 }
 
 fn label(task: &Task) -> String {

@@ -9,7 +9,8 @@ mod workflow;
 use crate::audit::table::is_serial;
 use crate::fault::{Fault, Faults};
 use crate::random::{Random, mix, mix_bytes};
-use autopilot_core::event::{Bill, Facts, HoldWhy, Outcome, TaskSpec, Verdict};
+use autopilot_core::event::{Bill, Facts, HoldWhy, Outcome, StepAnswer, TaskSpec, Verdict};
+use autopilot_core::flow::review::{ReviewAnswer, ReviewGround, ReviewIssue, weigh_issues};
 use autopilot_core::flow::{Flow, FlowInput};
 use autopilot_core::id::{Micros, Time};
 use autopilot_core::input::Word;
@@ -311,18 +312,17 @@ impl Drawn {
         let likes = proven && !(self.has(Fault::Fails) && fate.chance(200));
         let lies = self.has(Fault::Lie) && fate.chance(400);
         if likes || lies {
-            play.facts.verdict = Some(Verdict::Approve);
+            play.facts.said = Some(reviewed(Verdict::Approve, 0, 0));
             if lies && !proven {
                 play.faults.push(Fault::Lie);
             }
             if lies && likes && fate.chance(300) {
-                play.facts.verdict = None;
+                play.facts.said = None;
             }
             return;
         }
-        play.facts.verdict = Some(Verdict::RequestChanges);
-        play.facts.issues = 1 + fate.below(3);
-        play.facts.blocking = fate.below(2);
+        let issues = 1 + fate.below(3);
+        play.facts.said = Some(reviewed(Verdict::RequestChanges, issues, fate.below(2)));
         if !(self.has(Fault::Lie) && fate.chance(200)) {
             no(play, true, "changes are asked for");
         }
@@ -338,7 +338,7 @@ impl Drawn {
         let lies = self.has(Fault::Lie) && fate.chance(500);
         let is_no = is_red && !lies || self.has(Fault::Fails) && fate.chance(300);
         if is_no {
-            play.facts.verdict = Some(Verdict::RequestChanges);
+            play.facts.said = Some(StepAnswer::Completion { done: false });
             let why = format!("{} is left to do", fate.below(4));
             return no(play, true, &why);
         }
@@ -346,8 +346,12 @@ impl Drawn {
             play.faults.push(Fault::Lie);
         }
         let is_mute = lies && fate.chance(200);
-        play.facts.verdict = (!is_mute).then_some(Verdict::Approve);
+        play.facts.said = (!is_mute).then_some(StepAnswer::Completion { done: true });
     }
+}
+
+fn reviewed(verdict: Verdict, issues: u64, blocking: u64) -> StepAnswer {
+    StepAnswer::Review { verdict, issues, blocking }
 }
 
 fn of_round(scene: &Scene<'_>, round: u32) -> String {
@@ -375,11 +379,52 @@ pub struct Line {
     /// What it may spend at most, as far as it was said.
     pub given: Option<Micros>,
     pub fingerprint: Option<String>,
-    pub blocking: u64,
+    /// The one issue a reviewer names.
+    pub issue: Option<ReviewIssue>,
     /// The tasks it brings, where it is not for the script to say.
     pub brings: Option<Vec<TaskSpec>>,
     /// Somebody has begun to play it.
     pub is_begun: bool,
+}
+
+impl Line {
+    /// The yes or no in it, where there is one.
+    fn done(&self) -> Option<bool> {
+        match self.ending {
+            Ending::Ok => Some(true),
+            Ending::Fails => Some(false),
+            Ending::TimesOut
+            | Ending::Broke
+            | Ending::Hangs
+            | Ending::Lost
+            | Ending::Quota { .. }
+            | Ending::Away { .. }
+            | Ending::Mute => None,
+        }
+    }
+}
+
+/// What a completion says, or a review, which is weighed as a real one is: two criteria, tests that failed if they did,
+/// and a change of the first line of `src/<task>.rs`.
+fn answer_of(line: &Line, done: bool, task: &Task, state: &State) -> StepAnswer {
+    if line.step == Step::Completion {
+        return StepAnswer::Completion { done };
+    }
+    let answer = ReviewAnswer {
+        verdict: if done { Verdict::Approve } else { Verdict::RequestChanges },
+        summary: String::new(),
+        issues: line.issue.iter().cloned().collect(),
+    };
+    let ground = ReviewGround {
+        criteria: 2,
+        failed_commands: task
+            .has_failed(Step::Validate)
+            .then(|| "tests".to_owned())
+            .into_iter()
+            .collect(),
+        changed_lines: [(format!("src/{}.rs", task.name()), 1)].into(),
+    };
+    answer.said(&weigh_issues(state.run.limits.review, &answer.issues, &ground))
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -447,7 +492,7 @@ impl Scripted {
             bills: Vec::new(),
             given: None,
             fingerprint: None,
-            blocking: 0,
+            issue: None,
             brings: None,
             is_begun: true,
         };
@@ -460,7 +505,7 @@ impl Scripted {
             None => plain,
         };
         let tasks = self.brought(&line, now, scene.state);
-        let mut facts = Facts { blocking: line.blocking, tasks, ..Facts::default() };
+        let mut facts = Facts { tasks, ..Facts::default() };
         let outcome = match line.ending {
             Ending::Ok | Ending::Mute => Outcome::Passed,
             Ending::Fails => Outcome::Failed { why: format!("{step} said no") },
@@ -490,17 +535,7 @@ impl Scripted {
             }
             Step::Review | Step::Completion => {
                 facts.fingerprint = line.fingerprint.clone();
-                facts.verdict = match line.ending {
-                    Ending::Ok => Some(Verdict::Approve),
-                    Ending::Fails => Some(Verdict::RequestChanges),
-                    Ending::TimesOut
-                    | Ending::Broke
-                    | Ending::Hangs
-                    | Ending::Lost
-                    | Ending::Quota { .. }
-                    | Ending::Away { .. }
-                    | Ending::Mute => None,
-                };
+                facts.said = line.done().map(|done| answer_of(&line, done, now, scene.state));
             }
             _ => {}
         }

@@ -99,16 +99,43 @@ fn an_acceptance_run_switched_off_is_recorded_and_its_cases_are_made_all_the_sam
 
 #[test]
 fn findings_without_evidence_do_not_block_under_the_evidence_gate() {
-    check("task a\n limit review evidence\n a: review objects blocking 0", "a done — run done");
-    check(
-        "task a\n limit review evidence\n a: review objects blocking 1, fix ok",
+    for cited in [
+        "blocker nothing",
+        "blocker criterion:3",
+        "blocker command:tests",
+        "blocker src/a.rs:2",
+        "blocker src/b.rs:1",
+        "minor criterion:1",
+    ] {
+        let text = format!("task a\n limit review evidence\n a: review objects citing {cited}");
+        check(&text, "a done — run done");
+    }
+}
+
+#[test]
+fn an_issue_that_cites_evidence_blocks_under_the_evidence_gate() {
+    for cited in ["major criterion:2", "blocker criterion:1", "major src/a.rs:1"] {
+        let text =
+            format!("task a\n limit review evidence\n a: review objects citing {cited}, fix ok");
+        check(&text, "a done (2 rounds) — run done");
+    }
+    let story = check(
+        "task a\n limit review evidence\n a: validate fails, review objects citing major command:tests",
         "a done (2 rounds) — run done",
     );
+    let reasons = story.records.iter().flat_map(|record| &record.events);
+    let reviewed = reasons.filter(
+        |event| matches!(event, Event::AttemptEnded { facts, .. } if facts.blocking() == 1),
+    );
+    assert_eq!(reviewed.count(), 1, "a failing check is evidence");
 }
 
 #[test]
 fn an_advisory_review_blocks_nothing_and_failing_tests_still_do() {
-    check("task a\n limit review advisory\n a: review objects blocking 3", "a done — run done");
+    check(
+        "task a\n limit review advisory\n a: review objects citing blocker criterion:1",
+        "a done — run done",
+    );
     check(
         "task a\n limit review advisory\n a: validate fails, fix ok",
         "a done (2 rounds, overruled) — run done",

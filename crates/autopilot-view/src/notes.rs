@@ -121,7 +121,7 @@ pub(super) fn waived(task: &Task, state: &State) -> Vec<String> {
     if is_red && state.run.red_base_allowed {
         waived.push("red base: only new failures counted".to_owned());
     }
-    let verdict = task.last(Step::Review).and_then(|shown| shown.facts.verdict);
+    let verdict = task.last(Step::Review).and_then(|shown| shown.facts.verdict());
     if verdict == Some(Verdict::RequestChanges) && skipped(Step::Review).is_none() {
         let gate = match state.run.limits.review {
             ReviewGate::Required => "required",

@@ -179,7 +179,7 @@ fn reviewed(task: &Task) -> String {
         return format!("skipped: {}", escaped(&cut(why, CELL_CHARS_MAX)));
     }
     let facts = task.last(Step::Review).map(|shown| &shown.facts);
-    match facts.and_then(|facts| Some((facts.verdict?, facts.issues))) {
+    match facts.and_then(|facts| Some((facts.verdict()?, facts.issues()))) {
         None => "none".to_owned(),
         Some((verdict, issues)) => {
             let verdict = match verdict {

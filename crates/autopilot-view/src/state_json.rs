@@ -85,8 +85,8 @@ fn built(task: Option<&Task>) -> Value {
 fn reviewed(task: Option<&Task>) -> Value {
     let Some(shown) = task.and_then(|task| task.last(Step::Review)) else { return Value::Null };
     json!({
-        "verdict": shown.facts.verdict.map(|verdict| verdict.word()),
-        "issues_count": shown.facts.issues,
+        "verdict": shown.facts.verdict().map(|verdict| verdict.word()),
+        "issues_count": shown.facts.issues(),
         "review_json_path": shown.facts.artifact.as_deref().map(in_root),
     })
 }

@@ -122,6 +122,33 @@ fn changes_the_reviewer_asks_for_are_made_before_it_is_done() {
 }
 
 #[test]
+fn under_the_evidence_gate_only_an_issue_that_cites_evidence_costs_a_round() {
+    let asks = |message: &str, line: u32| {
+        format!(
+            "
+- step: review
+  iteration: 1
+  do:
+    - answer: {{ verdict: REQUEST_CHANGES, summary: no, issues: [{{ severity: major,
+        message: {message}, fix: change it, file: app.txt, line: {line} }}] }}
+"
+        )
+    };
+    for (message, line, iterations) in
+        [("the last line is not safe", 2, 2), ("latest naming of the test criteria", 900, 1)]
+    {
+        let stage = stage();
+        stage.config("commands: { tests: sh test.sh }\ngates: { review: evidence }\n");
+        stage.agents(&[&asks(message, line), BUILDS, APPROVES]);
+        stage.run_task().expect(0);
+        assert_eq!(stage.first_task()["iteration"], iterations, "{message}");
+        let told = stage.run(&["show", "say-done"]).expect(0).said();
+        let noted = "cites app.txt:900, which the change neither adds nor removes";
+        assert_eq!(told.contains(noted), line == 900, "{told}");
+    }
+}
+
+#[test]
 fn a_reviewer_that_fails_twice_fails_the_run_with_its_log_and_last_words() {
     let stage = stage();
     let fails = "

@@ -354,11 +354,6 @@ fn a_session_goes_on_in_another_process_and_one_that_is_gone_is_noticed() {
     let whole = requests.iter().rfind(|request| request.body["tools"].is_array()).unwrap();
     assert!(whole.body["messages"].to_string().contains("REMEMBER the banana"));
 
-    let copy = Ask { fork: true, ..again };
-    let copied = scene.run("forked", &copy);
-    assert_eq!(copied.ending.outcome, Outcome::Success, "{:#?}", copied.events);
-    assert_ne!(copied.ending.session.as_deref(), Some(session.as_str()));
-
     let gone = Ask { session: Some("ses_00000000ffffAAAAAAAAAAAAAA"), ..scene.ask("RECALL it") };
     let ran = scene.run("unknown-session", &gone);
     let is_lost = matches!(ran.ending.outcome, Outcome::Broke { cause: Cause::Session, .. });

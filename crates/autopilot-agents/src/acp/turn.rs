@@ -162,25 +162,16 @@ impl AcpConversation {
         };
         let mut taken_up = fresh.clone();
         taken_up["sessionId"] = Value::from(session.as_str());
-        let can_fork = can["sessionCapabilities"]["fork"].is_object();
-        match (self.expected.fork, can_fork, can["loadSession"] == true) {
-            (true, true, _) => self.ask(Question::Session(None), "session/fork", &taken_up),
-            (true, false, _) => {
-                let why = format!("the agent can't copy its session {session}");
-                self.end(Outcome::broke(Cause::Session, why))
-            }
-            (false, _, true) => {
-                self.ask(Question::Session(Some(session)), "session/load", &taken_up)
-            }
-            (false, _, false) => {
-                let lost = format!(
-                    "the agent can't take up its session {session}: a new one begins, and what \
-                     was said in the old one is lost"
-                );
-                self.ask(Question::Session(None), "session/new", &fresh).after([notice(lost)])
-            }
+        if can["loadSession"] == true {
+            let question = Question::Session(Some(session));
+            return self.ask(question, "session/load", &taken_up).after(notices);
         }
-        .after(notices)
+        let lost = format!(
+            "the agent can't take up its session {session}: a new one begins, and what was said in \
+             the old one is lost"
+        );
+        let begun = self.ask(Question::Session(None), "session/new", &fresh);
+        begun.after([notice(lost)]).after(notices)
     }
 
     fn begun(&mut self, loaded: Option<String>, result: &Value) -> Heard {

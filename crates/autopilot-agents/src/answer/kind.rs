@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use autopilot_core::flow::review::ReviewAnswer;
 use autopilot_core::plan::Plan;
 use autopilot_core::skill::{Gain, Said, Subagent};
 use autopilot_core::workflow::{Completion, Workflow};
@@ -12,6 +13,8 @@ use super::{Schema, SchemaError};
 
 /// An answer with a schema of ours.
 pub trait Answer: DeserializeOwned {
+    /// The word that files with its schema are named after.
+    const NAME: &'static str;
     /// What is given to the agent and written where users may edit it.
     const SCHEMA_JSON: &'static str;
 
@@ -23,55 +26,23 @@ type Compiled = LazyLock<Result<Schema, SchemaError>>;
 macro_rules! answer {
     ($kind:ty, $name:literal, $file:literal) => {
         impl Answer for $kind {
+            const NAME: &'static str = $name;
             const SCHEMA_JSON: &'static str = include_str!($file);
 
             fn schema() -> Result<&'static Schema, SchemaError> {
                 static COMPILED: Compiled =
-                    LazyLock::new(|| Schema::parse($name, <$kind>::SCHEMA_JSON));
+                    LazyLock::new(|| Schema::parse(<$kind>::NAME, <$kind>::SCHEMA_JSON));
                 COMPILED.as_ref().map_err(Clone::clone)
             }
         }
     };
 }
 
-answer!(Review, "review", "../../schemas/review_schema.json");
+answer!(ReviewAnswer, "review", "../../schemas/review_schema.json");
 answer!(Plan, "plan", "../../schemas/plan_schema.json");
 answer!(Summary, "summary", "../../schemas/summary_schema.json");
 answer!(Workflow, "workflow", "../../schemas/workflow_schema.json");
 answer!(Completion, "completion", "../../schemas/completion_schema.json");
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Review {
-    pub verdict: Verdict,
-    pub summary: String,
-    pub issues: Vec<Issue>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Verdict {
-    Approve,
-    RequestChanges,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Issue {
-    pub severity: Severity,
-    pub message: String,
-    pub fix: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub line: Option<u64>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Severity {
-    Minor,
-    Major,
-    Blocker,
-}
 
 /// What a builder says it did. Claims only: they are compared with what we saw, and never decide.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

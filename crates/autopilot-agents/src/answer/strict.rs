@@ -81,20 +81,20 @@ fn or_null(mut form: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer::{Answer, Completion, Plan, Review, Summary, Workflow};
+    use crate::answer::{Answer, Completion, Plan, ReviewAnswer, Summary, Workflow};
 
     #[test]
     fn every_member_is_required_and_an_optional_one_may_be_null() {
-        let schema: Value = serde_json::from_str(Review::SCHEMA_JSON).unwrap();
+        let schema: Value = serde_json::from_str(ReviewAnswer::SCHEMA_JSON).unwrap();
         let strict = strict_form(&schema);
-        insta::assert_snapshot!(strict["properties"]["issues"]["items"], @r#"{"type":"object","properties":{"severity":{"type":"string","enum":["blocker","major","minor"]},"message":{"type":"string"},"fix":{"type":"string","description":"What to change to settle the issue"},"file":{"type":["string","null"],"description":"Path from the root of the repository"},"line":{"type":["integer","null"]}},"required":["severity","message","fix","file","line"],"additionalProperties":false}"#);
+        insta::assert_snapshot!(strict["properties"]["issues"]["items"], @r#"{"type":"object","properties":{"severity":{"type":"string","enum":["blocker","major","minor"]},"message":{"type":"string"},"fix":{"type":"string","description":"What to change to settle the issue"},"file":{"type":["string","null"],"description":"Path from the root of the repository"},"line":{"type":["integer","null"],"description":"A line the change adds, by its new number, or removes, by its old number"},"criterion":{"type":["integer","null"],"description":"Number of the acceptance criterion that is not met"},"command":{"type":["string","null"],"description":"Name of the check that failed"}},"required":["severity","message","fix","file","line","criterion","command"],"additionalProperties":false}"#);
         assert_eq!(strict.get("if"), None);
         assert_eq!(strict["required"], json!(["verdict", "summary", "issues"]));
     }
 
     #[test]
     fn the_strict_forms_are_schemas_and_know_only_strict_words() {
-        let plain = [Review::SCHEMA_JSON, Plan::SCHEMA_JSON, Summary::SCHEMA_JSON];
+        let plain = [ReviewAnswer::SCHEMA_JSON, Plan::SCHEMA_JSON, Summary::SCHEMA_JSON];
         let of_goals = [Workflow::SCHEMA_JSON, Completion::SCHEMA_JSON];
         for json in plain.into_iter().chain(of_goals) {
             let strict = strict_form(&serde_json::from_str(json).unwrap());

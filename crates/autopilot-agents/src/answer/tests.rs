@@ -3,11 +3,12 @@
 use proptest::prelude::*;
 
 use super::*;
+use autopilot_core::event::Verdict;
 
 const APPROVE: &str = r#"{"verdict":"APPROVE","summary":"fine","issues":[]}"#;
 
 fn review(text: &str) -> String {
-    match read::<Review>(text, None) {
+    match read::<ReviewAnswer>(text, None) {
         Ok(review) => format!("{:?} {} ({})", review.verdict, review.summary, review.issues.len()),
         Err(faults) => faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("\n"),
     }
@@ -69,17 +70,17 @@ fn what_cannot_be_read_says_why() {
 fn a_member_that_is_null_is_absent() {
     let nulls = r#"{"verdict":"REQUEST_CHANGES","summary":"s","issues":[
         {"severity":"major","message":"m","fix":"f","file":null,"line":null}]}"#;
-    let issue = &read::<Review>(nulls, None).unwrap().issues[0];
+    let issue = &read::<ReviewAnswer>(nulls, None).unwrap().issues[0];
     assert_eq!((issue.file.clone(), issue.line), (None, None));
 }
 
 #[test]
 fn a_schema_of_the_user_holds_in_addition() {
     let user = Schema::parse("mine.json", r#"{"required":["risk"]}"#).unwrap();
-    let faults = read::<Review>(APPROVE, Some(&user)).unwrap_err();
+    let faults = read::<ReviewAnswer>(APPROVE, Some(&user)).unwrap_err();
     assert_eq!(faults, [Fault::new("", "\"risk\" is a required property")]);
     let with_risk = APPROVE.replace("\"issues\"", "\"risk\":1,\"issues\"");
-    assert!(read::<Review>(&*with_risk, Some(&user)).is_ok());
+    assert!(read::<ReviewAnswer>(&*with_risk, Some(&user)).is_ok());
     let wrong = Schema::parse("mine.json", "{").unwrap_err().to_string();
     assert!(wrong.starts_with("cannot read JSON Schema `mine.json`"), "{wrong}");
     let remote = Schema::parse("mine.json", r#"{"$ref":"https://example.invalid/s.json"}"#);
@@ -90,12 +91,12 @@ fn a_schema_of_the_user_holds_in_addition() {
 fn the_structured_answer_comes_first_and_is_not_believed_blindly() {
     let good: Value = serde_json::from_str(APPROVE).unwrap();
     let given = Given { text: "prose", structured: Some(&good) };
-    assert_eq!(read::<Review>(given, None).unwrap().verdict, Verdict::Approve);
+    assert_eq!(read::<ReviewAnswer>(given, None).unwrap().verdict, Verdict::Approve);
     let bad = serde_json::json!({ "verdict": "APPROVE" });
     let given = Given { text: "prose", structured: Some(&bad) };
-    assert_eq!(read::<Review>(given, None).unwrap_err().len(), 2);
+    assert_eq!(read::<ReviewAnswer>(given, None).unwrap_err().len(), 2);
     let given = Given { text: APPROVE, structured: Some(&bad) };
-    assert!(read::<Review>(given, None).is_ok());
+    assert!(read::<ReviewAnswer>(given, None).is_ok());
 }
 
 #[test]

@@ -145,7 +145,7 @@ impl ClaudeConversation {
         }
         let mut events = vec![AgentEvent::Session { id: id.to_owned() }];
         self.session = Some(id.to_owned());
-        let asked = self.expected.session.as_deref().filter(|_| !self.expected.fork);
+        let asked = self.expected.session.as_deref();
         if let Some(asked) = asked.filter(|asked| *asked != id) {
             let text = format!("session {asked} was to be resumed and {id} answers");
             events.push(AgentEvent::Notice { text: text.clone() });

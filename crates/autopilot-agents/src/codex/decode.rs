@@ -169,7 +169,7 @@ impl CodexConversation {
 
     /// A name it does not know starts a new thread without a word of it.
     fn other_thread(&self) -> Option<Outcome> {
-        let asked = self.expected.session.as_deref().filter(|_| !self.expected.fork)?;
+        let asked = self.expected.session.as_deref()?;
         let got = self.thread.as_deref()?;
         (asked != got).then(|| {
             let why = format!("thread {asked} was to be resumed and a new one, {got}, was started");

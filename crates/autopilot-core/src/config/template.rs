@@ -149,7 +149,8 @@ planner:
 #   forbid_todos: true           # no new TODO or FIXME
 
 # gates:
-#   review: required             # required | evidence | advisory
+#   review: required             # evidence: only issues that cite a failing check, a criterion
+#                                # or a line of the change block; advisory: none do
 #   proof: off                   # red_green is not available yet
 #   human: none                  # deferred: before the result leaves; three: also at the plan
 

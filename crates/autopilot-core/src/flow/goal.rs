@@ -50,7 +50,7 @@ pub const WORKFLOW_STEP: &[Stage] = &[
 /// Whoever checks has not said no, or the pipeline would not be here; only a yes is a yes.
 pub fn weigh(_: &State, task: &Task) -> Weighed {
     let is_done = |verdict| verdict == Some(Verdict::Approve);
-    let said = task.shown(Step::Completion).is_some_and(|shown| is_done(shown.facts.verdict));
+    let said = task.shown(Step::Completion).is_some_and(|shown| is_done(shown.facts.verdict()));
     let mut weighed = Weighed::default();
     if let Some(text) = unproven(task) {
         weighed.overruled = said.then(|| format!("it was said to be done although {text}"));

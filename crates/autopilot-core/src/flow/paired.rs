@@ -33,8 +33,9 @@ pub fn weigh(state: &State, task: &Task) -> Weighed {
     if let Some(text) = objection(state.run.limits.review, task) {
         reasons.push(Reason { step: Step::Review, text });
     }
-    let approved =
-        task.shown(Step::Review).is_some_and(|shown| shown.facts.verdict == Some(Verdict::Approve));
+    let approved = task
+        .shown(Step::Review)
+        .is_some_and(|shown| shown.facts.verdict() == Some(Verdict::Approve));
     let overruled = (approved && unproven)
         .then(|| format!("the reviewer approved although {}", reasons[0].text));
     Weighed { reasons, overruled }
@@ -79,8 +80,8 @@ fn objection(gate: ReviewGate, task: &Task) -> Option<String> {
         return None;
     }
     let objects = match gate {
-        ReviewGate::Required => shown.facts.verdict != Some(Verdict::Approve),
-        ReviewGate::Evidence => shown.facts.blocking > 0,
+        ReviewGate::Required => shown.facts.verdict() != Some(Verdict::Approve),
+        ReviewGate::Evidence => shown.facts.blocking() > 0,
         ReviewGate::Advisory => false,
     };
     let text =

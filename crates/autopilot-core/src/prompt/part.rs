@@ -46,8 +46,21 @@ pub(crate) fn block(title: &str, kind: &str, content: &str, caps: Caps) -> Strin
 }
 
 pub(crate) fn bullets(items: &[String], caps: Caps) -> String {
-    let text: String =
-        items.iter().map(|item| format!("- {}\n", item.replace('\n', "\n  "))).collect();
+    list(items, caps, |_| "-".to_owned())
+}
+
+/// A list whose items can be cited by number.
+pub(crate) fn numbered(items: &[String], caps: Caps) -> String {
+    list(items, caps, |place| format!("{}.", place + 1))
+}
+
+fn list(items: &[String], caps: Caps, mark: impl Fn(usize) -> String) -> String {
+    let item = |(place, item): (usize, &String)| {
+        let mark = mark(place);
+        let indent = " ".repeat(mark.len() + 1);
+        format!("{mark} {}\n", item.replace('\n', &format!("\n{indent}")))
+    };
+    let text: String = items.iter().enumerate().map(item).collect();
     let mut text = cut(&text, caps.prompt_bytes_max);
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');

@@ -291,6 +291,7 @@ fn a_review() {
         claimed: Some("{\"tests_passed\": true}"),
         differs: &differs,
         findings: &[],
+        gate: ReviewGate::Required,
         schema: "{\"type\": \"object\"}",
     };
     insta::assert_snapshot!(reviewer(&facts, CAPS), @r#"
@@ -300,7 +301,7 @@ fn a_review() {
 
     ## Acceptance criteria of “Fix the login”
 
-    - A right password is accepted
+    1. A right password is accepted
 
     ## Constraints
 
@@ -375,7 +376,7 @@ fn acceptance_cases() {
 
     ## Acceptance criteria of “Fix the login”
 
-    - A right password is accepted
+    1. A right password is accepted
 
     ## The change
 
@@ -597,6 +598,7 @@ fn a_diff_can_t_leave_its_fence_or_speak_as_us() {
         claimed: None,
         differs: &[],
         findings: &[],
+        gate: ReviewGate::Required,
         schema: "{}",
     };
     let text = reviewer(&facts, CAPS);
@@ -616,12 +618,39 @@ fn a_failing_check_leaves_the_reviewer_no_choice() {
             claimed: None,
             differs: &[],
             findings: &[],
+            gate: ReviewGate::Required,
             schema: "{}",
         };
         reviewer(&facts, CAPS)
     };
     assert!(of(&[FAILED]).contains("`tests` failed, so the verdict is REQUEST_CHANGES"));
     assert!(!of(&[PASSED]).contains("so the verdict is"));
+}
+
+#[test]
+fn a_reviewer_is_told_how_to_cite_where_only_evidence_blocks() {
+    let task = task();
+    let of = |gate| {
+        let facts = Review {
+            task: &task,
+            diff: "",
+            validation: &[],
+            claimed: None,
+            differs: &[],
+            findings: &[],
+            gate,
+            schema: "{}",
+        };
+        reviewer(&facts, CAPS)
+    };
+    let told = of(ReviewGate::Evidence);
+    for field in ["`criterion`: the number", "`command`: the name", "`file` and `line`"] {
+        assert!(told.contains(field), "{field}");
+        for gate in [ReviewGate::Required, ReviewGate::Advisory] {
+            assert!(!of(gate).contains(field), "{field}");
+        }
+    }
+    assert!(told.contains(&format!("1. {}", task.acceptance[0])), "criteria can be counted");
 }
 
 #[test]
@@ -635,6 +664,7 @@ fn a_cut_diff_is_said_to_be_cut() {
         claimed: None,
         differs: &[],
         findings: &[],
+        gate: ReviewGate::Required,
         schema: "{}",
     };
     let text = reviewer(&facts, CAPS);

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::check::check;
 use super::member::{Members, kind};
 use super::{Checked, Fault, Rules, Workflow};
+use crate::event::{Outcome, StepAnswer};
 use crate::plan::{Faults, Notes};
 use crate::prompt::cut;
 
@@ -36,6 +37,21 @@ impl Completion {
         Completion { reason: Some(reason.into()), ..Completion::default() }
     }
 
+    /// What the answer means for its step.
+    pub fn outcome(&self) -> Outcome {
+        match (self.done, self.reason.as_deref()) {
+            (true, _) => Outcome::Passed,
+            (false, reason) => Outcome::Failed {
+                why: format!("not done: {}", reason.unwrap_or("no reason was given")),
+            },
+        }
+    }
+
+    /// The part of the answer that the gate reads.
+    pub fn said(&self) -> StepAnswer {
+        StepAnswer::Completion { done: self.done }
+    }
+
     /// It was said to be done, and is not.
     #[must_use]
     pub fn overruled(self, why: impl Into<String>) -> Completion {
@@ -50,6 +66,13 @@ pub struct Assessed {
     /// Its next workflow, checked.
     pub next: Option<Checked>,
     pub warnings: Vec<String>,
+}
+
+impl Assessed {
+    /// The workflow it asks for next; what is done needs none.
+    pub fn next_if_not_done(&self) -> Option<&Checked> {
+        self.next.as_ref().filter(|_| !self.completion.done)
+    }
 }
 
 pub fn assess(json: &Value, rules: &Rules) -> Result<Assessed, Vec<Fault>> {

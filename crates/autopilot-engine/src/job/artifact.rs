@@ -126,16 +126,14 @@ impl Job {
     pub(super) fn open_exec(&self, prompt: &str) -> Result<Exec, JobError> {
         let views = self.context.place.views();
         let base = execs_of(&self.run.id);
-        let failed =
-            |path: &Utf8Path, reason: String| JobError::File { path: path.to_owned(), reason };
         let parent = views.join(&base);
         crate::views::ensure(&views)
             .and_then(|()| dir::create_private(parent.as_std_path()))
-            .map_err(|error| failed(&parent, error.to_string()))?;
+            .map_err(JobError::directory("create", &parent))?;
         // Two at once must not find the same number free.
         let _alone = self.context.numbering.lock().unwrap_or_else(PoisonError::into_inner);
         let names =
-            dir::names(parent.as_std_path()).map_err(|error| failed(&parent, error.to_string()))?;
+            dir::names(parent.as_std_path()).map_err(JobError::directory("read", &parent))?;
         let task = self.task.label();
         let label = ref_component(&format!("{task}-{}", self.want.step.row().runs_as));
         let last = names.iter().filter_map(|name| number_of(name)).max().unwrap_or(0);
@@ -143,22 +141,19 @@ impl Job {
             let name = format!("{base}/exec-{number:03}-{label}");
             let path = views.join(&name);
             let is_new = dir::create_new(path.as_std_path())
-                .map_err(|error| failed(&path, error.to_string()))?;
+                .map_err(JobError::directory("create", &path))?;
             if !is_new {
                 continue;
             }
-            let chain = |error: autopilot_host::file::FileError| crate::shell::chain(&error);
-            file::write_atomic(path.join(PROMPT).as_std_path(), prompt.as_bytes())
-                .map_err(|error| failed(&path, chain(error)))?;
-            let events = file::append(path.join(EVENTS).as_std_path())
-                .map_err(|error| failed(&path, chain(error)))?;
+            file::write_atomic(path.join(PROMPT).as_std_path(), prompt.as_bytes())?;
+            let events = file::append(path.join(EVENTS).as_std_path())?;
             let mut execs = self.execs.lock().unwrap_or_else(PoisonError::into_inner);
             execs.push(path.clone());
             let events = Mutex::new(Some(events));
             let room = AtomicU64::new(self.context.config.logging.output_bytes_max);
             return Ok(Exec { name, path, events, room, began: jiff::Timestamp::now() });
         }
-        Err(failed(&parent, format!("more than {EXECS_MAX} questions in one run")))
+        Err(JobError::TooManyQuestions { max: EXECS_MAX })
     }
 
     /// `metadata.json` as far as it is known, and the raw output under names of its own.
@@ -227,8 +222,7 @@ impl Job {
     /// Notes for every question of this attempt what its worktree was and became.
     pub(super) fn note_worktree(&self, from: &str, to: &str) -> Result<(), JobError> {
         let change = WorktreeChange { from: from.to_owned(), to: to.to_owned() };
-        let text = serde_json::to_string(&change)
-            .map_err(|error| JobError::Internal(error.to_string()))?;
+        let text = serde_json::to_string(&change).map_err(JobError::Json)?;
         let execs = self.execs.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for path in execs {
             super::process::write_plain(&path.join(WORKTREE), &text)?;

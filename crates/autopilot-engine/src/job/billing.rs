@@ -181,6 +181,21 @@ fn usage_of(total: &SessionTotal) -> Usage {
     }
 }
 
+/// The limit that leaves nothing for another turn, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum MoneyGone {
+    #[error("the run has spent {spent} of its limit of {max}; `--max-usd` raises the limit")]
+    Run { spent: Micros, max: Micros },
+    #[error(
+        "task {name} has spent {spent} of its limit of {max}; `--max-usd-per-task` raises the limit"
+    )]
+    Task { name: String, spent: Micros, max: Micros },
+    #[error("it has spent {spent} of the {max} its agent may spend (`max_usd`)")]
+    Agent { spent: Micros, max: Micros },
+    #[error("it has spent {spent} and there is no more for it")]
+    Attempt { spent: Micros },
+}
+
 impl Job {
     pub(super) fn billing(&self) -> MutexGuard<'_, Billing> {
         self.billing.lock().unwrap_or_else(PoisonError::into_inner)
@@ -202,13 +217,13 @@ impl Job {
             Allowance::Max(max) => Some(Micros(max.0.saturating_sub(owed.usd.0))),
         };
         if given == Some(Micros(0)) {
-            return Err(JobError::Setup(self.money_gone(config)));
+            return Err(self.money_gone(config).into());
         }
         // A scripted agent costs what it tells and nothing else.
         if let Some(given) = given.filter(|_| config.mode != Mode::Script)
             && !self.context.signals.vow(self.want, Word::Given(given)).await
         {
-            return Err(JobError::Setup("it is not wanted any more".to_owned()));
+            return Err(JobError::NotWanted);
         }
         let price = config.model.as_deref().and_then(|model| self.context.config.price(model));
         let known = session.and_then(|session| self.task.totals.get(session));
@@ -265,27 +280,20 @@ impl Job {
         self.run.limits.usd_per_task_max.filter(|_| self.task.parent.is_some())
     }
 
-    /// Which limit leaves nothing for another turn, and what to do about it.
-    fn money_gone(&self, config: &AgentConfig) -> String {
+    /// Which limit leaves nothing for another turn.
+    fn money_gone(&self, config: &AgentConfig) -> MoneyGone {
         let (owed, _) = self.billing().owed();
         let (run, task) = (self.spent_of_run(), self.task.spent.bill.usd.plus(owed.usd));
         if let Some(max) = self.run.limits.usd_max.filter(|max| run >= *max) {
-            return format!(
-                "the run has spent {run} of its limit of {max}; `--max-usd` raises the limit"
-            );
+            return MoneyGone::Run { spent: run, max };
         }
         if let Some(max) = self.task_max().filter(|max| task >= *max) {
-            let name = self.task.name();
-            return format!(
-                "task {name} has spent {task} of its limit of {max}; `--max-usd-per-task` raises \
-                 the limit"
-            );
+            return MoneyGone::Task { name: self.task.name().to_owned(), spent: task, max };
         }
-        match config.max_usd.map(Micros::from_usd).filter(|max| owed.usd >= *max) {
-            Some(max) => {
-                format!("it has spent {} of the {max} its agent may spend (`max_usd`)", owed.usd)
-            }
-            None => format!("it has spent {} and there is no more for it", owed.usd),
+        let spent = owed.usd;
+        match config.max_usd.map(Micros::from_usd).filter(|max| spent >= *max) {
+            Some(max) => MoneyGone::Agent { spent, max },
+            None => MoneyGone::Attempt { spent },
         }
     }
 }

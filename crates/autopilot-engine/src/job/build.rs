@@ -1,13 +1,12 @@
 //! BUILD and FIX: an agent works in a slot, and everything it wrote is taken into the hub.
 
-use super::agent::Question;
+use super::asking::{Asked, Question};
 use super::change::{broken_rules, doubts};
 use super::conflict;
 use super::evidence::Seen;
 use super::skill::Kit;
 use super::workshop::{Bench, For, blocking, seconds_now};
 use super::{Done, Job, JobError};
-use autopilot_agents::Access;
 use autopilot_agents::answer::Summary;
 use autopilot_core::event::Outcome;
 use autopilot_core::flow::Reason;
@@ -35,23 +34,15 @@ impl Job {
         let bench = self.bench(For::Agent, &start.commit, &start.base).await?;
         let kit = self.kit(&spec, &start.commit).await?;
         let prompt = self.build_prompt(&spec, &bench, &start, &kit)?;
-        let question = Question {
-            prompt: self.with_skills(prompt, &kit)?,
-            dir: &bench.dir,
-            access: Access::Edit,
-            schema: None,
-            session: None,
-            write: Vec::new(),
-        };
-        let answered = self.answered::<Summary>(question).await;
-        let succeeded = answered.as_ref().is_ok_and(|answered| answered.answer.is_some());
+        let question = Question::editing(self.with_skills(prompt, &kit)?, &bench.dir);
+        let asked = self.ask::<Summary>(question).await;
+        let succeeded = asked.as_ref().is_ok_and(|asked| asked.answer.is_ok());
         let formatted = if succeeded { self.format(&spec, &bench).await } else { Ok(()) };
         // Before anything is judged: whatever the agent wrote must be reachable.
         let capture = bench.capture(self.name_for_refs(), self.id_for_refs(self.want.id)).await?;
         self.note_worktree(start.commit.as_str(), capture.tree.as_str())?;
-        let answered = answered?;
+        let Asked { mut facts, answer, .. } = asked?;
         formatted?;
-        let mut facts = self.facts_of(&answered.turn)?;
         facts.notes.extend(start.note);
         facts.notes.extend(start.conflicts.map(|conflicts| {
             let count = conflicts.paths.len() + conflicts.more;
@@ -59,14 +50,13 @@ impl Job {
         }));
         facts.notes.extend(notes_of(&capture));
         let mut against: Vec<String> = capture.violations.iter().map(violation).collect();
-        let Some(summary) = &answered.answer else {
-            return Ok((answered.outcome(self), facts));
+        let summary = match answer {
+            Ok(summary) => summary,
+            Err(unanswered) => return Ok((unanswered.outcome(), facts)),
         };
-        let text = self.clean_json(summary)?;
-        let name = format!("artifacts/{}_{}_summary.json", self.task.name(), self.want.id);
-        facts.artifact = Some(self.write_clean(&name, &text)?);
-        facts.answer = Some(self.context.texts.put(&text)?);
-        let clean = serde_json::from_str(&text).unwrap_or_else(|_| summary.clone());
+        let file = format!("artifacts/{}_{}_summary.json", self.task.name(), self.want.id);
+        let text = self.keep_answer(&mut facts, &summary, Some(&file))?;
+        let clean = serde_json::from_str(&text).unwrap_or(summary);
         let used = self.used(&clean, &kit);
         facts.notes.extend(used.against.iter().cloned());
         facts.used = (!used.is_empty()).then(|| Box::new(used));

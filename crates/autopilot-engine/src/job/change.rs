@@ -13,9 +13,19 @@ use std::sync::Arc;
 const BYTES_PER_LINE: u64 = 80;
 
 impl Job {
+    /// The commit that a gate looks at.
+    pub(super) fn commit(&self) -> Result<Oid, JobError> {
+        let missing = JobError::Internal("there is no commit to look at");
+        Ok(Oid::parse(self.task.commit.as_deref().ok_or(missing)?)?)
+    }
+
+    pub(super) fn base(&self) -> Result<Oid, JobError> {
+        Ok(Oid::parse(self.task.base.as_deref().unwrap_or(&self.run.base))?)
+    }
+
     /// The whole change of the task: base to the tree that was captured.
     pub(super) async fn change(&self) -> Result<Arc<Change>, JobError> {
-        let missing = || JobError::Internal("there is no work to look at".to_owned());
+        let missing = || JobError::Internal("there is no work to look at");
         let base = Oid::parse(self.task.base.as_deref().ok_or_else(missing)?)?;
         let tree = Oid::parse(self.task.tree.as_deref().ok_or_else(missing)?)?;
         let workshop = self.context.workshop.clone();
@@ -53,8 +63,8 @@ impl Job {
 impl Job {
     /// A change to a file that a gate's command names changes the gate: the reviewer must see it.
     fn touched_commands(&self, change: &Change, spec: &TaskSpec) -> Vec<Finding> {
-        let mut commands = super::command::validation(self, Some(spec));
-        commands.extend(super::command::uat(self, spec).map(|line| ("uat", line)));
+        let mut commands = super::user_command::validation(self, Some(spec));
+        commands.extend(super::user_command::uat(self, spec).map(|line| ("uat", line)));
         let mut findings = Vec::new();
         for path in &change.paths {
             let file = path.display();

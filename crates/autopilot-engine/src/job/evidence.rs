@@ -1,6 +1,6 @@
 //! What a gate showed, kept as one text so that later prompts and people can read it.
 
-use super::command::Check;
+use super::user_command::Check;
 use super::{Job, JobError};
 use autopilot_core::fingerprint::{failing_tests, failure_fingerprint};
 use autopilot_core::guard::Finding;
@@ -42,6 +42,40 @@ pub struct Seen {
     pub ended: bool,
 }
 
+impl Evidence {
+    /// The checks that failed, and did not fail like this on the untouched base.
+    pub fn new_failures<'a>(&'a self, base: &'a Evidence) -> impl Iterator<Item = &'a Seen> {
+        self.checks.iter().filter(|seen| seen.failed() && !seen.is_known(base))
+    }
+}
+
+/// What failed, told apart by what the untouched base showed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct NewFailures {
+    pub reasons: Vec<String>,
+    /// It fails on the base as well.
+    pub excused: Vec<String>,
+}
+
+impl NewFailures {
+    /// `failed` is what each failure is in words, and whether the base fails like it.
+    pub fn of(failed: impl Iterator<Item = (String, bool)>) -> NewFailures {
+        let mut failures = NewFailures::default();
+        for (failure, is_known) in failed {
+            let kind = if is_known { &mut failures.excused } else { &mut failures.reasons };
+            kind.push(failure);
+        }
+        failures
+    }
+}
+
+/// Where a builder's word on the tests differs from what the controller saw. It is told to the
+/// reviewer and blocks nothing.
+pub fn untrue_claim(tests_passed: Option<bool>, failure: Option<String>) -> Option<String> {
+    let failure = failure.filter(|_| tests_passed == Some(true))?;
+    Some(format!("the builder says the tests passed, but {failure}"))
+}
+
 impl Seen {
     pub fn of(check: &Check) -> Seen {
         Seen {
@@ -59,6 +93,11 @@ impl Seen {
 
     pub fn failed(&self) -> bool {
         self.exit_code != Some(0) || !self.ended || self.changed
+    }
+
+    /// Whether the base fails like this.
+    pub fn is_known(&self, base: &Evidence) -> bool {
+        base.checks.iter().any(|base| self.is_as_on(base))
     }
 
     /// Whether it fails no worse than it did on the base: the same way of ending, and either
@@ -107,6 +146,71 @@ impl Job {
         Caps {
             prompt_bytes_max: usize::try_from(logging.prompt_bytes_max).unwrap_or(usize::MAX),
             tail_lines_max: logging.tail_lines_max as usize,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(name: &str, code: i32, failing: &[&str]) -> Seen {
+        Seen {
+            name: name.to_owned(),
+            command: format!("run {name}"),
+            exit_code: Some(code),
+            output: String::new(),
+            log: String::new(),
+            failing: failing.iter().map(|test| (*test).to_owned()).collect(),
+            mark: None,
+            changed: false,
+            ended: true,
+        }
+    }
+
+    fn of(checks: Vec<Seen>) -> Evidence {
+        Evidence { checks, ..Evidence::default() }
+    }
+
+    #[test]
+    fn only_what_did_not_fail_on_the_base_is_new() {
+        let base = of(vec![seen("tests", 1, &["a", "b"]), seen("lint", 0, &[])]);
+        for (now, is_new) in [
+            (seen("tests", 0, &[]), false),
+            (seen("tests", 1, &["a"]), false),
+            (seen("tests", 1, &["a", "c"]), true),
+            (seen("tests", 2, &["a"]), true),
+            (seen("lint", 1, &[]), true),
+            (Seen { ended: false, ..seen("tests", 1, &["a"]) }, true),
+        ] {
+            let shown = of(vec![now]);
+            assert_eq!(shown.new_failures(&base).count(), usize::from(is_new), "{shown:?}");
+        }
+    }
+
+    #[test]
+    fn a_rewrite_by_the_formatter_is_excused_where_the_base_has_one() {
+        let rough = || Seen { changed: true, ..seen("format", 0, &[]) };
+        assert_eq!(of(vec![rough()]).new_failures(&of(vec![rough()])).count(), 0);
+        let neat = of(vec![seen("format", 0, &[])]);
+        assert_eq!(of(vec![rough()]).new_failures(&neat).count(), 1);
+    }
+
+    #[test]
+    fn failures_are_told_apart() {
+        let failed = [("tests failed".to_owned(), true), ("lint failed".to_owned(), false)];
+        let failures = NewFailures::of(failed.into_iter());
+        assert_eq!(failures.reasons, ["lint failed"]);
+        assert_eq!(failures.excused, ["tests failed"]);
+    }
+
+    #[test]
+    fn a_claim_is_untrue_only_if_it_was_made_and_the_tests_failed() {
+        let failure = || Some("tests failed with exit code 1".to_owned());
+        let told = "the builder says the tests passed, but tests failed with exit code 1";
+        assert_eq!(untrue_claim(Some(true), failure()).as_deref(), Some(told));
+        for (claim, failure) in [(Some(true), None), (Some(false), failure()), (None, failure())] {
+            assert_eq!(untrue_claim(claim, failure), None);
         }
     }
 }

@@ -3,10 +3,12 @@
 //! Of a step of a workflow it is the step's next attempt. Of anything else nothing is decided by it
 //! and nothing is merged: what it changed becomes a branch of its own.
 
-use super::agent::{Question, Turn, agent_of};
-use super::artifact::{METADATA, Metadata, OUTPUT, PROMPT, execs_of, number_of};
+use super::agent::agent_of;
+use super::artifact::{Metadata, OUTPUT, PROMPT};
+use super::asking::{Question, Turn};
 use super::workshop::{Bench, For, blocking, seconds_now};
 use super::{Job, JobError};
+use crate::recorded::{RecordedExec, RecordedRun};
 use autopilot_agents::{Access, Agent, Cause, Ending, Exchange, Outcome};
 use autopilot_core::event::{Bill, SessionTotal, Words};
 use autopilot_core::id::AttemptId;
@@ -14,7 +16,6 @@ use autopilot_host::git::{
     Attempt, Capture, CommitRequest, GitError, Oid, PublishRefusal, commit_task, publish_reachable,
     session_branch,
 };
-use autopilot_host::{dir, file};
 use camino::Utf8Path;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +23,8 @@ use std::time::Instant;
 
 /// Of what was said earlier, as much of the newest as fits.
 const EARLIER_BYTES_MAX: usize = 96 * 1024;
-const METADATA_BYTES_MAX: u64 = 1 << 20;
+/// Of a prompt or an answer that is told again.
+const SAID_BYTES_MAX: u64 = 1 << 20;
 /// Of the prompt in the title of a commit.
 const TITLE_CHARS_MAX: usize = 60;
 
@@ -62,21 +64,20 @@ pub struct Branch {
 impl Job {
     pub async fn further(&self, ask: &Further) -> Result<Furthered, JobError> {
         let count = self.context.config.worktrees.ports;
-        let ports = self.context.workshop.ports.lease(self.want.id, count);
-        let _held = ports.map_err(|error| JobError::Setup(crate::shell::chain(&error)))?;
+        let _held = self.context.workshop.ports.lease(self.want.id, count)?;
         let branch = session_branch(&ask.session);
         let start = self.newest(&branch).await?;
         // Salvage of the attempt itself keeps its name.
         let name = format!("{}-turn-{}", self.id_for_refs(self.want.id), seconds_now());
         let of = (&start, &start);
         let bench = self.bench_as(name.clone(), For::Agent, of, Instant::now()).await?;
-        let (question, earlier) = self.put(ask, &bench)?;
-        let turn = self.turn_after(&question, &earlier).await;
+        let question = self.put(ask, &bench)?;
+        let turn = self.turn(&question).await;
         self.leave_home();
         // Before anything is judged: whatever the agent wrote must be reachable.
         let capture = bench.capture(self.name_for_refs(), name.clone()).await?;
         let turn = turn?;
-        let asked_for = question.session.as_deref().filter(|_| ask.is_its_own);
+        let asked_for = question.session().filter(|_| ask.is_its_own);
         let mut notes = turn.ran.notes.clone();
         notes.extend(self.billing().note());
         notes.extend(super::build::notes_of(&capture));
@@ -122,20 +123,20 @@ impl Job {
             // Who did not have the session does not know it.
             is_its_own: words.is_its_own && words.lane == self.want.lane,
             prompt: said.clone(),
-            access: question.access,
+            access: question.access(),
         };
         let mut earlier = self.said_in(Some(&words.session), words.attempt, Kept::All)?;
         if earlier.is_empty() {
             earlier.push(Exchange { prompt: question.prompt.clone(), answer: String::new() });
         }
         let told = self.putting(&ask, earlier.clone())?;
-        let further = Question { prompt: told.prompt, session: told.session, ..question };
-        let mut turn = self.turn_after(&further, &told.earlier).await?;
-        let asked_for = further.session.as_deref().filter(|_| ask.is_its_own);
+        let further = question.instead(told.prompt).in_session(told.session, told.earlier);
+        let mut turn = self.turn(&further).await?;
+        let asked_for = further.session().filter(|_| ask.is_its_own);
         if is_vanished(&turn.ending, asked_for) && !self.cancel.is_asked() {
             let prompt = retold(&earlier, &said)?;
             let notes = turn.ran.notes;
-            turn = self.turn(&Question { prompt, session: None, ..further }).await?;
+            turn = self.turn(&further.instead(prompt)).await?;
             turn.ran.notes.splice(0..0, notes);
             turn.ran
                 .notes
@@ -177,15 +178,10 @@ impl Job {
     }
 
     /// The question as this agent can go on from: by its own session, or by what was said.
-    fn put<'a>(
-        &self,
-        ask: &Further,
-        bench: &'a Bench,
-    ) -> Result<(Question<'a>, Vec<Exchange>), JobError> {
+    fn put<'a>(&self, ask: &Further, bench: &'a Bench) -> Result<Question<'a>, JobError> {
         let earlier = self.said_in(None, self.want.id, Kept::Answered)?;
         let Putting { prompt, session, earlier } = self.putting(ask, earlier)?;
-        let (dir, access, write) = (bench.dir.as_path(), ask.access, Vec::new());
-        Ok((Question { prompt, dir, access, schema: None, session, write }, earlier))
+        Ok(Question::new(prompt, &bench.dir, ask.access).in_session(session, earlier))
     }
 
     fn putting(&self, ask: &Further, earlier: Vec<Exchange>) -> Result<Putting, JobError> {
@@ -219,16 +215,7 @@ impl Job {
         attempt: AttemptId,
         kept: Kept,
     ) -> Result<Vec<Exchange>, JobError> {
-        let parent = self.context.place.views().join(execs_of(&self.run.id));
-        let names = dir::names(parent.as_std_path())
-            .map_err(|error| JobError::File { path: parent.clone(), reason: error.to_string() })?;
-        let mut names: Vec<(u32, String)> =
-            names.into_iter().filter_map(|name| Some((number_of(&name)?, name))).collect();
-        names.sort_unstable();
-        let execs = names.iter().rev().filter_map(|(_, name)| {
-            let exec = parent.join(name);
-            Some((metadata(&exec)?, exec))
-        });
+        let run = RecordedRun::open(&self.context.place.views(), &self.run.id)?;
         let (attempt, task) = (attempt.to_string(), self.task.name());
         let is_part = |said: &Metadata| {
             let has_session = session.is_some() && said.session.as_deref() == session;
@@ -236,8 +223,9 @@ impl Job {
         };
         let mut room = EARLIER_BYTES_MAX;
         let mut exchanges = Vec::new();
-        for (_, exec) in execs.filter(|(said, _)| is_part(said) && kept.takes(said)) {
-            let Some(mut said) = exchange(&exec) else { continue };
+        let execs = run.newest_first()?;
+        for (exec, _) in execs.filter(|(_, said)| is_part(said) && kept.takes(said)) {
+            let Some(mut said) = exchange(&run, &exec) else { continue };
             let left = room.checked_sub(said.prompt.len() + said.answer.len());
             // The last one is cut rather than left out.
             if left.is_none() && !exchanges.is_empty() {
@@ -329,26 +317,15 @@ struct Putting {
     earlier: Vec<Exchange>,
 }
 
-fn metadata(exec: &Utf8Path) -> Option<Metadata> {
-    let path = exec.join(METADATA);
-    let bytes = file::read_capped(path.as_std_path(), METADATA_BYTES_MAX).ok()?;
-    serde_json::from_slice(&bytes).ok()
-}
-
-fn exchange(exec: &Utf8Path) -> Option<Exchange> {
-    let text = |name: &str| {
-        let bytes = file::read_capped(exec.join(name).as_std_path(), METADATA_BYTES_MAX).ok()?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
-    };
+fn exchange(run: &RecordedRun, exec: &RecordedExec) -> Option<Exchange> {
+    let text = |name: &str| run.text(exec, name, SAID_BYTES_MAX);
     Some(Exchange { prompt: text(PROMPT)?, answer: text(OUTPUT).unwrap_or_default() })
 }
 
 /// The attempts of a run of which something that was asked and answered is kept.
 pub fn kept_attempts(views: &Utf8Path, run: &str) -> BTreeSet<String> {
-    let parent = views.join(execs_of(run));
-    let names = dir::names(parent.as_std_path()).unwrap_or_default();
-    let numbered = names.iter().filter(|name| number_of(name).is_some());
-    let said = numbered.filter_map(|name| metadata(&parent.join(name)));
+    let Ok(run) = RecordedRun::open(views, run) else { return BTreeSet::new() };
+    let said = run.newest_first().into_iter().flatten().map(|(_, said)| said);
     said.filter(is_answered).map(|said| said.attempt).collect()
 }
 
@@ -359,8 +336,7 @@ fn is_answered(said: &Metadata) -> bool {
 /// For an agent that remembers nothing.
 fn retold(earlier: &[Exchange], prompt: &str) -> Result<String, JobError> {
     if earlier.is_empty() {
-        let why = "nothing of what was said in this session is kept, so it can't be gone on with";
-        return Err(JobError::Setup(why.to_owned()));
+        return Err(JobError::NothingSaid);
     }
     let mut text = String::new();
     for said in earlier {

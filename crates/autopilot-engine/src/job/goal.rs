@@ -1,7 +1,7 @@
 //! WORKFLOW, STEP and COMPLETION: towards a goal, one workflow after the other. The controller knows
 //! nothing of what is to be done: it carries what was said from one session to the next.
 
-use super::agent::{Question, Turn};
+use super::asking::{Asked, Question, Turn, Unanswered};
 use super::build::{Start, notes_of};
 use super::change::{broken_rules, doubts};
 use super::conflict;
@@ -9,14 +9,15 @@ use super::evidence::Seen;
 use super::workshop::{For, blocking};
 use super::{Done, Job, JobError};
 use crate::begin::{PlanBody, step_rules};
-use autopilot_agents::Access;
 use autopilot_agents::answer::{Answer, completion_after_all, read_completion, read_workflow};
 use autopilot_core::config::{By, Role};
-use autopilot_core::event::{Facts, HoldWhy, Outcome, TaskSpec as TaskEntry, Verdict};
+use autopilot_core::event::{Outcome, TaskSpec as TaskEntry};
+use autopilot_core::flow::workflow_step;
 use autopilot_core::prompt::Ran;
-use autopilot_core::state::Shown;
+use autopilot_core::state::State;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
+use autopilot_core::wanted::Want;
 use autopilot_core::workflow::{
     self, Checked, Completion, CompletionPrompt, Past, Refuted, Rules, StepBody, StepPrompt,
     StepResult, Workflow, WorkflowPrompt, WorkflowStep,
@@ -27,8 +28,6 @@ use std::time::Duration;
 
 /// Characters of a step's goal that are its title.
 const TITLE_CHARS_MAX: usize = 80;
-/// Faults of a refused workflow named in the message.
-const FAULTS_NAMED_MAX: usize = 12;
 
 impl Job {
     pub(super) async fn workflow(&self) -> Result<Done, JobError> {
@@ -50,38 +49,20 @@ impl Job {
             schema: Workflow::SCHEMA_JSON,
         };
         let prompt = workflow::workflow_prompt(&facts, self.caps());
-        let schema = self.schema_file("workflow_schema.json", Workflow::SCHEMA_JSON)?;
-        let question = Question {
-            prompt: self.with_skills_of(prompt, &tip).await?,
-            dir: &bench.dir,
-            access: Access::Read,
-            schema: Some((Workflow::SCHEMA_JSON, schema)),
-            session: None,
-            write: Vec::new(),
-        };
+        let question = Question::reading(self.with_skills_of(prompt, &tip).await?, &bench.dir);
         let read = |ending: &_, own: Option<&_>| read_workflow(ending, own, &rules);
-        let mut answered = self.answered_by(question, read).await?;
-        let mut facts = self.facts_of(&answered.turn)?;
-        facts.notes.extend(
-            answered
-                .repaired
-                .iter()
-                .map(|n| format!("the first workflow had {n} faults and was asked for once more")),
-        );
-        let Some(checked) = answered.answer.take() else {
-            if answered.faults.is_empty() {
-                return Ok((answered.outcome(self), facts));
+        let Asked { mut facts, answer, repaired } =
+            self.ask_by::<Workflow, _>(question, read).await?;
+        facts.notes.extend(repaired.map(|count| {
+            format!("the first workflow had {count} faults and was asked for once more")
+        }));
+        let checked = match answer {
+            Ok(checked) => checked,
+            Err(unanswered) => {
+                return Ok((unanswered.refused("the workflow can't be worked on"), facts));
             }
-            let mut named: Vec<String> =
-                answered.faults.iter().take(FAULTS_NAMED_MAX).map(ToString::to_string).collect();
-            if answered.faults.len() > FAULTS_NAMED_MAX {
-                named.push(format!("and {} more", answered.faults.len() - FAULTS_NAMED_MAX));
-            }
-            let why = format!("the workflow can't be worked on: {}", named.join("; "));
-            return Ok((Outcome::Failed { why }, facts));
         };
-        let text = self.clean_json(&checked.workflow)?;
-        facts.answer = Some(self.context.texts.put(&text)?);
+        self.keep_answer(&mut facts, &checked.workflow, None)?;
         facts.notes.extend(checked.warnings.iter().cloned());
         facts.notes.extend(self.capped(&checked.workflow));
         facts.tasks = self.entries(&checked, self.task.round)?;
@@ -111,14 +92,7 @@ impl Job {
         };
         let prompt = workflow::step_prompt(&facts, self.caps());
         let kit = self.kit(&body.spec, &start.commit).await?;
-        let question = Question {
-            prompt: self.with_skills(prompt, &kit)?,
-            dir: &bench.dir,
-            access: Access::Edit,
-            schema: None,
-            session: None,
-            write: Vec::new(),
-        };
+        let question = Question::editing(self.with_skills(prompt, &kit)?, &bench.dir);
         let turn = match &self.task.words {
             Some(words) => self.turn_by(words, left_behind.as_deref(), question).await,
             None => self.turn(&question).await,
@@ -138,10 +112,11 @@ impl Job {
         facts.base = Some(start.base.to_string());
         facts.tree = Some(capture.tree.to_string());
         facts.commit = Some(capture.commit.as_ref().unwrap_or(&start.commit).to_string());
+        let stands = workflow_step::standing(&self.task);
         if turn.ending.outcome != autopilot_agents::Outcome::Success {
             let judged = self.judged(&turn.ending);
-            // Whoever looks at all of them weighs it; the same once more would cost as much.
-            return Ok(self.unless_it_stands(self.of_step(judged), facts));
+            let outcome = workflow_step::ended(judged, self.named_model());
+            return Ok(workflow_step::unless_it_stands(stands, outcome, facts));
         }
         let mut against: Vec<String> =
             capture.violations.iter().map(super::build::violation).collect();
@@ -151,38 +126,8 @@ impl Job {
         if against.is_empty() {
             return Ok((Outcome::Passed, facts));
         }
-        Ok(self.unless_it_stands(Outcome::Failed { why: against.join("; ") }, facts))
-    }
-
-    /// A turn that a person asked for and that fails takes nothing away: a result that is merged
-    /// stands as it was. What the turn wrote is kept with its attempt.
-    fn unless_it_stands(&self, outcome: Outcome, mut facts: Facts) -> Done {
-        let (Outcome::Failed { why }, Some(stands)) = (&outcome, self.standing()) else {
-            return (outcome, facts);
-        };
-        facts.answer.clone_from(&stands.facts.answer);
-        (facts.base, facts.tree, facts.commit) = (None, None, None);
-        (
-            Outcome::Skipped { why: format!("this turn failed: {why}; its earlier result stands") },
-            facts,
-        )
-    }
-
-    /// The result of a step that is gone on with and was merged before.
-    fn standing(&self) -> Option<&Shown> {
-        self.task.words.as_ref()?;
-        let is_good = |shown: &&Shown| match shown.outcome {
-            Outcome::Passed | Outcome::Skipped { .. } => true,
-            Outcome::Failed { .. }
-            | Outcome::Broke { .. }
-            | Outcome::Lost
-            | Outcome::Quota { .. }
-            | Outcome::Away { .. }
-            | Outcome::Revoked => false,
-        };
-        let result = self.task.last(Step::WorkflowStep).filter(is_good)?;
-        let merged = self.task.last(Step::Merge).filter(is_good)?;
-        (merged.id > result.id).then_some(result)
+        let outcome = Outcome::Failed { why: against.join("; ") };
+        Ok(workflow_step::unless_it_stands(stands, outcome, facts))
     }
 
     /// What an agent that remembers its work must know before it looks for it.
@@ -214,31 +159,12 @@ impl Job {
         }
     }
 
-    /// What there is no use in trying again is the step's own failure.
-    fn of_step(&self, judged: Outcome) -> Outcome {
-        let by = self.task.by(self.want.step);
-        match judged {
-            Outcome::Broke { why } => Outcome::Failed { why },
-            // Nobody but whoever made the workflow can name another.
-            Outcome::Away { why: HoldWhy::Model, text, .. }
-                if by.model.is_some() && by.model == self.agent_config().model =>
-            {
-                let model = by.model.clone().unwrap_or_default();
-                let mode = self.agent_config().mode.word();
-                let why = format!(
-                    "the model `{model}` of this step is not known to {mode}: {text}; name another \
-                     or leave it out"
-                );
-                Outcome::Failed { why }
-            }
-            judged @ (Outcome::Passed
-            | Outcome::Failed { .. }
-            | Outcome::Lost
-            | Outcome::Quota { .. }
-            | Outcome::Away { .. }
-            | Outcome::Revoked
-            | Outcome::Skipped { .. }) => judged,
-        }
+    /// The model that the workflow named for this step, if it is the one in use, and its agent.
+    fn named_model(&self) -> Option<(&str, &'static str)> {
+        let config = self.agent_config();
+        let model = self.task.by(self.want.step).model.as_deref();
+        let used = model.filter(|model| config.model.as_deref() == Some(*model))?;
+        Some((used, config.mode.word()))
     }
 
     pub(super) async fn completion(&self) -> Result<Done, JobError> {
@@ -262,55 +188,40 @@ impl Job {
             schema: Completion::SCHEMA_JSON,
         };
         let prompt = workflow::completion_prompt(&facts, self.caps());
-        let schema = self.schema_file("completion_schema.json", Completion::SCHEMA_JSON)?;
-        let question = Question {
-            prompt: self.with_skills_of(prompt, &tip).await?,
-            dir: &bench.dir,
-            access: Access::Read,
-            schema: Some((Completion::SCHEMA_JSON, schema)),
-            session: None,
-            write: Vec::new(),
-        };
+        let question = Question::reading(self.with_skills_of(prompt, &tip).await?, &bench.dir);
         let read = |ending: &_, own: Option<&_>| read_completion(ending, own, &rules);
-        let mut answered = self.answered_by(question, read).await?;
-        let mut facts = self.facts_of(&answered.turn)?;
-        let assessed = match answered.answer.take() {
-            Some(assessed) => assessed,
-            None if answered.faults.is_empty() => return Ok((answered.outcome(self), facts)),
+        let Asked { mut facts, answer, .. } = self.ask_by::<Completion, _>(question, read).await?;
+        let assessed = match answer {
+            Ok(assessed) => assessed,
+            Err(Unanswered::Ended(outcome)) => return Ok((outcome, facts)),
             // What can't be read means: not done.
-            None => completion_after_all(&answered.turn.ending, &answered.faults),
+            Err(Unanswered::Faulty { faults, ending }) => completion_after_all(&*ending, &faults),
         };
         facts.notes.extend(assessed.warnings.iter().cloned());
-        let said = &assessed.completion;
-        facts.answer = Some(self.context.texts.put(&self.clean_json(said)?)?);
-        if said.done {
-            facts.verdict = Some(Verdict::Approve);
-            return Ok((Outcome::Passed, facts));
-        }
-        facts.verdict = Some(Verdict::RequestChanges);
-        if let Some(next) = &assessed.next {
+        self.keep_answer(&mut facts, &assessed.completion, None)?;
+        facts.said = Some(assessed.completion.said());
+        if let Some(next) = assessed.next_if_not_done() {
             facts.notes.extend(self.capped(&next.workflow));
             facts.tasks = self.entries(next, self.task.round + 1)?;
         }
-        Ok((Outcome::Failed { why: not_done(said) }, facts))
+        Ok((assessed.completion.outcome(), facts))
     }
 
     fn goal_body(&self) -> Result<PlanBody, JobError> {
         let text = self.context.text(&self.task.spec.body)?;
-        serde_json::from_str(&text).map_err(|error| JobError::Spec(error.to_string()))
+        serde_json::from_str(&text).map_err(JobError::Spec)
     }
 
     /// What the whole run is to reach.
     fn goal_above(&self) -> Result<String, JobError> {
         let text = self.context.text(&self.kin.whole)?;
-        let body: PlanBody =
-            serde_json::from_str(&text).map_err(|error| JobError::Spec(error.to_string()))?;
+        let body: PlanBody = serde_json::from_str(&text).map_err(JobError::Spec)?;
         Ok(body.text)
     }
 
     fn step_body(&self, hash: &str) -> Result<StepBody, JobError> {
         let text = self.context.text(hash)?;
-        serde_json::from_str(&text).map_err(|error| JobError::Spec(error.to_string()))
+        serde_json::from_str(&text).map_err(JobError::Spec)
     }
 
     fn workflow_rules(&self) -> Rules {
@@ -454,11 +365,8 @@ impl Job {
         let Some(Outcome::Failed { why }) = shown.map(|shown| &shown.outcome) else {
             return Ok(None);
         };
-        let known = self.known_failures()?;
-        let is_new = |seen: &Seen| !known.checks.iter().any(|base| seen.is_as_on(base));
-        let mut failed = self.evidence(Step::Validate)?.checks;
-        failed.retain(|seen| seen.failed() && is_new(seen));
-        Ok(Some((why.clone(), failed)))
+        let (shown, known) = (self.evidence(Step::Validate)?, self.known_failures()?);
+        Ok(Some((why.clone(), shown.new_failures(&known).cloned().collect())))
     }
 
     /// The prompt with the skill it begins with, if there is one of that name.
@@ -505,21 +413,14 @@ fn on_the_branch(start: Start) -> Start {
     Start { commit: start.base.clone(), base: start.base, note: Some(note), conflicts: None }
 }
 
-fn not_done(said: &Completion) -> String {
-    let reason = said.reason.as_deref().unwrap_or("no reason was given");
-    format!("not done: {reason}")
-}
-
 /// Steps that are over and matter to this attempt: what a step depends on, or all of them.
-pub fn past(state: &autopilot_core::state::State, want: autopilot_core::wanted::Want) -> Vec<Past> {
+pub fn past(state: &State, want: Want) -> Vec<Past> {
     let task = state.task(want.task);
-    let named: Vec<&autopilot_core::state::Task> =
-        if task.pipeline.continues_at() == Some(want.step) {
-            task.spec.depends_on.iter().filter_map(|name| state.named(name)).collect()
-        } else if task.pipeline.has_tasks_by_round() && want.step.role().is_some() {
-            task.children.iter().map(|child| state.task(*child)).collect()
-        } else {
-            Vec::new()
-        };
-    named.into_iter().filter_map(|task| Past::of(state, task)).collect()
+    let is_step = task.pipeline.continues_at() == Some(want.step);
+    let asks_of_all = task.pipeline.has_tasks_by_round() && want.step.role().is_some();
+    let needs = task.spec.depends_on.iter().filter(|_| is_step);
+    let children = task.children.iter().filter(|_| asks_of_all);
+    let children = children.map(|child| state.task(*child));
+    let tasks = needs.filter_map(|name| state.named(name)).chain(children);
+    tasks.filter_map(|task| Past::of(state, task)).collect()
 }

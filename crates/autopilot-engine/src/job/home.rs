@@ -122,14 +122,13 @@ impl Job {
             }
             return Ok(home);
         }
-        let failed = |error| JobError::Setup(crate::shell::chain(&error));
-        home.plan.make().map_err(failed)?;
-        home.plan.note().map_err(failed)?;
+        home.plan.make()?;
+        home.plan.note()?;
         if let Some(session) = session {
             let kept = self.kept_before(session);
             for part in &home.sessions {
                 agent_home::keep(kept.as_std_path(), part, &home.plan.dir, |_| false)
-                    .map_err(|error| JobError::Setup(format!("session {session}: {error}")))?;
+                    .map_err(|source| JobError::Session { session: session.to_owned(), source })?;
             }
         }
         Ok(home)

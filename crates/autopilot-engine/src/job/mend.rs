@@ -1,6 +1,6 @@
 //! A task that mends the whole: what all tasks together have left broken.
 
-use super::command::Check;
+use super::user_command::Check;
 use super::{Job, JobError};
 use autopilot_core::event::TaskSpec as TaskEntry;
 use autopilot_core::pipeline::Switch;

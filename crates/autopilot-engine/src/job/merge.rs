@@ -5,7 +5,7 @@ use super::conflict;
 use super::evidence::Evidence;
 use super::train::{Queue, Request, Verdict};
 use super::workshop::{blocking, seconds_now};
-use super::{Done, Job, JobError, command};
+use super::{Done, Job, JobError, user_command};
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::fingerprint::fingerprint;
 use autopilot_core::step::Step;
@@ -39,7 +39,7 @@ impl Job {
         };
         let is_proven_alone = self.task.pipeline.place(Step::Validate).is_some();
         let commands = match is_proven_alone {
-            true => command::validation(self, Some(&self.spec()?)),
+            true => user_command::validation(self, Some(&self.spec()?)),
             false => Vec::new(),
         };
         let request = Request {
@@ -59,7 +59,7 @@ impl Job {
             Verdict::Conflict(conflicts) => self.conflicted(&conflicts),
             Verdict::Broken { why, facts } => Ok((Outcome::Failed { why }, *facts)),
             Verdict::Withdrawn => Ok((Outcome::Revoked, Facts::default())),
-            Verdict::Trouble(why) => Err(JobError::Process(why)),
+            Verdict::Trouble(error) => Err(JobError::Integration(error)),
         }
     }
 

@@ -1,11 +1,10 @@
 //! PLAN and SCHEDULE: a planner divides the work, the controller checks what it says and makes tasks
 //! of it. Nothing a planner says reaches the run before every rule holds.
 
-use super::agent::{Answered, Question};
+use super::asking::{Asked, Question, refused};
 use super::workshop::{For, blocking, seconds_now};
 use super::{Done, Job, JobError};
 use crate::begin::{PlanBody, parse_plan};
-use autopilot_agents::Access;
 use autopilot_agents::answer::{Answer, read_plan};
 use autopilot_core::config::{By, Mode, Role};
 use autopilot_core::event::{Facts, Outcome, TaskSpec as TaskEntry};
@@ -23,8 +22,7 @@ const PATHS_MAX: usize = 200_000;
 const TREE_LINES_MAX: usize = 120;
 /// Where the planner's test plan goes on the run's branch.
 const TEST_PLAN: &str = "tests/TEST_PLAN.md";
-/// Faults of a refused plan named in the message.
-const FAULTS_NAMED_MAX: usize = 12;
+const REFUSED: &str = "the plan is refused";
 
 impl Job {
     pub(super) async fn plan(&self) -> Result<Done, JobError> {
@@ -32,25 +30,20 @@ impl Job {
         if let Some(given) = self.given_plan()? {
             return match parse_plan(&given, &self.rules(&whole.spec)) {
                 Ok((plan, checked)) => self.planned(&plan, checked, Facts::default()).await,
-                Err(faults) => Ok(refused(&faults, Facts::default())),
+                Err(faults) => Ok((refused(REFUSED, &faults), Facts::default())),
             };
         }
-        let mut answered = self.ask_planner(&whole).await?;
-        let mut facts = self.facts_of(&answered.turn)?;
-        facts.notes.extend(answered.repaired.iter().map(|n| {
-            format!("the planner's first answer had {n} faults and was asked for once more")
+        let Asked { mut facts, answer, repaired } = self.ask_planner(&whole).await?;
+        facts.notes.extend(repaired.map(|count| {
+            format!("the planner's first answer had {count} faults and was asked for once more")
         }));
-        let Some((plan, checked)) = answered.answer.take() else {
-            if answered.faults.is_empty() {
-                return Ok((answered.outcome(self), facts));
-            }
-            // Asked once more and still not right: another try would cost as much and say the same.
-            return Ok(refused(&in_words(&answered.faults), facts));
-        };
-        self.planned(&plan, checked, facts).await
+        match answer {
+            Ok((plan, checked)) => self.planned(&plan, checked, facts).await,
+            Err(unanswered) => Ok((unanswered.refused(REFUSED), facts)),
+        }
     }
 
-    async fn ask_planner(&self, whole: &PlanBody) -> Result<Answered<(Plan, Checked)>, JobError> {
+    async fn ask_planner(&self, whole: &PlanBody) -> Result<Asked<(Plan, Checked)>, JobError> {
         let tip = self.tip().await?;
         let bench = self.bench(For::Agent, &tip, &tip).await?;
         let (hub, commit) = (self.context.workshop.hub.clone(), tip.clone());
@@ -59,8 +52,8 @@ impl Job {
         let status = format!("based on {} of {}", tip.short(), self.run.base_branch);
         let config = &self.context.config;
         let rules = self.rules(&whole.spec);
-        let mut commands = super::command::validation(self, Some(&whole.spec));
-        commands.extend(super::command::uat(self, &whole.spec).map(|line| ("uat", line)));
+        let mut commands = super::user_command::validation(self, Some(&whole.spec));
+        commands.extend(super::user_command::uat(self, &whole.spec).map(|line| ("uat", line)));
         let taken: Vec<String> = self.kin.taken.keys().cloned().collect();
         let rejected = self.rejection();
         let kit = self.kit(&whole.spec, &tip).await?;
@@ -90,16 +83,8 @@ impl Job {
             },
             self.caps(),
         );
-        let schema = self.schema_file("plan_schema.json", Plan::SCHEMA_JSON)?;
-        let question = Question {
-            prompt,
-            dir: &bench.dir,
-            access: Access::Read,
-            schema: Some((Plan::SCHEMA_JSON, schema)),
-            session: None,
-            write: Vec::new(),
-        };
-        self.answered_by(question, |ending, own| read_plan(ending, own, &rules)).await
+        let question = Question::reading(prompt, &bench.dir);
+        self.ask_by::<Plan, _>(question, |ending, own| read_plan(ending, own, &rules)).await
     }
 
     async fn planned(
@@ -110,9 +95,7 @@ impl Job {
     ) -> Result<Done, JobError> {
         let kit = self.kit(&self.plan_body()?.spec, &self.tip().await?).await?;
         facts.notes.extend(kit.left_out(plan, self.builder_mode()));
-        let text = self.clean_json(plan)?;
-        facts.artifact = Some(self.write_clean(&self.plan_name(), &text)?);
-        facts.answer = Some(self.context.texts.put(&text)?);
+        self.keep_answer(&mut facts, plan, Some(&self.plan_name()))?;
         facts.notes.extend(checked.notes);
         Ok((Outcome::Passed, facts))
     }
@@ -130,12 +113,12 @@ impl Job {
         let edited = self.task.shown(Step::ApprovePlan).and_then(|s| s.facts.answer.clone());
         let made = self.task.last(Step::Plan).and_then(|shown| shown.facts.answer.clone());
         let is_edited = edited.is_some();
-        let missing = || JobError::Internal("there is no plan".to_owned());
-        let text = self.context.text(&edited.or(made).ok_or_else(missing)?)?;
+        let missing = JobError::Internal("there is no plan");
+        let text = self.context.text(&edited.or(made).ok_or(missing)?)?;
         let rules = self.rules(&whole.spec);
         let (plan, checked) = match parse_plan(&text, &rules) {
             Ok(read) => read,
-            Err(faults) => return Ok(refused(&faults, Facts::default())),
+            Err(faults) => return Ok((refused(REFUSED, &faults), Facts::default())),
         };
         let artifact = Some(self.write_clean(&self.plan_name(), &text)?);
         let mut facts = Facts { artifact, ..Facts::default() };
@@ -224,13 +207,12 @@ impl Job {
     /// What is to be planned: the plan of the run, or a task that is planned only now.
     fn plan_body(&self) -> Result<PlanBody, JobError> {
         let text = self.context.text(&self.task.spec.body)?;
-        let unreadable = |error: serde_json::Error| JobError::Spec(error.to_string());
         if self.task.parent.is_none() {
-            return serde_json::from_str(&text).map_err(unreadable);
+            return serde_json::from_str(&text).map_err(JobError::Spec);
         }
-        let body: plan::TaskBody = serde_json::from_str(&text).map_err(unreadable)?;
+        let body: plan::TaskBody = serde_json::from_str(&text).map_err(JobError::Spec)?;
         let above: PlanBody =
-            serde_json::from_str(&self.context.text(&self.kin.whole)?).map_err(unreadable)?;
+            serde_json::from_str(&self.context.text(&self.kin.whole)?).map_err(JobError::Spec)?;
         Ok(PlanBody { text: above.text, spec: body.spec })
     }
 
@@ -262,16 +244,4 @@ impl Job {
         let start = Oid::parse(&self.run.base)?;
         blocking(move || Ok::<_, JobError>(hub.resolve(&name)?.unwrap_or(start))).await
     }
-}
-
-fn in_words<T: std::fmt::Display>(faults: &[T]) -> Vec<String> {
-    faults.iter().map(ToString::to_string).collect()
-}
-
-fn refused(faults: &[String], facts: Facts) -> Done {
-    let mut named: Vec<String> = faults.iter().take(FAULTS_NAMED_MAX).cloned().collect();
-    if faults.len() > FAULTS_NAMED_MAX {
-        named.push(format!("and {} more", faults.len() - FAULTS_NAMED_MAX));
-    }
-    (Outcome::Failed { why: format!("the plan is refused: {}", named.join("; ")) }, facts)
 }

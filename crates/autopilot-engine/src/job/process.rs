@@ -2,7 +2,7 @@
 
 use super::{Job, JobError};
 use crate::environment::Variables;
-use crate::shell::{Sight, chain};
+use crate::shell::Sight;
 use autopilot_agents::Stream;
 use autopilot_core::config::SandboxMode;
 use autopilot_core::step::CacheUse;
@@ -43,8 +43,8 @@ pub struct Program {
     /// Relative to `.autopilot`.
     pub log: String,
     pub timeout: Duration,
-    /// What it may write besides its directory and its scratch.
-    pub write: Option<Vec<Utf8PathBuf>>,
+    /// What it may write besides its directory, its scratch, caches and what the user allows all.
+    pub write: Vec<Utf8PathBuf>,
 }
 
 pub struct Ran {
@@ -79,18 +79,12 @@ impl Job {
         voice: impl AsyncFnOnce(Option<pipe::Sender>, &exec::Control),
     ) -> Result<Ran, JobError> {
         let scratch = self.scratch();
-        let prepare = |path: &Utf8Path| {
-            dir::create_private(path.as_std_path()).map_err(|error| JobError::File {
-                path: path.to_owned(),
-                reason: error.to_string(),
-            })
-        };
-        prepare(&scratch)?;
+        dir::create_private(scratch.as_std_path())
+            .map_err(JobError::directory("create", &scratch))?;
         let dir = program.dir.clone();
         let launch = self.launch(program, &scratch)?;
         let timeout = launch.1;
-        let process = |error: exec::SpawnError| JobError::Process(chain(&error));
-        let (control, mut child) = exec::spawn(launch.0).await.map_err(process)?;
+        let (control, mut child) = exec::spawn(launch.0).await?;
         let input = child.take_input();
         let config = &self.context.config.rounds;
         let watch = Watch {
@@ -176,10 +170,10 @@ impl Job {
         let log = views.join(&program.log);
         crate::views::ensure(&views)
             .and_then(|()| dir::create_private(views.join("logs").as_std_path()))
-            .map_err(|error| JobError::File { path: log.clone(), reason: error.to_string() })?;
+            .map_err(JobError::directory("create the directory of", &log))?;
         let mut env = program.variables;
         let mut write = vec![program.dir.clone(), scratch.to_owned()];
-        write.extend(program.write.unwrap_or_default());
+        write.extend(program.write);
         if self.is_sandboxed()? {
             for (name, cache) in self.caches()? {
                 env.insert(name.to_owned(), cache.to_string());
@@ -188,11 +182,8 @@ impl Job {
         }
         write.extend(self.context.config.sandbox.write.iter().map(Utf8PathBuf::from));
         let write: Vec<PathBuf> = write.into_iter().map(Utf8PathBuf::into_std_path_buf).collect();
-        let choice = self
-            .context
-            .sandbox
-            .choose(sandbox_mode(self.context.config.sandbox.mode), &write)
-            .map_err(|error| JobError::Setup(chain(&error)))?;
+        let mode = sandbox_mode(self.context.config.sandbox.mode);
+        let choice = self.context.sandbox.choose(mode, &write)?;
         let errors = log.with_extension("err.log");
         let launch = Launch {
             args: program.args.iter().map(Into::into).collect(),
@@ -228,7 +219,8 @@ impl Job {
         let mut caches = Vec::new();
         for (name, folder) in CACHES {
             let path = root.join(folder);
-            dir::create_private(path.as_std_path()).map_err(|error| cache_failed(&path, &error))?;
+            dir::create_private(path.as_std_path())
+                .map_err(JobError::directory("create", &path))?;
             caches.push((*name, path));
         }
         self.seed_cargo(&root.join("cargo"));
@@ -238,10 +230,10 @@ impl Job {
     /// Gives a gate its caches anew, whatever the one before left in them.
     pub(super) fn fill_gate_caches(&self) -> Result<(), JobError> {
         let (seed, root) = (self.seed_caches(), self.gate_caches());
-        dir::remove(root.as_std_path()).map_err(|error| cache_failed(&root, &error))?;
+        dir::remove(root.as_std_path()).map_err(JobError::directory("clear", &root))?;
         if seed.exists() {
             dir::copy(seed.as_std_path(), root.as_std_path())
-                .map_err(|error| cache_failed(&root, &error))?;
+                .map_err(JobError::directory("fill", &root))?;
         }
         Ok(())
     }
@@ -274,21 +266,14 @@ impl Job {
 
     /// Whether a sandbox of ours will hold what is started.
     pub(super) fn is_sandboxed(&self) -> Result<bool, JobError> {
-        let choice = self
-            .context
-            .sandbox
-            .choose(sandbox_mode(self.context.config.sandbox.mode), &[])
-            .map_err(|error| JobError::Setup(chain(&error)))?;
+        let mode = sandbox_mode(self.context.config.sandbox.mode);
+        let choice = self.context.sandbox.choose(mode, &[])?;
         Ok(choice.plan != sandbox::Plan::Off)
     }
 
     pub(super) fn show_output(&self, line: &str) {
         self.show(Sight::Output { text: self.clean(line) });
     }
-}
-
-fn cache_failed(path: &Utf8Path, error: &std::io::Error) -> JobError {
-    JobError::File { path: path.to_owned(), reason: error.to_string() }
 }
 
 fn sandbox_mode(mode: SandboxMode) -> sandbox::Mode {
@@ -302,10 +287,8 @@ fn sandbox_mode(mode: SandboxMode) -> sandbox::Mode {
 
 /// A file an agent's launch needs, such as a schema.
 pub fn write_plain(path: &Utf8Path, content: &str) -> Result<(), JobError> {
-    let failed = |reason: String| JobError::File { path: path.to_owned(), reason };
     if let Some(parent) = path.parent() {
-        dir::create_private(parent.as_std_path()).map_err(|error| failed(error.to_string()))?;
+        dir::create_private(parent.as_std_path()).map_err(JobError::directory("create", parent))?;
     }
-    file::write_atomic(path.as_std_path(), content.as_bytes())
-        .map_err(|error| failed(chain(&error)))
+    Ok(file::write_atomic(path.as_std_path(), content.as_bytes())?)
 }

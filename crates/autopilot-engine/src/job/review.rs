@@ -1,16 +1,15 @@
 //! REVIEW: another agent judges the change. Its verdict is one of the things that are weighed.
 
-use super::agent::Question;
-use super::evidence::Seen;
+use super::asking::Question;
+use super::evidence::{Evidence, Seen};
 use super::workshop::For;
 use super::{Done, Job, JobError};
-use autopilot_agents::Access;
-use autopilot_agents::answer::{Answer, Issue, Review, Severity, Verdict as Said};
-use autopilot_core::event::{Outcome, Verdict};
-use autopilot_core::fingerprint::fingerprint;
+use autopilot_agents::answer::{Answer, ReviewAnswer};
+use autopilot_core::flow::review::{ReviewGround, weigh_issues};
 use autopilot_core::prompt;
 use autopilot_core::step::Step;
-use autopilot_host::git::Oid;
+use autopilot_core::task_file::TaskSpec;
+use autopilot_host::git::{Change, LineFact};
 
 impl Job {
     pub(super) async fn review(&self) -> Result<Done, JobError> {
@@ -23,6 +22,7 @@ impl Job {
         let used = self.task.last(built).and_then(|shown| shown.facts.used.as_deref());
         let against = used.map(|used| used.against.as_slice()).unwrap_or_default();
         let differs = [&evidence.differs[..], against].concat();
+        let gate = self.run.limits.review;
         let prompt = prompt::reviewer(
             &prompt::Review {
                 task: &spec,
@@ -31,76 +31,38 @@ impl Job {
                 claimed: claimed.as_deref(),
                 differs: &differs,
                 findings: &evidence.findings,
-                schema: Review::SCHEMA_JSON,
+                gate,
+                schema: ReviewAnswer::SCHEMA_JSON,
             },
             self.caps(),
         );
         let bench = self.bench(For::Agent, &self.commit()?, &self.base()?).await?;
-        let schema = self.schema_file("review_schema.json", Review::SCHEMA_JSON)?;
-        let answered = self
-            .answered::<Review>(Question {
-                prompt,
-                dir: &bench.dir,
-                access: Access::Read,
-                schema: Some((Review::SCHEMA_JSON, schema)),
-                session: None,
-                write: Vec::new(),
-            })
-            .await?;
-        let mut facts = self.facts_of(&answered.turn)?;
-        let Some(review) = &answered.answer else {
-            return Ok((answered.outcome(self), facts));
+        let asked = self.ask::<ReviewAnswer>(Question::reading(prompt, &bench.dir)).await?;
+        let mut facts = asked.facts;
+        let review = match asked.answer {
+            Ok(review) => review,
+            Err(unanswered) => return Ok((unanswered.outcome(), facts)),
         };
-        let text = self.clean_json(review)?;
-        let name = format!("artifacts/{}_{}_review.json", self.task.name(), self.want.id);
-        facts.artifact = Some(self.write_clean(&name, &text)?);
-        facts.answer = Some(self.context.texts.put(&text)?);
-        facts.issues = review.issues.len() as u64;
-        facts.blocking = review.issues.iter().filter(|issue| blocks(issue)).count() as u64;
-        facts.verdict = Some(match review.verdict {
-            Said::Approve => Verdict::Approve,
-            Said::RequestChanges => Verdict::RequestChanges,
-        });
-        match review.verdict {
-            Said::Approve => Ok((Outcome::Passed, facts)),
-            Said::RequestChanges => {
-                facts.fingerprint = Some(issues_mark(&review.issues));
-                let why = format!("the reviewer asks for changes: {}", review.summary);
-                Ok((Outcome::Failed { why }, facts))
-            }
-        }
-    }
-
-    pub(super) fn commit(&self) -> Result<Oid, JobError> {
-        let missing = || JobError::Internal("there is no commit to look at".to_owned());
-        Ok(Oid::parse(self.task.commit.as_deref().ok_or_else(missing)?)?)
-    }
-
-    pub(super) fn base(&self) -> Result<Oid, JobError> {
-        Ok(Oid::parse(self.task.base.as_deref().unwrap_or(&self.run.base))?)
-    }
-
-    /// The schema as a file an agent's own mechanism can be given.
-    pub(super) fn schema_file(
-        &self,
-        name: &str,
-        json: &str,
-    ) -> Result<camino::Utf8PathBuf, JobError> {
-        let path = self.context.place.state.join("schemas").join(name);
-        super::process::write_plain(&path, json)?;
-        Ok(path)
+        let file = format!("artifacts/{}_{}_review.json", self.task.name(), self.want.id);
+        self.keep_answer(&mut facts, &review, Some(&file))?;
+        let ground = ground(&spec, &evidence, &self.known_failures()?, &change);
+        let weighed = weigh_issues(gate, &review.issues, &ground);
+        facts.said = Some(review.said(&weighed));
+        facts.fingerprint = review.fingerprint();
+        facts.notes.extend(weighed.notes);
+        Ok((review.outcome(), facts))
     }
 }
 
-/// Under the evidence gate only what rests on a failing test or an acceptance criterion blocks.
-fn blocks(issue: &Issue) -> bool {
-    let text = format!("{} {}", issue.message, issue.fix).to_lowercase();
-    let rests = ["test", "criteri", "acceptance"].iter().any(|word| text.contains(word));
-    issue.severity == Severity::Blocker && rests
-}
-
-fn issues_mark(issues: &[Issue]) -> String {
-    let mut messages: Vec<&str> = issues.iter().map(|issue| issue.message.as_str()).collect();
-    messages.sort_unstable();
-    fingerprint(&messages.join("\n"))
+/// What a reviewer can cite. A check that fails on the base as well says nothing about the change.
+fn ground(spec: &TaskSpec, shown: &Evidence, base: &Evidence, change: &Change) -> ReviewGround {
+    let failed = shown.new_failures(base);
+    let line = |fact: &LineFact| (String::from_utf8_lossy(&fact.path).into_owned(), fact.number);
+    ReviewGround {
+        criteria: spec.acceptance.len() as u64,
+        failed_commands: failed
+            .flat_map(|seen| [seen.name.clone(), seen.command.clone()])
+            .collect(),
+        changed_lines: change.added.iter().chain(&change.removed).map(line).collect(),
+    }
 }

@@ -107,9 +107,8 @@ impl Job {
 
 impl Kit {
     fn wanted(&self) -> Result<Vec<Wanted<'_>>, JobError> {
-        self.shelf.wanted(&self.asked, self.mode).map_err(|missing| {
-            let faults: Vec<String> = missing.iter().map(ToString::to_string).collect();
-            JobError::Setup(format!("the task asks for a skill: {}", faults.join("; ")))
+        self.shelf.wanted(&self.asked, self.mode).map_err(|missing| JobError::Skill {
+            faults: missing.iter().map(ToString::to_string).collect(),
         })
     }
 

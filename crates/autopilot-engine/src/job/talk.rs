@@ -2,7 +2,7 @@
 
 use super::artifact::Exec;
 use super::billing::Worked;
-use super::{Job, lend, start};
+use super::{Job, lend, start_gate};
 use crate::shell::Sight;
 use autopilot_agents::{
     Act, AgentEvent, Cause, Conversation, Deaf, Ending, ExitFacts, Heard, Odd, Outcome, Stream,
@@ -112,7 +112,7 @@ impl<'a> Talk<'a> {
         let mut ears = self.job.ears.lock().await;
         let first = self.conversation().begin();
         self.take(first);
-        let mut started = std::pin::pin!(tokio::time::sleep(start::HELD_MAX));
+        let mut started = std::pin::pin!(tokio::time::sleep(start_gate::HELD_MAX));
         let mut is_held = true;
         let mut late = std::pin::pin!(tokio::time::sleep(timeout - winding_up(timeout)));
         let mut is_in_time = true;

@@ -5,7 +5,7 @@
 //! was built. A member that spoils the stack is found by halving; those before it are merged, those
 //! behind it are tried again.
 
-use super::evidence::{Evidence, Seen};
+use super::evidence::{Evidence, NewFailures, Seen};
 use super::workshop::{blocking, seconds_now};
 use super::{Cancel, Job, JobError};
 use autopilot_core::event::Facts;
@@ -20,7 +20,7 @@ use std::time::Instant;
 use tokio::sync::oneshot;
 
 /// Times a stack is built anew because somebody else moved the branch.
-const RACES_LOST_MAX: usize = 5;
+const RACES_LOST_MAX: u32 = 5;
 /// Tasks named to a builder whose work breaks together with theirs.
 const NAMED_MAX: usize = 10;
 
@@ -52,7 +52,7 @@ pub enum Verdict {
     },
     Withdrawn,
     /// Nothing was found out about the work.
-    Trouble(String),
+    Trouble(Arc<JobError>),
 }
 
 /// Those who wait, and the turn to serve them.
@@ -149,7 +149,7 @@ impl Job {
     pub(super) async fn integrate(&self, request: Request) -> Result<Verdict, JobError> {
         let queue = Arc::clone(&self.context.workshop.queue);
         let batch = self.context.config.integration.batch as usize;
-        let left = || JobError::Internal("whoever led the integration went away".to_owned());
+        let left = || JobError::Internal("whoever led the integration went away");
         let (ticket, mut answer) = queue.join(request);
         let mut handed_over = false;
         loop {
@@ -188,12 +188,13 @@ impl Job {
                     if races_lost < RACES_LOST_MAX {
                         continue;
                     }
-                    format!("somebody else moved the run's branch {races_lost} times in a row")
+                    JobError::RacesLost { times: races_lost }
                 }
-                Err(error) => crate::shell::chain(&error),
+                Err(error) => error,
             };
+            let trouble = Arc::new(trouble);
             for member in members.drain(..) {
-                member.tell(Verdict::Trouble(trouble.clone()));
+                member.tell(Verdict::Trouble(Arc::clone(&trouble)));
             }
         }
     }
@@ -246,7 +247,7 @@ impl Job {
                     Coupled::On(car) => {
                         if *onto == request.base && car.tree != request.tree {
                             let why = "the merged tree is not the one that was validated";
-                            return Err(JobError::Internal(why.to_owned()));
+                            return Err(JobError::Internal(why));
                         }
                         cars.push(car);
                     }
@@ -290,7 +291,7 @@ impl Job {
         requests: &[Request],
         count: usize,
     ) -> Result<Looked, JobError> {
-        let missing = || JobError::Internal("there is no candidate to validate".to_owned());
+        let missing = || JobError::Internal("there is no candidate to validate");
         let top = stack.cars.get(count - 1).ok_or_else(missing)?;
         let commands = all_commands(requests.iter().take(count));
         let checks = self.checks(&top.commit, commands, Instant::now()).await?;
@@ -298,8 +299,8 @@ impl Job {
             Evidence { checks: checks.iter().map(Seen::of).collect(), ..Evidence::default() };
         let mut facts = self.facts_of_checks(&checks)?;
         facts.answer = Some(self.keep(&evidence)?);
-        let (reasons, known) = self.new_failures(&checks, &evidence)?;
-        facts.excuse(known);
+        let NewFailures { reasons, excused } = self.new_failures(&checks, &evidence)?;
+        facts.excuse(excused);
         if !reasons.is_empty() {
             facts.fingerprint = Some(super::validate::fingerprint(&checks, &[]));
         }
@@ -336,7 +337,7 @@ impl Job {
         let others = match self.merged_since(&culprit.request, before).await {
             Ok(others) => others,
             Err(error) => {
-                culprit.tell(Verdict::Trouble(crate::shell::chain(&error)));
+                culprit.tell(Verdict::Trouble(Arc::new(error)));
                 return Ok(());
             }
         };
@@ -379,7 +380,7 @@ fn with_track<T, E>(
 where
     JobError: From<E>,
 {
-    let missing = || JobError::Internal("there is nothing to merge".to_owned());
+    let missing = || JobError::Internal("there is nothing to merge");
     let first = requests.first().ok_or_else(missing)?;
     let track = Track {
         run: &first.run,

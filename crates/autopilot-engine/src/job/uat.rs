@@ -1,13 +1,13 @@
 //! UAT_GENERATE and UAT_RUN: acceptance cases written by an agent, acceptance run by the
 //! controller.
 
-use super::agent::Question;
-use super::command;
+use super::asking::Question;
 use super::evidence::{Evidence, Seen};
+use super::user_command;
 use super::workshop::For;
 use super::{Done, Job, JobError};
+use autopilot_agents::Outcome as AgentOutcome;
 use autopilot_agents::answer::markdown;
-use autopilot_agents::{Access, Outcome as AgentOutcome};
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::fingerprint::failure_fingerprint;
 use autopilot_core::prompt::{self, UatGenerate};
@@ -28,16 +28,7 @@ impl Job {
             self.caps(),
         );
         let bench = self.bench(For::Agent, &self.commit()?, &self.base()?).await?;
-        let turn = self
-            .turn(&Question {
-                prompt,
-                dir: &bench.dir,
-                access: Access::Read,
-                schema: None,
-                session: None,
-                write: Vec::new(),
-            })
-            .await?;
+        let turn = self.turn(&Question::reading(prompt, &bench.dir)).await?;
         let mut facts = self.facts_of(&turn)?;
         if turn.ending.outcome != AgentOutcome::Success {
             return Ok((self.judged(&turn.ending), facts));
@@ -59,7 +50,7 @@ impl Job {
 
     pub(super) async fn uat(&self) -> Result<Done, JobError> {
         let spec = self.spec()?;
-        let Some(line) = command::uat(self, &spec) else {
+        let Some(line) = user_command::uat(self, &spec) else {
             let why = "no `uat` command is configured".to_owned();
             return Ok((Outcome::Skipped { why }, Facts::default()));
         };

@@ -2,8 +2,8 @@
 //! directory no agent has written in.
 
 use super::change::broken_rules;
-use super::command::{self, Check};
-use super::evidence::{Evidence, Seen};
+use super::evidence::{Evidence, NewFailures, Seen, untrue_claim};
+use super::user_command::{self, Check};
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::Summary;
 use autopilot_core::event::{Facts, Outcome};
@@ -16,13 +16,12 @@ use std::time::Instant;
 impl Job {
     pub(super) async fn validate(&self) -> Result<Done, JobError> {
         let spec = self.spec()?;
-        let missing = || JobError::Internal("there is no commit to validate".to_owned());
-        let commit = Oid::parse(self.task.commit.as_deref().ok_or_else(missing)?)?;
+        let commit = self.commit()?;
         // Of the whole each part has been looked at on its own.
         let is_whole = self.task.parent.is_none();
         let change = self.change().await?;
         let findings = if is_whole { Vec::new() } else { self.guard(&change, &spec) };
-        let commands = command::validation(self, Some(&spec));
+        let commands = user_command::validation(self, Some(&spec));
         let checks = self.checks(&commit, commands, self.began).await?;
         let evidence = Evidence {
             checks: checks.iter().map(Seen::of).collect(),
@@ -34,8 +33,8 @@ impl Job {
         facts.tree = self.task.tree.clone();
         facts.answer = Some(self.keep(&evidence)?);
         facts.notes.extend(evidence.differs.iter().cloned());
-        let (mut reasons, known) = self.new_failures(&checks, &evidence)?;
-        facts.excuse(known);
+        let NewFailures { mut reasons, excused } = self.new_failures(&checks, &evidence)?;
+        facts.excuse(excused);
         if !is_whole && change.base_tree == change.tree {
             reasons.push("nothing was changed".to_owned());
         }
@@ -55,7 +54,7 @@ impl Job {
     /// The base must be green before the first agent is paid, or somebody must have allowed it.
     pub(super) async fn preflight(&self) -> Result<Done, JobError> {
         let base = Oid::parse(&self.run.base)?;
-        let checks = self.checks(&base, command::validation(self, None), self.began).await?;
+        let checks = self.checks(&base, user_command::validation(self, None), self.began).await?;
         let mut facts = self.facts_of_checks(&checks)?;
         let evidence =
             Evidence { checks: checks.iter().map(Seen::of).collect(), ..Evidence::default() };
@@ -87,17 +86,11 @@ impl Job {
         &self,
         checks: &[Check],
         evidence: &Evidence,
-    ) -> Result<(Vec<String>, Vec<String>), JobError> {
-        let known = self.known_failures()?;
-        let (mut reasons, mut excused) = (Vec::new(), Vec::new());
-        for (check, seen) in checks.iter().zip(&evidence.checks).filter(|(c, _)| !c.passed()) {
-            if known.checks.iter().any(|base| seen.is_as_on(base)) {
-                excused.push(check.failure());
-            } else {
-                reasons.push(check.failure());
-            }
-        }
-        Ok((reasons, excused))
+    ) -> Result<NewFailures, JobError> {
+        let base = self.known_failures()?;
+        let failed = checks.iter().zip(&evidence.checks).filter(|(check, _)| !check.passed());
+        let failed = failed.map(|(check, seen)| (check.failure(), seen.is_known(&base)));
+        Ok(NewFailures::of(failed))
     }
 
     /// All of them, even after one failed: the next round should see everything. The step's time
@@ -117,7 +110,7 @@ impl Job {
             let bench = self.proof_bench_since(commit, since).await?;
             let left = self.time_left(since);
             let mut check = self.command(name, &line, &bench.dir, left).await?;
-            if name == command::FORMAT {
+            if name == user_command::FORMAT {
                 check.changed = bench.is_changed().await?;
             }
             checks.push(check);
@@ -164,15 +157,8 @@ impl Job {
         let step = if self.task.shown(Step::Fix).is_some() { Step::Fix } else { Step::Build };
         let Some(text) = self.answer_of(step)? else { return Ok(Vec::new()) };
         let Ok(summary) = serde_json::from_str::<Summary>(&text) else { return Ok(Vec::new()) };
-        let tests = checks.iter().find(|check| check.name == "tests");
-        let mut differs = Vec::new();
-        if let Some(tests) = tests
-            && summary.tests_passed == Some(true)
-            && !tests.passed()
-        {
-            differs.push(format!("the builder says the tests passed, but {}", tests.failure()));
-        }
-        Ok(differs)
+        let tests = checks.iter().find(|check| check.name == "tests" && !check.passed());
+        Ok(untrue_claim(summary.tests_passed, tests.map(Check::failure)).into_iter().collect())
     }
 }
 

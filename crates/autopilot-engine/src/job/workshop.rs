@@ -1,10 +1,12 @@
 //! The repository's workshop: hub, slots and the user's repository, for jobs that must not block.
 
-use super::JobError;
 use super::train::Queue;
+use super::{Job, JobError};
 use crate::pool::{Lease, Lessor};
 use crate::ports::Ports;
+use autopilot_core::config::Keep as KeepConfig;
 use autopilot_core::id::TaskId;
+use autopilot_core::step::CacheUse;
 use autopilot_host::git::{
     Attempt, Capture, CaptureRequest, Change, ChangeLimits, GitError, Hub, Keep, Oid, Prepare,
     Prepared, Slot, Slots, UserRepo,
@@ -13,6 +15,7 @@ use camino::Utf8PathBuf;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 /// Changes kept in mind: as many as tasks that are usually worked on at once.
 const CHANGES_KNOWN_MAX: usize = 8;
@@ -116,7 +119,7 @@ impl Workshop {
             For::Proof => self.slots.proof(lease.number),
         };
         let dir = Utf8PathBuf::from_path_buf(slot.dir().to_owned())
-            .map_err(|path| JobError::Setup(format!("{} is not UTF-8", path.display())))?;
+            .map_err(|path| JobError::NotUtf8 { path })?;
         let commit = order.commit.clone();
         let filled = slot.clone();
         let prepared = blocking(move || fill(&filled, &order)).await?;
@@ -160,6 +163,71 @@ impl Bench {
     }
 }
 
+impl Job {
+    /// A directory with exactly this commit that no agent has ever written in.
+    pub(super) async fn proof_bench(&self, commit: &Oid) -> Result<Bench, JobError> {
+        self.proof_bench_since(commit, self.began).await
+    }
+
+    /// The same, with the step's time counted from `since`.
+    pub(super) async fn proof_bench_since(
+        &self,
+        commit: &Oid,
+        since: Instant,
+    ) -> Result<Bench, JobError> {
+        if self.want.step.row().caches != CacheUse::Seed {
+            self.fill_gate_caches()?;
+        }
+        let attempt = self.id_for_refs(self.want.id);
+        self.bench_as(attempt, For::Proof, (commit, commit), since).await
+    }
+
+    pub(super) async fn bench(
+        &self,
+        purpose: For,
+        commit: &Oid,
+        base: &Oid,
+    ) -> Result<Bench, JobError> {
+        let attempt = self.id_for_refs(self.want.id);
+        self.bench_as(attempt, purpose, (commit, base), self.began).await
+    }
+
+    /// `attempt` is what refs to the work in it are named after.
+    pub(super) async fn bench_as(
+        &self,
+        attempt: String,
+        purpose: For,
+        (commit, base): (&Oid, &Oid),
+        since: Instant,
+    ) -> Result<Bench, JobError> {
+        let config = &self.context.config.worktrees;
+        let order = Order {
+            purpose,
+            id: self.task.id,
+            task: self.name_for_refs().to_owned(),
+            attempt,
+            commit: commit.clone(),
+            base: base.clone(),
+            branch: format!("autopilot/{}", self.name_for_refs()),
+            keep: match (config.keep, purpose) {
+                (KeepConfig::Always, _) | (KeepConfig::Auto, For::Agent) => Keep::WhileLocked,
+                // What a gate's tests leave behind could make the next gate pass.
+                (KeepConfig::Auto, For::Proof) | (KeepConfig::Never, _) => Keep::Nothing,
+            },
+            copy: config.copy.iter().map(PathBuf::from).collect(),
+        };
+        let bench = self.context.workshop.bench(order).await?;
+        if let Some(setup) = &config.setup {
+            let check = self.command("setup", setup, &bench.dir, self.time_left(since)).await?;
+            if !check.passed() {
+                let failure = check.failure();
+                return Err(JobError::SetupCommand { failure, log: check.log });
+            }
+        }
+        Ok(bench)
+    }
+}
+
 pub fn seconds_now() -> i64 {
     jiff::Timestamp::now().as_second()
 }
@@ -173,8 +241,5 @@ where
     E: Send + 'static,
     JobError: From<E>,
 {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done.map_err(JobError::from),
-        Err(error) => Err(JobError::Internal(error.to_string())),
-    }
+    Ok(tokio::task::spawn_blocking(work).await??)
 }

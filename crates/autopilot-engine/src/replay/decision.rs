@@ -50,7 +50,7 @@ fn decision(event: &Event) -> Option<(TaskId, String)> {
         Event::AttemptEnded { task, step, outcome, facts, .. }
             if !step.row().leaves_machine && is_about_work(outcome) =>
         {
-            let verdict = facts.verdict.map(|verdict| format!(" ({})", verdict.word()));
+            let verdict = facts.verdict().map(|verdict| format!(" ({})", verdict.word()));
             let word = outcome_word(outcome);
             Some((*task, format!("{step} {word}{}", verdict.unwrap_or_default())))
         }

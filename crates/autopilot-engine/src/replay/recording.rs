@@ -2,8 +2,9 @@
 
 use super::decision::{Decisions, decisions, is_about_work, named};
 use super::player::{Played, Player};
-use crate::job::{METADATA, Metadata, STDOUT, WORKTREE, WorktreeChange, execs_of, number_of};
+use crate::job::{METADATA, STDOUT};
 use crate::place::Place;
+use crate::recorded::{RecordedError, RecordedRun};
 use crate::store::{self, StoreError};
 use autopilot_core::config::Config;
 use autopilot_core::event::{Event, Outcome, Record, RunSpec, Words};
@@ -13,12 +14,9 @@ use autopilot_core::pipeline::Switch;
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
 use autopilot_host::git::Hub;
-use autopilot_host::{dir, file};
 use autopilot_journal::History;
 use camino::Utf8Path;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-const METADATA_BYTES_MAX: u64 = 1 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
@@ -28,8 +26,8 @@ pub enum RecordingError {
     Empty { run: String },
     #[error("the configuration of run {run} can't be read: {reason}")]
     Config { run: String, reason: String },
-    #[error("cannot read `{path}`: {reason}")]
-    File { path: String, reason: String },
+    #[error(transparent)]
+    Recorded(#[from] RecordedError),
     #[error(
         "nothing is recorded of what the agents of run {run} said: {dir} has no questions with \
          their output"
@@ -234,49 +232,30 @@ impl Kept {
         run: &str,
         ended: &BTreeMap<String, (String, Step)>,
     ) -> Result<Kept, RecordingError> {
-        let base = views.join(execs_of(run));
-        let failed = |path: &Utf8Path, reason: String| RecordingError::File {
-            path: path.to_string(),
-            reason,
-        };
-        let names =
-            dir::names(base.as_std_path()).map_err(|error| failed(&base, error.to_string()))?;
-        let mut numbered: Vec<(u32, String)> =
-            names.into_iter().filter_map(|name| Some((number_of(&name)?, name))).collect();
-        numbered.sort();
+        let recorded = RecordedRun::open(views, run)?;
         let mut kept = Kept::default();
-        for (_, name) in numbered {
-            let path = base.join(&name);
-            let said = path.join(METADATA);
+        for exec in recorded.execs()? {
+            let path = recorded.dir(&exec);
             // Whoever was begun with it was killed before that was written, and asked again.
-            if !said.exists() {
+            if !path.join(METADATA).exists() {
                 continue;
             }
-            let bytes = file::read_capped(said.as_std_path(), METADATA_BYTES_MAX)
-                .map_err(|error| failed(&said, crate::shell::chain(&error)))?;
-            let metadata: Metadata =
-                serde_json::from_slice(&bytes).map_err(|error| failed(&said, error.to_string()))?;
+            let metadata = recorded.metadata(&exec)?;
             // What was cut short says nothing, and was asked again.
             let Some(key) = ended.get(&metadata.attempt) else { continue };
             if !path.join(STDOUT).exists() {
-                kept.missing.push(name);
+                kept.missing.push(exec.name);
                 continue;
             }
-            let worktree = worktree(&path.join(WORKTREE));
+            let worktree = recorded.worktree(&exec).ok().map(|change| (change.from, change.to));
             kept.count += 1;
             let turns = kept.turns.entry(key.clone()).or_default();
             turns.push_back(Played::new(path, &metadata, worktree));
         }
         if kept.count == 0 {
-            let (run, dir) = (run.to_owned(), base.to_string());
+            let (run, dir) = (run.to_owned(), recorded.path.to_string());
             return Err(RecordingError::NotRecorded { run, dir });
         }
         Ok(kept)
     }
-}
-
-fn worktree(path: &Utf8Path) -> Option<(String, String)> {
-    let bytes = file::read_capped(path.as_std_path(), METADATA_BYTES_MAX).ok()?;
-    let change: WorktreeChange = serde_json::from_slice(&bytes).ok()?;
-    Some((change.from, change.to))
 }

@@ -6,8 +6,9 @@
 //! each `exec-NNN-label` beside the two files is a relative symbolic link to its directory there.
 
 use super::Bodies;
-use crate::job::{METADATA, Metadata, execs_of, number_of};
+use crate::job::Metadata;
 use crate::place::Place;
+use crate::recorded::RecordedRun;
 use autopilot_core::event::{Event, Record};
 use autopilot_core::flow::FlowFiles;
 use autopilot_core::state::{Run, State};
@@ -24,7 +25,6 @@ use std::path::Path;
 
 /// All of it is made again by the next run that needs it.
 const IGNORE: &str = "*\n";
-const METADATA_BYTES_MAX: u64 = 1 << 20;
 /// What agents said is their owner's alone, as in `.autopilot`.
 const PRIVATE_MODE: u32 = 0o600;
 
@@ -161,29 +161,21 @@ impl GoalFiles {
 
     /// By number. One that is only being opened is told of by the next write.
     fn execs(&mut self, place: &Place, state: &State) -> Vec<Exec> {
-        let base = execs_of(&state.run.id);
-        let Ok(views) = Dir::open(place.views().as_std_path()) else { return Vec::new() };
-        let at = place.views().join(&base);
-        let names = autopilot_host::dir::names(at.as_std_path()).unwrap_or_default();
+        let Ok(run) = RecordedRun::open(&place.views(), &state.run.id) else { return Vec::new() };
         let mut found = Vec::new();
-        for name in names {
-            let Some(number) = number_of(&name) else { continue };
-            if let Some(over) = self.over.get(&name) {
+        for recorded in run.execs().unwrap_or_default() {
+            if let Some(over) = self.over.get(&recorded.name) {
                 found.push(over.clone());
                 continue;
             }
-            let file = format!("{base}/{name}/{METADATA}");
-            let Ok(bytes) = views.read_capped(Path::new(&file), METADATA_BYTES_MAX) else {
-                continue;
-            };
-            let Ok(said) = serde_json::from_slice::<Metadata>(&bytes) else { continue };
-            let exec = exec(number, &name, format!(".autopilot/{base}/{name}"), said);
+            let Ok(said) = run.metadata(&recorded) else { continue };
+            let path = format!(".autopilot/{}/{}", run.base, recorded.name);
+            let exec = exec(recorded.number, &recorded.name, path, said);
             if exec.ended_at.is_some() {
-                self.over.insert(name, exec.clone());
+                self.over.insert(recorded.name, exec.clone());
             }
             found.push(exec);
         }
-        found.sort_by_key(|exec| exec.number);
         found
     }
 }

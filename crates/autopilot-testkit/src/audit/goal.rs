@@ -34,7 +34,7 @@ pub(super) fn next_is_kept(brought: &[TaskSpec], record: Option<&Record>) -> Kep
 
 fn says_yes(whole: &Entry) -> bool {
     matches!(whole.proof.get(&Step::Completion),
-        Some((Outcome::Passed, facts)) if facts.verdict == Some(Verdict::Approve))
+        Some((Outcome::Passed, facts)) if facts.verdict() == Some(Verdict::Approve))
 }
 
 impl Books {

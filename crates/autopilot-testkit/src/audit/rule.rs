@@ -762,7 +762,7 @@ impl Books {
                 format!("I7: {} lost a round although all was well", entry.name)
             })?;
             let says_yes = matches!(entry.proof.get(&Step::Review),
-                Some((_, facts)) if facts.verdict == Some(Verdict::Approve));
+                Some((_, facts)) if facts.verdict() == Some(Verdict::Approve));
             let is_no = |step| matches!(entry.proof.get(&step), Some((Outcome::Failed { .. }, _)));
             let lied = says_yes && (is_no(Step::Validate) || is_no(Step::Uat));
             kept(!lied || entry.overruled > 0, || {
@@ -791,8 +791,8 @@ impl Books {
         let agrees = match (self.limits.review, review) {
             (_, None) => waived,
             (_, Some((Outcome::Skipped { .. }, _))) | (ReviewGate::Advisory, Some(_)) => true,
-            (ReviewGate::Required, Some((_, facts))) => facts.verdict == Some(Verdict::Approve),
-            (ReviewGate::Evidence, Some((_, facts))) => facts.blocking == 0,
+            (ReviewGate::Required, Some((_, facts))) => facts.verdict() == Some(Verdict::Approve),
+            (ReviewGate::Evidence, Some((_, facts))) => facts.blocking() == 0,
         };
         kept(agrees, || format!("I6: nobody agreed to {tree} of {}", entry.name))?;
         let accepted = match entry.proof.get(&Step::Uat) {

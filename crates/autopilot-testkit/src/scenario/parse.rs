@@ -4,6 +4,8 @@ use crate::agent::{Ending, Line, Scripted, count_urgency};
 use crate::world::people::{Act, Cue, When, answer};
 use autopilot_core::event::{Bill, Facts, HaltWhy, HoldWhy, Outcome, RunSpec, TaskSpec};
 use autopilot_core::flow::Flow;
+use autopilot_core::flow::review::ReviewIssue;
+use autopilot_core::guard::Severity;
 use autopilot_core::id::Micros;
 use autopilot_core::input::{Ask, Word};
 use autopilot_core::limit::{Limits, ReviewGate};
@@ -159,6 +161,37 @@ impl Script {
     }
 }
 
+/// `criterion:2`, `command:tests`, `src/a.rs:1` or `nothing`.
+fn issue(severity: &str, cited: &str) -> Result<ReviewIssue, String> {
+    let severity = match severity {
+        "blocker" => Severity::Blocker,
+        "major" => Severity::Major,
+        "minor" => Severity::Minor,
+        other => return Err(format!("`{other}` is no severity")),
+    };
+    // Words that sound like evidence are none.
+    let message = "the latest test fails an acceptance criterion".to_owned();
+    let mut issue = ReviewIssue {
+        severity,
+        message,
+        fix: "do it".to_owned(),
+        file: None,
+        line: None,
+        criterion: None,
+        command: None,
+    };
+    match cited.split_once(':') {
+        None if cited == "nothing" => {}
+        None => return Err(format!("`{cited}` can't be cited")),
+        Some(("criterion", value)) => issue.criterion = Some(number(value)?),
+        Some(("command", name)) => issue.command = Some(name.to_owned()),
+        Some((file, line)) => {
+            (issue.file, issue.line) = (Some(file.to_owned()), Some(number(line)?));
+        }
+    }
+    Ok(issue)
+}
+
 fn item(words: &str) -> Result<Line, String> {
     let mut rest = words.split_whitespace();
     let mut next = || rest.next().ok_or_else(|| format!("`{words}` is cut short"));
@@ -185,7 +218,7 @@ fn item(words: &str) -> Result<Line, String> {
         bills: Vec::new(),
         given: None,
         fingerprint: None,
-        blocking: 0,
+        issue: None,
         brings: None,
         is_begun: false,
     };
@@ -193,7 +226,7 @@ fn item(words: &str) -> Result<Line, String> {
         match word {
             "tree" => line.tree = Some(next()?.to_owned()),
             "like" => line.fingerprint = Some(next()?.to_owned()),
-            "blocking" => line.blocking = number(next()?)?,
+            "citing" => line.issue = Some(issue(next()?, next()?)?),
             "bringing" => line.brings = Some(names(next()?)),
             "given" => line.given = Some(money(next()?)?),
             usd => line.bills.push(money(usd)?),

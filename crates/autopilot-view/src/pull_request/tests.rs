@@ -1,7 +1,9 @@
 //! The text of a pull request, as a whole and against hostile words.
 
 use super::*;
-use autopilot_core::event::{Bill, End, Event, Facts, Failure, Record, RunSpec, TaskSpec};
+use autopilot_core::event::{
+    Bill, End, Event, Facts, Failure, Record, RunSpec, StepAnswer, TaskSpec,
+};
 use autopilot_core::flow::{Flow, Pipeline};
 use autopilot_core::id::{AttemptId, Micros, Time};
 use autopilot_core::limit::Limits;
@@ -102,8 +104,8 @@ fn a_run_is_told_whole() {
     story.step(ROOT, Step::Push, Facts { notes: vec![note], ..Facts::default() });
     story.step(api, Step::Build, Facts::default());
     story.step(api, Step::Validate, Facts { commit: Some("c".repeat(40)), ..exit(0) });
-    let verdict = Some(Verdict::Approve);
-    story.step(api, Step::Review, Facts { verdict, issues: 2, ..Facts::default() });
+    let said = Some(StepAnswer::Review { verdict: Verdict::Approve, issues: 2, blocking: 0 });
+    story.step(api, Step::Review, Facts { said, ..Facts::default() });
     story.step(api, Step::Uat, exit(0));
     story.close(api);
     let note = "the builder says the tests passed, but they were not run".to_owned();

@@ -216,7 +216,7 @@ fn said(tried: &Tried, known: &Known<'_>, words: &Words<'_>) -> Option<Said> {
     }
     let text = tried.facts.answer.as_deref().and_then(known.read)?;
     let review: Review = serde_json::from_str(&text).ok()?;
-    let (verdict, tone) = match (tried.step, tried.facts.verdict?) {
+    let (verdict, tone) = match (tried.step, tried.facts.verdict()?) {
         (Step::Completion, Verdict::Approve) => ("done", Tone::Good),
         (Step::Completion, Verdict::RequestChanges) => ("not done", Tone::Bad),
         (_, Verdict::Approve) => ("approved", Tone::Good),

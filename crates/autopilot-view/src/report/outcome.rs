@@ -159,7 +159,7 @@ fn of_whole(state: &State, proven: &mut Vec<String>, unproven: &mut Vec<String>)
         Some(_) | None => unproven.push("The result was not validated.".to_owned()),
     }
     let said = still_shown(state, Step::Completion);
-    match said.and_then(|shown| Some((shown.facts.verdict?, shown.round))) {
+    match said.and_then(|shown| Some((shown.facts.verdict()?, shown.round))) {
         Some((Verdict::Approve, round)) => unproven.push(format!(
             "That the goal is reached is the reviewer's word (iteration {round}); it is told below."
         )),
@@ -196,7 +196,7 @@ fn of_tasks(state: &State, proven: &mut Vec<String>, unproven: &mut Vec<String>)
         unproven.push(as_on_the_base(&of, &what));
     }
     let approved = |task: &&&Task| {
-        let verdict = task.last(Step::Review).and_then(|shown| shown.facts.verdict);
+        let verdict = task.last(Step::Review).and_then(|shown| shown.facts.verdict());
         verdict == Some(Verdict::Approve)
     };
     let approved = closed.iter().filter(approved).count();

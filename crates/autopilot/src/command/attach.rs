@@ -11,9 +11,9 @@ use autopilot_core::pipeline::Stage;
 use autopilot_core::state::{Status, Task};
 use autopilot_core::step::Role;
 use autopilot_engine::inbox::{self, Wish};
-use autopilot_engine::job::{EVENTS, METADATA, Metadata, execs_of, number_of};
+use autopilot_engine::job::{EVENTS, Metadata};
 use autopilot_engine::place::Place;
-use autopilot_host::{dir, file};
+use autopilot_engine::recorded::{RecordedExec, RecordedRun};
 use autopilot_view as view;
 use camino::{Utf8Path, Utf8PathBuf};
 use std::io::{BufRead, Read, Seek, SeekFrom};
@@ -23,7 +23,6 @@ use std::time::{Duration, Instant};
 const POLL: Duration = Duration::from_millis(200);
 /// How long the running process may take to say what became of a message.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(15);
-const METADATA_BYTES_MAX: u64 = 1 << 20;
 /// Of what was said before, only the end is shown.
 const EARLIER_BYTES_MAX: u64 = 64 * 1024;
 
@@ -79,7 +78,7 @@ struct Watched {
     run: String,
     /// `run` for the run itself.
     task: String,
-    execs: Utf8PathBuf,
+    views: Utf8PathBuf,
 }
 
 impl Watched {
@@ -89,8 +88,8 @@ impl Watched {
             _ => past.task(name)?,
         };
         let task = told.state.task(id).label();
-        let execs = past.place.views().join(execs_of(&told.run.id));
-        Ok(Watched { run: told.run.id.clone(), task: task.to_owned(), execs })
+        let views = past.place.views();
+        Ok(Watched { run: told.run.id.clone(), task: task.to_owned(), views })
     }
 
     fn told(&self, past: &Past) -> Result<Told, Failure> {
@@ -142,7 +141,7 @@ impl Watched {
             let is_over = !matches!(told.standing(), Standing::Live { .. })
                 || self.state(&told).is_none_or(Task::is_settled)
                 || self.nobody(&told).is_some();
-            reader.look(global, &self.execs, &self.task);
+            reader.look(global, (&self.views, &self.run), &self.task);
             if is_over {
                 return self.last_word(&told);
             }
@@ -207,32 +206,29 @@ struct Reader {
 }
 
 impl Reader {
-    fn look(&mut self, global: &Global, execs: &Utf8Path, task: &str) {
+    fn look(&mut self, global: &Global, (views, run): (&Utf8Path, &str), task: &str) {
         self.print(global);
-        let Ok(names) = dir::names(execs.as_std_path()) else { return };
-        let mut newer: Vec<(u32, String)> =
-            names.into_iter().filter_map(|name| Some((number_of(&name)?, name))).collect();
-        newer.retain(|(number, name)| {
-            *number > self.number && is_of(&metadata(&execs.join(name)), task)
-        });
-        newer.sort();
+        let Ok(run) = RecordedRun::open(views, run) else { return };
+        let Ok(mut newer) = run.execs() else { return };
+        let metadata = |exec: &RecordedExec| run.metadata(exec).unwrap_or_default();
+        newer.retain(|exec| exec.number > self.number && is_of(&metadata(exec), task));
         // Whoever comes in the middle sees what runs now, then everything after it.
         let skipped = if self.path.is_none() { newer.len().saturating_sub(1) } else { 0 };
-        for (number, name) in newer.split_off(skipped) {
+        for exec in newer.split_off(skipped) {
             let is_first = self.path.is_none();
             if !global.json {
-                let agent = metadata(&execs.join(&name)).agent;
+                let agent = metadata(&exec).agent;
                 let ears = if Mode::of(&agent).is_some_and(listens) {
                     "a line you type is said to it"
                 } else {
                     "it can't be spoken to while it works"
                 };
-                terminal::note(&format!("--- {name} ({agent}: {ears})"));
+                terminal::note(&format!("--- {} ({agent}: {ears})", exec.name));
             }
-            let path = execs.join(&name).join(EVENTS);
+            let path = run.dir(&exec).join(EVENTS);
             let length = path.metadata().map(|meta| meta.len()).unwrap_or(0);
             self.offset = if is_first { length.saturating_sub(EARLIER_BYTES_MAX) } else { 0 };
-            (self.number, self.path) = (number, Some(path));
+            (self.number, self.path) = (exec.number, Some(path));
             self.rest.clear();
             self.print(global);
         }
@@ -264,12 +260,6 @@ fn show(global: &Global, line: &str) {
     } else if let Some(text) = lines::in_words(&event) {
         terminal::say(&text);
     }
-}
-
-fn metadata(dir: &Utf8Path) -> Metadata {
-    let path = dir.join(METADATA);
-    let bytes = file::read_capped(path.as_std_path(), METADATA_BYTES_MAX).unwrap_or_default();
-    serde_json::from_slice(&bytes).unwrap_or_default()
 }
 
 fn is_of(said: &Metadata, task: &str) -> bool {

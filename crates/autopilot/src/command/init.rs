@@ -10,7 +10,7 @@ use super::{Done, done, equipment};
 use crate::cli::{Global, Init};
 use crate::exit::Failure;
 use crate::terminal;
-use autopilot_agents::answer::{Answer, Plan, Review};
+use autopilot_agents::answer::{Answer, Plan, ReviewAnswer};
 use autopilot_core::config::{Config, template};
 use autopilot_core::detect::{Detected, Kind, Proposal, detect};
 use autopilot_core::task_file;
@@ -86,7 +86,7 @@ fn write_all(place: &Place, detected: &Detected, base: &str) -> Result<Written, 
     let files = [
         (".autopilot/.gitignore", views::IGNORE.to_owned()),
         (".autopilot/config.yml", config(detected, base)),
-        (".autopilot/review_schema.json", Review::SCHEMA_JSON.to_owned()),
+        (".autopilot/review_schema.json", ReviewAnswer::SCHEMA_JSON.to_owned()),
         (".autopilot/plan_schema.json", Plan::SCHEMA_JSON.to_owned()),
         (TASK_TEMPLATE, task_file::TEMPLATE.to_owned()),
         ("AGENTS.md", agents_md::text(detected)),

@@ -8,8 +8,9 @@ use crate::cli::{Global, LogStream, Logs};
 use crate::exit::Failure;
 use crate::terminal::{self, lines};
 use autopilot_core::id::Time;
-use autopilot_engine::job::{EVENTS, METADATA, Metadata, execs_of};
+use autopilot_engine::job::{EVENTS, Metadata};
 use autopilot_engine::place::Place;
+use autopilot_engine::recorded::{RecordedExec, RecordedRun};
 use camino::{Utf8Path, Utf8PathBuf};
 use name::LogName;
 use serde_json::{Value, json};
@@ -94,7 +95,7 @@ struct Steps {
     /// Logs of an earlier run of the same task are older than this.
     since: String,
     /// Where agents' logs are kept as events, if they are to be shown in words.
-    execs: Option<Utf8PathBuf>,
+    recorded: Option<RecordedRun>,
 }
 
 impl Wanted {
@@ -130,8 +131,8 @@ impl Wanted {
         raw: bool,
     ) -> Wanted {
         let since = since(Time(told.run.created_at_ms));
-        let execs = (!raw).then(|| place.views().join(execs_of(&told.run.id)));
-        let steps = Some(Steps { task, stream, since, execs });
+        let recorded = RecordedRun::open(&place.views(), &told.run.id).ok().filter(|_| !raw);
+        let steps = Some(Steps { task, stream, since, recorded });
         Wanted { logs: place.views().join("logs"), steps, about: None }
     }
 
@@ -146,7 +147,7 @@ impl Wanted {
             .filter(|file| steps.want(&file.name))
             .collect();
         found.sort_by_key(|file| (file.name.at.clone(), file.name.attempt, file.path.clone()));
-        let events = steps.execs.as_deref().map(events_of).unwrap_or_default();
+        let events = steps.recorded.as_ref().map(events_of).unwrap_or_default();
         let heading = |file: LogFile| {
             let shown = format!(".autopilot/logs/{}", file.path.file_name().unwrap_or_default());
             let heading = file.name.heading(&shown);
@@ -162,22 +163,18 @@ impl Wanted {
 }
 
 /// The events of each agent's log, by the log's file name.
-fn events_of(execs: &Utf8Path) -> BTreeMap<String, Utf8PathBuf> {
-    let names = autopilot_host::dir::names(execs.as_std_path()).unwrap_or_default();
-    let one = |name: String| {
-        let dir = execs.join(name);
-        let said = std::fs::read(dir.join(METADATA)).ok()?;
-        let said: Metadata = serde_json::from_slice(&said).ok()?;
+fn events_of(run: &RecordedRun) -> BTreeMap<String, Utf8PathBuf> {
+    let one = |(exec, said): (RecordedExec, Metadata)| {
         let log = said.log.rsplit('/').next()?.to_owned();
-        Some((log, dir.join(EVENTS)))
+        Some((log, run.dir(&exec).join(EVENTS)))
     };
-    names.into_iter().filter_map(one).collect()
+    run.newest_first().into_iter().flatten().filter_map(one).collect()
 }
 
 /// The newest log of a task of a run that began then; `run` for the run itself.
 pub fn newest_of(place: &Place, task: &str, began: Time) -> Option<Utf8PathBuf> {
     let steps =
-        Steps { task: Some(task.to_owned()), stream: None, since: since(began), execs: None };
+        Steps { task: Some(task.to_owned()), stream: None, since: since(began), recorded: None };
     let steps = Some(steps);
     let wanted = Wanted { logs: place.views().join("logs"), steps, about: None };
     wanted.files().pop().map(|(path, _)| path)

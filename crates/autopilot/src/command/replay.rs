@@ -145,7 +145,7 @@ fn unreadable(error: RecordingError) -> Failure {
         RecordingError::Store(_)
         | RecordingError::Empty { .. }
         | RecordingError::Config { .. }
-        | RecordingError::File { .. } => Failure::failed(message),
+        | RecordingError::Recorded(_) => Failure::failed(message),
     }
 }
 

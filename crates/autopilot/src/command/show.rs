@@ -156,7 +156,7 @@ fn of_attempt(tried: &Tried) -> String {
         parts.push(tried.bill.usd.to_string());
     }
     parts.extend(
-        facts.verdict.map(|verdict| format!("{}, {} issues", verdict.word(), facts.issues)),
+        facts.verdict().map(|verdict| format!("{}, {} issues", verdict.word(), facts.issues())),
     );
     parts.extend(facts.tree.as_deref().map(|tree| format!("tree {}", short(tree))));
     parts.extend(facts.commit.as_deref().map(|commit| format!("commit {}", short(commit))));
@@ -253,8 +253,8 @@ fn attempt(tried: &Tried, task: Option<String>) -> Value {
         "duration": facts.ms as f64 / 1000.0,
         "log_path": facts.log.as_deref().map(state_json::in_root),
         "artifact_path": facts.artifact.as_deref().map(state_json::in_root),
-        "verdict": facts.verdict.map(|verdict| verdict.word()),
-        "issues_count": facts.issues,
+        "verdict": facts.verdict().map(|verdict| verdict.word()),
+        "issues_count": facts.issues(),
         "base": facts.base,
         "tree": facts.tree,
         "commit": facts.commit,

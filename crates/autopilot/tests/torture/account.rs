@@ -129,7 +129,7 @@ fn proven(stage: &Stage, records: &[Record], state: &State) {
         };
         assert_eq!(passed(Step::Validate).tree.as_deref(), Some(tree.trim()));
         assert_eq!(passed(Step::Validate).exit, Some(0));
-        assert_eq!(passed(Step::Review).verdict, Some(Verdict::Approve));
+        assert_eq!(passed(Step::Review).verdict(), Some(Verdict::Approve));
         assert_eq!(passed(Step::Uat).exit, Some(0));
     }
 }

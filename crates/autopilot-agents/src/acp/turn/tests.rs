@@ -269,20 +269,6 @@ fn an_agent_that_cannot_load_begins_anew_and_the_loss_is_said() {
     {"event":"notice","text":"the agent can't take up its session s1: a new one begins, and what was said in the old one is lost"}
     > {"id":2,"method":"session/new","params":{"cwd":"/slot","mcpServers":[]}}
     "#);
-    let fork = Ask { fork: true, ..again };
-    let mut play = Play::begin(&fork);
-    play.hear(CAN_LOAD);
-    assert!(play.seen().contains("can't copy its session"));
-}
-
-#[test]
-fn a_copy_of_a_session_has_an_id_of_its_own() {
-    let fork = Ask { session: Some("s0"), fork: true, ..ask() };
-    let mut play = Play::begin(&fork);
-    play.hear(r#"{"id":1,"result":{"agentCapabilities":{"sessionCapabilities":{"fork":{}}}}}"#);
-    assert!(play.seen().contains("session/fork"));
-    play.hear(NEW).says("ok").stops(3, "end_turn");
-    assert_eq!(play.finish(ExitFacts::code(0)).session.as_deref(), Some("s1"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::decide::decide;
-use crate::event::{Facts, Failure, Halt, HaltWhy, Outcome, RunSpec, TaskSpec, Verdict};
+use crate::event::{Facts, Failure, Halt, HaltWhy, Outcome, RunSpec, StepAnswer, TaskSpec};
 use crate::flow::Flow;
 use crate::id::{AttemptId, Micros, Time};
 use crate::input::{Ask, Input, Word};
@@ -91,11 +91,12 @@ impl Story {
     }
 
     fn says(&mut self, is_done: bool) {
-        let (outcome, verdict) = match is_done {
-            true => (Outcome::Passed, Verdict::Approve),
-            false => (Outcome::Failed { why: "not done".into() }, Verdict::RequestChanges),
+        let outcome = match is_done {
+            true => Outcome::Passed,
+            false => Outcome::Failed { why: "not done".into() },
         };
-        let facts = Facts { verdict: Some(verdict), ..Facts::default() };
+        let said = Some(StepAnswer::Completion { done: is_done });
+        let facts = Facts { said, ..Facts::default() };
         self.end("run", Step::Completion, outcome, facts);
     }
 

@@ -2,16 +2,11 @@
 //! is the proof; nobody's word is.
 
 use super::process::{Program, Ran};
-use super::workshop::{Bench, For, Order};
 use super::{Job, JobError};
 use crate::environment;
-use autopilot_core::config::Keep as KeepConfig;
 use autopilot_core::id::AttemptId;
-use autopilot_core::step::CacheUse;
 use autopilot_core::task_file::TaskSpec;
-use autopilot_host::git::{Keep, Oid};
 use camino::{Utf8Path, Utf8PathBuf};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// A formatter that has something to do has failed as a check.
@@ -70,72 +65,6 @@ pub fn uat(job: &Job, spec: &TaskSpec) -> Option<String> {
 }
 
 impl Job {
-    /// A directory with exactly this commit that no agent has ever written in.
-    pub(super) async fn proof_bench(&self, commit: &Oid) -> Result<Bench, JobError> {
-        self.proof_bench_since(commit, self.began).await
-    }
-
-    /// The same, with the step's time counted from `since`.
-    pub(super) async fn proof_bench_since(
-        &self,
-        commit: &Oid,
-        since: Instant,
-    ) -> Result<Bench, JobError> {
-        if self.want.step.row().caches != CacheUse::Seed {
-            self.fill_gate_caches()?;
-        }
-        let attempt = self.id_for_refs(self.want.id);
-        self.bench_as(attempt, For::Proof, (commit, commit), since).await
-    }
-
-    pub(super) async fn bench(
-        &self,
-        purpose: For,
-        commit: &Oid,
-        base: &Oid,
-    ) -> Result<Bench, JobError> {
-        let attempt = self.id_for_refs(self.want.id);
-        self.bench_as(attempt, purpose, (commit, base), self.began).await
-    }
-
-    /// `attempt` is what refs to the work in it are named after.
-    pub(super) async fn bench_as(
-        &self,
-        attempt: String,
-        purpose: For,
-        (commit, base): (&Oid, &Oid),
-        since: Instant,
-    ) -> Result<Bench, JobError> {
-        let config = &self.context.config.worktrees;
-        let order = Order {
-            purpose,
-            id: self.task.id,
-            task: self.name_for_refs().to_owned(),
-            attempt,
-            commit: commit.clone(),
-            base: base.clone(),
-            branch: format!("autopilot/{}", self.name_for_refs()),
-            keep: match (config.keep, purpose) {
-                (KeepConfig::Always, _) | (KeepConfig::Auto, For::Agent) => Keep::WhileLocked,
-                // What a gate's tests leave behind could make the next gate pass.
-                (KeepConfig::Auto, For::Proof) | (KeepConfig::Never, _) => Keep::Nothing,
-            },
-            copy: config.copy.iter().map(PathBuf::from).collect(),
-        };
-        let bench = self.context.workshop.bench(order).await?;
-        if let Some(setup) = &config.setup {
-            let check = self.command("setup", setup, &bench.dir, self.time_left(since)).await?;
-            if !check.passed() {
-                let log = &check.log;
-                return Err(JobError::Setup(format!(
-                    "{} (log: .autopilot/{log})",
-                    check.failure()
-                )));
-            }
-        }
-        Ok(bench)
-    }
-
     /// What is left of the step's time.
     pub(super) fn timeout(&self) -> Duration {
         self.time_left(self.began)
@@ -185,7 +114,7 @@ impl Job {
             stdin: autopilot_host::exec::Stdin::Null,
             log: log.clone(),
             timeout,
-            write: None,
+            write: Vec::new(),
         };
         let ran = self.run_program(program, |_, line, _| self.show_output(line)).await?;
         Ok(Check { name, line: line.to_owned(), ran, log, changed: false })

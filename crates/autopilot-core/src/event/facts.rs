@@ -1,0 +1,192 @@
+//! What an attempt has shown, as one event holds it.
+
+use super::{Bill, SessionTotal, TaskSpec, is_default};
+use crate::skill::Used;
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// What the controller saw of an attempt. Texts are in blobs; an event stays small.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Facts {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub ms: u64,
+    /// Log file, relative to the `.autopilot` directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    /// Blob: the end of the output, redacted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tail: Option<String>,
+    /// Blob: the answer that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// Artifact made of the answer, relative to the `.autopilot` directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<String>,
+    /// What the answer says, where a rule rests on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub said: Option<StepAnswer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// What failed, and was let pass because it fails on the base of the run as well.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub excused: Vec<String>,
+    /// Of what failed, blind to times and addresses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+    /// What the attempt cost in all, known at its end. Becomes an event of its own.
+    #[serde(skip)]
+    pub bill: Option<Bill>,
+    /// What the vendor has counted for the session by then. Goes with the bill.
+    #[serde(skip)]
+    pub total: Option<Box<SessionTotal>>,
+    /// The tasks it brings. Become events of their own.
+    #[serde(skip)]
+    pub tasks: Vec<TaskSpec>,
+    /// Where the outside shows it, such as a pull request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Skills, MCP servers and sub-agents of a build.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used: Option<Box<Used>>,
+    /// Things a reader should know: a claim that was not true, a leak that was killed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+impl Facts {
+    /// What failed on the base as well is no reason to fail, but nobody shall take it for a success.
+    pub fn excuse(&mut self, known: Vec<String>) {
+        self.notes.extend(known.iter().map(|what| format!("{what}, as on the base")));
+        self.excused.extend(known);
+    }
+
+    /// The yes or no of whoever was asked to judge, if there is one.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.said.map(StepAnswer::verdict)
+    }
+
+    /// The issues that a reviewer has named.
+    pub fn issues(&self) -> u64 {
+        match self.said {
+            Some(StepAnswer::Review { issues, .. }) => issues,
+            Some(StepAnswer::Completion { .. }) | None => 0,
+        }
+    }
+
+    /// Of those, the ones that block under the evidence gate.
+    pub fn blocking(&self) -> u64 {
+        match self.said {
+            Some(StepAnswer::Review { blocking, .. }) => blocking,
+            Some(StepAnswer::Completion { .. }) | None => 0,
+        }
+    }
+}
+
+/// The part of an agent's answer that a rule of the tables reads. The text itself is a blob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepAnswer {
+    Review { verdict: Verdict, issues: u64, blocking: u64 },
+    Completion { done: bool },
+}
+
+impl StepAnswer {
+    /// The yes or no in it.
+    pub fn verdict(self) -> Verdict {
+        match self {
+            StepAnswer::Review { verdict, .. } => verdict,
+            StepAnswer::Completion { done: true } => Verdict::Approve,
+            StepAnswer::Completion { done: false } => Verdict::RequestChanges,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Verdict {
+    Approve,
+    RequestChanges,
+}
+
+impl Verdict {
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Approve => "APPROVE",
+            Verdict::RequestChanges => "REQUEST_CHANGES",
+        }
+    }
+}
+
+/// Reads facts as journals hold them. Version 0.3 wrote the reviewer's verdict and its counts as
+/// fields of the facts themselves, and a completion as a verdict.
+pub(super) fn stored<'de, D: Deserializer<'de>>(from: D) -> Result<Box<Facts>, D::Error> {
+    #[derive(Deserialize)]
+    struct Stored {
+        #[serde(flatten)]
+        facts: Facts,
+        #[serde(default)]
+        verdict: Option<Verdict>,
+        #[serde(default)]
+        issues: u64,
+        #[serde(default)]
+        blocking: u64,
+    }
+    let Stored { mut facts, verdict, issues, blocking } = Stored::deserialize(from)?;
+    let old = || Some(StepAnswer::Review { verdict: verdict?, issues, blocking });
+    facts.said = facts.said.or_else(old);
+    Ok(Box::new(facts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Event, Outcome};
+    use crate::id::AttemptId;
+
+    fn read(facts: &str) -> Facts {
+        let text = format!(
+            r#"{{"e":"attempt_ended","id":{},"task":1,"step":"review","outcome":{},"facts":{facts}}}"#,
+            serde_json::to_string(&AttemptId { seq: 7, place: 0 }).unwrap(),
+            serde_json::to_string(&Outcome::Passed).unwrap(),
+        );
+        let Event::AttemptEnded { facts, .. } = serde_json::from_str(&text).unwrap() else {
+            panic!("another event");
+        };
+        *facts
+    }
+
+    #[test]
+    fn a_verdict_of_version_0_3_is_read_as_the_answer_of_a_review() {
+        let old = read(r#"{"ms":5,"verdict":"REQUEST_CHANGES","issues":3,"blocking":1}"#);
+        let said = StepAnswer::Review { verdict: Verdict::RequestChanges, issues: 3, blocking: 1 };
+        assert_eq!((old.ms, old.said), (5, Some(said)));
+        assert_eq!((old.verdict(), old.issues(), old.blocking()), (Some(said.verdict()), 3, 1));
+        assert_eq!(read(r#"{"verdict":"APPROVE"}"#).verdict(), Some(Verdict::Approve));
+        assert_eq!(read("{}").verdict(), None);
+    }
+
+    #[test]
+    fn what_is_written_is_read_back_alike() {
+        for said in [
+            StepAnswer::Review { verdict: Verdict::Approve, issues: 2, blocking: 0 },
+            StepAnswer::Completion { done: true },
+            StepAnswer::Completion { done: false },
+        ] {
+            let facts = Facts {
+                said: Some(said),
+                notes: vec!["a".into()],
+                exit: Some(1),
+                ..Facts::default()
+            };
+            assert_eq!(read(&serde_json::to_string(&facts).unwrap()), facts);
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! A reviewer's answer, and what it means under the configured gate.
+//!
+//! Invariant: nothing here looks into prose. Under the evidence gate an issue blocks by what it
+//! cites, and a citation counts only if the controller itself finds what is cited.
+
+use crate::event::{Outcome, StepAnswer, Verdict};
+use crate::fingerprint::fingerprint;
+use crate::guard::Severity;
+use crate::limit::ReviewGate;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Characters of an issue's message in a note about it.
+const MESSAGE_CHARS_MAX: usize = 80;
+
+/// The answer of a reviewer, as its schema has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewAnswer {
+    pub verdict: Verdict,
+    pub summary: String,
+    pub issues: Vec<ReviewIssue>,
+}
+
+/// One issue of a review, with the evidence it cites.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewIssue {
+    pub severity: Severity,
+    pub message: String,
+    pub fix: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// The acceptance criterion that is not met, counted from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub criterion: Option<u64>,
+    /// The check that fails, by its name or its command line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+}
+
+/// What the controller has seen of a change, against which citations are checked.
+#[derive(Clone, Debug, Default)]
+pub struct ReviewGround {
+    /// The number of the task's acceptance criteria.
+    pub criteria: u64,
+    /// Names and command lines of the checks that failed in this round because of the change.
+    pub failed_commands: BTreeSet<String>,
+    /// The lines that the change adds, by their new number, or removes, by their old one.
+    pub changed_lines: BTreeSet<(String, u64)>,
+}
+
+/// The issues of a review, weighed by what they cite.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WeighedIssues {
+    /// The issues that block under the evidence gate.
+    pub blocking: u64,
+    /// Citations that the controller could not find, for a person to read.
+    pub notes: Vec<String>,
+}
+
+impl ReviewAnswer {
+    /// What the answer means for its step.
+    pub fn outcome(&self) -> Outcome {
+        match self.verdict {
+            Verdict::Approve => Outcome::Passed,
+            Verdict::RequestChanges => {
+                Outcome::Failed { why: format!("the reviewer asks for changes: {}", self.summary) }
+            }
+        }
+    }
+
+    /// The part of the answer that the gate reads.
+    pub fn said(&self, weighed: &WeighedIssues) -> StepAnswer {
+        let (verdict, issues) = (self.verdict, self.issues.len() as u64);
+        StepAnswer::Review { verdict, issues, blocking: weighed.blocking }
+    }
+
+    /// The mark of a refusal, the same whenever the same issues are named; an approval has none.
+    pub fn fingerprint(&self) -> Option<String> {
+        let mut messages: Vec<&str> = self.issues.iter().map(|it| it.message.as_str()).collect();
+        messages.sort_unstable();
+        (self.verdict == Verdict::RequestChanges).then(|| fingerprint(&messages.join("\n")))
+    }
+}
+
+/// Counts the issues that block under the evidence gate: those of some weight that cite at least one
+/// thing the controller finds itself.
+pub fn weigh_issues(
+    gate: ReviewGate,
+    issues: &[ReviewIssue],
+    ground: &ReviewGround,
+) -> WeighedIssues {
+    let mut weighed = WeighedIssues::default();
+    for issue in issues {
+        let (found, missing): (Vec<Citation<'_>>, Vec<_>) =
+            issue.citations().partition(|cited| cited.is_found(ground));
+        match issue.severity {
+            Severity::Blocker | Severity::Major if !found.is_empty() => weighed.blocking += 1,
+            Severity::Blocker | Severity::Major | Severity::Minor => {}
+        }
+        // Under the other gates nothing rests on what is cited.
+        let noted = missing.iter().filter(|_| gate == ReviewGate::Evidence);
+        weighed.notes.extend(noted.map(|cited| {
+            let message: String = issue.message.chars().take(MESSAGE_CHARS_MAX).collect();
+            format!("the reviewer's issue “{message}” cites {}", cited.mistake(ground))
+        }));
+    }
+    weighed
+}
+
+/// One thing that an issue rests on.
+enum Citation<'a> {
+    Command(&'a str),
+    Criterion(u64),
+    Line(&'a str, u64),
+}
+
+impl ReviewIssue {
+    /// What it cites. A file without a line says where to look and proves nothing.
+    fn citations(&self) -> impl Iterator<Item = Citation<'_>> {
+        let command = self.command.as_deref().map(str::trim).filter(|name| !name.is_empty());
+        let line = self.file.as_deref().zip(self.line);
+        let line = line.map(|(file, line)| (file.strip_prefix("./").unwrap_or(file), line));
+        let citations = [
+            command.map(Citation::Command),
+            self.criterion.map(Citation::Criterion),
+            line.map(|(file, line)| Citation::Line(file, line)),
+        ];
+        citations.into_iter().flatten()
+    }
+}
+
+impl Citation<'_> {
+    fn is_found(&self, ground: &ReviewGround) -> bool {
+        match self {
+            Citation::Command(name) => ground.failed_commands.contains(*name),
+            Citation::Criterion(number) => (1..=ground.criteria).contains(number),
+            Citation::Line(file, line) => {
+                ground.changed_lines.contains(&((*file).to_owned(), *line))
+            }
+        }
+    }
+
+    fn mistake(&self, ground: &ReviewGround) -> String {
+        match self {
+            Citation::Command(name) => {
+                format!("`{name}`, which is no check that failed because of the change")
+            }
+            Citation::Criterion(number) => {
+                format!("acceptance criterion {number}; the task has {}", ground.criteria)
+            }
+            Citation::Line(file, line) => {
+                format!("{file}:{line}, which the change neither adds nor removes")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ground() -> ReviewGround {
+        ReviewGround {
+            criteria: 2,
+            failed_commands: ["tests", "cargo test"].map(str::to_owned).into(),
+            changed_lines: [("src/login.rs".to_owned(), 12)].into(),
+        }
+    }
+
+    fn issue(severity: Severity, message: &str) -> ReviewIssue {
+        ReviewIssue {
+            severity,
+            message: message.to_owned(),
+            fix: "change it".to_owned(),
+            file: None,
+            line: None,
+            criterion: None,
+            command: None,
+        }
+    }
+
+    fn at(issue: ReviewIssue, file: &str, line: u64) -> ReviewIssue {
+        ReviewIssue { file: Some(file.to_owned()), line: Some(line), ..issue }
+    }
+
+    fn running(issue: ReviewIssue, command: &str) -> ReviewIssue {
+        ReviewIssue { command: Some(command.to_owned()), ..issue }
+    }
+
+    fn against(issue: ReviewIssue, criterion: u64) -> ReviewIssue {
+        ReviewIssue { criterion: Some(criterion), ..issue }
+    }
+
+    #[test]
+    fn an_issue_blocks_by_evidence_the_controller_finds_and_never_by_its_prose() {
+        use Severity::{Blocker, Major, Minor};
+        let injection = || issue(Blocker, "SQL injection in login");
+        for (name, blocks, issue) in [
+            ("a line of the change", true, at(injection(), "src/login.rs", 12)),
+            ("the same from the root", true, at(injection(), "./src/login.rs", 12)),
+            ("a line beside the change", false, at(injection(), "src/login.rs", 13)),
+            ("a file beside the change", false, at(injection(), "src/other.rs", 12)),
+            ("no evidence at all", false, injection()),
+            ("prose that sounds like it", false, issue(Blocker, "latest naming of the test")),
+            ("acceptance in prose", false, issue(Blocker, "misses acceptance criterion 1")),
+            ("a failing check by its name", true, running(injection(), "tests")),
+            ("a failing check by its line", true, running(injection(), " cargo test ")),
+            ("a check that did not fail", false, running(injection(), "lint")),
+            ("an empty name", false, running(injection(), "  ")),
+            ("the first criterion", true, against(injection(), 1)),
+            ("the last criterion", true, against(injection(), 2)),
+            ("a criterion too many", false, against(injection(), 3)),
+            ("a criterion before the first", false, against(injection(), 0)),
+            ("a major issue", true, against(issue(Major, "slow"), 1)),
+            ("a minor issue", false, at(issue(Minor, "naming"), "src/login.rs", 12)),
+            ("one of two citations", true, against(running(injection(), "lint"), 1)),
+        ] {
+            let weighed = weigh_issues(ReviewGate::Evidence, &[issue], &ground());
+            assert_eq!(weighed.blocking, u64::from(blocks), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_citation_is_noted_under_the_gate_that_asks_for_one() {
+        let wrong = at(running(against(issue(Severity::Major, "bad"), 9), "lint"), "a.rs", 1);
+        let weighed = weigh_issues(ReviewGate::Evidence, std::slice::from_ref(&wrong), &ground());
+        insta::assert_snapshot!(weighed.notes.join("\n"), @"
+        the reviewer's issue “bad” cites `lint`, which is no check that failed because of the change
+        the reviewer's issue “bad” cites acceptance criterion 9; the task has 2
+        the reviewer's issue “bad” cites a.rs:1, which the change neither adds nor removes
+        ");
+        for gate in [ReviewGate::Required, ReviewGate::Advisory] {
+            assert_eq!(weigh_issues(gate, std::slice::from_ref(&wrong), &ground()).notes.len(), 0);
+        }
+        let right = against(issue(Severity::Major, "bad"), 1);
+        assert_eq!(weigh_issues(ReviewGate::Evidence, &[right], &ground()).notes.len(), 0);
+    }
+
+    #[test]
+    fn a_refusal_has_a_reason_and_a_mark_that_does_not_depend_on_the_order() {
+        let answer = |verdict, issues: [&str; 2]| ReviewAnswer {
+            verdict,
+            summary: "almost".to_owned(),
+            issues: issues.map(|message| issue(Severity::Major, message)).into(),
+        };
+        let no = answer(Verdict::RequestChanges, ["a", "b"]);
+        let why = "the reviewer asks for changes: almost".to_owned();
+        assert_eq!(no.outcome(), Outcome::Failed { why });
+        let turned = answer(Verdict::RequestChanges, ["b", "a"]);
+        assert_eq!(no.fingerprint(), turned.fingerprint());
+        let other = answer(Verdict::RequestChanges, ["a", "c"]);
+        assert_ne!(no.fingerprint(), other.fingerprint());
+        let yes = answer(Verdict::Approve, ["a", "b"]);
+        assert_eq!((yes.outcome(), yes.fingerprint()), (Outcome::Passed, None));
+        let weighed = WeighedIssues { blocking: 1, notes: Vec::new() };
+        let said = StepAnswer::Review { verdict: Verdict::Approve, issues: 2, blocking: 1 };
+        assert_eq!(yes.said(&weighed), said);
+    }
+}

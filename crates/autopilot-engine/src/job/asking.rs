@@ -1,0 +1,270 @@
+//! The one way to ask an agent: a question goes in, a typed answer and the facts of the turn come
+//! out.
+//!
+//! A step that asks builds its prompt, calls [`Job::ask`] with the type of the answer, and makes
+//! facts of what it gets. Preparing the agent, talking with it and closing the turn is in `turn`;
+//! what an ending without an answer means is in `meaning`.
+
+mod meaning;
+mod turn;
+
+pub use turn::Turn;
+
+use super::{Job, JobError};
+use autopilot_agents::answer::{self, Answer, Fault};
+use autopilot_agents::{Access, Ending, Exchange, Outcome as AgentOutcome};
+use autopilot_core::event::{Facts, Outcome};
+use autopilot_core::step::Step;
+use autopilot_host::file;
+use camino::{Utf8Path, Utf8PathBuf};
+
+const SCHEMA_BYTES_MAX: u64 = 1 << 20;
+/// Of an answer that can't be read, as much is shown to whoever is to repair it.
+const UNREADABLE_BYTES_MAX: usize = 16 * 1024;
+/// Faults of a refused answer named in the message.
+const FAULTS_NAMED_MAX: usize = 12;
+
+/// One question to the agent of an attempt.
+pub struct Question<'a> {
+    pub prompt: String,
+    dir: &'a Utf8Path,
+    access: Access,
+    /// The JSON Schema of the answer, and the file that holds it for the agent's own mechanism.
+    schema: Option<(&'static str, Utf8PathBuf)>,
+    session: Option<String>,
+    earlier: Vec<Exchange>,
+}
+
+impl<'a> Question<'a> {
+    pub fn new(prompt: String, dir: &'a Utf8Path, access: Access) -> Question<'a> {
+        Question { prompt, dir, access, schema: None, session: None, earlier: Vec::new() }
+    }
+
+    /// A question to an agent that changes nothing.
+    pub fn reading(prompt: String, dir: &'a Utf8Path) -> Question<'a> {
+        Question::new(prompt, dir, Access::Read)
+    }
+
+    /// A question to an agent that works in the directory.
+    pub fn editing(prompt: String, dir: &'a Utf8Path) -> Question<'a> {
+        Question::new(prompt, dir, Access::Edit)
+    }
+
+    /// The same question in a session in which `earlier` was said.
+    #[must_use]
+    pub fn in_session(self, session: Option<String>, earlier: Vec<Exchange>) -> Question<'a> {
+        Question { session, earlier, ..self }
+    }
+
+    /// Another question to the same agent, in a new session.
+    pub fn instead(&self, prompt: String) -> Question<'a> {
+        let schema = self.schema.clone();
+        Question { schema, ..Question::new(prompt, self.dir, self.access) }
+    }
+
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
+    pub fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+}
+
+/// What became of a question.
+pub struct Asked<T> {
+    /// The facts of the turn, to which the step adds its own.
+    pub facts: Facts,
+    pub answer: Result<T, Unanswered>,
+    /// The number of faults of the first answer, if a second was asked for.
+    pub repaired: Option<usize>,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum Unanswered {
+    /// The agent did not end well.
+    Ended(Outcome),
+    /// The agent ended well, and what it said can't be used.
+    Faulty { faults: Vec<Fault>, ending: Box<Ending> },
+}
+
+impl Unanswered {
+    /// What it means for a step whose answer can be asked for again.
+    pub fn outcome(self) -> Outcome {
+        match self {
+            Unanswered::Ended(outcome) => outcome,
+            Unanswered::Faulty { faults, .. } => {
+                let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+                Outcome::Broke { why: format!("{}: {}", meaning::UNREADABLE, faults.join("; ")) }
+            }
+        }
+    }
+
+    /// What it means for a step that brings tasks: asked once more and still not right, another try
+    /// would cost as much and say the same.
+    pub fn refused(self, what: &str) -> Outcome {
+        match self {
+            Unanswered::Ended(outcome) => outcome,
+            Unanswered::Faulty { faults, .. } => refused(what, &faults),
+        }
+    }
+}
+
+/// The refusal of an answer, with the first of its faults.
+pub fn refused<T: ToString>(what: &str, faults: &[T]) -> Outcome {
+    let mut named: Vec<String> =
+        faults.iter().take(FAULTS_NAMED_MAX).map(ToString::to_string).collect();
+    if faults.len() > FAULTS_NAMED_MAX {
+        named.push(format!("and {} more", faults.len() - FAULTS_NAMED_MAX));
+    }
+    Outcome::Failed { why: format!("{what}: {}", named.join("; ")) }
+}
+
+impl Job {
+    /// Asks, and once more if the answer can't be read: the second time only for the answer.
+    pub(super) async fn ask<T: Answer>(
+        &self,
+        question: Question<'_>,
+    ) -> Result<Asked<T>, JobError> {
+        self.ask_by::<T, T>(question, |ending, own| answer::read::<T>(ending, own)).await
+    }
+
+    /// The same for an answer that must also keep to rules no schema can say. `read` finds all that
+    /// is wrong with it at once, because it is asked for only once more.
+    pub(super) async fn ask_by<S: Answer, T>(
+        &self,
+        mut question: Question<'_>,
+        read: impl Fn(&Ending, Option<&answer::Schema>) -> Result<T, Vec<Fault>>,
+    ) -> Result<Asked<T>, JobError> {
+        // Whoever edits tells at the end what it did; its own mechanism would end the work early.
+        if question.access == Access::Read {
+            question.schema = Some((S::SCHEMA_JSON, self.schema_file::<S>()?));
+        }
+        let own = self.own_schema()?;
+        let read = |ending: &Ending| read(ending, own.as_ref());
+        let first = self.turn(&question).await?;
+        let (turn, answer, repaired) = match self.understood(&first.ending, &read) {
+            Err(Unanswered::Faulty { faults, .. }) if !self.cancel.is_asked() => {
+                let repaired = Some(faults.len());
+                let second = self.repair(&question, first, &faults).await?;
+                let answer = self.understood(&second.ending, &read);
+                (second, answer, repaired)
+            }
+            answer => (first, answer, None),
+        };
+        Ok(Asked { facts: self.facts_of(&turn)?, answer, repaired })
+    }
+
+    fn understood<T>(
+        &self,
+        ending: &Ending,
+        read: &impl Fn(&Ending) -> Result<T, Vec<Fault>>,
+    ) -> Result<T, Unanswered> {
+        if ending.outcome != AgentOutcome::Success {
+            return Err(Unanswered::Ended(self.judged(ending)));
+        }
+        let ending_of = || Box::new(ending.clone());
+        read(ending).map_err(|faults| Unanswered::Faulty { faults, ending: ending_of() })
+    }
+
+    async fn repair(
+        &self,
+        question: &Question<'_>,
+        first: Turn,
+        faults: &[Fault],
+    ) -> Result<Turn, JobError> {
+        let asked = question.schema.as_ref().map_or("", |(json, _)| *json);
+        let said = first.ending.answer;
+        let prompt = format!(
+            "{}\nWhat you said was:\n{}\n",
+            answer::repair_prompt(faults, asked),
+            autopilot_agents::event::clip(&self.clean(&said), UNREADABLE_BYTES_MAX)
+        );
+        let earlier = Exchange { prompt: question.prompt.clone(), answer: said };
+        let again = question.instead(prompt).in_session(first.ending.session, vec![earlier]);
+        let mut second = self.turn(&again).await?;
+        second.ran.notes.splice(0..0, first.ran.notes);
+        Ok(second)
+    }
+
+    /// What the ending of a turn without an answer means for the attempt.
+    pub(super) fn judged(&self, ending: &Ending) -> Outcome {
+        let is_money_gone = self.money_left().is_some_and(|left| left.0 == 0);
+        meaning::judged(&ending.outcome, is_money_gone, &jiff::Zoned::now())
+    }
+
+    /// Keeps an answer as the text of its step and as a file for people.
+    pub(super) fn keep_answer(
+        &self,
+        facts: &mut Facts,
+        answer: &impl serde::Serialize,
+        file: Option<&str>,
+    ) -> Result<String, JobError> {
+        let text = self.clean_json(answer)?;
+        if let Some(file) = file {
+            facts.artifact = Some(self.write_clean(file, &text)?);
+        }
+        facts.answer = Some(self.context.texts.put(&text)?);
+        Ok(text)
+    }
+
+    pub(super) fn facts_of(&self, turn: &Turn) -> Result<Facts, JobError> {
+        Ok(Facts {
+            exit: turn.ran.code,
+            signal: turn.ran.signal,
+            log: Some(turn.log.clone()),
+            tail: Some(self.context.texts.put(&turn.ran.tail)?),
+            notes: turn.ran.notes.clone(),
+            ..Facts::default()
+        })
+    }
+
+    /// The schema as a file that an agent's own mechanism can be given.
+    fn schema_file<T: Answer>(&self) -> Result<Utf8PathBuf, JobError> {
+        let name = format!("{}_schema.json", T::NAME);
+        let path = self.context.place.state.join("schemas").join(name);
+        super::process::write_plain(&path, T::SCHEMA_JSON)?;
+        Ok(path)
+    }
+
+    /// A schema the user has edited holds in addition to ours.
+    fn own_schema(&self) -> Result<Option<answer::Schema>, JobError> {
+        // The user's schemas are of plans and reviews.
+        if !matches!(self.want.step, Step::Plan | Step::Review) {
+            return Ok(None);
+        }
+        let Some(path) = &self.agent_config().schema_path else {
+            return Ok(None);
+        };
+        let path = self.context.place.root.join(path);
+        // Ours holds in any case; one that is there must be read.
+        if path.symlink_metadata().is_err() {
+            return Ok(None);
+        }
+        let bytes = file::read_capped(path.as_std_path(), SCHEMA_BYTES_MAX)?;
+        let text = String::from_utf8_lossy(&bytes);
+        Ok(Some(answer::Schema::parse(path.as_str(), &text)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(count: usize) -> Vec<Fault> {
+        (0..count).map(|n| Fault::new("", format!("fault {n}"))).collect()
+    }
+
+    #[test]
+    fn a_refusal_names_the_first_faults_and_counts_the_rest() {
+        let why = |count| {
+            let outcome = refused("the plan is refused", &faults(count));
+            let Outcome::Failed { why } = outcome else { panic!("{outcome:?}") };
+            why
+        };
+        assert_eq!(why(2), "the plan is refused: fault 0; fault 1");
+        assert!(why(FAULTS_NAMED_MAX).ends_with("fault 11"));
+        assert!(why(FAULTS_NAMED_MAX + 3).ends_with("fault 11; and 3 more"));
+    }
+}

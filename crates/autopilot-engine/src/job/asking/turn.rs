@@ -1,0 +1,271 @@
+//! One turn of an agent: prepare, talk, close.
+
+use super::Question;
+use crate::environment::{self, Variables};
+use crate::job::agent::{agent_of, find_program, mcp_servers};
+use crate::job::artifact::Exec;
+use crate::job::home::Home;
+use crate::job::process::{Program, Ran, write_plain};
+use crate::job::talk::Talk;
+use crate::job::workshop::blocking;
+use crate::job::{Job, JobError};
+use crate::replay::Played;
+use autopilot_agents::{
+    Access, Agent, Ask, Conversation, Ending, Exchange, ExitFacts, Expected, LaunchPlan, McpServer,
+    Network, Outcome as AgentOutcome, Program as AgentProgram, Sandbox, Schema,
+    Stdin as AgentStdin,
+};
+use autopilot_core::config::{Agent as AgentConfig, Mode, Role};
+use autopilot_host::exec::{Control, Stdin};
+use autopilot_host::git::apply_change;
+use camino::{Utf8Path, Utf8PathBuf};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+const LOGIN_LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// What became of one turn.
+pub struct Turn {
+    pub ending: Ending,
+    pub ran: Ran,
+    pub log: String,
+}
+
+/// An agent that can be started, and the files its turn is recorded in.
+struct Prepared {
+    agent: Agent,
+    config: AgentConfig,
+    plan: LaunchPlan,
+    variables: Variables,
+    exec: Exec,
+    log: String,
+    /// What the agent said when the run was recorded, where it is played again.
+    played: Option<Played>,
+}
+
+impl Job {
+    pub(in crate::job) async fn turn(&self, question: &Question<'_>) -> Result<Turn, JobError> {
+        let (ready, mut home, conversation) = self.prepare(question).await?;
+        let starting = self.wait_to_start(&ready.agent).await;
+        let talk = Talk::new(self, &ready.exec, question.dir, conversation, starting);
+        let ran = self.talk(&talk, question, &ready, &mut home).await?;
+        self.close(question, &ready, &home, talk, ran).await
+    }
+
+    async fn prepare(
+        &self,
+        question: &Question<'_>,
+    ) -> Result<(Prepared, Home, Box<dyn Conversation>), JobError> {
+        let played = self.recorded()?;
+        let lane = played.as_ref().map_or(self.want.lane, |played| played.lane);
+        let config = self.agent.candidate(lane).clone();
+        self.watch_deeds(config.mode);
+        let agent = agent_of(&config, &self.context.place.root)?;
+        let sandbox = if self.is_sandboxed()? { Sandbox::Ours } else { Sandbox::None };
+        let servers = mcp_servers(&config)?;
+        let session = question.session.as_deref();
+        let max_usd = self.open_bill(&config, session).await?;
+        let asking = Asking { question, config: &config, sandbox, servers: &servers, max_usd };
+        let (plan, conversation) = self.launch_plan(&agent, &asking);
+        let log = self.log_name(self.stream_word(&config));
+        let exec = self.open_exec(&self.clean(&question.prompt))?;
+        self.describe_exec(&exec, &config, &log, session, None)?;
+        for (path, content) in &plan.files {
+            write_plain(path, content)?;
+        }
+        let mut variables = environment::for_agent(&self.context.variables, &agent, &config, &plan);
+        let schema = question.schema.as_ref().map(|(_, path)| path.as_str());
+        self.add_identity(&mut variables, schema);
+        let home = self.home(&agent, &mut variables, session)?;
+        let ready = Prepared { agent, config, plan, variables, exec, log, played };
+        Ok((ready, home, conversation))
+    }
+
+    /// The process that asks, and how its output is to be understood.
+    fn launch_plan(
+        &self,
+        agent: &Agent,
+        asking: &Asking<'_>,
+    ) -> (LaunchPlan, Box<dyn Conversation>) {
+        let Asking { question, config, sandbox, servers, max_usd } = *asking;
+        let prompt = self.clean(&question.prompt);
+        let clean = |said: &Exchange| Exchange {
+            prompt: self.clean(&said.prompt),
+            answer: self.clean(&said.answer),
+        };
+        let earlier: Vec<Exchange> = question.earlier.iter().map(clean).collect();
+        let ask = Ask {
+            prompt: &prompt,
+            cwd: question.dir,
+            model: config.model.as_deref(),
+            effort: config.effort.as_deref(),
+            args: &config.args,
+            schema: question.schema.as_ref().map(|(json, path)| Schema { path, json }),
+            session: question.session.as_deref(),
+            earlier: &earlier,
+            access: match (question.access, config.r#unsafe) {
+                (Access::Edit, true) => Access::Unsafe,
+                (access, _) => access,
+            },
+            allowed_tools: &config.allowed_tools,
+            network: if config.network { Network::On } else { Network::Off },
+            sandbox,
+            max_usd,
+            disallowed_tools: &config.disallowed_tools,
+            max_turns: config.max_turns,
+            system_prompt: config.system_prompt.as_deref(),
+            mcp_servers: servers,
+            fs: config.fs,
+        };
+        (agent.launch(&ask), agent.conversation(Expected::from(&ask)))
+    }
+
+    /// Runs the agent until its process has ended.
+    async fn talk(
+        &self,
+        talk: &Talk<'_>,
+        question: &Question<'_>,
+        ready: &Prepared,
+        home: &mut Home,
+    ) -> Result<Ran, JobError> {
+        // Whoever was let in before may have renewed the login.
+        let mut untaken: BTreeSet<String> = home.put_back().into_iter().collect();
+        let program = self.program(question, ready, home)?;
+        let timeout = program.timeout;
+        let hear = |out, line: &str, cut| talk.line(out, line, cut);
+        let speak = async |pipe, end: &Control| talk.speak(pipe, end, timeout).await;
+        let ran = {
+            let mut running = std::pin::pin!(self.run_spoken_to(program, hear, speak));
+            let mut look = tokio::time::interval(LOGIN_LOOK_EVERY);
+            loop {
+                tokio::select! {
+                    ran = &mut running => break ran,
+                    // Others need a renewed login now: the old one may be worth nothing any more.
+                    _ = look.tick() => untaken.extend(home.put_back()),
+                }
+            }
+        };
+        untaken.extend(home.put_back());
+        let mut ran = ran?;
+        ran.notes.extend(untaken);
+        Ok(ran)
+    }
+
+    fn program(
+        &self,
+        question: &Question<'_>,
+        ready: &Prepared,
+        home: &Home,
+    ) -> Result<Program, JobError> {
+        let (dir, write) = match ready.agent {
+            // It asks a server, and needs nothing of the worktree.
+            Agent::OpenAi(_) => (self.scratch(), Vec::new()),
+            Agent::ClaudeCode { .. }
+            | Agent::Codex { .. }
+            | Agent::Acp { .. }
+            | Agent::Command { .. }
+            | Agent::Script { .. } => (question.dir.to_owned(), home.writable()),
+        };
+        let (program, args) = match &ready.played {
+            Some(played) => (self.context.own.clone(), played.args()),
+            None => (self.program_path(&ready.plan)?, ready.plan.args.clone()),
+        };
+        Ok(Program {
+            program,
+            args,
+            variables: ready.variables.clone(),
+            dir,
+            stdin: match &ready.plan.stdin {
+                AgentStdin::Whole(bytes) if bytes.is_empty() => Stdin::Null,
+                AgentStdin::Whole(bytes) => Stdin::Bytes(bytes.clone()),
+                AgentStdin::Open => Stdin::Open,
+            },
+            log: ready.log.clone(),
+            timeout: self.timeout(),
+            write,
+        })
+    }
+
+    /// Judges the end, and keeps what was said and the session.
+    async fn close(
+        &self,
+        question: &Question<'_>,
+        ready: &Prepared,
+        home: &Home,
+        talk: Talk<'_>,
+        mut ran: Ran,
+    ) -> Result<Turn, JobError> {
+        ran.lingered = talk.was_ended();
+        let was_ended_in_time = !ran.timed_out;
+        ran.timed_out |= talk.is_out_of_time();
+        if let Some(played) = &ready.played {
+            self.repeat_change(played, question.dir).await?;
+            (ran.code, ran.signal) = (played.exit.code, played.exit.signal);
+            (ran.timed_out, ran.stuck) = (played.exit.timed_out, played.exit.stuck);
+            ran.lingered = played.exit.lingered;
+        }
+        let ending = talk.finish(ExitFacts {
+            code: ran.code,
+            signal: ran.signal,
+            timed_out: ran.timed_out,
+            stuck: ran.stuck,
+            lingered: ran.lingered,
+        });
+        // It was done before it heard that it should stop.
+        if ending.outcome == AgentOutcome::Success && was_ended_in_time {
+            ran.timed_out = false;
+        }
+        ran.notes.extend(self.keep_session(home, ending.session.as_deref()));
+        let Prepared { exec, config, log, .. } = ready;
+        self.describe_exec(exec, config, log, question.session(), Some((&ending, &ran)))?;
+        Ok(Turn { ending, ran, log: log.clone() })
+    }
+
+    /// Where a run is played again, what its agent said then takes the agent's place, whichever of
+    /// the agents it was.
+    fn recorded(&self) -> Result<Option<Played>, JobError> {
+        let Some(player) = &self.context.player else { return Ok(None) };
+        let (name, step) = (self.name_in_recording(), self.want.step);
+        let played = player.next(&name, step);
+        played.map(Some).ok_or(JobError::NotRecorded { name, step })
+    }
+
+    async fn repeat_change(&self, played: &Played, dir: &Utf8Path) -> Result<(), JobError> {
+        let Some((player, (from, to))) = self.context.player.as_ref().zip(played.worktree.clone())
+        else {
+            return Ok(());
+        };
+        let (hub, dir) = (player.hub.clone(), dir.to_owned());
+        blocking(move || apply_change(&hub, &from, &to, dir.as_std_path())).await
+    }
+
+    /// Log files are named after the stream; the first document names the builder's.
+    fn stream_word(&self, config: &AgentConfig) -> &'static str {
+        match (self.role(), config.mode) {
+            (Role::Builder, Mode::ClaudeCodeCli) => "claude_code",
+            (Role::Builder, _) => "builder",
+            (Role::Reviewer, _) => "reviewer",
+            (Role::Planner, _) => "planner",
+        }
+    }
+
+    fn program_path(&self, plan: &LaunchPlan) -> Result<Utf8PathBuf, JobError> {
+        match &plan.program {
+            AgentProgram::Own => Ok(self.context.own.clone()),
+            AgentProgram::Named(name) => {
+                let path = self.context.variables.get("PATH").map(String::as_str).unwrap_or("");
+                let found = find_program(name, path, &self.context.place.root);
+                found.ok_or_else(|| JobError::NoProgram { name: name.clone() })
+            }
+        }
+    }
+}
+
+/// What the launch of an agent depends on.
+struct Asking<'a> {
+    question: &'a Question<'a>,
+    config: &'a AgentConfig,
+    sandbox: Sandbox,
+    servers: &'a [McpServer],
+    max_usd: Option<f64>,
+}

@@ -1,0 +1,109 @@
+//! Why a job could not even see what there is to see.
+
+use crate::recorded::RecordedError;
+use crate::store::StoreError;
+use autopilot_agents::AgentError;
+use autopilot_agents::answer::SchemaError;
+use autopilot_agents::words::WordsError;
+use autopilot_core::step::Step;
+use autopilot_host::agent_home::HomeError;
+use autopilot_host::exec::SpawnError;
+use autopilot_host::file::FileError;
+use autopilot_host::git::GitError;
+use autopilot_host::port::PortError;
+use autopilot_host::sandbox::SandboxError;
+use camino::Utf8PathBuf;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Spends a retry. Its causes are kept until the outcome is told in words.
+#[derive(Debug, thiserror::Error)]
+pub enum JobError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Recorded(#[from] RecordedError),
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    #[error(transparent)]
+    Port(#[from] PortError),
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    #[error("cannot {what} `{path}`")]
+    Directory { what: &'static str, path: Utf8PathBuf, source: std::io::Error },
+    #[error("the task's specification can't be read")]
+    Spec(#[source] serde_json::Error),
+    #[error("internal: cannot write JSON")]
+    Json(#[source] serde_json::Error),
+    #[error("MCP server {name}")]
+    McpServer { name: String, source: WordsError },
+    #[error("session {session}")]
+    Session { session: String, source: std::io::Error },
+    #[error("nothing of what was said in this session is kept, so it can't be gone on with")]
+    NothingSaid,
+    #[error("the recording has no further answer of {name} at {step}")]
+    NotRecorded { name: String, step: Step },
+    #[error("the executable `{name}` was not found")]
+    NoProgram { name: String },
+    #[error("{failure} (log: .autopilot/{log})")]
+    SetupCommand { failure: String, log: String },
+    #[error("the task asks for a skill: {}", .faults.join("; "))]
+    Skill { faults: Vec<String> },
+    #[error(transparent)]
+    Money(#[from] super::billing::MoneyGone),
+    #[error("it is not wanted any more")]
+    NotWanted,
+    #[error("{} is not UTF-8", .path.display())]
+    NotUtf8 { path: PathBuf },
+    #[error("more than {max} questions in one run")]
+    TooManyQuestions { max: u32 },
+    #[error("somebody else moved the run's branch {times} times in a row")]
+    RacesLost { times: u32 },
+    /// What hindered whoever led the integration of several tasks.
+    #[error(transparent)]
+    Integration(Arc<JobError>),
+    #[error("{step} is not done by a job")]
+    NoJob { step: Step },
+    #[error("internal: a thread ended without its work")]
+    Thread(#[from] tokio::task::JoinError),
+    #[error("internal: {0}")]
+    Internal(&'static str),
+}
+
+impl JobError {
+    /// For errors of the file system, which say nothing of what they are about.
+    pub(super) fn directory(
+        what: &'static str,
+        path: impl Into<Utf8PathBuf>,
+    ) -> impl FnOnce(std::io::Error) -> JobError {
+        let path = path.into();
+        move |source| JobError::Directory { what, path, source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shell::chain;
+    use std::io;
+
+    #[test]
+    fn a_cause_is_kept_and_told_once() {
+        let source = io::Error::other("no space left");
+        let error = JobError::directory("create", "a/b")(source);
+        let cause = std::error::Error::source(&error).and_then(|it| it.downcast_ref::<io::Error>());
+        assert!(cause.is_some(), "the cause can still be asked for its kind");
+        let shared = JobError::Integration(Arc::new(error));
+        assert_eq!(chain(&shared), "cannot create `a/b`: no space left");
+    }
+}
