@@ -1,6 +1,6 @@
 //! The seam to every agent: the kinds of agents, and how each is launched and decoded.
 
-use autopilot_core::config::{API_KEY_ENV, Api};
+use autopilot_core::config::{API_KEY_ENV, Api, Mode};
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::acp::{self, AcpConversation};
@@ -41,8 +41,7 @@ pub enum Agent {
 /// The keys of an agent's configuration that choose its kind and how it is started.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Settings<'a> {
-    /// One of [`MODES`].
-    pub mode: &'a str,
+    pub mode: Mode,
     /// The name or path of the vendor's program, in place of the usual one.
     pub executable: Option<&'a str>,
     /// The command line of an `acp` or `command` agent.
@@ -58,15 +57,9 @@ pub struct Settings<'a> {
     pub api: Api,
 }
 
-/// The values of `mode` that can be launched.
-pub const MODES: &[&str] =
-    &["claude_code_cli", "codex_cli", "acp", "command", "openai_api", "script"];
-
 /// A reason why a configured agent cannot be launched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AgentError {
-    #[error("unknown mode {mode}; use one of {}", MODES.join(", "))]
-    Unknown { mode: String },
     #[error("mode {mode} needs the key `{key}`")]
     MissingKey { mode: &'static str, key: &'static str },
     #[error(transparent)]
@@ -131,21 +124,21 @@ impl Agent {
             key_env: settings.api_key_env.map(str::to_owned),
         };
         match settings.mode {
-            "claude_code_cli" => {
+            Mode::ClaudeCodeCli => {
                 Ok(Agent::ClaudeCode { executable: executable("claude"), gateway })
             }
-            "codex_cli" => Ok(Agent::Codex { executable: executable("codex"), gateway }),
-            "acp" => {
+            Mode::CodexCli => Ok(Agent::Codex { executable: executable("codex"), gateway }),
+            Mode::Acp => {
                 let missing = AgentError::MissingKey { mode: "acp", key: "command" };
                 let words = words::split(settings.command.ok_or(missing)?)?;
                 Ok(Agent::Acp { words })
             }
-            "command" => {
+            Mode::Command => {
                 let missing = AgentError::MissingKey { mode: "command", key: "command" };
                 let words = words::split(settings.command.ok_or(missing)?)?;
                 Ok(Agent::Command { words })
             }
-            "openai_api" => {
+            Mode::OpenaiApi => {
                 let missing = AgentError::MissingKey { mode: "openai_api", key: "model" };
                 Ok(Agent::OpenAi(Model {
                     base_url: gateway.base_url,
@@ -154,11 +147,10 @@ impl Agent {
                     name: settings.model.ok_or(missing)?.to_owned(),
                 }))
             }
-            "script" => {
+            Mode::Script => {
                 let missing = AgentError::MissingKey { mode: "script", key: "script" };
                 Ok(Agent::Script { file: settings.script.ok_or(missing)?.to_owned() })
             }
-            mode => Err(AgentError::Unknown { mode: mode.to_owned() }),
         }
     }
 
@@ -248,21 +240,24 @@ impl Agent {
 }
 
 /// Whether an agent of this mode accepts messages from a person while it works.
-pub fn listens(mode: &str) -> bool {
-    matches!(mode, "claude_code_cli" | "acp")
+pub fn listens(mode: Mode) -> bool {
+    match mode {
+        Mode::ClaudeCodeCli | Mode::Acp => true,
+        Mode::CodexCli | Mode::Command | Mode::OpenaiApi | Mode::Script => false,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn settings(mode: &str) -> Settings<'_> {
+    fn settings(mode: Mode) -> Settings<'static> {
         Settings { mode, ..Settings::default() }
     }
 
     #[test]
     fn who_is_said_to_listen_does_and_nobody_else() {
-        for mode in MODES {
+        for mode in Mode::ALL {
             let command = Some("agent");
             let script = Some(camino::Utf8Path::new("/agents.yml"));
             let given = Settings { command, script, model: Some("m"), ..settings(mode) };
@@ -270,41 +265,33 @@ mod tests {
             let mut conversation =
                 agent.conversation(Expected::from(&Ask::new("p", "/slot".into())));
             let answer = conversation.wish(crate::Wish::Message("hello".into()));
-            assert_eq!(answer != Err(crate::Deaf::Always), listens(mode), "{mode}");
+            assert_eq!(answer != Err(crate::Deaf::Always), listens(mode), "{mode:?}");
         }
     }
 
     #[test]
-    fn an_unknown_mode_names_the_alternatives() {
-        insta::assert_snapshot!(
-            Agent::new(settings("gpt")).unwrap_err(),
-            @"unknown mode gpt; use one of claude_code_cli, codex_cli, acp, command, openai_api, script"
-        );
-    }
-
-    #[test]
     fn a_missing_key_is_named() {
-        let error = Agent::new(settings("command")).unwrap_err().to_string();
+        let error = Agent::new(settings(Mode::Command)).unwrap_err().to_string();
         assert_eq!(error, "mode command needs the key `command`");
-        let error = Agent::new(settings("acp")).unwrap_err().to_string();
+        let error = Agent::new(settings(Mode::Acp)).unwrap_err().to_string();
         assert_eq!(error, "mode acp needs the key `command`");
-        let error = Agent::new(settings("script")).unwrap_err().to_string();
+        let error = Agent::new(settings(Mode::Script)).unwrap_err().to_string();
         assert_eq!(error, "mode script needs the key `script`");
-        let error = Agent::new(settings("openai_api")).unwrap_err().to_string();
+        let error = Agent::new(settings(Mode::OpenaiApi)).unwrap_err().to_string();
         assert_eq!(error, "mode openai_api needs the key `model`");
-        let empty = Settings { command: Some(" "), ..settings("command") };
+        let empty = Settings { command: Some(" "), ..settings(Mode::Command) };
         assert!(Agent::new(empty).unwrap_err().to_string().contains("it is empty"));
     }
 
     #[test]
     fn the_executable_of_the_configuration_is_used() {
-        let named = Settings { executable: Some("/opt/claude"), ..settings("claude_code_cli") };
+        let named = Settings { executable: Some("/opt/claude"), ..settings(Mode::ClaudeCodeCli) };
         assert_eq!(
             Agent::new(named).unwrap(),
             Agent::ClaudeCode { executable: "/opt/claude".into(), gateway: Gateway::default() }
         );
         assert_eq!(
-            Agent::new(settings("codex_cli")).unwrap(),
+            Agent::new(settings(Mode::CodexCli)).unwrap(),
             Agent::Codex { executable: "codex".into(), gateway: Gateway::default() }
         );
     }

@@ -12,6 +12,7 @@ use autopilot_agents::{
     Access, Act, Agent, AgentEvent, Ask, Conversation, Ending, ExitFacts, Expected, Heard, Outcome,
     Settings, Stream, Wish,
 };
+use autopilot_core::config::Mode;
 use proptest::prelude::*;
 
 macro_rules! transcript {
@@ -37,7 +38,7 @@ fn ask() -> Ask<'static> {
 }
 
 fn conversation(ask: &Ask<'_>) -> Box<dyn Conversation> {
-    let settings = Settings { mode: "acp", command: Some("x"), ..Settings::default() };
+    let settings = Settings { mode: Mode::Acp, command: Some("x"), ..Settings::default() };
     Agent::new(settings).unwrap().conversation(Expected::from(ask))
 }
 

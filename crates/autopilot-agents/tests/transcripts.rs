@@ -6,6 +6,7 @@
 use autopilot_agents::{
     Agent, AgentEvent, Ask, Conversation, Ending, ExitFacts, Expected, Outcome, Settings, Stream,
 };
+use autopilot_core::config::Mode;
 use proptest::prelude::*;
 
 const CLAUDE_SESSION: &str = "5e551000-0000-4000-8000-0000000000a1";
@@ -18,6 +19,7 @@ macro_rules! transcript {
 }
 
 fn decoder(mode: &str, session: Option<&str>) -> Box<dyn Conversation> {
+    let mode = Mode::of(mode).unwrap();
     let settings =
         Settings { mode, command: Some("x"), script: Some("x".into()), ..Settings::default() };
     let ask = Ask { session, ..Ask::new("do it", "/slot".into()) };

@@ -19,6 +19,7 @@ pub mod yaml;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::rows::rows;
 use crate::step::Step;
 use serde::{Deserialize, Serialize};
 
@@ -249,16 +250,28 @@ pub struct Safety {
     pub forbid_todos: bool,
 }
 
-/// The kinds of agents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+rows! {
+/// The kind of program behind an agent, and the word that `mode:` and the files have for it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mode {
-    ClaudeCodeCli,
-    CodexCli,
-    Acp,
-    Command,
-    OpenaiApi,
-    Script,
+Mode -> &'static str {
+    #[default]
+    ClaudeCodeCli: "claude_code_cli",
+    CodexCli: "codex_cli",
+    Acp: "acp",
+    Command: "command",
+    OpenaiApi: "openai_api",
+    Script: "script",
+}}
+
+impl Mode {
+    pub fn word(self) -> &'static str {
+        self.row()
+    }
+
+    pub fn of(word: &str) -> Option<Mode> {
+        Mode::ALL.into_iter().find(|mode| mode.word() == word)
+    }
 }
 
 /// One agent and its settings.

@@ -14,7 +14,7 @@ pub use since::changed_since;
 pub use skill::check_skills;
 
 use crate::inbox::LimitChange;
-use crate::job::{agent_of, find_program, mode_word};
+use crate::job::{agent_of, find_program};
 use crate::place::Place;
 use autopilot_agents::openai::{BASE_URL_VARIABLE, Model};
 use autopilot_agents::{Agent, LaunchPlan, Program};
@@ -310,7 +310,7 @@ fn check_agent(
     if let Program::Named(program) = &plan.program
         && find_program(program, path, &place.root).is_none()
     {
-        let mode = mode_word(settings.mode);
+        let mode = settings.mode.word();
         let key = match settings.mode {
             Mode::Acp | Mode::Command => "command",
             Mode::ClaudeCodeCli | Mode::CodexCli | Mode::OpenaiApi | Mode::Script => "executable",

@@ -32,7 +32,7 @@ mod user_command;
 mod validate;
 mod workshop;
 
-pub use agent::{agent_of, find_program, mode_word};
+pub use agent::{agent_of, find_program};
 pub use artifact::{
     EVENTS, METADATA, Metadata, OUTPUT, PROMPT, STDERR, STDOUT, WORKTREE, WorktreeChange, execs_of,
     number_of,

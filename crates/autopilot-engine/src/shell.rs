@@ -554,7 +554,7 @@ fn setting(context: &Context) -> autopilot_view::manifest::Setting {
     let agent = context.config.agent(autopilot_core::config::Role::Builder);
     autopilot_view::manifest::Setting {
         cwd: context.place.root.to_string(),
-        adapter: job::mode_word(agent.mode).to_owned(),
+        adapter: agent.mode.word().to_owned(),
         model: agent.model.clone(),
     }
 }

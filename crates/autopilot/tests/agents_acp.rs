@@ -20,6 +20,7 @@ use autopilot_agents::{
     Access, Act, Agent, AgentEvent, Ask, Cause, Conversation, Ending, ExitFacts, Expected, Heard,
     Network, Outcome, Settings, Stream, Wish,
 };
+use autopilot_core::config::Mode;
 use autopilot_testkit::agents;
 use autopilot_testkit::model::{Call, Fault, Rule, Script, Server, Times, Turn};
 use autopilot_testkit::netns;
@@ -69,7 +70,7 @@ impl Scene {
         let server = Server::start(script).unwrap();
         let variables = agents::opencode_home(&home, &server).unwrap();
         let command = format!("{} acp", agents::opencode().display());
-        let settings = Settings { mode: "acp", command: Some(&command), ..Settings::default() };
+        let settings = Settings { mode: Mode::Acp, command: Some(&command), ..Settings::default() };
         let agent = Agent::new(settings).unwrap();
         Scene { _folder: folder, repo, variables, server, agent }
     }

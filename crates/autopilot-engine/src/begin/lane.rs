@@ -3,7 +3,6 @@
 //! Two agents share an account when the same login would serve both. What a vendor refuses one of
 //! them it refuses the other, so they are held together.
 
-use crate::job::mode_word;
 use autopilot_core::config::{Agent, Config, Mode, Role};
 use autopilot_core::step::Step;
 use std::collections::BTreeMap;
@@ -88,7 +87,7 @@ impl<'a> Accounts<'a> {
         if let Some((_, name)) = self.0.iter().find(|(known, _)| *known == login) {
             return name.clone();
         }
-        let mode = mode_word(login.mode);
+        let mode = login.mode.word();
         let name = match self.0.iter().filter(|(known, _)| known.mode == login.mode).count() {
             0 => mode.to_owned(),
             others => format!("{mode}:{}", others + 1),
@@ -165,7 +164,7 @@ mod tests {
                 let (account, model) =
                     name.split_once('/').map_or((&*name, None), |(a, m)| (a, Some(m)));
                 assert_eq!(model, candidate.model.as_deref(), "{by:?} {lane}");
-                assert_eq!(account.split(':').next(), Some(mode_word(candidate.mode)), "{by:?}");
+                assert_eq!(account.split(':').next(), Some(candidate.mode.word()), "{by:?}");
             }
             assert_eq!(limits.lanes_by(Step::WorkflowStep, &by), whole.candidates().count());
         }

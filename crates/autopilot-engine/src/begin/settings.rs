@@ -1,7 +1,6 @@
 //! Settings that would be accepted and not kept are refused before a run begins.
 
 use super::{BeginError, check_agent};
-use crate::job::mode_word;
 use crate::place::Place;
 use autopilot_core::config::{Agent, By, Config, Mode, ProofGate, Role};
 use autopilot_core::flow::Flow;
@@ -100,7 +99,7 @@ fn usable(
             Tells::Nothing => true,
         };
         if is_unknown && (is_limited || candidate.max_usd.is_some()) {
-            let mode = mode_word(candidate.mode);
+            let mode = candidate.mode.word();
             return Err(format!(
                 "mode {mode} reports no cost, so the limit on money could not hold"
             ));
@@ -166,7 +165,7 @@ fn unpriced_agent(config: &Config, limits: &Limits, agent: &Agent, name: &str) -
             faults.push(format!(
                 "{key}: mode {} reports no cost, so the limit could not hold; {remedy}, or \
                  remove {} (`max_wall` and `max_iterations` hold with any agent)",
-                mode_word(agent.mode),
+                agent.mode.word(),
                 asked.join(" and "),
             ));
         }
@@ -194,7 +193,7 @@ fn unpriced_for_want_of(config: &Config, agent: &Agent, key: &str) -> Option<Str
 pub fn costs_unknown(config: &Config, flow: Flow) -> Vec<String> {
     let unknown = |role: Role| {
         let agent = config.agent(role);
-        (!is_priced(config, agent)).then(|| format!("{} ({})", role.word(), mode_word(agent.mode)))
+        (!is_priced(config, agent)).then(|| format!("{} ({})", role.word(), agent.mode.word()))
     };
     flow.roles().into_iter().filter_map(unknown).collect()
 }

@@ -6,18 +6,6 @@ use autopilot_agents::{Agent, AgentEvent, McpServer, Settings, Transport};
 use autopilot_core::config::{Agent as AgentConfig, McpServer as ServerConfig, Mode, Role};
 use camino::{Utf8Path, Utf8PathBuf};
 
-/// The word of a mode in the configuration and in records.
-pub fn mode_word(mode: Mode) -> &'static str {
-    match mode {
-        Mode::ClaudeCodeCli => "claude_code_cli",
-        Mode::CodexCli => "codex_cli",
-        Mode::Acp => "acp",
-        Mode::Command => "command",
-        Mode::OpenaiApi => "openai_api",
-        Mode::Script => "script",
-    }
-}
-
 /// The agent a configuration describes; relative paths are of the checkout.
 pub fn agent_of(config: &AgentConfig, root: &Utf8Path) -> Result<Agent, JobError> {
     let script = config.script.as_ref().map(|path| root.join(path));
@@ -26,7 +14,7 @@ pub fn agent_of(config: &AgentConfig, root: &Utf8Path) -> Result<Agent, JobError
         .then(|| config.env.get(autopilot_agents::openai::BASE_URL_VARIABLE))
         .flatten();
     Ok(Agent::new(Settings {
-        mode: mode_word(config.mode),
+        mode: config.mode,
         executable: config.executable.as_deref(),
         command: config.command.as_deref(),
         script: script.as_deref(),

@@ -171,7 +171,7 @@ impl Job {
             step: self.want.step.row().runs_as.to_owned(),
             round: self.task.round,
             attempt: self.want.id.to_string(),
-            agent: super::mode_word(config.mode).to_owned(),
+            agent: config.mode.word().to_owned(),
             lane: self.want.lane,
             model: config.model.clone(),
             session: resumed.map(str::to_owned),

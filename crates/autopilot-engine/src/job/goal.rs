@@ -1,7 +1,6 @@
 //! WORKFLOW, STEP and COMPLETION: towards a goal, one workflow after the other. The controller knows
 //! nothing of what is to be done: it carries what was said from one session to the next.
 
-use super::agent::mode_word;
 use super::asking::{Asked, Question, Turn, Unanswered};
 use super::build::{Start, notes_of};
 use super::change::{broken_rules, doubts};
@@ -165,7 +164,7 @@ impl Job {
         let config = self.agent_config();
         let model = self.task.by(self.want.step).model.as_deref();
         let used = model.filter(|model| config.model.as_deref() == Some(*model))?;
-        Some((used, mode_word(config.mode)))
+        Some((used, config.mode.word()))
     }
 
     pub(super) async fn completion(&self) -> Result<Done, JobError> {

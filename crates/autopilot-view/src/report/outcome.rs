@@ -3,7 +3,7 @@
 use super::words::{Line, Words};
 use super::{Known, Tone};
 use crate::{
-    ExitWord, Standing, awaited, excused, failure, leaves, let_pass, money, run_word, still_shown,
+    ExitWord, Standing, awaited, excused, failure, headline, leaves, let_pass, money, still_shown,
     tells_how_to_go_on, waivers,
 };
 use autopilot_core::event::{End, Outcome as Ended, Verdict};
@@ -63,7 +63,7 @@ fn sentence(state: &State, known: &Known<'_>) -> String {
         Standing::Live { pid } => format!(
             "The run is still going (process {pid}, {}). This page shows how it stood at {}; write \
              it again for more.",
-            run_word(state),
+            headline(state),
             known.now.rfc3339()
         ),
         Standing::Interrupted => {

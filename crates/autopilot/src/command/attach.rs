@@ -5,6 +5,7 @@ use crate::cli::{Attach, Global};
 use crate::exit::Failure;
 use crate::terminal::{self, lines};
 use autopilot_agents::{AgentEvent, listens};
+use autopilot_core::config::Mode;
 use autopilot_core::id::TaskId;
 use autopilot_core::pipeline::Stage;
 use autopilot_core::state::{Status, Task};
@@ -205,7 +206,7 @@ impl Reader {
             let is_first = self.path.is_none();
             if !global.json {
                 let agent = metadata(&exec).agent;
-                let ears = if listens(&agent) {
+                let ears = if Mode::of(&agent).is_some_and(listens) {
                     "a line you type is said to it"
                 } else {
                     "it can't be spoken to while it works"

@@ -15,7 +15,6 @@ use autopilot_core::event::Record;
 use autopilot_core::id::Time;
 use autopilot_core::state::Task;
 use autopilot_core::step::Step;
-use autopilot_engine::job::mode_word;
 use autopilot_engine::shell::now;
 use autopilot_host::escape::one_line;
 use autopilot_journal::{History, Run};
@@ -151,7 +150,7 @@ impl Spent {
             let config = configs.at(charge.attempt);
             let of = told.state.tasks.get(charge.task.index());
             let agent = config.and_then(|config| agent_of(config, of, charge.step, charge.lane));
-            let mode = agent.as_ref().map_or("unknown", |agent| mode_word(agent.mode));
+            let mode = agent.as_ref().map_or("unknown", |agent| agent.mode.word());
             let model = agent.and_then(|agent| agent.model);
             self.items.push(Item {
                 at: charge.at,

@@ -3,7 +3,7 @@
 use autopilot_agents::{Agent, Ask, Program};
 use autopilot_core::config::{Agent as AgentConfig, Config, Mode, Role};
 use autopilot_engine::begin::address_ready;
-use autopilot_engine::job::{agent_of, find_program, mode_word};
+use autopilot_engine::job::{agent_of, find_program};
 use camino::{Utf8Path, Utf8PathBuf};
 
 pub struct Equipped {
@@ -51,7 +51,7 @@ pub fn agents(config: &Config, root: &Utf8Path) -> Vec<Equipped> {
         .chain(named(config))
         .map(|(role, agent, is_optional)| {
             let program = find(agent, &role, &path, root);
-            Equipped { role, is_optional, mode: mode_word(agent.mode), program }
+            Equipped { role, is_optional, mode: agent.mode.word(), program }
         })
         .collect()
 }

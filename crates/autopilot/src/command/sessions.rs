@@ -8,7 +8,6 @@ use crate::exit::Failure;
 use crate::terminal;
 use autopilot_core::config::{Agent, Mode};
 use autopilot_engine::job::further::kept_attempts;
-use autopilot_engine::job::mode_word;
 use autopilot_engine::kept;
 use autopilot_host::escape::one_line;
 use autopilot_view::report::Way;
@@ -141,7 +140,7 @@ impl<'a> Listed<'a> {
     }
 
     fn agent(&self, session: &Session) -> &'static str {
-        self.config_of(session).map_or("unknown", |agent| mode_word(agent.mode))
+        self.config_of(session).map_or("unknown", |agent| agent.mode.word())
     }
 
     fn model(&self, session: &Session) -> Option<String> {

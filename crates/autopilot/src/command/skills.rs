@@ -12,9 +12,6 @@ use autopilot_engine::workspace;
 use autopilot_host::escape::one_line;
 use serde_json::{Value, json};
 
-/// Every mode, with what it does with a skill it does not find itself.
-const MODES: [Mode; 6] =
-    [Mode::ClaudeCodeCli, Mode::CodexCli, Mode::Acp, Mode::Command, Mode::OpenaiApi, Mode::Script];
 /// Letters of a description on the screen.
 const WORDS_SHOWN_MAX: usize = 100;
 
@@ -91,8 +88,8 @@ fn readers(skill: &Skill) -> String {
 }
 
 fn natives(skill: &Skill) -> Vec<&'static str> {
-    let natives = MODES.into_iter().filter(|mode| skill.is_native(*mode));
-    natives.map(autopilot_engine::job::mode_word).collect()
+    let natives = Mode::ALL.into_iter().filter(|mode| skill.is_native(*mode));
+    natives.map(Mode::word).collect()
 }
 
 fn object(shelf: &Shelf) -> Value {

@@ -15,6 +15,7 @@ use autopilot_agents::{
     Act, Agent, AgentEvent, Ask, Conversation, Ending, ExitFacts, Expected, Heard, LaunchPlan,
     McpServer, Outcome, Program, Settings, Stdin, Stream, Transport, Wish,
 };
+use autopilot_core::config::Mode;
 use autopilot_testkit::agents::Variables;
 use autopilot_testkit::model::Server;
 use autopilot_testkit::netns;
@@ -73,6 +74,7 @@ impl Place {
 
 pub fn agent(mode: &str, executable: &std::path::Path) -> Agent {
     let executable = executable.to_str();
+    let mode = Mode::of(mode).unwrap();
     Agent::new(Settings { mode, executable, ..Settings::default() }).unwrap()
 }
 

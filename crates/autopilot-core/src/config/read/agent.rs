@@ -9,15 +9,6 @@ use crate::config::text::SECONDS_MAX;
 use crate::config::{API_KEY_ENV, Agent, Api, FALLBACK_MAX, McpServer, Mode, SkillPolicy};
 use crate::step::Role;
 
-const MODES: &[(&str, Mode)] = &[
-    ("claude_code_cli", Mode::ClaudeCodeCli),
-    ("codex_cli", Mode::CodexCli),
-    ("acp", Mode::Acp),
-    ("command", Mode::Command),
-    ("openai_api", Mode::OpenaiApi),
-    ("script", Mode::Script),
-];
-
 const APIS: &[(&str, Api)] =
     &[("auto", Api::Auto), ("responses", Api::Responses), ("chat", Api::Chat)];
 
@@ -32,8 +23,7 @@ pub(super) fn named(r: &mut Reader, top: &mut Section<'_>) -> BTreeMap<String, A
     let agents = top.named(r, "agents", |r, s| {
         name(r, s);
         if !s.has("mode") {
-            let modes: Vec<&str> = MODES.iter().map(|(word, _)| *word).collect();
-            let (section, modes) = (s.path_name(), modes.join(", "));
+            let (section, modes) = (s.path_name(), Mode::ALL.map(Mode::word).join(", "));
             let text = format!("`{section}.mode` is missing; write one of {modes}");
             r.fault(s.place(), text);
         }
@@ -62,7 +52,7 @@ fn name(r: &mut Reader, s: &Section<'_>) {
             ),
         );
     }
-    let mut taken = reserved().chain(MODES.iter().map(|(word, _)| *word));
+    let mut taken = reserved().chain(Mode::ALL.map(Mode::word));
     if let Some(taken) = taken.find(|taken| taken.eq_ignore_ascii_case(name)) {
         r.fault(
             s.place(),
@@ -96,7 +86,7 @@ fn keys(r: &mut Reader, s: &mut Section<'_>, role: Role, or: &Agent) -> Agent {
     let is_elsewhere = place.is_some() && place != or.base_url;
     let inherited = or.api_key_env.clone().filter(|_| !is_elsewhere);
     let agent = Agent {
-        mode: s.choice(r, "mode", MODES, or.mode),
+        mode: s.choice(r, "mode", &Mode::ALL.map(|mode| (mode.word(), mode)), or.mode),
         command: s.command(r, "command").or_else(|| or.command.clone()),
         script: s.path(r, "script").or_else(|| or.script.clone()),
         model: s.filled(r, "model").or_else(|| or.model.clone()),
@@ -391,7 +381,7 @@ fn useless(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
         ("network", s.has("network") && !agent.network && !kept.network),
     ];
     for (key, _) in keys.iter().filter(|(_, useless)| *useless) {
-        let mode = word(agent.mode);
+        let mode = agent.mode.word();
         let section = s.path_name();
         r.fault(
             s.place_of(key),
@@ -446,7 +436,7 @@ fn unkept(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
         ("network", !agent.network && !kept.network, "network: true"),
     ];
     for (key, _, free) in keys.iter().filter(|(key, unkept, _)| *unkept && !s.has(key)) {
-        let (section, mode) = (s.path_name(), word(agent.mode));
+        let (section, mode) = (s.path_name(), agent.mode.word());
         let message = format!(
             "`{section}` (mode {mode}) can't enforce `{key}` of the agent it replaces; \
              write `{free}` here to allow that, or use another mode"
@@ -465,8 +455,4 @@ fn writes(r: &mut Reader, s: &Section<'_>, role: Role, mode: Mode) {
             s.path_name()
         ),
     );
-}
-
-fn word(mode: Mode) -> &'static str {
-    MODES.iter().find(|(_, known)| *known == mode).map_or("", |(word, _)| word)
 }
