@@ -18,9 +18,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
+use crate::flow::task_word;
 use crate::state::State;
 use crate::task_file::TaskSpec;
-use crate::view::task_word;
 
 pub use body::{Guidance, TaskBody, body};
 pub use check::check;

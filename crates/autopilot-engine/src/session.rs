@@ -15,19 +15,19 @@ use crate::workspace::{self, WorkspaceError};
 use autopilot_core::config::{By, Config, Options};
 use autopilot_core::event::{End, HaltWhy, RunSpec, Skip};
 use autopilot_core::fingerprint::sha256_hex;
-use autopilot_core::flow::Flow;
+use autopilot_core::flow::FlowFiles;
 use autopilot_core::id::TaskId;
 use autopilot_core::input::{Ask, Input};
 use autopilot_core::limit::Limits;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::state::{State, Status, Task};
 use autopilot_core::step::Step;
-use autopilot_core::view;
 use autopilot_host::git::{Hub, UserRepo, run_branch};
 use autopilot_host::lock::{Holder, Lock};
 use autopilot_host::redact::Redactor;
 use autopilot_host::{dir, file, redact, room, sandbox, sweep};
 use autopilot_journal::{Entry, History, Journal, NewRun, SqliteJournal, SqliteReader};
+use autopilot_view as view;
 use camino::Utf8PathBuf;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -162,7 +162,7 @@ pub fn play(
         Some((run, state)) => {
             let pinned = pinned(&journal, &state)?;
             check_prices(&intent, &state, &pinned, &pinned)?;
-            if state.run.flow == Flow::Goal {
+            if state.run.flow.row().files == FlowFiles::RunDirectory {
                 begin::prove_out_of(&state.run, &place)?;
             }
             lower_flags(&intent, &place, watcher.as_mut())?;

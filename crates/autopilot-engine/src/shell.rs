@@ -600,7 +600,7 @@ impl Shell {
         let state = self.pilot.settled().clone();
         self.views.close(&state);
         if self.journal_failed.is_none() {
-            let outcome = state.end().map(|_| autopilot_core::view::run_word(&state).to_owned());
+            let outcome = state.end().map(|_| autopilot_view::run_word(&state).to_owned());
             let run = self.run.clone();
             let mut last = vec![Entry::End { run, epoch: self.epoch, outcome }];
             last.extend(store::snapshot(&state, self.epoch));
@@ -634,9 +634,9 @@ fn bodies(context: &Arc<Context>) -> crate::views::Bodies {
 }
 
 /// Who works on the steps of workflows, and where.
-fn setting(context: &Context) -> autopilot_core::view::manifest::Setting {
+fn setting(context: &Context) -> autopilot_view::manifest::Setting {
     let agent = context.config.agent(autopilot_core::config::Role::Builder);
-    autopilot_core::view::manifest::Setting {
+    autopilot_view::manifest::Setting {
         cwd: context.place.root.to_string(),
         adapter: job::mode_word(agent.mode).to_owned(),
         model: agent.model.clone(),

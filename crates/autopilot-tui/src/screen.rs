@@ -11,10 +11,10 @@ use autopilot_core::event::{Event, Outcome, Record};
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
-use autopilot_core::view::headline;
-use autopilot_core::view::progress::{self, Weight};
 use autopilot_engine::shell::Sight;
 use autopilot_host::escape::one_line;
+use autopilot_view::headline;
+use autopilot_view::progress::{self, Weight};
 use std::collections::{BTreeMap, VecDeque};
 
 pub use worker::{Worker, is_subagent};
@@ -104,7 +104,7 @@ pub struct Screen {
     pub has_color: bool,
     /// What steps print goes to the log too.
     pub streams_output: bool,
-    word: &'static str,
+    word: String,
 }
 
 impl Screen {
@@ -124,7 +124,7 @@ impl Screen {
             banner: None,
             has_color: true,
             streams_output: false,
-            word: "INIT",
+            word: "starting".to_owned(),
         }
     }
 
@@ -137,8 +137,8 @@ impl Screen {
     }
 
     /// The state of the run in a word.
-    pub fn word(&self) -> &'static str {
-        self.word
+    pub fn word(&self) -> &str {
+        &self.word
     }
 
     pub fn record(&mut self, record: &Record) {
@@ -316,7 +316,7 @@ fn toggle(view: &mut View, other: View) {
 }
 
 fn newest_failure(state: &State) -> Option<Failure> {
-    let trouble = autopilot_core::view::trouble::trouble(state)?;
+    let trouble = autopilot_view::trouble::trouble(state)?;
     Some(Failure {
         task: trouble.task.id,
         step: trouble.step.or(trouble.task.step()).unwrap_or(Step::Tasks),

@@ -6,7 +6,7 @@
 use autopilot_core::event::{Event, Record};
 use autopilot_core::id::TaskId;
 use autopilot_core::state::{State, Status};
-use autopilot_core::view::{leaves, task_word};
+use autopilot_view::{leaves, task_word};
 use std::collections::BTreeSet;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

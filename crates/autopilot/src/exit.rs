@@ -1,11 +1,11 @@
 //! How a command ends: one message with the object and the next step, and the right exit code.
 
 use crate::terminal;
-use autopilot_core::view::ExitWord;
 use autopilot_engine::shell::ShellError;
 use autopilot_engine::store::StoreError;
 use autopilot_engine::workspace::WorkspaceError;
 use autopilot_journal::Trouble;
+use autopilot_view::ExitWord;
 use std::process::ExitCode;
 
 /// Codes of the shell's own tradition: usage, unknown object; configuration.

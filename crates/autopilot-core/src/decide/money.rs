@@ -5,7 +5,6 @@ use crate::event::{Bill, Event, Failure, Outcome};
 use crate::id::{AttemptId, Micros, TaskId};
 use crate::pipeline::Work;
 use crate::state::{Grant, Status};
-use crate::view::money;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Draft<'_> {
@@ -32,7 +31,7 @@ impl Draft<'_> {
             if known.usd <= owed.usd {
                 let bill = Bill { usd: owed.usd.plus(usd), unpriced: true, ..known };
                 self.charge(id, task, bill, None);
-                notes.insert(id, money::untold(usd));
+                notes.insert(id, untold(usd));
             }
             self.close_grant(id);
         }
@@ -103,4 +102,12 @@ impl Draft<'_> {
         let text = format!("task {} has spent {spent} of its limit of {max}", now.name());
         Some((attempt, Failure::Money { text }))
     }
+}
+
+/// The note on an attempt that was charged although nobody told its cost.
+pub fn untold(given: Micros) -> String {
+    format!(
+        "its agent ended without telling what it cost; {given}, all it had been given, is counted \
+         against the limit"
+    )
 }

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{StepResult, StepStatus, Usage, WorkflowStep};
 use crate::event::{End, Skip};
+use crate::session_name::current_of;
 use crate::state::{State, Status, Task};
 use crate::step::Step;
 use crate::task_file::TaskSpec;
-use crate::view::sessions::current_of;
 
 /// A step as it is kept with the run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -4,9 +4,9 @@ use super::BeginError;
 use crate::place::Place;
 use crate::views::{goal_dir, open_goal_dir};
 use autopilot_core::state::Run;
-use autopilot_core::view::manifest::RUNS_DIR;
 use autopilot_host::file::Dir;
 use autopilot_host::{dir, file};
+use autopilot_view::manifest::RUNS_DIR;
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use std::path::Path;
 

@@ -5,10 +5,10 @@ use super::{Job, JobError};
 use crate::purse::Claim;
 use autopilot_agents::{Scope, Tokens, Usage};
 use autopilot_core::config::{Agent as AgentConfig, Mode, Price};
+use autopilot_core::decide::untold;
 use autopilot_core::event::{Bill, SessionTotal, TokenTotal};
 use autopilot_core::id::Micros;
 use autopilot_core::input::Word;
-use autopilot_core::view::money::untold;
 use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
 

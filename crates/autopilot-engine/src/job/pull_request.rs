@@ -10,11 +10,11 @@ use autopilot_core::id::TaskId;
 use autopilot_core::state::{State, Task};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
-use autopilot_core::view::leaves;
-use autopilot_core::view::pull_request::{Check, Known, pull_request};
 use autopilot_host::forge::{self, Asked, Draft, ForgeError, How, Published, Site};
 use autopilot_host::git::artifact::write_artifacts;
 use autopilot_host::git::{Oid, ref_component};
+use autopilot_view::leaves;
+use autopilot_view::pull_request::{Check, Known, pull_request};
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
@@ -40,7 +40,7 @@ impl Job {
             timeout: self.timeout(),
             unwanted: &unwanted,
         };
-        let tries = self.context.config.retries("push") as usize;
+        let tries = self.context.config.retries(self.want.step) as usize;
         let delays = &forge::DELAYS[..tries.min(forge::DELAYS.len())];
         let published = forge::choose(&asked)
             .and_then(|chosen| forge::publish(chosen.forge.as_ref(), &draft, delays, &unwanted));

@@ -9,15 +9,15 @@ use super::Bodies;
 use crate::job::{METADATA, Metadata, execs_of, number_of};
 use crate::place::Place;
 use autopilot_core::event::{Event, Record};
-use autopilot_core::flow::Flow;
+use autopilot_core::flow::FlowFiles;
 use autopilot_core::state::{Run, State};
-use autopilot_core::view::manifest::{
-    Exec, History, MANIFEST_FILE, RUNS_DIR, Setting, manifest, run_state,
-};
 use autopilot_core::workflow::Usage;
 use autopilot_host::file::{Dir, FileError};
 use autopilot_host::git::ref_component;
 use autopilot_host::redact::Redactor;
+use autopilot_view::manifest::{
+    Exec, History, MANIFEST_FILE, RUNS_DIR, Setting, manifest, run_state,
+};
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -101,7 +101,7 @@ impl GoalFiles {
     }
 
     pub fn record(&mut self, record: &Record, state: &State) {
-        if state.run.flow != Flow::Goal {
+        if state.run.flow.row().files != FlowFiles::RunDirectory {
             return;
         }
         self.history.record(record);
@@ -119,7 +119,8 @@ impl GoalFiles {
     }
 
     pub fn write(&mut self, place: &Place, state: &State, redactor: &Redactor) {
-        if state.run.flow != Flow::Goal || !state.has_begun() {
+        let is_wanted = state.run.flow.row().files == FlowFiles::RunDirectory;
+        if !is_wanted || !state.has_begun() {
             return;
         }
         // The next transition tries again; the journal holds the truth meanwhile.

@@ -10,16 +10,16 @@ use super::{Done, done};
 use crate::cli::{Cost, CostBy, Global};
 use crate::exit::Failure;
 use crate::terminal;
-use autopilot_core::config::{Agent, Config, role_of};
+use autopilot_core::config::{Agent, Config};
 use autopilot_core::event::Record;
 use autopilot_core::id::Time;
 use autopilot_core::state::Task;
 use autopilot_core::step::Step;
-use autopilot_core::view::cost::{Sum, charges};
 use autopilot_engine::job::mode_word;
 use autopilot_engine::shell::now;
 use autopilot_host::escape::one_line;
 use autopilot_journal::{History, Run};
+use autopilot_view::cost::{Sum, charges};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -176,7 +176,7 @@ fn is_older(past: &Past, run: &Run, from: Option<Time>) -> Result<bool, Failure>
 /// Who did it, by the configuration it was done with.
 pub fn agent_of(config: &Config, task: Option<&Task>, step: Step, lane: u32) -> Option<Agent> {
     let by = task.map(|task| task.by(step).clone()).unwrap_or_default();
-    Some(config.agent_by(role_of(step.word())?, &by).candidate(lane).clone())
+    Some(config.agent_by(step.role()?, &by).candidate(lane).clone())
 }
 
 impl Item {

@@ -8,8 +8,6 @@ use autopilot_core::config::nearest::nearest;
 use autopilot_core::event::{Event, Record};
 use autopilot_core::id::{AttemptId, TaskId};
 use autopilot_core::state::State;
-use autopilot_core::view;
-pub use autopilot_core::view::Standing;
 use autopilot_engine::place::Place;
 use autopilot_engine::session;
 use autopilot_engine::store::{self, StoreError};
@@ -17,6 +15,8 @@ use autopilot_engine::workspace;
 use autopilot_host::lock::Holder;
 use autopilot_host::redact::Redactor;
 use autopilot_journal::{History, Run, SqliteReader, Trouble};
+use autopilot_view as view;
+pub use autopilot_view::Standing;
 
 /// Runs looked through for a task of a given name.
 const RUNS_SEARCHED_MAX: usize = 50;
@@ -187,10 +187,22 @@ impl Told {
         standing(&self.run, &self.state, self.holder.as_ref())
     }
 
+    /// The same, as a person reads it.
+    pub fn headline(&self) -> String {
+        match self.standing() {
+            Standing::Live { .. } => view::headline(&self.state),
+            Standing::Over | Standing::Rests | Standing::Abandoned | Standing::Interrupted => {
+                self.word().to_owned()
+            }
+        }
+    }
+
     /// The state of the run in a word, true also when nobody is there to work on it.
     pub fn word(&self) -> &'static str {
         match self.standing() {
-            Standing::Live { .. } | Standing::Over | Standing::Rests => view::headline(&self.state),
+            Standing::Live { .. } | Standing::Over | Standing::Rests => {
+                view::state_word(&self.state)
+            }
             Standing::Abandoned => "ABANDONED",
             Standing::Interrupted => "INTERRUPTED",
         }

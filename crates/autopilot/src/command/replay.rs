@@ -167,7 +167,7 @@ fn tell(
             "answers_played": recording.turns,
             "answers_missing": recording.missing,
             "not_repeated": recording.interventions,
-            "outcome": autopilot_core::view::run_word(&replayed.state),
+            "outcome": autopilot_view::run_word(&replayed.state),
             "differences": differences,
         }));
     }

@@ -6,7 +6,7 @@ use super::{Done, done, sessions};
 use crate::cli::{Global, Report};
 use crate::exit::Failure;
 use crate::terminal;
-use autopilot_core::flow::Flow;
+use autopilot_core::flow::FlowFiles;
 use autopilot_core::state::State;
 use autopilot_engine::place::Place;
 use autopilot_engine::report::{self, Given};
@@ -47,10 +47,10 @@ pub fn report(global: &Global, args: &Report) -> Done {
     done()
 }
 
-/// At the end of the work on a goal its page is there. What stands in the way is not worth more
+/// At the end of a run with a directory of its own its page is there. What stands in the way is not worth more
 /// than a line: the page can be written at any time.
 pub fn at_end(place: &Place, state: &State) -> Option<Utf8PathBuf> {
-    if state.run.flow != Flow::Goal {
+    if state.run.flow.row().files != FlowFiles::RunDirectory {
         return None;
     }
     let written = Past::at(place).and_then(|past| {

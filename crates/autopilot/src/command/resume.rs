@@ -7,9 +7,9 @@ use super::work;
 use crate::cli::{Global, Resume};
 use crate::exit::Failure;
 use crate::terminal;
-use autopilot_core::view;
 use autopilot_engine::session::Intent;
 use autopilot_engine::workspace;
+use autopilot_view as view;
 
 pub fn resume(global: &Global, args: &Resume) -> super::Done {
     if let (Some(session), Some(prompt)) = (&args.session, &args.prompt) {

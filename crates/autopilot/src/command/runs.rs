@@ -8,11 +8,10 @@ use crate::cli::{Global, Runs};
 use crate::exit::Failure;
 use crate::terminal;
 use autopilot_core::config::duration;
-use autopilot_core::flow::Flow;
 use autopilot_core::id::Time;
-use autopilot_core::view::{self, ExitWord};
 use autopilot_engine::shell::now;
 use autopilot_journal::Run;
+use autopilot_view::{self as view, ExitWord};
 use serde_json::{Value, json};
 
 /// Runs listed unless another number is asked for.
@@ -127,12 +126,8 @@ fn object(told: &Told) -> Value {
 /// Of the whole towards a goal; else the most any task took.
 fn iterations(told: &Told) -> u32 {
     let state = &told.state;
-    match state.run.flow {
-        Flow::Goal => state.root().map_or(0, |root| root.round),
-        Flow::Task | Flow::Queue | Flow::Plan => {
-            view::leaves(state).map(|task| task.round).max().unwrap_or(0)
-        }
-    }
+    let of_tasks = || view::leaves(state).map(|task| task.round).max();
+    view::iteration(state).map(|(round, _)| round).or_else(of_tasks).unwrap_or(0)
 }
 
 /// What became of it in a word; nothing while that is open.

@@ -7,12 +7,12 @@ use crate::cli::{Global, Sessions};
 use crate::exit::Failure;
 use crate::terminal;
 use autopilot_core::config::{Agent, Mode};
-use autopilot_core::view::report::Way;
-use autopilot_core::view::sessions::{self as view, Session};
 use autopilot_engine::job::further::kept_attempts;
 use autopilot_engine::job::mode_word;
 use autopilot_engine::kept;
 use autopilot_host::escape::one_line;
+use autopilot_view::report::Way;
+use autopilot_view::sessions::{self as view, Session};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -7,12 +7,11 @@ use super::{Done, done};
 use crate::cli::{Global, Show};
 use crate::terminal;
 use autopilot_core::event::{Outcome, Record};
-use autopilot_core::flow::Flow;
 use autopilot_core::state::Task;
-use autopilot_core::view::account::{Account, Tried, account};
-use autopilot_core::view::sessions::{Session, is_current, sessions};
-use autopilot_core::view::{self, state_json};
 use autopilot_host::escape::one_line;
+use autopilot_view::account::{Account, Tried, account};
+use autopilot_view::sessions::{Session, is_current, sessions};
+use autopilot_view::{self as view, state_json};
 use goal::Goal;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -28,8 +27,8 @@ pub fn show(global: &Global, args: &Show) -> Done {
     let account = account(&records);
     let current = current(told, &records);
     let redactor = past.redactor(&told.state);
-    let is_goal = told.state.run.flow == Flow::Goal && only.is_none();
-    let goal = is_goal.then(|| Goal::of(&past, told, &account, &records));
+    let has_iterations = told.state.run.flow.has_iterations() && only.is_none();
+    let goal = has_iterations.then(|| Goal::of(&past, told, &account, &records));
     if global.json {
         let mut object = object(told, only, &account, &current);
         if let (Value::Object(fields), Some(Value::Object(more))) =
@@ -78,7 +77,8 @@ fn is_shown(task: &Task, only: Option<&Task>, account: &Account) -> bool {
 
 fn of_run(told: &Told, account: &Account) -> String {
     let run = &told.state.run;
-    let mut text = format!("run {}  {}  {}\n", told.run.id, told.word(), one_line(&told.run.title));
+    let mut text =
+        format!("run {}  {}  {}\n", told.run.id, told.headline(), one_line(&told.run.title));
     let mut row = |name: &str, value: &str| {
         let _ = writeln!(text, "  {name:<10}{}", one_line(value));
     };
@@ -108,7 +108,7 @@ fn of_run(told: &Told, account: &Account) -> String {
 }
 
 fn of_task(task: &Task, account: &Account) -> String {
-    let name = if task.parent.is_some() { task.name() } else { "run" };
+    let name = task.label();
     let (word, title) = (view::task_word(task), one_line(&task.spec.title));
     let mut text = format!("\ntask {name}  {word}  {title}\n");
     if let Some(why) = view::failure(task) {

@@ -10,10 +10,10 @@ use autopilot_core::event::{End, Failure as Failed, Skip};
 use autopilot_core::input::Ask;
 use autopilot_core::limit::Limits;
 use autopilot_core::state::{State, Status, Task};
-use autopilot_core::view::{self, ExitWord};
 use autopilot_engine::inbox::{self, LimitChange, Wish};
 use autopilot_engine::session::Intent;
 use autopilot_engine::{store, workspace};
+use autopilot_view::{self as view, ExitWord};
 
 /// Task names in a message.
 const NAMES_MAX: usize = 20;

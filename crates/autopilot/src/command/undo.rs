@@ -7,8 +7,8 @@ use super::{Done, done};
 use crate::cli::{Global, Undo};
 use crate::exit::Failure;
 use crate::terminal;
-use autopilot_core::view;
 use autopilot_host::git::{Expected, Git, GitError, Oid, UserRepo, ref_component, task_branch};
+use autopilot_view as view;
 use serde_json::json;
 use std::path::Path;
 

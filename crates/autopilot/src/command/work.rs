@@ -9,7 +9,6 @@ use autopilot_core::config::{Config, duration as parse_duration};
 use autopilot_core::event::{End, Failure as Failed, Outcome, Skip};
 use autopilot_core::state::{State, Status, Task};
 use autopilot_core::step::Step;
-use autopilot_core::view::{self, ExitWord};
 use autopilot_engine::begin::{BeginError, costs_unknown};
 use autopilot_engine::flag::Flag;
 use autopilot_engine::inbox::LimitChange;
@@ -20,6 +19,7 @@ use autopilot_engine::store;
 use autopilot_engine::workspace::{self, WorkspaceError};
 use autopilot_host::escape::one_line;
 use autopilot_host::git::{StateEnv, UserRepo};
+use autopilot_view::{self as view, ExitWord};
 use camino::Utf8PathBuf;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -281,7 +281,7 @@ fn account(
             Some(why) => why.to_string(),
             None => match &task.commit {
                 Some(commit) if task.is_closed() => commit.chars().take(10).collect(),
-                Some(_) | None => view::worker_word(task).to_owned(),
+                Some(_) | None => view::activity(task).to_owned(),
             },
         };
         text.push_str(&format!(
@@ -352,7 +352,7 @@ fn account(
     }
     for task in &state.tasks {
         for note in &task.notes {
-            let name = if task.parent.is_some() { task.name() } else { "run" };
+            let name = task.label();
             text.push_str(&format!("note:  {name}: {note}\n"));
         }
     }

@@ -6,11 +6,11 @@ use autopilot_core::event::Record;
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
-use autopilot_core::view::progress::{self, Weight};
 use autopilot_engine::shell::{Sight, Watcher};
 use autopilot_tui::notice;
 use autopilot_tui::screen::is_subagent;
 use autopilot_tui::tally::Tally;
+use autopilot_view::progress::{self, Weight};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verbosity {
@@ -75,7 +75,7 @@ impl Watcher for Lines {
 
     fn sight(&mut self, task: TaskId, step: Step, sight: &Sight, state: &State) {
         let task = state.task(task);
-        let name = if task.parent.is_some() { task.name() } else { "run" };
+        let name = task.label();
         match sight {
             Sight::Suspect { silent } => terminal::note(&format!(
                 "{name}: {step} has been silent for {} s; it will be ended if it stays so",

@@ -1,6 +1,6 @@
 //! A sum in words: what is known of it, and that the rest is not.
 
-use autopilot_core::view::cost::Sum;
+use autopilot_view::cost::Sum;
 use serde_json::{Value, json};
 
 /// Cost, tokens in, of them cached, tokens out, attempts.

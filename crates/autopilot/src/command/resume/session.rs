@@ -8,16 +8,16 @@ use crate::cli::{Global, Resume};
 use crate::exit::Failure;
 use crate::terminal::{self, lines};
 use autopilot_agents::{Access, Outcome};
-use autopilot_core::config::{Config, Role, role_of};
+use autopilot_core::config::{Config, Role};
 use autopilot_core::event::Bill;
-use autopilot_core::view::ExitWord;
-use autopilot_core::view::sessions::{Session, sessions};
 use autopilot_core::wanted::Want;
 use autopilot_engine::further::{self, Ended, Gone, Stopped};
 use autopilot_engine::job::execs_of;
 use autopilot_engine::job::further::{Branch, Further, Furthered};
 use autopilot_engine::shell::{Sight, chain};
 use autopilot_engine::{kept, workspace};
+use autopilot_view::ExitWord;
+use autopilot_view::sessions::{Session, sessions};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -66,7 +66,7 @@ pub fn go_on(global: &Global, args: &Resume, id: &str, prompt: &str) -> super::s
     let config: Config = past.kept(&told.state.run.config)?;
     let repo = workspace::examine(&global.repo, &config)?;
     let opened = adopt(repo, config)?;
-    let edits = role_of(session.step.word()) == Some(Role::Builder) && !args.read_only;
+    let edits = session.step.role() == Some(Role::Builder) && !args.read_only;
     let wish = further::Wish {
         run: told.run.id.clone(),
         want: Want {
@@ -175,7 +175,7 @@ fn refuse_removed(past: &Past, told: &Told, session: &Session) -> Result<(), Fai
 
 fn name(told: &Told, session: &Session) -> String {
     let task = told.state.task(session.task);
-    let name = if task.parent.is_some() { task.name() } else { "run" };
+    let name = task.label();
     format!("{name} {}", session.step)
 }
 

@@ -13,13 +13,13 @@ use autopilot_core::id::TaskId;
 use autopilot_core::input::{Ask, Input};
 use autopilot_core::state::{Shown, State, Status, Task};
 use autopilot_core::step::Step;
-use autopilot_core::view::sessions::Session;
-use autopilot_core::view::{self, ExitWord};
 use autopilot_core::workflow::Past as PastStep;
 use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::session::Intent;
 use autopilot_engine::{shell, store, workspace};
 use autopilot_host::escape::one_line;
+use autopilot_view::sessions::Session;
+use autopilot_view::{self as view, ExitWord};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 

@@ -6,14 +6,14 @@ use super::super::work::{diffstat, next_commands};
 use autopilot_core::event::{Outcome, Record};
 use autopilot_core::id::TaskId;
 use autopilot_core::step::Step;
-use autopilot_core::view::account::Account;
-use autopilot_core::view::manifest::{self, History, Placed};
-use autopilot_core::view::sessions::{last_of, sessions};
-use autopilot_core::view::{self, sessions::Session};
 use autopilot_core::workflow::{Completion, Past as Result};
 use autopilot_engine::{report, store, views};
 use autopilot_host::checkout;
 use autopilot_host::escape::one_line;
+use autopilot_view::account::Account;
+use autopilot_view::manifest::{self, History, Placed};
+use autopilot_view::sessions::{last_of, sessions};
+use autopilot_view::{self as view, sessions::Session};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -147,7 +147,7 @@ impl<'a> Goal<'a> {
 
     /// What the controller saw when it validated the result of an iteration.
     fn validation(&self, index: u32) -> Option<String> {
-        let is_it = |tried: &&autopilot_core::view::account::Tried| {
+        let is_it = |tried: &&autopilot_view::account::Tried| {
             tried.step == Step::Validate && tried.round == index
         };
         let last = self.account.of_task(TaskId::ROOT).filter(is_it).last()?;

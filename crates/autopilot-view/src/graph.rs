@@ -1,0 +1,344 @@
+//! The tasks of a run or a plan as a graph, drawn for terminals, browsers and other programs.
+//!
+//! Invariant: the same graph gives the same bytes. Titles come from people and agents; every
+//! drawing quotes them in its own way, and nothing in them acts.
+
+mod dot;
+mod json;
+mod layer;
+mod mermaid;
+mod svg;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use dot::dot;
+pub use json::json;
+pub use mermaid::mermaid;
+pub use svg::{svg, svg_part};
+pub use text::{Extent, Paint, text};
+
+use autopilot_core::event::{End as TaskEnd, Skip};
+use autopilot_core::plan::Checked;
+use autopilot_core::state::{State, Status, Task};
+use std::collections::{BTreeMap, BTreeSet};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// How a task stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mark {
+    Failed,
+    Running,
+    Waiting,
+    Blocked,
+    Pending,
+    Skipped,
+    Done,
+}
+
+impl Mark {
+    /// Most urgent first.
+    pub const ALL: [Mark; 7] = [
+        Mark::Failed,
+        Mark::Running,
+        Mark::Waiting,
+        Mark::Blocked,
+        Mark::Pending,
+        Mark::Skipped,
+        Mark::Done,
+    ];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Mark::Failed => "failed",
+            Mark::Running => "running",
+            Mark::Waiting => "waiting",
+            Mark::Blocked => "blocked",
+            Mark::Pending => "pending",
+            Mark::Skipped => "skipped",
+            Mark::Done => "done",
+        }
+    }
+
+    /// One column wide in every font.
+    pub fn sign(self) -> char {
+        match self {
+            Mark::Failed => '✗',
+            Mark::Running => '▶',
+            Mark::Waiting => '◷',
+            Mark::Blocked => '!',
+            Mark::Pending => '·',
+            Mark::Skipped => '-',
+            Mark::Done => '✓',
+        }
+    }
+
+    /// Fill, line and text.
+    fn colours(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Mark::Failed => ("#fee2e2", "#dc2626", "#7f1d1d"),
+            Mark::Running => ("#dbeafe", "#2563eb", "#1e3a8a"),
+            Mark::Waiting => ("#fef9c3", "#ca8a04", "#713f12"),
+            Mark::Blocked => ("#ffedd5", "#ea580c", "#7c2d12"),
+            Mark::Pending => ("#f8fafc", "#94a3b8", "#334155"),
+            Mark::Skipped => ("#f1f5f9", "#cbd5e1", "#64748b"),
+            Mark::Done => ("#dcfce7", "#16a34a", "#14532d"),
+        }
+    }
+
+    fn of(status: &Status) -> Mark {
+        match status {
+            Status::Open => Mark::Pending,
+            Status::At { .. } | Status::Running { .. } => Mark::Running,
+            Status::Waiting { .. } => Mark::Waiting,
+            Status::Settled(TaskEnd::Closed) => Mark::Done,
+            Status::Settled(TaskEnd::Skipped { why: Skip::Asked | Skip::Dropped }) => Mark::Skipped,
+            Status::Settled(TaskEnd::Skipped {
+                why: Skip::Blocked { .. } | Skip::Stopped { .. },
+            }) => Mark::Blocked,
+            Status::Settled(TaskEnd::Failed { .. }) => Mark::Failed,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Graph {
+    pub title: String,
+    pub nodes: Vec<Node>,
+    pub edges: Vec<Edge>,
+    pub groups: Vec<Group>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    pub id: String,
+    pub title: String,
+    pub mark: Mark,
+    /// The step a running task is at, or another short remark.
+    pub remark: Option<String>,
+    pub group: Option<usize>,
+}
+
+/// A task that was expanded into others; it stands where all of them stand together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    pub id: String,
+    pub title: String,
+    pub mark: Mark,
+    /// The group it is part of.
+    pub group: Option<usize>,
+}
+
+/// `to` waits for `from`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Edge {
+    pub from: Place,
+    pub to: Place,
+}
+
+/// What an edge begins or ends at, by its index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    Node(usize),
+    Group(usize),
+}
+
+impl Graph {
+    /// What a run's tree holds below the root.
+    pub fn of_run(state: &State) -> Graph {
+        let below_root = || state.tasks.iter().filter(|task| task.parent.is_some());
+        let mut graph = Graph { title: state.run.title.clone(), ..Graph::default() };
+        let mut places: BTreeMap<&str, Place> = BTreeMap::new();
+        let mut groups: BTreeMap<u32, usize> = BTreeMap::new();
+        for task in below_root() {
+            // A task comes after its parent, so the parent's group is known.
+            let group = task.parent.and_then(|parent| groups.get(&parent.0).copied());
+            if task.children.is_empty() {
+                places.insert(task.name(), Place::Node(graph.nodes.len()));
+                graph.nodes.push(node(task, group));
+            } else {
+                places.insert(task.name(), Place::Group(graph.groups.len()));
+                groups.insert(task.id.0, graph.groups.len());
+                let (id, title) = (task.name().to_owned(), task.spec.title.clone());
+                graph.groups.push(Group { id, title, mark: Mark::of(&task.status), group });
+            }
+        }
+        for task in below_root() {
+            let Some(to) = places.get(task.name()) else { continue };
+            let before = task.spec.depends_on.iter().filter_map(|name| places.get(name.as_str()));
+            graph.edges.extend(before.map(|from| Edge { from: *from, to: *to }));
+        }
+        graph
+    }
+
+    /// A plan before it is run.
+    pub fn of_plan(title: &str, plan: &Checked) -> Graph {
+        let ids = plan.tasks.iter().enumerate().map(|(at, planned)| (planned.task.id.as_str(), at));
+        let places: BTreeMap<&str, usize> = ids.collect();
+        let mut graph = Graph { title: title.to_owned(), ..Graph::default() };
+        for (at, planned) in plan.tasks.iter().enumerate() {
+            let task = &planned.task;
+            graph.nodes.push(Node {
+                id: task.id.clone(),
+                title: task.title.clone(),
+                mark: Mark::Pending,
+                remark: task.expand.then(|| "expanded later".to_owned()),
+                group: None,
+            });
+            let names: BTreeSet<&String> = task.depends_on.iter().collect();
+            let before = names.into_iter().filter_map(|name| places.get(name.as_str()));
+            let to = Place::Node(at);
+            graph.edges.extend(before.map(|from| Edge { from: Place::Node(*from), to }));
+        }
+        graph
+    }
+
+    /// The nodes that are kept, what they are part of, and the edges between those.
+    #[must_use]
+    pub fn only(&self, is_kept: impl Fn(&Node) -> bool) -> Graph {
+        let kept: Vec<usize> =
+            (0..self.nodes.len()).filter(|index| is_kept(&self.nodes[*index])).collect();
+        let mut around: BTreeSet<usize> = BTreeSet::new();
+        for index in &kept {
+            let mut group = self.nodes[*index].group;
+            while let Some(at) = group.filter(|at| around.insert(*at)) {
+                group = self.groups[at].group;
+            }
+        }
+        let nodes_at: BTreeMap<usize, usize> =
+            kept.iter().enumerate().map(|(new, old)| (*old, new)).collect();
+        let groups_at: BTreeMap<usize, usize> =
+            around.iter().enumerate().map(|(new, old)| (*old, new)).collect();
+        let moved = |group: Option<usize>| group.and_then(|at| groups_at.get(&at).copied());
+        let place = |place: Place| match place {
+            Place::Node(at) => nodes_at.get(&at).map(|at| Place::Node(*at)),
+            Place::Group(at) => groups_at.get(&at).map(|at| Place::Group(*at)),
+        };
+        let node =
+            |at: &usize| Node { group: moved(self.nodes[*at].group), ..self.nodes[*at].clone() };
+        let group =
+            |at: &usize| Group { group: moved(self.groups[*at].group), ..self.groups[*at].clone() };
+        let edge = |edge: &Edge| Some(Edge { from: place(edge.from)?, to: place(edge.to)? });
+        Graph {
+            title: self.title.clone(),
+            nodes: kept.iter().map(node).collect(),
+            edges: self.edges.iter().filter_map(edge).collect(),
+            groups: around.iter().map(group).collect(),
+        }
+    }
+
+    /// Every text that came from outside, through the same sieve.
+    pub fn for_each_text(&mut self, mut change: impl FnMut(&mut String)) {
+        change(&mut self.title);
+        for node in &mut self.nodes {
+            change(&mut node.id);
+            change(&mut node.title);
+            if let Some(remark) = &mut node.remark {
+                change(remark);
+            }
+        }
+        for group in &mut self.groups {
+            change(&mut group.id);
+            change(&mut group.title);
+        }
+    }
+
+    /// `12 tasks: 3 done, 1 running, 8 pending`
+    pub fn tally(&self) -> String {
+        let count = |mark: Mark| self.nodes.iter().filter(|node| node.mark == mark).count();
+        let mut parts: Vec<String> = Mark::ALL
+            .into_iter()
+            .rev()
+            .map(|mark| (count(mark), mark))
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, mark)| format!("{} {}", thousands(count), mark.word()))
+            .collect();
+        if parts.is_empty() {
+            parts.push("nothing to do".to_owned());
+        }
+        format!("{}: {}", tasks(self.nodes.len()), parts.join(", "))
+    }
+
+    fn id_of(&self, place: Place) -> &str {
+        match place {
+            Place::Node(index) => &self.nodes[index].id,
+            Place::Group(index) => &self.groups[index].id,
+        }
+    }
+
+    /// What each node and each group waits for, by index.
+    fn before(&self) -> (Vec<Vec<Place>>, Vec<Vec<Place>>) {
+        let mut nodes = vec![Vec::new(); self.nodes.len()];
+        let mut groups = vec![Vec::new(); self.groups.len()];
+        for edge in &self.edges {
+            match edge.to {
+                Place::Node(index) => nodes[index].push(edge.from),
+                Place::Group(index) => groups[index].push(edge.from),
+            }
+        }
+        (nodes, groups)
+    }
+}
+
+fn node(task: &Task, group: Option<usize>) -> Node {
+    Node {
+        id: task.name().to_owned(),
+        title: task.spec.title.clone(),
+        mark: Mark::of(&task.status),
+        remark: task.step().map(|step| step.word().to_owned()),
+        group,
+    }
+}
+
+fn tasks(count: usize) -> String {
+    format!("{} task{}", thousands(count), if count == 1 { "" } else { "s" })
+}
+
+/// `4,990`
+fn thousands(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// One line without anything that acts: control characters, line ends, changes of direction.
+fn plain(text: &str) -> String {
+    let acts = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+                | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+    };
+    text.chars()
+        .map(|c| match c {
+            '\n' | '\r' | '\t' => ' ',
+            c if acts(c) => '\u{fffd}',
+            c => c,
+        })
+        .collect()
+}
+
+/// At most this wide; what is missing shows as `…`.
+fn cut(text: &str, columns_max: usize) -> String {
+    if text.width() <= columns_max {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    let mut width = 0;
+    for c in text.chars() {
+        width += c.width().unwrap_or(0);
+        if width + 1 > columns_max {
+            break;
+        }
+        kept.push(c);
+    }
+    if columns_max > 0 {
+        kept.push('…');
+    }
+    kept
+}

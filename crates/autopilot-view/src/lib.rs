@@ -1,0 +1,300 @@
+//! What people and other programs read: folded from the state, never read back to decide. Pure.
+
+pub mod account;
+pub mod cost;
+pub mod graph;
+pub mod manifest;
+pub mod money;
+pub mod notes;
+pub mod plan_files;
+pub mod progress;
+pub mod pull_request;
+pub mod report;
+pub mod sessions;
+pub mod state_json;
+pub mod status_md;
+pub mod trouble;
+
+use autopilot_core::event::{End, Facts, Failure, Halt, HaltWhy, Outcome, Skip};
+use autopilot_core::pipeline::Work;
+use autopilot_core::skill::Used;
+use autopilot_core::state::{Door, Hold, Shown, State, Status, Task};
+use autopilot_core::step::Step;
+use std::collections::BTreeSet;
+
+/// How a run that rests or is over is told to the shell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitWord {
+    Done,
+    /// Paused, stopped, or waiting for a person.
+    Paused,
+    Failed,
+    NotConverged,
+    PushFailed,
+}
+
+impl ExitWord {
+    pub fn code(self) -> u8 {
+        match self {
+            ExitWord::Done => 0,
+            ExitWord::Paused => 2,
+            ExitWord::Failed => 10,
+            ExitWord::NotConverged => 11,
+            ExitWord::PushFailed => 12,
+        }
+    }
+
+    pub fn of(state: &State) -> ExitWord {
+        match state.end() {
+            None => ExitWord::Paused,
+            Some(End::Closed | End::Skipped { .. }) => ExitWord::Done,
+            Some(End::Failed { why }) if why.is_push() => ExitWord::PushFailed,
+            Some(End::Failed { .. }) if only_failed_to_converge(state) => ExitWord::NotConverged,
+            Some(End::Failed { .. }) => ExitWord::Failed,
+        }
+    }
+}
+
+/// How a run stands, as far as processes are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// A process works on it.
+    Live {
+        pid: i32,
+    },
+    Over,
+    /// Given up for another run; its work stays salvaged.
+    Abandoned,
+    /// Stopped or paused in good order.
+    Rests,
+    /// The process that worked on it is gone without a word.
+    Interrupted,
+}
+
+fn only_failed_to_converge(state: &State) -> bool {
+    // Where the run itself has failed, its tasks were weighed and are not why.
+    match state.root().and_then(failure) {
+        Some(Failure::Children { .. }) | None => {}
+        Some(why) => return why.is_no_convergence(),
+    }
+    let failures: Vec<&Failure> = state
+        .tasks
+        .iter()
+        .filter_map(|task| failure(task))
+        // That says nothing of its own.
+        .filter(|why| !matches!(why, Failure::Children { .. }))
+        .collect();
+    !failures.is_empty() && failures.iter().all(|why| why.is_no_convergence())
+}
+
+pub fn failure(task: &Task) -> Option<&Failure> {
+    match &task.status {
+        Status::Settled(End::Failed { why }) => Some(why),
+        Status::Settled(End::Closed | End::Skipped { .. })
+        | Status::Open
+        | Status::At { .. }
+        | Status::Running { .. }
+        | Status::Waiting { .. } => None,
+    }
+}
+
+/// The whole run in one word of the first document.
+pub fn run_word(state: &State) -> &'static str {
+    let Some(root) = state.root() else { return "INIT" };
+    if let Some(end) = state.end() {
+        return match end {
+            End::Closed | End::Skipped { .. } => "DONE",
+            End::Failed { .. } => "FAILED",
+        };
+    }
+    if state.is_at_rest() {
+        return "PAUSED";
+    }
+    match root.stage().map(|stage| (stage.work, stage.step.row().run_word)) {
+        Some((Work::Person, _)) => "PAUSED",
+        Some((_, Some(word))) => word,
+        Some(_) if state.live.values().any(|live| live.step == Step::Merge) => "COMMIT",
+        Some(_) if state.live.is_empty() => "DISPATCH",
+        Some(_) => "MONITOR",
+        None => "INIT",
+    }
+}
+
+/// The same with a word for a run in which nothing runs because everything waits.
+pub fn state_word(state: &State) -> &'static str {
+    if all_wait(state).is_some() { "WAITING" } else { run_word(state) }
+}
+
+/// What the run is doing or how it stands, as a person reads it.
+pub fn headline(state: &State) -> String {
+    let word = state_word(state);
+    if matches!(word, "DONE" | "FAILED" | "PAUSED" | "WAITING") {
+        return word.to_owned();
+    }
+    let Some(stage) = state.root().and_then(Task::stage) else { return "starting".to_owned() };
+    match (stage.work, state.live.len()) {
+        (Work::Children(..), 0) => "starting the next task".to_owned(),
+        (Work::Children(..), 1) => "1 task running".to_owned(),
+        (Work::Children(..), many) => format!("{many} tasks running"),
+        (Work::Slot | Work::Serial | Work::Person | Work::Decide, _) => {
+            stage.step.row().doing.to_owned()
+        }
+    }
+}
+
+/// What happens to a task, or became of it, as a person reads it.
+pub fn activity(task: &Task) -> &'static str {
+    match &task.status {
+        Status::Open => "not started",
+        Status::At { step } | Status::Running { step, .. } | Status::Waiting { step, .. } => {
+            step.row().doing
+        }
+        Status::Settled(End::Closed) => "done",
+        Status::Settled(End::Skipped { why: Skip::Asked }) => "skipped",
+        Status::Settled(End::Skipped { .. }) => "not begun",
+        Status::Settled(End::Failed { .. }) => "failed",
+    }
+}
+
+/// The task that goes on first, where nothing is at work because everything waits for an account.
+pub fn all_wait(state: &State) -> Option<&Task> {
+    let is_idle = state.end().is_none() && state.run.halt.is_none() && state.live.is_empty();
+    let first = state.waiting().next().filter(|_| is_idle)?;
+    Some(state.task(first))
+}
+
+/// What a person is asked to approve, if the run waits for one, and where to look at it.
+pub fn awaited(state: &State) -> Option<String> {
+    let (_, live) = state.gate()?;
+    let gate = live.step.row().gate?;
+    Some(format!("the {} ({})", gate.what, gate.look_at))
+}
+
+pub use autopilot_core::flow::{task_word, worker_word};
+
+/// Which iteration the whole is in and how many it may have, where it goes on in iterations.
+pub fn iteration(state: &State) -> Option<(u32, u32)> {
+    let root = state.root().filter(|_| state.run.flow.has_iterations())?;
+    Some((root.round, state.run.limits.rounds_max))
+}
+
+/// What the whole showed last in a step, if nothing below it has come to anything since.
+pub fn still_shown(state: &State, step: Step) -> Option<&Shown> {
+    let shown = state.root()?.last(step)?;
+    let is_newer = |task: &Task| {
+        let steps = [Step::WorkflowStep, Step::Build, Step::Fix, Step::Merge];
+        task.parent.is_some()
+            && steps.iter().filter_map(|step| task.last(*step)).any(|other| other.id > shown.id)
+    };
+    (!state.tasks.iter().any(is_newer)).then_some(shown)
+}
+
+/// Why the result as a whole was not validated, if somebody had to decide without it.
+pub fn unproven(state: &State) -> Option<&str> {
+    state.root()?.skipped.get(&Step::Validate).map(String::as_str)
+}
+
+/// Who had the review left out. Of a goal there is none to leave out: completion is always asked for.
+pub fn waivers(state: &State) -> &[String] {
+    if state.run.flow.has_reviews_to_waive() { &state.run.reviews_waived_by } else { &[] }
+}
+
+/// What failed when the result was validated, and counted for nothing because it fails on the base of
+/// the run as well.
+pub fn excused(state: &State) -> Option<String> {
+    let whole = still_shown(state, Step::Validate).and_then(let_pass);
+    let parts = leaves(state).filter(|task| task.is_closed());
+    let parts = parts.filter_map(|task| task.last(Step::Validate).and_then(let_pass));
+    let all: BTreeSet<String> = whole.into_iter().chain(parts).collect();
+    (!all.is_empty()).then(|| all.into_iter().collect::<Vec<_>>().join("; "))
+}
+
+/// What failed in a step that was passed all the same.
+pub fn let_pass(shown: &Shown) -> Option<String> {
+    let excused = &shown.facts.excused;
+    (shown.outcome == Outcome::Passed && !excused.is_empty()).then(|| excused.join("; "))
+}
+
+/// `passed` alone is never said over what fails as on the base.
+pub fn passed_word(step: Step, facts: &Facts) -> &'static str {
+    match (facts.excused.is_empty(), step == Step::Preflight) {
+        (true, _) => "passed",
+        (false, true) => "fails, which is allowed",
+        (false, false) => "fails only as on the base",
+    }
+}
+
+/// Skills, MCP servers and sub-agents of the whole run.
+pub fn used(state: &State) -> Used {
+    let mut all = Used::default();
+    state.tasks.iter().for_each(|task| all.add(&task.used));
+    all
+}
+
+/// Accounts nothing is started on, one sentence each. The one the run rests for is told with that.
+pub fn holds(state: &State) -> Vec<String> {
+    let is_told = |account: &str| match state.run.halt.as_ref().map(|halt| &halt.why) {
+        Some(HaltWhy::Away { account: rests_for, .. }) => rests_for == account,
+        Some(
+            HaltWhy::Stop
+            | HaltWhy::Pause
+            | HaltWhy::Continued
+            | HaltWhy::Money { .. }
+            | HaltWhy::Quota { .. }
+            | HaltWhy::Wall
+            | HaltWhy::Host { .. },
+        )
+        | None => false,
+    };
+    let told = |(account, why, hold): (&str, _, &Hold)| {
+        account::held(account, hold.until, why, &hold.text, hold.guess)
+    };
+    state.holds().filter(|(account, ..)| !is_told(account)).map(told).collect()
+}
+
+/// Whether the reason of a rest ends with what to do and how to go on.
+pub fn tells_how_to_go_on(halt: &Halt) -> bool {
+    matches!(halt.why, HaltWhy::Away { .. })
+}
+
+/// What a task waits for, if it does.
+pub fn waits(state: &State, task: &Task) -> Option<String> {
+    let Status::Waiting { step, until } = task.status else { return None };
+    Some(match state.door(step, task.by(step)) {
+        Door::Held { account, why, guess, .. } => account::waits(&account, why, until, guess),
+        Door::Open { .. } | Door::Probed => format!("waits until {}", until.rfc3339()),
+    })
+}
+
+/// The leaves of the tree: what a person calls the tasks.
+pub fn leaves(state: &State) -> impl Iterator<Item = &Task> {
+    state.tasks.iter().filter(|task| task.parent.is_some() && task.children.is_empty())
+}
+
+/// The task the run is busy with, or the last it was busy with.
+pub fn current(state: &State) -> Option<&Task> {
+    let busy = leaves(state).find(|task| task.step().is_some());
+    busy.or_else(|| leaves(state).filter(|task| task.started_at.is_some()).last())
+        .or_else(|| leaves(state).next())
+}
+
+/// `1h 02m`, `3m 05s`, `4.2s`.
+pub fn duration(ms: u64) -> String {
+    let seconds = ms / 1000;
+    match seconds {
+        0..60 => format!("{}.{}s", seconds, ms % 1000 / 100),
+        60..3600 => format!("{}m {:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h {:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_people_say_them() {
+        let said: Vec<String> = [4_230, 185_000, 3_720_000].into_iter().map(duration).collect();
+        assert_eq!(said, ["4.2s", "3m 05s", "1h 02m"]);
+    }
+}

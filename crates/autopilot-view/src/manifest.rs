@@ -1,0 +1,393 @@
+//! `runs/autopilot/<run-id>/`: `manifest.json`, the run with its questions to agents and the graph of
+//! its steps, and `<run-id>.json`, its iterations with what became of each step.
+//!
+//! The state knows what each step showed last; what earlier iterations came to is folded from the
+//! records by [`History`].
+
+#[cfg(test)]
+mod tests;
+
+use crate::sessions::session_of;
+use autopilot_core::event::{End, Event, Facts, Outcome, Record};
+use autopilot_core::id::{AttemptId, TaskId};
+use autopilot_core::pipeline::Switch;
+use autopilot_core::prompt::cut;
+use autopilot_core::session_name::current_of;
+use autopilot_core::state::{State, Status, Task};
+use autopilot_core::step::Step;
+use autopilot_core::workflow::{self, Completion, Past, StepBody, StepResult, Usage, Workflow};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Below the checkout.
+pub const RUNS_DIR: &str = "runs/autopilot";
+pub const MANIFEST_FILE: &str = "manifest.json";
+
+/// Warnings that are kept of one run.
+const WARNINGS_MAX: usize = 500;
+
+/// Reads a text by its hash.
+pub type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// What the records do not say.
+#[derive(Clone, Debug, Default)]
+pub struct Setting {
+    pub cwd: String,
+    /// Who works on steps that name nobody.
+    pub adapter: String,
+    /// None is whatever the agent itself prefers.
+    pub model: Option<String>,
+}
+
+/// A question to an agent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Exec {
+    pub number: u32,
+    pub label: String,
+    /// Of its directory, relative to the checkout.
+    pub path: String,
+    pub task: String,
+    pub step: String,
+    pub round: u32,
+    pub attempt: String,
+    pub agent: String,
+    pub model: Option<String>,
+    pub session: Option<String>,
+    /// None while it is asked, and for ever if the process died.
+    pub status: Option<String>,
+    pub started_at: String,
+    pub ended_at: Option<String>,
+    pub usage: Option<Usage>,
+    pub cost_usd: Option<f64>,
+}
+
+/// Of what a step said, in a file that is written anew whenever something ends.
+const OUTPUT_BYTES_MAX: usize = 64 * 1024;
+
+/// What each iteration came to, from the records in order.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    seq: u64,
+    round: u32,
+    said: BTreeMap<u32, Said>,
+    warnings: Vec<String>,
+    /// To tell the same only once.
+    warned: BTreeSet<String>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Said {
+    /// Blob: what whoever checked said.
+    completion: Option<String>,
+    overruled: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Iteration {
+    index: u32,
+    /// None until it is made, and where none could be used.
+    workflow: Option<Workflow>,
+    steps: Vec<StepResult>,
+    completion: Option<Completion>,
+}
+
+#[derive(Deserialize)]
+struct Goal {
+    text: String,
+}
+
+impl History {
+    pub fn record(&mut self, record: &Record) {
+        // A record may be told to a process that has read it before.
+        if record.seq <= self.seq {
+            return;
+        }
+        self.seq = record.seq;
+        for event in &record.events {
+            self.event(event);
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::TaskMoved { task: TaskId::ROOT, round, step } => {
+                self.round = *round;
+                // What was said of its steps before holds no longer: it is asked again.
+                if matches!(step, Step::Workflow | Step::Tasks) {
+                    self.said.remove(round);
+                }
+            }
+            Event::AttemptEnded { task: TaskId::ROOT, step, outcome, facts, .. } => {
+                self.attempt(*step, outcome, facts);
+            }
+            Event::Overruled { task: TaskId::ROOT, why } => {
+                self.this().overruled = Some(why.clone());
+                self.warn(why);
+            }
+            Event::RoundFailed { task: TaskId::ROOT, reasons, .. } => {
+                for reason in reasons {
+                    self.warn(&reason.text);
+                }
+            }
+            Event::TaskSettled { task: TaskId::ROOT, end: End::Failed { why } } => {
+                self.warn(&why.to_string());
+            }
+            Event::TaskMoved { .. }
+            | Event::AttemptEnded { .. }
+            | Event::Overruled { .. }
+            | Event::RoundFailed { .. }
+            | Event::TaskSettled { .. }
+            | Event::RunStarted { .. }
+            | Event::Booted { .. }
+            | Event::TaskAdded { .. }
+            | Event::StageSkipped { .. }
+            | Event::AttemptStarted { .. }
+            | Event::SessionOpened { .. }
+            | Event::Billed { .. }
+            | Event::MoneyGiven { .. }
+            | Event::RailTripped { .. }
+            | Event::TaskReopened { .. }
+            | Event::TaskContinued { .. }
+            | Event::WaitBegan { .. }
+            | Event::WaitEnded { .. }
+            | Event::AccountHeld { .. }
+            | Event::AccountFreed { .. }
+            | Event::Halted { .. }
+            | Event::Resumed
+            | Event::LimitsChanged { .. }
+            | Event::Switched { .. }
+            | Event::RoomChanged { .. }
+            | Event::TimePassed => {}
+        }
+    }
+
+    fn attempt(&mut self, step: Step, outcome: &Outcome, facts: &Facts) {
+        if !matches!(step, Step::Workflow | Step::Completion) {
+            return;
+        }
+        facts.notes.iter().for_each(|note| self.warn(note));
+        if let Outcome::Broke { why } = outcome {
+            self.warn(&format!("{step} broke: {why}"));
+        }
+        if step == Step::Completion && facts.answer.is_some() {
+            let this = self.this();
+            this.completion.clone_from(&facts.answer);
+            // What was said of an earlier word does not hold for this one.
+            this.overruled = None;
+        }
+    }
+
+    /// Whether the controller did not take the reviewer's yes.
+    pub fn is_overruled(&self, iteration: u32) -> bool {
+        self.said.get(&iteration).is_some_and(|said| said.overruled.is_some())
+    }
+
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    fn this(&mut self) -> &mut Said {
+        self.said.entry(self.round.max(1)).or_default()
+    }
+
+    fn warn(&mut self, text: &str) {
+        let warning = format!("iteration {}: {text}", self.round.max(1));
+        if self.warned.contains(&warning) || self.warnings.len() > WARNINGS_MAX {
+            return;
+        }
+        if self.warnings.len() == WARNINGS_MAX {
+            self.warnings.push("there were more warnings than are kept".to_owned());
+            return;
+        }
+        self.warned.insert(warning.clone());
+        self.warnings.push(warning);
+    }
+
+    /// What was said last in an iteration, or what the controller made of it.
+    pub fn completion(&self, iteration: u32, read: Read<'_>) -> Option<Completion> {
+        let said = self.said.get(&iteration)?;
+        let text = said.completion.as_deref().and_then(read)?;
+        let completion: Completion = serde_json::from_str(&text).ok()?;
+        Some(match &said.overruled {
+            Some(why) => completion.overruled(why.clone()),
+            None => completion,
+        })
+    }
+}
+
+/// A task that is a step of a workflow.
+pub struct Placed<'a> {
+    pub task: &'a Task,
+    pub body: StepBody,
+}
+
+/// In the order of the iterations and, in each, of its workflow.
+pub fn steps<'a>(state: &'a State, read: Read<'_>) -> Vec<Placed<'a>> {
+    let children = state.root().into_iter().flat_map(|root| &root.children);
+    let placed = children.filter_map(|child| {
+        let task = state.task(*child);
+        let body = serde_json::from_str(&read(&task.spec.body)?).ok()?;
+        Some(Placed { task, body })
+    });
+    let mut steps: Vec<Placed<'_>> = placed.collect();
+    steps.sort_by_key(|step| (step.body.iteration, step.body.place));
+    steps
+}
+
+/// What `manifest.json` says.
+pub fn manifest(
+    state: &State,
+    history: &History,
+    setting: &Setting,
+    execs: &[Exec],
+    read: Read<'_>,
+) -> Value {
+    let steps = steps(state, read);
+    let finished = state.root().filter(|root| root.is_settled()).and_then(|root| root.ended_at);
+    let mut manifest = json!({
+        "runId": state.run.id,
+        "startedAt": state.run.started_at.rfc3339(),
+        "cwd": setting.cwd,
+        "options": options(state, setting),
+        "execs": execs.iter().map(|exec| entry(state, exec, &steps)).collect::<Vec<_>>(),
+        "graph": {
+            "nodes": steps.iter().map(|step| node(state, step)).collect::<Vec<_>>(),
+            "edges": steps.iter().flat_map(edges).collect::<Vec<_>>(),
+            "warnings": history.warnings,
+        },
+    });
+    if let Some(at) = finished {
+        manifest["finishedAt"] = at.rfc3339().into();
+    }
+    manifest
+}
+
+fn options(state: &State, setting: &Setting) -> Value {
+    let (run, limits) = (&state.run, &state.run.limits);
+    json!({
+        "adapter": adapter(state, setting),
+        "model": setting.model,
+        "maxIterations": limits.rounds_max,
+        "concurrency": limits.workers_max,
+        "unsafe": run.options.r#unsafe,
+        "failFast": state.is_failing_fast(),
+        "out": run.options.out.as_deref().unwrap_or(RUNS_DIR),
+        "maxWallMs": limits.wall_max_ms,
+        "maxUsd": limits.usd_max.map(|usd| usd.usd()),
+        "maxUsdPerStep": limits.usd_per_task_max.map(|usd| usd.usd()),
+        "push": run.switches.contains(&Switch::Push),
+        "pullRequest": run.switches.contains(&Switch::Pr),
+        "baseBranch": run.base_branch,
+        "base": run.base,
+        "branch": run.branch,
+    })
+}
+
+/// As it was asked for, else the kind of agent it is.
+fn adapter<'a>(state: &'a State, setting: &'a Setting) -> &'a str {
+    state.run.options.adapter.as_ref().unwrap_or(&setting.adapter)
+}
+
+fn entry(state: &State, exec: &Exec, steps: &[Placed<'_>]) -> Value {
+    let placed = steps.iter().find(|step| step.task.name() == exec.task);
+    let is_live = |id: &AttemptId| id.to_string() == exec.attempt;
+    let status = match &exec.status {
+        Some(status) => status,
+        None if state.live.keys().any(is_live) => "running",
+        None => "interrupted",
+    };
+    // Until it ends, its files do not say in which session it is.
+    let opened = || {
+        let task = placed.map(|step| step.task).or(state.root())?;
+        let (_, opened) = task.sessions.iter().find(|(step, _)| step.word() == exec.step)?;
+        exec.status.is_none().then_some(opened.as_str())
+    };
+    let session = exec.session.as_deref().or_else(opened);
+    json!({
+        "number": exec.number,
+        "label": exec.label,
+        "path": exec.path,
+        "kind": exec.step,
+        "stepId": placed.map(|step| &step.body.step.id),
+        "iteration": placed.map_or(exec.round, |step| step.body.iteration),
+        "adapter": exec.agent,
+        "model": exec.model,
+        "sessionId": session_of(&state.run.id, &exec.attempt, session),
+        "status": status,
+        "startedAt": exec.started_at,
+        "endedAt": exec.ended_at,
+        "usage": exec.usage,
+        "costUsd": exec.cost_usd,
+    })
+}
+
+fn node(state: &State, step: &Placed<'_>) -> Value {
+    json!({
+        "id": step.task.name(),
+        "iteration": step.body.iteration,
+        "stepId": step.body.step.id,
+        "status": status_word(state, step.task),
+        "sessionId": current_of(state, step.task).unwrap_or_default(),
+    })
+}
+
+pub fn status_word(state: &State, task: &Task) -> &'static str {
+    match &task.status {
+        Status::Open => "pending",
+        Status::At { .. } if task.spent.attempts == 0 => "pending",
+        Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => "running",
+        Status::Settled(_) => Past::of(state, task).map_or("skipped", |past| past.status.word()),
+    }
+}
+
+fn edges(step: &Placed<'_>) -> Vec<Value> {
+    let to = step.task.name();
+    step.task.spec.depends_on.iter().map(|from| json!({ "from": from, "to": to })).collect()
+}
+
+/// What `<run-id>.json` says.
+pub fn run_state(state: &State, history: &History, setting: &Setting, read: Read<'_>) -> Value {
+    let steps = steps(state, read);
+    let body = state.root().and_then(|root| read(&root.spec.body));
+    let goal = body.and_then(|text| serde_json::from_str::<Goal>(&text).ok());
+    let last = state.root().map_or(0, |root| root.round);
+    let iterations: Vec<Iteration> =
+        (1..=last).map(|index| iteration(index, state, &steps, history, read)).collect();
+    json!({
+        "task": goal.map_or_else(|| state.run.title.clone(), |goal| goal.text),
+        "model": setting.model,
+        "adapter": adapter(state, setting),
+        "iterations": iterations,
+    })
+}
+
+fn iteration(
+    index: u32,
+    state: &State,
+    steps: &[Placed<'_>],
+    history: &History,
+    read: Read<'_>,
+) -> Iteration {
+    let is_own = |step: &&Placed<'_>| step.body.iteration == index && !step.task.is_dropped();
+    let own: Vec<&Placed<'_>> = steps.iter().filter(is_own).collect();
+    let workflow = own.first().map(|first| Workflow {
+        version: workflow::VERSION,
+        id: first.body.workflow.clone(),
+        steps: own.iter().map(|step| step.body.step.clone()).collect(),
+    });
+    let result = |step: &&Placed<'_>| {
+        let past = Past::of(state, step.task)?;
+        let said = past.answer.as_deref().and_then(read);
+        // All of it is in the file of the question.
+        let said = said.map(|said| cut(&said, OUTPUT_BYTES_MAX));
+        Some(past.result(&step.body.step.id, said))
+    };
+    Iteration {
+        index,
+        workflow,
+        steps: own.iter().filter_map(result).collect(),
+        completion: history.completion(index, read),
+    }
+}

@@ -1,0 +1,138 @@
+//! Entries of `.autopilot/RELEASE_NOTES_RUNNING.md`: one per round and per settled task, keyed by
+//! the event they tell of so that none is written twice after a crash.
+
+use super::{duration, failure};
+use autopilot_core::event::{End, Event, Record, Skip, Verdict};
+use autopilot_core::id::AttemptId;
+use autopilot_core::limit::ReviewGate;
+use autopilot_core::state::{State, Task};
+use autopilot_core::step::Step;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub key: String,
+    pub text: String,
+}
+
+/// The entries a record brings; `state` is what holds after it.
+pub fn entries(record: &Record, state: &State) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for (place, event) in record.events.iter().enumerate() {
+        if let Some(text) = entry(event, record, state) {
+            let place = AttemptId { seq: record.seq, place: place as u32 };
+            entries.push(Entry { key: format!("{} {place}", state.run.id), text });
+        }
+    }
+    entries
+}
+
+fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
+    let at = record.at.rfc3339();
+    match event {
+        Event::RoundFailed { task, round, reasons, .. } => {
+            let task = state.task(*task);
+            let name = task.label();
+            let mut text = format!("- {at} **{name}** iteration {round} not good enough\n");
+            for reason in reasons {
+                text.push_str(&format!("  - {}: {}\n", reason.step, one_line(&reason.text)));
+            }
+            Some(text)
+        }
+        Event::TaskSettled { task, end } if state.task(*task).parent.is_some() => {
+            let task = state.task(*task);
+            let (name, title) = (task.name(), one_line(&task.spec.title));
+            let spent = format!(
+                "{} {}, {}, {}",
+                task.round,
+                if task.round == 1 { "iteration" } else { "iterations" },
+                duration(task.spent.work_ms),
+                task.spent.bill.usd
+            );
+            Some(match end {
+                End::Closed => {
+                    let commit: String =
+                        task.commit.clone().unwrap_or_default().chars().take(10).collect();
+                    let waived = match waived(task, state).as_slice() {
+                        [] => String::new(),
+                        some => format!("; waived: {}", one_line(&some.join(", "))),
+                    };
+                    let used = task.used.line();
+                    let used = used.map(|used| format!("; used {}", one_line(&used)));
+                    let used = used.unwrap_or_default();
+                    format!(
+                        "- {at} **{name}** DONE: {title} ({spent}, commit {commit}){waived}{used}\n"
+                    )
+                }
+                End::Failed { .. } => {
+                    let why = failure(task).map(ToString::to_string).unwrap_or_default();
+                    format!("- {at} **{name}** FAILED: {title}: {why} ({spent})\n")
+                }
+                End::Skipped { why: Skip::Asked } => {
+                    format!("- {at} **{name}** left out by a person: {title}\n")
+                }
+                End::Skipped { why: Skip::Dropped } => {
+                    format!("- {at} **{name}** left out, its iteration was not begun: {title}\n")
+                }
+                End::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } } => {
+                    let by = state.task(*by).name();
+                    format!("- {at} **{name}** BLOCKED by {by}: {title}\n")
+                }
+            })
+        }
+        Event::Switched { switch: autopilot_core::pipeline::Switch::Review, on: false, by } => {
+            Some(format!("- {at} REVIEW SKIPPED from here on ({by})\n"))
+        }
+        Event::RunStarted { .. }
+        | Event::Booted { .. }
+        | Event::TaskAdded { .. }
+        | Event::TaskMoved { .. }
+        | Event::StageSkipped { .. }
+        | Event::AttemptStarted { .. }
+        | Event::AttemptEnded { .. }
+        | Event::SessionOpened { .. }
+        | Event::Billed { .. }
+        | Event::MoneyGiven { .. }
+        | Event::Overruled { .. }
+        | Event::RailTripped { .. }
+        | Event::TaskSettled { .. }
+        | Event::TaskReopened { .. }
+        | Event::TaskContinued { .. }
+        | Event::WaitBegan { .. }
+        | Event::WaitEnded { .. }
+        | Event::AccountHeld { .. }
+        | Event::AccountFreed { .. }
+        | Event::Halted { .. }
+        | Event::Resumed
+        | Event::LimitsChanged { .. }
+        | Event::Switched { .. }
+        | Event::RoomChanged { .. }
+        | Event::TimePassed => None,
+    }
+}
+
+/// What a green result was not asked to show, so that nobody reads more into it.
+pub(super) fn waived(task: &Task, state: &State) -> Vec<String> {
+    let mut waived: Vec<String> = Vec::new();
+    let skipped = |step: Step| task.skipped.get(&step);
+    waived.extend(skipped(Step::Review).map(|why| format!("review skipped ({why})")));
+    waived.extend(skipped(Step::Uat).map(|why| format!("UAT skipped ({why})")));
+    let proven = state.root().and_then(|root| root.last(Step::Preflight));
+    let is_red = proven.is_some_and(|shown| shown.facts.exit.is_some_and(|code| code != 0));
+    if is_red && state.run.red_base_allowed {
+        waived.push("red base: only new failures counted".to_owned());
+    }
+    let verdict = task.last(Step::Review).and_then(|shown| shown.facts.verdict);
+    if verdict == Some(Verdict::RequestChanges) && skipped(Step::Review).is_none() {
+        let gate = match state.run.limits.review {
+            ReviewGate::Required => "required",
+            ReviewGate::Evidence => "evidence",
+            ReviewGate::Advisory => "advisory",
+        };
+        waived.push(format!("verdict REQUEST_CHANGES overruled (gates.review: {gate})"));
+    }
+    waived
+}
+
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

@@ -1,0 +1,199 @@
+//! `.autopilot/plan/`: the plan as it was taken, the graph as it stands, and a file per task.
+//!
+//! Task files carry everything that changes in their front matter, and [`file_key`] tells cheaply
+//! whether that is what it was: of ten thousand files only the few that changed are written.
+
+#[cfg(test)]
+mod tests;
+
+use super::task_word;
+use autopilot_core::dag::Graph;
+use autopilot_core::event::{End, Skip};
+use autopilot_core::id::TaskId;
+use autopilot_core::plan::{Plan, TaskBody};
+use autopilot_core::state::{State, Status, Task};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// In `.autopilot/plan`.
+pub const PLAN_FILE: &str = "plan.json";
+pub const GRAPH_FILE: &str = "task_graph.json";
+pub const TASKS_DIR: &str = "tasks";
+
+/// The text of `plan.json`.
+pub fn plan_json(plan: &Plan) -> String {
+    let text = serde_json::to_string_pretty(plan).unwrap_or_else(|error| error.to_string());
+    format!("{text}\n")
+}
+
+/// `task_graph.json`: every task below the root with its state, what blocks what, what could run
+/// at the same time, and what could begin now.
+pub fn task_graph(state: &State) -> Value {
+    let tasks: Vec<&Task> = state.tasks.iter().filter(|task| task.parent.is_some()).collect();
+    let mut counts: BTreeMap<&str, usize> =
+        ["PENDING", "RUNNING", "DONE", "FAILED", "BLOCKED"].map(|word| (word, 0)).into();
+    let mut edges = Vec::new();
+    let mut ready = Vec::new();
+    for task in &tasks {
+        *counts.entry(task_word(task)).or_default() += 1;
+        edges
+            .extend(task.spec.depends_on.iter().map(|on| json!({ "from": on, "to": task.name() })));
+        if is_ready(task) {
+            ready.push(task.name());
+        }
+    }
+    json!({
+        "run_id": state.run.id,
+        "nodes": tasks.iter().map(|task| node(state, task)).collect::<Vec<_>>(),
+        "edges": edges,
+        "batches": batches(&tasks),
+        "ready": ready,
+        "counts": counts.into_iter().map(|(word, n)| (word.to_owned(), json!(n)))
+            .collect::<Map<_, _>>(),
+    })
+}
+
+fn node(state: &State, task: &Task) -> Value {
+    // Tasks of the plan itself have the run above them, which is no task to a reader.
+    let parent = task.parent.filter(|parent| *parent != TaskId::ROOT);
+    json!({
+        "id": task.name(),
+        "title": task.spec.title,
+        "status": task_word(task),
+        "parent": parent.map(|parent| state.task(parent).name()),
+        "expand": task.spec.expand,
+        "priority": task.spec.priority,
+        "depends_on": task.spec.depends_on,
+        "blocked_by": blocked_by(state, task),
+        "allowed_paths": task.spec.paths,
+        "file": format!("{TASKS_DIR}/{}", task_file_name(task)),
+    })
+}
+
+/// All it depends on is done, and nobody has taken it yet.
+fn is_ready(task: &Task) -> bool {
+    task.needs == 0 && task_word(task) == "PENDING"
+}
+
+/// Names that can't be resolved leave no order to tell.
+fn batches<'a>(tasks: &[&'a Task]) -> Vec<Vec<&'a str>> {
+    let graph = Graph::build(
+        tasks.iter().map(|task| (task.name(), task.spec.depends_on.iter().map(String::as_str))),
+    );
+    let Ok(graph) = graph else { return Vec::new() };
+    let names = |batch: Vec<usize>| batch.into_iter().map(|at| graph.id(at)).collect();
+    graph.batches().into_iter().map(names).collect()
+}
+
+/// The file of a task, in the directory of tasks. Names are safe in files already.
+pub fn task_file_name(task: &Task) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
+    format!("{}.md", task.name().chars().map(plain).collect::<String>())
+}
+
+/// A task for a person to read, and for a program by its front matter.
+pub fn task_file(state: &State, task: &Task, body: &TaskBody) -> String {
+    let mut text = String::from("---\n");
+    let worker = worker(state, task).map_or("null".to_owned(), |worker| worker.to_string());
+    for (key, value) in [
+        ("id", quoted(task.name())),
+        ("title", quoted(&task.spec.title)),
+        ("status", task_word(task).to_owned()),
+        ("depends_on", list(task.spec.depends_on.iter().map(String::as_str))),
+        ("blocked_by", list(blocked_by(state, task))),
+        ("attempts", task.spent.attempts.to_string()),
+        ("assigned_worker", worker),
+    ] {
+        text.push_str(&format!("{key}: {value}\n"));
+    }
+    text.push_str("---\n\n");
+    text.push_str(&body.spec.to_markdown());
+    for (title, names) in [
+        ("Suggested skills", &body.guidance.skills),
+        ("Suggested MCP servers", &body.guidance.mcp_servers),
+        ("Suggested sub-agents", &body.guidance.subagents),
+    ] {
+        if !names.is_empty() {
+            text.push_str(&format!("\n## {title}\n\n"));
+            names.iter().for_each(|name| text.push_str(&format!("- {name}\n")));
+        }
+    }
+    text
+}
+
+/// What of a task's file changes while it is worked on. Two that are equal give the same file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileKey {
+    status: &'static str,
+    attempts: u32,
+    worker: Option<usize>,
+    blocked: u64,
+}
+
+pub fn file_key(state: &State, task: &Task) -> FileKey {
+    let blocked = blocking(state, task).fold(0, |sum: u64, id| {
+        // Which ones, not only how many: one may close while another is opened again.
+        sum.wrapping_mul(1_000_003).wrapping_add(u64::from(id.0) + 1)
+    });
+    FileKey {
+        status: task_word(task),
+        attempts: task.spent.attempts,
+        worker: worker(state, task),
+        blocked,
+    }
+}
+
+/// Counted as in `state.json`.
+fn worker(state: &State, task: &Task) -> Option<usize> {
+    match &task.status {
+        Status::Running { attempt, .. } => state.live.keys().position(|id| id == attempt),
+        Status::Open | Status::At { .. } | Status::Waiting { .. } | Status::Settled(_) => None,
+    }
+}
+
+fn blocked_by<'a>(state: &'a State, task: &'a Task) -> Vec<&'a str> {
+    blocking(state, task).map(|id| state.task(id).name()).collect()
+}
+
+/// What it depends on and is not done.
+fn blocking<'a>(state: &'a State, task: &'a Task) -> impl Iterator<Item = TaskId> + 'a {
+    let is_open = match &task.status {
+        Status::Open => task.needs > 0,
+        Status::Settled(End::Skipped { why: Skip::Blocked { .. } }) => true,
+        Status::Settled(End::Closed | End::Failed { .. } | End::Skipped { .. })
+        | Status::At { .. }
+        | Status::Running { .. }
+        | Status::Waiting { .. } => false,
+    };
+    let names = task.spec.depends_on.iter().filter(move |_| is_open);
+    names.filter_map(|on| state.named(on)).filter(|on| !on.is_closed()).map(|on| on.id)
+}
+
+/// `["a", "b"]`
+fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    format!("[{}]", names.into_iter().map(quoted).collect::<Vec<_>>().join(", "))
+}
+
+/// On one line whatever it holds: what YAML does not print, breaks lines at or could take for its
+/// own is escaped.
+fn quoted(text: &str) -> String {
+    let mut yaml = String::from("\"");
+    for c in text.chars() {
+        let code = u32::from(c);
+        match c {
+            '"' | '\\' => yaml.extend(['\\', c]),
+            ' '..='~' => yaml.push(c),
+            '\u{2028}' | '\u{2029}' | '\u{feff}' => yaml.push_str(&format!("\\u{code:04X}")),
+            // Turns the writing direction of what a person reads.
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                yaml.push_str(&format!("\\u{code:04X}"));
+            }
+            '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' => yaml.push(c),
+            '\u{10000}'.. if code & 0xfffe != 0xfffe => yaml.push(c),
+            _ if code > 0xffff => yaml.push_str(&format!("\\U{code:08X}")),
+            _ => yaml.push_str(&format!("\\u{code:04X}")),
+        }
+    }
+    yaml.push('"');
+    yaml
+}

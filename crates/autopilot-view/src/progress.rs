@@ -1,0 +1,147 @@
+//! A run told line by line, for a terminal without a dashboard and for a log.
+
+use super::account::{freed, held, switched, waits};
+use super::{duration, passed_word};
+use autopilot_core::event::{End, Event, Facts, Outcome, Skip};
+use autopilot_core::state::State;
+use autopilot_core::step::Step;
+
+/// How much a line matters: quiet output shows the first kind only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Weight {
+    Transition,
+    Step,
+    Detail,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    pub weight: Weight,
+    pub text: String,
+}
+
+fn line(weight: Weight, text: String) -> Option<Line> {
+    Some(Line { weight, text })
+}
+
+/// What an event means to someone watching; `state` is what holds after its record.
+pub fn told(event: &Event, state: &State) -> Option<Line> {
+    use Weight::{Detail, Step as StepLine, Transition};
+    let name = |task: &autopilot_core::id::TaskId| {
+        let task = state.task(*task);
+        task.label().to_owned()
+    };
+    match event {
+        Event::RunStarted { run } => {
+            line(Transition, format!("run {} begins on branch {}", run.id, run.branch))
+        }
+        Event::Booted { .. } => line(Transition, format!("run {} goes on", state.run.id)),
+        Event::AttemptStarted { task, step, lane } => {
+            let of = state.task(*task);
+            let round = match (of.parent, super::iteration(state)) {
+                (None, None) => String::new(),
+                (Some(_), _) | (None, Some(_)) => format!(" (iteration {})", of.round),
+            };
+            let by = match lane {
+                0 => String::new(),
+                _ => format!(", by {}", state.lane_name(*task, *step, *lane)),
+            };
+            line(StepLine, format!("{}: {}{round}{by}", name(task), step.row().doing))
+        }
+        Event::AttemptEnded { task, step, outcome, facts, .. } => {
+            let took = duration(facts.ms);
+            let text = format!("{}: {step} {} ({took})", name(task), ended(*step, outcome, facts));
+            let text = match (&facts.log, is_bad(outcome)) {
+                (Some(log), true) => format!("{text}  log: .autopilot/{log}"),
+                (Some(_), false) | (None, _) => text,
+            };
+            line(StepLine, text)
+        }
+        Event::StageSkipped { task, step, why } if *step == Step::Review || *step == Step::Uat => {
+            line(StepLine, format!("{}: {step} skipped: {why}", name(task)))
+        }
+        Event::StageSkipped { .. } => None,
+        Event::Overruled { task, why } => line(Transition, format!("{}: {why}", name(task))),
+        Event::RoundFailed { task, round, reasons, .. } => {
+            let why: Vec<&str> = reasons.iter().map(|reason| reason.text.as_str()).collect();
+            let why = why.join("; ");
+            line(Transition, format!("{}: iteration {round} not good enough: {why}", name(task)))
+        }
+        Event::RailTripped { task, rail } => line(Transition, format!("{}: {rail}", name(task))),
+        Event::TaskSettled { task, end } if state.task(*task).parent.is_some() => {
+            line(Transition, format!("{}: {}", name(task), settled(end)))
+        }
+        Event::TaskSettled { .. } => None,
+        Event::TaskReopened { task } => line(Transition, format!("{}: open again", name(task))),
+        Event::TaskContinued { task, words } => {
+            let text = format!("{}: a person goes on with session {}", name(task), words.session);
+            line(Transition, text)
+        }
+        Event::WaitBegan { task, until, account, why, guess, .. } => {
+            let waits = waits(account, *why, *until, *guess);
+            line(Transition, format!("{}: {waits}", name(task)))
+        }
+        Event::AccountHeld { account, until, why, text, guess, .. } => {
+            line(Transition, held(account, *until, *why, text, *guess))
+        }
+        Event::AccountFreed { account } => line(Transition, freed(account)),
+        Event::WaitEnded { task } => line(Transition, format!("{}: goes on", name(task))),
+        Event::Halted { halt } if halt.now => line(Transition, format!("halts now: {}", halt.why)),
+        Event::Halted { halt } => {
+            line(Transition, format!("halts at the next step boundary: {}", halt.why))
+        }
+        Event::Resumed => line(Transition, "resumed".to_owned()),
+        Event::LimitsChanged { config: Some(_), .. } => {
+            line(Transition, "models changed".to_owned())
+        }
+        Event::LimitsChanged { config: None, .. } => line(Transition, "limits changed".to_owned()),
+        Event::Switched { switch, on, by } => line(Transition, switched(*switch, *on, by)),
+        Event::SessionOpened { task, session, .. } => {
+            line(Detail, format!("{}: session {session}", name(task)))
+        }
+        Event::Billed { task, bill, .. } => {
+            line(Detail, format!("{}: has cost {}", name(task), bill.usd))
+        }
+        Event::RoomChanged { short: Some(short) } => {
+            line(Transition, format!("no further worker starts: {short}"))
+        }
+        Event::RoomChanged { short: None } => {
+            line(Transition, "there is room for further workers again".to_owned())
+        }
+        Event::TaskAdded { .. }
+        | Event::TaskMoved { .. }
+        | Event::MoneyGiven { .. }
+        | Event::TimePassed => None,
+    }
+}
+
+fn is_bad(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Failed { .. } | Outcome::Broke { .. })
+}
+
+fn ended(step: Step, outcome: &Outcome, facts: &Facts) -> String {
+    let code = facts.exit.map(|code| format!(" (exit {code})")).unwrap_or_default();
+    match outcome {
+        Outcome::Passed => passed_word(step, facts).to_owned(),
+        Outcome::Failed { why } => format!("failed{code}: {why}"),
+        Outcome::Broke { why } => format!("broke{code}: {why}"),
+        Outcome::Lost => "was interrupted".to_owned(),
+        Outcome::Quota { until } => format!("has no quota until {}", until.rfc3339()),
+        Outcome::Away { why, text, .. } => format!("could not be done ({}): {text}", why.word()),
+        Outcome::Revoked => "was ended".to_owned(),
+        Outcome::Skipped { why } => format!("skipped: {why}"),
+    }
+}
+
+fn settled(end: &End) -> String {
+    match end {
+        End::Closed => "DONE".to_owned(),
+        End::Failed { why } => format!("FAILED: {why}"),
+        End::Skipped { why: Skip::Asked } => "skipped by a person".to_owned(),
+        End::Skipped { why: Skip::Blocked { .. } } => {
+            "BLOCKED: a task it needs did not close".to_owned()
+        }
+        End::Skipped { why: Skip::Stopped { .. } } => "not begun: the run stops".to_owned(),
+        End::Skipped { why: Skip::Dropped } => "not begun: its iteration is not".to_owned(),
+    }
+}

@@ -1,0 +1,278 @@
+//! The pull request of a run: what was asked, what was done, what proves it, what to look at.
+//!
+//! Titles, commands and notes come from files and agents. None of them may break out of its line,
+//! mention a person, close an issue or give the forge an order (GitLab obeys lines that begin with a
+//! slash): each is escaped and stands behind a mark of ours.
+
+mod markdown;
+#[cfg(test)]
+mod tests;
+
+use super::notes::waived;
+use super::{duration, failure, leaves, task_word};
+use autopilot_core::event::{Outcome, Verdict};
+use autopilot_core::id::TaskId;
+use autopilot_core::state::{State, Task};
+use autopilot_core::step::Step;
+use markdown::{code, escaped, one_line};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Below what any forge takes, with room for what people add.
+pub const BODY_BYTES_MAX: usize = 60_000;
+/// The forges take 255 letters.
+pub const TITLE_CHARS_MAX: usize = 200;
+const GOAL_BYTES_MAX: usize = 8_000;
+const TASKS_BYTES_MAX: usize = 19_000;
+const EVIDENCE_BYTES_MAX: usize = 19_000;
+const ATTENTION_BYTES_MAX: usize = 12_000;
+/// A longer piece in a line is cut.
+const CELL_CHARS_MAX: usize = 300;
+
+/// What is known beside the state.
+#[derive(Clone, Debug, Default)]
+pub struct Known<'a> {
+    /// `github.pr_title_prefix`.
+    pub prefix: &'a str,
+    pub remote: &'a str,
+    /// What was asked for, in the words of whoever asked.
+    pub goal: &'a str,
+    /// The commands the controller ran for a step that showed something.
+    pub checks: BTreeMap<(TaskId, Step), Vec<Check>>,
+    /// Agents whose cost nobody knows.
+    pub unpriced: &'a [String],
+}
+
+/// One command, as it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    pub name: String,
+    pub command: String,
+    pub exit: Option<i32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text {
+    pub title: String,
+    /// Begins and ends with a mark that names the run; what is between them is ours to replace.
+    pub body: String,
+}
+
+pub fn pull_request(state: &State, known: &Known<'_>) -> Text {
+    let run = &state.run.id;
+    let parts = [
+        goal(state, known),
+        tasks(state, known),
+        evidence(state, known),
+        attention(state),
+        undo(state, known),
+    ];
+    let body =
+        format!("<!-- autopilot-run: {run} -->\n{}<!-- autopilot-end: {run} -->", parts.concat());
+    Text { title: title(state, known.prefix), body }
+}
+
+fn title(state: &State, prefix: &str) -> String {
+    let text = format!("{} {}", one_line(prefix).trim(), one_line(&state.run.title).trim());
+    cut(text.trim(), TITLE_CHARS_MAX)
+}
+
+fn goal(state: &State, known: &Known<'_>) -> String {
+    let words = if known.goal.trim().is_empty() { &state.run.title } else { known.goal };
+    let lines = words.lines().map(str::trim_end).map(|line| {
+        let (indent, text) = line.split_at(line.len() - line.trim_start().len());
+        let text = escaped(&cut(text, 4 * CELL_CHARS_MAX));
+        // A list stays one.
+        match text.strip_prefix("\\- ").or_else(|| text.strip_prefix("\\* ")) {
+            Some(item) => format!("> {}- {item}\n", one_line(indent)),
+            None => format!("> {text}\n"),
+        }
+    });
+    format!("## What was asked\n\n{}\n", capped(lines, "> ", "lines", GOAL_BYTES_MAX))
+}
+
+fn tasks(state: &State, known: &Known<'_>) -> String {
+    let mut text = "## What was done\n\n| task | title | outcome | iterations | time | cost |\n\
+                    |---|---|---|---|---|---|\n"
+        .to_owned();
+    let rows = leaves(state).map(|task| {
+        format!(
+            "| {} | {} | {} | {} | {} | {} |\n",
+            code(&cut(task.name(), CELL_CHARS_MAX)),
+            escaped(&cut(&task.spec.title, CELL_CHARS_MAX)),
+            task_word(task),
+            task.round,
+            duration(task.spent.work_ms),
+            task.spent.bill.usd,
+        )
+    });
+    text.push_str(&capped(rows, "| ", "tasks", TASKS_BYTES_MAX));
+    let (active, usd) = (duration(state.run.active_ms), state.run.spent.usd);
+    let _ = write!(text, "\n{active} of work, {usd}");
+    if !known.unpriced.is_empty() {
+        let _ = write!(text, " and what is unknown of {}", escaped(&known.unpriced.join(", ")));
+    }
+    text.push_str(".\n\n");
+    text
+}
+
+fn evidence(state: &State, known: &Known<'_>) -> String {
+    let mut text = "## What proves it\n\nThe controller ran these commands itself, on exactly the \
+                    commits of this branch.\n\n| task | validation | acceptance | review | commit |\n\
+                    |---|---|---|---|---|\n"
+        .to_owned();
+    let mut rows = Vec::new();
+    if let Some(root) = state.root() {
+        if root.last(Step::Preflight).is_some() {
+            let base = ran(root, Step::Preflight, known);
+            rows.push(format!(
+                "| the base, before | {base} | | | {} |\n",
+                short(Some(&state.run.base))
+            ));
+        }
+        if root.last(Step::Validate).is_some() || root.last(Step::Uat).is_some() {
+            let (validation, uat) = (ran(root, Step::Validate, known), ran(root, Step::Uat, known));
+            rows.push(format!("| all together | {validation} | {uat} | | |\n"));
+        }
+    }
+    rows.extend(leaves(state).filter(|task| task.is_closed()).map(|task| {
+        format!(
+            "| {} | {} | {} | {} | {} |\n",
+            code(&cut(task.name(), CELL_CHARS_MAX)),
+            ran(task, Step::Validate, known),
+            ran(task, Step::Uat, known),
+            reviewed(task),
+            short(task.commit.as_deref()),
+        )
+    }));
+    text.push_str(&capped(rows.into_iter(), "| ", "tasks", EVIDENCE_BYTES_MAX));
+    text.push('\n');
+    text
+}
+
+/// The commands of a step with their exit codes, or why there is none.
+fn ran(task: &Task, step: Step, known: &Known<'_>) -> String {
+    if let Some(why) = task.skipped.get(&step) {
+        return format!("skipped: {}", escaped(&cut(why, CELL_CHARS_MAX)));
+    }
+    let Some(shown) = task.last(step) else { return "not run".to_owned() };
+    let exit = |code: Option<i32>| {
+        code.map_or("ended without a code".to_owned(), |code| format!("exit {code}"))
+    };
+    match known.checks.get(&(task.id, step)).map(Vec::as_slice) {
+        Some([]) | None => match (&shown.outcome, shown.facts.exit) {
+            (_, Some(code)) => exit(Some(code)),
+            (Outcome::Passed, None) => "passed".to_owned(),
+            (_, None) => "no result".to_owned(),
+        },
+        Some(checks) => {
+            let one = |check: &Check| {
+                format!("{} {}", code(&cut(&check.command, CELL_CHARS_MAX)), exit(check.exit))
+            };
+            checks.iter().map(one).collect::<Vec<_>>().join("<br>")
+        }
+    }
+}
+
+fn reviewed(task: &Task) -> String {
+    if let Some(why) = task.skipped.get(&Step::Review) {
+        return format!("skipped: {}", escaped(&cut(why, CELL_CHARS_MAX)));
+    }
+    let facts = task.last(Step::Review).map(|shown| &shown.facts);
+    match facts.and_then(|facts| Some((facts.verdict?, facts.issues))) {
+        None => "none".to_owned(),
+        Some((verdict, issues)) => {
+            let verdict = match verdict {
+                Verdict::Approve => "approved",
+                Verdict::RequestChanges => "changes requested",
+            };
+            match issues {
+                0 => verdict.to_owned(),
+                1 => format!("{verdict}, 1 remark"),
+                issues => format!("{verdict}, {issues} remarks"),
+            }
+        }
+    }
+}
+
+fn short(commit: Option<&str>) -> String {
+    commit.map(|commit| code(&commit.chars().take(10).collect::<String>())).unwrap_or_default()
+}
+
+/// What was not done, not proven, or not as somebody said.
+fn attention(state: &State) -> String {
+    let mut lines = Vec::new();
+    for by in super::waivers(state) {
+        lines.push(format!("the review was switched off by {}", escaped(by)));
+    }
+    for task in leaves(state).filter(|task| !task.is_closed()) {
+        let why = failure(task).map(ToString::to_string).unwrap_or_default();
+        let (name, word) = (code(task.name()), task_word(task).to_lowercase());
+        let why = if why.is_empty() { why } else { format!(": {}", escaped(&why)) };
+        lines.push(format!("{name} is not in this branch, {word}{why}"));
+    }
+    for task in leaves(state).filter(|task| task.is_closed()) {
+        let name = code(task.name());
+        let waived = waived(task, state);
+        lines.extend(waived.iter().map(|what| format!("{name}: waived: {}", escaped(what))));
+    }
+    if let Some(root) = state.root() {
+        for step in [Step::Preflight, Step::Validate, Step::Uat] {
+            if let Some(why) = root.skipped.get(&step) {
+                lines.push(format!("the whole: {step} skipped: {}", escaped(why)));
+            }
+        }
+    }
+    lines.extend(notes_on_the_whole(state).map(|note| format!("the whole: {}", escaped(note))));
+    for task in state.tasks.iter().filter(|task| task.parent.is_some()) {
+        let name = code(task.name());
+        lines.extend(task.notes.iter().map(|note| format!("{name}: {}", escaped(note))));
+    }
+    if lines.is_empty() {
+        lines.push("nothing beyond the change itself".to_owned());
+    }
+    let lines = lines.iter().map(|line| format!("- {}\n", cut(line, 2 * CELL_CHARS_MAX)));
+    format!("## What to look at\n\n{}\n", capped(lines, "- ", "remarks", ATTENTION_BYTES_MAX))
+}
+
+/// Not those on earlier tries to get it there: they name files of the machine it was made on.
+fn notes_on_the_whole(state: &State) -> impl Iterator<Item = &String> {
+    let results = state.root().into_iter().flat_map(|root| &root.results);
+    results.filter(|(step, _)| !step.row().leaves_machine).flat_map(|(_, shown)| &shown.facts.notes)
+}
+
+fn undo(state: &State, known: &Known<'_>) -> String {
+    let (run, branch, base) = (&state.run.id, &state.run.branch, &state.run.base_branch);
+    let delete = code(&format!("git push {} --delete {branch}", known.remote));
+    format!(
+        "## How to undo it\n\n- before it is merged: close this, then {delete} and {}\n\
+         - after it was merged into {}: {}\n\n",
+        code(&format!("autopilot undo {run}")),
+        code(base),
+        code("git revert -m 1 <the merge commit>"),
+    )
+}
+
+/// As many lines as there is room for, and how many there are besides.
+fn capped(lines: impl Iterator<Item = String>, mark: &str, what: &str, bytes_max: usize) -> String {
+    let mut text = String::new();
+    let mut left_out = 0;
+    for line in lines {
+        if left_out == 0 && text.len() + line.len() <= bytes_max {
+            text.push_str(&line);
+        } else {
+            left_out += 1;
+        }
+    }
+    if left_out > 0 {
+        let _ = writeln!(text, "{mark}… and {left_out} more {what}");
+    }
+    text
+}
+
+fn cut(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,431 @@
+//! One page that tells a whole run: its outcome, graph, timeline, every question to an agent.
+//!
+//! [`page`] picks and words what is shown, [`html`] writes it. The page has no script and asks for
+//! nothing; texts of agents get on it as text or not at all (see [`words`]).
+
+mod attempt;
+mod choice;
+mod html;
+mod iteration;
+mod outcome;
+#[cfg(test)]
+mod tests;
+mod timeline;
+pub mod words;
+
+pub use choice::{ATTEMPTS_OF_TASK_MAX, CALLS_MAX, Choice, REMARKS_MAX, TASKS_MAX, attempts};
+pub use html::html;
+pub use words::{Clean, Excerpt};
+
+use super::account::{Account, account};
+use super::graph::{self, Graph};
+use super::manifest::{Exec, History, Read};
+use super::sessions::sessions;
+use super::{ExitWord, Standing, duration, failure, money, task_word};
+use attempt::{Attempt, attempt, tokens};
+use autopilot_core::event::Record;
+use autopilot_core::id::{TaskId, Time};
+use autopilot_core::state::{State, Task};
+use iteration::Iteration;
+use outcome::{Outcome, count, outcome};
+use std::collections::{BTreeMap, BTreeSet};
+use timeline::{Timeline, timeline};
+use words::{Body, Line, Words};
+
+/// Boxes of a graph that can still be told apart.
+const GRAPH_NODES_MAX: usize = 150;
+/// Warnings of a run.
+const WARNINGS_MAX: usize = 200;
+
+/// What the records do not say.
+pub struct Known<'a> {
+    pub standing: Standing,
+    pub now: Time,
+    /// In the words of whoever asked.
+    pub goal: Option<String>,
+    /// What the branch changes, in a line; none where there is no branch.
+    pub change: Option<String>,
+    pub calls: Vec<Call>,
+    /// How to go on with a session, by its id.
+    pub ways: BTreeMap<String, Way>,
+    pub version: &'a str,
+    pub read: Read<'a>,
+    pub clean: Clean<'a>,
+}
+
+/// A question to an agent, with its texts.
+#[derive(Clone, Debug, Default)]
+pub struct Call {
+    pub exec: Exec,
+    pub duration_ms: Option<u64>,
+    /// As `autopilot sessions` names it.
+    pub session: String,
+    pub prompt: Excerpt,
+    pub output: Excerpt,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Way {
+    pub command: Option<String>,
+    pub hindrance: Option<String>,
+}
+
+/// The colour of a word; the word says the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    Good,
+    Bad,
+    /// Cut short.
+    Worse,
+    Busy,
+    Waits,
+    Plain,
+}
+
+impl Tone {
+    fn class(self) -> &'static str {
+        match self {
+            Tone::Good => "good",
+            Tone::Bad => "bad",
+            Tone::Worse => "worse",
+            Tone::Busy => "busy",
+            Tone::Waits => "waits",
+            Tone::Plain => "plain",
+        }
+    }
+
+    fn of(word: &str) -> Tone {
+        match word {
+            "DONE" | "succeeded" => Tone::Good,
+            "FAILED" | "failed" => Tone::Bad,
+            "RUNNING" | "running" => Tone::Busy,
+            "BLOCKED" => Tone::Worse,
+            _ => Tone::Plain,
+        }
+    }
+}
+
+/// Everything on the page, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    title: Line,
+    run: Line,
+    goal: Option<Body>,
+    outcome: Outcome,
+    facts: Vec<(&'static str, Line)>,
+    commands: Vec<(&'static str, Line)>,
+    /// Of a run towards a goal.
+    iterations: Vec<Iteration>,
+    graph: Option<Drawn>,
+    timeline: Timeline,
+    tasks: Vec<Told>,
+    limits: Vec<Limit>,
+    warnings: Vec<Line>,
+    remarks: Vec<(String, Line, Line)>,
+    /// What there was no room for.
+    left_out: Vec<String>,
+    written: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Drawn {
+    svg: String,
+    tally: String,
+    /// Tasks that are not in it.
+    more: usize,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Told {
+    id: TaskId,
+    name: Line,
+    title: Line,
+    word: &'static str,
+    tone: Tone,
+    why: Option<Line>,
+    facts: Vec<(&'static str, Line)>,
+    notes: Vec<Line>,
+    attempts: Vec<Attempt>,
+    /// Attempts before those.
+    before: usize,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Limit {
+    what: &'static str,
+    used: String,
+    max: String,
+    is_hit: bool,
+}
+
+pub fn page(state: &State, records: &[Record], known: &Known<'_>) -> Page {
+    let words = Words::new(known.clean);
+    let account = account(records);
+    let choice = Choice::of(state);
+    let is_live = matches!(known.standing, Standing::Live { .. });
+    let until = if is_live { known.now } else { state.at };
+    let mut history = History::default();
+    records.iter().for_each(|record| history.record(record));
+    let has_iterations = state.run.flow.has_iterations();
+    let outcome = outcome(state, known, &words);
+    let iterations = if has_iterations {
+        let sessions = sessions(&state.run.id, records);
+        iteration::all(state, &history, &sessions, known, &words)
+    } else {
+        Vec::new()
+    };
+    let timeline = timeline(state, &account.attempts, records, &choice, until, is_live, &words);
+    let graph =
+        (!has_iterations).then(|| drawn(&Graph::of_run(state), "g0", &choice, state, &words));
+    let told = |id: &TaskId| told(state.task(*id), &account, known, is_live, &words);
+    let tasks: Vec<Told> = choice.tasks.iter().map(told).collect();
+    let warnings = history.warnings();
+    Page {
+        title: words.cut_line(&state.run.title, 200),
+        run: words.line(&state.run.id),
+        goal: known.goal.as_deref().map(|goal| words.text(goal)),
+        outcome,
+        facts: facts(state, &words),
+        commands: commands(state, known, &words),
+        iterations,
+        graph: graph.flatten(),
+        timeline,
+        limits: limits(state),
+        warnings: words.lines(warnings.iter().take(WARNINGS_MAX)),
+        remarks: remarks(state, &account, &words),
+        left_out: left_out(&choice, &account, warnings.len(), known, &tasks),
+        tasks,
+        written: format!("Written {} by autopilot {}.", known.now.rfc3339(), known.version),
+    }
+}
+
+fn facts(state: &State, words: &Words<'_>) -> Vec<(&'static str, Line)> {
+    let run = &state.run;
+    let mut rows = Vec::new();
+    let mut row = |name: &'static str, value: String| rows.push((name, words.line(&value)));
+    row("run", run.id.clone());
+    row("flow", run.flow.word().to_owned());
+    row("source", run.source.clone());
+    row("begun by", run.started_by.clone());
+    row("started", run.started_at.rfc3339());
+    match state.root().and_then(|root| root.ended_at).filter(|_| state.end().is_some()) {
+        Some(at) => row("ended", at.rfc3339()),
+        None => row("last change", run.moved_at.rfc3339()),
+    }
+    row("worked", duration(run.active_ms));
+    row("cost", money::cost(run.spent));
+    row("tokens", tokens(run.spent.tokens_in, run.spent.tokens_out));
+    let base: String = run.base.chars().take(12).collect();
+    row("branch", format!("{} from {} at {base}", run.branch, run.base_branch));
+    if let Some(url) = super::state_json::pull_request(state) {
+        row("pull request", url.to_owned());
+    }
+    if let Some(used) = super::used(state).line() {
+        row("used", used);
+    }
+    rows
+}
+
+fn commands(state: &State, known: &Known<'_>, words: &Words<'_>) -> Vec<(&'static str, Line)> {
+    let (branch, base) = (shell_word(&state.run.branch), shell_word(&state.run.base_branch));
+    let mut rows = Vec::new();
+    let mut row = |name: &'static str, value: String| rows.push((name, words.line(&value)));
+    if let Some(change) = &known.change {
+        row("changes", change.clone());
+        row("look", format!("git diff {base}...{branch}"));
+        let is_done = matches!(ExitWord::of(state), ExitWord::Done | ExitWord::PushFailed);
+        if is_done && known.standing == Standing::Over {
+            row("merge", format!("git merge {branch}"));
+        }
+    }
+    row("in full", format!("autopilot show {}", state.run.id));
+    match known.standing {
+        Standing::Rests | Standing::Interrupted => row("go on", "autopilot resume".to_owned()),
+        Standing::Over
+            if matches!(ExitWord::of(state), ExitWord::Failed | ExitWord::NotConverged) =>
+        {
+            row("go on", "autopilot retry".to_owned());
+        }
+        Standing::Over | Standing::Live { .. } | Standing::Abandoned => {}
+    }
+    rows
+}
+
+/// As a shell reads it back.
+fn shell_word(text: &str) -> String {
+    let is_plain =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '@' | '+');
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+fn drawn(
+    graph: &Graph,
+    name: &str,
+    choice: &Choice,
+    state: &State,
+    words: &Words<'_>,
+) -> Option<Drawn> {
+    if graph.nodes.is_empty() {
+        return None;
+    }
+    let shown: BTreeSet<&str> = choice
+        .tasks
+        .iter()
+        .map(|id| state.task(*id))
+        .filter(|task| task.children.is_empty())
+        .map(Task::name)
+        .take(GRAPH_NODES_MAX)
+        .collect();
+    let mut part = graph.only(|node| shown.contains(node.id.as_str()));
+    let more = graph.nodes.len() - part.nodes.len();
+    let tally = graph.tally();
+    part.for_each_text(|text| *text = words.cut_line(text, 200).as_str().to_owned());
+    Some(Drawn { svg: graph::svg_part(&part, name), tally, more })
+}
+
+fn told(
+    task: &Task,
+    account: &Account,
+    known: &Known<'_>,
+    is_live: bool,
+    words: &Words<'_>,
+) -> Told {
+    let is_root = task.parent.is_none();
+    let (shown, before) = attempts(&account.attempts, task.id);
+    let mut facts = vec![
+        ("iterations", words.line(&task.round.to_string())),
+        ("attempts", words.line(&task.spent.attempts.to_string())),
+        ("worked", words.line(&duration(task.spent.work_ms))),
+        ("cost", words.line(&money::cost(task.spent.bill))),
+        ("tokens", words.line(&tokens(task.spent.bill.tokens_in, task.spent.bill.tokens_out))),
+    ];
+    facts.extend(task.commit.as_deref().map(|commit| ("commit", words.line(commit))));
+    if !task.spec.depends_on.is_empty() {
+        facts.push(("after", words.line(&task.spec.depends_on.join(", "))));
+    }
+    let word = task_word(task);
+    Told {
+        id: task.id,
+        name: if is_root { Line::own("the run itself") } else { words.line(task.name()) },
+        title: words.cut_line(if is_root { "" } else { &task.spec.title }, 200),
+        word,
+        tone: Tone::of(word),
+        why: failure(task).map(|why| words.line(&why.to_string())),
+        facts,
+        notes: words.lines(&task.notes),
+        attempts: shown.into_iter().map(|tried| attempt(tried, known, is_live, words)).collect(),
+        before,
+    }
+}
+
+fn limits(state: &State) -> Vec<Limit> {
+    let (run, limits) = (&state.run, &state.run.limits);
+    let most = |of: fn(&Task) -> u64| state.tasks.iter().map(of).max().unwrap_or(0);
+    let rounds = match run.flow.has_iterations() {
+        true => state.root().map_or(0, |root| u64::from(root.rounds_used())),
+        false => most(|task| u64::from(task.rounds_used())),
+    };
+    let number = |what, used: u64, max: u64| Limit {
+        what,
+        used: used.to_string(),
+        max: max.to_string(),
+        is_hit: used >= max,
+    };
+    let mut rows = vec![
+        number("iterations (the most of any task)", rounds, u64::from(limits.rounds_max)),
+        number(
+            "broken tries (the most of any task)",
+            most(|task| u64::from(task.spent.retries_all)),
+            u64::from(limits.retries_max),
+        ),
+        number(
+            "interruptions (the most of any task)",
+            most(|task| u64::from(task.spent.interruptions)),
+            u64::from(limits.interruptions_max),
+        ),
+    ];
+    if let Some(max) = limits.usd_max {
+        let (used, is_hit) = (money::cost(run.spent), run.spent.usd >= max);
+        rows.push(Limit { what: "money", used, max: max.to_string(), is_hit });
+    }
+    if let Some(max) = limits.usd_per_task_max {
+        let most = state.tasks.iter().map(|task| task.spent.bill.usd).max().unwrap_or_default();
+        let what = "money of one task (the most)";
+        rows.push(Limit {
+            what,
+            used: most.to_string(),
+            max: max.to_string(),
+            is_hit: most >= max,
+        });
+    }
+    if let Some(max) = limits.wall_max_ms {
+        let (used, is_hit) = (duration(run.active_ms), run.active_ms >= max);
+        rows.push(Limit { what: "time worked", used, max: duration(max), is_hit });
+    }
+    let waited = most(|task| task.spent.waited_ms);
+    if waited > 0 {
+        let max = limits.wait_quota_max_ms;
+        rows.push(Limit {
+            what: "waiting for an account (the most of any task)",
+            used: duration(waited),
+            max: duration(max),
+            is_hit: waited >= max,
+        });
+    }
+    rows
+}
+
+fn remarks(state: &State, account: &Account, words: &Words<'_>) -> Vec<(String, Line, Line)> {
+    let before = account.remarks.len().saturating_sub(REMARKS_MAX);
+    let whose = |id: Option<TaskId>| match id.map(|id| state.task(id)) {
+        Some(task) if task.parent.is_some() => words.line(task.name()),
+        Some(_) | None => Line::own("the run"),
+    };
+    let row = |remark: &super::account::Remark| {
+        (remark.at.rfc3339(), whose(remark.task), words.line(&remark.text))
+    };
+    account.remarks[before..].iter().map(row).collect()
+}
+
+fn left_out(
+    choice: &Choice,
+    account: &Account,
+    warnings: usize,
+    known: &Known<'_>,
+    tasks: &[Told],
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    if choice.left_out > 0 {
+        lines.push(format!(
+            "{} that went well or were not begun; `autopilot status --json` has all of them.",
+            count(choice.left_out, "task")
+        ));
+    }
+    let attempts: usize = tasks.iter().map(|told| told.before).sum();
+    if attempts > 0 {
+        lines.push(format!(
+            "{} of the tasks shown; `autopilot show` has all of them.",
+            count(attempts, "earlier attempt")
+        ));
+    }
+    let remarks = account.remarks.len().saturating_sub(REMARKS_MAX);
+    if remarks > 0 {
+        lines.push(format!("{}; `autopilot show` has them.", count(remarks, "earlier event")));
+    }
+    if warnings > WARNINGS_MAX {
+        lines.push(format!(
+            "{}; manifest.json has them.",
+            count(warnings - WARNINGS_MAX, "warning")
+        ));
+    }
+    if known.calls.len() >= CALLS_MAX {
+        lines.push(format!(
+            "Questions to agents after the first {CALLS_MAX} of the tasks shown; their files are in \
+             .autopilot/artifacts."
+        ));
+    }
+    lines
+}

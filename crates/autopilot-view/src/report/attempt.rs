@@ -1,0 +1,293 @@
+//! One try of a step on the page: how it ended, what the controller saw, what was asked and said.
+
+use super::words::{Body, Excerpt, Line, Words};
+use super::{Call, Known, Tone, Way};
+use crate::account::Tried;
+use crate::{duration, money, passed_word, state_json};
+use autopilot_core::event::{Outcome, Verdict};
+use autopilot_core::id::Time;
+use autopilot_core::step::Step;
+use serde::Deserialize;
+
+/// Findings of a review or a guard that are listed.
+const FINDINGS_MAX: usize = 100;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attempt {
+    pub id: String,
+    pub step: &'static str,
+    pub round: u32,
+    pub tone: Tone,
+    pub word: &'static str,
+    pub why: Option<Line>,
+    pub started: Time,
+    pub facts: Vec<(&'static str, Line)>,
+    pub checks: Vec<Check>,
+    pub said: Option<Said>,
+    pub notes: Vec<Line>,
+    /// The end of its output, where nothing else tells what happened.
+    pub tail: Option<Body>,
+    pub calls: Vec<Asked>,
+}
+
+/// A command the controller ran itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    pub name: Line,
+    pub command: Line,
+    pub exit: Option<i32>,
+    pub output: Body,
+}
+
+/// What a reviewer said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Said {
+    pub verdict: &'static str,
+    pub tone: Tone,
+    pub summary: Body,
+    pub findings: Vec<Line>,
+    /// Findings that are not listed.
+    pub more: usize,
+}
+
+/// A question to an agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    pub number: u32,
+    pub tone: Tone,
+    pub status: Line,
+    pub facts: Vec<(&'static str, Line)>,
+    pub resume: Option<Line>,
+    pub prompt: Body,
+    pub output: Body,
+}
+
+pub fn attempt(tried: &Tried, known: &Known<'_>, is_live: bool, words: &Words<'_>) -> Attempt {
+    let (tone, word) = how(tried, is_live);
+    let evidence = evidence(tried, known);
+    let said = said(tried, known, words);
+    let id = tried.id.to_string();
+    let calls: Vec<&Call> = known.calls.iter().filter(|call| call.exec.attempt == id).collect();
+    let is_told = !evidence.checks.is_empty() || !calls.is_empty();
+    let tail = tried.facts.tail.as_deref().filter(|_| !is_told && tone == Tone::Bad);
+    Attempt {
+        id,
+        step: tried.step.word(),
+        round: tried.round,
+        tone,
+        word,
+        why: why(tried).map(|why| words.line(&why)),
+        started: tried.started,
+        facts: facts(tried, words),
+        checks: evidence.checks.iter().map(|seen| check(seen, words)).collect(),
+        said: said.or_else(|| guarded(&evidence, words)),
+        notes: words.lines(tried.facts.notes.iter().chain(&evidence.differs)),
+        tail: tail.and_then(known.read).map(|text| words.text(&text)),
+        calls: calls.into_iter().map(|call| asked(call, known, is_live, words)).collect(),
+    }
+}
+
+/// In a colour and a word.
+pub fn how(tried: &Tried, is_live: bool) -> (Tone, &'static str) {
+    let Some((_, outcome)) = &tried.ended else {
+        return if is_live { (Tone::Busy, "running") } else { (Tone::Worse, "interrupted") };
+    };
+    match outcome {
+        Outcome::Passed => {
+            let tone = if tried.facts.excused.is_empty() { Tone::Good } else { Tone::Waits };
+            (tone, passed_word(tried.step, &tried.facts))
+        }
+        Outcome::Failed { .. } => (Tone::Bad, "failed"),
+        Outcome::Broke { .. } => (Tone::Bad, "broke"),
+        Outcome::Lost => (Tone::Worse, "interrupted"),
+        Outcome::Quota { .. } => (Tone::Waits, "no quota"),
+        Outcome::Away { why, .. } => (Tone::Waits, why.word()),
+        Outcome::Revoked => (Tone::Plain, "ended by the controller"),
+        Outcome::Skipped { .. } => (Tone::Plain, "skipped"),
+    }
+}
+
+fn why(tried: &Tried) -> Option<String> {
+    match &tried.ended.as_ref()?.1 {
+        Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why } => {
+            Some(why.clone())
+        }
+        Outcome::Quota { until } => Some(format!("until {}", until.rfc3339())),
+        Outcome::Away { text, .. } => Some(text.clone()),
+        Outcome::Passed | Outcome::Lost | Outcome::Revoked => None,
+    }
+}
+
+fn facts(tried: &Tried, words: &Words<'_>) -> Vec<(&'static str, Line)> {
+    let (seen, bill) = (&tried.facts, tried.bill);
+    let mut rows = vec![("started", words.line(&tried.started.rfc3339()))];
+    if let Some((at, _)) = &tried.ended {
+        rows.push(("ended", words.line(&at.rfc3339())));
+        rows.push(("took", words.line(&duration(at.since_ms(tried.started)))));
+    }
+    if bill.usd.0 > 0 || bill.unpriced {
+        rows.push(("cost", words.line(&money::cost(bill))));
+    }
+    if bill.tokens_in + bill.tokens_out > 0 {
+        rows.push(("tokens", words.line(&tokens(bill.tokens_in, bill.tokens_out))));
+    }
+    let mut more = |name: &'static str, value: Option<String>| {
+        rows.extend(value.map(|value| (name, words.line(&value))));
+    };
+    more("exit code", seen.exit.map(|code| code.to_string()));
+    more("signal", seen.signal.map(|signal| signal.to_string()));
+    more("commit", seen.commit.clone());
+    more("tree", seen.tree.clone());
+    more("log", seen.log.as_deref().map(state_json::in_root));
+    more("artifact", seen.artifact.as_deref().map(state_json::in_root));
+    more("address", seen.url.clone());
+    more("used", seen.used.as_ref().and_then(|used| used.line()));
+    rows
+}
+
+pub fn tokens(input: u64, output: u64) -> String {
+    if input + output == 0 {
+        return "not told".to_owned();
+    }
+    format!("{input} in, {output} out")
+}
+
+/// As much of the evidence as a reader needs.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Evidence {
+    checks: Vec<Seen>,
+    findings: Vec<Finding>,
+    differs: Vec<String>,
+    conflict: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Seen {
+    name: String,
+    command: String,
+    exit_code: Option<i32>,
+    output: String,
+    log: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Finding {
+    severity: String,
+    message: String,
+    fix: String,
+    file: Option<String>,
+    line: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Review {
+    summary: String,
+    issues: Vec<Finding>,
+    /// Of whoever says whether a goal is reached.
+    reason: String,
+}
+
+fn evidence(tried: &Tried, known: &Known<'_>) -> Evidence {
+    let runs_commands = tried.step.role().is_none() && tried.step.row().limits.is_some();
+    if !runs_commands {
+        return Evidence::default();
+    }
+    let text = tried.facts.answer.as_deref().and_then(known.read);
+    text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+}
+
+fn check(seen: &Seen, words: &Words<'_>) -> Check {
+    let log = (!seen.log.is_empty()).then(|| state_json::in_root(&seen.log));
+    Check {
+        name: words.line(&seen.name),
+        command: words.line(&seen.command),
+        exit: seen.exit_code,
+        output: words.body(&Excerpt::whole(seen.output.clone(), log)),
+    }
+}
+
+fn said(tried: &Tried, known: &Known<'_>, words: &Words<'_>) -> Option<Said> {
+    if !matches!(tried.step, Step::Review | Step::Completion) {
+        return None;
+    }
+    let text = tried.facts.answer.as_deref().and_then(known.read)?;
+    let review: Review = serde_json::from_str(&text).ok()?;
+    let (verdict, tone) = match (tried.step, tried.facts.verdict?) {
+        (Step::Completion, Verdict::Approve) => ("done", Tone::Good),
+        (Step::Completion, Verdict::RequestChanges) => ("not done", Tone::Bad),
+        (_, Verdict::Approve) => ("approved", Tone::Good),
+        (_, Verdict::RequestChanges) => ("changes requested", Tone::Bad),
+    };
+    let summary = [review.summary.trim(), review.reason.trim()].join("\n");
+    Some(Said {
+        verdict,
+        tone,
+        summary: words.text(summary.trim()),
+        findings: review.issues.iter().take(FINDINGS_MAX).map(|it| finding(it, words)).collect(),
+        more: review.issues.len().saturating_sub(FINDINGS_MAX),
+    })
+}
+
+/// What the controller itself found in a change.
+fn guarded(evidence: &Evidence, words: &Words<'_>) -> Option<Said> {
+    if evidence.findings.is_empty() && evidence.conflict.is_none() {
+        return None;
+    }
+    Some(Said {
+        verdict: "found by the controller",
+        tone: Tone::Bad,
+        summary: words.text(evidence.conflict.as_deref().unwrap_or_default()),
+        findings: evidence
+            .findings
+            .iter()
+            .take(FINDINGS_MAX)
+            .map(|it| finding(it, words))
+            .collect(),
+        more: evidence.findings.len().saturating_sub(FINDINGS_MAX),
+    })
+}
+
+fn finding(it: &Finding, words: &Words<'_>) -> Line {
+    let place = match (&it.file, it.line) {
+        (Some(file), Some(line)) => format!("{file}:{line}: "),
+        (Some(file), None) => format!("{file}: "),
+        (None, _) => String::new(),
+    };
+    let fix = if it.fix.is_empty() { String::new() } else { format!(" Fix: {}", it.fix) };
+    words.line(&format!("{}: {place}{}{fix}", it.severity, it.message))
+}
+
+fn asked(call: &Call, known: &Known<'_>, is_live: bool, words: &Words<'_>) -> Asked {
+    let exec = &call.exec;
+    let (tone, status) = match exec.status.as_deref() {
+        Some("succeeded") => (Tone::Good, "succeeded"),
+        Some(other) => (Tone::Bad, other),
+        None if is_live => (Tone::Busy, "running"),
+        None => (Tone::Worse, "interrupted"),
+    };
+    let mut facts = vec![("agent", words.line(&exec.agent))];
+    let mut more = |name: &'static str, value: Option<String>| {
+        facts.extend(value.map(|value| (name, words.line(&value))));
+    };
+    more("model", exec.model.clone());
+    more("took", call.duration_ms.map(duration));
+    more("cost", exec.cost_usd.map(|usd| format!("${usd:.2}")));
+    more("tokens", exec.usage.map(|usage| tokens(usage.input_tokens, usage.output_tokens)));
+    more("files", Some(exec.path.clone()));
+    let way: Option<&Way> = known.ways.get(&call.session);
+    more("session", Some(call.session.clone()));
+    more("not resumable", way.and_then(|way| way.hindrance.clone()));
+    Asked {
+        number: exec.number,
+        tone,
+        status: words.line(status),
+        facts,
+        resume: way.and_then(|way| way.command.as_deref()).map(|command| words.line(command)),
+        prompt: words.body(&call.prompt),
+        output: words.body(&call.output),
+    }
+}

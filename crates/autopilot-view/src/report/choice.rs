@@ -1,0 +1,59 @@
+//! What of a large run is on its page: what went wrong and what is not over comes first.
+
+use crate::account::Tried;
+use autopilot_core::event::End;
+use autopilot_core::id::TaskId;
+use autopilot_core::state::{State, Status, Task};
+use std::collections::BTreeSet;
+
+pub const TASKS_MAX: usize = 200;
+/// The last ones of each task.
+pub const ATTEMPTS_OF_TASK_MAX: usize = 60;
+/// Remarks, the last ones.
+pub const REMARKS_MAX: usize = 300;
+/// Answers of agents, of those attempts that are shown.
+pub const CALLS_MAX: usize = 1_000;
+
+/// The tasks that are shown, the run itself among them, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    pub tasks: Vec<TaskId>,
+    /// How many tasks are not.
+    pub left_out: usize,
+}
+
+impl Choice {
+    pub fn of(state: &State) -> Choice {
+        let below = || state.tasks.iter().filter(|task| task.parent.is_some());
+        let all = below().count();
+        let mut ranked: Vec<(u8, TaskId)> = below().map(|task| (rank(task), task.id)).collect();
+        ranked.sort_unstable();
+        let root = state.root().map(|root| root.id);
+        let kept = ranked.into_iter().take(TASKS_MAX).map(|(_, id)| id);
+        let tasks: BTreeSet<TaskId> = root.into_iter().chain(kept).collect();
+        let left_out = all - tasks.len().saturating_sub(root.iter().count());
+        Choice { tasks: tasks.into_iter().collect(), left_out }
+    }
+
+    pub fn has(&self, task: TaskId) -> bool {
+        self.tasks.binary_search(&task).is_ok()
+    }
+}
+
+fn rank(task: &Task) -> u8 {
+    match &task.status {
+        Status::Settled(End::Failed { .. }) => 0,
+        Status::Running { .. } | Status::Waiting { .. } => 1,
+        Status::At { .. } => 2,
+        Status::Settled(End::Closed) => 3,
+        Status::Settled(End::Skipped { .. }) => 4,
+        Status::Open => 5,
+    }
+}
+
+/// The last attempts of a task, and how many came before them.
+pub fn attempts(all: &[Tried], task: TaskId) -> (Vec<&Tried>, usize) {
+    let own: Vec<&Tried> = all.iter().filter(|tried| tried.task == task).collect();
+    let before = own.len().saturating_sub(ATTEMPTS_OF_TASK_MAX);
+    (own[before..].to_vec(), before)
+}

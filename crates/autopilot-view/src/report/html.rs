@@ -1,0 +1,369 @@
+//! The page as HTML. Every text goes through the escaping of `maud`; only the picture of the graph,
+//! which escapes its own, is put in as it is.
+
+use super::attempt::{Asked, Attempt, Check, Said};
+use super::iteration::Iteration;
+use super::timeline::{Bar, Extent, Kind, Row, Timeline};
+use super::words::Line;
+use super::{Drawn, Limit, Page, Told, Tone};
+use autopilot_core::id::TaskId;
+use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
+
+/// Nothing is fetched and nothing runs, whatever gets onto the page.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
+                      base-uri 'none'; form-action 'none'";
+const STYLE: &str = include_str!("report.css");
+
+pub fn html(page: &Page) -> String {
+    let title = format!("{}: {}", page.outcome.word, page.title.as_str());
+    markup! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="referrer" content="no-referrer";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                a.jump href="#main" { "Skip to the content" }
+                (head(page))
+                main #main {
+                    (outcome(page))
+                    @if !page.left_out.is_empty() { (left_out(&page.left_out)) }
+                    @for iteration in &page.iterations { (of_iteration(iteration)) }
+                    @if let Some(graph) = &page.graph {
+                        section #graph aria-labelledby="graph-h" {
+                            h2 #graph-h { "Graph" }
+                            (drawn(graph))
+                        }
+                    }
+                    (timeline(&page.timeline))
+                    (tasks(&page.tasks))
+                    (limits(&page.limits))
+                    (warnings(&page.warnings))
+                    (remarks(&page.remarks))
+                }
+                footer { p { (page.written) " Everything on this page is in the journal of the run and in its \
+                    files; it can be written again with " code { "autopilot report " (page.run) } "." } }
+            }
+        }
+    }
+    .into_string()
+}
+
+fn head(page: &Page) -> Markup {
+    markup! {
+        header {
+            p.kind { "autopilot run " (page.run) }
+            h1 { (page.title) }
+            p.state { (badge(page.outcome.tone, page.outcome.word)) " " (page.outcome.sentence) }
+            nav aria-label="Parts of this page" {
+                a href="#outcome" { "Outcome" }
+                @for iteration in &page.iterations {
+                    a href={ "#iteration-" (iteration.index) } { "Iteration " (iteration.index) }
+                }
+                @if page.graph.is_some() { a href="#graph" { "Graph" } }
+                a href="#timeline" { "Timeline" }
+                a href="#tasks" { "Agents and steps" }
+                a href="#limits" { "Limits" }
+                @if !page.warnings.is_empty() { a href="#warnings" { "Warnings" } }
+                a href="#events" { "Events" }
+            }
+        }
+    }
+}
+
+fn outcome(page: &Page) -> Markup {
+    markup! {
+        section #outcome aria-labelledby="outcome-h" {
+            h2 #outcome-h { "Outcome" }
+            @if let Some(goal) = &page.goal {
+                h3 { "What was asked" }
+                (goal)
+            }
+            div.pair {
+                div {
+                    h3 { "Proven by the controller" }
+                    (list(&page.outcome.proven, "Nothing was proven."))
+                }
+                div {
+                    h3 { "Not proven" }
+                    (list(&page.outcome.unproven, "Nothing was left out."))
+                }
+            }
+            (rows(&page.facts))
+            h3 { "Commands" }
+            dl.commands {
+                @for (name, value) in &page.commands {
+                    dt { (name) } dd { code { (value) } }
+                }
+            }
+        }
+    }
+}
+
+fn left_out(lines: &[String]) -> Markup {
+    markup! {
+        section.notice role="note" aria-label="Left out" {
+            h2 { "Left out of this page" }
+            ul { @for line in lines { li { (line) } } }
+        }
+    }
+}
+
+fn list(lines: &[Line], none: &str) -> Markup {
+    markup! {
+        @if lines.is_empty() { p.none { (none) } }
+        @else { ul { @for line in lines { li { (line) } } } }
+    }
+}
+
+fn rows(rows: &[(&'static str, Line)]) -> Markup {
+    markup! {
+        dl.facts { @for (name, value) in rows { div { dt { (name) } dd { (value) } } } }
+    }
+}
+
+fn badge(tone: Tone, word: &str) -> Markup {
+    markup! { span class={ "badge " (tone.class()) } { (word) } }
+}
+
+fn drawn(graph: &Drawn) -> Markup {
+    markup! {
+        p.tally { (graph.tally) }
+        @if graph.more > 0 {
+            p.cut { (graph.more) " of them are not in this picture; " code { "autopilot graph --out graph.svg" }
+                " draws all." }
+        }
+        div.wide tabindex="0" role="region" aria-label="Graph of the tasks" { (PreEscaped(&graph.svg)) }
+    }
+}
+
+fn of_iteration(iteration: &Iteration) -> Markup {
+    let id = format!("iteration-{}", iteration.index);
+    markup! {
+        section id=(id) aria-labelledby={ (id) "-h" } {
+            h2 id={ (id) "-h" } { "Iteration " (iteration.index) }
+            @match &iteration.workflow {
+                Some(workflow) => p { "Workflow " code { (workflow) } },
+                None => p.none { "No workflow could be used in this iteration." },
+            }
+            @if let Some(graph) = &iteration.graph { (drawn(graph)) }
+            @if !iteration.steps.is_empty() {
+                div.wide tabindex="0" role="region" aria-label={ "Steps of iteration " (iteration.index) } {
+                    table {
+                        thead { tr {
+                            th scope="col" { "step" } th scope="col" { "status" }
+                            th scope="col" { "goal" } th scope="col" { "time" }
+                            th scope="col" { "cost" } th scope="col" { "session" }
+                        } }
+                        tbody { @for step in &iteration.steps {
+                            tr {
+                                th scope="row" { a href={ "#" (anchor(step.task)) } { (step.id) } }
+                                td { (badge(step.tone, step.word)) }
+                                td.text { (step.goal) }
+                                td { (step.took) } td { (step.cost) }
+                                td { code { (step.session) } }
+                            }
+                        } }
+                    }
+                }
+            }
+            @if let Some((tone, word, text)) = &iteration.verdict {
+                div class={ "said " (tone.class()) } { h3 { (word) } (text) }
+            }
+        }
+    }
+}
+
+fn timeline(timeline: &Timeline) -> Markup {
+    markup! {
+        section #timeline aria-labelledby="timeline-h" {
+            h2 #timeline-h { "Timeline" }
+            p { "From " (timeline.begin.rfc3339()) " to " (timeline.end.rfc3339())
+                ". A thin line is a task that is known and not worked on; a hatched bar is waiting." }
+            ol.time {
+                li.axis aria-hidden="true" {
+                    span.name {} span.track { @for tick in &timeline.ticks { span { (tick) } } }
+                }
+                @for row in &timeline.rows { (time_row(row)) }
+            }
+        }
+    }
+}
+
+fn time_row(row: &Row) -> Markup {
+    markup! {
+        li {
+            a.name href={ "#" (anchor(row.task)) } { (row.name) }
+            span.track {
+                span.life style=(place(row.life)) {}
+                @for bar in &row.bars { (of_bar(bar)) }
+            }
+            @if row.before > 0 { span.cut { (row.before) " earlier bars are not shown" } }
+        }
+    }
+}
+
+fn of_bar(bar: &Bar) -> Markup {
+    let class = match bar.kind {
+        Kind::Work(tone) => tone.class(),
+        Kind::Wait => "wait",
+    };
+    let words = bar.words.as_str();
+    markup! {
+        @match &bar.attempt {
+            Some(attempt) => a class={ "bar " (class) } style=(place(bar.extent)) title=(words)
+                aria-label=(words) href={ "#attempt-" (attempt) } {},
+            None => span class={ "bar " (class) } style=(place(bar.extent)) title=(words)
+                role="img" aria-label=(words) {},
+        }
+    }
+}
+
+fn place(extent: Extent) -> String {
+    let percent = |part: u64| format!("{}.{:03}%", part / 1000, part % 1000);
+    format!("left:{};width:{}", percent(extent.left), percent(extent.width))
+}
+
+fn anchor(task: TaskId) -> String {
+    format!("task-{}", task.0)
+}
+
+fn tasks(tasks: &[Told]) -> Markup {
+    markup! {
+        section #tasks aria-labelledby="tasks-h" {
+            h2 #tasks-h { "Agents and steps" }
+            p { "Every attempt with what the controller saw, what an agent was asked and what it said." }
+            p.paper { "Prompts and outputs are on paper where they were open on the screen." }
+            @for told in tasks { (of_task(told)) }
+        }
+    }
+}
+
+fn of_task(told: &Told) -> Markup {
+    let is_open = told.tone == Tone::Bad;
+    markup! {
+        details.task id=(anchor(told.id)) open[is_open] {
+            summary {
+                h3 { (badge(told.tone, told.word)) " " strong { (told.name) } " " (told.title) }
+            }
+            @if let Some(why) = &told.why { p.why { (why) } }
+            (rows(&told.facts))
+            @if !told.notes.is_empty() { h4 { "Notes" } (list(&told.notes, "")) }
+            @if told.before > 0 { p.cut { (told.before) " earlier attempts are not shown." } }
+            @for attempt in &told.attempts { (of_attempt(attempt)) }
+        }
+    }
+}
+
+fn of_attempt(attempt: &Attempt) -> Markup {
+    markup! {
+        article id={ "attempt-" (attempt.id) } {
+            h4 {
+                (badge(attempt.tone, attempt.word)) " " (attempt.step)
+                small { " iteration " (attempt.round) ", attempt " (attempt.id) }
+            }
+            @if let Some(why) = &attempt.why { p.why { (why) } }
+            (rows(&attempt.facts))
+            @if !attempt.notes.is_empty() { (list(&attempt.notes, "")) }
+            @for check in &attempt.checks { (of_check(check)) }
+            @if let Some(said) = &attempt.said { (of_said(said)) }
+            @if let Some(tail) = &attempt.tail {
+                details { summary { "The end of its output" } (tail) }
+            }
+            @for asked in &attempt.calls { (of_call(asked)) }
+        }
+    }
+}
+
+fn of_check(check: &Check) -> Markup {
+    let (tone, word) = match check.exit {
+        Some(0) => (Tone::Good, "exit 0".to_owned()),
+        Some(code) => (Tone::Bad, format!("exit {code}")),
+        None => (Tone::Bad, "no exit code".to_owned()),
+    };
+    markup! {
+        details.check {
+            summary { (badge(tone, &word)) " " (check.name) ": " code { (check.command) } }
+            (check.output)
+        }
+    }
+}
+
+fn of_said(said: &Said) -> Markup {
+    markup! {
+        div class={ "said " (said.tone.class()) } {
+            h5 { (said.verdict) }
+            @if !said.summary.is_empty() { (said.summary) }
+            @if !said.findings.is_empty() { (list(&said.findings, "")) }
+            @if said.more > 0 { p.cut { (said.more) " more are not shown." } }
+        }
+    }
+}
+
+fn of_call(asked: &Asked) -> Markup {
+    markup! {
+        div.call {
+            h5 { (badge(asked.tone, asked.status.as_str())) " Question " (asked.number) }
+            (rows(&asked.facts))
+            @if let Some(resume) = &asked.resume {
+                p { "Go on with this conversation: " code { (resume) } }
+            }
+            details.prompt { summary { "Prompt" } (asked.prompt) }
+            details.output { summary { "Output" } (asked.output) }
+        }
+    }
+}
+
+fn limits(limits: &[Limit]) -> Markup {
+    markup! {
+        section #limits aria-labelledby="limits-h" {
+            h2 #limits-h { "Limits" }
+            div.wide tabindex="0" role="region" aria-label="Limits" {
+                table {
+                    thead { tr {
+                        th scope="col" { "limit" } th scope="col" { "used" }
+                        th scope="col" { "of" } th scope="col" { "state" }
+                    } }
+                    tbody { @for limit in limits {
+                        tr {
+                            th scope="row" { (limit.what) }
+                            td { (limit.used) } td { (limit.max) }
+                            td { @if limit.is_hit { (badge(Tone::Waits, "used up")) } }
+                        }
+                    } }
+                }
+            }
+        }
+    }
+}
+
+fn warnings(lines: &[Line]) -> Markup {
+    markup! {
+        @if !lines.is_empty() {
+            section #warnings aria-labelledby="warnings-h" {
+                h2 #warnings-h { "Warnings" }
+                (list(lines, ""))
+            }
+        }
+    }
+}
+
+fn remarks(remarks: &[(String, Line, Line)]) -> Markup {
+    markup! {
+        section #events aria-labelledby="events-h" {
+            h2 #events-h { "Events" }
+            @if remarks.is_empty() { p.none { "Nothing out of the ordinary." } }
+            @else {
+                ol.events { @for (at, whose, text) in remarks {
+                    li { time datetime=(at) { (at) } " " b { (whose) } " " (text) }
+                } }
+            }
+        }
+    }
+}

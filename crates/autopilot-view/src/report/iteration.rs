@@ -1,0 +1,97 @@
+//! The iterations of a run towards a goal: each with its workflow, its steps and what was said of it.
+
+use super::choice::Choice;
+use super::words::{Body, Line, Words};
+use super::{Drawn, Known, Tone, drawn};
+use crate::graph::Graph;
+use crate::manifest::{self, History};
+use crate::sessions::{Session, last_of};
+use crate::{duration, money};
+use autopilot_core::id::TaskId;
+use autopilot_core::state::State;
+
+/// The last ones.
+const ITERATIONS_MAX: usize = 50;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Iteration {
+    pub index: u32,
+    pub workflow: Option<Line>,
+    pub graph: Option<Drawn>,
+    pub steps: Vec<StepRow>,
+    pub verdict: Option<(Tone, &'static str, Body)>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepRow {
+    pub task: TaskId,
+    pub id: Line,
+    pub goal: Body,
+    pub word: &'static str,
+    pub tone: Tone,
+    pub session: Line,
+    pub took: String,
+    pub cost: String,
+}
+
+pub fn all(
+    state: &State,
+    history: &History,
+    sessions: &[Session],
+    known: &Known<'_>,
+    words: &Words<'_>,
+) -> Vec<Iteration> {
+    let steps = manifest::steps(state, known.read);
+    let last = state.root().map_or(0, |root| root.round);
+    let first = last.saturating_sub(ITERATIONS_MAX as u32 - 1).max(1);
+    let whole = Graph::of_run(state);
+    let one = |index: u32| {
+        let own: Vec<_> = steps
+            .iter()
+            .filter(|step| step.body.iteration == index && !step.task.is_dropped())
+            .collect();
+        let names: Vec<&str> = own.iter().map(|step| step.task.name()).collect();
+        let graph = whole.only(|node| names.contains(&node.id.as_str()));
+        let choice = Choice { tasks: own.iter().map(|step| step.task.id).collect(), left_out: 0 };
+        let row = |step: &&manifest::Placed<'_>| {
+            let task = step.task;
+            let word = manifest::status_word(state, task);
+            StepRow {
+                task: task.id,
+                id: words.line(&step.body.step.id),
+                goal: words.text(&step.body.step.goal),
+                word,
+                tone: Tone::of(word),
+                session: words.line(last_of(sessions, task.id).unwrap_or_default()),
+                took: duration(task.spent.work_ms),
+                cost: money::cost(task.spent.bill),
+            }
+        };
+        Iteration {
+            index,
+            workflow: own.first().map(|step| words.line(&step.body.workflow)),
+            graph: drawn(&graph, &format!("g{index}"), &choice, state, words),
+            steps: own.iter().map(row).collect(),
+            verdict: verdict(index, history, known, words),
+        }
+    };
+    (first..=last).map(one).collect()
+}
+
+/// What the reviewer said, or what the controller made of it.
+fn verdict(
+    index: u32,
+    history: &History,
+    known: &Known<'_>,
+    words: &Words<'_>,
+) -> Option<(Tone, &'static str, Body)> {
+    let said = history.completion(index, known.read)?;
+    let text = [said.summary.as_deref(), said.reason.as_deref()];
+    let text: Vec<&str> = text.into_iter().flatten().collect();
+    let (tone, word) = match (said.done, history.is_overruled(index)) {
+        (true, _) => (Tone::Good, "The reviewer says: done"),
+        (false, true) => (Tone::Bad, "The reviewer said done and was overruled by the controller"),
+        (false, false) => (Tone::Bad, "The reviewer says: not done"),
+    };
+    Some((tone, word, words.text(&text.join("\n"))))
+}

@@ -1,0 +1,272 @@
+//! What became of a run in plain words: what was proven, and what was not.
+
+use super::words::{Line, Words};
+use super::{Known, Tone};
+use crate::{
+    ExitWord, Standing, awaited, excused, failure, leaves, let_pass, money, run_word, still_shown,
+    tells_how_to_go_on, waivers,
+};
+use autopilot_core::event::{End, Outcome as Ended, Verdict};
+use autopilot_core::state::{Shown, State, Task};
+use autopilot_core::step::Step;
+use std::collections::BTreeMap;
+
+/// Lines of each list.
+const LINES_MAX: usize = 60;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    pub tone: Tone,
+    pub word: &'static str,
+    pub sentence: Line,
+    /// By the controller itself.
+    pub proven: Vec<Line>,
+    /// What rests on somebody's word, was left out, or failed.
+    pub unproven: Vec<Line>,
+}
+
+pub fn outcome(state: &State, known: &Known<'_>, words: &Words<'_>) -> Outcome {
+    let (tone, word) = match (known.standing, ExitWord::of(state)) {
+        (Standing::Live { .. }, _) => (Tone::Busy, "running"),
+        (Standing::Interrupted, _) => (Tone::Worse, "interrupted"),
+        (Standing::Abandoned, _) => (Tone::Worse, "abandoned"),
+        (Standing::Rests, _) | (_, ExitWord::Paused) => (Tone::Waits, "paused"),
+        (_, ExitWord::Done) => (Tone::Good, "done"),
+        (_, ExitWord::Failed) => (Tone::Bad, "failed"),
+        (_, ExitWord::NotConverged) => (Tone::Bad, "not reached within the limits"),
+        (_, ExitWord::PushFailed) => (Tone::Bad, "done, but not pushed"),
+    };
+    let (mut proven, mut unproven) = (Vec::new(), Vec::new());
+    match state.run.flow.has_iterations() {
+        true => of_whole(state, &mut proven, &mut unproven),
+        false => of_tasks(state, &mut proven, &mut unproven),
+    }
+    left_out(state, &mut unproven);
+    for list in [&mut proven, &mut unproven] {
+        let more = list.len().saturating_sub(LINES_MAX);
+        if more > 0 {
+            list.truncate(LINES_MAX);
+            list.push(format!("and {more} more of the same kind"));
+        }
+    }
+    Outcome {
+        tone,
+        word,
+        sentence: words.line(&sentence(state, known)),
+        proven: words.lines(&proven),
+        unproven: words.lines(&unproven),
+    }
+}
+
+fn sentence(state: &State, known: &Known<'_>) -> String {
+    match known.standing {
+        Standing::Live { pid } => format!(
+            "The run is still going (process {pid}, {}). This page shows how it stood at {}; write \
+             it again for more.",
+            run_word(state),
+            known.now.rfc3339()
+        ),
+        Standing::Interrupted => {
+            "The process that worked on it is gone without a word. What is recorded is all there; go \
+             on with `autopilot resume`."
+                .to_owned()
+        }
+        Standing::Abandoned => {
+            "It was given up for another run. Its work stays salvaged: `autopilot recover`.".to_owned()
+        }
+        Standing::Rests => rests(state),
+        Standing::Over => over(state),
+    }
+}
+
+fn rests(state: &State) -> String {
+    match (&state.run.halt, awaited(state)) {
+        (None, Some(what)) => format!(
+            "It waits for a person to approve {what}: `autopilot approve` or `autopilot reject \"why\"`."
+        ),
+        (Some(halt), _) if tells_how_to_go_on(halt) => format!("It rests: {}.", halt.why),
+        (Some(halt), _) => {
+            format!("It rests: {}. Go on with {}.", halt.why, money::go_on(state))
+        }
+        (None, None) => "It rests. Go on with `autopilot resume`.".to_owned(),
+    }
+}
+
+fn over(state: &State) -> String {
+    let has_iterations = state.run.flow.has_iterations();
+    match state.end() {
+        Some(End::Closed | End::Skipped { .. }) if has_iterations => {
+            let rounds = state.root().map_or(0, |root| root.round);
+            let how = if excused(state).is_some() {
+                "by the reviewer's word: what the controller ran fails, as it did on the base, and \
+                 only new failures counted"
+            } else if is_validated(state) {
+                "and the controller's own validation of the result passed"
+            } else {
+                "by the reviewer's word alone: nothing was proven"
+            };
+            format!("The goal was reached in {}, {how}.", count(rounds as usize, "iteration"))
+        }
+        Some(End::Closed | End::Skipped { .. }) => {
+            let all = leaves(state).count();
+            let closed = leaves(state).filter(|task| task.is_closed()).count();
+            let how = match excused(state) {
+                Some(_) => {
+                    "; what the controller ran fails, as it did on the base, and only new failures \
+                     counted"
+                }
+                None => "",
+            };
+            format!("{closed} of {} done{how}.", count(all, "task"))
+        }
+        Some(End::Failed { why }) => {
+            format!("It did not come to its end: {why}. Everything that was done is kept.")
+        }
+        None => "It has not begun.".to_owned(),
+    }
+}
+
+fn is_validated(state: &State) -> bool {
+    let shown = still_shown(state, Step::Validate);
+    shown.is_some_and(|shown| shown.outcome == Ended::Passed)
+}
+
+fn of_whole(state: &State, proven: &mut Vec<String>, unproven: &mut Vec<String>) {
+    let Some(root) = state.root() else { return };
+    let old = |step: Step| root.last(step).filter(|_| still_shown(state, step).is_none());
+    if let Some(shown) = old(Step::Validate) {
+        unproven.push(format!(
+            "The result has changed since the controller validated it in iteration {}.",
+            shown.round
+        ));
+    }
+    match still_shown(state, Step::Validate).map(|shown| (&shown.outcome, shown.round)) {
+        Some((Ended::Passed, round)) => match excused(state) {
+            None => proven.push(format!(
+                "The controller ran its validation itself on the integrated result of iteration \
+                 {round}, and it passed."
+            )),
+            Some(what) => unproven.push(as_on_the_base(
+                &format!("The controller's validation of iteration {round}"),
+                &what,
+            )),
+        },
+        Some((Ended::Failed { why }, round)) => {
+            unproven.push(format!("The controller's validation failed in iteration {round}: {why}"))
+        }
+        Some(_) | None if root.skipped.contains_key(&Step::Validate) => {}
+        None if old(Step::Validate).is_some() => {}
+        Some(_) | None => unproven.push("The result was not validated.".to_owned()),
+    }
+    let said = still_shown(state, Step::Completion);
+    match said.and_then(|shown| Some((shown.facts.verdict?, shown.round))) {
+        Some((Verdict::Approve, round)) => unproven.push(format!(
+            "That the goal is reached is the reviewer's word (iteration {round}); it is told below."
+        )),
+        Some((Verdict::RequestChanges, round)) => {
+            unproven.push(format!("The reviewer said in iteration {round} that it is not done."));
+        }
+        None => match old(Step::Completion) {
+            Some(shown) => unproven.push(format!(
+                "Nobody has said that the goal is reached since the result changed; the last word \
+                 is of iteration {}.",
+                shown.round
+            )),
+            None => unproven.push("Nobody has said yet that the goal is reached.".to_owned()),
+        },
+    }
+}
+
+fn of_tasks(state: &State, proven: &mut Vec<String>, unproven: &mut Vec<String>) {
+    let closed: Vec<&Task> = leaves(state).filter(|task| task.is_closed()).collect();
+    let passed = |step: Step| {
+        let passed = |task: &&&Task| task.last(step).is_some_and(is_green);
+        closed.iter().filter(passed).count()
+    };
+    let all = count(closed.len(), "closed task");
+    let (validated, accepted) = (passed(Step::Validate), passed(Step::Uat));
+    if validated > 0 {
+        proven.push(format!("Validation by the controller passed for {validated} of {all}."));
+    }
+    if accepted > 0 {
+        proven.push(format!("Acceptance run by the controller passed for {accepted} of {all}."));
+    }
+    for (what, names) in red(&closed) {
+        let of = format!("Validation by the controller of {}", names.join(", "));
+        unproven.push(as_on_the_base(&of, &what));
+    }
+    let approved = |task: &&&Task| {
+        let verdict = task.last(Step::Review).and_then(|shown| shown.facts.verdict);
+        verdict == Some(Verdict::Approve)
+    };
+    let approved = closed.iter().filter(approved).count();
+    if approved > 0 {
+        proven.push(format!("Another agent approved {approved} of {all}."));
+    }
+    for (step, what) in [(Step::Validate, "Validation"), (Step::Uat, "Acceptance")] {
+        let shown = state.root().and_then(|root| root.last(step));
+        match shown.map(|shown| &shown.outcome) {
+            Some(Ended::Passed) => match shown.and_then(let_pass) {
+                None => proven.push(format!("{what} of the whole passed.")),
+                Some(red) => unproven.push(as_on_the_base(&format!("{what} of the whole"), &red)),
+            },
+            Some(Ended::Failed { why }) => {
+                unproven.push(format!("{what} of the whole failed: {why}"))
+            }
+            Some(_) | None => {}
+        }
+    }
+    for task in leaves(state).filter(|task| !task.is_closed()) {
+        let why = failure(task).map(|why| format!(": {why}")).unwrap_or_default();
+        unproven.push(format!("{}: {}{why}", task.name(), crate::task_word(task)));
+    }
+}
+
+fn is_green(shown: &Shown) -> bool {
+    shown.outcome == Ended::Passed && let_pass(shown).is_none()
+}
+
+/// The tasks that were let pass, by what fails in them as on the base.
+fn red<'a>(closed: &[&'a Task]) -> BTreeMap<String, Vec<&'a str>> {
+    let mut red: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for task in closed {
+        if let Some(what) = task.last(Step::Validate).and_then(let_pass) {
+            red.entry(what).or_default().push(task.name());
+        }
+    }
+    red
+}
+
+fn as_on_the_base(of: &str, what: &str) -> String {
+    format!(
+        "{of} did not pass: {what}, as on the base; only new failures counted (--allow-red-base), \
+         and there was none."
+    )
+}
+
+/// What was skipped, waived or noted.
+fn left_out(state: &State, unproven: &mut Vec<String>) {
+    let base = state.root().and_then(|root| root.last(Step::Preflight));
+    if let Some(what) = base.and_then(let_pass) {
+        unproven.push(format!(
+            "Before anything was done, on the base, {what}; the run was allowed to begin all the same."
+        ));
+    } else if state.run.red_base_allowed && base.is_none_or(|shown| !is_green(shown)) {
+        unproven.push("The run was allowed to begin although tests fail on its base.".to_owned());
+    }
+    for by in waivers(state) {
+        unproven.push(format!("The review was skipped while {by} was there."));
+    }
+    for task in &state.tasks {
+        let name = if task.parent.is_some() { task.name() } else { "The run" };
+        for (step, why) in &task.skipped {
+            if step.row().judges {
+                unproven.push(format!("{name}: {step} skipped: {why}"));
+            }
+        }
+    }
+}
+
+pub fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}

@@ -1,0 +1,199 @@
+//! Attempts as bars on an axis of time, and between them what a task waited for.
+
+use super::choice::Choice;
+use super::words::{Line, Words};
+use crate::account::Tried;
+use crate::{duration, report::Tone};
+use autopilot_core::event::{Event, HoldWhy, Record};
+use autopilot_core::id::{TaskId, Time};
+use autopilot_core::state::State;
+use std::collections::BTreeMap;
+
+/// Bars of one row; the last ones.
+const BARS_MAX: usize = 80;
+/// Marks on the axis, the two ends among them.
+const TICKS: u64 = 5;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Timeline {
+    pub begin: Time,
+    pub end: Time,
+    pub ticks: Vec<String>,
+    pub rows: Vec<Row>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    pub task: TaskId,
+    pub name: Line,
+    /// From when the task was known until it was over.
+    pub life: Extent,
+    pub bars: Vec<Bar>,
+    /// Bars that are not shown.
+    pub before: usize,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bar {
+    pub extent: Extent,
+    pub kind: Kind,
+    pub words: Line,
+    /// The attempt it stands for.
+    pub attempt: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Work(Tone),
+    /// For an account, or for somebody to go on with it.
+    Wait,
+}
+
+/// In thousandths of a percent of the whole, so that the same run gives the same page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    pub left: u64,
+    pub width: u64,
+}
+
+struct Span {
+    from: Time,
+    to: Option<Time>,
+    why: String,
+}
+
+/// What is not over ends at `until`.
+pub fn timeline(
+    state: &State,
+    attempts: &[Tried],
+    records: &[Record],
+    choice: &Choice,
+    until: Time,
+    is_live: bool,
+    words: &Words<'_>,
+) -> Timeline {
+    let begin = state.run.started_at;
+    let end = Time(until.0.max(begin.0 + 1));
+    let scale = Scale { begin, ms: end.since_ms(begin).max(1) };
+    let (mut waits, births) = (waits(records), births(records));
+    let mut rows = Vec::new();
+    for id in &choice.tasks {
+        let task = state.task(*id);
+        let own = attempts.iter().filter(|tried| tried.task == *id);
+        let mut bars: Vec<(Time, Bar)> = own
+            .map(|tried| (tried.started, work(tried, &scale, end, is_live, words)))
+            .chain(waits.remove(id).unwrap_or_default().into_iter().map(|span| {
+                let extent = scale.extent(span.from, span.to.unwrap_or(end));
+                let lasted = duration(span.to.unwrap_or(end).since_ms(span.from));
+                let words = words.line(&format!("{} ({lasted})", span.why));
+                (span.from, Bar { extent, kind: Kind::Wait, words, attempt: None })
+            }))
+            .collect();
+        bars.sort_by_key(|(from, _)| *from);
+        let before = bars.len().saturating_sub(BARS_MAX);
+        let known = births.get(id).copied().unwrap_or(begin);
+        rows.push(Row {
+            task: *id,
+            name: if task.parent.is_some() {
+                words.line(task.name())
+            } else {
+                Line::own("the run itself")
+            },
+            life: scale.extent(known, task.ended_at.unwrap_or(end)),
+            bars: bars.into_iter().skip(before).map(|(_, bar)| bar).collect(),
+            before,
+        });
+    }
+    let ticks = (0..TICKS).map(|tick| duration(scale.ms * tick / (TICKS - 1))).collect();
+    Timeline { begin, end, ticks, rows }
+}
+
+struct Scale {
+    begin: Time,
+    ms: u64,
+}
+
+impl Scale {
+    fn extent(&self, from: Time, to: Time) -> Extent {
+        let place = |at: Time| {
+            let ms = u128::from(at.since_ms(self.begin).min(self.ms));
+            u64::try_from(ms * 100_000 / u128::from(self.ms)).unwrap_or(100_000)
+        };
+        let left = place(from);
+        Extent { left, width: place(to).saturating_sub(left) }
+    }
+}
+
+fn work(tried: &Tried, scale: &Scale, end: Time, is_live: bool, words: &Words<'_>) -> Bar {
+    let to = tried.ended.as_ref().map_or(end, |(at, _)| *at);
+    let (tone, word) = super::attempt::how(tried, is_live);
+    let lasted = duration(to.since_ms(tried.started));
+    Bar {
+        extent: scale.extent(tried.started, to),
+        kind: Kind::Work(tone),
+        words: words.line(&format!("{}: {word} ({lasted})", tried.step)),
+        attempt: Some(tried.id.to_string()),
+    }
+}
+
+/// When each task became known.
+fn births(records: &[Record]) -> BTreeMap<TaskId, Time> {
+    let mut births = BTreeMap::new();
+    for record in records {
+        for event in &record.events {
+            if let Event::TaskAdded { task, .. } = event {
+                births.insert(*task, record.at);
+            }
+        }
+    }
+    births
+}
+
+/// What tasks waited for, and in the row of the run when nobody worked on any of it.
+fn waits(records: &[Record]) -> BTreeMap<TaskId, Vec<Span>> {
+    let mut all: BTreeMap<TaskId, Vec<Span>> = BTreeMap::new();
+    let mut last: Option<Time> = None;
+    for record in records {
+        for event in &record.events {
+            wait(&mut all, event, record.at, last);
+        }
+        last = Some(record.at);
+    }
+    all
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "no other event begins or ends a wait")]
+fn wait(all: &mut BTreeMap<TaskId, Vec<Span>>, event: &Event, at: Time, last: Option<Time>) {
+    match event {
+        Event::WaitBegan { task, account, why, .. } => {
+            let text = format!("waits for {account}: {}", why.word());
+            let text =
+                if *why == HoldWhy::Quota { format!("waits for quota of {account}") } else { text };
+            all.entry(*task).or_default().push(Span { from: at, to: None, why: text });
+        }
+        Event::WaitEnded { task } | Event::AttemptStarted { task, .. } => close(all, *task, at),
+        Event::TaskSettled { task, .. } => close(all, *task, at),
+        Event::Halted { halt } => {
+            let why = format!("rests: {}", halt.why);
+            all.entry(TaskId::ROOT).or_default().push(Span { from: at, to: None, why });
+        }
+        Event::Resumed => close(all, TaskId::ROOT, at),
+        Event::Booted { .. } => {
+            let root = all.entry(TaskId::ROOT).or_default();
+            let rests = root.last().is_some_and(|span| span.to.is_none());
+            if let (Some(from), false) = (last, rests) {
+                let why = "no process worked on it".to_owned();
+                root.push(Span { from, to: Some(at), why });
+            }
+        }
+        _ => {}
+    }
+}
+
+fn close(all: &mut BTreeMap<TaskId, Vec<Span>>, task: TaskId, at: Time) {
+    if let Some(span) = all.get_mut(&task).and_then(|spans| spans.last_mut())
+        && span.to.is_none()
+    {
+        span.to = Some(at);
+    }
+}

@@ -1,0 +1,259 @@
+//! The conversations agents had in a run: which attempts each was part of, and how the last ended.
+//!
+//! An agent that keeps no sessions gets one of ours, named after run and attempt.
+
+use super::cost::{Sum, charges};
+use autopilot_core::event::{Event, Outcome, Record};
+use autopilot_core::id::{AttemptId, TaskId, Time};
+use autopilot_core::session_name::{TOLD, asked_something, name, own_name};
+use autopilot_core::state::State;
+use autopilot_core::step::Step;
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Session {
+    pub id: String,
+    /// Whether the agent itself knows it by this id.
+    pub is_its_own: bool,
+    /// Where it was used last.
+    pub attempt: AttemptId,
+    pub task: TaskId,
+    pub step: Step,
+    /// Which of the role's agents knows it.
+    pub lane: u32,
+    pub round: u32,
+    pub began: Time,
+    /// When and how the last attempt ended; nothing while it runs.
+    pub ended: Option<(Time, Outcome)>,
+    /// Of all attempts it was part of.
+    pub cost: Sum,
+}
+
+/// In the order they were used last.
+pub fn sessions(run: &str, records: &[Record]) -> Vec<Session> {
+    let mut fold = Fold::default();
+    for record in records {
+        for (place, event) in record.events.iter().enumerate() {
+            fold.event(AttemptId { seq: record.seq, place: place as u32 }, record.at, event);
+        }
+    }
+    let mut costs: BTreeMap<AttemptId, Sum> = BTreeMap::new();
+    for charge in charges(records) {
+        let sum = costs.entry(charge.attempt).or_default();
+        *sum = sum.plus(charge.sum);
+    }
+    let mut sessions: BTreeMap<String, Session> = BTreeMap::new();
+    for (attempt, tried) in fold.tried.into_iter().filter(|(_, tried)| tried.asked) {
+        let cost = costs.get(&attempt).copied().unwrap_or_default();
+        for session in tried.sessions(run, attempt, cost) {
+            let before = sessions.get(&session.id).map(|before| before.cost).unwrap_or_default();
+            let cost = before.plus(session.cost);
+            sessions.insert(session.id.clone(), Session { cost, ..session });
+        }
+    }
+    let mut sessions: Vec<Session> = sessions.into_values().collect();
+    sessions.sort_by_key(|session| session.attempt);
+    sessions
+}
+
+/// The conversation a task had last.
+pub fn last_of(sessions: &[Session], task: TaskId) -> Option<&str> {
+    sessions.iter().rfind(|session| session.task == task).map(|session| session.id.as_str())
+}
+
+/// Of a question to an agent, by what its files say of it.
+pub fn session_of(run: &str, attempt: &str, session: Option<&str>) -> String {
+    attempt.parse().map(|attempt| name(run, attempt, session)).unwrap_or_default()
+}
+
+/// The session that a step of a task was in last: what it said there is what counts. All steps of a
+/// workflow's step are one.
+pub fn is_current(session: &Session, among: &[Session], state: &State) -> bool {
+    let task = state.task(session.task);
+    let is_one = task.pipeline.continues_at().is_some();
+    let same =
+        |other: &&Session| other.task == session.task && (is_one || other.step == session.step);
+    let newest = among.iter().filter(same).map(|other| other.attempt).max();
+    let is_newest = newest == Some(session.attempt);
+    let twins = among.iter().filter(|other| other.attempt == session.attempt).count();
+    let last = task.sessions.get(&session.step);
+    is_newest && (twins == 1 || last == Some(&session.id))
+}
+
+#[derive(Default)]
+struct Fold {
+    tried: BTreeMap<AttemptId, Tried>,
+    rounds: BTreeMap<TaskId, u32>,
+}
+
+struct Tried {
+    task: TaskId,
+    step: Step,
+    lane: u32,
+    round: u32,
+    began: Time,
+    ended: Option<(Time, Outcome)>,
+    asked: bool,
+    ids: Vec<String>,
+}
+
+impl Tried {
+    /// The one it ended with has the bill: it is the one that goes on.
+    fn sessions(self, run: &str, attempt: AttemptId, cost: Sum) -> Vec<Session> {
+        let is_its_own = !self.ids.is_empty();
+        let ids = if is_its_own { self.ids } else { vec![own_name(run, attempt)] };
+        let last = ids.len() - 1;
+        let session = |(place, id)| Session {
+            id,
+            is_its_own,
+            attempt,
+            task: self.task,
+            step: self.step,
+            lane: self.lane,
+            round: self.round,
+            began: self.began,
+            ended: self.ended.clone(),
+            cost: if place == last { cost } else { Sum::default() },
+        };
+        ids.into_iter().enumerate().map(session).collect()
+    }
+}
+
+impl Fold {
+    fn event(&mut self, id: AttemptId, at: Time, event: &Event) {
+        match event {
+            Event::TaskMoved { task, round, .. } => {
+                self.rounds.insert(*task, *round);
+            }
+            Event::AttemptStarted { task, step, lane } if step.role().is_some() => {
+                let round = self.rounds.get(task).copied().unwrap_or(1);
+                let (task, step, lane) = (*task, *step, *lane);
+                let (ended, ids) = (None, Vec::new());
+                let tried = Tried { task, step, lane, round, began: at, ended, asked: true, ids };
+                self.tried.insert(id, tried);
+            }
+            Event::SessionOpened { session, .. } if session.starts_with(TOLD) => {}
+            Event::SessionOpened { id, session, .. } => {
+                if let Some(tried) = self.tried.get_mut(id) {
+                    tried.ids.retain(|known| known != session);
+                    tried.ids.push(session.clone());
+                }
+            }
+            Event::AttemptEnded { id, outcome, facts, .. } => {
+                if let Some(tried) = self.tried.get_mut(id) {
+                    tried.asked = !tried.ids.is_empty() || asked_something(outcome, facts);
+                    tried.ended = Some((at, outcome.clone()));
+                }
+            }
+            Event::AttemptStarted { .. }
+            | Event::Billed { .. }
+            | Event::MoneyGiven { .. }
+            | Event::RunStarted { .. }
+            | Event::Booted { .. }
+            | Event::TaskAdded { .. }
+            | Event::StageSkipped { .. }
+            | Event::Overruled { .. }
+            | Event::RoundFailed { .. }
+            | Event::RailTripped { .. }
+            | Event::TaskSettled { .. }
+            | Event::TaskReopened { .. }
+            | Event::TaskContinued { .. }
+            | Event::WaitBegan { .. }
+            | Event::WaitEnded { .. }
+            | Event::AccountHeld { .. }
+            | Event::AccountFreed { .. }
+            | Event::Halted { .. }
+            | Event::Resumed
+            | Event::LimitsChanged { .. }
+            | Event::Switched { .. }
+            | Event::RoomChanged { .. }
+            | Event::TimePassed => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use autopilot_core::event::{Bill, Facts};
+    use autopilot_core::id::Micros;
+
+    const TASK: TaskId = TaskId(1);
+
+    fn id(seq: u64) -> AttemptId {
+        AttemptId { seq, place: 0 }
+    }
+
+    fn record(seq: u64, event: Event) -> Record {
+        Record { seq, at: Time(seq as i64 * 1000), events: vec![event] }
+    }
+
+    fn started(seq: u64, step: Step) -> Record {
+        let event = format!(r#"{{"e":"attempt_started","task":1,"step":"{}"}}"#, step.word());
+        record(seq, serde_json::from_str(&event).unwrap())
+    }
+
+    fn opened(seq: u64, of: u64, session: &str) -> Record {
+        let session = session.to_owned();
+        record(seq, Event::SessionOpened { id: id(of), task: TASK, step: Step::Build, session })
+    }
+
+    fn billed(seq: u64, of: u64, usd: u64) -> Record {
+        let bill = Bill { usd: Micros(usd), tokens_in: 1, ..Bill::default() };
+        record(seq, Event::Billed { id: id(of), task: TASK, bill, total: None })
+    }
+
+    fn ended(seq: u64, of: u64, outcome: Outcome) -> Record {
+        let facts = Box::new(Facts { log: Some("logs/x".into()), ..Facts::default() });
+        let (id, step) = (id(of), Step::Build);
+        record(seq, Event::AttemptEnded { id, task: TASK, step, outcome, facts })
+    }
+
+    #[test]
+    fn a_session_that_was_gone_on_with_is_one_with_all_its_costs() {
+        let records = [
+            started(1, Step::Build),
+            opened(2, 1, "s-1"),
+            billed(3, 1, 20),
+            ended(4, 1, Outcome::Failed { why: "no".into() }),
+            started(5, Step::Fix),
+            opened(6, 5, "s-1"),
+            billed(7, 5, 30),
+            ended(8, 5, Outcome::Passed),
+        ];
+        let told = sessions("r", &records);
+        assert_eq!(told.len(), 1);
+        assert_eq!((told[0].attempt, told[0].step), (id(5), Step::Fix));
+        assert_eq!((told[0].cost.bill.usd, told[0].cost.attempts), (Micros(50), 2));
+        assert!(told[0].is_its_own && told[0].ended == Some((Time(8000), Outcome::Passed)));
+    }
+
+    #[test]
+    fn agents_without_sessions_get_one_named_after_the_attempt_and_commands_get_none() {
+        let records = [
+            started(1, Step::Build),
+            ended(2, 1, Outcome::Passed),
+            started(3, Step::Validate),
+            started(4, Step::Review),
+        ];
+        let told = sessions("20260101-x", &records);
+        let ids: Vec<&str> = told.iter().map(|session| session.id.as_str()).collect();
+        assert_eq!(ids, ["20260101-x-1.0", "20260101-x-4.0"]);
+        assert!(told.iter().all(|session| !session.is_its_own));
+        assert_eq!(told[1].ended, None);
+    }
+
+    #[test]
+    fn a_second_session_of_an_attempt_has_its_bill() {
+        let records = [
+            started(1, Step::Build),
+            opened(2, 1, "first"),
+            opened(3, 1, "second"),
+            billed(4, 1, 7),
+        ];
+        let told = sessions("r", &records);
+        let costs: Vec<(&str, u64)> =
+            told.iter().map(|told| (told.id.as_str(), told.cost.bill.usd.0)).collect();
+        assert!(costs.contains(&("first", 0)) && costs.contains(&("second", 7)), "{costs:?}");
+    }
+}

@@ -1,0 +1,131 @@
+//! `.autopilot/STATUS.md`: the same, for a person who looks in the morning.
+
+use super::money;
+use super::trouble::trouble;
+use super::{
+    activity, awaited, current, duration, failure, headline, holds, leaves, task_word,
+    tells_how_to_go_on, waits,
+};
+use autopilot_core::state::State;
+use autopilot_core::step::Step;
+use std::fmt::Write;
+
+pub fn status_md(state: &State) -> String {
+    let mut text = String::new();
+    let run = &state.run;
+    let _ = writeln!(text, "# {}: {}\n", headline(state), one_line(&run.title));
+    let _ = writeln!(text, "| | |\n|---|---|");
+    let mut row = |name: &str, value: String| {
+        let _ = writeln!(text, "| {name} | {} |", cell(&value));
+    };
+    row("run", format!("`{}` ({})", run.id, run.flow.word()));
+    if let Some((iteration, most)) = super::iteration(state) {
+        row("iteration", format!("{iteration} of {most}"));
+    }
+    row("branch", format!("`{}` from `{}`", run.branch, run.base_branch));
+    if let Some(url) = super::state_json::pull_request(state) {
+        row("pull request", url.to_owned());
+    }
+    row("started", run.started_at.rfc3339());
+    row("last change", run.moved_at.rfc3339());
+    row("cost", money::cost(run.spent));
+    if let Some(used) = super::used(state).line() {
+        row("used", used);
+    }
+    if let Some(task) = current(state) {
+        row("now", format!("{}: {} (iteration {})", task.name(), activity(task), task.round));
+    }
+    if let Some(halt) = &run.halt {
+        row("rests because", halt.why.to_string());
+        if !tells_how_to_go_on(halt) {
+            row("go on with", money::go_on(state));
+        }
+    }
+    for held in holds(state) {
+        row("held", held);
+    }
+    if let Some(what) = awaited(state) {
+        row("waits for", format!("a person to approve {what}"));
+        row("answer with", "`autopilot approve` or `autopilot reject \"why\"`".to_owned());
+    }
+    if let Some(why) = state.root().and_then(failure) {
+        row("why", why.to_string());
+    }
+    tasks(&mut text, state);
+    attention(&mut text, state);
+    last_failure(&mut text, state);
+    text
+}
+
+fn tasks(text: &mut String, state: &State) {
+    let _ = writeln!(text, "\n## Tasks\n");
+    let _ = writeln!(text, "| task | status | iteration | time | cost | result |");
+    let _ = writeln!(text, "|---|---|---|---|---|---|");
+    for task in leaves(state) {
+        let result = match (failure(task), &task.commit) {
+            (Some(why), _) => why.to_string(),
+            (None, Some(commit)) if task.is_closed() => {
+                format!("`{}`", commit.chars().take(10).collect::<String>())
+            }
+            (None, _) => waits(state, task).unwrap_or_else(|| activity(task).to_owned()),
+        };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} |",
+            cell(task.name()),
+            task_word(task),
+            task.round,
+            duration(task.spent.work_ms),
+            money::cost(task.spent.bill),
+            cell(&result),
+        );
+    }
+}
+
+/// Everything that was not proven, or not as it was said.
+fn attention(text: &mut String, state: &State) {
+    let mut lines = Vec::new();
+    for by in super::waivers(state) {
+        lines.push(format!("REVIEW WAS SKIPPED for this run ({by}). Tests were still required."));
+    }
+    for task in state.tasks.iter() {
+        let name = task.label();
+        for (step, why) in &task.skipped {
+            if *step != Step::Push && *step != Step::Preflight {
+                lines.push(format!("{name}: {} skipped: {why}", step.word().to_uppercase()));
+            }
+        }
+        for note in &task.notes {
+            lines.push(format!("{name}: {note}"));
+        }
+    }
+    if lines.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\n## Worth knowing\n");
+    for line in lines {
+        let _ = writeln!(text, "- {}", one_line(&line));
+    }
+}
+
+fn last_failure(text: &mut String, state: &State) {
+    let Some(trouble) = trouble(state) else { return };
+    let step = trouble.step.map_or("a try", Step::word);
+    let whose = match trouble.task.parent {
+        Some(_) => format!(" of {} (iteration {})", trouble.task.name(), trouble.shown.round),
+        None => String::new(),
+    };
+    let _ = writeln!(text, "\n## Last failure\n\n{step}{whose}: {}", one_line(trouble.why()));
+    if let Some(log) = &trouble.shown.facts.log {
+        let _ = writeln!(text, "\nLog: `.autopilot/{log}`");
+    }
+}
+
+fn cell(text: &str) -> String {
+    one_line(text).replace('|', "\\|")
+}
+
+/// Titles and messages come from files and agents; they must not break out of their line.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

@@ -1,0 +1,34 @@
+//! The newest thing that went wrong in a run, with the log to look into.
+
+use autopilot_core::event::Outcome;
+use autopilot_core::state::{Shown, State, Task};
+use autopilot_core::step::Step;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Trouble<'a> {
+    pub task: &'a Task,
+    /// Not known of a try that broke.
+    pub step: Option<Step>,
+    pub shown: &'a Shown,
+}
+
+impl Trouble<'_> {
+    pub fn why(&self) -> &str {
+        match &self.shown.outcome {
+            Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why } => why,
+            Outcome::Away { text, .. } => text,
+            Outcome::Passed | Outcome::Lost | Outcome::Quota { .. } | Outcome::Revoked => "",
+        }
+    }
+}
+
+pub fn trouble(state: &State) -> Option<Trouble<'_>> {
+    let of_task = |task| {
+        let failed = move |(step, shown): (&Step, _)| Trouble { task, step: Some(*step), shown };
+        let Task { results, broken, .. } = task;
+        let failures =
+            results.iter().filter(|(_, s)| matches!(s.outcome, Outcome::Failed { .. })).map(failed);
+        failures.chain(broken.iter().map(move |shown| Trouble { task, step: None, shown }))
+    };
+    state.tasks.iter().flat_map(of_task).max_by_key(|trouble| trouble.shown.id)
+}
