@@ -129,7 +129,7 @@ fn under_the_evidence_gate_only_an_issue_that_cites_evidence_costs_a_round() {
 - step: review
   iteration: 1
   do:
-    - answer: {{ verdict: REQUEST_CHANGES, summary: no, issues: [{{ severity: major,
+    - answer: {{ verdict: REQUEST_CHANGES, summary: almost, issues: [{{ severity: major,
         message: {message}, fix: change it, file: app.txt, line: {line} }}] }}
 "
         )
