@@ -223,7 +223,7 @@ fn read_file(path: &Utf8Path) -> Result<Read, BeginError> {
     }
     let bytes_max = task_file::TASK_BYTES_MAX as u64 + 1;
     let bytes = file::read_capped(path.as_std_path(), bytes_max).map_err(|error| {
-        BeginError::Unreadable { path: path.to_owned(), reason: crate::shell::chain(&error) }
+        BeginError::Unreadable { path: path.to_owned(), reason: crate::cause::chain(&error) }
     })?;
     let mut parsed = task_file::parse(path, &bytes)
         .map_err(|faults| BeginError::TaskFile { path: path.to_owned(), faults })?;

@@ -1,13 +1,14 @@
 //! Going on with a session of a run, beside the run: the same agent, sandbox, limits and records of
 //! money, but no decision.
 
+use crate::clock::now;
 use crate::flag::Flag;
 use crate::inbox::LimitChange;
 use crate::job::further::{Further, Furthered};
 use crate::job::{Cancel, Context, Job, JobError, Workshop};
 use crate::place::Place;
 use crate::session::{self, Machine, Opened, SessionError};
-use crate::shell::{Sight, Signal, Teller, now};
+use crate::shell::{Sight, Signal, Teller};
 use crate::store::{self, StoreError};
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::decide::owe;

@@ -271,7 +271,7 @@ impl Job {
         let (outcome, mut facts) = match done {
             Ok(done) => done,
             Err(error) => {
-                let why = crate::shell::chain(&error);
+                let why = crate::cause::chain(&error);
                 (Outcome::Broke { why }, Facts::default())
             }
         };
@@ -308,7 +308,7 @@ impl Job {
     async fn step_with_ports(&self) -> Result<Done, JobError> {
         let count = self.context.config.worktrees.ports;
         let ports = self.context.workshop.ports.lease(self.want.id, count);
-        let _held = ports.map_err(|error| JobError::Setup(crate::shell::chain(&error)))?;
+        let _held = ports.map_err(|error| JobError::Setup(crate::cause::chain(&error)))?;
         self.step().await
     }
 

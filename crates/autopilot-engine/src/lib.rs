@@ -7,6 +7,8 @@
 mod admission;
 mod arrears;
 pub mod begin;
+pub mod cause;
+pub mod clock;
 pub mod environment;
 pub mod flag;
 pub mod further;

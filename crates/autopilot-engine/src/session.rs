@@ -2,6 +2,7 @@
 
 use crate::arrears;
 use crate::begin::{self, Prepared, Request, Tasks};
+use crate::clock;
 use crate::environment::{self, Variables};
 use crate::flag::Flag;
 use crate::inbox::LimitChange;
@@ -9,7 +10,7 @@ use crate::job::{Context, Workshop};
 use crate::place::Place;
 use crate::purse::Purse;
 use crate::replay::Player;
-use crate::shell::{self, Parts, Patience, Shell, ShellError, Teller, Watcher};
+use crate::shell::{Parts, Patience, Shell, ShellError, Teller, Watcher};
 use crate::store::{self, StoreError, Texts};
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::config::{By, Config, Options};
@@ -561,7 +562,7 @@ fn new_run(
         }
         Intent::Resume { .. } | Intent::Only { .. } => return Err(SessionError::NothingToResume),
     };
-    let run = format!("{}-{}", stamp(), machine.salt);
+    let run = format!("{}-{}", clock::stamp(), machine.salt);
     let base = begin::Base {
         run: &run,
         branch: run_branch(&run),
@@ -634,7 +635,7 @@ fn create(journal: &mut SqliteJournal, prepared: &Prepared) -> Result<(), Sessio
         id: prepared.spec.id.clone(),
         mode: prepared.spec.flow.word().to_owned(),
         title: prepared.spec.title.clone(),
-        created_at_ms: shell::now().0,
+        created_at_ms: clock::now().0,
     };
     journal.create_run(&new).map_err(|error| WorkspaceError::from(StoreError::from(error)))?;
     Ok(())
@@ -787,10 +788,6 @@ fn assigned_values(text: &str) -> Vec<String> {
         }
     }
     secrets
-}
-
-fn stamp() -> String {
-    jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string()
 }
 
 /// Held for the time of a command that changes the repository's state without working on a run.

@@ -4,6 +4,8 @@
 //! durable is shown and acted upon. There is no other path to start, stop or end anything.
 
 use crate::admission;
+use crate::cause::chain;
+use crate::clock::now;
 use crate::flag::Flag;
 use crate::inbox;
 use crate::job::{self, Cancel, Context};
@@ -12,7 +14,7 @@ use crate::store::{self, SNAPSHOT_EVERY, StoreError};
 use crate::views::{GoalFiles, Views};
 use autopilot_agents::AgentEvent;
 use autopilot_core::event::{HaltWhy, Record};
-use autopilot_core::id::{AttemptId, TaskId, Time};
+use autopilot_core::id::{AttemptId, TaskId};
 use autopilot_core::input::{Ask, Input, Word};
 use autopilot_core::pilot::{Order, Pilot};
 use autopilot_core::pipeline::Switch;
@@ -156,10 +158,6 @@ pub enum ShellError {
     Store(#[from] StoreError),
     #[error("cannot listen for signals: {0}")]
     Signals(std::io::Error),
-}
-
-pub fn now() -> Time {
-    Time(jiff::Timestamp::now().as_millisecond())
 }
 
 pub struct Shell {
@@ -641,20 +639,6 @@ fn setting(context: &Context) -> autopilot_view::manifest::Setting {
         adapter: job::mode_word(agent.mode).to_owned(),
         model: agent.model.clone(),
     }
-}
-
-/// An error with its causes, in one line.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        let more = source.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = source.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -173,7 +173,7 @@ pub fn take_lease(
     run: &str,
     holder: &str,
 ) -> Result<u64, WorkspaceError> {
-    let now = crate::shell::now().0;
+    let now = crate::clock::now().0;
     let lease =
         journal.take_lease(run, holder, Claim::Force, now, i64::MAX).map_err(StoreError::from)?;
     Ok(lease.epoch)

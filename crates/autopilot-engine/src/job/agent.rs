@@ -157,7 +157,7 @@ impl Job {
             return Ok(None);
         }
         let bytes = file::read_capped(path.as_std_path(), SCHEMA_BYTES_MAX)
-            .map_err(|error| JobError::Setup(crate::shell::chain(&error)))?;
+            .map_err(|error| JobError::Setup(crate::cause::chain(&error)))?;
         let text = String::from_utf8_lossy(&bytes);
         let schema = answer::Schema::parse(path.as_str(), &text)
             .map_err(|error| JobError::Setup(error.to_string()))?;

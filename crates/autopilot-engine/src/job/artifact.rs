@@ -147,7 +147,7 @@ impl Job {
             if !is_new {
                 continue;
             }
-            let chain = |error: autopilot_host::file::FileError| crate::shell::chain(&error);
+            let chain = |error: autopilot_host::file::FileError| crate::cause::chain(&error);
             file::write_atomic(path.join(PROMPT).as_std_path(), prompt.as_bytes())
                 .map_err(|error| failed(&path, chain(error)))?;
             let events = file::append(path.join(EVENTS).as_std_path())

@@ -63,7 +63,7 @@ impl Job {
     pub async fn further(&self, ask: &Further) -> Result<Furthered, JobError> {
         let count = self.context.config.worktrees.ports;
         let ports = self.context.workshop.ports.lease(self.want.id, count);
-        let _held = ports.map_err(|error| JobError::Setup(crate::shell::chain(&error)))?;
+        let _held = ports.map_err(|error| JobError::Setup(crate::cause::chain(&error)))?;
         let branch = session_branch(&ask.session);
         let start = self.newest(&branch).await?;
         // Salvage of the attempt itself keeps its name.

@@ -122,7 +122,7 @@ impl Job {
             }
             return Ok(home);
         }
-        let failed = |error| JobError::Setup(crate::shell::chain(&error));
+        let failed = |error| JobError::Setup(crate::cause::chain(&error));
         home.plan.make().map_err(failed)?;
         home.plan.note().map_err(failed)?;
         if let Some(session) = session {

@@ -1,8 +1,9 @@
 //! Running one program under supervision: sandboxed, bounded, watched, logged, redacted.
 
 use super::{Job, JobError};
+use crate::cause::chain;
 use crate::environment::Variables;
-use crate::shell::{Sight, chain};
+use crate::shell::Sight;
 use autopilot_agents::Stream;
 use autopilot_core::config::SandboxMode;
 use autopilot_core::step::Step;

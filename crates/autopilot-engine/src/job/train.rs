@@ -190,7 +190,7 @@ impl Job {
                     }
                     format!("somebody else moved the run's branch {races_lost} times in a row")
                 }
-                Err(error) => crate::shell::chain(&error),
+                Err(error) => crate::cause::chain(&error),
             };
             for member in members.drain(..) {
                 member.tell(Verdict::Trouble(trouble.clone()));
@@ -336,7 +336,7 @@ impl Job {
         let others = match self.merged_since(&culprit.request, before).await {
             Ok(others) => others,
             Err(error) => {
-                culprit.tell(Verdict::Trouble(crate::shell::chain(&error)));
+                culprit.tell(Verdict::Trouble(crate::cause::chain(&error)));
                 return Ok(());
             }
         };

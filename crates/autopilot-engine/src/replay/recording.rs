@@ -253,7 +253,7 @@ impl Kept {
                 continue;
             }
             let bytes = file::read_capped(said.as_std_path(), METADATA_BYTES_MAX)
-                .map_err(|error| failed(&said, crate::shell::chain(&error)))?;
+                .map_err(|error| failed(&said, crate::cause::chain(&error)))?;
             let metadata: Metadata =
                 serde_json::from_slice(&bytes).map_err(|error| failed(&said, error.to_string()))?;
             // What was cut short says nothing, and was asked again.

@@ -93,7 +93,7 @@ fn waiting(global: &Global) -> Result<(Place, State), Failure> {
 
 fn say(global: &Global, place: &Place, wish: Wish, ask: Ask, wait: bool) -> super::Done {
     if let Some(holder) = workspace::holder(place) {
-        let stamp = format!("{:020}", autopilot_engine::shell::now().0);
+        let stamp = format!("{:020}", autopilot_engine::clock::now().0);
         inbox::put(place, &stamp, &wish).map_err(|error| Failure::failed(error.to_string()))?;
         terminal::say(&format!("told the running process {}", holder.process.pid));
         return super::done();

@@ -57,7 +57,7 @@ pub fn attach(global: &Global, args: &Attach) -> super::Done {
 
 /// Leaves words for the running process, and waits for what became of them.
 fn tell(place: &Place, wish: Wish) -> Result<(), Failure> {
-    let stamp = format!("{:020}-{}", autopilot_engine::shell::now().0, std::process::id());
+    let stamp = format!("{:020}-{}", autopilot_engine::clock::now().0, std::process::id());
     inbox::put(place, &stamp, &wish).map_err(|error| Failure::failed(error.to_string()))?;
     let began = Instant::now();
     while began.elapsed() < ANSWER_WAIT_MAX {

@@ -10,7 +10,7 @@ use autopilot_core::plan::{self, Plan, Rules};
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
-use autopilot_engine::shell::chain;
+use autopilot_engine::cause::chain;
 use autopilot_engine::workspace;
 use autopilot_host::{escape, file};
 use autopilot_view::graph::{self, Extent, Graph, Paint};

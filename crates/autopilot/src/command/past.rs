@@ -231,7 +231,7 @@ pub fn no_run() -> Failure {
 
 pub fn unreadable(error: autopilot_journal::Error) -> Failure {
     let damaged = error.trouble() == Some(Trouble::Damaged);
-    let failure = Failure::failed(autopilot_engine::shell::chain(&error));
+    let failure = Failure::failed(autopilot_engine::cause::chain(&error));
     if damaged {
         failure.help("`autopilot recover --journal` saves what can be read of it")
     } else {
@@ -245,7 +245,7 @@ pub fn unfoldable(error: StoreError) -> Failure {
         other @ (StoreError::Record { .. }
         | StoreError::Encode { .. }
         | StoreError::Stopped { .. }
-        | StoreError::NoBlob { .. }) => Failure::failed(autopilot_engine::shell::chain(&other)),
+        | StoreError::NoBlob { .. }) => Failure::failed(autopilot_engine::cause::chain(&other)),
     }
 }
 

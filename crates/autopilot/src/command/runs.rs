@@ -10,7 +10,7 @@ use crate::terminal;
 use autopilot_core::config::duration;
 use autopilot_core::flow::Flow;
 use autopilot_core::id::Time;
-use autopilot_engine::shell::now;
+use autopilot_engine::clock::now;
 use autopilot_journal::Run;
 use autopilot_view::{self as view, ExitWord};
 use serde_json::{Value, json};

@@ -55,7 +55,7 @@ fn say(
     let after = limits.applied_to(&state.run.limits);
     may(&Asked { state: &state, task, limits: &after, is_live: holder.is_some() })?;
     if let Some(holder) = holder {
-        let now = autopilot_engine::shell::now().0;
+        let now = autopilot_engine::clock::now().0;
         // The limits first: without them it would fail again at once.
         let change = (!limits.is_empty()).then(|| Wish::Limit(limits.clone()));
         for (place_in_line, wish) in change.iter().chain([&wish]).enumerate() {

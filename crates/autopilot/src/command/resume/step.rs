@@ -16,7 +16,7 @@ use autopilot_core::step::Step;
 use autopilot_core::workflow::Past as PastStep;
 use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::session::Intent;
-use autopilot_engine::{shell, store, workspace};
+use autopilot_engine::{store, workspace};
 use autopilot_host::escape::one_line;
 use autopilot_view::sessions::Session;
 use autopilot_view::{self as view, ExitWord};
@@ -80,7 +80,7 @@ fn taken_up(state: &State, limits: &LimitChange) -> State {
     let limits = Box::new(limits.applied_to(&now.run.limits));
     let asks = [Ask::Halt { why: HaltWhy::Stop, now: false }, Ask::Limit(limits)];
     for input in asks.map(Input::Asked).into_iter().chain([Input::Boot]) {
-        let _record = decide(&mut now, input, shell::now());
+        let _record = decide(&mut now, input, autopilot_engine::clock::now());
     }
     now
 }
@@ -109,7 +109,7 @@ fn refusal(hindrance: Hindrance, state: &State, task: TaskId) -> Failure {
 
 fn rehearse(global: &Global, told: &Told, session: &Session, mut state: State, ask: Ask) {
     let before = state.clone();
-    let _record = decide(&mut state, Input::Asked(ask), shell::now());
+    let _record = decide(&mut state, Input::Asked(ask), autopilot_engine::clock::now());
     let is_opened = |task: &&Task| {
         let was_settled = before.task(task.id).is_settled();
         was_settled && !task.is_settled() && task.parent.is_some() && task.id != session.task

@@ -129,7 +129,7 @@ impl Sums {
             let batch = batch.map_err(super::super::past::unreadable)?;
             for record in &batch {
                 let record = store::decode(record)
-                    .map_err(|error| Failure::failed(autopilot_engine::shell::chain(&error)))?;
+                    .map_err(|error| Failure::failed(autopilot_engine::cause::chain(&error)))?;
                 from = record.seq + 1;
                 record.events.iter().for_each(|event| self.hear(event));
             }
