@@ -392,7 +392,7 @@ fn model_ready(model: &Model, settings: &AgentConfig) -> Result<String, String> 
 }
 
 /// A run that is about to begin, with the texts its first record names.
-pub struct Prepared {
+pub struct PreparedRun {
     pub spec: RunSpec,
     pub texts: Vec<String>,
 }
@@ -404,7 +404,7 @@ pub struct Base<'a> {
     pub base: &'a str,
 }
 
-pub fn prepare(tasks: &Tasks, request: &Request, config: &Config, base: Base<'_>) -> Prepared {
+pub fn prepare(tasks: &Tasks, request: &Request, config: &Config, base: Base<'_>) -> PreparedRun {
     let mut texts = Vec::new();
     let mut keep = |text: String| {
         let hash = sha256_hex(text.as_bytes());
@@ -470,7 +470,7 @@ pub fn prepare(tasks: &Tasks, request: &Request, config: &Config, base: Base<'_>
         plan,
         tasks: entries,
     };
-    Prepared { spec, texts }
+    PreparedRun { spec, texts }
 }
 
 /// What leaves the machine, and where a person is asked before it goes on.

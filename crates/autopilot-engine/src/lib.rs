@@ -1,8 +1,8 @@
 //! The engine: the loop around the pure core, and the code that does what it wants done.
 //!
-//! [`pilot`] is the loop without I/O; [`shell`] is the I/O around it; [`job`] and the modules in
-//! its folder do the steps; [`session`] opens a repository and runs a shell in it. Only settled
-//! state leaves the process.
+//! `autopilot_core::pilot` is the loop without I/O; [`shell`] is the I/O around it; [`job`] and the
+//! modules in its folder do the steps; [`run_process`] opens a repository and runs a shell in it.
+//! Only settled state leaves the process.
 
 mod admission;
 mod arrears;
@@ -19,9 +19,10 @@ pub mod place;
 pub mod pool;
 pub mod ports;
 pub mod purse;
+pub mod redaction;
 pub mod replay;
 pub mod report;
-pub mod session;
+pub mod run_process;
 pub mod shell;
 pub mod skill;
 pub mod store;

@@ -198,7 +198,7 @@ pub struct Patience {
 }
 
 /// What the shell is built from; the caller holds the lock and has swept.
-pub struct Parts {
+pub struct ShellParts {
     pub place: Place,
     pub run: String,
     pub epoch: u64,
@@ -211,7 +211,7 @@ pub struct Parts {
 impl Shell {
     /// `context` is made from what jobs need of the loop: where to put texts and whom to tell.
     pub fn new(
-        parts: Parts,
+        parts: ShellParts,
         context: impl FnOnce(store::Texts, Teller) -> Context,
     ) -> Result<Shell, ShellError> {
         let (sender, signals) = mpsc::unbounded_channel();

@@ -9,7 +9,7 @@ use autopilot_core::event::{Event, Record};
 use autopilot_core::id::{AttemptId, TaskId};
 use autopilot_core::state::State;
 use autopilot_engine::place::Place;
-use autopilot_engine::session;
+use autopilot_engine::redaction;
 use autopilot_engine::store::{self, StoreError};
 use autopilot_engine::workspace;
 use autopilot_host::lock::Holder;
@@ -124,7 +124,7 @@ impl Past {
     /// What the run hides, hidden also from whoever asks about it.
     pub fn redactor(&self, state: &State) -> Redactor {
         let variables = super::work::variables();
-        let redactor = session::redactor_of(&self.place, &self.history, state, &variables);
+        let redactor = redaction::redactor_of(&self.place, &self.history, state, &variables);
         // What the run wrote is redacted in the journal; a damaged one must still be told of.
         redactor.unwrap_or_else(|_| Redactor::none())
     }

@@ -12,7 +12,7 @@ use autopilot_core::input::Ask;
 use autopilot_core::state::State;
 use autopilot_engine::cause::chain;
 use autopilot_engine::replay::{Difference, Recording, RecordingError, compare, decisions};
-use autopilot_engine::session::{self, Intent, Opened};
+use autopilot_engine::run_process::{self, Intent, OpenedRepository};
 use autopilot_engine::shell::Patience;
 use autopilot_engine::{store, workspace};
 use autopilot_host::git::{Hub, Oid, StateEnv, UserRepo, make_rehearsal};
@@ -83,7 +83,7 @@ fn play(
         let machine = work::machine()?;
         let watcher = lines::watcher(&Global { json: false, quiet: true, ..global.clone() });
         let (wait, playing) = (Patience::default(), Some(Arc::clone(&player)));
-        let state = session::play(opened, intent, machine, watcher, wait, playing)
+        let state = run_process::play(opened, intent, machine, watcher, wait, playing)
             .map_err(work::refused)?;
         let texts = recording.texts.clone();
         let ended = player.ended();
@@ -124,7 +124,11 @@ fn bring_along(from: &Utf8Path, to: &Utf8Path, recording: &Recording) -> std::io
     Ok(())
 }
 
-fn open(project: &Utf8Path, root: &Utf8Path, recording: &Recording) -> Result<Opened, Failure> {
+fn open(
+    project: &Utf8Path,
+    root: &Utf8Path,
+    recording: &Recording,
+) -> Result<OpenedRepository, Failure> {
     let config = recording.config.clone();
     let base = &recording.spec.base_branch;
     let repo = UserRepo::examine(project.as_std_path(), base, &config.git.filters)?;
@@ -133,7 +137,7 @@ fn open(project: &Utf8Path, root: &Utf8Path, recording: &Recording) -> Result<Op
         ..StateEnv::default()
     };
     let place = workspace::adopt(&repo, &env)?;
-    Ok(Opened { place, repo, config })
+    Ok(OpenedRepository { place, repo, config })
 }
 
 fn unreadable(error: RecordingError) -> Failure {

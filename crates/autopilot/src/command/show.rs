@@ -10,7 +10,7 @@ use autopilot_core::event::{Outcome, Record};
 use autopilot_core::flow::Flow;
 use autopilot_core::state::Task;
 use autopilot_host::escape::one_line;
-use autopilot_view::account::{Account, Tried, account};
+use autopilot_view::history::{RunHistory, Tried, history};
 use autopilot_view::sessions::{Session, is_current, sessions};
 use autopilot_view::{self as view, state_json};
 use goal::Goal;
@@ -25,13 +25,13 @@ pub fn show(global: &Global, args: &Show) -> Done {
         Named::Task(told, id) => (told, Some(told.state.task(*id))),
     };
     let records = past.records(&told.run.id)?;
-    let account = account(&records);
+    let history = history(&records);
     let current = current(told, &records);
     let redactor = past.redactor(&told.state);
     let is_goal = told.state.run.flow == Flow::Goal && only.is_none();
-    let goal = is_goal.then(|| Goal::of(&past, told, &account, &records));
+    let goal = is_goal.then(|| Goal::of(&past, told, &history, &records));
     if global.json {
-        let mut object = object(told, only, &account, &current);
+        let mut object = object(told, only, &history, &current);
         if let (Value::Object(fields), Some(Value::Object(more))) =
             (&mut object, goal.map(|goal| goal.object()))
         {
@@ -42,16 +42,16 @@ pub fn show(global: &Global, args: &Show) -> Done {
         return done();
     }
     if let Some(goal) = goal {
-        let text = format!("{}{}", of_run(told, &account), goal.text());
+        let text = format!("{}{}", of_run(told, &history), goal.text());
         terminal::say(&redactor.redact(text.trim_end()));
         return done();
     }
     let mut text = match only {
         Some(_) => String::new(),
-        None => of_run(told, &account),
+        None => of_run(told, &history),
     };
-    for task in told.state.tasks.iter().filter(|task| is_shown(task, only, &account)) {
-        text.push_str(&of_task(task, &account));
+    for task in told.state.tasks.iter().filter(|task| is_shown(task, only, &history)) {
+        text.push_str(&of_task(task, &history));
         for session in current.iter().filter(|session| session.task == task.id) {
             let of = (session.step.word(), one_line(&session.id));
             let _ = writeln!(text, "  {} is in session {} now", of.0, of.1);
@@ -69,14 +69,14 @@ fn current(told: &Told, records: &[Record]) -> Vec<Session> {
 }
 
 /// The root is shown when it did something itself.
-fn is_shown(task: &Task, only: Option<&Task>, account: &Account) -> bool {
+fn is_shown(task: &Task, only: Option<&Task>, history: &RunHistory) -> bool {
     match only {
         Some(only) => only.id == task.id,
-        None => task.parent.is_some() || account.of_task(task.id).next().is_some(),
+        None => task.parent.is_some() || history.of_task(task.id).next().is_some(),
     }
 }
 
-fn of_run(told: &Told, account: &Account) -> String {
+fn of_run(told: &Told, history: &RunHistory) -> String {
     let run = &told.state.run;
     let mut text = format!("run {}  {}  {}\n", told.run.id, told.word(), one_line(&told.run.title));
     let mut row = |name: &str, value: &str| {
@@ -101,13 +101,13 @@ fn of_run(told: &Told, account: &Account) -> String {
     if let Some(why) = told.state.root().and_then(view::failure) {
         row("failed", &why.to_string());
     }
-    for remark in account.remarks.iter().filter(|remark| remark.task.is_none()) {
+    for remark in history.remarks.iter().filter(|remark| remark.task.is_none()) {
         let _ = writeln!(text, "  {}  {}", remark.at.rfc3339(), one_line(&remark.text));
     }
     text
 }
 
-fn of_task(task: &Task, account: &Account) -> String {
+fn of_task(task: &Task, history: &RunHistory) -> String {
     let name = if task.parent.is_some() { task.name() } else { "run" };
     let (word, title) = (view::task_word(task), one_line(&task.spec.title));
     let mut text = format!("\ntask {name}  {word}  {title}\n");
@@ -131,14 +131,14 @@ fn of_task(task: &Task, account: &Account) -> String {
         }
     }
     let mut round = 0;
-    for tried in account.of_task(task.id) {
+    for tried in history.of_task(task.id) {
         if tried.round != round {
             round = tried.round;
             let _ = writeln!(text, "  iteration {round}");
         }
         text.push_str(&of_attempt(tried));
     }
-    for remark in account.remarks_on(task.id) {
+    for remark in history.remarks_on(task.id) {
         let _ = writeln!(text, "  {}  {}", remark.at.rfc3339(), one_line(&remark.text));
     }
     text
@@ -200,11 +200,11 @@ pub fn word(outcome: &Outcome) -> &'static str {
     }
 }
 
-fn object(told: &Told, only: Option<&Task>, account: &Account, current: &[Session]) -> Value {
+fn object(told: &Told, only: Option<&Task>, history: &RunHistory, current: &[Session]) -> Value {
     let name = |task: &Task| task.parent.is_some().then(|| task.name().to_owned());
     let is_wanted = |id| only.is_none_or(|only| only.id == id);
-    let attempts = account.attempts.iter().filter(|tried| is_wanted(tried.task));
-    let remarks = account.remarks.iter().filter(|remark| match (only, remark.task) {
+    let attempts = history.attempts.iter().filter(|tried| is_wanted(tried.task));
+    let remarks = history.remarks.iter().filter(|remark| match (only, remark.task) {
         (None, _) => true,
         (Some(only), task) => task == Some(only.id),
     });

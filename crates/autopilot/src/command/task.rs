@@ -11,7 +11,7 @@ use autopilot_core::input::Ask;
 use autopilot_core::limit::Limits;
 use autopilot_core::state::{State, Status, Task};
 use autopilot_engine::inbox::{self, LimitChange, Wish};
-use autopilot_engine::session::Intent;
+use autopilot_engine::run_process::Intent;
 use autopilot_engine::{store, workspace};
 use autopilot_view::{self as view, ExitWord};
 

@@ -14,7 +14,7 @@ use autopilot_engine::cause::chain;
 use autopilot_engine::flag::Flag;
 use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::place::Place;
-use autopilot_engine::session::{self, Intent, Machine, Opened, SessionError};
+use autopilot_engine::run_process::{self, Intent, Machine, OpenedRepository, RunProcessError};
 use autopilot_engine::shell::Patience;
 use autopilot_engine::store;
 use autopilot_engine::workspace::{self, WorkspaceError};
@@ -29,9 +29,9 @@ use std::process::ExitCode;
 
 /// Opens the repository to go on with a run, which keeps the configuration it began with: that
 /// file may have been changed, broken or deleted meanwhile. `any` takes a run that is over too.
-pub fn reopen(global: &Global, place: &Place, any: bool) -> Result<Opened, Failure> {
+pub fn reopen(global: &Global, place: &Place, any: bool) -> Result<OpenedRepository, Failure> {
     workspace::refuse_linked_views(place)?;
-    let (config, options) = session::pinned_config(place, any).map_err(refused)?;
+    let (config, options) = run_process::pinned_config(place, any).map_err(refused)?;
     let as_asked = |now: Config| now.with_options(&options).unwrap_or(now);
     match workspace::read_config(place).map(|(now, warnings)| (as_asked(now), warnings)) {
         // Models are taken over, which is told when it happens.
@@ -59,9 +59,9 @@ pub fn configured(global: &Global) -> Result<(Place, Config), Failure> {
 }
 
 /// From here on the repository is known to us: it gets its state directory.
-pub fn adopt(repo: UserRepo, config: Config) -> Result<Opened, Failure> {
+pub fn adopt(repo: UserRepo, config: Config) -> Result<OpenedRepository, Failure> {
     let place = workspace::adopt(&repo, &StateEnv::from_process())?;
-    Ok(Opened { place, repo, config })
+    Ok(OpenedRepository { place, repo, config })
 }
 
 /// A raised stop file means: do not begin. The file is named so that it can be removed.
@@ -125,14 +125,14 @@ pub fn started_by(repo: &UserRepo) -> String {
 }
 
 /// Works until the run is over or rests, and gives the account of it.
-pub fn work(global: &Global, opened: Opened, intent: Intent, wait: bool) -> super::Done {
+pub fn work(global: &Global, opened: OpenedRepository, intent: Intent, wait: bool) -> super::Done {
     until_rest(global, opened, intent, wait)?.tell()
 }
 
 /// Works until the run is over or rests.
 pub fn until_rest<'a>(
     global: &'a Global,
-    opened: Opened,
+    opened: OpenedRepository,
     intent: Intent,
     wait: bool,
 ) -> Result<Worked<'a>, Failure> {
@@ -141,7 +141,7 @@ pub fn until_rest<'a>(
     let is_live = live::is_wanted(global);
     let watcher = if is_live { live::watcher(global, &place) } else { lines::watcher(global) };
     let wait = Patience { paused: wait || is_live, asked: wait };
-    let state = session::work(opened, intent, machine()?, watcher, wait).map_err(refused)?;
+    let state = run_process::work(opened, intent, machine()?, watcher, wait).map_err(refused)?;
     Ok(Worked { global, place, repo, config, state })
 }
 
@@ -201,28 +201,28 @@ impl Worked<'_> {
     }
 }
 
-pub fn refused(error: SessionError) -> Failure {
+pub fn refused(error: RunProcessError) -> Failure {
     let message = chain(&error);
     match error {
-        SessionError::Workspace(error) => error.into(),
-        SessionError::Shell(error) => error.into(),
-        SessionError::Begin(error) => begin_failure(&error),
-        SessionError::Unfinished { run, .. } => Failure::failed(message).help(format!(
+        RunProcessError::Workspace(error) => error.into(),
+        RunProcessError::Shell(error) => error.into(),
+        RunProcessError::Begin(error) => begin_failure(&error),
+        RunProcessError::Unfinished { run, .. } => Failure::failed(message).help(format!(
             "go on with `autopilot resume`, look with `autopilot show {run}`, or give it up with --fresh"
         )),
-        SessionError::UnderWay { run, flag, .. } => Failure::usage(message).help(format!(
+        RunProcessError::UnderWay { run, flag, .. } => Failure::usage(message).help(format!(
             "go on without {flag}, look with `autopilot show {run}`, or give it up with --fresh"
         )),
-        SessionError::StateGone { .. } => Failure::failed(message).help(
+        RunProcessError::StateGone { .. } => Failure::failed(message).help(
             "what was merged is on its branch; `autopilot recover` lists what is left, \
              `autopilot run` begins again",
         ),
-        SessionError::Flag { .. } => Failure::failed(message),
-        SessionError::NothingToResume => {
+        RunProcessError::Flag { .. } => Failure::failed(message),
+        RunProcessError::NothingToResume => {
             Failure::usage(message).help("begin one with `autopilot run tasks/<task>.md`")
         }
-        SessionError::PinnedConfig(_) | SessionError::Redaction(_) => Failure::config(message),
-        SessionError::Runtime(_) => Failure::failed(message),
+        RunProcessError::PinnedConfig(_) | RunProcessError::Redaction(_) => Failure::config(message),
+        RunProcessError::Runtime(_) => Failure::failed(message),
     }
 }
 

@@ -15,7 +15,7 @@ use autopilot_core::state::{Shown, State, Status, Task};
 use autopilot_core::step::Step;
 use autopilot_core::workflow::Past as PastStep;
 use autopilot_engine::inbox::LimitChange;
-use autopilot_engine::session::Intent;
+use autopilot_engine::run_process::Intent;
 use autopilot_engine::{store, workspace};
 use autopilot_host::escape::one_line;
 use autopilot_view::sessions::Session;

@@ -10,7 +10,7 @@ use autopilot_core::workflow::{Completion, Past as Result};
 use autopilot_engine::{report, store, views};
 use autopilot_host::checkout;
 use autopilot_host::escape::one_line;
-use autopilot_view::account::Account;
+use autopilot_view::history::RunHistory;
 use autopilot_view::manifest::{self, History, Placed};
 use autopilot_view::sessions::{last_of, sessions};
 use autopilot_view::{self as view, sessions::Session};
@@ -30,7 +30,7 @@ fn is_of(step: &Placed<'_>, iteration: u32) -> bool {
 pub struct Goal<'a> {
     past: &'a Past,
     told: &'a Told,
-    account: &'a Account,
+    tried: &'a RunHistory,
     history: History,
     sessions: Vec<Session>,
 }
@@ -39,13 +39,13 @@ impl<'a> Goal<'a> {
     pub fn of(
         past: &'a Past,
         told: &'a Told,
-        account: &'a Account,
+        tried: &'a RunHistory,
         records: &[Record],
     ) -> Goal<'a> {
         let mut history = History::default();
         records.iter().for_each(|record| history.record(record));
         let sessions = sessions(&told.run.id, records);
-        Goal { past, told, account, history, sessions }
+        Goal { past, told, tried, history, sessions }
     }
 
     pub fn text(&self) -> String {
@@ -147,10 +147,10 @@ impl<'a> Goal<'a> {
 
     /// What the controller saw when it validated the result of an iteration.
     fn validation(&self, index: u32) -> Option<String> {
-        let is_it = |tried: &&autopilot_view::account::Tried| {
+        let is_it = |tried: &&autopilot_view::history::Tried| {
             tried.step == Step::Validate && tried.round == index
         };
-        let last = self.account.of_task(TaskId::ROOT).filter(is_it).last()?;
+        let last = self.tried.of_task(TaskId::ROOT).filter(is_it).last()?;
         let word = match &last.ended {
             Some((_, Outcome::Failed { why } | Outcome::Broke { why })) => {
                 return Some(format!("failed: {why}"));
