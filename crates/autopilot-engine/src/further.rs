@@ -2,13 +2,15 @@
 //! money, but no decision.
 
 use crate::clock::now;
+use crate::feed::{FeedItem, FeedNews, RunFeed, Sight, SightLevel};
 use crate::flag::Flag;
+use crate::host::EngineHost;
 use crate::inbox::LimitChange;
 use crate::job::further::{Further, Furthered};
 use crate::job::{Cancel, Context, Job, JobError, Workshop};
 use crate::place::Place;
 use crate::run_process::{self, JobGround, Machine, OpenedRepository, RunProcessError};
-use crate::shell::{Sight, Signal, Teller};
+use crate::signal::{Signal, Teller};
 use crate::store::{self, StoreError};
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::decide::owe;
@@ -83,7 +85,7 @@ pub fn go_on(
     // A slot is used anew; whatever an interrupted run left in it is kept first.
     workshop.rescue_all().map_err(WorkspaceError::from)?;
     let ground = JobGround::new(place.clone(), config, workshop, machine, None)?;
-    let ended = run_process::runtime()?
+    let ended = EngineHost::new()?
         .block_on(async { turn(place, ground, journal, epoch, state, wish, &mut see).await });
     drop(lock);
     ended
@@ -102,7 +104,10 @@ async fn turn(
     let writer = Writer::start(Box::new(journal), WRITER_QUEUE_MAX, Box::new(|_| {}));
     let writer = writer.map_err(store)?;
     let appender = writer.appender();
-    let (teller, mut told) = Teller::open();
+    let (sender, mut signals) = mpsc::unbounded_channel();
+    let feed = RunFeed::new(&wish.run, state.seq, workspace::opener(&place));
+    let mut shown = feed.subscribe(state.seq + 1, SightLevel::Output);
+    let teller = Teller::new(sender, feed);
     let texts = store::Texts::new(appender.clone());
     let context: Arc<Context> = Arc::new(ground.context(texts, teller));
     let cancel = Cancel::default();
@@ -126,7 +131,7 @@ async fn turn(
         loop {
             tokio::select! {
                 done = &mut work => break done,
-                Some(signal) = told.signals.recv() => {
+                Some(signal) = signals.recv() => {
                     if let Some(gone) = ledger.hear(signal)?
                         && stopped.is_none()
                     {
@@ -134,7 +139,7 @@ async fn turn(
                         cancel.now();
                     }
                 }
-                Some((_, sight)) = told.sights.recv() => see(&sight),
+                Ok(news) = shown.next() => tell(news, see),
                 Some(()) = hands.recv() => {
                     stopped.get_or_insert(Stopped::ByPerson);
                     cancel.now();
@@ -148,13 +153,19 @@ async fn turn(
             }
         }
     };
-    while let Ok((_, sight)) = told.sights.try_recv() {
-        see(&sight);
+    while let Ok(news @ FeedNews::Item(_)) = shown.take(Duration::ZERO) {
+        tell(news, see);
     }
     let (bill, total) = job.owed();
     ledger.owe(bill, total)?;
     writer.close().map_err(store)?;
     Ok(Ended { done, bill, stopped })
+}
+
+fn tell(news: FeedNews, see: &mut impl FnMut(&Sight)) {
+    if let FeedNews::Item(FeedItem::Sight { sight, .. }) = news {
+        see(&sight);
+    }
 }
 
 /// Raised for us, as nobody else works here: taken back as soon as it is heard.
@@ -203,7 +214,6 @@ impl Ledger {
             Signal::Heard {
                 word: Word::Session(_) | Word::Given(_) | Word::Ended { .. }, ..
             }
-            | Signal::Seen { .. }
             | Signal::Durable { .. }
             | Signal::JournalFailed { .. }
             | Signal::CutShort

@@ -41,10 +41,11 @@ pub use talk::{Ears, SPOKEN_MAX, Spoken};
 pub use workshop::Workshop;
 
 use crate::environment::Variables;
+use crate::feed::Sight;
 use crate::place::Place;
 use crate::purse::Purse;
 use crate::replay::Player;
-use crate::shell::{Sight, Teller};
+use crate::signal::Teller;
 use crate::store::{StoreError, Texts, text};
 use autopilot_core::config::{Agent, Config, Role, role_of};
 use autopilot_core::event::{Facts, Outcome};

@@ -1,4 +1,5 @@
-//! One process working on one run: lock, sweep, open, work, say how it ended.
+//! A process at a run: [`open`] takes the lock, sweeps and opens; [`OpenRun::work`] works on it and
+//! says how it ended. The runtime is the caller's, so that one process can work on several runs.
 
 mod choice;
 mod first_input;
@@ -15,20 +16,21 @@ pub(crate) use room::{make_room, sweep_leftovers};
 use crate::arrears;
 use crate::begin::{self, Request, Tasks};
 use crate::environment::Variables;
+use crate::feed::{RunFeed, SightLevel, Subscription};
 use crate::flag::Flag;
 use crate::inbox::LimitChange;
 use crate::job::Workshop;
 use crate::place::Place;
 use crate::replay::Player;
-use crate::shell::{Patience, Shell, ShellError, ShellParts, Watcher};
+use crate::shell::{Patience, Shell, ShellError, ShellParts};
 use crate::store;
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::config::Config;
 use autopilot_core::event::RunSpec;
-use autopilot_core::input::Ask;
+use autopilot_core::input::{Ask, Input};
 use autopilot_core::state::State;
 use autopilot_host::git::{Hub, UserRepo};
-use autopilot_host::lock::Holder;
+use autopilot_host::lock::{Holder, Lock};
 use autopilot_journal::{Journal, SqliteJournal};
 use camino::Utf8PathBuf;
 use choice::ChosenRun;
@@ -65,6 +67,8 @@ pub enum RunProcessError {
     PinnedConfig(String),
     #[error("cannot start the runtime: {0}")]
     Runtime(std::io::Error),
+    #[error("the loop of the run failed: {0}")]
+    Loop(String),
     #[error("{0}")]
     Redaction(String),
 }
@@ -125,34 +129,33 @@ impl Intent {
     }
 }
 
+/// A repository that was examined and has a state directory, with its configuration.
 pub struct OpenedRepository {
     pub place: Place,
     pub repo: UserRepo,
     pub config: Config,
 }
 
-/// Works on a run until it is over or rests, and returns what it came to.
-pub fn work(
-    opened: OpenedRepository,
-    intent: Intent,
-    machine: Machine,
-    watcher: Box<dyn Watcher>,
-    wait: Patience,
-) -> Result<State, RunProcessError> {
-    play(opened, intent, machine, watcher, wait, None)
+/// A run this process has opened and holds the lock of: nothing is worked on yet.
+pub struct OpenRun {
+    parts: ShellParts,
+    ground: JobGround,
+    first: Vec<Input>,
+    texts: Vec<String>,
+    lock: Lock,
 }
 
-/// The same with agents that say again what they said in a recording.
-pub fn play(
+/// Opens a run to work on it: takes the lock, sweeps what a dead process left, opens journal and
+/// hub. With a `player`, agents say again what they said in a recording.
+pub fn open(
     opened: OpenedRepository,
     intent: Intent,
     machine: Machine,
-    mut watcher: Box<dyn Watcher>,
-    wait: Patience,
     player: Option<Arc<Player>>,
-) -> Result<State, RunProcessError> {
+    notice: &mut dyn FnMut(&str),
+) -> Result<OpenRun, RunProcessError> {
     let OpenedRepository { place, repo, config } = opened;
-    room::make_room(&place, &mut |text: &str| watcher.notice(text))?;
+    room::make_room(&place, notice)?;
     let mut lock = workspace::lock(&place, "")?;
     let mut journal = workspace::journal(&place)?;
     let found = choice::take_up(&intent, &mut journal, &machine)?;
@@ -160,26 +163,26 @@ pub fn play(
         Some(found) => {
             let is_replay = player.is_some();
             let asked = known_run::Asked { intent: &intent, place: &place, config, is_replay };
-            known_run::go_on(found, &journal, asked, &mut |text: &str| watcher.notice(text))?
+            known_run::go_on(found, &journal, asked, notice)?
         }
         None => choice::new_run(&intent, &mut journal, &repo, config, &machine)?,
     };
     lock.refresh(&Holder::us(&chosen.run)).map_err(WorkspaceError::from)?;
-    room::sweep_leftovers(&place, &chosen.run, &mut |text: &str| watcher.notice(text));
+    room::sweep_leftovers(&place, &chosen.run, notice);
     crate::inbox::clear_answers(&place);
     let epoch = workspace::take_lease(&mut journal, &chosen.run, &machine.holder)?;
     choice::reopen(&mut journal, &chosen.run, epoch)?;
     let hub = Hub::open(place.state.as_std_path(), &repo).map_err(WorkspaceError::from)?;
     let workshop = Workshop::new(repo, hub);
     for saved in workshop.rescue_all().map_err(WorkspaceError::from)? {
-        watcher.notice(&format!("unfinished work of an earlier process is kept at {saved}"));
+        notice(&format!("unfinished work of an earlier process is kept at {saved}"));
     }
     let first = first_input::first_inputs(&intent, &chosen);
     let ChosenRun { run, mut state, config, models, prepared } = chosen;
     collect_arrears(&mut journal, epoch, &mut state, &place, &config)?;
-    let texts = match (prepared, &intent) {
+    let texts = match (prepared, intent) {
         (Some(prepared), _) => prepared.texts,
-        (None, Intent::Resume { texts, .. } | Intent::Only { texts, .. }) => texts.clone(),
+        (None, Intent::Resume { texts, .. } | Intent::Only { texts, .. }) => texts,
         (None, Intent::Begin { .. } | Intent::Again { .. }) => Vec::new(),
     };
     let (config, texts) = match models {
@@ -187,21 +190,52 @@ pub fn play(
         None => (config, texts),
     };
     let known = store::records(&journal, &run).map_err(WorkspaceError::from)?;
+    let feed = RunFeed::new(&run, state.seq, workspace::opener(&place));
     let journal = Box::new(journal);
-    let here = place.clone();
-    let parts = ShellParts { place: place.clone(), run, epoch, state, journal, watcher, wait };
-    let ground = JobGround::new(place, config, workshop, machine, player)?;
-    let context = |texts, signals| ground.context(texts, signals);
-    let state = runtime()?.block_on(async {
-        let mut shell = Shell::new(parts, context)?;
-        shell.catch_up(&known);
+    let ground = JobGround::new(place.clone(), config, workshop, machine, player)?;
+    let parts = ShellParts { place, run, epoch, state, journal, feed, known };
+    Ok(OpenRun { parts, ground, first, texts, lock })
+}
+
+impl OpenRun {
+    /// The id of the run.
+    pub fn id(&self) -> &str {
+        &self.parts.run
+    }
+
+    /// What the run will tell while it is worked on.
+    pub fn feed(&self) -> &RunFeed {
+        &self.parts.feed
+    }
+
+    /// A subscription to everything from here on, with what holds before it.
+    pub fn follow(&self, level: SightLevel) -> (Subscription, State) {
+        let state = self.parts.state.clone();
+        (self.parts.feed.subscribe(state.seq + 1, level), state)
+    }
+
+    /// Works on the run until it is over or rests, and returns what it came to.
+    pub async fn work(self, wait: Patience) -> Result<State, RunProcessError> {
+        let OpenRun { parts, ground, first, texts, lock } = self;
+        let place = parts.place.clone();
+        let _told = EndOfFeed(parts.feed.clone());
+        let shell = Shell::new(parts, wait, |texts, signals| ground.context(texts, signals))?;
         for text in &texts {
-            shell.texts().put(text)?;
+            shell.texts().put(text).map_err(ShellError::from)?;
         }
-        Ok::<_, ShellError>(watched(shell.work(first), &here).await)
-    })?;
-    drop(lock);
-    state
+        let ended = watched(shell.work(first), &place).await;
+        drop(lock);
+        ended
+    }
+}
+
+/// Subscribers learn that there is no more, however the work ended.
+struct EndOfFeed(RunFeed);
+
+impl Drop for EndOfFeed {
+    fn drop(&mut self) {
+        self.0.end();
+    }
 }
 
 /// Ends the work when the ground is taken from under it: whatever would be done from then on could
@@ -232,14 +266,6 @@ async fn watched(
             Err(RunProcessError::StateGone { path: place.state.clone() })
         }
     }
-}
-
-pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, RunProcessError> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(RunProcessError::Runtime)
 }
 
 /// What the process before was told and did not come to record.

@@ -4,10 +4,12 @@
 //! deleted `.autopilot` is made again at the next write.
 
 mod goal;
+mod keeper;
 mod plan;
 
 pub(crate) use goal::exec as exec_of;
 pub use goal::{GoalFiles, goal_dir, open_goal_dir};
+pub use keeper::FileKeeper;
 pub use plan::Bodies;
 
 use crate::place::Place;

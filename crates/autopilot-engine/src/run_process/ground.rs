@@ -6,7 +6,7 @@ use crate::place::Place;
 use crate::purse::Purse;
 use crate::redaction::redactor;
 use crate::replay::Player;
-use crate::shell::Teller;
+use crate::signal::Teller;
 use crate::store::Texts;
 use crate::workspace;
 use autopilot_core::config::Config;

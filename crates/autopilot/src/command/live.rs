@@ -5,20 +5,20 @@ use super::past::Past;
 use super::{diff, logs};
 use crate::cli::Global;
 use crate::terminal;
-use crate::terminal::lines::{Lines, clock};
-use autopilot_core::event::Record;
+use crate::terminal::lines::{Lines, PATIENCE, clock};
+use crate::terminal::watching::Watching;
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::State;
-use autopilot_core::step::Step;
 use autopilot_engine::clock::now;
+use autopilot_engine::feed::{FeedItem, FeedNews, SightLevel, Subscription};
 use autopilot_engine::flag::Flag;
 use autopilot_engine::place::Place;
-use autopilot_engine::shell::{Sight, Watcher};
+use autopilot_engine::run_process::OpenRun;
 use autopilot_engine::workspace;
 use autopilot_host::{escape, hand};
-use autopilot_tui::dashboard::Dashboard;
+use autopilot_tui::dashboard::{self, ScreenFeed};
 use autopilot_tui::screen::{Manner, Screen, Seat, TAIL_LINES_MAX};
-use autopilot_tui::show::Hands;
+use autopilot_tui::show::{self, Hands};
 use autopilot_tui::tty;
 use camino::Utf8Path;
 
@@ -41,13 +41,12 @@ fn is_for_people(term: Option<&str>, ci: Option<&str>) -> bool {
         && ci.is_none_or(|ci| matches!(ci, "" | "0" | "false"))
 }
 
-pub fn watcher(global: &Global, place: &Place) -> Box<dyn Watcher> {
-    Box::new(Live {
-        place: place.clone(),
-        streams_output: global.verbose,
-        lines: Lines::of(global),
-        stage: Stage::Before,
-    })
+/// Shows the dashboard of a run while it is worked on.
+pub fn watch(global: &Global, place: &Place, run: &OpenRun) -> Watching {
+    let live =
+        Live { place: place.clone(), streams_output: global.verbose, lines: Lines::of(global) };
+    let (subscription, state) = run.follow(SightLevel::Output);
+    Watching::start(move || live.show(subscription, state))
 }
 
 /// Shows the dashboard from the first record on; from then on signals are caught, so that it is
@@ -56,55 +55,31 @@ struct Live {
     place: Place,
     streams_output: bool,
     lines: Lines,
-    stage: Stage,
-}
-
-enum Stage {
-    Before,
-    Shown(Dashboard),
-    Lost,
 }
 
 impl Live {
-    fn dashboard(&mut self, state: &State) -> Option<&mut Dashboard> {
-        match &self.stage {
-            Stage::Before => {
-                terminal::flush();
-                let mut screen = screen(Seat::Controller, &self.place, state);
-                screen.streams_output = self.streams_output;
-                let hands = Box::new(OwnHands::new(&self.place));
-                self.stage = Dashboard::start(screen, hands).map_or(Stage::Lost, Stage::Shown);
+    fn show(mut self, mut subscription: Subscription, mut state: State) {
+        let first = loop {
+            match subscription.take(PATIENCE) {
+                Ok(FeedNews::Item(item @ FeedItem::Record(_))) => break item,
+                Ok(FeedNews::Item(item)) => self.lines.tell(&item, &mut state),
+                Ok(FeedNews::Quiet) => {}
+                Ok(FeedNews::Ended) | Err(_) => return,
             }
-            Stage::Shown(dashboard) if dashboard.is_gone() => self.stage = Stage::Lost,
-            Stage::Shown(_) | Stage::Lost => {}
+        };
+        let mut begun = state.clone();
+        if let FeedItem::Record(record) = &first {
+            begun.apply_record(record);
         }
-        match &mut self.stage {
-            Stage::Shown(dashboard) => Some(dashboard),
-            Stage::Before | Stage::Lost => None,
-        }
-    }
-}
-
-impl Watcher for Live {
-    fn record(&mut self, record: &Record, state: &State) {
-        match self.dashboard(state) {
-            Some(dashboard) => dashboard.record(record, state),
-            None => self.lines.record(record, state),
-        }
-    }
-
-    fn sight(&mut self, task: TaskId, step: Step, sight: &Sight, state: &State) {
-        match self.dashboard(state) {
-            Some(dashboard) => dashboard.sight(task, step, sight, now()),
-            None => self.lines.sight(task, step, sight, state),
-        }
-    }
-
-    fn notice(&mut self, text: &str) {
-        match &mut self.stage {
-            Stage::Shown(dashboard) if !dashboard.is_gone() => dashboard.notice(text, now()),
-            Stage::Shown(_) | Stage::Before | Stage::Lost => self.lines.notice(text),
-        }
+        terminal::flush();
+        let mut screen = screen(Seat::Controller, &self.place, &begun);
+        screen.streams_output = self.streams_output;
+        screen.take_up(state);
+        dashboard::tell(&mut screen, &first);
+        let mut feed = ScreenFeed::of(subscription);
+        let _lost = show::show(&mut screen, &mut feed, &mut OwnHands::new(&self.place));
+        // Nothing is left, unless the terminal was lost.
+        self.lines.follow(&mut feed.subscription, &mut screen.state);
     }
 }
 

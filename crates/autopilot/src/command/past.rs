@@ -8,6 +8,7 @@ use autopilot_core::config::nearest::nearest;
 use autopilot_core::event::{Event, Record};
 use autopilot_core::id::{AttemptId, TaskId};
 use autopilot_core::state::State;
+use autopilot_engine::feed::Subscription;
 use autopilot_engine::place::Place;
 use autopilot_engine::redaction;
 use autopilot_engine::store::{self, StoreError};
@@ -112,6 +113,15 @@ impl Past {
 
     pub fn records(&self, run: &str) -> Result<Vec<Record>, Failure> {
         store::records(&self.history, run).map_err(unfoldable)
+    }
+
+    /// The run as it goes on in whatever process works on it, from what is known of it on.
+    pub fn follow(&self, told: &Told) -> Result<Subscription, Failure> {
+        let history = Box::new(SqliteReader::open(&self.place.journal()).map_err(unreadable)?);
+        let (place, run) = (self.place.clone(), told.run.id.clone());
+        let is_ours = move |holder: Holder| holder.run == run || holder.run.is_empty();
+        let at_work = Box::new(move || Ok(workspace::holder(&place).is_some_and(&is_ours)));
+        Ok(Subscription::of_journal(history, &told.run.id, told.state.seq + 1, at_work))
     }
 
     /// What a run keeps under a hash, as JSON.

@@ -11,6 +11,7 @@ use autopilot_core::event::HaltWhy;
 use autopilot_core::input::Ask;
 use autopilot_core::state::State;
 use autopilot_engine::cause::chain;
+use autopilot_engine::host::EngineHost;
 use autopilot_engine::replay::{Difference, Recording, RecordingError, compare, decisions};
 use autopilot_engine::run_process::{self, Intent, OpenedRepository};
 use autopilot_engine::shell::Patience;
@@ -81,10 +82,15 @@ fn play(
         let opened = open(&project, root, recording)?;
         let place = opened.place.clone();
         let machine = work::machine()?;
-        let watcher = lines::watcher(&Global { json: false, quiet: true, ..global.clone() });
-        let (wait, playing) = (Patience::default(), Some(Arc::clone(&player)));
-        let state = run_process::play(opened, intent, machine, watcher, wait, playing)
-            .map_err(work::refused)?;
+        let playing = Some(Arc::clone(&player));
+        let run = run_process::open(opened, intent, machine, playing, &mut terminal::note);
+        let run = run.map_err(work::refused)?;
+        let quiet = Global { json: false, quiet: true, ..global.clone() };
+        let watching = lines::watch(&quiet, &run);
+        let host = EngineHost::new().map_err(work::refused)?;
+        let ended = host.start(run, Patience::default()).join();
+        watching.drain();
+        let state = ended.map_err(work::refused)?;
         let texts = recording.texts.clone();
         let ended = player.ended();
         if let Some((_, ask)) = visits.pop_front_if(|(after, _)| *after <= ended) {

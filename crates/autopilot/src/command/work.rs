@@ -12,6 +12,7 @@ use autopilot_core::step::Step;
 use autopilot_engine::begin::{BeginError, costs_unknown};
 use autopilot_engine::cause::chain;
 use autopilot_engine::flag::Flag;
+use autopilot_engine::host::EngineHost;
 use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::place::Place;
 use autopilot_engine::run_process::{self, Intent, Machine, OpenedRepository, RunProcessError};
@@ -139,9 +140,15 @@ pub fn until_rest<'a>(
     let (place, repo, config) = (opened.place.clone(), opened.repo.clone(), opened.config.clone());
     // Whoever sees the dashboard sees the pause, and takes it back there with a key.
     let is_live = live::is_wanted(global);
-    let watcher = if is_live { live::watcher(global, &place) } else { lines::watcher(global) };
     let wait = Patience { paused: wait || is_live, asked: wait };
-    let state = run_process::work(opened, intent, machine()?, watcher, wait).map_err(refused)?;
+    let run = run_process::open(opened, intent, machine()?, None, &mut terminal::note);
+    let run = run.map_err(refused)?;
+    let watching =
+        if is_live { live::watch(global, &place, &run) } else { lines::watch(global, &run) };
+    let host = EngineHost::new().map_err(refused)?;
+    let ended = host.start(run, wait).join();
+    watching.drain();
+    let state = ended.map_err(refused)?;
     Ok(Worked { global, place, repo, config, state })
 }
 
@@ -222,7 +229,7 @@ pub fn refused(error: RunProcessError) -> Failure {
             Failure::usage(message).help("begin one with `autopilot run tasks/<task>.md`")
         }
         RunProcessError::PinnedConfig(_) | RunProcessError::Redaction(_) => Failure::config(message),
-        RunProcessError::Runtime(_) => Failure::failed(message),
+        RunProcessError::Runtime(_) | RunProcessError::Loop(_) => Failure::failed(message),
     }
 }
 
