@@ -21,6 +21,7 @@ pub mod place;
 pub mod pool;
 pub mod ports;
 pub mod purse;
+pub mod query;
 pub mod redaction;
 pub mod replay;
 pub mod report;

@@ -1,6 +1,6 @@
 //! `autopilot attach`: watch the agent that works on a task, and speak to it.
 
-use super::past::{Past, Standing, Told};
+use super::past;
 use crate::cli::{Attach, Global};
 use crate::exit::Failure;
 use crate::terminal::{self, lines};
@@ -12,6 +12,7 @@ use autopilot_core::step::Step;
 use autopilot_engine::inbox::{self, Wish};
 use autopilot_engine::job::{EVENTS, METADATA, Metadata, execs_of, number_of};
 use autopilot_engine::place::Place;
+use autopilot_engine::query::{KnownRun, RunArchive, Standing};
 use autopilot_host::{dir, file};
 use autopilot_view as view;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -27,7 +28,7 @@ const METADATA_BYTES_MAX: u64 = 1 << 20;
 const EARLIER_BYTES_MAX: u64 = 64 * 1024;
 
 pub fn attach(global: &Global, args: &Attach) -> super::Done {
-    let past = Past::must(global)?;
+    let past = past::must(global)?;
     let watched = Watched::of(&past, &args.task)?;
     watched.must_be_live(&past)?;
     if let Some(why) = watched.nobody(&watched.told(&past)?) {
@@ -82,7 +83,7 @@ struct Watched {
 }
 
 impl Watched {
-    fn of(past: &Past, name: &str) -> Result<Watched, Failure> {
+    fn of(past: &RunArchive, name: &str) -> Result<Watched, Failure> {
         let (told, id) = match name {
             "run" => (past.run(None)?, TaskId::ROOT),
             _ => past.task(name)?,
@@ -92,11 +93,11 @@ impl Watched {
         Ok(Watched { run: told.run.id.clone(), task: task.to_owned(), execs })
     }
 
-    fn told(&self, past: &Past) -> Result<Told, Failure> {
-        past.run(Some(&self.run))
+    fn told(&self, past: &RunArchive) -> Result<KnownRun, Failure> {
+        Ok(past.run(Some(&self.run))?)
     }
 
-    fn must_be_live(&self, past: &Past) -> Result<(), Failure> {
+    fn must_be_live(&self, past: &RunArchive) -> Result<(), Failure> {
         let told = self.told(past)?;
         match told.standing() {
             Standing::Live { .. } => Ok(()),
@@ -111,7 +112,7 @@ impl Watched {
     }
 
     /// Why there is no conversation of the run itself, now or next.
-    fn nobody(&self, told: &Told) -> Option<String> {
+    fn nobody(&self, told: &KnownRun) -> Option<String> {
         if self.task != "run" {
             return None;
         }
@@ -147,7 +148,7 @@ impl Watched {
         }
     }
 
-    fn watch(&self, global: &Global, past: &Past) -> super::Done {
+    fn watch(&self, global: &Global, past: &RunArchive) -> super::Done {
         let typed = typed_lines();
         let mut reader = Reader::default();
         loop {
@@ -171,11 +172,11 @@ impl Watched {
         }
     }
 
-    fn state<'a>(&self, told: &'a Told) -> Option<&'a Task> {
+    fn state<'a>(&self, told: &'a KnownRun) -> Option<&'a Task> {
         if self.task == "run" { told.state.root() } else { told.state.named(&self.task) }
     }
 
-    fn last_word(&self, told: &Told) -> super::Done {
+    fn last_word(&self, told: &KnownRun) -> super::Done {
         let is_live = matches!(told.standing(), Standing::Live { .. });
         if let Some(nobody) = self.nobody(told).filter(|_| is_live) {
             terminal::say(&nobody);

@@ -1,8 +1,7 @@
 //! The dashboard of a run: when it is shown, and the hands its keys have. Each key does what a
 //! command does, by the same files.
 
-use super::past::Past;
-use super::{diff, logs};
+use super::past;
 use crate::cli::Global;
 use crate::terminal;
 use crate::terminal::lines::{Lines, PATIENCE, clock};
@@ -13,6 +12,7 @@ use autopilot_engine::clock::now;
 use autopilot_engine::feed::{FeedItem, FeedNews, SightLevel, Subscription};
 use autopilot_engine::flag::Flag;
 use autopilot_engine::place::Place;
+use autopilot_engine::query::{diff, log};
 use autopilot_engine::run_process::OpenRun;
 use autopilot_engine::workspace;
 use autopilot_host::{escape, hand};
@@ -85,7 +85,7 @@ impl Live {
 
 /// An empty screen in this person's time zone, colours and with this run's secrets taken out.
 pub fn screen(seat: Seat, place: &Place, state: &State) -> Screen {
-    let redactor = Past::at(place).ok().map(|past| past.redactor(state));
+    let redactor = past::at(place).ok().map(|archive| archive.redactor(state));
     let clean = move |text: &str| match &redactor {
         Some(redactor) => redactor.redact(text).into_owned(),
         None => text.to_owned(),
@@ -147,10 +147,10 @@ impl Hands for OwnHands {
     fn log(&mut self, state: &State, task: TaskId) -> Result<(String, String), String> {
         let task = state.task(task);
         let name = if task.parent.is_some() { task.name() } else { "run" };
-        let path = logs::newest_of(&self.place, name, state.run.started_at)
+        let path = log::newest_of(&self.place, name, state.run.started_at)
             .ok_or_else(|| format!("{name} has no log yet"))?;
         let shown = self.in_repository(&path).to_string();
-        logs::end_of(&path, LOG_BYTES_MAX)
+        log::end_of(&path, LOG_BYTES_MAX)
             .map(|text| (format!("{name}: {shown}"), text))
             .map_err(|error| format!("cannot read {shown}: {error}"))
     }
@@ -158,7 +158,7 @@ impl Hands for OwnHands {
     fn diff(&mut self, state: &State, task: TaskId) -> Result<(String, String), String> {
         let task = state.task(task);
         let text =
-            diff::text_of(&self.place, task, DIFF_BYTES_MAX).map_err(|failure| failure.message)?;
+            diff::text_of(&self.place, task, DIFF_BYTES_MAX).map_err(|error| error.to_string())?;
         if text.trim().is_empty() {
             return Err(format!("{} has changed nothing yet", task.name()));
         }
@@ -167,7 +167,7 @@ impl Hands for OwnHands {
 
     fn tail(&mut self, log: &str) -> Vec<String> {
         let path = self.place.views().join(log);
-        let text = logs::end_of(&path, TAIL_BYTES_MAX).unwrap_or_default();
+        let text = log::end_of(&path, TAIL_BYTES_MAX).unwrap_or_default();
         let text = escape::plain(&text);
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         let from = lines.len().saturating_sub(TAIL_LINES_MAX);

@@ -2,7 +2,7 @@
 //! controller now decides otherwise.
 
 use super::ground;
-use super::past::{Past, Standing};
+use super::past;
 use super::work;
 use crate::cli::{Global, Replay};
 use crate::exit::Failure;
@@ -12,6 +12,7 @@ use autopilot_core::input::Ask;
 use autopilot_core::state::State;
 use autopilot_engine::cause::chain;
 use autopilot_engine::host::EngineHost;
+use autopilot_engine::query::{RunArchive, Standing};
 use autopilot_engine::replay::{Difference, Recording, RecordingError, compare, decisions};
 use autopilot_engine::run_process::{self, Intent, OpenedRepository};
 use autopilot_engine::shell::Patience;
@@ -29,7 +30,7 @@ const ANSWERS_MAX: usize = 200;
 const DIFFERENT: u8 = 10;
 
 pub fn replay(global: &Global, args: &Replay) -> super::Done {
-    let past = Past::must(global)?;
+    let past = past::must(global)?;
     let told = past.run(args.run.as_deref())?;
     if let Standing::Live { pid } = told.standing() {
         return Err(Failure::failed(format!("process {pid} still works on run {}", told.run.id))
@@ -60,7 +61,7 @@ struct Replayed {
 
 fn play(
     global: &Global,
-    past: &Past,
+    past: &RunArchive,
     recording: &Recording,
     root: &Utf8Path,
 ) -> Result<Replayed, Failure> {

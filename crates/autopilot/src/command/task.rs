@@ -1,6 +1,5 @@
 //! `autopilot retry` and `skip`: a word about one task, to the running engine or by going on.
 
-use super::past::no_run;
 use super::work;
 use crate::cli::{Global, OneTask, Retry};
 use crate::exit::Failure;
@@ -11,6 +10,7 @@ use autopilot_core::input::Ask;
 use autopilot_core::limit::Limits;
 use autopilot_core::state::{State, Status, Task};
 use autopilot_engine::inbox::{self, LimitChange, Wish};
+use autopilot_engine::query::QueryError;
 use autopilot_engine::run_process::Intent;
 use autopilot_engine::{store, workspace};
 use autopilot_view::{self as view, ExitWord};
@@ -45,7 +45,7 @@ fn say(
 ) -> super::Done {
     let (place, known) = super::place(global)?;
     if !known {
-        return Err(no_run());
+        return Err(QueryError::NoRunYet.into());
     }
     let state = newest(&place)?;
     let Some(task) = state.named(name) else {
@@ -87,7 +87,7 @@ fn newest(place: &autopilot_engine::place::Place) -> Result<State, Failure> {
         return Ok(state);
     }
     let run = workspace::pick(&reader, None)?;
-    let run = run.ok_or_else(no_run)?;
+    let run = run.ok_or(QueryError::NoRunYet)?;
     store::load(&reader, &run.id).map_err(|error| Failure::failed(error.to_string()))
 }
 

@@ -1,12 +1,12 @@
 //! What every command that works on a run shares: opening, watching, and the account at the end.
 
 use super::live;
-use super::past::Past;
+use super::past;
 use crate::cli::{Global, LimitArgs};
 use crate::exit::Failure;
 use crate::terminal::{self, lines};
 use autopilot_core::config::{Config, duration as parse_duration};
-use autopilot_core::event::{End, Failure as Failed, Outcome, Skip};
+use autopilot_core::event::{End, Failure as Failed, Skip};
 use autopilot_core::state::{State, Status, Task};
 use autopilot_core::step::Step;
 use autopilot_engine::begin::{BeginError, costs_unknown};
@@ -15,6 +15,9 @@ use autopilot_engine::flag::Flag;
 use autopilot_engine::host::EngineHost;
 use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::place::Place;
+use autopilot_engine::query::RunArchive;
+use autopilot_engine::query::diff::diffstat;
+use autopilot_engine::query::status::status_object;
 use autopilot_engine::run_process::{self, Intent, Machine, OpenedRepository, RunProcessError};
 use autopilot_engine::shell::Patience;
 use autopilot_engine::store;
@@ -25,7 +28,6 @@ use autopilot_view::{self as view, ExitWord};
 use camino::Utf8PathBuf;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::ExitCode;
 
 /// Opens the repository to go on with a run, which keeps the configuration it began with: that
@@ -171,9 +173,9 @@ impl Worked<'_> {
     /// Gives the account of it.
     pub fn tell(&self) -> super::Done {
         let word = ExitWord::of(&self.state);
-        let past = Past::at(&self.place)?;
-        let mut told = super::status::object(&self.state, &past.redactor(&self.state));
-        if let Some(said) = self.completion(&past) {
+        let archive = past::at(&self.place)?;
+        let mut told = status_object(&self.state, &archive.redactor(&self.state));
+        if let Some(said) = self.completion(&archive) {
             told["completion"] = said;
         }
         if let Some(path) = super::report::at_end(&self.place, &self.state) {
@@ -185,17 +187,16 @@ impl Worked<'_> {
     }
 
     /// What was said last of whether the goal is reached, as it was kept.
-    fn completion(&self, past: &Past) -> Option<Value> {
+    fn completion(&self, archive: &RunArchive) -> Option<Value> {
         let shown = self.state.root()?.last(Step::Completion)?;
-        let text = store::text(&past.history, shown.facts.answer.as_deref()?).ok()?;
+        let text = store::text(&archive.history, shown.facts.answer.as_deref()?).ok()?;
         serde_json::from_str(&text).ok()
     }
 
     /// A plan was asked for and is there.
     pub fn planned(&self) -> super::Done {
         if self.global.json {
-            let told =
-                super::status::object(&self.state, &Past::at(&self.place)?.redactor(&self.state));
+            let told = status_object(&self.state, &past::at(&self.place)?.redactor(&self.state));
             terminal::json(&told);
         } else {
             let plan = self.place.views().join("plan/plan.json");
@@ -433,13 +434,6 @@ fn rests(state: &State) -> String {
     }
 }
 
-/// Whether anything ever came onto the run's branch.
-fn has_merged(state: &State) -> bool {
-    let is_merged =
-        |task: &Task| task.last(Step::Merge).is_some_and(|shown| shown.outcome == Outcome::Passed);
-    state.tasks.iter().any(is_merged)
-}
-
 /// What stood against the last round of a run that went no further.
 fn against(state: &State) -> Option<String> {
     let root = state.root()?;
@@ -458,35 +452,6 @@ fn against(state: &State) -> Option<String> {
     Some(if cut.len() < line.len() { format!("{cut}…") } else { cut })
 }
 
-/// What a person does next with a run that is over or rests. `branch` is the run's, if it is in the
-/// repository: nothing may have been merged, or it was undone.
-pub fn next_commands(state: &State, branch: Option<&str>) -> Vec<String> {
-    let recover = || "autopilot recover".to_owned();
-    match ExitWord::of(state) {
-        ExitWord::Done => match branch {
-            Some(branch) => vec![
-                format!("git diff {}...{branch}", state.run.base_branch),
-                format!("git merge {branch}"),
-            ],
-            None if has_merged(state) => vec![recover()],
-            None => Vec::new(),
-        },
-        ExitWord::Paused if view::awaited(state).is_some() => {
-            vec!["autopilot approve".to_owned(), "autopilot reject \"why\"".to_owned()]
-        }
-        ExitWord::Paused => vec![view::money::go_on(state).replace('`', "")],
-        ExitWord::Failed | ExitWord::NotConverged => {
-            let look = branch
-                .map(|branch| format!("git log --oneline {}..{branch}", state.run.base_branch));
-            ["autopilot retry".to_owned()].into_iter().chain(look).collect()
-        }
-        ExitWord::PushFailed => match branch {
-            Some(branch) => vec![format!("git push <remote> {branch}")],
-            None => vec![recover()],
-        },
-    }
-}
-
 /// The branch the run began on may have gone on meanwhile; whoever merges should know.
 fn base_moved(repo: &UserRepo, state: &State) -> Option<String> {
     let base = &state.run.base_branch;
@@ -501,15 +466,4 @@ fn base_moved(repo: &UserRepo, state: &State) -> Option<String> {
         more => format!("{more} commits"),
     };
     Some(format!("{base} has {commits} that the run did not begin with; look before you merge"))
-}
-
-/// What a branch of the user's repository changes, in a line; nothing where there is none.
-pub fn diffstat(git_dir: &Path, base: &str, branch: &str) -> Option<String> {
-    let range = format!("{base}..refs/heads/{branch}");
-    autopilot_host::git::Git::isolated("measure the change", git_dir)
-        .args(["diff", "--shortstat", "--no-ext-diff", "--no-textconv", "--end-of-options"])
-        .arg(range)
-        .line()
-        .ok()
-        .map(|line| line.trim().to_owned())
 }

@@ -1,13 +1,13 @@
 //! The checks that concern the machine and our own state, not the configuration.
 
 use super::super::gc;
-use super::super::past::Past;
+use super::super::past;
 use super::finding::Finding;
 use autopilot_engine::place::Place;
 use autopilot_engine::workspace;
 use autopilot_host::git::{Git, StateEnv, state_root};
 use autopilot_host::{proc, room, sandbox};
-use autopilot_journal::{SqliteReader, check};
+use autopilot_journal::check;
 use camino::Utf8Path;
 
 /// Less would fill up within a few builds.
@@ -146,9 +146,8 @@ fn leftovers(place: &Place) -> Option<Finding> {
         let pid = holder.process.pid;
         return Some(Finding::ok("processes", format!("process {pid} works on this repository")));
     }
-    let history = SqliteReader::open(&place.journal()).ok()?;
-    let past = Past { place: place.clone(), history };
-    let markers: Vec<String> = past
+    let markers: Vec<String> = past::at(place)
+        .ok()?
         .runs(RUNS_MAX)
         .ok()?
         .iter()

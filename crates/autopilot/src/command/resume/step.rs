@@ -1,7 +1,6 @@
 //! `autopilot resume <session> --prompt "…"` where the session is that of a step of a workflow: the
 //! step is gone on with inside of its run, and nothing else is.
 
-use super::super::past::{Past, Told};
 use super::super::work::{self, Worked, adopt};
 use crate::cli::Global;
 use crate::exit::Failure;
@@ -15,6 +14,7 @@ use autopilot_core::state::{Shown, State, Status, Task};
 use autopilot_core::step::Step;
 use autopilot_core::workflow::Past as PastStep;
 use autopilot_engine::inbox::LimitChange;
+use autopilot_engine::query::{KnownRun, RunArchive};
 use autopilot_engine::run_process::Intent;
 use autopilot_engine::{store, workspace};
 use autopilot_host::escape::one_line;
@@ -28,7 +28,7 @@ const NAMED_MAX: usize = 20;
 
 /// What a person wants said, and where.
 pub struct Wish<'a> {
-    pub told: Told,
+    pub told: KnownRun,
     pub session: Session,
     pub prompt: &'a str,
     pub limits: LimitChange,
@@ -36,11 +36,11 @@ pub struct Wish<'a> {
 }
 
 /// A session of anything else is gone on with beside its run.
-pub fn is_of_a_step(told: &Told, session: &Session) -> bool {
+pub fn is_of_a_step(told: &KnownRun, session: &Session) -> bool {
     told.state.task(session.task).pipeline.continues_at().is_some()
 }
 
-pub fn go_on(global: &Global, past: Past, wish: Wish<'_>) -> super::super::Done {
+pub fn go_on(global: &Global, past: RunArchive, wish: Wish<'_>) -> super::super::Done {
     let Wish { told, session, prompt, limits, is_rehearsal } = wish;
     let prompt = past.redactor(&told.state).redact(prompt).into_owned();
     let (id, now) = (session.task, taken_up(&told.state, &limits));
@@ -107,7 +107,7 @@ fn refusal(hindrance: Hindrance, state: &State, task: TaskId) -> Failure {
     }
 }
 
-fn rehearse(global: &Global, told: &Told, session: &Session, mut state: State, ask: Ask) {
+fn rehearse(global: &Global, told: &KnownRun, session: &Session, mut state: State, ask: Ask) {
     let before = state.clone();
     let _record = decide(&mut state, Input::Asked(ask), autopilot_engine::clock::now());
     let is_opened = |task: &&Task| {

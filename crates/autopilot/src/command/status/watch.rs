@@ -3,13 +3,14 @@
 
 use crate::cli::Global;
 use crate::command::live::{self, OwnHands};
-use crate::command::past::{Past, Standing, unfoldable};
+use crate::command::past;
 use crate::exit::Failure;
 use crate::terminal;
 use crate::terminal::lines::{Lines, PATIENCE};
 use autopilot_core::state::State;
 use autopilot_engine::feed::{FeedItem, FeedNews, Subscription};
 use autopilot_engine::place::Place;
+use autopilot_engine::query::{QueryError, Standing};
 use autopilot_host::redact::Redactor;
 use autopilot_tui::dashboard::ScreenFeed;
 use autopilot_tui::screen::Seat;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 
 /// Watches the newest run until nobody works on it any more. What it came to is for the caller.
 pub fn watch(global: &Global) -> Result<(), Failure> {
-    let (place, Some(past)) = Past::open(global)? else { return Ok(()) };
+    let (place, Some(past)) = past::open(global)? else { return Ok(()) };
     let Some(told) = past.newest()? else { return Ok(()) };
     if !matches!(told.standing(), Standing::Live { .. }) {
         return Ok(());
@@ -44,7 +45,7 @@ fn lines(
     let title = format!("{}: {counted}", state.run.title);
     terminal::say(&redactor.redact(&title));
     loop {
-        match subscription.take(PATIENCE).map_err(unfoldable)? {
+        match subscription.take(PATIENCE).map_err(QueryError::from)? {
             FeedNews::Item(FeedItem::Record(record)) => {
                 state.apply_record(&record);
                 for line in lines.told(&record, &state) {
@@ -74,7 +75,7 @@ fn dashboard(place: &Place, subscription: Subscription, state: State) -> Result<
         tty::obey(signal);
     }
     if let Some(error) = feed.failed {
-        return Err(unfoldable(error));
+        return Err(QueryError::from(error).into());
     }
     shown.map_err(|error| Failure::failed(error.to_string()))
 }

@@ -1,9 +1,10 @@
 //! The name of a log file tells whose it is: `<stream>_<time>_<task>_<step>_<attempt>.log`.
 
-use crate::cli::LogStream;
+use super::LogStream;
 use autopilot_core::id::AttemptId;
 use autopilot_core::step::Step;
 
+/// What the name of a log file says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogName {
     pub stream: String,
