@@ -42,6 +42,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Given to what runs to end when the state directory has gone.
 const ENDING_MAX: Duration = Duration::from_secs(15);
 
+/// Why a run can't be worked on.
 #[derive(Debug, thiserror::Error)]
 pub enum RunProcessError {
     #[error(transparent)]

@@ -13,7 +13,7 @@ use crate::job::{self, Cancel, Context};
 use crate::place::Place;
 use crate::signal::{Signal, Teller};
 use crate::store::{self, SNAPSHOT_EVERY, StoreError};
-use crate::views::{FileKeeper, GoalFiles, Views};
+use crate::views::{FileKeeper, Views};
 use autopilot_core::event::{HaltWhy, Record};
 use autopilot_core::id::{AttemptId, TaskId};
 use autopilot_core::input::{Ask, Input};
@@ -39,6 +39,8 @@ const IN_ANSWER: u64 = u64::MAX;
 const HEARING_MAX: Duration = Duration::from_secs(5);
 /// Records on their way to the disk.
 const WRITER_QUEUE_MAX: usize = 1024;
+
+/// Why the work on a run could not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ShellError {
     #[error(transparent)]
@@ -49,6 +51,7 @@ pub enum ShellError {
     Files(std::io::Error),
 }
 
+/// The loop of one run.
 pub struct Shell {
     pub place: Place,
     pilot: Pilot,
@@ -123,12 +126,7 @@ impl Shell {
         let appender = writer.appender();
         let teller = Teller::new(sender.clone(), parts.feed.clone());
         let context = Arc::new(context(store::Texts::new(appender.clone()), teller));
-        let views = Views::new(
-            parts.place.clone(),
-            context.redactor(),
-            bodies(&context),
-            GoalFiles::new(bodies(&context), setting(&context)),
-        );
+        let views = Views::of_run(&context);
         let follow = parts.feed.subscribe(parts.state.seq + 1, SightLevel::Nothing);
         let files = FileKeeper::start(views, follow, parts.state.clone(), parts.known)
             .map_err(ShellError::Files)?;
@@ -479,21 +477,5 @@ async fn say(voice: mpsc::Sender<job::Spoken>, wish: autopilot_agents::Wish) -> 
         Ok(Ok(answer)) => answer.map_err(|deaf| deaf.to_string()),
         Ok(Err(_)) => Err("its turn is over".to_owned()),
         Err(_) => Err("no agent listens at this step".to_owned()),
-    }
-}
-
-/// Specifications of tasks as views show them.
-fn bodies(context: &Arc<Context>) -> crate::views::Bodies {
-    let context = Arc::clone(context);
-    Box::new(move |hash| context.text(hash).ok())
-}
-
-/// Who works on the steps of workflows, and where.
-fn setting(context: &Context) -> autopilot_view::manifest::Setting {
-    let agent = context.config.agent(autopilot_core::config::Role::Builder);
-    autopilot_view::manifest::Setting {
-        cwd: context.place.root.to_string(),
-        adapter: job::mode_word(agent.mode).to_owned(),
-        model: agent.model.clone(),
     }
 }

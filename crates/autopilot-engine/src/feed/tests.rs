@@ -1,3 +1,5 @@
+//! The feed from any cursor, under concurrent records, with subscribers that lag or stall.
+
 use super::seat::SIGHTS_MAX;
 use super::*;
 use autopilot_core::event::Event;

@@ -20,6 +20,7 @@ pub struct FigureSummary {
 }
 
 impl Figures {
+    /// Adds a number.
     pub fn push(&mut self, number: u64) {
         self.numbers.push(number);
     }
@@ -39,6 +40,7 @@ impl Figures {
         })
     }
 
+    /// The summary as JSON, each number in the unit that is wanted.
     pub fn object(&self, unit: impl Fn(f64) -> Value) -> Value {
         let Some(told) = self.summary() else { return Value::Null };
         json!({
