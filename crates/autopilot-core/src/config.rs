@@ -10,7 +10,6 @@ pub mod nearest;
 mod price;
 mod read;
 mod secret;
-mod step;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -20,12 +19,13 @@ pub mod yaml;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::step::Step;
 use serde::{Deserialize, Serialize};
 
+pub use crate::step::Role;
 pub use adapter::{AGENT_NAME_CHARS_MAX, AGENTS_MAX, By, Options, UnknownAdapter};
 pub use fault::{Fault, Faults, Place, Warning};
 pub use price::Price;
-pub use step::{Role, STEPS, role_of};
 pub use template::template;
 pub use text::{duration, path_fault};
 
@@ -115,33 +115,33 @@ impl Config {
     }
 
     /// How long a step may take: its own setting, else its agent's `timeout_sec`, else the setting
-    /// of the step it resembles, else the default of that step.
-    pub fn timeout(&self, step: &str) -> Duration {
+    /// of the step whose limits it takes, else the default of that step.
+    pub fn timeout(&self, step: Step) -> Duration {
         self.timeout_in(step, 0)
     }
 
     /// The same for the agent of a lane.
-    pub fn timeout_in(&self, step: &str, lane: u32) -> Duration {
-        self.timeout_by(step, role_of(step).map(|role| self.candidate(role, lane)))
+    pub fn timeout_in(&self, step: Step, lane: u32) -> Duration {
+        self.timeout_by(step, step.role().map(|role| self.candidate(role, lane)))
     }
 
     /// The same for whoever does it.
-    pub fn timeout_by(&self, step: &str, agent: Option<&Agent>) -> Duration {
-        let given = |step: &str| self.rounds.step_timeouts_sec.get(step).copied();
+    pub fn timeout_by(&self, step: Step, agent: Option<&Agent>) -> Duration {
+        let given = |step: Step| self.rounds.step_timeouts_sec.get(step.row().runs_as).copied();
         let of_agent = || agent.and_then(|agent| agent.timeout_sec);
-        let base = step::resembles(step);
+        let usual = step.limits();
         let seconds = given(step)
             .or_else(of_agent)
-            .or_else(|| given(base))
-            .unwrap_or(step::timeout_sec(base));
+            .or_else(|| given(usual.like))
+            .unwrap_or(usual.timeout_sec);
         Duration::from_secs(seconds)
     }
 
     /// How often a step that broke (not: failed) is tried again.
-    pub fn retries(&self, step: &str) -> u32 {
-        let given = |step: &str| self.rounds.retries.get(step).copied();
-        let base = step::resembles(step);
-        given(step).or_else(|| given(base)).unwrap_or(step::retries(base))
+    pub fn retries(&self, step: Step) -> u32 {
+        let given = |step: Step| self.rounds.retries.get(step.row().runs_as).copied();
+        let usual = step.limits();
+        given(step).or_else(|| given(usual.like)).unwrap_or(usual.retries)
     }
 }
 

@@ -95,9 +95,9 @@ impl Draft<'_> {
             ..spec.whole.clone()
         };
         self.emit(Event::RunStarted { run: Box::new(spec) });
-        self.add(None, flow.root(), root);
+        self.add(None, flow.row().root, root);
         for task in tasks {
-            let pipeline = flow.task().of(&task);
+            let pipeline = flow.row().task.of(&task);
             self.add(Some(TaskId::ROOT), pipeline, task);
         }
         self.enter(TaskId::ROOT, 0, 1);

@@ -10,90 +10,145 @@ pub mod root;
 
 use crate::event::TaskSpec;
 use crate::event::{End, Skip};
-use crate::pipeline::{Stage, Work};
+use crate::pipeline::{Else, Stage, Switch, When, Work};
+use crate::rows::rows;
 use crate::state::{State, Status, Task};
-use crate::step::Step;
+use crate::step::{Role, Step};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
-/// How a run was begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Flow {
-    Task,
-    Queue,
-    Plan,
-    Goal,
+/// What is particular to a flow. Nothing outside of this folder asks which flow a run has, except
+/// where a command line is read.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowRow {
+    /// The word people and files know it by.
+    pub word: &'static str,
+    pub root: Pipeline,
+    /// The pipeline of the tasks such a run is given or makes.
+    pub task: Pipeline,
+    pub input: FlowInput,
+    /// A run is refused where no `tests` command is configured. Without it the run goes on, and
+    /// tells that nothing was proven.
+    pub needs_tests: bool,
+    /// How many rounds of the whole there may be, where each of them is an iteration that a person
+    /// counts. Without it the rounds of the tasks are counted, and the configuration limits them.
+    pub iterations_max: Option<u32>,
+    pub files: FlowFiles,
+    /// What `state.json` calls a task that is at a step.
+    pub worker_words: &'static [(Step, &'static str)],
 }
+
+/// What a run is asked for with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowInput {
+    /// A file for each task.
+    TaskFiles,
+    /// One file about the whole; its tasks have none of their own.
+    PlanFile,
+    /// Words on the command line.
+    Text,
+}
+
+/// What a run writes for people and programs besides what every run writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowFiles {
+    None,
+    /// `.autopilot/plan/`.
+    Plan,
+    /// The directory of the run (`runs/autopilot/<run-id>/`): manifest, sessions, and a report.
+    RunDirectory,
+}
+
+rows! {
+/// How a run was begun.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+Flow -> FlowRow {
+    #[default]
+    Task: root::TASK_FLOW,
+    Queue: root::QUEUE_FLOW,
+    Plan: plan::FLOW,
+    Goal: goal::FLOW,
+}}
 
 impl Flow {
     pub fn word(self) -> &'static str {
-        match self {
-            Flow::Task => "task",
-            Flow::Queue => "queue",
-            Flow::Plan => "plan",
-            Flow::Goal => "goal",
-        }
+        self.row().word
     }
 
-    pub fn root(self) -> Pipeline {
-        match self {
-            Flow::Task => Pipeline::OneTask,
-            Flow::Queue => Pipeline::Queue,
-            Flow::Plan => Pipeline::Plan,
-            Flow::Goal => Pipeline::Goal,
-        }
+    /// Whether a round of the whole is an iteration that a person counts.
+    pub fn has_iterations(self) -> bool {
+        self.row().iterations_max.is_some()
     }
 
-    /// The pipeline of the tasks such a run is given.
-    pub fn task(self) -> Pipeline {
-        match self {
-            Flow::Task | Flow::Queue | Flow::Plan => Pipeline::Paired,
-            Flow::Goal => Pipeline::Session,
-        }
+    /// Whether a person may have the review of its tasks left out.
+    pub fn has_reviews_to_waive(self) -> bool {
+        self.stages().any(|stage| stage.when == When::On(Switch::Review))
+    }
+
+    /// The agents that have something to do in it.
+    pub fn roles(self) -> BTreeSet<Role> {
+        self.steps().into_iter().filter_map(Step::role).collect()
+    }
+
+    /// The steps of its runs at which something works, each once.
+    pub fn steps(self) -> BTreeSet<Step> {
+        self.stages().map(|stage| stage.step).filter(|step| step.row().limits.is_some()).collect()
+    }
+
+    fn stages(self) -> impl Iterator<Item = &'static Stage> {
+        self.row().root.stages().iter().chain(self.row().task.stages())
     }
 }
 
+/// What is particular to a pipeline.
+#[derive(Clone, Copy, Debug)]
+pub struct PipelineRow {
+    pub stages: &'static [Stage],
+    /// The gate that its decision asks; one that has none is always content.
+    pub gate: Option<fn(&State, &Task) -> Weighed>,
+    /// The step whose session a person may go on with, as part of the run.
+    pub continues_at: Option<Step>,
+}
+
+const fn table(stages: &'static [Stage]) -> PipelineRow {
+    PipelineRow { stages, gate: None, continues_at: None }
+}
+
+impl PipelineRow {
+    const fn gate(self, gate: fn(&State, &Task) -> Weighed) -> PipelineRow {
+        PipelineRow { gate: Some(gate), ..self }
+    }
+
+    const fn continues_at(self, step: Step) -> PipelineRow {
+        PipelineRow { continues_at: Some(step), ..self }
+    }
+}
+
+rows! {
 /// A table by name, because a journal outlives the code that wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Pipeline {
-    OneTask,
-    Queue,
-    Plan,
+Pipeline -> PipelineRow {
+    OneTask: table(root::ONE_TASK),
+    Queue: table(root::QUEUE),
+    Plan: table(plan::PLAN),
     /// A task that is planned and divided when its turn comes.
-    Expand,
-    Paired,
-    Goal,
-    /// A step of a workflow.
-    Session,
-}
+    Expand: table(plan::EXPAND),
+    Paired: table(paired::PAIRED).gate(paired::weigh),
+    Goal: table(goal::GOAL).gate(goal::weigh),
+    #[serde(rename = "session")]
+    WorkflowStep: table(goal::WORKFLOW_STEP).continues_at(Step::WorkflowStep),
+}}
 
 impl Pipeline {
-    pub const ALL: [Pipeline; 7] = [
-        Pipeline::OneTask,
-        Pipeline::Queue,
-        Pipeline::Plan,
-        Pipeline::Expand,
-        Pipeline::Paired,
-        Pipeline::Goal,
-        Pipeline::Session,
-    ];
-
     /// What a task that was to have this pipeline gets.
     pub fn of(self, spec: &TaskSpec) -> Pipeline {
         if spec.expand { Pipeline::Expand } else { self }
     }
 
     pub fn stages(self) -> &'static [Stage] {
-        match self {
-            Pipeline::OneTask => root::ONE_TASK,
-            Pipeline::Queue => root::QUEUE,
-            Pipeline::Plan => plan::PLAN,
-            Pipeline::Expand => plan::EXPAND,
-            Pipeline::Paired => paired::PAIRED,
-            Pipeline::Goal => goal::GOAL,
-            Pipeline::Session => goal::SESSION,
-        }
+        self.row().stages
     }
 
     pub fn place(self, step: Step) -> Option<usize> {
@@ -108,7 +163,6 @@ impl Pipeline {
 
     /// Where another round begins after a no that brought no tasks, in a pipeline in which it may.
     pub fn next(self) -> Option<Step> {
-        use crate::pipeline::Else;
         self.stages().iter().find_map(|stage| match stage.fails {
             Else::Next { again, .. } => Some(again),
             Else::Note | Else::Fail | Else::FixBy(_) | Else::Again(_) => None,
@@ -118,7 +172,6 @@ impl Pipeline {
     /// Where a task goes on when a person re-opens it: where a failed round would lead, else at the
     /// beginning.
     pub fn reopens_at(self) -> Step {
-        use crate::pipeline::Else;
         let again = self.stages().iter().find_map(|stage| match stage.fails {
             Else::Again(step) => Some(step),
             Else::Note | Else::Fail | Else::FixBy(_) | Else::Next { .. } => None,
@@ -128,34 +181,33 @@ impl Pipeline {
 
     /// The step whose session a person may go on with, as part of the run.
     pub fn continues_at(self) -> Option<Step> {
-        match self {
-            Pipeline::Session => Some(Step::WorkflowStep),
-            Pipeline::OneTask
-            | Pipeline::Queue
-            | Pipeline::Plan
-            | Pipeline::Expand
-            | Pipeline::Paired
-            | Pipeline::Goal => None,
-        }
+        self.row().continues_at
     }
 
     /// Whether its rounds each have tasks of their own.
     pub fn has_tasks_by_round(self) -> bool {
-        use crate::pipeline::Else;
-        self.stages().iter().any(|stage| matches!(stage.fails, Else::Next { .. }))
+        self.next().is_some()
     }
 
     /// What the round has shown, weighed by the pipeline's own gate.
     pub fn weigh(self, state: &State, task: &Task) -> Weighed {
-        match self {
-            Pipeline::OneTask
-            | Pipeline::Queue
-            | Pipeline::Plan
-            | Pipeline::Expand
-            | Pipeline::Session => Weighed::default(),
-            Pipeline::Goal => goal::weigh(task),
-            Pipeline::Paired => paired::weigh(state, task),
+        self.row().gate.map(|gate| gate(state, task)).unwrap_or_default()
+    }
+}
+
+/// The state of a worker, in the words of the run's flow.
+pub fn worker_word(state: &State, task: &Task) -> &'static str {
+    let words = state.run.flow.row().worker_words;
+    let at = |step: Step| words.iter().find(|(of, _)| *of == step).map(|(_, word)| *word);
+    match &task.status {
+        Status::Open => "TASK_INIT",
+        Status::At { step } | Status::Running { step, .. } | Status::Waiting { step, .. } => {
+            at(*step).unwrap_or("TASK_INIT")
         }
+        Status::Settled(End::Closed) => "TASK_DONE",
+        Status::Settled(End::Skipped { why: Skip::Asked }) => "TASK_SKIPPED",
+        Status::Settled(End::Skipped { .. }) => "TASK_BLOCKED",
+        Status::Settled(End::Failed { .. }) => "TASK_FAILED",
     }
 }
 
@@ -193,7 +245,40 @@ pub struct Reason {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::{Else, When};
+
+    #[test]
+    fn whatever_a_task_is_at_has_a_word_of_its_flow() {
+        for flow in Flow::ALL {
+            let words = flow.row().worker_words;
+            for stage in flow.row().task.stages() {
+                let is_told = words.iter().any(|(step, _)| *step == stage.step);
+                assert!(is_told, "{}: nothing tells that a task is at {}", flow.word(), stage.step);
+            }
+        }
+    }
+
+    #[test]
+    fn a_flow_needs_the_agents_of_its_tables() {
+        use Role::{Builder, Planner, Reviewer};
+        let of = |flow: Flow| flow.roles().into_iter().collect::<Vec<_>>();
+        assert_eq!(of(Flow::Task), [Builder, Reviewer]);
+        assert_eq!(of(Flow::Queue), [Builder, Reviewer]);
+        assert_eq!(of(Flow::Plan), [Builder, Reviewer, Planner]);
+        assert_eq!(of(Flow::Goal), [Builder, Reviewer, Planner]);
+    }
+
+    #[test]
+    fn a_review_can_be_left_out_only_where_there_is_one() {
+        let waives = Flow::ALL.map(Flow::has_reviews_to_waive);
+        assert_eq!(waives, [true, true, true, false]);
+    }
+
+    #[test]
+    fn names_on_disk_stay() {
+        assert_eq!(serde_json::to_string(&Pipeline::WorkflowStep).unwrap(), "\"session\"");
+        assert_eq!(serde_json::to_string(&Switch::HasTests).unwrap(), "\"proof\"");
+        assert_eq!(serde_json::to_string(&Step::WorkflowStep).unwrap(), "\"workflow_step\"");
+    }
 
     #[test]
     fn every_table_is_sound() {
@@ -214,6 +299,13 @@ mod tests {
                 if let Else::FixBy(_) | Else::Next { .. } = stage.fails {
                     assert!(children.is_some_and(|children| children < place), "{pipeline:?}");
                 }
+                let is_gate = stage.work == Work::Person;
+                assert_eq!(
+                    is_gate,
+                    stage.step.row().gate.is_some(),
+                    "{pipeline:?}: {}",
+                    stage.step
+                );
                 if stage.work == Work::Decide {
                     assert_ne!(stage.fails, Else::Note, "{pipeline:?}: a decision must lead away");
                 }

@@ -24,6 +24,7 @@ pub mod pipeline;
 pub mod plan;
 pub mod prompt;
 pub mod rail;
+mod rows;
 pub mod session_name;
 pub mod skill;
 pub mod state;

@@ -78,8 +78,9 @@ pub enum Switch {
     PlanGate,
     /// A person approves the result before it leaves the machine.
     EndGate,
-    /// There are commands to prove the whole with.
-    Proof,
+    /// There are tests to prove the whole with.
+    #[serde(rename = "proof")]
+    HasTests,
     /// What depends on something that failed is not begun.
     FailFast,
 }
@@ -95,7 +96,7 @@ impl Switch {
             Switch::Pr => "nobody asked for a pull request",
             Switch::PlanGate => "nobody asked to approve the plan",
             Switch::EndGate => "nobody asked to approve the result",
-            Switch::Proof => "no `tests` command is configured, so nothing was proven",
+            Switch::HasTests => "no `tests` command is configured, so nothing was proven",
             Switch::FailFast => "nobody asked to leave out what depends on a failure",
         }
     }

@@ -1,7 +1,6 @@
 //! What a conversation with an agent is called: by the agent's own name for it, or by one of ours,
 //! made of the run and the attempt.
 
-use crate::config::role_of;
 use crate::event::{Facts, Outcome};
 use crate::id::AttemptId;
 use crate::state::{State, Status, Task};
@@ -19,9 +18,7 @@ pub fn current_of(state: &State, task: &Task) -> Option<String> {
         has_asked.then_some((shown.id, step))
     });
     let now = match task.status {
-        Status::Running { step, attempt } if role_of(step.word()).is_some() => {
-            Some((attempt, step))
-        }
+        Status::Running { step, attempt } if step.role().is_some() => Some((attempt, step)),
         Status::Running { .. }
         | Status::Open
         | Status::At { .. }

@@ -288,10 +288,12 @@ impl State {
         if self.index.people_live == 0 {
             return None;
         }
-        let is_gate = |live: &Live| {
-            self.task(live.task).stage().is_some_and(|stage| stage.work == Work::Person)
-        };
-        self.live.iter().find(|(_, live)| is_gate(live)).map(|(id, live)| (*id, live))
+        self.live.iter().find(|(_, live)| self.is_gate(live)).map(|(id, live)| (*id, live))
+    }
+
+    /// Whether an attempt is ended by a person's word.
+    pub fn is_gate(&self, live: &Live) -> bool {
+        self.task(live.task).stage().is_some_and(|stage| stage.work == Work::Person)
     }
 
     pub fn slots_live(&self) -> u32 {
@@ -428,6 +430,11 @@ impl Task {
         &self.spec.name
     }
 
+    /// The name people, logs and refs know it by; the run itself is `run`.
+    pub fn label(&self) -> &str {
+        if self.parent.is_some() { self.name() } else { "run" }
+    }
+
     pub fn step(&self) -> Option<Step> {
         match self.status {
             Status::At { step } | Status::Running { step, .. } | Status::Waiting { step, .. } => {
@@ -493,7 +500,7 @@ impl Default for Run {
     fn default() -> Run {
         Run {
             id: String::new(),
-            flow: Flow::Task,
+            flow: Flow::default(),
             title: String::new(),
             source: String::new(),
             started_by: String::new(),

@@ -1,92 +1,267 @@
-//! The steps a task can be at. A step says what is done; the tables say when.
+//! The steps a task can be at: one row each, with everything that is particular to the step.
+//!
+//! A step says what is done; the tables of the flows say when. The list below makes the enum, the
+//! list of all steps and the rows, so a step without a row does not compile.
 
+use crate::rows::rows;
 use serde::{Deserialize, Serialize};
 
+/// The agent that does a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    Builder,
+    Reviewer,
+    Planner,
+}
+
+impl Role {
+    /// The section of the configuration that names the agent.
+    pub fn word(self) -> &'static str {
+        match self {
+            Role::Builder => "builder",
+            Role::Reviewer => "reviewer",
+            Role::Planner => "planner",
+        }
+    }
+}
+
+/// What is particular to one step.
+#[derive(Clone, Copy, Debug)]
+pub struct StepRow {
+    /// The word that commands, log names and files use for the step.
+    pub word: &'static str,
+    /// The word of the programs it runs: `AUTOPILOT_STEP`, and its key in the configuration.
+    pub runs_as: &'static str,
+    /// The agent that does it; none for a step of the controller or of a person.
+    pub role: Option<Role>,
+    /// The limits it takes; none where nothing runs that could reach one.
+    pub limits: Option<StepLimits>,
+    pub caches: CacheUse,
+    /// What is being done, as a person reads it.
+    pub doing: &'static str,
+    /// What a person is asked at it, where the work of its stage is a person's.
+    pub gate: Option<GateText>,
+    /// The state of a run whose root is at it; none while its tasks are what happens.
+    pub run_word: Option<&'static str>,
+    /// Its answer judges work that others did.
+    pub judges: bool,
+    /// Its effect is seen outside of the machine.
+    pub leaves_machine: bool,
+}
+
+/// What a person is asked to approve, and where to look at it.
+#[derive(Clone, Copy, Debug)]
+pub struct GateText {
+    pub what: &'static str,
+    pub look_at: &'static str,
+}
+
+/// The limits of a step for which the configuration says nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepLimits {
+    /// The step whose settings hold for this one where it has none of its own.
+    pub like: Step,
+    pub timeout_sec: u64,
+    /// Tries after the first when it breaks.
+    pub retries: u32,
+}
+
+/// The package caches that the programs of a step fill and read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheUse {
+    /// Those that agents share.
+    Agents,
+    /// Those that the untouched base fills, for gates to copy.
+    Seed,
+    /// A copy of the seed, thrown away afterwards.
+    Copy,
+}
+
+const LIKE_PLAN: StepLimits = StepLimits { like: Step::Plan, timeout_sec: 120, retries: 1 };
+const LIKE_BUILD: StepLimits = StepLimits { like: Step::Build, timeout_sec: 900, retries: 1 };
+const LIKE_REVIEW: StepLimits = StepLimits { like: Step::Review, timeout_sec: 180, retries: 1 };
+const LIKE_VALIDATE: StepLimits = StepLimits { like: Step::Validate, timeout_sec: 600, retries: 0 };
+const LIKE_UAT: StepLimits = StepLimits { like: Step::Uat, timeout_sec: 600, retries: 0 };
+const LIKE_PUSH: StepLimits = StepLimits { like: Step::Push, timeout_sec: 120, retries: 2 };
+
+/// Words of steps that are planned: a configuration may give them limits, which nothing reads yet.
+/// Configurations pinned in old journals name some of them.
+pub const RESERVED_WORDS: [&str; 11] = [
+    "coverage",
+    "design",
+    "execute",
+    "green",
+    "judge",
+    "plan_check",
+    "red",
+    "research",
+    "session",
+    "triage",
+    "verify",
+];
+
+// The order is part of the journal: results and limits are kept in maps by step.
+rows! {
+/// What is done. Each step has a [`StepRow`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+Step -> StepRow {
     /// The controller validates the untouched base before the first agent starts.
-    Preflight,
+    Preflight: controller("preflight", "checking that the base passes")
+        .limits(LIKE_VALIDATE).caches(CacheUse::Seed).run_word("PRECHECK"),
     /// The planner divides the work into tasks.
-    Plan,
+    Plan: agent(Role::Planner, "plan", "planning the work").limits(LIKE_PLAN).run_word("PLAN"),
     /// A person looks at the plan.
-    ApprovePlan,
+    ApprovePlan: controller("approve_plan", "waiting for you to approve the plan")
+        .asks_for("plan", ".autopilot/plan/plan.json, `autopilot graph`"),
     /// The controller makes the plan's tasks.
-    Schedule,
+    Schedule: controller("schedule", "creating the tasks of the plan").run_word("SCHEDULE"),
     /// A planner makes the next workflow towards a goal.
-    Workflow,
+    Workflow: agent(Role::Planner, "workflow", "planning the next steps")
+        .limits(LIKE_PLAN).run_word("PLAN"),
     /// The tasks below this one.
-    Tasks,
+    Tasks: controller("tasks", "working on its tasks"),
     /// A session of an agent on one step of a workflow.
-    WorkflowStep,
-    Build,
+    WorkflowStep: agent(Role::Builder, "step", "working on the step"),
+    Build: agent(Role::Builder, "build", "building"),
     /// A build that may only repair what the last round found.
-    Fix,
-    Validate,
-    Review,
+    Fix: agent(Role::Builder, "fix", "fixing"),
+    Validate: controller("validate", "validating in a clean checkout").limits(LIKE_VALIDATE).judges(),
+    Review: agent(Role::Reviewer, "review", "reviewing the change").limits(LIKE_REVIEW).judges(),
     /// A reviewer says whether the goal is reached.
-    Completion,
-    UatGenerate,
-    Uat,
-    Decide,
-    Merge,
+    Completion: agent(Role::Reviewer, "completion", "checking whether the goal is met")
+        .limits(LIKE_REVIEW).judges(),
+    UatGenerate: agent(Role::Reviewer, "uat_generate", "writing acceptance cases")
+        .limits(LIKE_REVIEW).run_word("FINAL_UAT_GENERATE").judges(),
+    Uat: controller("uat", "running acceptance tests")
+        .limits(LIKE_UAT).run_word("FINAL_UAT_RUN").judges(),
+    Decide: controller("decide", "weighing the results"),
+    /// What it runs is the validation of the integrated tree.
+    Merge: controller("merge", "committing and merging").limits(LIKE_VALIDATE).runs_as("integration"),
     /// A person looks at the result.
-    ApproveResult,
-    Push,
-    PullRequest,
+    ApproveResult: controller("approve_result", "waiting for you to approve the result")
+        .asks_for("result", "`autopilot diff`"),
+    Push: controller("push", "pushing").limits(LIKE_PUSH).run_word("PUSH").leaves_machine(),
+    PullRequest: controller("pull_request", "opening the pull request")
+        .limits(LIKE_PUSH).run_word("PUSH").leaves_machine(),
+}}
+
+const fn controller(word: &'static str, doing: &'static str) -> StepRow {
+    StepRow {
+        word,
+        runs_as: word,
+        role: None,
+        limits: None,
+        caches: CacheUse::Copy,
+        doing,
+        gate: None,
+        run_word: None,
+        judges: false,
+        leaves_machine: false,
+    }
+}
+
+const fn agent(role: Role, word: &'static str, doing: &'static str) -> StepRow {
+    let row = controller(word, doing).limits(LIKE_BUILD).caches(CacheUse::Agents);
+    StepRow { role: Some(role), ..row }
+}
+
+impl StepRow {
+    const fn runs_as(self, runs_as: &'static str) -> StepRow {
+        StepRow { runs_as, ..self }
+    }
+
+    const fn limits(self, limits: StepLimits) -> StepRow {
+        StepRow { limits: Some(limits), ..self }
+    }
+
+    const fn caches(self, caches: CacheUse) -> StepRow {
+        StepRow { caches, ..self }
+    }
+
+    const fn asks_for(self, what: &'static str, look_at: &'static str) -> StepRow {
+        StepRow { gate: Some(GateText { what, look_at }), ..self }
+    }
+
+    const fn run_word(self, word: &'static str) -> StepRow {
+        StepRow { run_word: Some(word), ..self }
+    }
+
+    const fn judges(self) -> StepRow {
+        StepRow { judges: true, ..self }
+    }
+
+    const fn leaves_machine(self) -> StepRow {
+        StepRow { leaves_machine: true, ..self }
+    }
 }
 
 impl Step {
-    pub const ALL: [Step; 19] = [
-        Step::Preflight,
-        Step::Plan,
-        Step::ApprovePlan,
-        Step::Schedule,
-        Step::Workflow,
-        Step::Tasks,
-        Step::WorkflowStep,
-        Step::Build,
-        Step::Fix,
-        Step::Validate,
-        Step::Review,
-        Step::Completion,
-        Step::UatGenerate,
-        Step::Uat,
-        Step::Decide,
-        Step::Merge,
-        Step::ApproveResult,
-        Step::Push,
-        Step::PullRequest,
-    ];
-
-    /// The word agents, commands and files see (`AUTOPILOT_STEP`, log names).
+    /// The word agents, commands and files see.
     pub fn word(self) -> &'static str {
-        match self {
-            Step::Preflight => "preflight",
-            Step::Plan => "plan",
-            Step::ApprovePlan => "approve_plan",
-            Step::Schedule => "schedule",
-            Step::Workflow => "workflow",
-            Step::Tasks => "tasks",
-            Step::WorkflowStep => "step",
-            Step::Build => "build",
-            Step::Fix => "fix",
-            Step::Validate => "validate",
-            Step::Review => "review",
-            Step::Completion => "completion",
-            Step::UatGenerate => "uat_generate",
-            Step::Uat => "uat",
-            Step::Decide => "decide",
-            Step::Merge => "merge",
-            Step::ApproveResult => "approve_result",
-            Step::Push => "push",
-            Step::PullRequest => "pull_request",
-        }
+        self.row().word
+    }
+
+    pub fn role(self) -> Option<Role> {
+        self.row().role
+    }
+
+    /// Its limits; a step at which nothing runs is treated as a build.
+    pub fn limits(self) -> StepLimits {
+        self.row().limits.unwrap_or(LIKE_BUILD)
+    }
+
+    /// The words a configuration may give limits to.
+    pub fn configurable_words() -> impl Iterator<Item = &'static str> {
+        let rows = Step::ALL.into_iter().map(Step::row).filter(|row| row.limits.is_some());
+        rows.map(|row| row.runs_as).chain(RESERVED_WORDS)
     }
 }
 
 impl std::fmt::Display for Step {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.word())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn no_two_steps_share_a_word_and_none_has_a_reserved_one() {
+        let rows = || Step::ALL.into_iter().map(Step::row);
+        let words: BTreeSet<&str> = rows().map(|row| row.word).collect();
+        assert_eq!(words.len(), Step::ALL.len());
+        let programs: BTreeSet<&str> = rows().map(|row| row.runs_as).collect();
+        assert_eq!(programs.len(), Step::ALL.len());
+        for word in RESERVED_WORDS {
+            assert!(!words.contains(word) && !programs.contains(word), "`{word}` is a step now");
+        }
+    }
+
+    #[test]
+    fn a_step_that_lends_its_limits_has_the_same_ones() {
+        for step in Step::ALL {
+            assert_eq!(step.limits().like.limits(), step.limits(), "{step}");
+        }
+    }
+
+    #[test]
+    fn every_step_is_told_in_a_few_words_of_its_own() {
+        let told: BTreeSet<&str> = Step::ALL.into_iter().map(|step| step.row().doing).collect();
+        assert_eq!(told.len(), Step::ALL.len());
+        assert!(told.iter().all(|words| !words.is_empty() && words.len() <= 40), "{told:?}");
+    }
+
+    #[test]
+    fn what_agents_do_has_limits_and_caches_of_agents() {
+        for step in Step::ALL {
+            let row = step.row();
+            assert!(row.role.is_none() || row.limits.is_some(), "{step}");
+            assert_eq!(row.role.is_some(), row.caches == CacheUse::Agents, "{step}");
+        }
     }
 }

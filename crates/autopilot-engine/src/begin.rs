@@ -9,7 +9,7 @@ mod skill;
 
 pub use given::{check_plan, parse_plan};
 pub use out::{out_dir, prove_out, prove_out_of};
-pub use settings::{check_prices, check_settings, costs_unknown, roles, step_rules};
+pub use settings::{check_prices, check_settings, costs_unknown, step_rules};
 pub use since::changed_since;
 pub use skill::check_skills;
 
@@ -40,8 +40,6 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const QUEUE_MAX: usize = 10_000;
 /// Of a goal, what its run is called.
 const GOAL_TITLE_CHARS_MAX: usize = 100;
-/// Workflows for a goal, unless another number is asked for.
-pub const GOAL_ITERATIONS: u32 = 4;
 /// Names in a tasks directory that are no tasks.
 const NOT_TASKS: [&str; 2] = ["TEMPLATE.md", "README.md"];
 
@@ -281,10 +279,11 @@ pub fn check_agents(
     config: &Config,
     place: &Place,
     path: &str,
-    roles: &[(Role, &'static str)],
+    flow: Flow,
 ) -> Result<Vec<(Role, LaunchPlan)>, BeginError> {
     let mut plans = Vec::new();
-    for (role, name) in roles.iter().copied() {
+    for role in flow.roles() {
+        let name = role.word();
         for settings in config.candidates(role) {
             let failed = |reason| BeginError::Agent { role: name, reason };
             let plan = check_agent(settings, name, place, path).map_err(failed)?;
@@ -445,9 +444,9 @@ pub fn prepare(tasks: &Tasks, request: &Request, config: &Config, base: Base<'_>
     let pinned = keep(serde_json::to_string(config).unwrap_or_default());
     let mut switches = BTreeSet::from([Switch::Baseline, Switch::Review]);
     switches.extend(asked_for(request, config));
-    if tasks.flow == Flow::Goal {
+    if !tasks.flow.row().needs_tests {
         let has_tests = config.commands.has_tests();
-        switches.extend(has_tests.then_some(Switch::Proof));
+        switches.extend(has_tests.then_some(Switch::HasTests));
         if !has_tests {
             switches.remove(&Switch::Baseline);
         }
@@ -501,12 +500,11 @@ fn body_of(spec: &TaskSpec) -> String {
 /// configured number is not meant for it.
 pub fn limits_of(config: &Config, flow: Flow) -> Limits {
     let limits = limits(config);
-    match flow {
-        Flow::Goal => {
-            let rounds_below_max = Some(limits.rounds_max);
-            Limits { rounds_max: GOAL_ITERATIONS, rounds_below_max, ..limits }
+    match flow.row().iterations_max {
+        Some(rounds_max) => {
+            Limits { rounds_max, rounds_below_max: Some(limits.rounds_max), ..limits }
         }
-        Flow::Task | Flow::Queue | Flow::Plan => limits,
+        None => limits,
     }
 }
 
@@ -514,7 +512,7 @@ pub fn limits_of(config: &Config, flow: Flow) -> Limits {
 pub fn limits(config: &Config) -> Limits {
     let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let retries: BTreeMap<Step, u32> =
-        Step::ALL.iter().map(|step| (*step, config.retries(step.word()))).collect();
+        Step::ALL.iter().map(|step| (*step, config.retries(*step))).collect();
     let lanes = lane::lanes(config);
     Limits {
         workers_max: config.orchestrator.max_workers,

@@ -47,7 +47,7 @@ use crate::purse::Purse;
 use crate::replay::Player;
 use crate::signal::Teller;
 use crate::store::{StoreError, Texts, text};
-use autopilot_core::config::{Agent, Config, Role, role_of};
+use autopilot_core::config::{Agent, Config, Role};
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::input::Word;
 use autopilot_core::plan::{Guidance, TaskBody};
@@ -230,7 +230,7 @@ impl Job {
         ears: mpsc::Receiver<Spoken>,
     ) -> Job {
         let task = state.task(want.task).clone();
-        let role = role_of(want.step.word()).unwrap_or(Role::Builder);
+        let role = want.step.role().unwrap_or(Role::Builder);
         Job {
             want,
             run: state.run.clone(),
@@ -303,7 +303,7 @@ impl Job {
 
     /// The name a recording knows the task by.
     pub(super) fn name_in_recording(&self) -> String {
-        if self.task.parent.is_some() { self.task.name().to_owned() } else { "run".to_owned() }
+        self.task.label().to_owned()
     }
 
     async fn step_with_ports(&self) -> Result<Done, JobError> {
@@ -418,7 +418,7 @@ impl Job {
     /// `claude_code_20260101T120000Z_task_12.0`: sorted by time, told apart by attempt.
     fn log_name(&self, stream: &str) -> String {
         let at = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-        let name = if self.task.parent.is_some() { self.task.name() } else { "run" };
-        format!("logs/{stream}_{at}_{name}_{}_{}.log", self.step_word(), self.want.id)
+        let name = self.task.label();
+        format!("logs/{stream}_{at}_{name}_{}_{}.log", self.want.step.row().runs_as, self.want.id)
     }
 }

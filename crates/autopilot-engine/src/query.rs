@@ -233,10 +233,22 @@ impl KnownRun {
         standing(&self.run, &self.state, self.holder.as_ref())
     }
 
+    /// The same, as a person reads it.
+    pub fn headline(&self) -> String {
+        match self.standing() {
+            Standing::Live { .. } => view::headline(&self.state),
+            Standing::Over | Standing::Rests | Standing::Abandoned | Standing::Interrupted => {
+                self.word().to_owned()
+            }
+        }
+    }
+
     /// The state of the run in a word, true also when nobody is there to work on it.
     pub fn word(&self) -> &'static str {
         match self.standing() {
-            Standing::Live { .. } | Standing::Over | Standing::Rests => view::headline(&self.state),
+            Standing::Live { .. } | Standing::Over | Standing::Rests => {
+                view::state_word(&self.state)
+            }
             Standing::Abandoned => "ABANDONED",
             Standing::Interrupted => "INTERRUPTED",
         }

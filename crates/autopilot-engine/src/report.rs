@@ -6,7 +6,7 @@ use crate::place::Place;
 use crate::store;
 use crate::views::{ensure, exec_of, open_goal_dir};
 use autopilot_core::event::Record;
-use autopilot_core::flow::Flow;
+use autopilot_core::flow::{FlowFiles, FlowInput};
 use autopilot_core::id::Time;
 use autopilot_core::state::{State, Task};
 use autopilot_host::file::{Dir, FileError};
@@ -71,9 +71,9 @@ pub fn of_run(
 
 /// Beside the other files of the run.
 pub fn write(place: &Place, state: &State, text: &str) -> Result<Utf8PathBuf, FileError> {
-    let dir = match state.run.flow {
-        Flow::Goal => open_goal_dir(place, &state.run)?,
-        Flow::Task | Flow::Queue | Flow::Plan => {
+    let dir = match state.run.flow.row().files {
+        FlowFiles::RunDirectory => open_goal_dir(place, &state.run)?,
+        FlowFiles::None | FlowFiles::Plan => {
             let views = place.views();
             let at = views.join(execs_of(&state.run.id));
             let made = ensure(&views).and_then(|()| dir::create_private(at.as_std_path()));
@@ -93,9 +93,9 @@ pub fn write(place: &Place, state: &State, text: &str) -> Result<Utf8PathBuf, Fi
 
 /// A task file has it as its title; what else was written is in the prompts.
 fn goal(state: &State, read: &dyn Fn(&str) -> Option<String>) -> Option<String> {
-    match state.run.flow {
-        Flow::Task | Flow::Queue => None,
-        Flow::Goal | Flow::Plan => {
+    match state.run.flow.row().input {
+        FlowInput::TaskFiles => None,
+        FlowInput::PlanFile | FlowInput::Text => {
             let body: PlanBody = serde_json::from_str(&read(&state.root()?.spec.body)?).ok()?;
             Some(body.text).filter(|text| !text.trim().is_empty())
         }
@@ -140,7 +140,7 @@ fn calls(place: &Place, state: &State, records: &[Record]) -> Vec<Call> {
 }
 
 fn label(task: &Task) -> String {
-    if task.parent.is_some() { ref_component(task.name()) } else { "run".to_owned() }
+    ref_component(task.label())
 }
 
 /// `exec-012-parser-build` is of `parser`.

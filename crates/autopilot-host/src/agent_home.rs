@@ -1,9 +1,10 @@
-//! A home of its own for an agent: the user's settings to be read, their login to be used, and
-//! everything else its own. What an agent plants there is gone with it.
+//! A separate home directory for an agent: the user's settings to be read, the user's login to be
+//! used, and everything else the agent's own. Files that an agent plants there are gone with the
+//! home.
 //!
-//! Nothing outside of it is written but a login that was renewed: the agent has a copy, and of that
-//! only new tokens in the old places are taken over, and only while the user's own is still the one
-//! that was copied.
+//! Nothing outside of the home is written but a login that was renewed: the agent has a copy, and
+//! of that only new tokens in the old places are taken over, and only while the user's own login is
+//! still the one that was copied.
 
 use crate::dir;
 use crate::file::{self, Dir, FileError};
@@ -14,48 +15,57 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// A larger one is none.
+/// The largest file that is taken for a login.
 pub const LOGIN_BYTES_MAX: u64 = 1 << 20;
+/// The largest note about the logins of a home.
 const LOGINS_BYTES_MAX: u64 = 16 << 20;
-/// Of a file that is copied because its agent writes it.
+/// The largest file that is copied into a home because its agent writes to it.
 pub const COPY_BYTES_MAX: u64 = 32 << 20;
-/// Files of a session that are kept.
+/// The most files of a session that are kept.
 pub const SESSION_FILES_MAX: usize = 20_000;
+/// The largest session that is kept.
 pub const SESSION_BYTES_MAX: u64 = 1 << 30;
 
+/// The reason why the home of an agent could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum HomeError {
-    #[error("cannot make `{path}` for an agent")]
+    /// A directory or a link of the home could not be made.
+    #[error("cannot create `{path}` for an agent")]
     Make { path: PathBuf, source: io::Error },
+    /// A file of the home, or the note about its logins, could not be written.
     #[error("cannot write `{path}` for an agent: {reason}")]
     Write { path: PathBuf, reason: String },
 }
 
-/// What a home is made of; names are relative to it.
+/// The contents of a home; names are relative to it.
 #[derive(Debug, Default, Clone)]
 pub struct Plan {
+    /// The path of the home.
     pub dir: PathBuf,
-    /// Directories that are its own.
+    /// Directories that are the agent's own.
     pub made: Vec<PathBuf>,
-    /// The user's, which it reads.
+    /// Links by name to files and directories of the user, which the agent reads.
     pub links: Vec<(PathBuf, PathBuf)>,
-    /// What it writes and nobody else needs.
+    /// Files by name that the agent writes and nobody else needs.
     pub files: Vec<(PathBuf, Vec<u8>)>,
+    /// The user's logins, which the agent gets as copies.
     pub logins: Vec<Login>,
 }
 
+/// A login of the user and the copy of it in a home.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Login {
+    /// The path of the copy in the home.
     pub name: PathBuf,
-    /// The user's own file, links resolved.
+    /// The path of the user's own file, with links resolved.
     pub target: PathBuf,
-    /// What was copied.
+    /// The content that was copied.
     before: String,
 }
 
 const TOKEN_BYTES_MAX: usize = 64 * 1024;
 
-/// Where tokens and their times are; everything else says whose login it is.
+/// The members of a login that hold tokens and their times; all others say whose login it is.
 const TOKENS: &[&str] = &[
     "access",
     "accessToken",
@@ -72,7 +82,7 @@ const TOKENS: &[&str] = &[
 ];
 
 impl Plan {
-    /// Makes it anew: nothing that was there before is followed or kept.
+    /// Makes the home anew: nothing that was there before is followed or kept.
     pub fn make(&self) -> Result<(), HomeError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -101,7 +111,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Where a process that takes over finds out about the logins of this one.
+    /// Writes down the logins of this home for a process that takes over after this one is killed.
     pub fn note(&self) -> Result<(), HomeError> {
         let path = note_of(&self.dir);
         let failed = |reason: String| HomeError::Write { path: path.clone(), reason };
@@ -115,19 +125,22 @@ impl Plan {
             .map_err(|error| failed(error.to_string()))
     }
 
-    /// Puts a renewed login where the user's is, and says what was not taken over.
+    /// Copies renewed logins back to the user's own files. Returns notices about those that were
+    /// not copied.
     pub fn put_back(&mut self) -> Vec<String> {
         let before = self.logins.clone();
         let told = put_back(&self.dir, &mut self.logins);
         if self.logins != before {
-            // Should this process be killed, the next one must not take the old one for the user's.
+            // Should this process be killed, the next one must not take the old login for the
+            // user's.
             let _again = self.note();
         }
         told
     }
 }
 
-/// Not in the home: an agent must not say where a login goes.
+/// Returns the path of the note about the logins. It is not in the home: an agent must not say
+/// where a login goes.
 fn note_of(home: &Path) -> PathBuf {
     home.with_extension("logins.json")
 }
@@ -140,8 +153,8 @@ fn put_back(home: &Path, logins: &mut [Login]) -> Vec<String> {
         let Ok(bytes) = dir.read_capped(&login.name, LOGIN_BYTES_MAX) else { continue };
         let Ok(theirs) = file::read_capped(&login.target, LOGIN_BYTES_MAX) else { continue };
         if theirs != login.before.as_bytes() {
-            // Somebody else has renewed it, or has logged in anew. An agent that has not needs the
-            // new one too: the old may be worth nothing any more.
+            // Somebody else has renewed the login, or has logged in anew. An agent that has done
+            // neither needs the new login too: the old one may be worth nothing any more.
             if bytes == login.before.as_bytes()
                 && let Ok(new) = String::from_utf8(theirs)
                 && dir.write_with_mode(&login.name, new.as_bytes(), 0o600).is_ok()
@@ -155,7 +168,9 @@ fn put_back(home: &Path, logins: &mut [Login]) -> Vec<String> {
         }
         let target = login.target.display();
         let Some(renewed) = renewed(login.before.as_bytes(), &bytes) else {
-            told.push(format!("what it made of its login is not taken over to `{target}`"));
+            told.push(format!(
+                "its changed login was not saved to `{target}`: no new tokens were found"
+            ));
             continue;
         };
         if renewed == login.before {
@@ -164,14 +179,15 @@ fn put_back(home: &Path, logins: &mut [Login]) -> Vec<String> {
         match replace(&login.target, renewed.as_bytes()) {
             Ok(()) => login.before = renewed,
             Err(error) => {
-                told.push(format!("a renewed login could not be put at `{target}`: {error}"));
+                told.push(format!("its renewed login could not be saved to `{target}`: {error}"));
             }
         }
     }
     told
 }
 
-/// The login as it was, with the tokens of the other. Nothing if that has none in their places.
+/// Returns the login as it was, with the tokens of the other; `None` if the other has no tokens in
+/// the same places.
 fn renewed(before: &[u8], after: &[u8]) -> Option<String> {
     let mut login: Value = serde_json::from_slice(before).ok()?;
     let after: Value = serde_json::from_slice(after).ok()?;
@@ -184,7 +200,8 @@ fn renewed(before: &[u8], after: &[u8]) -> Option<String> {
     if same { String::from_utf8(before.to_vec()).ok() } else { Some(login.to_string()) }
 }
 
-/// Those of one object come together or not at all.
+/// Copies tokens from one login to the other. The tokens of one object are copied together or not
+/// at all.
 fn take_tokens(login: &mut Value, after: &Value, taken: &mut bool) {
     let (Value::Object(login), Value::Object(after)) = (login, after) else { return };
     let is_token = |name: &String| TOKENS.contains(&name.as_str());
@@ -216,7 +233,7 @@ fn replace(target: &Path, bytes: &[u8]) -> Result<(), FileError> {
     Dir::open(target.parent().unwrap_or(target))?.write_with_mode(Path::new(name), bytes, 0o600)
 }
 
-/// The same for homes below `parent` whose process was killed before it could.
+/// Copies back the renewed logins of homes below `parent` whose process was killed before it could.
 pub fn put_back_left(parent: &Path) -> Vec<String> {
     let mut told = Vec::new();
     for name in dir::names(parent).unwrap_or_default() {
@@ -228,28 +245,28 @@ pub fn put_back_left(parent: &Path) -> Vec<String> {
         {
             told.extend(put_back(&parent.join(format!("{home}.home")), &mut logins));
         }
-        // Once: what is left of the home may not be removable.
+        // The note is used only once, even if the rest of the home cannot be removed.
         let _again = dir::remove_file(&note);
     }
     told
 }
 
-/// A link to each of `from`'s entries that `wanted` names, below `under`.
+/// Returns a link, below `under`, to each entry of `from` that `wanted` accepts.
 pub fn links(from: &Path, under: &Path, wanted: impl Fn(&str) -> bool) -> Vec<(PathBuf, PathBuf)> {
     let names = dir::names(from).unwrap_or_default();
     let wanted = names.into_iter().filter(|name| wanted(name));
     wanted.map(|name| (under.join(&name), from.join(&name))).collect()
 }
 
-/// The user's login at `path`, if there is one.
+/// Reads the user's login at `path`, if there is one.
 pub fn login(name: impl Into<PathBuf>, path: &Path) -> Option<Login> {
     let target = fs::canonicalize(path).ok().filter(|target| target.is_file())?;
     let before = file::read_capped(&target, LOGIN_BYTES_MAX).ok()?;
     Some(Login { name: name.into(), target, before: String::from_utf8(before).ok()? })
 }
 
-/// Copies every plain file of `part` from one directory to the other. No link is followed, neither
-/// on the way to the part nor in it.
+/// Copies every plain file of `part` from one directory to the other, except those `left_out`. No
+/// link is followed, neither on the way to the part nor in it.
 pub fn keep(
     from: &Path,
     part: &Path,
@@ -285,12 +302,12 @@ pub fn keep(
                 files += 1;
                 bytes += entry.metadata()?.len();
                 if files > SESSION_FILES_MAX || bytes > SESSION_BYTES_MAX {
-                    return Err(io::Error::other("it is too large"));
+                    return Err(io::Error::other("the session is too large to keep"));
                 }
                 let place = to.join(&path);
                 dir::create_private(place.parent().unwrap_or(&to))?;
                 dir::remove_file(&place)?;
-                // Not a second name: it could be one of a file of the user's.
+                // A copy and not a hard link, which could lead to a file of the user's.
                 fs::copy(from.join(&path), &place)?;
             }
         }
@@ -350,10 +367,10 @@ mod tests {
         assert_eq!(fs::read_to_string(home.join("skills/mine/SKILL.md")).unwrap(), "mine");
         assert_eq!(fs::read_to_string(home.join("state.json")).unwrap(), "{}");
         assert_eq!(home.metadata().unwrap().permissions().mode() & 0o777, 0o700);
-        // As an agent replaces a file: by renaming another over it.
+        // An agent replaces a file by renaming another over it.
         fs::write(home.join("new"), "planted").unwrap();
         fs::rename(home.join("new"), home.join("settings.json")).unwrap();
-        // And what would lead the next one to make it elsewhere.
+        // This link would lead the next home to be made elsewhere.
         let victim = case.temp.path().join("victim");
         fs::create_dir(&victim).unwrap();
         fs::remove_dir(home.join("sessions")).unwrap();
@@ -380,7 +397,7 @@ mod tests {
         assert_eq!(case.login(), renewed);
         let mode = case.user().join("login.json").metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        // And once more in the same home.
+        // The login is renewed once more in the same home.
         let again = renewed.replace("a2", "a3");
         fs::write(case.home().join("login.json"), &again).unwrap();
         assert_eq!(plan.put_back(), [""; 0]);
@@ -431,7 +448,7 @@ mod tests {
         fs::write(case.home().join("login.json"), other).unwrap();
         assert_eq!(plan.put_back(), [""; 0]);
         assert_eq!(case.login(), LOGIN.replace("\"a\"", "\"a2\""));
-        // The same tokens are no news.
+        // The same tokens are not a renewal.
         assert_eq!(plan.put_back(), [""; 0]);
     }
 
@@ -461,7 +478,7 @@ mod tests {
         fs::write(case.user().join("login.json"), &newer).unwrap();
         assert_eq!(plan.put_back(), [""; 0]);
         assert_eq!(fs::read_to_string(case.home().join("login.json")).unwrap(), newer);
-        // From there it goes on.
+        // A renewal of that login is taken over again.
         let again = newer.replace("elsewhere", "again");
         fs::write(case.home().join("login.json"), &again).unwrap();
         assert_eq!(plan.put_back(), [""; 0]);
@@ -495,10 +512,10 @@ mod tests {
         }
         assert_eq!(fs::read_to_string(to.join("a/b/one")).unwrap(), "1");
         assert!(!to.join("a/etc").exists() && !to.join("a/login").exists());
-        // It is a file of its own.
+        // The copy is a separate file.
         fs::write(to.join("a/b/one"), "2").unwrap();
         assert_eq!(fs::read_to_string(from.join("a/b/one")).unwrap(), "1");
-        // A link on the way leads nowhere.
+        // A link on the way to the part is not followed.
         symlink(from.join("a"), from.join("link")).unwrap();
         for part in ["none", "link", "link/b", "a/etc"] {
             let other = case.temp.path().join("other");

@@ -1,19 +1,20 @@
-//! Finding the checkout around a directory by looking, without starting git: what `status` needs
-//! to answer within milliseconds.
+//! Finding the checkout around a directory without starting git, so that `status` can answer within
+//! milliseconds.
 
 use crate::git::state::{StateEnv, state_dir};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// A working tree and the git directory behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkout {
-    /// Top level of the working tree.
+    /// The top level of the working tree.
     pub root: PathBuf,
     /// The git directory that all worktrees of the repository share.
     pub common_dir: PathBuf,
 }
 
-/// The checkout that holds `dir`, if there is one.
+/// Returns the checkout that holds `dir`, if there is one.
 pub fn find(dir: &Path) -> Option<Checkout> {
     let dir = dir.canonicalize().ok()?;
     dir.ancestors().find_map(|root| {
@@ -26,7 +27,7 @@ pub fn find(dir: &Path) -> Option<Checkout> {
 }
 
 impl Checkout {
-    /// The state directory this repository has, if it has been given one.
+    /// Returns the state directory of this repository, if it has been given one.
     pub fn state(&self, env: &StateEnv) -> Option<PathBuf> {
         let id = fs::read_to_string(self.common_dir.join("autopilot/id")).ok()?;
         let id = id.trim();
@@ -35,7 +36,7 @@ impl Checkout {
     }
 }
 
-/// A `.git` file names the directory of a linked worktree.
+/// Reads a `.git` file, which names the git directory of a linked worktree.
 fn linked(file: &Path) -> Option<PathBuf> {
     let text = fs::read_to_string(file).ok()?;
     let target = text.strip_prefix("gitdir:")?.trim();

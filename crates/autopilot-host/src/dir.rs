@@ -1,4 +1,5 @@
-//! Directories and whole files where no link may lead elsewhere matters less than being there.
+//! Directories and whole files, for places where symbolic links are no danger. Where they are, use
+//! [`crate::file`].
 
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -6,21 +7,22 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 
 const OWNER_ONLY: u32 = 0o700;
-/// What a mode lets the group and everybody else do.
+/// The permission bits of the group and of everybody else.
 const OTHERS: u32 = 0o077;
 
-/// Makes a directory and those above it; one that is there is fine.
+/// Makes a directory and those above it; one that exists is fine.
 pub fn create(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 
-/// The same for what only its owner may look into, such as prompts and what was answered.
+/// Makes a directory and those above it for its owner only, as for prompts and answers; one that
+/// exists is fine and keeps its permissions.
 pub fn create_private(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(OWNER_ONLY).create(path)
 }
 
-/// Closes a directory of ours that was made open to others. One that is not there, is a link or is
-/// somebody else's stays as it is.
+/// Closes a directory of ours that was open to others. A directory that does not exist, is a link
+/// or belongs to somebody else stays as it is.
 pub fn make_private(path: &Path) -> io::Result<()> {
     let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
     let dir = match fs::OpenOptions::new().read(true).custom_flags(flags).open(path) {
@@ -39,7 +41,7 @@ pub fn make_private(path: &Path) -> io::Result<()> {
     dir.set_permissions(fs::Permissions::from_mode(mode & !OTHERS))
 }
 
-/// Makes a private directory that must not be there yet; false if it is.
+/// Makes a private directory that must not exist yet; false if it does.
 pub fn create_new(path: &Path) -> io::Result<bool> {
     match fs::DirBuilder::new().mode(OWNER_ONLY).create(path) {
         Ok(()) => Ok(true),
@@ -48,12 +50,12 @@ pub fn create_new(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// A second name for a file, or a copy of it where the file system has no such thing.
+/// Makes a hard link to a file, or a copy of it where the file system has no hard links.
 pub fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
     fs::hard_link(from, to).or_else(|_no_links| fs::copy(from, to).map(|_bytes| ()))
 }
 
-/// The names in a directory, sorted; none if it is not there.
+/// Returns the names in a directory, sorted; none if the directory does not exist.
 pub fn names(path: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(path) {
         Ok(entries) => entries,
@@ -62,14 +64,14 @@ pub fn names(path: &Path) -> io::Result<Vec<String>> {
     };
     let mut names = Vec::new();
     for entry in entries {
-        // What is not text is nothing of ours.
+        // We give no file a name that is not UTF-8.
         names.extend(entry?.file_name().into_string().ok());
     }
     names.sort();
     Ok(names)
 }
 
-/// Removes a file; one that is not there is fine.
+/// Removes a file; false if it did not exist.
 pub fn remove_file(path: &Path) -> io::Result<bool> {
     match fs::remove_file(path) {
         Ok(()) => Ok(true),
@@ -78,11 +80,11 @@ pub fn remove_file(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Removes a directory with all that is in it, without following links. Directories that their
-/// maker has closed to writing (some package caches are) are opened first.
+/// Removes a directory with all its contents, without following links. Directories that are closed
+/// to writing (some package caches are) are opened first.
 ///
-/// However deep it is: directories are brought up one level after the other, so neither the stack
-/// nor the number of open files nor the length of a path sets a limit.
+/// The depth has no limit: directories are brought up one level after the other, so neither the
+/// stack nor the number of open files nor the length of a path sets one.
 pub fn remove(path: &Path) -> io::Result<()> {
     let gone = |error: io::Error| {
         if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
@@ -97,8 +99,8 @@ pub fn remove(path: &Path) -> io::Result<()> {
     fs::remove_dir(path).or_else(gone)
 }
 
-/// Removes what is directly in `path`; what is in the directories there takes their place. False
-/// when there was nothing.
+/// Removes the entries of `path`; the contents of its directories take their place. False when
+/// there were no entries.
 fn empty_once(path: &Path, brought_up: &mut u64) -> io::Result<bool> {
     let mut found = false;
     for entry in opened(path)? {
@@ -111,11 +113,11 @@ fn empty_once(path: &Path, brought_up: &mut u64) -> io::Result<bool> {
         for below in opened(&entry.path())? {
             let below = below?;
             if below.file_type()?.is_dir() {
-                // An empty one goes, whoever made it.
+                // An empty directory can be removed whatever its own permissions are.
                 if fs::remove_dir(below.path()).is_ok() {
                     continue;
                 }
-                // To be moved it must be open to writing itself.
+                // A directory must be open to writing itself before it can be moved.
                 open_up(&below.path())?;
                 *brought_up += 1;
                 fs::rename(below.path(), unused(path, brought_up))?;
@@ -128,6 +130,7 @@ fn empty_once(path: &Path, brought_up: &mut u64) -> io::Result<bool> {
     Ok(found)
 }
 
+/// Returns a path below `path` that does not exist yet.
 fn unused(path: &Path, brought_up: &mut u64) -> PathBuf {
     loop {
         let name = path.join(format!(".removed-{brought_up}"));
@@ -143,6 +146,7 @@ fn opened(path: &Path) -> io::Result<fs::ReadDir> {
     fs::read_dir(path)
 }
 
+/// Gives the owner all permissions on a directory.
 fn open_up(path: &Path) -> io::Result<()> {
     let mode = path.symlink_metadata()?.permissions().mode();
     if mode & OWNER_ONLY == OWNER_ONLY {
@@ -151,8 +155,9 @@ fn open_up(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(OWNER_ONLY))
 }
 
-/// Copies a directory with all that is in it, links as links. Every file is a file of its own
-/// (shared blocks where the file system can), so that writing to the copy can't reach the original.
+/// Copies a directory with all its contents, links as links. Every file becomes a separate file
+/// (with shared blocks where the file system can), so that writing to the copy can't reach the
+/// original.
 pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -169,7 +174,7 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The last bytes of a file.
+/// Returns the last bytes of a file.
 pub fn read_tail(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut file = fs::File::open(path)?;
     let length = file.metadata()?.len();
@@ -250,7 +255,7 @@ mod tests {
         let deep = temp.path().join("deep");
         fs::create_dir(&deep).unwrap();
         let mut fd = open(&deep, OFlag::O_DIRECTORY, Mode::empty()).unwrap();
-        // Far longer than a path may be.
+        // The path becomes far longer than a path may be.
         for _ in 0..5000 {
             mkdirat(&fd, "directory", Mode::S_IRWXU).unwrap();
             fd = openat(&fd, "directory", OFlag::O_DIRECTORY, Mode::empty()).unwrap();

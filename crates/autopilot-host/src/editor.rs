@@ -1,5 +1,5 @@
-//! A person's own editor, in their own terminal. The one program that is started without a
-//! supervisor: it is theirs, and they are looking at it.
+//! The user's own editor, in the user's own terminal. It is the one program that is started without
+//! a supervisor: it is theirs, and they are looking at it.
 
 use std::io;
 use std::path::Path;

@@ -1,19 +1,22 @@
-//! Untrusted text made harmless for terminals, Markdown and prompts: what acts becomes visible.
+//! Untrusted text made harmless for terminals, Markdown and prompts: characters that act become
+//! visible.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Text of many lines: line ends and tabs stay, everything that acts becomes an escape to read.
+/// Makes text of many lines harmless: line ends and tabs stay, every other character that acts
+/// becomes an escape to read.
 pub fn visible(text: &str) -> Cow<'_, str> {
     escape(text, |character| matches!(character, '\n' | '\t'))
 }
 
-/// The same for a place of one line, such as a title or a file name.
+/// Makes text harmless for a place of one line, such as a title or a file name: line ends and tabs
+/// become escapes too.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     escape(text, |_| false)
 }
 
-/// For Markdown: additionally nothing is markup, neither Markdown nor HTML.
+/// Makes text harmless for a line of Markdown: characters of Markdown and HTML are escaped as well.
 pub fn markdown(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in one_line(text).chars() {
@@ -32,7 +35,8 @@ pub fn markdown(text: &str) -> String {
     safe
 }
 
-/// For prompts: colours, cursor movements and terminal commands are taken out, the rest made visible.
+/// Makes text harmless for prompts: colours, cursor movements and terminal commands are taken out,
+/// all other characters that act made visible.
 pub fn plain(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
@@ -45,7 +49,8 @@ pub fn plain(text: &str) -> String {
     visible(&kept.replace("\r\n", "\n")).into_owned()
 }
 
-/// Length of the terminal sequence at the start of `text`; of the introducer alone if unfinished.
+/// Returns the length of the terminal sequence at the start of `text`; that of the introducer alone
+/// if the sequence is unfinished.
 fn sequence_length(text: &str) -> usize {
     let mut characters = text.char_indices();
     let introducer = characters.next().map_or(0, |(_, character)| character.len_utf8());
@@ -98,7 +103,7 @@ fn escape(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Characters that do something other than appear.
+/// Returns whether a character does something other than appear.
 fn acts(character: char) -> bool {
     character.is_control()
         || matches!(

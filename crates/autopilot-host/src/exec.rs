@@ -1,8 +1,9 @@
-//! Running agents and commands: one supervisor each, and nobody left when it is over.
+//! Running agents and commands: each has a supervisor, and no process is left when it is over.
 //!
 //! The supervisor is a copy of our own executable (`autopilot __exec`, [`main`]). It ends its whole
-//! tree when asked, when its agent ends, and when this process dies in any way. If the supervisor
-//! itself is killed, this process inherits what is left and ends it ([`adopted`]).
+//! process tree when asked, when its agent ends, and when this process dies in any way. If the
+//! supervisor itself is killed, this process inherits the rest of the tree and ends it
+//! ([`adopted`]).
 
 pub mod adopted;
 mod attend;
@@ -10,7 +11,7 @@ mod child;
 mod limit;
 mod supervisor;
 mod tree;
-pub mod wire;
+mod wire;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -42,30 +43,40 @@ pub const ARGUMENT: &str = "__exec";
 /// How long a supervisor may take to report that the agent has started.
 const START_TIME_MAX: Duration = Duration::from_secs(20);
 
-/// Room of an output pipe; less would make a chatty agent wait for us.
+/// The capacity of an output pipe; less would make a chatty agent wait for us.
 const PIPE_BYTES: i32 = 256 * 1024;
 
-/// What to run and under which limits. Nothing of our own environment is passed on.
+/// A program to run, with its limits. Nothing of our own environment is passed on.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    /// Looked for on the PATH of `env` when it has no slash.
+    /// The program, looked for on the PATH of `env` when it has no slash.
     pub program: OsString,
+    /// The arguments, without the program's own name.
     pub args: Vec<OsString>,
+    /// The whole environment of the program.
     pub env: BTreeMap<OsString, OsString>,
+    /// The directory in which the program starts.
     pub cwd: PathBuf,
+    /// The program's input.
     pub stdin: Stdin,
+    /// The kernel's limits on the program and everything it starts.
     pub limits: Limits,
+    /// The sandbox in which the program runs.
     pub sandbox: sandbox::Plan,
-    /// Time between TERM and KILL when the supervisor itself is asked to end.
+    /// The time between TERM and KILL when the supervisor itself is asked to end.
     pub grace: Duration,
     /// How long processes that outlive the agent may take to finish by themselves.
     pub drain: Duration,
+    /// Where the output is logged and how much of it is kept.
     pub output: output::Settings,
+    /// The redaction of the output that is logged or kept.
     pub redactor: Arc<Redactor>,
+    /// The program that supervises this one.
     pub supervisor: Supervisor,
 }
 
 impl Launch {
+    /// Makes a launch without arguments, environment, input, logs, redaction or sandbox.
     pub fn new(program: impl Into<OsString>, cwd: impl Into<PathBuf>) -> Launch {
         Launch {
             program: program.into(),
@@ -84,46 +95,57 @@ impl Launch {
     }
 }
 
+/// The input of a program.
 #[derive(Debug, Clone, Default)]
 pub enum Stdin {
+    /// No input: the program reads from `/dev/null`.
     #[default]
     Null,
-    /// Written, then closed, so that no agent waits for more.
+    /// These bytes, after which the pipe is closed, so that no agent waits for more.
     Bytes(Vec<u8>),
-    /// Kept open for [`Child::take_input`].
+    /// A pipe that stays open for [`Child::take_input`].
     Open,
 }
 
-/// How to start a supervisor: our own executable, unless a test binary stands in for it.
+/// The command that starts a supervisor: our own executable, unless a test binary stands in for it.
 #[derive(Debug, Clone)]
 pub struct Supervisor {
+    /// The executable.
     pub program: PathBuf,
+    /// The arguments by which it knows that it is a supervisor.
     pub args: Vec<OsString>,
 }
 
 impl Default for Supervisor {
     fn default() -> Supervisor {
-        // By this name it is the same executable even after an upgrade has replaced the file.
+        // This path names the same executable even after an upgrade has replaced the file.
         Supervisor { program: "/proc/self/exe".into(), args: vec![ARGUMENT.into()] }
     }
 }
 
+/// The reason why a program could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
+    /// A pipe, a socket or a thread for the program could not be had.
     #[error("cannot {what} for `{}`", program.display())]
     Prepare { what: &'static str, program: OsString, source: io::Error },
+    /// The supervisor's executable could not be started.
     #[error("cannot start the supervisor `{supervisor}`")]
     Supervisor { supervisor: PathBuf, source: io::Error },
+    /// The supervisor could not start the program; `stage` says how far it came.
     #[error("cannot start `{}`: {message}", program.display())]
     Start { program: OsString, stage: Stage, message: String, errno: Option<i32> },
-    #[error("the supervisor of `{}` ended before it had started it", program.display())]
+    /// The supervisor ended without a report.
+    #[error("the supervisor of `{}` exited before starting it", program.display())]
     Died { program: OsString },
+    /// The supervisor sent no report in time and was killed.
     #[error("the supervisor of `{}` did not answer within {} s", program.display(), START_TIME_MAX.as_secs())]
     Deaf { program: OsString },
 }
 
 impl SpawnError {
-    /// Whether the same launch may succeed later: no process, descriptor or memory was free.
+    /// Returns whether the same launch may succeed later: no process, descriptor or memory was
+    /// free, or the supervisor died or hung.
     pub fn is_temporary(&self) -> bool {
         let errno = match self {
             SpawnError::Prepare { source, .. } | SpawnError::Supervisor { source, .. } => {
@@ -137,24 +159,25 @@ impl SpawnError {
     }
 }
 
-/// The handle: asks for the end, from anywhere and as often as wanted.
+/// The handle by which anybody can ask for the end of a running program, as often as wanted.
 #[derive(Debug, Clone)]
 pub struct Control {
     wish: watch::Sender<Wish>,
 }
 
 impl Control {
-    /// TERM now, KILL when `grace` is over. A later call can only shorten the grace.
+    /// Sends TERM now and KILL when `grace` is over. A later call can only shorten the grace.
     pub fn terminate(&self, grace: Duration) {
         self.wish.send_if_modified(|wish| wish.raise(Wish::Terminate(grace)));
     }
 
+    /// Kills the whole process tree at once.
     pub fn kill(&self) {
         self.wish.send_if_modified(|wish| wish.raise(Wish::Kill));
     }
 }
 
-/// Starts the launch and waits until the agent runs, or gives the reason why it does not.
+/// Starts the program and waits until it runs, or returns the reason why it does not.
 pub async fn spawn(launch: Launch) -> Result<(Control, Child), SpawnError> {
     adopted::become_subreaper();
     let prepare = |what| {
@@ -166,9 +189,9 @@ pub async fn spawn(launch: Launch) -> Result<(Control, Child), SpawnError> {
     let (stderr, agent_stderr) = output_pipe().map_err(prepare("open the output pipe"))?;
     let (gone, gone_writer) = io::pipe().map_err(prepare("open the output pipe"))?;
     let (agent_stdin, input) = stdin_pipe(&launch.stdin).map_err(prepare("open the input pipe"))?;
-    let order = order(&launch).map_err(prepare("write the order"))?;
+    let order = order(&launch).map_err(prepare("write the launch order"))?;
     hand_over(&ours, [&order, &agent_stdin, &agent_stdout, &agent_stderr])
-        .map_err(prepare("hand over the order"))?;
+        .map_err(prepare("hand over the launch order"))?;
     drop((order, agent_stdin, agent_stdout, agent_stderr));
 
     let supervisor = start_supervisor(&launch.supervisor, theirs).map_err(|source| {
@@ -197,7 +220,7 @@ pub async fn spawn(launch: Launch) -> Result<(Control, Child), SpawnError> {
             (launch.output.clone(), launch.redactor.clone(), progress.clone());
         move || {
             let kept = output::pump(pipes, &settings, &redactor, &progress, lines_sender);
-            // Nobody waits for it when the owner has gone.
+            // If the owner has gone, nobody waits for the captured output.
             let _ = captured_sender.send(kept);
         }
     };
@@ -219,18 +242,18 @@ pub async fn spawn(launch: Launch) -> Result<(Control, Child), SpawnError> {
     Ok((control.clone(), Child::new(parts, control)))
 }
 
-/// Writes the prompt and closes the pipe. It ends at the latest when every reader is gone.
+/// Writes the prompt and closes the pipe, at the latest when every reader is gone.
 fn feed(input: Option<pipe::Sender>, bytes: Vec<u8>) {
     if let Some(mut input) = input {
         tokio::spawn(async move {
             use tokio::io::AsyncWriteExt;
-            // An agent may end, or close its stdin, without having read it all.
+            // An agent may end, or close its stdin, without having read the whole prompt.
             let _ = input.write_all(&bytes).await;
         });
     }
 }
 
-/// The executable that `program` names, searched as the agent's own PATH and directory say.
+/// Returns the executable that `program` names, searched as the agent's own PATH and directory say.
 pub fn find(program: &OsStr, path: &OsStr, cwd: &Path) -> Option<PathBuf> {
     let runs = |candidate: &PathBuf| {
         candidate.is_file()
@@ -259,6 +282,7 @@ fn start_supervisor(
         .spawn()
 }
 
+/// Writes the launch order into a memory file.
 fn order(launch: &Launch) -> io::Result<OwnedFd> {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let order = wire::Order {
@@ -278,6 +302,7 @@ fn order(launch: &Launch) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
+/// Sends the launch order and the three standard descriptors to the supervisor.
 fn hand_over(control: &UnixStream, fds: [&OwnedFd; 4]) -> io::Result<()> {
     let raw = fds.map(AsRawFd::as_raw_fd);
     let rights = [ControlMessage::ScmRights(&raw)];
@@ -286,7 +311,7 @@ fn hand_over(control: &UnixStream, fds: [&OwnedFd; 4]) -> io::Result<()> {
     Ok(())
 }
 
-/// Our end, which does not block, and the agent's, which does.
+/// Makes a pipe. Our end of it does not block, the agent's end does.
 fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = io::pipe()?;
     let reader = nonblocking(reader.into())?;

@@ -1,8 +1,8 @@
-//! Crash points: with `AUTOPILOT_FAILPOINT=name:N` a debug build ends itself by SIGKILL the N-th time
-//! it passes the point of that name, so that a test can crash between any two effects. A release
-//! build has none.
+//! Crash points: with `AUTOPILOT_FAILPOINT=name:N` a debug build ends itself by SIGKILL the N-th
+//! time it passes the point of that name, so that a test can crash between any two effects. A
+//! release build has none.
 
-/// Passes the point, or ends here.
+/// Passes the crash point of this name, or ends the process here.
 #[cfg(debug_assertions)]
 pub fn point(name: &str) {
     use std::sync::OnceLock;
@@ -22,5 +22,6 @@ pub fn point(name: &str) {
     }
 }
 
+/// Does nothing in a release build.
 #[cfg(not(debug_assertions))]
 pub fn point(_name: &str) {}

@@ -1,5 +1,5 @@
 //! Files that survive a crash and are not led astray: atomic replacement, durable appends, capped
-//! reads. No directory below the one that was opened is followed when it is a symbolic link.
+//! reads. No symbolic link is followed below the directory that was opened.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -13,19 +13,24 @@ use nix::fcntl::{OFlag, open, openat, renameat};
 use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 
+/// The reason why a file could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
+    /// The operating system refused the operation.
     #[error("cannot {what} `{path}`")]
     Failed { what: &'static str, path: PathBuf, source: io::Error },
-    #[error("refused to use `{path}`: it is, or leads through, a symbolic link")]
+    /// A symbolic link is where a file or directory of ours should be.
+    #[error("refusing to use `{path}`: it is, or leads through, a symbolic link")]
     Link { path: PathBuf },
-    #[error("`{path}` names no file inside its directory")]
+    /// The path is empty, absolute, or leads out of the directory.
+    #[error("`{path}` is not a path to a file inside its directory")]
     Name { path: PathBuf },
+    /// The file is longer than the caller wants to read.
     #[error("`{path}` is larger than {bytes_max} bytes")]
     TooLarge { path: PathBuf, bytes_max: u64 },
 }
 
-/// Replaces the file as a whole: after a crash there is the old content or the new.
+/// Replaces a file as a whole: after a crash there is either the old content or the new.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let (dir, name) = split(path)?;
     Dir::open(dir)?.write_atomic(Path::new(name), bytes)
@@ -37,7 +42,7 @@ pub fn append(path: &Path) -> Result<Append, FileError> {
     Dir::open(dir)?.append(Path::new(name))
 }
 
-/// The whole file, unless it is larger than `bytes_max`.
+/// Reads the whole file, unless it is larger than `bytes_max`.
 pub fn read_capped(path: &Path, bytes_max: u64) -> Result<Vec<u8>, FileError> {
     let failed = |source| FileError::Failed { what: "read", path: path.into(), source };
     // A pipe in place of the file must not make us wait.
@@ -51,22 +56,25 @@ pub fn read_capped(path: &Path, bytes_max: u64) -> Result<Vec<u8>, FileError> {
     Ok(bytes)
 }
 
-/// A directory held open: what happens to its name later does not matter.
+/// A directory held open: renaming or replacing it later does not matter.
 #[derive(Debug)]
 pub struct Dir {
     fd: OwnedFd,
     path: PathBuf,
 }
 
-/// What was read of a file that may be long.
+/// The beginning and the end of a file that may be long.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ends {
+    /// The beginning, or the whole file if it is short.
     pub head: Vec<u8>,
+    /// The end, without bytes that are in the beginning.
     pub tail: Vec<u8>,
-    /// Of the whole file.
+    /// The length of the whole file.
     pub bytes: u64,
 }
 
+/// When the content of a new file is synced to the disk.
 #[derive(Clone, Copy)]
 enum Sync {
     Now,
@@ -74,7 +82,7 @@ enum Sync {
 }
 
 impl Dir {
-    /// The last part of `path` must not be a symbolic link.
+    /// Opens a directory. The last part of `path` must not be a symbolic link.
     pub fn open(path: &Path) -> Result<Dir, FileError> {
         let fd = open(path, DIRECTORY, Mode::empty());
         Ok(Dir {
@@ -83,11 +91,12 @@ impl Dir {
         })
     }
 
+    /// Returns the path by which the directory was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A directory below this one; missing parts are created, symbolic links refused.
+    /// Opens a directory below this one; missing parts are created, symbolic links refused.
     pub fn below(&self, relative: &Path) -> Result<Dir, FileError> {
         let path = self.path.join(relative);
         let mut reached = self.path.clone();
@@ -122,7 +131,8 @@ impl Dir {
         dir.replace(name, bytes)
     }
 
-    /// The same with the permissions it is to have; at no time has it wider ones.
+    /// Replaces the file at `relative` and gives it these permissions; at no time does it have
+    /// wider ones.
     pub fn write_with_mode(
         &self,
         relative: &Path,
@@ -135,7 +145,7 @@ impl Dir {
         dir.sync()
     }
 
-    /// The same for a file that others may run: what could be run stays so.
+    /// Replaces the file at `relative`; an executable file stays executable.
     pub fn rewrite(&self, relative: &Path, bytes: &[u8]) -> Result<(), FileError> {
         let runnable = self.look(relative).ok().and_then(|file| file.metadata().ok());
         let mode =
@@ -149,13 +159,13 @@ impl Dir {
         })
     }
 
-    /// The whole plain file at `relative`, unless it is larger than `bytes_max`.
+    /// Reads the whole plain file at `relative`, unless it is larger than `bytes_max`.
     pub fn read_capped(&self, relative: &Path, bytes_max: u64) -> Result<Vec<u8>, FileError> {
         let path = self.path.join(relative);
         let failed = |source| FileError::Failed { what: "read", path: path.clone(), source };
         let file = self.look(relative)?;
         if !file.metadata().map_err(failed)?.is_file() {
-            return Err(failed(io::Error::other("it is not a plain file")));
+            return Err(failed(io::Error::other("not a regular file")));
         }
         let mut bytes = Vec::new();
         file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
@@ -165,8 +175,8 @@ impl Dir {
         Ok(bytes)
     }
 
-    /// The beginning and the end of the plain file at `relative`; of a file that is no longer than
-    /// `head_max` the beginning is the whole.
+    /// Reads the beginning and the end of the plain file at `relative`; a file of at most
+    /// `head_max` bytes is all in the beginning.
     pub fn read_ends(
         &self,
         relative: &Path,
@@ -178,7 +188,7 @@ impl Dir {
         let mut file = self.look(relative)?;
         let found = file.metadata().map_err(failed)?;
         if !found.is_file() {
-            return Err(failed(io::Error::other("it is not a plain file")));
+            return Err(failed(io::Error::other("not a regular file")));
         }
         let (mut head, mut tail) = (Vec::new(), Vec::new());
         Read::by_ref(&mut file).take(head_max).read_to_end(&mut head).map_err(failed)?;
@@ -191,7 +201,7 @@ impl Dir {
         Ok(Ends { head, tail, bytes: found.len() })
     }
 
-    /// Opens what is at `relative` for reading; nothing is created and no link followed.
+    /// Opens the file at `relative` for reading; nothing is created and no link followed.
     fn look(&self, relative: &Path) -> Result<File, FileError> {
         let path = self.path.join(relative);
         let failed = |source| FileError::Failed { what: "read", path: path.clone(), source };
@@ -210,7 +220,7 @@ impl Dir {
     }
 
     /// Replaces many files of this directory, each as a whole. Their names are made durable
-    /// together and their contents are not: only for what is made again after a crash.
+    /// together and their contents are not: only for files that are made again after a crash.
     pub fn write_many(&self, files: &[(String, String)]) -> Result<(), FileError> {
         for (name, text) in files {
             if split(Path::new(name))?.0 != Path::new(".") {
@@ -221,7 +231,7 @@ impl Dir {
         self.sync()
     }
 
-    /// Makes a symbolic link in this directory, unless there is something of that name already.
+    /// Makes a symbolic link in this directory, unless the name is already taken.
     pub fn link(&self, name: &str, target: &Path) -> Result<(), FileError> {
         if split(Path::new(name))?.0 != Path::new(".") {
             return Err(FileError::Name { path: self.path.join(name) });
@@ -251,7 +261,8 @@ impl Dir {
             renameat(&self.fd, temporary.as_os_str(), &self.fd, name).map_err(io::Error::from)
         });
         if let Err(source) = written {
-            // What is left over is found by its name; the error that matters is the first.
+            // A temporary file left behind is found by its name; the error that matters is the
+            // first.
             let _ = unlinkat(&self.fd, temporary.as_os_str(), UnlinkatFlags::NoRemoveDir);
             return Err(FileError::Failed { what: "write", path, source });
         }
@@ -260,7 +271,7 @@ impl Dir {
 
     fn sync(&self) -> Result<(), FileError> {
         nix::unistd::fsync(self.fd.as_fd()).map_err(|errno| FileError::Failed {
-            what: "make durable the names in",
+            what: "sync directory",
             path: self.path.clone(),
             source: errno.into(),
         })
@@ -287,7 +298,8 @@ impl Dir {
         }
     }
 
-    /// Unlike any other writer's, also one in another thread or from before a crash.
+    /// Returns a name unlike that of any other writer, also one in another thread or from before a
+    /// crash.
     fn temporary_name(&self, name: &OsStr) -> PathBuf {
         use std::sync::atomic::{AtomicU64, Ordering};
         static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -315,7 +327,7 @@ impl Dir {
     }
 }
 
-/// A file that only grows.
+/// A file that is open for appending only.
 #[derive(Debug)]
 pub struct Append {
     file: File,
@@ -323,14 +335,16 @@ pub struct Append {
 }
 
 impl Append {
+    /// Appends the bytes, without waiting for the disk.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), FileError> {
         self.file.write_all(bytes).map_err(|source| self.failed("append to", source))
     }
 
-    /// Writes and waits for the disk. After an error here nothing may be assumed about the content.
+    /// Appends the bytes and waits for the disk. After an error here nothing may be assumed about
+    /// the content.
     pub fn write_durable(&mut self, bytes: &[u8]) -> Result<(), FileError> {
         self.write(bytes)?;
-        self.file.sync_data().map_err(|source| self.failed("make durable", source))
+        self.file.sync_data().map_err(|source| self.failed("sync", source))
     }
 
     fn failed(&self, what: &'static str, source: io::Error) -> FileError {
@@ -341,12 +355,14 @@ impl Append {
 const DIRECTORY: OFlag =
     OFlag::O_DIRECTORY.union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC).union(OFlag::O_RDONLY);
 
+/// Splits a path into its directory, `.` if it names none, and its last part.
 fn split(path: &Path) -> Result<(&Path, &OsStr), FileError> {
     let name = path.file_name().ok_or_else(|| FileError::Name { path: path.into() })?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     Ok((parent.unwrap_or(Path::new(".")), name))
 }
 
+/// Turns an error of the system into ours, telling symbolic links from other failures.
 fn refused(errno: Errno, what: &'static str, path: &Path) -> FileError {
     let is_link = errno == Errno::ELOOP
         || errno == Errno::ENOTDIR && path.symlink_metadata().is_ok_and(|found| found.is_symlink());

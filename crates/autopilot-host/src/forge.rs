@@ -1,8 +1,8 @@
-//! Pull requests at the forge a remote lives on: found by their branch, opened or brought up to
+//! Pull requests at the forge that hosts a remote: found by their branch, opened or brought up to
 //! date, never merged.
 //!
-//! Invariant: before anything is opened the forge is asked whether it is there, also after an
-//! answer that was lost; so one branch has one open pull request, whatever happened before.
+//! Invariant: before a pull request is opened the forge is asked whether there is one, also after
+//! an answer that was lost; so one branch has one open pull request, whatever happened before.
 
 mod address;
 mod body;
@@ -23,64 +23,82 @@ use crate::fail;
 use pause::pause;
 use std::time::Duration;
 
-/// Waits before the second, third … try when the forge is away or too busy.
+/// The waits before the second, third … try when the forge is away or too busy.
 pub const DELAYS: [Duration; 3] =
     [Duration::from_secs(1), Duration::from_secs(4), Duration::from_secs(15)];
-/// A forge that wants a longer pause than this is not waited for.
+/// The longest pause a forge can ask for; with a longer one it is not asked again.
 pub const PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// Where pull requests (or merge requests) are kept.
+/// A place where pull requests (or merge requests) are kept.
 pub trait Forge {
-    /// The open one from this branch of the same repository, if there is one.
+    /// Returns the open pull request from this branch of the same repository, if there is one.
     fn find(&self, head: &str) -> Result<Option<PullRequest>, ForgeError>;
+    /// Opens a pull request.
     fn open(&self, draft: &Draft) -> Result<PullRequest, ForgeError>;
+    /// Changes the title or the body of an open pull request.
     fn update(&self, known: &PullRequest, change: &Change) -> Result<(), ForgeError>;
 }
 
-/// One that is there.
+/// A pull request as the forge has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullRequest {
+    /// The number by which the forge names the request.
     pub number: u64,
+    /// The page of the request, for a person.
     pub url: String,
+    /// The title, perhaps edited by a person.
     pub title: String,
+    /// The text, perhaps edited by a person.
     pub body: String,
 }
 
-/// What one should say. The first and the last line of the body are marks that no reader sees; what
-/// stands between them is ours, and what stands around them is somebody else's.
+/// The pull request as it should be. The first and the last line of the body are marks that no
+/// reader sees; the text between them is ours, and the text around them is somebody else's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
-    /// Branch names, both in the same repository.
+    /// The branch with the work, in the same repository as `base`.
     pub head: String,
+    /// The branch into which the work should be merged.
     pub base: String,
+    /// The title.
     pub title: String,
+    /// The text between the two marks, marks included.
     pub body: String,
 }
 
-/// What is to be changed of one that is there; the rest stays.
+/// The parts of an open pull request that are to be changed; the others stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
+    /// The new title, if it changes.
     pub title: Option<String>,
+    /// The new text, if it changes.
     pub body: Option<String>,
 }
 
+/// The pull request that is open now, and what was done to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Published {
+    /// The number by which the forge names the request.
     pub number: u64,
+    /// The page of the request, for a person.
     pub url: String,
+    /// Whether the request is new or was changed.
     pub how: How,
 }
 
+/// What was done to a pull request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
+    /// There was none, and one was opened.
     Opened,
+    /// The open one was changed.
     Updated,
-    /// It already said all of it.
+    /// The open one already had this title and text.
     Unchanged,
 }
 
 /// Opens the pull request, or brings the open one of that branch up to date. One that was closed
-/// stays closed. `unwanted` is asked many times a second.
+/// stays closed. `unwanted` is called many times a second and ends the wait when it returns true.
 pub fn publish(
     forge: &dyn Forge,
     draft: &Draft,

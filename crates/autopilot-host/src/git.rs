@@ -1,35 +1,35 @@
 //! Git for an unattended controller: the user's repository is read, work happens in a hub and in
-//! slots of our own, and nothing an agent can write is ever executed.
+//! slots of our own, and nothing that an agent can write is ever executed.
 
 pub mod artifact;
-pub mod capture;
-pub mod change;
-pub mod command;
-pub mod commit;
-pub mod digest;
+mod capture;
+mod change;
+pub(crate) mod command;
+mod commit;
+mod digest;
 mod disposable;
-pub mod document;
+mod document;
 mod error;
 pub mod gc;
-pub mod hub;
+mod hub;
 mod identity;
-pub mod listing;
-pub mod merge;
+mod listing;
+mod merge;
 mod name;
 mod object;
 mod patch;
-pub mod publish;
+mod publish;
 mod pump;
 pub mod push;
 mod rehearsal;
 pub mod replay;
-pub mod repo;
+mod repo;
 pub mod salvage;
 pub mod skill;
-pub mod slot;
+mod slot;
 pub mod state;
 mod sweep;
-pub mod train;
+mod train;
 mod transfer;
 
 pub use capture::{Attempt, Capture, CaptureRequest, Violation};

@@ -1,4 +1,4 @@
-//! What the machine does for autopilot: processes, output, files, locks, sandboxes and git.
+//! The machine's side of autopilot: processes, output, files, locks, sandboxes and git.
 
 pub mod agent_home;
 pub mod checkout;

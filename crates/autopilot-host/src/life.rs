@@ -11,7 +11,7 @@ pub use watch::{Ended, Notice, Watch, watch};
 
 use serde::{Deserialize, Serialize};
 
-/// What two samples say together.
+/// The conclusion from two samples of a process tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -19,14 +19,16 @@ pub enum Verdict {
     Alive,
     /// Nothing moves, but a connection is open: the model may be thinking.
     Waiting,
-    /// Nothing moves and nobody is waited for.
+    /// Nothing moves and no connection is open.
     Suspect,
 }
 
-/// How much movement counts. An idle agent burns up to 2 % of a core.
+/// The smallest movement that counts. An idle agent burns up to 2 % of a core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Threshold {
+    /// The smallest share of one core, in per cent.
     pub cpu_percent_min: u64,
+    /// The fewest bytes read and written per second.
     pub io_bytes_per_sec_min: u64,
 }
 
@@ -47,7 +49,7 @@ pub fn verdict(earlier: &Sample, later: &Sample, threshold: Threshold) -> Verdic
     }
 }
 
-/// What moved, in words; `None` when nothing did.
+/// Returns what moved between two samples, in words; `None` when nothing did.
 pub fn movement(earlier: &Sample, later: &Sample, threshold: Threshold) -> Option<&'static str> {
     let ms = later.at_ms.saturating_sub(earlier.at_ms).max(1);
     // A process that ended takes its counters along; then the difference tells nothing.
@@ -56,9 +58,9 @@ pub fn movement(earlier: &Sample, later: &Sample, threshold: Threshold) -> Optio
     if later.tool_child {
         Some("a tool is running")
     } else if cpu_ms.saturating_mul(100) >= threshold.cpu_percent_min.saturating_mul(ms) {
-        Some("it computes")
+        Some("it is using the CPU")
     } else if io.saturating_mul(1000) >= threshold.io_bytes_per_sec_min.saturating_mul(ms) {
-        Some("it reads or writes")
+        Some("it is reading or writing")
     } else if later.newest_write > earlier.newest_write {
         Some("a file was written")
     } else {

@@ -1,4 +1,5 @@
-//! One run per state directory. The kernel's lock decides; what the file says is for people.
+//! The lock that allows one run per state directory. The kernel's lock decides; the content of the
+//! file is for people.
 //!
 //! Two things are locked: the directory itself, which cannot be deleted and made again unnoticed
 //! while somebody looks at it, and the file that names the holder. Deleting the file therefore
@@ -16,24 +17,28 @@ use crate::proc::{self, Identity};
 
 const NAME: &str = "autopilot.lock";
 
-/// More than any holder writes.
+/// The largest file that is read; more than any holder writes.
 const HOLDER_BYTES_MAX: u64 = 64 * 1024;
 
 /// How long a holder may take to write its name.
 const NAME_WAIT_MAX: Duration = Duration::from_millis(500);
 
-/// Tries when the directory or the file is replaced while it is being locked.
+/// How often locking is tried when the directory or the file is replaced meanwhile.
 const TRIES_MAX: usize = 10;
 
+/// The process that holds a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
+    /// The process, by its number and start time.
     pub process: Identity,
+    /// The name of the machine.
     pub host: String,
+    /// The run for which the lock is held.
     pub run: String,
 }
 
 impl Holder {
-    /// This process, on behalf of that run.
+    /// Returns this process as the holder for a run.
     pub fn us(run: &str) -> Holder {
         let pid = nix::unistd::getpid().as_raw();
         let start_time = proc::read(pid).map_or(0, |process| process.id.start_time);
@@ -43,16 +48,21 @@ impl Holder {
     }
 }
 
+/// The reason why a lock could not be taken or asked about.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    #[error("another run holds `{dir}`: {}", name(holder.as_ref()))]
+    /// Another process holds the lock.
+    #[error("another run is active in this repository: {} (state directory `{dir}`)", name(holder.as_ref()))]
     Held { dir: PathBuf, holder: Option<Holder> },
+    /// The operating system refused to open, lock or write the directory or its file.
     #[error("cannot lock `{path}`")]
     Failed { path: PathBuf, source: io::Error },
-    #[error("cannot lock `{path}`: it was replaced again and again meanwhile")]
+    /// The path named another file after each locking.
+    #[error("cannot lock `{path}`: it keeps being replaced")]
     Restless { path: PathBuf },
+    /// The file system has no locks, as some network file systems.
     #[error(
-        "cannot lock `{path}`: its file system has no locks; put the state directory on a local disk"
+        "cannot lock `{path}`: its file system does not support locks; put the state directory on a local disk"
     )]
     Unsupported { path: PathBuf },
 }
@@ -62,11 +72,11 @@ fn name(holder: Option<&Holder>) -> String {
         Some(Holder { process, host, run }) => {
             format!("process {} on {host}, run {run}", process.pid)
         }
-        None => String::from("a process that has not yet written its name"),
+        None => String::from("a process that has not written its name yet"),
     }
 }
 
-/// Held until dropped, or until this process ends in any way.
+/// A lock that is held until it is dropped, or until this process ends in any way.
 #[derive(Debug)]
 pub struct Lock {
     _directory: File,
@@ -74,7 +84,7 @@ pub struct Lock {
     path: PathBuf,
 }
 
-/// Takes the lock of `dir`, or says who has it.
+/// Takes the lock of `dir`, or returns who has it.
 pub fn acquire(dir: &Path, holder: &Holder) -> Result<Lock, LockError> {
     let directory = take(dir, dir, || File::open(dir))?;
     let path = dir.join(NAME);
@@ -92,7 +102,8 @@ pub fn acquire(dir: &Path, holder: &Holder) -> Result<Lock, LockError> {
     Ok(Lock { _directory: directory, file, path })
 }
 
-/// Who holds the lock of `dir` now, if anybody. What a dead holder left is not believed.
+/// Returns who holds the lock of `dir` now, if anybody. The file that a dead holder left is not
+/// believed.
 pub fn holder(dir: &Path) -> Result<Option<Holder>, LockError> {
     let failed = |source| LockError::Failed { path: dir.into(), source };
     let directory = match File::open(dir) {
@@ -109,7 +120,8 @@ pub fn holder(dir: &Path) -> Result<Option<Holder>, LockError> {
 }
 
 impl Lock {
-    /// Whether the file that names us is still in its place; it is written again if not.
+    /// Writes the holder into the file again, into a new file if somebody has removed or replaced
+    /// it.
     pub fn refresh(&mut self, holder: &Holder) -> Result<(), LockError> {
         let path = self.path.clone();
         let failed = |source| LockError::Failed { path: path.clone(), source };
@@ -127,7 +139,7 @@ impl Lock {
     }
 }
 
-/// Locks what `open` gives and makes sure it is still what the path names.
+/// Locks the file that `open` returns and makes sure it is still the one at the path.
 fn take(dir: &Path, path: &Path, open: impl Fn() -> io::Result<File>) -> Result<File, LockError> {
     let failed = |source| LockError::Failed { path: path.into(), source };
     for attempt in 0..TRIES_MAX {
@@ -135,7 +147,7 @@ fn take(dir: &Path, path: &Path, open: impl Fn() -> io::Result<File>) -> Result<
         match file.try_lock() {
             Ok(()) if is_at(&file, path) => return Ok(file),
             Ok(()) => {}
-            // A reader asking for the holder has it for a moment; it never keeps it.
+            // A reader who asks for the holder has the lock for a moment and never keeps it.
             Err(TryLockError::WouldBlock) if attempt < 3 => {
                 std::thread::sleep(std::time::Duration::from_millis(2));
             }
@@ -156,6 +168,7 @@ fn is_unsupported(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| CODES.contains(&code))
 }
 
+/// Returns whether the open file is still the one at the path.
 fn is_at(file: &File, path: &Path) -> bool {
     let Ok(held) = file.metadata() else { return false };
     std::fs::symlink_metadata(path)
@@ -169,8 +182,8 @@ fn write(file: &mut File, holder: &Holder) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Between taking the lock and writing its name the holder is nameless, and the file may still name
-/// one that is dead.
+/// Reads the name of a living holder. Between taking the lock and writing its name the holder is
+/// nameless, and the file may still name one that is dead.
 fn read_living(dir: &Path) -> Option<Holder> {
     let us = nix::unistd::gethostname().unwrap_or_default();
     let is_living = |holder: &Holder| {

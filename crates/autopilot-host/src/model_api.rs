@@ -1,8 +1,8 @@
-//! A model behind an OpenAI-compatible API: one question, the answer while it is written, or why
-//! there is none.
+//! A model behind an OpenAI-compatible API: one question, and the answer while it is written, or
+//! the reason why there is none.
 //!
-//! Invariants: the key is in no message and goes to no other host than the one of the base
-//! address; every wait, try and answer has a limit.
+//! Invariants: the key is in no message and goes to no other host than the one of the base address;
+//! every wait, try and answer has a limit.
 
 mod address;
 mod chat;
@@ -23,50 +23,66 @@ use serde_json::Value;
 use std::time::Duration;
 use way::Way;
 
-/// Where the vendor's own service is.
+/// The base address of the vendor's own service.
 pub const BASE_DEFAULT: &str = "https://api.openai.com/v1";
 
+/// A question to a model.
 #[derive(Clone, Debug)]
 pub struct Question {
+    /// The API to use.
     pub api: Api,
+    /// The name of the model.
     pub model: String,
+    /// The reasoning effort, in the words of the API.
     pub effort: Option<String>,
-    /// What the model is told before the conversation.
+    /// The text the model is given before the conversation.
     pub instructions: Option<String>,
+    /// The question itself.
     pub prompt: String,
     /// The conversation so far, the oldest first.
     pub earlier: Vec<Turn>,
-    /// The answer this one goes on from, by its name at the server.
+    /// The server's id of the answer that this question continues.
     pub previous: Option<String>,
-    /// In the form that strict modes take.
+    /// The JSON Schema of the answer, in the form that strict modes accept.
     pub schema: Option<Value>,
 }
 
+/// An earlier question of a conversation and its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
+    /// The question.
     pub prompt: String,
+    /// The answer.
     pub answer: String,
 }
 
+/// The API by which a question is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Api {
     /// Responses, or Chat Completions where the server has no Responses.
     Auto,
+    /// The Responses API.
     Responses,
+    /// The Chat Completions API.
     Chat,
 }
 
+/// The limits on tries, waits and sizes of one question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
+    /// How often the question is sent.
     pub tries_max: u32,
-    /// A server that wants a longer pause is not waited for.
+    /// The longest pause a server can ask for; with a longer one it is not asked again.
     pub pause_max: Duration,
-    /// No try begins later than this.
+    /// How long after the first try another one may begin.
     pub retry_time_max: Duration,
+    /// How long finding the host and connecting may take, each.
     pub connect_time_max: Duration,
-    /// Without a byte from the server, before and within the answer.
+    /// How long the server may send nothing, before and within the answer.
     pub idle_time_max: Duration,
+    /// The longest text of an answer.
     pub answer_bytes_max: usize,
+    /// The most bytes read from the server for one try.
     pub stream_bytes_max: u64,
 }
 
@@ -86,32 +102,31 @@ impl Default for Limits {
     }
 }
 
-/// What is heard until the answer is complete.
+/// An event before the answer is complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The next piece of the answer.
     Text(String),
+    /// A piece of the model's reasoning.
     Thought(String),
-    /// What was said of the answer so far is not part of it.
+    /// The pieces of the answer so far are void; the answer starts over.
     Anew,
-    /// Of all tries together.
+    /// The tokens of all tries together.
     Usage(Tokens),
-    Retry {
-        number: u32,
-        tries_max: u32,
-        wait: Duration,
-        why: String,
-    },
-    /// The server has had enough of us, until then if it said so.
-    RateLimit {
-        until_unix: Option<i64>,
-    },
+    /// The question is sent again after a pause.
+    Retry { number: u32, tries_max: u32, wait: Duration, why: String },
+    /// The server's rate limit is reached, until then if the server said so.
+    RateLimit { until_unix: Option<i64> },
+    /// A message for a person.
     Notice(String),
 }
 
+/// The tokens that a question has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
+    /// The tokens of the question, cached ones included.
     pub input: u64,
+    /// The tokens of the answer.
     pub output: u64,
     /// The part of `input` that came from the server's cache.
     pub cached: u64,
@@ -127,16 +142,19 @@ impl Tokens {
     }
 }
 
-/// The end of an answer; its text was heard.
+/// The end of an answer; its text has come in events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// Its name at the server.
+    /// The server's id of the answer.
     pub id: Option<String>,
-    /// Whether the server keeps it, so that a later question can go on from it.
+    /// Whether the server keeps the answer, so that a later question can continue it.
     pub stored: bool,
+    /// The name of the model that answered, if the server told.
     pub model: Option<String>,
 }
 
+/// Asks the question, in simpler ways and again if need be, and calls `hear` with every event. It
+/// blocks until the answer is complete.
 pub fn ask(
     door: &Door,
     question: &Question,
@@ -188,6 +206,7 @@ pub fn ask(
     }
 }
 
+/// Asks the question once. The tokens count even if the try fails.
 fn try_once(
     door: &Door,
     question: &Question,

@@ -1,4 +1,4 @@
-//! Telling a person that a run has ended. Every way may fail, and none of them is worth a run.
+//! Notifying a person that a run has ended. Every way may fail, and none of them is worth a run.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -14,60 +14,75 @@ const NOTIFY_TIME_MAX: Duration = Duration::from_secs(15);
 
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What is said of a command that failed.
+/// How much of a failed command's output is repeated.
 const TAIL_BYTES_MAX: usize = 500;
 
-/// What to tell. The texts may come from an agent.
+/// The content of a notification. The texts may come from an agent.
 #[derive(Debug, Clone, Default)]
 pub struct Message {
+    /// The headline.
     pub title: String,
+    /// The text below the headline.
     pub text: String,
-    /// Sent to a webhook and, on stdin, to a command.
+    /// The run as JSON, sent to a webhook and, on stdin, to a command.
     pub json: String,
 }
 
+/// A way to notify.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Way {
     /// `notify-send` or `osascript`, whichever there is.
     Desktop,
-    /// Words of a command, without a shell.
+    /// The words of a command, which is run without a shell.
     Command(Vec<OsString>),
     /// An address that takes the JSON by POST.
     Webhook(String),
 }
 
-/// Where notifications are started from.
+/// The surroundings in which a notification is started.
 #[derive(Debug, Clone)]
 pub struct Place {
+    /// The directory in which programs start.
     pub cwd: PathBuf,
-    /// The whole environment of what is started; its PATH finds the programs.
+    /// The whole environment of the programs; its PATH finds them.
     pub env: BTreeMap<OsString, OsString>,
+    /// The supervisor of the programs.
     pub supervisor: Supervisor,
+    /// How long a notification may take.
     pub timeout: Duration,
 }
 
 impl Place {
+    /// Makes surroundings with our own executable as supervisor and the usual timeout.
     pub fn new(cwd: PathBuf, env: BTreeMap<OsString, OsString>) -> Place {
         Place { cwd, env, supervisor: Supervisor::default(), timeout: NOTIFY_TIME_MAX }
     }
 }
 
+/// The reason why a notification failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotifyError {
-    #[error("cannot notify: none of {programs} is installed")]
+    /// The program for this way is not on PATH.
+    #[error("cannot notify: {programs} is not installed")]
     NoProgram { programs: &'static str },
+    /// The configured command has no words.
     #[error("cannot notify: the command is empty")]
     Empty,
+    /// The webhook is not an address of HTTP.
     #[error("cannot notify: `{address}` is not an http or https address")]
     Address { address: String },
-    #[error("cannot notify by `{}`", program.display())]
+    /// The program could not be started.
+    #[error("cannot notify with `{}`", program.display())]
     Start { program: OsString, source: SpawnError },
-    #[error("cannot notify by `{}`: it took longer than {} s", program.display(), timeout.as_secs())]
+    /// The program took too long and was ended.
+    #[error("cannot notify with `{}`: it took longer than {} s", program.display(), timeout.as_secs())]
     Late { program: OsString, timeout: Duration },
-    #[error("cannot notify by `{}`: {words}", program.display())]
+    /// The program failed.
+    #[error("cannot notify with `{}`: {words}", program.display())]
     Failed { program: OsString, words: String },
 }
 
+/// Sends a notification and waits until it is sent.
 pub async fn notify(way: &Way, message: &Message, place: &Place) -> Result<(), NotifyError> {
     let (program, args, stdin) = match way {
         Way::Desktop => desktop(message, place)?,
@@ -120,10 +135,10 @@ fn desktop(message: &Message, place: &Place) -> Result<Prepared, NotifyError> {
         let args = ["-e".into(), script.into(), title, text];
         return Ok(("osascript".into(), args.map(OsString::from).to_vec(), Vec::new()));
     }
-    Err(NotifyError::NoProgram { programs: "`notify-send`, `osascript`" })
+    Err(NotifyError::NoProgram { programs: "`notify-send` (or `osascript`)" })
 }
 
-/// The body of a desktop notification may hold markup; ours never does.
+/// Escapes the body of a desktop notification, which may hold markup; ours never does.
 fn markup(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
@@ -169,7 +184,7 @@ fn words(exit: &Exit) -> String {
     let end = match (exit.code, exit.signal) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => String::from("its end is unknown"),
+        (None, None) => String::from("its exit status is unknown"),
     };
     let said = exit.output.stderr.tail(3, TAIL_BYTES_MAX);
     if said.is_empty() { end } else { format!("{end}, {said}") }
@@ -212,7 +227,7 @@ mod tests {
     async fn what_goes_wrong_is_told() {
         let failing = command(&["sh", "-c", "echo no network >&2; exit 6"]);
         let error = notify(&failing, &message(), &place()).await.unwrap_err();
-        assert_eq!(error.to_string(), "cannot notify by `sh`: exit code 6, no network");
+        assert_eq!(error.to_string(), "cannot notify with `sh`: exit code 6, no network");
         let error = notify(&command(&["/no/such"]), &message(), &place()).await.unwrap_err();
         assert!(matches!(error, NotifyError::Start { .. }));
         let error = notify(&command(&[]), &message(), &place()).await.unwrap_err();

@@ -1,6 +1,7 @@
-//! What an agent prints, at a bounded cost: log up to a cap, lines for the parser, the end for
-//! prompts and people. What is written or kept is redacted. The parser's lines are not, because a
-//! pattern may hide half of their syntax; who shows or keeps a part of them redacts that part.
+//! The output of an agent at a bounded cost: a log up to a cap, lines for the parser, and the end
+//! for prompts and people. Output that is logged or kept is redacted. The parser's lines are not,
+//! because a pattern may hide half of their syntax; whoever shows or keeps a part of them redacts
+//! that part.
 
 mod log;
 mod ring;
@@ -25,17 +26,22 @@ use split::Splitter;
 
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Batches of lines that may wait for the parser; then the agent has to wait.
+/// How many batches of lines may wait for the parser; then the agent has to wait.
 pub const BATCHES_MAX: usize = 2;
 
-/// How long the pipes may go on giving bytes after every process of the tree is gone.
+/// How long the pipes may still deliver bytes after every process of the tree is gone.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(2);
 
+/// Where output is logged and how much of it is kept.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// The file to which stdout is appended, if any.
     pub stdout_log: Option<PathBuf>,
+    /// The file to which stderr is appended, if any.
     pub stderr_log: Option<PathBuf>,
+    /// The most bytes written to each log.
     pub log_bytes_max: u64,
+    /// The longest line the parser gets; of a longer one it gets the head.
     pub line_bytes_max: usize,
     /// How much of the end of stdout is kept to find an answer in.
     pub text_bytes_max: usize,
@@ -56,47 +62,57 @@ impl Default for Settings {
     }
 }
 
+/// The stream a line came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
+    /// Standard output.
     Stdout,
+    /// Standard error.
     Stderr,
 }
 
 /// A line for the parser, without its end and not redacted. Empty lines are left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
+    /// The stream it came from.
     pub source: Source,
+    /// The text; invalid UTF-8 is replaced.
     pub text: String,
-    /// The line was longer than allowed; this is its head.
+    /// Whether the line was longer than allowed and this is only its head.
     pub cut: bool,
 }
 
-/// What is left of the output when all is over.
+/// The output that is kept after the end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Captured {
+    /// The kept part of stdout.
     pub stdout: Kept,
+    /// The kept part of stderr.
     pub stderr: Kept,
 }
 
+/// The kept part of one stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Kept {
-    /// How much was printed in all.
+    /// How many bytes were printed in all.
     pub bytes: u64,
-    /// The end of it, as far as it was kept; raw but for redaction and invalid UTF-8.
+    /// The end of the stream, as far as it was kept; raw but for redaction and invalid UTF-8.
     pub text: String,
+    /// Whether the log is complete.
     pub log: LogEnd,
 }
 
 impl Kept {
-    /// The last lines for a prompt or a person: no terminal sequences, a bounded size.
+    /// Returns the last lines for a prompt or a person: without terminal sequences, with a bounded
+    /// size.
     pub fn tail(&self, lines_max: usize, bytes_max: usize) -> String {
         tail(&self.text, lines_max, bytes_max)
     }
 }
 
-/// The last lines of `text`, harmless to show. A line that does not fit loses its head.
+/// Returns the last lines of `text`, harmless to show. A line that does not fit loses its head.
 pub fn tail(text: &str, lines_max: usize, bytes_max: usize) -> String {
-    // Before escaping, so that a huge text is not escaped whole for its last lines.
+    // The text is cut before escaping, so that a huge text is not escaped whole for its last lines.
     let plain = escape::plain(end_of(text, bytes_max));
     let plain = plain.trim_end();
     let start = memchr::memrchr_iter(b'\n', plain.as_bytes())
@@ -114,7 +130,7 @@ fn end_of(text: &str, bytes_max: usize) -> &str {
     &text[start..]
 }
 
-/// When something was last heard; shared with whoever watches for silence.
+/// How much output there is and when the last of it came; shared with whoever watches for silence.
 #[derive(Debug)]
 pub struct Progress {
     since: Instant,
@@ -123,15 +139,17 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// Begins now, without output.
     pub fn new() -> Progress {
         Progress { since: Instant::now(), bytes: AtomicU64::new(0), last_ms: AtomicU64::new(0) }
     }
 
+    /// Returns how many bytes have come so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Time of the last byte, or of the start.
+    /// Returns the time of the last byte, or of the start.
     pub fn last(&self) -> Instant {
         self.since + Duration::from_millis(self.last_ms.load(Ordering::Relaxed))
     }
@@ -150,15 +168,17 @@ impl Default for Progress {
     }
 }
 
-/// Where the bytes come from and when to give up on them.
+/// The pipes with an agent's output.
 pub struct Pipes {
+    /// Our end of the agent's stdout.
     pub stdout: OwnedFd,
+    /// Our end of the agent's stderr.
     pub stderr: OwnedFd,
-    /// Its other end is closed when every process of the tree is gone.
+    /// A pipe whose other end is closed when every process of the tree is gone.
     pub gone: OwnedFd,
 }
 
-/// Reads both pipes to their end. It blocks: it needs a thread of its own.
+/// Reads both pipes to their end. It blocks and needs a separate thread.
 pub fn pump(
     pipes: Pipes,
     settings: &Settings,
@@ -253,7 +273,7 @@ impl<'a> Channel<'a> {
         self.pipe.is_some()
     }
 
-    /// What is there now; 0 when there is nothing or nothing will come any more.
+    /// Reads the bytes that are there now; 0 when there are none or no more will come.
     fn read(&mut self, buffer: &mut [u8]) -> usize {
         let Some(pipe) = &mut self.pipe else { return 0 };
         match pipe.read(buffer) {

@@ -1,5 +1,5 @@
-//! TCP ports for work that runs side by side: taken in blocks that no other process of this kind has,
-//! outside the range from which the system gives ports to outgoing connections.
+//! TCP ports for work that runs side by side: taken in blocks that no other process of this kind
+//! has, outside the range from which the system gives ports to outgoing connections.
 //!
 //! A block is claimed by listening on an abstract socket named after it. The claim is seen by every
 //! process of the machine, needs no file, and ends with the process however that ends.
@@ -11,32 +11,39 @@ use std::ops::RangeInclusive;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener};
 
-/// Ports one attempt can have; also the size of a block.
+/// The most ports one attempt can have; also the size of a block.
 pub const PORTS_MAX: u16 = 64;
-/// Below are the ports that people's own servers like to use.
+/// The lowest port of a block; below are the ports that people's own servers like to use.
 const LOWEST: u16 = 10_000;
+/// The file that names the system's range for outgoing connections.
 const EPHEMERAL: &str = "/proc/sys/net/ipv4/ip_local_port_range";
-/// Where the system does not say.
+/// The usual range, where the system does not say.
 const EPHEMERAL_USUAL: RangeInclusive<u16> = 32_768..=60_999;
 
+/// The reason why ports could not be leased.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
-    #[error("cannot lease {wanted} ports: no block of {first}–{last} has so many free")]
+    /// Every block is claimed by another process or has too many ports in use.
+    #[error("cannot lease {wanted} ports: no block in {first}–{last} has that many free")]
     NoneFree { wanted: u16, first: u16, last: u16 },
-    #[error("cannot lease {wanted} ports: at most {PORTS_MAX} can be had")]
+    /// More ports are wanted than a block has.
+    #[error("cannot lease {wanted} ports: the limit is {PORTS_MAX}")]
     TooMany { wanted: u16 },
+    /// The system's own range leaves no block free.
     #[error(
-        "cannot lease ports: the system gives out {first}–{last} itself, which leaves no room beside \
-         it (see {EPHEMERAL})"
+        "cannot lease ports: the system's own range {first}–{last} leaves no room beside it (see \
+         {EPHEMERAL})"
     )]
     NoRoom { first: u16, last: u16 },
-    #[error("cannot claim block {block} of the ports")]
+    /// The socket that claims a block could not be made.
+    #[error("cannot claim the block of ports at {block}")]
     Claim { block: u16, source: io::Error },
 }
 
-/// Ports that are nobody else's until this is dropped.
+/// Ports that are leased to nobody else until this is dropped.
 #[derive(Debug)]
 pub struct Lease {
+    /// The ports.
     pub ports: Vec<u16>,
     _claim: UnixListener,
 }
@@ -66,7 +73,7 @@ fn lease_in(room: &RangeInclusive<u16>, wanted: u16) -> Result<Lease, PortError>
     Err(PortError::NoneFree { wanted, first, last })
 }
 
-/// None when somebody else has it.
+/// Claims the block; `None` when another process has it.
 fn claim(block: u16) -> Result<Option<UnixListener>, PortError> {
     let failed = |source| PortError::Claim { block, source };
     let name = format!("autopilot-ports-{block}");
@@ -78,7 +85,7 @@ fn claim(block: u16) -> Result<Option<UnixListener>, PortError> {
     }
 }
 
-/// Nothing listens on it at any address. Without IPv6 only the other counts.
+/// Returns whether nothing listens on the port at any address. Without IPv6 only IPv4 counts.
 fn is_free(port: u16) -> bool {
     let in_use = |address: SocketAddr| {
         TcpListener::bind(address).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
@@ -87,8 +94,8 @@ fn is_free(port: u16) -> bool {
     four && !in_use((Ipv6Addr::UNSPECIFIED, port).into())
 }
 
-/// The larger part of the ports that is not in the range the system uses itself. It begins at a
-/// multiple of the block size, so that blocks of processes with other settings do not overlap.
+/// Returns the larger range of ports outside the system's own. It begins at a multiple of the block
+/// size, so that blocks of processes with other settings do not overlap.
 fn room_beside(ephemeral: &RangeInclusive<u16>) -> Result<RangeInclusive<u16>, PortError> {
     let aligned = |port: u16| port.checked_next_multiple_of(PORTS_MAX);
     let below = (aligned(LOWEST), ephemeral.start().checked_sub(1));
@@ -127,7 +134,7 @@ mod tests {
         }
     }
 
-    /// Blocks of its own, so that other tests on this machine do not take them.
+    /// A separate range, so that other tests on this machine do not take the blocks.
     fn quiet_room() -> RangeInclusive<u16> {
         let room = room_beside(&ephemeral()).unwrap();
         let blocks = (room.end() - room.start()) / PORTS_MAX;

@@ -13,15 +13,20 @@ use serde::{Deserialize, Serialize};
 /// A process that cannot be confused with a later one of the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Identity {
+    /// The process number.
     pub pid: i32,
-    /// Clock ticks after boot, as in field 22 of `/proc/<pid>/stat`.
+    /// The start in clock ticks after boot, as in field 22 of `/proc/<pid>/stat`.
     pub start_time: u64,
 }
 
+/// A row of the process table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process {
+    /// The process itself.
     pub id: Identity,
+    /// The number of the parent process.
     pub parent: i32,
+    /// The number of the session (`setsid`).
     pub session: i32,
     /// The letter of field 3: `R`, `S`, `D`, `T`, `Z`, …
     pub state: u8,
@@ -30,17 +35,18 @@ pub struct Process {
 }
 
 impl Process {
+    /// Returns whether the process has ended and only its entry is left.
     pub fn is_zombie(&self) -> bool {
         matches!(self.state, b'Z' | b'X')
     }
 }
 
-/// The process of that number, if there is one.
+/// Returns the process of that number, if there is one.
 pub fn read(pid: i32) -> Option<Process> {
     parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Every process that can be seen. One that ends during the scan is left out.
+/// Returns every process that can be seen. One that ends during the scan is left out.
 pub fn all() -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries
@@ -49,12 +55,13 @@ pub fn all() -> Vec<Process> {
         .collect()
 }
 
-/// Children of `root`, their children and so on, without `root`; parents come before children.
+/// Returns the children of `root`, their children and so on, without `root`; parents come before
+/// children.
 pub fn descendants(root: i32) -> Vec<Process> {
     below(&all(), root)
 }
 
-/// The part of `table` that descends from `root`.
+/// Returns the part of `table` that descends from `root`.
 pub fn below(table: &[Process], root: i32) -> Vec<Process> {
     let mut children: BTreeMap<i32, Vec<Process>> = BTreeMap::new();
     for process in table {
@@ -89,7 +96,7 @@ pub fn signal(target: Identity, signal: Signal) -> io::Result<bool> {
     signal_pidfd(&pidfd, signal)
 }
 
-/// A descriptor of the process that becomes readable when it ends.
+/// Returns a descriptor that becomes readable when the process ends.
 pub fn open_pidfd(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: a system call without pointers; the result is checked before it is owned.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
@@ -121,7 +128,8 @@ fn signal_pidfd(pidfd: &OwnedFd, signal: Signal) -> io::Result<bool> {
     }
 }
 
-/// Whether the environment the process was started with holds exactly `marker` (`NAME=value`).
+/// Returns whether the environment the process was started with holds exactly `marker`
+/// (`NAME=value`).
 pub fn has_marker(pid: i32, marker: &[u8]) -> bool {
     fs::read(format!("/proc/{pid}/environ"))
         .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == marker))
@@ -192,7 +200,7 @@ mod tests {
         while fs::read(format!("/proc/{pid}/comm")).unwrap() != b"sleep\n" {
             std::thread::yield_now();
         }
-        // And empty until the new program's memory is set up.
+        // The environment is empty until the new program's memory is set up.
         while fs::read(format!("/proc/{pid}/environ")).unwrap().is_empty() {
             std::thread::yield_now();
         }

@@ -1,7 +1,7 @@
 //! Redaction: secrets leave neither in a log nor in a prompt, also when cut by a read.
 //!
-//! Two kinds are hidden: exact values (raw, JSON-escaped, percent-encoded, base64 at every
-//! alignment) and what the configured patterns match. A pattern sees at most one line. Inside JSON
+//! Two kinds of text are hidden: exact values (raw, JSON-escaped, percent-encoded, base64 at every
+//! alignment) and matches of the configured patterns. A pattern sees at most one line. Inside JSON
 //! only the values are redacted, never the text: a pattern knows nothing of quotes and braces.
 
 use std::borrow::Cow;
@@ -12,43 +12,49 @@ use aho_corasick::AhoCorasick;
 use regex::bytes::Regex;
 use serde_json::Value;
 
+/// The text that stands in place of a secret.
 pub const REPLACEMENT: &str = "[redacted]";
 
-/// Values shorter than this are words, not secrets.
+/// The shortest value that is taken for a secret; shorter ones are words.
 pub const SECRET_BYTES_MIN: usize = 6;
 
 /// How much of an unfinished line is held back, in which a match may still be growing.
 pub const WINDOW_BYTES_MAX: usize = 8 * 1024;
 
-/// A value of this length with letters and digits in it is a secret whatever its name.
+/// The shortest value with letters and digits that is a secret whatever its name.
 const UNNAMED_BYTES_MIN: usize = 16;
 
-/// What stands where a text was cut; the secret that was cut with it is no longer whole.
+/// The mark where a text was cut; a secret that was cut with it is no longer whole.
 const CUT_MARK: &[u8] = "… [".as_bytes();
 
-/// A line of a many-line secret (a key in PEM form) is a secret of its own from this length.
+/// The shortest line of a many-line secret (a key in PEM form) that is a secret of its own.
 const SECRET_LINE_BYTES_MIN: usize = 16;
 
+/// The reason why a redactor could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum RedactError {
+    /// A configured pattern is not a regular expression.
     #[error("the redaction pattern `{pattern}` is not a valid regular expression")]
     Pattern { pattern: String, source: regex::Error },
+    /// The values are too many or too long to search for.
     #[error("cannot prepare the search for {count} secret values")]
     Secrets { count: usize, source: aho_corasick::BuildError },
 }
 
+/// The secrets and patterns to hide.
 #[derive(Debug, Clone)]
 pub struct Redactor {
     secrets: Option<AhoCorasick>,
     patterns: Vec<Regex>,
     window: usize,
-    /// Those that hold a line end; only they can be cut where a line ends.
+    /// The secrets that hold a line end; only they can be cut where a line ends.
     many_line: Vec<Vec<u8>>,
-    /// Every form of every secret, to know the beginning of one that was cut.
+    /// Every form of every secret, to recognise the beginning of one that was cut.
     forms: Vec<Vec<u8>>,
 }
 
 impl Redactor {
+    /// Makes a redactor of regular expressions and exact values.
     pub fn new<P, S>(
         patterns: impl IntoIterator<Item = P>,
         secrets: impl IntoIterator<Item = S>,
@@ -79,12 +85,13 @@ impl Redactor {
         Ok(Redactor { secrets, patterns, window, many_line, forms })
     }
 
-    /// One that hides nothing.
+    /// Returns a redactor that hides nothing.
     pub fn none() -> Redactor {
         let (patterns, many_line, forms) = (Vec::new(), Vec::new(), Vec::new());
         Redactor { secrets: None, patterns, window: WINDOW_BYTES_MAX, many_line, forms }
     }
 
+    /// Returns the text with every secret replaced.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let bytes = text.as_bytes();
         let mut found = self.found(bytes);
@@ -114,6 +121,7 @@ impl Redactor {
         }
     }
 
+    /// Begins the redaction of bytes that arrive in pieces.
     pub fn stream(&self) -> Stream<'_> {
         Stream { redactor: self, pending: Vec::new() }
     }
@@ -122,7 +130,7 @@ impl Redactor {
         self.secrets.is_none() && self.patterns.is_empty()
     }
 
-    /// What must not be shown, in order and without overlap.
+    /// Returns the ranges that must not be shown, in order and without overlap.
     fn ranges(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         merged(self.found(bytes))
     }
@@ -141,7 +149,7 @@ impl Redactor {
         found
     }
 
-    /// Beginnings of secrets right before a mark that says the text was cut there.
+    /// Returns the beginnings of secrets right before a mark that says the text was cut there.
     fn cut_short(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let beginning = |end: usize| {
             let head = &bytes[..end];
@@ -168,7 +176,7 @@ fn merged(mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
     merged
 }
 
-/// Redaction of bytes that arrive in pieces. The result does not depend on where they were cut.
+/// The redaction of bytes that arrive in pieces. The result does not depend on where they were cut.
 #[derive(Debug)]
 pub struct Stream<'a> {
     redactor: &'a Redactor,
@@ -176,7 +184,7 @@ pub struct Stream<'a> {
 }
 
 impl Stream<'_> {
-    /// Takes a piece and appends to `clean` what is certain by now.
+    /// Takes a piece and appends to `clean` the bytes that are certain by now.
     pub fn push(&mut self, piece: &[u8], clean: &mut Vec<u8>) {
         if self.redactor.hides_nothing() {
             clean.extend_from_slice(piece);
@@ -194,13 +202,13 @@ impl Stream<'_> {
         self.pending.drain(..cut);
     }
 
-    /// The end of the input: gives what was held back.
+    /// Ends the input and appends the bytes that were held back.
     pub fn finish(&mut self, clean: &mut Vec<u8>) {
         let rest = std::mem::take(&mut self.pending);
         replace(&rest, &self.redactor.ranges(&rest), clean);
     }
 
-    /// Where the bytes end in which no match can begin that later bytes would complete.
+    /// Returns the end of the bytes in which no match can begin that later bytes would complete.
     fn certain(&self) -> usize {
         let line_start = memchr::memrchr(b'\n', &self.pending).map_or(0, |at| at + 1);
         let by_window = self.pending.len().saturating_sub(self.redactor.window);
@@ -218,7 +226,7 @@ impl Stream<'_> {
     }
 }
 
-/// Values worth hiding among environment variables: those whose name says so.
+/// Returns the values of environment variables whose name says that they are secret.
 pub fn secrets_of<'a, N, V>(variables: impl IntoIterator<Item = (N, V)>) -> Vec<V>
 where
     N: AsRef<str>,
@@ -233,7 +241,7 @@ where
         .collect()
 }
 
-/// Whether a variable of that name is likely to hold a secret. `GIT_AUTHOR_NAME` is none.
+/// Returns whether a variable of that name is likely to hold a secret; `GIT_AUTHOR_NAME` is not.
 pub fn is_secret_name(name: &str) -> bool {
     const WORDS: [&str; 10] = [
         "AUTH",
@@ -258,7 +266,7 @@ pub fn is_secret_name(name: &str) -> bool {
         "CREDENTIAL",
         "CREDENTIALS",
     ];
-    // These name a place, and `PWD` alone the working directory.
+    // These words name a place, and `PWD` alone the working directory.
     const PLACES: [&str; 6] = ["SOCK", "FILE", "PATH", "DIR", "HOME", "ID"];
     let upper = name.to_ascii_uppercase();
     let words: Vec<&str> = upper.split(['_', '-', '.']).filter(|word| !word.is_empty()).collect();
@@ -271,8 +279,8 @@ pub fn is_secret_name(name: &str) -> bool {
             .any(|word| WORDS.contains(word) || ENDINGS.iter().any(|ending| word.ends_with(ending)))
 }
 
-/// Whether what is assigned to a name, as in `.env`, is likely a secret: its name says so, or it
-/// looks like a key. `APPROVE` and `localhost` are words.
+/// Returns whether a value assigned to a name, as in `.env`, is likely a secret: its name says so,
+/// or it looks like a key. `APPROVE` and `localhost` are words.
 pub fn is_secret_value(name: &str, value: &str) -> bool {
     let looks_like_a_key = || {
         let plain = |byte: u8| byte.is_ascii_graphic() && byte != b':';
@@ -285,8 +293,8 @@ pub fn is_secret_value(name: &str, value: &str) -> bool {
     value.len() >= SECRET_BYTES_MIN && (is_secret_name(name) || looks_like_a_key())
 }
 
-/// What must stay secret of a URL, as it is written there and as it is meant. A user without a
-/// password is one if it looks like a token, as some services want it.
+/// Returns the secrets in a URL, as they are written there and unescaped. A user without a password
+/// is one if it looks like a token, as some services want it.
 pub fn secrets_of_url(url: &str) -> Vec<String> {
     let Some((_, userinfo)) = userinfo(url) else { return Vec::new() };
     let secret = match userinfo.split_once(':') {
@@ -302,7 +310,8 @@ pub fn secrets_of_url(url: &str) -> Vec<String> {
     secrets
 }
 
-/// The URL without what allows to log in. Over SSH the user's name is part of the address.
+/// Returns the URL without its credentials. Over SSH the user's name is part of the address and
+/// stays.
 pub fn without_secrets(url: &str) -> String {
     let Some((scheme, userinfo)) = userinfo(url) else { return url.to_owned() };
     let rest = &url[scheme.len() + "://".len() + userinfo.len() + "@".len()..];
@@ -315,7 +324,7 @@ pub fn without_secrets(url: &str) -> String {
     }
 }
 
-/// Scheme and what stands before the host.
+/// Returns the scheme and the part before the host.
 fn userinfo(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
@@ -364,6 +373,7 @@ fn replace(bytes: &[u8], ranges: &[Range<usize>], clean: &mut Vec<u8>) {
     clean.extend_from_slice(&bytes[shown..]);
 }
 
+/// Adds every form in which a secret may appear.
 fn all_forms(secret: &[u8], forms: &mut BTreeSet<Vec<u8>>) {
     let secret = secret.trim_ascii();
     if secret.len() < SECRET_BYTES_MIN {
@@ -412,7 +422,8 @@ fn percent(secret: &[u8], digits: &[u8; 16]) -> Vec<u8> {
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const BASE64_URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// The digits that depend on the secret alone when it begins `offset` bytes after a group of three.
+/// Returns the base64 digits that depend on the secret alone when it begins `offset` bytes after a
+/// group of three.
 fn base64_core(secret: &[u8], offset: usize, alphabet: &[u8; 64]) -> Vec<u8> {
     let bits = (offset * 8)..((offset + secret.len()) * 8);
     let bit = |at: usize| {

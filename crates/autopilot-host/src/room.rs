@@ -1,4 +1,4 @@
-//! How much room this machine has: disk, descriptors, memory. For `doctor` and for admission.
+//! The room on this machine: disk, descriptors, memory. For `doctor` and for admission.
 
 use std::io;
 use std::path::Path;
@@ -6,20 +6,22 @@ use std::path::Path;
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::statvfs::statvfs;
 
-/// Descriptors this process needs for itself: journal, sockets, terminal, runtime.
+/// The descriptors this process needs for itself: journal, sockets, terminal, runtime.
 const OWN_DESCRIPTORS: u64 = 40;
 
-/// Descriptors per running agent: control, output, input and end pipes, logs, supervisor.
+/// The descriptors per running agent: control, output, input and end pipes, logs, supervisor.
 const DESCRIPTORS_PER_AGENT: u64 = 12;
 
+/// The free space of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Disk {
+    /// The bytes that we may still write.
     pub bytes_free: u64,
-    /// `None` where the file system has no fixed number of them.
+    /// The files that we may still create; `None` where the file system has no fixed number.
     pub inodes_free: Option<u64>,
 }
 
-/// What is free for us on the file system that holds `path`.
+/// Returns the space that is free for us on the file system that holds `path`.
 pub fn disk(path: &Path) -> io::Result<Disk> {
     let stat = statvfs(path)?;
     #[allow(
@@ -37,39 +39,45 @@ pub fn disk(path: &Path) -> io::Result<Disk> {
     Ok(Disk { bytes_free: blocks.saturating_mul(size), inodes_free })
 }
 
+/// The limits on open descriptors of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Descriptors {
+    /// The limit in force.
     pub limit: u64,
+    /// The highest limit this process may set.
     pub hard_limit: u64,
 }
 
+/// Returns the limits on open descriptors of this process.
 pub fn descriptors() -> io::Result<Descriptors> {
     let (limit, hard_limit) = getrlimit(Resource::RLIMIT_NOFILE)?;
     Ok(Descriptors { limit, hard_limit })
 }
 
 impl Descriptors {
-    /// How many agents may run at once, so that no descriptor is ever missing.
+    /// Returns how many agents may run at once, so that no descriptor is ever missing.
     pub fn agents_max(&self) -> u64 {
         self.limit.saturating_sub(OWN_DESCRIPTORS) / DESCRIPTORS_PER_AGENT
     }
 }
 
-/// Raises the soft limit of descriptors to the hard one. Agents get their own.
+/// Raises the soft limit of descriptors to the hard one. Agents have limits of their own.
 pub fn raise_descriptors() -> io::Result<Descriptors> {
     let Descriptors { hard_limit, .. } = descriptors()?;
     nix::sys::resource::setrlimit(Resource::RLIMIT_NOFILE, hard_limit, hard_limit)?;
     descriptors()
 }
 
+/// The memory of this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
+    /// All of it, without swap.
     pub bytes_total: u64,
-    /// What can be had without swapping, as the kernel estimates it.
+    /// The memory that can be had without swapping, as the kernel estimates it.
     pub bytes_available: u64,
 }
 
-/// `None` where the system does not tell.
+/// Returns the memory of this machine; `None` where the system does not tell.
 pub fn memory() -> Option<Memory> {
     parse_memory(&std::fs::read_to_string("/proc/meminfo").ok()?)
 }
@@ -83,7 +91,7 @@ fn parse_memory(text: &str) -> Option<Memory> {
     Some(Memory { bytes_total: field("MemTotal")?, bytes_available: field("MemAvailable")? })
 }
 
-/// Lets the kernel choose agents before us when memory runs out; needs a privilege to succeed.
+/// Asks the kernel to kill agents before us when memory runs out; needs a privilege to succeed.
 pub fn protect_from_oom() -> io::Result<()> {
     std::fs::write("/proc/self/oom_score_adj", "-500")
 }

@@ -1,4 +1,4 @@
-//! The sandbox of agents and commands: read everything, write only where told.
+//! The sandbox of agents and commands: they read everything and write only where allowed.
 //!
 //! Landlock needs no privilege and no other program; bubblewrap adds a PID namespace. A sandbox
 //! that was asked for by name and cannot start is an error, never a silent run without it.
@@ -46,72 +46,84 @@ const DEVICES: [&str; 8] = [
     "/dev/pts",
 ];
 
+/// The sandbox that the configuration asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
+    /// Landlock, else bubblewrap, else none with a notice.
     #[default]
     Auto,
+    /// Landlock, or an error.
     Landlock,
+    /// Bubblewrap, or an error.
     Bwrap,
+    /// No sandbox.
     Off,
 }
 
-/// What is applied to one launch.
+/// The sandbox of one launch.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Plan {
+    /// No sandbox.
     #[default]
     Off,
-    Landlock {
-        write: Vec<PathBuf>,
-    },
-    Bwrap {
-        program: PathBuf,
-        write: Vec<PathBuf>,
-    },
+    /// Landlock, with the paths that may be written.
+    Landlock { write: Vec<PathBuf> },
+    /// Bubblewrap, with the paths that may be written.
+    Bwrap { program: PathBuf, write: Vec<PathBuf> },
 }
 
-/// What this machine offers.
+/// The sandboxes this machine offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
-    /// Version of the kernel's Landlock interface, if it has one.
+    /// The version of the kernel's Landlock interface, if it has one.
     pub landlock_abi: Option<i32>,
     /// A bubblewrap that was seen to start a program.
     pub bwrap: Option<PathBuf>,
 }
 
+/// The sandbox that was chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
+    /// The sandbox of a launch.
     pub plan: Plan,
-    /// What a person should know, for example that there is no sandbox here.
+    /// A message for a person, for example that there is no sandbox here.
     pub notice: Option<String>,
 }
 
+/// The reason why a sandbox cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    #[error("sandbox mode `landlock` was asked for, but this kernel has no Landlock")]
+    /// The kernel has no Landlock.
+    #[error("sandbox mode `landlock` is configured, but this kernel does not support Landlock")]
     NoLandlock,
-    #[error("sandbox mode `bwrap` was asked for, but no working `bwrap` was found on PATH")]
+    /// No bubblewrap was found that can start a program.
+    #[error("sandbox mode `bwrap` is configured, but no working `bwrap` was found on PATH")]
     NoBwrap,
+    /// The kernel refused the rules.
     #[error("cannot prepare the Landlock sandbox")]
     Rules { source: landlock::RulesetError },
+    /// A path that should be writable could not be opened.
     #[error("cannot allow writing to `{path}` in the sandbox")]
     Path { path: PathBuf, source: landlock::PathFdError },
+    /// The kernel enforces none of the rules.
     #[error("the kernel accepted the Landlock sandbox but does not enforce it")]
     NotEnforced,
 }
 
-/// Looks at this machine. `path` is the PATH to find bubblewrap on.
+/// Finds out what this machine offers. `path` is the PATH to find bubblewrap on.
 pub fn probe(path: &OsStr) -> Probe {
     Probe { landlock_abi: landlock_abi(), bwrap: working_bwrap(path) }
 }
 
 impl Probe {
+    /// Returns whether this kernel's Landlock keeps signals inside the sandbox.
     pub fn scopes_signals(&self) -> bool {
         self.landlock_abi.is_some_and(|abi| abi >= ABI_SCOPES_SIGNALS)
     }
 
-    /// One sentence for `doctor`.
+    /// Returns one sentence for `doctor`.
     pub fn sentence(&self) -> String {
         let landlock = match self.landlock_abi {
             Some(abi) if self.scopes_signals() => format!("Landlock (interface {abi})"),
@@ -125,20 +137,20 @@ impl Probe {
         format!("{landlock}; {bwrap}")
     }
 
-    /// What an agent can do all the same to files it may not write, where Landlock is what holds it:
-    /// the kernel has no rule for it, and a filter of calls can't tell whose file it is.
+    /// Returns what an agent under Landlock can still do to files it may not write: the kernel has
+    /// no rule for it, and a filter of system calls can't tell whose file it is.
     pub fn gap(&self) -> Option<String> {
         self.landlock_abi?;
         let other = match &self.bwrap {
-            Some(_) => "`sandbox: { mode: bwrap }` keeps those too",
-            None => "bubblewrap would keep those too",
+            Some(_) => "`sandbox: { mode: bwrap }` protects those too",
+            None => "bubblewrap would protect those too",
         };
         Some(format!(
-            "Landlock keeps contents and names of files, not their mode, owner and times: {other}"
+            "Landlock protects contents and names of files, not their mode, owner and times: {other}"
         ))
     }
 
-    /// Settles on a plan. Paths that do not exist are left out, since no rule can name them.
+    /// Chooses a plan. Paths that do not exist are left out, since no rule can name them.
     pub fn choose(&self, mode: Mode, write: &[PathBuf]) -> Result<Choice, SandboxError> {
         let write: Vec<PathBuf> = write.iter().filter(|path| path.exists()).cloned().collect();
         let landlock = self.landlock_abi.is_some();
@@ -158,7 +170,8 @@ impl Probe {
     }
 }
 
-/// Rules that are ready to be enforced by [`enforce`] in the process that becomes the agent.
+/// Returns rules that are ready to be enforced by [`enforce`] in the process that becomes the
+/// agent.
 pub fn prepare(write: &[PathBuf]) -> Result<RulesetCreated, SandboxError> {
     let rules = |source| SandboxError::Rules { source };
     let mut ruleset = Ruleset::default()
@@ -181,8 +194,9 @@ pub fn prepare(write: &[PathBuf]) -> Result<RulesetCreated, SandboxError> {
     Ok(ruleset)
 }
 
-/// Out of the bounding set, so that the program that is started has none of them even as root.
-/// Without privileges there is nothing to drop and the call is refused, which is as well.
+/// Takes capabilities out of the bounding set, so that the program that is started has none of them
+/// even as root. Without privileges there is nothing to drop and the call is refused, which is as
+/// well.
 fn drop_capabilities() {
     for capability in CAPABILITIES_DROPPED {
         // SAFETY: a call without pointers.
@@ -205,21 +219,22 @@ fn allowed(path: &Path) -> BitFlags<AccessFs> {
     if path.is_dir() { write } else { write & AccessFs::from_file(ABI_KNOWN) }
 }
 
-/// Arguments of bubblewrap before the agent's own program and arguments.
+/// Returns the arguments of bubblewrap before the agent's own program and arguments.
 pub fn bwrap_args(write: &[PathBuf], cwd: &Path, status_fd: RawFd) -> Vec<OsString> {
     let mut args: Vec<OsString> =
         ["--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev"].map(OsString::from).to_vec();
     for path in write {
         args.extend([OsString::from("--bind"), path.into(), path.into()]);
     }
-    // The own process table comes last, so that no bind of a parent directory can cover it.
+    // The sandbox's own process table comes last, so that no bind of a parent directory can cover
+    // it.
     args.extend(["--unshare-pid", "--proc", "/proc", "--die-with-parent"].map(OsString::from));
     args.extend([OsString::from("--json-status-fd"), status_fd.to_string().into()]);
     args.extend([OsString::from("--chdir"), cwd.into(), OsString::from("--")]);
     args
 }
 
-/// The inner process that bubblewrap names on its status descriptor, once it has done so.
+/// Returns the inner process that bubblewrap names on its status descriptor, once it has done so.
 pub fn bwrap_inner(status: &str) -> Option<i32> {
     let values = serde_json::Deserializer::from_str(status).into_iter::<serde_json::Value>();
     let pid = values.map_while(Result::ok).find_map(|value| value.get("child-pid")?.as_i64())?;
@@ -235,7 +250,8 @@ fn landlock_abi() -> Option<i32> {
     i32::try_from(abi).ok().filter(|abi| *abi > 0)
 }
 
-/// Many distributions ship bubblewrap but forbid user namespaces, so only a start proves it.
+/// Finds a bubblewrap and starts it once: many distributions ship it but forbid user namespaces, so
+/// only a start proves that it works.
 fn working_bwrap(path: &OsStr) -> Option<PathBuf> {
     let program = crate::exec::find(OsStr::new("bwrap"), path, Path::new("/"))?;
     let status = std::process::Command::new(&program)

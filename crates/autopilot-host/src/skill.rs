@@ -1,10 +1,11 @@
-//! Files of one name in the directories of a folder on disk: the skills of a person's home.
+//! Skill files of a person's home: files of one name in the directories of a folder on disk.
 
 use crate::file::{self, FileError};
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// `dir/*/file`: names of the directories, in order, and what the file says or why it can't be read.
+/// Reads `dir/*/file`. Returns the names of the directories, in order, each with the file's content
+/// or the reason why it can't be read.
 pub fn files_below(
     dir: &Path,
     file: &str,
@@ -24,7 +25,7 @@ pub fn files_below(
             Ok(bytes) => Ok(bytes),
             Err(FileError::Failed { source, .. }) if is_absent(&source) => continue,
             Err(FileError::TooLarge { bytes_max, .. }) => {
-                Err(format!("it has more than {bytes_max} bytes"))
+                Err(format!("it is larger than {bytes_max} bytes"))
             }
             Err(error) => Err(error.to_string()),
         };
@@ -60,7 +61,7 @@ mod tests {
         let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["a", "b", "c"]);
         assert_eq!(found[0].1.as_deref(), Ok(&b"one"[..]));
-        assert_eq!(found[1].1.as_ref().unwrap_err(), "it has more than 5 bytes");
+        assert_eq!(found[1].1.as_ref().unwrap_err(), "it is larger than 5 bytes");
         assert!(found[2].1.is_err());
         assert_eq!(files_below(dir.path(), "S", 1, 5).len(), 1);
         assert!(files_below(&dir.path().join("gone"), "S", 1, 5).is_empty());

@@ -1,4 +1,5 @@
-//! The sweep at boot: ends what an earlier controller left behind, and nobody else.
+//! The sweep at startup: it ends the processes that an earlier controller left behind, and nobody
+//! else's.
 //!
 //! A process is ours by the exact environment entry it was started with, or by a recorded (pid,
 //! start time). Start times count from boot, so a record from before a reboot is not to be used:
@@ -10,28 +11,31 @@ use std::time::{Duration, Instant};
 use crate::exec::kill_round;
 use crate::proc::{self, Identity, Process};
 
-/// How long what was killed may take to disappear.
+/// How long killed processes may take to disappear.
 const SWEEP_TIME_MAX: Duration = Duration::from_secs(10);
 
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What to look for.
+/// The traces by which our processes are recognised.
 #[derive(Debug, Clone, Default)]
 pub struct Traces {
     /// Environment entries, `NAME=value`, matched whole.
     pub markers: Vec<String>,
+    /// Processes that were recorded when they were started.
     pub recorded: Vec<Identity>,
 }
 
+/// The result of a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Swept {
-    /// What was ended.
+    /// The processes that were ended.
     pub killed: BTreeSet<Identity>,
-    /// What did not end in time, to be named to a person.
+    /// The processes that did not end in time, to be named to a person.
     pub left: BTreeSet<Identity>,
 }
 
-/// Kills what the traces lead to, with all descendants, until two passes find nothing.
+/// Kills the processes that the traces lead to, with all descendants, until two passes find
+/// nothing.
 pub fn sweep(traces: &Traces) -> Swept {
     let started = Instant::now();
     let mut swept = Swept::default();
@@ -53,7 +57,7 @@ pub fn sweep(traces: &Traces) -> Swept {
     swept
 }
 
-/// Identifies this boot of the machine.
+/// Returns the id of this boot of the machine.
 pub fn boot_id() -> Option<String> {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(id.trim().to_owned())
@@ -84,7 +88,8 @@ fn find(traces: &Traces) -> Vec<Process> {
     found
 }
 
-/// This process and those it descends from: an agent may well have started autopilot itself.
+/// Returns this process and those it descends from, which are never killed: an agent may well have
+/// started autopilot itself.
 fn spared(table: &[Process]) -> BTreeSet<i32> {
     let mut spared = BTreeSet::from([1]);
     let mut pid = nix::unistd::getpid().as_raw();

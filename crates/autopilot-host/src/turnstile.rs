@@ -1,16 +1,17 @@
-//! One at a time over all processes of the machine: for what can't stand to be begun twice at once.
+//! A lock over all processes of the machine, for programs that must not be started twice at the
+//! same moment.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
 
-/// Held until it is dropped, or its process has ended in whatever way.
+/// A lock that is held until it is dropped, or its process has ended in whatever way.
 #[derive(Debug)]
 pub struct Turnstile {
     _locked: File,
 }
 
-/// Nothing while somebody else is in it.
+/// Takes the lock; `None` while another process holds it.
 pub fn try_enter(path: &Path) -> io::Result<Option<Turnstile>> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent)?;

@@ -1,14 +1,17 @@
-//! What every HTTP client of ours has in common: whom it trusts, and when no proxy is asked.
+//! The settings that all our HTTP clients share: which certificates they trust, and when they use a
+//! proxy.
 
 use std::io::Read;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
-/// Of the file of certificates.
+/// How much of the file of certificates is read.
 const CERTIFICATES_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// The variable that names a file of certificates to trust instead of the public ones.
 pub const CERTIFICATES_VARIABLE: &str = "SSL_CERT_FILE";
 
+/// Returns the TLS settings; `certificates` is a file of certificates to trust instead of the
+/// public ones.
 pub(crate) fn tls(certificates: Option<&str>) -> Result<TlsConfig, String> {
     let roots = match certificates {
         Some(path) => trusted(path)?,
@@ -17,7 +20,7 @@ pub(crate) fn tls(certificates: Option<&str>) -> Result<TlsConfig, String> {
     Ok(TlsConfig::builder().root_certs(roots).build())
 }
 
-/// The proxy of the environment. It is never asked for what is on this machine.
+/// Returns the proxy of the environment, which is never used for servers on this machine.
 pub(crate) fn proxy(url: &str) -> Option<ureq::Proxy> {
     if is_loopback(url) { None } else { ureq::Proxy::try_from_env() }
 }
@@ -40,7 +43,7 @@ fn trusted(path: &str) -> Result<RootCerts, String> {
         })
         .collect();
     if certificates.is_empty() {
-        return Err(format!("there is no certificate in `{path}`"));
+        return Err(format!("no certificate in `{path}`"));
     }
     Ok(RootCerts::new_with_certs(&certificates))
 }

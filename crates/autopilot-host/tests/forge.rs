@@ -1,5 +1,5 @@
-//! Pull requests against forges on this machine: opened once, updated, never doubled, and words for
-//! whoever has to do it by hand.
+//! Pull requests against forges on this machine: opened once, updated, never doubled, and messages
+//! for whoever has to open one by hand.
 #![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
 
 #[path = "forge/server.rs"]
@@ -19,7 +19,7 @@ const FLAVOURS: [Flavour; 3] = [Flavour::Github, Flavour::Gitlab, Flavour::Gitea
 
 type Variables = BTreeMap<String, String>;
 
-/// A repository with a remote on a forge, and what the environment says of it.
+/// A repository with a remote on a forge, and the environment's settings for it.
 struct Place {
     dir: tempfile::TempDir,
     variables: Variables,
@@ -109,7 +109,7 @@ fn one_is_opened_and_then_updated_at_every_forge() {
             (head, base, title, body),
             (&wanted.head, &wanted.base, &wanted.title, &wanted.body)
         );
-        // Nothing else is ever asked for: above all no merge.
+        // No other request is ever sent: above all no merge.
         let (top, verb) = match flavour {
             Flavour::Github | Flavour::Gitea => ("/repos/ada/engine/pulls", "PATCH"),
             Flavour::Gitlab => ("/projects/ada%2Fengine/merge_requests", "PUT"),
@@ -196,7 +196,7 @@ fn one_that_the_forge_did_not_show_at_first_is_found_after_its_refusal() {
         let forge = FakeForge::start(flavour);
         let place = Place::at(&forge, flavour);
         place.publish(&draft("first")).unwrap();
-        // The list lags behind.
+        // The forge's list lags behind.
         forge.next(Fault::Answer { status: 200, header: "X: 1", body: "[]".into() });
         let published = place.publish(&draft("second")).unwrap();
         assert_eq!((published.number, published.how), (1, How::Updated), "{flavour:?}");
@@ -277,7 +277,10 @@ fn a_refusal_says_what_was_asked_of_whom_and_what_to_do() {
     );
     forge.next(Fault::status(200, "<html>login</html>"));
     let said = words(&place.publish(&draft("first")).unwrap_err());
-    assert!(said.contains("can't be understood") && said.contains("AUTOPILOT_FORGE_API"), "{said}");
+    assert!(
+        said.contains("could not be understood") && said.contains("AUTOPILOT_FORGE_API"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -287,7 +290,7 @@ fn a_forge_that_is_silent_endless_or_not_there_is_told_in_words() {
     place.timeout = Duration::from_millis(300);
     forge.next(Fault::Silence(Duration::from_secs(3)));
     let said = words(&place.publish_after(&draft("first"), &[]).unwrap_err());
-    assert!(said.contains("did not answer in time"), "{said}");
+    assert!(said.contains("no answer in time"), "{said}");
 
     place.timeout = Duration::from_secs(20);
     forge.next(Fault::Endless);
@@ -314,7 +317,7 @@ fn what_nobody_wants_any_more_is_left_at_once() {
     let chosen = choose(&place.asked(&unwanted)).unwrap();
     let error = publish(chosen.forge.as_ref(), &draft("first"), &SOON, &unwanted).unwrap_err();
     assert!(matches!(error, ForgeError::Unwanted), "{error}");
-    // And so is the wait between two tries.
+    // The wait between two tries is cut short as well.
     forge.next(Fault::status(500, ""));
     let (delays, began) = ([Duration::from_secs(30)], Instant::now());
     let unwanted = || began.elapsed() > Duration::from_millis(400);
@@ -349,7 +352,7 @@ fn what_is_missing_or_wrong_is_said_before_anything_is_sent() {
     }
     let place = Place::new(github, &[("GH_TOKEN", "line\nbreak-in-it")]);
     let said = words(&place.publish(&draft("first")).unwrap_err());
-    assert!(said.contains("GH_TOKEN can't be used") && !said.contains("break-in-it"), "{said}");
+    assert!(said.contains("GH_TOKEN is not valid") && !said.contains("break-in-it"), "{said}");
     let mut place = Place::new(github, &[("GH_TOKEN", TOKEN)]);
     place.variables.insert("SSL_CERT_FILE".into(), "/nowhere/ca.pem".into());
     let said = words(&place.publish(&draft("first")).unwrap_err());
@@ -371,12 +374,12 @@ fn the_address_is_that_of_the_push_as_git_understands_it() {
     );
     let page = "https://github.com/ada/engine/compare/main...autopilot/run-1";
     assert_eq!(site.page("main", "autopilot/run-1"), page);
-    // A copy on this machine has no forge; where it came from has one.
+    // A push URL on this machine has no forge; the fetch URL has one.
     place.git(&["remote", "set-url", "--push", "origin", "/srv/copy.git"]);
     assert_eq!(choose(&place.asked(&unwanted)).unwrap().site.address.path, "upstream/engine");
 }
 
-/// A `gh` that keeps what it is given beside itself and answers from `list.json`.
+/// A `gh` that keeps its input and arguments beside itself and answers from `list.json`.
 const FAKE_GH: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 printf '%s\n' "$*" >> "$here/args"

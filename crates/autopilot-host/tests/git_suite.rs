@@ -1,4 +1,4 @@
-//! The git part against real git, in temporary directories.
+//! The git part of the crate against real git, in temporary directories.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

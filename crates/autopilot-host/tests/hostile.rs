@@ -71,7 +71,7 @@ fn main() -> ExitCode {
 
 fn run(args: &[&str]) -> ExitCode {
     let exact = args.contains(&"--exact");
-    // `--format terse` is how a runner asks for the list; its word is no filter.
+    // A runner asks for the list with `--format terse`; the word is not a filter.
     let is_word = |place: usize| place > 0 && args[place - 1] == "--format";
     let filters: Vec<&&str> = args
         .iter()

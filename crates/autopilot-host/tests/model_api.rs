@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 const KEY: &str = "sk-very-secret-0001";
 
-/// Short enough for a test; the waits between tries are the real ones, half a second and one.
+/// Limits short enough for a test; the waits between tries are the real ones, half a second and
+/// one.
 fn limits() -> Limits {
     Limits {
         tries_max: 3,
@@ -46,7 +47,7 @@ struct Heard {
 }
 
 impl Heard {
-    /// What counts as the answer.
+    /// The text that counts as the answer.
     fn text(&self) -> String {
         let mut text = String::new();
         for event in &self.events {
@@ -357,7 +358,7 @@ fn a_server_that_falls_silent_is_not_waited_for() {
     let once = Limits { tries_max: 1, ..limits };
     let heard = ask_at(&server.base(), Some(KEY), &question(Api::Auto), once);
     assert_eq!(heard.failure().kind, FailureKind::Silent);
-    assert!(heard.failure().message.contains("silent for 1.5 s"), "{}", heard.failure());
+    assert!(heard.failure().message.contains("sent nothing for 1.5 s"), "{}", heard.failure());
 }
 
 #[test]

@@ -1,26 +1,34 @@
-//! What is written into a journal, and how large each thing may be.
+//! The things that are written into a journal, and how large each may be.
 
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
 
-/// A decision is a few hundred bytes; anything long belongs in a blob.
+/// The largest body of a record. A decision is a few hundred bytes; anything long belongs in a
+/// blob.
 pub const RECORD_BYTES_MAX: usize = 16 << 20;
+/// The largest blob, such as a prompt or the output of a command.
 pub const BLOB_BYTES_MAX: usize = 64 << 20;
+/// The largest body of a snapshot, which holds the whole state of a run.
 pub const SNAPSHOT_BYTES_MAX: usize = 256 << 20;
 
 /// One numbered record of a run. Numbers start at 1 and have no gaps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
+    /// The id of the run.
     pub run: String,
+    /// The number of the record in its run.
     pub seq: u64,
-    /// The lease under which it was decided; a journal refuses any but the current one.
+    /// The epoch of the lease under which the record was decided; a journal refuses any but the
+    /// current one.
     pub epoch: u64,
+    /// When the record was decided, in milliseconds since the Unix epoch.
     pub at_ms: i64,
+    /// The content, which only the core can read.
     pub body: Vec<u8>,
 }
 
-/// Bytes named by their SHA-256. Hashing happens here, on the caller's thread, not the writer's.
+/// Bytes named by their SHA-256. The hash is computed on the caller's thread, not on the writer's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blob {
     hash: String,
@@ -28,54 +36,69 @@ pub struct Blob {
 }
 
 impl Blob {
+    /// Hashes the bytes and makes a blob of them.
     pub fn new(body: Vec<u8>) -> Self {
         Self { hash: sha256_hex(&body), body }
     }
 
-    /// Lower-case hexadecimal SHA-256 of the body.
+    /// Returns the SHA-256 of the body in lower-case hexadecimal.
     pub fn hash(&self) -> &str {
         &self.hash
     }
 
+    /// Returns the bytes themselves.
     pub fn body(&self) -> &[u8] {
         &self.body
     }
 }
 
-/// A folded state, kept so that a replay need not start at record 1. A cache: it may be missing,
-/// and it counts only for the version of the core that made it.
+/// A folded state, kept so that a replay need not start at record 1. A snapshot is a cache: it may
+/// be missing, and it counts only for the version of the core that made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
+    /// The id of the run.
     pub run: String,
+    /// The version of the core that made the snapshot and can read it.
     pub core_version: String,
+    /// The epoch of the lease under which the snapshot was made.
     pub epoch: u64,
-    /// The last record folded into it.
+    /// The number of the last record folded into the snapshot.
     pub seq: u64,
+    /// The state, as bytes that only the core can read.
     pub body: Vec<u8>,
 }
 
 /// One thing to commit. Entries given together are durable together or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
+    /// Appends a record to its run.
     Record(Record),
+    /// Stores bytes under their hash.
     Blob(Blob),
+    /// Stores a snapshot and drops those it makes useless.
     Snapshot(Snapshot),
     /// Moves the end of a held lease; an end in the past gives the lease up.
     Renew {
+        /// The id of the run.
         run: String,
+        /// The epoch of the held lease.
         epoch: u64,
+        /// The new end of the lease, in milliseconds since the Unix epoch.
         expires_ms: i64,
     },
-    /// Sets the outcome shown for the run; `None` opens an ended run again.
+    /// Sets the outcome shown for the run; `None` reopens a run that had ended.
     End {
+        /// The id of the run.
         run: String,
+        /// The epoch of the held lease.
         epoch: u64,
+        /// The outcome in words.
         outcome: Option<String>,
     },
 }
 
 impl Entry {
-    /// Refuses what is too long before anything is queued or begun.
+    /// Refuses an entry that is too long before it is queued or a transaction is begun.
     pub(crate) fn check_size(&self) -> Result<(), Error> {
         let (what, bytes, bytes_max) = match self {
             Self::Record(r) => {

@@ -1,67 +1,96 @@
-//! What can go wrong with a journal, in words for the person who must deal with it.
+//! The errors of a journal, in words for the person who must deal with them.
 
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 
+/// An error of a journal: of the database, its file, its lease or its writer thread.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("cannot {operation} in journal `{journal}`")]
+    /// The database refused or failed an operation.
+    #[error("journal `{journal}`: cannot {operation}")]
     Storage {
+        /// The operation in words that complete "cannot …".
         operation: &'static str,
+        /// The path of the journal.
         journal: String,
+        /// The kind of failure, for callers that react differently to each.
         trouble: Trouble,
+        /// The error of the database.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// An operation on the journal's file, its log or its directory failed.
     #[error("cannot {operation} `{path}`")]
     File { operation: &'static str, path: Utf8PathBuf, source: std::io::Error },
+    /// The file that should be opened does not exist.
     #[error("there is no journal at `{path}`")]
     Missing { path: Utf8PathBuf },
+    /// The file that should be created is already there.
     #[error("there is already a file at `{path}`")]
     Exists { path: Utf8PathBuf },
+    /// The file is another program's database.
     #[error("`{path}` is a database, but not a journal")]
     NotAJournal { path: Utf8PathBuf },
+    /// A newer version of the program has written the file.
     #[error(
-        "journal `{path}` has format version {found}, this program knows up to {known}; \
-         use a newer program"
+        "journal `{path}` has format version {found}, but this version of autopilot supports only \
+         versions up to {known}; upgrade autopilot"
     )]
     Newer { path: Utf8PathBuf, found: u32, known: u32 },
+    /// An older version of the program has written the file, and a reader must not upgrade it.
     #[error(
-        "journal `{path}` has format version {found}, this program reads {known}; \
-         the next writer to open it will bring it up to date"
+        "journal `{path}` has format version {found}, but this version of autopilot reads {known}; \
+         the next command that writes to it will upgrade it"
     )]
     Older { path: Utf8PathBuf, found: u32, known: u32 },
+    /// The log needs an index beside it, which cannot be made in a directory that is not writable.
     #[error(
-        "journal `{path}` cannot be read here: its write-ahead log holds commits, and its \
-         directory cannot be written; copy the directory to another place and read it there"
+        "cannot read journal `{path}`: its write-ahead log holds commits and its directory is not \
+         writable; copy the directory to a writable place and read it there"
     )]
     LogUnreadable { path: Utf8PathBuf },
+    /// Opening the journal found damage. `readable` says how far each run can still be read.
     #[error("journal `{path}` is damaged: {what}; {}", describe(.readable))]
     Damaged { path: Utf8PathBuf, what: String, readable: Vec<Reach> },
-    #[error("record {seq} of run `{run}` is damaged: its checksum does not hold")]
+    /// A record does not have the checksum that was stored with it.
+    #[error("record {seq} of run `{run}` is damaged: its checksum does not match")]
     DamagedRecord { run: String, seq: u64 },
-    #[error("blob `{hash}` is damaged: its bytes do not have that hash")]
+    /// The bytes of a blob are not those it was named for.
+    #[error("blob `{hash}` is damaged: its content does not match its hash")]
     DamagedBlob { hash: String },
-    #[error("records of run `{run}` are not in sequence: expected {expected}, got {got}")]
+    /// A record does not carry the number that follows its run's last.
+    #[error("records of run `{run}` are not in sequence: expected record {expected}, got {got}")]
     OutOfSequence { run: String, expected: u64, got: u64 },
+    /// A snapshot claims to contain records that the run does not have.
     #[error("a snapshot of run `{run}` at record {seq} is ahead of its last record {last}")]
     SnapshotAhead { run: String, seq: u64, last: u64 },
-    #[error("the lease of run `{run}` is lost: epoch {given} was given, {current} is current")]
+    /// Another process has taken the lease since; the entry was not written.
+    #[error(
+        "the lease of run `{run}` is lost: it was taken at epoch {given}, and {current} is current"
+    )]
     LostLease { run: String, given: u64, current: u64 },
+    /// Another holder's lease has not expired yet.
     #[error("the lease of run `{run}` is held by {holder} until {expires_ms} ms")]
     LeaseHeld { run: String, holder: String, expires_ms: i64 },
+    /// The journal has no run of that id.
     #[error("there is no run `{run}`")]
     NoRun { run: String },
-    #[error("there is already a run `{run}`")]
+    /// A new run was given an id that is taken.
+    #[error("run `{run}` already exists")]
     RunExists { run: String },
+    /// An entry is longer than its kind may be.
     #[error("{what} has {bytes} bytes, more than the {bytes_max} allowed")]
     TooLarge { what: String, bytes: usize, bytes_max: usize },
-    #[error("the journal takes no more entries since a commit failed; open it again")]
+    /// The writer has stopped for good; the source says why the commit failed.
+    #[error("the journal accepts no more entries because a commit failed; open it again")]
     Refused { source: Arc<Error> },
+    /// An entry came after the writer was closed.
     #[error("the journal's writer has been closed")]
     Closed,
+    /// The writer thread panicked.
     #[error("the journal's writer thread stopped unexpectedly")]
     WriterDied,
+    /// The operating system would not start the writer thread.
     #[error("cannot start the journal's writer thread")]
     WriterStart { source: std::io::Error },
 }
@@ -69,26 +98,31 @@ pub enum Error {
 /// How far a damaged journal can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reach {
+    /// The id of the run.
     pub run: String,
     /// The end of the unbroken sequence from record 1; 0 when there is none.
     pub last_good_seq: u64,
 }
 
-/// What a storage failure is about, for callers that react differently to each.
+/// The kind of a storage failure, for callers that react differently to each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// No space; goes away when somebody frees some.
+    /// There is no space left; goes away when somebody frees some.
     Full,
     /// The device failed a read, a write or an fsync.
     Io,
+    /// The file or its file system cannot be written.
     ReadOnly,
+    /// Another process held the database longer than we waited.
     Busy,
+    /// The content of the file is not what was written.
     Damaged,
+    /// A failure of a kind that no caller treats specially.
     Other,
 }
 
 impl Error {
-    /// The storage trouble behind this error, also through [`Error::Refused`].
+    /// Returns the storage trouble behind this error, also through [`Error::Refused`].
     pub fn trouble(&self) -> Option<Trouble> {
         match self {
             Self::Storage { trouble, .. } => Some(*trouble),
@@ -117,12 +151,12 @@ impl Error {
     }
 }
 
-/// A list of runs in a message must not fill a screen.
+/// The most runs named in a message, so that a list does not fill the screen.
 const RUNS_NAMED_MAX: usize = 8;
 
 fn describe(readable: &[Reach]) -> String {
     if readable.is_empty() {
-        return "nothing in it can be read".into();
+        return "none of it can be read".into();
     }
     let named: Vec<String> = readable
         .iter()

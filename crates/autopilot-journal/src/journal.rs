@@ -1,31 +1,33 @@
-//! The seam: what the engine asks of a database, and nothing more.
+//! The seam between the engine and a database: the operations the engine needs, and nothing more.
 
 use crate::entry::{Entry, Record, Snapshot};
 use crate::error::Error;
 use crate::run::{Claim, Lease, NewRun, Run};
 
-/// The reading half. Every method is one short transaction.
+/// The reading half of a journal. Every method is one short transaction.
 pub trait History {
-    /// The newest runs first, at most `runs_max`.
+    /// Returns the newest runs first, at most `runs_max`.
     fn runs(&self, runs_max: usize) -> Result<Vec<Run>, Error>;
 
+    /// Returns the row of the run with this id, or `None` if there is no such run.
     fn run(&self, id: &str) -> Result<Option<Run>, Error>;
 
-    /// Up to `records_max` records from `from_seq` on, in order and without gaps; fewer than
-    /// `records_max` means the end was reached. A record whose checksum does not hold, or a
-    /// missing number, is an error that names it.
+    /// Returns up to `records_max` records from `from_seq` on, in order and without gaps; fewer
+    /// than `records_max` means the end was reached. A record with a wrong checksum, or a missing
+    /// number, is an error that names it.
     fn read(&self, run: &str, from_seq: u64, records_max: usize) -> Result<Vec<Record>, Error>;
 
-    /// The newest sound snapshot this version of the core has made. One that is damaged, or newer
-    /// than the records, is passed over.
+    /// Returns the newest sound snapshot that this version of the core has made. A snapshot that is
+    /// damaged, or newer than the records, is passed over.
     fn snapshot(&self, run: &str, core_version: &str) -> Result<Option<Snapshot>, Error>;
 
-    /// The bytes with this SHA-256, checked against it.
+    /// Returns the bytes with this SHA-256, after checking that they have it.
     fn blob(&self, hash: &str) -> Result<Option<Vec<u8>>, Error>;
 }
 
-/// The whole of it: a history that can be written.
+/// A history that can also be written.
 pub trait Journal: History {
+    /// Adds the row of a new run, which has no lease and no records yet.
     fn create_run(&mut self, run: &NewRun) -> Result<(), Error>;
 
     /// Takes the run's lease under a new epoch. Every older epoch is refused from then on.
@@ -43,6 +45,7 @@ pub trait Journal: History {
     /// that follows its run's last; otherwise nothing at all is written.
     fn commit(&mut self, entries: &[Entry]) -> Result<(), Error>;
 
+    /// Commits records alone, as [`Self::commit`] does.
     fn append(&mut self, records: Vec<Record>) -> Result<(), Error> {
         let entries: Vec<Entry> = records.into_iter().map(Entry::Record).collect();
         self.commit(&entries)

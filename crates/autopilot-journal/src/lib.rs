@@ -1,9 +1,9 @@
 //! The journal: the only truth about runs, as numbered records of opaque bytes.
 //!
 //! [`Journal`] is the seam between the engine and a database; [`SqliteJournal`] is the embedded
-//! one. [`Writer`] puts a journal on its own thread and commits in groups. [`SqliteReader`] looks
-//! at a journal without a writer ever waiting for it. This crate knows nothing of what a record
-//! says: bodies are bytes.
+//! one. [`Writer`] puts a journal on its own thread and commits in groups. [`SqliteReader`] reads a
+//! journal without a writer ever waiting for it. This crate knows nothing of the contents of a
+//! record: bodies are bytes.
 
 mod entry;
 mod error;

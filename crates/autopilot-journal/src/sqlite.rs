@@ -21,38 +21,44 @@ mod schema;
 mod tests;
 mod wal;
 
-/// A damaged newest snapshot falls back to the one before it; more are of no use.
+/// How many snapshots of a run are kept. A damaged newest one falls back to the one before it; more
+/// are of no use.
 pub const SNAPSHOTS_KEPT_MAX: usize = 2;
 
-/// Another process's commit on a slow disk may take seconds; that is not a failure.
+/// How long a writer waits for the database. Another process's commit on a slow disk may take
+/// seconds; that is not a failure.
 const WRITE_WAIT_MS_MAX: u64 = 60_000;
+/// How long a reader waits for the database.
 const READ_WAIT_MS_MAX: u64 = 10_000;
 
-/// A WAL larger than this, left by a burst, is cut at the next checkpoint.
+/// The length to which a log that a burst has made larger is cut at the next checkpoint.
 const WAL_BYTES_KEPT_MAX: i64 = 64 << 20;
 
+/// A journal in an SQLite file, open for reading and writing.
 pub struct SqliteJournal {
     store: Store,
 }
 
-/// An open file and its name, for messages.
+/// An open database, with its path for messages.
 struct Store {
     conn: Connection,
     path: Utf8PathBuf,
 }
 
 impl SqliteJournal {
-    /// Opens a journal that exists. A damaged one is refused and its file left as it is.
+    /// Opens a journal that exists and upgrades its tables if they are older. A damaged journal is
+    /// refused and its file left as it is.
     pub fn open(path: &Utf8Path) -> Result<Self, Error> {
         Self::open_as(path, &schema::MIGRATIONS)
     }
 
-    /// Makes a new journal: whole under a temporary name first, then at `path`.
+    /// Makes a new journal: the whole file under a temporary name first, then at `path`.
     pub fn create(path: &Utf8Path) -> Result<Self, Error> {
         file::create(path)?;
         Self::open(path)
     }
 
+    /// Opens the journal at `path`, after making an empty one if there is none.
     pub fn open_or_create(path: &Utf8Path) -> Result<Self, Error> {
         match file::create(path) {
             Ok(()) | Err(Error::Exists { .. }) => Self::open(path),

@@ -1,8 +1,10 @@
-//! One thread owns the journal, drains its queue and commits whatever it found as one transaction.
+//! The writer thread: it owns the journal, drains its queue and commits all it found as one
+//! transaction.
 //!
-//! Order is kept: what was submitted first is durable no later than what came after, so a blob
+//! Order is kept: an entry is durable no later than the entries submitted after it, so a blob
 //! submitted before the record that names it is there when the record is. After one failed commit
-//! nothing more is taken: what a failed fsync left on the disk is known only by reading it again.
+//! no more entries are taken: what a failed fsync left on the disk is known only by reading it
+//! again.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -13,31 +15,33 @@ use crate::entry::Entry;
 use crate::error::Error;
 use crate::journal::Journal;
 
-/// What the writer thread tells. The closure that hears it runs on that thread: while it runs the
+/// A notice from the writer thread. The closure that receives it runs on that thread: meanwhile the
 /// queue fills and the next group grows.
 #[derive(Debug)]
 pub enum Notice {
     /// Records of this run up to `seq` are on the disk, with all that was submitted before them.
     Durable { run: String, seq: u64 },
-    /// Said once. Whether the entries of the failed commit are on the disk is unknown until the
-    /// journal is opened again.
+    /// A commit has failed, which is reported once. Whether its entries are on the disk is unknown
+    /// until the journal is opened again.
     Failed { error: Arc<Error> },
 }
 
-/// Why [`Appender::try_submit`] did not take an entry.
+/// The reason why [`Appender::try_submit`] did not take an entry.
 #[derive(Debug)]
 pub enum NotTaken {
+    /// The queue is full; the entry is handed back.
     QueueFull(Entry),
+    /// The entry is too large, or the writer takes no more.
     Refused(Error),
 }
 
-/// Owns the thread. Dropping it is closing it without hearing the result.
+/// The owner of the writer thread. Dropping it closes it without reporting the result.
 pub struct Writer {
     appender: Appender,
     thread: Option<JoinHandle<()>>,
 }
 
-/// A handle for one producer.
+/// A handle by which one producer submits entries.
 #[derive(Clone)]
 pub struct Appender {
     queue: SyncSender<Message>,
@@ -51,7 +55,8 @@ enum Message {
 }
 
 impl Writer {
-    /// `queue_max` bounds both the queue and the number of messages in one transaction.
+    /// Starts the thread. `queue_max` bounds both the queue and the number of messages in one
+    /// transaction.
     pub fn start(
         journal: Box<dyn Journal + Send>,
         queue_max: usize,
@@ -68,11 +73,13 @@ impl Writer {
         Ok(Self { appender: Appender { queue: sender, failure }, thread: Some(thread) })
     }
 
+    /// Returns a handle for one more producer.
     pub fn appender(&self) -> Appender {
         self.appender.clone()
     }
 
-    /// Commits what was submitted before, then ends the thread. Says so if a commit had failed.
+    /// Commits the entries submitted before, then ends the thread. Returns an error if a commit had
+    /// failed.
     pub fn close(mut self) -> Result<(), Error> {
         self.join()?;
         self.appender.check_open()
@@ -93,13 +100,13 @@ impl Drop for Writer {
 }
 
 impl Appender {
-    /// Waits while the queue is full. `Ok` means queued, not durable.
+    /// Queues an entry and waits while the queue is full. `Ok` means queued, not durable.
     pub fn submit(&self, entry: Entry) -> Result<(), Error> {
         self.check(&entry)?;
         self.queue.send(Message::Entry(entry)).map_err(|_gone| Error::Closed)
     }
 
-    /// As [`Self::submit`], but hands the entry back instead of waiting.
+    /// Queues an entry as [`Self::submit`] does, but hands it back instead of waiting.
     pub fn try_submit(&self, entry: Entry) -> Result<(), NotTaken> {
         self.check(&entry).map_err(NotTaken::Refused)?;
         match self.queue.try_send(Message::Entry(entry)) {
@@ -112,7 +119,7 @@ impl Appender {
         }
     }
 
-    /// Returns when the entries, and all submitted before them, are durable.
+    /// Commits the entries and returns when they, and all submitted before them, are durable.
     pub fn append_now(&self, entries: Vec<Entry>) -> Result<(), Error> {
         entries.iter().try_for_each(|entry| self.check(entry))?;
         let (answer, answered) = sync_channel(1);
@@ -133,7 +140,7 @@ impl Appender {
     }
 }
 
-/// The thread's own side.
+/// The part of the writer that runs on its thread.
 struct Desk {
     journal: Box<dyn Journal + Send>,
     notify: Box<dyn FnMut(Notice) + Send>,
@@ -141,11 +148,13 @@ struct Desk {
     group_max: usize,
 }
 
+/// The messages that are committed as one transaction.
 #[derive(Default)]
 struct Group {
     entries: Vec<Entry>,
     waiting: Vec<SyncSender<Result<(), Error>>>,
     messages: usize,
+    /// Set by the message that closes the writer.
     last: bool,
 }
 
@@ -197,7 +206,8 @@ impl Desk {
 
     fn fail(&mut self, error: Error) {
         let error = Arc::new(error);
-        // Set before it is said, so whoever hears of it finds the writer already refusing.
+        // The failure is set before the notice, so whoever receives the notice finds the writer
+        // already refusing.
         if self.failure.set(Arc::clone(&error)).is_ok() {
             (self.notify)(Notice::Failed { error });
         }

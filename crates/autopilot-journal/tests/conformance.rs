@@ -1,4 +1,5 @@
-//! What every journal must do, whatever database is behind it. A new one runs `conforms` too.
+//! The behaviour that every journal must have, whatever database is behind it. A new journal runs
+//! `conforms` too.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a failed setup is a failed test")]
 
 use autopilot_journal::{
@@ -13,7 +14,8 @@ fn sqlite_conforms() {
     conforms(|store| SqliteJournal::open_or_create(&root.join(format!("{store}.db"))).unwrap());
 }
 
-/// `open` opens the store of that name, again and again, and makes it the first time.
+/// Checks a journal. `open` opens the store of that name as often as it is called, and makes it the
+/// first time.
 fn conforms<J: Journal>(open: impl Fn(&str) -> J) {
     records_come_back_in_order_after_reopening(&open);
     a_gap_or_a_repeat_is_refused_and_names_both_numbers(&open);

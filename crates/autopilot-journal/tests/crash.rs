@@ -1,4 +1,5 @@
-//! kill -9 at many moments: what was acknowledged is there, and nothing is half there.
+//! Killing the writer at many moments: every acknowledged record is there, and nothing is half
+//! there.
 #![allow(clippy::unwrap_used, reason = "a failed setup is a failed test")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -39,17 +40,18 @@ fn nothing_acknowledged_is_lost_by_kill_9() {
     assert!(check(&path).unwrap().is_sound());
 }
 
-/// Lets a child append until it has told `notices` times, and returns the highest number told.
+/// Lets a child append until it has acknowledged `notices` times, and returns the highest number
+/// acknowledged.
 fn kill_after(path: &Utf8Path, notices: u64) -> u64 {
     let mut child = start(path);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut told = (&mut lines).map_while(|line| durable(&line.unwrap()));
     let mut highest = told.nth(usize::try_from(notices).unwrap()).unwrap();
-    // Another process sees it at once, without disturbing the writer.
+    // Another process sees the records at once, without disturbing the writer.
     let reader = SqliteReader::open(path).unwrap();
     assert!(reader.run("r").unwrap().unwrap().last_seq >= highest);
     child.kill().unwrap();
-    // What was still in the pipe had been acknowledged as well.
+    // The numbers still in the pipe had been acknowledged as well.
     for seq in told {
         highest = seq;
     }
@@ -66,7 +68,7 @@ fn start(path: &Utf8Path) -> Child {
         .unwrap()
 }
 
-/// Skips what the test harness says around it; `None` at a line cut short by the kill.
+/// Reads a number, past the lines of the test harness; `None` at a line cut short by the kill.
 fn durable(line: &str) -> Option<u64> {
     match line.split_once("durable ") {
         Some((_harness, seq)) => seq.strip_suffix('.')?.parse().ok(),

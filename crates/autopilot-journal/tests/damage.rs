@@ -1,4 +1,4 @@
-//! Files damaged for real: what is found, what is said, what is left, what can be saved.
+//! Files damaged for real: which damage is found, what the message says, and what can be saved.
 #![allow(clippy::unwrap_used, reason = "a failed setup is a failed test")]
 
 use std::fs;
@@ -16,14 +16,14 @@ const PAGE: usize = 4096;
 fn an_empty_file_is_damage_not_a_new_journal() {
     let place = Place::new();
     fs::write(&place.db, "").unwrap();
-    assert_refused(&place, "the file is empty; nothing in it can be read");
+    assert_refused(&place, "the file is empty; none of it can be read");
 }
 
 #[test]
 fn a_garbage_header_is_refused_and_left_untouched() {
     let place = Place::with_records(200);
     place.edit_db(|bytes| bytes[..64].fill(0x5a));
-    assert_refused(&place, "nothing in it can be read");
+    assert_refused(&place, "none of it can be read");
     assert!(!check(&place.db).unwrap().is_sound());
     let into = place.db.with_file_name("saved.db");
     assert!(matches!(salvage(&place.db, &into), Err(Error::Damaged { .. })));
@@ -63,7 +63,7 @@ fn a_flipped_byte_in_the_newest_body_is_found_on_opening() {
     });
     assert_refused(
         &place,
-        "record 300 of run `r` is damaged: its checksum does not hold; \
+        "record 300 of run `r` is damaged: its checksum does not match; \
          readable: run `r` up to record 299",
     );
 }
@@ -207,7 +207,7 @@ fn damage_in_the_middle_of_the_log_is_not_taken_for_its_end() {
         let mut bytes = whole.clone();
         bytes[at] ^= 0x10;
         fs::write(copy.log(), bytes).unwrap();
-        assert_refused(&copy, "write-ahead log is damaged; commits behind it would be lost");
+        assert_refused(&copy, "write-ahead log is damaged; the commits after it would be lost");
         let error = SqliteJournal::open(&copy.db).err().unwrap();
         let Error::Damaged { readable, .. } = error else { panic!("{error}") };
         assert!(readable[0].last_good_seq < 40);
@@ -224,7 +224,7 @@ fn a_whole_bad_block_in_the_log_is_found_too() {
     let mut bytes = fs::read(&log).unwrap();
     bytes[10 * PAGE..11 * PAGE].fill(0);
     fs::write(&log, bytes).unwrap();
-    assert_refused(&place, "write-ahead log is damaged; commits behind it would be lost");
+    assert_refused(&place, "write-ahead log is damaged; the commits after it would be lost");
 }
 
 #[test]

@@ -164,7 +164,7 @@ fn child_is_told_to_copy_the_directory() {
     assert!(matches!(error, Error::LogUnreadable { .. }), "{error:?}");
 }
 
-/// Runs one of the children above where `directory` is read-only; as somebody else if we are root,
+/// Runs one of the children above where `directory` is read-only; as another user if we are root,
 /// whom permissions do not bind.
 fn run_unprivileged(directory: &TempDir, path: &Utf8Path, child: &str) {
     const NOBODY: u32 = 65_534;

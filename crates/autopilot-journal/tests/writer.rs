@@ -1,4 +1,4 @@
-//! The writer thread: groups, order, limits, and what it does when a commit fails.
+//! The writer thread: its groups, order and limits, and its behaviour when a commit fails.
 #![allow(clippy::unwrap_used, reason = "a failed setup is a failed test")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -10,7 +10,7 @@ use crate::audit::table::is_serial;
 use crate::fault::{Fault, Faults};
 use crate::random::{Random, mix, mix_bytes};
 use autopilot_core::event::{Bill, Facts, HoldWhy, Outcome, TaskSpec, Verdict};
-use autopilot_core::flow::Flow;
+use autopilot_core::flow::{Flow, FlowInput};
 use autopilot_core::id::{Micros, Time};
 use autopilot_core::input::Word;
 use autopilot_core::state::{Shown, State, Task};
@@ -63,53 +63,33 @@ impl Agents {
     }
 }
 
-fn is_agent(step: Step) -> bool {
-    match step {
-        Step::Plan
-        | Step::Workflow
-        | Step::WorkflowStep
-        | Step::Build
-        | Step::Fix
-        | Step::Review
-        | Step::Completion
-        | Step::UatGenerate => true,
-        Step::Preflight
-        | Step::ApprovePlan
-        | Step::Schedule
-        | Step::Tasks
-        | Step::Validate
-        | Step::Uat
-        | Step::Decide
-        | Step::Merge
-        | Step::ApproveResult
-        | Step::Push
-        | Step::PullRequest => false,
-    }
-}
+/// The steps in the order in which they came to be; new ones follow, so that old seeds keep their
+/// meaning.
+const IN_ORDER: [Step; 19] = [
+    Step::Preflight,
+    Step::Tasks,
+    Step::Build,
+    Step::Fix,
+    Step::Validate,
+    Step::Review,
+    Step::UatGenerate,
+    Step::Uat,
+    Step::Decide,
+    Step::Merge,
+    Step::Push,
+    Step::Plan,
+    Step::ApprovePlan,
+    Step::Schedule,
+    Step::ApproveResult,
+    Step::PullRequest,
+    Step::Workflow,
+    Step::WorkflowStep,
+    Step::Completion,
+];
 
-/// Stable when a step is added, so that old seeds keep their meaning.
 fn number(step: Step) -> u64 {
-    match step {
-        Step::Preflight => 0,
-        Step::Tasks => 1,
-        Step::Build => 2,
-        Step::Fix => 3,
-        Step::Validate => 4,
-        Step::Review => 5,
-        Step::UatGenerate => 6,
-        Step::Uat => 7,
-        Step::Decide => 8,
-        Step::Merge => 9,
-        Step::Push => 10,
-        Step::Plan => 11,
-        Step::ApprovePlan => 12,
-        Step::Schedule => 13,
-        Step::ApproveResult => 14,
-        Step::PullRequest => 15,
-        Step::Workflow => 16,
-        Step::WorkflowStep => 17,
-        Step::Completion => 18,
-    }
+    let known = IN_ORDER.iter().position(|known| *known == step);
+    known.unwrap_or(IN_ORDER.len() + step as usize) as u64
 }
 
 #[derive(Debug)]
@@ -158,7 +138,7 @@ impl Drawn {
         let is_on = |drought: &&Drought| {
             (drought.from..drought.until).contains(&scene.now) && lane.starts_with(&drought.lanes)
         };
-        self.droughts.iter().find(is_on).filter(|_| is_agent(scene.want.step))
+        self.droughts.iter().find(is_on).filter(|_| scene.want.step.role().is_some())
     }
 
     fn has(&self, fault: Fault) -> bool {
@@ -176,7 +156,7 @@ impl Drawn {
             faults: Vec::new(),
         };
         self.end(scene, &mut play);
-        if is_agent(step) {
+        if step.role().is_some() {
             self.say(scene, &mut play);
         }
         if let Some(drought) = self.drought(scene) {
@@ -221,36 +201,21 @@ impl Drawn {
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "steps that nothing is said of pass")]
     fn end(&self, scene: &Scene<'_>, play: &mut Play) {
         let Want { task, step, .. } = scene.want;
         let now = scene.state.task(task);
         let broken = now.spent.retries.get(&step).copied().unwrap_or(0);
         // In a plan the number of a task depends on who was first; its name does not.
-        let who = match scene.state.run.flow {
-            Flow::Plan | Flow::Goal => mix_bytes(0, now.name().as_bytes()),
-            Flow::Task | Flow::Queue => u64::from(task.0),
+        let who = match scene.state.run.flow.row().input {
+            FlowInput::PlanFile | FlowInput::Text => mix_bytes(0, now.name().as_bytes()),
+            FlowInput::TaskFiles => u64::from(task.0),
         };
         let key = [who, number(step), u64::from(now.round), u64::from(broken)];
         let mut fate = Random::new(key.iter().fold(self.seed, |hash, part| mix(hash, *part)));
-        let breaks = match step {
-            Step::Push | Step::PullRequest => self.has(Fault::PushBreaks) && fate.chance(400),
-            Step::Merge => false,
-            Step::Preflight
-            | Step::Plan
-            | Step::ApprovePlan
-            | Step::Schedule
-            | Step::ApproveResult
-            | Step::Workflow
-            | Step::WorkflowStep
-            | Step::Completion
-            | Step::Tasks
-            | Step::Build
-            | Step::Fix
-            | Step::Validate
-            | Step::Review
-            | Step::UatGenerate
-            | Step::Uat
-            | Step::Decide => self.has(Fault::Broke) && fate.chance(120),
+        let breaks = match step.row().leaves_machine {
+            true => self.has(Fault::PushBreaks) && fate.chance(400),
+            false => step != Step::Merge && self.has(Fault::Broke) && fate.chance(120),
         };
         planner::bring(self, scene, &mut fate, play);
         workflow::bring(self, scene, &mut fate, play);
@@ -258,7 +223,7 @@ impl Drawn {
             play.outcome = Outcome::Broke { why: "exit status 1".into() };
             play.has_effect = false;
             play.faults = vec![Fault::Broke];
-            if matches!(step, Step::Push | Step::PullRequest) {
+            if step.row().leaves_machine {
                 play.has_effect = self.has(Fault::PushUnknown) && fate.chance(500);
                 let how = if play.has_effect { Fault::PushUnknown } else { Fault::PushBreaks };
                 play.faults = vec![how];
@@ -321,7 +286,7 @@ impl Drawn {
             }
             Step::Completion => self.complete(scene, play, &mut fate),
             Step::Schedule => no(play, fails && fate.chance(30), "the plan is refused"),
-            Step::ApprovePlan | Step::ApproveResult | Step::Tasks | Step::Decide => {}
+            _ => {}
         }
         if is_serial(step) && play.outcome != Outcome::Passed {
             play.has_effect = false;
@@ -471,6 +436,7 @@ impl Scripted {
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "other steps show nothing of their own")]
     fn play(&mut self, scene: &Scene<'_>) -> Play {
         let Want { task, step, .. } = scene.want;
         let now = scene.state.task(task);
@@ -536,22 +502,7 @@ impl Scripted {
                     | Ending::Mute => None,
                 };
             }
-            Step::Preflight
-            | Step::Plan
-            | Step::ApprovePlan
-            | Step::Schedule
-            | Step::Workflow
-            | Step::WorkflowStep
-            | Step::ApproveResult
-            | Step::PullRequest
-            | Step::Tasks
-            | Step::Build
-            | Step::Fix
-            | Step::UatGenerate
-            | Step::Uat
-            | Step::Decide
-            | Step::Merge
-            | Step::Push => {}
+            _ => {}
         }
         let given = line.given.map(|given| (0, Word::Given(given)));
         let bills = line.bills.iter().enumerate().map(|(place, usd)| {

@@ -10,7 +10,7 @@ use autopilot_core::id::Micros;
 use autopilot_core::limit::{Limits, ReviewGate};
 use autopilot_core::pipeline::Switch;
 use autopilot_core::state::{State, Status, Task};
-use autopilot_core::step::Step;
+use autopilot_core::step::{Role, Step};
 use std::collections::{BTreeMap, BTreeSet};
 
 const TASKS_MAX: u64 = 8;
@@ -160,8 +160,12 @@ fn is_goal(seed: u64) -> bool {
 fn become_goal(spec: &mut RunSpec, random: &mut Random) {
     spec.flow = Flow::Goal;
     spec.tasks.clear();
-    let drawn =
-        [(Switch::Proof, 700), (Switch::FailFast, 400), (Switch::EndGate, 250), (Switch::Pr, 300)];
+    let drawn = [
+        (Switch::HasTests, 700),
+        (Switch::FailFast, 400),
+        (Switch::EndGate, 250),
+        (Switch::Pr, 300),
+    ];
     for (switch, permille) in drawn {
         if random.chance(permille) {
             spec.switches.insert(switch);
@@ -228,15 +232,11 @@ fn lanes(random: &mut Random) -> BTreeMap<Step, Vec<String>> {
         return BTreeMap::new();
     }
     let mut lanes = BTreeMap::new();
-    let roles: [&[Step]; 3] = [
-        &[Step::Build, Step::Fix, Step::WorkflowStep],
-        &[Step::Review, Step::UatGenerate, Step::Completion],
-        &[Step::Plan, Step::Workflow],
-    ];
-    for steps in roles {
+    for role in [Role::Builder, Role::Reviewer, Role::Planner] {
         let list = LISTS[random.below(LISTS.len() as u64) as usize];
         let list: Vec<String> = list.iter().map(|&name| name.to_owned()).collect();
-        lanes.extend(steps.iter().map(|step| (*step, list.clone())));
+        let steps = Step::ALL.into_iter().filter(|step| step.role() == Some(role));
+        lanes.extend(steps.map(|step| (step, list.clone())));
     }
     lanes
 }

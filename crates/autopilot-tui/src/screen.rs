@@ -104,7 +104,7 @@ pub struct Screen {
     pub has_color: bool,
     /// What steps print goes to the log too.
     pub streams_output: bool,
-    word: &'static str,
+    word: String,
 }
 
 impl Screen {
@@ -124,7 +124,7 @@ impl Screen {
             banner: None,
             has_color: true,
             streams_output: false,
-            word: "INIT",
+            word: "starting".to_owned(),
         }
     }
 
@@ -137,8 +137,8 @@ impl Screen {
     }
 
     /// The state of the run in a word.
-    pub fn word(&self) -> &'static str {
-        self.word
+    pub fn word(&self) -> &str {
+        &self.word
     }
 
     pub fn record(&mut self, record: &Record) {

@@ -1,7 +1,6 @@
 //! What a run has cost: each rise of a bill with the time it was heard, and the attempts nobody
 //! has told the cost of.
 
-use autopilot_core::config::role_of;
 use autopilot_core::event::{Bill, Event, Record};
 use autopilot_core::id::{AttemptId, TaskId, Time};
 use autopilot_core::session_name::asked_something;
@@ -87,7 +86,7 @@ impl Fold {
     fn event(&mut self, id: AttemptId, at: Time, event: &Event) {
         match event {
             Event::AttemptStarted { task, step, lane } => {
-                let uses_an_agent = role_of(step.word()).is_some();
+                let uses_an_agent = step.role().is_some();
                 let bill = Bill::default();
                 let (task, step, lane) = (*task, *step, *lane);
                 let known = Known { task, step, lane, at, bill, first: None, uses_an_agent };

@@ -135,7 +135,7 @@ fn remark(event: &Event) -> Option<(Option<TaskId>, String)> {
                 reasons.iter().map(|reason| format!("{}: {}", reason.step, reason.text)).collect();
             Some((Some(*task), format!("iteration {round} not good enough: {}", why.join("; "))))
         }
-        Event::RailTripped { task, rail } => Some((Some(*task), format!("rail: {rail}"))),
+        Event::RailTripped { task, rail } => Some((Some(*task), format!("stopped: {rail}"))),
         Event::TaskReopened { task } => Some((Some(*task), "open again".to_owned())),
         Event::TaskContinued { task, words } => {
             Some((Some(*task), format!("a person goes on with session {}", words.session)))
@@ -228,7 +228,7 @@ pub(super) fn switched(switch: Switch, on: bool, by: &str) -> String {
         Switch::Pr => "pull request",
         Switch::PlanGate => "approval of the plan",
         Switch::EndGate => "approval of the result",
-        Switch::Proof => "proof of the whole",
+        Switch::HasTests => "validation of the whole",
         Switch::FailFast => "fail-fast",
     };
     format!("{what} switched {} ({by})", if on { "on" } else { "off" })

@@ -15,8 +15,8 @@ pub mod state_json;
 pub mod status_md;
 pub mod trouble;
 
-use autopilot_core::event::{End, Facts, Failure, Halt, HaltWhy, Outcome};
-use autopilot_core::flow::{Flow, paired};
+use autopilot_core::event::{End, Facts, Failure, Halt, HaltWhy, Outcome, Skip};
+use autopilot_core::pipeline::Work;
 use autopilot_core::skill::Used;
 use autopilot_core::state::{Door, Hold, Shown, State, Status, Task};
 use autopilot_core::step::Step;
@@ -110,14 +110,9 @@ pub fn run_word(state: &State) -> &'static str {
     if state.is_at_rest() {
         return "PAUSED";
     }
-    match root.step() {
-        Some(Step::Preflight) => "PRECHECK",
-        Some(Step::Plan | Step::Workflow) => "PLAN",
-        Some(Step::Schedule) => "SCHEDULE",
-        Some(Step::UatGenerate) => "FINAL_UAT_GENERATE",
-        Some(Step::Uat) => "FINAL_UAT_RUN",
-        Some(Step::Push | Step::PullRequest) => "PUSH",
-        Some(Step::ApprovePlan | Step::ApproveResult) => "PAUSED",
+    match root.stage().map(|stage| (stage.work, stage.step.row().run_word)) {
+        Some((Work::Person, _)) => "PAUSED",
+        Some((_, Some(word))) => word,
         Some(_) if state.live.values().any(|live| live.step == Step::Merge) => "COMMIT",
         Some(_) if state.live.is_empty() => "DISPATCH",
         Some(_) => "MONITOR",
@@ -125,9 +120,40 @@ pub fn run_word(state: &State) -> &'static str {
     }
 }
 
-/// The same for the eyes of a person, who wants to know when nothing runs because everything waits.
-pub fn headline(state: &State) -> &'static str {
+/// The same with a word for a run in which nothing runs because everything waits.
+pub fn state_word(state: &State) -> &'static str {
     if all_wait(state).is_some() { "WAITING" } else { run_word(state) }
+}
+
+/// What the run is doing or how it stands, as a person reads it.
+pub fn headline(state: &State) -> String {
+    let word = state_word(state);
+    if matches!(word, "DONE" | "FAILED" | "PAUSED" | "WAITING") {
+        return word.to_owned();
+    }
+    let Some(stage) = state.root().and_then(Task::stage) else { return "starting".to_owned() };
+    match (stage.work, state.live.len()) {
+        (Work::Children(..), 0) => "starting the next task".to_owned(),
+        (Work::Children(..), 1) => "1 task running".to_owned(),
+        (Work::Children(..), many) => format!("{many} tasks running"),
+        (Work::Slot | Work::Serial | Work::Person | Work::Decide, _) => {
+            stage.step.row().doing.to_owned()
+        }
+    }
+}
+
+/// What happens to a task, or became of it, as a person reads it.
+pub fn activity(task: &Task) -> &'static str {
+    match &task.status {
+        Status::Open => "not started",
+        Status::At { step } | Status::Running { step, .. } | Status::Waiting { step, .. } => {
+            step.row().doing
+        }
+        Status::Settled(End::Closed) => "done",
+        Status::Settled(End::Skipped { why: Skip::Asked }) => "skipped",
+        Status::Settled(End::Skipped { .. }) => "not begun",
+        Status::Settled(End::Failed { .. }) => "failed",
+    }
 }
 
 /// The task that goes on first, where nothing is at work because everything waits for an account.
@@ -138,21 +164,17 @@ pub fn all_wait(state: &State) -> Option<&Task> {
 }
 
 /// What a person is asked to approve, if the run waits for one, and where to look at it.
-pub fn awaited(state: &State) -> Option<&'static str> {
+pub fn awaited(state: &State) -> Option<String> {
     let (_, live) = state.gate()?;
-    Some(if live.step == Step::ApprovePlan {
-        "the plan (.autopilot/plan/plan.json, `autopilot graph`)"
-    } else {
-        "the result (`autopilot diff`)"
-    })
+    let gate = live.step.row().gate?;
+    Some(format!("the {} ({})", gate.what, gate.look_at))
 }
 
-pub use autopilot_core::flow::task_word;
-pub use paired::worker_word;
+pub use autopilot_core::flow::{task_word, worker_word};
 
 /// Which iteration the whole is in and how many it may have, where it goes on in iterations.
 pub fn iteration(state: &State) -> Option<(u32, u32)> {
-    let root = state.root().filter(|_| state.run.flow == Flow::Goal)?;
+    let root = state.root().filter(|_| state.run.flow.has_iterations())?;
     Some((root.round, state.run.limits.rounds_max))
 }
 
@@ -174,21 +196,14 @@ pub fn unproven(state: &State) -> Option<&str> {
 
 /// Who had the review left out. Of a goal there is none to leave out: completion is always asked for.
 pub fn waivers(state: &State) -> &[String] {
-    match state.run.flow {
-        Flow::Goal => &[],
-        Flow::Task | Flow::Queue | Flow::Plan => &state.run.reviews_waived_by,
-    }
+    if state.run.flow.has_reviews_to_waive() { &state.run.reviews_waived_by } else { &[] }
 }
 
 /// What failed when the result was validated, and counted for nothing because it fails on the base of
 /// the run as well.
 pub fn excused(state: &State) -> Option<String> {
     let whole = still_shown(state, Step::Validate).and_then(let_pass);
-    let parts = match state.run.flow {
-        Flow::Goal => None,
-        Flow::Task | Flow::Queue | Flow::Plan => Some(leaves(state)),
-    };
-    let parts = parts.into_iter().flatten().filter(|task| task.is_closed());
+    let parts = leaves(state).filter(|task| task.is_closed());
     let parts = parts.filter_map(|task| task.last(Step::Validate).and_then(let_pass));
     let all: BTreeSet<String> = whole.into_iter().chain(parts).collect();
     (!all.is_empty()).then(|| all.into_iter().collect::<Vec<_>>().join("; "))

@@ -31,7 +31,7 @@ fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
     match event {
         Event::RoundFailed { task, round, reasons, .. } => {
             let task = state.task(*task);
-            let name = if task.parent.is_some() { task.name() } else { "run" };
+            let name = task.label();
             let mut text = format!("- {at} **{name}** iteration {round} not good enough\n");
             for reason in reasons {
                 text.push_str(&format!("  - {}: {}\n", reason.step, one_line(&reason.text)));

@@ -29,7 +29,7 @@ pub fn told(event: &Event, state: &State) -> Option<Line> {
     use Weight::{Detail, Step as StepLine, Transition};
     let name = |task: &autopilot_core::id::TaskId| {
         let task = state.task(*task);
-        if task.parent.is_some() { task.name().to_owned() } else { "run".to_owned() }
+        task.label().to_owned()
     };
     match event {
         Event::RunStarted { run } => {
@@ -46,7 +46,7 @@ pub fn told(event: &Event, state: &State) -> Option<Line> {
                 0 => String::new(),
                 _ => format!(", by {}", state.lane_name(*task, *step, *lane)),
             };
-            line(StepLine, format!("{}: {}{round}{by}", name(task), doing(*step)))
+            line(StepLine, format!("{}: {}{round}{by}", name(task), step.row().doing))
         }
         Event::AttemptEnded { task, step, outcome, facts, .. } => {
             let took = duration(facts.ms);
@@ -112,30 +112,6 @@ pub fn told(event: &Event, state: &State) -> Option<Line> {
         | Event::TaskMoved { .. }
         | Event::MoneyGiven { .. }
         | Event::TimePassed => None,
-    }
-}
-
-fn doing(step: Step) -> &'static str {
-    match step {
-        Step::Preflight => "proving that the base is green",
-        Step::Plan => "planning",
-        Step::ApprovePlan => "waiting for a person to approve the plan",
-        Step::Schedule => "making tasks of the plan",
-        Step::Workflow => "making a workflow",
-        Step::Tasks => "working on its tasks",
-        Step::WorkflowStep => "working",
-        Step::Build => "building",
-        Step::Fix => "fixing",
-        Step::Validate => "validating in a proof slot",
-        Step::Review => "reviewing the change",
-        Step::Completion => "looking whether the goal is reached",
-        Step::UatGenerate => "writing acceptance cases",
-        Step::Uat => "running acceptance",
-        Step::Decide => "deciding",
-        Step::Merge => "committing and merging",
-        Step::ApproveResult => "waiting for a person to approve the result",
-        Step::Push => "pushing",
-        Step::PullRequest => "opening the pull request",
     }
 }
 

@@ -237,9 +237,8 @@ fn attention(state: &State) -> String {
 
 /// Not those on earlier tries to get it there: they name files of the machine it was made on.
 fn notes_on_the_whole(state: &State) -> impl Iterator<Item = &String> {
-    let is_ours = |step: &Step| !matches!(step, Step::Push | Step::PullRequest);
     let results = state.root().into_iter().flat_map(|root| &root.results);
-    results.filter(move |(step, _)| is_ours(step)).flat_map(|(_, shown)| &shown.facts.notes)
+    results.filter(|(step, _)| !step.row().leaves_machine).flat_map(|(_, shown)| &shown.facts.notes)
 }
 
 fn undo(state: &State, known: &Known<'_>) -> String {

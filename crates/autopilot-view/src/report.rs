@@ -24,7 +24,6 @@ use super::sessions::sessions;
 use super::{ExitWord, Standing, duration, failure, money, task_word};
 use attempt::{Attempt, attempt, tokens};
 use autopilot_core::event::Record;
-use autopilot_core::flow::Flow;
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::{State, Task};
 use iteration::Iteration;
@@ -167,16 +166,17 @@ pub fn page(state: &State, records: &[Record], known: &Known<'_>) -> Page {
     let until = if is_live { known.now } else { state.at };
     let mut goal = History::default();
     records.iter().for_each(|record| goal.record(record));
-    let is_goal = state.run.flow == Flow::Goal;
+    let has_iterations = state.run.flow.has_iterations();
     let outcome = outcome(state, known, &words);
-    let iterations = if is_goal {
+    let iterations = if has_iterations {
         let sessions = sessions(&state.run.id, records);
         iteration::all(state, &goal, &sessions, known, &words)
     } else {
         Vec::new()
     };
     let timeline = timeline(state, &history.attempts, records, &choice, until, is_live, &words);
-    let graph = (!is_goal).then(|| drawn(&Graph::of_run(state), "g0", &choice, state, &words));
+    let graph =
+        (!has_iterations).then(|| drawn(&Graph::of_run(state), "g0", &choice, state, &words));
     let told = |id: &TaskId| told(state.task(*id), &history, known, is_live, &words);
     let tasks: Vec<Told> = choice.tasks.iter().map(told).collect();
     let warnings = goal.warnings();
@@ -324,9 +324,9 @@ fn told(
 fn limits(state: &State) -> Vec<Limit> {
     let (run, limits) = (&state.run, &state.run.limits);
     let most = |of: fn(&Task) -> u64| state.tasks.iter().map(of).max().unwrap_or(0);
-    let rounds = match run.flow {
-        Flow::Goal => state.root().map_or(0, |root| u64::from(root.rounds_used())),
-        Flow::Task | Flow::Queue | Flow::Plan => most(|task| u64::from(task.rounds_used())),
+    let rounds = match run.flow.has_iterations() {
+        true => state.root().map_or(0, |root| u64::from(root.rounds_used())),
+        false => most(|task| u64::from(task.rounds_used())),
     };
     let number = |what, used: u64, max: u64| Limit {
         what,

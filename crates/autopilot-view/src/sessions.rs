@@ -3,7 +3,6 @@
 //! An agent that keeps no sessions gets one of ours, named after run and attempt.
 
 use super::cost::{Sum, charges};
-use autopilot_core::config::role_of;
 use autopilot_core::event::{Event, Outcome, Record};
 use autopilot_core::id::{AttemptId, TaskId, Time};
 use autopilot_core::session_name::{TOLD, asked_something, name, own_name};
@@ -126,7 +125,7 @@ impl Fold {
             Event::TaskMoved { task, round, .. } => {
                 self.rounds.insert(*task, *round);
             }
-            Event::AttemptStarted { task, step, lane } if role_of(step.word()).is_some() => {
+            Event::AttemptStarted { task, step, lane } if step.role().is_some() => {
                 let round = self.rounds.get(task).copied().unwrap_or(1);
                 let (task, step, lane) = (*task, *step, *lane);
                 let (ended, ids) = (None, Vec::new());

@@ -127,7 +127,7 @@ fn one_task(state: &State, task: &Task) -> Value {
         "title": task.spec.title,
         "path": task.spec.source,
         "status": task_word(task),
-        "state": worker_word(task),
+        "state": worker_word(state, task),
         "why": failure(task).map(ToString::to_string),
         "waits": waits(state, task),
         "depends_on": task.spec.depends_on,

@@ -3,8 +3,8 @@
 use super::money;
 use super::trouble::trouble;
 use super::{
-    awaited, current, duration, failure, headline, holds, leaves, task_word, tells_how_to_go_on,
-    waits, worker_word,
+    activity, awaited, current, duration, failure, headline, holds, leaves, task_word,
+    tells_how_to_go_on, waits,
 };
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
@@ -33,7 +33,7 @@ pub fn status_md(state: &State) -> String {
         row("used", used);
     }
     if let Some(task) = current(state) {
-        row("now", format!("{} {} (iteration {})", worker_word(task), task.name(), task.round));
+        row("now", format!("{}: {} (iteration {})", task.name(), activity(task), task.round));
     }
     if let Some(halt) = &run.halt {
         row("rests because", halt.why.to_string());
@@ -67,7 +67,7 @@ fn tasks(text: &mut String, state: &State) {
             (None, Some(commit)) if task.is_closed() => {
                 format!("`{}`", commit.chars().take(10).collect::<String>())
             }
-            (None, _) => waits(state, task).unwrap_or_else(|| worker_word(task).to_owned()),
+            (None, _) => waits(state, task).unwrap_or_else(|| activity(task).to_owned()),
         };
         let _ = writeln!(
             text,
@@ -89,7 +89,7 @@ fn attention(text: &mut String, state: &State) {
         lines.push(format!("REVIEW WAS SKIPPED for this run ({by}). Tests were still required."));
     }
     for task in state.tasks.iter() {
-        let name = if task.parent.is_some() { task.name() } else { "run" };
+        let name = task.label();
         for (step, why) in &task.skipped {
             if *step != Step::Push && *step != Step::Preflight {
                 lines.push(format!("{name}: {} skipped: {why}", step.word().to_uppercase()));

@@ -66,6 +66,17 @@ const IMPURE: &[&str] = &[
 const IMPURE_CRATES: &[&str] =
     &["getrandom", "libc", "nix", "rand", "reqwest", "rusqlite", "tempfile", "tokio", "uuid"];
 
+/// Where everything that is particular to a flow is.
+const FLOW_FOLDER: &str = "crates/autopilot-core/src/flow";
+
+/// File → how often it names a flow. Only what turns a command line into a run may.
+const FLOW_NAMED_MAX: &[(&str, usize)] = &[
+    ("crates/autopilot-engine/src/begin.rs", 4),
+    ("crates/autopilot-engine/src/begin/given.rs", 1),
+    // Only tests have it.
+    ("crates/autopilot-tui/src/sample.rs", 1),
+];
+
 const VAGUE_NAMES: &[&str] =
     &["common", "helper", "helpers", "manager", "managers", "misc", "mod", "util", "utils"];
 
@@ -95,6 +106,21 @@ fn only_the_host_starts_processes() {
         for (path, text) in product_sources(package) {
             let found = process_mentions(&text, harmless_in(package));
             offences.extend(found.into_iter().map(|line| format!("{path}: {line}")));
+        }
+    }
+    assert_none(offences);
+}
+
+#[test]
+fn a_flow_is_named_only_in_its_folder_and_where_a_command_line_is_read() {
+    let mut offences = Vec::new();
+    for package in [CORE, VIEW, AGENTS, JOURNAL, ENGINE, TUI, SERVER, BINARY] {
+        for (path, text) in product_sources(package) {
+            let allowed = FLOW_NAMED_MAX.iter().find(|(file, _)| path == *file);
+            let (most, found) = (allowed.map_or(0, |(_, most)| *most), flows_named(&text));
+            if !path.starts_with(FLOW_FOLDER) && found > most {
+                offences.push(format!("{path} names a flow {found} times, {most} are allowed"));
+            }
         }
     }
     assert_none(offences);
@@ -164,6 +190,23 @@ struct Instantiation;
 }
 
 #[test]
+fn the_flow_check_sees_flows_and_nothing_else() {
+    let text = "\
+use autopilot_core::flow::{Flow, FlowFiles};
+let (one, two) = (Flow::Goal, Flow::Plan);
+Flow::ALL.map(Flow::row); Flow::default(); FlowFiles::Plan; ControlFlow::Break(()); Flow::word;
+// Flow::Task
+";
+    assert_eq!(flows_named(&product_part(text)), 2);
+    let own = source(Path::new("crates/autopilot-core/src/flow.rs"));
+    assert!(flows_named(&own) > 0, "its tests name some");
+    for (file, most) in FLOW_NAMED_MAX {
+        let found = flows_named(&product_part(&source(Path::new(file))));
+        assert_eq!(found, *most, "{file}: the allowance may only fall");
+    }
+}
+
+#[test]
 fn the_name_check_sees_files_and_folders() {
     assert!(is_vague(Path::new("crates/a/src/utils.rs")));
     assert!(is_vague(Path::new("crates/a/src/step/mod.rs")));
@@ -229,6 +272,18 @@ fn mentions(text: &str, what: &str) -> bool {
     text.match_indices(what).any(|(at, _)| {
         !text[..at].ends_with(part_of_word) && !text[at + what.len()..].starts_with(part_of_word)
     })
+}
+
+/// Variants of `Flow`, not its functions and constants.
+fn flows_named(text: &str) -> usize {
+    let part_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    let is_flow = |(at, found): &(usize, &str)| {
+        let mut after = text[at + found.len()..].chars();
+        let is_variant = after.next().is_some_and(|c| c.is_ascii_uppercase())
+            && after.next().is_some_and(|c| c.is_ascii_lowercase());
+        is_variant && !text[..*at].ends_with(part_of_word)
+    };
+    text.match_indices("Flow::").filter(is_flow).count()
 }
 
 /// Naming our own pid starts nothing, and the binary ends with an exit code.

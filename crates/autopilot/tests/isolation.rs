@@ -111,7 +111,7 @@ fn a_sandbox_that_was_asked_for_and_does_not_start_is_an_error_and_no_agent_is_a
     stage.config("commands: { tests: sh test.sh }\nsandbox: { mode: bwrap }\n");
     let refused = stage.run_task();
     assert!(refused.code == 78 || refused.code == 10, "{}", refused.said());
-    refused.says(&["sandbox mode `bwrap` was asked for, but no working `bwrap` was found"]);
+    refused.says(&["sandbox mode `bwrap` is configured, but no working `bwrap` was found"]);
     assert_eq!(stage.texts_of("build/events.jsonl"), "", "nobody was asked");
 }
 

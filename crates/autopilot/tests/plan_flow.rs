@@ -154,9 +154,9 @@ fn the_run_passes_through_its_states_and_says_so() {
     let log = stage.read(".autopilot/logs/controller.log");
     let mut from = 0;
     for line in [
-        "run: proving that the base is green",
+        "run: checking that the base passes",
         "run: planning",
-        "run: making tasks of the plan",
+        "run: creating the tasks of the plan",
         "one: building",
         "one: validating",
         "one: reviewing",

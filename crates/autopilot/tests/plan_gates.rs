@@ -275,7 +275,7 @@ fn a_process_that_waits_at_a_gate_hears_of_the_approval() {
     stage.run(&["reject", "once more"]).expect(0).says(&[&told]);
     stage.wait_until("it waits again", |stage| {
         let log = stage.read(".autopilot/logs/controller.log");
-        log.matches("waiting for a person to approve the plan").count() == 2
+        log.matches("waiting for you to approve the plan").count() == 2
     });
     assert_eq!(planner_prompts(&stage).len(), 2);
     stage.run(&["approve"]).expect(0).says(&[&told]);

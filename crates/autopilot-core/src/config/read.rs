@@ -8,14 +8,15 @@ mod section;
 
 use std::collections::BTreeMap;
 
+use crate::step::Step;
 use regex::Regex;
 
 use super::fault::{Fault, Faults, Place, Warning};
 use super::yaml;
 use super::{
     Board, Budget, CONFIG_BYTES_MAX, Commands, Config, Gates, Git, Github, HumanGate, Integration,
-    Keep, Logging, Notify, Orchestrator, Phases, Plan, Price, ProofGate, Repo, ReviewGate, Rounds,
-    STEPS, Safety, Sandbox, SandboxMode, Worktrees, secret, step, text,
+    Keep, Logging, Notify, Orchestrator, Phases, Plan, Price, ProofGate, Repo, ReviewGate, Role,
+    Rounds, Safety, Sandbox, SandboxMode, Worktrees, secret, text,
 };
 pub(super) use agent::{able, of_kind};
 use section::{Reader, Section};
@@ -55,9 +56,9 @@ fn config(r: &mut Reader, root: Option<&yaml::Node>) -> Config {
             deny_paths: s.paths(r, "deny_paths", &[]),
             forbid_todos: s.flag(r, "forbid_todos", true),
         }),
-        builder: agent::read(r, &mut top, step::Role::Builder),
-        reviewer: agent::read(r, &mut top, step::Role::Reviewer),
-        planner: agent::read(r, &mut top, step::Role::Planner),
+        builder: agent::read(r, &mut top, Role::Builder),
+        reviewer: agent::read(r, &mut top, Role::Reviewer),
+        planner: agent::read(r, &mut top, Role::Planner),
         agents: agent::named(r, &mut top),
         gates: gates(r, &mut top),
         budget: budget(r, &mut top),
@@ -158,15 +159,13 @@ fn rounds(r: &mut Reader, top: &mut Section<'_>) -> Rounds {
         stuck_no_output_sec: s.number(r, "stuck_no_output_sec", SEC, 120),
         stuck_waiting_sec: s.number(r, "stuck_waiting_sec", SEC, 900),
         step_timeouts_sec: s.inner(r, "step_timeouts_sec", |r, s| {
-            STEPS
-                .iter()
-                .filter_map(|step| Some(((*step).to_owned(), s.given_number(r, step, SEC)?)))
+            Step::configurable_words()
+                .filter_map(|step| Some((step.to_owned(), s.given_number(r, step, SEC)?)))
                 .collect()
         }),
         retries: s.inner(r, "retries", |r, s| {
-            STEPS
-                .iter()
-                .filter_map(|step| Some(((*step).to_owned(), s.given_number(r, step, 0..=100)?)))
+            Step::configurable_words()
+                .filter_map(|step| Some((step.to_owned(), s.given_number(r, step, 0..=100)?)))
                 .collect()
         }),
     })

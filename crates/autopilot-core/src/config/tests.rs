@@ -57,39 +57,67 @@ fn the_defaults_are_the_documented_ones() {
 fn timeouts_and_retries_fall_back_as_documented() {
     let config = parsed(MINIMAL);
     for (step, seconds) in [
-        ("plan", 120),
-        ("workflow", 120),
-        ("build", 900),
-        ("fix", 900),
-        ("step", 900),
-        ("validate", 600),
-        ("integration", 600),
-        ("merge", 600),
-        ("review", 180),
-        ("uat_generate", 180),
-        ("completion", 180),
-        ("uat", 600),
-        ("push", 120),
+        (Step::Plan, 120),
+        (Step::Workflow, 120),
+        (Step::Build, 900),
+        (Step::Fix, 900),
+        (Step::WorkflowStep, 900),
+        (Step::Validate, 600),
+        (Step::Merge, 600),
+        (Step::Review, 180),
+        (Step::UatGenerate, 180),
+        (Step::Completion, 180),
+        (Step::Uat, 600),
+        (Step::Push, 120),
+        (Step::PullRequest, 120),
     ] {
         assert_eq!(config.timeout(step), Duration::from_secs(seconds), "{step}");
     }
     assert_eq!(
-        ["plan", "build", "fix", "review", "push"].map(|s| config.retries(s)),
-        [1, 1, 1, 1, 2]
+        [Step::Plan, Step::Build, Step::Fix, Step::Review, Step::Validate, Step::Push]
+            .map(|step| config.retries(step)),
+        [1, 1, 1, 1, 0, 2]
     );
 
     let config = parsed(&format!(
         "{MINIMAL}loop:\n  step_timeouts_sec: {{ build: 60, fix: 30, review: 20 }}\n  retries: {{ build: 0 }}\nreviewer: {{ timeout_sec: 77 }}\n"
     ));
-    assert_eq!(["build", "fix", "step"].map(|s| config.timeout(s).as_secs()), [60, 30, 60]);
-    assert_eq!(["review", "completion"].map(|s| config.timeout(s).as_secs()), [20, 77]);
-    assert_eq!(config.retries("fix"), 0);
+    let seconds = |step| config.timeout(step).as_secs();
+    assert_eq!([Step::Build, Step::Fix, Step::WorkflowStep].map(seconds), [60, 30, 60]);
+    assert_eq!([Step::Review, Step::Completion].map(seconds), [20, 77]);
+    assert_eq!(config.retries(Step::Fix), 0);
 }
 
 #[test]
-fn every_known_step_has_a_timeout() {
+fn what_a_merge_runs_is_configured_as_integration() {
+    let text = format!("{MINIMAL}loop: {{ step_timeouts_sec: {{ integration: 42 }} }}\n");
+    assert_eq!(parsed(&text).timeout(Step::Merge), Duration::from_secs(42));
+    let text = format!("{MINIMAL}loop: {{ step_timeouts_sec: {{ validate: 43 }} }}\n");
+    assert_eq!(parsed(&text).timeout(Step::Merge), Duration::from_secs(43));
+}
+
+#[test]
+fn limits_of_planned_steps_are_accepted_and_change_nothing() {
+    for word in crate::step::RESERVED_WORDS {
+        let text = format!("{MINIMAL}loop: {{ step_timeouts_sec: {{ {word}: 7 }} }}\n");
+        let config = parsed(&text);
+        assert_eq!(config.rounds.step_timeouts_sec[word], 7);
+        for step in Step::ALL {
+            assert_eq!(config.timeout(step), parsed(MINIMAL).timeout(step), "{word}: {step}");
+        }
+    }
+}
+
+#[test]
+fn a_step_at_which_nothing_runs_has_no_limits_to_set() {
+    let text = "loop:\n  retries: { approve_plan: 3 }\n";
+    assert!(faults(text).contains("unknown key `approve_plan` in `loop.retries`"));
+}
+
+#[test]
+fn every_step_has_a_timeout() {
     let config = parsed(MINIMAL);
-    assert!(STEPS.iter().all(|step| config.timeout(step) >= Duration::from_secs(120)));
+    assert!(Step::ALL.into_iter().all(|step| config.timeout(step) >= Duration::from_secs(120)));
 }
 
 #[test]
@@ -362,7 +390,7 @@ fn a_fallback_without_a_mode_is_the_same_agent_with_changes() {
     assert!(!all[2].network, "what was forbidden to the first is not free to the second");
     assert_eq!(config.candidate(Role::Builder, 2).mode, Mode::CodexCli);
     assert_eq!(config.candidate(Role::Builder, 9).mode, Mode::ClaudeCodeCli);
-    assert_eq!([0, 1, 2].map(|lane| config.timeout_in("build", lane).as_secs()), [7, 7, 9]);
+    assert_eq!([0, 1, 2].map(|lane| config.timeout_in(Step::Build, lane).as_secs()), [7, 7, 9]);
 }
 
 #[test]
@@ -543,7 +571,7 @@ fn the_commented_lines_of_the_template_are_the_defaults() {
         .collect();
     let mut config = parsed(&uncommented);
     assert_eq!(config.rounds.step_timeouts_sec.len(), 6);
-    for step in STEPS {
+    for step in Step::ALL {
         assert_eq!(config.timeout(step), parsed(MINIMAL).timeout(step), "{step}");
         assert_eq!(config.retries(step), parsed(MINIMAL).retries(step), "{step}");
     }

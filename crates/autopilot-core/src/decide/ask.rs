@@ -296,10 +296,9 @@ impl Draft<'_> {
 impl Failure {
     /// A push that failed leaves finished work behind: exit code 12.
     pub fn is_push(&self) -> bool {
-        use crate::step::Step;
         match self {
             Failure::Refused { step, .. } | Failure::Broke { step, .. } => {
-                matches!(step, Step::Push | Step::PullRequest)
+                step.row().leaves_machine
             }
             Failure::Rounds { .. }
             | Failure::Rail { .. }

@@ -4,20 +4,35 @@
 //! DONE means: whoever checks said so, and the controller's own validation agrees on the result as
 //! it is, where there is anything to validate with.
 
-use super::{Pipeline, Reason, Weighed};
+use super::{FlowFiles, FlowInput, FlowRow, Pipeline, Reason, Weighed};
 use crate::event::{Outcome, Verdict};
 use crate::pipeline::{
     Else, Failing, Order, Stage, Switch, When, children, decide, person, serial, slot,
 };
-use crate::state::Task;
+use crate::state::{State, Task};
 use crate::step::Step;
+
+/// Iterations towards a goal, unless the command says otherwise.
+const ITERATIONS_MAX: u32 = 4;
+
+pub const FLOW: FlowRow = FlowRow {
+    word: "goal",
+    root: Pipeline::Goal,
+    task: Pipeline::WorkflowStep,
+    input: FlowInput::Text,
+    needs_tests: false,
+    iterations_max: Some(ITERATIONS_MAX),
+    files: FlowFiles::RunDirectory,
+    worker_words: &[(Step::WorkflowStep, "STEP"), (Step::Fix, "FIX"), (Step::Merge, "MERGE")],
+};
 
 pub const GOAL: &[Stage] = &[
     slot(Step::Preflight).when(When::On(Switch::Baseline)),
-    slot(Step::Workflow).spawns(Pipeline::Session).fails(Else::Again(Step::Workflow)),
+    slot(Step::Workflow).spawns(Pipeline::WorkflowStep).fails(Else::Again(Step::Workflow)),
     children(Step::Tasks, Order::Parallel, Failing::Assess),
-    slot(Step::Validate).when(When::On(Switch::Proof)).fails(Else::Note),
-    slot(Step::Completion).fails(Else::Next { again: Step::Workflow, brings: Pipeline::Session }),
+    slot(Step::Validate).when(When::On(Switch::HasTests)).fails(Else::Note),
+    slot(Step::Completion)
+        .fails(Else::Next { again: Step::Workflow, brings: Pipeline::WorkflowStep }),
     decide(Step::Decide).fails(Else::Again(Step::Workflow)),
     person(Step::ApproveResult).when(When::On(Switch::EndGate)),
     serial(Step::Push).when(When::On(Switch::Push)),
@@ -26,14 +41,14 @@ pub const GOAL: &[Stage] = &[
 
 /// A step of a workflow. Its work is merged as it is: a step may leave behind what only a later one
 /// puts right, so the whole is proven and not each.
-pub const SESSION: &[Stage] = &[
+pub const WORKFLOW_STEP: &[Stage] = &[
     slot(Step::WorkflowStep).when(When::FirstRound),
     slot(Step::Fix).when(When::LaterRounds).fails(Else::Again(Step::Fix)),
     serial(Step::Merge).fails(Else::Again(Step::Fix)),
 ];
 
 /// Whoever checks has not said no, or the pipeline would not be here; only a yes is a yes.
-pub fn weigh(task: &Task) -> Weighed {
+pub fn weigh(_: &State, task: &Task) -> Weighed {
     let is_done = |verdict| verdict == Some(Verdict::Approve);
     let said = task.shown(Step::Completion).is_some_and(|shown| is_done(shown.facts.verdict));
     let mut weighed = Weighed::default();

@@ -7,7 +7,7 @@ use super::{Reason, Weighed};
 use crate::event::{Outcome, Verdict};
 use crate::limit::ReviewGate;
 use crate::pipeline::{Else, Stage, Switch, When, decide, serial, slot};
-use crate::state::{State, Status, Task};
+use crate::state::{State, Task};
 use crate::step::Step;
 
 pub const PAIRED: &[Stage] = &[
@@ -88,37 +88,14 @@ fn objection(gate: ReviewGate, task: &Task) -> Option<String> {
     objects.then(text)
 }
 
-/// The state of a worker in the words of the first document.
-pub fn worker_word(task: &Task) -> &'static str {
-    match task.status {
-        Status::Open => "TASK_INIT",
-        Status::At { step } | Status::Running { step, .. } | Status::Waiting { step, .. } => {
-            match step {
-                Step::Build => "BUILD",
-                Step::Fix => "FIX",
-                Step::Validate => "VALIDATE",
-                Step::Review => "REVIEW",
-                Step::UatGenerate => "UAT_GENERATE",
-                Step::Uat => "UAT_RUN",
-                Step::Decide | Step::Merge => "DECIDE",
-                Step::Preflight
-                | Step::Plan
-                | Step::Workflow
-                | Step::WorkflowStep
-                | Step::Completion
-                | Step::ApprovePlan
-                | Step::Schedule
-                | Step::Tasks
-                | Step::ApproveResult
-                | Step::Push
-                | Step::PullRequest => "TASK_INIT",
-            }
-        }
-        Status::Settled(ref end) => match end {
-            crate::event::End::Closed => "TASK_DONE",
-            crate::event::End::Skipped { why: crate::event::Skip::Asked } => "TASK_SKIPPED",
-            crate::event::End::Skipped { .. } => "TASK_BLOCKED",
-            crate::event::End::Failed { .. } => "TASK_FAILED",
-        },
-    }
-}
+/// What `state.json` calls a task that is at a step.
+pub const WORKER_WORDS: &[(Step, &str)] = &[
+    (Step::Build, "BUILD"),
+    (Step::Fix, "FIX"),
+    (Step::Validate, "VALIDATE"),
+    (Step::Review, "REVIEW"),
+    (Step::UatGenerate, "UAT_GENERATE"),
+    (Step::Uat, "UAT_RUN"),
+    (Step::Decide, "DECIDE"),
+    (Step::Merge, "DECIDE"),
+];

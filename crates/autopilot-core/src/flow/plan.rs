@@ -1,9 +1,20 @@
 //! The plan flow: a planner divides the work, the tasks are done side by side, and the whole is
 //! proven once more before it leaves the machine.
 
-use super::Pipeline;
+use super::{FlowFiles, FlowInput, FlowRow, Pipeline, paired};
 use crate::pipeline::{Else, Failing, Order, Stage, Switch, When, children, person, serial, slot};
 use crate::step::Step;
+
+pub const FLOW: FlowRow = FlowRow {
+    word: "plan",
+    root: Pipeline::Plan,
+    task: Pipeline::Paired,
+    input: FlowInput::PlanFile,
+    needs_tests: true,
+    iterations_max: None,
+    files: FlowFiles::Plan,
+    worker_words: paired::WORKER_WORDS,
+};
 
 pub const PLAN: &[Stage] = &[
     slot(Step::Preflight).when(When::On(Switch::Baseline)),

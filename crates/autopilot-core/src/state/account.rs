@@ -4,11 +4,11 @@
 //! and not the task. Only accounts in trouble are kept; one that is not here is open.
 
 use super::{Live, State, Task};
-use crate::config::{By, Role, role_of};
+use crate::config::By;
 use crate::event::{HoldWhy, Outcome};
 use crate::id::{AttemptId, TaskId, Time};
 use crate::limit::account_of;
-use crate::step::Step;
+use crate::step::{Role, Step};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -55,7 +55,7 @@ impl Task {
     /// Who does a step of it. What a task says is about its own work, not about who looks at it.
     pub fn by(&self, step: Step) -> &By {
         const ANYBODY: &By = &By { agent: None, model: None };
-        match role_of(step.word()) {
+        match step.role() {
             Some(Role::Builder) => &self.spec.by,
             Some(Role::Reviewer | Role::Planner) | None => ANYBODY,
         }

@@ -70,7 +70,7 @@ impl State {
                 task.reasons = reasons.clone();
                 task.marks.push(mark.clone());
             }
-            Event::RailTripped { task, rail } => self.note(*task, format!("rail: {rail}")),
+            Event::RailTripped { task, rail } => self.note(*task, format!("stopped: {rail}")),
             Event::TaskSettled { task, end } => self.settled(*task, end, at),
             Event::TaskReopened { task } => self.reopened(*task),
             Event::TaskContinued { task, words } => {

@@ -4,7 +4,7 @@
 //! them it refuses the other, so they are held together.
 
 use crate::job::mode_word;
-use autopilot_core::config::{Agent, Config, Mode, Role, role_of};
+use autopilot_core::config::{Agent, Config, Mode, Role};
 use autopilot_core::step::Step;
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub fn lanes(config: &Config) -> Lanes {
             config.candidates(role).map(|agent| accounts.lane(agent)).collect();
         of_role.insert(role, lanes);
     }
-    let lanes = |step: Step| Some((step, of_role.get(&role_of(step.word())?)?.clone()));
+    let lanes = |step: Step| Some((step, of_role.get(&step.role()?)?.clone()));
     let agents = named.iter().map(|(name, agent)| {
         let lanes = agent.candidates().map(|agent| accounts.lane(agent)).collect();
         (name.clone(), lanes)

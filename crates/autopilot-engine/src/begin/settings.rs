@@ -9,16 +9,6 @@ use autopilot_core::limit::Limits;
 use autopilot_core::workflow::{Prices, Rules};
 use std::collections::BTreeMap;
 
-/// The roles that have something to do in a flow.
-pub fn roles(flow: Flow) -> &'static [(Role, &'static str)] {
-    const ALL: [(Role, &str); 3] =
-        [(Role::Builder, "builder"), (Role::Reviewer, "reviewer"), (Role::Planner, "planner")];
-    match flow {
-        Flow::Task | Flow::Queue => &ALL[..2],
-        Flow::Plan | Flow::Goal => &ALL,
-    }
-}
-
 /// Every fault at once. `limits` are those the run would have, command line included.
 pub fn check_settings(config: &Config, limits: &Limits, flow: Flow) -> Result<(), BeginError> {
     let mut faults = unavailable(config);
@@ -141,11 +131,7 @@ fn unavailable(config: &Config) -> Vec<String> {
 
 /// What these flows promise is proof.
 fn unproven(config: &Config, flow: Flow) -> Option<String> {
-    let needs_tests = match flow {
-        Flow::Task | Flow::Queue | Flow::Plan => true,
-        Flow::Goal => false,
-    };
-    (needs_tests && !config.commands.has_tests()).then(|| {
+    (flow.row().needs_tests && !config.commands.has_tests()).then(|| {
         "`commands.tests` is missing; write the command that runs the tests, as in `tests: \"cargo \
          test\"`, in .autopilot/config.yml"
             .to_owned()
@@ -155,8 +141,8 @@ fn unproven(config: &Config, flow: Flow) -> Option<String> {
 /// A limit on money holds only where every agent tells what it costs.
 fn unpriced(config: &Config, limits: &Limits, flow: Flow) -> Vec<String> {
     let mut faults = Vec::new();
-    for (role, name) in roles(flow).iter().copied() {
-        faults.extend(unpriced_agent(config, limits, config.agent(role), name));
+    for role in flow.roles() {
+        faults.extend(unpriced_agent(config, limits, config.agent(role), role.word()));
     }
     faults
 }
@@ -206,11 +192,11 @@ fn unpriced_for_want_of(config: &Config, agent: &Agent, key: &str) -> Option<Str
 
 /// Agents of a run whose cost nobody can know, as `builder (command)`.
 pub fn costs_unknown(config: &Config, flow: Flow) -> Vec<String> {
-    let unknown = |(role, name): &(Role, &str)| {
-        let agent = config.agent(*role);
-        (!is_priced(config, agent)).then(|| format!("{name} ({})", mode_word(agent.mode)))
+    let unknown = |role: Role| {
+        let agent = config.agent(role);
+        (!is_priced(config, agent)).then(|| format!("{} ({})", role.word(), mode_word(agent.mode)))
     };
-    roles(flow).iter().filter_map(unknown).collect()
+    flow.roles().into_iter().filter_map(unknown).collect()
 }
 
 fn is_priced(config: &Config, agent: &Agent) -> bool {

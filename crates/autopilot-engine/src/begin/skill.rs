@@ -3,7 +3,7 @@
 use super::{BeginError, Tasks};
 use crate::skill::is_uncommitted;
 use autopilot_core::config::Mode;
-use autopilot_core::flow::Flow;
+use autopilot_core::flow::FlowInput;
 use autopilot_core::plan::Plan;
 use autopilot_core::skill::{Missing, Shelf};
 use autopilot_core::task_file::TaskSpec;
@@ -57,7 +57,7 @@ fn asking(tasks: &Tasks) -> Vec<(String, TaskSpec)> {
     let mut asking: Vec<(String, TaskSpec)> =
         tasks.specs.iter().map(|spec| (format!("task `{}`", spec.id), spec.clone())).collect();
     // A goal speaks of what is to be reached; which skills that takes its workflow says.
-    let whole = tasks.whole.iter().filter(|_| tasks.flow != Flow::Goal);
+    let whole = tasks.whole.iter().filter(|_| tasks.flow.row().input != FlowInput::Text);
     asking.extend(whole.map(|whole| ("the plan".to_owned(), whole.spec.clone())));
     let given = tasks.plan.as_deref().map(serde_json::from_str::<Plan>);
     for task in given.and_then(Result::ok).map(|plan| plan.tasks).unwrap_or_default() {

@@ -13,9 +13,7 @@ use autopilot_agents::{
     McpServer, Network, Outcome as AgentOutcome, Program as AgentProgram, Sandbox, Schema,
     Settings, Stdin as AgentStdin, Transport,
 };
-use autopilot_core::config::{
-    Agent as AgentConfig, McpServer as ServerConfig, Mode, Role, role_of,
-};
+use autopilot_core::config::{Agent as AgentConfig, McpServer as ServerConfig, Mode, Role};
 use autopilot_core::event::{Facts, HoldWhy, Outcome};
 use autopilot_core::id::{Micros, Time};
 use autopilot_core::step::Step;
@@ -81,7 +79,7 @@ pub fn agent_of(config: &AgentConfig, root: &Utf8Path) -> Result<Agent, JobError
 
 impl Job {
     pub(super) fn role(&self) -> Role {
-        role_of(self.want.step.word()).unwrap_or(Role::Builder)
+        self.want.step.role().unwrap_or(Role::Builder)
     }
 
     /// The agent that was chosen for this attempt.
@@ -369,7 +367,7 @@ impl Job {
             attempt,
             try_number: self.task.spent.tries.max(1),
             iteration: self.task.round,
-            step: self.step_word(),
+            step: self.want.step.row().runs_as,
             schema,
         };
         environment::identify(variables, &who);

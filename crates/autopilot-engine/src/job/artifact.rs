@@ -136,8 +136,8 @@ impl Job {
         let _alone = self.context.numbering.lock().unwrap_or_else(PoisonError::into_inner);
         let names =
             dir::names(parent.as_std_path()).map_err(|error| failed(&parent, error.to_string()))?;
-        let task = if self.task.parent.is_some() { self.task.name() } else { "run" };
-        let label = ref_component(&format!("{task}-{}", self.step_word()));
+        let task = self.task.label();
+        let label = ref_component(&format!("{task}-{}", self.want.step.row().runs_as));
         let last = names.iter().filter_map(|name| number_of(name)).max().unwrap_or(0);
         for number in last + 1..EXECS_MAX {
             let name = format!("{base}/exec-{number:03}-{label}");
@@ -173,7 +173,7 @@ impl Job {
         let mut said = Metadata {
             run: self.run.id.clone(),
             task: self.task.name().to_owned(),
-            step: self.step_word().to_owned(),
+            step: self.want.step.row().runs_as.to_owned(),
             round: self.task.round,
             attempt: self.want.id.to_string(),
             agent: super::mode_word(config.mode).to_owned(),

@@ -5,9 +5,9 @@ use super::process::{Program, Ran};
 use super::workshop::{Bench, For, Order};
 use super::{Job, JobError};
 use crate::environment;
-use autopilot_core::config::{Keep as KeepConfig, role_of};
+use autopilot_core::config::Keep as KeepConfig;
 use autopilot_core::id::AttemptId;
-use autopilot_core::step::Step;
+use autopilot_core::step::CacheUse;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::{Keep, Oid};
 use camino::{Utf8Path, Utf8PathBuf};
@@ -81,7 +81,7 @@ impl Job {
         commit: &Oid,
         since: Instant,
     ) -> Result<Bench, JobError> {
-        if self.want.step != Step::Preflight {
+        if self.want.step.row().caches != CacheUse::Seed {
             self.fill_gate_caches()?;
         }
         let attempt = self.id_for_refs(self.want.id);
@@ -148,15 +148,9 @@ impl Job {
 
     /// The time the user gives such a step.
     pub(super) fn usual_limit(&self) -> Duration {
-        let word = self.step_word();
-        let agent = role_of(word).map(|_| self.agent_config());
-        self.context.config.timeout_by(word, agent)
-    }
-
-    /// The step as programs, logs and limits know it. What a merge runs is the validation of the
-    /// integrated tree.
-    pub(super) fn step_word(&self) -> &'static str {
-        if self.want.step == Step::Merge { "integration" } else { self.want.step.word() }
+        let step = self.want.step;
+        let agent = step.role().map(|_| self.agent_config());
+        self.context.config.timeout_by(step, agent)
     }
 
     /// Attempts of two runs may have the same number; their work must not share a ref.
@@ -165,7 +159,7 @@ impl Job {
     }
 
     pub(super) fn name_for_refs(&self) -> &str {
-        if self.task.parent.is_some() { self.task.name() } else { "run" }
+        self.task.label()
     }
 
     pub(super) async fn command(

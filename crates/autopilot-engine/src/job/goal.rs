@@ -327,7 +327,7 @@ impl Job {
         let over = |step: &WorkflowStep| {
             let by = By { agent: step.adapter.clone(), model: step.model.clone() };
             let agent = config.agent_by(Role::Builder, &by);
-            let usual = config.timeout_by(Step::WorkflowStep.word(), Some(&agent)).as_secs();
+            let usual = config.timeout_by(Step::WorkflowStep, Some(&agent)).as_secs();
             let asked = step.timeout_sec.filter(|asked| *asked > usual)?;
             let id = &step.id;
             Some(format!("step `{id}` asks for {asked} s; the configured limit of {usual} s holds"))
@@ -513,29 +513,13 @@ fn not_done(said: &Completion) -> String {
 /// Steps that are over and matter to this attempt: what a step depends on, or all of them.
 pub fn past(state: &autopilot_core::state::State, want: autopilot_core::wanted::Want) -> Vec<Past> {
     let task = state.task(want.task);
-    let named: Vec<&autopilot_core::state::Task> = match want.step {
-        Step::WorkflowStep => {
+    let named: Vec<&autopilot_core::state::Task> =
+        if task.pipeline.continues_at() == Some(want.step) {
             task.spec.depends_on.iter().filter_map(|name| state.named(name)).collect()
-        }
-        Step::Workflow | Step::Completion => {
+        } else if task.pipeline.has_tasks_by_round() && want.step.role().is_some() {
             task.children.iter().map(|child| state.task(*child)).collect()
-        }
-        Step::Preflight
-        | Step::Plan
-        | Step::ApprovePlan
-        | Step::Schedule
-        | Step::Tasks
-        | Step::Build
-        | Step::Fix
-        | Step::Validate
-        | Step::Review
-        | Step::UatGenerate
-        | Step::Uat
-        | Step::Decide
-        | Step::Merge
-        | Step::ApproveResult
-        | Step::Push
-        | Step::PullRequest => Vec::new(),
-    };
+        } else {
+            Vec::new()
+        };
     named.into_iter().filter_map(|task| Past::of(state, task)).collect()
 }

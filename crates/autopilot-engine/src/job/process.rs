@@ -6,7 +6,7 @@ use crate::environment::Variables;
 use crate::feed::Sight;
 use autopilot_agents::Stream;
 use autopilot_core::config::SandboxMode;
-use autopilot_core::step::Step;
+use autopilot_core::step::CacheUse;
 use autopilot_host::exec::{self, Launch, Stdin, Supervisor};
 use autopilot_host::life::{self, Ended, Limits, Notice, Threshold, Watch};
 use autopilot_host::output::{self, Source, tail};
@@ -221,26 +221,10 @@ impl Job {
     /// one. Gates run code an agent wrote, so each gets a copy of what this run's untouched base
     /// filled: nothing reaches a proof through a cache.
     fn caches(&self) -> Result<Vec<(&'static str, Utf8PathBuf)>, JobError> {
-        let root = match self.want.step {
-            Step::Plan
-            | Step::Workflow
-            | Step::WorkflowStep
-            | Step::Build
-            | Step::Fix
-            | Step::Review
-            | Step::Completion
-            | Step::UatGenerate => self.context.place.caches().join("agent"),
-            Step::Preflight => self.seed_caches(),
-            Step::ApprovePlan
-            | Step::Schedule
-            | Step::Tasks
-            | Step::Validate
-            | Step::Uat
-            | Step::Decide
-            | Step::Merge
-            | Step::ApproveResult
-            | Step::Push
-            | Step::PullRequest => self.gate_caches(),
+        let root = match self.want.step.row().caches {
+            CacheUse::Agents => self.context.place.caches().join("agent"),
+            CacheUse::Seed => self.seed_caches(),
+            CacheUse::Copy => self.gate_caches(),
         };
         let mut caches = Vec::new();
         for (name, folder) in CACHES {

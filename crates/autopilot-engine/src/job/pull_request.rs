@@ -40,7 +40,7 @@ impl Job {
             timeout: self.timeout(),
             unwanted: &unwanted,
         };
-        let tries = self.context.config.retries("push") as usize;
+        let tries = self.context.config.retries(self.want.step) as usize;
         let delays = &forge::DELAYS[..tries.min(forge::DELAYS.len())];
         let published = forge::choose(&asked)
             .and_then(|chosen| forge::publish(chosen.forge.as_ref(), &draft, delays, &unwanted));

@@ -25,7 +25,7 @@ impl Job {
 
     fn push_blocking(&self) -> Result<Done, JobError> {
         let workshop = &self.context.workshop;
-        let tries = self.context.config.retries("push") as usize;
+        let tries = self.context.config.retries(self.want.step) as usize;
         let stamp = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
         let base = Oid::parse(&self.run.base)?;
         let artifacts = self.context.place.views().join("artifacts");

@@ -4,7 +4,7 @@
 
 use super::{KnownRun, QueryError, RunArchive, RunConfigs};
 use crate::job::mode_word;
-use autopilot_core::config::{Agent, Config, role_of};
+use autopilot_core::config::{Agent, Config};
 use autopilot_core::event::Record;
 use autopilot_core::id::Time;
 use autopilot_core::state::Task;
@@ -188,7 +188,7 @@ pub(super) fn agent_of(
     lane: u32,
 ) -> Option<Agent> {
     let by = task.map(|task| task.by(step).clone()).unwrap_or_default();
-    Some(config.agent_by(role_of(step.word())?, &by).candidate(lane).clone())
+    Some(config.agent_by(step.role()?, &by).candidate(lane).clone())
 }
 
 impl SpentItem {

@@ -2,7 +2,6 @@
 
 use super::{KnownRun, QueryError, RunArchive, Standing};
 use autopilot_core::event::Bill;
-use autopilot_core::flow::Flow;
 use autopilot_core::id::Time;
 use autopilot_journal::Run;
 use autopilot_view::{self as view, ExitWord};
@@ -94,12 +93,8 @@ pub(super) fn begun_since(
 /// Of the whole towards a goal; else the most any task took.
 fn iterations(known: &KnownRun) -> u32 {
     let state = &known.state;
-    match state.run.flow {
-        Flow::Goal => state.root().map_or(0, |root| root.round),
-        Flow::Task | Flow::Queue | Flow::Plan => {
-            view::leaves(state).map(|task| task.round).max().unwrap_or(0)
-        }
-    }
+    let of_tasks = || view::leaves(state).map(|task| task.round).max();
+    view::iteration(state).map(|(round, _)| round).or_else(of_tasks).unwrap_or(0)
 }
 
 /// What became of it in a word; nothing while that is open.

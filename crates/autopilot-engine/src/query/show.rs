@@ -6,7 +6,6 @@ pub use goal::{GoalHistory, ShownIteration, ShownStep};
 
 use super::{KnownRun, NamedEntry, QueryError, RunArchive};
 use autopilot_core::event::{Outcome, Record};
-use autopilot_core::flow::Flow;
 use autopilot_core::id::TaskId;
 use autopilot_core::state::Task;
 use autopilot_host::redact::Redactor;
@@ -36,10 +35,10 @@ pub fn show(archive: &RunArchive, id: Option<&str>) -> Result<ShownRun, QueryErr
     };
     let records = archive.records(&known.run.id)?;
     let history = history(&records);
-    let is_goal = known.state.run.flow == Flow::Goal && only.is_none();
+    let has_iterations = known.state.run.flow.has_iterations() && only.is_none();
     Ok(ShownRun {
         current: current(&known, &records),
-        goal: is_goal.then(|| GoalHistory::of(archive, &known, &history, &records)),
+        goal: has_iterations.then(|| GoalHistory::of(archive, &known, &history, &records)),
         redactor: archive.redactor(&known.state),
         known,
         only,

@@ -2,7 +2,6 @@
 
 use autopilot_core::event::{End, Event, Outcome, Record};
 use autopilot_core::id::TaskId;
-use autopilot_core::step::Step;
 use std::collections::BTreeMap;
 
 /// Task name to its decisions in order; the run itself is `run`.
@@ -21,11 +20,6 @@ pub struct Difference {
 /// The name under which a task is compared.
 pub fn named(names: &BTreeMap<TaskId, String>, task: TaskId) -> String {
     names.get(&task).filter(|name| !name.is_empty()).cloned().unwrap_or_else(|| "run".to_owned())
-}
-
-/// What leaves the machine is not done again.
-pub fn is_outside(step: Step) -> bool {
-    matches!(step, Step::Push | Step::PullRequest)
 }
 
 /// Whether an end says something about the work, and not about the machine or the account.
@@ -54,7 +48,7 @@ pub fn decisions(records: &[Record]) -> Decisions {
 fn decision(event: &Event) -> Option<(TaskId, String)> {
     match event {
         Event::AttemptEnded { task, step, outcome, facts, .. }
-            if !is_outside(*step) && is_about_work(outcome) =>
+            if !step.row().leaves_machine && is_about_work(outcome) =>
         {
             let verdict = facts.verdict.map(|verdict| format!(" ({})", verdict.word()));
             let word = outcome_word(outcome);

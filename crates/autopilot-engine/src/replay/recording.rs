@@ -1,6 +1,6 @@
 //! What was kept of a run, read so that it can be played.
 
-use super::decision::{Decisions, decisions, is_about_work, is_outside, named};
+use super::decision::{Decisions, decisions, is_about_work, named};
 use super::player::{Played, Player};
 use crate::job::{METADATA, Metadata, STDOUT, WORKTREE, WorktreeChange, execs_of, number_of};
 use crate::place::Place;
@@ -165,13 +165,13 @@ impl Heard {
                 self.adapters.extend(spec.by.agent.clone());
             }
             Event::AttemptEnded { id, task, step, outcome, facts } => {
-                if matches!(step, Step::ApprovePlan | Step::ApproveResult) {
+                if step.row().gate.is_some() {
                     return self.answer(outcome, facts.answer.clone());
                 }
                 if is_about_work(outcome) {
                     self.spoken_to.remove(task);
                 }
-                if is_about_work(outcome) && !is_outside(*step) {
+                if is_about_work(outcome) && !step.row().leaves_machine {
                     let name = named(names, *task);
                     self.ended.insert(id.to_string(), (name.clone(), *step));
                     self.order.push((name, *step));

@@ -8,7 +8,7 @@ use crate::begin;
 use crate::flag::Flag;
 use crate::place::Place;
 use autopilot_core::config::Config;
-use autopilot_core::flow::Flow;
+use autopilot_core::flow::FlowFiles;
 use autopilot_core::state::State;
 use autopilot_journal::{History, Run};
 use autopilot_view as view;
@@ -34,7 +34,7 @@ pub fn go_on(
     let Asked { intent, place, config, is_replay } = asked;
     let pinned = pinned(history, &state)?;
     check_prices(intent, &state, &pinned, &pinned)?;
-    if state.run.flow == Flow::Goal {
+    if state.run.flow.row().files == FlowFiles::RunDirectory {
         begin::prove_out_of(&state.run, place)?;
     }
     lower_flags(intent, place, notice)?;

@@ -9,7 +9,7 @@ use super::plan::Bodies;
 use crate::job::{METADATA, Metadata, execs_of, number_of};
 use crate::place::Place;
 use autopilot_core::event::{Event, Record};
-use autopilot_core::flow::Flow;
+use autopilot_core::flow::FlowFiles;
 use autopilot_core::state::{Run, State};
 use autopilot_core::workflow::Usage;
 use autopilot_host::file::{Dir, FileError};
@@ -101,7 +101,7 @@ impl GoalFiles {
     }
 
     pub fn record(&mut self, record: &Record, state: &State) {
-        if state.run.flow != Flow::Goal {
+        if state.run.flow.row().files != FlowFiles::RunDirectory {
             return;
         }
         self.history.record(record);
@@ -119,7 +119,8 @@ impl GoalFiles {
     }
 
     pub fn write(&mut self, place: &Place, state: &State, redactor: &Redactor) {
-        if state.run.flow != Flow::Goal || !state.has_begun() {
+        let is_wanted = state.run.flow.row().files == FlowFiles::RunDirectory;
+        if !is_wanted || !state.has_begun() {
             return;
         }
         // The next transition tries again; the journal holds the truth meanwhile.

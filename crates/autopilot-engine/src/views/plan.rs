@@ -4,7 +4,7 @@
 //! a run that ends writes what is left.
 
 use autopilot_core::event::{Event, Record};
-use autopilot_core::flow::Flow;
+use autopilot_core::flow::FlowFiles;
 use autopilot_core::id::TaskId;
 use autopilot_core::plan::TaskBody;
 use autopilot_core::state::State;
@@ -93,7 +93,7 @@ impl PlanFiles {
             // Files of a run before would be taken for this one's.
             let _stays = autopilot_host::dir::remove(views.join("plan").as_std_path());
         }
-        if state.run.flow != Flow::Plan || state.tasks.len() < 2 {
+        if state.run.flow.row().files != FlowFiles::Plan || state.tasks.len() < 2 {
             self.dirty.clear();
             return false;
         }

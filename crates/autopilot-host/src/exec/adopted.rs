@@ -1,9 +1,9 @@
-//! What a killed supervisor leaves behind falls to this process, which ends it.
+//! The processes that a killed supervisor leaves behind: this process inherits them and ends them.
 //!
-//! Agents always begin in a session of their own, and nothing can enter ours from there; what we
-//! start ourselves stays in ours. So a direct child in a foreign session was not started by us but
-//! inherited. It must also be younger than the lost supervisor, which spares children that this
-//! process already had when it was executed.
+//! Agents always begin in a session of their own, and nothing can enter ours from there; the
+//! programs we start ourselves stay in ours. So a direct child in a foreign session was not started
+//! by us but inherited. It must also be younger than the lost supervisor, which spares children
+//! that this process already had when it was executed.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -22,17 +22,17 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Makes orphans below this process its children. [`super::spawn`] does it too.
 pub fn become_subreaper() {
-    // It fails only on kernels before 3.4.
+    // The call fails only on kernels before 3.4.
     let _ = prctl::set_child_subreaper(true);
 }
 
-/// [`sweep`] on a thread that may block.
+/// Runs [`sweep`] on a thread that may block.
 pub(super) async fn sweep_later(since: u64) -> u32 {
     tokio::task::spawn_blocking(move || sweep(since)).await.unwrap_or(u32::MAX)
 }
 
 /// Ends every inherited process tree that began at `since` (clock ticks after boot) or later.
-/// Gives how many could not be ended.
+/// Returns how many processes could not be ended.
 pub fn sweep(since: u64) -> u32 {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -69,7 +69,8 @@ fn inherited(since: u64) -> Vec<Process> {
     found
 }
 
-/// One by one: `waitpid(-1)` would steal the status of children that others wait for.
+/// Waits for the strays one by one: `waitpid(-1)` would steal the status of children that others
+/// wait for.
 fn reap(strays: &[Process]) {
     let us = nix::unistd::getpid().as_raw();
     for stray in strays.iter().filter(|stray| stray.parent == us) {

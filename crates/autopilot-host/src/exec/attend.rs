@@ -16,13 +16,14 @@ use super::wire::{self, Command, Lines, Report, Stage};
 use super::{SpawnError, adopted};
 use crate::proc::{self, Identity};
 
-/// Notices that may wait for the owner; more are dropped, for they only repeat.
+/// How many notices may wait for the owner; more are dropped, for they only repeat.
 pub const NOTICES_MAX: usize = 8;
 
-/// What a supervisor may take beyond the grace before it counts as stuck and is killed itself.
-/// It has its own limit on killing, which must be over before.
+/// How long a supervisor may take beyond the grace before it counts as stuck and is killed itself.
+/// It must be longer than the supervisor's own limit on killing.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
 
+/// The wish of the handles' holders for a running agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
     Run,
@@ -31,7 +32,7 @@ pub enum Wish {
 }
 
 impl Wish {
-    /// Takes over `other` if it is more urgent; tells whether it did.
+    /// Takes over `other` if it is more urgent; returns whether it did.
     pub fn raise(&mut self, other: Wish) -> bool {
         let urgent = match (*self, other) {
             (_, Wish::Run) | (Wish::Kill, _) => false,
@@ -45,7 +46,7 @@ impl Wish {
     }
 }
 
-/// How it ended, as far as processes go.
+/// The end of an agent's processes, without its output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ending {
     pub code: Option<i32>,
@@ -55,19 +56,20 @@ pub struct Ending {
     pub supervisor_lost: bool,
 }
 
+/// The controller's connection to one supervisor.
 pub struct Attendant {
     stream: UnixStream,
     supervisor: tokio::process::Child,
     supervisor_start: u64,
     wishes: watch::Receiver<Wish>,
     notices: mpsc::Sender<bool>,
-    /// Closed when nothing of the tree is left; the output ends then.
+    /// A pipe that is closed when nothing of the tree is left; the output ends then.
     gone: OwnedFd,
     lines: Lines,
     reports: VecDeque<Report>,
 }
 
-/// Why an agent did not start.
+/// The reason why an agent did not start.
 pub enum Refusal {
     Failed { stage: Stage, message: String, errno: Option<i32> },
     Died,
@@ -99,7 +101,7 @@ impl Attendant {
         Attendant { stream, supervisor, supervisor_start, wishes, notices, gone, lines, reports }
     }
 
-    /// Waits for the first report.
+    /// Waits for the supervisor's first report.
     pub async fn started(&mut self) -> Result<Identity, Refusal> {
         loop {
             match self.reports.pop_front() {
@@ -125,7 +127,7 @@ impl Attendant {
         adopted::sweep_later(self.supervisor_start).await;
     }
 
-    /// Stays with the supervisor to its end.
+    /// Stays with the supervisor to its end and returns how the agent ended.
     pub async fn attend(mut self) -> Ending {
         let mut ending = Ending { supervisor_lost: true, ..Ending::default() };
         let mut deadline: Option<Instant> = None;
@@ -164,6 +166,7 @@ impl Attendant {
         ending
     }
 
+    /// Reads more reports; false when the supervisor has closed the connection.
     async fn hear(&mut self) -> bool {
         let mut buffer = [0; 1024];
         match self.stream.read(&mut buffer).await {
@@ -189,7 +192,7 @@ impl Attendant {
         }
     }
 
-    /// Passes the wish on and says when patience with the supervisor ends.
+    /// Passes the wish on and returns when patience with the supervisor ends.
     async fn ask(&mut self, wish: Wish) -> Option<Instant> {
         let (command, grace) = match wish {
             Wish::Run => return None,
@@ -203,7 +206,7 @@ impl Attendant {
         if let Some(pid) = self.supervisor.id().and_then(|pid| i32::try_from(pid).ok()) {
             let _ = kill(Pid::from_raw(pid), Signal::SIGCONT);
         }
-        // If it cannot be written the supervisor is gone, which the next read shows.
+        // If the command cannot be written the supervisor is gone, which the next read shows.
         let _ = self.stream.write_all(&wire::line(&command)).await;
         Instant::now().checked_add(grace.saturating_add(ANSWER_TIME_MAX))
     }

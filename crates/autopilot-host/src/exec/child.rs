@@ -1,4 +1,4 @@
-//! The owner's side of a running agent: its output, and in the end how it ended.
+//! The owner's side of a running agent: its output, and at last how it ended.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,38 +12,42 @@ use super::attend::Ending;
 use crate::output::{Captured, Line, Progress};
 use crate::proc::Identity;
 
-/// How an agent ended. Success is never judged by the code alone.
+/// The end of an agent. Success is never judged by the code alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exit {
-    /// `None` when a signal ended it, or when nobody saw its end.
+    /// The exit code; `None` when a signal ended the agent, or when nobody saw its end.
     pub code: Option<i32>,
+    /// The signal that ended the agent, if one did.
     pub signal: Option<i32>,
-    /// Processes it left behind, which were killed.
+    /// How many processes the agent left behind, which were killed.
     pub leaked: u32,
-    /// Processes that could not be killed.
+    /// How many processes could not be killed.
     pub survivors: u32,
-    /// The supervisor was killed, so code and signal may be unknown.
+    /// Whether the supervisor was killed, so that code and signal may be unknown.
     pub supervisor_lost: bool,
+    /// The part of the output that was kept.
     pub output: Arc<Captured>,
 }
 
 impl Exit {
+    /// Returns whether the agent is known to have exited with code 0.
     pub fn is_zero(&self) -> bool {
         self.code == Some(0) && !self.supervisor_lost
     }
 }
 
+/// Something a running agent says or does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
+    /// A line of output.
     Line(Line),
     /// The agent was stopped by a signal. It was continued if `resumed`; that happens once.
-    Stopped {
-        resumed: bool,
-    },
-    /// The last thing to be heard, from then on always.
+    Stopped { resumed: bool },
+    /// The agent has ended; every later call returns this again.
     Ended(Exit),
 }
 
+/// The channels and handles from which a [`Child`] is made.
 pub(super) struct Parts {
     pub agent: Identity,
     pub lines: mpsc::Receiver<Vec<Line>>,
@@ -78,21 +82,23 @@ impl Child {
         }
     }
 
-    /// The agent's process, to be recorded so that a later boot can find it.
+    /// Returns the agent's process, to be recorded so that a later sweep can find it.
     pub fn agent(&self) -> Identity {
         self.parts.agent
     }
 
+    /// Returns how much output there is and when the last byte came.
     pub fn progress(&self) -> &Progress {
         &self.parts.progress
     }
 
-    /// The agent's stdin, when it was launched open; dropping it closes it.
+    /// Returns the agent's stdin, if it was launched with [`super::Stdin::Open`]; dropping it
+    /// closes it.
     pub fn take_input(&mut self) -> Option<pipe::Sender> {
         self.parts.input.take()
     }
 
-    /// The next thing the agent says or does. Nothing is lost when the future is dropped.
+    /// Waits for the next thing the agent says or does. Nothing is lost when the future is dropped.
     pub async fn next(&mut self) -> Heard {
         loop {
             if let Some(line) = self.ready.pop_front() {
@@ -102,7 +108,7 @@ impl Child {
                 return Heard::Ended(exit.clone());
             }
             if let (false, Some(ending)) = (self.lines_open, self.ending) {
-                // The thread that gives it has ended with the lines; it is missing if it failed.
+                // The output thread has ended with the lines; its result is missing if it failed.
                 let output = (&mut self.parts.captured).await.unwrap_or_default();
                 self.exit = Some(exit_of(ending, output));
                 continue;
@@ -125,7 +131,7 @@ impl Child {
         }
     }
 
-    /// The end; lines that nobody has asked for are passed over.
+    /// Waits for the end; lines that nobody has asked for are passed over.
     pub async fn wait(mut self) -> Exit {
         loop {
             if let Heard::Ended(exit) = self.next().await {

@@ -1,4 +1,4 @@
-//! Limits of the kernel, set on the process that is about to become the agent.
+//! The kernel's limits, set on the process that is about to become the agent.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::wire::Limits;
 
-/// Applies what is set; a limit above the allowed hard limit becomes that one.
+/// Applies the limits that are set; one above the allowed hard limit becomes that hard limit.
 pub fn apply(limits: &Limits) -> io::Result<()> {
     set(Resource::RLIMIT_CORE, Some(0))?;
     set(Resource::RLIMIT_NPROC, limits.processes_max)?;
@@ -14,7 +14,8 @@ pub fn apply(limits: &Limits) -> io::Result<()> {
     set(Resource::RLIMIT_FSIZE, limits.file_bytes_max)?;
     set(Resource::RLIMIT_AS, limits.memory_bytes_max)?;
     if let Some(score) = limits.oom_score_adj {
-        // Lowering it needs a privilege; an agent that dies no earlier than others is no failure.
+        // Lowering the score needs a privilege; an agent that dies no earlier than others is no
+        // failure.
         let file = std::fs::OpenOptions::new().write(true).open("/proc/self/oom_score_adj");
         let _ = file.and_then(|mut file| file.write_all(score.to_string().as_bytes()));
     }

@@ -1,4 +1,5 @@
-//! The supervisor: one small single-threaded process per agent, which ends with nobody left.
+//! The supervisor: one small single-threaded process per agent, which leaves no process behind when
+//! it ends.
 //!
 //! Below a subreaper every orphan becomes a direct child, so "no children" is "nothing left"; and
 //! the number of a child that nobody has waited for cannot be given to another process.
@@ -30,16 +31,16 @@ use crate::sandbox::{self, Plan};
 /// How long killed processes may take to disappear before they are reported as survivors.
 const KILL_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Pause between kill rounds; the next signal from a dying child ends it early.
+/// The pause between kill rounds; the next signal from a dying child ends it early.
 const KILL_PAUSE: Duration = Duration::from_millis(5);
 
-/// Exit code of a supervisor that was started by hand.
+/// The exit code of a supervisor that was started by hand.
 const USAGE: i32 = 64;
 
-/// The body of `autopilot __exec`. Gives the exit code of the process.
+/// Runs `autopilot __exec` and returns the exit code of the process.
 ///
-/// Only a controller can start it: stdin must be the control socket. It may also be called from a
-/// test function that a test binary runs in a copy of itself.
+/// Only a controller can start a supervisor: stdin must be the control socket. This function may
+/// also be called from a test function that a test binary runs in a copy of itself.
 pub fn main(_args: &[OsString]) -> i32 {
     match take_control().and_then(run) {
         Ok(()) => 0,
@@ -101,7 +102,7 @@ fn receive(control: &UnixStream) -> io::Result<[OwnedFd; 4]> {
             fds.extend(received.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
         }
     }
-    fds.try_into().map_err(|_| io::Error::other("the launch message holds no descriptors"))
+    fds.try_into().map_err(|_| io::Error::other("the launch message has no descriptors"))
 }
 
 fn send(control: &UnixStream, report: &Report) {
@@ -129,7 +130,7 @@ fn failure<E: Into<io::Error>>(stage: Stage) -> impl Fn(E) -> Failure {
     }
 }
 
-/// What wakes the supervisor besides the control socket.
+/// The events that wake the supervisor besides the control socket.
 struct Watch {
     controller: OwnedFd,
     signals: SignalFd,
@@ -142,7 +143,7 @@ impl Watch {
         let controller = proc::open_pidfd(order.controller_pid).map_err(&failed)?;
         // Only a living parent keeps its number for sure; after this the descriptor is bound to it.
         if nix::unistd::getppid().as_raw() != order.controller_pid {
-            return Err(failed(io::Error::other("the controller is gone")));
+            return Err(failed(io::Error::other("the controlling process has exited")));
         }
         let mask = SigSet::all();
         mask.thread_block().map_err(|errno| failed(io::Error::from(errno)))?;
@@ -173,7 +174,7 @@ fn start(order: &Order, stdio: [OwnedFd; 3]) -> Result<(Identity, Option<File>),
         nix::unistd::setsid()?;
         prctl::set_pdeathsig(Signal::SIGKILL)?;
         if nix::unistd::getppid() != supervisor {
-            return Err(io::Error::other("the supervisor is gone"));
+            return Err(io::Error::other("the supervisor has exited"));
         }
         forget_inheritance()?;
         if let Some(fd) = &status_fd {
@@ -194,8 +195,8 @@ fn start(order: &Order, stdio: [OwnedFd; 3]) -> Result<(Identity, Option<File>),
     Ok((Identity { pid, start_time }, bwrap_status))
 }
 
-/// The supervisor blocks signals, and whoever started the controller may have left descriptors
-/// open and signals ignored.
+/// Resets what the agent would inherit: the supervisor blocks signals, and whoever started the
+/// controller may have left descriptors open and signals ignored.
 fn forget_inheritance() -> io::Result<()> {
     // SAFETY: calls without pointers; the kernel refuses to change KILL and STOP, which is fine.
     unsafe {
@@ -251,19 +252,22 @@ fn nonblocking(file: &File) -> io::Result<()> {
     Ok(())
 }
 
+/// The phase of a supervised tree.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Running,
-    /// Asked to end; killed at that time.
+    /// The agent was asked to end and is killed at that time.
     Ending(Instant),
-    /// The agent has ended; what it left may finish until that time.
+    /// The agent has ended; the processes it left may finish until that time.
     Draining(Instant),
+    /// Everything is being killed; `leaks` if that is because it outlived the agent.
     Killing {
         since: Instant,
         leaks: bool,
     },
 }
 
+/// The process tree of one agent.
 struct Tree {
     control: UnixStream,
     agent: Identity,
@@ -280,7 +284,8 @@ struct Tree {
 
 impl Tree {
     fn supervise(&mut self, watch: &Watch) {
-        // Tells of the agent's end also where a second thread (a test binary) swallows SIGCHLD.
+        // This descriptor tells of the agent's end also where a second thread (a test binary)
+        // swallows SIGCHLD.
         let agent = proc::open_pidfd(self.agent.pid).ok();
         loop {
             if self.reap() == Left::Nobody {
@@ -309,7 +314,7 @@ impl Tree {
         }
     }
 
-    /// Collects every child that has ended and tells whether any is left.
+    /// Collects every child that has ended and returns whether any is left.
     fn reap(&mut self) -> Left {
         loop {
             let mut status = 0;
@@ -431,10 +436,11 @@ impl Tree {
                 let _ = kill(Pid::from_raw(self.agent.pid), Signal::SIGTERM);
             }
         }
-        // A stopped agent hears TERM only when it goes on.
+        // A stopped agent receives TERM only when it is continued.
         let _ = kill(Pid::from_raw(self.agent.pid), Signal::SIGCONT);
     }
 
+    /// Returns the inner process of bubblewrap, once bubblewrap has named it.
     fn inner(&mut self) -> Option<i32> {
         let mut buffer = [0u8; 4096];
         if let Some(Ok(count)) = self.bwrap_status.as_mut().map(|file| file.read(&mut buffer)) {
@@ -496,7 +502,7 @@ fn own_pid() -> i32 {
     nix::unistd::getpid().as_raw()
 }
 
-/// Rounded up, so that a deadline is over when the wait for it ends.
+/// Returns the duration rounded up, so that a deadline is over when the wait for it ends.
 fn milliseconds(duration: Duration) -> PollTimeout {
     PollTimeout::try_from(duration.as_millis() + 1).unwrap_or(PollTimeout::MAX)
 }

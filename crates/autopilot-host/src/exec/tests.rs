@@ -4,7 +4,8 @@
 use super::*;
 use crate::output::{Line, Source};
 
-/// Not a test: the body of the copy. Run by the suite it finds no control socket and returns.
+/// The body of the copy, which is not a test: run by the suite it finds no control socket and
+/// returns.
 #[test]
 fn supervisor_entry() {
     main(&[]);

@@ -6,10 +6,10 @@ use nix::sys::signal::Signal;
 
 use crate::proc::{self, Identity, Process};
 
-/// Passes that look for processes born while the others were being stopped.
+/// How many passes look for processes born while the others were being stopped.
 const STOP_ROUNDS_MAX: usize = 32;
 
-/// Stops, then kills, everything `find` names; gives those that were sent the kill.
+/// Stops, then kills, every process that `find` returns; returns those that were sent the kill.
 ///
 /// A stopped process cannot fork, so after a pass that finds nobody new the kill reaches all; a
 /// tree that outruns the passes is killed as far as it is known, and the caller comes again.

@@ -1,8 +1,8 @@
-//! What controller and supervisor say to each other.
+//! The messages between controller and supervisor.
 //!
 //! The supervisor's stdin is one end of a socket pair. The first message carries four descriptors:
-//! a memory file with the launch as JSON (so no argument or environment limit applies
-//! to it), and the agent's stdin, stdout and stderr. After it both sides speak JSON lines.
+//! a memory file with the launch order as JSON (so no argument or environment limit applies to it),
+//! and the agent's stdin, stdout and stderr. After it both sides speak JSON lines.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -13,20 +13,29 @@ use serde::{Deserialize, Serialize};
 use crate::proc::Identity;
 use crate::sandbox;
 
-/// Longest line either side accepts.
+/// The longest line either side accepts.
 pub const LINE_BYTES_MAX: usize = 16 * 1024;
 
+/// The order to a supervisor: the program to run and how.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Order {
+    /// The process that gives the order; the tree ends when this process does.
     pub controller_pid: i32,
+    /// The program, looked for on the PATH of `env` when it has no slash.
     pub program: Text,
+    /// The arguments, without the program's own name.
     pub args: Vec<Text>,
-    /// Pairs, because a JSON object cannot hold names that are not UTF-8.
+    /// The whole environment, as pairs because a JSON object cannot hold names that are not UTF-8.
     pub env: Vec<(Text, Text)>,
+    /// The directory in which the program starts.
     pub cwd: PathBuf,
+    /// The kernel's limits on the program and everything it starts.
     pub limits: Limits,
+    /// The sandbox in which the program runs.
     pub sandbox: sandbox::Plan,
+    /// The time between TERM and KILL when the supervisor itself gets a TERM.
     pub grace_ms: u64,
+    /// How long processes that outlive the program may take to finish by themselves.
     pub drain_ms: u64,
 }
 
@@ -34,11 +43,14 @@ pub struct Order {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Text {
+    /// Valid UTF-8, as a JSON string.
     Utf8(String),
+    /// Any other bytes, as a JSON array of numbers.
     Raw(Vec<u8>),
 }
 
 impl Text {
+    /// Returns the string in the form that the operating system takes.
     pub fn os(&self) -> &OsStr {
         match self {
             Text::Utf8(text) => OsStr::new(text),
@@ -59,65 +71,68 @@ impl From<&OsString> for Text {
 /// Limits of the kernel on the agent and everything it starts; `None` leaves the inherited one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Processes of the user (RLIMIT_NPROC; the kernel does not apply it to root).
+    /// The most processes of the user (RLIMIT_NPROC; the kernel does not apply it to root).
     pub processes_max: Option<u64>,
+    /// The most open descriptors of a process (RLIMIT_NOFILE).
     pub open_files_max: Option<u64>,
+    /// The largest file a process can write (RLIMIT_FSIZE).
     pub file_bytes_max: Option<u64>,
+    /// The largest address space of a process (RLIMIT_AS).
     pub memory_bytes_max: Option<u64>,
-    /// Who dies first when memory runs out: −1000 never, 1000 first.
+    /// The order of dying when memory runs out: −1000 never, 1000 first.
     pub oom_score_adj: Option<i32>,
 }
 
+/// A command from the controller to a supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
+    /// Send TERM now and KILL when the grace is over.
     Terminate { grace_ms: u64 },
+    /// Kill the whole tree at once.
     Kill,
 }
 
+/// A report from a supervisor to the controller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Report {
-    Started {
-        agent: Identity,
-    },
-    Failed {
-        stage: Stage,
-        message: String,
-        errno: Option<i32>,
-    },
-    /// The agent was stopped; `resumed` when it has been continued, which happens once.
-    Stopped {
-        resumed: bool,
-    },
-    Exited {
-        code: Option<i32>,
-        signal: Option<i32>,
-    },
-    /// Nothing is left but `survivors`, which not even SIGKILL ended in time.
-    Gone {
-        leaked: u32,
-        survivors: u32,
-    },
+    /// The program runs.
+    Started { agent: Identity },
+    /// The program could not be started.
+    Failed { stage: Stage, message: String, errno: Option<i32> },
+    /// The agent was stopped by a signal; `resumed` if it has been continued, which happens once.
+    Stopped { resumed: bool },
+    /// The program has ended; processes that it started may still run.
+    Exited { code: Option<i32>, signal: Option<i32> },
+    /// No process is left but `survivors`, which not even SIGKILL ended in time. `leaked` were
+    /// killed because they outlived the program.
+    Gone { leaked: u32, survivors: u32 },
 }
 
+/// The stage of a start at which it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
+    /// The supervisor could not prepare itself.
     Supervisor,
+    /// The working directory cannot be read.
     Directory,
+    /// The sandbox could not be prepared.
     Sandbox,
+    /// The program could not be executed.
     Program,
 }
 
-/// Whole lines out of arriving bytes.
+/// A splitter of arriving bytes into whole lines.
 #[derive(Debug, Default)]
 pub struct Lines {
     pending: Vec<u8>,
 }
 
 impl Lines {
-    /// Adds what arrived and gives the messages that are complete; what is no message is skipped.
+    /// Adds the bytes that arrived and returns the messages that are complete; a line that is not a
+    /// message is skipped.
     pub fn push<T: for<'a> Deserialize<'a>>(&mut self, bytes: &[u8]) -> Vec<T> {
         self.pending.extend_from_slice(bytes);
         let mut messages = Vec::new();
@@ -132,7 +147,7 @@ impl Lines {
     }
 }
 
-/// One message as a line.
+/// Returns one message as a line.
 pub fn line<T: Serialize>(message: &T) -> Vec<u8> {
     let mut bytes = serde_json::to_vec(message).unwrap_or_default();
     bytes.push(b'\n');

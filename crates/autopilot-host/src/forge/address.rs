@@ -1,15 +1,18 @@
-//! Where a remote's repository is, and which forge that is.
+//! The address of a remote's repository, and the kind of forge at that address.
 
-/// The forges that are spoken to.
+/// The kinds of forge that are supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// GitHub, on its own hosts or as an enterprise server.
     Github,
+    /// GitLab, on its own host or elsewhere.
     Gitlab,
-    /// And Forgejo, which speaks the same.
+    /// Gitea, and Forgejo, which has the same API.
     Gitea,
 }
 
 impl Kind {
+    /// Returns the kind for a word of the user.
     pub fn named(word: &str) -> Option<Kind> {
         match word.to_ascii_lowercase().as_str() {
             "github" => Some(Kind::Github),
@@ -19,7 +22,8 @@ impl Kind {
         }
     }
 
-    /// By the host's name: the public ones, and those that say in it what they are.
+    /// Returns the kind by the host's name: the public forges, and hosts that have the kind in
+    /// their name.
     pub fn of_host(host: &str) -> Option<Kind> {
         let name = host.split(':').next().unwrap_or_default();
         let has = |word: &str| name.split('.').any(|label| label == word);
@@ -34,6 +38,7 @@ impl Kind {
         }
     }
 
+    /// Returns the word for the kind, which [`Kind::named`] reads.
     pub fn word(self) -> &'static str {
         match self {
             Kind::Github => "github",
@@ -42,7 +47,7 @@ impl Kind {
         }
     }
 
-    /// Where its API begins.
+    /// Returns the base address of the API on this host.
     pub fn api(self, host: &str) -> String {
         match self {
             Kind::Github if host == "github.com" => "https://api.github.com".to_owned(),
@@ -53,8 +58,9 @@ impl Kind {
         }
     }
 
-    /// Variables that may hold a token for this host, the first that is set counts. GitHub's own
-    /// token is for GitHub's own hosts: another one that looks alike must not get it.
+    /// Returns the variables that may hold a token for this host; the first that is set counts.
+    /// GitHub's own token is for GitHub's own hosts: another host with a similar name must not get
+    /// it.
     pub fn token_variables(self, host: &str) -> &'static [&'static str] {
         match self {
             Kind::Github if host == "github.com" || host.ends_with(".ghe.com") => {
@@ -66,7 +72,7 @@ impl Kind {
         }
     }
 
-    /// The page on which a person opens one.
+    /// Returns the page on which a person opens a pull request.
     pub fn page(self, address: &Address, base: &str, head: &str) -> String {
         let Address { host, path, .. } = address;
         let (path, base, head) = (encoded_path(path), encoded_path(base), encoded_path(head));
@@ -80,23 +86,25 @@ impl Kind {
     }
 }
 
-/// A repository on a host, without user, password and the way it is reached.
+/// A repository on a host, without user, password and protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// In small letters, with the port if it is one of HTTP.
+    /// The host in small letters, with the port if it is a port of HTTP.
     pub host: String,
     /// `owner/name`, on GitLab perhaps with groups between.
     pub path: String,
-    /// An alias of the user's ssh configuration is no name that HTTP knows.
+    /// Whether the remote is reached by ssh, so that the host may be an alias of the user's ssh
+    /// configuration, which HTTP does not know.
     pub by_ssh: bool,
 }
 
-/// Other names under which the public forges can be reached by ssh.
+/// Other names by which the public forges can be reached by ssh.
 const SSH_NAMES: [(&str, &str); 2] =
     [("ssh.github.com", "github.com"), ("altssh.gitlab.com", "gitlab.com")];
 
 impl Address {
-    /// None of a path on this machine and of whatever else names no repository on a host.
+    /// Reads the URL of a remote; `None` for a path on this machine and for anything else that does
+    /// not name a repository on a host.
     pub fn parse(url: &str) -> Option<Address> {
         let url = url.trim();
         match url.split_once("://") {
@@ -138,7 +146,7 @@ impl Address {
         is_good.then(|| Address { host, path: path.to_owned(), by_ssh })
     }
 
-    /// The first part of the path.
+    /// Returns the first part of the path.
     pub fn owner(&self) -> &str {
         self.path.split('/').next().unwrap_or_default()
     }
@@ -149,7 +157,7 @@ pub(super) fn is_host(host: &str) -> bool {
     !host.is_empty() && !host.starts_with(['-', '.', ':']) && host.bytes().all(plain)
 }
 
-/// Percent-encoded, for one part of a path or a value of a query.
+/// Percent-encodes one part of a path or a value of a query.
 pub(super) fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -163,7 +171,7 @@ pub(super) fn encoded(text: &str) -> String {
     encoded
 }
 
-/// The same, with its slashes.
+/// Percent-encodes a path and keeps its slashes.
 pub(super) fn encoded_path(path: &str) -> String {
     path.split('/').map(encoded).collect::<Vec<_>>().join("/")
 }
@@ -204,7 +212,7 @@ mod tests {
             ("https://codeberg.org/a/b", "codeberg.org a/b gitea"),
             ("http://gitea.local:3000/a/b.git", "gitea.local:3000 a/b gitea"),
             ("https://git.acme.org/a/b", "git.acme.org a/b unknown"),
-            // It only looks alike, and must not be taken for the real one.
+            // This host only has a similar name and must not be taken for the real one.
             ("https://notgithub.com/a/b", "notgithub.com a/b unknown"),
             ("git@work:a/b.git", "work a/b ssh unknown"),
             ("/srv/git/remote.git", "nothing"),

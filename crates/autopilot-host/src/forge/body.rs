@@ -1,11 +1,11 @@
-//! What to change of a pull request that is there, without a word of a person's being lost.
+//! The changes to an open pull request, without losing a word that a person wrote there.
 
 use super::{Change, Draft, PullRequest};
 
-/// What the strictest forge takes, in bytes though it counts letters.
+/// The longest text the strictest forge accepts, in bytes though it counts letters.
 const BODY_BYTES_MAX: usize = 65_000;
 
-/// Only what differs. The title of one that somebody else opened is theirs.
+/// Returns the parts that differ. The title of a request that somebody else opened is theirs.
 pub(super) fn change(known: &PullRequest, draft: &Draft) -> Change {
     let Parts { ours, before, after } = parts(&known.body, &draft.body);
     let body = match (before, after) {
@@ -17,11 +17,12 @@ pub(super) fn change(known: &PullRequest, draft: &Draft) -> Change {
     let same = body == known.body.replace("\r\n", "\n").trim();
     Change {
         title: (ours && known.title != draft.title).then(|| draft.title.clone()),
-        // With more than the forge takes, what a person wrote stays and ours is left out.
+        // With more than the forge accepts, the person's text stays and ours is left out.
         body: (!same && body.len() <= BODY_BYTES_MAX).then_some(body),
     }
 }
 
+/// The text of a pull request around our marks. `ours` says whether the marks are there.
 struct Parts<'a> {
     ours: bool,
     before: &'a str,
@@ -34,7 +35,8 @@ fn parts<'a>(known: &'a str, draft: &str) -> Parts<'a> {
     let Some((before, rest)) = known.split_once(first).filter(|_| !first.is_empty()) else {
         return Parts { ours: false, before: known.trim(), after: "" };
     };
-    // Without the second mark nobody can tell where ours ends; all of it is taken for ours.
+    // Without the second mark nobody can tell where our text ends; all after the first is taken for
+    // ours.
     let after = rest.split_once(last).map_or("", |(_, after)| after);
     Parts { ours: true, before: before.trim(), after: after.trim() }
 }

@@ -1,8 +1,8 @@
-//! Which forge a remote is on, and by which way it is spoken to: `gh` where it is logged in, else
-//! the REST API with a token of the environment.
+//! The choice of a forge for a remote, and of the way to it: `gh` where it is logged in, else the
+//! REST API with a token from the environment.
 //!
-//! `AUTOPILOT_FORGE` says what is at a host whose name does not tell; `AUTOPILOT_FORGE_API` where
-//! its API begins, and then that is used and `gh` is not.
+//! `AUTOPILOT_FORGE` names the kind of forge at a host whose name does not tell;
+//! `AUTOPILOT_FORGE_API` gives the base address of its API, which is then used instead of `gh`.
 
 use super::address::{Address, Kind, is_host};
 use super::gh::Gh;
@@ -17,54 +17,65 @@ use std::path::Path;
 use std::time::Duration;
 use ureq::http::HeaderValue;
 
+/// The variable that names the kind of forge.
 pub const FORGE: &str = "AUTOPILOT_FORGE";
+/// The variable with the base address of the forge's API.
 pub const FORGE_API: &str = "AUTOPILOT_FORGE_API";
 
-/// One request may take no longer, however long the whole may.
+/// The longest time for one request, however much time there is for all.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// Every variable a token of GitHub may be in, for an API that was named on purpose.
+/// Every variable that may hold a token of GitHub, for an API that was named on purpose.
 const GITHUB_TOKENS: &[&str] =
     &["GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"];
 
+/// The remote for which a forge is wanted.
 pub struct Asked<'a> {
     /// The user's repository.
     pub dir: &'a Path,
+    /// The name of the remote.
     pub remote: &'a str,
-    /// The environment, where tokens and settings are.
+    /// The environment, which has tokens and settings.
     pub variables: &'a BTreeMap<String, String>,
+    /// The longest time a request may take.
     pub timeout: Duration,
-    /// Asked many times a second.
+    /// A question asked many times a second; true ends a wait early.
     pub unwanted: &'a dyn Fn() -> bool,
 }
 
-/// The repository at its forge.
+/// A repository at its forge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
+    /// The kind of forge.
     pub kind: Kind,
+    /// The address of the repository.
     pub address: Address,
 }
 
 impl Site {
-    /// The page on which a person opens the pull request.
+    /// Returns the page on which a person opens the pull request.
     pub fn page(&self, base: &str, head: &str) -> String {
         self.kind.page(&self.address, base, head)
     }
 }
 
+/// A forge that is ready to be asked.
 pub struct Chosen<'a> {
+    /// The repository at the forge.
     pub site: Site,
-    /// `gh`, or the API's address.
+    /// The way to the forge: `gh`, or the API's address.
     pub by: String,
+    /// The client.
     pub forge: Box<dyn Forge + 'a>,
 }
 
 impl Site {
+    /// Finds the repository and the kind of forge of a remote, without asking the network.
     pub fn of(asked: &Asked<'_>) -> Result<Site, ForgeError> {
         let address = address_of(asked)?;
         let kind = match setting(asked, FORGE) {
             Some(word) => Kind::named(word).ok_or_else(|| ForgeError::Setting {
                 name: FORGE,
-                reason: format!("`{word}` is none of github, gitlab, gitea"),
+                reason: format!("`{word}` is not one of github, gitlab, gitea"),
             })?,
             None => Kind::of_host(&address.host)
                 .ok_or_else(|| ForgeError::UnknownForge { host: address.host.clone() })?,
@@ -73,7 +84,8 @@ impl Site {
     }
 }
 
-/// Sends nothing but, where `gh` is there, its own question whether it is logged in.
+/// Chooses the way to the forge. Nothing is sent, except that `gh`, where it is installed, checks
+/// its login.
 pub fn choose<'a>(asked: &Asked<'a>) -> Result<Chosen<'a>, ForgeError> {
     let site = Site::of(asked)?;
     let Site { kind, address } = site.clone();
@@ -112,13 +124,15 @@ fn api_named(asked: &Asked<'_>) -> Result<Option<String>, ForgeError> {
     let Some(api) = setting(asked, FORGE_API) else { return Ok(None) };
     let failed = |reason: &str| ForgeError::Setting { name: FORGE_API, reason: reason.to_owned() };
     let rest = api.strip_prefix("https://").or_else(|| api.strip_prefix("http://"));
-    let rest = rest.ok_or_else(|| failed("it must begin with https:// or http://"))?;
+    let rest = rest.ok_or_else(|| failed("it must start with https:// or http://"))?;
     let host = rest.split('/').next().unwrap_or_default();
     if host.contains('@') {
-        return Err(failed("it holds a user or a password; a token goes into its own variable"));
+        return Err(failed(
+            "it contains a user name or password; put the token in its own variable",
+        ));
     }
     if !is_host(host) || api.contains(['?', '#']) || !api.bytes().all(|b| b.is_ascii_graphic()) {
-        return Err(failed("it is no address such as https://git.example.org/api/v4"));
+        return Err(failed("it is not a valid address; use e.g. https://git.example.org/api/v4"));
     }
     Ok(Some(api.trim_end_matches('/').to_owned()))
 }
@@ -140,13 +154,14 @@ fn token(
     };
     let mut value = HeaderValue::from_str(&text).map_err(|_| ForgeError::Setting {
         name: variable,
-        reason: "it holds characters that no token has".to_owned(),
+        reason: "it contains characters that a token cannot have".to_owned(),
     })?;
     value.set_sensitive(true);
     Ok(Token { header, value, variable })
 }
 
-/// Where it is pushed to; where that is a path on this machine, where it is fetched from.
+/// Returns the address the remote is pushed to or, if that is a path on this machine, the address
+/// it is fetched from.
 fn address_of(asked: &Asked<'_>) -> Result<Address, ForgeError> {
     let pushed = url(asked, &["--push"])?;
     let address = match Address::parse(&pushed) {
@@ -166,7 +181,7 @@ fn address_of(asked: &Asked<'_>) -> Result<Address, ForgeError> {
     Ok(address)
 }
 
-/// As git itself would use it, with the user's `insteadOf`.
+/// Returns the remote's URL as git itself would use it, with the user's `insteadOf`.
 fn url(asked: &Asked<'_>, flags: &[&str]) -> Result<String, ForgeError> {
     Git::as_user(format!("read the address of `{}`", asked.remote), asked.dir)
         .args(["remote", "get-url"])
@@ -179,7 +194,7 @@ fn url(asked: &Asked<'_>, flags: &[&str]) -> Result<String, ForgeError> {
         })
 }
 
-/// The host behind a name of the user's ssh configuration.
+/// Returns the host behind an alias of the user's ssh configuration.
 fn meant_by_ssh(dir: &Path, host: &str) -> Option<String> {
     let out = Git::program_as_user("read the ssh configuration", &find_program("ssh")?, dir)
         .args(["-G", "--", host])

@@ -1,42 +1,60 @@
-//! Why a pull request could not be opened, in words for the person who has to open it then.
+//! The reasons why a pull request could not be opened, in words for the person who then has to open
+//! it.
 
 use super::address::Kind;
 use std::time::Duration;
 
+/// The reason why a pull request could not be found, opened or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ForgeError {
+    /// Git could not tell the URL of the remote.
     #[error("cannot read the address of the remote `{remote}`: {reason}")]
     Remote { remote: String, reason: String },
-    #[error("the remote `{remote}` ({url}) is on no forge")]
+    /// The remote is a path on this machine, or something else without a host.
+    #[error("the remote `{remote}` ({url}) is not a repository on a forge")]
     NoForge { remote: String, url: String },
-    #[error("nothing tells which forge is at {host}")]
+    /// The host's name does not tell the kind of forge, and no setting does.
+    #[error("cannot tell which forge runs at {host}")]
     UnknownForge { host: String },
-    #[error("{name} can't be used: {reason}")]
+    /// A variable of the environment has a value that cannot be used.
+    #[error("{name} is not valid: {reason}")]
     Setting { name: &'static str, reason: String },
-    #[error("there is no token for {host}")]
+    /// None of the variables is set, and `gh` is not logged in.
+    #[error("no token for {host}")]
     NoToken { host: String, kind: Kind, variables: &'static [&'static str] },
+    /// The forge answered with an error.
     #[error("{whom} refused to {asked}: {status} {said}")]
     Refused {
+        /// The operation, in words that complete "refused to …".
         asked: String,
+        /// The name of the forge.
         whom: String,
+        /// The kind of forge.
         kind: Kind,
+        /// The HTTP status.
         status: u16,
+        /// The forge's message.
         said: String,
         /// The variable whose token was sent.
         token: &'static str,
+        /// The pause that the forge asked for.
         pause: Option<Duration>,
     },
+    /// The request failed before there was an answer.
     #[error("cannot {asked} at {whom}: {reason}")]
     Unreachable { asked: String, whom: String, reason: String },
-    #[error("cannot {asked} at {whom}: its answer can't be understood: {reason}")]
+    /// The answer does not have the form of the forge's API.
+    #[error("cannot {asked} at {whom}: the answer could not be understood: {reason}")]
     Unreadable { asked: String, whom: String, reason: String },
+    /// The program `gh` failed.
     #[error("`gh` could not {asked} at {whom}: {said}")]
     Gh { asked: String, whom: String, said: String },
-    #[error("given up because nobody wants it any more")]
+    /// The caller did not want the result any more.
+    #[error("cancelled before the pull request was published")]
     Unwanted,
 }
 
-/// Words by which `gh` tells of a network or a server that is away.
+/// The words by which `gh` reports a network or a server that is away.
 const PASSING: [&str; 8] = [
     "http 5",
     "http 429",
@@ -49,7 +67,7 @@ const PASSING: [&str; 8] = [
 ];
 
 impl ForgeError {
-    /// Whether the same may succeed in a moment.
+    /// Returns whether the same request may succeed in a moment.
     pub fn may_pass(&self) -> bool {
         match self {
             ForgeError::Refused { status, said, pause, .. } => {
@@ -70,6 +88,7 @@ impl ForgeError {
         }
     }
 
+    /// Returns the pause that the forge asked for.
     pub fn pause_wanted(&self) -> Option<Duration> {
         match self {
             ForgeError::Refused { pause, .. } => *pause,
@@ -85,38 +104,39 @@ impl ForgeError {
         }
     }
 
-    /// What to do about it.
+    /// Returns what a person can do about it.
     pub fn next_step(&self) -> String {
         match self {
-            ForgeError::Remote { remote, .. } => format!("look at `git remote -v` for `{remote}`"),
+            ForgeError::Remote { remote, .. } => format!("check `git remote -v` for `{remote}`"),
             ForgeError::NoForge { remote, .. } => format!(
                 "give `{remote}` the address of a repository on GitHub, GitLab or Gitea with \
                  `git remote set-url {remote} <url>`, or run without a pull request"
             ),
             ForgeError::UnknownForge { .. } => "set AUTOPILOT_FORGE to github, gitlab or gitea \
-                 (and AUTOPILOT_FORGE_API, if its API is not at the usual place)"
+                 (and AUTOPILOT_FORGE_API, if its API is not at the usual address)"
                 .to_owned(),
-            ForgeError::Setting { name, .. } => format!("set {name} again or unset it"),
+            ForgeError::Setting { name, .. } => format!("correct {name} or unset it"),
             ForgeError::NoToken { host, kind, variables } => no_token(host, *kind, variables),
             ForgeError::Refused { kind, status, token, pause, .. } => {
                 refused(*kind, *status, token, *pause)
             }
             ForgeError::Unreachable { .. } => {
-                "see that the network and the address are right, then try again".to_owned()
+                "check the network and the address, then try again".to_owned()
             }
             ForgeError::Unreadable { .. } => {
-                "see that AUTOPILOT_FORGE and AUTOPILOT_FORGE_API name what is really there"
+                "check that AUTOPILOT_FORGE and AUTOPILOT_FORGE_API match the forge at that address"
                     .to_owned()
             }
             ForgeError::Gh { whom, .. } => {
-                format!("try it by hand, or look at `gh auth status --hostname {whom}`")
+                format!("try it by hand, or check `gh auth status --hostname {whom}`")
             }
             ForgeError::Unwanted => "run `autopilot resume`".to_owned(),
         }
     }
 }
 
-/// The forge knows of one that it did not show when it was asked; it will, in a moment.
+/// Returns whether the forge knows of a pull request that it did not show when it was asked; it
+/// will show it in a moment.
 fn exists(said: &str) -> bool {
     said.to_ascii_lowercase().contains("already exists")
 }
@@ -141,18 +161,18 @@ fn refused(kind: Kind, status: u16, token: &str, pause: Option<Duration>) -> Str
         300..=399 => "the repository has moved: give the remote its new address with \
              `git remote set-url`"
             .to_owned(),
-        401 => format!("the token in {token} has expired or belongs elsewhere; set a new one"),
+        401 => format!("the token in {token} has expired or is for another host; set a new one"),
         403 if pause.is_none() => format!("the token in {token} needs {scope}"),
         404 => format!(
-            "see that the remote names the right repository and that the token in {token} may see \
-             it; it needs {scope}"
+            "check that the remote names the right repository and that the token in {token} has \
+             access to it; it needs {scope}"
         ),
         403 | 429 => match pause {
-            Some(pause) => format!("it has had enough; try again in {} s", pause.as_secs()),
-            None => "it has had enough; try again later".to_owned(),
+            Some(pause) => format!("its rate limit is reached; try again in {} s", pause.as_secs()),
+            None => "its rate limit is reached; try again later".to_owned(),
         },
-        500..=599 => "it is in trouble itself; try again later".to_owned(),
-        _ => "see that the base branch is there and that the branch has commits of its own"
+        500..=599 => "the server failed; try again later".to_owned(),
+        _ => "check that the base branch exists and that the branch has commits of its own"
             .to_owned(),
     }
 }

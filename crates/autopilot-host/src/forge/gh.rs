@@ -1,4 +1,4 @@
-//! GitHub by its own program `gh`, with the login the user has there.
+//! GitHub by its own program `gh`, with the user's login there.
 
 use super::address::Address;
 use super::http::{one_line, web_address};
@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(15);
-/// `gh` shows as many as it is told to.
+/// How many pull requests `gh` is asked to list.
 const FOUND_MAX: &str = "100";
 
+/// The program `gh`, logged in to the host of the repository.
 pub(super) struct Gh<'a> {
     program: PathBuf,
     dir: &'a Path,
@@ -21,7 +22,7 @@ pub(super) struct Gh<'a> {
 }
 
 impl<'a> Gh<'a> {
-    /// None where `gh` is missing or has no login for the host.
+    /// Finds `gh` and checks its login; `None` where it is missing or has no login for the host.
     pub(super) fn logged_in(
         path: &str,
         dir: &'a Path,
@@ -65,7 +66,7 @@ impl<'a> Gh<'a> {
                 Err(self.failed(asked, &error.to_string()))
             }
             Err(CommandError::TooLong { bytes_max, .. }) => {
-                Err(self.failed(asked, &format!("it wrote more than {bytes_max} bytes")))
+                Err(self.failed(asked, &format!("it printed more than {bytes_max} bytes")))
             }
         }
     }
@@ -79,8 +80,8 @@ impl<'a> Gh<'a> {
         format!("--repo={}/{}", self.address.host, self.address.path)
     }
 
-    /// Older versions of `gh pr edit` stumble over a field that GitHub has taken away; what they
-    /// are asked for can be said without it.
+    /// Changes the pull request by `gh api`. Older versions of `gh pr edit` fail on a field that
+    /// GitHub has removed; the API needs no such field.
     fn update_by_api(&self, known: &PullRequest, change: &Change) -> Result<(), ForgeError> {
         let path = format!("repos/{}/pulls/{}", self.address.path, known.number);
         let host = format!("--hostname={}", self.address.host);
@@ -90,7 +91,8 @@ impl<'a> Gh<'a> {
     }
 }
 
-/// Only in absolute directories, so that a `.` in the path can't find a planted one.
+/// Finds `gh`, only in absolute directories, so that a `.` in the path can't find a planted
+/// program.
 fn find(path: &str) -> Option<PathBuf> {
     let dirs = std::env::split_paths(path).filter(|dir| dir.is_absolute());
     dirs.map(|dir| dir.join("gh")).find(|file| file.is_file())
@@ -111,14 +113,14 @@ impl Forge for Gh<'_> {
         };
         let found: Value =
             serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
-        let found = found.as_array().ok_or_else(|| unreadable("it is no list".to_owned()))?;
+        let found = found.as_array().ok_or_else(|| unreadable("it is not a list".to_owned()))?;
         // A fork may have a branch of the same name.
         let ours = found.iter().find(|one| {
             one["headRefName"] == head && one["isCrossRepository"] != Value::Bool(true)
         });
         let Some(one) = ours else { return Ok(None) };
         let (Some(number), Some(url)) = (one["number"].as_u64(), web_address(&one["url"])) else {
-            return Err(unreadable("it names no number and no address".to_owned()));
+            return Err(unreadable("the number or the address is missing".to_owned()));
         };
         let text = |key: &str| one[key].as_str().unwrap_or_default().to_owned();
         Ok(Some(PullRequest { number, url, title: text("title"), body: text("body") }))
@@ -141,7 +143,7 @@ impl Forge for Gh<'_> {
         let number = |url: &str| url.rsplit('/').next().and_then(|last| last.parse().ok());
         let read = url.and_then(|url| Some((number(&url)?, url)));
         let Some((number, url)) = read else {
-            return Err(self.failed(asked, &format!("it gave no address: {said}")));
+            return Err(self.failed(asked, &format!("it printed no address: {said}")));
         };
         Ok(PullRequest { number, url, title: draft.title.clone(), body: draft.body.clone() })
     }

@@ -6,11 +6,13 @@ use super::http::{Http, Verb, web_address};
 use super::{Change, Draft, Forge, ForgeError, PullRequest};
 use serde_json::{Value, json};
 
-/// Gitea gives no more at a time unless its owner says so.
+/// How many pull requests Gitea returns at a time, unless its owner says otherwise.
 const PAGE: usize = 50;
-/// The newest are looked at first, so ours is among them even where hundreds are open.
+/// How many pages are read. The newest come first, so ours is among them even where hundreds are
+/// open.
 const PAGES_MAX: usize = 20;
 
+/// The API of one repository on Gitea or Forgejo.
 pub(super) struct Gitea<'a> {
     pub http: Http<'a>,
     pub address: Address,
@@ -24,7 +26,7 @@ impl Gitea<'_> {
     fn read(&self, asked: &str, value: &Value) -> Result<PullRequest, ForgeError> {
         let (Some(number), Some(url)) = (value["number"].as_u64(), web_address(&value["html_url"]))
         else {
-            return Err(self.http.unreadable(asked, "it names no number and no address"));
+            return Err(self.http.unreadable(asked, "the number or the address is missing"));
         };
         let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
         Ok(PullRequest { number, url, title: text("title"), body: text("body") })
@@ -37,7 +39,8 @@ impl Gitea<'_> {
 }
 
 impl Forge for Gitea<'_> {
-    /// It can't be asked by branch: the answer to that question may be one that is closed.
+    /// Reads the list of open requests. Gitea can't be asked by branch: the answer to that question
+    /// may be a request that is closed.
     fn find(&self, head: &str) -> Result<Option<PullRequest>, ForgeError> {
         let asked = "look for the pull request";
         for page in 1..=PAGES_MAX {
@@ -45,7 +48,7 @@ impl Forge for Gitea<'_> {
             let path = format!("{}?{query}", self.pulls());
             let found = self.http.ask(asked, Verb::GET, &path, None)?;
             let Some(found) = found.as_array() else {
-                return Err(self.http.unreadable(asked, "it is no list"));
+                return Err(self.http.unreadable(asked, "it is not a list"));
             };
             if let Some(ours) = found.iter().find(|one| self.is_ours(one, head)) {
                 return self.read(asked, ours).map(Some);

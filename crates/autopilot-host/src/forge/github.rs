@@ -5,6 +5,7 @@ use super::http::{Http, Verb, web_address};
 use super::{Change, Draft, Forge, ForgeError, PullRequest};
 use serde_json::{Value, json};
 
+/// The API of one repository on GitHub.
 pub(super) struct Github<'a> {
     pub http: Http<'a>,
     pub address: Address,
@@ -19,7 +20,7 @@ impl Github<'_> {
         let number = value["number"].as_u64();
         let url = web_address(&value["html_url"]);
         let (Some(number), Some(url)) = (number, url) else {
-            return Err(self.http.unreadable(asked, "it names no number and no address"));
+            return Err(self.http.unreadable(asked, "the number or the address is missing"));
         };
         let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
         Ok(PullRequest { number, url, title: text("title"), body: text("body") })
@@ -33,9 +34,9 @@ impl Forge for Github<'_> {
         let path = format!("{}?state=open&per_page=100&head={}", self.pulls(), encoded(&wanted));
         let found = self.http.ask(asked, Verb::GET, &path, None)?;
         let Some(found) = found.as_array() else {
-            return Err(self.http.unreadable(asked, "it is no list"));
+            return Err(self.http.unreadable(asked, "it is not a list"));
         };
-        // A filter that a server does not know gives everything.
+        // A server that does not know the filter returns everything.
         let ours = found.iter().find(|one| {
             let of = one["head"]["repo"]["full_name"].as_str().unwrap_or_default();
             one["head"]["ref"] == head && of.eq_ignore_ascii_case(&self.address.path)
@@ -59,7 +60,7 @@ impl Forge for Github<'_> {
     }
 }
 
-/// As JSON, by the name the forge has for the text.
+/// Returns the change as JSON; `body_key` is the forge's name for the text.
 pub(super) fn changed(change: &Change, body_key: &str) -> Value {
     let mut object = serde_json::Map::new();
     if let Some(title) = &change.title {

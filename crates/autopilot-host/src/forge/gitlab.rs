@@ -6,6 +6,7 @@ use super::http::{Http, Verb, web_address};
 use super::{Change, Draft, Forge, ForgeError, PullRequest};
 use serde_json::{Value, json};
 
+/// The API of one project on GitLab.
 pub(super) struct Gitlab<'a> {
     pub http: Http<'a>,
     pub address: Address,
@@ -19,7 +20,7 @@ impl Gitlab<'_> {
     fn read(&self, asked: &str, value: &Value) -> Result<PullRequest, ForgeError> {
         let (Some(number), Some(url)) = (value["iid"].as_u64(), web_address(&value["web_url"]))
         else {
-            return Err(self.http.unreadable(asked, "it names no number and no address"));
+            return Err(self.http.unreadable(asked, "the number or the address is missing"));
         };
         let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
         Ok(PullRequest { number, url, title: text("title"), body: text("description") })
@@ -33,7 +34,7 @@ impl Forge for Gitlab<'_> {
         let path = format!("{}?{query}", self.requests());
         let found = self.http.ask(asked, Verb::GET, &path, None)?;
         let Some(found) = found.as_array() else {
-            return Err(self.http.unreadable(asked, "it is no list"));
+            return Err(self.http.unreadable(asked, "it is not a list"));
         };
         // A fork may have a branch of the same name.
         let ours = found.iter().find(|one| {

@@ -1,5 +1,5 @@
-//! One JSON request at a time to a forge's API: a deadline, a limit on the answer, no redirects, and
-//! a token that is in no message.
+//! One JSON request at a time to a forge's API: a deadline, a limit on the answer, no redirects,
+//! and a token that appears in no message.
 
 use super::address::Kind;
 use super::error::ForgeError;
@@ -11,31 +11,34 @@ use ureq::http::{HeaderMap, HeaderValue, Method, Request};
 
 pub(super) use ureq::http::Method as Verb;
 
-/// Of one answer. A list of pull requests with long texts stays far below it.
+/// The largest answer. A list of pull requests with long texts stays far below it.
 pub(super) const ANSWER_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Of what the forge says about a refusal.
+/// The longest message of a forge about a refusal that is repeated to a person.
 const SAID_CHARS_MAX: usize = 400;
+/// How often it is checked whether the answer is still wanted.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What a token is sent in, and where it came from.
+/// A token, the header it is sent in, and the variable it came from.
 pub(super) struct Token {
     pub header: &'static str,
     pub value: HeaderValue,
     pub variable: &'static str,
 }
 
+/// An HTTP client for the API of one forge.
 pub(super) struct Http<'a> {
     pub agent: ureq::Agent,
     pub kind: Kind,
-    /// Without a slash at its end.
+    /// The base address, without a slash at its end.
     pub api: String,
-    /// For messages.
+    /// The name of the forge in messages.
     pub whom: String,
     pub token: Token,
     pub unwanted: &'a dyn Fn() -> bool,
 }
 
-/// `certificates` is a file of those to trust instead of the public ones.
+/// Makes the HTTP client. `certificates` is a file of certificates to trust instead of the public
+/// ones.
 pub(super) fn agent(
     api: &str,
     timeout: Duration,
@@ -62,7 +65,7 @@ struct Answer {
 }
 
 impl Http<'_> {
-    /// `asked` completes "cannot …".
+    /// Sends a request and reads the JSON of the answer. `asked` completes "cannot …".
     pub(super) fn ask(
         &self,
         asked: &str,
@@ -83,8 +86,8 @@ impl Http<'_> {
         ForgeError::Unreadable { asked, whom, reason: reason.to_owned() }
     }
 
-    /// On a thread of its own, because the request can't be ended: whoever does not want it any more
-    /// leaves it to its deadline.
+    /// Sends the request on a separate thread, because it can't be cancelled: a caller who does not
+    /// want it any more leaves it to its deadline.
     fn send(
         &self,
         asked: &str,
@@ -103,7 +106,7 @@ impl Http<'_> {
         std::thread::Builder::new()
             .name("forge".to_owned())
             .spawn(move || {
-                // Nobody listens any more: then nobody wants to know.
+                // If nobody listens any more, nobody wants to know.
                 let _unheard = tell.send(exchange(&agent, request));
             })
             .map_err(|error| unreachable(error.to_string()))?;
@@ -148,7 +151,7 @@ impl Http<'_> {
         if (300..400).contains(&answer.status)
             && let Some(place) = header("location")
         {
-            said = format!("it has moved to {}", one_line(place));
+            said = format!("moved to {}", one_line(place));
         }
         ForgeError::Refused {
             asked: asked.to_owned(),
@@ -187,18 +190,18 @@ fn exchange(agent: &ureq::Agent, request: Request<Vec<u8>>) -> Result<Answer, St
 
 fn in_words(error: &ureq::Error) -> String {
     if let ureq::Error::Timeout(_) = error {
-        return "it did not answer in time".to_owned();
+        return "no answer in time".to_owned();
     }
     if let ureq::Error::HostNotFound = error {
-        return "there is no such host".to_owned();
+        return "host not found".to_owned();
     }
     if let ureq::Error::BodyExceedsLimit(_) = error {
-        return format!("its answer is longer than {ANSWER_BYTES_MAX} bytes");
+        return format!("the answer is longer than {ANSWER_BYTES_MAX} bytes");
     }
     one_line(&error.to_string())
 }
 
-/// What a forge says about a refusal: every one has its own form for it.
+/// Returns a forge's message about a refusal: every forge has its own form for it.
 fn said(body: &str) -> String {
     let mut words = Vec::new();
     if let Ok(value) = serde_json::from_str::<Value>(body) {
@@ -231,6 +234,7 @@ fn collect(value: &Value, words: &mut Vec<String>) {
     }
 }
 
+/// Returns the text without control characters, cut to a length for a message.
 pub(super) fn one_line(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let text = text.trim();
@@ -240,7 +244,7 @@ pub(super) fn one_line(text: &str) -> String {
     }
 }
 
-/// An address that a person may click on and a terminal may show.
+/// Returns an address that a person may click on and a terminal may show.
 pub(super) fn web_address(value: &Value) -> Option<String> {
     let url = value.as_str()?;
     let plain = url.bytes().all(|byte| byte.is_ascii_graphic()) && url.len() <= 2_000;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 const SLICE: Duration = Duration::from_millis(50);
 
-/// False when it was cut short.
+/// Waits; returns false when the wait was cut short.
 pub(super) fn pause(length: Duration, unwanted: &dyn Fn() -> bool) -> bool {
     let end = Instant::now() + length;
     while !unwanted() {

@@ -1,4 +1,5 @@
-//! A branch as files: a patch for `git apply` and a bundle for `git fetch`, when it can't be pushed.
+//! A branch as files, for when it can't be pushed: a patch for `git apply` and a bundle for `git
+//! fetch`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,10 +9,13 @@ use super::error::{GitError, OnFile};
 use super::hub::Hub;
 use super::object::Oid;
 
+/// The files that hold a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artifacts {
+    /// The patch.
     pub patch: PathBuf,
-    /// None when the branch has no commits of its own: git makes no empty bundle.
+    /// The bundle; `None` when the branch has no commits of its own, because git makes no empty
+    /// bundle.
     pub bundle: Option<PathBuf>,
 }
 

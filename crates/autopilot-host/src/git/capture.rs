@@ -1,5 +1,5 @@
-//! What an agent left in a slot, taken into the hub: its files as a tree, its commits as a checked
-//! pack. Nothing in the slot is executed, and its `.git` is read as plain files only.
+//! The capture of an agent's work from a slot into the hub: its files as a tree, its commits as a
+//! checked pack. Nothing in the slot is executed, and its `.git` is read as plain files only.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -20,19 +20,24 @@ use super::sweep::{loosen, remove_tree};
 use super::transfer::{Check, Source, transfer, typed};
 use crate::fail;
 
-/// Reading objects an agent may have booby-trapped (a pipe for a pack) ends after this.
+/// The deadline for reading objects that an agent may have booby-trapped (a pipe for a pack).
 const AGENT_OBJECTS_TIMEOUT: Duration = Duration::from_secs(60);
+/// The most commits of an agent that are listed.
 const COMMITS_LISTED_MAX: usize = 1000;
+/// The most files of one nested repository that are taken.
 const NESTED_FILES_MAX: usize = 200_000;
 
-/// One try of a step of a task: what commits, merges and salvage refs are named after.
+/// One try of a step of a task, after which commits, merges and salvage refs are named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt<'a> {
+    /// The name of the task.
     pub task: &'a str,
+    /// The id of the attempt, unique in its run.
     pub id: &'a str,
 }
 
 impl Attempt<'_> {
+    /// Returns the ref that keeps the work of this attempt.
     pub fn salvage_ref(&self) -> String {
         format!("refs/autopilot/salvage/{}/{}", ref_component(self.task), ref_component(self.id))
     }
@@ -42,47 +47,56 @@ impl Attempt<'_> {
     }
 }
 
+/// The facts of a capture.
 #[derive(Clone, Debug)]
 pub struct CaptureRequest<'a> {
+    /// The attempt that worked in the slot.
     pub attempt: Attempt<'a>,
     /// The commit the slot was prepared with.
     pub base: &'a Oid,
-    /// Seconds since 1970, the time of the salvage commit.
+    /// The time of the salvage commit, in seconds since 1970.
     pub now: i64,
 }
 
-/// Things a guard must know that the tree alone does not tell.
+/// A fact about the slot that a guard must know and that the tree alone does not tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// A repository inside the slot. Its files are in the tree as plain files; no gitlink is.
+    /// There is a repository inside the slot. Its files are in the tree as plain files; no gitlink
+    /// is.
     NestedRepository { path: Vec<u8> },
-    /// Files git could not read even after permissions were repaired; the tree lacks them.
+    /// Git could not read some files even after permissions were repaired; the tree lacks them.
     Unreadable { reason: String },
-    /// Commits the agent made that are broken or malformed; the files they led to are in the tree.
+    /// The agent made commits that are broken or malformed; the files they led to are in the tree.
     CommitsNotTaken { reason: String },
     /// The agent removed or replaced its `.git`.
     GitDirectoryGone,
-    /// More refs and reflog entries than are looked at.
+    /// There are more refs and reflog entries than are looked at.
     TooManyRefs,
 }
 
 /// The agent's work as the hub now holds it.
 #[derive(Clone, Debug)]
 pub struct Capture {
+    /// The files of the slot.
     pub tree: Oid,
-    /// The commit that holds the tree, unless it is the base's own.
+    /// The salvage commit that holds the tree, unless the tree is the base's own.
     pub commit: Option<Oid>,
+    /// The ref that keeps the salvage commit.
     pub salvage_ref: String,
-    /// False when a ref already held all of it.
+    /// Whether something was saved that no ref held before.
     pub newly_saved: bool,
-    /// Commits the agent made itself, newest first, kept reachable in the hub.
+    /// The commits that the agent made itself, newest first, kept reachable in the hub.
     pub agent_commits: Vec<Oid>,
+    /// The commit that the agent's HEAD was at.
     pub agent_head: Option<Oid>,
-    /// The ref the agent's HEAD is on; none when detached.
+    /// The ref that the agent's HEAD is on; `None` when it is detached.
     pub agent_head_ref: Option<String>,
+    /// Whether the agent has stashed something.
     pub agent_stashed: bool,
-    /// The agent changed its `.git/config` or added hooks. They run nowhere; this is for the record.
+    /// Whether the agent changed its `.git/config` or added hooks. They run nowhere; this is for
+    /// the record.
     pub git_settings_changed: bool,
+    /// The facts that a guard must know.
     pub violations: Vec<Violation>,
 }
 
@@ -93,7 +107,7 @@ pub(crate) struct Snapshot {
 }
 
 impl Slot {
-    /// Takes everything git does not ignore, and the agent's own commits, into the hub.
+    /// Takes all files that git does not ignore, and the agent's own commits, into the hub.
     pub fn capture(&self, request: &CaptureRequest<'_>) -> Result<Capture, GitError> {
         if !self.is_dir() {
             return Err(GitError::SlotMissing { path: self.dir.clone() });
@@ -128,9 +142,9 @@ impl Slot {
         })
     }
 
-    /// A copy of the index, so that each capture starts from what was prepared. Its time stays the
-    /// original's: git rereads files that changed in the very second the index was written, and would
-    /// trust them if the copy looked younger.
+    /// Makes a copy of the index, so that each capture starts from the prepared state. The copy
+    /// keeps the original's time: git rereads files that changed in the very second the index was
+    /// written, and would trust them if the copy looked younger.
     fn scratch_index(&self) -> Result<PathBuf, GitError> {
         let (from, to) = (self.index(), self.own.join("capture.index"));
         remove_tree(&to)?;
@@ -141,6 +155,7 @@ impl Slot {
         Ok(to)
     }
 
+    /// Writes the slot's files as a tree, nested repositories as plain files.
     pub(crate) fn snapshot_tree(&self, index: &Path) -> Result<Snapshot, GitError> {
         let mut violations = Vec::new();
         let nested = self.nested(index)?;
@@ -157,8 +172,9 @@ impl Slot {
         Ok(Snapshot { tree, violations })
     }
 
-    /// Git writes a file it reads again in the form its attributes ask for. One that was committed in
-    /// another form and not changed since goes back to the form it has in the base: nobody changed it.
+    /// Restores the form of files that nobody changed. Git writes a file it reads again in the form
+    /// its attributes ask for; one that was committed in another form and not changed since goes
+    /// back to the form it has in the base.
     fn without_renormalised(&self, index: &Path, base: &Oid, tree: Oid) -> Result<Oid, GitError> {
         if self.hub().tree_of(base)? == tree {
             return Ok(tree);
@@ -199,7 +215,8 @@ impl Slot {
         git("write the tree of the slot").arg("write-tree").oid()
     }
 
-    /// Git lists an untracked directory that is a repository as one entry with a slash at its end.
+    /// Finds nested repositories. Git lists an untracked directory that is a repository as one
+    /// entry with a slash at its end.
     fn nested(&self, index: &Path) -> Result<Vec<Vec<u8>>, GitError> {
         let list = || {
             self.hub()
@@ -246,7 +263,7 @@ impl Slot {
         remove_tree(&index.with_extension("index.lock"))?;
         let Err(first) = add(&[]) else { return Ok(()) };
         match add(&["--ignore-errors"]) {
-            // Git says 1 when some files were left out and 128 when it gave up.
+            // Git exits with 1 when some files were left out and with 128 when it gave up.
             Ok(_) => {}
             Err(CommandError::Failed { status, .. }) if status == "exit code 1" => {}
             Err(other) => return Err(other.into()),
@@ -255,7 +272,7 @@ impl Slot {
         Ok(())
     }
 
-    /// The files of a nested repository, as plain files, but for what is ignored.
+    /// Adds the files of a nested repository as plain files, except ignored ones.
     fn add_nested(&self, index: &Path, nested: &[u8]) -> Result<(), GitError> {
         let mut files: Vec<u8> = Vec::new();
         let mut count = 0;
@@ -264,7 +281,7 @@ impl Slot {
             let full = self.dir.join(&dir);
             for entry in fs::read_dir(&full).on("read", &full)? {
                 let entry = entry.on("read", &full)?;
-                let kind = entry.file_type().on("look at", &entry.path())?;
+                let kind = entry.file_type().on("inspect", &entry.path())?;
                 if entry.file_name() == ".git" {
                     continue;
                 }
@@ -304,6 +321,7 @@ impl Slot {
         Ok(rest)
     }
 
+    /// Keeps the tree under the attempt's salvage ref, unless another ref holds it already.
     fn salvage(
         &self,
         request: &CaptureRequest<'_>,
@@ -322,7 +340,7 @@ impl Slot {
         if *tree == hub.tree_of(request.base)? || safe.as_ref() == Some(tree) {
             return Ok((None, false));
         }
-        // What this attempt left here before stays reachable as a second parent.
+        // The work that this attempt left here before stays reachable as a second parent.
         let parents: Vec<Oid> = [request.base.clone()].into_iter().chain(old.clone()).collect();
         let commit = write_commit(
             hub,
@@ -375,7 +393,7 @@ impl Slot {
         }
     }
 
-    /// One broken tip must not cost the others.
+    /// Takes the commits of each tip by itself, because one broken tip must not cost the others.
     fn import_one_by_one(
         &self,
         request: &CaptureRequest<'_>,
@@ -403,7 +421,7 @@ impl Slot {
         let with_agent = |operation: &str| {
             hub.git(operation).also_objects(&[&objects]).timeout(AGENT_OBJECTS_TIMEOUT)
         };
-        // Mostly an agent commits nothing: what its refs name is what it was given.
+        // Mostly an agent commits nothing: its refs then name the commits it was given.
         if hub.holds_all(&found.tips)? {
             return Ok(Taken::default());
         }
@@ -469,13 +487,14 @@ impl Slot {
     }
 }
 
+/// The agent's commits that were taken into the hub.
 #[derive(Default)]
 struct Taken {
     commits: Vec<Oid>,
     newly_saved: bool,
 }
 
-/// All listed commits, and those that are nobody's parent.
+/// Returns all listed commits, and those that are no other's parent.
 fn heads_of(listing: &str) -> Result<(Vec<Oid>, Vec<Oid>), GitError> {
     let mut new = Vec::new();
     let mut parents = BTreeSet::new();
@@ -490,10 +509,10 @@ fn heads_of(listing: &str) -> Result<(Vec<Oid>, Vec<Oid>), GitError> {
     Ok((new, heads))
 }
 
-/// A copy that is as old as the original.
+/// Makes a copy that is as old as the original.
 pub(crate) fn copy_with_time(from: &Path, to: &Path) -> Result<(), GitError> {
     fs::copy(from, to).on("copy", from)?;
-    let modified = from.metadata().and_then(|meta| meta.modified()).on("look at", from)?;
+    let modified = from.metadata().and_then(|meta| meta.modified()).on("inspect", from)?;
     let file = fs::File::options().write(true).open(to).on("open", to)?;
-    file.set_modified(modified).on("date", to)
+    file.set_modified(modified).on("set the time of", to)
 }

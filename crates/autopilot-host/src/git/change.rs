@@ -16,14 +16,16 @@ pub use super::patch::LineFact;
 const LINK_BYTES_MAX: usize = 4096;
 const RENAMES_MAX: usize = 1000;
 
-/// How much of a change is read.
+/// The limits on how much of a change is read.
 #[derive(Clone, Copy, Debug)]
 pub struct ChangeLimits {
+    /// The most paths listed.
     pub paths_max: usize,
+    /// The longest diff.
     pub diff_bytes_max: usize,
-    /// Added and removed lines kept, each.
+    /// The most added lines kept, and the most removed lines.
     pub lines_max: usize,
-    /// Bytes of one kept line.
+    /// The longest kept line, in bytes.
     pub line_bytes_max: usize,
 }
 
@@ -38,66 +40,91 @@ impl Default for ChangeLimits {
     }
 }
 
+/// What happened to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
+    /// The path is new.
     Added,
+    /// The content or the mode changed.
     Modified,
+    /// The path is gone.
     Deleted,
+    /// The file came from another path, which is gone.
     Renamed,
+    /// The file came from another path, which stays.
     Copied,
     /// A file became a link, a link a file, or either a gitlink.
     TypeChanged,
 }
 
+/// One path of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedPath {
+    /// The path from the top of the repository, after the change.
     pub path: Vec<u8>,
-    /// The former path of a rename; guards look at both.
+    /// The former path of a rename or the source of a copy; guards look at both.
     pub old_path: Option<Vec<u8>>,
+    /// What happened to the path.
     pub status: Status,
+    /// The mode before the change, as git writes it; 0 if the path is new.
     pub old_mode: u32,
+    /// The mode after the change, as git writes it; 0 if the path is gone.
     pub new_mode: u32,
-    /// Where a symbolic link points after the change.
+    /// The target of a symbolic link after the change.
     pub link_target: Option<Vec<u8>>,
+    /// How many lines were added.
     pub insertions: u64,
+    /// How many lines were removed.
     pub deletions: u64,
+    /// Whether git sees no lines in the file.
     pub binary: bool,
 }
 
 impl ChangedPath {
-    /// For people; never used to open a file.
+    /// Returns the path for people; never used to open a file.
     pub fn display(&self) -> String {
         String::from_utf8_lossy(&self.path).into_owned()
     }
 
+    /// Returns whether the path is a gitlink (a submodule) after the change.
     pub fn is_gitlink(&self) -> bool {
         self.new_mode == 0o160_000
     }
 
+    /// Returns whether the path is a symbolic link after the change.
     pub fn is_link(&self) -> bool {
         self.new_mode == 0o120_000
     }
 }
 
+/// The facts of a whole change.
 #[derive(Clone, Debug)]
 pub struct Change {
+    /// The tree before the change.
     pub base_tree: Oid,
+    /// The tree after the change.
     pub tree: Oid,
-    /// Binds a verdict to exactly this change.
+    /// A fingerprint that binds a verdict to exactly this change.
     pub digest: String,
+    /// The changed paths, up to the limit.
     pub paths: Vec<ChangedPath>,
-    /// Paths beyond the limit, which are not in `paths` but are counted.
+    /// How many paths beyond the limit are not in `paths`; their lines are counted.
     pub paths_left_out: usize,
+    /// How many lines were added in all.
     pub insertions: u64,
+    /// How many lines were removed in all.
     pub deletions: u64,
-    /// Unified diff for people and prompts; ends with a mark when it was cut.
+    /// The unified diff for people and prompts; it ends with a mark when it was cut.
     pub diff: String,
+    /// Whether the diff was cut.
     pub diff_cut: bool,
+    /// The added lines, up to the limit.
     pub added: Vec<LineFact>,
+    /// The removed lines, up to the limit.
     pub removed: Vec<LineFact>,
-    /// There are more lines than were kept.
+    /// Whether there are more lines than were kept.
     pub lines_cut: bool,
-    /// Size of the files that have no lines, as they are after the change.
+    /// The size of the files that have no lines, as they are after the change.
     pub binary_bytes: u64,
 }
 
@@ -135,6 +162,7 @@ impl Change {
         Ok(change)
     }
 
+    /// Returns how many lines were added and removed.
     pub fn lines(&self) -> u64 {
         self.insertions + self.deletions
     }
@@ -159,7 +187,7 @@ impl Change {
             let mut words = counts.splitn(3, |b| *b == b'\t');
             let (plus, minus) = (words.next(), words.next());
             if words.next().is_none_or(<[u8]>::is_empty) {
-                // A rename has its two names in fields of their own.
+                // The two names of a rename are in separate fields.
                 fields.next();
                 fields.next();
             }
@@ -240,7 +268,7 @@ impl Change {
     }
 }
 
-/// `:100644 100755 <old> <new> M`, then one path, or two for a rename.
+/// Reads a field like `:100644 100755 <old> <new> M`, then one path, or two for a rename.
 fn read_raw<'a>(
     head: &[u8],
     fields: &mut impl Iterator<Item = &'a [u8]>,

@@ -16,44 +16,54 @@ use super::error::GitError;
 use super::object::Oid;
 use super::pump::{Drained, Tail, drain, kill_group};
 
-/// Local commands; those that move many objects set their own.
+/// The deadline of local commands; those that move many objects set their own.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// Deadline of commands that copy history between object stores.
+/// The deadline of commands that copy history between object stores.
 pub(crate) const TRANSFER_TIMEOUT: Duration = Duration::from_secs(1800);
 const STDOUT_BYTES_MAX: usize = 256 * 1024 * 1024;
 
+/// The reason why a git command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    #[error("git is not on PATH")]
+    /// There is no `git` in an absolute directory of PATH.
+    #[error("git is not on PATH; install git")]
     NoGit,
-    #[error("cannot run `git {verb}` ({operation})")]
+    /// The process could not be started or waited for.
+    #[error("cannot {operation}: `git {verb}` could not be run")]
     Spawn { verb: String, operation: String, source: io::Error },
-    #[error("{operation}: `git {verb}` ended with {status}: {stderr}")]
+    /// Git reported a failure.
+    #[error("cannot {operation}: `git {verb}` failed with {status}: {stderr}")]
     Failed { operation: String, verb: String, status: String, stderr: String },
-    #[error("{operation}: `git {verb}` did not end within {} s: {stderr}", after.as_secs())]
+    /// Git missed its deadline and was killed.
+    #[error("cannot {operation}: `git {verb}` did not finish within {} s: {stderr}", after.as_secs())]
     TimedOut { operation: String, verb: String, after: Duration, stderr: String },
-    #[error("{operation}: `git {verb}` was ended because nobody wants it any more")]
+    /// The caller did not want the result any more, and git was killed.
+    #[error("cannot {operation}: `git {verb}` was cancelled")]
     Unwanted { operation: String, verb: String },
-    #[error("{operation}: `git {verb}` wrote more than {bytes_max} bytes")]
+    /// Git printed more than is kept in memory.
+    #[error("cannot {operation}: `git {verb}` printed more than {bytes_max} bytes")]
     TooLong { operation: String, verb: String, bytes_max: usize },
 }
 
-/// What a finished command left behind.
+/// The result of a finished command.
 #[derive(Debug)]
 pub struct Output {
+    /// The exit status, which may be a failure.
     pub status: ExitStatus,
+    /// All of stdout.
     pub stdout: Vec<u8>,
     /// The last bytes of stderr, lossily decoded and trimmed.
     pub stderr: String,
 }
 
 impl Output {
+    /// Returns the exit code; `None` when a signal ended the command.
     pub fn code(&self) -> Option<i32> {
         self.status.code()
     }
 }
 
-/// A git command line in the making.
+/// A git command line in the making. `operation` completes "cannot …" in error messages.
 #[derive(Debug)]
 pub struct Git {
     operation: String,
@@ -68,21 +78,23 @@ pub struct Git {
     timeout: Duration,
 }
 
+/// The part of our environment that a command gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Inherit {
-    /// Nothing of the user's environment but PATH.
+    /// None of the user's environment but PATH.
     Nothing,
-    /// The user's environment and configuration, without what points git at another repository.
+    /// The user's environment and configuration, without variables that point git at another
+    /// repository.
     User,
 }
 
 impl Git {
-    /// A command on `git_dir` alone: its own config is the only one read.
+    /// Makes a command on `git_dir` alone: its own config is the only one read.
     pub fn isolated(operation: impl Into<String>, git_dir: &Path) -> Self {
         Self::bare_minimum(operation).env("GIT_DIR", git_dir)
     }
 
-    /// A command without a repository (`--version`, `init`).
+    /// Makes a command without a repository (`--version`, `init`).
     pub fn bare_minimum(operation: impl Into<String>) -> Self {
         let mut git = Self::blank(operation.into(), Inherit::Nothing);
         for (key, value) in [
@@ -108,7 +120,7 @@ impl Git {
             .env("HOME", "/nonexistent")
     }
 
-    /// A command in the user's repository with the user's own configuration and credentials.
+    /// Makes a command in the user's repository with the user's own configuration and credentials.
     pub fn as_user(operation: impl Into<String>, dir: &Path) -> Self {
         Self::blank(operation.into(), Inherit::User)
             .config("core.hooksPath", "/dev/null")
@@ -116,7 +128,8 @@ impl Git {
             .cwd(dir)
     }
 
-    /// Another program of the user's (gh), under the same rules of deadline and output.
+    /// Makes a command of another program of the user's (gh), under the same rules of deadline and
+    /// output.
     pub(crate) fn program_as_user(operation: &str, program: &Path, dir: &Path) -> Self {
         let mut git = Self::as_user(operation, dir);
         git.config.clear();
@@ -146,10 +159,12 @@ impl Git {
         .env("GIT_EDITOR", "false")
     }
 
+    /// Sets the working tree and runs the command in it.
     pub fn work_tree(self, dir: &Path) -> Self {
         self.env("GIT_WORK_TREE", dir).cwd(dir)
     }
 
+    /// Sets the index file.
     pub fn index(self, file: &Path) -> Self {
         self.env("GIT_INDEX_FILE", file)
     }
@@ -166,6 +181,7 @@ impl Git {
         if list.is_empty() { self } else { self.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", list) }
     }
 
+    /// Sets a configuration value for this command only.
     pub fn config(mut self, key: &str, value: impl AsRef<OsStr>) -> Self {
         let mut pair = OsString::from(key);
         pair.push("=");
@@ -174,26 +190,31 @@ impl Git {
         self
     }
 
+    /// Sets an environment variable.
     pub fn env(mut self, key: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.env.push((key.into(), value.into()));
         self
     }
 
+    /// Sets the directory in which the command runs.
     pub fn cwd(mut self, dir: &Path) -> Self {
         self.cwd = Some(dir.to_owned());
         self
     }
 
+    /// Adds an argument.
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
         self.args.push(arg.into());
         self
     }
 
+    /// Adds arguments.
     pub fn args<I: IntoIterator<Item = S>, S: Into<OsString>>(mut self, args: I) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
 
+    /// Sets the input.
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = Some(bytes.into());
         self
@@ -204,6 +225,7 @@ impl Git {
         self
     }
 
+    /// Sets the deadline.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
@@ -214,8 +236,8 @@ impl Git {
         self.run_unless(&|| false)
     }
 
-    /// Runs to the end or until `unwanted` says so, asked many times a second: then git and its
-    /// children are killed.
+    /// Runs to the end or until `unwanted`, which is called many times a second, returns true: then
+    /// git and its children are killed.
     pub fn run_unless(self, unwanted: &dyn Fn() -> bool) -> Result<Output, CommandError> {
         let mut stdout = Vec::new();
         let (operation, verb) = (self.operation.clone(), self.verb());
@@ -235,7 +257,7 @@ impl Git {
         Ok(Output { status, stdout, stderr })
     }
 
-    /// Runs to the end and asks for exit 0.
+    /// Runs to the end and fails unless the exit code is 0. Returns stdout.
     pub fn ok(self) -> Result<Vec<u8>, CommandError> {
         let (operation, verb) = (self.operation.clone(), self.verb());
         let output = self.run()?;
@@ -243,13 +265,14 @@ impl Git {
         Ok(output.stdout)
     }
 
-    /// The first line of the answer, decoded lossily.
+    /// Returns the first line of the answer, decoded lossily.
     pub fn line(self) -> Result<String, CommandError> {
         let out = self.ok()?;
         let line = out.split(|b| *b == b'\n').next().unwrap_or_default();
         Ok(String::from_utf8_lossy(line).into_owned())
     }
 
+    /// Returns the object name on the first line of the answer.
     pub fn oid(self) -> Result<Oid, GitError> {
         Oid::parse(&self.line()?)
     }
@@ -277,6 +300,7 @@ impl Git {
         check(&operation, &verb, status, &stderr)
     }
 
+    /// Returns git's subcommand, for messages.
     fn verb(&self) -> String {
         self.args.first().map(|a| a.to_string_lossy().into_owned()).unwrap_or_default()
     }
@@ -323,7 +347,7 @@ impl Git {
         }
     }
 
-    /// Input goes through an unnamed file: a pipe would need a second thread to never block.
+    /// Opens the input as an unnamed file: a pipe would need a second thread to never block.
     fn take_stdin(&mut self) -> io::Result<Stdio> {
         if let Some(file) = self.stdin_file.take() {
             return Ok(Stdio::from(file));
@@ -384,12 +408,14 @@ const POINTS_ELSEWHERE: [&str; 15] = [
     "GIT_CONFIG",
 ];
 
-/// Resolved once against absolute PATH entries, so that a `.` in PATH can't find a planted `git`.
+/// Returns the path of git, resolved once against absolute PATH entries, so that a `.` in PATH
+/// can't find a planted `git`.
 fn git_program() -> Result<&'static Path, CommandError> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
     PROGRAM.get_or_init(|| find_program("git")).as_deref().ok_or(CommandError::NoGit)
 }
 
+/// Finds a program in the absolute directories of PATH.
 pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)
@@ -420,7 +446,8 @@ fn check(
     })
 }
 
-/// Git reads an entry that starts with a double quote as a C-quoted string; so any path can be given.
+/// Quotes a path for a list of directories. Git reads an entry that starts with a double quote as a
+/// C-quoted string; so any path can be given.
 fn quoted_for_list(dir: &Path) -> OsString {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let bytes = dir.as_os_str().as_bytes();

@@ -8,28 +8,40 @@ use super::name::ref_component;
 use super::object::Oid;
 use crate::fail;
 
+/// The trailer that names the attempt of a commit.
 pub(crate) const ATTEMPT: &str = "Autopilot-Attempt";
+/// The trailer that names the run of a commit.
 pub(crate) const RUN: &str = "Autopilot-Run";
+/// The trailer that names the task of a commit.
 pub(crate) const TASK: &str = "Autopilot-Task";
 
+/// The facts of a task's commit.
 #[derive(Clone, Debug)]
 pub struct CommitRequest<'a> {
+    /// The id of the run.
     pub run: &'a str,
+    /// The attempt whose work is committed.
     pub attempt: Attempt<'a>,
-    /// Short branch name, `autopilot/<task>` or what `free_branch` gave.
+    /// The short branch name, `autopilot/<task>` or the result of `free_branch`.
     pub branch: &'a str,
+    /// The commit on which the work is based.
     pub parent: &'a Oid,
+    /// The files of the commit.
     pub tree: &'a Oid,
+    /// The message, without trailers.
     pub message: &'a str,
+    /// Author and committer.
     pub identity: &'a Identity,
-    /// Seconds since 1970.
+    /// The time of the commit, in seconds since 1970.
     pub now: i64,
 }
 
+/// A commit of a task that is in the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
+    /// The commit.
     pub commit: Oid,
-    /// The commit of this attempt was there already; nothing was done.
+    /// Whether the commit of this attempt was there already and nothing was done.
     pub already: bool,
 }
 
@@ -66,6 +78,7 @@ pub fn commit_task(hub: &Hub, request: &CommitRequest<'_>) -> Result<Committed, 
     Ok(Committed { commit, already: false })
 }
 
+/// Keeps the commit of an earlier attempt under a salvage ref.
 fn keep_replaced(hub: &Hub, task: &str, tip: &Oid) -> Result<(), GitError> {
     let name = format!("refs/autopilot/salvage/{}/replaced-{}", ref_component(task), tip.short());
     match hub.set_ref(&name, tip, Expected::Absent) {
@@ -74,8 +87,8 @@ fn keep_replaced(hub: &Hub, task: &str, tip: &Oid) -> Result<(), GitError> {
     }
 }
 
-/// The commit on the first-parent line from `tip` back to `stop` that carries the trailers of the
-/// attempt and of its run: attempts of two runs may have the same number.
+/// Returns the commit on the first-parent line from `tip` back to `stop` that carries the trailers
+/// of the attempt and of its run: attempts of two runs may have the same number.
 pub(crate) fn find_attempt(
     hub: &Hub,
     tip: &Oid,
@@ -104,6 +117,7 @@ pub(crate) fn find_attempt(
     Ok(None)
 }
 
+/// The content of a commit.
 pub(crate) struct NewCommit<'a> {
     pub tree: &'a Oid,
     pub parents: &'a [Oid],
@@ -112,7 +126,7 @@ pub(crate) struct NewCommit<'a> {
     pub now: i64,
 }
 
-/// Same input, same commit: author, committer and time are all given.
+/// Writes a commit. The same input gives the same commit: author, committer and time are all given.
 pub(crate) fn write_commit(hub: &Hub, new: &NewCommit<'_>) -> Result<Oid, GitError> {
     let date = format!("@{} +0000", new.now.max(0));
     let mut git = hub
@@ -130,8 +144,8 @@ pub(crate) fn write_commit(hub: &Hub, new: &NewCommit<'_>) -> Result<Oid, GitErr
     git.args(["-F", "-"]).stdin(new.message).oid()
 }
 
-/// A message with a trailer block of its own. Text of an agent can't end in a block that ours would
-/// join: trailers in it are in another paragraph and so not trailers to git.
+/// Returns a message with a separate trailer block. Text of an agent can't end in a block that ours
+/// would join: trailers in it are in another paragraph and so not trailers to git.
 pub(crate) fn trailers(message: &str, pairs: &[(&str, &str)]) -> String {
     let body: String = message.replace('\0', " ");
     let mut text = format!("{}\n\n", body.trim_end());

@@ -1,4 +1,5 @@
-//! Fingerprints: of a change, to bind a verdict to it; of a user's repository, to prove we left it alone.
+//! Fingerprints: of a change, to bind a verdict to it; of a user's repository, to prove that we
+//! left it alone.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -19,13 +20,13 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// What a verdict is bound to: both ends of the change, which determine every byte of its diff.
+/// Returns the fingerprint of a change, made of both ends, which determine every byte of its diff.
 pub fn change_digest(base_tree: &Oid, tree: &Oid) -> String {
     hex_digest(format!("{base_tree}\0{tree}").as_bytes())
 }
 
-/// Everything of the user's that must not change: config, hooks, HEAD, index, refs (but ours), stash,
-/// reflogs, and every file of the working tree with its times.
+/// Returns the fingerprint of everything of the user's that must not change: config, hooks, HEAD,
+/// index, refs (but ours), stash, reflogs, and every file of the working tree with its times.
 pub fn user_digest(repo: &UserRepo, ours: &dyn Fn(&str) -> bool) -> Result<String, GitError> {
     let mut hasher = Sha256::new();
     for name in

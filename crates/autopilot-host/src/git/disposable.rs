@@ -17,17 +17,17 @@ const REF_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 const REF_FILES_MAX: usize = 10_000;
 const TIPS_MAX: usize = 4096;
 
-/// What a fresh `.git` is made of.
+/// The parts of a fresh `.git`.
 pub(crate) struct Fresh<'a> {
     pub hub_objects: &'a Path,
     pub index: &'a Path,
-    /// Where the controller keeps what it wrote, to see later whether the agent changed it.
+    /// The controller's copy of the config, to see later whether the agent changed it.
     pub config_copy: &'a Path,
     pub excludes: &'a Path,
     pub commit: &'a Oid,
-    /// Short branch name HEAD is on.
+    /// The short name of the branch that HEAD is on.
     pub branch: &'a str,
-    /// A further short branch name and where it is (the base branch, for `git diff main`).
+    /// Another branch by its short name, and its commit (the base branch, for `git diff main`).
     pub beside: Option<(&'a str, &'a Oid)>,
     pub identity: &'a Identity,
     pub remotes: &'a [(String, String)],
@@ -59,6 +59,7 @@ pub(crate) fn write(slot: &Path, fresh: &Fresh<'_>) -> Result<(), GitError> {
     put("HEAD", format!("ref: refs/heads/{}\n", fresh.branch).as_bytes())
 }
 
+/// Returns whether both branches can exist together: git keeps refs like files.
 fn beside_fits(name: &str, branch: &str) -> bool {
     let below = |a: &str, b: &str| a.strip_prefix(b).is_some_and(|rest| rest.starts_with('/'));
     name != branch && !below(name, branch) && !below(branch, name)
@@ -105,21 +106,21 @@ fn quoted(value: &str) -> String {
     out
 }
 
-/// What the agent's `.git` turned into, read as plain files.
+/// The agent's `.git` after its work, read as plain files.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// Where HEAD points: a ref name, if it is symbolic.
+    /// The name of the ref that HEAD points to, if it is symbolic.
     pub head_ref: Option<String>,
     pub head: Option<Oid>,
-    /// Every object name in HEAD, refs, packed-refs and reflogs: what the agent committed, amended
-    /// away, stashed or reset past.
+    /// Every object name in HEAD, refs, packed-refs and reflogs: the commits that the agent made,
+    /// amended away, stashed or reset past.
     pub tips: BTreeSet<Oid>,
-    /// True when there was more than the limits allow to look at.
+    /// Whether there was more than the limits allow to look at.
     pub truncated: bool,
     pub stash: bool,
 }
 
-/// Reads the agent's refs. `None` when `.git` is no longer a directory.
+/// Reads the agent's refs; `None` when `.git` is no longer a directory.
 pub(crate) fn read(slot: &Path) -> Option<Found> {
     let git = slot.join(".git");
     if !git.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
@@ -177,7 +178,8 @@ fn packed(git: &Path, name: &str) -> Option<Oid> {
     Oid::parse(line.split(' ').next()?).ok()
 }
 
-/// Never blocks on a pipe and never follows a link, whatever was put in the file's place.
+/// Reads a file without ever blocking on a pipe or following a link, whatever was put in the file's
+/// place.
 fn read_small(path: &Path) -> Option<String> {
     let file = fs::OpenOptions::new()
         .read(true)

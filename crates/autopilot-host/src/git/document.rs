@@ -1,4 +1,4 @@
-//! One file the controller itself puts on the run's branch, at most once per attempt.
+//! One file that the controller itself puts on the run's branch, at most once per attempt.
 
 use super::capture::Attempt;
 use super::commit::{ATTEMPT, Committed, NewCommit, RUN, find_attempt, trailers, write_commit};
@@ -8,27 +8,34 @@ use super::identity::Identity;
 use super::object::Oid;
 use crate::fail;
 
+/// How often the commit is tried when the branch moves meanwhile.
 const SWAPS_MAX: usize = 5;
 
+/// The facts of a file to commit.
 #[derive(Clone, Debug)]
 pub struct DocumentRequest<'a> {
+    /// The id of the run.
     pub run: &'a str,
+    /// The attempt that writes the file.
     pub attempt: Attempt<'a>,
-    /// Short name of the run's branch.
+    /// The short name of the run's branch.
     pub onto: &'a str,
-    /// Where that branch starts when it does not exist yet.
+    /// The commit at which that branch starts when it does not exist yet.
     pub start: &'a Oid,
-    /// From the top of the repository.
+    /// The path of the file from the top of the repository.
     pub path: &'a str,
+    /// The content of the file.
     pub text: &'a str,
+    /// The message, without trailers.
     pub message: &'a str,
+    /// Author and committer.
     pub identity: &'a Identity,
-    /// Seconds since 1970.
+    /// The time of the commit, in seconds since 1970.
     pub now: i64,
 }
 
-/// Commits the file onto the branch. A commit of the same attempt is returned as it is; nothing is
-/// done where something else is in its place.
+/// Commits the file onto the branch. A commit of the same attempt is returned as it is; `None` if
+/// something else is at the path, and then nothing is done.
 pub fn commit_document(
     hub: &Hub,
     request: &DocumentRequest<'_>,
@@ -78,8 +85,8 @@ pub fn commit_document(
     }
 }
 
-/// Whether a file can be put there without taking anything away: the path is free, and so is every
-/// name on the way to it that is no directory.
+/// Returns whether a file can be put at the path without taking anything away: the path is free,
+/// and every name on the way to it is free or a directory.
 fn is_free(hub: &Hub, commit: &Oid, path: &str) -> Result<bool, GitError> {
     let names = path.match_indices('/').map(|(end, _)| &path[..end]).chain([path]);
     for name in names {
@@ -95,12 +102,12 @@ fn is_free(hub: &Hub, commit: &Oid, path: &str) -> Result<bool, GitError> {
     Ok(true)
 }
 
-/// The tree of a commit with one file more, or another text in it.
+/// Returns the tree of a commit with one more file, or with other content in that file.
 fn with_file(hub: &Hub, commit: &Oid, path: &str, blob: &Oid) -> Result<Oid, GitError> {
-    let dir = tempfile::tempdir_in(hub.state()).on("make an index in", hub.state())?;
+    let dir = tempfile::tempdir_in(hub.state()).on("create an index in", hub.state())?;
     let index = dir.path().join("index");
     let git = |what: &str| hub.git(format!("{what} {path}")).index(&index);
-    git("begin a tree with").args(["read-tree", commit.as_str()]).ok()?;
+    git("start a tree with").args(["read-tree", commit.as_str()]).ok()?;
     git("add")
         .args(["update-index", "--add", "--replace", "--cacheinfo"])
         .arg(format!("100644,{blob},{path}"))

@@ -1,4 +1,4 @@
-//! What can go wrong with git, said with the operation and the object.
+//! The errors of git, with the operation and the object.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,34 +7,45 @@ use super::command::CommandError;
 use super::object::Oid;
 use super::repo::Refusal;
 
+/// The reason why something could not be done with git or its files.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
+    /// A git command failed.
     #[error(transparent)]
     Command(#[from] CommandError),
+    /// The user's repository cannot be worked on.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// A file operation failed.
     #[error("cannot {operation} `{}`", path.display())]
     File { operation: &'static str, path: PathBuf, source: io::Error },
-    #[error("git gave an unreadable {what}: `{text}`")]
+    /// A text of git's, or of our own, does not have the expected form.
+    #[error("unreadable {what}: `{text}`")]
     Unreadable { what: String, text: String },
-    #[error("ref `{name}` is at {} but was expected at {}", show(found), show(expected))]
+    /// Somebody else has moved, made or deleted the ref.
+    #[error("ref `{name}` is {}, but was expected to be {}", show(found), show(expected))]
     RefMoved { name: String, expected: Option<Oid>, found: Option<Oid> },
-    #[error("`{}` in the hub is not as the controller wrote it; nothing was run", path.display())]
+    /// A file of the hub that could make git run programs was changed.
+    #[error("`{}` in the hub is not as autopilot wrote it; no git command was run there", path.display())]
     Tampered { path: PathBuf },
-    #[error("slot `{}` is gone or is not a directory", path.display())]
+    /// Somebody has removed the directory of a slot.
+    #[error("the worktree `{}` is gone or is not a directory", path.display())]
     SlotMissing { path: PathBuf },
-    #[error("proof slot `{}` holds tree {found} instead of {expected}", path.display())]
+    /// The files of a proof slot are not those of its commit.
+    #[error("the clean checkout `{}` has tree {found} instead of {expected}", path.display())]
     ProofDiffers { path: PathBuf, expected: Oid, found: Oid },
+    /// A branch or a name does not exist.
     #[error("no {what} named `{name}`")]
     NotFound { what: &'static str, name: String },
 }
 
-fn show(oid: &Option<Oid>) -> &str {
-    oid.as_ref().map_or("nothing", Oid::as_str)
+fn show(oid: &Option<Oid>) -> String {
+    oid.as_ref().map_or_else(|| "absent".to_owned(), |oid| format!("at {oid}"))
 }
 
-/// Puts the operation and the path on an I/O error.
+/// A conversion that puts the operation and the path on an I/O error.
 pub(crate) trait OnFile<T> {
+    /// Names the operation, in words that complete "cannot …", and the path.
     fn on(self, operation: &'static str, path: &Path) -> Result<T, GitError>;
 }
 

@@ -1,4 +1,4 @@
-//! Disk use of a repository's state, and slots given back.
+//! The disk use of a repository's state, and the removal of slots.
 
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
@@ -8,20 +8,23 @@ use super::error::GitError;
 use super::hub::Hub;
 use super::slot::Slots;
 
+/// The disk use of a repository's state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiskUse {
-    /// Bytes of the hub that are not shared with the user's repository by hard links.
+    /// The bytes of the hub that are not shared with the user's repository by hard links.
     pub hub: u64,
     /// Each slot (agent and proof) with its bytes.
     pub slots: Vec<(PathBuf, u64)>,
 }
 
 impl DiskUse {
+    /// Returns the bytes of the hub and all slots.
     pub fn total(&self) -> u64 {
         self.hub + self.slots.iter().map(|(_, bytes)| bytes).sum::<u64>()
     }
 }
 
+/// Measures the hub and all slots.
 pub fn disk_use(hub: &Hub) -> DiskUse {
     let mut slots = Vec::new();
     for pool in ["slots", "proof"] {
@@ -32,7 +35,8 @@ pub fn disk_use(hub: &Hub) -> DiskUse {
     DiskUse { hub: bytes_below(hub.dir(), 1), slots }
 }
 
-/// Removes agent slots nobody uses, each after its content has been rescued; returns the salvage refs.
+/// Removes agent slots that are not in use, each after its content has been rescued; returns their
+/// directories with the salvage refs.
 pub fn remove_slots(
     slots: &Slots,
     in_use: &[PathBuf],
@@ -48,7 +52,8 @@ pub fn remove_slots(
     Ok(removed)
 }
 
-/// Allocated bytes; a file with more than `links_free` other names is counted elsewhere.
+/// Returns the allocated bytes. A file with more than `links_free` names is counted elsewhere; with
+/// 0 every file is counted.
 fn bytes_below(root: &Path, links_free: u64) -> u64 {
     let mut seen = HashSet::new();
     let mut bytes = 0;

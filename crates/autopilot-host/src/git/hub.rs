@@ -1,8 +1,8 @@
 //! The hub: a bare repository of our own that shares the user's objects by hard links.
 //!
 //! Invariant: only the controller writes its config, so a command with `GIT_DIR` = hub executes
-//! nothing an agent or a repository can plant. Its HEAD names no commit, so that `.gitattributes` of a
-//! commit can't hide a file from a diff.
+//! nothing that an agent or a repository can plant. Its HEAD names no commit, so that
+//! `.gitattributes` of a commit can't hide a file from a diff.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,34 +19,40 @@ use super::state::write_atomic;
 use super::transfer::{Check, Source, transfer};
 use crate::fail;
 
-/// Base branches as they were when last read, away from `refs/heads/` where they could collide.
+/// The refs of base branches as they were when last read, away from `refs/heads/` where they could
+/// collide.
 const BASE: &str = "refs/base/";
 const HEAD: &str = "ref: refs/heads/autopilot-nothing\n";
 
-/// Where the commits are kept that agents made themselves.
+/// The refs of commits that agents made themselves.
 pub(crate) const AGENTS_COMMITS: &str = "refs/autopilot/commits/";
-/// Trees of commits, and commits that refs name, kept in mind; beyond that they are asked for again.
+/// How many trees of commits, and commits that refs name, are remembered; beyond that git is asked
+/// again.
 const TREES_KNOWN_MAX: usize = 16_384;
 
-/// What a ref must be at for a write to happen.
+/// The state that a ref must have for a write to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected<'a> {
+    /// The ref does not exist.
     Absent,
+    /// The ref is at this object.
     At(&'a Oid),
 }
 
+/// The hub of one repository.
 #[derive(Clone, Debug)]
 pub struct Hub {
     state: PathBuf,
     dir: PathBuf,
     config: String,
     filters: Vec<Filter>,
-    /// Large files stay where the user's git-lfs keeps them.
+    /// The directory in which the user's git-lfs keeps large files; they stay there.
     lfs_storage: PathBuf,
-    /// A commit's tree never changes, and every step asks for one several times.
+    /// The trees of commits. A commit's tree never changes, and every step asks for one several
+    /// times.
     trees: Arc<Mutex<BTreeMap<Oid, Oid>>>,
-    /// Commits that refs name for certain: seen so or put so by this process, and not moved since.
-    /// Others may be named as well; nobody else writes refs here while we hold the lock.
+    /// Commits that refs name for certain: seen or put there by this process, and not moved since.
+    /// Refs may name others as well; nobody else writes refs here while we hold the lock.
     held: Arc<Mutex<BTreeSet<Oid>>>,
 }
 
@@ -69,21 +75,23 @@ impl Hub {
         }
         hub.adopt_settings(repo)?;
         hub.verify()?;
-        // We are alone here: a lock is from a git of ours that was killed.
+        // No other process works here: a lock is from a git of ours that was killed.
         hub.remove_stale_locks(Duration::ZERO)?;
         hub.sync(repo)?;
         Ok(hub)
     }
 
+    /// Returns the git directory of the hub.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
+    /// Returns the state directory of the repository.
     pub fn state(&self) -> &Path {
         &self.state
     }
 
-    /// Brings the base branch's tip here and returns it.
+    /// Brings the base branch's tip into the hub and returns it.
     pub fn sync(&self, repo: &UserRepo) -> Result<Oid, GitError> {
         let tip = repo.tip()?;
         let name = base_ref(repo);
@@ -105,7 +113,7 @@ impl Hub {
         transfer(source, &self.dir, std::slice::from_ref(tip), &self.tips()?, Check::Connected)
     }
 
-    /// Everything the hub is known to hold completely.
+    /// Returns all objects that the hub is known to hold completely.
     pub(crate) fn tips(&self) -> Result<Vec<Oid>, GitError> {
         let mut tips: Vec<Oid> = self.refs("refs/")?.into_iter().map(|(_, oid)| oid).collect();
         tips.sort();
@@ -113,7 +121,7 @@ impl Hub {
         Ok(tips)
     }
 
-    /// Fails when the hub's config, hooks, attributes or alternates are not what we wrote.
+    /// Fails when the hub's config, HEAD, hooks, attributes or alternates are not as we wrote them.
     pub fn verify(&self) -> Result<(), GitError> {
         let tampered = |path: PathBuf| Err(GitError::Tampered { path });
         let config = self.dir.join("config");
@@ -135,8 +143,9 @@ impl Hub {
         Ok(())
     }
 
+    /// Returns the object that a ref names, if there is such a ref.
     pub fn resolve(&self, name: &str) -> Result<Option<Oid>, GitError> {
-        // A ref in a file of its own is what git would say, and saves asking it.
+        // A ref in a file of its own has git's answer in it, and saves asking git.
         let loose = name.starts_with("refs/").then(|| fs::read(self.dir.join(name)).ok()).flatten();
         if let Some(oid) = loose.and_then(|bytes| Oid::from_bytes(bytes.trim_ascii()).ok()) {
             return Ok(Some(oid));
@@ -147,8 +156,9 @@ impl Hub {
         resolve_ref(&self.dir, name)
     }
 
-    /// Nobody has packed this ref, and it has no file of its own. Looked at in this order, because a
-    /// ref that is being packed is in both places for a moment and never in neither.
+    /// Returns whether the ref has no file of its own and no refs are packed. Looked at in this
+    /// order, because a ref that is being packed is in both places for a moment and never in
+    /// neither.
     fn is_surely_absent(&self, name: &str) -> bool {
         let missing = |path: PathBuf| {
             let looked = path.symlink_metadata();
@@ -160,14 +170,17 @@ impl Hub {
             && missing(self.dir.join("reftable"))
     }
 
+    /// Returns the refs below a prefix, with the objects they name.
     pub fn refs(&self, prefix: &str) -> Result<Vec<(String, Oid)>, GitError> {
         list_refs(&self.dir, prefix)
     }
 
-    /// Whether a ref names each of these, other than as an agent's own. A list of all refs costs more with every task there was,
-    /// so it is only asked for when this process does not know.
+    /// Returns whether a ref, other than one of an agent's own commits, names each of these. A list
+    /// of all refs costs more with every task there was, so git is only asked for it when this
+    /// process does not know.
     pub(crate) fn holds_all(&self, commits: &BTreeSet<Oid>) -> Result<bool, GitError> {
-        // Kept while the refs are listed, so that one that moves meanwhile is forgotten afterwards.
+        // The lock is held while the refs are listed, so that a ref that moves meanwhile is
+        // forgotten afterwards.
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if commits.is_subset(&held) {
             return Ok(true);
@@ -185,7 +198,7 @@ impl Hub {
         Ok(are_held)
     }
 
-    /// Compare-and-swap of one ref.
+    /// Moves one ref by compare-and-swap.
     pub fn set_ref(&self, name: &str, new: &Oid, old: Expected<'_>) -> Result<(), GitError> {
         let moved = set_ref(&self.dir, name, new, old);
         if let Expected::At(old) = old {
@@ -194,6 +207,7 @@ impl Hub {
         moved
     }
 
+    /// Deletes a ref that is at this object.
     pub fn delete_ref(&self, name: &str, old: &Oid) -> Result<(), GitError> {
         let line = format!("option no-deref\0delete {name}\0{old}\0");
         let deleted = update_refs(&self.dir, name, &line, Expected::At(old));
@@ -205,6 +219,7 @@ impl Hub {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(commit);
     }
 
+    /// Returns the tree of a commit, or a tree itself.
     pub fn tree_of(&self, commit: &Oid) -> Result<Oid, GitError> {
         let trees = || self.trees.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tree) = trees().get(commit) {
@@ -223,6 +238,7 @@ impl Hub {
         Ok(tree)
     }
 
+    /// Returns the parents of a commit.
     pub fn parents(&self, commit: &Oid) -> Result<Vec<Oid>, GitError> {
         let line = self
             .git(format!("read the parents of {commit}"))
@@ -231,7 +247,7 @@ impl Hub {
         line.split_whitespace().skip(1).map(Oid::parse).collect()
     }
 
-    /// The value of a trailer of ours, if the commit has one.
+    /// Returns the value of a trailer of ours, if the commit has one.
     pub fn trailer(&self, commit: &Oid, key: &str) -> Result<Option<String>, GitError> {
         let format = format!("--format=%(trailers:key={key},valueonly)");
         let out = self
@@ -242,10 +258,10 @@ impl Hub {
         Ok((!text.is_empty()).then_some(text))
     }
 
-    /// The newest commit both have in their history.
+    /// Returns the newest commit that both have in their history.
     pub fn merge_base(&self, one: &Oid, other: &Oid) -> Result<Option<Oid>, GitError> {
         let out = self
-            .git(format!("find where {one} and {other} part"))
+            .git(format!("find the merge base of {one} and {other}"))
             .args(["merge-base", one.as_str(), other.as_str()])
             .run()?;
         match out.code() {
@@ -254,6 +270,7 @@ impl Hub {
         }
     }
 
+    /// Returns whether `old` is in the history of `new`.
     pub fn is_ancestor(&self, old: &Oid, new: &Oid) -> Result<bool, GitError> {
         let out = self
             .git(format!("compare {old} with {new}"))
@@ -285,7 +302,8 @@ impl Hub {
         Ok(())
     }
 
-    /// Lock files a killed git of ours left behind; anything younger may have a living owner.
+    /// Removes lock files that a killed git of ours left behind; a younger one may have a living
+    /// owner.
     pub fn remove_stale_locks(&self, older_than: Duration) -> Result<Vec<PathBuf>, GitError> {
         let mut removed = Vec::new();
         let mut dirs = vec![self.dir.join("refs")];
@@ -315,12 +333,12 @@ impl Hub {
         Ok(removed)
     }
 
-    /// A command on the hub alone.
+    /// Makes a command on the hub alone.
     pub(crate) fn git(&self, operation: impl Into<String>) -> Git {
         Git::isolated(operation, &self.dir)
     }
 
-    /// A command on the hub with a slot's files, and the filters the user has allowed.
+    /// Makes a command on the hub with a slot's files, and the filters the user has allowed.
     pub(crate) fn git_in(&self, operation: impl Into<String>, tree: &Path, index: &Path) -> Git {
         let mut git = self.git(operation).work_tree(tree).index(index);
         for filter in &self.filters {
@@ -354,8 +372,8 @@ impl Hub {
         fs::File::open(&self.state).and_then(|d| d.sync_all()).on("sync", &self.state)
     }
 
-    /// Hard links are only a saving: what they don't bring (other file system, borrowed objects, a gc
-    /// under our hands) comes as a pack.
+    /// Shares the user's objects by hard links. Links are only a saving: objects that they don't
+    /// bring (another file system, borrowed objects, a gc at the same time) come as a pack.
     fn link_objects(&self, repo: &UserRepo) -> Result<(), GitError> {
         let from = repo.objects_dir();
         if from.join("info/alternates").exists()
@@ -386,7 +404,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Settings that follow the user's: the config is rewritten only when it is one we would have
+    /// Follows the user's settings: the config is rewritten only when it is one we would have
     /// written for other settings, never when something else is in it.
     fn adopt_settings(&self, repo: &UserRepo) -> Result<(), GitError> {
         let config = self.dir.join("config");
@@ -404,7 +422,8 @@ impl Hub {
     }
 }
 
-/// One component, so that base branches `a` and `a/b` can follow each other.
+/// Returns the ref of the base branch: one component, so that base branches `a` and `a/b` can
+/// follow each other.
 fn base_ref(repo: &UserRepo) -> String {
     format!("{BASE}{}", ref_component(&repo.base_branch))
 }
@@ -449,6 +468,7 @@ fn config_text(repo: &UserRepo) -> String {
     config_with(&repo.object_format, &eol.collect::<String>())
 }
 
+/// Returns whether a config is one that we have written, for any settings.
 fn is_ours(found: &str) -> bool {
     let without_eol: String = found
         .lines()
@@ -478,7 +498,8 @@ fn config_with(object_format: &str, eol: &str) -> String {
     )
 }
 
-/// Loose objects before packs: a gc moves objects from the first to the second, never back.
+/// Makes hard links to all objects. Loose objects come before packs: a gc moves objects from the
+/// first to the second, never back.
 fn link_tree(from: &Path, to: &Path) -> std::io::Result<()> {
     let mut fans: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(from)? {

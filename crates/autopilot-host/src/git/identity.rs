@@ -1,9 +1,11 @@
-//! Who a commit is by: the user as git knows them, else a named default.
+//! The author of commits: the user as git knows them, else a named default.
 
-/// Author and committer of the controller's commits.
+/// The author and committer of the controller's commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
+    /// The name.
     pub name: String,
+    /// The e-mail address.
     pub email: String,
 }
 
@@ -14,8 +16,9 @@ impl Default for Identity {
 }
 
 impl Identity {
-    /// Git refuses an identity with only crud in it, and angle brackets or line ends would break the
-    /// commit header; such a configured identity is replaced by the default.
+    /// Returns the configured identity, or the default if git would refuse it. Git refuses an
+    /// identity with only punctuation in it, and angle brackets or line ends would break the commit
+    /// header.
     pub(crate) fn or_default(name: &str, email: &str) -> Self {
         let clean = |s: &str| s.chars().filter(|c| !matches!(c, '<' | '>' | '\n' | '\0')).collect();
         let (name, email): (String, String) = (clean(name), clean(email));

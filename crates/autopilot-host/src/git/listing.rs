@@ -1,17 +1,20 @@
-//! The names of the files in a commit, as many as somebody wants to read.
+//! The names of the files in a commit, up to a limit.
 
 use super::error::GitError;
 use super::hub::Hub;
 use super::object::Oid;
 use std::ops::ControlFlow;
 
+/// The paths of a commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
+    /// The paths in git's order.
     pub paths: Vec<String>,
-    /// There are more than were asked for.
+    /// Whether there are more paths than were asked for.
     pub cut: bool,
 }
 
+/// Lists the paths of a commit, at most `paths_max`.
 pub fn list_paths(hub: &Hub, commit: &Oid, paths_max: usize) -> Result<Listing, GitError> {
     let mut listing = Listing::default();
     let mut rest: Vec<u8> = Vec::new();

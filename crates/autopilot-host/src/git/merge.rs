@@ -1,37 +1,45 @@
-//! Two commits merged without a working tree, and what stands in the way when git can't do it alone.
+//! Merging two commits without a working tree, and the conflicts when git can't do it alone.
 
 use super::command::CommandError;
 use super::error::GitError;
 use super::hub::Hub;
 use super::object::Oid;
 
+/// The most conflicted paths that are read.
 const CONFLICTS_MAX: usize = 200;
+/// The most messages of git that are kept.
 const MESSAGES_MAX: usize = 200;
+/// How much of each side of a conflict is read.
 const SIDE_BYTES_MAX: usize = 16 * 1024;
 
-/// Two states of the files brought together.
+/// The result of a merge.
 #[derive(Clone, Debug)]
 pub enum Merged {
+    /// The merged tree.
     Clean(Oid),
+    /// The conflicts that are left.
     Conflicted(Box<Conflicts>),
 }
 
-/// What git could not decide alone.
+/// The paths that git could not merge alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflicts {
+    /// The commit that was merged onto.
     pub ours: Oid,
+    /// The commit that was merged.
     pub theirs: Oid,
-    /// The files as git leaves them: decided where it could, with conflict markers where not.
+    /// The files as git leaves them: merged where it could, with conflict markers where not.
     pub tree: Oid,
+    /// The conflicted paths, up to a limit.
     pub paths: Vec<Conflict>,
-    /// Conflicted paths that are not listed.
+    /// How many conflicted paths are not listed.
     pub more: usize,
-    /// What git says of each, as `CONFLICT (content): Merge conflict in a.txt`.
+    /// Git's messages, such as `CONFLICT (content): Merge conflict in a.txt`.
     pub messages: Vec<String>,
 }
 
 impl Conflicts {
-    /// As `git status` would list them.
+    /// Returns the conflicts as `git status` would list them.
     pub fn status(&self) -> String {
         let mut text = String::from("Unmerged paths:\n");
         for conflict in &self.paths {
@@ -48,22 +56,31 @@ impl Conflicts {
 /// One conflicted path with its three sides, for the prompt of a fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
+    /// The path from the top of the repository.
     pub path: Vec<u8>,
+    /// The file in the common ancestor, if it was there.
     pub base: Option<ConflictSide>,
+    /// The file in the commit that was merged onto, if it is there.
     pub ours: Option<ConflictSide>,
+    /// The file in the commit that was merged, if it is there.
     pub theirs: Option<ConflictSide>,
 }
 
+/// One side of a conflict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConflictSide {
+    /// The mode, as git writes it.
     pub mode: String,
+    /// The object name of the content.
     pub oid: Oid,
+    /// The content, or `(binary)`.
     pub text: String,
+    /// Whether the text was cut.
     pub cut: bool,
 }
 
 impl Conflict {
-    /// In the words of `git status`.
+    /// Returns the kind of conflict in the words of `git status`.
     pub fn state(&self) -> &'static str {
         match (&self.base, &self.ours, &self.theirs) {
             (_, None, None) => "both deleted",
@@ -110,7 +127,7 @@ pub(crate) fn merge_trees(hub: &Hub, ours: &Oid, theirs: &Oid) -> Result<Merged,
     }
 }
 
-/// Records of a count, as many paths, a kind and a sentence. Only conflicts are of interest.
+/// Reads records of a count, as many paths, a kind and a sentence. Only conflicts are kept.
 fn read_messages<'a>(mut fields: impl Iterator<Item = &'a [u8]>) -> Vec<String> {
     let mut messages = Vec::new();
     while let Some(count) = fields.next().and_then(|field| std::str::from_utf8(field).ok()) {
@@ -124,7 +141,7 @@ fn read_messages<'a>(mut fields: impl Iterator<Item = &'a [u8]>) -> Vec<String> 
     messages
 }
 
-/// Lines of `<mode> <object> <stage>\t<path>`, grouped by path.
+/// Reads lines of `<mode> <object> <stage>\t<path>`, grouped by path.
 fn read_conflicts<'a>(
     hub: &Hub,
     fields: &mut impl Iterator<Item = &'a [u8]>,
@@ -177,7 +194,7 @@ fn read_side(hub: &Hub, mode: &str, oid: &Oid) -> Result<ConflictSide, GitError>
     Ok(ConflictSide { mode: mode.to_owned(), oid: oid.clone(), text, cut })
 }
 
-/// The first bytes of a blob; git is stopped when they are read.
+/// Returns the first bytes of a blob and whether there are more; git is stopped when they are read.
 pub(crate) fn read_blob(
     hub: &Hub,
     oid: &Oid,

@@ -9,32 +9,33 @@ use super::repo::UserRepo;
 const TRIES_MAX: usize = 1000;
 const COMPONENT_BYTES_MAX: usize = 100;
 
-/// The folder of all branches of ours.
+/// The folder of all our branches.
 pub(crate) const FOLDER: &str = "autopilot";
 
 const SESSION: &str = "session-";
-/// Of a session's id in the name of its branch.
+/// How much of a session's id is in the name of its branch.
 const SESSION_BYTES_MAX: usize = 40;
 
-/// A task named like a branch of ours that is no task's gets a mark.
+/// Returns the branch of a task. A task with the name of one of our other branches gets a mark.
 pub fn task_branch(task: &str) -> String {
     let name = ref_component(task);
     let reserved = name == "salvage" || name.starts_with("run-") || name.starts_with(SESSION);
     format!("{FOLDER}/{}", if reserved { marked(&name, task) } else { name })
 }
 
+/// Returns the branch onto which a run's tasks are merged.
 pub fn run_branch(run: &str) -> String {
     format!("{FOLDER}/run-{}", ref_component(run))
 }
 
-/// What a person had done in a session, outside of any run's branch.
+/// Returns the branch for work that a person had done in a session, outside of any run's branch.
 pub fn session_branch(session: &str) -> String {
     let name = ref_component(session);
     format!("{FOLDER}/{SESSION}{}", name.get(..SESSION_BYTES_MAX).unwrap_or(&name))
 }
 
-/// One component of a ref name made of any text. Text that had to be changed gets a digest, so that
-/// two different tasks never share a ref.
+/// Returns one component of a ref name made of any text. Text that had to be changed gets a digest,
+/// so that two different tasks never share a ref.
 pub fn ref_component(text: &str) -> String {
     let keep = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let mut name: String = text.chars().map(|c| if keep(c) { c } else { '-' }).collect();
@@ -55,8 +56,8 @@ fn marked(name: &str, text: &str) -> String {
     if name.is_empty() { mark.to_owned() } else { format!("{name}-{mark}") }
 }
 
-/// The first name like `wanted` that neither exists in the user's repository or the hub nor collides
-/// with a branch there as a directory (`a` against `a/b`). The caller journals what it got.
+/// Returns the first name like `wanted` that neither exists in the user's repository or the hub nor
+/// collides with a branch there as a directory (`a` against `a/b`). The caller journals the result.
 pub fn free_branch(hub: &Hub, repo: &UserRepo, wanted: &str) -> Result<String, GitError> {
     let mut taken = branches(repo)?;
     for (name, _) in hub.refs("refs/heads/")? {
@@ -71,14 +72,14 @@ pub fn free_branch(hub: &Hub, repo: &UserRepo, wanted: &str) -> Result<String, G
             format!("{prefix}/{leaf}{suffix}")
         }
     });
-    names
-        .into_iter()
-        .find(|name| !collides(name, &taken))
-        .ok_or_else(|| GitError::NotFound { what: "free branch name", name: wanted.into() })
+    names.into_iter().find(|name| !collides(name, &taken)).ok_or_else(|| GitError::NotFound {
+        what: "free variant of the branch",
+        name: wanted.into(),
+    })
 }
 
-/// Other names for a branch whose own can't be used, best first; in another folder if a branch has
-/// the folder's name.
+/// Returns other names for a branch whose own can't be used, best first; in another folder if a
+/// branch has the folder's name.
 pub(crate) fn beside(branch: &str, taken: &BTreeSet<String>) -> impl Iterator<Item = String> {
     let (folder, leaf) = branch.split_once('/').unwrap_or((FOLDER, branch));
     let folder_taken = taken.contains(folder);
@@ -88,7 +89,7 @@ pub(crate) fn beside(branch: &str, taken: &BTreeSet<String>) -> impl Iterator<It
     })
 }
 
-/// Short names of the branches of the user's repository.
+/// Returns the short names of the branches of the user's repository.
 pub(crate) fn branches(repo: &UserRepo) -> Result<BTreeSet<String>, GitError> {
     let refs = repo.refs("refs/heads/")?;
     Ok(refs.into_iter().map(|(n, _)| n.trim_start_matches("refs/heads/").to_owned()).collect())
@@ -98,6 +99,7 @@ fn collides(name: &str, taken: &BTreeSet<String>) -> bool {
     taken.iter().any(|other| collide(name, other))
 }
 
+/// Returns whether two branches can't exist together: git keeps refs like files.
 pub(crate) fn collide(one: &str, other: &str) -> bool {
     let below = |a: &str, b: &str| a.strip_prefix(b).is_some_and(|rest| rest.starts_with('/'));
     one == other || below(one, other) || below(other, one)

@@ -4,12 +4,14 @@ use std::fmt;
 
 use super::error::GitError;
 
-/// A full object name (SHA-1 or SHA-256). Never starts with a dash, so it is safe as an argument.
+/// A full object name (SHA-1 or SHA-256). It never starts with a dash, so it is safe as an
+/// argument.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Oid(String);
 
 impl Oid {
+    /// Reads an object name of full length in lower-case hexadecimal.
     pub fn parse(text: &str) -> Result<Self, GitError> {
         let hex = text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         if hex && matches!(text.len(), 40 | 64) {
@@ -24,16 +26,17 @@ impl Oid {
         Self::parse(&String::from_utf8_lossy(bytes))
     }
 
+    /// Returns the name in full.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Twelve digits: enough for people, and for names that are made unique by other means.
+    /// Returns twelve digits: enough for people, and for names that are made unique by other means.
     pub fn short(&self) -> &str {
         self.0.get(..12).unwrap_or(&self.0)
     }
 
-    /// The name git uses for "no object" in this repository's hash.
+    /// Returns whether this is the name by which git means "no object".
     pub(crate) fn is_zero(&self) -> bool {
         self.0.bytes().all(|b| b == b'0')
     }

@@ -1,4 +1,5 @@
-//! A reader of unified diffs that is fed as git writes, keeps what its limits allow and no more.
+//! A reader of unified diffs that takes them as git prints them, and keeps no more than its limits
+//! allow.
 
 use super::change::ChangeLimits;
 
@@ -7,12 +8,15 @@ const CUT: &str = "\n[diff cut here: the rest is longer than the limit]\n";
 /// A line that was added or removed. Paths are bytes, text is lossy and cut to its limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineFact {
+    /// The path of the file.
     pub path: Vec<u8>,
-    /// In the new file for an added line, in the old one for a removed line.
+    /// The line number, in the new file for an added line, in the old one for a removed line.
     pub number: u64,
+    /// The line without its mark.
     pub text: String,
 }
 
+/// The part of a diff that was kept.
 pub(crate) struct PatchRead {
     pub text: String,
     pub text_cut: bool,
@@ -21,6 +25,7 @@ pub(crate) struct PatchRead {
     pub lines_cut: bool,
 }
 
+/// The diff read so far.
 pub(crate) struct PatchReader {
     limits: ChangeLimits,
     text: Vec<u8>,
@@ -36,7 +41,7 @@ pub(crate) struct PatchReader {
     lines_cut: bool,
 }
 
-/// Lines still to come of the current hunk, and their numbers.
+/// The lines of the current hunk that are still to come, and their numbers.
 #[derive(Default)]
 struct Hunk {
     old_left: u64,
@@ -74,7 +79,7 @@ impl PatchReader {
         }
     }
 
-    /// Nothing more would be kept.
+    /// Returns whether nothing more would be kept.
     pub fn full(&self) -> bool {
         self.text_cut && self.lines_cut
     }
@@ -165,7 +170,7 @@ enum Side {
     New,
 }
 
-/// `@@ -a,b +c,d @@`; a count that is left out is one.
+/// Reads `@@ -a,b +c,d @@`; a count that is left out is one.
 fn read_hunk(line: &[u8]) -> Option<Hunk> {
     let text = String::from_utf8_lossy(line);
     let mut words = text.split(' ').skip(1);
@@ -178,7 +183,8 @@ fn read_hunk(line: &[u8]) -> Option<Hunk> {
     Some(Hunk { old_left, new_left, old_number, new_number })
 }
 
-/// The path of a `---`/`+++` line. Git ends a name that contains a blank with a tab and quotes odd ones.
+/// Returns the path of a `---`/`+++` line. Git ends a name that contains a blank with a tab and
+/// quotes odd ones.
 fn path_of(name: &[u8], prefix: &[u8]) -> Vec<u8> {
     let name = name.strip_suffix(b"\t").unwrap_or(name);
     let name = match name.strip_prefix(b"\"").and_then(|n| n.strip_suffix(b"\"")) {

@@ -1,4 +1,5 @@
-//! Declared branches brought into the user's repository: the only refs of theirs we write.
+//! Publishing declared branches to the user's repository: they are the only refs of the user's that
+//! we write.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,42 +13,43 @@ use super::repo::{UserRepo, resolve_ref};
 use super::transfer::{Check, Source, transfer};
 use crate::fail;
 
-/// Why a branch of the user's repository was left as it is.
+/// The reason why a branch of the user's repository was left as it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PublishRefusal {
+    /// The branch is checked out, or being rebased, in a worktree of the user's.
     #[error("branch `{branch}` is checked out in `{}`; switch to another branch there, then publish again", worktree.display())]
     CheckedOut { branch: String, worktree: PathBuf },
+    /// The branch is at a commit that we did not put there.
     #[error(
-        "branch `{branch}` has commits of someone else ({tip}); merge or rename it, then publish again"
+        "branch `{branch}` has commits from someone else ({tip}); merge or rename it, then publish again"
     )]
     ForeignCommits { branch: String, tip: Oid },
-    #[error(
-        "branch `{branch}` can't be made beside `{other}`; rename that one, then publish again"
-    )]
+    /// Another branch has the name of the folder, or the folder has the name of this branch.
+    #[error("branch `{branch}` can't exist beside `{other}`; rename `{other}`, then publish again")]
     InTheWay { branch: String, other: String },
 }
 
+/// The result of publishing a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PublishOutcome {
-    Published {
-        commit: Oid,
-    },
+    /// The branch was made or moved.
+    Published { commit: Oid },
     /// The branch was there at this commit already.
-    Already {
-        commit: Oid,
-    },
+    Already { commit: Oid },
+    /// The branch was left as it is.
     Refused(PublishRefusal),
 }
 
-/// Where a branch ended up that must be reachable in the user's repository whatever they have there.
+/// The name under which a branch can be reached in the user's repository, whatever they have there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reachable {
+    /// The short name.
     pub branch: String,
-    /// Why it has not the name it should have.
+    /// The reason why the branch does not have the name it should have.
     pub instead: Option<PublishRefusal>,
 }
 
-/// Brings one branch to the user's repository, under its own name or the next one that can be had.
+/// Publishes one branch to the user's repository, under its own name or the next one that is free.
 pub fn publish_reachable(hub: &Hub, repo: &UserRepo, branch: &str) -> Result<Reachable, GitError> {
     let refusal = match publish(hub, repo, branch)? {
         PublishOutcome::Refused(refusal) => refusal,
@@ -67,10 +69,10 @@ pub fn publish_reachable(hub: &Hub, repo: &UserRepo, branch: &str) -> Result<Rea
             }
         }
     }
-    Err(GitError::NotFound { what: "free branch name", name: branch.into() })
+    Err(GitError::NotFound { what: "free variant of the branch", name: branch.into() })
 }
 
-/// A branch that only looks like one of ours is the user's.
+/// Returns whether we may write the branch. One that only looks like ours is the user's.
 fn is_ours_or_free(
     hub: &Hub,
     repo: &UserRepo,
@@ -83,12 +85,12 @@ fn is_ours_or_free(
     Ok(tip == *commit || hub.resolve(&mark_of(branch))?.as_ref() == Some(&tip))
 }
 
-/// The ref of the hub that remembers where we put a branch of the user's.
+/// Returns the ref of the hub that remembers where we put a branch of the user's.
 fn mark_of(branch: &str) -> String {
     format!("refs/autopilot/published/{branch}")
 }
 
-/// Brings one branch (short name, the same on both sides) from the hub to the user's repository.
+/// Publishes one branch (short name, the same on both sides) from the hub to the user's repository.
 pub fn publish(hub: &Hub, repo: &UserRepo, branch: &str) -> Result<PublishOutcome, GitError> {
     publish_as(hub, repo, &in_hub(hub, branch)?, branch)
 }
@@ -98,7 +100,7 @@ fn in_hub(hub: &Hub, branch: &str) -> Result<Oid, GitError> {
         .ok_or_else(|| GitError::NotFound { what: "branch in the hub", name: branch.into() })
 }
 
-/// Brings a commit of the hub to the user's repository under a branch name.
+/// Publishes a commit of the hub to the user's repository under a branch name.
 pub(crate) fn publish_as(
     hub: &Hub,
     repo: &UserRepo,
@@ -115,7 +117,8 @@ pub(crate) fn publish_as(
     if let Some(refusal) = refusal(hub, repo, branch, old.as_ref(), commit, &mark)? {
         return Ok(PublishOutcome::Refused(refusal));
     }
-    // What the user's refs reach is there in full; after a rewrite and prune the old base may not be.
+    // Everything that the user's refs reach is there in full; after a rewrite and prune the old
+    // base may not be.
     let haves: Vec<Oid> = repo.refs("refs/")?.into_iter().map(|(_, oid)| oid).collect();
     let source = Source { git_dir: hub.dir(), objects: vec![] };
     let wants = std::slice::from_ref(commit);
@@ -144,7 +147,8 @@ fn refusal(
     Ok((!ours).then(|| PublishRefusal::ForeignCommits { branch: branch.into(), tip: old.clone() }))
 }
 
-/// Git keeps refs like files: `a` and `a/b` can't both be there.
+/// Finds a branch that can't exist together with this one. Git keeps refs like files: not both `a`
+/// and `a/b`.
 fn in_the_way(repo: &UserRepo, branch: &str) -> Result<Option<PublishRefusal>, GitError> {
     let other = branches(repo)?.into_iter().find(|other| collide(branch, other));
     Ok(other.map(|other| PublishRefusal::InTheWay { branch: branch.into(), other }))
@@ -158,7 +162,7 @@ fn remember(hub: &Hub, mark: &str, commit: &Oid) -> Result<(), GitError> {
     hub.set_ref(mark, commit, old.as_ref().map_or(Expected::Absent, Expected::At))
 }
 
-/// The worktree that has the branch checked out or is in the middle of rebasing it.
+/// Returns the worktree that has the branch checked out or is in the middle of rebasing it.
 fn checked_out(repo: &UserRepo, branch: &str) -> Result<Option<PathBuf>, GitError> {
     use std::os::unix::ffi::OsStringExt;
     let out = Git::isolated("list the user's worktrees", &repo.common_dir)

@@ -8,19 +8,23 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+/// How much of the end of stderr is kept.
 const STDERR_TAIL_MAX: usize = 8 * 1024;
 /// How long a descendant (an ssh master) may keep our pipe open after git itself has ended.
 const DRAIN: Duration = Duration::from_millis(500);
 const POLL_SLICE: Duration = Duration::from_millis(50);
 
+/// The way in which reading a child's output ended.
 pub(super) enum Drained {
     Ended,
     Cut,
     Late,
-    /// Nobody wants the answer any more.
+    /// The caller did not want the answer any more.
     Unwanted,
 }
 
+/// Reads both pipes until the child has ended, `sink` breaks, the deadline is over or `unwanted`
+/// returns true.
 pub(super) fn drain(
     child: &mut Child,
     deadline: Instant,
@@ -66,7 +70,8 @@ pub(super) fn drain(
     wait_until(child, deadline, unwanted)
 }
 
-/// Both pipes are closed, so git is as good as gone; only a misbehaving one is waited for.
+/// Waits for the child's end. Both pipes are closed, so git is as good as gone; only a misbehaving
+/// one is waited for.
 fn wait_until(
     child: &mut Child,
     deadline: Instant,
@@ -115,7 +120,7 @@ fn read_some(pipe: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// Git's own children (ssh, index-pack) are in its group and go with it.
+/// Kills git and its own children (ssh, index-pack), which are in its group.
 pub(super) fn kill_group(child: &mut Child) {
     if let Ok(pid) = i32::try_from(child.id()) {
         let _ = nix::sys::signal::killpg(
@@ -126,6 +131,7 @@ pub(super) fn kill_group(child: &mut Child) {
     let _ = child.kill();
 }
 
+/// The last bytes of stderr.
 #[derive(Default)]
 pub(super) struct Tail(Vec<u8>);
 

@@ -17,77 +17,101 @@ use super::transfer::Source;
 
 pub use classify::{PushClass, classify};
 
+/// How often the branch is replayed onto the remote's.
 const REBASES_MAX: usize = 3;
 const GH_TIMEOUT: Duration = Duration::from_secs(15);
 const WAIT_SLICE: Duration = Duration::from_millis(50);
+/// How much of gh's report is kept.
 const REPORT_BYTES_MAX: usize = 4096;
 
-/// What to push, and how patient to be.
+/// The branch to push, and how patient to be.
 #[derive(Clone, Debug)]
 pub struct PushRequest<'a> {
+    /// The name of the remote in the user's repository.
     pub remote: &'a str,
-    /// Short branch name, in the hub and at the remote.
+    /// The short branch name, in the hub and at the remote.
     pub branch: &'a str,
-    /// Where the branch's own commits begin; what a patch and a bundle start from.
+    /// The commit before the branch's own commits; patch and bundle start from it.
     pub base: &'a Oid,
+    /// The name of the task, part of the artifacts' names.
     pub task: &'a str,
-    /// Part of the artifacts' names.
+    /// A time, part of the artifacts' names.
     pub timestamp: &'a str,
+    /// The directory for the patch and the bundle.
     pub artifacts_dir: &'a Path,
-    /// Waits before the second, third … try after a network failure.
+    /// The waits before the second, third … try after a network failure.
     pub network_delays: &'a [Duration],
+    /// The deadline of each git command.
     pub timeout: Duration,
+    /// Whether the branch may be rebased.
     pub rebase: Rebase,
+    /// Whether the project's pre-push hook runs.
     pub hooks: Hooks,
-    /// Seconds since 1970, for replayed commits.
+    /// The time of replayed commits, in seconds since 1970.
     pub now: i64,
 }
 
+/// Whether a branch may be rebased onto the remote's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rebase {
+    /// A branch that the remote has other commits on is not pushed.
     Never,
-    /// Onto what the remote has, if the caller accepts the new tip.
+    /// The branch is rebased, and pushed if the caller accepts the new tip.
     IfAccepted,
 }
 
-/// The project's own pre-push hook.
+/// Whether the project's own pre-push hook runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hooks {
+    /// No hook runs.
     Off,
+    /// The user's hook runs and may refuse the push.
     On,
 }
 
+/// A branch that is at the remote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pushed {
+    /// The commit at the remote.
     pub commit: Oid,
-    /// The remote had this commit before we sent anything (an earlier push whose answer was lost).
+    /// Whether the remote had this commit before we sent anything (an earlier push whose answer was
+    /// lost).
     pub already: bool,
-    /// The branch was replayed onto the remote's tip first.
+    /// Whether the branch was replayed onto the remote's tip first.
     pub rebased: bool,
 }
 
-/// Why the push was given up, and what the user has in hand instead.
+/// The reason why the push was given up, and what the user has instead.
 #[derive(Clone, Debug)]
 pub struct PushFailure {
+    /// The kind of failure.
     pub class: PushClass,
+    /// The messages of git and the server.
     pub stderr: String,
+    /// How often the push was tried.
     pub tries: usize,
-    /// What `gh auth status` said, after an authentication failure, where gh is installed.
+    /// The output of `gh auth status`, after an authentication failure, where gh is installed.
     pub gh_auth: Option<String>,
+    /// The branch as files.
     pub artifacts: Artifacts,
+    /// What a person can do about it.
     pub next_step: String,
 }
 
+/// The result of a push.
 #[derive(Clone, Debug)]
 pub enum PushOutcome {
+    /// The branch is at the remote.
     Pushed(Pushed),
+    /// The push was given up.
     Failed(PushFailure),
-    /// Given up because nobody wants it any more; it may or may not have reached the remote.
+    /// The caller did not want the push any more; it may or may not have reached the remote.
     Unwanted,
 }
 
 /// Pushes the hub's branch. `accept` is asked about every replayed tip before it is pushed: a tree
-/// that was never validated must not be called done. `unwanted` is asked many times a second.
+/// that was never validated must not be called done. `unwanted` is called many times a second and
+/// ends the push when it returns true.
 pub fn push(
     hub: &Hub,
     repo: &UserRepo,
@@ -161,7 +185,7 @@ fn push_until(
     }
 }
 
-/// False when it was cut short.
+/// Waits; returns false when the wait was cut short.
 fn wait(delay: Duration, unwanted: &dyn Fn() -> bool) -> bool {
     let end = Instant::now() + delay;
     while !unwanted() {
@@ -230,7 +254,8 @@ fn timed_out(error: CommandError) -> Result<Tried, GitError> {
 
 type Answer<T> = Result<T, (PushClass, String)>;
 
-/// The remote's branch, asked first: a push whose answer was lost is not sent twice.
+/// Returns the commit of the remote's branch. It is asked for first: a push whose answer was lost
+/// is not sent twice.
 fn remote_tip(
     repo: &UserRepo,
     request: &PushRequest<'_>,
@@ -257,7 +282,7 @@ fn remote_tip(
     Ok(Ok(line.map(|(oid, _)| Oid::parse(oid)).transpose()?))
 }
 
-/// Replays our commits onto the remote's tip. `None` when that can't be done or is not accepted.
+/// Replays our commits onto the remote's tip; `None` when that can't be done or is not accepted.
 fn rebase(
     hub: &Hub,
     repo: &UserRepo,
@@ -364,10 +389,10 @@ fn next_step(class: PushClass, request: &PushRequest<'_>) -> String {
             "log in (`gh auth login`, or add your ssh key), check that you may write to `{remote}`, then: git push {remote} {branch}"
         ),
         PushClass::NonFastForward => format!(
-            "`{remote}` has other commits on `{branch}`, and both together were never validated; merge by hand (git switch {branch} && git pull --no-rebase {remote} {branch}), run the tests, then: git push {remote} {branch}"
+            "`{remote}` has other commits on `{branch}`, and the combination was never validated; merge by hand (git switch {branch} && git pull --no-rebase {remote} {branch}), run the tests, then: git push {remote} {branch}"
         ),
         PushClass::Policy => format!(
-            "the rules of `{remote}` refuse this push; push to another branch or change the rule, the message above names it"
+            "the rules of `{remote}` refuse this push; push to another branch or change the rule named in the message above"
         ),
         PushClass::Size => format!(
             "`{remote}` refuses a file or pack of this size; remove it from the branch or use LFS"
@@ -377,7 +402,8 @@ fn next_step(class: PushClass, request: &PushRequest<'_>) -> String {
     }
 }
 
-/// Git in the user's repository, with their configuration; ssh must not ask questions.
+/// Makes a git command in the user's repository with their configuration; ssh must not ask
+/// questions.
 fn as_user(repo: &UserRepo, request: &PushRequest<'_>, operation: &str) -> Git {
     let git = Git::as_user(format!("{operation} `{}`", request.remote), &repo.root)
         .env("SSH_ASKPASS_REQUIRE", "never")
@@ -391,9 +417,10 @@ fn as_user(repo: &UserRepo, request: &PushRequest<'_>, operation: &str) -> Git {
     if own_ssh || configured { git } else { git.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes") }
 }
 
+/// Returns the directory of the project's hooks.
 fn hooks_path(repo: &UserRepo) -> Result<PathBuf, GitError> {
     use std::os::unix::ffi::OsStringExt;
-    // Asked with isolated settings, because ours switch the hooks off.
+    // The path is read with isolated settings, because ours switch the hooks off.
     let out = Git::isolated("find the hooks", &repo.common_dir)
         .args(["config", "--file"])
         .arg(repo.common_dir.join("config"))

@@ -1,4 +1,5 @@
-//! A repository to play a run in again: the commit it began from, and nothing of the user's.
+//! A repository in which a run is played again: the commit it began from, and nothing of the
+//! user's.
 
 use std::path::Path;
 
@@ -16,7 +17,7 @@ pub fn make_rehearsal(
     identity: &Identity,
     dir: &Path,
 ) -> Result<(), GitError> {
-    Git::bare_minimum("make a repository to play in")
+    Git::bare_minimum("create a repository for the replay")
         .args(["init", "-q"])
         .arg(format!("--initial-branch={branch}"))
         .arg(dir)
@@ -28,22 +29,22 @@ pub fn make_rehearsal(
         ("user.email", identity.email.as_str()),
         ("receive.denyCurrentBranch", "ignore"),
     ] {
-        at("set up a repository to play in").args(["config", key, value]).ok()?;
+        at("set up a repository for the replay").args(["config", key, value]).ok()?;
     }
-    hub.git("copy the commit the run began from")
+    hub.git("copy the commit that the run started from")
         .config("protocol.file.allow", "always")
         .args(["push", "-q", "--no-verify"])
         .arg(dir)
         .arg(format!("{base}:refs/heads/{branch}"))
         .timeout(TRANSFER_TIMEOUT)
         .ok()?;
-    at("check out the commit the run began from").args(["reset", "-q", "--hard"]).ok()?;
+    at("check out the commit that the run started from").args(["reset", "-q", "--hard"]).ok()?;
     Ok(())
 }
 
-/// Does to the files in `dir` what was done between two trees of the hub.
+/// Applies the change between two trees of the hub to the files in `dir`.
 pub fn apply_change(hub: &Hub, from: &str, to: &str, dir: &Path) -> Result<(), GitError> {
-    // They were read from a file; what is no object id could be an option.
+    // The names were read from a file; anything but an object id could be an option.
     let (from, to) = (Oid::parse(from)?, Oid::parse(to)?);
     let patch = hub
         .git("read a recorded change")

@@ -1,4 +1,4 @@
-//! Commits carried over to another tip without a working tree: a rebase by `merge-tree`.
+//! A rebase without a working tree: commits carried over to another tip by `merge-tree`.
 
 use super::commit::{NewCommit, write_commit};
 use super::error::GitError;
@@ -7,24 +7,29 @@ use super::identity::Identity;
 use super::merge::{Conflict, Conflicts, Merged, merge_trees};
 use super::object::Oid;
 
+/// The most commits that are replayed.
 const COMMITS_MAX: usize = 2000;
 
+/// The result of a replay.
 #[derive(Clone, Debug)]
 pub enum Replayed {
+    /// The new tip.
     Onto(Oid),
+    /// The commit that could not be replayed, and where it conflicts.
     Conflict { commit: Oid, conflicts: Vec<Conflict> },
 }
 
 /// Work that lies on another tip as one commit.
 #[derive(Clone, Debug)]
 pub struct Carried {
+    /// The commit.
     pub commit: Oid,
-    /// Where git could not decide: there the commit's files hold conflict markers.
+    /// The paths that git could not merge: there the commit's files hold conflict markers.
     pub conflicts: Option<Conflicts>,
 }
 
 /// Puts all the work since it left the line of `onto` on top of that, whatever conflicts: somebody
-/// can resolve them there, and what they make of it is a change to `onto`.
+/// can resolve them there, and the result is a change to `onto`.
 pub fn carry(
     hub: &Hub,
     work: &Oid,
@@ -79,6 +84,7 @@ pub fn replay(
     Ok(Replayed::Onto(tip))
 }
 
+/// Replays one commit onto the tip.
 fn pick(
     hub: &Hub,
     commit: &Oid,

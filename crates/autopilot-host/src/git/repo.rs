@@ -1,5 +1,5 @@
-//! The user's repository, examined without writing to it; what we can't work with is refused here,
-//! with the reason and the next step.
+//! The user's repository, examined without writing to it. One that we can't work with is refused
+//! here, with the reason and the next step.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -12,84 +12,108 @@ use super::identity::Identity;
 use super::object::Oid;
 use crate::redact;
 
-/// `merge-tree --write-tree` appeared in this version.
+/// The oldest version of git that has `merge-tree --write-tree`.
 const GIT_OLDEST: (u32, u32) = (2, 38);
+/// How many branches are suggested when the base branch does not exist.
 const CANDIDATES_MAX: usize = 5;
 const EXCLUDES_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Why a repository can't be worked on, and what to do about it.
+/// The reason why a repository can't be worked on, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    #[error("git {found} is too old, 2.38 or newer is needed; install a newer git")]
+    /// The installed git lacks commands that we need.
+    #[error("git {found} is too old; install git 2.38 or newer")]
     GitTooOld { found: String },
+    /// The directory has no working tree around it.
     #[error("`{}` is not inside a git repository; run `git init` and commit, or use -C", path.display())]
     NotARepository { path: PathBuf },
+    /// The repository belongs to another user.
     #[error("git does not trust the owner of `{}`; run: git config --global --add safe.directory '{}'", path.display(), path.display())]
     ForeignOwner { path: PathBuf },
+    /// The repository has no working tree.
     #[error("`{}` is a bare repository; use a clone with a working tree", path.display())]
     Bare { path: PathBuf },
+    /// The repository is empty.
     #[error("`{}` has no commits yet; make a first commit", path.display())]
     NoCommits { path: PathBuf },
+    /// The configured base branch does not exist.
     #[error("there is no branch `{wanted}`; set base_branch to one of: {}", candidates.join(", "))]
     NoBaseBranch { wanted: String, candidates: Vec<String> },
+    /// A branch has the name of the folder of our branches.
     #[error(
-        "a branch called `{name}` stands in the way of the branches `{name}/…` that hold the work; rename it: git branch -m {name} {name}-old"
+        "a branch named `{name}` prevents the branches `{name}/…` for the work; rename it: git branch -m {name} {name}-old"
     )]
     BranchInTheWay { name: String },
+    /// A path of the base branch is a submodule.
     #[error("`{path}` is a submodule; repositories with submodules are not supported")]
     Submodule { path: String },
+    /// Objects may be missing and would be fetched when they are read.
     #[error(
         "this is a partial clone, objects may be missing; run: git fetch --refetch --no-filter, then git config --unset remote.<name>.promisor, or clone in full"
     )]
     PartialClone,
+    /// A part of the history is missing.
     #[error("this is a shallow clone, history is missing; run: git fetch --unshallow")]
     Shallow,
+    /// A `.gitattributes` names a program that the configuration does not allow.
     #[error(
-        "`{path}` asks for the filter `{filter}`; add it to git.filters in the configuration to allow it to run"
+        "`{path}` uses the filter `{filter}`; add it to git.filters in the configuration to allow it to run"
     )]
     FilterNotAllowed { path: String, filter: String },
+    /// The configuration allows a filter that git does not know.
     #[error(
         "the filter `{filter}` is allowed in git.filters but git has no configuration for it; install it first (for LFS: git lfs install)"
     )]
     FilterUnknown { filter: String },
 }
 
-/// Where the user's HEAD is.
+/// The position of the user's HEAD.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Head {
+    /// HEAD is on this branch.
     Branch(String),
+    /// HEAD is at this commit and on no branch.
     Detached(Oid),
 }
 
 /// A content filter the user has allowed by name, with the commands of the user's configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
+    /// The name in `.gitattributes`.
     pub name: String,
-    /// `clean`, `smudge`, `process`, `required` as configured.
+    /// The keys of the filter with their values: `clean`, `smudge`, `process`, `required` as
+    /// configured.
     pub settings: Vec<(String, String)>,
 }
 
-/// What there is to know about the user's repository. Nothing here writes to it.
+/// The facts about the user's repository. Nothing here writes to it.
 #[derive(Clone, Debug)]
 pub struct UserRepo {
-    /// Top level of the working tree that was asked for.
+    /// The top level of the working tree that was asked for.
     pub root: PathBuf,
     /// The git directory shared by all worktrees.
     pub common_dir: PathBuf,
+    /// The branch from which runs start.
     pub base_branch: String,
+    /// The commit of the base branch when the repository was examined.
     pub base_tip: Oid,
+    /// The position of the user's HEAD.
     pub head: Head,
+    /// The author of commits, as configured.
     pub identity: Identity,
-    /// Name and URL, without passwords: both go where agents can read.
+    /// The remotes by name and URL, without passwords: both go where agents can read.
     pub remotes: Vec<(String, String)>,
     /// Passwords and tokens in the URLs and headers of the user's configuration, to be redacted.
     pub remote_secrets: Vec<String>,
+    /// The hash of object names, `sha1` or `sha256`.
     pub object_format: String,
+    /// The filters that are allowed and configured.
     pub filters: Vec<Filter>,
     /// `core.autocrlf` and `core.eol`, so that text is converted as the user's git does.
     pub eol: Vec<(String, String)>,
     /// Personal ignore rules (`core.excludesFile` and `.git/info/exclude`).
     pub excludes: Vec<u8>,
+    /// The version of the installed git.
     pub git_version: String,
 }
 
@@ -123,12 +147,12 @@ impl UserRepo {
         })
     }
 
-    /// The base branch as it is now; the user may have moved it since.
+    /// Returns the tip of the base branch as it is now; the user may have moved it since.
     pub fn tip(&self) -> Result<Oid, GitError> {
         find_base(&self.common_dir, &self.root, &self.base_branch)
     }
 
-    /// Refs below a prefix, with the objects they name.
+    /// Returns the refs below a prefix, with the objects they name.
     pub fn refs(&self, prefix: &str) -> Result<Vec<(String, Oid)>, GitError> {
         list_refs(&self.common_dir, prefix)
     }
@@ -138,6 +162,7 @@ impl UserRepo {
     }
 }
 
+/// Lists the refs of a repository below a prefix.
 pub(crate) fn list_refs(git_dir: &Path, prefix: &str) -> Result<Vec<(String, Oid)>, GitError> {
     let out = Git::isolated(format!("list refs below {prefix}"), git_dir)
         .args(["for-each-ref", "--format=%(objectname) %(refname)", "--end-of-options", prefix])
@@ -149,6 +174,7 @@ pub(crate) fn list_refs(git_dir: &Path, prefix: &str) -> Result<Vec<(String, Oid
         .collect()
 }
 
+/// Returns the object that a ref names, if there is such a ref.
 pub(crate) fn resolve_ref(git_dir: &Path, name: &str) -> Result<Option<Oid>, GitError> {
     let out = Git::isolated(format!("resolve {name}"), git_dir)
         .args(["rev-parse", "--quiet", "--verify", "--end-of-options", name])
@@ -223,7 +249,8 @@ fn refuse_incomplete(root: &Path) -> Result<(), GitError> {
     Ok(())
 }
 
-/// Git keeps refs like files: `autopilot` and `autopilot/…` can't both be there.
+/// Refuses a branch with the name of our folder. Git keeps refs like files: not both `autopilot`
+/// and `autopilot/…`.
 fn refuse_branch_in_the_way(common_dir: &Path) -> Result<(), GitError> {
     let name = super::name::FOLDER;
     match resolve_ref(common_dir, &format!("refs/heads/{name}"))? {
@@ -301,7 +328,8 @@ fn allowed_filters(
     Ok(filters)
 }
 
-/// Every `filter=name` in the `.gitattributes` files of a commit, with the file that says it.
+/// Returns every `filter=name` in the `.gitattributes` files of a commit, with the file that names
+/// it.
 fn named_filters(git_dir: &Path, tip: &Oid) -> Result<Vec<(String, String)>, GitError> {
     let out = Git::isolated("look for content filters", git_dir)
         .args(["grep", "-z", "--no-color", "--full-name", "-I", "-e", "filter="])

@@ -1,4 +1,4 @@
-//! Work kept safe in the hub: listed, brought back as a branch, and dropped only on request.
+//! Salvaged work in the hub: listed, restored as a branch, and dropped only on request.
 
 use super::error::GitError;
 use super::hub::Hub;
@@ -9,19 +9,24 @@ use super::repo::UserRepo;
 
 const SALVAGE: &str = "refs/autopilot/salvage/";
 
+/// A salvaged state of a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Salvaged {
+    /// The full name of the ref.
     pub name: String,
+    /// The name of the task, as it is in the ref.
     pub task: String,
+    /// The id of the attempt, as it is in the ref.
     pub attempt: String,
+    /// The commit that holds the files.
     pub commit: Oid,
-    /// Seconds since 1970.
+    /// The time of salvage, in seconds since 1970.
     pub at: i64,
-    /// Bytes of the files that differ from the state before.
+    /// The size of the files that differ from the state before.
     pub bytes: u64,
 }
 
-/// All salvaged states, oldest first.
+/// Lists all salvaged states, oldest first.
 pub fn list(hub: &Hub) -> Result<Vec<Salvaged>, GitError> {
     let out = hub
         .git("list salvaged work")
@@ -76,7 +81,7 @@ fn changed_bytes(hub: &Hub, commit: &Oid) -> Result<u64, GitError> {
     Ok(String::from_utf8_lossy(&out).lines().filter_map(|line| line.parse::<u64>().ok()).sum())
 }
 
-/// Brings a salvaged state to the user's repository as `autopilot/salvage/<task>-<attempt>`.
+/// Publishes a salvaged state to the user's repository as `autopilot/salvage/<task>-<attempt>`.
 pub fn restore(
     hub: &Hub,
     repo: &UserRepo,
@@ -88,16 +93,17 @@ pub fn restore(
     Ok((branch, outcome))
 }
 
-/// What may be dropped.
+/// The rule by which salvaged states are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drop {
-    /// Only states that a branch of the hub contains anyway.
+    /// States that a branch of the hub contains anyway.
     Contained,
-    /// Also any state older than this time (seconds since 1970): the user has asked for it.
+    /// The same, and every state older than this time (seconds since 1970), because the user has
+    /// asked for it.
     OlderThan(i64),
 }
 
-/// Drops salvage refs by the rule and names them.
+/// Drops salvaged states by the rule and returns them.
 pub fn drop_salvaged(hub: &Hub, rule: Drop) -> Result<Vec<Salvaged>, GitError> {
     let mut dropped = Vec::new();
     for salvaged in list(hub)? {

@@ -1,30 +1,33 @@
-//! Files of one name in the directories of a folder of a commit, as a checkout of it would show them:
-//! links inside of the commit are followed, those that leave it are not.
+//! Skill files of a commit: files of one name in the directories of a folder, as a checkout would
+//! show them. Links inside of the commit are followed, those that leave it are not.
 
 use super::command::Git;
 use super::error::GitError;
 use std::path::Path;
 
-/// How much is looked at.
+/// The limits on what is read.
 #[derive(Clone, Copy, Debug)]
 pub struct SkillLimits {
-    /// Directories of one folder.
+    /// The most directories of one folder.
     pub dirs_max: usize,
-    /// Bytes of one file; a longer one is not read.
+    /// The largest file; a longer one is not read.
     pub bytes_max: usize,
-    /// Bytes of all files together.
+    /// The most bytes of all files together.
     pub all_bytes_max: usize,
 }
 
+/// A skill file of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillFile {
-    /// As it was given.
+    /// The folder, as the caller named it.
     pub folder: String,
+    /// The name of the directory in the folder.
     pub dir_name: String,
+    /// The content, or the reason why it was not read.
     pub text: Result<Vec<u8>, String>,
 }
 
-/// `folder/*/file` of `commit`, for each folder.
+/// Reads `folder/*/file` of `commit`, for each folder.
 pub fn skill_files(
     git_dir: &Path,
     commit: &str,
@@ -51,7 +54,7 @@ pub fn skill_files(
         let text = match seen {
             Seen::Object { oid, kind, bytes } if kind == "blob" => {
                 if bytes > limits.bytes_max || bytes > room {
-                    Err(format!("it has {bytes} bytes, more than are read"))
+                    Err(format!("it is too large ({bytes} bytes)"))
                 } else {
                     room -= bytes;
                     wanted.push((oid, bytes));
@@ -65,12 +68,12 @@ pub fn skill_files(
     }
     let mut texts = read(git_dir, &wanted)?.into_iter();
     for file in found.iter_mut().filter(|file| file.text.is_ok()) {
-        file.text = texts.next().ok_or_else(|| "git did not tell what it holds".to_owned());
+        file.text = texts.next().ok_or_else(|| "git did not return its content".to_owned());
     }
     Ok(found)
 }
 
-/// The contents of objects whose sizes are known, in order.
+/// Returns the contents of objects whose sizes are known, in order.
 fn read(git_dir: &Path, wanted: &[(String, usize)]) -> Result<Vec<Vec<u8>>, GitError> {
     if wanted.is_empty() {
         return Ok(Vec::new());
@@ -89,13 +92,14 @@ fn read(git_dir: &Path, wanted: &[(String, usize)]) -> Result<Vec<Vec<u8>>, GitE
     Ok(texts)
 }
 
+/// Git's answer about a name.
 enum Seen {
     Object { oid: String, kind: String, bytes: usize },
     Outside,
     Nothing,
 }
 
-/// One answer for each name, in order.
+/// Returns one answer for each name, in order.
 fn checked(git_dir: &Path, names: impl Iterator<Item = String>) -> Result<Vec<Seen>, GitError> {
     let asked: Vec<String> = names.collect();
     if asked.is_empty() {
@@ -113,7 +117,7 @@ fn checked(git_dir: &Path, names: impl Iterator<Item = String>) -> Result<Vec<Se
         let line = lines.next().unwrap_or_default();
         let words: Vec<&str> = line.split(' ').collect();
         seen.push(match words.as_slice() {
-            // What follows on a line of its own is where it leads.
+            // The next line is the target of the link.
             ["symlink", _] => {
                 lines.next();
                 Seen::Outside
@@ -141,7 +145,7 @@ fn list(git_dir: &Path, tree: &str) -> Result<Vec<String>, GitError> {
     Ok(names.filter_map(|name| String::from_utf8(name.to_vec()).ok()).collect())
 }
 
-/// A name that fits on one line of a question, and no hidden one.
+/// Returns whether the name is not hidden and fits on one line of a question.
 fn is_plain(name: &str) -> bool {
     !name.starts_with('.') && !name.chars().any(char::is_control)
 }

@@ -1,6 +1,6 @@
 //! Slots: plain directories that are filled from a commit, worked in, captured and filled again.
 //!
-//! Invariant: nothing an agent wrote is deleted before a salvage ref holds it.
+//! Invariant: nothing that an agent wrote is deleted before a salvage ref holds it.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -22,13 +22,15 @@ use super::state::write_atomic;
 use super::sweep::{Tracked, remove_tree, sweep};
 use crate::fail;
 
-/// Build output worth keeping, and the files that say what it was built from.
+/// Build output worth keeping, and the lock files that say from what it was built.
 const KEPT: [(&str, &[&str]); 3] = [
     ("target", &["Cargo.lock"]),
     ("node_modules", &["package-lock.json", "pnpm-lock.yaml", "yarn.lock"]),
     (".venv", &["requirements*.txt", "poetry.lock", "uv.lock"]),
 ];
+/// The largest lock file that is compared.
 const LOCK_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// The most files that are copied into a slot.
 const COPY_FILES_MAX: usize = 1000;
 
 /// Both pools of a repository: `slots/sN` for agents, `proof/pN` for the controller's own gates.
@@ -41,62 +43,70 @@ pub struct Slots {
     checkout: PathBuf,
 }
 
+/// The kind of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pool {
-    /// An agent works here.
+    /// A slot in which an agent works.
     Agent,
-    /// Only the controller fills it; gates run here on exactly the committed tree.
+    /// A slot that only the controller fills; gates run here on exactly the committed tree.
     Proof,
 }
 
+/// Which build output stays in a slot when it is filled again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
+    /// No build output stays.
     Nothing,
     /// `target`, `node_modules` and `.venv` while their lock files are the ones of the new commit.
     WhileLocked,
 }
 
-/// What a slot is to hold.
+/// The content that a slot is to have.
 #[derive(Clone, Debug)]
 pub struct Prepare<'a> {
+    /// The commit with which the slot is filled.
     pub commit: &'a Oid,
-    /// What the work is measured against; the slot's base branch is put there.
+    /// The commit against which the work is measured; the slot's base branch is put there.
     pub base: &'a Oid,
-    /// Short name of the branch the agent finds itself on.
+    /// The short name of the branch the agent finds itself on.
     pub branch: &'a str,
+    /// The attempt that will work in the slot.
     pub attempt: Attempt<'a>,
+    /// Which build output stays.
     pub keep: Keep,
     /// Ignored files of the user's checkout that a slot needs (`.env`), relative to its root.
     pub copy: &'a [PathBuf],
-    /// Seconds since 1970, for the salvage commit of what is found.
+    /// The time of the salvage commit of work that is found, in seconds since 1970.
     pub now: i64,
 }
 
+/// The result of filling a slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prepared {
-    /// Build directories that stayed.
+    /// The build directories that stayed.
     pub kept: Vec<PathBuf>,
+    /// The files of the copy list that were copied.
     pub copied: Vec<PathBuf>,
     /// Files of the copy list that were left out, with the reason.
     pub not_copied: Vec<(PathBuf, String)>,
-    /// The salvage ref that now holds what an interrupted attempt had left here.
+    /// The salvage ref that now holds the work that an interrupted attempt had left here.
     pub rescued: Option<String>,
 }
 
 /// Files that were copied, and files that were not with the reason.
 type CopiedIn = (Vec<PathBuf>, Vec<(PathBuf, String)>);
 
-/// One directory of a pool. Not shared: whoever holds the slot's lease uses it.
+/// One directory of a pool. It is not shared: whoever holds the slot's lease uses it.
 #[derive(Clone, Debug)]
 pub struct Slot {
     pub(crate) pools: Slots,
     pub(crate) pool: Pool,
     pub(crate) dir: PathBuf,
-    /// Index and notes of the controller, where an agent can't write.
+    /// The directory for the controller's index and notes, where an agent can't write.
     pub(crate) own: PathBuf,
 }
 
-/// What the controller remembers about a slot.
+/// The controller's record about a slot.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Note {
     pub task: String,
@@ -107,6 +117,7 @@ pub(crate) struct Note {
 }
 
 impl Slots {
+    /// Makes the pools of a repository; no directory is made yet.
     pub fn new(hub: &Hub, repo: &UserRepo) -> Self {
         Self {
             hub: hub.clone(),
@@ -117,15 +128,17 @@ impl Slots {
         }
     }
 
+    /// Returns the agent slot of that number, which may not exist on disk yet.
     pub fn agent(&self, n: usize) -> Slot {
         self.slot(Pool::Agent, "slots", &format!("s{n}"))
     }
 
+    /// Returns the proof slot of that number, which may not exist on disk yet.
     pub fn proof(&self, n: usize) -> Slot {
         self.slot(Pool::Proof, "proof", &format!("p{n}"))
     }
 
-    /// The agent slots that exist on disk.
+    /// Returns the agent slots that exist on disk.
     pub fn existing(&self) -> Result<Vec<Slot>, GitError> {
         let dir = self.hub.state().join("slots");
         let Ok(entries) = fs::read_dir(&dir) else { return Ok(Vec::new()) };
@@ -152,7 +165,7 @@ impl Slot {
         &self.pools.hub
     }
 
-    /// The directory an agent or a gate works in.
+    /// Returns the directory in which an agent or a gate works.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -199,7 +212,7 @@ impl Slot {
         }
     }
 
-    /// The tree of the slot's files, starting from an index that knows nothing about them.
+    /// Returns the tree of the slot's files, starting from an index that knows nothing about them.
     fn read_again(&self, commit: &Oid) -> Result<Snapshot, GitError> {
         let index = self.own.join("verify.index");
         remove_tree(&index)?;
@@ -212,8 +225,9 @@ impl Slot {
         Ok(found)
     }
 
-    /// What reading a fresh checkout gives. It is another tree than the commit's where a file was
-    /// committed in a form that git would write differently today (CRLF under `text eol=crlf`).
+    /// Returns the tree that reading a fresh checkout gives. It is another tree than the commit's
+    /// where a file was committed in a form that git would write differently today (CRLF under
+    /// `text eol=crlf`).
     fn pristine_tree(&self, commit: &Oid) -> Result<Oid, GitError> {
         let pristine = Slot {
             dir: self.own.join("pristine"),
@@ -229,7 +243,8 @@ impl Slot {
         Ok(found.tree)
     }
 
-    /// Saves what no ref holds yet under the salvage ref of the attempt that left it.
+    /// Saves work that no ref holds yet under the salvage ref of the attempt that left it. Returns
+    /// that ref if something was saved.
     pub fn rescue(&self, now: i64) -> Result<Option<String>, GitError> {
         let Some(note) = self.note().filter(|_| self.pool == Pool::Agent) else { return Ok(None) };
         if !self.is_dir() {
@@ -240,7 +255,7 @@ impl Slot {
         Ok(capture.newly_saved.then_some(capture.salvage_ref))
     }
 
-    /// Removes the slot's directory after rescuing what is in it.
+    /// Removes the slot's directory after rescuing the work in it.
     pub fn remove(&self, now: i64) -> Result<Option<String>, GitError> {
         let rescued = self.rescue(now)?;
         remove_tree(&self.dir)?;
@@ -276,7 +291,7 @@ impl Slot {
         for dir in [&self.dir, &self.own] {
             fs::create_dir_all(dir).on("create", dir)?;
         }
-        // Whoever holds the slot is alone; a lock here is from a git of ours that was killed.
+        // Whoever holds the slot is alone; a lock file here is from a git of ours that was killed.
         remove_tree(&self.own.join("index.lock"))
     }
 
@@ -322,7 +337,8 @@ impl Slot {
         )
     }
 
-    /// Build directories whose lock files on disk are byte for byte those of the new commit.
+    /// Returns the build directories whose lock files on disk are byte for byte those of the new
+    /// commit.
     fn kept(&self, commit: &Oid, tracked: &Tracked) -> Result<HashSet<PathBuf>, GitError> {
         let mut kept = HashSet::new();
         let mut level: HashSet<PathBuf> = HashSet::from([PathBuf::new()]);
@@ -432,7 +448,8 @@ impl Slot {
     }
 }
 
-/// True when a directory on the way from `root` down to `path` is a link (or no directory at all).
+/// Returns whether a directory on the way from `root` down to `path` is a link (or not a directory
+/// at all).
 fn linked_parent(root: &Path, path: &Path) -> bool {
     let mut at = root.to_owned();
     path.components().any(|part| {

@@ -1,4 +1,4 @@
-//! Where a repository's state lives: an id kept inside its `.git`, a directory outside of it.
+//! The place of a repository's state: an id kept inside its `.git`, and a directory outside of it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,12 +12,16 @@ use super::error::{GitError, OnFile};
 /// The part of the environment that decides where state is kept.
 #[derive(Clone, Debug, Default)]
 pub struct StateEnv {
+    /// The value of `AUTOPILOT_STATE_DIR`, which counts first.
     pub autopilot_state_dir: Option<OsString>,
+    /// The value of `XDG_STATE_HOME`, which counts second.
     pub xdg_state_home: Option<OsString>,
+    /// The value of `HOME`, which counts last.
     pub home: Option<OsString>,
 }
 
 impl StateEnv {
+    /// Reads the environment of this process.
     pub fn from_process() -> Self {
         Self {
             autopilot_state_dir: std::env::var_os("AUTOPILOT_STATE_DIR"),
@@ -27,8 +31,8 @@ impl StateEnv {
     }
 }
 
-/// The directory that holds one state directory per repository. Relative values are not paths we can
-/// rely on and count as unset, as the XDG specification asks.
+/// Returns the directory that holds one state directory per repository. Relative values are not
+/// paths we can rely on and count as unset, as the XDG specification asks.
 pub fn state_root(env: &StateEnv) -> Option<PathBuf> {
     let absolute =
         |value: &Option<OsString>| value.as_ref().map(PathBuf::from).filter(|p| p.is_absolute());
@@ -37,27 +41,30 @@ pub fn state_root(env: &StateEnv) -> Option<PathBuf> {
         .or_else(|| absolute(&env.home).map(|dir| dir.join(".local/state/autopilot")))
 }
 
-/// The state directory of one repository: a pure function of the environment and the id.
+/// Returns the state directory of one repository: a pure function of the environment and the id.
 pub fn state_dir(env: &StateEnv, id: &str) -> Option<PathBuf> {
     state_root(env).map(|root| root.join(id))
 }
 
-/// How the repository came to its id.
+/// The way in which a repository came to its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Adoption {
+    /// The repository had no id and was given one.
     New,
+    /// The repository had its id already.
     Known,
-    /// The repository was renamed or moved; its state goes on.
+    /// The repository was renamed or moved and keeps its state.
     Moved,
-    /// The repository is a copy of one that still exists; it starts with a state of its own.
+    /// The repository is a copy of one that still exists and was given a separate state.
     Copied,
 }
 
-/// Finds or gives the repository's id and makes its state directory.
+/// Finds or assigns the repository's id and makes its state directory.
 pub fn adopt(common_dir: &Path, root: &Path) -> Result<(String, PathBuf, Adoption), GitError> {
     let parent = common_dir.join("autopilot");
     fs::create_dir_all(&parent).on("create", &parent)?;
-    // Of two that come at once both would find no id, and each would work in a state of its own.
+    // Two processes that come at once would both find no id, and each would work in a state of its
+    // own.
     let _alone = alone(&parent).on("lock", &parent)?;
     let id_file = parent.join("id");
     let (id, adoption) = match read_id(&id_file) {
@@ -68,10 +75,10 @@ pub fn adopt(common_dir: &Path, root: &Path) -> Result<(String, PathBuf, Adoptio
         },
     };
     let dir = root.join(&id);
-    // Prompts and answers are kept there, in all their forms; whoever may not read the repository
-    // must not read them either. The directory above may be one of the person's own.
+    // Prompts and answers are kept in the state directory, in all their forms; whoever may not read
+    // the repository must not read them either. The directory above may be one of the person's own.
     crate::dir::create_private(&dir).on("create", &dir)?;
-    crate::dir::make_private(&dir).on("close to others", &dir)?;
+    crate::dir::make_private(&dir).on("make private", &dir)?;
     write_atomic(&dir.join("location"), common_dir.as_os_str().as_bytes())?;
     if !matches!(adoption, Adoption::Known | Adoption::Moved) {
         write_atomic(&id_file, format!("{id}\n").as_bytes())?;
@@ -79,8 +86,8 @@ pub fn adopt(common_dir: &Path, root: &Path) -> Result<(String, PathBuf, Adoptio
     Ok((id, dir, adoption))
 }
 
-/// Held until dropped. A file system without locks can't give one; the state directory's own lock
-/// is the one that refuses such a place.
+/// Takes a lock that is held until it is dropped. A file system without locks gives none; the state
+/// directory's own lock then refuses such a place.
 fn alone(dir: &Path) -> io::Result<Option<fs::File>> {
     const NO_LOCKS: [i32; 3] = [libc::ENOLCK, libc::EOPNOTSUPP, libc::ENOSYS];
     let file = fs::File::open(dir)?;
@@ -91,6 +98,8 @@ fn alone(dir: &Path) -> io::Result<Option<fs::File>> {
     }
 }
 
+/// Returns whether the id belongs to this repository, to one that was moved, or to another that was
+/// copied.
 fn belongs(location: &Path, common_dir: &Path, id: &str) -> Adoption {
     let Ok(recorded) = fs::read(location) else { return Adoption::Known };
     let recorded = PathBuf::from(OsString::from_vec(recorded));
@@ -111,7 +120,7 @@ fn same_dir(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// An id names a directory, so anything but our own alphabet counts as no id.
+/// Reads an id. An id names a directory, so anything but our own alphabet counts as no id.
 fn read_id(file: &Path) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
     let id = text.trim();

@@ -1,4 +1,4 @@
-//! Deleting what an agent left in a slot, without ever following a link out of it.
+//! Deleting files that an agent left in a slot, without ever following a link out of it.
 
 use std::collections::HashSet;
 use std::fs;
@@ -16,7 +16,7 @@ pub(crate) struct Tracked {
 }
 
 impl Tracked {
-    /// Reads `ls-tree -r -z --name-only`.
+    /// Reads the output of `ls-tree -r -z --name-only`.
     pub fn parse(listing: &[u8]) -> Self {
         let mut tracked = Self { files: HashSet::new(), dirs: HashSet::new() };
         for path in listing.split(|b| *b == 0).filter(|path| !path.is_empty()) {
@@ -28,22 +28,25 @@ impl Tracked {
         tracked
     }
 
+    /// Returns whether a tracked file is below this directory.
     pub fn has_dir(&self, path: &Path) -> bool {
         self.dirs.contains(path.as_os_str().as_bytes())
     }
 
-    /// Tracked files directly inside a directory (`""` is the top).
+    /// Returns whether this path is a tracked file.
     pub fn has_file(&self, path: &Path) -> bool {
         self.files.contains(path.as_os_str().as_bytes())
     }
 
+    /// Returns the paths of the tracked files.
     pub fn files(&self) -> impl Iterator<Item = &[u8]> {
         self.files.iter().map(Vec::as_slice)
     }
 }
 
-/// Removes everything below `root` that is neither tracked nor in `keep` (relative paths). A tracked
-/// path that is there as another kind of thing (a link for a directory, a pipe for a file) goes too.
+/// Removes everything below `root` that is neither tracked nor in `keep` (relative paths). A
+/// tracked path with another kind of file at it (a link for a directory, a pipe for a file) is
+/// removed too.
 pub(crate) fn sweep(
     root: &Path,
     tracked: &Tracked,
@@ -56,7 +59,7 @@ pub(crate) fn sweep(
         for entry in fs::read_dir(&full).on("read", &full)? {
             let entry = entry.on("read", &full)?;
             let path = dir.join(entry.file_name());
-            let kind = entry.file_type().on("look at", &entry.path())?;
+            let kind = entry.file_type().on("inspect", &entry.path())?;
             if kind.is_dir() {
                 if tracked.has_dir(&path) {
                     pending.push(path);
@@ -71,7 +74,7 @@ pub(crate) fn sweep(
     Ok(())
 }
 
-/// Removes a file, a link or a whole directory; what is missing is fine.
+/// Removes a file, a link or a whole directory; a missing one is fine.
 pub(crate) fn remove_tree(path: &Path) -> Result<(), GitError> {
     let Ok(meta) = path.symlink_metadata() else { return Ok(()) };
     if !meta.is_dir() {
@@ -86,7 +89,7 @@ pub(crate) fn remove_tree(path: &Path) -> Result<(), GitError> {
     }
 }
 
-/// Gives us back every directory and file below `root` that an agent made unreadable.
+/// Restores our access to every directory and file below `root` that an agent made unreadable.
 pub(crate) fn loosen(root: &Path) -> Result<(), GitError> {
     let mut pending = vec![root.to_owned()];
     while let Some(dir) = pending.pop() {
@@ -94,7 +97,7 @@ pub(crate) fn loosen(root: &Path) -> Result<(), GitError> {
         for entry in fs::read_dir(&dir).on("read", &dir)? {
             let entry = entry.on("read", &dir)?;
             let path = entry.path();
-            let kind = entry.file_type().on("look at", &path)?;
+            let kind = entry.file_type().on("inspect", &path)?;
             if kind.is_dir() {
                 pending.push(path);
             } else if kind.is_file() {
@@ -109,7 +112,8 @@ fn open_up(dir: &Path) -> io::Result<()> {
     add_mode(dir, 0o700)
 }
 
-/// Only called on what was just seen to be no link; agents are dead by then.
+/// Adds permissions. Only called on paths that were just seen not to be links; agents are dead by
+/// then.
 fn add_mode(path: &Path, bits: u32) -> io::Result<()> {
     let meta = path.symlink_metadata()?;
     let mode = meta.permissions().mode();

@@ -1,8 +1,9 @@
-//! The merge train: approved commits coupled onto the run's branch, each by a merge commit of its own,
-//! and the branch moved once to the last of them.
+//! The merge train: approved commits coupled onto the run's branch, each by a separate merge
+//! commit, and the branch moved once to the last of them.
 //!
-//! Invariant: nothing here moves the branch but [`Track::advance`], and that only from where the train
-//! was built. Until then candidates are objects nobody refers to, and building them again is harmless.
+//! Invariant: nothing here moves the branch but [`Track::advance`], and that only from the commit
+//! on which the train was built. Until then candidates are objects nobody refers to, and building
+//! them again is harmless.
 
 use super::capture::Attempt;
 use super::commit::{ATTEMPT, NewCommit, RUN, TASK, trailers, write_commit};
@@ -16,68 +17,84 @@ use crate::fail;
 /// The branch a run's tasks are merged onto.
 #[derive(Clone, Copy, Debug)]
 pub struct Track<'a> {
+    /// The id of the run.
     pub run: &'a str,
-    /// Short name of the branch.
+    /// The short name of the branch.
     pub branch: &'a str,
-    /// Where that branch starts when it does not exist yet.
+    /// The commit at which that branch starts when it does not exist yet.
     pub start: &'a Oid,
+    /// Author and committer of the merges.
     pub identity: &'a Identity,
-    /// Seconds since 1970.
+    /// The time of the merges, in seconds since 1970.
     pub now: i64,
 }
 
 /// The branch as it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tip {
+    /// The commit of the branch, or its start if it does not exist yet.
     pub commit: Oid,
     exists: bool,
 }
 
-/// One task's commit that wants to be merged.
+/// One task's commit that is to be merged.
 #[derive(Clone, Copy, Debug)]
 pub struct Wagon<'a> {
+    /// The attempt that merges.
     pub attempt: Attempt<'a>,
+    /// The task's commit.
     pub commit: &'a Oid,
+    /// The message of the merge, without trailers.
     pub message: &'a str,
 }
 
-/// A merge that is written and on no branch yet.
+/// A merge commit that is written and on no branch yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
+    /// The merge commit.
     pub commit: Oid,
+    /// The files of the merge.
     pub tree: Oid,
 }
 
+/// The result of coupling a commit.
 #[derive(Clone, Debug)]
 pub enum Coupled {
+    /// The merge commit was written.
     On(Candidate),
+    /// Git could not merge alone; nothing was written.
     Conflict(Box<Conflicts>),
 }
 
+/// The result of moving the branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Advanced {
-    /// Where the branch is now.
+    /// The branch is here now.
     Moved(Tip),
     /// Somebody else moved the branch; it was not touched.
     Lost,
 }
 
-/// What the merge of a task would look like if it had happened.
+/// The marks by which a task's earlier merge is recognised.
 #[derive(Clone, Copy, Debug)]
 pub struct Sought<'a> {
+    /// The attempt that may have merged already.
     pub attempt: Attempt<'a>,
+    /// The parent of the task's commit.
     pub base: &'a Oid,
+    /// The files of the task's commit.
     pub tree: &'a Oid,
 }
 
 impl Track<'_> {
+    /// Finds the branch, or its start if it does not exist yet.
     pub fn tip(&self, hub: &Hub) -> Result<Tip, GitError> {
         let found = hub.resolve(&self.name())?;
         let exists = found.is_some();
         Ok(Tip { commit: found.unwrap_or_else(|| self.start.clone()), exists })
     }
 
-    /// Writes the merge of a commit onto another, without touching a ref.
+    /// Writes the merge of a task's commit onto another commit, without touching a ref.
     pub fn couple(&self, hub: &Hub, onto: &Oid, wagon: &Wagon<'_>) -> Result<Coupled, GitError> {
         let tree = match merge_trees(hub, onto, wagon.commit)? {
             Merged::Clean(tree) => tree,
@@ -114,8 +131,8 @@ impl Track<'_> {
         }
     }
 
-    /// The commit of a task that is merged already: by this attempt, or by an earlier one that merged
-    /// the very same work and could not say so any more. Later merges do not hide it.
+    /// Returns the commit of a task that is merged already: by this attempt, or by an earlier one
+    /// that merged the very same work and could not say so any more. Later merges do not hide it.
     pub fn find(&self, hub: &Hub, sought: &Sought<'_>) -> Result<Option<Oid>, GitError> {
         let tip = self.tip(hub)?;
         if !tip.exists {
@@ -132,7 +149,8 @@ impl Track<'_> {
         Ok(None)
     }
 
-    /// Names of the tasks this run has merged between two commits of the branch, oldest first.
+    /// Returns the names of the tasks this run has merged between two commits of the branch, oldest
+    /// first.
     pub fn merged_between(&self, hub: &Hub, from: &Oid, to: &Oid) -> Result<Vec<String>, GitError> {
         let mut names: Vec<String> = self
             .merges(hub, to, from)?
@@ -147,7 +165,7 @@ impl Track<'_> {
     fn merges(&self, hub: &Hub, tip: &Oid, stop: &Oid) -> Result<Vec<Merge>, GitError> {
         let format = format!("--format=%P%n%(trailers:key={RUN},key={TASK},key={ATTEMPT},unfold)");
         let out = hub
-            .git(format!("look at the merges of {}", self.branch))
+            .git(format!("list the merges of {}", self.branch))
             .args(["log", "-z", "--first-parent", "--merges", "--no-show-signature"])
             .args(["--no-color", "--no-notes", &format, tip.as_str()])
             .arg(format!("^{stop}"))
@@ -165,7 +183,7 @@ struct Merge {
     run: String,
     task: String,
     attempt: String,
-    /// Of the task: the second parent.
+    /// The commit of the task: the second parent.
     commit: Oid,
 }
 

@@ -1,7 +1,7 @@
-//! History copied from one object store to another as a pack that is checked on arrival.
+//! Copying history from one object store to another, as a pack that is checked on arrival.
 //!
-//! No `fetch` and no `upload-pack`: both sides are named by directory, so no config of the sending
-//! side can run anything and no remote protocol is involved.
+//! There is no `fetch` and no `upload-pack`: both sides are named by directory, so no config of the
+//! sending side can run anything and no remote protocol is involved.
 
 use std::io::{Seek, SeekFrom};
 use std::path::Path;
@@ -10,21 +10,23 @@ use super::command::{Git, TRANSFER_TIMEOUT};
 use super::error::{GitError, OnFile};
 use super::object::Oid;
 
-/// Where objects come from: a trusted git directory, and more object directories to read beside it.
+/// The source of objects: a trusted git directory, and more object directories to read beside it.
 pub(crate) struct Source<'a> {
     pub git_dir: &'a Path,
     pub objects: Vec<&'a Path>,
 }
 
+/// How strictly arriving objects are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Check {
     /// Every object must hash to its name and every link must be there.
     Connected,
-    /// Also well-formed by fsck's rules: for objects an agent made.
+    /// Every object must also be well-formed by fsck's rules: for objects an agent made.
     Strict,
 }
 
-/// Holds the arrived pack against a concurrent gc until the refs that need it are written.
+/// A guard that holds the arrived pack against a concurrent gc until the refs that need it are
+/// written.
 pub(crate) struct Kept(Option<std::path::PathBuf>);
 
 impl Drop for Kept {
@@ -35,7 +37,8 @@ impl Drop for Kept {
     }
 }
 
-/// Copies what `wants` reach and `target` lacks. Tips the target already has cost one look-up.
+/// Copies the objects that `wants` reach and `target` lacks. Tips the target already has cost one
+/// look-up.
 pub(crate) fn transfer(
     source: &Source<'_>,
     target: &Path,
@@ -84,12 +87,12 @@ fn from(source: &Source<'_>, operation: &str) -> Git {
     Git::isolated(operation, source.git_dir).also_objects(&source.objects)
 }
 
-/// Which of these objects the repository of `git` has.
+/// Returns those of these objects that the repository of `git` has.
 pub(crate) fn existing(git: Git, oids: &[Oid]) -> Result<Vec<Oid>, GitError> {
     Ok(typed(git, oids)?.into_iter().map(|(oid, _)| oid).collect())
 }
 
-/// The objects that are there, with their types.
+/// Returns the objects that exist, with their types.
 pub(crate) fn typed(git: Git, oids: &[Oid]) -> Result<Vec<(Oid, String)>, GitError> {
     if oids.is_empty() {
         return Ok(Vec::new());

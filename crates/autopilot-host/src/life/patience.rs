@@ -1,52 +1,56 @@
-//! When to look, when to suspect and when to kill: the clockwork of the watch, without a clock.
+//! The rules for when to look at an agent, when to suspect it and when to kill it, without a clock.
 //!
 //! Times are given as time since the start on a monotonic clock. Time in which we did not run (a
 //! suspended laptop, a stopped controller, a paused virtual machine) does not count, for nothing
 //! below us can have used it fairly: a tick that comes late by more than [`LATE_MAX`] moves every
-//! limit by what it is late. So a machine that wakes up kills nobody for having slept.
+//! limit by that delay. So a machine that wakes up kills nobody for having slept.
 
 use std::time::Duration;
 
 use super::{Sample, Threshold, Verdict, verdict};
 
-/// Between two ticks.
+/// The time between two ticks.
 pub const TICK: Duration = Duration::from_secs(1);
 
-/// What a busy machine may delay a tick by; more is suspension.
+/// The longest delay of a tick on a busy machine; a longer one is suspension.
 pub const LATE_MAX: Duration = Duration::from_secs(10);
 
+/// The limits on the time and the silence of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The whole step, whatever happens.
+    /// The longest time for the whole step, whatever happens.
     pub timeout: Duration,
-    /// Silent and idle for so long is suspect; for twice as long, stuck.
+    /// How long an agent may be silent and idle before it is suspect; after twice as long it is
+    /// stuck.
     pub silent: Duration,
-    /// The same while a connection is open.
+    /// The same limit while a connection is open.
     pub waiting: Duration,
+    /// The smallest movement that counts as life.
     pub threshold: Threshold,
 }
 
+/// What to do next about a watched agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
+    /// Nothing, until the next tick.
     Wait,
     /// Take a sample and give it to [`Patience::judge`].
     Look,
-    Suspect {
-        idle: Duration,
-        evidence: String,
-    },
-    /// It moves again, or has spoken, after having been suspected.
+    /// Report that the agent may be stuck.
+    Suspect { idle: Duration, evidence: String },
+    /// Report that a suspected agent moves again or has spoken.
     Cleared,
-    Stuck {
-        evidence: String,
-    },
+    /// Kill the agent because it is stuck.
+    Stuck { evidence: String },
+    /// Kill the agent because its time is over.
     TimedOut,
 }
 
+/// The state of the watch over one agent.
 #[derive(Debug)]
 pub struct Patience {
     limits: Limits,
-    /// Time that counts, which is `now` without the suspensions.
+    /// The time that counts: `now` without the suspensions.
     awake: Duration,
     last_tick: Duration,
     bytes: u64,
@@ -58,6 +62,7 @@ pub struct Patience {
 }
 
 impl Patience {
+    /// Begins the watch at time zero.
     pub fn new(limits: Limits) -> Patience {
         Patience {
             limits,
@@ -72,14 +77,14 @@ impl Patience {
         }
     }
 
-    /// When the next tick is due, so that short limits are met as well as long ones.
+    /// Returns when the next tick is due, so that short limits are met as well as long ones.
     pub fn pause(&self) -> Duration {
         let left = self.limits.timeout.saturating_sub(self.awake);
         let finest = self.look_every().min(TICK).min(left);
         finest.max(Duration::from_millis(5))
     }
 
-    /// Time goes on; `bytes` is all the output so far.
+    /// Advances the time to `now`; `bytes` is the length of all the output so far.
     pub fn tick(&mut self, now: Duration, bytes: u64) -> Step {
         let passed = now.saturating_sub(self.last_tick);
         self.last_tick = now;
@@ -102,6 +107,7 @@ impl Patience {
         Step::Wait
     }
 
+    /// Compares a new sample with the one before it and says what to do.
     pub fn judge(&mut self, sample: Sample) -> Step {
         let words = sample.words();
         // The first look has nothing to compare with; it must not count as life nor as idleness.
@@ -116,7 +122,7 @@ impl Patience {
             Verdict::Suspect => self.limits.silent,
         };
         let idle = self.awake.saturating_sub(self.last_life);
-        let evidence = format!("no output and nothing moved for {} s: {words}", idle.as_secs());
+        let evidence = format!("no output and no activity for {} s: {words}", idle.as_secs());
         if idle >= limit * 2 {
             return Step::Stuck { evidence };
         }

@@ -7,34 +7,43 @@ use std::time::{Duration, SystemTime};
 
 use crate::proc::{self, Process};
 
-/// Where to look.
+/// The place and the extent of a look.
 #[derive(Debug, Clone, Copy)]
 pub struct Look<'a> {
-    /// The agent; its descendants are included.
+    /// The agent's process; its descendants are included.
     pub root: i32,
-    /// Whose newest write counts, and how many entries may be looked at for it.
+    /// The directory whose newest write counts.
     pub dir: Option<&'a Path>,
+    /// How many entries of the directory may be looked at.
     pub entries_max: usize,
-    /// A child that began later (in clock ticks after boot) is a tool at work; earlier ones are
-    /// servers that an agent keeps for its whole life.
+    /// A time in clock ticks after boot. A child that began later is a tool at work; earlier ones
+    /// are servers that an agent keeps for its whole life.
     pub tools_since: u64,
 }
 
+/// The activity of a process tree at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sample {
-    /// Monotonic, from any origin.
+    /// The time of the look on a monotonic clock, from any origin.
     pub at_ms: u64,
+    /// The CPU time that all living processes have used.
     pub cpu_ms: u64,
+    /// The bytes that all living processes have read and written.
     pub io_bytes: u64,
+    /// How many processes are alive.
     pub processes: usize,
+    /// Whether a tool is at work.
     pub tool_child: bool,
+    /// How many TCP connections are established.
     pub connections: usize,
-    /// The agent itself is stopped by a signal.
+    /// Whether the agent itself is stopped by a signal.
     pub stopped: bool,
+    /// When something below the directory was last changed.
     pub newest_write: Option<SystemTime>,
 }
 
 impl Sample {
+    /// Looks at the process tree and the directory. `at_ms` is the time of the look.
     pub fn take(look: Look<'_>, at_ms: u64) -> Sample {
         let table = proc::all();
         let root = table.iter().find(|process| process.id.pid == look.root).copied();
@@ -55,16 +64,19 @@ impl Sample {
         }
     }
 
-    /// One line for a person.
+    /// Returns one line for a person.
     pub fn words(&self) -> String {
         let Sample { processes, cpu_ms, io_bytes, connections, .. } = self;
+        let processes_word = if *processes == 1 { "process" } else { "processes" };
+        let connections_word = if *connections == 1 { "connection" } else { "connections" };
         format!(
-            "{processes} processes, {cpu_ms} ms of CPU, {io_bytes} bytes moved, {connections} connections"
+            "{processes} {processes_word}, {cpu_ms} ms of CPU, {io_bytes} bytes read and written, \
+             {connections} {connections_word}"
         )
     }
 }
 
-/// The start time of a process that began `ago`.
+/// Returns the start time, in clock ticks after boot, of a process that began `ago`.
 pub fn ticks_before(ago: Duration) -> u64 {
     let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME);
     let Ok(now) = now else { return u64::MAX };
@@ -77,7 +89,7 @@ fn ticks_per_second() -> u64 {
     ticks.and_then(|ticks| u64::try_from(ticks).ok()).filter(|ticks| *ticks > 0).unwrap_or(100)
 }
 
-/// Bytes through read and write calls, pipes and sockets included.
+/// Returns the bytes through read and write calls, pipes and sockets included.
 fn io_bytes(pid: i32) -> u64 {
     let Ok(text) = fs::read_to_string(format!("/proc/{pid}/io")) else { return 0 };
     let field = |name: &str| -> u64 {
@@ -88,7 +100,7 @@ fn io_bytes(pid: i32) -> u64 {
     field("rchar:") + field("wchar:")
 }
 
-/// Established TCP connections that a process of the tree holds.
+/// Counts the established TCP connections that a process of the tree holds.
 fn connections(processes: &[Process]) -> usize {
     let Some(first) = processes.first() else { return 0 };
     let established = established(first.id.pid);
@@ -119,14 +131,15 @@ fn established(pid: i32) -> BTreeSet<u64> {
         .collect()
 }
 
-/// The socket of a line of `/proc/net/tcp`, if its state is 01, established.
+/// Returns the socket of a line of `/proc/net/tcp`, if its state is 01, established.
 fn established_inode(line: &str) -> Option<u64> {
     let mut fields = line.split_ascii_whitespace();
     (fields.nth(3)? == "01").then_some(())?;
     fields.nth(5)?.parse().ok()
 }
 
-/// The newest change below `dir`, widest directories first, after at most `entries_max` entries.
+/// Returns the time of the newest change below `dir`, level by level, after at most `entries_max`
+/// entries.
 fn newest_write(dir: &Path, entries_max: usize) -> Option<SystemTime> {
     let mut newest = fs::symlink_metadata(dir).and_then(|found| found.modified()).ok();
     let mut left = entries_max;

@@ -1,4 +1,5 @@
-//! The watch over one running agent: passes its words on and ends it when its time or hope is over.
+//! The watch over one running agent: it passes the agent's output on, and ends the agent when its
+//! time is over or it is stuck.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,36 +11,48 @@ use super::sample::{Look, Sample, ticks_before};
 use crate::exec::{Child, Control, Exit, Heard};
 use crate::output::Line;
 
-/// Slack for a tool that begins just before the line that announces it is read.
+/// The slack for a tool that begins just before the line that announces it is read.
 const TOOL_SLACK: Duration = Duration::from_secs(2);
 
+/// The settings of a watch.
 #[derive(Debug, Clone)]
 pub struct Watch {
+    /// The limits on time and silence.
     pub limits: Limits,
-    /// Between TERM and KILL.
+    /// The time between TERM and KILL.
     pub grace: Duration,
-    /// Where the agent works; its writes are a sign of life.
+    /// The directory in which the agent works; its writes are a sign of life.
     pub dir: Option<PathBuf>,
+    /// How many entries of the directory may be looked at.
     pub entries_max: usize,
 }
 
-/// What happens on the way; nothing of it is an end.
+/// An event on the way; none of them is an end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
+    /// A line of output.
     Line(Line),
+    /// The agent may be stuck.
     Suspect { idle: Duration, evidence: String },
+    /// A suspected agent moves again or has spoken.
     Cleared,
+    /// The agent was stopped by a signal. It was continued if `resumed`; that happens once.
     Stopped { resumed: bool },
 }
 
+/// The way in which a watched agent ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
+    /// The agent ended by itself or was ended by somebody else.
     Exited(Exit),
+    /// The watch ended the agent because its time was over.
     TimedOut(Exit),
+    /// The watch ended the agent because it was stuck.
     Stuck { evidence: String, exit: Exit },
 }
 
 impl Ended {
+    /// Returns how the process ended.
     pub fn exit(&self) -> &Exit {
         match self {
             Ended::Exited(exit) | Ended::TimedOut(exit) | Ended::Stuck { exit, .. } => exit,
@@ -62,7 +75,7 @@ pub async fn watch(
     let started = Instant::now();
     let mut patience = Patience::new(watch.limits);
     let mut reason: Option<Reason> = None;
-    // A time, not a pause: output must not put the next tick off.
+    // The due time is fixed in advance: output must not put the next tick off.
     let mut due = started + patience.pause();
     loop {
         tokio::select! {
@@ -107,7 +120,8 @@ fn ended(exit: Exit, reason: Option<Reason>) -> Ended {
     }
 }
 
-/// Reading `/proc` and the directory may take a while, so it happens on a thread that may block.
+/// Takes a sample on a thread that may block, because reading `/proc` and the directory may take a
+/// while.
 async fn look(child: &Child, watch: &Watch, started: Instant) -> Sample {
     let root = child.agent().pid;
     let silence = child.progress().last().elapsed() + TOOL_SLACK;

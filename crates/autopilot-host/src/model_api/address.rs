@@ -1,8 +1,8 @@
-//! Where an API begins, checked, and whether that is near enough to go without a key.
+//! The base address of an API, checked, and whether the server is near enough to go without a key.
 
 use std::net::IpAddr;
 
-/// `http(s)://host[:port][/path]`, without a slash at its end.
+/// An address of the form `http(s)://host[:port][/path]`, without a slash at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     text: String,
@@ -10,17 +10,17 @@ pub struct Address {
 }
 
 impl Address {
-    /// The error completes "the base address … ".
+    /// Reads an address. The error completes "the base address … ".
     pub fn parse(text: &str) -> Result<Address, &'static str> {
         let text = text.trim().trim_end_matches('/');
         if text.bytes().any(|byte| !byte.is_ascii_graphic()) {
-            return Err("has a character that no address has");
+            return Err("contains a character that is not allowed in an address");
         }
         let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-        let rest = rest.ok_or("does not begin with https:// or http://")?;
+        let rest = rest.ok_or("does not start with https:// or http://")?;
         let authority = rest.split('/').next().unwrap_or_default();
         if authority.contains('@') {
-            return Err("has a user or password in it; the key comes from the environment");
+            return Err("contains a user name or password; put the key in the environment");
         }
         if rest.contains(['?', '#']) {
             return Err("has a query or fragment");
@@ -30,16 +30,18 @@ impl Address {
             None => authority.split(':').next().unwrap_or_default(),
         };
         if host.is_empty() {
-            return Err("names no host");
+            return Err("has no host");
         }
         Ok(Address { text: text.to_owned(), host: host.to_ascii_lowercase() })
     }
 
+    /// Returns the address as text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// On this machine or in its own network, where servers commonly ask for no key.
+    /// Returns whether the server is on this machine or in its own network, where servers commonly
+    /// ask for no key.
     pub fn is_local(&self) -> bool {
         match self.host.parse() {
             Ok(IpAddr::V4(ip)) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),
@@ -56,7 +58,7 @@ impl Address {
         }
     }
 
-    /// Whoever is on the way can read it.
+    /// Returns whether others on the network could read what is sent there.
     pub fn is_readable_by_others(&self) -> bool {
         self.text.starts_with("http://") && !self.is_local()
     }

@@ -1,4 +1,4 @@
-//! The Chat Completions API, which local servers speak.
+//! The Chat Completions API, which local servers have.
 
 use super::door::Stop;
 use super::reader::{Heard, Shape, string};
@@ -6,6 +6,7 @@ use super::way::Format;
 use super::{Answer, Failure, FailureKind, Question, Tokens};
 use serde_json::{Value, json};
 
+/// Returns the body of a request.
 pub(super) fn body(question: &Question, format: Format, usage: bool) -> Value {
     let mut messages = Vec::new();
     if let Some(instructions) = &question.instructions {
@@ -37,12 +38,13 @@ pub(super) fn body(question: &Question, format: Format, usage: bool) -> Value {
     body
 }
 
+/// The reader of an answer of the Chat Completions API.
 #[derive(Default)]
 pub(super) struct ChatReader {
     id: Option<String>,
     model: Option<String>,
     refusal: String,
-    /// The tokens come in an event after the one that ends the answer.
+    /// The result, once the answer has ended; the tokens come in a later event.
     finished: Option<Result<(), Failure>>,
     tokens: Option<Tokens>,
 }
@@ -63,7 +65,7 @@ impl Shape for ChatReader {
         self.named(answer);
         let choice = &answer["choices"][0];
         if choice["message"].is_null() {
-            let why = "the server's answer is none of the Chat Completions API";
+            let why = "the server's answer does not follow the Chat Completions API";
             return Err(Stop::Failed(Failure::new(FailureKind::Unreadable, why)));
         }
         self.said(&choice["message"], heard)?;
@@ -114,7 +116,7 @@ impl ChatReader {
             }
             _ if !self.refusal.is_empty() && heard.nothing_said() => {
                 let why = super::failure::one_line(&self.refusal);
-                failed(FailureKind::Refusal, &format!("the model would not answer: {why}"))
+                failed(FailureKind::Refusal, &format!("the model refused to answer: {why}"))
             }
             _ => Ok(()),
         });

@@ -1,5 +1,5 @@
 //! One request to an API and its answer, whole or in events: no redirects, a limit on silence and
-//! size, and a key that is in no message.
+//! size, and a key that appears in no message.
 
 use super::failure::one_line;
 use super::retry::wanted_pause;
@@ -12,9 +12,11 @@ use std::io::{self, Read};
 use std::time::Duration;
 use ureq::http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 
+/// How much of a server's error is read.
 const ERROR_BYTES_MAX: u64 = 64 * 1024;
 const CHUNK_BYTES: usize = 16 * 1024;
-/// What is shorter is no secret, and its letters stand in too many words.
+/// The shortest key that is hidden in messages; the letters of a shorter one stand in too many
+/// words.
 const SECRET_BYTES_MIN: usize = 6;
 
 /// A key and the variable it came from.
@@ -25,13 +27,14 @@ pub struct Key {
 }
 
 impl Key {
-    /// None of a variable that is not set or is empty.
+    /// Makes a key of a variable's value; `None` if the variable is not set or empty.
     pub fn new(variable: &str, value: Option<&str>) -> Result<Option<Key>, Failure> {
         let Some(secret) = value.map(str::trim).filter(|value| !value.is_empty()) else {
             return Ok(None);
         };
         let unfit = || {
-            let text = format!("the value of `{variable}` can't be a key: it is not plain text");
+            let text =
+                format!("the value of `{variable}` is not a valid key: it is not plain text");
             Failure::new(FailureKind::Key, text)
         };
         let mut header = HeaderValue::try_from(format!("Bearer {secret}")).map_err(|_| unfit())?;
@@ -49,7 +52,7 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// The way in to one API.
+/// A client for one API.
 #[derive(Debug)]
 pub struct Door {
     agent: ureq::Agent,
@@ -59,15 +62,15 @@ pub struct Door {
     limits: Limits,
 }
 
-/// A piece of what the server said.
+/// A piece of a server's answer.
 pub(super) enum Part<'a> {
     /// The data of one event.
     Event(&'a str),
-    /// All of it at once.
+    /// The whole answer at once.
     Whole(&'a Value),
 }
 
-/// Why no more is read.
+/// The reason why no more is read.
 pub(super) enum Stop {
     Complete,
     Failed(Failure),
@@ -75,14 +78,14 @@ pub(super) enum Stop {
 
 impl From<EventTooLong> for Stop {
     fn from(_: EventTooLong) -> Stop {
-        Stop::Failed(Failure::new(FailureKind::TooLong, "one event of the answer has no end"))
+        Stop::Failed(Failure::new(FailureKind::TooLong, "one event of the answer is too long"))
     }
 }
 
 impl Door {
-    /// `variable` is where the key should be; a server nearby may go without one. `headers` whose
-    /// value is none of HTTP are left out. `certificates` is a file of those to trust instead of
-    /// the public ones.
+    /// Makes a client. `variable` is where the key should be; a server nearby may go without one.
+    /// `headers` whose value is not valid in HTTP are left out. `certificates` is a file of
+    /// certificates to trust instead of the public ones.
     pub fn new(
         address: Address,
         variable: &str,
@@ -93,8 +96,7 @@ impl Door {
     ) -> Result<Door, Failure> {
         let key = Key::new(variable, key)?;
         if key.is_none() && !address.is_local() {
-            let text =
-                format!("there is no key for {address}: the variable `{variable}` is not set");
+            let text = format!("no key for {address}: the variable `{variable}` is not set");
             return Err(Failure::new(FailureKind::Key, text));
         }
         let tls = web::tls(certificates).map_err(|reason| {
@@ -121,11 +123,12 @@ impl Door {
         Ok(Door { agent: config.new_agent(), address, key, headers, limits })
     }
 
+    /// Returns the base address of the API.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The key goes where others can read it on its way.
+    /// Returns whether the key is sent unencrypted, so that others on the network can read it.
     pub fn shows_key(&self) -> bool {
         self.key.is_some() && self.address.is_readable_by_others()
     }
@@ -134,6 +137,7 @@ impl Door {
         &self.limits
     }
 
+    /// Sends a request and calls `part` with every piece of the answer.
     pub(super) fn post(
         &self,
         path: &str,
@@ -180,9 +184,9 @@ impl Door {
         for (name, value) in &self.headers {
             request = request.header(name, value.clone());
         }
-        request
-            .body(body.to_string().into_bytes())
-            .map_err(|error| Failure::new(FailureKind::Lost, format!("cannot ask {url}: {error}")))
+        request.body(body.to_string().into_bytes()).map_err(|error| {
+            Failure::new(FailureKind::Lost, format!("cannot send a request to {url}: {error}"))
+        })
     }
 
     fn events(
@@ -208,7 +212,8 @@ impl Door {
         }
     }
 
-    /// From a server that does not stream although it was asked to, or does not say that it does.
+    /// Reads the answer of a server that does not stream although it was asked to, or does not say
+    /// that it does.
     fn whole(
         &self,
         url: &str,
@@ -245,7 +250,7 @@ impl Door {
             return events.end(&mut each);
         }
         let start = one_line(&text.chars().take(80).collect::<String>());
-        let said = format!("{url} gave no answer of a model; it begins with `{start}`");
+        let said = format!("{url} did not send a model's answer; the text starts with `{start}`");
         Err(Stop::Failed(Failure::new(FailureKind::Unreadable, said)))
     }
 
@@ -269,13 +274,13 @@ impl Door {
     fn broken(&self, url: &str, error: &ureq::Error) -> Failure {
         if let ureq::Error::Timeout(ureq::Timeout::PerRead | ureq::Timeout::PerWrite) = error {
             let seconds = self.limits.idle_time_max.as_secs_f32();
-            let text = format!("{url} was silent for {seconds} s");
+            let text = format!("{url} sent nothing for {seconds} s");
             return Failure::new(FailureKind::Silent, text);
         }
         let why = if let ureq::Error::Timeout(_) = error {
-            "it did not answer in time".to_owned()
+            "no answer in time".to_owned()
         } else if let ureq::Error::HostNotFound = error {
-            "there is no such host".to_owned()
+            "host not found".to_owned()
         } else {
             one_line(&error.to_string())
         };
@@ -286,7 +291,7 @@ impl Door {
         let status = response.status().as_u16();
         let headers = response.headers().clone();
         let mut body = Vec::new();
-        // What could not be read of it is not told; the status is.
+        // A part of the error that could not be read is left out; the status is known.
         let _part = response
             .into_body()
             .into_with_config()
@@ -310,20 +315,20 @@ impl Door {
         match status {
             300..=399 => {
                 let place = headers.get("location").and_then(|place| place.to_str().ok())?;
-                Some(format!("it has moved to {}; nothing was sent there", one_line(place)))
+                Some(format!("moved to {}; nothing was sent there", one_line(place)))
             }
             401 | 403 => Some(match &self.key {
-                Some(key) => format!("with the key of `{}`", key.variable),
+                Some(key) => format!("with the key from `{}`", key.variable),
                 None => "without a key".to_owned(),
             }),
             404 if failure.code.is_none() && failure.error_type.is_none() => {
-                Some("does the base address end as the server's manual says?".to_owned())
+                Some("check the end of the base address in the server's manual".to_owned())
             }
             _ => None,
         }
     }
 
-    /// A server may repeat in an error what it was sent.
+    /// Hides the key in a failure, because a server may repeat in an error what it was sent.
     fn without_key(&self, mut failure: Failure) -> Failure {
         let Some(key) = self.key.as_ref().filter(|key| key.secret.len() >= SECRET_BYTES_MIN) else {
             return failure;
@@ -356,7 +361,7 @@ mod tests {
         assert_eq!(failure.kind, FailureKind::Key);
         assert_eq!(
             failure.to_string(),
-            "there is no key for https://api.example.com/v1: the variable `MY_KEY` is not set"
+            "no key for https://api.example.com/v1: the variable `MY_KEY` is not set"
         );
         assert!(door("http://localhost:11434/v1", None).is_ok());
     }

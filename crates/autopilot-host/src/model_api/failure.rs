@@ -1,45 +1,54 @@
-//! Why there is no answer, in the fields the server gave and in words for people.
+//! The reason why there is no answer, in the fields of the server and in words for people.
 
 use serde_json::Value;
 
-/// Of what a server says about an error.
+/// The longest message of a server that is repeated to a person.
 const SAID_CHARS_MAX: usize = 600;
 
+/// The reason why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
+    /// The kind of failure.
     pub kind: FailureKind,
+    /// The HTTP status, if there was one.
     pub status: Option<u16>,
-    /// The server's words for the error.
+    /// The server's word for the type of the error.
     pub error_type: Option<String>,
+    /// The server's word for the error itself.
     pub code: Option<String>,
+    /// The reason in words for a person.
     pub message: String,
-    /// When the server wants to be asked again, in seconds from now and as a time.
+    /// How long the server wants to be left alone.
     pub retry_after: Option<std::time::Duration>,
+    /// The time until which the server wants to be left alone, in seconds since 1970.
     pub until_unix: Option<i64>,
 }
 
+/// The kinds of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
-    /// There is no key, or it can't be one.
+    /// There is no key, or its value cannot be one.
     Key,
-    /// The server said so.
+    /// The server answered with an error.
     Refused,
     /// The connection could not be made or broke.
     Lost,
+    /// The server sent nothing for too long.
     Silent,
-    /// More than the limits allow.
+    /// The answer is longer than the limits allow.
     TooLong,
+    /// The answer does not have the form of the API.
     Unreadable,
     /// The model stopped at its own limit.
     OutputLimit,
-    /// The model would not answer.
+    /// The model refused to answer.
     Refusal,
-    /// The conversation can't be gone on with.
+    /// The conversation cannot be continued.
     Session,
 }
 
-/// Words of servers for what may be over in a moment, where no status tells it.
+/// The words of servers for errors that may be over in a moment, where no status tells it.
 const PASSING: &[&str] = &[
     "server_error",
     "internal_error",
@@ -55,7 +64,7 @@ const PASSING: &[&str] = &[
     "rate_limit_error",
 ];
 
-/// Words of servers for what only a person can end.
+/// The words of servers for errors that only a person can end.
 const USED_UP: &[&str] = &[
     "insufficient_quota",
     "billing_hard_limit_reached",
@@ -76,7 +85,7 @@ impl Failure {
         }
     }
 
-    /// What a server says about an error: every one has its own form for it.
+    /// Makes a failure from a server's error: every server has its own form for it.
     pub(super) fn refused(status: Option<u16>, whom: &str, said: &Value, plain: &str) -> Failure {
         let said = said.get(0).unwrap_or(said);
         let error = if said["error"].is_null() { said } else { &said["error"] };
@@ -101,7 +110,7 @@ impl Failure {
         }
     }
 
-    /// Asking again may help.
+    /// Returns whether asking again may help.
     pub(super) fn may_pass(&self) -> bool {
         match self.kind {
             FailureKind::Lost | FailureKind::Silent => true,
@@ -127,6 +136,7 @@ impl Failure {
             || self.has_word(&["rate_limit_exceeded", "rate_limit_error"])
     }
 
+    /// Returns whether the server's code or type is one of these words.
     pub(super) fn has_word(&self, words: &[&str]) -> bool {
         [&self.code, &self.error_type]
             .into_iter()
@@ -134,6 +144,7 @@ impl Failure {
             .any(|word| words.contains(&word.as_str()))
     }
 
+    /// Returns whether the message contains one of these words.
     pub(super) fn mentions(&self, words: &[&str]) -> bool {
         let message = self.message.to_lowercase();
         words.iter().any(|word| message.contains(word))
@@ -161,6 +172,7 @@ fn collect(value: &Value, words: &mut Vec<String>) {
     }
 }
 
+/// Returns the text without control characters, cut to a length for a message.
 pub(super) fn one_line(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let text = text.trim();

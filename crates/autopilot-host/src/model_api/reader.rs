@@ -1,21 +1,22 @@
-//! What the events of an answer mean, whatever their shape; how much of it is taken.
+//! The reader of an answer, whatever the form of its events, with a limit on its length.
 
 use super::door::{Part, Stop};
 use super::{Answer, Event, Failure, FailureKind, Tokens};
 use serde_json::Value;
 
-/// The shape of one API.
+/// The form of one API's answers.
 pub(super) trait Shape {
-    /// One event of a stream.
+    /// Reads one event of a stream.
     fn event(&mut self, event: &Value, heard: &mut Heard<'_>) -> Result<(), Stop>;
-    /// An answer that came in one piece.
+    /// Reads an answer that came in one piece.
     fn whole(&mut self, answer: &Value, heard: &mut Heard<'_>) -> Result<(), Stop>;
-    /// None when the answer was not complete.
+    /// Returns the result; `None` when the answer was not complete.
     fn end(&mut self) -> Option<Result<Answer, Failure>>;
+    /// Returns the tokens the server has counted so far.
     fn tokens(&self) -> Option<Tokens>;
 }
 
-/// Passes on what was heard, and counts it.
+/// The receiver of the pieces of an answer; it passes them on and counts their bytes.
 pub(super) struct Heard<'a> {
     hear: &'a mut dyn FnMut(Event),
     bytes: &'a mut usize,
@@ -44,16 +45,18 @@ impl Heard<'_> {
         (self.hear)(Event::Anew);
     }
 
+    /// Returns whether no text has come yet.
     pub(super) fn nothing_said(&self) -> bool {
         *self.bytes == 0
     }
 }
 
+/// The reader of one answer.
 pub(super) struct Reader {
     shape: Box<dyn Shape>,
     bytes: usize,
     bytes_max: usize,
-    /// Events that were no JSON, of a stream in which none was.
+    /// The error of the first event that was not JSON, for a stream in which none was.
     nonsense: Option<String>,
     understood: bool,
 }
@@ -74,7 +77,7 @@ impl Reader {
                 self.understood = true;
                 self.shape.whole(answer, &mut heard)
             }
-            // The mark at the end of a chat.
+            // This mark ends a stream of the Chat Completions API.
             Part::Event("[DONE]") => Err(Stop::Complete),
             Part::Event(data) => match serde_json::from_str::<Value>(data) {
                 Ok(event) => {
@@ -94,7 +97,7 @@ impl Reader {
             return ended;
         }
         if let Some(nonsense) = self.nonsense.as_ref().filter(|_| !self.understood) {
-            let text = format!("the stream was no answer of a model: {nonsense}");
+            let text = format!("the stream is not a model's answer: {nonsense}");
             return Err(Failure::new(FailureKind::Unreadable, text));
         }
         let text = "the stream ended before the answer was complete";

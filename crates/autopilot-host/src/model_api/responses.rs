@@ -6,6 +6,7 @@ use super::way::{Format, History};
 use super::{Answer, Failure, FailureKind, Question, Tokens};
 use serde_json::{Value, json};
 
+/// Returns the body of a request.
 pub(super) fn body(question: &Question, format: Format, history: History) -> Value {
     let mut input = Vec::new();
     if history == History::Told {
@@ -39,6 +40,7 @@ pub(super) fn body(question: &Question, format: Format, history: History) -> Val
     body
 }
 
+/// The reader of an answer of the Responses API.
 #[derive(Default)]
 pub(super) struct ResponsesReader {
     /// The message that is being written: only the last one is the answer.
@@ -71,7 +73,7 @@ impl Shape for ResponsesReader {
                 self.whole(&event["response"], heard)
             }
             Some("error") => {
-                // Its fields stand in the event itself, in some servers in an object.
+                // The fields of the error are in the event itself, with some servers in an object.
                 Err(Stop::Failed(Failure::refused(None, "the server", event, "")))
             }
             Some(_) => Ok(()),
@@ -102,13 +104,13 @@ impl Shape for ResponsesReader {
             }),
             Some("completed") | None if !self.refusal.is_empty() && heard.nothing_said() => {
                 let why = super::failure::one_line(&self.refusal);
-                Err(stopped(FailureKind::Refusal, &format!("the model would not answer: {why}")))
+                Err(stopped(FailureKind::Refusal, &format!("the model refused to answer: {why}")))
             }
             Some("completed") => self.complete(response),
             None if response["output"].is_array() => self.complete(response),
             Some(_) | None => Err(stopped(
                 FailureKind::Unreadable,
-                "the server's answer is none of the Responses API",
+                "the server's answer does not follow the Responses API",
             )),
         }
     }
@@ -125,13 +127,13 @@ impl Shape for ResponsesReader {
 impl ResponsesReader {
     fn complete(&mut self, response: &Value) -> Result<(), Stop> {
         let id = string(&response["id"]);
-        // It is kept unless the server says otherwise.
+        // An answer is stored unless the server says otherwise.
         let stored = id.is_some() && response["store"].as_bool() != Some(false);
         self.answer = Some(Answer { id, stored, model: string(&response["model"]) });
         Err(Stop::Complete)
     }
 
-    /// For what was not heard in pieces.
+    /// Passes on the last message of a response whose text did not come in pieces.
     fn last_message(&mut self, response: &Value, heard: &mut Heard<'_>) -> Result<(), Stop> {
         let mut items = response["output"].as_array().into_iter().flatten();
         let Some(message) = items.rfind(|item| item["type"] == "message") else {

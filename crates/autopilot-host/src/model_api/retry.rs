@@ -1,4 +1,4 @@
-//! When a server is asked again, and how long it wants to be left alone.
+//! The rules for asking a server again, and the pause it wants before that.
 
 use super::{Failure, Limits};
 use jiff::Timestamp;
@@ -7,17 +7,19 @@ use std::time::{Duration, Instant};
 use ureq::http::HeaderMap;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// Of a pause that the server did not ask for.
+/// The longest pause that the server did not ask for.
 const OWN_PAUSE_MAX: Duration = Duration::from_secs(16);
 
+/// The tries of one question so far.
 pub(super) struct Patience {
     limits: Limits,
     began: Instant,
     tries: u32,
 }
 
+/// A pause before another try.
 pub(super) struct Pause {
-    /// Of the try that follows.
+    /// The number of the try that follows.
     pub number: u32,
     pub length: Duration,
 }
@@ -27,7 +29,7 @@ impl Patience {
         Patience { limits: *limits, began: Instant::now(), tries: 1 }
     }
 
-    /// None when it is not to be asked again.
+    /// Returns the pause before the next try; `None` when there is to be none.
     pub(super) fn wait_for(&mut self, failure: &Failure) -> Option<Pause> {
         if !failure.may_pass() || self.tries >= self.limits.tries_max {
             return None;
@@ -46,14 +48,15 @@ impl Patience {
     }
 }
 
-/// Doubled each time, and up to a quarter less, so that many who failed at once come back apart.
+/// Returns our own pause: doubled each time, and up to a quarter less at random, so that many who
+/// failed at once come back apart.
 fn own_pause(tries: u32, random: u64) -> Duration {
     let full = FIRST_PAUSE.saturating_mul(1 << tries.saturating_sub(1).min(16)).min(OWN_PAUSE_MAX);
     let thousandths = u32::try_from(random % 251).unwrap_or(0);
     full - full * thousandths / 1000
 }
 
-/// How long the server wants to be left alone, by whichever header it has.
+/// Returns how long the server wants to be left alone, by whichever header it sends.
 pub(super) fn wanted_pause(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let millis = header("retry-after-ms").and_then(|text| text.trim().parse().ok());
@@ -70,7 +73,7 @@ pub(super) fn wanted_pause(headers: &HeaderMap, now: Timestamp) -> Option<Durati
         })
 }
 
-/// Seconds, or a date.
+/// Reads a header of seconds, or of a date.
 fn retry_after(text: &str, now: Timestamp) -> Option<Duration> {
     if let Ok(seconds) = text.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
@@ -79,7 +82,7 @@ fn retry_after(text: &str, now: Timestamp) -> Option<Duration> {
     Some(Duration::try_from(date.duration_since(now)).unwrap_or(Duration::ZERO))
 }
 
-/// `1h2m3.5s`, `250ms`.
+/// Reads a duration such as `1h2m3.5s` or `250ms`.
 fn spelled(text: &str) -> Option<Duration> {
     let mut rest = text.trim();
     let mut total = Duration::ZERO;

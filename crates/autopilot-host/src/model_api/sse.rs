@@ -1,14 +1,16 @@
-//! Server-sent events out of bytes, as they come.
+//! Server-sent events, read from bytes as they arrive.
 
+/// The event that is arriving.
 #[derive(Default)]
 pub(super) struct Events {
     line: Vec<u8>,
     data: Option<String>,
 }
 
-/// Of one event; the last one of an answer holds the whole answer once more.
+/// The longest event; the last one of an answer holds the whole answer once more.
 pub(super) const EVENT_BYTES_MAX: usize = 16 << 20;
 
+/// The error of an event that is longer than the limit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct EventTooLong;
 
@@ -32,7 +34,7 @@ impl Events {
         Ok(())
     }
 
-    /// Some servers leave out the empty line after the last one.
+    /// Ends the last event, because some servers leave out the empty line after it.
     pub(super) fn end<E: From<EventTooLong>>(
         &mut self,
         mut each: impl FnMut(&str) -> Result<(), E>,

@@ -1,6 +1,7 @@
-//! How a question is put to this server, and how else when it does not take it so.
+//! The way in which a question is put to a server, and the next way when the server does not accept
+//! it.
 //!
-//! Invariant: every other way asks for less than the one before, so there is an end to them.
+//! Invariant: every next way asks for less than the one before, so there is an end to them.
 
 use super::chat::{self, ChatReader};
 use super::reader::Reader;
@@ -8,15 +9,17 @@ use super::responses::{self, ResponsesReader};
 use super::{Api, Failure, FailureKind, Question};
 use serde_json::Value;
 
+/// A way to put a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Way {
     shape: Shape,
     format: Format,
     history: History,
-    /// Whether the tokens are asked for, where that is a parameter.
+    /// Whether token counts are asked for, where that is a parameter.
     usage: bool,
 }
 
+/// The API of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     Responses,
@@ -31,11 +34,12 @@ pub(super) enum Format {
     Plain,
 }
 
+/// How the server learns of the conversation so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum History {
-    /// The server has it.
+    /// The server has the conversation, and an id names it.
     Named,
-    /// It is sent.
+    /// The conversation is sent with the question.
     Told,
 }
 
@@ -53,6 +57,7 @@ const ABOUT_FORMAT: &[&str] = &[
 const ABOUT_HISTORY: &[&str] = &["previous_response", "previous response"];
 
 impl Way {
+    /// Returns the way that asks for the most.
     pub(super) fn first(question: &Question) -> Result<Way, Failure> {
         let shape = match question.api {
             Api::Auto | Api::Responses => Shape::Responses,
@@ -88,7 +93,7 @@ impl Way {
         }
     }
 
-    /// The next way to try, and what to tell a person.
+    /// Returns the next way to try after a failure, and a notice for a person.
     pub(super) fn after(
         self,
         failure: &Failure,
@@ -99,12 +104,12 @@ impl Way {
         }
         let can_tell = !question.earlier.is_empty();
         if self.history == History::Named && is_about_history(failure) {
-            let notice = "the server has forgotten the conversation; it is sent again";
+            let notice = "the server no longer has the conversation; sending it again";
             return can_tell.then_some((Way { history: History::Told, ..self }, notice));
         }
         let can_chat = question.api == Api::Auto && self.shape == Shape::Responses;
         if can_chat && is_no_endpoint(failure) {
-            let notice = "the server has no Responses API; Chat Completions is used";
+            let notice = "the server has no Responses API; using Chat Completions";
             let lost = self.history == History::Named && !can_tell;
             let next = Way { shape: Shape::Chat, history: History::Told, ..self };
             return (!lost).then_some((next, notice));
@@ -113,15 +118,15 @@ impl Way {
             return None;
         }
         if self.usage && failure.mentions(&["stream_options"]) {
-            return Some((Way { usage: false, ..self }, "the server does not count tokens"));
+            return Some((Way { usage: false, ..self }, "the server does not report token counts"));
         }
         match self.format {
             Format::Schema if failure.mentions(ABOUT_FORMAT) => {
-                let notice = "the server takes no JSON Schema; any JSON object is asked for";
+                let notice = "the server does not support JSON Schema; asking for any JSON object";
                 Some((Way { format: Format::Object, ..self }, notice))
             }
             Format::Object if failure.mentions(ABOUT_FORMAT) => {
-                let notice = "the server holds no answer to JSON; the prompt alone asks for it";
+                let notice = "the server does not enforce JSON; only the prompt asks for it";
                 Some((Way { format: Format::Plain, ..self }, notice))
             }
             Format::Schema | Format::Object | Format::Plain => None,
@@ -130,8 +135,7 @@ impl Way {
 }
 
 fn no_history() -> Failure {
-    let text = "the conversation can't be gone on with: the server does not keep it, and neither \
-                do we";
+    let text = "cannot continue the conversation: neither the server nor autopilot has kept it";
     Failure::new(FailureKind::Session, text)
 }
 
@@ -140,7 +144,8 @@ fn is_about_history(failure: &Failure) -> bool {
         || (matches!(failure.status, Some(400 | 404)) && failure.mentions(ABOUT_HISTORY))
 }
 
-/// An unknown model is a 404 as well; a server that says which it is is believed.
+/// Returns whether the server lacks this API. An unknown model is a 404 as well; a server that says
+/// which of the two it is is believed.
 fn is_no_endpoint(failure: &Failure) -> bool {
     let missing = matches!(failure.status, Some(404 | 405 | 501));
     (missing && !failure.has_word(&["model_not_found"])) || failure.mentions(NO_SUCH_ENDPOINT)

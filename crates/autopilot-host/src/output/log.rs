@@ -1,14 +1,16 @@
-//! The log file of one stream: grows to its cap, and never ends a run.
+//! The log file of one stream: it grows to its cap, and its failure never ends a run.
 
 use std::path::Path;
 
 use crate::file::{self, Append};
 
-/// How the log came out.
+/// Whether a log is complete.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum LogEnd {
+    /// No log was wanted.
     #[default]
     NotKept,
+    /// The log has all the output.
     Whole,
     /// The cap was reached; the file ends with a mark.
     Capped,
@@ -16,6 +18,7 @@ pub enum LogEnd {
     Failed(String),
 }
 
+/// The log file of one stream, if one is wanted.
 pub struct Log {
     file: Option<Append>,
     left: u64,
@@ -23,6 +26,7 @@ pub struct Log {
 }
 
 impl Log {
+    /// Opens the log for appending at most so many bytes.
     pub fn open(path: Option<&Path>, bytes_max: u64) -> Log {
         let (file, end) = match path.map(file::append) {
             None => (None, LogEnd::NotKept),
@@ -32,6 +36,7 @@ impl Log {
         Log { file, left: bytes_max, end }
     }
 
+    /// Appends bytes, up to the cap.
     pub fn write(&mut self, bytes: &[u8]) {
         let Some(file) = &mut self.file else { return };
         let fits = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len());
@@ -47,6 +52,7 @@ impl Log {
         }
     }
 
+    /// Returns whether the log is complete.
     pub fn end(self) -> LogEnd {
         self.end
     }

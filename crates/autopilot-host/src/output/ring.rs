@@ -1,17 +1,20 @@
 //! The last bytes of a stream, in a buffer that does not grow beyond them.
 
+/// A buffer for the last bytes of a stream.
 pub struct Ring {
     bytes: Vec<u8>,
     bytes_max: usize,
-    /// Where the oldest byte is, once the buffer is full.
+    /// The index of the oldest byte, once the buffer is full.
     start: usize,
 }
 
 impl Ring {
+    /// Makes an empty buffer for so many bytes.
     pub fn new(bytes_max: usize) -> Ring {
         Ring { bytes: Vec::new(), bytes_max, start: 0 }
     }
 
+    /// Adds bytes and drops the oldest ones if need be.
     pub fn push(&mut self, new: &[u8]) {
         let mut new = &new[new.len().saturating_sub(self.bytes_max)..];
         let room = self.bytes_max - self.bytes.len();
@@ -26,7 +29,8 @@ impl Ring {
         }
     }
 
-    /// What is kept, oldest first. A character cut at the start is dropped, invalid ones replaced.
+    /// Returns the kept bytes as text, oldest first. A character cut at the start is dropped,
+    /// invalid ones are replaced.
     pub fn into_text(mut self) -> String {
         self.bytes.rotate_left(self.start);
         let full = self.bytes.len() == self.bytes_max;

@@ -1,18 +1,20 @@
-//! Lines for the parser; of an over-long line only the head.
+//! Splitting output into lines for the parser; of an over-long line only the head is kept.
 
+/// The line that is arriving.
 pub struct Splitter {
     line: Vec<u8>,
     line_bytes_max: usize,
-    /// The head was given already; the rest of the line is skipped.
+    /// Set when the head of the line was returned already and the rest is skipped.
     skipping: bool,
 }
 
 impl Splitter {
+    /// Makes a splitter for lines of at most so many bytes.
     pub fn new(line_bytes_max: usize) -> Splitter {
         Splitter { line: Vec::new(), line_bytes_max, skipping: false }
     }
 
-    /// The lines that are complete now, each with whether it was cut.
+    /// Adds bytes and returns the lines that are complete now, each with whether it was cut.
     pub fn push(&mut self, mut bytes: &[u8]) -> Vec<(String, bool)> {
         let mut lines = Vec::new();
         while let Some(end) = memchr::memchr(b'\n', bytes) {
@@ -26,7 +28,7 @@ impl Splitter {
         lines
     }
 
-    /// The last line, if the output did not end with a line end.
+    /// Returns the last line, if the output did not end with a line end.
     pub fn finish(&mut self) -> Option<(String, bool)> {
         self.take(false)
     }

@@ -1,5 +1,5 @@
-//! A forge on this machine: one of three APIs over real sockets, which remembers what it was asked
-//! and misbehaves on order.
+//! A forge on this machine: one of three APIs over real sockets, which remembers its requests and
+//! misbehaves on order.
 #![allow(clippy::unwrap_used, reason = "test support: what can't be set up must fail at once")]
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
@@ -44,7 +44,7 @@ pub struct Pull {
     pub from_fork: bool,
 }
 
-/// What happens to the next request instead of what should.
+/// A fault that the next request meets.
 #[derive(Clone, Debug)]
 pub enum Fault {
     Answer {
@@ -52,16 +52,16 @@ pub enum Fault {
         header: &'static str,
         body: String,
     },
-    /// No answer for so long.
+    /// The answer comes only after this time.
     Silence(Duration),
-    /// It is done, but the answer never comes.
+    /// The request is carried out, but the answer never comes.
     LostAnswer,
-    /// An answer of [`ENDLESS_BYTES`].
+    /// The answer has [`ENDLESS_BYTES`].
     Endless,
 }
 
 static PIECE: [u8; 65536] = [b' '; 65536];
-/// More than anybody should read.
+/// The length of an answer that nobody should read to its end.
 const ENDLESS_BYTES: usize = 320 * PIECE.len();
 
 impl Fault {
@@ -216,11 +216,11 @@ fn list(flavour: Flavour, request: &Request, pulls: &[Pull]) -> Value {
         let found = pairs.into_iter().find(|(key, _)| *key == name);
         found.map(|(_, value)| value.replace("%2F", "/").replace("%3A", ":"))
     };
-    // Without being asked for open ones, every forge shows others too.
+    // Unless it is asked for open requests, every forge shows others too.
     let asked_open = wanted("state").is_some_and(|state| state.starts_with("open"));
     let open = pulls.iter().filter(|pull| pull.open || !asked_open);
     let found: Vec<Value> = match flavour {
-        // Its filter knows the owner of the head.
+        // GitHub's filter knows the owner of the head.
         Flavour::Github => open
             .filter(|pull| {
                 let owner = if pull.from_fork { "eve" } else { "ada" };

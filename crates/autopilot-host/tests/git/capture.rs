@@ -1,4 +1,4 @@
-//! What an agent may do to its slot, and what the hub holds afterwards.
+//! The things an agent may do to its slot, and the contents of the hub afterwards.
 
 use std::ffi::OsStr;
 use std::fs;

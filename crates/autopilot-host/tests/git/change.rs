@@ -1,4 +1,4 @@
-//! The facts guards decide on.
+//! The facts of a change on which guards decide.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! Commit, merge and publish: once each, whatever crashes or moves in between.
+//! Commit, merge and publish: each happens once, whatever crashes or moves in between.
 
 use std::fs;
 
@@ -55,7 +55,7 @@ fn i5_a_whole_cycle_leaves_a_dirty_checkout_byte_for_byte() {
     assert!(!world.user.join(".git/logs/refs/heads/autopilot").exists());
     let packs = fs::read_dir(world.user.join(".git/objects/pack")).unwrap();
     assert!(!packs.flatten().any(|e| e.path().extension().is_some_and(|x| x == "keep")));
-    // The digest is not blind.
+    // A change by the user does change the digest.
     world.write("README", "dirtier\n");
     assert_ne!(user_digest(&repo, &ours).unwrap(), before);
 }
@@ -108,7 +108,7 @@ fn a_crash_after_publishing_the_objects_or_the_ref_is_harmless() {
     let open = world.open();
     let commit = open.commit("t1", &open.tree_with(1, "f", "1\n")).commit;
     publish(&open.hub, &open.repo, "autopilot/t1").unwrap();
-    // The record of what was published got lost; the ref is there.
+    // The record of the publication got lost; the ref is there.
     in_hub(&open.hub, &["update-ref", "-d", "refs/autopilot/published/autopilot/t1"]);
     assert_eq!(
         publish(&open.hub, &open.repo, "autopilot/t1").unwrap(),
@@ -232,7 +232,8 @@ fn g04_g07_work_that_can_not_have_its_branch_is_reachable_under_the_next_free_na
     let world = World::new();
     let (open, published) = with_published_run(&world);
     git(&world.user, &["checkout", "-q", "autopilot/run-r1"]);
-    // The user's own, though it looks like one of ours and is an ancestor of the work.
+    // This branch is the user's own, though it looks like one of ours and is an ancestor of the
+    // work.
     git(&world.user, &["branch", "autopilot/run-r1-2", "main"]);
     let reach = || publish_reachable(&open.hub, &open.repo, "autopilot/run-r1").unwrap();
     let reached = reach();
@@ -243,7 +244,7 @@ fn g04_g07_work_that_can_not_have_its_branch_is_reachable_under_the_next_free_na
     assert_eq!(oid(&git(&world.user, &["rev-parse", "HEAD"])), published);
     let (main, theirs) = ("main", "autopilot/run-r1-2");
     assert_eq!(git(&world.user, &["rev-parse", main]), git(&world.user, &["rev-parse", theirs]));
-    // Again, and with more work: the same branch goes on.
+    // Published again, and with more work, the same branch is used.
     assert_eq!(reach(), reached);
     let parent = open.hub.resolve("refs/heads/autopilot/run-r1").unwrap().unwrap();
     let third = open.commit("t3", &open.tree_with(3, "h", "1\n")).commit;
@@ -251,7 +252,7 @@ fn g04_g07_work_that_can_not_have_its_branch_is_reachable_under_the_next_free_na
     assert_ne!(open.hub.resolve("refs/heads/autopilot/run-r1").unwrap().unwrap(), parent);
     assert_eq!(reach(), reached);
     assert_eq!(git(&world.user, &["show", "autopilot/run-r1-3:h"]), "1");
-    // Its own name is free again.
+    // The branch's own name is free again.
     git(&world.user, &["checkout", "-q", "main"]);
     let own = Reachable { branch: "autopilot/run-r1".into(), instead: None };
     assert_eq!(reach(), own);

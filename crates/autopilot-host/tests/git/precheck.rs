@@ -1,4 +1,4 @@
-//! What is refused before anything starts, and what is not.
+//! The repositories that are refused before anything starts, and those that are not.
 
 use std::fs;
 
@@ -152,7 +152,7 @@ fn the_hub_follows_the_base_branch_even_after_a_rewrite() {
     git(&world.user, &["gc", "-q", "--prune=now"]);
     assert_eq!(open.hub.sync(&open.repo).unwrap(), rewritten);
     open.hub.check_objects(&rewritten, &old).unwrap();
-    // The hub still has what the user has pruned.
+    // The hub still has the objects that the user has pruned.
     open.hub.tree_of(&new).unwrap();
 }
 

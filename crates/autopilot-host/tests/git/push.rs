@@ -1,4 +1,5 @@
-//! Pushing to a real remote: sent once, recovered where possible, artifacts that apply otherwise.
+//! Pushing to a real remote: a branch is sent once, failures are recovered where possible, and
+//! otherwise the artifacts apply.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

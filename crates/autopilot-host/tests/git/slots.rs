@@ -198,7 +198,7 @@ fn a19_a_proof_slot_is_exactly_the_commit() {
     open.fill(&proof, &open.base());
     assert!(!proof.dir().join(".git").exists());
     proof.verify_clean(&open.base()).unwrap();
-    // Same length, same times: only reading the bytes can tell.
+    // Length and times are the same: only reading the bytes can tell.
     let file = proof.dir().join("src/lib.rs");
     let time = file.metadata().unwrap().modified().unwrap();
     fs::write(&file, "fn b() {}\n").unwrap();

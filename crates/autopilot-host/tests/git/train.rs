@@ -120,10 +120,10 @@ fn a_merge_is_found_again_by_its_attempt_and_by_its_work_but_not_by_its_name_alo
     open.merge("t2", &work(&open, 2, "g", "x\n")).unwrap();
     let same = Attempt { task: "t1", id: "t1.merge" };
     assert_eq!(find(&open, same, &commit), Some(commit.clone()));
-    // A later attempt at the very same work, after others were merged.
+    // This is a later attempt at the very same work, after others were merged.
     let later = Attempt { task: "t1", id: "t1.9" };
     assert_eq!(find(&open, later, &commit), Some(commit.clone()));
-    // Other work of the same task, the same work under another name, another run.
+    // These differ: other work of the same task, the same work under another name, another run.
     let other = oid(&in_hub(&open.hub, &["rev-parse", &format!("{}^", commit)]));
     assert_eq!(find(&open, later, &other), None);
     assert_eq!(find(&open, Attempt { task: "t7", id: "t7.1" }, &commit), None);
@@ -148,7 +148,7 @@ fn carried_work_has_markers_where_it_conflicts_and_its_resolution_merges() {
     assert!(sides.iter().all(|side| text.contains(side)), "{text}");
     assert_eq!(open.hub.parents(&carried.commit).unwrap().first(), Some(&tip));
 
-    // Somebody resolves it on top of the tip: a change to the tip, which merges.
+    // Somebody resolves the conflict on top of the tip: a change to the tip, which merges.
     let slot = open.slots.agent(4);
     open.fill(&slot, &carried.commit);
     crate::world::put(slot.dir(), "README", "one\nmine and yours\n");
@@ -156,7 +156,7 @@ fn carried_work_has_markers_where_it_conflicts_and_its_resolution_merges() {
     let request = CaptureRequest { attempt, base: &carried.commit, now: NOW };
     let resolved = slot.capture(&request).unwrap().commit.unwrap();
     couple(&open, &tip, "t2", &resolved).unwrap();
-    // Another task is merged before it: the resolution is carried on, without its old conflict.
+    // Another task is merged first: the resolution is carried on, without its old conflict.
     let next = open.merge("t3", &work(&open, 3, "g", "x\n")).unwrap().0;
     let again = carry(&open.hub, &resolved, &next, &open.repo.identity, NOW).unwrap();
     assert_eq!(again.conflicts, None);

@@ -69,7 +69,7 @@ impl Open {
         self.repo.base_tip.clone()
     }
 
-    /// Slot `n` with the base commit, for task `t1`, attempt `1`.
+    /// Prepares slot `n` with the base commit, for task `t1`, attempt `1`.
     pub fn slot(&self, n: usize) -> Slot {
         let slot = self.slots.agent(n);
         self.fill(&slot, &self.base());
@@ -165,7 +165,7 @@ pub fn put(root: &Path, path: &str, text: &str) {
     fs::write(file, text).unwrap();
 }
 
-/// Git as a person or an agent runs it, without this machine's own configuration.
+/// Runs git as a person or an agent does, without this machine's own configuration.
 pub fn git(dir: &Path, args: &[&str]) -> String {
     let out = raw_git(dir, args);
     assert!(
@@ -191,7 +191,7 @@ pub fn raw_git(dir: &Path, args: &[&str]) -> std::process::Output {
         .unwrap()
 }
 
-/// Git fed on standard input.
+/// Runs git with this standard input.
 pub fn git_fed(dir: &Path, args: &[&str], input: &str) -> String {
     use std::io::Write;
     let mut child = Command::new("git")
@@ -208,7 +208,7 @@ pub fn git_fed(dir: &Path, args: &[&str], input: &str) -> String {
     String::from_utf8_lossy(&out.stdout).trim().to_owned()
 }
 
-/// Git on the hub.
+/// Runs git on the hub.
 pub fn in_hub(hub: &Hub, args: &[&str]) -> String {
     let dir = format!("--git-dir={}", hub.dir().display());
     let all: Vec<&str> = [dir.as_str()].into_iter().chain(args.iter().copied()).collect();

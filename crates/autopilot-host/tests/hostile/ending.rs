@@ -216,7 +216,7 @@ pub fn rounds() {
         let mark = mark();
         let folder = tempfile::tempdir().unwrap();
         let gate = folder.path().join("gate");
-        // A supervisor that is killed while it starts is a start that failed, and not asked here.
+        // A supervisor that is killed while it starts is a failed start, which is not tested here.
         let told = format!("until [ -e {} ]; do sleep 0.01; done", gate.display());
         let script = match round % 3 {
             0 => format!("{}; echo ready; exit 0", daemon(&mark)),

@@ -1,4 +1,4 @@
-//! Output without end: what it costs, and that nothing of it is lost below the caps.
+//! Output without end: its cost, and that none of it is lost below the caps.
 
 use std::time::Instant;
 

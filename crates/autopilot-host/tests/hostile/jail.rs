@@ -23,7 +23,7 @@ const WRITES: &str = "
     sh -c 'echo out > $OUTSIDE/file' || echo 'child refused'
 ";
 
-/// May write `$INSIDE` and not `$OUTSIDE`.
+/// A launch that may write `$INSIDE` and not `$OUTSIDE`.
 fn jailed(script: &str, mode: Mode, inside: &Path, outside: &Path) -> Launch {
     let mut launch = shell(script);
     launch.cwd = inside.into();
@@ -66,7 +66,7 @@ const METADATA: &str = "
     true
 ";
 
-/// What `doctor` and the documentation say of the two.
+/// The difference between the two sandboxes, as `doctor` and the documentation describe it.
 pub fn metadata() {
     for (mode, outside_changed) in
         [(Mode::Landlock, "mode changed\ntime changed\nowner set\n"), (Mode::Bwrap, "")]

@@ -1,4 +1,4 @@
-//! What the tests stand on: launches, marks that find survivors, and the controller to be killed.
+//! The tools of these tests: launches, marks that find survivors, and the controller to be killed.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
@@ -74,7 +74,7 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     result
 }
 
-/// Starts it and waits until it says `ready`.
+/// Starts the script and waits until it says `ready`.
 pub async fn ready(launch: Launch) -> (Control, Child) {
     let (control, mut child) = exec::spawn(launch).await.unwrap();
     loop {
@@ -102,7 +102,7 @@ pub fn controller(args: &[OsString]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A controller in a process of its own, once its agent is ready.
+/// Starts a controller in a separate process and waits until its agent is ready.
 pub fn start_controller(script: &str) -> std::process::Child {
     let mut controller = Command::new(Path::new("/proc/self/exe"))
         .args(["__controller", script])
@@ -148,7 +148,7 @@ pub fn bomb() -> ExitCode {
                 libc::signal(signal, libc::SIG_IGN);
             }
             if libc::fork() == 0 {
-                // Nobody waits for what it forks.
+                // Nobody waits for the processes that it forks.
                 libc::signal(libc::SIGCHLD, libc::SIG_IGN);
                 if number % 3 == 0 {
                     libc::setsid();

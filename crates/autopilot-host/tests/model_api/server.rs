@@ -1,5 +1,5 @@
-//! A model server on this machine over real sockets: it gives the scripted replies one after the
-//! other and remembers what it was asked.
+//! A model server on this machine over real sockets: it sends the scripted replies one after the
+//! other and remembers its requests.
 #![allow(clippy::unwrap_used, reason = "test support: what can't be set up must fail at once")]
 
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ pub enum Reply {
     Cut(Vec<String>),
     /// A body without end.
     Endless(&'static str),
-    /// Nothing at all, until the client goes away.
+    /// No answer at all, until the client goes away.
     Nothing,
     /// Events, and then nothing.
     Stalled(Vec<String>),
@@ -48,7 +48,7 @@ impl Reply {
 pub struct Server {
     port: u16,
     asked: Arc<Mutex<Vec<Asked>>>,
-    /// A word whenever a client has gone away from a reply without end.
+    /// A message whenever a client has gone away from a reply without end.
     pub left: Mutex<Receiver<()>>,
 }
 
@@ -113,7 +113,7 @@ fn read(stream: &TcpStream) -> Option<Asked> {
 }
 
 fn give(mut stream: TcpStream, reply: Reply, left: &Sender<()>) {
-    // Whoever went away wants to hear no more.
+    // A client that went away needs no more events.
     let _gone = write(&mut stream, reply, left);
 }
 

@@ -77,18 +77,21 @@ impl Store {
     }
 }
 
-/// Where a run stands inside the open transaction.
+/// The state of a run inside the open transaction.
 struct Head {
     key: i64,
     epoch: u64,
     last: u64,
 }
 
+/// The entries of one transaction and the runs they have touched so far.
 struct Batch<'a> {
     tx: &'a Transaction<'a>,
     heads: BTreeMap<&'a str, Head>,
 }
 
+/// The reason why an entry was not written: the database failed, or a rule of the journal forbids
+/// it.
 enum Refusal {
     Storage(rusqlite::Error),
     Rule(Error),
@@ -141,7 +144,7 @@ impl<'a> Batch<'a> {
         }
         let key = head.key;
         put_snapshot(self.tx, key, snapshot)?;
-        // Other versions' snapshots are of no use to this core, and a replay rebuilds them.
+        // The snapshots of other versions are of no use to this core, and a replay rebuilds them.
         let sql = "DELETE FROM snapshot WHERE run = ?1 AND (core <> ?2 OR seq NOT IN
             (SELECT seq FROM snapshot WHERE run = ?1 AND core = ?2 ORDER BY seq DESC LIMIT ?3))";
         let kept_max = i64::try_from(SNAPSHOTS_KEPT_MAX).unwrap_or(i64::MAX);
@@ -149,7 +152,7 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// The run's head, if `epoch` is its current lease.
+    /// Returns the run's head, if `epoch` is its current lease.
     fn head(&mut self, run: &'a str, epoch: u64) -> Result<&mut Head, Refusal> {
         let head = match self.heads.entry(run) {
             std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
@@ -174,7 +177,8 @@ fn head_of(tx: &Connection, run: &str) -> Result<Head, Refusal> {
     Ok(head)
 }
 
-/// Which table takes a record: the sequence, or what a salvage found beyond a gap.
+/// The table that takes a record: the unbroken sequence, or the records that a salvage found beyond
+/// a gap.
 #[derive(Clone, Copy)]
 pub(super) enum Table {
     Record,
@@ -207,7 +211,8 @@ pub(super) fn put_snapshot(tx: &Connection, key: i64, snapshot: &Snapshot) -> ru
     Ok(())
 }
 
-/// The same bytes again change nothing, but they do replace bytes that have gone bad.
+/// Stores a blob. The same bytes again change nothing, but they do replace bytes that have gone
+/// bad.
 pub(super) fn put_blob(tx: &Connection, blob: &Blob) -> rusqlite::Result<()> {
     let sql = "INSERT INTO blob (hash, body) VALUES (?1, ?2) ON CONFLICT (hash)
         DO UPDATE SET body = excluded.body WHERE body <> excluded.body";
@@ -215,7 +220,7 @@ pub(super) fn put_blob(tx: &Connection, blob: &Blob) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// SQLite's integers are signed; a sequence or epoch never comes near the limit.
+/// Converts a number to SQLite's signed integers; a sequence or epoch never comes near the limit.
 fn stored(number: u64) -> rusqlite::Result<i64> {
     i64::try_from(number).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }

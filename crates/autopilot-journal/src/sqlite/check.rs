@@ -1,4 +1,4 @@
-//! Finding out what a journal still holds: every page, every record, every blob.
+//! A thorough check of a journal: every page, every record, every blob.
 
 use camino::Utf8Path;
 use rusqlite::{Row, params};
@@ -8,42 +8,48 @@ use super::{Store, file, query, schema, wal};
 use crate::entry::{Record, sha256_hex};
 use crate::error::{Error, Reach, Trouble};
 
-/// A report is for a person; the rest of a very long list is only counted.
+/// The most findings of one kind in a report, which is for a person.
 const FINDINGS_MAX: usize = 100;
 
-/// When not even the last number of a run can be read: how many numbers in a row may be missing
-/// before the search behind the damage ends.
+/// How many numbers in a row may be missing before the search behind damage ends, when not even the
+/// last number of a run can be read.
 const MISSES_MAX: u64 = 10_000;
 
-/// What a thorough check found.
+/// The findings of a thorough check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     /// Damage of the file itself, in SQLite's words; at most 100 lines.
     pub structure: Vec<String>,
+    /// The state of each run.
     pub runs: Vec<RunHealth>,
-    /// Hashes whose bytes are wrong, or `row <n>` where not even the hash can be read.
+    /// The hashes of blobs with wrong bytes, or `row <n>` where not even the hash can be read.
     pub blobs_lost: Vec<String>,
 }
 
+/// The records of a run that can be read and those that cannot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunHealth {
+    /// The id of the run, or `nameless-<key>` when its row cannot be read.
     pub run: String,
     /// The end of the unbroken sequence from record 1.
     pub last_good_seq: u64,
-    /// The highest record that can be read, which may lie behind a gap.
+    /// The number of the highest record that can be read, which may lie behind a gap.
     pub last_seen_seq: u64,
-    /// Records that are missing or damaged, in order.
+    /// The numbers of the records that are missing or damaged, in order.
     pub lost: Vec<Span>,
 }
 
-/// Record numbers, both ends included.
+/// A range of record numbers, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
+    /// The lowest number.
     pub first: u64,
+    /// The highest number.
     pub last: u64,
 }
 
 impl Health {
+    /// Returns whether the check found no damage at all.
     pub fn is_sound(&self) -> bool {
         self.structure.is_empty()
             && self.blobs_lost.is_empty()
@@ -51,7 +57,7 @@ impl Health {
     }
 }
 
-/// Reads the whole journal without changing it. Takes as long as the file is large.
+/// Reads the whole journal without changing it. The check takes as long as the file is large.
 pub fn check(path: &Utf8Path) -> Result<Health, Error> {
     file::check_present(path)?;
     let mut health = Health::default();
@@ -113,7 +119,7 @@ fn structure(store: &Store) -> Vec<String> {
     }
 }
 
-/// All runs that can be found, also those of which only records are left.
+/// Returns all runs that can be found, also those of which only records are left.
 pub(super) fn runs(store: &Store) -> Vec<(i64, String)> {
     let mut found = Vec::new();
     gather(store, "SELECT key, id FROM run ORDER BY key", &mut found, |row| {
@@ -132,7 +138,8 @@ pub(super) fn runs(store: &Store) -> Vec<(i64, String)> {
     found
 }
 
-/// Collects rows up to the first that cannot be read.
+/// Collects rows up to the first that the database cannot read; a row of the wrong types is left
+/// out.
 pub(super) fn gather<T>(
     store: &Store,
     sql: &str,
@@ -175,11 +182,12 @@ fn highest(store: &Store, key: i64) -> Option<u64> {
     store.conn.query_row(sql, [key], |row| query::unsigned(row, 0)).ok()
 }
 
+/// A walk over the records of one run.
 struct Walk<'a> {
     key: i64,
     run: &'a str,
     next: u64,
-    /// Set where the unbroken sequence ends.
+    /// The number at which the unbroken sequence ends; `None` while it goes on.
     last_good: Option<u64>,
     last_seen: u64,
     lost: Vec<Span>,
@@ -227,7 +235,7 @@ impl Walk<'_> {
                 self.next = record.seq + 1;
                 visit(record)
             }
-            // The number of a damaged row may itself be wrong: only the one we wait for counts.
+            // The number of a damaged row may itself be wrong: only the number we wait for counts.
             Ok(Some(_)) | Ok(None) | Err(_) => {
                 if query::unsigned(row, 0).is_ok_and(|seq| seq == self.next) {
                     self.lose_up_to(self.next);
@@ -237,7 +245,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Asks for the following numbers one by one until one answers.
+    /// Asks for the following numbers one by one until a record answers; false if none does.
     fn step_over(
         &mut self,
         store: &Store,
@@ -285,7 +293,7 @@ pub(super) fn walk_blobs(
     let highest = match highest {
         Ok(highest) => highest.unwrap_or(0),
         Err(_unreadable) => {
-            lost.push("an unknown number at the end".into());
+            lost.push("an unknown number of blobs at the end".into());
             i64::try_from(MISSES_MAX).unwrap_or(i64::MAX)
         }
     };
@@ -308,6 +316,7 @@ fn blob_at(store: &Store, rowid: i64) -> rusqlite::Result<Option<(String, Vec<u8
     statement.query_row([rowid], |row| Ok((row.get(0)?, row.get(1)?))).optional()
 }
 
+/// Adds a name, unless the list is already long enough for a person.
 fn name(list: &mut Vec<String>, name: String) {
     if list.len() < FINDINGS_MAX {
         list.push(name);

@@ -1,6 +1,6 @@
-//! The file as a whole: made under a temporary name, put in place without replacing anything,
-//! copied only by SQLite itself. Opening the file by any other means would, on closing, drop the
-//! locks this process holds on it.
+//! The database file as a whole: made under a temporary name, put in place without replacing
+//! anything, and copied only by SQLite itself. Opening the file by any other means would, on
+//! closing, drop the locks that this process holds on it.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -12,13 +12,15 @@ use rusqlite::{Connection, MAIN_DB, OpenFlags};
 use super::{Store, WRITE_WAIT_MS_MAX, schema};
 use crate::error::Error;
 
-/// Backups of one format version; more means that somebody goes back and forth between programs.
+/// The most backups of one format version; more mean that somebody goes back and forth between
+/// versions of the program.
 const BACKUPS_MAX: u32 = 100;
 
+/// Refuses a path where there is no file, or an empty one.
 pub(super) fn check_present(path: &Utf8Path) -> Result<(), Error> {
     match fs::metadata(path) {
         Ok(meta) if meta.len() == 0 => {
-            // SQLite would take it for a new database.
+            // SQLite would take an empty file for a new database.
             let (path, what) = (path.to_owned(), "the file is empty".to_owned());
             Err(Error::Damaged { path, what, readable: Vec::new() })
         }
@@ -26,10 +28,11 @@ pub(super) fn check_present(path: &Utf8Path) -> Result<(), Error> {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             Err(Error::Missing { path: path.to_owned() })
         }
-        Err(source) => Err(file_error("look at", path, source)),
+        Err(source) => Err(file_error("inspect", path, source)),
     }
 }
 
+/// Makes an empty journal at a path where there is no file yet.
 pub(super) fn create(path: &Utf8Path) -> Result<(), Error> {
     create_filled(path, |_empty| Ok(()))
 }
@@ -45,7 +48,7 @@ pub(super) fn create_filled(
     let temporary = temporary_beside(path);
     let made = make(&temporary, fill).and_then(|()| put_in_place(&temporary, path));
     for suffix in ["", "-wal", "-shm"] {
-        // Gone already, or of no use to anybody.
+        // After a success the temporary files are already gone; after a failure they are of no use.
         let _gone = fs::remove_file(format!("{temporary}{suffix}"));
     }
     made
@@ -89,23 +92,26 @@ pub(super) fn back_up(store: &Store, version: u32) -> Result<Utf8PathBuf, Error>
     placed
 }
 
-/// Closing the last connection moves the WAL into the file; an error in that must not be lost.
+/// Closes the last connection, which moves the log into the file; an error in that must not be
+/// lost.
 fn close(conn: Connection, path: &Utf8Path) -> Result<(), Error> {
     conn.close().map_err(|(_conn, source)| super::storage_error(path, "close the file", source))
 }
 
-/// A link, unlike a rename, fails when the name is taken: of two that create at the same time one
-/// wins and no journal is ever replaced by an empty one.
+/// Gives the finished file its name. A link, unlike a rename, fails when the name is taken: of two
+/// that create a journal at the same time one wins, and no journal is ever replaced by an empty
+/// one.
 fn put_in_place(temporary: &Utf8Path, path: &Utf8Path) -> Result<(), Error> {
     fs::File::open(temporary)
         .and_then(|file| file.sync_all())
-        .map_err(|source| file_error("make durable", temporary, source))?;
+        .map_err(|source| file_error("sync", temporary, source))?;
     match fs::hard_link(temporary, path) {
         Ok(()) => {}
         Err(_taken) if path.exists() => return Err(Error::Exists { path: path.to_owned() }),
         // Some file systems have no links.
-        Err(_no_links) => fs::rename(temporary, path)
-            .map_err(|source| file_error("put in place", path, source))?,
+        Err(_no_links) => {
+            fs::rename(temporary, path).map_err(|source| file_error("create", path, source))?
+        }
     }
     sync_directory_of(path)
 }
@@ -117,7 +123,7 @@ fn sync_directory_of(path: &Utf8Path) -> Result<(), Error> {
     };
     fs::File::open(directory)
         .and_then(|directory| directory.sync_all())
-        .map_err(|source| file_error("make durable", directory, source))
+        .map_err(|source| file_error("sync", directory, source))
 }
 
 fn temporary_beside(path: &Utf8Path) -> Utf8PathBuf {
@@ -125,7 +131,7 @@ fn temporary_beside(path: &Utf8Path) -> Utf8PathBuf {
     let nth = MADE.fetch_add(1, Ordering::Relaxed);
     let process = std::process::id();
     let name = Utf8PathBuf::from(format!("{path}.{process}-{nth}.tmp"));
-    // From a dead process that had our number.
+    // A dead process that had our process number may have left a file of this name.
     let _gone = fs::remove_file(&name);
     name
 }

@@ -7,9 +7,11 @@ use crate::entry::{Record, Snapshot, sha256_hex};
 use crate::error::Error;
 use crate::run::{Lease, Run};
 
+/// The columns of a run's row and the number of its last record, as [`run_of`] reads them.
 const RUN: &str = "SELECT id, mode, title, created_at, ended, holder, epoch, expires,
     (SELECT max(seq) FROM record WHERE record.run = run.key) FROM run";
 
+/// The query for the small number by which other tables name a run.
 pub(super) const KEY: &str = "SELECT key FROM run WHERE id = ?1";
 
 impl Store {
@@ -81,7 +83,7 @@ impl Store {
             .query_map(params![key, core], |row| row.get(0))
             .and_then(Iterator::collect)
             .map_err(fail)?;
-        // Whatever is wrong with one, an older one or none at all only costs time.
+        // Falling back from a damaged snapshot to an older one, or to none at all, only costs time.
         Ok(seqs.into_iter().find_map(|seq| self.sound_snapshot(key, run, core, seq)))
     }
 
@@ -117,7 +119,7 @@ impl Store {
         }
     }
 
-    /// The cheap check of every opening: the newest record of each run that goes on.
+    /// Checks the newest record of each run that has not ended; cheap enough for every opening.
     pub(super) fn check_tails(&self) -> Result<(), Error> {
         let fail = |source| self.error("check the newest records", source);
         let unended = || -> rusqlite::Result<Vec<(i64, String)>> {
@@ -147,7 +149,7 @@ impl Store {
     }
 }
 
-/// `None` when a value has the wrong type or the checksum does not hold.
+/// Reads a record; `None` when a value has the wrong type or the checksum does not match.
 pub(super) fn sound_record(row: &Row<'_>, key: i64, run: &str) -> rusqlite::Result<Option<Record>> {
     let number = |at: usize| row.get_ref(at).map(|value| value.as_i64().ok());
     let (seq, epoch, at_ms, sum) = (number(0)?, number(1)?, number(2)?, number(3)?);
@@ -165,7 +167,8 @@ pub(super) fn sound_record(row: &Row<'_>, key: i64, run: &str) -> rusqlite::Resu
     Ok(Some(Record { run, seq: seq_u, epoch: epoch_u, at_ms, body }))
 }
 
-/// Covers the numbers too: a record that moved to another place is as wrong as a changed body.
+/// Computes the checksum of a record. It covers the numbers too: a record that moved to another
+/// place is as wrong as a changed body.
 pub(super) fn record_sum(key: i64, seq: i64, epoch: i64, at_ms: i64, body: &[u8]) -> i64 {
     checksum([key, seq, epoch, at_ms], &[body])
 }
@@ -199,7 +202,7 @@ fn run_of(row: &Row<'_>) -> rusqlite::Result<Run> {
     })
 }
 
-/// Absent counts as 0, which no record and no lease has.
+/// Reads a number; a missing one counts as 0, which no record and no lease has.
 pub(super) fn unsigned(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
     let value = row.get::<_, Option<i64>>(at)?.unwrap_or(0);
     u64::try_from(value).map_err(|_negative| rusqlite::Error::IntegralValueOutOfRange(at, value))

@@ -1,5 +1,5 @@
-//! Looking at a journal without a writer ever waiting: a read-only connection of short
-//! transactions. SQLite lets readers and the writer of a WAL file pass each other.
+//! Reading a journal without a writer ever waiting: a read-only connection of short transactions.
+//! SQLite lets readers and the writer of a WAL file pass each other.
 
 use camino::Utf8Path;
 use rusqlite::OpenFlags;
@@ -10,12 +10,14 @@ use crate::error::Error;
 use crate::journal::History;
 use crate::run::Run;
 
+/// A read-only view of a journal, with or without a live writer beside it.
 pub struct SqliteReader {
     store: Store,
 }
 
 impl SqliteReader {
-    /// Cheap: no scan, no check beyond the file's version. Works with or without a live writer.
+    /// Opens a journal to read it. Opening is cheap: it scans nothing and checks only the file's
+    /// version.
     pub fn open(path: &Utf8Path) -> Result<Self, Error> {
         file::check_present(path)?;
         let store = open_read_only(path)?;
@@ -24,7 +26,8 @@ impl SqliteReader {
     }
 }
 
-/// Also for files that may be damaged: nothing is written, now or on closing.
+/// Opens a database read-only, also a file that may be damaged: nothing is written, now or on
+/// closing.
 pub(super) fn open_read_only(path: &Utf8Path) -> Result<Store, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let store = Store::open(path, path.as_str(), flags, READ_WAIT_MS_MAX)?;
@@ -45,11 +48,12 @@ pub(super) fn open_read_only(path: &Utf8Path) -> Result<Store, Error> {
     Ok(store)
 }
 
-/// The first read is what opens the log.
+/// Reads something, because only the first read opens the log.
 fn touch(store: &Store) -> rusqlite::Result<()> {
     store.conn.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0)).map(drop)
 }
 
+/// Returns the URI by which SQLite opens a file without a log and without locks.
 fn immutable(path: &Utf8Path) -> String {
     let mut uri = String::from("file:");
     for byte in path.as_str().bytes() {

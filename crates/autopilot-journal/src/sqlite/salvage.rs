@@ -1,4 +1,4 @@
-//! Saving what can be read of a damaged journal into a new file. The old one is left as it is.
+//! Saving the readable part of a damaged journal into a new file. The old file is left as it is.
 
 use camino::Utf8Path;
 use rusqlite::params;
@@ -10,23 +10,28 @@ use super::{Store, file, wal};
 use crate::entry::{Blob, Record, Snapshot};
 use crate::error::{Error, Trouble};
 
-/// What was saved and what was not.
+/// The result of a salvage: what was saved and what was lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Salvage {
+    /// The state of each run in the damaged journal.
     pub runs: Vec<RunHealth>,
-    /// Records that follow on from record 1, or from a snapshot that reaches across the gap.
+    /// How many records were copied that follow on from record 1, or from a snapshot that reaches
+    /// across the gap.
     pub records_saved: u64,
-    /// Sound records behind a gap that no snapshot reaches across: kept in the new file for a
-    /// person to look at, but no part of the run's history any more.
+    /// How many sound records lie behind a gap that no snapshot reaches across: kept in the new
+    /// file for a person to look at, but no part of the run's history any more.
     pub records_stray: u64,
+    /// How many blobs were copied.
     pub blobs_saved: u64,
-    /// At most 100 names.
+    /// The hashes of blobs that could not be saved; at most 100 names.
     pub blobs_lost: Vec<String>,
-    /// Set when commits in the write-ahead log lie behind damage and could not be read.
+    /// A description of the damage, when commits in the write-ahead log lie behind it and could not
+    /// be read.
     pub log_lost: Option<String>,
 }
 
-/// Copies every readable record, snapshot and blob of the journal at `from` into a new one.
+/// Copies every readable record, snapshot and blob of the journal at `from` into a new one at
+/// `into`.
 pub fn salvage(from: &Utf8Path, into: &Utf8Path) -> Result<Salvage, Error> {
     file::check_present(from)?;
     let mut salvage = Salvage { log_lost: wal::damage(from)?, ..Salvage::default() };
@@ -51,6 +56,7 @@ pub fn salvage(from: &Utf8Path, into: &Utf8Path) -> Result<Salvage, Error> {
     Ok(salvage)
 }
 
+/// The salvage of one run.
 struct Rescue<'a> {
     old: &'a Store,
     tx: &'a rusqlite::Transaction<'a>,
@@ -62,7 +68,8 @@ struct Rescue<'a> {
 impl Rescue<'_> {
     fn run(&self, salvage: &mut Salvage) -> Result<(), Error> {
         self.row()?;
-        // First where the gaps are, then which of the records still belong to a history.
+        // The first walk finds the gaps, the second sorts the records: which still belong to a
+        // history.
         let health = walk(self.old, self.key, self.run, &mut |_sound| Ok(()))?;
         let snapshots = self.snapshots();
         let bridged = health.lost.last().is_some_and(|gap| {
@@ -85,8 +92,8 @@ impl Rescue<'_> {
         Ok(())
     }
 
-    /// The row as it was, or what can be known of it without it. The epoch only has to be no
-    /// smaller than any that was given out; the next lease raises it.
+    /// Copies the run's row, or makes one up if it cannot be read. A made-up epoch only has to be
+    /// no smaller than any that was given out; the next lease raises it.
     fn row(&self) -> Result<(), Error> {
         let insert = "INSERT INTO run (key, id, mode, title, created_at, ended, epoch)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";

@@ -1,23 +1,24 @@
-//! The tables, their version, and the way from an older version to this one.
+//! The tables, their format version, and the migrations from an older version to this one.
 
 use rusqlite_migration::{M, Migrations};
 
 use super::{Store, file};
 use crate::error::Error;
 
-/// Marks a file as ours, so that another program's database is never taken for a journal.
-/// The letters `APJL`; set by the first migration.
+/// The mark of a file as ours, so that another program's database is never taken for a journal: the
+/// letters `APJL`, set by the first migration.
 pub(super) const APPLICATION_ID: u32 = 0x4150_4a4c;
 
-/// One step per format version; steps already released are never edited.
+/// The migrations, one per format version; those already released are never edited.
 pub(super) const MIGRATIONS: Migrations<'static> = Migrations::from_slice(STEPS);
 
+/// The format version that this program writes.
 pub(super) const VERSION: u32 = STEPS.len() as u32;
 
 pub(super) const STEPS: &[M<'static>] = &[M::up(
     // A record names its run by a small number: the run's own id would be a quarter of each row.
     // `sum` is a CRC-32 over key, numbers, time and body.
-    // `stray` holds what a salvage could read but what no longer follows its predecessor.
+    // `stray` holds records that a salvage could read but that no longer follow their predecessor.
     "PRAGMA application_id = 0x41504a4c;
      CREATE TABLE run (
          key INTEGER PRIMARY KEY,
@@ -63,7 +64,7 @@ pub(super) const STEPS: &[M<'static>] = &[M::up(
      );",
 )];
 
-/// The tables of a new, empty file.
+/// Creates the tables in a new, empty file.
 pub(super) fn create(store: &mut Store) -> Result<(), Error> {
     let made = MIGRATIONS.to_latest(&mut store.conn);
     made.map_err(|source| migration_error(store, source))
@@ -90,7 +91,7 @@ pub(super) fn bring_up_to_date(
     Ok(())
 }
 
-/// The same for one who may not write.
+/// Refuses a file that is not ours or not of this version, for a reader, which may not migrate it.
 pub(super) fn check_readable(store: &Store) -> Result<(), Error> {
     let (path, found, known) = (store.path.clone(), version(store)?, VERSION);
     match found.cmp(&known) {
@@ -112,7 +113,7 @@ fn version(store: &Store) -> Result<u32, Error> {
 }
 
 fn migration_error(store: &Store, source: rusqlite_migration::Error) -> Error {
-    let operation = "bring the tables up to date";
+    let operation = "upgrade the tables";
     if let rusqlite_migration::Error::RusqliteError { err, .. } = source {
         return store.error(operation, err);
     }

@@ -129,7 +129,12 @@ fn a_newer_journal_is_refused_with_both_versions_and_left_alone() {
     conn.close().unwrap();
     let before = std::fs::read(&path).unwrap();
     let said = SqliteJournal::open(&path).err().unwrap().to_string();
-    assert!(said.contains("has format version 7, this program knows up to 1"), "{said}");
+    assert!(
+        said.contains(
+            "has format version 7, but this version of autopilot supports only versions up to 1"
+        ),
+        "{said}"
+    );
     assert!(matches!(SqliteReader::open(&path), Err(Error::Newer { found: 7, known: 1, .. })));
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }
@@ -175,7 +180,7 @@ fn a_full_disk_is_reported_once_and_nothing_more_is_taken() {
     assert_eq!(error.trouble(), Some(Trouble::Full));
     assert!(acknowledged > 0);
 
-    // Even what would still fit is refused now.
+    // Even an entry that would still fit is refused now.
     let refused = appender.submit(Entry::Record(record(acknowledged + 1))).unwrap_err();
     assert!(matches!(refused, Error::Refused { .. }));
     assert!(appender.append_now(vec![Entry::Record(record(acknowledged + 1))]).is_err());
@@ -183,7 +188,7 @@ fn a_full_disk_is_reported_once_and_nothing_more_is_taken() {
     let failures = told.iter().filter(|notice| matches!(notice, Notice::Failed { .. })).count();
     assert_eq!(failures, 1);
 
-    // Opened again, with space, it goes on where the acknowledgements ended.
+    // Opened again, with space, the journal continues where the acknowledgements ended.
     let mut journal = SqliteJournal::open(&path).unwrap();
     assert_eq!(journal.run("r").unwrap().unwrap().last_seq, acknowledged);
     journal.append(vec![record(acknowledged + 1)]).unwrap();
@@ -212,7 +217,7 @@ fn a_changed_body_is_reported_with_run_and_number() {
     assert_eq!(journal.store.conn.execute(change, []).unwrap(), 1);
     assert_eq!(journal.read("r", 1, 2).unwrap().len(), 2);
     let error = journal.read("r", 1, 9).unwrap_err();
-    assert_eq!(error.to_string(), "record 3 of run `r` is damaged: its checksum does not hold");
+    assert_eq!(error.to_string(), "record 3 of run `r` is damaged: its checksum does not match");
     assert_eq!(journal.read("r", 4, 9).unwrap().len(), 2);
     let health = check(&path).unwrap();
     assert_eq!((health.runs[0].last_good_seq, health.runs[0].last_seen_seq), (2, 5));

@@ -1,10 +1,10 @@
 //! Tells a torn tail of the write-ahead log from damage in its middle.
 //!
 //! SQLite reads the log up to the first frame whose checksum fails and forgets the rest without a
-//! word. For a torn tail that is right: the commit was never acknowledged. But when whole frames
-//! of a *later* transaction follow, the earlier one had been fsynced, and forgetting it would lose
-//! acknowledged records. Each frame's checksum continues from the frame before it, and that one's
-//! is stored in its header, so frames behind the damage can still be recognised.
+//! word. For a torn tail that is right: the commit was never acknowledged. But when whole frames of
+//! a *later* transaction follow, the earlier one had been fsynced, and forgetting it would lose
+//! acknowledged records. Each frame's checksum continues from the checksum of the frame before it,
+//! which is stored in that frame's header, so frames behind the damage can still be recognised.
 //! Format: <https://www.sqlite.org/fileformat2.html#the_write_ahead_log>
 
 use std::fs::File;
@@ -17,14 +17,14 @@ use crate::error::Error;
 const HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
 const MAGIC: u32 = 0x377f_0682;
-/// What SQLite gives a new file; used only when the log's own header cannot be believed.
+/// The page size SQLite gives a new file; used only when the log's own header cannot be believed.
 const PAGE_BYTES_DEFAULT: usize = 4096;
 
 /// Says what is wrong if acknowledged commits lie behind a damaged frame of `path`'s log.
 ///
 /// A live writer may be adding frames, or starting the log over, while we read; both can look like
-/// damage. So it counts only if the same place is bad twice under one and the same header, which
-/// every start writes anew before its frames.
+/// damage. So damage counts only if the same place is bad twice under one and the same header,
+/// which every start writes anew before its frames.
 pub(super) fn damage(path: &Utf8Path) -> Result<Option<String>, Error> {
     let log = Utf8PathBuf::from(format!("{path}-wal"));
     let fail = |source| Error::File { operation: "read", path: log.clone(), source };
@@ -34,7 +34,7 @@ pub(super) fn damage(path: &Utf8Path) -> Result<Option<String>, Error> {
         let header = open(&log)?.map(|mut log| read_header(&mut log)).transpose()?.flatten();
         Ok(again.filter(|found| Some(found.header) == header))
     };
-    let behind = "commits behind it would be lost";
+    let behind = "the commits after it would be lost";
     Ok(look().map_err(fail)?.map(|found| match found.first_bad {
         0 => format!("the header of its write-ahead log is damaged; {behind}"),
         nth => format!("frame {nth} of its write-ahead log is damaged; {behind}"),
@@ -76,16 +76,17 @@ fn read_header(log: &mut impl Read) -> std::io::Result<Option<[u8; HEADER_BYTES]
 
 type Sum = (u32, u32);
 
+/// The frames read so far, as links of a chain of checksums.
 struct Chain {
     big_endian: bool,
     page_bytes: usize,
-    /// `None` until the first frame tells it, when the header is damaged.
+    /// The salt of every frame; `None` until the first frame tells it, when the header is damaged.
     salt: Option<[u8; 8]>,
-    /// The checksum stored with the frame before, and the one its bytes really have.
+    /// The checksum stored with the frame before, and the checksum its bytes really have.
     stored: Sum,
     computed: Sum,
     frames: u64,
-    /// The first thing that is wrong; 0 stands for the header.
+    /// The first place that is wrong; 0 stands for the header.
     first_bad: Option<u64>,
     commit_behind_damage: bool,
 }
@@ -161,7 +162,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// False when less than a whole buffer is left.
+/// Reads until the buffer is full. Returns false when less than a whole buffer is left.
 fn fill(log: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<bool> {
     match log.read_exact(buffer) {
         Ok(()) => Ok(true),

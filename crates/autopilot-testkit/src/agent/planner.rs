@@ -21,6 +21,7 @@ const PATHS: [&str; 8] =
 
 /// What comes with the end of an attempt. It comes whatever that end is: who listens must know when
 /// it counts.
+#[expect(clippy::wildcard_enum_match_arm, reason = "no other step brings any")]
 pub fn bring(drawn: &Drawn, scene: &Scene<'_>, fate: &mut Random, play: &mut Play) {
     if scene.state.run.flow != Flow::Plan {
         return;
@@ -31,24 +32,7 @@ pub fn bring(drawn: &Drawn, scene: &Scene<'_>, fate: &mut Random, play: &mut Pla
         Step::Validate | Step::Uat if now.parent.is_none() => mends(scene.state, fate),
         // Nobody asked for it.
         Step::Build | Step::Validate if fate.chance(100) => vec![mending_task(scene.state)],
-        Step::Preflight
-        | Step::Plan
-        | Step::Workflow
-        | Step::WorkflowStep
-        | Step::Completion
-        | Step::ApprovePlan
-        | Step::Tasks
-        | Step::Build
-        | Step::Fix
-        | Step::Validate
-        | Step::Review
-        | Step::UatGenerate
-        | Step::Uat
-        | Step::Decide
-        | Step::Merge
-        | Step::ApproveResult
-        | Step::Push
-        | Step::PullRequest => Vec::new(),
+        _ => Vec::new(),
     };
     let is_spoilt = drawn.has(Fault::Barren) && !tasks.is_empty() && fate.chance(200);
     if is_spoilt {

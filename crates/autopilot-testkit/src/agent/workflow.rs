@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 const STEPS_MAX: u64 = 6;
 
 /// Steps come with whatever end: who listens must know when they count.
+#[expect(clippy::wildcard_enum_match_arm, reason = "no other step brings any")]
 pub fn bring(drawn: &Drawn, scene: &Scene<'_>, fate: &mut Random, play: &mut Play) {
     if scene.state.run.flow != Flow::Goal {
         return;
@@ -27,24 +28,7 @@ pub fn bring(drawn: &Drawn, scene: &Scene<'_>, fate: &mut Random, play: &mut Pla
         Step::WorkflowStep | Step::Validate if fate.chance(100) => {
             steps(drawn.seed, scene.state, now.round + 7)
         }
-        Step::Preflight
-        | Step::Plan
-        | Step::WorkflowStep
-        | Step::Completion
-        | Step::ApprovePlan
-        | Step::Schedule
-        | Step::Tasks
-        | Step::Build
-        | Step::Fix
-        | Step::Validate
-        | Step::Review
-        | Step::UatGenerate
-        | Step::Uat
-        | Step::Decide
-        | Step::Merge
-        | Step::ApproveResult
-        | Step::Push
-        | Step::PullRequest => Vec::new(),
+        _ => Vec::new(),
     };
     play.facts.tasks = steps;
     let is_spoilt = drawn.has(Fault::Barren) && scene.want.step == Step::Workflow;

@@ -11,7 +11,7 @@ use autopilot_core::config::By;
 use autopilot_core::event::{Event, HaltWhy, HoldWhy, Outcome, Record};
 use autopilot_core::id::{AttemptId, TaskId, Time};
 use autopilot_core::limit::Limits;
-use autopilot_core::step::Step;
+use autopilot_core::step::{Role, Step};
 use std::collections::BTreeMap;
 
 /// The longest pause nobody but us has set.
@@ -57,7 +57,7 @@ impl Books {
 
     /// What the task itself says of who does the step: only of its own work.
     fn own(&self, task: TaskId, step: Step) -> Option<&By> {
-        let is_its_work = matches!(step, Step::Build | Step::Fix | Step::WorkflowStep);
+        let is_its_work = step.role() == Some(Role::Builder);
         self.tasks.get(task.index()).map(|entry| &entry.spec.by).filter(|_| is_its_work)
     }
 

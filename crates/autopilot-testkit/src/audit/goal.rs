@@ -149,7 +149,7 @@ impl Books {
     /// Somebody said so, and the tests passed on what is on the branch now.
     pub(super) fn goal_is_reached(&self, whole: &Entry) -> Kept {
         kept(says_yes(whole), || "I6: nobody said that the goal is reached".to_owned())?;
-        let is_proven = match self.switches.contains(&Switch::Proof) {
+        let is_proven = match self.switches.contains(&Switch::HasTests) {
             true => whole.did(Step::Validate) && whole.validated == self.merged,
             false => whole.left_out(Step::Validate) || whole.did(Step::Validate),
         };

@@ -16,19 +16,7 @@ pub fn paired(from: Option<Step>) -> &'static [Step] {
         Some(Step::Decide) => &[Step::Merge, Step::Fix],
         // A conflict is a failed round.
         Some(Step::Merge) => &[Step::Fix],
-        Some(
-            Step::Preflight
-            | Step::Plan
-            | Step::ApprovePlan
-            | Step::Schedule
-            | Step::Workflow
-            | Step::WorkflowStep
-            | Step::Completion
-            | Step::Tasks
-            | Step::ApproveResult
-            | Step::Push
-            | Step::PullRequest,
-        ) => &[],
+        Some(_) => &[],
     }
 }
 
@@ -61,17 +49,7 @@ pub fn plan(from: Option<Step>) -> &'static [Step] {
         Some(Step::Uat) => &[Step::ApproveResult, Step::Push, Step::PullRequest, Step::Tasks],
         Some(Step::ApproveResult) => &[Step::Push, Step::PullRequest],
         Some(Step::Push) => &[Step::PullRequest],
-        Some(
-            Step::Build
-            | Step::Fix
-            | Step::Review
-            | Step::Workflow
-            | Step::WorkflowStep
-            | Step::Completion
-            | Step::Decide
-            | Step::Merge
-            | Step::PullRequest,
-        ) => &[],
+        Some(_) => &[],
     }
 }
 
@@ -99,19 +77,7 @@ pub fn goal(from: Option<Step>) -> &'static [Step] {
         Some(Step::Decide) => &[Step::ApproveResult, Step::Push, Step::PullRequest, Step::Workflow],
         Some(Step::ApproveResult) => &[Step::Push, Step::PullRequest],
         Some(Step::Push) => &[Step::PullRequest],
-        Some(
-            Step::Plan
-            | Step::ApprovePlan
-            | Step::Schedule
-            | Step::WorkflowStep
-            | Step::Build
-            | Step::Fix
-            | Step::Review
-            | Step::UatGenerate
-            | Step::Uat
-            | Step::Merge
-            | Step::PullRequest,
-        ) => &[],
+        Some(_) => &[],
     }
 }
 
@@ -133,7 +99,7 @@ pub fn is_serial(step: Step) -> bool {
 
 /// A gate at which a person is asked.
 pub fn is_gate(step: Step) -> bool {
-    matches!(step, Step::ApprovePlan | Step::ApproveResult)
+    step.row().gate.is_some()
 }
 
 /// A worker does it.

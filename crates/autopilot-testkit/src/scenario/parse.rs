@@ -74,9 +74,9 @@ fn run(head: &str) -> Result<RunSpec, String> {
         base_branch: "main".into(),
         base: "b0".into(),
         branch: "autopilot/run".into(),
-        switches: match flow {
-            Flow::Goal => BTreeSet::from([Switch::Proof]),
-            Flow::Task | Flow::Queue | Flow::Plan => BTreeSet::from([Switch::Review, Switch::Uat]),
+        switches: match flow.row().needs_tests {
+            false => BTreeSet::from([Switch::HasTests]),
+            true => BTreeSet::from([Switch::Review, Switch::Uat]),
         },
         limits: Limits::default(),
         config: "c".into(),
@@ -227,7 +227,7 @@ fn switch(word: &str) -> Result<Switch, String> {
         "pr" => Ok(Switch::Pr),
         "plan-gate" => Ok(Switch::PlanGate),
         "end-gate" => Ok(Switch::EndGate),
-        "proof" => Ok(Switch::Proof),
+        "proof" => Ok(Switch::HasTests),
         "fail-fast" => Ok(Switch::FailFast),
         other => Err(format!("`{other}` is no switch")),
     }

@@ -63,6 +63,7 @@ impl World {
         self.later(grace, Happening::Killed(process));
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "no other step changes the repository")]
     pub(super) fn effect(&mut self, process: Process) {
         let Some(want) = self.processes.job(process).map(|job| job.want) else { return };
         let Some(running) = self.running.get_mut(&process).filter(|running| !running.is_done)
@@ -82,23 +83,7 @@ impl World {
                 self.audit.pushed(&self.git);
                 self.note(|| format!("pushed by {}", want.id));
             }
-            Step::Preflight
-            | Step::Plan
-            | Step::Workflow
-            | Step::WorkflowStep
-            | Step::Completion
-            | Step::ApprovePlan
-            | Step::Schedule
-            | Step::ApproveResult
-            | Step::PullRequest
-            | Step::Tasks
-            | Step::Build
-            | Step::Fix
-            | Step::Validate
-            | Step::Review
-            | Step::UatGenerate
-            | Step::Uat
-            | Step::Decide => {}
+            _ => {}
         }
     }
 

@@ -4,11 +4,11 @@ use super::text::{column, fit, heading, right};
 use super::{BAD, CARE, FAINT, GOOD, NEWS, STRONG};
 use crate::notice::needed;
 use crate::screen::{Kind, Screen, Seat, TAIL_LINES_MAX, Worker};
-use crate::word::{doing, is_persons, some, tasks};
+use crate::word::{some, tasks};
 use autopilot_core::event::HaltWhy;
 use autopilot_core::id::{TaskId, Time};
+use autopilot_core::pipeline::Work;
 use autopilot_core::state::{Door, Live, Status, Task};
-use autopilot_core::step::Step;
 use autopilot_view::{self as view, ExitWord};
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -160,11 +160,11 @@ fn banner(screen: &Screen, now: Time) -> Option<(String, Style)> {
         };
         return Some((text, CARE));
     }
-    let gate = state.root().and_then(|root| root.step()).filter(|step| is_persons(*step));
-    if let Some(step) = gate {
-        let what = if step == Step::ApprovePlan { "plan" } else { "result" };
+    let stage = state.root().and_then(Task::stage).filter(|stage| stage.work == Work::Person);
+    if let Some(gate) = stage.and_then(|stage| stage.step.row().gate) {
         let text = format!(
-            " WAITING FOR YOU ({what}): `autopilot approve`, or `autopilot reject \"why\"`"
+            " WAITING FOR YOU ({}): `autopilot approve`, or `autopilot reject \"why\"`",
+            gate.what
         );
         return Some((text, CARE.add_modifier(Modifier::BOLD)));
     }
@@ -212,7 +212,7 @@ fn held(screen: &Screen, width: usize) -> Vec<Line<'static>> {
 
 fn workers(screen: &Screen, now: Time, width: usize, height: usize) -> Vec<Line<'static>> {
     let live: Vec<&Live> =
-        screen.state.live.values().filter(|live| !is_persons(live.step)).collect();
+        screen.state.live.values().filter(|live| !screen.state.is_gate(live)).collect();
     if height == 0 {
         return Vec::new();
     }
@@ -257,7 +257,7 @@ impl Columns {
     fn of(screen: &Screen, live: &[&Live], width: usize) -> Columns {
         let widest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0);
         let mut names = live.iter().map(|live| screen.name(live.task).chars().count());
-        let mut doings = live.iter().map(|live| doing(live.step).len());
+        let mut doings = live.iter().map(|live| live.step.row().doing.len());
         let name = widest(&mut names).clamp(4, NAME_CELLS_MAX).min(width / 3);
         let doing = widest(&mut doings).min(DOING_CELLS_MAX).min(width / 2);
         let costs = live.iter().map(|live| cost_of(screen.state.task(live.task)).len());
@@ -288,7 +288,7 @@ impl Columns {
         if self.title > 0 {
             spans.push(Span::raw(format!("{}  ", column(&title, self.title))));
         }
-        spans.push(Span::styled(column(doing(live.step), self.doing), NEWS));
+        spans.push(Span::styled(column(live.step.row().doing, self.doing), NEWS));
         spans.push(Span::raw(right(&view::duration(now.since_ms(live.since)), 9)));
         if self.cost > 0 {
             spans.push(Span::raw(right(&cost_of(task), self.cost)));

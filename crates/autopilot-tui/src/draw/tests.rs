@@ -139,7 +139,7 @@ fn while_somebody_works_nothing_is_said_to_wait_and_the_account_is_shown_all_the
     sample.start(&["ledger"], Step::Validate);
     let seen = sample.seen(80, 24);
     assert!(!seen.contains("WAITING") && !seen.contains("nothing runs"), "{seen}");
-    assert!(seen.contains("MONITOR") && seen.contains("build has no quota until"), "{seen}");
+    assert!(seen.contains("1 task running") && seen.contains("build has no quota until"), "{seen}");
 }
 
 #[test]

@@ -55,7 +55,7 @@ impl Story {
         let spec =
             TaskSpec { name: name.clone(), body: name, depends_on: needs, ..TaskSpec::default() };
         let task = TaskId(self.state.tasks.len() as u32);
-        self.add(task, Some(TaskId::ROOT), Pipeline::Session, spec);
+        self.add(task, Some(TaskId::ROOT), Pipeline::WorkflowStep, spec);
         task
     }
 
@@ -304,4 +304,25 @@ fn a_run_that_has_only_begun_is_told_too() {
     let nothing = json!({ "nodes": [], "edges": [], "warnings": [] });
     assert_eq!(story.manifest(&[])["graph"], nothing);
     assert_eq!(story.run_state()["iterations"][0]["index"], 1);
+}
+
+#[test]
+fn a_running_step_of_a_goal_says_what_it_does() {
+    let mut story = Story::new();
+    story.state.run.flow = autopilot_core::flow::Flow::Goal;
+    let task = story.step("one", 1, 0, &[]);
+    let now = |story: &Story| {
+        let json = crate::state_json::state_json(&story.state);
+        (json["tasks"][0]["state"].clone(), crate::status_md::status_md(&story.state))
+    };
+    for (step, word, told) in [
+        (Step::WorkflowStep, "STEP", "| now | one: working on the step (iteration 1) |"),
+        (Step::Fix, "FIX", "| now | one: fixing (iteration 1) |"),
+        (Step::Merge, "MERGE", "| now | one: committing and merging (iteration 1) |"),
+    ] {
+        story.start(task, step);
+        let (state, status) = now(&story);
+        assert_eq!(state, word);
+        assert!(status.contains(told), "{status}");
+    }
 }

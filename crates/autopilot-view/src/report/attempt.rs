@@ -192,7 +192,8 @@ struct Review {
 }
 
 fn evidence(tried: &Tried, known: &Known<'_>) -> Evidence {
-    if !matches!(tried.step, Step::Preflight | Step::Validate | Step::Uat | Step::Merge) {
+    let runs_commands = tried.step.role().is_none() && tried.step.row().limits.is_some();
+    if !runs_commands {
         return Evidence::default();
     }
     let text = tried.facts.answer.as_deref().and_then(known.read);

@@ -7,7 +7,6 @@ use crate::{
     tells_how_to_go_on, waivers,
 };
 use autopilot_core::event::{End, Outcome as Ended, Verdict};
-use autopilot_core::flow::Flow;
 use autopilot_core::state::{Shown, State, Task};
 use autopilot_core::step::Step;
 use std::collections::BTreeMap;
@@ -38,9 +37,9 @@ pub fn outcome(state: &State, known: &Known<'_>, words: &Words<'_>) -> Outcome {
         (_, ExitWord::PushFailed) => (Tone::Bad, "done, but not pushed"),
     };
     let (mut proven, mut unproven) = (Vec::new(), Vec::new());
-    match state.run.flow {
-        Flow::Goal => of_goal(state, &mut proven, &mut unproven),
-        Flow::Task | Flow::Queue | Flow::Plan => of_tasks(state, &mut proven, &mut unproven),
+    match state.run.flow.has_iterations() {
+        true => of_whole(state, &mut proven, &mut unproven),
+        false => of_tasks(state, &mut proven, &mut unproven),
     }
     left_out(state, &mut unproven);
     for list in [&mut proven, &mut unproven] {
@@ -94,9 +93,9 @@ fn rests(state: &State) -> String {
 }
 
 fn over(state: &State) -> String {
-    let goal = state.run.flow == Flow::Goal;
+    let has_iterations = state.run.flow.has_iterations();
     match state.end() {
-        Some(End::Closed | End::Skipped { .. }) if goal => {
+        Some(End::Closed | End::Skipped { .. }) if has_iterations => {
             let rounds = state.root().map_or(0, |root| root.round);
             let how = if excused(state).is_some() {
                 "by the reviewer's word: what the controller ran fails, as it did on the base, and \
@@ -132,7 +131,7 @@ fn is_validated(state: &State) -> bool {
     shown.is_some_and(|shown| shown.outcome == Ended::Passed)
 }
 
-fn of_goal(state: &State, proven: &mut Vec<String>, unproven: &mut Vec<String>) {
+fn of_whole(state: &State, proven: &mut Vec<String>, unproven: &mut Vec<String>) {
     let Some(root) = state.root() else { return };
     let old = |step: Step| root.last(step).filter(|_| still_shown(state, step).is_none());
     if let Some(shown) = old(Step::Validate) {
@@ -261,31 +260,10 @@ fn left_out(state: &State, unproven: &mut Vec<String>) {
     for task in &state.tasks {
         let name = if task.parent.is_some() { task.name() } else { "The run" };
         for (step, why) in &task.skipped {
-            if matters(*step) {
+            if step.row().judges {
                 unproven.push(format!("{name}: {step} skipped: {why}"));
             }
         }
-    }
-}
-
-/// Whether leaving it out leaves something unproven.
-fn matters(step: Step) -> bool {
-    match step {
-        Step::Validate | Step::Review | Step::Completion | Step::UatGenerate | Step::Uat => true,
-        Step::Preflight
-        | Step::Plan
-        | Step::ApprovePlan
-        | Step::Schedule
-        | Step::Workflow
-        | Step::Tasks
-        | Step::WorkflowStep
-        | Step::Build
-        | Step::Fix
-        | Step::Decide
-        | Step::Merge
-        | Step::ApproveResult
-        | Step::Push
-        | Step::PullRequest => false,
     }
 }
 

@@ -18,7 +18,7 @@ impl Story {
         let mut story = Story::default();
         let run = RunSpec {
             id: "run-1".into(),
-            flow: Flow::Plan,
+            flow: autopilot_core::flow::Flow::Plan,
             title: title.into(),
             source: "plan.md".into(),
             started_by: "somebody".into(),

@@ -5,10 +5,10 @@ use crate::cli::{Attach, Global};
 use crate::exit::Failure;
 use crate::terminal::{self, lines};
 use autopilot_agents::{AgentEvent, listens};
-use autopilot_core::flow::Flow;
 use autopilot_core::id::TaskId;
+use autopilot_core::pipeline::Stage;
 use autopilot_core::state::{Status, Task};
-use autopilot_core::step::Step;
+use autopilot_core::step::Role;
 use autopilot_engine::inbox::{self, Wish};
 use autopilot_engine::job::{EVENTS, METADATA, Metadata, execs_of, number_of};
 use autopilot_engine::place::Place;
@@ -88,7 +88,7 @@ impl Watched {
             "run" => (past.run(None)?, TaskId::ROOT),
             _ => past.task(name)?,
         };
-        let task = if id == TaskId::ROOT { "run" } else { told.state.task(id).name() };
+        let task = told.state.task(id).label();
         let execs = past.place.views().join(execs_of(&told.run.id));
         Ok(Watched { run: told.run.id.clone(), task: task.to_owned(), execs })
     }
@@ -117,35 +117,20 @@ impl Watched {
             return None;
         }
         let (run, flow) = (&self.run, told.state.run.flow);
-        match flow {
-            Flow::Task | Flow::Queue => {
-                return Some(format!("run {run} has no planner: it is a {} run", flow.word()));
-            }
-            // It comes back after every iteration.
-            Flow::Goal => return None,
-            Flow::Plan => {}
+        let root = told.state.root()?;
+        let is_planned = |stage: &Stage| stage.step.role() == Some(Role::Planner);
+        if !root.pipeline.stages().iter().any(is_planned) {
+            return Some(format!("run {run} has no planner: it is a {} run", flow.word()));
         }
-        match told.state.root()?.step()? {
-            Step::Preflight
-            | Step::Plan
-            | Step::Workflow
-            | Step::Completion
-            | Step::ApprovePlan
-            | Step::UatGenerate => None,
-            Step::Schedule
-            | Step::Tasks
-            | Step::WorkflowStep
-            | Step::Build
-            | Step::Fix
-            | Step::Validate
-            | Step::Review
-            | Step::Uat
-            | Step::Decide
-            | Step::Merge
-            | Step::ApproveResult
-            | Step::Push
-            | Step::PullRequest => Some(format!("the planner of run {run} has done its work")),
+        // It comes back after every iteration.
+        if root.pipeline.has_tasks_by_round() {
+            return None;
         }
+        let begun = root.pipeline.children().and_then(|step| root.pipeline.place(step));
+        let stage = root.stage()?;
+        let is_to_come = root.pipeline.place(stage.step) < begun;
+        let is_over = stage.step.role().is_none() && !is_to_come;
+        is_over.then(|| format!("the planner of run {run} has done its work"))
     }
 
     fn watch(&self, global: &Global, past: &RunArchive) -> super::Done {

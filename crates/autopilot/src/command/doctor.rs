@@ -73,12 +73,14 @@ fn configured(place: &Place) -> Vec<Finding> {
     findings
 }
 
-/// What a run would refuse to begin with; what only a plan would, is worth knowing.
+/// What a run would refuse to begin with; what only some kind of run would, is worth knowing.
 fn unkept(config: &Config) -> Option<Finding> {
     let refused = |flow| begin::check_settings(config, &begin::limits(config), flow).err();
     let words = |error| autopilot_engine::cause::chain(&error);
-    let by_any = refused(Flow::Task).map(|why| Finding::missing("configuration", words(why)));
-    by_any.or_else(|| refused(Flow::Plan).map(|why| Finding::warning("configuration", words(why))))
+    let by_any = refused(Flow::default());
+    let by_any = by_any.map(|why| Finding::missing("configuration", words(why)));
+    let by_one = || Flow::ALL.into_iter().find_map(refused);
+    by_any.or_else(|| by_one().map(|why| Finding::warning("configuration", words(why))))
 }
 
 fn agents(config: &Config, place: &Place) -> Vec<Finding> {

@@ -38,7 +38,7 @@ impl What {
     fn word(self) -> &'static str {
         match self {
             What::AgentSlot => "slot",
-            What::ProofSlot => "proof slot",
+            What::ProofSlot => "clean checkout",
             What::Scratch => "scratch",
             What::Session => "session",
             What::Cache => "cache",

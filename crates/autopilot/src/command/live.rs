@@ -146,7 +146,7 @@ impl Hands for OwnHands {
 
     fn log(&mut self, state: &State, task: TaskId) -> Result<(String, String), String> {
         let task = state.task(task);
-        let name = if task.parent.is_some() { task.name() } else { "run" };
+        let name = task.label();
         let path = log::newest_of(&self.place, name, state.run.started_at)
             .ok_or_else(|| format!("{name} has no log yet"))?;
         let shown = self.in_repository(&path).to_string();

@@ -4,7 +4,7 @@ use super::{Done, done, past};
 use crate::cli::{Global, Report};
 use crate::exit::Failure;
 use crate::terminal;
-use autopilot_core::flow::Flow;
+use autopilot_core::flow::FlowFiles;
 use autopilot_core::state::State;
 use autopilot_engine::cause::chain;
 use autopilot_engine::place::Place;
@@ -46,10 +46,10 @@ pub fn report(global: &Global, args: &Report) -> Done {
     done()
 }
 
-/// At the end of the work on a goal its page is there. What stands in the way is not worth more
+/// At the end of a run with a directory of its own its page is there. What stands in the way is not worth more
 /// than a line: the page can be written at any time.
 pub fn at_end(place: &Place, state: &State) -> Option<Utf8PathBuf> {
-    if state.run.flow != Flow::Goal {
+    if state.run.flow.row().files != FlowFiles::RunDirectory {
         return None;
     }
     match past::at(place).and_then(|archive| query::write(&archive, &state.run.id)) {

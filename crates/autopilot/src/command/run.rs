@@ -5,7 +5,7 @@ use crate::cli::{Global, Run};
 use crate::exit::Failure;
 use crate::terminal;
 use autopilot_core::config::{Agent, Config, HumanGate, Mode, Options, Role};
-use autopilot_core::flow::Flow;
+use autopilot_core::flow::{FlowFiles, FlowInput};
 use autopilot_core::limit::Limits;
 use autopilot_core::plan::{Plan, Rules};
 use autopilot_core::prompt::Caps;
@@ -60,7 +60,7 @@ pub fn begin(
     let refused = |error: BeginError| work::begin_failure(&error);
     refuse_what_only_plans_have(args, &tasks)?;
     begin::check_plan(&source, &tasks, &config).map_err(refused)?;
-    begin::check_agents(&config, &place, &path, begin::roles(tasks.flow)).map_err(refused)?;
+    begin::check_agents(&config, &place, &path, tasks.flow).map_err(refused)?;
     let asked = limits.applied_to(&begin::limits_of(&config, tasks.flow));
     begin::check_settings(&config, &asked, tasks.flow).map_err(refused)?;
     let repo = workspace::examine(&global.repo, &config)?;
@@ -89,7 +89,7 @@ pub fn begin(
         return dry_run(&OpenedRepository { place, repo, config }, &tasks, &request, &shelf);
     }
     work::refuse_stop_file(&place)?;
-    if tasks.flow == Flow::Goal {
+    if tasks.flow.row().files == FlowFiles::RunDirectory {
         begin::prove_out(request.options.out.as_deref(), &place.root).map_err(refused)?;
     }
     let opened = work::adopt(repo, config)?;
@@ -163,7 +163,7 @@ fn source(global: &Global, args: &Run) -> Result<Source, Failure> {
 
 fn refuse_what_only_plans_have(args: &Run, tasks: &Tasks) -> Result<(), Failure> {
     let asked = [("--plan-only", args.plan_only), ("--edit", args.edit)];
-    let is_plan = tasks.flow == Flow::Plan;
+    let is_plan = tasks.flow.row().input == FlowInput::PlanFile;
     match asked.iter().find(|(_, is_asked)| *is_asked && !is_plan) {
         Some((flag, _)) => Err(Failure::usage(format!("{flag} goes with a plan"))
             .help("a plan begins with `# Plan: <title>`")),
@@ -188,7 +188,7 @@ fn refuse_unknown_forge(repo: &UserRepo, config: &Config) -> Result<(), Failure>
         dir: &repo.root,
         remote: &config.repo.remote_name,
         variables: &work::variables(),
-        timeout: config.timeout(Step::PullRequest.word()),
+        timeout: config.timeout(Step::PullRequest),
         unwanted: &|| false,
     };
     match forge::choose(&asked) {
@@ -231,18 +231,10 @@ fn dry_run(
             first_prompt(opened, spec, shelf)
         ));
     }
-    let steps: &[Step] = match tasks.flow {
-        Flow::Goal => {
-            &[Step::Workflow, Step::WorkflowStep, Step::Validate, Step::Completion, Step::Push]
-        }
-        Flow::Task | Flow::Queue | Flow::Plan => {
-            &[Step::Plan, Step::Build, Step::Validate, Step::Review, Step::Uat, Step::Push]
-        }
-    };
     if let Some(whole) = &tasks.whole {
-        text.push_str(&match tasks.flow {
-            Flow::Goal => dry_goal(opened, whole, &limits, shelf),
-            Flow::Task | Flow::Queue | Flow::Plan => {
+        text.push_str(&match tasks.flow.row().input {
+            FlowInput::Text => dry_goal(opened, whole, &limits, shelf),
+            FlowInput::TaskFiles | FlowInput::PlanFile => {
                 dry_plan(opened, whole, tasks.plan.is_some(), shelf)
             }
         });
@@ -259,8 +251,9 @@ fn dry_run(
     if let Some(rounds) = limits.rounds_below_max {
         text.push_str(&format!("of a step whose merge conflicts: {rounds} iterations\n"));
     }
-    for step in steps {
-        text.push_str(&format!("timeout {step}: {} s\n", config.timeout(step.word()).as_secs()));
+    for step in tasks.flow.steps() {
+        let (key, seconds) = (step.row().runs_as, config.timeout(step).as_secs());
+        text.push_str(&format!("timeout {key}: {seconds} s\n"));
     }
     terminal::say(text.trim_end());
     super::done()

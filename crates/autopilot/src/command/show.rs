@@ -54,7 +54,7 @@ fn is_shown(task: &Task, only: Option<&Task>, history: &RunHistory) -> bool {
 fn of_run(known: &KnownRun, history: &RunHistory) -> String {
     let run = &known.state.run;
     let mut text =
-        format!("run {}  {}  {}\n", known.run.id, known.word(), one_line(&known.run.title));
+        format!("run {}  {}  {}\n", known.run.id, known.headline(), one_line(&known.run.title));
     let mut row = |name: &str, value: &str| {
         let _ = writeln!(text, "  {name:<10}{}", one_line(value));
     };
@@ -84,7 +84,7 @@ fn of_run(known: &KnownRun, history: &RunHistory) -> String {
 }
 
 fn of_task(task: &Task, history: &RunHistory) -> String {
-    let name = if task.parent.is_some() { task.name() } else { "run" };
+    let name = task.label();
     let (word, title) = (view::task_word(task), one_line(&task.spec.title));
     let mut text = format!("\ntask {name}  {word}  {title}\n");
     if let Some(why) = view::failure(task) {

@@ -78,7 +78,7 @@ fn none_yet(place: &Place) -> String {
 fn screen(told: &KnownRun, place: &Place, now: Time) -> String {
     let (state, run) = (&told.state, &told.state.run);
     let mut text = String::new();
-    let _ = writeln!(text, "{}  {}", told.word(), one_line(&told.run.title));
+    let _ = writeln!(text, "{}  {}", told.headline(), one_line(&told.run.title));
     let mut row = |name: &str, value: String| {
         let _ = writeln!(text, "  {name:<9}{value}");
     };
@@ -113,9 +113,9 @@ fn screen(told: &KnownRun, place: &Place, now: Time) -> String {
 fn at_work(state: &State, now: Time) -> Vec<String> {
     let running = state.live.values().map(|live| {
         let task = state.task(live.task);
-        let name = if task.parent.is_some() { task.name() } else { "run" };
+        let name = task.label();
         let since = view::duration(now.since_ms(live.since));
-        format!("{name}: {} (iteration {}) for {since}", live.step, task.round)
+        format!("{name}: {} (iteration {}) for {since}", live.step.row().doing, task.round)
     });
     let waiting = view::leaves(state).filter_map(|task| match task.status {
         TaskStatus::Waiting { step, .. } => {
@@ -147,7 +147,7 @@ fn row(task: &Task) -> Vec<String> {
     let result = match (view::failure(task), &task.commit) {
         (Some(why), _) => one_line(&why.to_string()).into_owned(),
         (None, Some(commit)) if task.is_closed() => commit.chars().take(10).collect(),
-        (None, _) => view::worker_word(task).to_owned(),
+        (None, _) => view::activity(task).to_owned(),
     };
     vec![
         task.name().to_owned(),

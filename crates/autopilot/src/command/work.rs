@@ -290,7 +290,7 @@ fn account(
             Some(why) => why.to_string(),
             None => match &task.commit {
                 Some(commit) if task.is_closed() => commit.chars().take(10).collect(),
-                Some(_) | None => view::worker_word(task).to_owned(),
+                Some(_) | None => view::activity(task).to_owned(),
             },
         };
         text.push_str(&format!(
@@ -361,7 +361,7 @@ fn account(
     }
     for task in &state.tasks {
         for note in &task.notes {
-            let name = if task.parent.is_some() { task.name() } else { "run" };
+            let name = task.label();
             text.push_str(&format!("note:  {name}: {note}\n"));
         }
     }

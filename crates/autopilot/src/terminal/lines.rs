@@ -123,7 +123,7 @@ impl Lines {
 
     fn sight(&self, task: TaskId, step: Step, sight: &Sight, state: &State) {
         let task = state.task(task);
-        let name = if task.parent.is_some() { task.name() } else { "run" };
+        let name = task.label();
         match sight {
             Sight::Suspect { silent } => terminal::note(&format!(
                 "{name}: {step} has been silent for {} s; it will be ended if it stays so",

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::is_http;
 use super::section::{Reader, Section};
 use crate::config::adapter::{AGENT_NAME_CHARS_MAX, AGENTS_MAX, reserved};
-use crate::config::step::Role;
 use crate::config::text::SECONDS_MAX;
 use crate::config::{API_KEY_ENV, Agent, Api, FALLBACK_MAX, McpServer, Mode, SkillPolicy};
+use crate::step::Role;
 
 const MODES: &[(&str, Mode)] = &[
     ("claude_code_cli", Mode::ClaudeCodeCli),

@@ -117,7 +117,7 @@ impl Story {
             Status::Settled(End::Skipped { .. }) => "skipped".to_owned(),
         };
         let tasks = self.state.tasks.iter().map(|task| {
-            let name = if task.parent.is_some() { task.name() } else { "run" };
+            let name = task.label();
             format!("{name} {}", word(task))
         });
         tasks.collect::<Vec<_>>().join(" · ")

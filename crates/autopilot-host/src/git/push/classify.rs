@@ -1,19 +1,20 @@
-//! What a failed push meant, told from the words git and the servers use.
+//! The kind of a failed push, recognised by the words of git and the servers.
 
 /// The kinds of failure that differ in what can be done about them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PushClass {
-    /// Who we are, or what we may do, is not accepted: a person must log in or grant access.
+    /// Our identity or our rights are not accepted: a person must log in or grant access.
     Auth,
-    /// The remote has commits we don't: fetch, rebase, push again.
+    /// The remote has commits we don't have: fetch, rebase, push again.
     NonFastForward,
-    /// The server's rules forbid it (protected branch, hook, signature, secret scanning).
+    /// The server's rules forbid the push (protected branch, hook, signature, secret scanning).
     Policy,
     /// A file or the pack is too large.
     Size,
-    /// It may work later.
+    /// The network or the server failed; the push may work later.
     Network,
+    /// The words are not known.
     Unknown,
 }
 
@@ -113,7 +114,8 @@ const PHRASES: &[(&str, PushClass)] = &[
     ("remote rejected", PushClass::Policy),
 ];
 
-/// A phrase about network that hides a server's answer is only believed if nothing else was said.
+/// Returns the kind of failure. A phrase about the network that hides a server's answer is only
+/// believed if nothing else was said.
 pub fn classify(stderr: &str) -> PushClass {
     let text = stderr.to_lowercase();
     PHRASES

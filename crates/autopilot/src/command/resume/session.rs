@@ -8,7 +8,7 @@ use crate::cli::{Global, Resume};
 use crate::exit::Failure;
 use crate::terminal::{self, lines};
 use autopilot_agents::{Access, Outcome};
-use autopilot_core::config::{Config, Role, role_of};
+use autopilot_core::config::{Config, Role};
 use autopilot_core::event::Bill;
 use autopilot_core::wanted::Want;
 use autopilot_engine::cause::chain;
@@ -68,7 +68,7 @@ pub fn go_on(global: &Global, args: &Resume, id: &str, prompt: &str) -> super::s
     let config: Config = past.kept(&told.state.run.config)?;
     let repo = workspace::examine(&global.repo, &config)?;
     let opened = adopt(repo, config)?;
-    let edits = role_of(session.step.word()) == Some(Role::Builder) && !args.read_only;
+    let edits = session.step.role() == Some(Role::Builder) && !args.read_only;
     let wish = further::Wish {
         run: told.run.id.clone(),
         want: Want {
@@ -177,7 +177,7 @@ fn refuse_removed(past: &RunArchive, told: &KnownRun, session: &Session) -> Resu
 
 fn name(told: &KnownRun, session: &Session) -> String {
     let task = told.state.task(session.task);
-    let name = if task.parent.is_some() { task.name() } else { "run" };
+    let name = task.label();
     format!("{name} {}", session.step)
 }
 
