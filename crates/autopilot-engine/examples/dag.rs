@@ -13,7 +13,7 @@ use autopilot_core::pipeline::Switch;
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
 use autopilot_core::wanted::Want;
-use autopilot_engine::shell::now;
+use autopilot_engine::clock::now;
 use autopilot_engine::store;
 use autopilot_host::exec::{self, Launch, Supervisor};
 use autopilot_journal::{Claim, Entry, Journal, NewRun, Notice, SqliteJournal, Writer};

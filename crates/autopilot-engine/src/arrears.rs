@@ -3,10 +3,10 @@
 //! Whatever is not found here is charged as unknown when the run is booted, so a file that is gone
 //! or can't be read never makes an attempt cheaper.
 
+use crate::clock::now;
 use crate::job::{Billing, EVENTS, Metadata};
 use crate::place::Place;
 use crate::recorded::{RecordedExec, RecordedRun};
-use crate::shell::now;
 use autopilot_agents::{AgentEvent, Usage};
 use autopilot_core::config::Config;
 use autopilot_core::decide::owe;

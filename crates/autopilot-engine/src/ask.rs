@@ -91,7 +91,7 @@ fn newest(place: &Place) -> Result<State, AskError> {
 
 /// Judges the asks as the process that takes the run up will.
 fn unattended(state: State, limits: &LimitChange, asks: &[Ask]) -> Result<AskReply, AskError> {
-    let now = crate::shell::now();
+    let now = crate::clock::now();
     let change = limits.ask(&state.run.limits).map(Input::Asked);
     let booted = rehearse(&state, [Input::Boot].into_iter().chain(change), now);
     let booted = booted.map_err(AskError::Refused)?;

@@ -221,7 +221,7 @@ fn read_file(path: &Utf8Path) -> Result<Read, BeginError> {
     }
     let bytes_max = task_file::TASK_BYTES_MAX as u64 + 1;
     let bytes = file::read_capped(path.as_std_path(), bytes_max).map_err(|error| {
-        BeginError::Unreadable { path: path.to_owned(), reason: crate::shell::chain(&error) }
+        BeginError::Unreadable { path: path.to_owned(), reason: crate::cause::chain(&error) }
     })?;
     let mut parsed = task_file::parse(path, &bytes)
         .map_err(|faults| BeginError::TaskFile { path: path.to_owned(), faults })?;
@@ -391,7 +391,7 @@ fn model_ready(model: &Model, settings: &AgentConfig) -> Result<String, String> 
 }
 
 /// A run that is about to begin, with the texts its first record names.
-pub struct Prepared {
+pub struct PreparedRun {
     pub spec: RunSpec,
     pub texts: Vec<String>,
 }
@@ -403,7 +403,7 @@ pub struct Base<'a> {
     pub base: &'a str,
 }
 
-pub fn prepare(tasks: &Tasks, request: &Request, config: &Config, base: Base<'_>) -> Prepared {
+pub fn prepare(tasks: &Tasks, request: &Request, config: &Config, base: Base<'_>) -> PreparedRun {
     let mut texts = Vec::new();
     let mut keep = |text: String| {
         let hash = sha256_hex(text.as_bytes());
@@ -469,7 +469,7 @@ pub fn prepare(tasks: &Tasks, request: &Request, config: &Config, base: Base<'_>
         plan,
         tasks: entries,
     };
-    Prepared { spec, texts }
+    PreparedRun { spec, texts }
 }
 
 /// What leaves the machine, and where a person is asked before it goes on.

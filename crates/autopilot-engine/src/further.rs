@@ -1,13 +1,16 @@
 //! Going on with a session of a run, beside the run: the same agent, sandbox, limits and records of
 //! money, but no decision.
 
+use crate::clock::now;
+use crate::feed::{FeedItem, FeedNews, RunFeed, Sight, SightLevel};
 use crate::flag::Flag;
+use crate::host::EngineHost;
 use crate::inbox::LimitChange;
 use crate::job::further::{Further, Furthered};
 use crate::job::{Cancel, Context, Job, JobError, Workshop};
 use crate::place::Place;
-use crate::session::{self, Machine, Opened, SessionError};
-use crate::shell::{Sight, Signal, Teller, now};
+use crate::run_process::{self, JobGround, Machine, OpenedRepository, RunProcessError};
+use crate::signal::{Signal, Teller};
 use crate::store::{self, StoreError};
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::decide::owe;
@@ -62,48 +65,51 @@ pub struct Gone {
 
 /// `see` is shown what the agent does while it does it.
 pub fn go_on(
-    opened: Opened,
+    opened: OpenedRepository,
     wish: Wish,
     machine: Machine,
     mut see: impl FnMut(&Sight),
-) -> Result<Ended, SessionError> {
-    let Opened { place, repo, config } = opened;
-    session::make_room(&place, &mut |_: &str| {})?;
+) -> Result<Ended, RunProcessError> {
+    let OpenedRepository { place, repo, config } = opened;
+    run_process::make_room(&place, &mut |_: &str| {})?;
     let lock = workspace::lock(&place, HOLDER)?;
     let mut journal = workspace::journal(&place)?;
     let state = store::load(&journal, &wish.run).map_err(WorkspaceError::from)?;
     if !state.has_begun() {
         return Err(WorkspaceError::NoRun(wish.run).into());
     }
-    session::sweep_leftovers(&place, &wish.run, &mut |_: &str| {});
+    run_process::sweep_leftovers(&place, &wish.run, &mut |_: &str| {});
     let epoch = workspace::take_lease(&mut journal, &wish.run, &machine.holder)?;
     let hub = Hub::open(place.state.as_std_path(), &repo).map_err(WorkspaceError::from)?;
     let workshop = Workshop::new(repo, hub);
     // A slot is used anew; whatever an interrupted run left in it is kept first.
     workshop.rescue_all().map_err(WorkspaceError::from)?;
-    let parts = session::Grounds { place: place.clone(), config, workshop, machine, player: None };
-    let ended = session::runtime()?
-        .block_on(async { turn(parts, journal, epoch, state, wish, &mut see).await });
+    let ground = JobGround::new(place.clone(), config, workshop, machine, None)?;
+    let ended = EngineHost::new()?
+        .block_on(async { turn(place, ground, journal, epoch, state, wish, &mut see).await });
     drop(lock);
     ended
 }
 
 async fn turn(
-    grounds: session::Grounds,
+    place: Place,
+    ground: JobGround,
     journal: SqliteJournal,
     epoch: u64,
     state: State,
     wish: Wish,
     see: &mut impl FnMut(&Sight),
-) -> Result<Ended, SessionError> {
-    let place = grounds.place.clone();
-    let store = |error| SessionError::Workspace(WorkspaceError::Store(StoreError::from(error)));
+) -> Result<Ended, RunProcessError> {
+    let store = |error| RunProcessError::Workspace(WorkspaceError::Store(StoreError::from(error)));
     let writer = Writer::start(Box::new(journal), WRITER_QUEUE_MAX, Box::new(|_| {}));
     let writer = writer.map_err(store)?;
     let appender = writer.appender();
-    let (teller, mut told) = Teller::open();
+    let (sender, mut signals) = mpsc::unbounded_channel();
+    let feed = RunFeed::new(&wish.run, state.seq, workspace::opener(&place));
+    let mut shown = feed.subscribe(state.seq + 1, SightLevel::Output);
+    let teller = Teller::new(sender, feed);
     let texts = store::Texts::new(appender.clone());
-    let context: Arc<Context> = Arc::new(grounds.context(texts, teller)?);
+    let context: Arc<Context> = Arc::new(ground.context(texts, teller));
     let cancel = Cancel::default();
     // Nobody speaks to it but through the question.
     let (_voice, ears) = mpsc::channel(1);
@@ -125,7 +131,7 @@ async fn turn(
         loop {
             tokio::select! {
                 done = &mut work => break done,
-                Some(signal) = told.signals.recv() => {
+                Some(signal) = signals.recv() => {
                     if let Some(gone) = ledger.hear(signal)?
                         && stopped.is_none()
                     {
@@ -133,7 +139,7 @@ async fn turn(
                         cancel.now();
                     }
                 }
-                Some((_, sight)) = told.sights.recv() => see(&sight),
+                Ok(news) = shown.next() => tell(news, see),
                 Some(()) = hands.recv() => {
                     stopped.get_or_insert(Stopped::ByPerson);
                     cancel.now();
@@ -147,13 +153,19 @@ async fn turn(
             }
         }
     };
-    while let Ok((_, sight)) = told.sights.try_recv() {
-        see(&sight);
+    while let Ok(news @ FeedNews::Item(_)) = shown.take(Duration::ZERO) {
+        tell(news, see);
     }
     let (bill, total) = job.owed();
     ledger.owe(bill, total)?;
     writer.close().map_err(store)?;
     Ok(Ended { done, bill, stopped })
+}
+
+fn tell(news: FeedNews, see: &mut impl FnMut(&Sight)) {
+    if let FeedNews::Item(FeedItem::Sight { sight, .. }) = news {
+        see(&sight);
+    }
 }
 
 /// Raised for us, as nobody else works here: taken back as soon as it is heard.
@@ -165,11 +177,11 @@ fn is_told_to_stop(place: &Place) -> bool {
     true
 }
 
-fn hands() -> Result<mpsc::Receiver<()>, SessionError> {
+fn hands() -> Result<mpsc::Receiver<()>, RunProcessError> {
     use tokio::signal::unix::{SignalKind, signal};
     let (sender, hands) = mpsc::channel(4);
     for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
-        let mut stream = signal(kind).map_err(SessionError::Runtime)?;
+        let mut stream = signal(kind).map_err(RunProcessError::Runtime)?;
         let sender = sender.clone();
         tokio::spawn(async move {
             while stream.recv().await.is_some() && sender.send(()).await.is_ok() {}
@@ -190,7 +202,7 @@ struct Ledger {
 
 impl Ledger {
     /// The limit that is used up, if one is.
-    fn hear(&mut self, signal: Signal) -> Result<Option<Gone>, SessionError> {
+    fn hear(&mut self, signal: Signal) -> Result<Option<Gone>, RunProcessError> {
         match signal {
             Signal::Heard { word: Word::Bill(bill), .. } => self.owe(bill, None)?,
             Signal::Heard { word: Word::Counted { bill, total }, .. } => {
@@ -202,7 +214,6 @@ impl Ledger {
             Signal::Heard {
                 word: Word::Session(_) | Word::Given(_) | Word::Ended { .. }, ..
             }
-            | Signal::Seen { .. }
             | Signal::Durable { .. }
             | Signal::JournalFailed { .. }
             | Signal::CutShort
@@ -221,8 +232,8 @@ impl Ledger {
         Ok(gone)
     }
 
-    fn owe(&mut self, bill: Bill, total: Option<Box<SessionTotal>>) -> Result<(), SessionError> {
-        let store = |error| SessionError::Workspace(WorkspaceError::Store(error));
+    fn owe(&mut self, bill: Bill, total: Option<Box<SessionTotal>>) -> Result<(), RunProcessError> {
+        let store = |error| RunProcessError::Workspace(WorkspaceError::Store(error));
         let of = (self.want.id, self.want.task);
         let bill = self.before.plus(bill);
         let Some(record) = owe(&mut self.state, of, bill, total, now()) else { return Ok(()) };

@@ -124,7 +124,7 @@ pub fn create(place: &Place) -> Result<(), InboxError> {
 /// Leaves a message; the inbox must be there.
 pub fn put(place: &Place, message: &InboxMessage) -> Result<SentMessage, InboxError> {
     static SENT: AtomicU32 = AtomicU32::new(0);
-    let (now, pid) = (crate::shell::now().0, std::process::id());
+    let (now, pid) = (crate::clock::now().0, std::process::id());
     let number = SENT.fetch_add(1, Ordering::Relaxed);
     let path = place.inbox().join(format!("{now:020}-{pid}-{number:06}.json"));
     let failed = |source| InboxError::Put { path: path.clone(), source };

@@ -44,10 +44,11 @@ pub use talk::{Ears, SPOKEN_MAX, Spoken};
 pub use workshop::Workshop;
 
 use crate::environment::Variables;
+use crate::feed::Sight;
 use crate::place::Place;
 use crate::purse::Purse;
 use crate::replay::Player;
-use crate::shell::{Sight, Teller};
+use crate::signal::Teller;
 use crate::store::{StoreError, Texts, text};
 use autopilot_core::config::{Agent, Config, Role};
 use autopilot_core::event::{Facts, Outcome};
@@ -255,7 +256,7 @@ impl Job {
         let (outcome, mut facts) = match done {
             Ok(done) => done,
             Err(error) => {
-                let why = crate::shell::chain(&error);
+                let why = crate::cause::chain(&error);
                 (Outcome::Broke { why }, Facts::default())
             }
         };

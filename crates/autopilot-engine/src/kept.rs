@@ -155,7 +155,7 @@ fn note_of(note: &Utf8Path) -> Option<Note> {
 }
 
 fn plain(error: FileError) -> io::Error {
-    io::Error::other(crate::shell::chain(&error))
+    io::Error::other(crate::cause::chain(&error))
 }
 
 #[cfg(test)]

@@ -1,16 +1,20 @@
 //! The engine: the loop around the pure core, and the code that does what it wants done.
 //!
 //! The core's [`autopilot_core::pilot`] is the loop without I/O; [`shell`] is the I/O around it;
-//! [`job`] and the modules in its folder do the steps; [`session`] opens a repository and runs a
+//! [`job`] and the modules in its folder do the steps; [`run_process`] opens a repository and runs a
 //! shell in it. Only settled state leaves the process.
 
 mod admission;
 mod arrears;
 pub mod ask;
 pub mod begin;
+pub mod cause;
+pub mod clock;
 pub mod environment;
+pub mod feed;
 pub mod flag;
 pub mod further;
+pub mod host;
 pub mod inbox;
 pub mod job;
 pub mod kept;
@@ -18,11 +22,14 @@ pub mod place;
 pub mod pool;
 pub mod ports;
 pub mod purse;
+pub mod query;
 pub mod recorded;
+pub mod redaction;
 pub mod replay;
 pub mod report;
-pub mod session;
+pub mod run_process;
 pub mod shell;
+pub mod signal;
 pub mod skill;
 pub mod store;
 pub mod views;

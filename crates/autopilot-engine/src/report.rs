@@ -16,7 +16,7 @@ use autopilot_host::redact::Redactor;
 use autopilot_host::{dir, escape};
 use autopilot_journal::History;
 use autopilot_view::Standing;
-use autopilot_view::account::account;
+use autopilot_view::history::history;
 use autopilot_view::report::{CALLS_MAX, Call, Choice, Excerpt, Known, Way, attempts, html, page};
 use autopilot_view::sessions::session_of;
 use camino::Utf8PathBuf;
@@ -105,8 +105,8 @@ fn goal(state: &State, read: &dyn Fn(&str) -> Option<String>) -> Option<String> 
 /// The questions of the attempts that are shown, in order.
 fn calls(place: &Place, state: &State, records: &[Record]) -> Vec<Call> {
     let choice = Choice::of(state);
-    let account = account(records);
-    let shown = choice.tasks.iter().flat_map(|id| attempts(&account.attempts, *id).0);
+    let history = history(records);
+    let shown = choice.tasks.iter().flat_map(|id| attempts(&history.attempts, *id).0);
     let shown: BTreeSet<String> = shown.map(|tried| tried.id.to_string()).collect();
     let Ok(run) = RecordedRun::open(&place.views(), &state.run.id) else { return Vec::new() };
     let mut execs = run.execs().unwrap_or_default();

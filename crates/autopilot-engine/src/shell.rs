@@ -4,23 +4,24 @@
 //! durable is shown and acted upon. There is no other path to start, stop or end anything.
 
 use crate::admission;
+use crate::cause::chain;
+use crate::clock::now;
+use crate::feed::{RunFeed, SightLevel};
 use crate::job::{self, Cancel, Context};
 use crate::place::Place;
+use crate::signal::{Signal, Teller};
 use crate::store::{self, SNAPSHOT_EVERY, StoreError};
-use crate::views::{GoalFiles, Views};
-use autopilot_agents::AgentEvent;
+use crate::views::{FileKeeper, Views};
 use autopilot_core::decide::Refusal;
 use autopilot_core::event::{HaltWhy, Record};
-use autopilot_core::id::{AttemptId, TaskId, Time};
-use autopilot_core::input::{Ask, Input, Word};
+use autopilot_core::id::AttemptId;
+use autopilot_core::input::{Ask, Input};
 use autopilot_core::pilot::{Order, Pilot};
 use autopilot_core::state::State;
-use autopilot_core::step::Step;
 use autopilot_core::wanted::Want;
 use autopilot_journal::{Appender, Entry, Notice, Writer};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -36,130 +37,19 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 const ROOM_EVERY: Duration = Duration::from_secs(2);
 /// Records on their way to the disk.
 const WRITER_QUEUE_MAX: usize = 1024;
-/// Sights on their way to the watcher. What does not fit is left out: a watcher that is slow must
-/// not hold up the work, nor cost memory without end.
-const SIGHTS_MAX: usize = 1024;
 
-/// What reaches the loop from the jobs, the writer and the operating system.
-#[derive(Debug)]
-pub enum Signal {
-    Durable {
-        seq: u64,
-    },
-    JournalFailed {
-        text: String,
-    },
-    Heard {
-        want: Want,
-        word: Word,
-    },
-    /// The same, of a job that goes on only once it is on the record.
-    Vowed {
-        want: Want,
-        word: Word,
-        kept: oneshot::Sender<()>,
-    },
-    Seen {
-        want: Want,
-        sight: Sight,
-    },
-    Interrupt,
-    /// A run that is played again was cut short here.
-    CutShort,
-}
-
-/// Live and transient: shown, never replayed.
-#[derive(Clone, Debug)]
-pub enum Sight {
-    Agent(AgentEvent),
-    Output {
-        text: String,
-    },
-    /// Silent for longer than it should be.
-    Suspect {
-        silent: Duration,
-    },
-}
-
-/// Who watches a run: a terminal, a dashboard, a test.
-pub trait Watcher: Send {
-    /// A record became durable; `state` is what holds after it.
-    fn record(&mut self, record: &Record, state: &State);
-    fn sight(&mut self, task: TaskId, step: Step, sight: &Sight, state: &State);
-    /// Something about the run itself that is no event.
-    fn notice(&mut self, text: &str);
-    /// Whether what agents and commands print is wanted at all. Asked once, before the work.
-    fn wants_output(&self) -> bool {
-        true
-    }
-}
-
-/// How jobs reach the loop: words for certain, what they print while there is room.
-#[derive(Clone, Debug)]
-pub struct Teller {
-    signals: mpsc::UnboundedSender<Signal>,
-    sights: mpsc::Sender<(Want, Sight)>,
-    missed: Arc<AtomicU64>,
-    wants_output: bool,
-}
-
-/// Where what jobs say arrives.
-pub struct Told {
-    pub signals: mpsc::UnboundedReceiver<Signal>,
-    pub sights: mpsc::Receiver<(Want, Sight)>,
-}
-
-impl Teller {
-    /// For a job that is done without a loop around it.
-    pub fn open() -> (Teller, Told) {
-        let (sender, signals) = mpsc::unbounded_channel();
-        let (to_watcher, sights) = mpsc::channel(SIGHTS_MAX);
-        let missed = Arc::default();
-        (
-            Teller { signals: sender, sights: to_watcher, missed, wants_output: true },
-            Told { signals, sights },
-        )
-    }
-
-    pub fn say(&self, want: Want, word: Word) {
-        let _loop_is_gone = self.signals.send(Signal::Heard { want, word });
-    }
-
-    /// Whether it is on the record, and durable there. It is not if the attempt is not wanted any
-    /// more, or if nothing can be recorded.
-    pub async fn vow(&self, want: Want, word: Word) -> bool {
-        let (kept, answer) = oneshot::channel();
-        let _loop_is_gone = self.signals.send(Signal::Vowed { want, word, kept });
-        answer.await.is_ok()
-    }
-
-    pub fn show(&self, want: Want, sight: Sight) {
-        match sight {
-            Sight::Suspect { .. } => {
-                let _loop_is_gone = self.signals.send(Signal::Seen { want, sight });
-            }
-            Sight::Agent(_) | Sight::Output { .. } if !self.wants_output => {}
-            Sight::Agent(_) | Sight::Output { .. } => {
-                if self.sights.try_send((want, sight)).is_err() {
-                    self.missed.fetch_add(1, Ordering::Relaxed);
-                }
-            }
-        }
-    }
-}
-
+/// Why the work on a run could not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ShellError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("cannot listen for signals: {0}")]
     Signals(std::io::Error),
+    #[error("cannot start the thread that writes the files: {0}")]
+    Files(std::io::Error),
 }
 
-pub fn now() -> Time {
-    Time(jiff::Timestamp::now().as_millisecond())
-}
-
+/// The loop of one run.
 pub struct Shell {
     pub place: Place,
     pilot: Pilot,
@@ -169,15 +59,13 @@ pub struct Shell {
     appender: Appender,
     signals: mpsc::UnboundedReceiver<Signal>,
     sender: mpsc::UnboundedSender<Signal>,
-    sights: mpsc::Receiver<(Want, Sight)>,
-    missed: Arc<AtomicU64>,
     context: Arc<Context>,
     jobs: JoinSet<AttemptId>,
     cancels: BTreeMap<AttemptId, Cancel>,
     /// Ways to the agents that work now.
     voices: BTreeMap<AttemptId, mpsc::Sender<job::Spoken>>,
-    views: Views,
-    watcher: Box<dyn Watcher>,
+    files: FileKeeper,
+    feed: RunFeed,
     /// Who waits until the record at this number is durable.
     vows: Vec<(u64, oneshot::Sender<()>)>,
     ears: Ears,
@@ -197,20 +85,22 @@ pub struct Patience {
 }
 
 /// What the shell is built from; the caller holds the lock and has swept.
-pub struct Parts {
+pub struct ShellParts {
     pub place: Place,
     pub run: String,
     pub epoch: u64,
     pub state: State,
     pub journal: Box<dyn autopilot_journal::Journal + Send>,
-    pub watcher: Box<dyn Watcher>,
-    pub wait: Patience,
+    pub feed: RunFeed,
+    /// Every record so far: the files may lack what a dead process did not come to write.
+    pub known: Vec<Record>,
 }
 
 impl Shell {
     /// `context` is made from what jobs need of the loop: where to put texts and whom to tell.
     pub fn new(
-        parts: Parts,
+        parts: ShellParts,
+        wait: Patience,
         context: impl FnOnce(store::Texts, Teller) -> Context,
     ) -> Result<Shell, ShellError> {
         let (sender, signals) = mpsc::unbounded_channel();
@@ -231,22 +121,13 @@ impl Shell {
         )
         .map_err(StoreError::from)?;
         let appender = writer.appender();
-        let (to_watcher, sights) = mpsc::channel(SIGHTS_MAX);
-        let missed = Arc::new(AtomicU64::new(0));
-        let teller = Teller {
-            signals: sender.clone(),
-            sights: to_watcher,
-            missed: Arc::clone(&missed),
-            wants_output: parts.watcher.wants_output(),
-        };
+        let teller = Teller::new(sender.clone(), parts.feed.clone());
         let context = Arc::new(context(store::Texts::new(appender.clone()), teller));
+        let views = Views::of_run(&context);
+        let follow = parts.feed.subscribe(parts.state.seq + 1, SightLevel::Nothing);
+        let files = FileKeeper::start(views, follow, parts.state.clone(), parts.known)
+            .map_err(ShellError::Files)?;
         Ok(Shell {
-            views: Views::new(
-                parts.place.clone(),
-                context.redactor(),
-                bodies(&context),
-                GoalFiles::new(bodies(&context), setting(&context)),
-            ),
             snapshot_at: parts.state.seq,
             pilot: Pilot::resume(parts.state),
             place: parts.place,
@@ -256,17 +137,16 @@ impl Shell {
             appender,
             signals,
             sender,
-            sights,
-            missed,
             context,
             jobs: JoinSet::new(),
             cancels: BTreeMap::new(),
             voices: BTreeMap::new(),
-            watcher: parts.watcher,
+            files,
+            feed: parts.feed,
             vows: Vec::new(),
             ears: Ears::default(),
             interrupts: 0,
-            wait: parts.wait,
+            wait,
             room_looked: None,
             journal_failed: None,
         })
@@ -275,11 +155,6 @@ impl Shell {
     /// Where texts go that the first record will name.
     pub fn texts(&self) -> store::Texts {
         store::Texts::new(self.appender.clone())
-    }
-
-    /// What the process before may not have come to write about these records.
-    pub fn catch_up(&mut self, records: &[Record]) {
-        self.views.catch_up(records);
     }
 
     /// Hears the first inputs of a boot, each written before anything else happens, and then works
@@ -292,7 +167,7 @@ impl Shell {
                     self.appender.append_now(vec![entry]).map_err(StoreError::from)?;
                 }
                 Err(refusal) if !refusal.is_already_so() => {
-                    self.watcher.notice(&refusal.to_string());
+                    self.feed.notice(&refusal.to_string());
                 }
                 Ok(None) | Err(_) => {}
             }
@@ -304,13 +179,12 @@ impl Shell {
         while !self.is_done() {
             tokio::select! {
                 Some(signal) = self.signals.recv() => self.take(signal)?,
-                Some((want, sight)) = self.sights.recv() => self.see(want, &sight),
                 Some(ended) = self.jobs.join_next(), if !self.jobs.is_empty() => self.joined(ended),
                 told = self.ears.arrival() => self.arrived(told)?,
                 _ = look.tick() => self.look()?,
             }
         }
-        self.finish()
+        self.finish().await
     }
 
     fn is_done(&self) -> bool {
@@ -337,30 +211,12 @@ impl Shell {
                 // Dropped where there is no record: whoever waits learns that.
                 self.vows.extend(heard.map(|seq| (seq, kept)));
             }
-            Signal::Seen { want, sight } => self.see(want, &sight),
             Signal::Interrupt => self.interrupt()?,
             Signal::CutShort => {
                 self.hear(Input::Asked(Ask::Halt { why: HaltWhy::Stop, now: true }))?;
             }
         }
         Ok(())
-    }
-
-    fn see(&mut self, want: Want, sight: &Sight) {
-        self.watcher.sight(want.task, want.step, sight, self.pilot.settled());
-    }
-
-    /// What is still on its way to the watcher, and how much of it never was.
-    fn see_the_rest(&mut self) {
-        while let Ok((want, sight)) = self.sights.try_recv() {
-            self.see(want, &sight);
-        }
-        match self.missed.load(Ordering::Relaxed) {
-            0 => {}
-            missed => self.watcher.notice(&format!(
-                "{missed} lines came faster than they could be shown; the logs have them"
-            )),
-        }
     }
 
     /// The number of the record that came of it. What is refused leaves none.
@@ -399,7 +255,7 @@ impl Shell {
     fn obey(&mut self, orders: Vec<Order>) {
         for order in orders {
             match order {
-                Order::Tell(record) => self.tell(&record),
+                Order::Tell(record) => self.feed.publish(record),
                 Order::Start(want) => self.start(want),
                 Order::End(id) => {
                     if let Some(cancel) = self.cancels.get(&id) {
@@ -408,11 +264,6 @@ impl Shell {
                 }
             }
         }
-    }
-
-    fn tell(&mut self, record: &Record) {
-        self.views.record(record, self.pilot.settled());
-        self.watcher.record(record, self.pilot.settled());
     }
 
     fn start(&mut self, want: Want) {
@@ -430,7 +281,10 @@ impl Shell {
         self.voices.insert(want.id, voice);
         let sender = self.sender.clone();
         let player = self.context.player.clone();
+        // What begins must find what ended before it.
+        let written = self.files.written(self.pilot.settled().seq);
         self.jobs.spawn(async move {
+            written.await;
             let word = job.run().await;
             // The loop outlives its jobs; a closed channel means the process is going down.
             let _gone = sender.send(Signal::Heard { want, word });
@@ -462,7 +316,6 @@ impl Shell {
     }
 
     fn look(&mut self) -> Result<(), ShellError> {
-        self.views.flush(self.pilot.settled());
         if self.journal_failed.is_some() {
             return Ok(());
         }
@@ -502,7 +355,7 @@ impl Shell {
     /// Nothing more can be recorded, so nothing more may happen: end what runs and rest.
     fn journal_failed(&mut self, text: String) {
         if self.journal_failed.is_none() {
-            self.watcher.notice(&format!("the journal can't be written, so the run rests: {text}"));
+            self.feed.notice(&format!("the journal can't be written, so the run rests: {text}"));
             self.journal_failed = Some(text);
             self.vows.clear();
         }
@@ -524,10 +377,10 @@ impl Shell {
         }
     }
 
-    fn finish(mut self) -> Result<State, ShellError> {
-        self.see_the_rest();
+    async fn finish(self) -> Result<State, ShellError> {
         let state = self.pilot.settled().clone();
-        self.views.close(&state);
+        self.feed.end();
+        self.files.close().await;
         if self.journal_failed.is_none() {
             let outcome = state.end().map(|_| autopilot_view::run_word(&state).to_owned());
             let run = self.run.clone();
@@ -540,82 +393,5 @@ impl Shell {
             None => Ok(state),
             Some(text) => Err(ShellError::Store(StoreError::Stopped { text })),
         }
-    }
-}
-
-/// Specifications of tasks as views show them.
-fn bodies(context: &Arc<Context>) -> crate::views::Bodies {
-    let context = Arc::clone(context);
-    Box::new(move |hash| context.text(hash).ok())
-}
-
-/// Who works on the steps of workflows, and where.
-fn setting(context: &Context) -> autopilot_view::manifest::Setting {
-    let agent = context.config.agent(autopilot_core::config::Role::Builder);
-    autopilot_view::manifest::Setting {
-        cwd: context.place.root.to_string(),
-        adapter: agent.mode.word().to_owned(),
-        model: agent.model.clone(),
-    }
-}
-
-/// An error with its causes, in one line.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        let more = source.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = source.source();
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const WANT: Want =
-        Want { id: AttemptId { seq: 1, place: 0 }, task: TaskId(1), step: Step::Build, lane: 0 };
-
-    struct Ends {
-        teller: Teller,
-        signals: mpsc::UnboundedReceiver<Signal>,
-        sights: mpsc::Receiver<(Want, Sight)>,
-    }
-
-    fn ends(wants_output: bool) -> Ends {
-        let (sender, signals) = mpsc::unbounded_channel();
-        let (to_watcher, sights) = mpsc::channel(SIGHTS_MAX);
-        let missed = Arc::new(AtomicU64::new(0));
-        let teller = Teller { signals: sender, sights: to_watcher, missed, wants_output };
-        Ends { teller, signals, sights }
-    }
-
-    fn output() -> Sight {
-        Sight::Output { text: "a line".to_owned() }
-    }
-
-    #[test]
-    fn output_beyond_what_the_watcher_takes_is_counted_and_not_kept() {
-        let mut ends = ends(true);
-        for _ in 0..SIGHTS_MAX + 7 {
-            ends.teller.show(WANT, output());
-        }
-        assert_eq!(ends.sights.len(), SIGHTS_MAX);
-        assert_eq!(ends.teller.missed.load(Ordering::Relaxed), 7);
-        // What a person must see has a way of its own.
-        ends.teller.show(WANT, Sight::Suspect { silent: Duration::from_secs(9) });
-        assert!(matches!(ends.signals.try_recv(), Ok(Signal::Seen { .. })));
-    }
-
-    #[test]
-    fn output_nobody_wants_is_not_sent_at_all() {
-        let mut ends = ends(false);
-        ends.teller.show(WANT, output());
-        assert!(ends.sights.is_empty() && ends.signals.try_recv().is_err());
-        assert_eq!(ends.teller.missed.load(Ordering::Relaxed), 0);
     }
 }

@@ -4,20 +4,25 @@
 //! deleted `.autopilot` is made again at the next write.
 
 mod goal;
+mod keeper;
 mod plan;
 
 pub(crate) use goal::exec as exec_of;
-pub use goal::{GoalFiles, goal_dir, open_goal_dir};
-pub use plan::Bodies;
+pub use goal::{goal_dir, open_goal_dir};
+pub use keeper::FileKeeper;
 
+use crate::job::Context;
 use crate::place::Place;
+use autopilot_core::config::Role;
 use autopilot_core::event::Record;
 use autopilot_core::state::State;
 use autopilot_host::redact::Redactor;
 use autopilot_host::{dir, escape, file};
+use autopilot_view::manifest::Setting;
 use autopilot_view::{notes, progress, state_json, status_md};
 use camino::Utf8PathBuf;
-use plan::PlanFiles;
+use goal::GoalFiles;
+use plan::{Bodies, PlanFiles};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -49,10 +54,18 @@ pub const IGNORE: &str = "# Written by autopilot: everything here is derived, ex
 *\n!.gitignore\n!config.yml\n!review_schema.json\n!plan_schema.json\n";
 
 impl Views {
-    pub fn new(place: Place, redactor: Arc<Redactor>, bodies: Bodies, goal: GoalFiles) -> Views {
-        let plan = PlanFiles::new(bodies);
-        let pause = WRITE_EVERY;
-        Views { place, redactor, dirty: true, written: None, noted: None, plan, goal, pause }
+    /// The files of the run that these jobs belong to.
+    pub fn of_run(context: &Arc<Context>) -> Views {
+        Views {
+            place: context.place.clone(),
+            redactor: context.redactor(),
+            dirty: true,
+            written: None,
+            noted: None,
+            plan: PlanFiles::new(bodies(context)),
+            goal: GoalFiles::new(bodies(context), setting(context)),
+            pause: WRITE_EVERY,
+        }
     }
 
     pub fn record(&mut self, record: &Record, state: &State) {
@@ -149,6 +162,22 @@ impl Views {
 
     fn clean(&self, text: &str) -> String {
         self.redactor.redact(text).into_owned()
+    }
+}
+
+/// Specifications of tasks as views show them.
+fn bodies(context: &Arc<Context>) -> Bodies {
+    let context = Arc::clone(context);
+    Box::new(move |hash| context.text(hash).ok())
+}
+
+/// Who works on the steps of workflows, and where.
+fn setting(context: &Context) -> Setting {
+    let agent = context.config.agent(Role::Builder);
+    Setting {
+        cwd: context.place.root.to_string(),
+        adapter: agent.mode.word().to_owned(),
+        model: agent.model.clone(),
     }
 }
 

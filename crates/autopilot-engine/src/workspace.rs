@@ -1,5 +1,6 @@
 //! Opening a repository to work in it: examined, configured, locked, swept.
 
+use crate::feed::JournalOpener;
 use crate::place::Place;
 use crate::store::{self, StoreError};
 use autopilot_core::config::{Config, Faults, Warning};
@@ -11,6 +12,7 @@ use autopilot_host::lock::{self, Holder, Lock, LockError};
 use autopilot_journal::{Claim, History, Journal, Run, SqliteJournal, SqliteReader};
 use camino::{Utf8Path, Utf8PathBuf};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Runs looked through for an unfinished one; older ones have long been followed by others.
 const RUNS_MAX: usize = 50;
@@ -129,6 +131,12 @@ pub fn reader(place: &Place) -> Result<SqliteReader, WorkspaceError> {
     Ok(SqliteReader::open(&place.journal()).map_err(StoreError::from)?)
 }
 
+/// Opens the journal for whoever follows a run and has fallen behind.
+pub fn opener(place: &Place) -> JournalOpener {
+    let path = place.journal();
+    Arc::new(move || Ok(Box::new(SqliteReader::open(&path)?)))
+}
+
 pub fn journal(place: &Place) -> Result<SqliteJournal, WorkspaceError> {
     Ok(SqliteJournal::open_or_create(&place.journal()).map_err(StoreError::from)?)
 }
@@ -173,7 +181,7 @@ pub fn take_lease(
     run: &str,
     holder: &str,
 ) -> Result<u64, WorkspaceError> {
-    let now = crate::shell::now().0;
+    let now = crate::clock::now().0;
     let lease =
         journal.take_lease(run, holder, Claim::Force, now, i64::MAX).map_err(StoreError::from)?;
     Ok(lease.epoch)

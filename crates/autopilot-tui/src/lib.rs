@@ -2,7 +2,7 @@
 //!
 //! [`screen`] is what is known, folded from records, sights and keys; [`draw`] puts it on a frame;
 //! both are pure and get the time as an argument. [`show`] has the terminal and the loop,
-//! [`dashboard`] is the watcher that feeds it from a run without ever waiting for it.
+//! [`dashboard`] is the subscriber that feeds it from a run.
 
 pub mod dashboard;
 pub mod draw;

@@ -11,7 +11,7 @@ use autopilot_core::event::{Event, Outcome, Record};
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
-use autopilot_engine::shell::Sight;
+use autopilot_engine::feed::Sight;
 use autopilot_host::escape::one_line;
 use autopilot_view::headline;
 use autopilot_view::progress::{self, Weight};
@@ -149,7 +149,7 @@ impl Screen {
     }
 
     /// Puts a record that is part of the state already into the log.
-    pub fn tell(&mut self, record: &Record) {
+    fn tell(&mut self, record: &Record) {
         for event in &record.events {
             self.tell_event(event, record.at);
             self.note_failure(event);

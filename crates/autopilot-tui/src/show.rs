@@ -1,5 +1,6 @@
 //! The loop of the dashboard: news in, keys in, frames out. It owns the terminal while it runs.
 
+use crate::dashboard::ScreenFeed;
 use crate::draw;
 use crate::key::{self, Act, Where};
 use crate::page::Page;
@@ -41,11 +42,6 @@ pub enum News {
     End,
 }
 
-/// Where the screen gets what it shows. Never waits.
-pub trait Feed {
-    fn take(&mut self, screen: &mut Screen) -> News;
-}
-
 /// What keys do. Each is what a command does, by the same means.
 pub trait Hands {
     fn now(&self) -> Time;
@@ -64,7 +60,7 @@ pub trait Hands {
 /// Shows the screen until the feed ends or an onlooker leaves.
 pub fn show(
     screen: &mut Screen,
-    feed: &mut dyn Feed,
+    feed: &mut ScreenFeed,
     hands: &mut dyn Hands,
 ) -> Result<(), ShowError> {
     let tty = Tty::take()?;

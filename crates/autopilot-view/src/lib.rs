@@ -1,8 +1,8 @@
 //! What people and other programs read: folded from the state, never read back to decide. Pure.
 
-pub mod account;
 pub mod cost;
 pub mod graph;
+pub mod history;
 pub mod manifest;
 pub mod money;
 pub mod notes;
@@ -247,7 +247,7 @@ pub fn holds(state: &State) -> Vec<String> {
         | None => false,
     };
     let told = |(account, why, hold): (&str, _, &Hold)| {
-        account::held(account, hold.until, why, &hold.text, hold.guess)
+        history::held(account, hold.until, why, &hold.text, hold.guess)
     };
     state.holds().filter(|(account, ..)| !is_told(account)).map(told).collect()
 }
@@ -261,7 +261,7 @@ pub fn tells_how_to_go_on(halt: &Halt) -> bool {
 pub fn waits(state: &State, task: &Task) -> Option<String> {
     let Status::Waiting { step, until } = task.status else { return None };
     Some(match state.door(step, task.by(step)) {
-        Door::Held { account, why, guess, .. } => account::waits(&account, why, until, guess),
+        Door::Held { account, why, guess, .. } => history::waits(&account, why, until, guess),
         Door::Open { .. } | Door::Probed => format!("waits until {}", until.rfc3339()),
     })
 }

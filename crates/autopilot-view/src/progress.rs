@@ -1,6 +1,6 @@
 //! A run told line by line, for a terminal without a dashboard and for a log.
 
-use super::account::{freed, held, switched, waits};
+use super::history::{freed, held, switched, waits};
 use super::{duration, passed_word};
 use autopilot_core::event::{End, Event, Facts, Outcome, Skip};
 use autopilot_core::state::State;

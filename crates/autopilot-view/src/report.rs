@@ -17,8 +17,8 @@ pub use choice::{ATTEMPTS_OF_TASK_MAX, CALLS_MAX, Choice, REMARKS_MAX, TASKS_MAX
 pub use html::html;
 pub use words::{Clean, Excerpt};
 
-use super::account::{Account, account};
 use super::graph::{self, Graph};
+use super::history::{RunHistory, history};
 use super::manifest::{Exec, History, Read};
 use super::sessions::sessions;
 use super::{ExitWord, Standing, duration, failure, money, task_word};
@@ -160,26 +160,26 @@ struct Limit {
 
 pub fn page(state: &State, records: &[Record], known: &Known<'_>) -> Page {
     let words = Words::new(known.clean);
-    let account = account(records);
+    let history = history(records);
     let choice = Choice::of(state);
     let is_live = matches!(known.standing, Standing::Live { .. });
     let until = if is_live { known.now } else { state.at };
-    let mut history = History::default();
-    records.iter().for_each(|record| history.record(record));
+    let mut goal = History::default();
+    records.iter().for_each(|record| goal.record(record));
     let has_iterations = state.run.flow.has_iterations();
     let outcome = outcome(state, known, &words);
     let iterations = if has_iterations {
         let sessions = sessions(&state.run.id, records);
-        iteration::all(state, &history, &sessions, known, &words)
+        iteration::all(state, &goal, &sessions, known, &words)
     } else {
         Vec::new()
     };
-    let timeline = timeline(state, &account.attempts, records, &choice, until, is_live, &words);
+    let timeline = timeline(state, &history.attempts, records, &choice, until, is_live, &words);
     let graph =
         (!has_iterations).then(|| drawn(&Graph::of_run(state), "g0", &choice, state, &words));
-    let told = |id: &TaskId| told(state.task(*id), &account, known, is_live, &words);
+    let told = |id: &TaskId| told(state.task(*id), &history, known, is_live, &words);
     let tasks: Vec<Told> = choice.tasks.iter().map(told).collect();
-    let warnings = history.warnings();
+    let warnings = goal.warnings();
     Page {
         title: words.cut_line(&state.run.title, 200),
         run: words.line(&state.run.id),
@@ -192,8 +192,8 @@ pub fn page(state: &State, records: &[Record], known: &Known<'_>) -> Page {
         timeline,
         limits: limits(state),
         warnings: words.lines(warnings.iter().take(WARNINGS_MAX)),
-        remarks: remarks(state, &account, &words),
-        left_out: left_out(&choice, &account, warnings.len(), known, &tasks),
+        remarks: remarks(state, &history, &words),
+        left_out: left_out(&choice, &history, warnings.len(), known, &tasks),
         tasks,
         written: format!("Written {} by autopilot {}.", known.now.rfc3339(), known.version),
     }
@@ -288,13 +288,13 @@ fn drawn(
 
 fn told(
     task: &Task,
-    account: &Account,
+    history: &RunHistory,
     known: &Known<'_>,
     is_live: bool,
     words: &Words<'_>,
 ) -> Told {
     let is_root = task.parent.is_none();
-    let (shown, before) = attempts(&account.attempts, task.id);
+    let (shown, before) = attempts(&history.attempts, task.id);
     let mut facts = vec![
         ("iterations", words.line(&task.round.to_string())),
         ("attempts", words.line(&task.spent.attempts.to_string())),
@@ -378,21 +378,21 @@ fn limits(state: &State) -> Vec<Limit> {
     rows
 }
 
-fn remarks(state: &State, account: &Account, words: &Words<'_>) -> Vec<(String, Line, Line)> {
-    let before = account.remarks.len().saturating_sub(REMARKS_MAX);
+fn remarks(state: &State, history: &RunHistory, words: &Words<'_>) -> Vec<(String, Line, Line)> {
+    let before = history.remarks.len().saturating_sub(REMARKS_MAX);
     let whose = |id: Option<TaskId>| match id.map(|id| state.task(id)) {
         Some(task) if task.parent.is_some() => words.line(task.name()),
         Some(_) | None => Line::own("the run"),
     };
-    let row = |remark: &super::account::Remark| {
+    let row = |remark: &super::history::Remark| {
         (remark.at.rfc3339(), whose(remark.task), words.line(&remark.text))
     };
-    account.remarks[before..].iter().map(row).collect()
+    history.remarks[before..].iter().map(row).collect()
 }
 
 fn left_out(
     choice: &Choice,
-    account: &Account,
+    history: &RunHistory,
     warnings: usize,
     known: &Known<'_>,
     tasks: &[Told],
@@ -411,7 +411,7 @@ fn left_out(
             count(attempts, "earlier attempt")
         ));
     }
-    let remarks = account.remarks.len().saturating_sub(REMARKS_MAX);
+    let remarks = history.remarks.len().saturating_sub(REMARKS_MAX);
     if remarks > 0 {
         lines.push(format!("{}; `autopilot show` has them.", count(remarks, "earlier event")));
     }

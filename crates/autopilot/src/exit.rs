@@ -44,7 +44,7 @@ impl Failure {
 
 impl From<WorkspaceError> for Failure {
     fn from(error: WorkspaceError) -> Failure {
-        let message = autopilot_engine::shell::chain(&error);
+        let message = autopilot_engine::cause::chain(&error);
         match error {
             WorkspaceError::NotARepository { .. }
             | WorkspaceError::Repository(_)
@@ -74,7 +74,7 @@ impl From<WorkspaceError> for Failure {
 
 impl From<ShellError> for Failure {
     fn from(error: ShellError) -> Failure {
-        let text = autopilot_engine::shell::chain(&error);
+        let text = autopilot_engine::cause::chain(&error);
         // Nothing is lost: whatever was acknowledged is on disk.
         Failure { code: ExitWord::Paused.code(), message: text, help: None }
             .help("make room or make the state directory writable, then run `autopilot resume`")

@@ -4,6 +4,7 @@
 
 pub mod lines;
 mod queue;
+pub mod watching;
 
 use autopilot_host::escape;
 use std::io::{IsTerminal, Write};

@@ -52,7 +52,7 @@ pub(super) fn read(
 /// rules are known, and told all at once.
 fn read_json(path: &Utf8Path) -> Result<(String, String), BeginError> {
     let bytes = file::read_capped(path.as_std_path(), PLAN_BYTES_MAX).map_err(|error| {
-        BeginError::Unreadable { path: path.to_owned(), reason: crate::shell::chain(&error) }
+        BeginError::Unreadable { path: path.to_owned(), reason: crate::cause::chain(&error) }
     })?;
     let refused = |faults: Vec<String>| BeginError::Refused { path: path.to_owned(), faults };
     let text = String::from_utf8(bytes)

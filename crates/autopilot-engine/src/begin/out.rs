@@ -57,7 +57,7 @@ pub fn prove_out(out: Option<&str>, root: &Utf8Path) -> Result<(), BeginError> {
         .and_then(|()| file::write_atomic(probe.as_std_path(), b"").map_err(std::io::Error::other))
         .and_then(|()| dir::remove_file(probe.as_std_path()));
     proven.map(|_was_there| ()).map_err(|error| BeginError::Out {
-        reason: format!("nothing can be written there: {}", crate::shell::chain(&error)),
+        reason: format!("nothing can be written there: {}", crate::cause::chain(&error)),
         path,
     })
 }
@@ -72,7 +72,7 @@ pub fn prove_out_of(run: &Run, place: &Place) -> Result<(), BeginError> {
     proven.map(|_was_there| ()).map_err(|error| BeginError::Out {
         reason: format!(
             "nothing can be written there: {}; put that right and say it once more",
-            crate::shell::chain(&error)
+            crate::cause::chain(&error)
         ),
         path: goal_dir(place, run),
     })
@@ -84,7 +84,7 @@ fn prove_usual(root: &Utf8Path) -> Result<(), BeginError> {
     made.map(|_dir| ()).map_err(|error| BeginError::Out {
         reason: format!(
             "the files of a goal go there if no other place is named: {}",
-            crate::shell::chain(&error)
+            crate::cause::chain(&error)
         ),
         path: root.join(RUNS_DIR),
     })

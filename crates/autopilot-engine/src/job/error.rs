@@ -94,7 +94,7 @@ impl JobError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shell::chain;
+    use crate::cause::chain;
     use std::io;
 
     #[test]

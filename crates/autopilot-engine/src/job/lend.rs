@@ -3,7 +3,7 @@
 //! We are not in its sandbox, so nothing outside the worktree may be reached: neither by a name nor
 //! by a link it has planted.
 
-use crate::shell::chain;
+use crate::cause::chain;
 use autopilot_host::file::Dir;
 use camino::Utf8Path;
 

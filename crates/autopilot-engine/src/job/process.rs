@@ -2,7 +2,7 @@
 
 use super::{Job, JobError};
 use crate::environment::Variables;
-use crate::shell::Sight;
+use crate::feed::Sight;
 use autopilot_agents::Stream;
 use autopilot_core::config::SandboxMode;
 use autopilot_core::step::CacheUse;

@@ -117,7 +117,7 @@ impl Job {
         artifact: String,
         site: Option<Site>,
     ) -> Result<Done, JobError> {
-        let said = self.clean(&crate::shell::chain(error));
+        let said = self.clean(&crate::cause::chain(error));
         let next = error.next_step();
         let log = self.log_name("pull_request");
         self.write_view(&log, &format!("{said}\n{next}\n"))?;

@@ -3,7 +3,7 @@
 use super::artifact::Exec;
 use super::billing::Worked;
 use super::{Job, lend, start_gate};
-use crate::shell::Sight;
+use crate::feed::Sight;
 use autopilot_agents::{
     Act, AgentEvent, Cause, Conversation, Deaf, Ending, ExitFacts, Heard, Odd, Outcome, Stream,
     Wish, session_id,

@@ -55,7 +55,7 @@ impl Shell {
     /// Listens at the inbox and hears what is there already.
     pub(super) fn open_inbox(&mut self) -> Result<(), ShellError> {
         if let Err(error) = self.ears.listen(&self.place) {
-            self.watcher.notice(&format!(
+            self.feed.notice(&format!(
                 "the system can't tell of messages ({error}), so they are looked for instead"
             ));
         }
@@ -196,7 +196,7 @@ impl Shell {
         } else {
             "stopping at the step boundary; again to end at once"
         };
-        self.watcher.notice(how);
+        self.feed.notice(how);
         self.hear(Input::Asked(Ask::Halt { why: HaltWhy::Stop, now }))?;
         Ok(())
     }

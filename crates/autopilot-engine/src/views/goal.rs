@@ -5,7 +5,7 @@
 //! is killed leaves a run that can be read. What was asked and answered is in `.autopilot/artifacts`;
 //! each `exec-NNN-label` beside the two files is a relative symbolic link to its directory there.
 
-use super::Bodies;
+use super::plan::Bodies;
 use crate::job::Metadata;
 use crate::place::Place;
 use crate::recorded::RecordedRun;

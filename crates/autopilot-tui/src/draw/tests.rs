@@ -8,7 +8,7 @@ use autopilot_agents::AgentEvent;
 use autopilot_core::event::{Bill, End, Event, Facts, Failure, HaltWhy, HoldWhy, Outcome, Skip};
 use autopilot_core::id::{Micros, TaskId};
 use autopilot_core::step::Step;
-use autopilot_engine::shell::Sight;
+use autopilot_engine::feed::Sight;
 use insta::assert_snapshot;
 use std::time::Duration;
 

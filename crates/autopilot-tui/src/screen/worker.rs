@@ -4,7 +4,7 @@
 use super::Manner;
 use autopilot_agents::AgentEvent;
 use autopilot_core::id::AttemptId;
-use autopilot_engine::shell::Sight;
+use autopilot_engine::feed::Sight;
 use autopilot_host::escape::plain;
 use std::collections::BTreeMap;
 use std::time::Duration;

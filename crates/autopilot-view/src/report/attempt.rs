@@ -2,7 +2,7 @@
 
 use super::words::{Body, Excerpt, Line, Words};
 use super::{Call, Known, Tone, Way};
-use crate::account::Tried;
+use crate::history::Tried;
 use crate::{duration, money, passed_word, state_json};
 use autopilot_core::event::{Outcome, Verdict};
 use autopilot_core::id::Time;

@@ -1,6 +1,6 @@
 //! What of a large run is on its page: what went wrong and what is not over comes first.
 
-use crate::account::Tried;
+use crate::history::Tried;
 use autopilot_core::event::End;
 use autopilot_core::id::TaskId;
 use autopilot_core::state::{State, Status, Task};

@@ -2,7 +2,7 @@
 
 use super::choice::Choice;
 use super::words::{Line, Words};
-use crate::account::Tried;
+use crate::history::Tried;
 use crate::{duration, report::Tone};
 use autopilot_core::event::{Event, HoldWhy, Record};
 use autopilot_core::id::{TaskId, Time};

@@ -16,7 +16,7 @@ use autopilot_engine::ask::{self as engine, AskReply};
 use autopilot_engine::begin::parse_plan;
 use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::place::Place;
-use autopilot_engine::session::{Intent, Opened};
+use autopilot_engine::run_process::{Intent, OpenedRepository};
 use autopilot_engine::{store, workspace};
 use autopilot_view::ExitWord;
 use camino::Utf8PathBuf;
@@ -54,7 +54,12 @@ pub fn reject(global: &Global, args: &Reject) -> super::Done {
 }
 
 /// Works until the plan is there, lets a person edit it, and goes on with what they made of it.
-pub fn edit_then_work(global: &Global, opened: Opened, intent: Intent, wait: bool) -> super::Done {
+pub fn edit_then_work(
+    global: &Global,
+    opened: OpenedRepository,
+    intent: Intent,
+    wait: bool,
+) -> super::Done {
     let worked: Worked<'_> = work::until_rest(global, opened, intent, wait)?;
     if !worked.waits_at(Step::ApprovePlan) {
         return worked.tell();
@@ -99,7 +104,7 @@ fn edit(place: &Place, state: &State) -> Result<Option<String>, Failure> {
     let whole: TaskSpec = serde_json::from_str(&read(&root.spec.body)?)
         .map_err(|error| Failure::failed(format!("the plan can't be read: {error}")))?;
     let (config, _) =
-        autopilot_engine::session::pinned_config(place, false).map_err(work::refused)?;
+        autopilot_engine::run_process::pinned_config(place, false).map_err(work::refused)?;
     let rules = Rules::of(&config, &whole, BTreeMap::new());
     let (before, _) = parse_plan(&text, &rules).map_err(|_| gone("plan"))?;
     let mark: String = made.chars().take(8).collect();

@@ -1,7 +1,6 @@
 //! What commands ask of a run. The process that works on it answers; where none does, the run is
 //! taken up with what was asked.
 
-use super::past::no_run;
 use super::work;
 use crate::cli::Global;
 use crate::exit::{FAILED, Failure, USAGE};
@@ -9,10 +8,11 @@ use crate::terminal;
 use autopilot_core::decide::{Hindrance, Refusal};
 use autopilot_core::input::Ask;
 use autopilot_engine::ask::{AskError, AskReply, ask};
+use autopilot_engine::cause::chain;
 use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::place::Place;
-use autopilot_engine::session::Intent;
-use autopilot_engine::shell::chain;
+use autopilot_engine::query::QueryError;
+use autopilot_engine::run_process::Intent;
 use serde_json::json;
 
 /// Asks one thing, under limits that are changed first.
@@ -44,7 +44,7 @@ impl From<AskError> for Failure {
     fn from(error: AskError) -> Failure {
         let message = chain(&error);
         match error {
-            AskError::NoRun => no_run(),
+            AskError::NoRun => QueryError::NoRunYet.into(),
             AskError::Refused(refusal) => refusal.into(),
             AskError::Workspace(error) => error.into(),
             AskError::Inbox(_) | AskError::Failed { .. } => Failure::failed(message),

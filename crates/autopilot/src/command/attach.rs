@@ -1,6 +1,6 @@
 //! `autopilot attach`: watch the agent that works on a task, and speak to it.
 
-use super::past::{Past, Standing, Told};
+use super::past;
 use crate::cli::{Attach, Global};
 use crate::exit::Failure;
 use crate::terminal::{self, lines};
@@ -11,10 +11,11 @@ use autopilot_core::pipeline::Stage;
 use autopilot_core::state::{Status, Task};
 use autopilot_core::step::Role;
 use autopilot_engine::ask;
+use autopilot_engine::cause::chain;
 use autopilot_engine::inbox::InboxRequest;
 use autopilot_engine::job::{EVENTS, Metadata};
+use autopilot_engine::query::{KnownRun, RunArchive, Standing};
 use autopilot_engine::recorded::{RecordedExec, RecordedRun};
-use autopilot_engine::shell::chain;
 use autopilot_view as view;
 use camino::{Utf8Path, Utf8PathBuf};
 use std::io::{BufRead, Read, Seek, SeekFrom};
@@ -26,7 +27,7 @@ const POLL: Duration = Duration::from_millis(200);
 const EARLIER_BYTES_MAX: u64 = 64 * 1024;
 
 pub fn attach(global: &Global, args: &Attach) -> super::Done {
-    let past = Past::must(global)?;
+    let past = past::must(global)?;
     let watched = Watched::of(&past, &args.task)?;
     watched.must_be_live(&past)?;
     if let Some(why) = watched.nobody(&watched.told(&past)?) {
@@ -55,7 +56,7 @@ pub fn attach(global: &Global, args: &Attach) -> super::Done {
 }
 
 /// Says something to the agent, and fails with why it was not told.
-fn tell(past: &Past, run: &str, request: InboxRequest) -> Result<(), Failure> {
+fn tell(past: &RunArchive, run: &str, request: InboxRequest) -> Result<(), Failure> {
     ask::tell(&past.place, run, request).map_err(|error| {
         Failure::failed(format!("it was not told: {}", chain(&error)))
             .help("`autopilot status` shows what works on it now")
@@ -70,7 +71,7 @@ struct Watched {
 }
 
 impl Watched {
-    fn of(past: &Past, name: &str) -> Result<Watched, Failure> {
+    fn of(past: &RunArchive, name: &str) -> Result<Watched, Failure> {
         let (told, id) = match name {
             "run" => (past.run(None)?, TaskId::ROOT),
             _ => past.task(name)?,
@@ -80,11 +81,11 @@ impl Watched {
         Ok(Watched { run: told.run.id.clone(), task: task.to_owned(), views })
     }
 
-    fn told(&self, past: &Past) -> Result<Told, Failure> {
-        past.run(Some(&self.run))
+    fn told(&self, past: &RunArchive) -> Result<KnownRun, Failure> {
+        Ok(past.run(Some(&self.run))?)
     }
 
-    fn must_be_live(&self, past: &Past) -> Result<(), Failure> {
+    fn must_be_live(&self, past: &RunArchive) -> Result<(), Failure> {
         let told = self.told(past)?;
         match told.standing() {
             Standing::Live { .. } => Ok(()),
@@ -99,7 +100,7 @@ impl Watched {
     }
 
     /// Why there is no conversation of the run itself, now or next.
-    fn nobody(&self, told: &Told) -> Option<String> {
+    fn nobody(&self, told: &KnownRun) -> Option<String> {
         if self.task != "run" {
             return None;
         }
@@ -120,7 +121,7 @@ impl Watched {
         is_over.then(|| format!("the planner of run {run} has done its work"))
     }
 
-    fn watch(&self, global: &Global, past: &Past) -> super::Done {
+    fn watch(&self, global: &Global, past: &RunArchive) -> super::Done {
         let typed = typed_lines();
         let mut reader = Reader::default();
         loop {
@@ -144,11 +145,11 @@ impl Watched {
         }
     }
 
-    fn state<'a>(&self, told: &'a Told) -> Option<&'a Task> {
+    fn state<'a>(&self, told: &'a KnownRun) -> Option<&'a Task> {
         if self.task == "run" { told.state.root() } else { told.state.named(&self.task) }
     }
 
-    fn last_word(&self, told: &Told) -> super::Done {
+    fn last_word(&self, told: &KnownRun) -> super::Done {
         let is_live = matches!(told.standing(), Standing::Live { .. });
         if let Some(nobody) = self.nobody(told).filter(|_| is_live) {
             terminal::say(&nobody);

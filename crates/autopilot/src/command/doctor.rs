@@ -61,7 +61,7 @@ fn configured(place: &Place) -> Vec<Finding> {
     let (config, warnings) = match workspace::read_config(place) {
         Ok(read) => read,
         Err(error) => {
-            let text = autopilot_engine::shell::chain(&error);
+            let text = autopilot_engine::cause::chain(&error);
             return vec![Finding::missing("configuration", text)];
         }
     };
@@ -76,7 +76,7 @@ fn configured(place: &Place) -> Vec<Finding> {
 /// What a run would refuse to begin with; what only some kind of run would, is worth knowing.
 fn unkept(config: &Config) -> Option<Finding> {
     let refused = |flow| begin::check_settings(config, &begin::limits(config), flow).err();
-    let words = |error| autopilot_engine::shell::chain(&error);
+    let words = |error| autopilot_engine::cause::chain(&error);
     let by_any = refused(Flow::default());
     let by_any = by_any.map(|why| Finding::missing("configuration", words(why)));
     let by_one = || Flow::ALL.into_iter().find_map(refused);

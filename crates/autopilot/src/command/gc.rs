@@ -133,7 +133,7 @@ fn items(place: &Place, args: &Gc) -> Vec<Item> {
 /// The salvage ref that now holds what was in it, if anything was.
 fn remove(ground: &Ground, item: &Item) -> Result<Option<String>, Failure> {
     let slots = Slots::new(&ground.hub, &ground.repo);
-    let now = autopilot_engine::shell::now().0 / 1000;
+    let now = autopilot_engine::clock::now().0 / 1000;
     match (item.what, item.what.number(&item.path)) {
         (What::AgentSlot, Some(n)) => Ok(slots.agent(n).remove(now)?),
         (What::ProofSlot, Some(n)) => Ok(slots.proof(n).remove(now)?),
@@ -147,7 +147,7 @@ fn remove(ground: &Ground, item: &Item) -> Result<Option<String>, Failure> {
 }
 
 fn old_salvage(ground: &Ground, days: u32, dry_run: bool) -> Result<Vec<String>, Failure> {
-    let before = autopilot_engine::shell::now().0 / 1000 - i64::from(days) * DAY_SECONDS;
+    let before = autopilot_engine::clock::now().0 / 1000 - i64::from(days) * DAY_SECONDS;
     let found = if dry_run {
         let mut all = salvage::list(&ground.hub)?;
         all.retain(|salvaged| salvaged.at < before);

@@ -1,16 +1,14 @@
 //! `autopilot graph`: the tasks of a run or a plan, and what each waits for.
 
-use super::past::Past;
-use super::{Done, done, place};
+use super::{Done, done, past, place};
 use crate::cli::{Global, Graph as Asked, GraphFormat};
 use crate::exit::Failure;
 use crate::terminal;
 use autopilot_core::config::Config;
 use autopilot_core::plan::{self, Plan, Rules};
-use autopilot_core::state::State;
-use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
-use autopilot_engine::shell::chain;
+use autopilot_engine::cause::chain;
+use autopilot_engine::query::graph as query;
 use autopilot_engine::workspace;
 use autopilot_host::{escape, file};
 use autopilot_view::graph::{self, Extent, Graph, Paint};
@@ -38,7 +36,7 @@ pub fn graph(global: &Global, args: &Asked) -> Done {
     let format = format(global, args)?;
     let mut graph = match &args.plan {
         Some(path) => of_plan(global, &global.path(path))?,
-        None => of_run(global, args.run.as_deref())?,
+        None => query::of_run(&past::must(global)?, args.run.as_deref())?,
     };
     graph.for_each_text(|text| *text = escape::one_line(text).into_owned());
     let text = drawn(&graph, format, args);
@@ -80,31 +78,6 @@ fn format(global: &Global, args: &Asked) -> Result<GraphFormat, Failure> {
         Failure::usage(format!("the name `{out}` does not say which form to write"))
             .help("add --format svg, mermaid, dot, json or text")
     })
-}
-
-fn of_run(global: &Global, run: Option<&str>) -> Result<Graph, Failure> {
-    let past = Past::must(global)?;
-    let told = past.run(run)?;
-    let redactor = past.redactor(&told.state);
-    let mut graph = match waiting_plan(&told.state, &past)? {
-        Some(plan) => plan,
-        None => Graph::of_run(&told.state),
-    };
-    graph.title = format!("run {}  {}  {}", told.run.id, told.word(), told.run.title);
-    graph.for_each_text(|text| *text = redactor.redact(text).into_owned());
-    Ok(graph)
-}
-
-/// At its gate a plan has no tasks yet; what is asked about is the plan.
-fn waiting_plan(state: &State, past: &Past) -> Result<Option<Graph>, Failure> {
-    let Some(root) = state.root().filter(|root| root.children.is_empty()) else { return Ok(None) };
-    let shown = root.last(Step::Plan).and_then(|shown| shown.facts.answer.as_ref());
-    let Some(hash) = shown else { return Ok(None) };
-    let plan: Plan = past.kept(hash)?;
-    let whole: TaskSpec = past.kept(&root.spec.body)?;
-    let config: Config = past.kept(&state.run.config)?;
-    let checked = plan::check(&plan, &Rules::of(&config, &whole, BTreeMap::new())).ok();
-    Ok(checked.map(|checked| Graph::of_plan("", &checked)))
 }
 
 /// Checked as a run of it would be, all faults at once.

@@ -4,7 +4,7 @@ use super::init::base_branch;
 use crate::exit::Failure;
 use autopilot_core::config::Config;
 use autopilot_engine::place::Place;
-use autopilot_engine::{session, workspace};
+use autopilot_engine::workspace;
 use autopilot_host::git::{Hub, UserRepo};
 use autopilot_host::lock::Lock;
 
@@ -23,7 +23,7 @@ pub fn open(place: &Place) -> Result<Ground, Failure> {
 }
 
 pub fn lock(place: &Place) -> Result<Lock, Failure> {
-    session::exclusive(place).map_err(|error| {
+    workspace::lock(place, "").map_err(|error| {
         let failure = Failure::from(error);
         match workspace::holder(place) {
             Some(_) => failure.help("stop it first with `autopilot stop`, then try again"),

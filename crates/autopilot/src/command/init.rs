@@ -121,7 +121,7 @@ fn write_new(root: &Utf8Path, path: &str, text: &str) -> Result<bool, Failure> {
     }
     let ended = if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") };
     file::write_atomic(full.as_std_path(), ended.as_bytes())
-        .map_err(|error| Failure::failed(autopilot_engine::shell::chain(&error)))?;
+        .map_err(|error| Failure::failed(autopilot_engine::cause::chain(&error)))?;
     Ok(true)
 }
 
@@ -138,7 +138,7 @@ fn config(detected: &Detected, base: &str) -> String {
 /// What has to be filled in before a task can be worked on.
 fn faults(place: &Place) -> Option<String> {
     match autopilot_engine::workspace::read_config(place) {
-        Err(error) => Some(autopilot_engine::shell::chain(&error)),
+        Err(error) => Some(autopilot_engine::cause::chain(&error)),
         Ok((config, warnings)) if !config.commands.has_tests() => {
             let gap = warnings.iter().find(|warning| warning.message.contains("`commands.tests`"));
             gap.map(|gap| format!("{}: {gap}", place.config()))

@@ -1,25 +1,27 @@
 //! The dashboard of a run: when it is shown, and the hands its keys have. Each key does what a
 //! command does, by the same files.
 
-use super::past::Past;
-use super::{diff, logs};
+use super::past;
 use crate::cli::Global;
 use crate::terminal;
-use crate::terminal::lines::{Lines, clock};
+use crate::terminal::lines::{Lines, PATIENCE, clock};
+use crate::terminal::watching::Watching;
 use autopilot_core::decide::refusal;
-use autopilot_core::event::{HaltWhy, Record};
+use autopilot_core::event::HaltWhy;
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::input::Ask;
 use autopilot_core::state::State;
-use autopilot_core::step::Step;
+use autopilot_engine::clock::now;
+use autopilot_engine::feed::{FeedItem, FeedNews, SightLevel, Subscription};
 use autopilot_engine::flag::Flag;
 use autopilot_engine::place::Place;
-use autopilot_engine::shell::{Sight, Watcher, now};
+use autopilot_engine::query::{diff, log};
+use autopilot_engine::run_process::OpenRun;
 use autopilot_engine::workspace;
 use autopilot_host::{escape, hand};
-use autopilot_tui::dashboard::Dashboard;
+use autopilot_tui::dashboard::{self, ScreenFeed};
 use autopilot_tui::screen::{Manner, Screen, Seat, TAIL_LINES_MAX};
-use autopilot_tui::show::Hands;
+use autopilot_tui::show::{self, Hands};
 use autopilot_tui::tty;
 use camino::Utf8Path;
 
@@ -42,13 +44,12 @@ fn is_for_people(term: Option<&str>, ci: Option<&str>) -> bool {
         && ci.is_none_or(|ci| matches!(ci, "" | "0" | "false"))
 }
 
-pub fn watcher(global: &Global, place: &Place) -> Box<dyn Watcher> {
-    Box::new(Live {
-        place: place.clone(),
-        streams_output: global.verbose,
-        lines: Lines::of(global),
-        stage: Stage::Before,
-    })
+/// Shows the dashboard of a run while it is worked on.
+pub fn watch(global: &Global, place: &Place, run: &OpenRun) -> Watching {
+    let live =
+        Live { place: place.clone(), streams_output: global.verbose, lines: Lines::of(global) };
+    let (subscription, state) = run.follow(SightLevel::Output);
+    Watching::start(move || live.show(subscription, state))
 }
 
 /// Shows the dashboard from the first record on; from then on signals are caught, so that it is
@@ -57,61 +58,37 @@ struct Live {
     place: Place,
     streams_output: bool,
     lines: Lines,
-    stage: Stage,
-}
-
-enum Stage {
-    Before,
-    Shown(Dashboard),
-    Lost,
 }
 
 impl Live {
-    fn dashboard(&mut self, state: &State) -> Option<&mut Dashboard> {
-        match &self.stage {
-            Stage::Before => {
-                terminal::flush();
-                let mut screen = screen(Seat::Controller, &self.place, state);
-                screen.streams_output = self.streams_output;
-                let hands = Box::new(OwnHands::new(&self.place));
-                self.stage = Dashboard::start(screen, hands).map_or(Stage::Lost, Stage::Shown);
+    fn show(mut self, mut subscription: Subscription, mut state: State) {
+        let first = loop {
+            match subscription.take(PATIENCE) {
+                Ok(FeedNews::Item(item @ FeedItem::Record(_))) => break item,
+                Ok(FeedNews::Item(item)) => self.lines.tell(&item, &mut state),
+                Ok(FeedNews::Quiet) => {}
+                Ok(FeedNews::Ended) | Err(_) => return,
             }
-            Stage::Shown(dashboard) if dashboard.is_gone() => self.stage = Stage::Lost,
-            Stage::Shown(_) | Stage::Lost => {}
+        };
+        let mut begun = state.clone();
+        if let FeedItem::Record(record) = &first {
+            begun.apply_record(record);
         }
-        match &mut self.stage {
-            Stage::Shown(dashboard) => Some(dashboard),
-            Stage::Before | Stage::Lost => None,
-        }
-    }
-}
-
-impl Watcher for Live {
-    fn record(&mut self, record: &Record, state: &State) {
-        match self.dashboard(state) {
-            Some(dashboard) => dashboard.record(record, state),
-            None => self.lines.record(record, state),
-        }
-    }
-
-    fn sight(&mut self, task: TaskId, step: Step, sight: &Sight, state: &State) {
-        match self.dashboard(state) {
-            Some(dashboard) => dashboard.sight(task, step, sight, now()),
-            None => self.lines.sight(task, step, sight, state),
-        }
-    }
-
-    fn notice(&mut self, text: &str) {
-        match &mut self.stage {
-            Stage::Shown(dashboard) if !dashboard.is_gone() => dashboard.notice(text, now()),
-            Stage::Shown(_) | Stage::Before | Stage::Lost => self.lines.notice(text),
-        }
+        terminal::flush();
+        let mut screen = screen(Seat::Controller, &self.place, &begun);
+        screen.streams_output = self.streams_output;
+        screen.take_up(state);
+        dashboard::tell(&mut screen, &first);
+        let mut feed = ScreenFeed::of(subscription);
+        let _lost = show::show(&mut screen, &mut feed, &mut OwnHands::new(&self.place));
+        // Nothing is left, unless the terminal was lost.
+        self.lines.follow(&mut feed.subscription, &mut screen.state);
     }
 }
 
 /// An empty screen in this person's time zone, colours and with this run's secrets taken out.
 pub fn screen(seat: Seat, place: &Place, state: &State) -> Screen {
-    let redactor = Past::at(place).ok().map(|past| past.redactor(state));
+    let redactor = past::at(place).ok().map(|archive| archive.redactor(state));
     let clean = move |text: &str| match &redactor {
         Some(redactor) => redactor.redact(text).into_owned(),
         None => text.to_owned(),
@@ -177,10 +154,10 @@ impl Hands for OwnHands {
     fn log(&mut self, state: &State, task: TaskId) -> Result<(String, String), String> {
         let task = state.task(task);
         let name = task.label();
-        let path = logs::newest_of(&self.place, name, state.run.started_at)
+        let path = log::newest_of(&self.place, name, state.run.started_at)
             .ok_or_else(|| format!("{name} has no log yet"))?;
         let shown = self.in_repository(&path).to_string();
-        logs::end_of(&path, LOG_BYTES_MAX)
+        log::end_of(&path, LOG_BYTES_MAX)
             .map(|text| (format!("{name}: {shown}"), text))
             .map_err(|error| format!("cannot read {shown}: {error}"))
     }
@@ -188,7 +165,7 @@ impl Hands for OwnHands {
     fn diff(&mut self, state: &State, task: TaskId) -> Result<(String, String), String> {
         let task = state.task(task);
         let text =
-            diff::text_of(&self.place, task, DIFF_BYTES_MAX).map_err(|failure| failure.message)?;
+            diff::text_of(&self.place, task, DIFF_BYTES_MAX).map_err(|error| error.to_string())?;
         if text.trim().is_empty() {
             return Err(format!("{} has changed nothing yet", task.name()));
         }
@@ -197,7 +174,7 @@ impl Hands for OwnHands {
 
     fn tail(&mut self, log: &str) -> Vec<String> {
         let path = self.place.views().join(log);
-        let text = logs::end_of(&path, TAIL_BYTES_MAX).unwrap_or_default();
+        let text = log::end_of(&path, TAIL_BYTES_MAX).unwrap_or_default();
         let text = escape::plain(&text);
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         let from = lines.len().saturating_sub(TAIL_LINES_MAX);

@@ -3,8 +3,8 @@
 use crate::terminal;
 use autopilot_core::config::Notify;
 use autopilot_core::state::State;
+use autopilot_engine::cause::chain;
 use autopilot_engine::place::Place;
-use autopilot_engine::shell::chain;
 use autopilot_host::notify::{self, Message, NotifyError, Way};
 use autopilot_view::{ExitWord, run_word};
 use serde_json::Value;

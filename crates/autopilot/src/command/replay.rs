@@ -2,7 +2,7 @@
 //! controller now decides otherwise.
 
 use super::ground;
-use super::past::{Past, Standing};
+use super::past;
 use super::work;
 use crate::cli::{Global, Replay};
 use crate::exit::Failure;
@@ -10,9 +10,12 @@ use crate::terminal::{self, lines};
 use autopilot_core::event::HaltWhy;
 use autopilot_core::input::Ask;
 use autopilot_core::state::State;
+use autopilot_engine::cause::chain;
+use autopilot_engine::host::EngineHost;
+use autopilot_engine::query::{RunArchive, Standing};
 use autopilot_engine::replay::{Difference, Recording, RecordingError, compare, decisions};
-use autopilot_engine::session::{self, Intent, Opened};
-use autopilot_engine::shell::{Patience, chain};
+use autopilot_engine::run_process::{self, Intent, OpenedRepository};
+use autopilot_engine::shell::Patience;
 use autopilot_engine::{store, workspace};
 use autopilot_host::git::{Hub, Oid, StateEnv, UserRepo, make_rehearsal};
 use autopilot_host::{dir, hand};
@@ -27,7 +30,7 @@ const ANSWERS_MAX: usize = 200;
 const DIFFERENT: u8 = 10;
 
 pub fn replay(global: &Global, args: &Replay) -> super::Done {
-    let past = Past::must(global)?;
+    let past = past::must(global)?;
     let told = past.run(args.run.as_deref())?;
     if let Standing::Live { pid } = told.standing() {
         return Err(Failure::failed(format!("process {pid} still works on run {}", told.run.id))
@@ -58,7 +61,7 @@ struct Replayed {
 
 fn play(
     global: &Global,
-    past: &Past,
+    past: &RunArchive,
     recording: &Recording,
     root: &Utf8Path,
 ) -> Result<Replayed, Failure> {
@@ -80,10 +83,15 @@ fn play(
         let opened = open(&project, root, recording)?;
         let place = opened.place.clone();
         let machine = work::machine()?;
-        let watcher = lines::watcher(&Global { json: false, quiet: true, ..global.clone() });
-        let (wait, playing) = (Patience::default(), Some(Arc::clone(&player)));
-        let state = session::play(opened, intent, machine, watcher, wait, playing)
-            .map_err(work::refused)?;
+        let playing = Some(Arc::clone(&player));
+        let run = run_process::open(opened, intent, machine, playing, &mut terminal::note);
+        let run = run.map_err(work::refused)?;
+        let quiet = Global { json: false, quiet: true, ..global.clone() };
+        let watching = lines::watch(&quiet, &run);
+        let host = EngineHost::new().map_err(work::refused)?;
+        let ended = host.start(run, Patience::default()).join();
+        watching.drain();
+        let state = ended.map_err(work::refused)?;
         let texts = recording.texts.clone();
         let ended = player.ended();
         if let Some((_, ask)) = visits.pop_front_if(|(after, _)| *after <= ended) {
@@ -123,7 +131,11 @@ fn bring_along(from: &Utf8Path, to: &Utf8Path, recording: &Recording) -> std::io
     Ok(())
 }
 
-fn open(project: &Utf8Path, root: &Utf8Path, recording: &Recording) -> Result<Opened, Failure> {
+fn open(
+    project: &Utf8Path,
+    root: &Utf8Path,
+    recording: &Recording,
+) -> Result<OpenedRepository, Failure> {
     let config = recording.config.clone();
     let base = &recording.spec.base_branch;
     let repo = UserRepo::examine(project.as_std_path(), base, &config.git.filters)?;
@@ -132,7 +144,7 @@ fn open(project: &Utf8Path, root: &Utf8Path, recording: &Recording) -> Result<Op
         ..StateEnv::default()
     };
     let place = workspace::adopt(&repo, &env)?;
-    Ok(Opened { place, repo, config })
+    Ok(OpenedRepository { place, repo, config })
 }
 
 fn unreadable(error: RecordingError) -> Failure {

@@ -1,17 +1,16 @@
 //! `autopilot report`: a whole run on one page.
 
-use super::past::{Past, Told};
-use super::work::diffstat;
-use super::{Done, done, sessions};
+use super::{Done, done, past};
 use crate::cli::{Global, Report};
 use crate::exit::Failure;
 use crate::terminal;
 use autopilot_core::flow::FlowFiles;
 use autopilot_core::state::State;
+use autopilot_engine::cause::chain;
 use autopilot_engine::place::Place;
-use autopilot_engine::report::{self, Given};
-use autopilot_engine::shell::{chain, now};
-use autopilot_host::{checkout, file};
+use autopilot_engine::query::report as query;
+use autopilot_engine::report;
+use autopilot_host::file;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::json;
 use std::io::Write;
@@ -26,21 +25,21 @@ pub fn report(global: &Global, args: &Report) -> Done {
         return Err(Failure::usage("`--out -` prints the page, and `--json` prints an object")
             .help("leave one of them out; `autopilot show --json` tells the run as data"));
     }
-    let past = Past::must(global)?;
-    let told = past.run(args.run.as_deref())?;
-    let text = text_of(&past, &told)?;
+    let archive = past::must(global)?;
+    let known = archive.run(args.run.as_deref())?;
+    let text = query::page(&archive, &known)?;
     if is_printed {
         terminal::put(&text);
         return done();
     }
     let path = match args.out.as_deref() {
         Some(path) => written(&global.path(path), &text)?,
-        None => report::write(&past.place, &told.state, &text)
+        None => report::write(&archive.place, &known.state, &text)
             .map_err(|error| Failure::failed(chain(&error)).help("name another file with --out"))?,
     };
     if global.json {
         let path = camino::absolute_utf8(&path).unwrap_or(path);
-        terminal::json(&json!({ "run_id": told.run.id, "path": path, "bytes": text.len() }));
+        terminal::json(&json!({ "run_id": known.run.id, "path": path, "bytes": text.len() }));
     } else {
         terminal::say(path.as_str());
     }
@@ -53,32 +52,13 @@ pub fn at_end(place: &Place, state: &State) -> Option<Utf8PathBuf> {
     if state.run.flow.row().files != FlowFiles::RunDirectory {
         return None;
     }
-    let written = Past::at(place).and_then(|past| {
-        let told = past.run(Some(&state.run.id))?;
-        let text = text_of(&past, &told)?;
-        report::write(place, &told.state, &text).map_err(|error| Failure::failed(chain(&error)))
-    });
-    match written {
+    match past::at(place).and_then(|archive| query::write(&archive, &state.run.id)) {
         Ok(path) => Some(path),
-        Err(failure) => {
-            terminal::note(&format!("the report is not written: {}", failure.message));
+        Err(error) => {
+            terminal::note(&format!("the report is not written: {}", chain(&error)));
             None
         }
     }
-}
-
-fn text_of(past: &Past, told: &Told) -> Result<String, Failure> {
-    let (state, run) = (&told.state, &told.state.run);
-    let records = past.records(&told.run.id)?;
-    let checkout = checkout::find(past.place.root.as_std_path());
-    let given = Given {
-        standing: told.standing(),
-        now: now(),
-        change: checkout.and_then(|found| diffstat(&found.common_dir, &run.base, &run.branch)),
-        ways: sessions::ways(past, told)?,
-    };
-    let redactor = past.redactor(state);
-    Ok(report::of_run(&past.place, &past.history, state, &records, given, &redactor))
 }
 
 /// Replaced as a whole, for its owner alone: whoever looks meanwhile sees the old page or the new.

@@ -7,7 +7,7 @@ use super::work;
 use crate::cli::{Global, Resume};
 use crate::exit::Failure;
 use crate::terminal;
-use autopilot_engine::session::Intent;
+use autopilot_engine::run_process::Intent;
 use autopilot_engine::workspace;
 use autopilot_view as view;
 

@@ -15,7 +15,8 @@ use autopilot_core::task_file::TaskSpec;
 use autopilot_core::workflow::{Workflow, WorkflowPrompt, workflow_prompt};
 use autopilot_engine::begin::{self, BeginError, PlanBody, Request, Source, Tasks};
 use autopilot_engine::place::Place;
-use autopilot_engine::session::{self, Intent, Opened};
+use autopilot_engine::redaction;
+use autopilot_engine::run_process::{Intent, OpenedRepository};
 use autopilot_engine::skill::{Places, shelf};
 use autopilot_engine::workspace;
 use autopilot_host::forge;
@@ -85,7 +86,7 @@ pub fn begin(
     };
     if args.dry_run {
         let shelf = shelves.into_iter().next().map(|(_, shelf)| shelf).unwrap_or_default();
-        return dry_run(&Opened { place, repo, config }, &tasks, &request, &shelf);
+        return dry_run(&OpenedRepository { place, repo, config }, &tasks, &request, &shelf);
     }
     work::refuse_stop_file(&place)?;
     if tasks.flow.row().files == FlowFiles::RunDirectory {
@@ -107,7 +108,7 @@ pub fn begin(
 /// What is typed at a prompt goes into the journal, where a later process could not know that it is
 /// a secret.
 fn without_secrets(text: &str, place: &Place, config: &Config) -> Result<String, Failure> {
-    let redactor = session::redactor(place, config, &work::variables(), &[]);
+    let redactor = redaction::redactor(place, config, &work::variables(), &[]);
     Ok(redactor.map_err(work::refused)?.redact(text).into_owned())
 }
 
@@ -198,7 +199,12 @@ fn refuse_unknown_forge(repo: &UserRepo, config: &Config) -> Result<(), Failure>
 }
 
 /// What would be done, and nothing of it.
-fn dry_run(opened: &Opened, tasks: &Tasks, request: &Request, shelf: &Shelf) -> super::Done {
+fn dry_run(
+    opened: &OpenedRepository,
+    tasks: &Tasks,
+    request: &Request,
+    shelf: &Shelf,
+) -> super::Done {
     let config = &opened.config;
     let limits = request.limits.applied_to(&begin::limits_of(config, tasks.flow));
     let mut text = format!(
@@ -254,7 +260,7 @@ fn dry_run(opened: &Opened, tasks: &Tasks, request: &Request, shelf: &Shelf) -> 
 }
 
 /// The commands a goal is proven by, and the question it would begin with.
-fn dry_goal(opened: &Opened, whole: &PlanBody, limits: &Limits, shelf: &Shelf) -> String {
+fn dry_goal(opened: &OpenedRepository, whole: &PlanBody, limits: &Limits, shelf: &Shelf) -> String {
     let config = &opened.config;
     let mut text = String::from("\n# the result of every iteration\n");
     match commands_of(config, &whole.spec).as_slice() {
@@ -296,7 +302,7 @@ fn commands_of(config: &Config, spec: &TaskSpec) -> Vec<(&'static str, String)> 
 }
 
 /// The commands and the question a plan would begin with.
-fn dry_plan(opened: &Opened, whole: &PlanBody, is_given: bool, shelf: &Shelf) -> String {
+fn dry_plan(opened: &OpenedRepository, whole: &PlanBody, is_given: bool, shelf: &Shelf) -> String {
     let config = &opened.config;
     let spec = &whole.spec;
     let commands = commands_of(config, spec);
@@ -333,7 +339,7 @@ fn dry_plan(opened: &Opened, whole: &PlanBody, is_given: bool, shelf: &Shelf) ->
     text
 }
 
-fn based_on(opened: &Opened) -> String {
+fn based_on(opened: &OpenedRepository) -> String {
     format!("based on {} of {}\n", opened.repo.base_tip.short(), opened.repo.base_branch)
 }
 
@@ -349,7 +355,7 @@ fn known(config: &Config, shelf: &Shelf, mode: Mode) -> Vec<String> {
     if config.builder.skill_policy.detect_skills { listed(shelf, mode) } else { Vec::new() }
 }
 
-fn first_prompt(opened: &Opened, spec: &TaskSpec, shelf: &Shelf) -> String {
+fn first_prompt(opened: &OpenedRepository, spec: &TaskSpec, shelf: &Shelf) -> String {
     use autopilot_core::prompt::{Build, Guidance, builder};
     let status = based_on(opened);
     let mode = opened.config.builder.mode;

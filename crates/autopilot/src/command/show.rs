@@ -2,83 +2,59 @@
 
 mod goal;
 
-use super::past::{Named, Past, Told};
-use super::{Done, done};
+use super::{Done, done, past};
 use crate::cli::{Global, Show};
 use crate::terminal;
-use autopilot_core::event::{Outcome, Record};
+use autopilot_core::event::Outcome;
 use autopilot_core::state::Task;
+use autopilot_engine::query::KnownRun;
+use autopilot_engine::query::show::{self as query, ShownRun, outcome_word};
 use autopilot_host::escape::one_line;
-use autopilot_view::account::{Account, Tried, account};
-use autopilot_view::sessions::{Session, is_current, sessions};
+use autopilot_view::history::{RunHistory, Tried};
 use autopilot_view::{self as view, state_json};
-use goal::Goal;
-use serde_json::{Value, json};
 use std::fmt::Write;
 
 pub fn show(global: &Global, args: &Show) -> Done {
-    let past = Past::must(global)?;
-    let named = past.named(args.id.as_deref())?;
-    let (told, only) = match &named {
-        Named::Run(told) => (told, None),
-        Named::Task(told, id) => (told, Some(told.state.task(*id))),
-    };
-    let records = past.records(&told.run.id)?;
-    let account = account(&records);
-    let current = current(told, &records);
-    let redactor = past.redactor(&told.state);
-    let has_iterations = told.state.run.flow.has_iterations() && only.is_none();
-    let goal = has_iterations.then(|| Goal::of(&past, told, &account, &records));
+    let shown = query::show(&past::must(global)?, args.id.as_deref())?;
     if global.json {
-        let mut object = object(told, only, &account, &current);
-        if let (Value::Object(fields), Some(Value::Object(more))) =
-            (&mut object, goal.map(|goal| goal.object()))
-        {
-            fields.extend(more);
-        }
-        redactor.redact_json(&mut object);
-        terminal::json(&object);
-        return done();
+        terminal::json(&shown.to_json());
+    } else {
+        terminal::say(&shown.redactor.redact(text(&shown).trim_end()));
     }
-    if let Some(goal) = goal {
-        let text = format!("{}{}", of_run(told, &account), goal.text());
-        terminal::say(&redactor.redact(text.trim_end()));
-        return done();
+    done()
+}
+
+fn text(shown: &ShownRun) -> String {
+    let (known, history, only) = (&shown.known, &shown.history, shown.only());
+    if let Some(goal) = &shown.goal {
+        return format!("{}{}", of_run(known, history), goal::text(goal, &known.run.id));
     }
     let mut text = match only {
         Some(_) => String::new(),
-        None => of_run(told, &account),
+        None => of_run(known, history),
     };
-    for task in told.state.tasks.iter().filter(|task| is_shown(task, only, &account)) {
-        text.push_str(&of_task(task, &account));
-        for session in current.iter().filter(|session| session.task == task.id) {
+    for task in known.state.tasks.iter().filter(|task| is_shown(task, only, history)) {
+        text.push_str(&of_task(task, history));
+        for session in shown.current.iter().filter(|session| session.task == task.id) {
             let of = (session.step.word(), one_line(&session.id));
             let _ = writeln!(text, "  {} is in session {} now", of.0, of.1);
         }
     }
-    terminal::say(&redactor.redact(text.trim_end()));
-    done()
-}
-
-/// The sessions the steps were in last.
-fn current(told: &Told, records: &[Record]) -> Vec<Session> {
-    let all = sessions(&told.run.id, records);
-    let is_current = |session: &&Session| is_current(session, &all, &told.state);
-    all.iter().filter(is_current).cloned().collect()
+    text
 }
 
 /// The root is shown when it did something itself.
-fn is_shown(task: &Task, only: Option<&Task>, account: &Account) -> bool {
+fn is_shown(task: &Task, only: Option<&Task>, history: &RunHistory) -> bool {
     match only {
         Some(only) => only.id == task.id,
-        None => task.parent.is_some() || account.of_task(task.id).next().is_some(),
+        None => task.parent.is_some() || history.of_task(task.id).next().is_some(),
     }
 }
 
-fn of_run(told: &Told, account: &Account) -> String {
-    let run = &told.state.run;
+fn of_run(known: &KnownRun, history: &RunHistory) -> String {
+    let run = &known.state.run;
     let mut text =
-        format!("run {}  {}  {}\n", told.run.id, told.headline(), one_line(&told.run.title));
+        format!("run {}  {}  {}\n", known.run.id, known.headline(), one_line(&known.run.title));
     let mut row = |name: &str, value: &str| {
         let _ = writeln!(text, "  {name:<10}{}", one_line(value));
     };
@@ -98,16 +74,16 @@ fn of_run(told: &Told, account: &Account) -> String {
             spent.tokens_out
         ),
     );
-    if let Some(why) = told.state.root().and_then(view::failure) {
+    if let Some(why) = known.state.root().and_then(view::failure) {
         row("failed", &why.to_string());
     }
-    for remark in account.remarks.iter().filter(|remark| remark.task.is_none()) {
+    for remark in history.remarks.iter().filter(|remark| remark.task.is_none()) {
         let _ = writeln!(text, "  {}  {}", remark.at.rfc3339(), one_line(&remark.text));
     }
     text
 }
 
-fn of_task(task: &Task, account: &Account) -> String {
+fn of_task(task: &Task, history: &RunHistory) -> String {
     let name = task.label();
     let (word, title) = (view::task_word(task), one_line(&task.spec.title));
     let mut text = format!("\ntask {name}  {word}  {title}\n");
@@ -131,14 +107,14 @@ fn of_task(task: &Task, account: &Account) -> String {
         }
     }
     let mut round = 0;
-    for tried in account.of_task(task.id) {
+    for tried in history.of_task(task.id) {
         if tried.round != round {
             round = tried.round;
             let _ = writeln!(text, "  iteration {round}");
         }
         text.push_str(&of_attempt(tried));
     }
-    for remark in account.remarks_on(task.id) {
+    for remark in history.remarks_on(task.id) {
         let _ = writeln!(text, "  {}  {}", remark.at.rfc3339(), one_line(&remark.text));
     }
     text
@@ -178,93 +154,13 @@ fn outcome(tried: &Tried) -> String {
     let Some((_, outcome)) = &tried.ended else { return "running".to_owned() };
     match outcome {
         Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why } => {
-            format!("{}: {}", word(outcome), one_line(why))
+            format!("{}: {}", outcome_word(outcome), one_line(why))
         }
         Outcome::Quota { until } => format!("no quota until {}", until.rfc3339()),
         Outcome::Away { why, text, .. } => format!("{}: {text}", why.word()),
         Outcome::Passed => view::passed_word(tried.step, &tried.facts).to_owned(),
-        Outcome::Lost | Outcome::Revoked => word(outcome).to_owned(),
+        Outcome::Lost | Outcome::Revoked => outcome_word(outcome).to_owned(),
     }
-}
-
-pub fn word(outcome: &Outcome) -> &'static str {
-    match outcome {
-        Outcome::Passed => "passed",
-        Outcome::Failed { .. } => "failed",
-        Outcome::Broke { .. } => "broke",
-        Outcome::Lost => "interrupted",
-        Outcome::Quota { .. } => "quota",
-        Outcome::Away { .. } => "away",
-        Outcome::Revoked => "ended",
-        Outcome::Skipped { .. } => "skipped",
-    }
-}
-
-fn object(told: &Told, only: Option<&Task>, account: &Account, current: &[Session]) -> Value {
-    let name = |task: &Task| task.parent.is_some().then(|| task.name().to_owned());
-    let is_wanted = |id| only.is_none_or(|only| only.id == id);
-    let attempts = account.attempts.iter().filter(|tried| is_wanted(tried.task));
-    let remarks = account.remarks.iter().filter(|remark| match (only, remark.task) {
-        (None, _) => true,
-        (Some(only), task) => task == Some(only.id),
-    });
-    json!({
-        "run": state_json::state_json(&told.state),
-        "state": told.word(),
-        "task": only.map(|task| task.name()),
-        "cost_usd": told.state.run.spent.usd.usd(),
-        "attempts": attempts.map(|tried| attempt(tried, name(told.state.task(tried.task))))
-            .collect::<Vec<_>>(),
-        "sessions": current.iter().filter(|session| is_wanted(session.task)).map(|session| json!({
-            "task": name(told.state.task(session.task)),
-            "step": session.step.word(),
-            "session": session.id,
-            "attempt": session.attempt.to_string(),
-        })).collect::<Vec<_>>(),
-        "remarks": remarks.map(|remark| json!({
-            "at": remark.at.rfc3339(),
-            "task": remark.task.and_then(|id| name(told.state.task(id))),
-            "text": remark.text,
-        })).collect::<Vec<_>>(),
-    })
-}
-
-fn attempt(tried: &Tried, task: Option<String>) -> Value {
-    let facts = &tried.facts;
-    let why = match &tried.ended {
-        Some((_, Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why })) => {
-            Some(why)
-        }
-        Some((_, Outcome::Away { text, .. })) => Some(text),
-        Some((_, Outcome::Passed | Outcome::Lost | Outcome::Quota { .. } | Outcome::Revoked))
-        | None => None,
-    };
-    json!({
-        "id": tried.id.to_string(),
-        "task": task,
-        "step": tried.step.word(),
-        "iteration": tried.round,
-        "started_at": tried.started.rfc3339(),
-        "ended_at": tried.ended.as_ref().map(|(at, _)| at.rfc3339()),
-        "outcome": tried.ended.as_ref().map(|(_, outcome)| word(outcome)),
-        "why": why,
-        "exit_code": facts.exit,
-        "signal": facts.signal,
-        "duration": facts.ms as f64 / 1000.0,
-        "log_path": facts.log.as_deref().map(state_json::in_root),
-        "artifact_path": facts.artifact.as_deref().map(state_json::in_root),
-        "verdict": facts.verdict().map(|verdict| verdict.word()),
-        "issues_count": facts.issues(),
-        "base": facts.base,
-        "tree": facts.tree,
-        "commit": facts.commit,
-        "cost_usd": tried.bill.usd.usd(),
-        "tokens_in": tried.bill.tokens_in,
-        "tokens_out": tried.bill.tokens_out,
-        "used": facts.used.as_deref().map(state_json::used),
-        "excused": facts.excused,
-        "notes": facts.notes,
-    })
 }
 
 fn short(name: &str) -> &str {

@@ -3,20 +3,19 @@
 
 mod watch;
 
-use super::past::{Past, Standing, Told};
-use super::{Done, done};
+use super::{Done, done, past};
 use crate::cli::{Global, Status};
 use crate::exit::Failure;
 use crate::terminal;
 use autopilot_core::id::Time;
 use autopilot_core::state::{State, Status as TaskStatus, Task};
+use autopilot_engine::clock::now;
 use autopilot_engine::place::Place;
-use autopilot_engine::shell::now;
-use autopilot_engine::views::state_object;
+use autopilot_engine::query::status::known_status;
+use autopilot_engine::query::{KnownRun, RunArchive, Standing};
 use autopilot_host::escape::one_line;
 use autopilot_host::redact::Redactor;
 use autopilot_view::{self as view, trouble};
-use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -31,10 +30,10 @@ pub fn status(global: &Global, args: &Status) -> Done {
         watch::watch(global)?;
     }
     loop {
-        let (place, past) = Past::open(global)?;
-        let told = newest(past.as_ref())?;
+        let (place, archive) = past::open(global)?;
+        let told = newest(archive.as_ref())?;
         let is_live = told.as_ref().is_some_and(|t| matches!(t.standing(), Standing::Live { .. }));
-        let text = text(global, &place, past.as_ref(), told.as_ref());
+        let text = text(global, &place, archive.as_ref(), told.as_ref());
         if text != shown {
             terminal::say(&text);
         }
@@ -46,48 +45,25 @@ pub fn status(global: &Global, args: &Status) -> Done {
     }
 }
 
-fn text(global: &Global, place: &Place, past: Option<&Past>, told: Option<&Told>) -> String {
+fn text(
+    global: &Global,
+    place: &Place,
+    past: Option<&RunArchive>,
+    told: Option<&KnownRun>,
+) -> String {
     let redactor = match (past, told) {
         (Some(past), Some(told)) => past.redactor(&told.state),
         (Some(_) | None, _) => Redactor::none(),
     };
     if global.json {
-        return serde_json::to_string_pretty(&told_object(told, &redactor)).unwrap_or_default();
+        return serde_json::to_string_pretty(&known_status(told, &redactor)).unwrap_or_default();
     }
     let screen = |told| redactor.redact(&screen(told, place, now())).into_owned();
     told.map_or_else(|| none_yet(place), screen)
 }
 
-fn newest(past: Option<&Past>) -> Result<Option<Told>, Failure> {
-    past.map_or(Ok(None), Past::newest)
-}
-
-/// `state.json` and what it has cost.
-pub fn object(state: &State, redactor: &Redactor) -> Value {
-    let mut object = state_object(state, redactor);
-    if let Value::Object(fields) = &mut object {
-        fields.insert("cost_usd".to_owned(), json!(state.run.spent.usd.usd()));
-        fields.insert("cost_complete".to_owned(), json!(!state.run.spent.unpriced));
-    }
-    object
-}
-
-/// The same with the process at work, if there is one.
-fn told_object(told: Option<&Told>, redactor: &Redactor) -> Value {
-    let Some(told) = told else {
-        return json!({
-            "run_id": null, "current_state": null, "tasks": [], "cost_usd": 0.0, "pid": null,
-        });
-    };
-    let mut object = object(&told.state, redactor);
-    if let Value::Object(fields) = &mut object {
-        let pid = match told.standing() {
-            Standing::Live { pid } => Some(pid),
-            Standing::Over | Standing::Abandoned | Standing::Rests | Standing::Interrupted => None,
-        };
-        fields.insert("pid".to_owned(), json!(pid));
-    }
-    object
+fn newest(past: Option<&RunArchive>) -> Result<Option<KnownRun>, Failure> {
+    Ok(past.map_or(Ok(None), RunArchive::newest)?)
 }
 
 fn none_yet(place: &Place) -> String {
@@ -99,7 +75,7 @@ fn none_yet(place: &Place) -> String {
     format!("no run yet in {}; {next}", place.root)
 }
 
-fn screen(told: &Told, place: &Place, now: Time) -> String {
+fn screen(told: &KnownRun, place: &Place, now: Time) -> String {
     let (state, run) = (&told.state, &told.state.run);
     let mut text = String::new();
     let _ = writeln!(text, "{}  {}", told.headline(), one_line(&told.run.title));
@@ -196,7 +172,7 @@ fn last_failure(state: &State) -> String {
     text
 }
 
-fn go_on(told: &Told) -> String {
+fn go_on(told: &KnownRun) -> String {
     match told.standing() {
         Standing::Live { .. } | Standing::Rests | Standing::Interrupted
             if view::awaited(&told.state).is_some() =>

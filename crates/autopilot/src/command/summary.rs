@@ -1,13 +1,14 @@
 //! The summary of a run that is over or rests, as it is printed: what became of each task, where
 //! the work is, how to look at it and how to go on.
 
-use super::work::{Worked, diffstat};
+use super::work::Worked;
 use crate::terminal;
 use autopilot_core::event::{End, Failure as Failed, Skip};
 use autopilot_core::state::{State, Status, Task};
 use autopilot_core::step::Step;
 use autopilot_engine::begin::costs_unknown;
 use autopilot_engine::place::Place;
+use autopilot_engine::query::diff::diffstat;
 use autopilot_host::escape::one_line;
 use autopilot_host::git::{Git, UserRepo};
 use autopilot_view::{self as view, ExitWord};

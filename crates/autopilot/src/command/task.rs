@@ -1,13 +1,13 @@
 //! `autopilot retry` and `skip`: a word about one task, to the running process or by taking the run
 //! up.
 
-use super::past::no_run;
 use super::{ask, work};
 use crate::cli::{Global, OneTask, Retry};
 use crate::exit::Failure;
 use autopilot_core::input::Ask;
 use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::place::Place;
+use autopilot_engine::query::QueryError;
 
 pub fn retry(global: &Global, args: &Retry) -> super::Done {
     // The run itself is the task without a name.
@@ -23,5 +23,5 @@ pub fn skip(global: &Global, args: &OneTask) -> super::Done {
 
 fn place(global: &Global) -> Result<Place, Failure> {
     let (place, known) = super::place(global)?;
-    known.then_some(place).ok_or_else(no_run)
+    known.then_some(place).ok_or_else(|| QueryError::NoRunYet.into())
 }

@@ -9,7 +9,7 @@ use crate::cli::{Global, Task, TaskCommand};
 use crate::exit::Failure;
 use autopilot_core::task_file::{self, Faults, Parsed};
 use autopilot_engine::begin::{self, QUEUE_MAX};
-use autopilot_engine::shell::chain;
+use autopilot_engine::cause::chain;
 use autopilot_host::file;
 use camino::{Utf8Path, Utf8PathBuf};
 

@@ -2,11 +2,12 @@
 //! the hub, and `recover` brings them back.
 
 use super::ground::{self, Ground};
-use super::past::{Past, Standing, Told};
+use super::past;
 use super::{Done, done};
 use crate::cli::{Global, Undo};
 use crate::exit::Failure;
 use crate::terminal;
+use autopilot_engine::query::{KnownRun, Standing};
 use autopilot_host::git::{Expected, Git, GitError, Oid, UserRepo, ref_component, task_branch};
 use autopilot_view as view;
 use serde_json::json;
@@ -27,7 +28,7 @@ struct Branch {
 }
 
 pub fn undo(global: &Global, args: &Undo) -> Done {
-    let past = Past::must(global)?;
+    let past = past::must(global)?;
     let told = past.run(args.run.as_deref())?;
     if let Standing::Live { pid } = told.standing() {
         let text = format!("run {} is live (process {pid}); its branches stay", told.run.id);
@@ -48,7 +49,7 @@ pub fn undo(global: &Global, args: &Undo) -> Done {
     done()
 }
 
-fn published(ground: &Ground, told: &Told) -> Result<Vec<Branch>, Failure> {
+fn published(ground: &Ground, told: &KnownRun) -> Result<Vec<Branch>, Failure> {
     let run = &told.state.run;
     let mut names = vec![(run.branch.clone(), format!("run-{}", told.run.id))];
     names.extend(view::leaves(&told.state).map(|t| (task_branch(t.name()), t.name().to_owned())));
@@ -81,7 +82,7 @@ fn is_name_or_suffixed(branch: &str, name: &str) -> bool {
 }
 
 /// A later run may have worked on a task of the same name and published over its branch.
-fn is_of_run(ground: &Ground, branch: &str, told: &Told) -> Result<bool, Failure> {
+fn is_of_run(ground: &Ground, branch: &str, told: &KnownRun) -> Result<bool, Failure> {
     let Some(tip) = ground.hub.resolve(&format!("refs/heads/{branch}"))? else { return Ok(false) };
     let run = Git::isolated(format!("read the trailers of {branch}"), ground.hub.dir())
         .args(["log", "-1", "--format=%(trailers:key=Autopilot-Run,valueonly)", tip.as_str()])
@@ -164,7 +165,7 @@ fn remove(repo: &UserRepo, branch: &Branch) -> Result<(), Failure> {
     Ok(())
 }
 
-fn tell(global: &Global, told: &Told, branches: &[Branch], kept: &[String]) {
+fn tell(global: &Global, told: &KnownRun, branches: &[Branch], kept: &[String]) {
     if global.json {
         let gone = branches.iter().zip(kept).map(|(branch, kept)| {
             json!({ "branch": branch.name, "commit": branch.tip.to_string(), "recover": kept })

@@ -1,36 +1,38 @@
 //! What every command that works on a run shares: opening, watching, and the end.
 
 use super::live;
-use super::past::Past;
+use super::past;
 use super::summary;
 use crate::cli::{Global, LimitArgs};
 use crate::exit::Failure;
 use crate::terminal::{self, lines};
 use autopilot_core::config::{Config, duration as parse_duration};
-use autopilot_core::event::Outcome;
-use autopilot_core::state::{State, Task};
+use autopilot_core::state::State;
 use autopilot_core::step::Step;
 use autopilot_engine::begin::BeginError;
+use autopilot_engine::cause::chain;
 use autopilot_engine::flag::Flag;
+use autopilot_engine::host::EngineHost;
 use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::place::Place;
-use autopilot_engine::session::{self, Intent, Machine, Opened, SessionError};
-use autopilot_engine::shell::{Patience, chain};
+use autopilot_engine::query::RunArchive;
+use autopilot_engine::query::status::status_object;
+use autopilot_engine::run_process::{self, Intent, Machine, OpenedRepository, RunProcessError};
+use autopilot_engine::shell::Patience;
 use autopilot_engine::store;
 use autopilot_engine::workspace::{self, WorkspaceError};
 use autopilot_host::git::{StateEnv, UserRepo};
-use autopilot_view::{self as view, ExitWord};
+use autopilot_view::ExitWord;
 use camino::Utf8PathBuf;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::ExitCode;
 
 /// Opens the repository to go on with a run, which keeps the configuration it began with: that
 /// file may have been changed, broken or deleted meanwhile. `any` takes a run that is over too.
-pub fn reopen(global: &Global, place: &Place, any: bool) -> Result<Opened, Failure> {
+pub fn reopen(global: &Global, place: &Place, any: bool) -> Result<OpenedRepository, Failure> {
     workspace::refuse_linked_views(place)?;
-    let (config, options) = session::pinned_config(place, any).map_err(refused)?;
+    let (config, options) = run_process::pinned_config(place, any).map_err(refused)?;
     let as_asked = |now: Config| now.with_options(&options).unwrap_or(now);
     match workspace::read_config(place).map(|(now, warnings)| (as_asked(now), warnings)) {
         // Models are taken over, which is told when it happens.
@@ -58,9 +60,9 @@ pub fn configured(global: &Global) -> Result<(Place, Config), Failure> {
 }
 
 /// From here on the repository is known to us: it gets its state directory.
-pub fn adopt(repo: UserRepo, config: Config) -> Result<Opened, Failure> {
+pub fn adopt(repo: UserRepo, config: Config) -> Result<OpenedRepository, Failure> {
     let place = workspace::adopt(&repo, &StateEnv::from_process())?;
-    Ok(Opened { place, repo, config })
+    Ok(OpenedRepository { place, repo, config })
 }
 
 /// A raised stop file means: do not begin. The file is named so that it can be removed.
@@ -124,23 +126,29 @@ pub fn started_by(repo: &UserRepo) -> String {
 }
 
 /// Works until the run is over or rests, and gives the account of it.
-pub fn work(global: &Global, opened: Opened, intent: Intent, wait: bool) -> super::Done {
+pub fn work(global: &Global, opened: OpenedRepository, intent: Intent, wait: bool) -> super::Done {
     until_rest(global, opened, intent, wait)?.tell()
 }
 
 /// Works until the run is over or rests.
 pub fn until_rest<'a>(
     global: &'a Global,
-    opened: Opened,
+    opened: OpenedRepository,
     intent: Intent,
     wait: bool,
 ) -> Result<Worked<'a>, Failure> {
     let (place, repo, config) = (opened.place.clone(), opened.repo.clone(), opened.config.clone());
     // Whoever sees the dashboard sees the pause, and takes it back there with a key.
     let is_live = live::is_wanted(global);
-    let watcher = if is_live { live::watcher(global, &place) } else { lines::watcher(global) };
     let wait = Patience { paused: wait || is_live, asked: wait };
-    let state = session::work(opened, intent, machine()?, watcher, wait).map_err(refused)?;
+    let run = run_process::open(opened, intent, machine()?, None, &mut terminal::note);
+    let run = run.map_err(refused)?;
+    let watching =
+        if is_live { live::watch(global, &place, &run) } else { lines::watch(global, &run) };
+    let host = EngineHost::new().map_err(refused)?;
+    let ended = host.start(run, wait).join();
+    watching.drain();
+    let state = ended.map_err(refused)?;
     Ok(Worked { global, place, repo, config, state })
 }
 
@@ -163,9 +171,9 @@ impl Worked<'_> {
     /// Gives the account of it.
     pub fn tell(&self) -> super::Done {
         let word = ExitWord::of(&self.state);
-        let past = Past::at(&self.place)?;
-        let mut told = super::status::object(&self.state, &past.redactor(&self.state));
-        if let Some(said) = self.completion(&past) {
+        let archive = past::at(&self.place)?;
+        let mut told = status_object(&self.state, &archive.redactor(&self.state));
+        if let Some(said) = self.completion(&archive) {
             told["completion"] = said;
         }
         if let Some(path) = super::report::at_end(&self.place, &self.state) {
@@ -181,17 +189,16 @@ impl Worked<'_> {
     }
 
     /// What was said last of whether the goal is reached, as it was kept.
-    fn completion(&self, past: &Past) -> Option<Value> {
+    fn completion(&self, archive: &RunArchive) -> Option<Value> {
         let shown = self.state.root()?.last(Step::Completion)?;
-        let text = store::text(&past.history, shown.facts.answer.as_deref()?).ok()?;
+        let text = store::text(&archive.history, shown.facts.answer.as_deref()?).ok()?;
         serde_json::from_str(&text).ok()
     }
 
     /// A plan was asked for and is there.
     pub fn planned(&self) -> super::Done {
         if self.global.json {
-            let told =
-                super::status::object(&self.state, &Past::at(&self.place)?.redactor(&self.state));
+            let told = status_object(&self.state, &past::at(&self.place)?.redactor(&self.state));
             terminal::json(&told);
         } else {
             let plan = self.place.views().join("plan/plan.json");
@@ -204,28 +211,28 @@ impl Worked<'_> {
     }
 }
 
-pub fn refused(error: SessionError) -> Failure {
+pub fn refused(error: RunProcessError) -> Failure {
     let message = chain(&error);
     match error {
-        SessionError::Workspace(error) => error.into(),
-        SessionError::Shell(error) => error.into(),
-        SessionError::Begin(error) => begin_failure(&error),
-        SessionError::Unfinished { run, .. } => Failure::failed(message).help(format!(
+        RunProcessError::Workspace(error) => error.into(),
+        RunProcessError::Shell(error) => error.into(),
+        RunProcessError::Begin(error) => begin_failure(&error),
+        RunProcessError::Unfinished { run, .. } => Failure::failed(message).help(format!(
             "go on with `autopilot resume`, look with `autopilot show {run}`, or give it up with --fresh"
         )),
-        SessionError::UnderWay { run, flag, .. } => Failure::usage(message).help(format!(
+        RunProcessError::UnderWay { run, flag, .. } => Failure::usage(message).help(format!(
             "go on without {flag}, look with `autopilot show {run}`, or give it up with --fresh"
         )),
-        SessionError::StateGone { .. } => Failure::failed(message).help(
+        RunProcessError::StateGone { .. } => Failure::failed(message).help(
             "what was merged is on its branch; `autopilot recover` lists what is left, \
              `autopilot run` begins again",
         ),
-        SessionError::Flag { .. } => Failure::failed(message),
-        SessionError::NothingToResume => {
+        RunProcessError::Flag { .. } => Failure::failed(message),
+        RunProcessError::NothingToResume => {
             Failure::usage(message).help("begin one with `autopilot run tasks/<task>.md`")
         }
-        SessionError::PinnedConfig(_) | SessionError::Redaction(_) => Failure::config(message),
-        SessionError::Runtime(_) => Failure::failed(message),
+        RunProcessError::PinnedConfig(_) | RunProcessError::Redaction(_) => Failure::config(message),
+        RunProcessError::Runtime(_) | RunProcessError::Loop(_) => Failure::failed(message),
     }
 }
 
@@ -248,51 +255,4 @@ pub fn begin_failure(error: &BeginError) -> Failure {
         | BeginError::Pattern { .. }
         | BeginError::Out { .. } => Failure::usage(message),
     }
-}
-
-/// Whether anything ever came onto the run's branch.
-fn has_merged(state: &State) -> bool {
-    let is_merged =
-        |task: &Task| task.last(Step::Merge).is_some_and(|shown| shown.outcome == Outcome::Passed);
-    state.tasks.iter().any(is_merged)
-}
-
-/// What a person does next with a run that is over or rests. `branch` is the run's, if it is in the
-/// repository: nothing may have been merged, or it was undone.
-pub fn next_commands(state: &State, branch: Option<&str>) -> Vec<String> {
-    let recover = || "autopilot recover".to_owned();
-    match ExitWord::of(state) {
-        ExitWord::Done => match branch {
-            Some(branch) => vec![
-                format!("git diff {}...{branch}", state.run.base_branch),
-                format!("git merge {branch}"),
-            ],
-            None if has_merged(state) => vec![recover()],
-            None => Vec::new(),
-        },
-        ExitWord::Paused if view::awaited(state).is_some() => {
-            vec!["autopilot approve".to_owned(), "autopilot reject \"why\"".to_owned()]
-        }
-        ExitWord::Paused => vec![view::money::go_on(state).replace('`', "")],
-        ExitWord::Failed | ExitWord::NotConverged => {
-            let look = branch
-                .map(|branch| format!("git log --oneline {}..{branch}", state.run.base_branch));
-            ["autopilot retry".to_owned()].into_iter().chain(look).collect()
-        }
-        ExitWord::PushFailed => match branch {
-            Some(branch) => vec![format!("git push <remote> {branch}")],
-            None => vec![recover()],
-        },
-    }
-}
-
-/// What a branch of the user's repository changes, in a line; nothing where there is none.
-pub fn diffstat(git_dir: &Path, base: &str, branch: &str) -> Option<String> {
-    let range = format!("{base}..refs/heads/{branch}");
-    autopilot_host::git::Git::isolated("measure the change", git_dir)
-        .args(["diff", "--shortstat", "--no-ext-diff", "--no-textconv", "--end-of-options"])
-        .arg(range)
-        .line()
-        .ok()
-        .map(|line| line.trim().to_owned())
 }

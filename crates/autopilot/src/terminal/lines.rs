@@ -2,15 +2,21 @@
 
 use crate::cli::Global;
 use crate::terminal;
+use crate::terminal::watching::Watching;
 use autopilot_core::event::Record;
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
-use autopilot_engine::shell::{Sight, Watcher};
+use autopilot_engine::feed::{FeedItem, FeedNews, Sight, SightLevel, Subscription};
+use autopilot_engine::run_process::OpenRun;
 use autopilot_tui::notice;
 use autopilot_tui::screen::is_subagent;
 use autopilot_tui::tally::Tally;
 use autopilot_view::progress::{self, Weight};
+use std::time::Duration;
+
+/// How long a quiet feed is waited for at a time.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verbosity {
@@ -37,14 +43,17 @@ impl Verbosity {
     }
 }
 
+/// Tells a run line by line while it is worked on.
+pub fn watch(global: &Global, run: &OpenRun) -> Watching {
+    let mut lines = Lines::of(global);
+    let (mut subscription, mut state) = run.follow(lines.level());
+    Watching::start(move || lines.follow(&mut subscription, &mut state))
+}
+
 /// A run told line by line on standard error.
 pub struct Lines {
     verbosity: Verbosity,
     tally: Tally,
-}
-
-pub fn watcher(global: &Global) -> Box<dyn Watcher> {
-    Box::new(Lines::of(global))
 }
 
 impl Lines {
@@ -66,14 +75,53 @@ impl Lines {
     }
 }
 
-impl Watcher for Lines {
-    fn record(&mut self, record: &Record, state: &State) {
-        for line in self.told(record, state) {
-            terminal::note(&line);
+impl Lines {
+    /// What has to be told besides the records.
+    pub fn level(&self) -> SightLevel {
+        match self.verbosity {
+            Verbosity::Verbose => SightLevel::Output,
+            Verbosity::Quiet | Verbosity::Normal => SightLevel::Notices,
         }
     }
 
-    fn sight(&mut self, task: TaskId, step: Step, sight: &Sight, state: &State) {
+    /// Tells everything that is left, until the run has ended.
+    pub fn follow(&mut self, subscription: &mut Subscription, state: &mut State) {
+        let mut missed = 0;
+        loop {
+            match subscription.take(PATIENCE) {
+                Ok(FeedNews::Item(FeedItem::Missed(more))) => missed += more,
+                Ok(FeedNews::Item(item)) => self.tell(&item, state),
+                Ok(FeedNews::Quiet) => {}
+                Ok(FeedNews::Ended) => break,
+                Err(error) => {
+                    terminal::note(&format!("the run can't be told any further: {error}"));
+                    break;
+                }
+            }
+        }
+        if missed > 0 {
+            terminal::note(&format!(
+                "{missed} lines came faster than they could be shown; the logs have them"
+            ));
+        }
+    }
+
+    /// Tells one item; `state` is what held before it.
+    pub fn tell(&mut self, item: &FeedItem, state: &mut State) {
+        match item {
+            FeedItem::Record(record) => {
+                state.apply_record(record);
+                for line in self.told(record, state) {
+                    terminal::note(&line);
+                }
+            }
+            FeedItem::Sight { task, step, sight } => self.sight(*task, *step, sight, state),
+            FeedItem::Notice(text) => terminal::note(text),
+            FeedItem::Missed(_) => {}
+        }
+    }
+
+    fn sight(&self, task: TaskId, step: Step, sight: &Sight, state: &State) {
         let task = state.task(task);
         let name = task.label();
         match sight {
@@ -91,14 +139,6 @@ impl Watcher for Lines {
             }
             Sight::Output { .. } | Sight::Agent(_) => {}
         }
-    }
-
-    fn notice(&mut self, text: &str) {
-        terminal::note(text);
-    }
-
-    fn wants_output(&self) -> bool {
-        self.verbosity == Verbosity::Verbose
     }
 }
 

@@ -1,7 +1,6 @@
 //! A sum in words: what is known of it, and that the rest is not.
 
 use autopilot_view::cost::Sum;
-use serde_json::{Value, json};
 
 /// Cost, tokens in, of them cached, tokens out, attempts.
 pub fn cells(sum: &Sum) -> [String; 5] {
@@ -42,22 +41,6 @@ fn grouped(number: u64) -> String {
     text
 }
 
-/// Null where nothing is known; `…_complete` says whether all of it is.
-pub fn object(sum: &Sum) -> Value {
-    let bill = &sum.bill;
-    let tokens = |number: u64| (!sum.are_tokens_dark()).then_some(number);
-    json!({
-        "cost_usd": (!sum.is_cost_dark()).then(|| bill.usd.usd()),
-        "cost_complete": sum.cost_unknown == 0,
-        "tokens_in": tokens(bill.tokens_in),
-        "tokens_out": tokens(bill.tokens_out),
-        "tokens_cached": (bill.cached > 0).then_some(bill.cached),
-        "tokens_complete": sum.tokens_unknown == 0,
-        "attempts": sum.attempts,
-        "attempts_of_unknown_cost": sum.cost_unknown,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,9 +57,6 @@ mod tests {
         assert_eq!(cells(&sum(0, 1, 1))[..2], ["unknown", "unknown"]);
         assert_eq!(cells(&sum(0, 1, 0))[0], "$0.0000");
         assert_eq!(cells(&sum(1_230_000, 2, 1))[..2], ["$1.2300 + unknown", "3,690,000 + unknown"]);
-        assert_eq!(object(&sum(0, 2, 2))["cost_usd"], Value::Null);
-        assert_eq!(object(&sum(500_000, 2, 1))["cost_usd"], 0.5);
-        assert_eq!(object(&sum(500_000, 2, 1))["cost_complete"], false);
     }
 
     #[test]

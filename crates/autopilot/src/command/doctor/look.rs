@@ -1,13 +1,13 @@
 //! The checks that concern the machine and our own state, not the configuration.
 
 use super::super::gc;
-use super::super::past::Past;
+use super::super::past;
 use super::finding::Finding;
 use autopilot_engine::place::Place;
-use autopilot_engine::{shell, workspace};
+use autopilot_engine::workspace;
 use autopilot_host::git::{Git, StateEnv, state_root};
 use autopilot_host::{proc, room, sandbox};
-use autopilot_journal::{SqliteReader, check};
+use autopilot_journal::check;
 use camino::Utf8Path;
 
 /// Less would fill up within a few builds.
@@ -23,9 +23,10 @@ const OLDEST: (u32, u32) = (2, 38);
 pub fn git() -> Finding {
     let line = Git::bare_minimum("ask git for its version").arg("--version").line();
     match line {
-        Err(error) => {
-            Finding::missing("git", format!("{}; install git 2.38 or newer", shell::chain(&error)))
-        }
+        Err(error) => Finding::missing(
+            "git",
+            format!("{}; install git 2.38 or newer", autopilot_engine::cause::chain(&error)),
+        ),
         Ok(line) if is_new_enough(&line) => Finding::ok("git", line),
         Ok(line) => Finding::missing("git", format!("{line} is too old; install 2.38 or newer")),
     }
@@ -133,7 +134,7 @@ pub fn state(place: &Place) -> Vec<Finding> {
                     "`{journal}` is damaged; `autopilot recover --journal` saves what can be read"
                 ),
             ),
-            Err(error) => Finding::missing("journal", shell::chain(&error)),
+            Err(error) => Finding::missing("journal", autopilot_engine::cause::chain(&error)),
         });
     }
     findings.extend(leftovers(place));
@@ -145,9 +146,8 @@ fn leftovers(place: &Place) -> Option<Finding> {
         let pid = holder.process.pid;
         return Some(Finding::ok("processes", format!("process {pid} works on this repository")));
     }
-    let history = SqliteReader::open(&place.journal()).ok()?;
-    let past = Past { place: place.clone(), history };
-    let markers: Vec<String> = past
+    let markers: Vec<String> = past::at(place)
+        .ok()?
         .runs(RUNS_MAX)
         .ok()?
         .iter()

@@ -27,7 +27,7 @@ async fn ask(program: &Utf8Path) -> Result<String, String> {
         PASSED.iter().filter_map(|name| Some(((*name).into(), std::env::var_os(name)?))).collect();
     launch.grace = Duration::from_secs(1);
     let (control, child) =
-        exec::spawn(launch).await.map_err(|error| autopilot_engine::shell::chain(&error))?;
+        exec::spawn(launch).await.map_err(|error| autopilot_engine::cause::chain(&error))?;
     let exit = match tokio::time::timeout(ANSWER_TIME_MAX, child.wait()).await {
         Ok(exit) => exit,
         Err(_late) => {

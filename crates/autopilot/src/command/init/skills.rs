@@ -3,7 +3,7 @@
 
 use crate::exit::Failure;
 use autopilot_core::skill::SKILL_BYTES_MAX;
-use autopilot_engine::shell::chain;
+use autopilot_engine::cause::chain;
 use autopilot_engine::skill::shipped::{ALL, FOLDERS, Shipped};
 use autopilot_host::file::{Dir, FileError};
 use camino::Utf8Path;

@@ -78,7 +78,7 @@ fn rename(from: &Utf8Path, to: &Utf8Path) -> Result<(), Failure> {
 }
 
 fn stamp() -> String {
-    autopilot_engine::shell::now().rfc3339().replace([':', '-'], "")
+    autopilot_engine::clock::now().rfc3339().replace([':', '-'], "")
 }
 
 fn tell(global: &Global, path: &Utf8Path, aside: &Utf8Path, saved: &Salvage) {

@@ -1,7 +1,7 @@
 //! `autopilot resume <session> --prompt "…"`: one more turn of an agent's conversation. That of a
 //! step of a workflow is part of its run, any other is outside of what the run decides.
 
-use super::super::past::{Past, Standing, Told};
+use super::super::past;
 use super::super::work::{self, adopt, machine, refused};
 use super::step::{self, Wish};
 use crate::cli::{Global, Resume};
@@ -11,10 +11,12 @@ use autopilot_agents::{Access, Outcome};
 use autopilot_core::config::{Config, Role};
 use autopilot_core::event::Bill;
 use autopilot_core::wanted::Want;
+use autopilot_engine::cause::chain;
+use autopilot_engine::feed::Sight;
 use autopilot_engine::further::{self, Ended, Gone, Stopped};
 use autopilot_engine::job::execs_of;
 use autopilot_engine::job::further::{Branch, Further, Furthered};
-use autopilot_engine::shell::{Sight, chain};
+use autopilot_engine::query::{KnownRun, RunArchive, Standing};
 use autopilot_engine::{kept, workspace};
 use autopilot_view::ExitWord;
 use autopilot_view::sessions::{Session, sessions};
@@ -48,7 +50,7 @@ pub fn go_on(global: &Global, args: &Resume, id: &str, prompt: &str) -> super::s
         let bytes = prompt.len();
         return Err(Failure::usage(format!("the prompt has {bytes} bytes, more than 1 MiB")));
     }
-    let past = Past::must(global)?;
+    let past = past::must(global)?;
     let (told, session) = find(&past, id)?;
     refuse_at_work(&told, &session)?;
     let is_given_up = told.standing() == Standing::Abandoned;
@@ -90,8 +92,8 @@ pub fn go_on(global: &Global, args: &Resume, id: &str, prompt: &str) -> super::s
     account(global, &session, ended)
 }
 
-fn find(past: &Past, id: &str) -> Result<(Told, Session), Failure> {
-    let mut alike: Vec<(Told, Session)> = Vec::new();
+fn find(past: &RunArchive, id: &str) -> Result<(KnownRun, Session), Failure> {
+    let mut alike: Vec<(KnownRun, Session)> = Vec::new();
     let mut records = 0;
     for run in past.runs(RUNS_SEARCHED_MAX)? {
         records += run.last_seq;
@@ -127,7 +129,7 @@ fn find(past: &Past, id: &str) -> Result<(Told, Session), Failure> {
     }
 }
 
-fn known_of_newest(past: &Past) -> Result<String, Failure> {
+fn known_of_newest(past: &RunArchive) -> Result<String, Failure> {
     let Some(newest) = past.runs(1)?.into_iter().next() else { return Ok(String::new()) };
     let known = sessions(&newest.id, &past.records(&newest.id)?);
     let names: Vec<&str> = known.iter().rev().take(NAMED_MAX).map(|s| s.id.as_str()).collect();
@@ -136,7 +138,7 @@ fn known_of_newest(past: &Past) -> Result<String, Failure> {
 }
 
 /// Two at once in one conversation would each hear half of it.
-fn refuse_at_work(told: &Told, session: &Session) -> Result<(), Failure> {
+fn refuse_at_work(told: &KnownRun, session: &Session) -> Result<(), Failure> {
     match told.standing() {
         Standing::Live { pid } if session.ended.is_none() => {
             let run = &told.run.id;
@@ -156,7 +158,7 @@ fn refuse_at_work(told: &Told, session: &Session) -> Result<(), Failure> {
 }
 
 /// Its agent would know nothing of it; what a step was asked can be told again, this can't.
-fn refuse_removed(past: &Past, told: &Told, session: &Session) -> Result<(), Failure> {
+fn refuse_removed(past: &RunArchive, told: &KnownRun, session: &Session) -> Result<(), Failure> {
     let (run, id) = (&told.run.id, &session.id);
     if !session.is_its_own || !kept::is_removed(&past.place, run, session.attempt, id) {
         return Ok(());
@@ -173,7 +175,7 @@ fn refuse_removed(past: &Past, told: &Told, session: &Session) -> Result<(), Fai
     Err(Failure::failed(message).help(help))
 }
 
-fn name(told: &Told, session: &Session) -> String {
+fn name(told: &KnownRun, session: &Session) -> String {
     let task = told.state.task(session.task);
     let name = task.label();
     format!("{name} {}", session.step)

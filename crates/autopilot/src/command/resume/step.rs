@@ -1,7 +1,6 @@
 //! `autopilot resume <session> --prompt "…"` where the session is that of a step of a workflow: the
 //! step is gone on with inside of its run, and nothing else is.
 
-use super::super::past::{Past, Told};
 use super::super::work::{self, Worked, adopt};
 use crate::cli::Global;
 use crate::exit::Failure;
@@ -14,9 +13,11 @@ use autopilot_core::input::{Ask, Input};
 use autopilot_core::state::{Shown, State, Status, Task};
 use autopilot_core::step::Step;
 use autopilot_core::workflow::Past as PastStep;
+use autopilot_engine::clock;
 use autopilot_engine::inbox::LimitChange;
-use autopilot_engine::session::Intent;
-use autopilot_engine::{shell, store, workspace};
+use autopilot_engine::query::{KnownRun, RunArchive};
+use autopilot_engine::run_process::Intent;
+use autopilot_engine::{store, workspace};
 use autopilot_host::escape::one_line;
 use autopilot_view::sessions::Session;
 use autopilot_view::{self as view, ExitWord};
@@ -28,7 +29,7 @@ const NAMED_MAX: usize = 20;
 
 /// What a person wants said, and where.
 pub struct Wish<'a> {
-    pub told: Told,
+    pub told: KnownRun,
     pub session: Session,
     pub prompt: &'a str,
     pub limits: LimitChange,
@@ -36,11 +37,11 @@ pub struct Wish<'a> {
 }
 
 /// A session of anything else is gone on with beside its run.
-pub fn is_of_a_step(told: &Told, session: &Session) -> bool {
+pub fn is_of_a_step(told: &KnownRun, session: &Session) -> bool {
     told.state.task(session.task).pipeline.continues_at().is_some()
 }
 
-pub fn go_on(global: &Global, past: Past, wish: Wish<'_>) -> super::super::Done {
+pub fn go_on(global: &Global, past: RunArchive, wish: Wish<'_>) -> super::super::Done {
     let Wish { told, session, prompt, limits, is_rehearsal } = wish;
     let prompt = past.redactor(&told.state).redact(prompt).into_owned();
     let id = session.task;
@@ -55,7 +56,7 @@ pub fn go_on(global: &Global, past: Past, wish: Wish<'_>) -> super::super::Done 
     let task = told.state.task(id).name().to_owned();
     let ask = Ask::Continue { task, words: Box::new(words) };
     let asked = [Input::Asked(ask.clone())];
-    let after = rehearse(&now, asked, shell::now()).map_err(refused)?;
+    let after = rehearse(&now, asked, clock::now()).map_err(refused)?;
     if is_rehearsal {
         tell_rehearsal(global, &told, &session, (&now, &after));
         return super::super::done();
@@ -79,7 +80,7 @@ fn taken_up(state: &State, limits: &LimitChange) -> Result<State, Failure> {
     let rests = Input::Asked(Ask::Halt { why: HaltWhy::Stop, now: false });
     let change = limits.ask(&state.run.limits).map(Input::Asked);
     let inputs = [rests, Input::Boot].into_iter().chain(change);
-    Ok(rehearse(state, inputs, shell::now())?)
+    Ok(rehearse(state, inputs, clock::now())?)
 }
 
 /// A limit that is used up rests the run; it is no failure of the step.
@@ -91,7 +92,7 @@ fn refused(refusal: Refusal) -> Failure {
 
 fn tell_rehearsal(
     global: &Global,
-    told: &Told,
+    told: &KnownRun,
     session: &Session,
     (before, state): (&State, &State),
 ) {

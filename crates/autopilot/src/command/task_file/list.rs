@@ -1,13 +1,14 @@
 //! `autopilot task list`: the task files there are, and how each stood in its last run.
 
 use super::super::done;
-use super::super::past::Past;
+use super::super::past;
 use super::{Done, Global, Read, dir, files, lint, read};
 use crate::cli::TaskList;
 use crate::exit::Failure;
 use crate::terminal;
 use autopilot_core::task_file::task_id;
 use autopilot_engine::place::Place;
+use autopilot_engine::query::RunArchive;
 use autopilot_host::escape::one_line;
 use autopilot_view as view;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -34,7 +35,7 @@ struct Last {
 }
 
 pub fn list(global: &Global, args: &TaskList) -> Done {
-    let (place, past) = Past::open(global)?;
+    let (place, past) = past::open(global)?;
     let dir = dir(global, args.dir.as_ref())?;
     let paths = if dir.symlink_metadata().is_ok() || args.dir.is_some() {
         files(&dir)?
@@ -78,7 +79,7 @@ fn told(last: Option<Last>, path: Utf8PathBuf) -> Listed {
 
 /// By the file, because the same name may have been another task's before.
 fn last_of(
-    past: &Past,
+    past: &RunArchive,
     place: &Place,
     paths: &[Utf8PathBuf],
 ) -> Result<BTreeMap<Utf8PathBuf, Last>, Failure> {

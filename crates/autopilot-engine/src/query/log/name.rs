@@ -1,9 +1,10 @@
 //! The name of a log file tells whose it is: `<stream>_<time>_<task>_<step>_<attempt>.log`.
 
-use crate::cli::LogStream;
+use super::LogStream;
 use autopilot_core::id::AttemptId;
 use autopilot_core::step::Step;
 
+/// What the name of a log file says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogName {
     pub stream: String,
@@ -17,6 +18,7 @@ pub struct LogName {
 }
 
 impl LogName {
+    /// Reads a file name; nothing where it is no log of a step.
     pub fn parse(name: &str) -> Option<LogName> {
         let stem = name.strip_suffix(".log")?;
         let (stem, is_errors) =
@@ -35,6 +37,7 @@ impl LogName {
         })
     }
 
+    /// Whether the log belongs to a stream.
     pub fn is_of(&self, stream: LogStream) -> bool {
         match stream {
             LogStream::Builder => matches!(self.stream.as_str(), "builder" | "claude_code"),
@@ -44,6 +47,7 @@ impl LogName {
         }
     }
 
+    /// The line a log is announced by.
     pub fn heading(&self, path: &str) -> String {
         let errors = if self.is_errors { ", standard error" } else { "" };
         format!("==> {}: {} {}{errors} ({path}) <==", self.task, self.step, self.attempt)

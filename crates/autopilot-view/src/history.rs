@@ -1,4 +1,4 @@
-//! The whole account of a run, folded from its records: every attempt with what it showed, and
+//! The whole history of a run, folded from its records: every attempt with what it showed, and
 //! whatever else a person should be able to look up afterwards.
 
 use autopilot_core::event::{Bill, Event, Facts, HoldWhy, Outcome, Record, away};
@@ -8,7 +8,7 @@ use autopilot_core::step::Step;
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Account {
+pub struct RunHistory {
     /// In the order they were started.
     pub attempts: Vec<Tried>,
     pub remarks: Vec<Remark>,
@@ -36,7 +36,7 @@ pub struct Remark {
     pub text: String,
 }
 
-impl Account {
+impl RunHistory {
     pub fn of_task(&self, task: TaskId) -> impl Iterator<Item = &Tried> {
         self.attempts.iter().filter(move |tried| tried.task == task)
     }
@@ -46,14 +46,14 @@ impl Account {
     }
 }
 
-pub fn account(records: &[Record]) -> Account {
+pub fn history(records: &[Record]) -> RunHistory {
     let mut fold = Fold::default();
     for record in records {
         for (place, event) in record.events.iter().enumerate() {
             fold.event(AttemptId { seq: record.seq, place: place as u32 }, record.at, event);
         }
     }
-    Account { attempts: fold.attempts.into_values().collect(), remarks: fold.remarks }
+    RunHistory { attempts: fold.attempts.into_values().collect(), remarks: fold.remarks }
 }
 
 #[derive(Default)]
@@ -279,7 +279,7 @@ mod tests {
         let id = AttemptId { seq: 1, place: 1 };
         let facts = Box::new(Facts { exit: Some(1), ms: 900, ..Facts::default() });
         let outcome = Outcome::Failed { why: "red".into() };
-        let told = account(&[
+        let told = history(&[
             record(
                 1,
                 vec![
@@ -310,14 +310,14 @@ mod tests {
         let by = "/Work/P/.autopilot/AUTOPILOT_SKIP_REVIEW";
         let event = Event::Switched { switch: Switch::Review, on: false, by: by.to_owned() };
         let said = "review switched off (/Work/P/.autopilot/AUTOPILOT_SKIP_REVIEW)";
-        assert_eq!(account(&[record(1, vec![event.clone()])]).remarks[0].text, said);
+        assert_eq!(history(&[record(1, vec![event.clone()])]).remarks[0].text, said);
         let line = crate::progress::told(&event, &autopilot_core::state::State::default());
         assert_eq!(line.map(|line| line.text).as_deref(), Some(said));
     }
 
     #[test]
     fn a_running_attempt_has_no_end_and_what_was_left_out_is_remarked() {
-        let told = account(&[record(
+        let told = history(&[record(
             1,
             vec![
                 Event::StageSkipped { task: TASK, step: Step::Uat, why: "no command".into() },

@@ -1,0 +1,62 @@
+//! The feed of a run that another process works on, read from the journal.
+
+use super::BATCH_RECORDS_MAX;
+use crate::store::{self, StoreError};
+use autopilot_core::event::Record;
+use autopilot_journal::History;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often a journal that is followed is asked for news.
+pub const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Tells whether somebody is at work on the run.
+pub type AtWork = Box<dyn FnMut() -> Result<bool, StoreError> + Send>;
+
+/// One run in the journal.
+pub struct JournalFollower {
+    history: Box<dyn History + Send>,
+    run: String,
+    at_work: AtWork,
+    looked: Option<Instant>,
+}
+
+impl JournalFollower {
+    pub fn new(history: Box<dyn History + Send>, run: &str, at_work: AtWork) -> JournalFollower {
+        JournalFollower { history, run: run.to_owned(), at_work, looked: None }
+    }
+
+    /// Reads the records from `next` on, waiting for one up to `until`; false when nobody is at
+    /// work any more and there is none.
+    pub fn read(
+        &mut self,
+        next: u64,
+        until: Instant,
+        into: &mut VecDeque<Arc<Record>>,
+    ) -> Result<bool, StoreError> {
+        loop {
+            let due =
+                self.looked.map_or(Duration::ZERO, |at| LOOK_EVERY.saturating_sub(at.elapsed()));
+            let left = until.saturating_duration_since(Instant::now());
+            std::thread::sleep(due.min(left));
+            if due > left {
+                return Ok(true);
+            }
+            // Asked before reading: what is written before the end would be missed otherwise.
+            let is_live = (self.at_work)()?;
+            let batch = self.history.read(&self.run, next, BATCH_RECORDS_MAX)?;
+            for record in &batch {
+                into.push_back(Arc::new(store::decode(record)?));
+            }
+            // Where there is more, it is read at once.
+            self.looked = (batch.len() < BATCH_RECORDS_MAX).then(Instant::now);
+            if !batch.is_empty() || !is_live {
+                return Ok(!batch.is_empty());
+            }
+            if left.is_zero() {
+                return Ok(true);
+            }
+        }
+    }
+}

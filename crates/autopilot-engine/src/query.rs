@@ -1,0 +1,319 @@
+//! What a person can ask about the runs of a repository, answered as data from the journal, without
+//! a lock and without git. Any number of runs can be read while one of them is worked on.
+//!
+//! Commands print what the modules in this folder return; whatever else asks gets the same.
+
+pub mod cost;
+pub mod diff;
+pub mod graph;
+pub mod log;
+pub mod next;
+pub mod report;
+pub mod runs;
+pub mod sessions;
+pub mod show;
+pub mod stats;
+pub mod status;
+
+use crate::environment::Variables;
+use crate::feed::Subscription;
+use crate::place::Place;
+use crate::redaction;
+use crate::store::{self, StoreError};
+use crate::workspace;
+use autopilot_core::config::Config;
+use autopilot_core::config::nearest::nearest;
+use autopilot_core::event::{Event, Record};
+use autopilot_core::id::{AttemptId, TaskId};
+use autopilot_core::state::State;
+use autopilot_host::git::GitError;
+use autopilot_host::lock::Holder;
+use autopilot_host::redact::Redactor;
+use autopilot_journal::{History, Run, SqliteReader};
+use autopilot_view as view;
+pub use autopilot_view::Standing;
+
+/// Runs looked through for a task of a given name.
+const RUNS_SEARCHED_MAX: usize = 50;
+/// Runs whose ids can be asked for.
+const RUNS_KNOWN_MAX: usize = 10_000;
+/// A shorter beginning of an id is more likely a misspelt task.
+const PREFIX_CHARS_MIN: usize = 4;
+
+/// Why a question can't be answered.
+#[derive(Debug, thiserror::Error)]
+pub enum QueryError {
+    #[error("no run was begun in this repository yet")]
+    NoRunYet,
+    #[error("there is no {what} `{id}` in this repository")]
+    Unknown { what: &'static str, id: String, nearest: Option<String> },
+    #[error("what the run keeps can't be read: {0}")]
+    Kept(serde_json::Error),
+    #[error("`{path}` is not inside a git repository")]
+    NotARepository { path: String },
+    #[error("{what}")]
+    NothingChanged { what: String, help: String },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error(transparent)]
+    Write(#[from] autopilot_host::file::FileError),
+}
+
+impl From<autopilot_journal::Error> for QueryError {
+    fn from(error: autopilot_journal::Error) -> QueryError {
+        QueryError::Store(StoreError::Journal(error))
+    }
+}
+
+/// The runs of one repository as its journal tells of them.
+pub struct RunArchive {
+    pub place: Place,
+    pub history: SqliteReader,
+    /// The environment, for the secrets in it.
+    variables: Variables,
+}
+
+/// A run with its state, and who works on it.
+pub struct KnownRun {
+    pub run: Run,
+    pub state: State,
+    pub holder: Option<Holder>,
+}
+
+/// The configurations of a run: which models its agents ask may change while it goes on.
+pub struct RunConfigs(Vec<(u64, Option<Config>)>);
+
+impl RunConfigs {
+    /// One that can't be read any more tells nothing; the rest of the run still does.
+    pub fn of(past: &RunArchive, records: &[Record]) -> RunConfigs {
+        let mut all = Vec::new();
+        for record in records {
+            for event in &record.events {
+                if let Some(hash) = config_of(event) {
+                    all.push((record.seq, past.kept(hash).ok()));
+                }
+            }
+        }
+        RunConfigs(all)
+    }
+
+    /// The one an attempt was made with.
+    pub fn at(&self, attempt: AttemptId) -> Option<&Config> {
+        let known = self.0.iter().rev().find(|(seq, _)| *seq <= attempt.seq);
+        known.and_then(|(_, config)| config.as_ref())
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "no other event has to do with it")]
+fn config_of(event: &Event) -> Option<&str> {
+    match event {
+        Event::RunStarted { run } => Some(&run.config),
+        Event::LimitsChanged { config, .. } => config.as_deref(),
+        _ => None,
+    }
+}
+
+/// What an id on the command line names.
+pub enum NamedEntry {
+    Run(KnownRun),
+    Task(KnownRun, TaskId),
+}
+
+impl RunArchive {
+    /// Opens the journal of a repository.
+    pub fn open(place: &Place, variables: Variables) -> Result<RunArchive, QueryError> {
+        let history = SqliteReader::open(&place.journal())?;
+        Ok(RunArchive { place: place.clone(), history, variables })
+    }
+
+    /// The newest runs, at most so many.
+    pub fn runs(&self, runs_max: usize) -> Result<Vec<Run>, QueryError> {
+        Ok(self.history.runs(runs_max)?)
+    }
+
+    /// A run with its state, and who works on it now.
+    pub fn tell(&self, run: Run) -> Result<KnownRun, QueryError> {
+        let state = store::load(&self.history, &run.id)?;
+        let holder = workspace::holder(&self.place);
+        Ok(KnownRun { run, state, holder })
+    }
+
+    /// The run that was begun last.
+    pub fn newest(&self) -> Result<Option<KnownRun>, QueryError> {
+        self.runs(1)?.into_iter().next().map(|run| self.tell(run)).transpose()
+    }
+
+    /// Every record of a run, oldest first.
+    pub fn records(&self, run: &str) -> Result<Vec<Record>, QueryError> {
+        Ok(store::records(&self.history, run)?)
+    }
+
+    /// The run as it goes on in whatever process works on it, from what is known of it on.
+    pub fn follow(&self, told: &KnownRun) -> Result<Subscription, QueryError> {
+        let history = Box::new(SqliteReader::open(&self.place.journal())?);
+        let (place, run) = (self.place.clone(), told.run.id.clone());
+        let is_ours = move |holder: Holder| holder.run == run || holder.run.is_empty();
+        let at_work = Box::new(move || Ok(workspace::holder(&place).is_some_and(&is_ours)));
+        Ok(Subscription::of_journal(history, &told.run.id, told.state.seq + 1, at_work))
+    }
+
+    /// What a run keeps under a hash, as JSON.
+    pub fn kept<T: serde::de::DeserializeOwned>(&self, hash: &str) -> Result<T, QueryError> {
+        let text = store::text(&self.history, hash)?;
+        serde_json::from_str(&text).map_err(QueryError::Kept)
+    }
+
+    /// What the run hides, hidden also from whoever asks about it.
+    pub fn redactor(&self, state: &State) -> Redactor {
+        let variables = &self.variables;
+        let redactor = redaction::redactor_of(&self.place, &self.history, state, variables);
+        // What the run wrote is redacted in the journal; a damaged one must still be told of.
+        redactor.unwrap_or_else(|_| Redactor::none())
+    }
+
+    /// A run by its id or the beginning of it; without one, the newest.
+    pub fn run(&self, id: Option<&str>) -> Result<KnownRun, QueryError> {
+        let Some(id) = id else { return self.newest()?.ok_or(QueryError::NoRunYet) };
+        let runs = self.runs(RUNS_KNOWN_MAX)?;
+        match by_id(&runs, id) {
+            Some(run) => self.tell(run),
+            None => Err(unknown("run", id, runs.iter().map(|run| run.id.as_str()))),
+        }
+    }
+
+    /// A task of the newest run that has it.
+    pub fn task(&self, name: &str) -> Result<(KnownRun, TaskId), QueryError> {
+        match self.find_task(name)? {
+            Some(found) => Ok(found),
+            None => Err(unknown("task", name, self.task_names()?.iter().map(String::as_str))),
+        }
+    }
+
+    /// The run or the task an id names; without one, the newest run.
+    pub fn named(&self, id: Option<&str>) -> Result<NamedEntry, QueryError> {
+        let Some(id) = id else { return Ok(NamedEntry::Run(self.run(None)?)) };
+        let runs = self.runs(RUNS_KNOWN_MAX)?;
+        if let Some(run) = runs.iter().find(|run| run.id == id) {
+            return Ok(NamedEntry::Run(self.tell(run.clone())?));
+        }
+        if let Some((told, task)) = self.find_task(id)? {
+            return Ok(NamedEntry::Task(told, task));
+        }
+        if let Some(run) = by_id(&runs, id) {
+            return Ok(NamedEntry::Run(self.tell(run)?));
+        }
+        let tasks = self.task_names()?;
+        let known = tasks.iter().map(String::as_str).chain(runs.iter().map(|run| run.id.as_str()));
+        Err(unknown("run or task", id, known))
+    }
+
+    fn find_task(&self, name: &str) -> Result<Option<(KnownRun, TaskId)>, QueryError> {
+        for run in self.runs(RUNS_SEARCHED_MAX)? {
+            let told = self.tell(run)?;
+            let found = view::leaves(&told.state).find(|task| task.name() == name);
+            if let Some(task) = found.map(|task| task.id) {
+                return Ok(Some((told, task)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn task_names(&self) -> Result<Vec<String>, QueryError> {
+        let newest = self.newest()?;
+        let names = newest.iter().flat_map(|told| view::leaves(&told.state));
+        Ok(names.map(|task| task.name().to_owned()).collect())
+    }
+}
+
+impl KnownRun {
+    /// How the run stands.
+    pub fn standing(&self) -> Standing {
+        standing(&self.run, &self.state, self.holder.as_ref())
+    }
+
+    /// The same, as a person reads it.
+    pub fn headline(&self) -> String {
+        match self.standing() {
+            Standing::Live { .. } => view::headline(&self.state),
+            Standing::Over | Standing::Rests | Standing::Abandoned | Standing::Interrupted => {
+                self.word().to_owned()
+            }
+        }
+    }
+
+    /// The state of the run in a word, true also when nobody is there to work on it.
+    pub fn word(&self) -> &'static str {
+        match self.standing() {
+            Standing::Live { .. } | Standing::Over | Standing::Rests => {
+                view::state_word(&self.state)
+            }
+            Standing::Abandoned => "ABANDONED",
+            Standing::Interrupted => "INTERRUPTED",
+        }
+    }
+}
+
+/// How a run stands: who holds the lock, and what its records say.
+pub fn standing(run: &Run, state: &State, holder: Option<&Holder>) -> Standing {
+    let ours = |holder: &&Holder| holder.run == run.id || holder.run.is_empty();
+    let over = state.end().is_some();
+    match holder.filter(ours) {
+        Some(holder) if !over => Standing::Live { pid: holder.process.pid },
+        Some(_) | None if over => Standing::Over,
+        Some(_) | None if run.ended.is_some() => Standing::Abandoned,
+        Some(_) | None if state.has_begun() && !state.is_at_rest() => Standing::Interrupted,
+        Some(_) | None => Standing::Rests,
+    }
+}
+
+fn by_id(runs: &[Run], id: &str) -> Option<Run> {
+    let long_enough = id.chars().count() >= PREFIX_CHARS_MIN;
+    let exact = runs.iter().find(|run| run.id == id);
+    let begins = || runs.iter().find(|run| long_enough && run.id.starts_with(id));
+    exact.or_else(begins).cloned()
+}
+
+fn unknown<'a>(
+    what: &'static str,
+    id: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> QueryError {
+    let nearest = nearest(id, known).map(str::to_owned);
+    QueryError::Unknown { what, id: id.to_owned(), nearest }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(id: &str) -> Run {
+        Run {
+            id: id.to_owned(),
+            mode: "task".to_owned(),
+            title: String::new(),
+            created_at_ms: 0,
+            ended: None,
+            lease: None,
+            last_seq: 0,
+        }
+    }
+
+    #[test]
+    fn a_run_is_found_by_the_beginning_of_its_id_unless_that_is_too_short() {
+        let runs = [run("20260102-abc"), run("20260101-xyz")];
+        let found = |id: &str| by_id(&runs, id).map(|run| run.id);
+        assert_eq!(found("20260101-xyz").as_deref(), Some("20260101-xyz"));
+        assert_eq!(found("20260101").as_deref(), Some("20260101-xyz"));
+        assert_eq!(found("2026").as_deref(), Some("20260102-abc"), "the newest comes first");
+        assert_eq!(found("202"), None);
+    }
+
+    #[test]
+    fn an_unknown_id_names_the_nearest_one() {
+        let error = unknown("task", "add-haeder", ["add-header", "fix"]);
+        let QueryError::Unknown { nearest, .. } = error else { panic!("{error}") };
+        assert_eq!(nearest.as_deref(), Some("add-header"));
+    }
+}

@@ -1,0 +1,158 @@
+//! What a run or a task changed, read from the hub, which nobody else writes.
+
+use super::{KnownRun, NamedEntry, QueryError, RunArchive};
+use crate::place::Place;
+use autopilot_core::state::Task;
+use autopilot_host::checkout;
+use autopilot_host::git::{Git, GitError, Oid};
+use serde_json::{Value, json};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+/// Two states of the tree and where both are found.
+pub struct TreeChange {
+    store: PathBuf,
+    from: Oid,
+    to: Oid,
+}
+
+/// In which form a change is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeForm {
+    Patch,
+    Stat,
+}
+
+/// What a run or a task has changed; without an id, the newest run.
+pub fn change_of(archive: &RunArchive, id: Option<&str>) -> Result<TreeChange, QueryError> {
+    let store = objects(&archive.place)?;
+    let (from, to) = match archive.named(id)? {
+        NamedEntry::Run(known) => of_run(&known, &store)?,
+        NamedEntry::Task(known, id) => of_task(known.state.task(id))?,
+    };
+    Ok(TreeChange { store, from, to })
+}
+
+impl TreeChange {
+    fn git(&self) -> Git {
+        Git::isolated(format!("compare {} with {}", self.from, self.to), &self.store).args([
+            "diff",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-color",
+        ])
+    }
+
+    /// The change as git writes it, piece by piece, until somebody has had enough.
+    pub fn stream(
+        &self,
+        form: ChangeForm,
+        take: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<(), QueryError> {
+        let form = match form {
+            ChangeForm::Patch => "--patch",
+            ChangeForm::Stat => "--stat=100",
+        };
+        let (from, to) = (self.from.as_str(), self.to.as_str());
+        let git = self.git().args(["--find-renames", form, from, to, "--"]);
+        git.stream(take).map_err(GitError::from)?;
+        Ok(())
+    }
+
+    /// Files with their counted lines; those of a binary file can't be counted.
+    pub fn counted(&self) -> Result<Value, QueryError> {
+        let (from, to) = (self.from.as_str(), self.to.as_str());
+        let git = self.git().args(["--no-renames", "--numstat", "-z", from, to, "--"]);
+        let out = git.ok().map_err(GitError::from)?;
+        let text = String::from_utf8_lossy(&out);
+        let files: Vec<Value> = text.split('\0').filter_map(file).collect();
+        Ok(json!({ "from": from, "to": to, "files": files }))
+    }
+}
+
+fn file(line: &str) -> Option<Value> {
+    let mut parts = line.splitn(3, '\t');
+    let (insertions, deletions, path) = (parts.next()?, parts.next()?, parts.next()?);
+    let count = |text: &str| text.parse::<u64>().ok();
+    Some(json!({
+        "path": path, "insertions": count(insertions), "deletions": count(deletions),
+    }))
+}
+
+/// What a task has changed so far, at most so many bytes of it.
+pub fn text_of(place: &Place, task: &Task, bytes_max: usize) -> Result<String, QueryError> {
+    let (from, to) = of_task(task)?;
+    let change = TreeChange { store: objects(place)?, from, to };
+    let mut text = Vec::new();
+    change.stream(ChangeForm::Patch, &mut |bytes| {
+        let room = bytes_max.saturating_sub(text.len());
+        text.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        if bytes.len() > room { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    let cut = if text.len() >= bytes_max { "\n… the rest is left out" } else { "" };
+    Ok(format!("{}{cut}", String::from_utf8_lossy(&text)))
+}
+
+/// What a branch of the user's repository changes, in a line; nothing where there is none.
+pub fn diffstat(git_dir: &Path, base: &str, branch: &str) -> Option<String> {
+    let range = format!("{base}..refs/heads/{branch}");
+    Git::isolated("measure the change", git_dir)
+        .args(["diff", "--shortstat", "--no-ext-diff", "--no-textconv", "--end-of-options"])
+        .arg(range)
+        .line()
+        .ok()
+        .map(|line| line.trim().to_owned())
+}
+
+/// The hub; without it, the user's repository still has what was published.
+fn objects(place: &Place) -> Result<PathBuf, QueryError> {
+    let hub = place.state.join("hub.git").into_std_path_buf();
+    if hub.is_dir() {
+        return Ok(hub);
+    }
+    let found = checkout::find(place.root.as_std_path());
+    found
+        .map(|checkout| checkout.common_dir)
+        .ok_or_else(|| QueryError::NotARepository { path: place.root.to_string() })
+}
+
+fn of_run(known: &KnownRun, store: &Path) -> Result<(Oid, Oid), QueryError> {
+    let run = &known.state.run;
+    let name = format!("refs/heads/{}", run.branch);
+    let found = Git::isolated(format!("find branch {}", run.branch), store)
+        .args(["rev-parse", "--quiet", "--verify", "--end-of-options", &name])
+        .run()
+        .map_err(GitError::from)?;
+    if found.code() != Some(0) {
+        let what = format!("run {} has no commit yet on branch {}", known.run.id, run.branch);
+        let help = "`autopilot diff <task>` shows the work on a task that is not merged yet";
+        return Err(QueryError::NothingChanged { what, help: help.to_owned() });
+    }
+    let tip = String::from_utf8_lossy(&found.stdout);
+    Ok((Oid::parse(&run.base)?, Oid::parse(tip.trim())?))
+}
+
+/// The commit of a task, or the tree its work is at.
+fn of_task(task: &Task) -> Result<(Oid, Oid), QueryError> {
+    match (&task.base, task.commit.as_ref().or(task.tree.as_ref())) {
+        (Some(base), Some(to)) => Ok((Oid::parse(base)?, Oid::parse(to)?)),
+        (_, None) | (None, _) => {
+            let what = format!("task {} has changed nothing yet", task.name());
+            let help = format!("`autopilot show {}` tells what it did so far", task.name());
+            Err(QueryError::NothingChanged { what, help })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_a_binary_file_are_not_counted() {
+        let told = |line| file(line).unwrap();
+        assert_eq!(told("3\t1\ta b.rs")["insertions"], 3);
+        assert_eq!(told("-\t-\tlogo.png")["deletions"], Value::Null);
+        assert!(file("").is_none());
+    }
+}

@@ -1,0 +1,237 @@
+//! What the controller, the agents and the commands have written: which files, and their ends.
+
+mod name;
+
+pub use name::LogName;
+
+use super::{KnownRun, QueryError, RunArchive};
+use crate::job::{EVENTS, Metadata};
+use crate::place::Place;
+use crate::recorded::{RecordedExec, RecordedRun};
+use autopilot_core::id::Time;
+use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{Read, Seek, SeekFrom};
+
+/// Of a longer log only the end is read.
+pub const LOG_BYTES_MAX: u64 = 64 << 20;
+/// A clock may have been set back a little between two processes.
+const CLOCK_SLACK_MS: u64 = 2_000;
+
+/// Whose logs are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogStream {
+    Controller,
+    Builder,
+    Reviewer,
+    Validation,
+}
+
+/// The log files somebody asks for.
+pub struct LogSelection {
+    pub logs: Utf8PathBuf,
+    /// Nothing means the controller's own log.
+    steps: Option<Steps>,
+    /// Lines of the controller's log that tell of this task.
+    pub about: Option<String>,
+}
+
+struct Steps {
+    task: Option<String>,
+    stream: Option<LogStream>,
+    /// Logs of an earlier run of the same task are older than this.
+    since: String,
+    /// Where agents' logs are kept as events, if they are to be shown in words.
+    recorded: Option<RecordedRun>,
+}
+
+impl LogSelection {
+    /// The logs of a stream, of a task, or of both; without either, the controller's own. `raw`
+    /// leaves what agents said in the form their vendors give it.
+    pub fn of(
+        archive: &RunArchive,
+        task: Option<&str>,
+        stream: Option<LogStream>,
+        raw: bool,
+    ) -> Result<LogSelection, QueryError> {
+        let place = &archive.place;
+        match (task, stream) {
+            (None, None | Some(LogStream::Controller)) => Ok(LogSelection::controller(place, None)),
+            (None, Some(_)) => {
+                let known = archive.run(None)?;
+                Ok(LogSelection::steps(place, &known, None, stream, raw))
+            }
+            (Some(task), stream) => {
+                let (known, id) = archive.task(task)?;
+                let name = known.state.task(id).name().to_owned();
+                Ok(match stream {
+                    Some(LogStream::Controller) => LogSelection::controller(place, Some(name)),
+                    None
+                    | Some(LogStream::Builder | LogStream::Reviewer | LogStream::Validation) => {
+                        LogSelection::steps(place, &known, Some(name), stream, raw)
+                    }
+                })
+            }
+        }
+    }
+
+    /// The controller's own log, or the lines of it that tell of a task.
+    pub fn controller(place: &Place, about: Option<String>) -> LogSelection {
+        LogSelection { logs: place.views().join("logs"), steps: None, about }
+    }
+
+    fn steps(
+        place: &Place,
+        known: &KnownRun,
+        task: Option<String>,
+        stream: Option<LogStream>,
+        raw: bool,
+    ) -> LogSelection {
+        let since = since(Time(known.run.created_at_ms));
+        let recorded = RecordedRun::open(&place.views(), &known.run.id).ok().filter(|_| !raw);
+        let steps = Some(Steps { task, stream, since, recorded });
+        LogSelection { logs: place.views().join("logs"), steps, about: None }
+    }
+
+    /// Each file with the heading it is announced by, in the order they were begun.
+    pub fn files(&self) -> Vec<(Utf8PathBuf, Option<String>)> {
+        let Some(steps) = &self.steps else {
+            return vec![(self.logs.join("controller.log"), None)];
+        };
+        let Ok(entries) = self.logs.read_dir_utf8() else { return Vec::new() };
+        let mut found: Vec<LogFile> = entries
+            .filter_map(|entry| LogFile::of(entry.ok()?.path()))
+            .filter(|file| steps.want(&file.name))
+            .collect();
+        found.sort_by_key(|file| (file.name.at.clone(), file.name.attempt, file.path.clone()));
+        let events = steps.recorded.as_ref().map(events_of).unwrap_or_default();
+        let heading = |file: LogFile| {
+            let shown = format!(".autopilot/logs/{}", file.path.file_name().unwrap_or_default());
+            let heading = file.name.heading(&shown);
+            match events.get(&file.log()) {
+                // What it said there is among its events.
+                Some(_) if file.name.is_errors => None,
+                Some(events) => Some((events.clone(), Some(heading))),
+                None => Some((file.path, Some(heading))),
+            }
+        };
+        found.into_iter().filter_map(heading).collect()
+    }
+}
+
+/// The files themselves, for programs that read them.
+pub fn list(selection: &LogSelection) -> Value {
+    let one = |path: Utf8PathBuf| {
+        let file = path.file_name()?;
+        let name = LogName::parse(file);
+        Some(json!({
+            "path": format!(".autopilot/logs/{file}"),
+            "bytes": path.metadata().ok()?.len(),
+            "stream": name.as_ref().map_or("controller", |name| name.stream.as_str()),
+            "task": name.as_ref().map(|name| &name.task),
+            "step": name.as_ref().map(|name| name.step.word()),
+            "attempt": name.as_ref().map(|name| name.attempt.to_string()),
+            "is_errors": name.as_ref().is_some_and(|name| name.is_errors),
+        }))
+    };
+    let files = selection.files().into_iter();
+    json!({ "logs": files.filter_map(|(path, _)| one(path)).collect::<Vec<_>>() })
+}
+
+/// The events of each agent's log, by the log's file name.
+fn events_of(run: &RecordedRun) -> BTreeMap<String, Utf8PathBuf> {
+    let one = |(exec, said): (RecordedExec, Metadata)| {
+        let log = said.log.rsplit('/').next()?.to_owned();
+        Some((log, run.dir(&exec).join(EVENTS)))
+    };
+    run.newest_first().into_iter().flatten().filter_map(one).collect()
+}
+
+/// The newest log of a task of a run that began then; `run` for the run itself.
+pub fn newest_of(place: &Place, task: &str, began: Time) -> Option<Utf8PathBuf> {
+    let steps =
+        Steps { task: Some(task.to_owned()), stream: None, since: since(began), recorded: None };
+    let steps = Some(steps);
+    let selection = LogSelection { logs: place.views().join("logs"), steps, about: None };
+    selection.files().pop().map(|(path, _)| path)
+}
+
+/// The end of a file, at most so many bytes, from the beginning of a line on.
+pub fn end_of(path: &Utf8Path, bytes_max: u64) -> std::io::Result<String> {
+    let length = path.metadata()?.len();
+    let (from, bytes) = read_from(path, length.saturating_sub(bytes_max))?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Ok(match text.split_once('\n') {
+        Some((_, rest)) if from > 0 => rest.to_owned(),
+        Some(_) | None => text,
+    })
+}
+
+struct LogFile {
+    path: Utf8PathBuf,
+    name: LogName,
+}
+
+impl LogFile {
+    fn of(path: &Utf8Path) -> Option<LogFile> {
+        let name = LogName::parse(path.file_name()?)?;
+        // An empty log, as most of standard error are, has nothing to say.
+        let has_text = path.metadata().is_ok_and(|meta| meta.is_file() && meta.len() > 0);
+        has_text.then(|| LogFile { path: path.to_owned(), name })
+    }
+
+    /// The name of the log it belongs to.
+    fn log(&self) -> String {
+        self.path.file_name().unwrap_or_default().replace(".err.log", ".log")
+    }
+}
+
+impl Steps {
+    fn want(&self, name: &LogName) -> bool {
+        self.task.as_ref().is_none_or(|task| *task == name.task)
+            && self.stream.is_none_or(|stream| name.is_of(stream))
+            && name.at >= self.since
+    }
+}
+
+fn since(started: Time) -> String {
+    let at = Time(started.0 - CLOCK_SLACK_MS as i64).rfc3339();
+    at.chars().filter(|c| !matches!(c, '-' | ':')).collect()
+}
+
+/// What a file holds from an offset on, at most its end; and where that begins.
+pub fn read_from(path: &Utf8Path, offset: u64) -> std::io::Result<(u64, Vec<u8>)> {
+    let mut file = std::fs::File::open(path)?;
+    let length = file.metadata()?.len();
+    // A log that became shorter was begun anew.
+    let from = if offset > length { 0 } else { offset };
+    let from = from.max(length.saturating_sub(LOG_BYTES_MAX));
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.take(LOG_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok((from, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_end_of_a_huge_log_is_read_and_growth_from_where_it_was_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = Utf8PathBuf::from_path_buf(dir.path().join("l")).unwrap();
+        std::fs::write(&path, "one\ntwo\n").unwrap();
+        assert_eq!(read_from(&path, 4).unwrap(), (4, b"two\n".to_vec()));
+        assert_eq!(read_from(&path, 99).unwrap(), (0, b"one\ntwo\n".to_vec()));
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_len(LOG_BYTES_MAX + 10).unwrap();
+        let (from, bytes) = read_from(&path, 0).unwrap();
+        assert_eq!((from, bytes.len() as u64), (10, LOG_BYTES_MAX));
+    }
+
+    #[test]
+    fn logs_of_a_run_begin_with_it() {
+        assert_eq!(since(Time(1_767_268_802_000)), "20260101T120000Z");
+    }
+}

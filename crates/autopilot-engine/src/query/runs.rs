@@ -1,0 +1,118 @@
+//! The runs of a repository, newest first.
+
+use super::{KnownRun, QueryError, RunArchive, Standing};
+use autopilot_core::event::Bill;
+use autopilot_core::id::Time;
+use autopilot_journal::Run;
+use autopilot_view::{self as view, ExitWord};
+use serde::Serialize;
+
+/// Runs among which those since a time are looked for.
+const RUNS_SEARCHED_MAX: usize = 100_000;
+
+/// One run in the list, as `runs --json` prints it.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunRow {
+    pub run_id: String,
+    pub mode: String,
+    pub title: String,
+    pub state: &'static str,
+    pub live: bool,
+    pub started_at: String,
+    pub last_transition_at: String,
+    /// Seconds it was worked on.
+    pub duration: f64,
+    pub cost_usd: f64,
+    pub cost_complete: bool,
+    pub tasks_done: usize,
+    pub tasks_total: usize,
+    pub iterations: u32,
+    pub outcome: Option<&'static str>,
+    pub branch_name: String,
+    #[serde(skip)]
+    pub active_ms: u64,
+    #[serde(skip)]
+    pub spent: Bill,
+}
+
+/// The newest runs, at most so many, of those begun since a time.
+pub fn runs(
+    archive: &RunArchive,
+    runs_max: usize,
+    since: Option<Time>,
+) -> Result<Vec<RunRow>, QueryError> {
+    let row = |run| {
+        let known = archive.tell(run)?;
+        let title = archive.redactor(&known.state).redact(&known.run.title).into_owned();
+        Ok(RunRow::of(&known, title))
+    };
+    begun_since(archive, runs_max, since)?.into_iter().map(row).collect()
+}
+
+impl RunRow {
+    fn of(known: &KnownRun, title: String) -> RunRow {
+        let (tasks_done, tasks_total) = tasks(known);
+        let run = &known.state.run;
+        RunRow {
+            run_id: known.run.id.clone(),
+            mode: known.run.mode.clone(),
+            title,
+            state: known.word(),
+            live: matches!(known.standing(), Standing::Live { .. }),
+            started_at: Time(known.run.created_at_ms).rfc3339(),
+            last_transition_at: run.moved_at.rfc3339(),
+            duration: run.active_ms as f64 / 1000.0,
+            cost_usd: run.spent.usd.usd(),
+            cost_complete: !run.spent.unpriced,
+            tasks_done,
+            tasks_total,
+            iterations: iterations(known),
+            outcome: outcome(known),
+            branch_name: run.branch.clone(),
+            active_ms: run.active_ms,
+            spent: run.spent,
+        }
+    }
+}
+
+/// The runs begun since a time, newest first, at most so many.
+pub(super) fn begun_since(
+    archive: &RunArchive,
+    runs_max: usize,
+    since: Option<Time>,
+) -> Result<Vec<Run>, QueryError> {
+    let searched_max = if since.is_some() { RUNS_SEARCHED_MAX } else { runs_max };
+    let mut runs = archive.runs(searched_max.max(runs_max))?;
+    if let Some(since) = since {
+        runs.retain(|run| run.created_at_ms >= since.0);
+    }
+    runs.truncate(runs_max);
+    Ok(runs)
+}
+
+/// Of the whole towards a goal; else the most any task took.
+fn iterations(known: &KnownRun) -> u32 {
+    let state = &known.state;
+    let of_tasks = || view::leaves(state).map(|task| task.round).max();
+    view::iteration(state).map(|(round, _)| round).or_else(of_tasks).unwrap_or(0)
+}
+
+/// What became of it in a word; nothing while that is open.
+fn outcome(known: &KnownRun) -> Option<&'static str> {
+    match known.standing() {
+        Standing::Live { .. } | Standing::Rests | Standing::Interrupted => None,
+        Standing::Abandoned => Some("abandoned"),
+        Standing::Over => Some(match ExitWord::of(&known.state) {
+            ExitWord::Done => "done",
+            ExitWord::Paused => return None,
+            ExitWord::Failed => "failed",
+            ExitWord::NotConverged => "not_converged",
+            ExitWord::PushFailed => "push_failed",
+        }),
+    }
+}
+
+fn tasks(known: &KnownRun) -> (usize, usize) {
+    let all = view::leaves(&known.state).count();
+    (view::leaves(&known.state).filter(|task| task.is_closed()).count(), all)
+}

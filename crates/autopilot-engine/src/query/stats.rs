@@ -1,0 +1,202 @@
+//! Runs in figures: how they ended, and what tasks took in iterations, time and money.
+
+mod figure;
+
+pub use figure::{FigureSummary, Figures};
+
+use super::runs::begun_since;
+use super::{KnownRun, QueryError, RunArchive, Standing};
+use crate::store;
+use autopilot_core::event::{Event, Outcome};
+use autopilot_core::id::{Micros, Time};
+use autopilot_core::state::Task;
+use autopilot_core::step::Step;
+use autopilot_journal::{History, Run};
+use autopilot_view as view;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Runs summed up unless another number is asked for.
+const RUNS_USUAL: usize = 1_000;
+/// Records read for it, over all runs; what is older is left out and said to be.
+pub const RECORDS_MAX: u64 = 500_000;
+/// Records read from the journal at a time.
+const READ_MAX: usize = 4_096;
+
+/// Sums up the newest runs, at most so many, of those begun since a time.
+pub fn stats(
+    archive: &RunArchive,
+    runs_max: Option<usize>,
+    since: Option<Time>,
+) -> Result<RunStats, QueryError> {
+    let mut sums = RunStats::default();
+    let runs_max = runs_max.unwrap_or(RUNS_USUAL);
+    // One more, to know whether there are more.
+    let mut runs = begun_since(archive, runs_max.saturating_add(1), since)?;
+    sums.more_runs = runs.len() > runs_max;
+    runs.truncate(runs_max);
+    gather(archive, runs, &mut sums)?;
+    Ok(sums)
+}
+
+fn gather(archive: &RunArchive, runs: Vec<Run>, sums: &mut RunStats) -> Result<(), QueryError> {
+    let mut records = 0;
+    for run in runs {
+        // The newest counts however long it is.
+        if records > 0 && records + run.last_seq > RECORDS_MAX {
+            sums.left_out += 1;
+            continue;
+        }
+        records += run.last_seq;
+        sums.steps_of(archive, &run)?;
+        sums.add(&archive.tell(run)?);
+    }
+    Ok(())
+}
+
+/// Many runs in figures.
+#[derive(Default)]
+pub struct RunStats {
+    /// By how they stand.
+    pub runs: BTreeMap<&'static str, usize>,
+    pub tasks: BTreeMap<&'static str, usize>,
+    pub run_ms: Figures,
+    pub run_cost: Figures,
+    pub rounds: Figures,
+    pub task_ms: Figures,
+    pub task_cost: Figures,
+    pub cost: Micros,
+    pub waited_ms: u64,
+    pub broken: usize,
+    pub lost: usize,
+    pub steps: BTreeMap<Step, StepShare>,
+    pub oldest: Option<Time>,
+    /// Runs that would have been too much to read.
+    pub left_out: usize,
+    /// Whether there are runs beyond the number asked for.
+    pub more_runs: bool,
+}
+
+/// How often a step was tried, and how long that took.
+#[derive(Default)]
+pub struct StepShare {
+    pub attempts: usize,
+    pub ms: u64,
+}
+
+impl RunStats {
+    fn add(&mut self, known: &KnownRun) {
+        *self.runs.entry(outcome(known)).or_default() += 1;
+        let begun = Time(known.run.created_at_ms);
+        self.oldest = Some(self.oldest.map_or(begun, |oldest| oldest.min(begun)));
+        let run = &known.state.run;
+        self.run_ms.push(run.active_ms);
+        self.run_cost.push(run.spent.usd.0);
+        self.cost = self.cost.plus(run.spent.usd);
+        for task in &known.state.tasks {
+            self.waited_ms += task.spent.waited_ms;
+        }
+        for task in view::leaves(&known.state) {
+            self.add_task(task);
+        }
+    }
+
+    /// What was never begun took nothing, and would only make the others look good.
+    fn add_task(&mut self, task: &Task) {
+        *self.tasks.entry(view::task_word(task)).or_default() += 1;
+        if task.spent.attempts > 0 {
+            self.rounds.push(u64::from(task.round));
+            self.task_ms.push(task.spent.work_ms);
+            self.task_cost.push(task.spent.bill.usd.0);
+        }
+    }
+
+    /// From the records, because a state forgets what a retry makes good.
+    fn steps_of(&mut self, archive: &RunArchive, run: &Run) -> Result<(), QueryError> {
+        let mut from = 1;
+        loop {
+            let batch = archive.history.read(&run.id, from, READ_MAX)?;
+            for record in &batch {
+                let record = store::decode(record)?;
+                from = record.seq + 1;
+                record.events.iter().for_each(|event| self.hear(event));
+            }
+            if batch.len() < READ_MAX {
+                return Ok(());
+            }
+        }
+    }
+
+    fn hear(&mut self, event: &Event) {
+        if let Event::AttemptEnded { step, outcome, facts, .. } = event {
+            let tried = self.steps.entry(*step).or_default();
+            tried.attempts += 1;
+            tried.ms += facts.ms;
+            match outcome {
+                Outcome::Broke { .. } => self.broken += 1,
+                Outcome::Lost => self.lost += 1,
+                Outcome::Passed
+                | Outcome::Failed { .. }
+                | Outcome::Quota { .. }
+                | Outcome::Away { .. }
+                | Outcome::Revoked
+                | Outcome::Skipped { .. } => {}
+            }
+        }
+    }
+
+    /// Steps that took time, the longest first, with their share.
+    pub fn shares(&self) -> Vec<(Step, &StepShare, f64)> {
+        let all: u64 = self.steps.values().map(|tried| tried.ms).sum();
+        let share = |ms: u64| if all == 0 { 0.0 } else { ms as f64 / all as f64 };
+        let mut shares: Vec<(Step, &StepShare, f64)> =
+            self.steps.iter().map(|(step, tried)| (*step, tried, share(tried.ms))).collect();
+        shares.sort_by_key(|(step, tried, _)| (std::cmp::Reverse(tried.ms), *step));
+        shares
+    }
+
+    /// The object `runs --stats --json` prints.
+    pub fn to_json(&self) -> Value {
+        let seconds = |ms: f64| json!(ms / 1000.0);
+        let dollars = |micros: f64| json!(micros / 1e6);
+        let steps: Map<String, Value> = self
+            .shares()
+            .into_iter()
+            .map(|(step, tried, share)| {
+                let known = json!({
+                    "attempts": tried.attempts,
+                    "duration": tried.ms as f64 / 1000.0,
+                    "share": share,
+                });
+                (step.word().to_owned(), known)
+            })
+            .collect();
+        json!({
+            "since": self.oldest.map(Time::rfc3339),
+            "runs": { "total": self.runs.values().sum::<usize>(), "by_state": self.runs },
+            "tasks": { "total": self.tasks.values().sum::<usize>(), "by_status": self.tasks },
+            "cost_usd": self.cost.usd(),
+            "broken_attempts": self.broken,
+            "interruptions": self.lost,
+            "waited_for_quota": self.waited_ms as f64 / 1000.0,
+            "iterations_per_task": self.rounds.object(|number| json!(number)),
+            "duration_per_task": self.task_ms.object(seconds),
+            "cost_usd_per_task": self.task_cost.object(dollars),
+            "duration_per_run": self.run_ms.object(seconds),
+            "cost_usd_per_run": self.run_cost.object(dollars),
+            "steps": steps,
+            "runs_left_out": self.left_out,
+            "older_runs_exist": self.more_runs || self.left_out > 0,
+        })
+    }
+}
+
+/// What a person would call the end of it; a run that works is at no end.
+fn outcome(known: &KnownRun) -> &'static str {
+    match known.standing() {
+        Standing::Live { .. } => "RUNNING",
+        Standing::Over | Standing::Abandoned | Standing::Rests | Standing::Interrupted => {
+            known.word()
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What is hidden of a run: what its configuration asks for and every secret that can be known.
+
+use crate::environment::{self, Variables};
+use crate::place::Place;
+use crate::run_process::{RunProcessError, pinned};
+use autopilot_core::config::Config;
+use autopilot_core::state::State;
+use autopilot_host::file;
+use autopilot_host::redact::{self, Redactor};
+use autopilot_journal::History;
+
+const COPIED_BYTES_MAX: u64 = 1 << 20;
+
+/// Hides what the run's configuration asks for, and every secret that can be known: of the
+/// environment, of files copied into worktrees, and `known`.
+pub fn redactor(
+    place: &Place,
+    config: &Config,
+    variables: &Variables,
+    known: &[String],
+) -> Result<Redactor, RunProcessError> {
+    let mut secrets: Vec<String> =
+        redact::secrets_of(variables.iter().map(|(name, value)| (name.as_str(), value.clone())));
+    secrets.extend(variables.values().flat_map(|value| redact::secrets_of_url(value)));
+    secrets.extend(known.iter().cloned());
+    // A key is one whatever its variable is called.
+    secrets
+        .extend(environment::key_variables(config).filter_map(|key| variables.get(key).cloned()));
+    for (name, value) in environment::given(config, variables) {
+        secrets.extend(redact::secrets_of_url(&value));
+        if redact::is_secret_value(&name, &value) {
+            secrets.push(value);
+        }
+    }
+    for path in &config.worktrees.copy {
+        let bytes = file::read_capped(place.root.join(path).as_std_path(), COPIED_BYTES_MAX);
+        let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        secrets.extend(text.as_deref().map(assigned_values).unwrap_or_default());
+    }
+    Redactor::new(&config.logging.redact_patterns, &secrets)
+        .map_err(|error| RunProcessError::Redaction(error.to_string()))
+}
+
+/// The same for a run that was begun, with the configuration it began with.
+pub fn redactor_of(
+    place: &Place,
+    history: &dyn History,
+    state: &State,
+    variables: &Variables,
+) -> Result<Redactor, RunProcessError> {
+    if !state.has_begun() {
+        return Ok(Redactor::none());
+    }
+    redactor(place, &pinned(history, state)?, variables, &[])
+}
+
+/// The secrets among the values of `NAME=value` lines, as in `.env`: not every setting is one, and
+/// a hidden word such as `production` hides what was said about it too.
+fn assigned_values(text: &str) -> Vec<String> {
+    let mut secrets = Vec::new();
+    for (name, value) in text.lines().filter_map(|line| line.split_once('=')) {
+        let name = name.trim().trim_start_matches("export ").trim();
+        let value = value.trim();
+        let is_quoted = value.starts_with(['"', '\'']);
+        let value = if is_quoted { value } else { value.split(" #").next().unwrap_or(value) };
+        let value = value.trim().trim_matches(['"', '\'']);
+        secrets.extend(redact::secrets_of_url(value));
+        if redact::is_secret_value(name, value) {
+            secrets.push(value.to_owned());
+        }
+    }
+    secrets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_of_an_env_file_are_told_from_settings() {
+        let text = "# comment\nA=short\nTOKEN=\"abcdef123\"\nexport PASS='longer value'\nno\n\
+            DB_PASSWORD=hunter22 # of the test\nX=k3yWithoutAName0815\n\
+            DATABASE_URL=postgres://app:pg-secret@localhost:5432/app\n\
+            OTHER_URL=postgres://postgres:postgres@localhost/app\n";
+        let found = ["abcdef123", "longer value", "hunter22", "k3yWithoutAName0815", "pg-secret"];
+        assert_eq!(assigned_values(text), found);
+        let text = "APP_MODE=APPROVE\nNODE_ENV=production\nHOST=localhost\nA_TOKEN=short\n\
+            LOG_FILE=/var/log/app/2026.log\nURL=http://localhost:8080/v1/users\n\
+            NAME=a name of many words\n";
+        assert_eq!(assigned_values(text), [""; 0]);
+    }
+}

@@ -1,0 +1,286 @@
+//! A process at a run: [`open`] takes the lock, sweeps and opens; [`OpenRun::work`] works on it and
+//! says how it ended. The runtime is the caller's, so that one process can work on several runs.
+
+mod choice;
+mod first_input;
+mod ground;
+mod known_run;
+mod model_change;
+mod room;
+
+pub(crate) use choice::pinned;
+pub use choice::pinned_config;
+pub(crate) use ground::JobGround;
+pub(crate) use room::{make_room, sweep_leftovers};
+
+use crate::arrears;
+use crate::begin::{self, Request, Tasks};
+use crate::environment::Variables;
+use crate::feed::{RunFeed, SightLevel, Subscription};
+use crate::flag::Flag;
+use crate::inbox::LimitChange;
+use crate::job::Workshop;
+use crate::place::Place;
+use crate::replay::Player;
+use crate::shell::{Patience, Shell, ShellError, ShellParts};
+use crate::store;
+use crate::workspace::{self, WorkspaceError};
+use autopilot_core::config::Config;
+use autopilot_core::event::RunSpec;
+use autopilot_core::input::{Ask, Input};
+use autopilot_core::state::State;
+use autopilot_host::git::{Hub, UserRepo};
+use autopilot_host::lock::{Holder, Lock};
+use autopilot_journal::{Journal, SqliteJournal};
+use camino::Utf8PathBuf;
+use choice::ChosenRun;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often it is made sure that the state directory is still there.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Given to what runs to end when the state directory has gone.
+const ENDING_MAX: Duration = Duration::from_secs(15);
+
+/// Why a run can't be worked on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunProcessError {
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    #[error(transparent)]
+    Shell(#[from] ShellError),
+    #[error(transparent)]
+    Begin(#[from] begin::BeginError),
+    #[error("run {run} ({title}) is not finished")]
+    Unfinished { run: String, title: String },
+    #[error("run {run} ({title}) is already under way without {flag}")]
+    UnderWay { run: String, title: String, flag: &'static str },
+    #[error("cannot remove {name}: {source}")]
+    Flag { name: &'static str, source: std::io::Error },
+    #[error(
+        "the state directory `{path}` was removed while the run was under way, and its journal \
+         and unmerged work with it"
+    )]
+    StateGone { path: Utf8PathBuf },
+    #[error("there is nothing to resume in this repository")]
+    NothingToResume,
+    #[error("the configuration the run began with can't be read: {0}")]
+    PinnedConfig(String),
+    #[error("cannot start the runtime: {0}")]
+    Runtime(std::io::Error),
+    #[error("the loop of the run failed: {0}")]
+    Loop(String),
+    #[error("{0}")]
+    Redaction(String),
+}
+
+/// What the caller knows of the machine and gives to every job.
+pub struct Machine {
+    pub variables: Variables,
+    /// Our own executable.
+    pub own: Utf8PathBuf,
+    /// A few characters that make a run's id unique.
+    pub salt: String,
+    pub holder: String,
+}
+
+/// What to do with the repository that was opened.
+pub enum Intent {
+    Begin {
+        tasks: Box<Tasks>,
+        request: Box<Request>,
+        fresh: bool,
+    },
+    /// A run that is played again as it was begun.
+    Again {
+        spec: Box<RunSpec>,
+        texts: Vec<String>,
+    },
+    /// `texts` are what the asks name by their hash.
+    Resume {
+        asks: Vec<Ask>,
+        limits: LimitChange,
+        /// The model everybody uses from here on.
+        model: Option<String>,
+        texts: Vec<String>,
+    },
+    /// Nothing of the run but what is asked for is done. It may have ended.
+    Only {
+        run: String,
+        ask: Ask,
+        limits: LimitChange,
+        texts: Vec<String>,
+    },
+}
+
+impl Intent {
+    fn limits(&self) -> Option<&LimitChange> {
+        match self {
+            Intent::Begin { request, .. } => Some(&request.limits),
+            Intent::Again { .. } => None,
+            Intent::Resume { limits, .. } | Intent::Only { limits, .. } => Some(limits),
+        }
+    }
+
+    fn model(&self) -> Option<String> {
+        match self {
+            Intent::Resume { model, .. } => model.clone(),
+            Intent::Begin { .. } | Intent::Again { .. } | Intent::Only { .. } => None,
+        }
+    }
+}
+
+/// A repository that was examined and has a state directory, with its configuration.
+pub struct OpenedRepository {
+    pub place: Place,
+    pub repo: UserRepo,
+    pub config: Config,
+}
+
+/// A run this process has opened and holds the lock of: nothing is worked on yet.
+pub struct OpenRun {
+    parts: ShellParts,
+    ground: JobGround,
+    first: Vec<Input>,
+    texts: Vec<String>,
+    lock: Lock,
+}
+
+/// Opens a run to work on it: takes the lock, sweeps what a dead process left, opens journal and
+/// hub. With a `player`, agents say again what they said in a recording.
+pub fn open(
+    opened: OpenedRepository,
+    intent: Intent,
+    machine: Machine,
+    player: Option<Arc<Player>>,
+    notice: &mut dyn FnMut(&str),
+) -> Result<OpenRun, RunProcessError> {
+    let OpenedRepository { place, repo, config } = opened;
+    room::make_room(&place, notice)?;
+    let mut lock = workspace::lock(&place, "")?;
+    let mut journal = workspace::journal(&place)?;
+    let found = choice::take_up(&intent, &mut journal, &machine)?;
+    let chosen = match found {
+        Some(found) => {
+            let is_replay = player.is_some();
+            let asked = known_run::Asked { intent: &intent, place: &place, config, is_replay };
+            known_run::go_on(found, &journal, asked, notice)?
+        }
+        None => choice::new_run(&intent, &mut journal, &repo, config, &machine)?,
+    };
+    lock.refresh(&Holder::us(&chosen.run)).map_err(WorkspaceError::from)?;
+    room::sweep_leftovers(&place, &chosen.run, notice);
+    crate::inbox::sweep(&place);
+    let epoch = workspace::take_lease(&mut journal, &chosen.run, &machine.holder)?;
+    choice::reopen(&mut journal, &chosen.run, epoch)?;
+    let hub = Hub::open(place.state.as_std_path(), &repo).map_err(WorkspaceError::from)?;
+    let workshop = Workshop::new(repo, hub);
+    for saved in workshop.rescue_all().map_err(WorkspaceError::from)? {
+        notice(&format!("unfinished work of an earlier process is kept at {saved}"));
+    }
+    let first = first_input::first_inputs(&intent, &chosen);
+    let ChosenRun { run, mut state, config, models, prepared } = chosen;
+    collect_arrears(&mut journal, epoch, &mut state, &place, &config)?;
+    let texts = match (prepared, intent) {
+        (Some(prepared), _) => prepared.texts,
+        (None, Intent::Resume { texts, .. } | Intent::Only { texts, .. }) => texts,
+        (None, Intent::Begin { .. } | Intent::Again { .. }) => Vec::new(),
+    };
+    let (config, texts) = match models {
+        Some(models) => (models.config, [texts, vec![models.text]].concat()),
+        None => (config, texts),
+    };
+    let known = store::records(&journal, &run).map_err(WorkspaceError::from)?;
+    let feed = RunFeed::new(&run, state.seq, workspace::opener(&place));
+    let journal = Box::new(journal);
+    let ground = JobGround::new(place.clone(), config, workshop, machine, player)?;
+    let parts = ShellParts { place, run, epoch, state, journal, feed, known };
+    Ok(OpenRun { parts, ground, first, texts, lock })
+}
+
+impl OpenRun {
+    /// The id of the run.
+    pub fn id(&self) -> &str {
+        &self.parts.run
+    }
+
+    /// What the run will tell while it is worked on.
+    pub fn feed(&self) -> &RunFeed {
+        &self.parts.feed
+    }
+
+    /// A subscription to everything from here on, with what holds before it.
+    pub fn follow(&self, level: SightLevel) -> (Subscription, State) {
+        let state = self.parts.state.clone();
+        (self.parts.feed.subscribe(state.seq + 1, level), state)
+    }
+
+    /// Works on the run until it is over or rests, and returns what it came to.
+    pub async fn work(self, wait: Patience) -> Result<State, RunProcessError> {
+        let OpenRun { parts, ground, first, texts, lock } = self;
+        let place = parts.place.clone();
+        let _told = EndOfFeed(parts.feed.clone());
+        let shell = Shell::new(parts, wait, |texts, signals| ground.context(texts, signals))?;
+        for text in &texts {
+            shell.texts().put(text).map_err(ShellError::from)?;
+        }
+        let ended = watched(shell.work(first), &place).await;
+        drop(lock);
+        ended
+    }
+}
+
+/// Subscribers learn that there is no more, however the work ended.
+struct EndOfFeed(RunFeed);
+
+impl Drop for EndOfFeed {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Ends the work when the ground is taken from under it: whatever would be done from then on could
+/// be neither kept nor merged.
+async fn watched(
+    work: impl Future<Output = Result<State, ShellError>>,
+    place: &Place,
+) -> Result<State, RunProcessError> {
+    let mut work = std::pin::pin!(work);
+    let gone = async {
+        while place.journal().exists() {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    };
+    let ended = tokio::select! {
+        ended = &mut work => Some(ended),
+        () = gone => None,
+    };
+    match ended {
+        Some(ended) if place.journal().exists() => Ok(ended?),
+        Some(_) => Err(RunProcessError::StateGone { path: place.state.clone() }),
+        None => {
+            // What runs is ended in good order, by the same word a person has for it.
+            if Flag::Stop.raised(place).is_none() && Flag::Stop.raise(place, true).is_ok() {
+                let _in_vain = tokio::time::timeout(ENDING_MAX, work).await;
+                let _stays = Flag::Stop.lower(place);
+            }
+            Err(RunProcessError::StateGone { path: place.state.clone() })
+        }
+    }
+}
+
+/// What the process before was told and did not come to record.
+fn collect_arrears(
+    journal: &mut SqliteJournal,
+    epoch: u64,
+    state: &mut State,
+    place: &Place,
+    config: &Config,
+) -> Result<(), RunProcessError> {
+    let failed = |error| RunProcessError::Workspace(WorkspaceError::Store(error));
+    for record in arrears::collect(state, place, config) {
+        let entry = store::encode(&state.run.id, epoch, &record).map_err(failed)?;
+        journal.commit(&[entry]).map_err(|error| failed(error.into()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! A run keeps its configuration, except for which models its agents ask: what has changed of them
+//! since, and whether the agents can keep the limits with it.
+
+use super::{Intent, RunProcessError};
+use crate::begin;
+use crate::place::Place;
+use crate::workspace;
+use autopilot_core::config::{By, Config, Options};
+use autopilot_core::event::{End, Skip};
+use autopilot_core::fingerprint::sha256_hex;
+use autopilot_core::id::TaskId;
+use autopilot_core::input::Ask;
+use autopilot_core::limit::Limits;
+use autopilot_core::state::{State, Status, Task};
+use std::collections::BTreeSet;
+
+/// The configuration of a run with the models that the file names now.
+pub struct ModelChange {
+    pub config: Config,
+    pub text: String,
+    pub changes: Vec<String>,
+    /// Where a person named it.
+    pub model: Option<String>,
+}
+
+impl ModelChange {
+    /// None where nothing of it has changed, or the file can't be read: it is not needed.
+    pub fn now(
+        pinned: &Config,
+        place: &Place,
+        options: &Options,
+        model: Option<String>,
+    ) -> Option<ModelChange> {
+        let mut options = options.clone();
+        options.model = model.clone().or(options.model);
+        let now = match workspace::read_config(place) {
+            Ok((now, _)) => now.with_options(&options).ok()?,
+            // What was asked for is known without the file.
+            Err(_) if model.is_some() => pinned.with_options(&options).ok()?,
+            Err(_) => return None,
+        };
+        let (config, changes) = pinned.with_models_of(&now);
+        let text = serde_json::to_string(&config).ok()?;
+        (!changes.is_empty()).then_some(ModelChange { config, text, changes, model })
+    }
+
+    pub fn ask(&self, limits: Limits) -> Ask {
+        let Limits { lanes, agents, .. } = begin::limits(&self.config);
+        let limits = Box::new(Limits { lanes, agents, ..limits });
+        let config = sha256_hex(self.text.as_bytes());
+        Ask::Models { limits, config, model: self.model.clone() }
+    }
+}
+
+/// The limits and the models a run goes on with must be such as its agents can keep.
+pub fn check_prices(
+    intent: &Intent,
+    state: &State,
+    was: &Config,
+    now: &Config,
+) -> Result<(), RunProcessError> {
+    let Some(change) = intent.limits() else { return Ok(()) };
+    let limits = change.applied_to(&state.run.limits);
+    let (was, now) = ((was, &state.run.limits), (now, &limits));
+    Ok(begin::check_prices(was, now, state.run.flow, &named_agents(intent, state))?)
+}
+
+/// The agents named by tasks that are still open, besides the default ones.
+fn named_agents(intent: &Intent, state: &State) -> Vec<By> {
+    let asked = asked_for(intent, state);
+    let is_open = |task: &&Task| !task.is_settled() || asked.contains(&task.id);
+    let tasks = state.tasks.iter().filter(is_open);
+    tasks.map(|task| task.spec.by.clone()).filter(|by| !by.is_anybody()).collect()
+}
+
+/// What is over and is opened again by what is asked, with what it stands in the way of.
+fn asked_for(intent: &Intent, state: &State) -> BTreeSet<TaskId> {
+    let asks = match intent {
+        Intent::Begin { .. } | Intent::Again { .. } => &[],
+        Intent::Resume { asks, .. } => asks.as_slice(),
+        Intent::Only { ask, .. } => std::slice::from_ref(ask),
+    };
+    let named = |ask: &Ask| match ask {
+        Ask::Retry { task } | Ask::Continue { task, .. } => state.named(task).map(|task| task.id),
+        Ask::Halt { .. }
+        | Ask::Resume
+        | Ask::Skip { .. }
+        | Ask::Approve { .. }
+        | Ask::Reject { .. }
+        | Ask::Limit(_)
+        | Ask::Models { .. }
+        | Ask::Switch { .. } => None,
+    };
+    let mut found: BTreeSet<TaskId> = asks.iter().filter_map(named).collect();
+    for task in &state.tasks {
+        if let Status::Settled(End::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } }) =
+            &task.status
+            && found.contains(by)
+        {
+            found.insert(task.id);
+        }
+    }
+    found
+}

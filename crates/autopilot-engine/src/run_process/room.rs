@@ -1,0 +1,61 @@
+//! What a process makes sure of before it works: room on the disk, and nothing left of a process
+//! that died.
+
+use super::RunProcessError;
+use crate::place::Place;
+use crate::workspace::{self, WorkspaceError};
+use autopilot_host::{dir, room, sweep};
+
+/// Below this not even the journal and a small worktree are safe.
+const DISK_BYTES_MIN: u64 = 32 << 20;
+const INODES_MIN: u64 = 5_000;
+
+/// Refuses to begin what the machine can't carry, and takes what it gives.
+pub(crate) fn make_room(
+    place: &Place,
+    notice: &mut dyn FnMut(&str),
+) -> Result<(), RunProcessError> {
+    // Both are kindnesses of the system; without them the run still works.
+    let _as_it_is = room::raise_descriptors();
+    let _as_it_is = room::protect_from_oom();
+    workspace::refuse_linked_views(place)?;
+    let views = place.views();
+    if let Err(error) = crate::views::prove_writable(&views) {
+        let reason = error.to_string();
+        return Err(WorkspaceError::NotWritable { path: views, reason }.into());
+    }
+    let Ok(disk) = room::disk(place.state.as_std_path()) else { return Ok(()) };
+    if disk.bytes_free < DISK_BYTES_MIN {
+        let reason = format!("only {} MB are free", disk.bytes_free >> 20);
+        return Err(WorkspaceError::NotWritable { path: place.state.clone(), reason }.into());
+    }
+    if disk.inodes_free.is_some_and(|inodes| inodes < INODES_MIN) {
+        notice("few inodes are left where the state is kept; worktrees may not fit");
+    }
+    Ok(())
+}
+
+/// Ends the processes of an interrupted attempt and removes its scratch files.
+pub(crate) fn sweep_leftovers(place: &Place, run: &str, notice: &mut dyn FnMut(&str)) {
+    // A git that outlived its controller would write beside ours; nobody else works in the hub.
+    let hub = format!("GIT_DIR={}", place.state.join("hub.git"));
+    let markers = vec![format!("AUTOPILOT_RUN_ID={run}"), hub];
+    let traces = sweep::Traces { markers, ..Default::default() };
+    let swept = sweep::sweep(&traces);
+    if !swept.killed.is_empty() {
+        let count = swept.killed.len();
+        notice(&format!("{count} processes of an interrupted attempt were ended"));
+    }
+    if !swept.left.is_empty() {
+        notice(&format!("{} processes could not be ended", swept.left.len()));
+    }
+    crate::job::put_back_left(place, notice);
+    // Scratch of attempts that no longer run.
+    let _next_time = dir::remove(place.state.join("tmp").as_std_path());
+    // Each run fills its own, from its own base.
+    if let Ok(seeds) = place.caches().join("proof").read_dir_utf8() {
+        for seed in seeds.flatten().filter(|seed| seed.file_name() != run) {
+            let _next_time = dir::remove(seed.path().as_std_path());
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! How jobs reach the loop of their run: words for certain, what they show in passing.
+
+use crate::feed::{RunFeed, Sight};
+use autopilot_core::input::Word;
+use autopilot_core::wanted::Want;
+use tokio::sync::{mpsc, oneshot};
+
+/// What reaches the loop from the jobs, the writer and the operating system.
+#[derive(Debug)]
+pub enum Signal {
+    Durable {
+        seq: u64,
+    },
+    JournalFailed {
+        text: String,
+    },
+    Heard {
+        want: Want,
+        word: Word,
+    },
+    /// The same, of a job that goes on only once it is on the record.
+    Vowed {
+        want: Want,
+        word: Word,
+        kept: oneshot::Sender<()>,
+    },
+    Interrupt,
+    /// A run that is played again was cut short here.
+    CutShort,
+}
+
+/// A job's way to the loop and to whoever watches the run.
+#[derive(Clone)]
+pub struct Teller {
+    signals: mpsc::UnboundedSender<Signal>,
+    feed: RunFeed,
+}
+
+impl Teller {
+    /// A way to whoever has the other end of `signals`, and to the subscribers of `feed`.
+    pub fn new(signals: mpsc::UnboundedSender<Signal>, feed: RunFeed) -> Teller {
+        Teller { signals, feed }
+    }
+
+    /// Says a word about an attempt to the loop.
+    pub fn say(&self, want: Want, word: Word) {
+        let _loop_is_gone = self.signals.send(Signal::Heard { want, word });
+    }
+
+    /// Whether it is on the record, and durable there. It is not if the attempt is not wanted any
+    /// more, or if nothing can be recorded.
+    pub async fn vow(&self, want: Want, word: Word) -> bool {
+        let (kept, answer) = oneshot::channel();
+        let _loop_is_gone = self.signals.send(Signal::Vowed { want, word, kept });
+        answer.await.is_ok()
+    }
+
+    /// Shows something in passing to whoever watches, past the loop.
+    pub fn show(&self, want: Want, sight: Sight) {
+        self.feed.show(want.task, want.step, sight);
+    }
+}

@@ -1,0 +1,40 @@
+//! The thread that shows a run while it works: a subscriber of its feed, so that a terminal that
+//! takes nothing holds up no run.
+
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Waited at the end for everything to be shown; a terminal that is stuck is left behind.
+const DRAIN_MAX: Duration = Duration::from_secs(3);
+
+/// A thread that shows a run.
+pub struct Watching {
+    thread: Option<JoinHandle<()>>,
+    end: Receiver<()>,
+}
+
+impl Watching {
+    /// Starts it. Without a thread nothing is shown, but the run still works.
+    pub fn start(show: impl FnOnce() + Send + 'static) -> Watching {
+        let (ended, end) = mpsc::channel();
+        let run = move || {
+            show();
+            let _nobody_waits = ended.send(());
+        };
+        let thread = std::thread::Builder::new().name("watching".into()).spawn(run).ok();
+        Watching { thread, end }
+    }
+
+    /// Waits until everything the run told is shown.
+    pub fn drain(self) {
+        let Some(thread) = self.thread else { return };
+        // A thread that panicked has dropped its end and given the terminal back by unwinding.
+        match self.end.recv_timeout(DRAIN_MAX) {
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => {
+                let _panicked = thread.join();
+            }
+            Err(RecvTimeoutError::Timeout) => autopilot_tui::tty::restore_modes(),
+        }
+    }
+}
