@@ -18,8 +18,8 @@ use crate::step::{self, Failure};
 use crate::workspace::{cargo, find_program};
 
 /// Test binaries that `--quick` leaves out, because they take minutes by design: kills by the dozen,
-/// gigabytes of output, hostile process trees that each have the machine to themselves, and real
-/// agents.
+/// gigabytes of output, ten thousand tasks, waits for a quota, hostile process trees that each have the
+/// machine to themselves, and real agents.
 const SLOW: &[&str] = &[
     "agents_acp",
     "agents_claude",
@@ -27,6 +27,8 @@ const SLOW: &[&str] = &[
     "flood",
     "goal_real",
     "hostile",
+    "plan_scale",
+    "quota",
     "real_agents",
     "torture",
 ];
