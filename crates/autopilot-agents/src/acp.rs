@@ -20,22 +20,22 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::launch::{Access, Ask, LaunchPlan, Network, Program, Stdin};
+use crate::launch::{Access, LaunchPlan, LaunchProgram, LaunchRequest, LaunchStdin, Network};
 
-pub(crate) fn launch(words: &[String], ask: &Ask<'_>) -> LaunchPlan {
+pub(crate) fn launch(words: &[String], ask: &LaunchRequest<'_>) -> LaunchPlan {
     let (program, own_args) = words.split_first().map_or(("", words), |(p, rest)| (p, rest));
     LaunchPlan {
-        program: Program::Named(program.to_owned()),
+        program: LaunchProgram::Named(program.to_owned()),
         args: own_args.iter().chain(ask.args).cloned().collect(),
         env: known_env(words, ask),
-        stdin: Stdin::Open,
+        stdin: LaunchStdin::Open,
         files: Vec::new(),
     }
 }
 
 /// The variables that some agents need in order to ask for permissions, or to leave themselves
 /// unchanged.
-fn known_env(words: &[String], ask: &Ask<'_>) -> Vec<(String, String)> {
+fn known_env(words: &[String], ask: &LaunchRequest<'_>) -> Vec<(String, String)> {
     let is_named =
         |name: &str| words.iter().take(2).any(|word| word.rsplit('/').next() == Some(name));
     if !is_named("opencode") {
@@ -52,7 +52,7 @@ fn known_env(words: &[String], ask: &Ask<'_>) -> Vec<(String, String)> {
 /// The tools for which opencode must ask; by itself it asks for nothing. It is made to ask for
 /// exactly the tools that would be refused: more would put our consent in the place of a refusal in
 /// the user's own configuration.
-fn opencode_asks(ask: &Ask<'_>) -> Map<String, Value> {
+fn opencode_asks(ask: &LaunchRequest<'_>) -> Map<String, Value> {
     let mut tools = BTreeSet::new();
     if ask.access == Access::Read {
         tools.extend(["edit", "bash", "task"].map(String::from));
@@ -84,26 +84,26 @@ mod tests {
     #[test]
     fn the_prompt_is_said_and_not_given() {
         let args = ["--more".to_owned()];
-        let ask = Ask { args: &args, ..Ask::new("do it", "/slot".into()) };
+        let ask = LaunchRequest { args: &args, ..LaunchRequest::new("do it", "/slot".into()) };
         let plan = launch(&words("gemini --acp"), &ask);
-        assert_eq!(plan.program, Program::Named("gemini".into()));
+        assert_eq!(plan.program, LaunchProgram::Named("gemini".into()));
         assert_eq!(plan.args, ["--acp", "--more"]);
-        assert_eq!(plan.stdin, Stdin::Open);
+        assert_eq!(plan.stdin, LaunchStdin::Open);
         assert!(plan.env.is_empty());
     }
 
     #[test]
     fn opencode_asks_for_what_would_be_refused_and_for_nothing_else() {
-        let asks = |ask: &Ask<'_>| {
+        let asks = |ask: &LaunchRequest<'_>| {
             let env = launch(&words("/opt/bin/opencode acp"), ask).env;
             env.into_iter().find(|(name, _)| name == "OPENCODE_PERMISSION").map(|(_, asks)| asks)
         };
-        let builder = Ask::new("", "/slot".into());
+        let builder = LaunchRequest::new("", "/slot".into());
         assert_eq!(asks(&builder), None);
-        let reader = Ask { access: Access::Read, ..builder.clone() };
+        let reader = LaunchRequest { access: Access::Read, ..builder.clone() };
         assert_eq!(asks(&reader).unwrap(), r#"{"bash":"ask","edit":"ask","task":"ask"}"#);
         let rules = ["Bash(git push*)".to_owned(), "Write".to_owned()];
-        let held = Ask { disallowed_tools: &rules, network: Network::Off, ..builder };
+        let held = LaunchRequest { disallowed_tools: &rules, network: Network::Off, ..builder };
         assert_eq!(
             asks(&held).unwrap(),
             r#"{"bash":"ask","codesearch":"ask","edit":"ask","webfetch":"ask","websearch":"ask"}"#

@@ -8,8 +8,8 @@ use crate::claude::{self, ClaudeConversation};
 use crate::codex::{self, CodexConversation};
 use crate::command::{self, CommandConversation};
 use crate::conversation::Conversation;
-use crate::gateway::{Gateway, Way, is_withheld};
-use crate::launch::{Access, Ask, LaunchPlan, McpServer, Network, Sandbox};
+use crate::gateway::{Gateway, GatewayWay, is_withheld};
+use crate::launch::{Access, LaunchPlan, LaunchRequest, LaunchSandbox, LaunchServer, Network};
 use crate::openai::{self, Model, OpenAiConversation};
 use crate::script::{self, ScriptConversation};
 use crate::words::{self, WordsError};
@@ -40,7 +40,7 @@ pub enum Agent {
 
 /// The keys of an agent's configuration that choose its kind and how it is started.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Settings<'a> {
+pub struct AgentSettings<'a> {
     pub mode: Mode,
     /// The name or path of the vendor's program, in place of the usual one.
     pub executable: Option<&'a str>,
@@ -68,7 +68,7 @@ pub enum AgentError {
 
 /// The stream of the process that a line came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
+pub enum OutputStream {
     Out,
     Err,
 }
@@ -76,7 +76,7 @@ pub enum Stream {
 /// The settings of a launch, kept so that the conversation can send them and hold the agent to
 /// them.
 #[derive(Debug, Clone)]
-pub struct Expected {
+pub struct ExpectedLaunch {
     pub prompt: String,
     pub cwd: Utf8PathBuf,
     pub model: Option<String>,
@@ -89,15 +89,15 @@ pub struct Expected {
     pub allowed_tools: Vec<String>,
     pub disallowed_tools: Vec<String>,
     pub network: Network,
-    pub sandbox: Sandbox,
-    pub mcp_servers: Vec<McpServer>,
+    pub sandbox: LaunchSandbox,
+    pub mcp_servers: Vec<LaunchServer>,
     /// Whether the agent may read and write files through us.
     pub fs: bool,
 }
 
-impl From<&Ask<'_>> for Expected {
-    fn from(ask: &Ask<'_>) -> Self {
-        Expected {
+impl From<&LaunchRequest<'_>> for ExpectedLaunch {
+    fn from(ask: &LaunchRequest<'_>) -> Self {
+        ExpectedLaunch {
             prompt: ask.prompt.to_owned(),
             cwd: ask.cwd.to_owned(),
             model: ask.model.map(str::to_owned),
@@ -117,7 +117,7 @@ impl From<&Ask<'_>> for Expected {
 
 impl Agent {
     /// Checks that the keys the mode needs are there.
-    pub fn new(settings: Settings<'_>) -> Result<Self, AgentError> {
+    pub fn new(settings: AgentSettings<'_>) -> Result<Self, AgentError> {
         let executable = |default: &str| settings.executable.unwrap_or(default).to_owned();
         let gateway = Gateway {
             base_url: settings.base_url.map(str::to_owned),
@@ -155,7 +155,7 @@ impl Agent {
     }
 
     /// Returns the process that puts `ask` to this agent.
-    pub fn launch(&self, ask: &Ask<'_>) -> LaunchPlan {
+    pub fn launch(&self, ask: &LaunchRequest<'_>) -> LaunchPlan {
         match self {
             Agent::ClaudeCode { executable, gateway } => claude::launch(executable, gateway, ask),
             Agent::Codex { executable, gateway } => codex::launch(executable, gateway, ask),
@@ -167,7 +167,7 @@ impl Agent {
     }
 
     /// Returns the decoder for the output of one launch of this agent.
-    pub fn conversation(&self, expected: Expected) -> Box<dyn Conversation> {
+    pub fn conversation(&self, expected: ExpectedLaunch) -> Box<dyn Conversation> {
         match self {
             Agent::ClaudeCode { .. } => Box::new(ClaudeConversation::new(expected)),
             Agent::Codex { .. } => Box::new(CodexConversation::new(expected)),
@@ -205,11 +205,11 @@ impl Agent {
 
     /// The address and the key with which the agent reaches its model; only some agents can be told
     /// others than their own.
-    pub fn way(&self) -> Way {
+    pub fn way(&self) -> GatewayWay {
         match self {
             Agent::ClaudeCode { gateway, .. } | Agent::Codex { gateway, .. } => gateway.way(),
             Agent::OpenAi(_) | Agent::Acp { .. } | Agent::Command { .. } | Agent::Script { .. } => {
-                Way::Own
+                GatewayWay::Own
             }
         }
     }
@@ -251,8 +251,8 @@ pub fn listens(mode: Mode) -> bool {
 mod tests {
     use super::*;
 
-    fn settings(mode: Mode) -> Settings<'static> {
-        Settings { mode, ..Settings::default() }
+    fn settings(mode: Mode) -> AgentSettings<'static> {
+        AgentSettings { mode, ..AgentSettings::default() }
     }
 
     #[test]
@@ -260,11 +260,11 @@ mod tests {
         for mode in Mode::ALL {
             let command = Some("agent");
             let script = Some(camino::Utf8Path::new("/agents.yml"));
-            let given = Settings { command, script, model: Some("m"), ..settings(mode) };
+            let given = AgentSettings { command, script, model: Some("m"), ..settings(mode) };
             let agent = Agent::new(given).unwrap();
             let mut conversation =
-                agent.conversation(Expected::from(&Ask::new("p", "/slot".into())));
-            let answer = conversation.wish(crate::Wish::Message("hello".into()));
+                agent.conversation(ExpectedLaunch::from(&LaunchRequest::new("p", "/slot".into())));
+            let answer = conversation.wish(crate::AgentMessage::Message("hello".into()));
             assert_eq!(answer != Err(crate::Deaf::Always), listens(mode), "{mode:?}");
         }
     }
@@ -279,13 +279,14 @@ mod tests {
         assert_eq!(error, "mode script needs the key `script`");
         let error = Agent::new(settings(Mode::OpenaiApi)).unwrap_err().to_string();
         assert_eq!(error, "mode openai_api needs the key `model`");
-        let empty = Settings { command: Some(" "), ..settings(Mode::Command) };
+        let empty = AgentSettings { command: Some(" "), ..settings(Mode::Command) };
         assert!(Agent::new(empty).unwrap_err().to_string().contains("it is empty"));
     }
 
     #[test]
     fn the_executable_of_the_configuration_is_used() {
-        let named = Settings { executable: Some("/opt/claude"), ..settings(Mode::ClaudeCodeCli) };
+        let named =
+            AgentSettings { executable: Some("/opt/claude"), ..settings(Mode::ClaudeCodeCli) };
         assert_eq!(
             Agent::new(named).unwrap(),
             Agent::ClaudeCode { executable: "/opt/claude".into(), gateway: Gateway::default() }

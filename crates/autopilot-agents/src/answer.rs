@@ -12,19 +12,19 @@ mod strict;
 mod workflow;
 
 pub use autopilot_core::flow::review::{ReviewAnswer, ReviewIssue};
-pub use autopilot_core::plan::{Edge, Plan, PlanTask, ValidationCommands};
+pub use autopilot_core::plan::{Plan, PlanEdge, PlanTask, ValidationCommands};
 pub use autopilot_core::workflow::{Completion, Workflow};
-pub use dig::{ANSWER_BYTES_MAX, DEPTH_MAX, Dug, Found, OBJECTS_MAX, dig};
-pub use kind::{Answer, CommandRan, SubagentUsed, Summary};
+pub use dig::{ANSWER_BYTES_MAX, DEPTH_MAX, Dug, FoundValue, OBJECTS_MAX, dig};
+pub use kind::{AgentAnswer, CommandRan, SubagentUsed, Summary};
 pub use markdown::markdown;
 pub use plan::read_plan;
-pub use schema::{Schema, SchemaError};
+pub use schema::{AnswerSchema, SchemaError};
 pub use strict::strict_form;
 pub use workflow::{completion_after_all, read_completion, read_workflow};
 
 use serde_json::Value;
 
-use crate::ending::Ending;
+use crate::ending::AgentEnding;
 use crate::event::clip;
 
 /// The number of faults that one repair prompt names at most.
@@ -33,21 +33,21 @@ const FAULT_BYTES_MAX: usize = 400;
 
 /// One fault of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct AnswerFault {
     /// A JSON pointer to the faulty value; empty for the whole answer.
     pub pointer: String,
     /// The description of the fault.
     pub what: String,
 }
 
-impl Fault {
+impl AnswerFault {
     /// Clips `what` to a length that fits into a repair prompt.
     pub fn new(pointer: impl Into<String>, what: impl AsRef<str>) -> Self {
-        Fault { pointer: pointer.into(), what: clip(what.as_ref(), FAULT_BYTES_MAX) }
+        AnswerFault { pointer: pointer.into(), what: clip(what.as_ref(), FAULT_BYTES_MAX) }
     }
 }
 
-impl std::fmt::Display for Fault {
+impl std::fmt::Display for AnswerFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.pointer.is_empty() {
             return f.write_str(&self.what);
@@ -58,41 +58,41 @@ impl std::fmt::Display for Fault {
 
 /// The answer of an agent, before it is validated.
 #[derive(Debug, Clone, Copy)]
-pub struct Given<'a> {
+pub struct GivenAnswer<'a> {
     /// The text of the agent's last message.
     pub text: &'a str,
     /// The value from the agent's own schema mechanism, where it has one.
     pub structured: Option<&'a Value>,
 }
 
-impl<'a> From<&'a str> for Given<'a> {
+impl<'a> From<&'a str> for GivenAnswer<'a> {
     fn from(text: &'a str) -> Self {
-        Given { text, structured: None }
+        GivenAnswer { text, structured: None }
     }
 }
 
-impl<'a> From<&'a Ending> for Given<'a> {
-    fn from(ending: &'a Ending) -> Self {
-        Given { text: &ending.answer, structured: ending.structured.as_ref() }
+impl<'a> From<&'a AgentEnding> for GivenAnswer<'a> {
+    fn from(ending: &'a AgentEnding) -> Self {
+        GivenAnswer { text: &ending.answer, structured: ending.structured.as_ref() }
     }
 }
 
 /// Reads an answer of a known kind. The answer must also satisfy `also`, a schema the user edited.
-pub fn read<'a, T: Answer>(
-    given: impl Into<Given<'a>>,
-    also: Option<&Schema>,
-) -> Result<T, Vec<Fault>> {
-    let ours = T::schema().map_err(|error| vec![Fault::new("", error.to_string())])?;
-    let schemas: Vec<&Schema> = std::iter::once(ours).chain(also).collect();
+pub fn read<'a, T: AgentAnswer>(
+    given: impl Into<GivenAnswer<'a>>,
+    also: Option<&AnswerSchema>,
+) -> Result<T, Vec<AnswerFault>> {
+    let ours = T::schema().map_err(|error| vec![AnswerFault::new("", error.to_string())])?;
+    let schemas: Vec<&AnswerSchema> = std::iter::once(ours).chain(also).collect();
     let value = read_value(given, &schemas)?;
-    serde_json::from_value(value).map_err(|error| vec![Fault::new("", error.to_string())])
+    serde_json::from_value(value).map_err(|error| vec![AnswerFault::new("", error.to_string())])
 }
 
 /// Reads an answer as JSON that satisfies all of `schemas`.
 pub fn read_value<'a>(
-    given: impl Into<Given<'a>>,
-    schemas: &[&Schema],
-) -> Result<Value, Vec<Fault>> {
+    given: impl Into<GivenAnswer<'a>>,
+    schemas: &[&AnswerSchema],
+) -> Result<Value, Vec<AnswerFault>> {
     let given = given.into();
     let structured = given.structured.map(|value| {
         let value = without_nulls(value.clone());
@@ -111,7 +111,7 @@ pub fn read_value<'a>(
     }
 }
 
-fn read_text(text: &str, schemas: &[&Schema]) -> Result<Value, Vec<Fault>> {
+fn read_text(text: &str, schemas: &[&AnswerSchema]) -> Result<Value, Vec<AnswerFault>> {
     let dug = dig(text)?;
     let mut last_faults = None;
     for found in dug.objects.into_iter().rev() {
@@ -127,12 +127,12 @@ fn read_text(text: &str, schemas: &[&Schema]) -> Result<Value, Vec<Fault>> {
         }
     }
     let broken = dug.broken.map(|fault| vec![fault]);
-    let none = || vec![Fault::new("", "there is no JSON object in the answer")];
+    let none = || vec![AnswerFault::new("", "there is no JSON object in the answer")];
     Err(last_faults.or(broken).unwrap_or_else(none))
 }
 
-fn faults(value: &Value, schemas: &[&Schema]) -> Vec<Fault> {
-    let mut faults: Vec<Fault> = Vec::new();
+fn faults(value: &Value, schemas: &[&AnswerSchema]) -> Vec<AnswerFault> {
+    let mut faults: Vec<AnswerFault> = Vec::new();
     for fault in schemas.iter().flat_map(|schema| schema.faults(value)) {
         if !faults.contains(&fault) {
             faults.push(fault);
@@ -155,7 +155,7 @@ fn without_nulls(value: Value) -> Value {
 }
 
 /// The prompt that asks for the same answer once more and names its faults.
-pub fn repair_prompt(faults: &[Fault], schema_json: &str) -> String {
+pub fn repair_prompt(faults: &[AnswerFault], schema_json: &str) -> String {
     let mut lines: Vec<String> =
         faults.iter().take(FAULTS_MAX).map(|fault| format!("- {fault}")).collect();
     if faults.len() > FAULTS_MAX {

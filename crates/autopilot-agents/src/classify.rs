@@ -3,11 +3,11 @@
 //! Only the error channels of an agent are read here, never what its model says: a review that
 //! discusses rate limits must not pause the account. Structured fields come before text.
 
-use crate::ending::{Cause, Outcome};
+use crate::ending::{AgentOutcome, Cause};
 
 /// The kinds of trouble that a vendor reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
+pub enum AgentTrouble {
     /// The login or the key was rejected.
     Auth,
     /// A usage or billing limit was reached.
@@ -30,7 +30,7 @@ pub enum Trouble {
 
 /// The parts of an error that the agent reported.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Facts<'a> {
+pub struct ErrorFacts<'a> {
     /// The vendor's word for the error (`authentication_error`, `usage_limit_reached`, …).
     pub word: Option<&'a str>,
     /// The HTTP status of the vendor's reply.
@@ -39,41 +39,43 @@ pub struct Facts<'a> {
     pub text: &'a str,
 }
 
-impl Trouble {
+impl AgentTrouble {
     /// Returns the outcome of a launch that ended in this trouble. `until_unix` is the time at
     /// which a quota resets.
-    pub fn outcome(self, why: String, until_unix: Option<i64>) -> Outcome {
+    pub fn outcome(self, why: String, until_unix: Option<i64>) -> AgentOutcome {
         match self {
-            Trouble::Auth => Outcome::Auth { why },
-            Trouble::Quota => Outcome::Quota { until_unix, why },
-            Trouble::Outage => Outcome::Outage { why },
-            Trouble::Model => Outcome::broke(Cause::Model, why),
-            Trouble::Context => Outcome::broke(Cause::Context, why),
-            Trouble::OutputLimit => Outcome::broke(Cause::OutputLimit, why),
-            Trouble::Refusal => Outcome::broke(Cause::Refusal, why),
-            Trouble::Session => Outcome::broke(Cause::Session, why),
-            Trouble::Request => Outcome::broke(Cause::Request, why),
+            AgentTrouble::Auth => AgentOutcome::Auth { why },
+            AgentTrouble::Quota => AgentOutcome::Quota { until_unix, why },
+            AgentTrouble::Outage => AgentOutcome::Outage { why },
+            AgentTrouble::Model => AgentOutcome::broke(Cause::Model, why),
+            AgentTrouble::Context => AgentOutcome::broke(Cause::Context, why),
+            AgentTrouble::OutputLimit => AgentOutcome::broke(Cause::OutputLimit, why),
+            AgentTrouble::Refusal => AgentOutcome::broke(Cause::Refusal, why),
+            AgentTrouble::Session => AgentOutcome::broke(Cause::Session, why),
+            AgentTrouble::Request => AgentOutcome::broke(Cause::Request, why),
         }
     }
 }
 
 /// Returns the kind of trouble that an error reports; `None` if nothing in it is known.
-pub fn classify(facts: Facts<'_>) -> Option<Trouble> {
+pub fn classify(facts: ErrorFacts<'_>) -> Option<AgentTrouble> {
     let by_word = facts.word.and_then(by_word);
     // A rejected request names its reason only in the text.
     by_word
         .or_else(|| facts.http_status.and_then(by_status))
         .or_else(|| by_text(facts.text))
-        .or_else(|| facts.http_status.filter(|status| *status == 400).map(|_| Trouble::Request))
+        .or_else(|| {
+            facts.http_status.filter(|status| *status == 400).map(|_| AgentTrouble::Request)
+        })
 }
 
-fn by_word(word: &str) -> Option<Trouble> {
+fn by_word(word: &str) -> Option<AgentTrouble> {
     match word {
         "authentication_error"
         | "authentication_failed"
         | "permission_error"
         | "invalid_api_key"
-        | "account_deactivated" => Some(Trouble::Auth),
+        | "account_deactivated" => Some(AgentTrouble::Auth),
         "usage_limit_reached"
         | "rate_limit_error"
         | "rate_limit"
@@ -81,37 +83,37 @@ fn by_word(word: &str) -> Option<Trouble> {
         | "billing_error"
         | "billing_not_active"
         | "billing_hard_limit_reached"
-        | "insufficient_quota" => Some(Trouble::Quota),
+        | "insufficient_quota" => Some(AgentTrouble::Quota),
         "overloaded_error" | "overloaded" | "api_error" | "timeout_error" | "server_error" => {
-            Some(Trouble::Outage)
+            Some(AgentTrouble::Outage)
         }
-        "not_found_error" | "model_not_found" => Some(Trouble::Model),
-        "max_output_tokens" => Some(Trouble::OutputLimit),
+        "not_found_error" | "model_not_found" => Some(AgentTrouble::Model),
+        "max_output_tokens" => Some(AgentTrouble::OutputLimit),
         "prompt_too_long" | "context_length_exceeded" | "request_too_large" => {
-            Some(Trouble::Context)
+            Some(AgentTrouble::Context)
         }
-        "previous_response_not_found" => Some(Trouble::Session),
-        "refusal" => Some(Trouble::Refusal),
+        "previous_response_not_found" => Some(AgentTrouble::Session),
+        "refusal" => Some(AgentTrouble::Refusal),
         _ => None,
     }
 }
 
-fn by_status(status: u64) -> Option<Trouble> {
+fn by_status(status: u64) -> Option<AgentTrouble> {
     match status {
-        401 | 403 => Some(Trouble::Auth),
-        402 | 429 => Some(Trouble::Quota),
-        404 => Some(Trouble::Model),
-        413 => Some(Trouble::Context),
-        408 | 500..=599 => Some(Trouble::Outage),
+        401 | 403 => Some(AgentTrouble::Auth),
+        402 | 429 => Some(AgentTrouble::Quota),
+        404 => Some(AgentTrouble::Model),
+        413 => Some(AgentTrouble::Context),
+        408 | 500..=599 => Some(AgentTrouble::Outage),
         _ => None,
     }
 }
 
 /// The phrases of the vendors' programs, the more specific kinds first: "model is at capacity" is an
 /// outage although it names a model, and a usage limit may mention the log-in page.
-const PHRASES: &[(Trouble, &[&str])] = &[
+const PHRASES: &[(AgentTrouble, &[&str])] = &[
     (
-        Trouble::Session,
+        AgentTrouble::Session,
         &[
             "no conversation found with session id",
             "--resume requires a valid session id",
@@ -119,7 +121,7 @@ const PHRASES: &[(Trouble, &[&str])] = &[
         ],
     ),
     (
-        Trouble::Context,
+        AgentTrouble::Context,
         &[
             "context window",
             "prompt is too long",
@@ -128,7 +130,7 @@ const PHRASES: &[(Trouble, &[&str])] = &[
         ],
     ),
     (
-        Trouble::Quota,
+        AgentTrouble::Quota,
         &[
             "usage limit",
             "quota exceeded",
@@ -143,7 +145,7 @@ const PHRASES: &[(Trouble, &[&str])] = &[
         ],
     ),
     (
-        Trouble::Auth,
+        AgentTrouble::Auth,
         &[
             "401 unauthorized",
             "403 forbidden",
@@ -158,7 +160,7 @@ const PHRASES: &[(Trouble, &[&str])] = &[
         ],
     ),
     (
-        Trouble::Outage,
+        AgentTrouble::Outage,
         &[
             "at capacity",
             "high demand",
@@ -181,7 +183,7 @@ const PHRASES: &[(Trouble, &[&str])] = &[
         ],
     ),
     (
-        Trouble::Model,
+        AgentTrouble::Model,
         &[
             "does not exist or you do not have access",
             "issue with the selected model",
@@ -190,12 +192,12 @@ const PHRASES: &[(Trouble, &[&str])] = &[
             "model is not supported",
         ],
     ),
-    (Trouble::OutputLimit, &["output token maximum"]),
-    (Trouble::Refusal, &["safeguards flagged", "violate our usage polic"]),
-    (Trouble::Request, &["invalid_request_error", "400 bad request"]),
+    (AgentTrouble::OutputLimit, &["output token maximum"]),
+    (AgentTrouble::Refusal, &["safeguards flagged", "violate our usage polic"]),
+    (AgentTrouble::Request, &["invalid_request_error", "400 bad request"]),
 ];
 
-fn by_text(text: &str) -> Option<Trouble> {
+fn by_text(text: &str) -> Option<AgentTrouble> {
     let text = text.replace('’', "'").to_lowercase();
     PHRASES
         .iter()
@@ -209,54 +211,68 @@ mod tests {
 
     #[test]
     fn structured_fields_come_before_the_text() {
-        let facts = Facts {
+        let facts = ErrorFacts {
             word: Some("usage_limit_reached"),
             http_status: Some(500),
             text: "401 Unauthorized",
         };
-        assert_eq!(classify(facts), Some(Trouble::Quota));
-        assert_eq!(classify(Facts { word: None, ..facts }), Some(Trouble::Outage));
-        assert_eq!(classify(Facts { word: None, http_status: None, ..facts }), Some(Trouble::Auth));
+        assert_eq!(classify(facts), Some(AgentTrouble::Quota));
+        assert_eq!(classify(ErrorFacts { word: None, ..facts }), Some(AgentTrouble::Outage));
+        assert_eq!(
+            classify(ErrorFacts { word: None, http_status: None, ..facts }),
+            Some(AgentTrouble::Auth)
+        );
     }
 
     #[test]
     fn the_texts_of_the_programs_are_known() {
         let table = [
-            ("unexpected status 401 Unauthorized: no, url: http://x", Trouble::Auth),
-            ("Missing environment variable: `SOME_KEY`.", Trouble::Auth),
-            ("Not logged in · Please run /login", Trouble::Auth),
-            ("exceeded retry limit, last status: 429 Too Many Requests", Trouble::Quota),
-            ("Quota exceeded. Check your plan and billing details.", Trouble::Quota),
-            ("You’ve hit your usage limit. Or try again at 9:32 PM.", Trouble::Quota),
-            ("You've hit your 5-hour limit · resets 9:26pm (UTC)", Trouble::Quota),
-            ("Credit balance is too low", Trouble::Quota),
-            ("We’re currently experiencing high demand, which may", Trouble::Outage),
-            ("Selected model is at capacity. Please try another.", Trouble::Outage),
-            ("stream disconnected before completion: x", Trouble::Outage),
-            ("Reconnecting... waiting for network (Connection failed: x)", Trouble::Outage),
-            ("The model `x` does not exist or you do not have access to it.", Trouble::Model),
-            ("There's an issue with the selected model (x).", Trouble::Model),
-            ("Codex ran out of room in the model's context window.", Trouble::Context),
-            ("Prompt is too long · the request is ~250000 tokens", Trouble::Context),
-            ("Error: no rollout found for thread id 0", Trouble::Session),
-            ("No conversation found with session ID: 0", Trouble::Session),
-            ("Error: --resume requires a valid session ID or session title", Trouble::Session),
-            ("API Error: Connection to the API was lost (ECONNRESET).", Trouble::Outage),
-            ("API Error: API returned an empty or malformed response (HTTP 200)", Trouble::Outage),
-            (r#"{"error":{"type":"invalid_request_error"}}"#, Trouble::Request),
+            ("unexpected status 401 Unauthorized: no, url: http://x", AgentTrouble::Auth),
+            ("Missing environment variable: `SOME_KEY`.", AgentTrouble::Auth),
+            ("Not logged in · Please run /login", AgentTrouble::Auth),
+            ("exceeded retry limit, last status: 429 Too Many Requests", AgentTrouble::Quota),
+            ("Quota exceeded. Check your plan and billing details.", AgentTrouble::Quota),
+            ("You’ve hit your usage limit. Or try again at 9:32 PM.", AgentTrouble::Quota),
+            ("You've hit your 5-hour limit · resets 9:26pm (UTC)", AgentTrouble::Quota),
+            ("Credit balance is too low", AgentTrouble::Quota),
+            ("We’re currently experiencing high demand, which may", AgentTrouble::Outage),
+            ("Selected model is at capacity. Please try another.", AgentTrouble::Outage),
+            ("stream disconnected before completion: x", AgentTrouble::Outage),
+            ("Reconnecting... waiting for network (Connection failed: x)", AgentTrouble::Outage),
+            ("The model `x` does not exist or you do not have access to it.", AgentTrouble::Model),
+            ("There's an issue with the selected model (x).", AgentTrouble::Model),
+            ("Codex ran out of room in the model's context window.", AgentTrouble::Context),
+            ("Prompt is too long · the request is ~250000 tokens", AgentTrouble::Context),
+            ("Error: no rollout found for thread id 0", AgentTrouble::Session),
+            ("No conversation found with session ID: 0", AgentTrouble::Session),
+            ("Error: --resume requires a valid session ID or session title", AgentTrouble::Session),
+            ("API Error: Connection to the API was lost (ECONNRESET).", AgentTrouble::Outage),
+            (
+                "API Error: API returned an empty or malformed response (HTTP 200)",
+                AgentTrouble::Outage,
+            ),
+            (r#"{"error":{"type":"invalid_request_error"}}"#, AgentTrouble::Request),
         ];
         for (text, trouble) in table {
-            assert_eq!(classify(Facts { text, ..Facts::default() }), Some(trouble), "{text}");
+            assert_eq!(
+                classify(ErrorFacts { text, ..ErrorFacts::default() }),
+                Some(trouble),
+                "{text}"
+            );
         }
-        assert_eq!(classify(Facts { text: "something new", ..Facts::default() }), None);
+        assert_eq!(classify(ErrorFacts { text: "something new", ..ErrorFacts::default() }), None);
     }
 
     #[test]
     fn a_rejected_request_is_read_by_its_text_first() {
         let rejected = |text| {
-            classify(Facts { word: Some("invalid_request_error"), http_status: Some(400), text })
+            classify(ErrorFacts {
+                word: Some("invalid_request_error"),
+                http_status: Some(400),
+                text,
+            })
         };
-        assert_eq!(rejected("Credit balance is too low"), Some(Trouble::Quota));
-        assert_eq!(rejected("tools.3: bad name"), Some(Trouble::Request));
+        assert_eq!(rejected("Credit balance is too low"), Some(AgentTrouble::Quota));
+        assert_eq!(rejected("tools.3: bad name"), Some(AgentTrouble::Request));
     }
 }

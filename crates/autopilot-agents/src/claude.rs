@@ -14,7 +14,8 @@ pub(crate) use decode::ClaudeConversation;
 use crate::answer;
 use crate::gateway::{Gateway, NO_KEY};
 use crate::launch::{
-    Access, Ask, LaunchPlan, McpServer, Network, Program, Sandbox, Stdin, Transport,
+    Access, LaunchPlan, LaunchProgram, LaunchRequest, LaunchSandbox, LaunchServer, LaunchStdin,
+    Network, Transport,
 };
 
 /// The longest schema that is passed on the command line, where one argument may have 128 KiB at
@@ -41,7 +42,7 @@ pub(crate) fn key_name(variable: &str) -> &'static str {
     if variable == TOKEN { TOKEN } else { KEY }
 }
 
-pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &Ask<'_>) -> LaunchPlan {
+pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &LaunchRequest<'_>) -> LaunchPlan {
     let mut args: Vec<String> = vec!["-p".into()];
     let mut option = |name: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -74,10 +75,10 @@ pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &Ask<'_>) -> Laun
     args.extend(["--replay-user-messages".into(), "--verbose".into()]);
     args.extend(ask.args.iter().cloned());
     LaunchPlan {
-        program: Program::Named(executable.to_owned()),
+        program: LaunchProgram::Named(executable.to_owned()),
         args,
         env: env(gateway, ask),
-        stdin: Stdin::Open,
+        stdin: LaunchStdin::Open,
         files: Vec::new(),
     }
 }
@@ -90,7 +91,7 @@ fn permission_mode(access: Access) -> &'static str {
     }
 }
 
-fn allowed(ask: &Ask<'_>) -> Vec<String> {
+fn allowed(ask: &LaunchRequest<'_>) -> Vec<String> {
     match ask.access {
         Access::Read => Vec::new(),
         // Tools named here could be used on any path; the permission mode grants them inside the
@@ -104,7 +105,7 @@ fn allowed(ask: &Ask<'_>) -> Vec<String> {
 }
 
 /// `--allowedTools` only grants; tools that must not be used have to be taken away.
-fn disallowed(ask: &Ask<'_>) -> Vec<String> {
+fn disallowed(ask: &LaunchRequest<'_>) -> Vec<String> {
     let writing: &[&str] = match ask.access {
         Access::Read => &["Bash", "Edit", "Write", "NotebookEdit"],
         Access::Edit | Access::Unsafe => &[],
@@ -124,8 +125,8 @@ fn several(args: &mut Vec<String>, name: &str, values: Vec<String>) {
     }
 }
 
-fn mcp_config(servers: &[McpServer]) -> Option<String> {
-    let entry = |server: &McpServer| {
+fn mcp_config(servers: &[LaunchServer]) -> Option<String> {
+    let entry = |server: &LaunchServer| {
         let value = match &server.transport {
             Transport::Stdio { command, args, env } => {
                 let env: serde_json::Map<String, serde_json::Value> =
@@ -158,9 +159,9 @@ fn own_settings(gateway: &Gateway, access: Access) -> Option<String> {
     (!settings.is_empty()).then(|| serde_json::Value::from(settings).to_string())
 }
 
-fn env(gateway: &Gateway, ask: &Ask<'_>) -> Vec<(String, String)> {
+fn env(gateway: &Gateway, ask: &LaunchRequest<'_>) -> Vec<(String, String)> {
     // As root, Claude Code bypasses permissions only if it is told that it runs in a sandbox.
-    let sandboxed = ask.access == Access::Unsafe && ask.sandbox == Sandbox::Ours;
+    let sandboxed = ask.access == Access::Unsafe && ask.sandbox == LaunchSandbox::Ours;
     let sandbox = sandboxed.then_some(("IS_SANDBOX", "1"));
     let address = gateway.base_url.as_deref().map(|url| (BASE_URL, url));
     let keyless = gateway.base_url.is_some() && gateway.key_env.is_none();
@@ -172,9 +173,9 @@ fn env(gateway: &Gateway, ask: &Ask<'_>) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::Schema;
+    use crate::launch::LaunchSchema;
 
-    fn launch(executable: &str, ask: &Ask<'_>) -> LaunchPlan {
+    fn launch(executable: &str, ask: &LaunchRequest<'_>) -> LaunchPlan {
         super::launch(executable, &Gateway::default(), ask)
     }
 
@@ -186,7 +187,7 @@ mod tests {
     fn a_builder_edits_and_runs_the_allowed_tools() {
         let tools = ["Read".to_owned(), "Bash(git *)".to_owned()];
         let args = ["--betas".to_owned()];
-        let ask = Ask {
+        let ask = LaunchRequest {
             model: Some("opus"),
             effort: Some("high"),
             session: Some("s-1"),
@@ -194,11 +195,11 @@ mod tests {
             allowed_tools: &tools,
             network: Network::Off,
             args: &args,
-            ..Ask::new("build it", "/slot".into())
+            ..LaunchRequest::new("build it", "/slot".into())
         };
         let plan = launch("claude", &ask);
         insta::assert_snapshot!(line(&plan), @"-p --input-format stream-json --output-format stream-json --permission-prompt-tool stdio --permission-mode acceptEdits --model opus --effort high --resume s-1 --max-budget-usd 2.5 --allowedTools Read Bash(git *) --disallowedTools WebFetch WebSearch --replay-user-messages --verbose --betas");
-        assert_eq!(plan.stdin, Stdin::Open);
+        assert_eq!(plan.stdin, LaunchStdin::Open);
         assert!(plan.env.iter().any(|(name, _)| name == "DISABLE_TELEMETRY"));
         assert!(plan.env.iter().all(|(name, _)| name != "IS_SANDBOX"));
     }
@@ -206,26 +207,27 @@ mod tests {
     #[test]
     fn a_reviewer_changes_nothing_and_answers_by_schema() {
         let tools = ["Edit".to_owned()];
-        let ask = Ask {
+        let ask = LaunchRequest {
             access: Access::Read,
             allowed_tools: &tools,
             max_usd: Some(0.0),
-            schema: Some(Schema {
+            schema: Some(LaunchSchema {
                 path: "/tmp/s.json".into(),
                 json: r#"{"type":"object","properties":{"ok":{"type":"boolean"}}}"#,
             }),
-            ..Ask::new("review it", "/slot".into())
+            ..LaunchRequest::new("review it", "/slot".into())
         };
         insta::assert_snapshot!(line(&launch("claude", &ask)), @r#"-p --input-format stream-json --output-format stream-json --permission-prompt-tool stdio --permission-mode default --settings {"disableAllHooks":true} --json-schema {"type":"object","properties":{"ok":{"type":["boolean","null"]}},"required":["ok"],"additionalProperties":false} --setting-sources user --disallowedTools Bash Edit Write NotebookEdit --replay-user-messages --verbose"#);
     }
 
     #[test]
     fn permissions_are_bypassed_as_root_only_inside_our_sandbox() {
-        let ask = Ask { access: Access::Unsafe, ..Ask::new("", "/slot".into()) };
+        let ask =
+            LaunchRequest { access: Access::Unsafe, ..LaunchRequest::new("", "/slot".into()) };
         let plan = launch("claude", &ask);
         assert!(line(&plan).contains("--permission-mode bypassPermissions"));
         assert!(plan.env.iter().all(|(name, _)| name != "IS_SANDBOX"));
-        let plan = launch("claude", &Ask { sandbox: Sandbox::Ours, ..ask });
+        let plan = launch("claude", &LaunchRequest { sandbox: LaunchSandbox::Ours, ..ask });
         assert!(plan.env.contains(&("IS_SANDBOX".into(), "1".into())));
     }
 
@@ -241,7 +243,9 @@ mod tests {
             base_url: Some("https://gateway.example".into()),
             key_env: key_env.map(str::to_owned),
         };
-        let env = |key_env| super::launch("claude", &gateway(key_env), &Ask::new("", "/s".into()));
+        let env = |key_env| {
+            super::launch("claude", &gateway(key_env), &LaunchRequest::new("", "/s".into()))
+        };
         let address = (BASE_URL.to_owned(), "https://gateway.example".to_owned());
         let keyed = env(Some("GATEWAY_KEY"));
         assert!(keyed.env.contains(&address));

@@ -11,7 +11,8 @@ use camino::Utf8PathBuf;
 use crate::answer;
 use crate::gateway::{Gateway, NO_KEY};
 use crate::launch::{
-    Access, Ask, LaunchPlan, McpServer, Network, Program, Sandbox, Schema, Stdin, Transport,
+    Access, LaunchPlan, LaunchProgram, LaunchRequest, LaunchSandbox, LaunchSchema, LaunchServer,
+    LaunchStdin, Network, Transport,
 };
 
 /// The variables that hold the user's own key and address of the model.
@@ -24,7 +25,7 @@ pub(crate) const OWN_WAY: &[&str] = &[
     "CODEX_ACCESS_TOKEN",
 ];
 
-pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &Ask<'_>) -> LaunchPlan {
+pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &LaunchRequest<'_>) -> LaunchPlan {
     let mut args: Vec<String> = ["exec", "--json", "--disable", "plugins"].map(String::from).into();
     // Without an explicit sandbox Codex takes the one that an earlier run left in its
     // configuration.
@@ -48,25 +49,25 @@ pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &Ask<'_>) -> Laun
     // The prompt comes on stdin: a diff may be longer than an argument can be.
     args.push("-".into());
     LaunchPlan {
-        program: Program::Named(executable.to_owned()),
+        program: LaunchProgram::Named(executable.to_owned()),
         args,
         env: Vec::new(),
-        stdin: Stdin::Whole(ask.prompt.as_bytes().to_vec()),
+        stdin: LaunchStdin::Whole(ask.prompt.as_bytes().to_vec()),
         files: schema.into_iter().collect(),
     }
 }
 
 /// The sandbox that Codex is told to use. Its own does not work inside ours: every tool call would
 /// fail, and the run succeed.
-fn sandbox(ask: &Ask<'_>) -> &'static str {
+fn sandbox(ask: &LaunchRequest<'_>) -> &'static str {
     match (ask.sandbox, ask.access) {
-        (Sandbox::Ours, _) | (Sandbox::None, Access::Unsafe) => "danger-full-access",
-        (Sandbox::None, Access::Edit) => "workspace-write",
-        (Sandbox::None, Access::Read) => "read-only",
+        (LaunchSandbox::Ours, _) | (LaunchSandbox::None, Access::Unsafe) => "danger-full-access",
+        (LaunchSandbox::None, Access::Edit) => "workspace-write",
+        (LaunchSandbox::None, Access::Read) => "read-only",
     }
 }
 
-fn settings(ask: &Ask<'_>) -> Vec<String> {
+fn settings(ask: &LaunchRequest<'_>) -> Vec<String> {
     let mut settings: Vec<String> =
         ["approval_policy=never", "analytics.enabled=false", "check_for_update_on_startup=false"]
             .map(String::from)
@@ -115,7 +116,7 @@ fn provider(gateway: &Gateway) -> Vec<String> {
 /// The trust level of the worktree. Without it Codex would write one into the user's settings for
 /// each worktree. An agent that only reads does not follow the settings that come with the change
 /// it reads.
-fn trust(ask: &Ask<'_>) -> String {
+fn trust(ask: &LaunchRequest<'_>) -> String {
     let level = match ask.access {
         Access::Read => "untrusted",
         Access::Edit | Access::Unsafe => "trusted",
@@ -126,7 +127,7 @@ fn trust(ask: &Ask<'_>) -> String {
 
 /// The setting of one MCP server. Without an approval mode every tool call would fail, and the run
 /// succeed; without `required` a server that does not start would be passed over in silence.
-fn mcp_server(server: &McpServer) -> String {
+fn mcp_server(server: &LaunchServer) -> String {
     let text = |value: &str| serde_json::Value::from(value).to_string();
     let transport = match &server.transport {
         Transport::Stdio { command, args, env } => {
@@ -146,7 +147,7 @@ fn mcp_server(server: &McpServer) -> String {
 
 /// The file with the schema's strict form: Codex sends schemas as strict, which admits only a part
 /// of JSON Schema.
-fn strict_file(schema: Schema<'_>) -> Option<(Utf8PathBuf, String)> {
+fn strict_file(schema: LaunchSchema<'_>) -> Option<(Utf8PathBuf, String)> {
     let json = serde_json::from_str(schema.json).ok()?;
     let path = schema.path.with_extension("strict.json");
     Some((path, answer::strict_form(&json).to_string()))
@@ -156,34 +157,37 @@ fn strict_file(schema: Schema<'_>) -> Option<(Utf8PathBuf, String)> {
 mod tests {
     use super::*;
 
-    fn launch(executable: &str, ask: &Ask<'_>) -> LaunchPlan {
+    fn launch(executable: &str, ask: &LaunchRequest<'_>) -> LaunchPlan {
         super::launch(executable, &Gateway::default(), ask)
     }
 
     #[test]
     fn inside_our_sandbox_its_own_is_off() {
-        let ask = Ask {
-            sandbox: Sandbox::Ours,
+        let ask = LaunchRequest {
+            sandbox: LaunchSandbox::Ours,
             access: Access::Read,
             model: Some("gpt"),
             effort: Some("high"),
-            ..Ask::new("review", "/slot".into())
+            ..LaunchRequest::new("review", "/slot".into())
         };
         let plan = launch("codex", &ask);
         insta::assert_snapshot!(plan.args.join(" "), @r#"exec --json --disable plugins -s danger-full-access -C /slot --skip-git-repo-check -c approval_policy=never -c analytics.enabled=false -c check_for_update_on_startup=false -c projects={"/slot"={trust_level="untrusted"}} -c sandbox_workspace_write.network_access=true -c model_reasoning_effort="high" -m gpt -"#);
-        assert_eq!(plan.stdin, Stdin::Whole(b"review".to_vec()));
+        assert_eq!(plan.stdin, LaunchStdin::Whole(b"review".to_vec()));
     }
 
     #[test]
     fn a_resumed_thread_keeps_the_sandbox_before_the_word_and_the_schema_after_it() {
         let args = ["-c".to_owned(), "x=1".to_owned()];
-        let ask = Ask {
+        let ask = LaunchRequest {
             access: Access::Read,
             network: Network::Off,
             session: Some("t-1"),
             args: &args,
-            schema: Some(Schema { path: "/a/review.json".into(), json: r#"{"type":"object"}"# }),
-            ..Ask::new("again", "/slot".into())
+            schema: Some(LaunchSchema {
+                path: "/a/review.json".into(),
+                json: r#"{"type":"object"}"#,
+            }),
+            ..LaunchRequest::new("again", "/slot".into())
         };
         let plan = launch("codex", &ask);
         insta::assert_snapshot!(plan.args.join(" "), @r#"exec --json --disable plugins -s read-only -C /slot --skip-git-repo-check -c approval_policy=never -c analytics.enabled=false -c check_for_update_on_startup=false -c projects={"/slot"={trust_level="untrusted"}} -c sandbox_workspace_write.network_access=false -c web_search="disabled" -c x=1 resume --output-schema /a/review.strict.json t-1 -"#);
@@ -199,7 +203,8 @@ mod tests {
             (Access::Edit, "workspace-write"),
             (Access::Unsafe, "danger-full-access"),
         ] {
-            let plan = launch("codex", &Ask { access, ..Ask::new("", "/s".into()) });
+            let plan =
+                launch("codex", &LaunchRequest { access, ..LaunchRequest::new("", "/s".into()) });
             let at = plan.args.iter().position(|arg| arg == "-s").unwrap();
             assert_eq!(plan.args[at + 1], word);
         }
@@ -212,7 +217,7 @@ mod tests {
                 base_url: base_url.map(str::to_owned),
                 key_env: key_env.map(str::to_owned),
             };
-            let plan = super::launch("codex", &gateway, &Ask::new("", "/s".into()));
+            let plan = super::launch("codex", &gateway, &LaunchRequest::new("", "/s".into()));
             let from = plan.args.iter().position(|arg| arg.starts_with("model_provider="));
             from.map(|from| plan.args[from..from + 3].join(" "))
         };

@@ -1,22 +1,22 @@
 //! Any program as an agent: the prompt goes to its stdin, the answer comes from its stdout.
 
-use crate::agent::Stream;
-use crate::conversation::{Conversation, Heard};
-use crate::ending::{Cause, Ending, ExitFacts, Odd, Outcome};
+use crate::agent::OutputStream;
+use crate::conversation::{Conversation, HeardLine};
+use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, Odd};
 use crate::event::{self, AgentEvent};
-use crate::launch::{Ask, LaunchPlan, Program, Stdin};
-use crate::tail::Tail;
+use crate::launch::{LaunchPlan, LaunchProgram, LaunchRequest, LaunchStdin};
+use crate::tail::LastLines;
 
 /// The longest answer that is kept: the end of stdout, since the answer is the last thing said.
 pub const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
-pub(crate) fn launch(words: &[String], ask: &Ask<'_>) -> LaunchPlan {
+pub(crate) fn launch(words: &[String], ask: &LaunchRequest<'_>) -> LaunchPlan {
     let (program, own_args) = words.split_first().map_or(("", words), |(p, rest)| (p, rest));
     LaunchPlan {
-        program: Program::Named(program.to_owned()),
+        program: LaunchProgram::Named(program.to_owned()),
         args: own_args.iter().chain(ask.args).cloned().collect(),
         env: Vec::new(),
-        stdin: Stdin::Whole(ask.whole_prompt().into_bytes()),
+        stdin: LaunchStdin::Whole(ask.whole_prompt().into_bytes()),
         files: Vec::new(),
     }
 }
@@ -24,21 +24,21 @@ pub(crate) fn launch(words: &[String], ask: &Ask<'_>) -> LaunchPlan {
 #[derive(Debug, Default)]
 pub(crate) struct CommandConversation {
     answer: LastBytes,
-    stderr: Tail,
+    stderr: LastLines,
     odd: Odd,
 }
 
 impl Conversation for CommandConversation {
-    fn line(&mut self, stream: Stream, line: &str, truncated: bool) -> Heard {
+    fn line(&mut self, stream: OutputStream, line: &str, truncated: bool) -> HeardLine {
         if truncated {
             self.odd.cut += 1;
         }
         let events = match stream {
-            Stream::Out => {
+            OutputStream::Out => {
                 self.answer.push_line(line);
                 vec![AgentEvent::Text { text: event::text(line) }]
             }
-            Stream::Err => {
+            OutputStream::Err => {
                 self.stderr.push(line);
                 vec![AgentEvent::Notice { text: event::text(line) }]
             }
@@ -46,15 +46,16 @@ impl Conversation for CommandConversation {
         events.into()
     }
 
-    fn finish(self: Box<Self>, exit: ExitFacts) -> Ending {
+    fn finish(self: Box<Self>, exit: ExitFacts) -> AgentEnding {
         let outcome = match exit.forced() {
             Some(outcome) => outcome,
-            None if exit.is_zero() => Outcome::Success,
-            None => {
-                Outcome::broke(Cause::Crash, format!("the agent {}", failure(&exit, &self.stderr)))
-            }
+            None if exit.is_zero() => AgentOutcome::Success,
+            None => AgentOutcome::broke(
+                Cause::Crash,
+                format!("the agent {}", failure(&exit, &self.stderr)),
+            ),
         };
-        Ending {
+        AgentEnding {
             outcome,
             answer: self.answer.text,
             structured: None,
@@ -67,7 +68,7 @@ impl Conversation for CommandConversation {
 
 /// Describes a failed launch by its exit and, if there are any, the last lines of stderr; the rest
 /// of a sentence about the agent.
-pub(crate) fn failure(exit: &ExitFacts, stderr: &Tail) -> String {
+pub(crate) fn failure(exit: &ExitFacts, stderr: &LastLines) -> String {
     const LAST_WORDS_LINES_MAX: usize = 5;
     if stderr.is_empty() {
         return exit.describe();
@@ -108,18 +109,21 @@ mod tests {
     #[test]
     fn the_prompt_goes_to_stdin_and_no_shell_is_involved() {
         let args = ["--more".to_owned()];
-        let ask = Ask { args: &args, ..Ask::new("do it; rm -rf", ".".into()) };
+        let ask = LaunchRequest { args: &args, ..LaunchRequest::new("do it; rm -rf", ".".into()) };
         let words = ["./agent.sh".to_owned(), "a b".to_owned()];
         let plan = launch(&words, &ask);
-        assert_eq!(plan.program, Program::Named("./agent.sh".into()));
+        assert_eq!(plan.program, LaunchProgram::Named("./agent.sh".into()));
         assert_eq!(plan.args, ["a b", "--more"]);
-        assert_eq!(plan.stdin, Stdin::Whole(b"do it; rm -rf".to_vec()));
+        assert_eq!(plan.stdin, LaunchStdin::Whole(b"do it; rm -rf".to_vec()));
     }
 
     #[test]
     fn what_is_added_to_every_prompt_comes_before_it() {
-        let ask = Ask { system_prompt: Some("Be brief.\n"), ..Ask::new("do it", ".".into()) };
-        let said = Stdin::Whole(b"Be brief.\n\ndo it".to_vec());
+        let ask = LaunchRequest {
+            system_prompt: Some("Be brief.\n"),
+            ..LaunchRequest::new("do it", ".".into())
+        };
+        let said = LaunchStdin::Whole(b"Be brief.\n\ndo it".to_vec());
         assert_eq!(launch(&["./a".to_owned()], &ask).stdin, said);
         assert_eq!(crate::script::launch("s.yml".into(), &ask).stdin, said);
     }
@@ -127,13 +131,16 @@ mod tests {
     #[test]
     fn a_non_zero_exit_breaks_the_try_with_its_last_words() {
         let mut decoder = Box::new(CommandConversation::default());
-        decoder.line(Stream::Out, "half an answer", false);
-        decoder.line(Stream::Err, "429 Too Many Requests", false);
+        decoder.line(OutputStream::Out, "half an answer", false);
+        decoder.line(OutputStream::Err, "429 Too Many Requests", false);
         let ending = decoder.finish(ExitFacts::code(3));
         // The stderr of an unknown program may hold anything: it is shown, not believed.
         assert_eq!(
             ending.outcome,
-            Outcome::broke(Cause::Crash, "the agent exited with code 3: 429 Too Many Requests")
+            AgentOutcome::broke(
+                Cause::Crash,
+                "the agent exited with code 3: 429 Too Many Requests"
+            )
         );
         assert_eq!(ending.answer, "half an answer\n");
     }

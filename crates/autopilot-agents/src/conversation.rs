@@ -3,13 +3,13 @@
 //! A conversation is pure. It never waits, reads or writes; whoever runs the process carries its
 //! lines in and its acts out.
 
-use crate::agent::Stream;
-use crate::ending::{Ending, ExitFacts};
+use crate::agent::OutputStream;
+use crate::ending::{AgentEnding, ExitFacts};
 use crate::event::AgentEvent;
 
 /// The events of one line, and the acts that have to follow.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Heard {
+pub struct HeardLine {
     pub events: Vec<AgentEvent>,
     /// The acts, to be carried out in this order.
     pub acts: Vec<Act>,
@@ -30,7 +30,7 @@ pub enum Act {
 
 /// A person's request to an agent that works.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wish {
+pub enum AgentMessage {
     /// A message, which the agent gets as soon as it can take it.
     Message(String),
     /// The request to stop the current turn.
@@ -52,36 +52,36 @@ pub enum Deaf {
 /// and never panics: a line without a meaning is counted.
 pub trait Conversation: Send {
     /// Is called before the first line.
-    fn begin(&mut self) -> Heard {
-        Heard::default()
+    fn begin(&mut self) -> HeardLine {
+        HeardLine::default()
     }
 
     /// Takes one line of output. `truncated` tells that the host cut the line at its limit.
-    fn line(&mut self, stream: Stream, line: &str, truncated: bool) -> Heard;
+    fn line(&mut self, stream: OutputStream, line: &str, truncated: bool) -> HeardLine;
 
     /// Takes the result of [`Act::ReadFile`] or [`Act::WriteFile`].
-    fn file(&mut self, _id: u64, _done: Result<String, String>) -> Heard {
-        Heard::default()
+    fn file(&mut self, _id: u64, _done: Result<String, String>) -> HeardLine {
+        HeardLine::default()
     }
 
     /// Passes on a person's request. Agents that do not listen refuse it.
-    fn wish(&mut self, _wish: Wish) -> Result<Heard, Deaf> {
+    fn wish(&mut self, _wish: AgentMessage) -> Result<HeardLine, Deaf> {
         Err(Deaf::Always)
     }
 
     /// Judges the launch once its process has ended.
-    fn finish(self: Box<Self>, exit: ExitFacts) -> Ending;
+    fn finish(self: Box<Self>, exit: ExitFacts) -> AgentEnding;
 }
 
-impl Heard {
+impl HeardLine {
     /// A reply of one line.
-    pub(crate) fn say(line: String) -> Heard {
-        Heard { events: Vec::new(), acts: vec![Act::Say(line)] }
+    pub(crate) fn say(line: String) -> HeardLine {
+        HeardLine { events: Vec::new(), acts: vec![Act::Say(line)] }
     }
 
     /// Puts `events` before the events of this one.
     #[must_use]
-    pub(crate) fn after(mut self, events: impl IntoIterator<Item = AgentEvent>) -> Heard {
+    pub(crate) fn after(mut self, events: impl IntoIterator<Item = AgentEvent>) -> HeardLine {
         let own = std::mem::take(&mut self.events);
         self.events.extend(events);
         self.events.extend(own);
@@ -89,8 +89,8 @@ impl Heard {
     }
 }
 
-impl From<Vec<AgentEvent>> for Heard {
-    fn from(events: Vec<AgentEvent>) -> Heard {
-        Heard { events, acts: Vec::new() }
+impl From<Vec<AgentEvent>> for HeardLine {
+    fn from(events: Vec<AgentEvent>) -> HeardLine {
+        HeardLine { events, acts: Vec::new() }
     }
 }

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::Usage;
+use crate::event::AgentUsage;
 
 /// The end of one launch.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ending {
-    pub outcome: Outcome,
+pub struct AgentEnding {
+    pub outcome: AgentOutcome,
     /// The text of the agent's final message, or its whole output.
     pub answer: String,
     /// The value from the agent's own schema mechanism, to be validated like any other answer.
@@ -15,7 +15,7 @@ pub struct Ending {
     /// The id under which the session can be resumed.
     pub session: Option<String>,
     /// The last report of tokens and cost; `None` if there was none.
-    pub usage: Option<Usage>,
+    pub usage: Option<AgentUsage>,
     /// The lines that could not be decoded.
     pub odd: Odd,
 }
@@ -23,7 +23,7 @@ pub struct Ending {
 /// The judgement on a launch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum Outcome {
+pub enum AgentOutcome {
     /// The agent finished its turn.
     Success,
     /// The agent failed, and the try is spent.
@@ -75,19 +75,21 @@ pub enum Cause {
     Other,
 }
 
-impl Outcome {
+impl AgentOutcome {
     /// A spent try with its cause and a reason for people.
     pub fn broke(cause: Cause, why: impl Into<String>) -> Self {
-        Outcome::Broke { cause, why: why.into() }
+        AgentOutcome::Broke { cause, why: why.into() }
     }
 
     /// Whether the trouble lies outside the task: every worker with this account or model would end
     /// the same.
     pub fn is_infrastructure(&self) -> bool {
         match self {
-            Outcome::Auth { .. } | Outcome::Outage { .. } | Outcome::Quota { .. } => true,
-            Outcome::Broke { cause, .. } => *cause == Cause::Model,
-            Outcome::Success | Outcome::Interrupted => false,
+            AgentOutcome::Auth { .. }
+            | AgentOutcome::Outage { .. }
+            | AgentOutcome::Quota { .. } => true,
+            AgentOutcome::Broke { cause, .. } => *cause == Cause::Model,
+            AgentOutcome::Success | AgentOutcome::Interrupted => false,
         }
     }
 }
@@ -143,16 +145,19 @@ impl ExitFacts {
     }
 
     /// The outcome if the process did not end by itself.
-    pub fn forced(&self) -> Option<Outcome> {
+    pub fn forced(&self) -> Option<AgentOutcome> {
         if self.timed_out {
-            return Some(Outcome::broke(Cause::TimedOut, "the agent hit the step's time limit"));
+            return Some(AgentOutcome::broke(
+                Cause::TimedOut,
+                "the agent hit the step's time limit",
+            ));
         }
         if self.stuck {
-            return Some(Outcome::broke(Cause::Stuck, "the agent showed no sign of life"));
+            return Some(AgentOutcome::broke(Cause::Stuck, "the agent showed no sign of life"));
         }
         match self.ending_signal()? {
-            SIGINT | SIGTERM => Some(Outcome::Interrupted),
-            signal => Some(Outcome::broke(
+            SIGINT | SIGTERM => Some(AgentOutcome::Interrupted),
+            signal => Some(AgentOutcome::broke(
                 Cause::Crash,
                 format!("the agent was killed by signal {signal}"),
             )),

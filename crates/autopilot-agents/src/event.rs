@@ -26,7 +26,7 @@ pub enum AgentEvent {
     /// The agent named its session.
     Session { id: String },
     /// The agent reported its tokens and its cost so far.
-    Usage(Usage),
+    Usage(AgentUsage),
     /// The vendor told how close the account is to its limit.
     RateLimit { status: RateStatus, resets_at_unix: Option<i64> },
     /// A message about the agent's work that the model did not write.
@@ -59,17 +59,17 @@ pub enum RateStatus {
 /// the vendor's cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Tokens {
+pub struct TokenCount {
     pub input: u64,
     pub output: u64,
     pub cached: u64,
 }
 
-impl Tokens {
+impl TokenCount {
     /// The sum of both counts; stops at the largest number.
     #[must_use]
-    pub fn plus(self, other: Tokens) -> Tokens {
-        Tokens {
+    pub fn plus(self, other: TokenCount) -> TokenCount {
+        TokenCount {
             input: self.input.saturating_add(other.input),
             output: self.output.saturating_add(other.output),
             cached: self.cached.saturating_add(other.cached),
@@ -88,8 +88,8 @@ pub enum Scope {
 /// A report of tokens and cost. Vendors disagree on which figures are cumulative, even within one
 /// report, so each has its scope.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Usage {
-    pub tokens: Tokens,
+pub struct AgentUsage {
+    pub tokens: TokenCount,
     pub tokens_scope: Scope,
     pub cost_usd: Option<f64>,
     pub cost_scope: Scope,
@@ -97,21 +97,21 @@ pub struct Usage {
 
 /// The tokens and the cost of one launch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Bill {
-    pub tokens: Tokens,
+pub struct AgentBill {
+    pub tokens: TokenCount,
     pub cost_usd: Option<f64>,
 }
 
-impl Usage {
+impl AgentUsage {
     /// Returns the part of this report that belongs to the launch it ends. `before` is the last
     /// report of the same session, if it was resumed.
     ///
     /// A total below the one before means that the vendor began to count anew: the whole of it is
     /// billed, because money must never be under-counted.
-    pub fn of_run(&self, before: Option<&Usage>) -> Bill {
+    pub fn of_run(&self, before: Option<&AgentUsage>) -> AgentBill {
         let tokens = match (self.tokens_scope, before) {
             (Scope::Run, _) | (Scope::Session, None) => self.tokens,
-            (Scope::Session, Some(before)) => Tokens {
+            (Scope::Session, Some(before)) => TokenCount {
                 input: rise(before.tokens.input, self.tokens.input),
                 output: rise(before.tokens.output, self.tokens.output),
                 cached: rise(before.tokens.cached, self.tokens.cached),
@@ -122,7 +122,7 @@ impl Usage {
             Scope::Session if total >= spent => total - spent,
             Scope::Session | Scope::Run => total,
         });
-        Bill { tokens, cost_usd }
+        AgentBill { tokens, cost_usd }
     }
 }
 
@@ -164,8 +164,8 @@ mod tests {
 
     #[test]
     fn a_session_total_is_billed_as_the_difference_to_the_last_one() {
-        let total = |input, cost| Usage {
-            tokens: Tokens { input, output: 1, cached: 0 },
+        let total = |input, cost| AgentUsage {
+            tokens: TokenCount { input, output: 1, cached: 0 },
             tokens_scope: Scope::Session,
             cost_usd: Some(cost),
             cost_scope: Scope::Session,
@@ -179,8 +179,8 @@ mod tests {
 
     #[test]
     fn tokens_of_the_run_and_cost_of_the_session_are_told_apart() {
-        let report = |cost| Usage {
-            tokens: Tokens { input: 40, output: 4, cached: 0 },
+        let report = |cost| AgentUsage {
+            tokens: TokenCount { input: 40, output: 4, cached: 0 },
             tokens_scope: Scope::Run,
             cost_usd: Some(cost),
             cost_scope: Scope::Session,

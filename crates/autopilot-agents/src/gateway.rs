@@ -12,7 +12,7 @@ pub struct Gateway {
 
 /// The way by which an agent reaches its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum GatewayWay {
     /// The user's own address and login.
     Own,
     /// The user's own address with another key.
@@ -23,11 +23,11 @@ pub enum Way {
 
 impl Gateway {
     /// The way that these settings lead.
-    pub fn way(&self) -> Way {
+    pub fn way(&self) -> GatewayWay {
         match (&self.base_url, &self.key_env) {
-            (Some(_), _) => Way::OtherAddress,
-            (None, Some(_)) => Way::OtherKey,
-            (None, None) => Way::Own,
+            (Some(_), _) => GatewayWay::OtherAddress,
+            (None, Some(_)) => GatewayWay::OtherKey,
+            (None, None) => GatewayWay::Own,
         }
     }
 }
@@ -63,19 +63,19 @@ const ACCOUNT_ENV: &[&str] = &[
 
 /// Whether a Claude Code that reaches its model by `way` must not inherit the user's variable
 /// `name`.
-pub fn is_withheld(name: &str, way: Way) -> bool {
+pub fn is_withheld(name: &str, way: GatewayWay) -> bool {
     let begins = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
     match way {
-        Way::Own => false,
-        Way::OtherKey => begins(KEY_ENV),
-        Way::OtherAddress => begins(ACCOUNT_ENV) && !name.contains("MODEL"),
+        GatewayWay::Own => false,
+        GatewayWay::OtherKey => begins(KEY_ENV),
+        GatewayWay::OtherAddress => begins(ACCOUNT_ENV) && !name.contains("MODEL"),
     }
 }
 
 /// Returns a user's settings of Claude Code without the user's own way to a model. With it, the
 /// configured address would not be asked, or would be given the user's key. `None` if the settings
 /// can't be read.
-pub fn without_own_way(settings: &[u8], way: Way) -> Option<String> {
+pub fn without_own_way(settings: &[u8], way: GatewayWay) -> Option<String> {
     let mut settings: Map<String, Value> = serde_json::from_slice(settings).ok()?;
     settings.retain(|name, _| !ACCOUNT.contains(&name.as_str()));
     if let Some(Value::Object(env)) = settings.get_mut("env") {
@@ -93,7 +93,7 @@ mod tests {
         let theirs = r#"{"apiKeyHelper":"./key","model":"m","env":{"ANTHROPIC_CUSTOM_HEADERS":"x",
             "ANTHROPIC_API_KEY":"k","CLAUDE_CODE_USE_BEDROCK":"1","EDITOR":"vi"},
             "permissions":{"deny":["Bash"]},"oauthAccount":{"id":1},"primaryApiKey":"k"}"#;
-        let kept = without_own_way(theirs.as_bytes(), Way::OtherAddress).unwrap();
+        let kept = without_own_way(theirs.as_bytes(), GatewayWay::OtherAddress).unwrap();
         let kept: Value = serde_json::from_str(&kept).unwrap();
         let expected = serde_json::json!({
             "model": "m", "env": { "EDITOR": "vi" }, "permissions": { "deny": ["Bash"] }
@@ -101,10 +101,10 @@ mod tests {
         assert_eq!(kept, expected);
         let theirs =
             r#"{"apiKeyHelper":"./k","env":{"ANTHROPIC_BASE_URL":"u","ANTHROPIC_API_KEY":"k"}}"#;
-        let kept = without_own_way(theirs.as_bytes(), Way::OtherKey).unwrap();
+        let kept = without_own_way(theirs.as_bytes(), GatewayWay::OtherKey).unwrap();
         assert_eq!(kept, r#"{"env":{"ANTHROPIC_BASE_URL":"u"}}"#, "the key is for that address");
-        assert_eq!(without_own_way(b"not json", Way::OtherAddress), None);
-        assert_eq!(without_own_way(b"[1]", Way::OtherAddress), None);
+        assert_eq!(without_own_way(b"not json", GatewayWay::OtherAddress), None);
+        assert_eq!(without_own_way(b"[1]", GatewayWay::OtherAddress), None);
     }
 
     #[test]
@@ -116,11 +116,11 @@ mod tests {
             "ANTHROPIC_BASE_URL",
             "CLAUDE_CODE_OAUTH_TOKEN",
         ] {
-            assert!(is_withheld(name, Way::OtherAddress), "{name}");
-            assert!(!is_withheld(name, Way::Own), "{name}");
+            assert!(is_withheld(name, GatewayWay::OtherAddress), "{name}");
+            assert!(!is_withheld(name, GatewayWay::Own), "{name}");
         }
-        assert!(!is_withheld("ANTHROPIC_DEFAULT_OPUS_MODEL", Way::OtherAddress));
-        assert!(is_withheld("ANTHROPIC_API_KEY", Way::OtherKey));
-        assert!(!is_withheld("ANTHROPIC_BASE_URL", Way::OtherKey));
+        assert!(!is_withheld("ANTHROPIC_DEFAULT_OPUS_MODEL", GatewayWay::OtherAddress));
+        assert!(is_withheld("ANTHROPIC_API_KEY", GatewayWay::OtherKey));
+        assert!(!is_withheld("ANTHROPIC_BASE_URL", GatewayWay::OtherKey));
     }
 }

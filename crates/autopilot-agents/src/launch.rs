@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// One question to an agent, in the words of the engine.
 #[derive(Debug, Clone)]
-pub struct Ask<'a> {
+pub struct LaunchRequest<'a> {
     /// The text of the question.
     pub prompt: &'a str,
     /// The directory in which the agent works.
@@ -17,7 +17,7 @@ pub struct Ask<'a> {
     /// Extra flags from the configuration; they come last, so that they win.
     pub args: &'a [String],
     /// The schema that the answer must satisfy.
-    pub schema: Option<Schema<'a>>,
+    pub schema: Option<LaunchSchema<'a>>,
     /// The id of the session to resume; `None` starts a new one.
     pub session: Option<&'a str>,
     /// The earlier exchanges of the session, for an agent whose server does not keep them.
@@ -27,7 +27,7 @@ pub struct Ask<'a> {
     /// The tools that need no permission.
     pub allowed_tools: &'a [String],
     pub network: Network,
-    pub sandbox: Sandbox,
+    pub sandbox: LaunchSandbox,
     /// The most money that this launch may cost.
     pub max_usd: Option<f64>,
     /// The tools that are refused.
@@ -37,15 +37,15 @@ pub struct Ask<'a> {
     /// The text that is added to the agent's own system prompt.
     pub system_prompt: Option<&'a str>,
     /// The MCP servers that the agent gets.
-    pub mcp_servers: &'a [McpServer],
+    pub mcp_servers: &'a [LaunchServer],
     /// Whether the agent may read and write files through us, where its protocol has that.
     pub fs: bool,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> LaunchRequest<'a> {
     /// A question with nothing but its prompt: a new session that may edit files.
     pub fn new(prompt: &'a str, cwd: &'a Utf8Path) -> Self {
-        Ask {
+        LaunchRequest {
             prompt,
             cwd,
             model: None,
@@ -57,7 +57,7 @@ impl<'a> Ask<'a> {
             access: Access::Edit,
             allowed_tools: &[],
             network: Network::On,
-            sandbox: Sandbox::None,
+            sandbox: LaunchSandbox::None,
             max_usd: None,
             disallowed_tools: &[],
             max_turns: None,
@@ -86,7 +86,7 @@ pub struct Exchange {
 /// An MCP server that the agent is to start or to reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 /// The name under which the agent offers the server's tools.
-pub struct McpServer {
+pub struct LaunchServer {
     pub name: String,
     pub transport: Transport,
 }
@@ -102,7 +102,7 @@ pub enum Transport {
 
 /// The JSON Schema the answer must satisfy, as text and as the file that holds it.
 #[derive(Debug, Clone, Copy)]
-pub struct Schema<'a> {
+pub struct LaunchSchema<'a> {
     pub path: &'a Utf8Path,
     pub json: &'a str,
 }
@@ -127,7 +127,7 @@ pub enum Network {
 
 /// Whether the process will run inside a sandbox of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sandbox {
+pub enum LaunchSandbox {
     Ours,
     None,
 }
@@ -135,18 +135,18 @@ pub enum Sandbox {
 /// A process for the host to run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaunchPlan {
-    pub program: Program,
+    pub program: LaunchProgram,
     pub args: Vec<String>,
     /// The defaults of the agent; the configuration's own `env` overrides them.
     pub env: Vec<(String, String)>,
-    pub stdin: Stdin,
+    pub stdin: LaunchStdin,
     /// Files to be written before the start: path and content.
     pub files: Vec<(Utf8PathBuf, String)>,
 }
 
 /// The content of a process's stdin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stdin {
+pub enum LaunchStdin {
     /// The given bytes and then the end of the file.
     Whole(Vec<u8>),
     /// Open for the lines of the conversation.
@@ -155,7 +155,7 @@ pub enum Stdin {
 
 /// The executable of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Program {
+pub enum LaunchProgram {
     /// An executable's name, looked up in PATH, or its path.
     Named(String),
     /// The running binary itself.

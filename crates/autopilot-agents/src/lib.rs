@@ -24,11 +24,11 @@ pub mod session_id;
 pub mod tail;
 pub mod words;
 
-pub use agent::{Agent, AgentError, Expected, Settings, Stream, listens};
-pub use conversation::{Act, Conversation, Deaf, Heard, Wish};
-pub use ending::{Cause, Ending, ExitFacts, Odd, Outcome};
-pub use event::{AgentEvent, Bill, Scope, Tokens, Usage};
+pub use agent::{Agent, AgentError, AgentSettings, ExpectedLaunch, OutputStream, listens};
+pub use conversation::{Act, AgentMessage, Conversation, Deaf, HeardLine};
+pub use ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, Odd};
+pub use event::{AgentBill, AgentEvent, AgentUsage, Scope, TokenCount};
 pub use launch::{
-    Access, Ask, Exchange, LaunchPlan, McpServer, Network, Program, Sandbox, Schema, Stdin,
-    Transport,
+    Access, Exchange, LaunchPlan, LaunchProgram, LaunchRequest, LaunchSandbox, LaunchSchema,
+    LaunchServer, LaunchStdin, Network, Transport,
 };

@@ -10,15 +10,15 @@ mod request;
 mod said;
 
 pub use piece::{PIECE_BYTES_MAX, Pieces};
-pub use request::{Limits, Request};
-pub use said::{Failed, FailedBy, Said};
+pub use request::{ModelRequest, RequestLimits};
+pub use said::{ApiFailed, ApiSaid, FailedBy};
 
 pub(crate) use decode::OpenAiConversation;
 
 use autopilot_core::config::{API_KEY_ENV, Api};
 
 use crate::answer;
-use crate::launch::{Ask, LaunchPlan, Program, Stdin};
+use crate::launch::{LaunchPlan, LaunchProgram, LaunchRequest, LaunchStdin};
 
 /// The hidden command of our binary that asks a model.
 pub const COMMAND: &str = "__api";
@@ -53,9 +53,9 @@ impl Model {
     }
 }
 
-pub(crate) fn launch(model: &Model, ask: &Ask<'_>) -> LaunchPlan {
+pub(crate) fn launch(model: &Model, ask: &LaunchRequest<'_>) -> LaunchPlan {
     let schema = ask.schema.and_then(|schema| serde_json::from_str(schema.json).ok());
-    let request = Request {
+    let request = ModelRequest {
         base_url: model.base_url.clone(),
         key_env: model.key_variable().map(str::to_owned),
         api: model.api,
@@ -66,13 +66,13 @@ pub(crate) fn launch(model: &Model, ask: &Ask<'_>) -> LaunchPlan {
         session: ask.session.map(str::to_owned),
         earlier: if ask.session.is_some() { ask.earlier.to_vec() } else { Vec::new() },
         schema: schema.map(|schema| answer::strict_form(&schema)),
-        limits: Limits::default(),
+        limits: RequestLimits::default(),
     };
     LaunchPlan {
-        program: Program::Own,
+        program: LaunchProgram::Own,
         args: vec![COMMAND.to_owned()],
         env: Vec::new(),
-        stdin: Stdin::Whole(request.document().into_bytes()),
+        stdin: LaunchStdin::Whole(request.document().into_bytes()),
         files: Vec::new(),
     }
 }
@@ -80,7 +80,7 @@ pub(crate) fn launch(model: &Model, ask: &Ask<'_>) -> LaunchPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::{Exchange, Schema};
+    use crate::launch::{Exchange, LaunchSchema};
 
     fn model() -> Model {
         Model {
@@ -91,24 +91,24 @@ mod tests {
         }
     }
 
-    fn document(ask: &Ask<'_>) -> Request {
+    fn document(ask: &LaunchRequest<'_>) -> ModelRequest {
         let plan = launch(&model(), ask);
-        assert_eq!((plan.program, plan.args), (Program::Own, vec!["__api".to_owned()]));
+        assert_eq!((plan.program, plan.args), (LaunchProgram::Own, vec!["__api".to_owned()]));
         assert_eq!((plan.env, plan.files), (Vec::new(), Vec::new()));
-        let Stdin::Whole(bytes) = plan.stdin else { panic!("it is spoken to once") };
+        let LaunchStdin::Whole(bytes) = plan.stdin else { panic!("it is spoken to once") };
         serde_json::from_slice(&bytes).unwrap()
     }
 
     #[test]
     fn everything_is_asked_in_one_document() {
-        let ask = Ask {
+        let ask = LaunchRequest {
             effort: Some("low"),
             system_prompt: Some("Be brief."),
-            schema: Some(Schema {
+            schema: Some(LaunchSchema {
                 path: "/a.json".into(),
                 json: r#"{"type":"object","properties":{"a":{"type":"string"}}}"#,
             }),
-            ..Ask::new("Review it.", "/slot".into())
+            ..LaunchRequest::new("Review it.", "/slot".into())
         };
         let request = document(&ask);
         assert_eq!(request.prompt, "Review it.");
@@ -140,16 +140,16 @@ mod tests {
     #[test]
     fn a_session_brings_what_was_said_before() {
         let earlier = [Exchange { prompt: "a".into(), answer: "b".into() }];
-        let fresh = Ask { earlier: &earlier, ..Ask::new("c", "/slot".into()) };
+        let fresh = LaunchRequest { earlier: &earlier, ..LaunchRequest::new("c", "/slot".into()) };
         assert!(document(&fresh).earlier.is_empty());
-        let known = Ask { session: Some("resp_1"), ..fresh.clone() };
+        let known = LaunchRequest { session: Some("resp_1"), ..fresh.clone() };
         let request = document(&known);
         assert_eq!((request.previous(), request.earlier.len()), (Some("resp_1"), 1));
         assert!(!request.is_lost());
-        let told = Ask { session: Some("told:x"), ..fresh };
+        let told = LaunchRequest { session: Some("told:x"), ..fresh };
         let request = document(&told);
         assert_eq!((request.previous(), request.is_lost()), (None, false));
-        let lost = Ask { earlier: &[], ..told };
+        let lost = LaunchRequest { earlier: &[], ..told };
         assert!(document(&lost).is_lost());
     }
 }

@@ -7,24 +7,24 @@ mod decode;
 mod file;
 mod said;
 
-pub use file::{Action, Place, Script, ScriptError, Signal};
-pub use said::{FailKind, Said};
+pub use file::{Action, Script, ScriptError, ScriptPlace, ScriptSignal};
+pub use said::{FailKind, ScriptSaid};
 
 pub(crate) use decode::ScriptConversation;
 
 use camino::Utf8Path;
 
-use crate::launch::{Ask, LaunchPlan, Program, Stdin};
+use crate::launch::{LaunchPlan, LaunchProgram, LaunchRequest, LaunchStdin};
 
 /// The hidden command of our binary that plays a script.
 pub const COMMAND: &str = "__script";
 
-pub(crate) fn launch(file: &Utf8Path, ask: &Ask<'_>) -> LaunchPlan {
+pub(crate) fn launch(file: &Utf8Path, ask: &LaunchRequest<'_>) -> LaunchPlan {
     LaunchPlan {
-        program: Program::Own,
+        program: LaunchProgram::Own,
         args: vec![COMMAND.to_owned(), file.to_string()],
         env: Vec::new(),
-        stdin: Stdin::Whole(ask.whole_prompt().into_bytes()),
+        stdin: LaunchStdin::Whole(ask.whole_prompt().into_bytes()),
         files: Vec::new(),
     }
 }

@@ -9,11 +9,11 @@ pub const LINE_BYTES_MAX: usize = 400;
 
 /// The end of a stream, long enough to tell a person why a program gave up.
 #[derive(Debug, Clone, Default)]
-pub struct Tail {
+pub struct LastLines {
     lines: VecDeque<String>,
 }
 
-impl Tail {
+impl LastLines {
     /// Adds a line; blank lines are dropped.
     pub fn push(&mut self, line: &str) {
         let line = line.trim_end();
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn only_the_last_lines_are_kept_each_of_them_short() {
-        let mut tail = Tail::default();
+        let mut tail = LastLines::default();
         for n in 0..LINES_MAX + 5 {
             tail.push(&format!("line {n}"));
             tail.push("");

@@ -9,8 +9,8 @@
 )]
 
 use autopilot_agents::{
-    Access, Act, Agent, AgentEvent, Ask, Conversation, Ending, ExitFacts, Expected, Heard, Outcome,
-    Settings, Stream, Wish,
+    Access, Act, Agent, AgentEnding, AgentEvent, AgentMessage, AgentOutcome, AgentSettings,
+    Conversation, ExitFacts, ExpectedLaunch, HeardLine, LaunchRequest, OutputStream,
 };
 use autopilot_core::config::Mode;
 use proptest::prelude::*;
@@ -33,20 +33,25 @@ const ALL: &[&str] = &[
     transcript!("unknown-session"),
 ];
 
-fn ask() -> Ask<'static> {
-    Ask::new("do it", "/slot".into())
+fn ask() -> LaunchRequest<'static> {
+    LaunchRequest::new("do it", "/slot".into())
 }
 
-fn conversation(ask: &Ask<'_>) -> Box<dyn Conversation> {
-    let settings = Settings { mode: Mode::Acp, command: Some("x"), ..Settings::default() };
-    Agent::new(settings).unwrap().conversation(Expected::from(ask))
+fn conversation(ask: &LaunchRequest<'_>) -> Box<dyn Conversation> {
+    let settings =
+        AgentSettings { mode: Mode::Acp, command: Some("x"), ..AgentSettings::default() };
+    Agent::new(settings).unwrap().conversation(ExpectedLaunch::from(ask))
 }
 
 /// The events and our replies, with `wish` sent before the line of that number.
-fn play(ask: &Ask<'_>, transcript: &str, wish: Option<(usize, Wish)>) -> (String, Ending) {
+fn play(
+    ask: &LaunchRequest<'_>,
+    transcript: &str,
+    wish: Option<(usize, AgentMessage)>,
+) -> (String, AgentEnding) {
     let mut turn = conversation(ask);
     let mut seen = Vec::new();
-    let mut note = |heard: Heard| {
+    let mut note = |heard: HeardLine| {
         seen.extend(heard.events.iter().map(|event| match event {
             AgentEvent::Session { .. } => "session".to_owned(),
             event => serde_json::to_string(event).unwrap(),
@@ -65,18 +70,18 @@ fn play(ask: &Ask<'_>, transcript: &str, wish: Option<(usize, Wish)>) -> (String
         if let Some((_, wish)) = wish.as_ref().filter(|(at, _)| *at == number) {
             note(turn.wish(wish.clone()).unwrap());
         }
-        note(turn.line(Stream::Out, line, false));
+        note(turn.line(OutputStream::Out, line, false));
     }
     (seen.join("\n"), turn.finish(ExitFacts::code(0)))
 }
 
-fn outcome(ask: &Ask<'_>, transcript: &str) -> Outcome {
+fn outcome(ask: &LaunchRequest<'_>, transcript: &str) -> AgentOutcome {
     play(ask, transcript, None).1.outcome
 }
 
 #[test]
 fn a_reader_that_wants_to_write() {
-    let reader = Ask { access: Access::Read, ..ask() };
+    let reader = LaunchRequest { access: Access::Read, ..ask() };
     let (seen, ending) = play(&reader, transcript!("refused"), None);
     insta::assert_snapshot!(seen, @r#"
     > initialize
@@ -91,12 +96,12 @@ fn a_reader_that_wants_to_write() {
     {"event":"result","ok":true,"text":""}
     > Close
     "#);
-    assert_eq!(ending.outcome, Outcome::Success);
+    assert_eq!(ending.outcome, AgentOutcome::Success);
 }
 
 #[test]
 fn a_turn_that_is_cancelled() {
-    let (seen, ending) = play(&ask(), transcript!("cancelled"), Some((3, Wish::Interrupt)));
+    let (seen, ending) = play(&ask(), transcript!("cancelled"), Some((3, AgentMessage::Interrupt)));
     insta::assert_snapshot!(seen, @r#"
     > initialize
     > session/new
@@ -106,12 +111,12 @@ fn a_turn_that_is_cancelled() {
     {"event":"result","ok":false,"text":"the agent was interrupted"}
     > Close
     "#);
-    assert_eq!(ending.outcome, Outcome::Interrupted);
+    assert_eq!(ending.outcome, AgentOutcome::Interrupted);
 }
 
 #[test]
 fn a_turn_that_a_message_leads_elsewhere() {
-    let message = Wish::Message("the other thing".into());
+    let message = AgentMessage::Message("the other thing".into());
     let (seen, ending) = play(&ask(), transcript!("steered"), Some((3, message)));
     insta::assert_snapshot!(seen, @r#"
     > initialize
@@ -129,7 +134,7 @@ fn a_turn_that_a_message_leads_elsewhere() {
     {"event":"result","ok":true,"text":"All done."}
     > Close
     "#);
-    assert_eq!((ending.outcome, ending.answer.as_str()), (Outcome::Success, "All done."));
+    assert_eq!((ending.outcome, ending.answer.as_str()), (AgentOutcome::Success, "All done."));
 }
 
 #[test]
@@ -137,7 +142,7 @@ fn a_session_that_is_taken_up() {
     let text = transcript!("loaded");
     let (_, rest) = text.split_once("\"sessionId\":\"").unwrap();
     let (session, _) = rest.split_once('"').unwrap();
-    let again = Ask { session: Some(session), ..ask() };
+    let again = LaunchRequest { session: Some(session), ..ask() };
     let (seen, ending) = play(&again, text, None);
     insta::assert_snapshot!(seen, @r#"
     > initialize
@@ -154,8 +159,8 @@ fn a_session_that_is_taken_up() {
 
 #[test]
 fn what_goes_wrong() {
-    let gone = Ask { session: Some("ses_gone"), ..ask() };
-    let other = Ask { model: Some("scripted/none"), ..ask() };
+    let gone = LaunchRequest { session: Some("ses_gone"), ..ask() };
+    let other = LaunchRequest { model: Some("scripted/none"), ..ask() };
     let outcomes = [
         outcome(&gone, transcript!("unknown-session")),
         outcome(&other, transcript!("no-model")),
@@ -177,17 +182,17 @@ proptest! {
     fn whatever_is_said_the_turn_ends_and_nothing_panics(
         picks in prop::collection::vec((0..ALL.len(), 0..20_usize, 0..4_u8, any::<u16>()), 0..40),
     ) {
-        let mut turn = conversation(&Ask { fs: true, session: Some("s"), ..ask() });
+        let mut turn = conversation(&LaunchRequest { fs: true, session: Some("s"), ..ask() });
         turn.begin();
         for (file, line, how, at) in picks {
             let lines: Vec<&str> = ALL[file].lines().collect();
             let line = lines[line % lines.len()];
             let cut = line.floor_char_boundary(usize::from(at) % (line.len() + 1));
             match how {
-                0 => drop(turn.line(Stream::Out, line, false)),
-                1 => drop(turn.line(Stream::Out, &line[..cut], true)),
-                2 => drop(turn.line(Stream::Out, &line[cut..], false)),
-                _ => drop(turn.wish(Wish::Message("m".into()))),
+                0 => drop(turn.line(OutputStream::Out, line, false)),
+                1 => drop(turn.line(OutputStream::Out, &line[..cut], true)),
+                2 => drop(turn.line(OutputStream::Out, &line[cut..], false)),
+                _ => drop(turn.wish(AgentMessage::Message("m".into()))),
             }
         }
         let ending = turn.finish(ExitFacts::code(0));

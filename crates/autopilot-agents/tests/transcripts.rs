@@ -4,7 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use autopilot_agents::{
-    Agent, AgentEvent, Ask, Conversation, Ending, ExitFacts, Expected, Outcome, Settings, Stream,
+    Agent, AgentEnding, AgentEvent, AgentOutcome, AgentSettings, Conversation, ExitFacts,
+    ExpectedLaunch, LaunchRequest, OutputStream,
 };
 use autopilot_core::config::Mode;
 use proptest::prelude::*;
@@ -20,38 +21,44 @@ macro_rules! transcript {
 
 fn decoder(mode: &str, session: Option<&str>) -> Box<dyn Conversation> {
     let mode = Mode::of(mode).unwrap();
-    let settings =
-        Settings { mode, command: Some("x"), script: Some("x".into()), ..Settings::default() };
-    let ask = Ask { session, ..Ask::new("do it", "/slot".into()) };
-    Agent::new(settings).unwrap().conversation(Expected::from(&ask))
+    let settings = AgentSettings {
+        mode,
+        command: Some("x"),
+        script: Some("x".into()),
+        ..AgentSettings::default()
+    };
+    let ask = LaunchRequest { session, ..LaunchRequest::new("do it", "/slot".into()) };
+    Agent::new(settings).unwrap().conversation(ExpectedLaunch::from(&ask))
 }
 
 fn play(decoder: &mut dyn Conversation, transcript: &str) -> Vec<AgentEvent> {
     let mut events = Vec::new();
     for line in transcript.lines() {
         match line.strip_prefix("2> ") {
-            Some(line) => events.extend(decoder.line(Stream::Err, line, false).events),
-            None => events.extend(decoder.line(Stream::Out, line, false).events),
+            Some(line) => events.extend(decoder.line(OutputStream::Err, line, false).events),
+            None => events.extend(decoder.line(OutputStream::Out, line, false).events),
         }
     }
     events
 }
 
-fn run(mode: &str, transcript: &str, exit: ExitFacts) -> Ending {
+fn run(mode: &str, transcript: &str, exit: ExitFacts) -> AgentEnding {
     let mut decoder = decoder(mode, None);
     play(&mut *decoder, transcript);
     decoder.finish(exit)
 }
 
-fn brief(ending: &Ending) -> String {
+fn brief(ending: &AgentEnding) -> String {
     match &ending.outcome {
-        Outcome::Success => format!("success: {}", ending.answer.trim()),
-        Outcome::Broke { cause, why } => format!("broke ({cause:?}): {why}"),
-        Outcome::Quota { until_unix: Some(until), why } => format!("quota until {until}: {why}"),
-        Outcome::Quota { until_unix: None, why } => format!("quota: {why}"),
-        Outcome::Auth { why } => format!("auth: {why}"),
-        Outcome::Outage { why } => format!("outage: {why}"),
-        Outcome::Interrupted => "interrupted".to_owned(),
+        AgentOutcome::Success => format!("success: {}", ending.answer.trim()),
+        AgentOutcome::Broke { cause, why } => format!("broke ({cause:?}): {why}"),
+        AgentOutcome::Quota { until_unix: Some(until), why } => {
+            format!("quota until {until}: {why}")
+        }
+        AgentOutcome::Quota { until_unix: None, why } => format!("quota: {why}"),
+        AgentOutcome::Auth { why } => format!("auth: {why}"),
+        AgentOutcome::Outage { why } => format!("outage: {why}"),
+        AgentOutcome::Interrupted => "interrupted".to_owned(),
     }
 }
 
@@ -333,7 +340,7 @@ fn codex_a_new_thread_instead_of_the_asked_one_is_a_failure() {
     insta::assert_snapshot!(brief(&other.finish(ExitFacts::code(0))), @"broke (Session): Codex started a new thread (01900000-0000-7000-8000-0000000000b2) instead of resuming asked-for");
     let mut same = decoder("codex_cli", Some(CODEX_THREAD));
     play(&mut *same, transcript!("codex-schema").1);
-    assert_eq!(same.finish(ExitFacts::code(0)).outcome, Outcome::Success);
+    assert_eq!(same.finish(ExitFacts::code(0)).outcome, AgentOutcome::Success);
 }
 
 #[test]
@@ -359,10 +366,10 @@ fn malformed_and_unknown_lines_are_counted_and_harm_nothing() {
 fn a_line_the_host_cut_is_counted_and_not_decoded() {
     let mut decoder = decoder("claude_code_cli", None);
     let result = transcript!("claude-ok").1.lines().last().unwrap();
-    decoder.line(Stream::Out, result, true);
+    decoder.line(OutputStream::Out, result, true);
     let ending = decoder.finish(ExitFacts::code(0));
     assert_eq!(ending.odd.cut, 1);
-    assert_ne!(ending.outcome, Outcome::Success);
+    assert_ne!(ending.outcome, AgentOutcome::Success);
 }
 
 #[test]
@@ -416,7 +423,7 @@ proptest! {
         for mode in ["claude_code_cli", "codex_cli", "command", "script"] {
             let mut decoder = decoder(mode, Some("s"));
             for (line, err, truncated) in &given {
-                let stream = if *err { Stream::Err } else { Stream::Out };
+                let stream = if *err { OutputStream::Err } else { OutputStream::Out };
                 for event in decoder.line(stream, line, *truncated).events {
                     let text = serde_json::to_string(&event).unwrap();
                     prop_assert!(text.len() < 8 * autopilot_agents::event::TEXT_BYTES_MAX);

@@ -24,8 +24,8 @@ use crate::step::Step;
 use serde::{Deserialize, Serialize};
 
 pub use crate::step::Role;
-pub use adapter::{AGENT_NAME_CHARS_MAX, AGENTS_MAX, By, Options, UnknownAdapter};
-pub use fault::{Fault, Faults, Place, Warning};
+pub use adapter::{AGENT_NAME_CHARS_MAX, AGENTS_MAX, Options, UnknownAdapter, WorkBy};
+pub use fault::{ConfigFault, ConfigFaults, TextPlace, Warning};
 pub use price::Price;
 pub use template::template;
 pub use text::{duration, path_fault};
@@ -42,23 +42,23 @@ pub struct Config {
     pub commands: Commands,
     pub orchestrator: Orchestrator,
     #[serde(default)]
-    pub plan: Plan,
+    pub plan: PlanConfig,
     #[serde(rename = "loop")]
     pub rounds: Rounds,
     pub safety: Safety,
-    pub builder: Agent,
-    pub reviewer: Agent,
-    pub planner: Agent,
+    pub builder: AgentConfig,
+    pub reviewer: AgentConfig,
+    pub planner: AgentConfig,
     /// The agents that the user has named, for goals and the steps of workflows.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub agents: BTreeMap<String, Agent>,
+    pub agents: BTreeMap<String, AgentConfig>,
     pub gates: Gates,
     pub budget: Budget,
-    pub sandbox: Sandbox,
+    pub sandbox: SandboxConfig,
     pub worktrees: Worktrees,
     pub integration: Integration,
-    pub git: Git,
-    pub github: Github,
+    pub git: GitConfig,
+    pub github: GithubConfig,
     pub board: Board,
     pub phases: Phases,
     pub notify: Notify,
@@ -70,7 +70,7 @@ pub struct Config {
 
 impl Config {
     /// Reads a file. Faults stop it; warnings do not.
-    pub fn parse(text: &str) -> Result<(Config, Vec<Warning>), Faults> {
+    pub fn parse(text: &str) -> Result<(Config, Vec<Warning>), ConfigFaults> {
         read::read(text)
     }
 
@@ -81,7 +81,7 @@ impl Config {
     }
 
     /// The preferred agent of a role.
-    pub fn agent(&self, role: Role) -> &Agent {
+    pub fn agent(&self, role: Role) -> &AgentConfig {
         match role {
             Role::Builder => &self.builder,
             Role::Reviewer => &self.reviewer,
@@ -90,7 +90,7 @@ impl Config {
     }
 
     /// The preferred agent of a role, to be changed.
-    pub fn agent_mut(&mut self, role: Role) -> &mut Agent {
+    pub fn agent_mut(&mut self, role: Role) -> &mut AgentConfig {
         match role {
             Role::Builder => &mut self.builder,
             Role::Reviewer => &mut self.reviewer,
@@ -99,21 +99,21 @@ impl Config {
     }
 
     /// The agents that can do the work of a role, in order of preference; never empty.
-    pub fn candidates(&self, role: Role) -> impl Iterator<Item = &Agent> {
+    pub fn candidates(&self, role: Role) -> impl Iterator<Item = &AgentConfig> {
         self.agent(role).candidates()
     }
 
     /// The agent of a lane; the preferred one if the list has become shorter meanwhile.
-    pub fn candidate(&self, role: Role, lane: u32) -> &Agent {
+    pub fn candidate(&self, role: Role, lane: u32) -> &AgentConfig {
         self.agent(role).candidate(lane)
     }
 
     /// Every configured agent with its fallbacks.
-    pub fn all_agents(&self) -> impl Iterator<Item = &Agent> {
+    pub fn all_agents(&self) -> impl Iterator<Item = &AgentConfig> {
         [&self.builder, &self.reviewer, &self.planner]
             .into_iter()
             .chain(self.agents.values())
-            .flat_map(Agent::candidates)
+            .flat_map(AgentConfig::candidates)
     }
 
     /// The price of a model, if the file names one.
@@ -133,7 +133,7 @@ impl Config {
     }
 
     /// The time limit of a step that is done by `agent`.
-    pub fn timeout_by(&self, step: Step, agent: Option<&Agent>) -> Duration {
+    pub fn timeout_by(&self, step: Step, agent: Option<&AgentConfig>) -> Duration {
         let given = |step: Step| self.rounds.step_timeouts_sec.get(step.row().runs_as).copied();
         let of_agent = || agent.and_then(|agent| agent.timeout_sec);
         let usual = step.limits();
@@ -204,7 +204,7 @@ impl Default for Orchestrator {
 /// The limits on the plan that a planner may propose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Plan {
+pub struct PlanConfig {
     pub max_tasks: u32,
     /// The number of tasks in the longest chain of dependencies.
     pub max_depth: u32,
@@ -216,9 +216,9 @@ pub struct Plan {
     pub task_uat: bool,
 }
 
-impl Default for Plan {
+impl Default for PlanConfig {
     fn default() -> Self {
-        Plan {
+        PlanConfig {
             max_tasks: 10_000,
             max_depth: 1_000,
             max_fan_out: 1_000,
@@ -276,7 +276,7 @@ impl Mode {
 
 /// One agent and its settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Agent {
+pub struct AgentConfig {
     pub mode: Mode,
     pub command: Option<String>,
     pub script: Option<String>,
@@ -296,7 +296,7 @@ pub struct Agent {
     pub network: bool,
     /// The agents that do the work while this one can't; they have no fallbacks themselves.
     #[serde(default)]
-    pub fallback: Vec<Agent>,
+    pub fallback: Vec<AgentConfig>,
     /// The address of the model, in place of the vendor's own.
     #[serde(default)]
     pub base_url: Option<String>,
@@ -366,7 +366,7 @@ pub struct SkillPolicy {
 /// The points at which a run needs consent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gates {
-    pub review: ReviewGate,
+    pub review: ReviewGateConfig,
     pub proof: ProofGate,
     pub human: HumanGate,
 }
@@ -374,7 +374,7 @@ pub struct Gates {
 /// How much a review weighs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ReviewGate {
+pub enum ReviewGateConfig {
     Required,
     /// A request for changes blocks only if it cites evidence.
     Evidence,
@@ -414,7 +414,7 @@ pub struct Budget {
 
 /// The sandbox around agents and commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sandbox {
+pub struct SandboxConfig {
     pub mode: SandboxMode,
     pub write: Vec<String>,
 }
@@ -432,7 +432,7 @@ pub enum SandboxMode {
 /// The worktrees in which tasks are done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worktrees {
-    pub keep: Keep,
+    pub keep: KeepWorktrees,
     pub copy: Vec<String>,
     pub setup: Option<String>,
     pub ports: u32,
@@ -441,7 +441,7 @@ pub struct Worktrees {
 /// Whether build caches (`target`, `node_modules`, `.venv`) survive from one step to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Keep {
+pub enum KeepWorktrees {
     /// They survive for agents and not for test runs.
     Auto,
     Always,
@@ -459,13 +459,13 @@ pub struct Integration {
 
 /// The settings of git.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Git {
+pub struct GitConfig {
     pub filters: Vec<String>,
 }
 
 /// The settings of GitHub.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Github {
+pub struct GithubConfig {
     pub enabled: bool,
     pub open_pr: bool,
     pub pr_title_prefix: String,

@@ -12,7 +12,7 @@ use std::fmt;
 
 /// A graph without circles and unknown tasks. A *place* is a task's index in the order of input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Graph<'a> {
+pub struct TaskGraph<'a> {
     ids: Vec<&'a str>,
     after: Vec<Vec<usize>>,
     before: Vec<Vec<usize>>,
@@ -32,9 +32,9 @@ pub enum GraphFault {
     Cycle(Vec<String>),
 }
 
-impl<'a> Graph<'a> {
+impl<'a> TaskGraph<'a> {
     /// Builds the graph from the id and the dependencies of each task; reports every fault at once.
-    pub fn build<T, D>(tasks: T) -> Result<Graph<'a>, Vec<GraphFault>>
+    pub fn build<T, D>(tasks: T) -> Result<TaskGraph<'a>, Vec<GraphFault>>
     where
         T: IntoIterator<Item = (&'a str, D)>,
         D: IntoIterator<Item = &'a str>,
@@ -78,7 +78,7 @@ impl<'a> Graph<'a> {
             let names = circle.into_iter().map(|place| ids[place].to_owned());
             faults.push(GraphFault::Cycle(names.collect()));
         }
-        if faults.is_empty() { Ok(Graph { ids, after, before, order }) } else { Err(faults) }
+        if faults.is_empty() { Ok(TaskGraph { ids, after, before, order }) } else { Err(faults) }
     }
 
     /// The number of tasks.

@@ -18,10 +18,10 @@ pub use money::untold;
 pub use refusal::{Deed, Hindrance, Refusal, RunStanding, refusal, rehearse};
 
 use crate::event::{
-    Bill, Event, Facts, Halt, HaltWhy, Outcome, Record, RunSpec, SessionTotal, TaskSpec,
+    Bill, Event, Facts, Halt, HaltWhy, Outcome, Record, RunSpec, SessionTotal, TaskEntry,
 };
 use crate::id::{AttemptId, Micros, TaskId, Time};
-use crate::input::{Input, Word};
+use crate::input::{AttemptWord, Input};
 use crate::pipeline::Work;
 use crate::state::State;
 
@@ -36,7 +36,7 @@ pub fn decide(state: &mut State, input: Input, now: Time) -> Result<Option<Recor
     {
         return Err(refusal);
     }
-    let mut draft = Draft { seq: state.seq + 1, now, events: Vec::new(), state };
+    let mut draft = RecordDraft { seq: state.seq + 1, now, events: Vec::new(), state };
     draft.hear(input);
     draft.end_overspent();
     draft.schedule();
@@ -52,22 +52,22 @@ pub fn owe(
     total: Option<Box<SessionTotal>>,
     now: Time,
 ) -> Option<Record> {
-    let mut draft = Draft { seq: state.seq + 1, now, events: Vec::new(), state };
+    let mut draft = RecordDraft { seq: state.seq + 1, now, events: Vec::new(), state };
     draft.charge(id, task, bill, total);
     draft.sealed()
 }
 
 /// A record being written.
-struct Draft<'a> {
+struct RecordDraft<'a> {
     seq: u64,
     now: Time,
     events: Vec<Event>,
     state: &'a mut State,
 }
 
-impl Draft<'_> {
+impl RecordDraft<'_> {
     fn sealed(self) -> Option<Record> {
-        let Draft { seq, now, events, state } = self;
+        let RecordDraft { seq, now, events, state } = self;
         if events.is_empty() {
             return None;
         }
@@ -96,7 +96,7 @@ impl Draft<'_> {
     fn start(&mut self, mut spec: RunSpec) {
         let tasks = std::mem::take(&mut spec.tasks);
         let flow = spec.flow;
-        let root = TaskSpec {
+        let root = TaskEntry {
             name: String::new(),
             title: spec.title.clone(),
             source: spec.source.clone(),
@@ -111,7 +111,7 @@ impl Draft<'_> {
         self.enter(TaskId::ROOT, 0, 1);
     }
 
-    fn add(&mut self, parent: Option<TaskId>, pipeline: crate::flow::Pipeline, spec: TaskSpec) {
+    fn add(&mut self, parent: Option<TaskId>, pipeline: crate::flow::Pipeline, spec: TaskEntry) {
         let task = TaskId(self.state.tasks.len() as u32);
         self.emit(Event::TaskAdded { task, parent, pipeline, spec: Box::new(spec) });
     }
@@ -132,17 +132,17 @@ impl Draft<'_> {
         self.free_beyond(wait_max_ms);
     }
 
-    fn heard(&mut self, id: AttemptId, task: TaskId, word: Word) {
+    fn heard(&mut self, id: AttemptId, task: TaskId, word: AttemptWord) {
         match word {
             // Money is owed whether or not we still listen to who spent it.
-            Word::Bill(bill) => self.bill(id, task, bill, None),
-            Word::Counted { bill, total } => self.bill(id, task, bill, Some(total)),
-            Word::Given(usd) => {
+            AttemptWord::Bill(bill) => self.bill(id, task, bill, None),
+            AttemptWord::Counted { bill, total } => self.bill(id, task, bill, Some(total)),
+            AttemptWord::Given(usd) => {
                 if self.state.live.contains_key(&id) && usd > Micros(0) {
                     self.emit(Event::MoneyGiven { id, task, usd });
                 }
             }
-            Word::Session(session) => {
+            AttemptWord::Session(session) => {
                 if let Some(live) = self.state.live.get(&id) {
                     let step = live.step;
                     self.emit(Event::SessionOpened { id, task, step, session });
@@ -150,13 +150,13 @@ impl Draft<'_> {
             }
             // An effect that was told to end may have happened: it stays wanted under its own id,
             // by which it finds its trace when the run goes on.
-            Word::Ended { outcome: Outcome::Revoked, .. } if self.is_effect(id) => {}
-            Word::Ended { outcome, facts } if self.state.live.contains_key(&id) => {
+            AttemptWord::Ended { outcome: Outcome::Revoked, .. } if self.is_effect(id) => {}
+            AttemptWord::Ended { outcome, facts } if self.state.live.contains_key(&id) => {
                 self.end(id, outcome, facts);
                 self.close_grant(id);
             }
             // A word from an attempt that no longer runs moves nothing, and is paid for.
-            Word::Ended { facts, .. } => {
+            AttemptWord::Ended { facts, .. } => {
                 if let Some(bill) = facts.bill {
                     self.bill(id, task, bill, facts.total);
                 }

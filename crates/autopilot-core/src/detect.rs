@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-pub use kind::Kind;
+pub use kind::ProjectKind;
 
 /// The files whose contents tell more than their names; [`Facts::contents`] should hold those that
 /// exist.
@@ -32,7 +32,7 @@ pub const CONTENTS_WANTED: &[&str] = &[
 
 /// The files of a repository from which its kind is recognized.
 #[derive(Debug, Clone, Default)]
-pub struct Facts {
+pub struct ProjectFacts {
     /// The names in the repository's root, directories with a `/` at their end.
     pub files: BTreeSet<String>,
     /// The contents of the files in [`CONTENTS_WANTED`].
@@ -41,7 +41,7 @@ pub struct Facts {
     pub ignored: BTreeSet<String>,
 }
 
-impl Facts {
+impl ProjectFacts {
     fn has(&self, name: &str) -> bool {
         self.files.contains(name)
     }
@@ -66,7 +66,7 @@ pub struct Proposal {
 /// The kinds that were recognized, and the proposed settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Detected {
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<ProjectKind>,
     pub tests: Option<Proposal>,
     pub lint: Option<Proposal>,
     pub format: Option<Proposal>,
@@ -77,7 +77,7 @@ pub struct Detected {
 }
 
 /// Recognizes the kinds of a project and proposes its settings.
-pub fn detect(facts: &Facts) -> Detected {
+pub fn detect(facts: &ProjectFacts) -> Detected {
     let found = kind::found(facts);
     Detected {
         kinds: found.iter().map(|found| found.kind).collect(),

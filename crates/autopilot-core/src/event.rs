@@ -7,8 +7,8 @@ mod facts;
 
 pub use facts::{Facts, StepAnswer, Verdict};
 
-use crate::config::{By, Options};
-use crate::flow::{Flow, Pipeline, Reason};
+use crate::config::{Options, WorkBy};
+use crate::flow::{Flow, Pipeline, RoundReason};
 use crate::id::{AttemptId, Micros, TaskId, Time};
 use crate::limit::Limits;
 use crate::pipeline::Switch;
@@ -39,7 +39,7 @@ pub enum Event {
         task: TaskId,
         parent: Option<TaskId>,
         pipeline: Pipeline,
-        spec: Box<TaskSpec>,
+        spec: Box<TaskEntry>,
     },
     /// Journaled although the table implies it, so that an old journal replays alike under a newer
     /// table.
@@ -97,7 +97,7 @@ pub enum Event {
     RoundFailed {
         task: TaskId,
         round: u32,
-        reasons: Vec<Reason>,
+        reasons: Vec<RoundReason>,
         mark: RoundMark,
     },
     RailTripped {
@@ -106,7 +106,7 @@ pub enum Event {
     },
     TaskSettled {
         task: TaskId,
-        end: End,
+        end: TaskEnd,
     },
     TaskReopened {
         task: TaskId,
@@ -114,7 +114,7 @@ pub enum Event {
     /// A person goes on with the session of a step. The run does nothing else until that has ended.
     TaskContinued {
         task: TaskId,
-        words: Box<Words>,
+        words: Box<SessionPrompt>,
     },
     WaitBegan {
         task: TaskId,
@@ -194,15 +194,15 @@ pub struct RunSpec {
     pub options: Options,
     /// What there is of the whole beside its tasks: its specification and its own switches.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub whole: TaskSpec,
+    pub whole: TaskEntry,
     /// Blob with a plan somebody gave instead of having one made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    pub tasks: Vec<TaskSpec>,
+    pub tasks: Vec<TaskEntry>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TaskSpec {
+pub struct TaskEntry {
     /// The name people and agents use; unique in its run.
     pub name: String,
     pub title: String,
@@ -227,12 +227,12 @@ pub struct TaskSpec {
     pub paths: Vec<String>,
     /// Who does its work, where it says so.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub by: By,
+    pub by: WorkBy,
 }
 
 /// What a person says in a session, and whose session it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Words {
+pub struct SessionPrompt {
     /// Blob: what is said.
     pub prompt: String,
     pub session: String,
@@ -245,9 +245,9 @@ pub struct Words {
     pub lane: u32,
 }
 
-impl Words {
+impl SessionPrompt {
     /// Whoever says so twice means it once.
-    pub fn say_the_same_as(&self, other: &Words) -> bool {
+    pub fn say_the_same_as(&self, other: &SessionPrompt) -> bool {
         self.prompt == other.prompt && self.session == other.session
     }
 }
@@ -408,7 +408,7 @@ pub struct RoundMark {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "end", rename_all = "snake_case")]
-pub enum End {
+pub enum TaskEnd {
     Closed,
     Skipped { why: Skip },
     Failed { why: Failure },

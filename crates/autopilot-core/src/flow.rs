@@ -10,8 +10,8 @@ pub mod review;
 pub mod root;
 pub mod workflow_step;
 
-use crate::event::TaskSpec;
-use crate::event::{End, Skip};
+use crate::event::TaskEntry;
+use crate::event::{Skip, TaskEnd};
 use crate::pipeline::{Else, Stage, Switch, When, Work};
 use crate::rows::rows;
 use crate::state::{State, Status, Task};
@@ -145,7 +145,7 @@ Pipeline -> PipelineRow {
 
 impl Pipeline {
     /// What a task that was to have this pipeline gets.
-    pub fn of(self, spec: &TaskSpec) -> Pipeline {
+    pub fn of(self, spec: &TaskEntry) -> Pipeline {
         if spec.expand { Pipeline::Expand } else { self }
     }
 
@@ -206,10 +206,10 @@ pub fn worker_word(state: &State, task: &Task) -> &'static str {
         Status::At { step } | Status::Running { step, .. } | Status::Waiting { step, .. } => {
             at(*step).unwrap_or("TASK_INIT")
         }
-        Status::Settled(End::Closed) => "TASK_DONE",
-        Status::Settled(End::Skipped { why: Skip::Asked }) => "TASK_SKIPPED",
-        Status::Settled(End::Skipped { .. }) => "TASK_BLOCKED",
-        Status::Settled(End::Failed { .. }) => "TASK_FAILED",
+        Status::Settled(TaskEnd::Closed) => "TASK_DONE",
+        Status::Settled(TaskEnd::Skipped { why: Skip::Asked }) => "TASK_SKIPPED",
+        Status::Settled(TaskEnd::Skipped { .. }) => "TASK_BLOCKED",
+        Status::Settled(TaskEnd::Failed { .. }) => "TASK_FAILED",
     }
 }
 
@@ -220,26 +220,26 @@ pub fn task_word(task: &Task) -> &'static str {
         // Its turn has come and no worker is free yet.
         Status::At { .. } if task.spent.attempts == 0 && task.children.is_empty() => "PENDING",
         Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => "RUNNING",
-        Status::Settled(End::Closed) => "DONE",
-        Status::Settled(End::Skipped { why }) => match why {
+        Status::Settled(TaskEnd::Closed) => "DONE",
+        Status::Settled(TaskEnd::Skipped { why }) => match why {
             Skip::Asked | Skip::Dropped => "SKIPPED",
             Skip::Blocked { .. } | Skip::Stopped { .. } => "BLOCKED",
         },
-        Status::Settled(End::Failed { .. }) => "FAILED",
+        Status::Settled(TaskEnd::Failed { .. }) => "FAILED",
     }
 }
 
 /// The answer of a gate: no reasons means yes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Weighed {
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<RoundReason>,
     /// A word that the evidence contradicts; recorded, because someone may trust that speaker.
     pub overruled: Option<String>,
 }
 
 /// One thing that was not good enough, by the step that showed it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reason {
+pub struct RoundReason {
     pub step: Step,
     pub text: String,
 }

@@ -12,7 +12,7 @@ mod todo;
 
 use serde::{Deserialize, Serialize};
 
-pub use finding::{FINDINGS_MAX, Finding, Severity, Source, report};
+pub use finding::{FINDINGS_MAX, Finding, FindingSource, Severity, report};
 pub use path::is_denied;
 pub use test_code::is_test_path;
 
@@ -23,16 +23,16 @@ pub struct Change {
     pub insertions: u64,
     pub deletions: u64,
     /// The added lines, with their numbers in the new files.
-    pub added: Vec<Line>,
+    pub added: Vec<ChangedLine>,
     /// The removed lines, with their numbers in the old files.
-    pub removed: Vec<Line>,
+    pub removed: Vec<ChangedLine>,
 }
 
 /// One file of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedFile {
     pub path: String,
-    pub status: Status,
+    pub status: FileStatus,
     /// The path that a renamed or copied file had before.
     pub old_path: Option<String>,
     /// The target of a symbolic link, as it is written.
@@ -45,7 +45,7 @@ pub struct ChangedFile {
 /// How a file was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum FileStatus {
     Added,
     Modified,
     Deleted,
@@ -68,7 +68,7 @@ pub enum FileMode {
 
 /// One line of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct ChangedLine {
     pub path: String,
     pub line: u64,
     pub text: String,
@@ -76,7 +76,7 @@ pub struct Line {
 
 /// The rules that hold for a change.
 #[derive(Debug, Clone, Copy)]
-pub struct Rules<'a> {
+pub struct GuardRules<'a> {
     /// The paths that may be changed; empty for all but the denied ones.
     pub allowed_paths: &'a [String],
     pub deny_paths: &'a [String],
@@ -87,7 +87,7 @@ pub struct Rules<'a> {
 }
 
 /// Checks a change and returns the findings, the most severe ones first.
-pub fn check(change: &Change, rules: &Rules<'_>) -> Vec<Finding> {
+pub fn check(change: &Change, rules: &GuardRules<'_>) -> Vec<Finding> {
     let mut findings = path::check(&change.files, rules.allowed_paths, rules.deny_paths);
     findings.extend(repository::check(&change.files, rules.allowed_paths));
     findings.extend(conflict::check(change));
@@ -119,7 +119,7 @@ fn diff_cap(change: &Change, cap: u64) -> Option<Finding> {
     let most =
         if named.is_empty() { String::new() } else { format!("; most in {}", named.join(", ")) };
     Some(Finding::new(
-        Source::DiffCap,
+        FindingSource::DiffCap,
         Severity::Blocker,
         format!(
             "the change has {total} lines ({} added, {} removed); the cap is {cap}{most}",

@@ -1,6 +1,6 @@
 //! What the world tells the core. One closed list, one place that hears it.
 
-use crate::event::{Bill, Facts, HaltWhy, Outcome, RunSpec, SessionTotal, Words};
+use crate::event::{Bill, Facts, HaltWhy, Outcome, RunSpec, SessionPrompt, SessionTotal};
 use crate::id::{AttemptId, Micros, TaskId};
 use crate::limit::Limits;
 use crate::pipeline::Switch;
@@ -16,7 +16,7 @@ pub enum Input {
     Heard {
         id: AttemptId,
         task: TaskId,
-        word: Word,
+        word: AttemptWord,
     },
     Asked(Ask),
     /// Whether the machine has room for more work at once; what it is short of, if not.
@@ -29,7 +29,7 @@ pub enum Input {
 
 /// Said of an attempt by whoever executes it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Word {
+pub enum AttemptWord {
     Session(String),
     Bill(Bill),
     /// It is about to be let spend this much.
@@ -60,7 +60,7 @@ pub enum Ask {
     /// Go on with the session of a step, and with nothing else. `words` name a blob.
     Continue {
         task: String,
-        words: Box<Words>,
+        words: Box<SessionPrompt>,
     },
     Skip {
         task: String,

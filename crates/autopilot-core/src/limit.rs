@@ -1,7 +1,7 @@
 //! The limits of a run. Each kind of outcome counts against its own limit, so a crash never costs a
 //! round and a full quota never costs a retry.
 
-use crate::config::By;
+use crate::config::WorkBy;
 use crate::id::Micros;
 use crate::step::Step;
 use serde::{Deserialize, Serialize};
@@ -83,12 +83,12 @@ impl Limits {
     }
 
     /// The number of lanes of a step that is done by `by`; at least one.
-    pub fn lanes_by(&self, step: Step, by: &By) -> usize {
+    pub fn lanes_by(&self, step: Step, by: &WorkBy) -> usize {
         self.known_lanes(step, by).map_or(1, <[String]>::len).max(1)
     }
 
     /// The name of a lane; a lane that is not in the list has its own account.
-    pub fn lane_by(&self, step: Step, by: &By, lane: u32) -> Cow<'_, str> {
+    pub fn lane_by(&self, step: Step, by: &WorkBy, lane: u32) -> Cow<'_, str> {
         let lanes = self.known_lanes(step, by).unwrap_or_default();
         let Some(first) = lanes.first() else {
             let own = by.agent.clone().map_or(Cow::Borrowed(step.word()), Cow::Owned);
@@ -108,7 +108,7 @@ impl Limits {
         }
     }
 
-    fn known_lanes(&self, step: Step, by: &By) -> Option<&[String]> {
+    fn known_lanes(&self, step: Step, by: &WorkBy) -> Option<&[String]> {
         let lanes = match &by.agent {
             Some(name) => self.agents.get(name),
             None => self.lanes.get(&step),
@@ -164,11 +164,11 @@ impl Default for Limits {
 mod tests {
     use super::*;
 
-    fn by(agent: Option<&str>, model: Option<&str>) -> By {
-        By { agent: agent.map(str::to_owned), model: model.map(str::to_owned) }
+    fn by(agent: Option<&str>, model: Option<&str>) -> WorkBy {
+        WorkBy { agent: agent.map(str::to_owned), model: model.map(str::to_owned) }
     }
 
-    fn names(limits: &Limits, by: &By) -> Vec<String> {
+    fn names(limits: &Limits, by: &WorkBy) -> Vec<String> {
         let lanes = 0..limits.lanes_by(Step::WorkflowStep, by) as u32;
         lanes.map(|lane| limits.lane_by(Step::WorkflowStep, by, lane).into_owned()).collect()
     }

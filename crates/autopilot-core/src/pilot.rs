@@ -6,7 +6,7 @@
 use crate::decide::{Refusal, decide};
 use crate::event::Record;
 use crate::id::{AttemptId, Time};
-use crate::input::{Input, Word};
+use crate::input::{AttemptWord, Input};
 use crate::state::State;
 use crate::wanted::{Want, wanted};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -24,7 +24,7 @@ pub struct Pilot {
 
 /// What the shell has to do now.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Order {
+pub enum PilotOrder {
     /// Show it: feed, views, answers.
     Tell(Record),
     Start(Want),
@@ -40,7 +40,7 @@ impl Pilot {
     /// The record, if any, must be given to the writer; its orders come when it is durable. An ask
     /// that is refused leaves none.
     pub fn hear(&mut self, input: Input, now: Time) -> Result<Option<Record>, Refusal> {
-        if let Input::Heard { id, word: Word::Ended { .. }, .. } = &input
+        if let Input::Heard { id, word: AttemptWord::Ended { .. }, .. } = &input
             && self.running.contains_key(id)
         {
             self.spoken.insert(*id);
@@ -51,12 +51,12 @@ impl Pilot {
     }
 
     /// Everything up to `seq` is on disk.
-    pub fn durable(&mut self, seq: u64) -> Vec<Order> {
+    pub fn durable(&mut self, seq: u64) -> Vec<PilotOrder> {
         let mut orders = Vec::new();
         while self.pending.front().is_some_and(|record| record.seq <= seq) {
             if let Some(record) = self.pending.pop_front() {
                 self.settled.apply_record(&record);
-                orders.push(Order::Tell(record));
+                orders.push(PilotOrder::Tell(record));
             }
         }
         self.reconcile(&mut orders);
@@ -70,18 +70,18 @@ impl Pilot {
     }
 
     /// What had to wait until somebody was gone. Without this it waits for the next record.
-    pub fn catch_up(&mut self) -> Vec<Order> {
+    pub fn catch_up(&mut self) -> Vec<PilotOrder> {
         let mut orders = Vec::new();
         self.reconcile(&mut orders);
         orders
     }
 
-    fn reconcile(&mut self, orders: &mut Vec<Order>) {
+    fn reconcile(&mut self, orders: &mut Vec<PilotOrder>) {
         let wanted: BTreeMap<AttemptId, Want> =
             wanted(&self.settled).into_iter().map(|want| (want.id, want)).collect();
         for id in self.running.keys() {
             if !wanted.contains_key(id) {
-                orders.push(Order::End(*id));
+                orders.push(PilotOrder::End(*id));
             }
         }
         for (id, want) in wanted {
@@ -93,7 +93,7 @@ impl Pilot {
             let is_unheard = self.ahead.live.contains_key(&id);
             if !is_taken && is_unheard {
                 self.running.insert(id, want);
-                orders.push(Order::Start(want));
+                orders.push(PilotOrder::Start(want));
             }
         }
     }

@@ -29,13 +29,13 @@ pub enum Work {
     /// A person, whose word ends the attempt. It holds nothing and outlives everything.
     Person,
     /// The tasks below this one, in this order.
-    Children(Order, Failing),
+    Children(ChildOrder, Failing),
     /// The core weighs what the round has shown; takes no time.
     Decide,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum ChildOrder {
     /// As soon as their dependencies are closed.
     Parallel,
     /// In order of creation, each on top of the last.
@@ -135,7 +135,7 @@ pub const fn person(step: Step) -> Stage {
     stage(step, Work::Person)
 }
 
-pub const fn children(step: Step, order: Order, failing: Failing) -> Stage {
+pub const fn children(step: Step, order: ChildOrder, failing: Failing) -> Stage {
     stage(step, Work::Children(order, failing))
 }
 

@@ -22,12 +22,12 @@ use crate::flow::task_word;
 use crate::state::State;
 use crate::task_file::TaskSpec;
 
-pub use body::{Guidance, TaskBody, body};
+pub use body::{PlanGuidance, TaskBody, body};
 pub use check::check;
 pub(crate) use check::{folded, is_of_a_run};
 pub use difference::difference;
-pub use fault::{FAULTS_MAX, Fault, NOTES_MAX};
-pub(crate) use fault::{Faults, Notes, listed, shown};
+pub use fault::{FAULTS_MAX, NOTES_MAX, PlanFault};
+pub(crate) use fault::{Notes, PlanFaults, listed, shown};
 pub use overlap::overlap;
 
 /// The directory for the tasks of a plan, as a planner names it.
@@ -61,7 +61,7 @@ pub struct Plan {
     pub tasks: Vec<PlanTask>,
     /// The dependencies once more, as edges.
     #[serde(default)]
-    pub edges: Vec<Edge>,
+    pub edges: Vec<PlanEdge>,
     /// The planner's order of the tasks, which is compared with ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topo_order: Option<Vec<String>>,
@@ -143,7 +143,7 @@ impl ValidationCommands {
 
 /// A dependency: `from` must be done before `to`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Edge {
+pub struct PlanEdge {
     pub from: String,
     pub to: String,
     #[serde(default)]
@@ -152,7 +152,7 @@ pub struct Edge {
 
 /// The rules that a plan must keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rules {
+pub struct PlanRules {
     pub tasks_max: usize,
     /// The number of tasks in the longest chain.
     pub depth_max: usize,
@@ -169,11 +169,11 @@ pub struct Rules {
     pub taken: BTreeMap<String, String>,
 }
 
-impl Rules {
+impl PlanRules {
     /// The rules of a run. `plan` is the specification that the person wrote.
-    pub fn of(config: &Config, plan: &TaskSpec, taken: BTreeMap<String, String>) -> Rules {
+    pub fn of(config: &Config, plan: &TaskSpec, taken: BTreeMap<String, String>) -> PlanRules {
         let denied = config.safety.deny_paths.iter().chain(&plan.deny_paths);
-        Rules {
+        PlanRules {
             tasks_max: config.plan.max_tasks as usize,
             depth_max: config.plan.max_depth as usize,
             fan_out_max: config.plan.max_fan_out as usize,
@@ -193,7 +193,7 @@ pub fn taken(state: &State) -> BTreeMap<String, String> {
 
 /// A plan without faults, ready to be worked on.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Checked {
+pub struct CheckedPlan {
     /// The tasks, each after all those it depends on; otherwise in the planner's order.
     pub tasks: Vec<PlannedTask>,
     /// The sets of tasks that could be done at the same time, one set after the other.

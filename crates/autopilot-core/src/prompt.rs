@@ -29,7 +29,7 @@ pub struct Caps {
 
 /// A command that the controller ran, and its result.
 #[derive(Debug, Clone, Copy)]
-pub struct Ran<'a> {
+pub struct RanCommand<'a> {
     /// The command's key: `tests`, `lint`, `format` or `uat`.
     pub name: &'a str,
     pub command: &'a str,
@@ -38,7 +38,7 @@ pub struct Ran<'a> {
     pub output: &'a str,
 }
 
-impl Ran<'_> {
+impl RanCommand<'_> {
     /// Whether the command succeeded.
     pub fn passed(&self) -> bool {
         self.exit_code == Some(0)
@@ -47,7 +47,7 @@ impl Ran<'_> {
 
 /// The planner's suggestions for a task.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Guidance<'a> {
+pub struct PromptGuidance<'a> {
     pub skills: &'a [String],
     pub mcp_servers: &'a [String],
     pub subagents: &'a [String],
@@ -58,7 +58,7 @@ pub struct Guidance<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Build<'a> {
     pub task: &'a TaskSpec,
-    pub guidance: Guidance<'a>,
+    pub guidance: PromptGuidance<'a>,
     /// The available skills as `name — description`.
     pub skills_known: &'a [String],
     /// The output of `git status`.
@@ -66,7 +66,7 @@ pub struct Build<'a> {
     /// The last review, in JSON.
     pub last_review: Option<&'a str>,
     /// The last results; only failed ones are shown.
-    pub validation: &'a [Ran<'a>],
+    pub validation: &'a [RanCommand<'a>],
     pub skills: SkillPolicy,
     /// Whether the agent may use the network.
     pub network: bool,
@@ -79,7 +79,7 @@ pub struct Fix<'a> {
     /// The findings of the guards.
     pub findings: &'a [Finding],
     /// The acceptance tests, if they ran.
-    pub uat: Option<Ran<'a>>,
+    pub uat: Option<RanCommand<'a>>,
     /// The acceptance test cases, in Markdown.
     pub uat_cases: Option<&'a str>,
     /// The sides and the `git status` of a merge that git could not do alone; its result is in the
@@ -95,16 +95,16 @@ pub struct Together<'a> {
     /// The failure in a few words.
     pub why: &'a str,
     /// The commands that ran on the merged result.
-    pub ran: &'a [Ran<'a>],
+    pub ran: &'a [RanCommand<'a>],
 }
 
 /// The facts for the prompt of a review.
 #[derive(Debug, Clone, Copy)]
-pub struct Review<'a> {
+pub struct ReviewPrompt<'a> {
     pub task: &'a TaskSpec,
     pub diff: &'a str,
     /// The commands that the controller ran on the change.
-    pub validation: &'a [Ran<'a>],
+    pub validation: &'a [RanCommand<'a>],
     /// The builder's summary, in JSON.
     pub claimed: Option<&'a str>,
     /// The contradictions between the summary and what the controller saw.
@@ -130,7 +130,7 @@ pub struct UatGenerate<'a> {
 
 /// The facts for the prompt that asks for a plan.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Plan<'a> {
+pub struct PlanPrompt<'a> {
     /// The plan file without its front matter.
     pub body: &'a str,
     pub constraints: &'a [String],
@@ -190,7 +190,7 @@ pub fn fix(facts: &Fix<'_>, caps: Caps) -> String {
 }
 
 /// The prompt of a review.
-pub fn reviewer(facts: &Review<'_>, caps: Caps) -> String {
+pub fn reviewer(facts: &ReviewPrompt<'_>, caps: Caps) -> String {
     review::review(facts, caps)
 }
 
@@ -200,7 +200,7 @@ pub fn uat_generate(facts: &UatGenerate<'_>, caps: Caps) -> String {
 }
 
 /// The prompt that asks for a plan.
-pub fn plan(facts: &Plan<'_>, caps: Caps) -> String {
+pub fn plan(facts: &PlanPrompt<'_>, caps: Caps) -> String {
     plan::plan(facts, caps)
 }
 

@@ -8,13 +8,13 @@ mod shelf;
 mod used;
 
 use crate::config::Mode;
-use crate::config::yaml::{self, Node, Value};
+use crate::config::yaml::{self, Value, YamlNode};
 use serde::{Deserialize, Serialize};
 
-pub use ask::{Asked, asked, is_name};
+pub use ask::{SkillRequest, asked, is_name};
 pub use give::{give, listed, offered};
-pub use shelf::{Broken, Missing, Shelf, Wanted};
-pub use used::{DEEDS_MAX, Deeds, Gain, Said, Shows, Subagent, Terms, Used, is_same_name};
+pub use shelf::{BrokenSkill, Missing, Shelf, WantedSkill};
+pub use used::{ClaimedUse, DEEDS_MAX, Deeds, Gain, Shows, Subagent, Terms, Used, is_same_name};
 
 /// The largest file that is read as a skill.
 pub const SKILL_BYTES_MAX: usize = 256 * 1024;
@@ -114,7 +114,7 @@ impl Skill {
 
 /// A skill's file that was found and not parsed yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundSkill {
     pub owner: Owner,
     pub folder: Option<Folder>,
     /// The name of the skill's directory.
@@ -126,14 +126,14 @@ pub struct Found {
 }
 
 /// Parses one file. Returns `None` for a skill that can't be used, and all remarks on the file.
-pub fn parse(found: &Found) -> (Option<Skill>, Vec<String>) {
+pub fn parse(found: &FoundSkill) -> (Option<Skill>, Vec<String>) {
     match read(found) {
         Ok((skill, faults)) => (Some(skill), faults),
         Err(fault) => (None, vec![fault]),
     }
 }
 
-fn read(found: &Found) -> Result<(Skill, Vec<String>), String> {
+fn read(found: &FoundSkill) -> Result<(Skill, Vec<String>), String> {
     let bytes = found.text.as_ref().map_err(Clone::clone)?;
     if bytes.len() > SKILL_BYTES_MAX {
         return Err(format!("the file has more than {SKILL_BYTES_MAX} bytes"));
@@ -207,8 +207,8 @@ fn keys(front: &str) -> (Vec<(String, String)>, Vec<String>) {
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     match yaml::parse(front) {
         Ok(None) => (Vec::new(), Vec::new()),
-        Ok(Some(Node { value: Value::Mapping(entries), .. })) => {
-            let scalar = |node: &Node| match &node.value {
+        Ok(Some(YamlNode { value: Value::Mapping(entries), .. })) => {
+            let scalar = |node: &YamlNode| match &node.value {
                 Value::Scalar { text, .. } => one_line(text),
                 Value::Sequence(_) | Value::Mapping(_) => String::new(),
             };
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     fn read_in(dir: &str, text: &str) -> (Option<Skill>, Vec<String>) {
-        parse(&Found {
+        parse(&FoundSkill {
             owner: Owner::Repository,
             folder: Some(Folder::Claude),
             dir_name: dir.to_owned(),

@@ -6,14 +6,14 @@
 mod account;
 mod apply;
 
-pub use account::{Account, Door, Hold};
+pub use account::{Account, Hold, LaneState};
 
 use crate::config::Options;
 use crate::event::{
-    Bill, End, Facts, Halt, Outcome, Record, RoundMark, RunSpec, SessionTotal, Skip, TaskSpec,
-    Words,
+    Bill, Facts, Halt, Outcome, Record, RoundMark, RunSpec, SessionPrompt, SessionTotal, Skip,
+    TaskEnd, TaskEntry,
 };
-use crate::flow::{Flow, Pipeline, Reason};
+use crate::flow::{Flow, Pipeline, RoundReason};
 use crate::id::{AttemptId, Micros, TaskId, Time};
 use crate::limit::Limits;
 use crate::pipeline::{Stage, Switch, Work};
@@ -31,7 +31,7 @@ pub struct State {
     pub run: Run,
     pub tasks: Vec<Task>,
     /// What runs now, by attempt.
-    pub live: BTreeMap<AttemptId, Live>,
+    pub live: BTreeMap<AttemptId, LiveAttempt>,
     bills: BTreeMap<AttemptId, Bill>,
     /// What attempts were given that have not told all they cost.
     #[serde(default)]
@@ -78,7 +78,7 @@ pub struct Run {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Live {
+pub struct LiveAttempt {
     pub task: TaskId,
     pub step: Step,
     pub lane: u32,
@@ -100,7 +100,7 @@ pub struct Task {
     pub id: TaskId,
     pub parent: Option<TaskId>,
     pub pipeline: Pipeline,
-    pub spec: TaskSpec,
+    pub spec: TaskEntry,
     pub status: Status,
     pub round: u32,
     /// The round of the task above that it was brought for.
@@ -108,7 +108,7 @@ pub struct Task {
     pub of_round: u32,
     /// What a person wants said in its session, until that is answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub words: Option<Words>,
+    pub words: Option<SessionPrompt>,
     pub children: Vec<TaskId>,
     pub dependants: Vec<TaskId>,
     /// Dependencies that have not closed yet.
@@ -124,7 +124,7 @@ pub struct Task {
     /// anything left behind is taken up by the next.
     pub cut_short: Vec<AttemptId>,
     pub marks: Vec<RoundMark>,
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<RoundReason>,
     pub skipped: BTreeMap<Step, String>,
     pub notes: Vec<String>,
     /// Skills, MCP servers and sub-agents of all its builds.
@@ -149,7 +149,7 @@ pub enum Status {
     At { step: Step },
     Running { step: Step, attempt: AttemptId },
     Waiting { step: Step, until: Time },
-    Settled(End),
+    Settled(TaskEnd),
 }
 
 /// What a task has used of each limit.
@@ -242,7 +242,7 @@ impl State {
     }
 
     /// How the run ended, if it is over.
-    pub fn end(&self) -> Option<&End> {
+    pub fn end(&self) -> Option<&TaskEnd> {
         match &self.root()?.status {
             Status::Settled(end) => Some(end),
             Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
@@ -284,7 +284,7 @@ impl State {
     }
 
     /// The gate a person is asked at, if one is open.
-    pub fn gate(&self) -> Option<(AttemptId, &Live)> {
+    pub fn gate(&self) -> Option<(AttemptId, &LiveAttempt)> {
         if self.index.people_live == 0 {
             return None;
         }
@@ -292,7 +292,7 @@ impl State {
     }
 
     /// Whether an attempt is ended by a person's word.
-    pub fn is_gate(&self, live: &Live) -> bool {
+    pub fn is_gate(&self, live: &LiveAttempt) -> bool {
         self.task(live.task).stage().is_some_and(|stage| stage.work == Work::Person)
     }
 
@@ -483,11 +483,11 @@ impl Task {
 
     /// It was brought for a round that was never begun.
     pub fn is_dropped(&self) -> bool {
-        self.status == Status::Settled(End::Skipped { why: Skip::Dropped })
+        self.status == Status::Settled(TaskEnd::Skipped { why: Skip::Dropped })
     }
 
     pub fn is_closed(&self) -> bool {
-        self.status == Status::Settled(End::Closed)
+        self.status == Status::Settled(TaskEnd::Closed)
     }
 
     /// Rounds used of those a person granted.

@@ -15,7 +15,7 @@ mod tests;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
-pub use crate::config::{Fault, Faults, Place, Warning};
+pub use crate::config::{ConfigFault, ConfigFaults, TextPlace, Warning};
 pub use id::{task_id, unique_ids};
 pub(crate) use item::Fence;
 pub use markdown::TEMPLATE;
@@ -30,7 +30,7 @@ pub const TITLE_CHARS_MAX: usize = 200;
 /// The kinds of files that a person writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum FileKind {
     Task,
     Plan,
 }
@@ -72,7 +72,7 @@ pub struct CommandOverrides {
 /// A file that was read without a fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parsed {
-    pub kind: Kind,
+    pub kind: FileKind,
     pub spec: TaskSpec,
     /// The file without its front matter, as a planner reads it.
     pub body: String,
@@ -80,8 +80,8 @@ pub struct Parsed {
 }
 
 /// Parses a task or plan file.
-pub fn parse(path: &Utf8Path, bytes: &[u8]) -> Result<Parsed, Faults> {
-    let text = lines::text_of(bytes).map_err(Faults::new)?;
+pub fn parse(path: &Utf8Path, bytes: &[u8]) -> Result<Parsed, ConfigFaults> {
+    let text = lines::text_of(bytes).map_err(ConfigFaults::new)?;
     let (front, body_from) = front::read(&text);
     let mut findings = Findings { faults: front.faults.clone(), warnings: Vec::new() };
     lines::odd_characters(&text, &mut findings.faults);
@@ -95,7 +95,7 @@ pub fn parse(path: &Utf8Path, bytes: &[u8]) -> Result<Parsed, Faults> {
     spec.skills = front.skills;
     spec.path = path.to_owned();
     if !findings.faults.is_empty() {
-        return Err(Faults::new(findings.faults));
+        return Err(ConfigFaults::new(findings.faults));
     }
     let body = numbered.iter().map(|(_, line)| *line).collect::<Vec<_>>().join("\n");
     Ok(Parsed { kind, spec, body, warnings: findings.warnings })
@@ -103,26 +103,26 @@ pub fn parse(path: &Utf8Path, bytes: &[u8]) -> Result<Parsed, Faults> {
 
 #[derive(Default)]
 struct Findings {
-    faults: Vec<Fault>,
+    faults: Vec<ConfigFault>,
     warnings: Vec<Warning>,
 }
 
 impl Findings {
     fn fault(&mut self, line: usize, message: impl Into<String>) {
-        self.faults.push(Fault::new(Place::at(line, 1), message.into()));
+        self.faults.push(ConfigFault::new(TextPlace::at(line, 1), message.into()));
     }
 
     fn warn(&mut self, line: usize, message: impl Into<String>) {
-        self.warnings.push(Warning::new(Place::at(line, 1), message.into()));
+        self.warnings.push(Warning::new(TextPlace::at(line, 1), message.into()));
     }
 }
 
 /// The kind of a file: a title `# Plan:` or the name plan.md make a plan, a title `# Task:` a task.
-fn kind(path: &Utf8Path, outline: &section::Outline, findings: &mut Findings) -> Kind {
+fn kind(path: &Utf8Path, outline: &section::Outline, findings: &mut Findings) -> FileKind {
     let named_plan = path.file_name().is_some_and(|name| name.eq_ignore_ascii_case("plan.md"));
     match &outline.title {
-        _ if named_plan => Kind::Plan,
-        Some(title) if title.kind.is_some() => title.kind.unwrap_or(Kind::Task),
+        _ if named_plan => FileKind::Plan,
+        Some(title) if title.kind.is_some() => title.kind.unwrap_or(FileKind::Task),
         Some(title) => {
             findings.fault(
                 title.line,
@@ -132,7 +132,7 @@ fn kind(path: &Utf8Path, outline: &section::Outline, findings: &mut Findings) ->
                     title.text
                 ),
             );
-            Kind::Task
+            FileKind::Task
         }
         None => {
             findings.fault(
@@ -140,7 +140,7 @@ fn kind(path: &Utf8Path, outline: &section::Outline, findings: &mut Findings) ->
                 "there is no title; start with `# Task: <title>` for a task or `# Plan: <title>` \
                  for a plan",
             );
-            Kind::Task
+            FileKind::Task
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::id::{AttemptId, TaskId};
 use crate::pipeline::Work;
-use crate::state::{Live, State};
+use crate::state::{LiveAttempt, State};
 use crate::step::Step;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,11 +19,12 @@ pub fn wanted(state: &State) -> Vec<Want> {
     if state.run.halt.as_ref().is_some_and(|halt| halt.now) {
         return Vec::new();
     }
-    let somebody_does =
-        |live: &Live| state.task(live.task).stage().is_none_or(|stage| stage.work != Work::Person);
+    let somebody_does = |live: &LiveAttempt| {
+        state.task(live.task).stage().is_none_or(|stage| stage.work != Work::Person)
+    };
     let live = state.live.iter().filter(|(_, live)| somebody_does(live));
-    let want = |(id, live): (&AttemptId, &Live)| {
-        let Live { task, step, lane, .. } = *live;
+    let want = |(id, live): (&AttemptId, &LiveAttempt)| {
+        let LiveAttempt { task, step, lane, .. } = *live;
         Want { id: *id, task, step, lane }
     };
     live.map(want).collect()

@@ -20,16 +20,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::task_file::id::ID_CHARS_MAX;
 
-pub use crate::plan::Fault;
+pub use crate::plan::PlanFault;
 pub use carry::carry_summary;
 pub use check::check;
 pub use completion::{Assessed, Completion, assess, salvage};
-pub use past::{Past, StepBody};
+pub use past::{PastStep, StepBody};
 pub use prompt::{
     CompletionPrompt, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX, Refuted, StepPrompt, WorkflowPrompt,
     completion_prompt, step_prompt, workflow_prompt,
 };
-pub use result::{StepResult, StepStatus, Usage, dependencies, in_step_order};
+pub use result::{StepResult, StepStatus, StepUsage, dependencies, in_step_order};
 
 /// The only version of the format.
 pub const VERSION: u32 = 1;
@@ -91,7 +91,7 @@ impl WorkflowStep {
 
 /// The rules that a workflow must keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rules {
+pub struct WorkflowRules {
     pub steps_max: usize,
     pub timeout_sec_max: u64,
     /// The names that a step may give as its adapter.
@@ -113,10 +113,10 @@ pub struct Prices {
     pub usual: String,
 }
 
-impl Rules {
+impl WorkflowRules {
     /// The default rules, with these adapters.
-    pub fn new<A: Into<String>>(adapters: impl IntoIterator<Item = A>) -> Rules {
-        Rules {
+    pub fn new<A: Into<String>>(adapters: impl IntoIterator<Item = A>) -> WorkflowRules {
+        WorkflowRules {
             steps_max: STEPS_MAX,
             timeout_sec_max: TIMEOUT_SEC_MAX,
             adapters: adapters.into_iter().map(Into::into).collect(),
@@ -127,14 +127,14 @@ impl Rules {
 
     /// The rules for the workflow that comes with a "not done".
     #[must_use]
-    pub fn of_next(&self) -> Rules {
-        Rules { steps_max: self.steps_max.min(NEXT_STEPS_MAX), ..self.clone() }
+    pub fn of_next(&self) -> WorkflowRules {
+        WorkflowRules { steps_max: self.steps_max.min(NEXT_STEPS_MAX), ..self.clone() }
     }
 }
 
 /// A workflow without faults, ready to be worked on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checked {
+pub struct CheckedWorkflow {
     pub workflow: Workflow,
     /// The places of the steps, each after all those it depends on; otherwise in the given order.
     pub order: Vec<usize>,

@@ -4,11 +4,11 @@
 //! record is durable in SQLite before what follows from it begins, and every step is a process:
 //! under the supervisor that agents have, or started plainly. At most four at once.
 
-use autopilot_core::event::{Facts, Outcome, RunSpec, StepAnswer, TaskSpec, Verdict};
+use autopilot_core::event::{Facts, Outcome, RunSpec, StepAnswer, TaskEntry, Verdict};
 use autopilot_core::flow::Flow;
-use autopilot_core::input::{Input, Word};
+use autopilot_core::input::{AttemptWord, Input};
 use autopilot_core::limit::Limits;
-use autopilot_core::pilot::{Order, Pilot};
+use autopilot_core::pilot::{Pilot, PilotOrder};
 use autopilot_core::pipeline::Switch;
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
@@ -16,7 +16,9 @@ use autopilot_core::wanted::Want;
 use autopilot_engine::clock::now;
 use autopilot_engine::store;
 use autopilot_host::exec::{self, Launch, Supervisor};
-use autopilot_journal::{Claim, Entry, Journal, NewRun, Notice, SqliteJournal, Writer};
+use autopilot_journal::{
+    Journal, JournalEntry, LeaseClaim, NewRun, SqliteJournal, Writer, WriterNotice,
+};
 use autopilot_view as view;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -73,12 +75,12 @@ fn layered(n: usize) -> Vec<usize> {
     vec![before, layer + (n + 1) % WIDTH]
 }
 
-fn task(n: usize, needs: Vec<usize>) -> TaskSpec {
-    TaskSpec {
+fn task(n: usize, needs: Vec<usize>) -> TaskEntry {
+    TaskEntry {
         name: format!("t{n}"),
         title: format!("Task {n}"),
         depends_on: needs.iter().map(|task| format!("t{task}")).collect(),
-        ..TaskSpec::default()
+        ..TaskEntry::default()
     }
 }
 
@@ -95,20 +97,20 @@ struct Bench {
     jobs: JoinSet<Outcomes<Want>>,
     slots: Arc<Semaphore>,
     start: Start,
-    tasks: Vec<TaskSpec>,
+    tasks: Vec<TaskEntry>,
 }
 
-async fn work(path: camino::Utf8PathBuf, start: Start, tasks: Vec<TaskSpec>) -> Outcomes<State> {
+async fn work(path: camino::Utf8PathBuf, start: Start, tasks: Vec<TaskEntry>) -> Outcomes<State> {
     let mut journal = SqliteJournal::create(&path)?;
     let title = "steps that do nothing".to_owned();
     let created_at_ms = now().0;
     journal.create_run(&NewRun { id: RUN.into(), mode: "plan".into(), title, created_at_ms })?;
-    let epoch = journal.take_lease(RUN, "bench", Claim::Force, created_at_ms, i64::MAX)?.epoch;
+    let epoch = journal.take_lease(RUN, "bench", LeaseClaim::Force, created_at_ms, i64::MAX)?.epoch;
     let (tell, mut durable) = mpsc::unbounded_channel();
     let notify = Box::new(move |notice| {
         let _gone = tell.send(match notice {
-            Notice::Durable { seq, .. } => Ok(seq),
-            Notice::Failed { error } => Err(error.to_string()),
+            WriterNotice::Durable { seq, .. } => Ok(seq),
+            WriterNotice::Failed { error } => Err(error.to_string()),
         });
     });
     let mut bench = Bench {
@@ -140,16 +142,16 @@ async fn work(path: camino::Utf8PathBuf, start: Start, tasks: Vec<TaskSpec>) -> 
 impl Bench {
     fn hear(&mut self, input: Input) -> Outcomes<()> {
         if let Ok(Some(record)) = self.pilot.hear(input, now()) {
-            let entry: Entry = store::encode(RUN, self.epoch, &record)?;
+            let entry: JournalEntry = store::encode(RUN, self.epoch, &record)?;
             self.writer.appender().submit(entry)?;
         }
         Ok(())
     }
 
-    fn obey(&mut self, orders: Vec<Order>) {
+    fn obey(&mut self, orders: Vec<PilotOrder>) {
         for order in orders {
             match order {
-                Order::Start(want) => {
+                PilotOrder::Start(want) => {
                     let (start, slots) = (self.start.clone(), Arc::clone(&self.slots));
                     let is_whole = self.pilot.settled().task(want.task).parent.is_none();
                     self.jobs.spawn(async move {
@@ -160,14 +162,14 @@ impl Bench {
                         Ok(want)
                     });
                 }
-                Order::Tell(_) | Order::End(_) => {}
+                PilotOrder::Tell(_) | PilotOrder::End(_) => {}
             }
         }
     }
 
     fn ended(&mut self, want: Want) -> Outcomes<()> {
         let facts = Box::new(self.facts(want.step));
-        let word = Word::Ended { outcome: Outcome::Passed, facts };
+        let word = AttemptWord::Ended { outcome: Outcome::Passed, facts };
         self.hear(Input::Heard { id: want.id, task: want.task, word })?;
         self.pilot.gone(want.id);
         let orders = self.pilot.catch_up();
@@ -233,7 +235,7 @@ fn spec() -> RunSpec {
         config: String::new(),
         red_base_allowed: false,
         options: Default::default(),
-        whole: TaskSpec::default(),
+        whole: TaskEntry::default(),
         plan: None,
         tasks: Vec::new(),
     }

@@ -1,13 +1,13 @@
 //! Whether the machine can carry one more worker: memory, disk and descriptors.
 
-use crate::place::Place;
+use crate::place::StatePaths;
 use autopilot_core::config::Orchestrator;
 use autopilot_host::room::{self, Descriptors, Disk, Memory};
 
 const MB: u64 = 1 << 20;
 
 /// What the machine is short of, in words, if it is short of anything.
-pub fn short(place: &Place, config: &Orchestrator, workers: u32) -> Option<String> {
+pub fn short(place: &StatePaths, config: &Orchestrator, workers: u32) -> Option<String> {
     // What can't be measured can't be short.
     let measured = Measured {
         memory: room::memory(),

@@ -5,9 +5,9 @@
 
 use crate::clock::now;
 use crate::job::{Billing, EVENTS, Metadata};
-use crate::place::Place;
+use crate::place::StatePaths;
 use crate::recorded::{RecordedExec, RecordedRun};
-use autopilot_agents::{AgentEvent, Usage};
+use autopilot_agents::{AgentEvent, AgentUsage};
 use autopilot_core::config::Config;
 use autopilot_core::decide::owe;
 use autopilot_core::event::Record;
@@ -18,7 +18,7 @@ use autopilot_core::state::{Grant, State};
 const EVENTS_SLACK_BYTES: u64 = 4096;
 
 /// Puts it on the record, before anything else is decided about the run.
-pub fn collect(state: &mut State, place: &Place, config: &Config) -> Vec<Record> {
+pub fn collect(state: &mut State, place: &StatePaths, config: &Config) -> Vec<Record> {
     let grants = state.grants.clone();
     let found = grants.into_iter().filter_map(|(id, grant)| {
         let (bill, total) = told(state, place, config, id, grant)?.owed();
@@ -29,7 +29,7 @@ pub fn collect(state: &mut State, place: &Place, config: &Config) -> Vec<Record>
 
 fn told(
     state: &State,
-    place: &Place,
+    place: &StatePaths,
     config: &Config,
     id: AttemptId,
     grant: Grant,
@@ -53,7 +53,7 @@ fn question(run: &RecordedRun, id: AttemptId, grant: Grant) -> Option<(RecordedE
 }
 
 /// The session it was in and the last figure it told.
-fn last_words(events: &str) -> (Option<String>, Option<Usage>) {
+fn last_words(events: &str) -> (Option<String>, Option<AgentUsage>) {
     let (mut session, mut usage) = (None, None);
     // The last line may be cut; what it would have said is unknown.
     for event in events.lines().filter_map(|line| serde_json::from_str(line).ok()) {
@@ -78,12 +78,12 @@ fn last_words(events: &str) -> (Option<String>, Option<Usage>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use autopilot_agents::{Scope, Tokens};
+    use autopilot_agents::{Scope, TokenCount};
 
     #[test]
     fn the_last_figure_of_what_was_recorded_counts() {
-        let usage = |usd| Usage {
-            tokens: Tokens { input: 5, output: 1, cached: 0 },
+        let usage = |usd| AgentUsage {
+            tokens: TokenCount { input: 5, output: 1, cached: 0 },
             tokens_scope: Scope::Run,
             cost_usd: Some(usd),
             cost_scope: Scope::Session,

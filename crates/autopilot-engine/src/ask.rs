@@ -6,7 +6,7 @@
 use crate::inbox::{
     self, ANSWER_WAIT_MAX, InboxAnswer, InboxError, InboxMessage, InboxRequest, LimitChange,
 };
-use crate::place::Place;
+use crate::place::StatePaths;
 use crate::store;
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::decide::{Refusal, refusal, rehearse};
@@ -56,7 +56,7 @@ pub enum AskError {
 
 /// Asks the newest run of a repository, an unfinished one before all others. The limits are changed
 /// first, so that the asks are judged under them.
-pub fn ask(place: &Place, limits: &LimitChange, asks: &[Ask]) -> Result<AskReply, AskError> {
+pub fn ask(place: &StatePaths, limits: &LimitChange, asks: &[Ask]) -> Result<AskReply, AskError> {
     let state = newest(place)?;
     let Some(holder) = workspace::holder(place) else {
         return unattended(state, limits, asks);
@@ -72,7 +72,7 @@ pub fn ask(place: &Place, limits: &LimitChange, asks: &[Ask]) -> Result<AskReply
 }
 
 /// Says something to the agent that works on a task, and gives back what became of it.
-pub fn tell(place: &Place, run: &str, request: InboxRequest) -> Result<(), AskError> {
+pub fn tell(place: &StatePaths, run: &str, request: InboxRequest) -> Result<(), AskError> {
     let nobody = || AskError::Failed { why: format!("no process works on run {run} now") };
     let holder = workspace::holder(place).ok_or_else(nobody)?;
     let answer = deliver(place, &holder, run, request)?.ok_or_else(nobody)?;
@@ -80,7 +80,7 @@ pub fn tell(place: &Place, run: &str, request: InboxRequest) -> Result<(), AskEr
 }
 
 /// The run that is asked: the unfinished one, else the newest.
-fn newest(place: &Place) -> Result<State, AskError> {
+fn newest(place: &StatePaths) -> Result<State, AskError> {
     let reader = workspace::reader(place)?;
     if let Some((_, state)) = workspace::unfinished(&reader)? {
         return Ok(state);
@@ -108,7 +108,7 @@ fn unattended(state: State, limits: &LimitChange, asks: &[Ask]) -> Result<AskRep
 /// Leaves a message for the process and waits for its answer. None: it ended, and the message was
 /// never taken.
 fn deliver(
-    place: &Place,
+    place: &StatePaths,
     holder: &Holder,
     run: &str,
     request: InboxRequest,

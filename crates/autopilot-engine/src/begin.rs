@@ -15,23 +15,23 @@ pub use skill::check_skills;
 
 use crate::inbox::LimitChange;
 use crate::job::{agent_of, find_program};
-use crate::place::Place;
+use crate::place::StatePaths;
 use autopilot_agents::openai::{BASE_URL_VARIABLE, Model};
-use autopilot_agents::{Agent, LaunchPlan, Program};
+use autopilot_agents::{Agent, LaunchPlan, LaunchProgram};
 use autopilot_core::config::{
-    Agent as AgentConfig, Config, Faults, HumanGate, Mode, Options, ReviewGate as ReviewConfig,
+    AgentConfig, Config, ConfigFaults, HumanGate, Mode, Options, ReviewGateConfig as ReviewConfig,
     Role, Warning,
 };
-use autopilot_core::event::{RunSpec, TaskSpec as TaskEntry};
+use autopilot_core::event::{RunSpec, TaskEntry};
 use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::flow::Flow;
 use autopilot_core::id::Micros;
 use autopilot_core::limit::{Limits, ReviewGate};
 use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
-use autopilot_core::task_file::{self, Kind, Parsed, TaskSpec, unique_ids};
+use autopilot_core::task_file::{self, FileKind, Parsed, TaskSpec, unique_ids};
 use autopilot_host::file;
-use autopilot_host::model_api::{Address, BASE_DEFAULT};
+use autopilot_host::model_api::{ApiAddress, BASE_DEFAULT};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,7 +45,7 @@ const NOT_TASKS: [&str; 2] = ["TEMPLATE.md", "README.md"];
 
 /// What to work on, as given.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum WorkSource {
     File(Utf8PathBuf),
     Queue {
         dir: Utf8PathBuf,
@@ -63,8 +63,8 @@ pub enum Source {
 }
 
 #[derive(Clone, Debug)]
-pub struct Request {
-    pub source: Source,
+pub struct RunRequest {
+    pub source: WorkSource,
     pub push: bool,
     pub pr: bool,
     /// Work on a plan only when a person has approved it.
@@ -85,7 +85,7 @@ pub enum BeginError {
     #[error("cannot read `{path}`: {reason}")]
     Unreadable { path: Utf8PathBuf, reason: String },
     #[error("{}", faults.in_file(path.as_str()))]
-    TaskFile { path: Utf8PathBuf, faults: Faults },
+    TaskFile { path: Utf8PathBuf, faults: ConfigFaults },
     #[error("`{path}` is a plan; a queue holds tasks: run it with `autopilot run {path}`")]
     PlanInQueue { path: Utf8PathBuf },
     #[error("`{path}` is a task; --from goes with the plan it was made for, or alone")]
@@ -140,27 +140,27 @@ pub struct Tasks {
 
 /// Paths are as given: relative to the directory the command was started in. What is kept of them
 /// is relative to the repository, so that the same file is the same task from anywhere.
-pub fn read_tasks(source: &Source, root: &Utf8Path) -> Result<Tasks, BeginError> {
+pub fn read_tasks(source: &WorkSource, root: &Utf8Path) -> Result<Tasks, BeginError> {
     match source {
-        Source::File(path) => {
+        WorkSource::File(path) => {
             let (mut parsed, warnings) = read_file(path)?;
             parsed.spec.path = in_repository(path, root);
             let (title, source) = (parsed.spec.title.clone(), parsed.spec.path.to_string());
             let (flow, specs, whole) = match parsed.kind {
-                Kind::Task => (Flow::Task, vec![parsed.spec], None),
-                Kind::Plan => {
+                FileKind::Task => (Flow::Task, vec![parsed.spec], None),
+                FileKind::Plan => {
                     let whole = PlanBody { spec: parsed.spec, text: parsed.body };
                     (Flow::Plan, Vec::new(), Some(whole))
                 }
             };
             Ok(Tasks { flow, title, source, specs, whole, plan: None, warnings })
         }
-        Source::Queue { dir, pattern } => {
+        WorkSource::Queue { dir, pattern } => {
             let mut specs = Vec::new();
             let mut warnings = Vec::new();
             for path in queue_files(dir, pattern.as_deref())? {
                 let (parsed, more) = read_file(&path)?;
-                if parsed.kind == Kind::Plan {
+                if parsed.kind == FileKind::Plan {
                     return Err(BeginError::PlanInQueue { path });
                 }
                 let mut spec = parsed.spec;
@@ -181,8 +181,8 @@ pub fn read_tasks(source: &Source, root: &Utf8Path) -> Result<Tasks, BeginError>
             let (whole, plan) = (None, None);
             Ok(Tasks { flow: Flow::Queue, title, source, specs, whole, plan, warnings })
         }
-        Source::Plan { from, file } => given::read(from, file.as_deref(), root),
-        Source::Goal { text } => Ok(goal(text)),
+        WorkSource::Plan { from, file } => given::read(from, file.as_deref(), root),
+        WorkSource::Goal { text } => Ok(goal(text)),
     }
 }
 
@@ -277,7 +277,7 @@ fn queue_files(dir: &Utf8Path, pattern: Option<&str>) -> Result<Vec<Utf8PathBuf>
 /// Every agent the run will need can be started: its executable is there.
 pub fn check_agents(
     config: &Config,
-    place: &Place,
+    place: &StatePaths,
     path: &str,
     flow: Flow,
 ) -> Result<Vec<(Role, LaunchPlan)>, BeginError> {
@@ -296,7 +296,7 @@ pub fn check_agents(
 fn check_agent(
     settings: &AgentConfig,
     name: &str,
-    place: &Place,
+    place: &StatePaths,
     path: &str,
 ) -> Result<LaunchPlan, String> {
     let agent = agent_of(settings, &place.root).map_err(|error| error.to_string())?;
@@ -306,8 +306,8 @@ fn check_agent(
         return Err(format!("the script `{file}` does not exist"));
     }
     address_ready(&agent, settings)?;
-    let plan = agent.launch(&autopilot_agents::Ask::new("", &place.root));
-    if let Program::Named(program) = &plan.program
+    let plan = agent.launch(&autopilot_agents::LaunchRequest::new("", &place.root));
+    if let LaunchProgram::Named(program) = &plan.program
         && find_program(program, path, &place.root).is_none()
     {
         let mode = settings.mode.word();
@@ -338,7 +338,7 @@ pub fn address_ready(agent: &Agent, settings: &AgentConfig) -> Result<Option<Str
             None => Ok(None),
         };
     };
-    let address = Address::parse(base)
+    let address = ApiAddress::parse(base)
         .map_err(|why| format!("the base address of its model can't be used: it {why}"))?;
     let key = gateway.key_env.as_deref();
     key_ready(&address, key, settings).map(|key| Some(format!("at {address}, {key}")))
@@ -358,7 +358,7 @@ fn unset(key: &str) -> String {
 
 /// `key` is the variable that may be sent there.
 fn key_ready(
-    address: &Address,
+    address: &ApiAddress,
     key: Option<&str>,
     settings: &AgentConfig,
 ) -> Result<String, String> {
@@ -384,7 +384,7 @@ fn model_ready(model: &Model, settings: &AgentConfig) -> Result<String, String> 
     let variable = |name: &str| variable(settings, name);
     let base = model.base_url.clone().or_else(|| variable(BASE_URL_VARIABLE));
     let base = base.as_deref().unwrap_or(BASE_DEFAULT);
-    let address = Address::parse(base)
+    let address = ApiAddress::parse(base)
         .map_err(|why| format!("the base address of its model can't be used: it {why}"))?;
     let key = key_ready(&address, model.key_variable(), settings)?;
     Ok(format!("{} at {address}, {key}", model.name))
@@ -403,7 +403,12 @@ pub struct Base<'a> {
     pub base: &'a str,
 }
 
-pub fn prepare(tasks: &Tasks, request: &Request, config: &Config, base: Base<'_>) -> PreparedRun {
+pub fn prepare(
+    tasks: &Tasks,
+    request: &RunRequest,
+    config: &Config,
+    base: Base<'_>,
+) -> PreparedRun {
     let mut texts = Vec::new();
     let mut keep = |text: String| {
         let hash = sha256_hex(text.as_bytes());
@@ -473,7 +478,7 @@ pub fn prepare(tasks: &Tasks, request: &Request, config: &Config, base: Base<'_>
 }
 
 /// What leaves the machine, and where a person is asked before it goes on.
-fn asked_for(request: &Request, config: &Config) -> Vec<Switch> {
+fn asked_for(request: &RunRequest, config: &Config) -> Vec<Switch> {
     let pr = request.pr || config.github.open_pr;
     let push = pr || request.push || config.github.enabled;
     let (plan_gate, end_gate) = match config.gates.human {

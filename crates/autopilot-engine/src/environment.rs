@@ -1,14 +1,14 @@
 //! What agents and commands find in their environment: what they need, and nothing of ours.
 
 use autopilot_agents::{Agent, LaunchPlan};
-use autopilot_core::config::{API_KEY_ENV, Agent as AgentConfig, Config, McpServer};
+use autopilot_core::config::{API_KEY_ENV, AgentConfig, Config, McpServer};
 use std::collections::BTreeMap;
 
 pub type Variables = BTreeMap<String, String>;
 
 /// Who the attempt is; every agent and command is told.
 #[derive(Clone, Debug)]
-pub struct Identity<'a> {
+pub struct AttemptIdentity<'a> {
     pub run: &'a str,
     pub task: &'a str,
     pub parent: &'a str,
@@ -119,7 +119,7 @@ pub fn given(config: &Config, ours: &Variables) -> Vec<(String, String)> {
     given
 }
 
-pub fn identify(variables: &mut Variables, who: &Identity<'_>) {
+pub fn identify(variables: &mut Variables, who: &AttemptIdentity<'_>) {
     let mut put = |name: &str, value: &str| {
         variables.insert(name.to_owned(), value.to_owned());
     };
@@ -180,7 +180,7 @@ mod tests {
         let (config, _) = Config::parse(&text).unwrap();
         let config = config.reviewer;
         let agent = crate::job::agent_of(&config, "/root".into()).unwrap();
-        let plan = agent.launch(&autopilot_agents::Ask::new("", "/root".into()));
+        let plan = agent.launch(&autopilot_agents::LaunchRequest::new("", "/root".into()));
         let ours = [
             ("ANTHROPIC_API_KEY", "own-1"),
             ("ANTHROPIC_AUTH_TOKEN", "own-2"),

@@ -15,9 +15,9 @@ use autopilot_agents::AgentEvent;
 use autopilot_core::event::Record;
 use autopilot_core::id::TaskId;
 use autopilot_core::step::Step;
-use autopilot_journal::History;
+use autopilot_journal::JournalHistory;
 use follower::JournalFollower;
-use seat::Seat;
+use seat::SubscriberSeat;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -89,7 +89,8 @@ pub enum SightLevel {
 }
 
 /// Opens the journal for a subscriber that has fallen behind what memory holds.
-pub type JournalOpener = Arc<dyn Fn() -> Result<Box<dyn History + Send>, StoreError> + Send + Sync>;
+pub type JournalOpener =
+    Arc<dyn Fn() -> Result<Box<dyn JournalHistory + Send>, StoreError> + Send + Sync>;
 
 /// The publishing side of the feed of one run. A clone publishes to the same subscribers.
 #[derive(Clone)]
@@ -100,18 +101,18 @@ pub struct RunFeed {
 struct Shared {
     run: String,
     journal: JournalOpener,
-    board: Mutex<Board>,
+    board: Mutex<FeedBoard>,
     news: Condvar,
     bell: Notify,
     wants_output: AtomicBool,
 }
 
-struct Board {
+struct FeedBoard {
     /// The newest records, without a gap, up to `last`.
     ring: VecDeque<Arc<Record>>,
     /// The number of the newest record that was published.
     last: u64,
-    seats: BTreeMap<u64, Seat>,
+    seats: BTreeMap<u64, SubscriberSeat>,
     seats_given: u64,
     has_ended: bool,
 }
@@ -119,7 +120,7 @@ struct Board {
 impl RunFeed {
     /// The feed of a run whose records up to `last` are in the journal already.
     pub fn new(run: &str, last: u64, journal: JournalOpener) -> RunFeed {
-        let board = Board {
+        let board = FeedBoard {
             ring: VecDeque::new(),
             last,
             seats: BTreeMap::new(),
@@ -142,7 +143,7 @@ impl RunFeed {
         let mut board = self.shared.lock();
         board.seats_given += 1;
         let seat = board.seats_given;
-        board.seats.insert(seat, Seat::new(level));
+        board.seats.insert(seat, SubscriberSeat::new(level));
         self.shared.note_wishes(&board);
         drop(board);
         let source = Source::Live { shared: Arc::clone(&self.shared), seat, history: None };
@@ -196,17 +197,17 @@ impl RunFeed {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Board> {
+    fn lock(&self) -> MutexGuard<'_, FeedBoard> {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, board: MutexGuard<'_, Board>) {
+    fn tell(&self, board: MutexGuard<'_, FeedBoard>) {
         drop(board);
         self.news.notify_all();
         self.bell.notify_waiters();
     }
 
-    fn note_wishes(&self, board: &Board) {
+    fn note_wishes(&self, board: &FeedBoard) {
         let wanted = board.seats.values().any(|seat| seat.level == SightLevel::Output);
         self.wants_output.store(wanted, Ordering::Relaxed);
     }
@@ -223,13 +224,13 @@ pub struct Subscription {
 
 enum Source {
     /// A run of this process.
-    Live { shared: Arc<Shared>, seat: u64, history: Option<Box<dyn History + Send>> },
+    Live { shared: Arc<Shared>, seat: u64, history: Option<Box<dyn JournalHistory + Send>> },
     /// A run that any process works on, seen through the journal.
     Journal(JournalFollower),
 }
 
 /// What a look at the board found.
-enum Look {
+enum BoardLook {
     News(FeedNews),
     /// The records up to this one have left the memory.
     Behind {
@@ -241,7 +242,7 @@ impl Subscription {
     /// Follows a run of whatever process by its journal: the same records, nothing transient. It
     /// ends when nobody is at work on the run and everything was told.
     pub fn of_journal(
-        history: Box<dyn History + Send>,
+        history: Box<dyn JournalHistory + Send>,
         run: &str,
         from_seq: u64,
         at_work: AtWork,
@@ -255,8 +256,8 @@ impl Subscription {
         let until = Instant::now() + wait;
         loop {
             match self.look(until)? {
-                Look::News(news) => return Ok(news),
-                Look::Behind { last } => {
+                BoardLook::News(news) => return Ok(news),
+                BoardLook::Behind { last } => {
                     if !self.read_behind(last)? {
                         return Ok(FeedNews::Ended);
                     }
@@ -289,38 +290,38 @@ impl Subscription {
         }
     }
 
-    fn look(&mut self, until: Instant) -> Result<Look, StoreError> {
+    fn look(&mut self, until: Instant) -> Result<BoardLook, StoreError> {
         let (shared, seat) = match &mut self.source {
             Source::Live { shared, seat, .. } => (Arc::clone(shared), *seat),
             Source::Journal(follower) => {
                 if self.backlog.is_empty() && !follower.read(self.next, until, &mut self.backlog)? {
-                    return Ok(Look::News(FeedNews::Ended));
+                    return Ok(BoardLook::News(FeedNews::Ended));
                 }
                 let news = self.pop_backlog().map_or(FeedNews::Quiet, FeedNews::Item);
-                return Ok(Look::News(news));
+                return Ok(BoardLook::News(news));
             }
         };
         let mut board = shared.lock();
         loop {
             if let Some(item) = board.due(seat, self.next) {
-                return Ok(Look::News(FeedNews::Item(item)));
+                return Ok(BoardLook::News(FeedNews::Item(item)));
             }
             if let Some(item) = self.pop_backlog() {
-                return Ok(Look::News(FeedNews::Item(item)));
+                return Ok(BoardLook::News(FeedNews::Item(item)));
             }
             if board.last >= self.next {
                 let Some(record) = board.kept(self.next) else {
-                    return Ok(Look::Behind { last: board.last });
+                    return Ok(BoardLook::Behind { last: board.last });
                 };
                 self.next += 1;
-                return Ok(Look::News(FeedNews::Item(FeedItem::Record(record))));
+                return Ok(BoardLook::News(FeedNews::Item(FeedItem::Record(record))));
             }
             if board.has_ended {
-                return Ok(Look::News(FeedNews::Ended));
+                return Ok(BoardLook::News(FeedNews::Ended));
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Ok(Look::News(FeedNews::Quiet));
+                return Ok(BoardLook::News(FeedNews::Quiet));
             }
             let waited = shared.news.wait_timeout(board, left);
             board = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -358,7 +359,7 @@ impl Drop for Subscription {
     }
 }
 
-impl Board {
+impl FeedBoard {
     /// What was shown before the record `next`, or after everything that was published.
     fn due(&mut self, seat: u64, next: u64) -> Option<FeedItem> {
         self.seats.get_mut(&seat)?.due(next)

@@ -1,7 +1,7 @@
 //! The files a person stops, pauses or waives the review with: written in `.autopilot`, honoured
 //! there and in the top level of the checkout.
 
-use crate::place::Place;
+use crate::place::StatePaths;
 use camino::Utf8PathBuf;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,23 +25,23 @@ impl Flag {
         }
     }
 
-    fn places(self, place: &Place) -> [Utf8PathBuf; 2] {
+    fn places(self, place: &StatePaths) -> [Utf8PathBuf; 2] {
         [place.views().join(self.file_name()), place.root.join(self.file_name())]
     }
 
     /// The file that raises it, if one is there.
-    pub fn raised(self, place: &Place) -> Option<Utf8PathBuf> {
+    pub fn raised(self, place: &StatePaths) -> Option<Utf8PathBuf> {
         self.places(place).into_iter().find(|path| path.symlink_metadata().is_ok())
     }
 
-    pub fn is_urgent(self, place: &Place) -> bool {
+    pub fn is_urgent(self, place: &StatePaths) -> bool {
         self.places(place).iter().any(|path| {
             autopilot_host::file::read_capped(path.as_std_path(), 64)
                 .is_ok_and(|bytes| String::from_utf8_lossy(&bytes).trim() == NOW)
         })
     }
 
-    pub fn raise(self, place: &Place, urgent: bool) -> std::io::Result<Utf8PathBuf> {
+    pub fn raise(self, place: &StatePaths, urgent: bool) -> std::io::Result<Utf8PathBuf> {
         let path = place.views().join(self.file_name());
         autopilot_host::dir::create(place.views().as_std_path())?;
         let text = if urgent { NOW } else { "" };
@@ -51,7 +51,7 @@ impl Flag {
     }
 
     /// Takes it down wherever it is; says which files went.
-    pub fn lower(self, place: &Place) -> std::io::Result<Vec<Utf8PathBuf>> {
+    pub fn lower(self, place: &StatePaths) -> std::io::Result<Vec<Utf8PathBuf>> {
         let mut gone = Vec::new();
         for path in self.places(place) {
             if autopilot_host::dir::remove_file(path.as_std_path())? {

@@ -8,15 +8,15 @@ use crate::host::EngineHost;
 use crate::inbox::LimitChange;
 use crate::job::further::{Further, Furthered};
 use crate::job::{Cancel, Context, Job, JobError, Workshop};
-use crate::place::Place;
+use crate::place::StatePaths;
 use crate::run_process::{self, JobGround, Machine, OpenedRepository, RunProcessError};
-use crate::signal::{Signal, Teller};
+use crate::signal::{LoopSignal, Teller};
 use crate::store::{self, StoreError};
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::decide::owe;
 use autopilot_core::event::{Bill, SessionTotal};
 use autopilot_core::id::Micros;
-use autopilot_core::input::Word;
+use autopilot_core::input::AttemptWord;
 use autopilot_core::state::State;
 use autopilot_core::wanted::Want;
 use autopilot_host::git::Hub;
@@ -32,7 +32,7 @@ const WRITER_QUEUE_MAX: usize = 64;
 const HOLDER: &str = "(a session)";
 
 /// Which session, and what a person asks in it.
-pub struct Wish {
+pub struct SessionRequest {
     pub run: String,
     /// The attempt that had the session.
     pub want: Want,
@@ -41,7 +41,7 @@ pub struct Wish {
 }
 
 /// How it ended and what it cost.
-pub struct Ended {
+pub struct TurnEnded {
     pub done: Result<Furthered, JobError>,
     pub bill: Bill,
     /// Somebody stopped it, or a limit on money did.
@@ -66,10 +66,10 @@ pub struct Gone {
 /// `see` is shown what the agent does while it does it.
 pub fn go_on(
     opened: OpenedRepository,
-    wish: Wish,
+    wish: SessionRequest,
     machine: Machine,
     mut see: impl FnMut(&Sight),
-) -> Result<Ended, RunProcessError> {
+) -> Result<TurnEnded, RunProcessError> {
     let OpenedRepository { place, repo, config } = opened;
     run_process::make_room(&place, &mut |_: &str| {})?;
     let lock = workspace::lock(&place, HOLDER)?;
@@ -92,14 +92,14 @@ pub fn go_on(
 }
 
 async fn turn(
-    place: Place,
+    place: StatePaths,
     ground: JobGround,
     journal: SqliteJournal,
     epoch: u64,
     state: State,
-    wish: Wish,
+    wish: SessionRequest,
     see: &mut impl FnMut(&Sight),
-) -> Result<Ended, RunProcessError> {
+) -> Result<TurnEnded, RunProcessError> {
     let store = |error| RunProcessError::Workspace(WorkspaceError::Store(StoreError::from(error)));
     let writer = Writer::start(Box::new(journal), WRITER_QUEUE_MAX, Box::new(|_| {}));
     let writer = writer.map_err(store)?;
@@ -159,7 +159,7 @@ async fn turn(
     let (bill, total) = job.owed();
     ledger.owe(bill, total)?;
     writer.close().map_err(store)?;
-    Ok(Ended { done, bill, stopped })
+    Ok(TurnEnded { done, bill, stopped })
 }
 
 fn tell(news: FeedNews, see: &mut impl FnMut(&Sight)) {
@@ -169,7 +169,7 @@ fn tell(news: FeedNews, see: &mut impl FnMut(&Sight)) {
 }
 
 /// Raised for us, as nobody else works here: taken back as soon as it is heard.
-fn is_told_to_stop(place: &Place) -> bool {
+fn is_told_to_stop(place: &StatePaths) -> bool {
     if Flag::Stop.raised(place).is_none() {
         return false;
     }
@@ -202,22 +202,23 @@ struct Ledger {
 
 impl Ledger {
     /// The limit that is used up, if one is.
-    fn hear(&mut self, signal: Signal) -> Result<Option<Gone>, RunProcessError> {
+    fn hear(&mut self, signal: LoopSignal) -> Result<Option<Gone>, RunProcessError> {
         match signal {
-            Signal::Heard { word: Word::Bill(bill), .. } => self.owe(bill, None)?,
-            Signal::Heard { word: Word::Counted { bill, total }, .. } => {
+            LoopSignal::Heard { word: AttemptWord::Bill(bill), .. } => self.owe(bill, None)?,
+            LoopSignal::Heard { word: AttemptWord::Counted { bill, total }, .. } => {
                 self.owe(bill, Some(total))?;
             }
-            Signal::Vowed { kept, .. } => {
+            LoopSignal::Vowed { kept, .. } => {
                 let _job_is_gone = kept.send(());
             }
-            Signal::Heard {
-                word: Word::Session(_) | Word::Given(_) | Word::Ended { .. }, ..
+            LoopSignal::Heard {
+                word: AttemptWord::Session(_) | AttemptWord::Given(_) | AttemptWord::Ended { .. },
+                ..
             }
-            | Signal::Durable { .. }
-            | Signal::JournalFailed { .. }
-            | Signal::CutShort
-            | Signal::Interrupt => {}
+            | LoopSignal::Durable { .. }
+            | LoopSignal::JournalFailed { .. }
+            | LoopSignal::CutShort
+            | LoopSignal::Interrupt => {}
         }
         let task = self.state.task(self.want.task);
         let per_task = self.limits.usd_per_task_max.filter(|_| task.parent.is_some());

@@ -3,7 +3,7 @@
 
 use crate::feed::RunFeed;
 use crate::run_process::{OpenRun, RunProcessError};
-use crate::shell::Patience;
+use crate::shell::WaitPolicy;
 use autopilot_core::state::State;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
@@ -24,7 +24,7 @@ impl EngineHost {
     }
 
     /// Begins to work on a run, beside those at work already.
-    pub fn start(&self, run: OpenRun, wait: Patience) -> HostedRun {
+    pub fn start(&self, run: OpenRun, wait: WaitPolicy) -> HostedRun {
         let (id, feed) = (run.id().to_owned(), run.feed().clone());
         let task = self.runtime.spawn(run.work(wait));
         HostedRun { id, feed, task, handle: self.runtime.handle().clone() }

@@ -4,7 +4,7 @@
 //! A message is taken once. Whoever left it waits for the answer and withdraws it otherwise, so one
 //! that nobody waits for any more is never carried out.
 
-use crate::place::Place;
+use crate::place::StatePaths;
 use autopilot_core::decide::Refusal;
 use autopilot_core::id::Micros;
 use autopilot_core::input::Ask;
@@ -116,13 +116,13 @@ pub enum InboxError {
 pub struct SentMessage(Utf8PathBuf);
 
 /// Makes sure that there is an inbox.
-pub fn create(place: &Place) -> Result<(), InboxError> {
+pub fn create(place: &StatePaths) -> Result<(), InboxError> {
     let path = place.inbox();
     dir::create_private(path.as_std_path()).map_err(|source| InboxError::Put { path, source })
 }
 
 /// Leaves a message; the inbox must be there.
-pub fn put(place: &Place, message: &InboxMessage) -> Result<SentMessage, InboxError> {
+pub fn put(place: &StatePaths, message: &InboxMessage) -> Result<SentMessage, InboxError> {
     static SENT: AtomicU32 = AtomicU32::new(0);
     let (now, pid) = (crate::clock::now().0, std::process::id());
     let number = SENT.fetch_add(1, Ordering::Relaxed);
@@ -165,7 +165,7 @@ impl ReplyAddress {
 
 /// Takes the messages that are waiting, or what is wrong with them, each with where its answer goes.
 /// Those whose askers must have gone are removed unheard.
-pub fn take(place: &Place) -> Vec<(ReplyAddress, Result<InboxMessage, String>)> {
+pub fn take(place: &StatePaths) -> Vec<(ReplyAddress, Result<InboxMessage, String>)> {
     let mut paths = files(place, "json");
     paths.sort();
     paths.truncate(MESSAGES_MAX);
@@ -184,7 +184,7 @@ pub fn take(place: &Place) -> Vec<(ReplyAddress, Result<InboxMessage, String>)> 
 }
 
 /// Removes messages and answers that nobody waits for any more.
-pub fn sweep(place: &Place) {
+pub fn sweep(place: &StatePaths) {
     for path in files(place, "json").into_iter().chain(files(place, "answer")) {
         if is_stale(&path) {
             let _next_time = dir::remove_file(path.as_std_path());
@@ -192,7 +192,7 @@ pub fn sweep(place: &Place) {
     }
 }
 
-fn files(place: &Place, extension: &str) -> Vec<Utf8PathBuf> {
+fn files(place: &StatePaths, extension: &str) -> Vec<Utf8PathBuf> {
     let Ok(entries) = place.inbox().read_dir_utf8() else { return Vec::new() };
     let paths = entries.flatten().map(|entry| entry.into_path());
     paths.filter(|path| path.extension() == Some(extension)).collect()
@@ -211,10 +211,10 @@ fn answer_path(message: &Utf8Path) -> Utf8PathBuf {
 mod tests {
     use super::*;
 
-    fn place() -> (tempfile::TempDir, Place) {
+    fn place() -> (tempfile::TempDir, StatePaths) {
         let dir = tempfile::tempdir().unwrap();
         let root = Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap();
-        let place = Place { root: root.clone(), state: root };
+        let place = StatePaths { root: root.clone(), state: root };
         create(&place).unwrap();
         (dir, place)
     }
@@ -225,7 +225,7 @@ mod tests {
         InboxMessage { run: "r".into(), request }
     }
 
-    fn left(place: &Place) -> usize {
+    fn left(place: &StatePaths) -> usize {
         files(place, "json").len() + files(place, "answer").len()
     }
 

@@ -45,15 +45,15 @@ pub use workshop::Workshop;
 
 use crate::environment::Variables;
 use crate::feed::Sight;
-use crate::place::Place;
+use crate::place::StatePaths;
 use crate::purse::Purse;
 use crate::replay::Player;
 use crate::signal::Teller;
 use crate::store::{StoreError, Texts, text};
-use autopilot_core::config::{Agent, Config, Role};
+use autopilot_core::config::{AgentConfig, Config, Role};
 use autopilot_core::event::{Facts, Outcome};
-use autopilot_core::input::Word;
-use autopilot_core::plan::{Guidance, TaskBody};
+use autopilot_core::input::AttemptWord;
+use autopilot_core::plan::{PlanGuidance, TaskBody};
 use autopilot_core::state::{Run, State, Task};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
@@ -70,7 +70,7 @@ use tokio::sync::{mpsc, watch};
 
 /// What every job of a run shares.
 pub struct Context {
-    pub place: Place,
+    pub place: StatePaths,
     pub config: Config,
     pub workshop: Workshop,
     pub redactor: Arc<Redactor>,
@@ -149,7 +149,7 @@ pub struct Kin {
     /// The names a new task can't have, each with a word on its task. Only for jobs that bring some.
     pub taken: BTreeMap<String, String>,
     /// Steps of a workflow that are over, as far as they matter to this one.
-    pub steps: Vec<autopilot_core::workflow::Past>,
+    pub steps: Vec<autopilot_core::workflow::PastStep>,
 }
 
 pub fn kin(state: &State, want: Want) -> Kin {
@@ -182,7 +182,7 @@ pub struct Job {
     pub run: Run,
     pub task: Task,
     /// Who does the step, with those who stand in.
-    pub agent: Agent,
+    pub agent: AgentConfig,
     pub base: BaseFacts,
     pub kin: Kin,
     pub context: Arc<Context>,
@@ -235,7 +235,7 @@ impl Job {
         }
     }
 
-    pub async fn run(self) -> Word {
+    pub async fn run(self) -> AttemptWord {
         let Some(player) = self.context.player.clone() else { return self.attempt().await };
         let (name, step, cancel) = (self.name_in_recording(), self.want.step, self.cancel.clone());
         player.began();
@@ -248,7 +248,7 @@ impl Job {
         word
     }
 
-    async fn attempt(mut self) -> Word {
+    async fn attempt(mut self) -> AttemptWord {
         let done = match self.look_at_whole().await {
             Ok(()) => self.step_with_ports().await,
             Err(error) => Err(error),
@@ -282,7 +282,7 @@ impl Job {
         facts.notes = facts.notes.iter().map(|note| self.clean(note)).collect();
         // What was ended on purpose says nothing about the work.
         let outcome = if self.cancel.is_asked() { Outcome::Revoked } else { outcome };
-        Word::Ended { outcome, facts: Box::new(facts) }
+        AttemptWord::Ended { outcome, facts: Box::new(facts) }
     }
 
     /// The name a recording knows the task by.
@@ -339,7 +339,7 @@ impl Job {
     }
 
     /// What the planner suggested to whoever builds it.
-    fn guidance(&self) -> Result<Guidance, JobError> {
+    fn guidance(&self) -> Result<PlanGuidance, JobError> {
         let body = self.context.text(&self.task.spec.body)?;
         let body: TaskBody = serde_json::from_str(&body).map_err(JobError::Spec)?;
         Ok(body.guidance)
@@ -368,7 +368,7 @@ impl Job {
         }
     }
 
-    fn say(&self, word: Word) {
+    fn say(&self, word: AttemptWord) {
         self.context.signals.say(self.want, word);
     }
 

@@ -2,7 +2,7 @@
 //! attempt, until they are old or too many. That one was removed is remembered, so that whoever
 //! asks for it hears why.
 
-use crate::place::Place;
+use crate::place::StatePaths;
 use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::id::AttemptId;
 use autopilot_host::file::{self, FileError};
@@ -30,14 +30,14 @@ const REMOVED: &str = "removed.txt";
 
 /// Whose it is. When it was written is when the session was last used.
 #[derive(Serialize, Deserialize)]
-struct Note {
+struct SessionNote {
     run: String,
     #[serde(default)]
     session: String,
 }
 
 /// Where the files of a session are kept. Another attempt that names the same one has its own.
-pub fn place_of(place: &Place, run: &str, attempt: AttemptId, session: &str) -> Utf8PathBuf {
+pub fn place_of(place: &StatePaths, run: &str, attempt: AttemptId, session: &str) -> Utf8PathBuf {
     let name = format!("{run} {attempt} {session}");
     let digest: String = sha256_hex(name.as_bytes()).chars().take(DIGEST_CHARS).collect();
     folder(place).join(digest)
@@ -46,7 +46,7 @@ pub fn place_of(place: &Place, run: &str, attempt: AttemptId, session: &str) -> 
 /// Where a session is kept that `attempt` goes on with: by itself, else by the one that had it
 /// `before`, else, where that was cut short and kept nothing, by the last that did.
 pub fn found(
-    place: &Place,
+    place: &StatePaths,
     run: &str,
     (attempt, before): (AttemptId, Option<AttemptId>),
     session: &str,
@@ -77,7 +77,7 @@ pub fn keep(
         agent_home::keep(home, part, kept.as_std_path(), &left_out)?;
     }
     if kept.is_dir() {
-        let note = Note { run: run.to_owned(), session: session.to_owned() };
+        let note = SessionNote { run: run.to_owned(), session: session.to_owned() };
         let note = serde_json::to_string(&note)?;
         file::write_atomic(kept.join(NOTE).as_std_path(), note.as_bytes()).map_err(plain)?;
     }
@@ -85,7 +85,7 @@ pub fn keep(
 }
 
 /// Those that may go: too old or too many, and of no run in `open`.
-pub fn due(place: &Place, open: &BTreeSet<String>, now: SystemTime) -> Vec<Utf8PathBuf> {
+pub fn due(place: &StatePaths, open: &BTreeSet<String>, now: SystemTime) -> Vec<Utf8PathBuf> {
     let gone = removed(place);
     let kept = all(place).filter_map(|path| {
         let is_plain = path.symlink_metadata().is_ok_and(|found| found.is_dir());
@@ -111,7 +111,7 @@ pub fn due(place: &Place, open: &BTreeSet<String>, now: SystemTime) -> Vec<Utf8P
 }
 
 /// To be called before they are removed: nobody must miss one without being told why.
-pub fn remember_removed(place: &Place, paths: &[Utf8PathBuf]) -> io::Result<()> {
+pub fn remember_removed(place: &StatePaths, paths: &[Utf8PathBuf]) -> io::Result<()> {
     if paths.is_empty() {
         return Ok(());
     }
@@ -124,7 +124,7 @@ pub fn remember_removed(place: &Place, paths: &[Utf8PathBuf]) -> io::Result<()> 
 }
 
 /// Whether what was kept of the session has been removed to make room.
-pub fn is_removed(place: &Place, run: &str, attempt: AttemptId, session: &str) -> bool {
+pub fn is_removed(place: &StatePaths, run: &str, attempt: AttemptId, session: &str) -> bool {
     let path = place_of(place, run, attempt, session);
     path.join(NOTE).symlink_metadata().is_err() && is_among(&removed(place), &path)
 }
@@ -133,23 +133,23 @@ fn is_among(gone: &[String], path: &Utf8Path) -> bool {
     gone.iter().any(|gone| path.file_name() == Some(gone))
 }
 
-fn folder(place: &Place) -> Utf8PathBuf {
+fn folder(place: &StatePaths) -> Utf8PathBuf {
     place.state.join("sessions")
 }
 
-fn all(place: &Place) -> impl Iterator<Item = Utf8PathBuf> {
+fn all(place: &StatePaths) -> impl Iterator<Item = Utf8PathBuf> {
     let folder = folder(place);
     let names = dir::names(folder.as_std_path()).unwrap_or_default();
     names.into_iter().map(move |name| folder.join(name))
 }
 
-fn removed(place: &Place) -> Vec<String> {
+fn removed(place: &StatePaths) -> Vec<String> {
     let path = folder(place).join(REMOVED);
     let bytes = file::read_capped(path.as_std_path(), REMOVED_BYTES_MAX).unwrap_or_default();
     String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
 }
 
-fn note_of(note: &Utf8Path) -> Option<Note> {
+fn note_of(note: &Utf8Path) -> Option<SessionNote> {
     let bytes = file::read_capped(note.as_std_path(), NOTE_BYTES_MAX).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
@@ -165,14 +165,14 @@ mod tests {
 
     struct Case {
         _temp: tempfile::TempDir,
-        place: Place,
+        place: StatePaths,
     }
 
     impl Case {
         fn new() -> Case {
             let temp = tempfile::tempdir().unwrap();
             let state = Utf8PathBuf::from_path_buf(temp.path().to_owned()).unwrap();
-            Case { _temp: temp, place: Place { root: state.join("root"), state } }
+            Case { _temp: temp, place: StatePaths { root: state.join("root"), state } }
         }
 
         /// Kept from the home of an agent, last used so many days ago.

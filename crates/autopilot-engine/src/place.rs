@@ -3,14 +3,14 @@
 use camino::{Utf8Path, Utf8PathBuf};
 
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct StatePaths {
     /// Top level of the user's checkout.
     pub root: Utf8PathBuf,
     /// Outside the checkout: journal, hub, slots. `git clean` can't reach it.
     pub state: Utf8PathBuf,
 }
 
-impl Place {
+impl StatePaths {
     pub fn views(&self) -> Utf8PathBuf {
         self.root.join(".autopilot")
     }

@@ -7,28 +7,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 #[derive(Clone, Debug, Default)]
 pub struct Lessor {
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<PoolInner>>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct PoolInner {
     taken: BTreeSet<usize>,
     last: BTreeMap<TaskId, usize>,
 }
 
 /// A slot number that is nobody else's until this is dropped.
 #[derive(Debug)]
-pub struct Lease {
+pub struct SlotLease {
     pub number: usize,
     lessor: Lessor,
 }
 
 impl Lessor {
-    pub fn lease(&self, task: TaskId) -> Lease {
+    pub fn lease(&self, task: TaskId) -> SlotLease {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let before = inner.last.get(&task).copied().filter(|n| !inner.taken.contains(n));
         let spoken_for: BTreeSet<usize> = inner.last.values().copied().collect();
-        let free = |inner: &Inner, avoid: bool| {
+        let free = |inner: &PoolInner, avoid: bool| {
             let refused = |n: &usize| inner.taken.contains(n) || (avoid && spoken_for.contains(n));
             (0..).find(|n| !refused(n))
         };
@@ -40,11 +40,11 @@ impl Lessor {
         });
         inner.taken.insert(number);
         inner.last.insert(task, number);
-        Lease { number, lessor: self.clone() }
+        SlotLease { number, lessor: self.clone() }
     }
 }
 
-impl Drop for Lease {
+impl Drop for SlotLease {
     fn drop(&mut self) {
         let mut inner = self.lessor.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.taken.remove(&self.number);
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn nobody_shares_a_slot() {
         let lessor = Lessor::default();
-        let leases: Vec<Lease> = (0..40).map(|task| lessor.lease(TaskId(task))).collect();
+        let leases: Vec<SlotLease> = (0..40).map(|task| lessor.lease(TaskId(task))).collect();
         let numbers: BTreeSet<usize> = leases.iter().map(|lease| lease.number).collect();
         assert_eq!(numbers.len(), 40);
     }

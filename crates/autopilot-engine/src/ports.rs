@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 #[derive(Clone, Debug, Default)]
 pub struct Ports {
-    leases: Arc<Mutex<BTreeMap<AttemptId, port::Lease>>>,
+    leases: Arc<Mutex<BTreeMap<AttemptId, port::PortLease>>>,
 }
 
 /// Gives the ports of an attempt back when it is dropped.

@@ -23,7 +23,7 @@ struct Book {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Claim {
+pub struct MoneyClaim {
     pub id: AttemptId,
     /// The limit of the run, and what had been spent of it when the attempt was begun.
     pub max: Micros,
@@ -37,7 +37,7 @@ pub struct Claim {
 impl Purse {
     /// What the attempt may spend. Waits while others have been promised all there is, because they
     /// may leave some of it.
-    pub async fn claim(&self, claim: Claim) -> Micros {
+    pub async fn claim(&self, claim: MoneyClaim) -> Micros {
         loop {
             let mut settled = std::pin::pin!(self.settled.notified());
             settled.as_mut().enable();
@@ -71,7 +71,7 @@ impl Purse {
 
 impl Book {
     /// Nothing if all that is left is promised to others.
-    fn claim(&mut self, claim: Claim) -> Option<Micros> {
+    fn claim(&mut self, claim: MoneyClaim) -> Option<Micros> {
         let before = *self.before.get_or_insert(claim.spent);
         let promised = self.promised.values().fold(Micros(0), |sum, given| sum.plus(*given));
         let gone = before.plus(self.spent).plus(promised);
@@ -92,9 +92,9 @@ impl Book {
 mod tests {
     use super::*;
 
-    fn claim(seq: u64, workers: u32) -> Claim {
+    fn claim(seq: u64, workers: u32) -> MoneyClaim {
         let id = AttemptId { seq, place: 0 };
-        Claim { id, max: Micros(120), spent: Micros(20), workers, own_max: None }
+        MoneyClaim { id, max: Micros(120), spent: Micros(20), workers, own_max: None }
     }
 
     #[test]
@@ -102,7 +102,7 @@ mod tests {
         let mut book = Book::default();
         assert_eq!(book.claim(claim(1, 4)), Some(Micros(25)));
         assert_eq!(book.claim(claim(2, 4)), Some(Micros(25)));
-        let modest = Claim { own_max: Some(Micros(5)), ..claim(3, 4) };
+        let modest = MoneyClaim { own_max: Some(Micros(5)), ..claim(3, 4) };
         assert_eq!(book.claim(modest), Some(Micros(5)), "its own limit is the smaller one");
         assert_eq!(book.claim(claim(4, 4)), Some(Micros(45)), "the last gets the rest");
         assert_eq!(book.claim(claim(5, 4)), None, "everything is promised");

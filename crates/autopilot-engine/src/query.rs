@@ -17,7 +17,7 @@ pub mod status;
 
 use crate::environment::Variables;
 use crate::feed::Subscription;
-use crate::place::Place;
+use crate::place::StatePaths;
 use crate::redaction;
 use crate::store::{self, StoreError};
 use crate::workspace;
@@ -29,7 +29,7 @@ use autopilot_core::state::State;
 use autopilot_host::git::GitError;
 use autopilot_host::lock::Holder;
 use autopilot_host::redact::Redactor;
-use autopilot_journal::{History, Run, SqliteReader};
+use autopilot_journal::{JournalHistory, JournalRun, SqliteReader};
 use autopilot_view as view;
 pub use autopilot_view::Standing;
 
@@ -69,7 +69,7 @@ impl From<autopilot_journal::Error> for QueryError {
 
 /// The runs of one repository as its journal tells of them.
 pub struct RunArchive {
-    pub place: Place,
+    pub place: StatePaths,
     pub history: SqliteReader,
     /// The environment, for the secrets in it.
     variables: Variables,
@@ -77,7 +77,7 @@ pub struct RunArchive {
 
 /// A run with its state, and who works on it.
 pub struct KnownRun {
-    pub run: Run,
+    pub run: JournalRun,
     pub state: State,
     pub holder: Option<Holder>,
 }
@@ -123,18 +123,18 @@ pub enum NamedEntry {
 
 impl RunArchive {
     /// Opens the journal of a repository.
-    pub fn open(place: &Place, variables: Variables) -> Result<RunArchive, QueryError> {
+    pub fn open(place: &StatePaths, variables: Variables) -> Result<RunArchive, QueryError> {
         let history = SqliteReader::open(&place.journal())?;
         Ok(RunArchive { place: place.clone(), history, variables })
     }
 
     /// The newest runs, at most so many.
-    pub fn runs(&self, runs_max: usize) -> Result<Vec<Run>, QueryError> {
+    pub fn runs(&self, runs_max: usize) -> Result<Vec<JournalRun>, QueryError> {
         Ok(self.history.runs(runs_max)?)
     }
 
     /// A run with its state, and who works on it now.
-    pub fn tell(&self, run: Run) -> Result<KnownRun, QueryError> {
+    pub fn tell(&self, run: JournalRun) -> Result<KnownRun, QueryError> {
         let state = store::load(&self.history, &run.id)?;
         let holder = workspace::holder(&self.place);
         Ok(KnownRun { run, state, holder })
@@ -256,7 +256,7 @@ impl KnownRun {
 }
 
 /// How a run stands: who holds the lock, and what its records say.
-pub fn standing(run: &Run, state: &State, holder: Option<&Holder>) -> Standing {
+pub fn standing(run: &JournalRun, state: &State, holder: Option<&Holder>) -> Standing {
     let ours = |holder: &&Holder| holder.run == run.id || holder.run.is_empty();
     let over = state.end().is_some();
     match holder.filter(ours) {
@@ -268,7 +268,7 @@ pub fn standing(run: &Run, state: &State, holder: Option<&Holder>) -> Standing {
     }
 }
 
-fn by_id(runs: &[Run], id: &str) -> Option<Run> {
+fn by_id(runs: &[JournalRun], id: &str) -> Option<JournalRun> {
     let long_enough = id.chars().count() >= PREFIX_CHARS_MIN;
     let exact = runs.iter().find(|run| run.id == id);
     let begins = || runs.iter().find(|run| long_enough && run.id.starts_with(id));
@@ -288,8 +288,8 @@ fn unknown<'a>(
 mod tests {
     use super::*;
 
-    fn run(id: &str) -> Run {
-        Run {
+    fn run(id: &str) -> JournalRun {
+        JournalRun {
             id: id.to_owned(),
             mode: "task".to_owned(),
             title: String::new(),

@@ -1,20 +1,20 @@
 //! What is hidden of a run: what its configuration asks for and every secret that can be known.
 
 use crate::environment::{self, Variables};
-use crate::place::Place;
+use crate::place::StatePaths;
 use crate::run_process::{RunProcessError, pinned};
 use autopilot_core::config::Config;
 use autopilot_core::state::State;
 use autopilot_host::file;
 use autopilot_host::redact::{self, Redactor};
-use autopilot_journal::History;
+use autopilot_journal::JournalHistory;
 
 const COPIED_BYTES_MAX: u64 = 1 << 20;
 
 /// Hides what the run's configuration asks for, and every secret that can be known: of the
 /// environment, of files copied into worktrees, and `known`.
 pub fn redactor(
-    place: &Place,
+    place: &StatePaths,
     config: &Config,
     variables: &Variables,
     known: &[String],
@@ -43,8 +43,8 @@ pub fn redactor(
 
 /// The same for a run that was begun, with the configuration it began with.
 pub fn redactor_of(
-    place: &Place,
-    history: &dyn History,
+    place: &StatePaths,
+    history: &dyn JournalHistory,
     state: &State,
     variables: &Variables,
 ) -> Result<Redactor, RunProcessError> {

@@ -2,7 +2,7 @@
 
 use crate::begin::PlanBody;
 use crate::job::{OUTPUT, PROMPT, execs_of};
-use crate::place::Place;
+use crate::place::StatePaths;
 use crate::recorded::{RecordedExec, RecordedRun};
 use crate::store;
 use crate::views::{ensure, exec_of, open_goal_dir};
@@ -14,10 +14,12 @@ use autopilot_host::file::{Dir, FileError};
 use autopilot_host::git::ref_component;
 use autopilot_host::redact::Redactor;
 use autopilot_host::{dir, escape};
-use autopilot_journal::History;
+use autopilot_journal::JournalHistory;
 use autopilot_view::Standing;
 use autopilot_view::history::history;
-use autopilot_view::report::{CALLS_MAX, Call, Choice, Excerpt, Known, Way, attempts, html, page};
+use autopilot_view::report::{
+    AgentCall, CALLS_MAX, Excerpt, ReportFacts, ResumeWay, TaskChoice, attempts, html, page,
+};
 use autopilot_view::sessions::session_of;
 use camino::Utf8PathBuf;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,28 +36,28 @@ const EXECS_READ_MAX: usize = 4_000;
 const PRIVATE_MODE: u32 = 0o600;
 
 /// What only the caller knows.
-pub struct Given {
+pub struct ReportGiven {
     pub standing: Standing,
     pub now: Time,
     /// What the branch changes, in a line; none where there is no branch.
     pub change: Option<String>,
     /// How to go on with each session.
-    pub ways: BTreeMap<String, Way>,
+    pub ways: BTreeMap<String, ResumeWay>,
 }
 
 /// The whole page.
 pub fn of_run(
-    place: &Place,
-    history: &dyn History,
+    place: &StatePaths,
+    history: &dyn JournalHistory,
     state: &State,
     records: &[Record],
-    given: Given,
+    given: ReportGiven,
     redactor: &Redactor,
 ) -> String {
     let read = |hash: &str| store::text(history, hash).ok();
     // Once more after what acts is gone: it may have stood in the middle of a secret.
     let clean = |text: &str| redactor.redact(&escape::plain(&redactor.redact(text))).into_owned();
-    let known = Known {
+    let known = ReportFacts {
         standing: given.standing,
         now: given.now,
         goal: goal(state, &read),
@@ -70,7 +72,7 @@ pub fn of_run(
 }
 
 /// Beside the other files of the run.
-pub fn write(place: &Place, state: &State, text: &str) -> Result<Utf8PathBuf, FileError> {
+pub fn write(place: &StatePaths, state: &State, text: &str) -> Result<Utf8PathBuf, FileError> {
     let dir = match state.run.flow.row().files {
         FlowFiles::RunDirectory => open_goal_dir(place, &state.run)?,
         FlowFiles::None | FlowFiles::Plan => {
@@ -103,8 +105,8 @@ fn goal(state: &State, read: &dyn Fn(&str) -> Option<String>) -> Option<String> 
 }
 
 /// The questions of the attempts that are shown, in order.
-fn calls(place: &Place, state: &State, records: &[Record]) -> Vec<Call> {
-    let choice = Choice::of(state);
+fn calls(place: &StatePaths, state: &State, records: &[Record]) -> Vec<AgentCall> {
+    let choice = TaskChoice::of(state);
     let history = history(records);
     let shown = choice.tasks.iter().flat_map(|id| attempts(&history.attempts, *id).0);
     let shown: BTreeSet<String> = shown.map(|tried| tried.id.to_string()).collect();
@@ -124,7 +126,7 @@ fn calls(place: &Place, state: &State, records: &[Record]) -> Vec<Call> {
             let duration_ms = said.duration_ms;
             let path = format!(".autopilot/{}/{}", run.base, exec.name);
             let exec = exec_of(exec.number, &exec.name, path, said);
-            Call { exec, duration_ms, session, prompt, output }
+            AgentCall { exec, duration_ms, session, prompt, output }
         })
     };
     execs.iter().filter_map(call).take(CALLS_MAX).collect()

@@ -14,15 +14,15 @@ pub(crate) use ground::JobGround;
 pub(crate) use room::{make_room, sweep_leftovers};
 
 use crate::arrears;
-use crate::begin::{self, Request, Tasks};
+use crate::begin::{self, RunRequest, Tasks};
 use crate::environment::Variables;
 use crate::feed::{RunFeed, SightLevel, Subscription};
 use crate::flag::Flag;
 use crate::inbox::LimitChange;
 use crate::job::Workshop;
-use crate::place::Place;
+use crate::place::StatePaths;
 use crate::replay::Player;
-use crate::shell::{Patience, Shell, ShellError, ShellParts};
+use crate::shell::{Shell, ShellError, ShellParts, WaitPolicy};
 use crate::store;
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::config::Config;
@@ -88,7 +88,7 @@ pub struct Machine {
 pub enum Intent {
     Begin {
         tasks: Box<Tasks>,
-        request: Box<Request>,
+        request: Box<RunRequest>,
         fresh: bool,
     },
     /// A run that is played again as it was begun.
@@ -132,7 +132,7 @@ impl Intent {
 
 /// A repository that was examined and has a state directory, with its configuration.
 pub struct OpenedRepository {
-    pub place: Place,
+    pub place: StatePaths,
     pub repo: UserRepo,
     pub config: Config,
 }
@@ -163,7 +163,8 @@ pub fn open(
     let chosen = match found {
         Some(found) => {
             let is_replay = player.is_some();
-            let asked = known_run::Asked { intent: &intent, place: &place, config, is_replay };
+            let asked =
+                known_run::ResumeRequest { intent: &intent, place: &place, config, is_replay };
             known_run::go_on(found, &journal, asked, notice)?
         }
         None => choice::new_run(&intent, &mut journal, &repo, config, &machine)?,
@@ -216,7 +217,7 @@ impl OpenRun {
     }
 
     /// Works on the run until it is over or rests, and returns what it came to.
-    pub async fn work(self, wait: Patience) -> Result<State, RunProcessError> {
+    pub async fn work(self, wait: WaitPolicy) -> Result<State, RunProcessError> {
         let OpenRun { parts, ground, first, texts, lock } = self;
         let place = parts.place.clone();
         let _told = EndOfFeed(parts.feed.clone());
@@ -243,7 +244,7 @@ impl Drop for EndOfFeed {
 /// be neither kept nor merged.
 async fn watched(
     work: impl Future<Output = Result<State, ShellError>>,
-    place: &Place,
+    place: &StatePaths,
 ) -> Result<State, RunProcessError> {
     let mut work = std::pin::pin!(work);
     let gone = async {
@@ -274,7 +275,7 @@ fn collect_arrears(
     journal: &mut SqliteJournal,
     epoch: u64,
     state: &mut State,
-    place: &Place,
+    place: &StatePaths,
     config: &Config,
 ) -> Result<(), RunProcessError> {
     let failed = |error| RunProcessError::Workspace(WorkspaceError::Store(error));

@@ -8,18 +8,18 @@ use crate::cause::chain;
 use crate::clock::now;
 use crate::feed::{RunFeed, SightLevel};
 use crate::job::{self, Cancel, Context};
-use crate::place::Place;
-use crate::signal::{Signal, Teller};
+use crate::place::StatePaths;
+use crate::signal::{LoopSignal, Teller};
 use crate::store::{self, SNAPSHOT_EVERY, StoreError};
 use crate::views::{FileKeeper, Views};
 use autopilot_core::decide::Refusal;
 use autopilot_core::event::{HaltWhy, Record};
 use autopilot_core::id::AttemptId;
 use autopilot_core::input::{Ask, Input};
-use autopilot_core::pilot::{Order, Pilot};
+use autopilot_core::pilot::{Pilot, PilotOrder};
 use autopilot_core::state::State;
 use autopilot_core::wanted::Want;
-use autopilot_journal::{Appender, Entry, Notice, Writer};
+use autopilot_journal::{Appender, JournalEntry, Writer, WriterNotice};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -51,14 +51,14 @@ pub enum ShellError {
 
 /// The loop of one run.
 pub struct Shell {
-    pub place: Place,
+    pub place: StatePaths,
     pilot: Pilot,
     run: String,
     epoch: u64,
     writer: Writer,
     appender: Appender,
-    signals: mpsc::UnboundedReceiver<Signal>,
-    sender: mpsc::UnboundedSender<Signal>,
+    signals: mpsc::UnboundedReceiver<LoopSignal>,
+    sender: mpsc::UnboundedSender<LoopSignal>,
     context: Arc<Context>,
     jobs: JoinSet<AttemptId>,
     cancels: BTreeMap<AttemptId, Cancel>,
@@ -71,14 +71,14 @@ pub struct Shell {
     ears: Ears,
     interrupts: u32,
     snapshot_at: u64,
-    wait: Patience,
+    wait: WaitPolicy,
     room_looked: Option<Instant>,
     journal_failed: Option<String>,
 }
 
 /// What keeps the process waiting instead of ending it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Patience {
+pub struct WaitPolicy {
     pub paused: bool,
     /// A person is asked and nothing else can be done.
     pub asked: bool,
@@ -86,7 +86,7 @@ pub struct Patience {
 
 /// What the shell is built from; the caller holds the lock and has swept.
 pub struct ShellParts {
-    pub place: Place,
+    pub place: StatePaths,
     pub run: String,
     pub epoch: u64,
     pub state: State,
@@ -100,7 +100,7 @@ impl Shell {
     /// `context` is made from what jobs need of the loop: where to put texts and whom to tell.
     pub fn new(
         parts: ShellParts,
-        wait: Patience,
+        wait: WaitPolicy,
         context: impl FnOnce(store::Texts, Teller) -> Context,
     ) -> Result<Shell, ShellError> {
         let (sender, signals) = mpsc::unbounded_channel();
@@ -112,9 +112,9 @@ impl Shell {
                 autopilot_host::fail::point("journal.durable");
                 // The loop may have ended; then nobody needs to know.
                 let _gone = told.send(match notice {
-                    Notice::Durable { seq, .. } => Signal::Durable { seq },
-                    Notice::Failed { error } => {
-                        Signal::JournalFailed { text: chain(error.as_ref()) }
+                    WriterNotice::Durable { seq, .. } => LoopSignal::Durable { seq },
+                    WriterNotice::Failed { error } => {
+                        LoopSignal::JournalFailed { text: chain(error.as_ref()) }
                     }
                 });
             }),
@@ -199,20 +199,20 @@ impl Shell {
         self.pilot.is_over() && idle && !waits
     }
 
-    fn take(&mut self, signal: Signal) -> Result<(), ShellError> {
+    fn take(&mut self, signal: LoopSignal) -> Result<(), ShellError> {
         match signal {
-            Signal::Durable { seq } => self.durable(seq),
-            Signal::JournalFailed { text } => self.journal_failed(text),
-            Signal::Heard { want, word } => {
+            LoopSignal::Durable { seq } => self.durable(seq),
+            LoopSignal::JournalFailed { text } => self.journal_failed(text),
+            LoopSignal::Heard { want, word } => {
                 self.hear(Input::Heard { id: want.id, task: want.task, word })?;
             }
-            Signal::Vowed { want, word, kept } => {
+            LoopSignal::Vowed { want, word, kept } => {
                 let heard = self.hear(Input::Heard { id: want.id, task: want.task, word })?;
                 // Dropped where there is no record: whoever waits learns that.
                 self.vows.extend(heard.map(|seq| (seq, kept)));
             }
-            Signal::Interrupt => self.interrupt()?,
-            Signal::CutShort => {
+            LoopSignal::Interrupt => self.interrupt()?,
+            LoopSignal::CutShort => {
                 self.hear(Input::Asked(Ask::Halt { why: HaltWhy::Stop, now: true }))?;
             }
         }
@@ -252,12 +252,12 @@ impl Shell {
         self.snapshot();
     }
 
-    fn obey(&mut self, orders: Vec<Order>) {
+    fn obey(&mut self, orders: Vec<PilotOrder>) {
         for order in orders {
             match order {
-                Order::Tell(record) => self.feed.publish(record),
-                Order::Start(want) => self.start(want),
-                Order::End(id) => {
+                PilotOrder::Tell(record) => self.feed.publish(record),
+                PilotOrder::Start(want) => self.start(want),
+                PilotOrder::End(id) => {
                     if let Some(cancel) = self.cancels.get(&id) {
                         cancel.now();
                     }
@@ -287,9 +287,9 @@ impl Shell {
             written.await;
             let word = job.run().await;
             // The loop outlives its jobs; a closed channel means the process is going down.
-            let _gone = sender.send(Signal::Heard { want, word });
+            let _gone = sender.send(LoopSignal::Heard { want, word });
             if player.is_some_and(|player| player.is_visited()) {
-                let _gone = sender.send(Signal::CutShort);
+                let _gone = sender.send(LoopSignal::CutShort);
             }
             want.id
         });
@@ -346,7 +346,7 @@ impl Shell {
             let mut stream = signal(kind).map_err(ShellError::Signals)?;
             let sender = self.sender.clone();
             tokio::spawn(async move {
-                while stream.recv().await.is_some() && sender.send(Signal::Interrupt).is_ok() {}
+                while stream.recv().await.is_some() && sender.send(LoopSignal::Interrupt).is_ok() {}
             });
         }
         Ok(())
@@ -384,7 +384,7 @@ impl Shell {
         if self.journal_failed.is_none() {
             let outcome = state.end().map(|_| autopilot_view::run_word(&state).to_owned());
             let run = self.run.clone();
-            let mut last = vec![Entry::End { run, epoch: self.epoch, outcome }];
+            let mut last = vec![JournalEntry::End { run, epoch: self.epoch, outcome }];
             last.extend(store::snapshot(&state, self.epoch));
             self.appender.append_now(last).map_err(StoreError::from)?;
             self.writer.close().map_err(StoreError::from)?;

@@ -4,8 +4,10 @@
 pub mod shipped;
 
 use crate::environment::Variables;
-use autopilot_core::config::{Agent, Config};
-use autopilot_core::skill::{Folder, Found, Owner, SKILL_BYTES_MAX, SKILL_FILE, SKILLS_MAX, Shelf};
+use autopilot_core::config::{AgentConfig, Config};
+use autopilot_core::skill::{
+    Folder, FoundSkill, Owner, SKILL_BYTES_MAX, SKILL_FILE, SKILLS_MAX, Shelf,
+};
 use autopilot_host::git::{GitError, SkillLimits, skill_files};
 use autopilot_host::skill::files_below;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -18,7 +20,7 @@ const OF_VENDOR: &str = ".system";
 
 /// Where to look.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct SkillPlaces {
     /// The repository whose commit is looked at.
     pub git_dir: std::path::PathBuf,
     pub commit: String,
@@ -29,17 +31,17 @@ pub struct Places {
     pub homes: Vec<(Folder, Utf8PathBuf)>,
 }
 
-impl Places {
+impl SkillPlaces {
     /// For `agent`, whose own environment may lead it to other folders than ours leads us.
     pub fn new(
         git_dir: &Path,
         commit: &str,
         root: &Utf8Path,
         config: Option<&Config>,
-        agent: Option<&Agent>,
+        agent: Option<&AgentConfig>,
         variables: &Variables,
-    ) -> Places {
-        Places {
+    ) -> SkillPlaces {
+        SkillPlaces {
             git_dir: git_dir.to_owned(),
             commit: commit.to_owned(),
             root: root.to_owned(),
@@ -50,7 +52,7 @@ impl Places {
 }
 
 /// As the agents themselves look for them.
-fn homes(variables: &Variables, agent: Option<&Agent>) -> Vec<(Folder, Utf8PathBuf)> {
+fn homes(variables: &Variables, agent: Option<&AgentConfig>) -> Vec<(Folder, Utf8PathBuf)> {
     let value = |name: &str| {
         let own = agent.and_then(|agent| agent.env.get(name));
         own.or_else(|| variables.get(name)).filter(|value| value.starts_with('/')).cloned()
@@ -70,7 +72,7 @@ fn homes(variables: &Variables, agent: Option<&Agent>) -> Vec<(Folder, Utf8PathB
 }
 
 /// Everything there is. Blocks.
-pub fn shelf(places: &Places) -> Result<Shelf, GitError> {
+pub fn shelf(places: &SkillPlaces) -> Result<Shelf, GitError> {
     let limits = SkillLimits {
         dirs_max: SKILLS_MAX,
         bytes_max: SKILL_BYTES_MAX,
@@ -78,7 +80,7 @@ pub fn shelf(places: &Places) -> Result<Shelf, GitError> {
     };
     let paths = Folder::ALL.map(Folder::path);
     let files = skill_files(&places.git_dir, &places.commit, &paths, SKILL_FILE, limits)?;
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<FoundSkill> = Vec::new();
     for file in files {
         let folder = Folder::ALL.into_iter().find(|folder| folder.path() == file.folder);
         let Some(folder) = folder else { continue };
@@ -96,7 +98,7 @@ pub fn shelf(places: &Places) -> Result<Shelf, GitError> {
     }
     for (folder, home) in &places.homes {
         for home in [home.clone(), home.join(OF_VENDOR)] {
-            found.extend(below(&home).into_iter().map(|(dir_name, text)| Found {
+            found.extend(below(&home).into_iter().map(|(dir_name, text)| FoundSkill {
                 owner: Owner::User,
                 folder: Some(*folder),
                 dir: home.join(&dir_name).into_string(),
@@ -112,9 +114,9 @@ pub fn shelf(places: &Places) -> Result<Shelf, GitError> {
     Ok(shelf)
 }
 
-fn in_repository(folder: Folder, dir_name: String, text: Result<Vec<u8>, String>) -> Found {
+fn in_repository(folder: Folder, dir_name: String, text: Result<Vec<u8>, String>) -> FoundSkill {
     let dir = format!("{}/{dir_name}", folder.path());
-    Found { owner: Owner::Repository, folder: Some(folder), dir_name, dir, text }
+    FoundSkill { owner: Owner::Repository, folder: Some(folder), dir_name, dir, text }
 }
 
 fn below(dir: &Utf8Path) -> Vec<(String, Result<Vec<u8>, String>)> {
@@ -127,7 +129,7 @@ fn is_copied(copied: &[String], path: &str) -> bool {
     copied.iter().map(Utf8Path::new).any(|copy| path.starts_with(copy) || copy.starts_with(path))
 }
 
-fn looked_in(places: &Places) -> Vec<String> {
+fn looked_in(places: &SkillPlaces) -> Vec<String> {
     let commit: String = places.commit.chars().take(10).collect();
     let tree = Folder::ALL.map(|folder| format!("{} of commit {commit}", folder.path()));
     let homes = places.homes.iter().map(|(_, home)| home.to_string());

@@ -3,7 +3,7 @@
 use autopilot_core::event::Record;
 use autopilot_core::state::State;
 use autopilot_journal as journal;
-use autopilot_journal::{Blob, Entry, History};
+use autopilot_journal::{Blob, JournalEntry, JournalHistory};
 use camino::{Utf8Path, Utf8PathBuf};
 
 /// Snapshots are a cache of this version's fold and of no other's.
@@ -34,7 +34,7 @@ pub fn journal_path(state_dir: &Utf8Path) -> Utf8PathBuf {
 }
 
 /// The state of a run: the newest snapshot and what came after it.
-pub fn load(history: &dyn History, run: &str) -> Result<State, StoreError> {
+pub fn load(history: &dyn JournalHistory, run: &str) -> Result<State, StoreError> {
     let mut state = match history.snapshot(run, CORE_VERSION)? {
         // A cache that can't be read is no cache.
         Some(snapshot) => serde_json::from_slice(&snapshot.body).unwrap_or_default(),
@@ -53,7 +53,7 @@ pub fn load(history: &dyn History, run: &str) -> Result<State, StoreError> {
 }
 
 /// Every record of a run, oldest first.
-pub fn records(history: &dyn History, run: &str) -> Result<Vec<Record>, StoreError> {
+pub fn records(history: &dyn JournalHistory, run: &str) -> Result<Vec<Record>, StoreError> {
     let mut all = Vec::new();
     loop {
         let from = all.last().map_or(1, |record: &Record| record.seq + 1);
@@ -68,13 +68,13 @@ pub fn records(history: &dyn History, run: &str) -> Result<Vec<Record>, StoreErr
     }
 }
 
-pub fn text(history: &dyn History, hash: &str) -> Result<String, StoreError> {
+pub fn text(history: &dyn JournalHistory, hash: &str) -> Result<String, StoreError> {
     let missing = || StoreError::NoBlob { hash: hash.to_owned() };
     let bytes = history.blob(hash)?.ok_or_else(missing)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-pub fn decode(record: &journal::Record) -> Result<Record, StoreError> {
+pub fn decode(record: &journal::JournalRecord) -> Result<Record, StoreError> {
     serde_json::from_slice(&record.body).map_err(|source| StoreError::Record {
         run: record.run.clone(),
         seq: record.seq,
@@ -82,19 +82,25 @@ pub fn decode(record: &journal::Record) -> Result<Record, StoreError> {
     })
 }
 
-pub fn encode(run: &str, epoch: u64, record: &Record) -> Result<Entry, StoreError> {
+pub fn encode(run: &str, epoch: u64, record: &Record) -> Result<JournalEntry, StoreError> {
     let body = serde_json::to_vec(record).map_err(|source| StoreError::Encode {
         run: run.to_owned(),
         seq: record.seq,
         source,
     })?;
     let run = run.to_owned();
-    Ok(Entry::Record(journal::Record { run, seq: record.seq, epoch, at_ms: record.at.0, body }))
+    Ok(JournalEntry::Record(journal::JournalRecord {
+        run,
+        seq: record.seq,
+        epoch,
+        at_ms: record.at.0,
+        body,
+    }))
 }
 
-pub fn snapshot(state: &State, epoch: u64) -> Option<Entry> {
+pub fn snapshot(state: &State, epoch: u64) -> Option<JournalEntry> {
     let body = serde_json::to_vec(state).ok()?;
-    Some(Entry::Snapshot(journal::Snapshot {
+    Some(JournalEntry::Snapshot(journal::Snapshot {
         run: state.run.id.clone(),
         core_version: CORE_VERSION.to_owned(),
         epoch,
@@ -118,7 +124,7 @@ impl Texts {
     pub fn put(&self, text: &str) -> Result<String, StoreError> {
         let blob = Blob::new(text.as_bytes().to_vec());
         let hash = blob.hash().to_owned();
-        self.appender.submit(Entry::Blob(blob))?;
+        self.appender.submit(JournalEntry::Blob(blob))?;
         Ok(hash)
     }
 }

@@ -12,13 +12,13 @@ pub use goal::{goal_dir, open_goal_dir};
 pub use keeper::FileKeeper;
 
 use crate::job::Context;
-use crate::place::Place;
+use crate::place::StatePaths;
 use autopilot_core::config::Role;
 use autopilot_core::event::Record;
 use autopilot_core::state::State;
 use autopilot_host::redact::Redactor;
 use autopilot_host::{dir, escape, file};
-use autopilot_view::manifest::Setting;
+use autopilot_view::manifest::ManifestSetting;
 use autopilot_view::{notes, progress, state_json, status_md};
 use camino::Utf8PathBuf;
 use goal::GoalFiles;
@@ -35,7 +35,7 @@ const WORK_PER_WRITE: u32 = 10;
 const NOTES_TAIL_BYTES_MAX: u64 = 64 << 20;
 
 pub struct Views {
-    place: Place,
+    place: StatePaths,
     redactor: Arc<Redactor>,
     dirty: bool,
     written: Option<Instant>,
@@ -131,7 +131,7 @@ impl Views {
 
     /// Append-only, and no entry twice: a crash may have come after the write and before the next
     /// record.
-    fn note(&mut self, entries: Vec<notes::Entry>) {
+    fn note(&mut self, entries: Vec<notes::NoteEntry>) {
         if entries.is_empty() {
             return;
         }
@@ -172,9 +172,9 @@ fn bodies(context: &Arc<Context>) -> Bodies {
 }
 
 /// Who works on the steps of workflows, and where.
-fn setting(context: &Context) -> Setting {
+fn setting(context: &Context) -> ManifestSetting {
     let agent = context.config.agent(Role::Builder);
-    Setting {
+    ManifestSetting {
         cwd: context.place.root.to_string(),
         adapter: agent.mode.word().to_owned(),
         model: agent.model.clone(),

@@ -1,15 +1,17 @@
 //! Opening a repository to work in it: examined, configured, locked, swept.
 
 use crate::feed::JournalOpener;
-use crate::place::Place;
+use crate::place::StatePaths;
 use crate::store::{self, StoreError};
-use autopilot_core::config::{Config, Faults, Warning};
+use autopilot_core::config::{Config, ConfigFaults, Warning};
 use autopilot_core::state::State;
 use autopilot_host::checkout;
 use autopilot_host::file;
-use autopilot_host::git::{GitError, Refusal, StateEnv, UserRepo, state};
+use autopilot_host::git::{GitError, RepoRefusal, StateEnv, UserRepo, state};
 use autopilot_host::lock::{self, Holder, Lock, LockError};
-use autopilot_journal::{Claim, History, Journal, Run, SqliteJournal, SqliteReader};
+use autopilot_journal::{
+    Journal, JournalHistory, JournalRun, LeaseClaim, SqliteJournal, SqliteReader,
+};
 use camino::{Utf8Path, Utf8PathBuf};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,9 +37,9 @@ pub enum WorkspaceError {
     #[error("cannot read `{path}`: {reason}")]
     ConfigUnreadable { path: Utf8PathBuf, reason: String },
     #[error("{}", faults.in_file(path.as_str()))]
-    Config { path: Utf8PathBuf, faults: Faults },
+    Config { path: Utf8PathBuf, faults: ConfigFaults },
     #[error(transparent)]
-    Repository(Refusal),
+    Repository(RepoRefusal),
     #[error(transparent)]
     Git(GitError),
     #[error(transparent)]
@@ -64,9 +66,9 @@ impl From<GitError> for WorkspaceError {
 }
 
 /// Finds the repository around a directory without starting git. `state` may not exist yet.
-pub fn find(dir: &Utf8Path, env: &StateEnv) -> Result<(Place, bool), WorkspaceError> {
+pub fn find(dir: &Utf8Path, env: &StateEnv) -> Result<(StatePaths, bool), WorkspaceError> {
     let none = || match ["HEAD", "objects", "refs"].iter().all(|name| dir.join(name).exists()) {
-        true => WorkspaceError::Repository(Refusal::Bare { path: dir.into() }),
+        true => WorkspaceError::Repository(RepoRefusal::Bare { path: dir.into() }),
         false => WorkspaceError::NotARepository { path: dir.to_owned() },
     };
     let found = checkout::find(dir.as_std_path()).ok_or_else(none)?;
@@ -75,19 +77,19 @@ pub fn find(dir: &Utf8Path, env: &StateEnv) -> Result<(Place, bool), WorkspaceEr
         Some(state) => {
             let state = utf8(state)?;
             let there = store::journal_path(&state).exists();
-            Ok((Place { root, state }, there))
+            Ok((StatePaths { root, state }, there))
         }
-        None => Ok((Place { root, state: Utf8PathBuf::new() }, false)),
+        None => Ok((StatePaths { root, state: Utf8PathBuf::new() }, false)),
     }
 }
 
 /// What we write must stay in the repository it is about.
-pub fn refuse_linked_views(place: &Place) -> Result<(), WorkspaceError> {
+pub fn refuse_linked_views(place: &StatePaths) -> Result<(), WorkspaceError> {
     let path = place.views();
     if path.is_symlink() { Err(WorkspaceError::Linked { path }) } else { Ok(()) }
 }
 
-pub fn read_config(place: &Place) -> Result<(Config, Vec<Warning>), WorkspaceError> {
+pub fn read_config(place: &StatePaths) -> Result<(Config, Vec<Warning>), WorkspaceError> {
     refuse_linked_views(place)?;
     let path = place.config();
     if path.symlink_metadata().is_err() {
@@ -108,42 +110,44 @@ pub fn examine(dir: &Utf8Path, config: &Config) -> Result<UserRepo, WorkspaceErr
 }
 
 /// Makes sure the repository has a state directory.
-pub fn adopt(repo: &UserRepo, env: &StateEnv) -> Result<Place, WorkspaceError> {
+pub fn adopt(repo: &UserRepo, env: &StateEnv) -> Result<StatePaths, WorkspaceError> {
     let states = autopilot_host::git::state_root(env).ok_or(WorkspaceError::NoStateRoot)?;
     let (_, state, _) = state::adopt(&repo.common_dir, &states)?;
-    Ok(Place { root: utf8(repo.root.clone())?, state: utf8(state)? })
+    Ok(StatePaths { root: utf8(repo.root.clone())?, state: utf8(state)? })
 }
 
 /// Nobody else works on this repository while this is held.
-pub fn lock(place: &Place, run: &str) -> Result<Lock, WorkspaceError> {
+pub fn lock(place: &StatePaths, run: &str) -> Result<Lock, WorkspaceError> {
     Ok(lock::acquire(place.state.as_std_path(), &Holder::us(run))?)
 }
 
 /// Who works on it now, if anybody.
-pub fn holder(place: &Place) -> Option<Holder> {
+pub fn holder(place: &StatePaths) -> Option<Holder> {
     if place.state.as_str().is_empty() {
         return None;
     }
     lock::holder(place.state.as_std_path()).ok().flatten()
 }
 
-pub fn reader(place: &Place) -> Result<SqliteReader, WorkspaceError> {
+pub fn reader(place: &StatePaths) -> Result<SqliteReader, WorkspaceError> {
     Ok(SqliteReader::open(&place.journal()).map_err(StoreError::from)?)
 }
 
 /// Opens the journal for whoever follows a run and has fallen behind.
-pub fn opener(place: &Place) -> JournalOpener {
+pub fn opener(place: &StatePaths) -> JournalOpener {
     let path = place.journal();
     Arc::new(move || Ok(Box::new(SqliteReader::open(&path)?)))
 }
 
-pub fn journal(place: &Place) -> Result<SqliteJournal, WorkspaceError> {
+pub fn journal(place: &StatePaths) -> Result<SqliteJournal, WorkspaceError> {
     Ok(SqliteJournal::open_or_create(&place.journal()).map_err(StoreError::from)?)
 }
 
 /// The newest run that is not over, with its state. A run whose tasks have all settled is over only
 /// when that was written down: a crash just before leaves views to be brought up to date.
-pub fn unfinished(history: &dyn History) -> Result<Option<(Run, State)>, WorkspaceError> {
+pub fn unfinished(
+    history: &dyn JournalHistory,
+) -> Result<Option<(JournalRun, State)>, WorkspaceError> {
     for run in history.runs(RUNS_MAX).map_err(StoreError::from)? {
         if run.ended.is_some() {
             continue;
@@ -157,13 +161,16 @@ pub fn unfinished(history: &dyn History) -> Result<Option<(Run, State)>, Workspa
 }
 
 /// The ids of all runs of which it was not written down that they are over.
-pub fn not_ended(history: &dyn History) -> Result<BTreeSet<String>, WorkspaceError> {
+pub fn not_ended(history: &dyn JournalHistory) -> Result<BTreeSet<String>, WorkspaceError> {
     let runs = history.runs(RUNS_LOOKED_AT_MAX).map_err(StoreError::from)?;
     Ok(runs.into_iter().filter(|run| run.ended.is_none()).map(|run| run.id).collect())
 }
 
 /// A run by its id or the beginning of it; without one, the newest.
-pub fn pick(history: &dyn History, id: Option<&str>) -> Result<Option<Run>, WorkspaceError> {
+pub fn pick(
+    history: &dyn JournalHistory,
+    id: Option<&str>,
+) -> Result<Option<JournalRun>, WorkspaceError> {
     let runs = history.runs(RUNS_LOOKED_AT_MAX).map_err(StoreError::from)?;
     match id {
         None => Ok(runs.into_iter().next()),
@@ -182,8 +189,9 @@ pub fn take_lease(
     holder: &str,
 ) -> Result<u64, WorkspaceError> {
     let now = crate::clock::now().0;
-    let lease =
-        journal.take_lease(run, holder, Claim::Force, now, i64::MAX).map_err(StoreError::from)?;
+    let lease = journal
+        .take_lease(run, holder, LeaseClaim::Force, now, i64::MAX)
+        .map_err(StoreError::from)?;
     Ok(lease.epoch)
 }
 

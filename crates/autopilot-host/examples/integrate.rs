@@ -4,7 +4,7 @@
 //! `integrate train <repository> <state> <branch> <count>` merges `refs/heads/t0…` of the hub.
 
 use autopilot_host::git::{
-    Advanced, Attempt, Coupled, Hub, Keep, Prepare, Slots, Track, UserRepo, Wagon,
+    Advanced, AttemptName, Coupled, Hub, KeepFiles, Prepare, Slots, Track, UserRepo, Wagon,
 };
 use std::path::Path;
 use std::process::ExitCode;
@@ -54,8 +54,8 @@ fn fill(repo: &UserRepo, hub: &Hub, first: usize, count: usize) -> Outcome<()> {
                     commit: &repo.base_tip,
                     base: &repo.base_tip,
                     branch: "autopilot/bench",
-                    attempt: Attempt { task: "bench", id: &id },
-                    keep: Keep::Nothing,
+                    attempt: AttemptName { task: "bench", id: &id },
+                    keep: KeepFiles::Nothing,
                     copy: &[],
                     now: 1_700_000_000,
                 })
@@ -80,8 +80,11 @@ fn merge(repo: &UserRepo, hub: &Hub, branch: &str, count: usize) -> Outcome<()> 
     for n in 0..count {
         let task = format!("t{n}");
         let commit = hub.resolve(&format!("refs/heads/{task}"))?.ok_or("a branch is missing")?;
-        let wagon =
-            Wagon { attempt: Attempt { task: &task, id: branch }, commit: &commit, message: &task };
+        let wagon = Wagon {
+            attempt: AttemptName { task: &task, id: branch },
+            commit: &commit,
+            message: &task,
+        };
         let from = track.tip(hub)?;
         let Coupled::On(candidate) = track.couple(hub, &from.commit, &wagon)? else {
             return Err(format!("{task} conflicts").into());

@@ -39,7 +39,7 @@ pub enum HomeError {
 
 /// The contents of a home; names are relative to it.
 #[derive(Debug, Default, Clone)]
-pub struct Plan {
+pub struct HomePlan {
     /// The path of the home.
     pub dir: PathBuf,
     /// Directories that are the agent's own.
@@ -49,12 +49,12 @@ pub struct Plan {
     /// Files by name that the agent writes and nobody else needs.
     pub files: Vec<(PathBuf, Vec<u8>)>,
     /// The user's logins, which the agent gets as copies.
-    pub logins: Vec<Login>,
+    pub logins: Vec<LoginFile>,
 }
 
 /// A login of the user and the copy of it in a home.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Login {
+pub struct LoginFile {
     /// The path of the copy in the home.
     pub name: PathBuf,
     /// The path of the user's own file, with links resolved.
@@ -81,7 +81,7 @@ const TOKENS: &[&str] = &[
     "refresh_token",
 ];
 
-impl Plan {
+impl HomePlan {
     /// Makes the home anew: nothing that was there before is followed or kept.
     pub fn make(&self) -> Result<(), HomeError> {
         let failed = |path: &Path| {
@@ -145,7 +145,7 @@ fn note_of(home: &Path) -> PathBuf {
     home.with_extension("logins.json")
 }
 
-fn put_back(home: &Path, logins: &mut [Login]) -> Vec<String> {
+fn put_back(home: &Path, logins: &mut [LoginFile]) -> Vec<String> {
     let mut told = Vec::new();
     let Ok(dir) = Dir::open(home) else { return told };
     for login in logins {
@@ -241,7 +241,7 @@ pub fn put_back_left(parent: &Path) -> Vec<String> {
         let note = parent.join(&name);
         let read = file::read_capped(&note, LOGINS_BYTES_MAX).ok();
         if let Some(mut logins) =
-            read.and_then(|bytes| serde_json::from_slice::<Vec<Login>>(&bytes).ok())
+            read.and_then(|bytes| serde_json::from_slice::<Vec<LoginFile>>(&bytes).ok())
         {
             told.extend(put_back(&parent.join(format!("{home}.home")), &mut logins));
         }
@@ -259,10 +259,10 @@ pub fn links(from: &Path, under: &Path, wanted: impl Fn(&str) -> bool) -> Vec<(P
 }
 
 /// Reads the user's login at `path`, if there is one.
-pub fn login(name: impl Into<PathBuf>, path: &Path) -> Option<Login> {
+pub fn login(name: impl Into<PathBuf>, path: &Path) -> Option<LoginFile> {
     let target = fs::canonicalize(path).ok().filter(|target| target.is_file())?;
     let before = file::read_capped(&target, LOGIN_BYTES_MAX).ok()?;
-    Some(Login { name: name.into(), target, before: String::from_utf8(before).ok()? })
+    Some(LoginFile { name: name.into(), target, before: String::from_utf8(before).ok()? })
 }
 
 /// Copies every plain file of `part` from one directory to the other, except those `left_out`. No
@@ -343,9 +343,9 @@ mod tests {
             self.temp.path().join("tmp/1.home")
         }
 
-        fn plan(&self) -> Plan {
+        fn plan(&self) -> HomePlan {
             let wanted = |name: &str| name != "login.json";
-            Plan {
+            HomePlan {
                 dir: self.home(),
                 made: vec!["sessions".into()],
                 links: links(&self.user(), Path::new(""), wanted),

@@ -31,11 +31,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::output::{self, Progress};
 use crate::redact::Redactor;
 use crate::sandbox;
-use attend::{Attendant, Wish};
-pub use child::{Child, Exit, Heard};
+use attend::{Attendant, ProcessControl};
+pub use child::{Child, ChildWord, Exit};
 pub use supervisor::main;
 pub(crate) use tree::kill_round;
-pub use wire::{Limits, Stage};
+pub use wire::{LaunchStage, ProcessLimits};
 
 /// The argument by which our executable knows that it is a supervisor.
 pub const ARGUMENT: &str = "__exec";
@@ -58,17 +58,17 @@ pub struct Launch {
     /// The directory in which the program starts.
     pub cwd: PathBuf,
     /// The program's input.
-    pub stdin: Stdin,
+    pub stdin: ProcessStdin,
     /// The kernel's limits on the program and everything it starts.
-    pub limits: Limits,
+    pub limits: ProcessLimits,
     /// The sandbox in which the program runs.
-    pub sandbox: sandbox::Plan,
+    pub sandbox: sandbox::SandboxPlan,
     /// The time between TERM and KILL when the supervisor itself is asked to end.
     pub grace: Duration,
     /// How long processes that outlive the agent may take to finish by themselves.
     pub drain: Duration,
     /// Where the output is logged and how much of it is kept.
-    pub output: output::Settings,
+    pub output: output::OutputSettings,
     /// The redaction of the output that is logged or kept.
     pub redactor: Arc<Redactor>,
     /// The program that supervises this one.
@@ -83,12 +83,12 @@ impl Launch {
             args: Vec::new(),
             env: BTreeMap::new(),
             cwd: cwd.into(),
-            stdin: Stdin::Null,
-            limits: Limits { oom_score_adj: Some(500), ..Limits::default() },
-            sandbox: sandbox::Plan::Off,
+            stdin: ProcessStdin::Null,
+            limits: ProcessLimits { oom_score_adj: Some(500), ..ProcessLimits::default() },
+            sandbox: sandbox::SandboxPlan::Off,
             grace: Duration::from_secs(5),
             drain: Duration::from_millis(500),
-            output: output::Settings::default(),
+            output: output::OutputSettings::default(),
             redactor: Arc::new(Redactor::none()),
             supervisor: Supervisor::default(),
         }
@@ -97,7 +97,7 @@ impl Launch {
 
 /// The input of a program.
 #[derive(Debug, Clone, Default)]
-pub enum Stdin {
+pub enum ProcessStdin {
     /// No input: the program reads from `/dev/null`.
     #[default]
     Null,
@@ -134,7 +134,7 @@ pub enum SpawnError {
     Supervisor { supervisor: PathBuf, source: io::Error },
     /// The supervisor could not start the program; `stage` says how far it came.
     #[error("cannot start `{}`: {message}", program.display())]
-    Start { program: OsString, stage: Stage, message: String, errno: Option<i32> },
+    Start { program: OsString, stage: LaunchStage, message: String, errno: Option<i32> },
     /// The supervisor ended without a report.
     #[error("the supervisor of `{}` exited before starting it", program.display())]
     Died { program: OsString },
@@ -162,18 +162,18 @@ impl SpawnError {
 /// The handle by which anybody can ask for the end of a running program, as often as wanted.
 #[derive(Debug, Clone)]
 pub struct Control {
-    wish: watch::Sender<Wish>,
+    wish: watch::Sender<ProcessControl>,
 }
 
 impl Control {
     /// Sends TERM now and KILL when `grace` is over. A later call can only shorten the grace.
     pub fn terminate(&self, grace: Duration) {
-        self.wish.send_if_modified(|wish| wish.raise(Wish::Terminate(grace)));
+        self.wish.send_if_modified(|wish| wish.raise(ProcessControl::Terminate(grace)));
     }
 
     /// Kills the whole process tree at once.
     pub fn kill(&self) {
-        self.wish.send_if_modified(|wish| wish.raise(Wish::Kill));
+        self.wish.send_if_modified(|wish| wish.raise(ProcessControl::Kill));
     }
 }
 
@@ -200,7 +200,7 @@ pub async fn spawn(launch: Launch) -> Result<(Control, Child), SpawnError> {
     ours.set_nonblocking(true).map_err(prepare("open the control socket"))?;
     let stream =
         tokio::net::UnixStream::from_std(ours).map_err(prepare("open the control socket"))?;
-    let (wish, wishes) = watch::channel(Wish::Run);
+    let (wish, wishes) = watch::channel(ProcessControl::Run);
     let (notices, heard) = mpsc::channel(attend::NOTICES_MAX);
     let mut attendant = Attendant::new(stream, supervisor, wishes, notices, gone_writer.into());
     let agent = match tokio::time::timeout(START_TIME_MAX, attendant.started()).await {
@@ -230,15 +230,15 @@ pub async fn spawn(launch: Launch) -> Result<(Control, Child), SpawnError> {
         .map_err(prepare("start the output thread"))?;
     let control = Control { wish };
     let input = match launch.stdin {
-        Stdin::Null => None,
-        Stdin::Bytes(bytes) => {
+        ProcessStdin::Null => None,
+        ProcessStdin::Bytes(bytes) => {
             feed(input, bytes);
             None
         }
-        Stdin::Open => input,
+        ProcessStdin::Open => input,
     };
     let ending = tokio::spawn(attendant.attend());
-    let parts = child::Parts { agent, lines, heard, captured, ending, progress, input };
+    let parts = child::ChildParts { agent, lines, heard, captured, ending, progress, input };
     Ok((control.clone(), Child::new(parts, control)))
 }
 
@@ -285,7 +285,7 @@ fn start_supervisor(
 /// Writes the launch order into a memory file.
 fn order(launch: &Launch) -> io::Result<OwnedFd> {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let order = wire::Order {
+    let order = wire::LaunchOrder {
         controller_pid: nix::unistd::getpid().as_raw(),
         program: (&launch.program).into(),
         args: launch.args.iter().map(Into::into).collect(),
@@ -320,10 +320,10 @@ fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((reader, writer.into()))
 }
 
-fn stdin_pipe(stdin: &Stdin) -> io::Result<(OwnedFd, Option<pipe::Sender>)> {
+fn stdin_pipe(stdin: &ProcessStdin) -> io::Result<(OwnedFd, Option<pipe::Sender>)> {
     match stdin {
-        Stdin::Null => Ok((std::fs::File::open("/dev/null")?.into(), None)),
-        Stdin::Bytes(_) | Stdin::Open => {
+        ProcessStdin::Null => Ok((std::fs::File::open("/dev/null")?.into(), None)),
+        ProcessStdin::Bytes(_) | ProcessStdin::Open => {
             let (reader, writer) = io::pipe()?;
             let writer = nonblocking(writer.into())?;
             Ok((reader.into(), Some(pipe::Sender::from_owned_fd(writer)?)))

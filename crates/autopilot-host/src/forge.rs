@@ -15,8 +15,8 @@ mod gitlab;
 mod http;
 mod pause;
 
-pub use address::{Address, Kind};
-pub use choose::{Asked, Chosen, Site, choose};
+pub use address::{ForgeAddress, ForgeKind};
+pub use choose::{ChosenForge, ForgeRequest, Site, choose};
 pub use error::ForgeError;
 
 use crate::fail;
@@ -34,9 +34,9 @@ pub trait Forge {
     /// Returns the open pull request from this branch of the same repository, if there is one.
     fn find(&self, head: &str) -> Result<Option<PullRequest>, ForgeError>;
     /// Opens a pull request.
-    fn open(&self, draft: &Draft) -> Result<PullRequest, ForgeError>;
+    fn open(&self, draft: &PullRequestDraft) -> Result<PullRequest, ForgeError>;
     /// Changes the title or the body of an open pull request.
-    fn update(&self, known: &PullRequest, change: &Change) -> Result<(), ForgeError>;
+    fn update(&self, known: &PullRequest, change: &PullRequestChange) -> Result<(), ForgeError>;
 }
 
 /// A pull request as the forge has it.
@@ -55,7 +55,7 @@ pub struct PullRequest {
 /// The pull request as it should be. The first and the last line of the body are marks that no
 /// reader sees; the text between them is ours, and the text around them is somebody else's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Draft {
+pub struct PullRequestDraft {
     /// The branch with the work, in the same repository as `base`.
     pub head: String,
     /// The branch into which the work should be merged.
@@ -68,7 +68,7 @@ pub struct Draft {
 
 /// The parts of an open pull request that are to be changed; the others stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Change {
+pub struct PullRequestChange {
     /// The new title, if it changes.
     pub title: Option<String>,
     /// The new text, if it changes.
@@ -101,7 +101,7 @@ pub enum How {
 /// stays closed. `unwanted` is called many times a second and ends the wait when it returns true.
 pub fn publish(
     forge: &dyn Forge,
-    draft: &Draft,
+    draft: &PullRequestDraft,
     delays: &[Duration],
     unwanted: &dyn Fn() -> bool,
 ) -> Result<Published, ForgeError> {
@@ -122,7 +122,7 @@ pub fn publish(
     }
 }
 
-fn publish_once(forge: &dyn Forge, draft: &Draft) -> Result<Published, ForgeError> {
+fn publish_once(forge: &dyn Forge, draft: &PullRequestDraft) -> Result<Published, ForgeError> {
     let Some(known) = forge.find(&draft.head)? else {
         let opened = forge.open(draft)?;
         fail::point("pull_request.opened");
@@ -130,7 +130,7 @@ fn publish_once(forge: &dyn Forge, draft: &Draft) -> Result<Published, ForgeErro
         return Ok(Published { number, url, how: How::Opened });
     };
     let change = body::change(&known, draft);
-    let how = if change == Change::default() { How::Unchanged } else { How::Updated };
+    let how = if change == PullRequestChange::default() { How::Unchanged } else { How::Updated };
     if how == How::Updated {
         forge.update(&known, &change)?;
         fail::point("pull_request.updated");

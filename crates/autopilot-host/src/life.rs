@@ -5,16 +5,16 @@ mod patience;
 mod sample;
 mod watch;
 
-pub use patience::{Limits, Patience, Step};
-pub use sample::{Look, Sample, ticks_before};
-pub use watch::{Ended, Notice, Watch, watch};
+pub use patience::{PatienceStep, SilencePatience, WatchLimits};
+pub use sample::{LifeSample, Look, ticks_before};
+pub use watch::{LifeWatch, WatchEnd, WatchNotice, watch};
 
 use serde::{Deserialize, Serialize};
 
 /// The conclusion from two samples of a process tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum LifeVerdict {
     /// Something moves.
     Alive,
     /// Nothing moves, but a connection is open: the model may be thinking.
@@ -39,18 +39,22 @@ impl Default for Threshold {
 }
 
 /// Compares an earlier sample with a later one.
-pub fn verdict(earlier: &Sample, later: &Sample, threshold: Threshold) -> Verdict {
+pub fn verdict(earlier: &LifeSample, later: &LifeSample, threshold: Threshold) -> LifeVerdict {
     if movement(earlier, later, threshold).is_some() {
-        Verdict::Alive
+        LifeVerdict::Alive
     } else if later.connections > 0 {
-        Verdict::Waiting
+        LifeVerdict::Waiting
     } else {
-        Verdict::Suspect
+        LifeVerdict::Suspect
     }
 }
 
 /// Returns what moved between two samples, in words; `None` when nothing did.
-pub fn movement(earlier: &Sample, later: &Sample, threshold: Threshold) -> Option<&'static str> {
+pub fn movement(
+    earlier: &LifeSample,
+    later: &LifeSample,
+    threshold: Threshold,
+) -> Option<&'static str> {
     let ms = later.at_ms.saturating_sub(earlier.at_ms).max(1);
     // A process that ended takes its counters along; then the difference tells nothing.
     let cpu_ms = later.cpu_ms.saturating_sub(earlier.cpu_ms);
@@ -73,11 +77,11 @@ mod tests {
     use super::*;
     use std::time::{Duration, SystemTime};
 
-    fn at(second: u64) -> Sample {
-        Sample { at_ms: second * 1000, cpu_ms: 1000, io_bytes: 5000, ..Sample::default() }
+    fn at(second: u64) -> LifeSample {
+        LifeSample { at_ms: second * 1000, cpu_ms: 1000, io_bytes: 5000, ..LifeSample::default() }
     }
 
-    fn judge(change: impl Fn(&mut Sample)) -> Verdict {
+    fn judge(change: impl Fn(&mut LifeSample)) -> LifeVerdict {
         let mut later = at(10);
         change(&mut later);
         verdict(&at(0), &later, Threshold::default())
@@ -85,28 +89,28 @@ mod tests {
 
     #[test]
     fn each_sign_alone_is_life() {
-        assert_eq!(judge(|sample| sample.cpu_ms += 500), Verdict::Alive);
-        assert_eq!(judge(|sample| sample.io_bytes += 40_960), Verdict::Alive);
-        assert_eq!(judge(|sample| sample.tool_child = true), Verdict::Alive);
+        assert_eq!(judge(|sample| sample.cpu_ms += 500), LifeVerdict::Alive);
+        assert_eq!(judge(|sample| sample.io_bytes += 40_960), LifeVerdict::Alive);
+        assert_eq!(judge(|sample| sample.tool_child = true), LifeVerdict::Alive);
         let written = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(9));
-        assert_eq!(judge(|sample| sample.newest_write = written), Verdict::Alive);
+        assert_eq!(judge(|sample| sample.newest_write = written), LifeVerdict::Alive);
     }
 
     #[test]
     fn what_an_idle_agent_burns_is_not_life() {
-        assert_eq!(judge(|sample| sample.cpu_ms += 200), Verdict::Suspect);
-        assert_eq!(judge(|sample| sample.io_bytes += 1000), Verdict::Suspect);
+        assert_eq!(judge(|sample| sample.cpu_ms += 200), LifeVerdict::Suspect);
+        assert_eq!(judge(|sample| sample.io_bytes += 1000), LifeVerdict::Suspect);
     }
 
     #[test]
     fn an_open_connection_is_waiting_unless_something_moves() {
-        assert_eq!(judge(|sample| sample.connections = 1), Verdict::Waiting);
-        let both = |sample: &mut Sample| (sample.connections, sample.cpu_ms) = (1, 9000);
-        assert_eq!(judge(both), Verdict::Alive);
+        assert_eq!(judge(|sample| sample.connections = 1), LifeVerdict::Waiting);
+        let both = |sample: &mut LifeSample| (sample.connections, sample.cpu_ms) = (1, 9000);
+        assert_eq!(judge(both), LifeVerdict::Alive);
     }
 
     #[test]
     fn counters_that_fall_are_no_movement() {
-        assert_eq!(judge(|sample| (sample.cpu_ms, sample.io_bytes) = (0, 0)), Verdict::Suspect);
+        assert_eq!(judge(|sample| (sample.cpu_ms, sample.io_bytes) = (0, 0)), LifeVerdict::Suspect);
     }
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::proc::{self, Identity};
+use crate::proc::{self, ProcessIdentity};
 
 const NAME: &str = "autopilot.lock";
 
@@ -30,7 +30,7 @@ const TRIES_MAX: usize = 10;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// The process, by its number and start time.
-    pub process: Identity,
+    pub process: ProcessIdentity,
     /// The name of the machine.
     pub host: String,
     /// The run for which the lock is held.
@@ -44,7 +44,7 @@ impl Holder {
         let start_time = proc::read(pid).map_or(0, |process| process.id.start_time);
         let host = nix::unistd::gethostname().unwrap_or_default();
         let host = host.to_string_lossy().into_owned();
-        Holder { process: Identity { pid, start_time }, host, run: run.into() }
+        Holder { process: ProcessIdentity { pid, start_time }, host, run: run.into() }
     }
 }
 

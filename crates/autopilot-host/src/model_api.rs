@@ -14,23 +14,23 @@ mod retry;
 mod sse;
 mod way;
 
-pub use address::Address;
-pub use door::{Door, Key};
-pub use failure::{Failure, FailureKind};
+pub use address::ApiAddress;
+pub use door::{ApiDoor, Key};
+pub use failure::{ApiFailure, FailureKind};
 
-use retry::Patience;
+use retry::RetryPatience;
 use serde_json::Value;
 use std::time::Duration;
-use way::Way;
+use way::ApiWay;
 
 /// The base address of the vendor's own service.
 pub const BASE_DEFAULT: &str = "https://api.openai.com/v1";
 
 /// A question to a model.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct ApiQuestion {
     /// The API to use.
-    pub api: Api,
+    pub api: ApiKind,
     /// The name of the model.
     pub model: String,
     /// The reasoning effort, in the words of the API.
@@ -40,7 +40,7 @@ pub struct Question {
     /// The question itself.
     pub prompt: String,
     /// The conversation so far, the oldest first.
-    pub earlier: Vec<Turn>,
+    pub earlier: Vec<EarlierTurn>,
     /// The server's id of the answer that this question continues.
     pub previous: Option<String>,
     /// The JSON Schema of the answer, in the form that strict modes accept.
@@ -49,7 +49,7 @@ pub struct Question {
 
 /// An earlier question of a conversation and its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct EarlierTurn {
     /// The question.
     pub prompt: String,
     /// The answer.
@@ -58,7 +58,7 @@ pub struct Turn {
 
 /// The API by which a question is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Api {
+pub enum ApiKind {
     /// Responses, or Chat Completions where the server has no Responses.
     Auto,
     /// The Responses API.
@@ -69,7 +69,7 @@ pub enum Api {
 
 /// The limits on tries, waits and sizes of one question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ApiLimits {
     /// How often the question is sent.
     pub tries_max: u32,
     /// The longest pause a server can ask for; with a longer one it is not asked again.
@@ -86,9 +86,9 @@ pub struct Limits {
     pub stream_bytes_max: u64,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for ApiLimits {
+    fn default() -> ApiLimits {
+        ApiLimits {
             tries_max: 5,
             pause_max: Duration::from_secs(60),
             retry_time_max: Duration::from_secs(600),
@@ -104,7 +104,7 @@ impl Default for Limits {
 
 /// An event before the answer is complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum ApiEvent {
     /// The next piece of the answer.
     Text(String),
     /// A piece of the model's reasoning.
@@ -112,7 +112,7 @@ pub enum Event {
     /// The pieces of the answer so far are void; the answer starts over.
     Anew,
     /// The tokens of all tries together.
-    Usage(Tokens),
+    Usage(ApiTokens),
     /// The question is sent again after a pause.
     Retry { number: u32, tries_max: u32, wait: Duration, why: String },
     /// The server's rate limit is reached, until then if the server said so.
@@ -123,7 +123,7 @@ pub enum Event {
 
 /// The tokens that a question has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tokens {
+pub struct ApiTokens {
     /// The tokens of the question, cached ones included.
     pub input: u64,
     /// The tokens of the answer.
@@ -132,9 +132,9 @@ pub struct Tokens {
     pub cached: u64,
 }
 
-impl Tokens {
-    fn plus(self, more: Tokens) -> Tokens {
-        Tokens {
+impl ApiTokens {
+    fn plus(self, more: ApiTokens) -> ApiTokens {
+        ApiTokens {
             input: self.input.saturating_add(more.input),
             output: self.output.saturating_add(more.output),
             cached: self.cached.saturating_add(more.cached),
@@ -144,7 +144,7 @@ impl Tokens {
 
 /// The end of an answer; its text has come in events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct ApiAnswer {
     /// The server's id of the answer.
     pub id: Option<String>,
     /// Whether the server keeps the answer, so that a later question can continue it.
@@ -156,39 +156,39 @@ pub struct Answer {
 /// Asks the question, in simpler ways and again if need be, and calls `hear` with every event. It
 /// blocks until the answer is complete.
 pub fn ask(
-    door: &Door,
-    question: &Question,
-    hear: &mut dyn FnMut(Event),
-) -> Result<Answer, Failure> {
-    let mut way = Way::first(question)?;
-    let mut patience = Patience::begin(door.limits());
-    let mut used = Tokens::default();
+    door: &ApiDoor,
+    question: &ApiQuestion,
+    hear: &mut dyn FnMut(ApiEvent),
+) -> Result<ApiAnswer, ApiFailure> {
+    let mut way = ApiWay::first(question)?;
+    let mut patience = RetryPatience::begin(door.limits());
+    let mut used = ApiTokens::default();
     loop {
         let mut said = false;
-        let mut tell = |event: Event| {
-            said |= matches!(event, Event::Text(_));
+        let mut tell = |event: ApiEvent| {
+            said |= matches!(event, ApiEvent::Text(_));
             hear(event);
         };
         let (tried, tokens) = try_once(door, question, way, &mut tell);
         if let Some(tokens) = tokens {
             used = used.plus(tokens);
-            hear(Event::Usage(used));
+            hear(ApiEvent::Usage(used));
         }
         let failure = match tried {
             Ok(answer) => return Ok(answer),
             Err(failure) => failure,
         };
         if said {
-            hear(Event::Anew);
+            hear(ApiEvent::Anew);
         }
         if let Some((next, notice)) = way.after(&failure, question) {
-            hear(Event::Notice(notice.to_owned()));
+            hear(ApiEvent::Notice(notice.to_owned()));
             way = next;
             continue;
         }
         match patience.wait_for(&failure) {
             Some(pause) => {
-                hear(Event::Retry {
+                hear(ApiEvent::Retry {
                     number: pause.number,
                     tries_max: door.limits().tries_max,
                     wait: pause.length,
@@ -198,7 +198,7 @@ pub fn ask(
             }
             None => {
                 if failure.is_rate_limit() {
-                    hear(Event::RateLimit { until_unix: failure.until_unix });
+                    hear(ApiEvent::RateLimit { until_unix: failure.until_unix });
                 }
                 return Err(failure);
             }
@@ -208,11 +208,11 @@ pub fn ask(
 
 /// Asks the question once. The tokens count even if the try fails.
 fn try_once(
-    door: &Door,
-    question: &Question,
-    way: Way,
-    hear: &mut dyn FnMut(Event),
-) -> (Result<Answer, Failure>, Option<Tokens>) {
+    door: &ApiDoor,
+    question: &ApiQuestion,
+    way: ApiWay,
+    hear: &mut dyn FnMut(ApiEvent),
+) -> (Result<ApiAnswer, ApiFailure>, Option<ApiTokens>) {
     let mut reader = way.reader(door.limits().answer_bytes_max);
     let tried = door
         .post(way.path(), &way.body(question), &mut |part| reader.part(&part, hear))

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::escape;
-use crate::exec::{self, Exit, Launch, SpawnError, Stdin, Supervisor};
+use crate::exec::{self, Exit, Launch, ProcessStdin, SpawnError, Supervisor};
 
 /// How long a notification may take.
 const NOTIFY_TIME_MAX: Duration = Duration::from_secs(15);
@@ -19,7 +19,7 @@ const TAIL_BYTES_MAX: usize = 500;
 
 /// The content of a notification. The texts may come from an agent.
 #[derive(Debug, Clone, Default)]
-pub struct Message {
+pub struct NotifyMessage {
     /// The headline.
     pub title: String,
     /// The text below the headline.
@@ -30,7 +30,7 @@ pub struct Message {
 
 /// A way to notify.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Way {
+pub enum NotifyWay {
     /// `notify-send` or `osascript`, whichever there is.
     Desktop,
     /// The words of a command, which is run without a shell.
@@ -41,7 +41,7 @@ pub enum Way {
 
 /// The surroundings in which a notification is started.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct NotifyPlace {
     /// The directory in which programs start.
     pub cwd: PathBuf,
     /// The whole environment of the programs; its PATH finds them.
@@ -52,10 +52,10 @@ pub struct Place {
     pub timeout: Duration,
 }
 
-impl Place {
+impl NotifyPlace {
     /// Makes surroundings with our own executable as supervisor and the usual timeout.
-    pub fn new(cwd: PathBuf, env: BTreeMap<OsString, OsString>) -> Place {
-        Place { cwd, env, supervisor: Supervisor::default(), timeout: NOTIFY_TIME_MAX }
+    pub fn new(cwd: PathBuf, env: BTreeMap<OsString, OsString>) -> NotifyPlace {
+        NotifyPlace { cwd, env, supervisor: Supervisor::default(), timeout: NOTIFY_TIME_MAX }
     }
 }
 
@@ -83,19 +83,23 @@ pub enum NotifyError {
 }
 
 /// Sends a notification and waits until it is sent.
-pub async fn notify(way: &Way, message: &Message, place: &Place) -> Result<(), NotifyError> {
+pub async fn notify(
+    way: &NotifyWay,
+    message: &NotifyMessage,
+    place: &NotifyPlace,
+) -> Result<(), NotifyError> {
     let (program, args, stdin) = match way {
-        Way::Desktop => desktop(message, place)?,
-        Way::Command(words) => {
+        NotifyWay::Desktop => desktop(message, place)?,
+        NotifyWay::Command(words) => {
             let (program, args) = words.split_first().ok_or(NotifyError::Empty)?;
             (program.clone(), args.to_vec(), message.json.clone().into_bytes())
         }
-        Way::Webhook(address) => webhook(address, message, place)?,
+        NotifyWay::Webhook(address) => webhook(address, message, place)?,
     };
     let mut launch = Launch::new(program.clone(), place.cwd.clone());
     launch.args = args;
     launch.env = place.env.clone();
-    launch.stdin = Stdin::Bytes(stdin);
+    launch.stdin = ProcessStdin::Bytes(stdin);
     launch.supervisor = place.supervisor.clone();
     let start = |source| NotifyError::Start { program: program.clone(), source };
     let (control, child) = exec::spawn(launch).await.map_err(start)?;
@@ -121,7 +125,7 @@ pub async fn notify(way: &Way, message: &Message, place: &Place) -> Result<(), N
 
 type Prepared = (OsString, Vec<OsString>, Vec<u8>);
 
-fn desktop(message: &Message, place: &Place) -> Result<Prepared, NotifyError> {
+fn desktop(message: &NotifyMessage, place: &NotifyPlace) -> Result<Prepared, NotifyError> {
     let title = escape::one_line(&message.title).into_owned();
     let text = escape::plain(&message.text);
     if find("notify-send", place).is_some() {
@@ -143,7 +147,11 @@ fn markup(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-fn webhook(address: &str, message: &Message, place: &Place) -> Result<Prepared, NotifyError> {
+fn webhook(
+    address: &str,
+    message: &NotifyMessage,
+    place: &NotifyPlace,
+) -> Result<Prepared, NotifyError> {
     let known = address.starts_with("https://") || address.starts_with("http://");
     if !known || address.contains(|character: char| character.is_control() || character == '"') {
         return Err(NotifyError::Address { address: escape::one_line(address).into_owned() });
@@ -175,7 +183,7 @@ fn webhook(address: &str, message: &Message, place: &Place) -> Result<Prepared, 
     Ok(("curl".into(), args.map(OsString::from).to_vec(), config.into_bytes()))
 }
 
-fn find(program: &str, place: &Place) -> Option<PathBuf> {
+fn find(program: &str, place: &NotifyPlace) -> Option<PathBuf> {
     let path = place.env.get(OsStr::new("PATH"))?;
     exec::find(OsStr::new(program), path, Path::new("/"))
 }
@@ -196,28 +204,28 @@ mod tests {
     use std::io::{BufRead, BufReader, Read, Write};
     use std::net::TcpListener;
 
-    fn place() -> Place {
+    fn place() -> NotifyPlace {
         let env = BTreeMap::from([("PATH".into(), std::env::var_os("PATH").unwrap())]);
         let supervisor = crate::exec::tests::supervisor();
-        Place { supervisor, ..Place::new("/".into(), env) }
+        NotifyPlace { supervisor, ..NotifyPlace::new("/".into(), env) }
     }
 
-    fn message() -> Message {
-        Message {
+    fn message() -> NotifyMessage {
+        NotifyMessage {
             title: "done".into(),
             text: "3 tasks <b>".into(),
             json: r#"{"text":"it's \"done\" \\ é\n"}"#.into(),
         }
     }
 
-    fn command(words: &[&str]) -> Way {
-        Way::Command(words.iter().map(OsString::from).collect())
+    fn command(words: &[&str]) -> NotifyWay {
+        NotifyWay::Command(words.iter().map(OsString::from).collect())
     }
 
     #[tokio::test]
     async fn a_command_gets_the_message_on_stdin() {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place { cwd: dir.path().into(), ..place() };
+        let place = NotifyPlace { cwd: dir.path().into(), ..place() };
         let way = command(&["sh", "-c", "cat > got"]);
         notify(&way, &message(), &place).await.unwrap();
         assert_eq!(std::fs::read_to_string(dir.path().join("got")).unwrap(), message().json);
@@ -236,7 +244,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_command_that_hangs_is_ended() {
-        let place = Place { timeout: Duration::from_millis(100), ..place() };
+        let place = NotifyPlace { timeout: Duration::from_millis(100), ..place() };
         let error = notify(&command(&["sleep", "100"]), &message(), &place).await.unwrap_err();
         assert!(matches!(error, NotifyError::Late { .. }));
     }
@@ -259,7 +267,7 @@ mod tests {
             reader.get_mut().write_all(answer.as_bytes()).unwrap();
             (head, String::from_utf8(body).unwrap())
         });
-        notify(&Way::Webhook(address), &message(), &place()).await.unwrap();
+        notify(&NotifyWay::Webhook(address), &message(), &place()).await.unwrap();
         let (head, body) = server.join().unwrap();
         assert!(head.starts_with("POST /hook?key=a%20b HTTP/1.1\r\n"), "{head}");
         assert!(head.to_ascii_lowercase().contains("content-type: application/json"), "{head}");
@@ -269,11 +277,11 @@ mod tests {
     #[tokio::test]
     async fn an_address_that_is_none_is_refused() {
         for address in ["ftp://x", "file:///etc/passwd", "http://x\"\nurl = \"y", "-o /etc/x"] {
-            let error = notify(&Way::Webhook(address.into()), &message(), &place()).await;
+            let error = notify(&NotifyWay::Webhook(address.into()), &message(), &place()).await;
             assert!(matches!(error, Err(NotifyError::Address { .. })), "{address}");
         }
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let nobody = Way::Webhook(format!("http://127.0.0.1:{port}/"));
+        let nobody = NotifyWay::Webhook(format!("http://127.0.0.1:{port}/"));
         let error = notify(&nobody, &message(), &place()).await.unwrap_err();
         assert!(matches!(error, NotifyError::Failed { .. }), "{error}");
     }
@@ -282,7 +290,7 @@ mod tests {
     fn the_desktop_program_is_the_one_that_exists() {
         let dir = tempfile::tempdir().unwrap();
         let env = BTreeMap::from([("PATH".into(), dir.path().into())]);
-        let place = Place::new("/".into(), env);
+        let place = NotifyPlace::new("/".into(), env);
         assert!(matches!(desktop(&message(), &place), Err(NotifyError::NoProgram { .. })));
         for name in ["osascript", "notify-send"] {
             let tool = dir.path().join(name);

@@ -34,7 +34,7 @@ const DRAIN_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// Where output is logged and how much of it is kept.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct OutputSettings {
     /// The file to which stdout is appended, if any.
     pub stdout_log: Option<PathBuf>,
     /// The file to which stderr is appended, if any.
@@ -49,9 +49,9 @@ pub struct Settings {
     pub errors_bytes_max: usize,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for OutputSettings {
+    fn default() -> OutputSettings {
+        OutputSettings {
             stdout_log: None,
             stderr_log: None,
             log_bytes_max: 256 << 20,
@@ -64,7 +64,7 @@ impl Default for Settings {
 
 /// The stream a line came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum OutputSource {
     /// Standard output.
     Stdout,
     /// Standard error.
@@ -73,9 +73,9 @@ pub enum Source {
 
 /// A line for the parser, without its end and not redacted. Empty lines are left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct OutputLine {
     /// The stream it came from.
-    pub source: Source,
+    pub source: OutputSource,
     /// The text; invalid UTF-8 is replaced.
     pub text: String,
     /// Whether the line was longer than allowed and this is only its head.
@@ -86,14 +86,14 @@ pub struct Line {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Captured {
     /// The kept part of stdout.
-    pub stdout: Kept,
+    pub stdout: KeptOutput,
     /// The kept part of stderr.
-    pub stderr: Kept,
+    pub stderr: KeptOutput,
 }
 
 /// The kept part of one stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptOutput {
     /// How many bytes were printed in all.
     pub bytes: u64,
     /// The end of the stream, as far as it was kept; raw but for redaction and invalid UTF-8.
@@ -102,7 +102,7 @@ pub struct Kept {
     pub log: LogEnd,
 }
 
-impl Kept {
+impl KeptOutput {
     /// Returns the last lines for a prompt or a person: without terminal sequences, with a bounded
     /// size.
     pub fn tail(&self, lines_max: usize, bytes_max: usize) -> String {
@@ -181,13 +181,13 @@ pub struct Pipes {
 /// Reads both pipes to their end. It blocks and needs a separate thread.
 pub fn pump(
     pipes: Pipes,
-    settings: &Settings,
+    settings: &OutputSettings,
     redactor: &Redactor,
     progress: &Arc<Progress>,
-    lines: mpsc::Sender<Vec<Line>>,
+    lines: mpsc::Sender<Vec<OutputLine>>,
 ) -> Captured {
-    let mut out = Channel::new(Source::Stdout, pipes.stdout, settings, redactor);
-    let mut err = Channel::new(Source::Stderr, pipes.stderr, settings, redactor);
+    let mut out = Channel::new(OutputSource::Stdout, pipes.stdout, settings, redactor);
+    let mut err = Channel::new(OutputSource::Stderr, pipes.stderr, settings, redactor);
     let mut lines = Some(lines);
     let mut gone_at: Option<Instant> = None;
     let mut buffer = vec![0; CHUNK_BYTES];
@@ -229,7 +229,7 @@ fn is_closed(fd: &OwnedFd) -> bool {
     poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }
 
-fn send(lines: &mut Option<mpsc::Sender<Vec<Line>>>, batch: Vec<Line>) {
+fn send(lines: &mut Option<mpsc::Sender<Vec<OutputLine>>>, batch: Vec<OutputLine>) {
     if batch.is_empty() {
         return;
     }
@@ -241,10 +241,10 @@ fn send(lines: &mut Option<mpsc::Sender<Vec<Line>>>, batch: Vec<Line>) {
 
 /// One of the two pipes with everything that is done to its bytes.
 struct Channel<'a> {
-    source: Source,
+    source: OutputSource,
     pipe: Option<std::fs::File>,
     bytes: u64,
-    redaction: redact::Stream<'a>,
+    redaction: redact::RedactedStream<'a>,
     clean: Vec<u8>,
     log: Log,
     ring: Ring,
@@ -252,10 +252,15 @@ struct Channel<'a> {
 }
 
 impl<'a> Channel<'a> {
-    fn new(source: Source, pipe: OwnedFd, settings: &Settings, redactor: &'a Redactor) -> Self {
+    fn new(
+        source: OutputSource,
+        pipe: OwnedFd,
+        settings: &OutputSettings,
+        redactor: &'a Redactor,
+    ) -> Self {
         let (path, kept) = match source {
-            Source::Stdout => (&settings.stdout_log, settings.text_bytes_max),
-            Source::Stderr => (&settings.stderr_log, settings.errors_bytes_max),
+            OutputSource::Stdout => (&settings.stdout_log, settings.text_bytes_max),
+            OutputSource::Stderr => (&settings.stderr_log, settings.errors_bytes_max),
         };
         Channel {
             source,
@@ -289,7 +294,7 @@ impl<'a> Channel<'a> {
         0
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Vec<Line> {
+    fn take(&mut self, bytes: &[u8]) -> Vec<OutputLine> {
         self.bytes += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         let mut clean = std::mem::take(&mut self.clean);
         clean.clear();
@@ -300,7 +305,7 @@ impl<'a> Channel<'a> {
         split.into_iter().map(|(text, cut)| self.line(text, cut)).collect()
     }
 
-    fn finish(&mut self) -> Vec<Line> {
+    fn finish(&mut self) -> Vec<OutputLine> {
         let mut clean = Vec::new();
         self.redaction.finish(&mut clean);
         self.keep_clean(&clean);
@@ -313,12 +318,12 @@ impl<'a> Channel<'a> {
         self.ring.push(clean);
     }
 
-    fn line(&self, text: String, cut: bool) -> Line {
-        Line { source: self.source, text, cut }
+    fn line(&self, text: String, cut: bool) -> OutputLine {
+        OutputLine { source: self.source, text, cut }
     }
 
-    fn keep(self) -> Kept {
-        Kept { bytes: self.bytes, text: self.ring.into_text(), log: self.log.end() }
+    fn keep(self) -> KeptOutput {
+        KeptOutput { bytes: self.bytes, text: self.ring.into_text(), log: self.log.end() }
     }
 }
 

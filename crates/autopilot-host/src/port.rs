@@ -42,21 +42,21 @@ pub enum PortError {
 
 /// Ports that are leased to nobody else until this is dropped.
 #[derive(Debug)]
-pub struct Lease {
+pub struct PortLease {
     /// The ports.
     pub ports: Vec<u16>,
     _claim: UnixListener,
 }
 
 /// Leases ports that nothing listens on.
-pub fn lease(wanted: u16) -> Result<Lease, PortError> {
+pub fn lease(wanted: u16) -> Result<PortLease, PortError> {
     if wanted > PORTS_MAX {
         return Err(PortError::TooMany { wanted });
     }
     lease_in(&room_beside(&ephemeral())?, wanted)
 }
 
-fn lease_in(room: &RangeInclusive<u16>, wanted: u16) -> Result<Lease, PortError> {
+fn lease_in(room: &RangeInclusive<u16>, wanted: u16) -> Result<PortLease, PortError> {
     let (first, last) = (*room.start(), *room.end());
     let mut start = first;
     while last - start >= PORTS_MAX - 1 {
@@ -64,7 +64,7 @@ fn lease_in(room: &RangeInclusive<u16>, wanted: u16) -> Result<Lease, PortError>
             let free = (start..start + PORTS_MAX).filter(|port| is_free(*port));
             let ports: Vec<u16> = free.take(usize::from(wanted)).collect();
             if ports.len() == usize::from(wanted) {
-                return Ok(Lease { ports, _claim: claim });
+                return Ok(PortLease { ports, _claim: claim });
             }
         }
         let Some(next) = start.checked_add(PORTS_MAX).filter(|next| *next <= last) else { break };
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn live_leases_share_no_port_and_all_can_be_bound() {
-        let leases: Vec<Lease> = (0..40).map(|_| lease(3).unwrap()).collect();
+        let leases: Vec<PortLease> = (0..40).map(|_| lease(3).unwrap()).collect();
         let ports: BTreeSet<u16> = leases.iter().flat_map(|lease| lease.ports.clone()).collect();
         assert_eq!(ports.len(), 120);
         let range = ephemeral();

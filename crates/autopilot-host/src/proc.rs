@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// A process that cannot be confused with a later one of the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Identity {
+pub struct ProcessIdentity {
     /// The process number.
     pub pid: i32,
     /// The start in clock ticks after boot, as in field 22 of `/proc/<pid>/stat`.
@@ -23,7 +23,7 @@ pub struct Identity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process {
     /// The process itself.
-    pub id: Identity,
+    pub id: ProcessIdentity,
     /// The number of the parent process.
     pub parent: i32,
     /// The number of the session (`setsid`).
@@ -83,7 +83,7 @@ pub fn below(table: &[Process], root: i32) -> Vec<Process> {
 }
 
 /// Sends `signal` to exactly that process; `false` when it is gone.
-pub fn signal(target: Identity, signal: Signal) -> io::Result<bool> {
+pub fn signal(target: ProcessIdentity, signal: Signal) -> io::Result<bool> {
     let pidfd = match open_pidfd(target.pid) {
         Ok(fd) => fd,
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(false),
@@ -143,7 +143,7 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Process> {
     let number = |index: usize| fields.get(index)?.parse::<i64>().ok();
     let ticks = |index: usize| number(index).and_then(|value| u64::try_from(value).ok());
     Some(Process {
-        id: Identity { pid, start_time: ticks(19)? },
+        id: ProcessIdentity { pid, start_time: ticks(19)? },
         parent: i32::try_from(number(1)?).ok()?,
         session: i32::try_from(number(3)?).ok()?,
         state: *fields.first()?.as_bytes().first()?,
@@ -184,7 +184,7 @@ mod tests {
         let mut child = sleeper();
         let pid = i32::try_from(child.id()).unwrap();
         let real = read(pid).unwrap().id;
-        let earlier = Identity { start_time: real.start_time - 1, ..real };
+        let earlier = ProcessIdentity { start_time: real.start_time - 1, ..real };
         assert!(!signal(earlier, Signal::SIGKILL).unwrap());
         assert!(child.try_wait().unwrap().is_none());
         assert!(signal(real, Signal::SIGKILL).unwrap());
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn a_circle_in_the_table_ends() {
         let process = |pid, parent| Process {
-            id: Identity { pid, start_time: 1 },
+            id: ProcessIdentity { pid, start_time: 1 },
             parent,
             session: 1,
             state: b'S',

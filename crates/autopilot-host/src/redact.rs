@@ -122,8 +122,8 @@ impl Redactor {
     }
 
     /// Begins the redaction of bytes that arrive in pieces.
-    pub fn stream(&self) -> Stream<'_> {
-        Stream { redactor: self, pending: Vec::new() }
+    pub fn stream(&self) -> RedactedStream<'_> {
+        RedactedStream { redactor: self, pending: Vec::new() }
     }
 
     fn hides_nothing(&self) -> bool {
@@ -178,12 +178,12 @@ fn merged(mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
 
 /// The redaction of bytes that arrive in pieces. The result does not depend on where they were cut.
 #[derive(Debug)]
-pub struct Stream<'a> {
+pub struct RedactedStream<'a> {
     redactor: &'a Redactor,
     pending: Vec<u8>,
 }
 
-impl Stream<'_> {
+impl RedactedStream<'_> {
     /// Takes a piece and appends to `clean` the bytes that are certain by now.
     pub fn push(&mut self, piece: &[u8], clean: &mut Vec<u8>) {
         if self.redactor.hides_nothing() {

@@ -49,7 +49,7 @@ const DEVICES: [&str; 8] = [
 /// The sandbox that the configuration asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum HostSandboxMode {
     /// Landlock, else bubblewrap, else none with a notice.
     #[default]
     Auto,
@@ -64,7 +64,7 @@ pub enum Mode {
 /// The sandbox of one launch.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Plan {
+pub enum SandboxPlan {
     /// No sandbox.
     #[default]
     Off,
@@ -85,9 +85,9 @@ pub struct Probe {
 
 /// The sandbox that was chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
+pub struct SandboxChoice {
     /// The sandbox of a launch.
-    pub plan: Plan,
+    pub plan: SandboxPlan,
     /// A message for a person, for example that there is no sandbox here.
     pub notice: Option<String>,
 }
@@ -151,22 +151,30 @@ impl Probe {
     }
 
     /// Chooses a plan. Paths that do not exist are left out, since no rule can name them.
-    pub fn choose(&self, mode: Mode, write: &[PathBuf]) -> Result<Choice, SandboxError> {
+    pub fn choose(
+        &self,
+        mode: HostSandboxMode,
+        write: &[PathBuf],
+    ) -> Result<SandboxChoice, SandboxError> {
         let write: Vec<PathBuf> = write.iter().filter(|path| path.exists()).cloned().collect();
         let landlock = self.landlock_abi.is_some();
         let plan = match (mode, &self.bwrap) {
-            (Mode::Off, _) => Plan::Off,
-            (Mode::Landlock, _) if landlock => Plan::Landlock { write },
-            (Mode::Landlock, _) => return Err(SandboxError::NoLandlock),
-            (Mode::Bwrap, Some(program)) => Plan::Bwrap { program: program.clone(), write },
-            (Mode::Bwrap, None) => return Err(SandboxError::NoBwrap),
-            (Mode::Auto, _) if landlock => Plan::Landlock { write },
-            (Mode::Auto, Some(program)) => Plan::Bwrap { program: program.clone(), write },
-            (Mode::Auto, None) => Plan::Off,
+            (HostSandboxMode::Off, _) => SandboxPlan::Off,
+            (HostSandboxMode::Landlock, _) if landlock => SandboxPlan::Landlock { write },
+            (HostSandboxMode::Landlock, _) => return Err(SandboxError::NoLandlock),
+            (HostSandboxMode::Bwrap, Some(program)) => {
+                SandboxPlan::Bwrap { program: program.clone(), write }
+            }
+            (HostSandboxMode::Bwrap, None) => return Err(SandboxError::NoBwrap),
+            (HostSandboxMode::Auto, _) if landlock => SandboxPlan::Landlock { write },
+            (HostSandboxMode::Auto, Some(program)) => {
+                SandboxPlan::Bwrap { program: program.clone(), write }
+            }
+            (HostSandboxMode::Auto, None) => SandboxPlan::Off,
         };
-        let notice = (mode == Mode::Auto && plan == Plan::Off)
+        let notice = (mode == HostSandboxMode::Auto && plan == SandboxPlan::Off)
             .then(|| format!("agents run without a sandbox: {}", self.sentence()));
-        Ok(Choice { plan, notice })
+        Ok(SandboxChoice { plan, notice })
     }
 }
 
@@ -273,32 +281,41 @@ mod tests {
 
     #[test]
     fn a_sandbox_asked_for_by_name_is_never_left_out() {
-        assert!(matches!(NOTHING.choose(Mode::Landlock, &[]), Err(SandboxError::NoLandlock)));
-        assert!(matches!(NOTHING.choose(Mode::Bwrap, &[]), Err(SandboxError::NoBwrap)));
+        assert!(matches!(
+            NOTHING.choose(HostSandboxMode::Landlock, &[]),
+            Err(SandboxError::NoLandlock)
+        ));
+        assert!(matches!(NOTHING.choose(HostSandboxMode::Bwrap, &[]), Err(SandboxError::NoBwrap)));
     }
 
     #[test]
     fn auto_takes_landlock_then_bubblewrap_then_none_with_a_notice() {
         let bwrap = Some(PathBuf::from("/usr/bin/bwrap"));
         let both = Probe { landlock_abi: Some(6), bwrap: bwrap.clone() };
-        assert!(matches!(both.choose(Mode::Auto, &[]).unwrap().plan, Plan::Landlock { .. }));
+        assert!(matches!(
+            both.choose(HostSandboxMode::Auto, &[]).unwrap().plan,
+            SandboxPlan::Landlock { .. }
+        ));
         let second = Probe { landlock_abi: None, bwrap };
-        assert!(matches!(second.choose(Mode::Auto, &[]).unwrap().plan, Plan::Bwrap { .. }));
-        let none = NOTHING.choose(Mode::Auto, &[]).unwrap();
-        assert_eq!(none.plan, Plan::Off);
+        assert!(matches!(
+            second.choose(HostSandboxMode::Auto, &[]).unwrap().plan,
+            SandboxPlan::Bwrap { .. }
+        ));
+        let none = NOTHING.choose(HostSandboxMode::Auto, &[]).unwrap();
+        assert_eq!(none.plan, SandboxPlan::Off);
         assert_eq!(
             none.notice.unwrap(),
             "agents run without a sandbox: no Landlock in this kernel; no working bubblewrap on PATH"
         );
-        assert_eq!(NOTHING.choose(Mode::Off, &[]).unwrap().notice, None);
+        assert_eq!(NOTHING.choose(HostSandboxMode::Off, &[]).unwrap().notice, None);
     }
 
     #[test]
     fn paths_that_do_not_exist_are_left_out() {
         let probe = Probe { landlock_abi: Some(6), bwrap: None };
         let wanted = [PathBuf::from("/tmp"), PathBuf::from("/no/such/place")];
-        let plan = probe.choose(Mode::Landlock, &wanted).unwrap().plan;
-        assert_eq!(plan, Plan::Landlock { write: vec![PathBuf::from("/tmp")] });
+        let plan = probe.choose(HostSandboxMode::Landlock, &wanted).unwrap().plan;
+        assert_eq!(plan, SandboxPlan::Landlock { write: vec![PathBuf::from("/tmp")] });
     }
 
     #[test]

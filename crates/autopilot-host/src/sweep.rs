@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use crate::exec::kill_round;
-use crate::proc::{self, Identity, Process};
+use crate::proc::{self, Process, ProcessIdentity};
 
 /// How long killed processes may take to disappear.
 const SWEEP_TIME_MAX: Duration = Duration::from_secs(10);
@@ -22,16 +22,16 @@ pub struct Traces {
     /// Environment entries, `NAME=value`, matched whole.
     pub markers: Vec<String>,
     /// Processes that were recorded when they were started.
-    pub recorded: Vec<Identity>,
+    pub recorded: Vec<ProcessIdentity>,
 }
 
 /// The result of a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Swept {
     /// The processes that were ended.
-    pub killed: BTreeSet<Identity>,
+    pub killed: BTreeSet<ProcessIdentity>,
     /// The processes that did not end in time, to be named to a person.
-    pub left: BTreeSet<Identity>,
+    pub left: BTreeSet<ProcessIdentity>,
 }
 
 /// Kills the processes that the traces lead to, with all descendants, until two passes find
@@ -142,7 +142,7 @@ mod tests {
         let marker = unique("exact");
         let mut child = start(&format!("{marker}1"), "echo ready; sleep 100; :");
         let id = proc::read(i32::try_from(child.id()).unwrap()).unwrap().id;
-        let earlier = Identity { start_time: id.start_time - 1, ..id };
+        let earlier = ProcessIdentity { start_time: id.start_time - 1, ..id };
         let traces = Traces { markers: vec![marker], recorded: vec![earlier] };
         assert_eq!(sweep(&traces), Swept::default());
         assert!(child.try_wait().unwrap().is_none());

@@ -5,7 +5,9 @@
 #[path = "forge/server.rs"]
 mod server;
 
-use autopilot_host::forge::{Asked, Draft, ForgeError, How, Published, choose, publish};
+use autopilot_host::forge::{
+    ForgeError, ForgeRequest, How, Published, PullRequestDraft, choose, publish,
+};
 use server::{FakeForge, Fault, Flavour, Pull};
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -55,8 +57,8 @@ impl Place {
         assert!(out.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&out.stderr));
     }
 
-    fn asked<'a>(&'a self, unwanted: &'a dyn Fn() -> bool) -> Asked<'a> {
-        Asked {
+    fn asked<'a>(&'a self, unwanted: &'a dyn Fn() -> bool) -> ForgeRequest<'a> {
+        ForgeRequest {
             dir: self.dir.path(),
             remote: "origin",
             variables: &self.variables,
@@ -65,18 +67,22 @@ impl Place {
         }
     }
 
-    fn publish(&self, draft: &Draft) -> Result<Published, ForgeError> {
+    fn publish(&self, draft: &PullRequestDraft) -> Result<Published, ForgeError> {
         self.publish_after(draft, &SOON)
     }
 
-    fn publish_after(&self, draft: &Draft, delays: &[Duration]) -> Result<Published, ForgeError> {
+    fn publish_after(
+        &self,
+        draft: &PullRequestDraft,
+        delays: &[Duration],
+    ) -> Result<Published, ForgeError> {
         let chosen = choose(&self.asked(&|| false))?;
         publish(chosen.forge.as_ref(), draft, delays, &|| false)
     }
 }
 
-fn draft(text: &str) -> Draft {
-    Draft {
+fn draft(text: &str) -> PullRequestDraft {
+    PullRequestDraft {
         head: "autopilot/run-1".into(),
         base: "main".into(),
         title: format!("[autopilot] {text}"),

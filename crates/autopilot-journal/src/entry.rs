@@ -14,7 +14,7 @@ pub const SNAPSHOT_BYTES_MAX: usize = 256 << 20;
 
 /// One numbered record of a run. Numbers start at 1 and have no gaps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct JournalRecord {
     /// The id of the run.
     pub run: String,
     /// The number of the record in its run.
@@ -70,9 +70,9 @@ pub struct Snapshot {
 
 /// One thing to commit. Entries given together are durable together or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum JournalEntry {
     /// Appends a record to its run.
-    Record(Record),
+    Record(JournalRecord),
     /// Stores bytes under their hash.
     Blob(Blob),
     /// Stores a snapshot and drops those it makes useless.
@@ -97,7 +97,7 @@ pub enum Entry {
     },
 }
 
-impl Entry {
+impl JournalEntry {
     /// Refuses an entry that is too long before it is queued or a transaction is begun.
     pub(crate) fn check_size(&self) -> Result<(), Error> {
         let (what, bytes, bytes_max) = match self {
@@ -142,16 +142,23 @@ mod tests {
     #[test]
     fn a_record_over_its_limit_is_refused_with_both_sizes() {
         let body = vec![0; RECORD_BYTES_MAX + 1];
-        let entry = Entry::Record(Record { run: "r".into(), seq: 7, epoch: 1, at_ms: 0, body });
+        let entry = JournalEntry::Record(JournalRecord {
+            run: "r".into(),
+            seq: 7,
+            epoch: 1,
+            at_ms: 0,
+            body,
+        });
         let said = entry.check_size().unwrap_err().to_string();
         assert_eq!(said, "record 7 of run `r` has 16777217 bytes, more than the 16777216 allowed");
     }
 
     #[test]
     fn a_blob_over_its_limit_is_refused() {
-        let entry = Entry::Blob(Blob { hash: "h".into(), body: vec![0; BLOB_BYTES_MAX + 1] });
+        let entry =
+            JournalEntry::Blob(Blob { hash: "h".into(), body: vec![0; BLOB_BYTES_MAX + 1] });
         assert!(matches!(entry.check_size(), Err(Error::TooLarge { .. })));
-        let entry = Entry::Blob(Blob { hash: "h".into(), body: vec![0; BLOB_BYTES_MAX] });
+        let entry = JournalEntry::Blob(Blob { hash: "h".into(), body: vec![0; BLOB_BYTES_MAX] });
         assert!(entry.check_size().is_ok());
     }
 }

@@ -15,7 +15,7 @@ pub enum Error {
         /// The path of the journal.
         journal: String,
         /// The kind of failure, for callers that react differently to each.
-        trouble: Trouble,
+        trouble: StorageTrouble,
         /// The error of the database.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -106,7 +106,7 @@ pub struct Reach {
 
 /// The kind of a storage failure, for callers that react differently to each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum StorageTrouble {
     /// There is no space left; goes away when somebody frees some.
     Full,
     /// The device failed a read, a write or an fsync.
@@ -123,14 +123,14 @@ pub enum Trouble {
 
 impl Error {
     /// Returns the storage trouble behind this error, also through [`Error::Refused`].
-    pub fn trouble(&self) -> Option<Trouble> {
+    pub fn trouble(&self) -> Option<StorageTrouble> {
         match self {
             Self::Storage { trouble, .. } => Some(*trouble),
             Self::Refused { source } => source.trouble(),
             Self::Damaged { .. } | Self::DamagedRecord { .. } | Self::DamagedBlob { .. } => {
-                Some(Trouble::Damaged)
+                Some(StorageTrouble::Damaged)
             }
-            Self::File { .. } => Some(Trouble::Io),
+            Self::File { .. } => Some(StorageTrouble::Io),
             Self::Missing { .. }
             | Self::Exists { .. }
             | Self::NotAJournal { .. }

@@ -1,21 +1,26 @@
 //! The seam between the engine and a database: the operations the engine needs, and nothing more.
 
-use crate::entry::{Entry, Record, Snapshot};
+use crate::entry::{JournalEntry, JournalRecord, Snapshot};
 use crate::error::Error;
-use crate::run::{Claim, Lease, NewRun, Run};
+use crate::run::{JournalRun, LeaseClaim, NewRun, RunLease};
 
 /// The reading half of a journal. Every method is one short transaction.
-pub trait History {
+pub trait JournalHistory {
     /// Returns the newest runs first, at most `runs_max`.
-    fn runs(&self, runs_max: usize) -> Result<Vec<Run>, Error>;
+    fn runs(&self, runs_max: usize) -> Result<Vec<JournalRun>, Error>;
 
     /// Returns the row of the run with this id, or `None` if there is no such run.
-    fn run(&self, id: &str) -> Result<Option<Run>, Error>;
+    fn run(&self, id: &str) -> Result<Option<JournalRun>, Error>;
 
     /// Returns up to `records_max` records from `from_seq` on, in order and without gaps; fewer
     /// than `records_max` means the end was reached. A record with a wrong checksum, or a missing
     /// number, is an error that names it.
-    fn read(&self, run: &str, from_seq: u64, records_max: usize) -> Result<Vec<Record>, Error>;
+    fn read(
+        &self,
+        run: &str,
+        from_seq: u64,
+        records_max: usize,
+    ) -> Result<Vec<JournalRecord>, Error>;
 
     /// Returns the newest sound snapshot that this version of the core has made. A snapshot that is
     /// damaged, or newer than the records, is passed over.
@@ -26,7 +31,7 @@ pub trait History {
 }
 
 /// A history that can also be written.
-pub trait Journal: History {
+pub trait Journal: JournalHistory {
     /// Adds the row of a new run, which has no lease and no records yet.
     fn create_run(&mut self, run: &NewRun) -> Result<(), Error>;
 
@@ -35,19 +40,19 @@ pub trait Journal: History {
         &mut self,
         run: &str,
         holder: &str,
-        claim: Claim,
+        claim: LeaseClaim,
         now_ms: i64,
         expires_ms: i64,
-    ) -> Result<Lease, Error>;
+    ) -> Result<RunLease, Error>;
 
     /// Commits all entries as one transaction and returns when they are durable. Each record,
     /// snapshot, renewal and end must carry the run's current epoch, and each record the number
     /// that follows its run's last; otherwise nothing at all is written.
-    fn commit(&mut self, entries: &[Entry]) -> Result<(), Error>;
+    fn commit(&mut self, entries: &[JournalEntry]) -> Result<(), Error>;
 
     /// Commits records alone, as [`Self::commit`] does.
-    fn append(&mut self, records: Vec<Record>) -> Result<(), Error> {
-        let entries: Vec<Entry> = records.into_iter().map(Entry::Record).collect();
+    fn append(&mut self, records: Vec<JournalRecord>) -> Result<(), Error> {
+        let entries: Vec<JournalEntry> = records.into_iter().map(JournalEntry::Record).collect();
         self.commit(&entries)
     }
 }

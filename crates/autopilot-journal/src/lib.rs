@@ -13,13 +13,14 @@ mod sqlite;
 mod writer;
 
 pub use entry::{
-    BLOB_BYTES_MAX, Blob, Entry, RECORD_BYTES_MAX, Record, SNAPSHOT_BYTES_MAX, Snapshot,
+    BLOB_BYTES_MAX, Blob, JournalEntry, JournalRecord, RECORD_BYTES_MAX, SNAPSHOT_BYTES_MAX,
+    Snapshot,
 };
-pub use error::{Error, Reach, Trouble};
-pub use journal::{History, Journal};
-pub use run::{Claim, Lease, NewRun, Run};
-pub use sqlite::check::{Health, RunHealth, Span, check};
+pub use error::{Error, Reach, StorageTrouble};
+pub use journal::{Journal, JournalHistory};
+pub use run::{JournalRun, LeaseClaim, NewRun, RunLease};
+pub use sqlite::check::{Health, RunHealth, SeqSpan, check};
 pub use sqlite::reader::SqliteReader;
 pub use sqlite::salvage::{Salvage, salvage};
 pub use sqlite::{SNAPSHOTS_KEPT_MAX, SqliteJournal};
-pub use writer::{Appender, NotTaken, Notice, Writer};
+pub use writer::{Appender, NotTaken, Writer, WriterNotice};

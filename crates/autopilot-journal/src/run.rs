@@ -16,7 +16,7 @@ pub struct NewRun {
 
 /// The row of a run as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct JournalRun {
     /// The id, which no other run of the journal has.
     pub id: String,
     /// The word for the flow, in the words of whoever created the run.
@@ -28,14 +28,14 @@ pub struct Run {
     /// The outcome in words, once the run has ended.
     pub ended: Option<String>,
     /// The newest lease, which may have expired; `None` until somebody first takes it.
-    pub lease: Option<Lease>,
+    pub lease: Option<RunLease>,
     /// The number of the last record; 0 while the run has none.
     pub last_seq: u64,
 }
 
 /// The right to append to a run. The epoch grows each time the lease is taken and never repeats.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lease {
+pub struct RunLease {
     /// The name by which the holder takes its own lease again.
     pub holder: String,
     /// The number of this taking of the lease; an entry must carry the current one.
@@ -46,7 +46,7 @@ pub struct Lease {
 
 /// How to take a lease that another holder may still have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claim {
+pub enum LeaseClaim {
     /// The lease is refused while another holder's has not expired.
     WhenFree,
     /// The lease is taken in any case, by a caller that knows the other holder is dead. The other

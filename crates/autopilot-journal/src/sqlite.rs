@@ -5,10 +5,10 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use rusqlite_migration::Migrations;
 
-use crate::entry::{Entry, Record, Snapshot};
+use crate::entry::{JournalEntry, JournalRecord, Snapshot};
 use crate::error::Error;
-use crate::journal::{History, Journal};
-use crate::run::{Claim, Lease, NewRun, Run};
+use crate::journal::{Journal, JournalHistory};
+use crate::run::{JournalRun, LeaseClaim, NewRun, RunLease};
 
 mod append;
 pub mod check;
@@ -68,7 +68,7 @@ impl SqliteJournal {
 
     fn open_as(path: &Utf8Path, migrations: &Migrations<'_>) -> Result<Self, Error> {
         match Self::open_checked(path, migrations) {
-            Err(error) if error.trouble() == Some(crate::Trouble::Damaged) => {
+            Err(error) if error.trouble() == Some(crate::StorageTrouble::Damaged) => {
                 Err(check::survey(path, error))
             }
             other => other,
@@ -121,36 +121,41 @@ impl Store {
 }
 
 fn storage_error(path: &Utf8Path, operation: &'static str, source: rusqlite::Error) -> Error {
-    use crate::Trouble;
+    use crate::StorageTrouble;
     use rusqlite::ErrorCode as Code;
     let code = source.sqlite_error_code();
     let is = |codes: &[Code]| code.is_some_and(|code| codes.contains(&code));
     let trouble = if is(&[Code::DiskFull]) {
-        Trouble::Full
+        StorageTrouble::Full
     } else if is(&[Code::SystemIoFailure]) {
-        Trouble::Io
+        StorageTrouble::Io
     } else if is(&[Code::ReadOnly]) {
-        Trouble::ReadOnly
+        StorageTrouble::ReadOnly
     } else if is(&[Code::DatabaseBusy, Code::DatabaseLocked]) {
-        Trouble::Busy
+        StorageTrouble::Busy
     } else if is(&[Code::DatabaseCorrupt, Code::NotADatabase]) {
-        Trouble::Damaged
+        StorageTrouble::Damaged
     } else {
-        Trouble::Other
+        StorageTrouble::Other
     };
     Error::Storage { operation, journal: path.to_string(), trouble, source: source.into() }
 }
 
-impl History for SqliteJournal {
-    fn runs(&self, runs_max: usize) -> Result<Vec<Run>, Error> {
+impl JournalHistory for SqliteJournal {
+    fn runs(&self, runs_max: usize) -> Result<Vec<JournalRun>, Error> {
         self.store.runs(runs_max)
     }
 
-    fn run(&self, id: &str) -> Result<Option<Run>, Error> {
+    fn run(&self, id: &str) -> Result<Option<JournalRun>, Error> {
         self.store.run(id)
     }
 
-    fn read(&self, run: &str, from_seq: u64, records_max: usize) -> Result<Vec<Record>, Error> {
+    fn read(
+        &self,
+        run: &str,
+        from_seq: u64,
+        records_max: usize,
+    ) -> Result<Vec<JournalRecord>, Error> {
         self.store.read(run, from_seq, records_max)
     }
 
@@ -172,14 +177,14 @@ impl Journal for SqliteJournal {
         &mut self,
         run: &str,
         holder: &str,
-        claim: Claim,
+        claim: LeaseClaim,
         now_ms: i64,
         expires_ms: i64,
-    ) -> Result<Lease, Error> {
+    ) -> Result<RunLease, Error> {
         self.store.take_lease(run, holder, claim, now_ms, expires_ms)
     }
 
-    fn commit(&mut self, entries: &[Entry]) -> Result<(), Error> {
+    fn commit(&mut self, entries: &[JournalEntry]) -> Result<(), Error> {
         self.store.commit(entries)
     }
 }

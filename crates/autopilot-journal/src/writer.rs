@@ -11,14 +11,14 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
-use crate::entry::Entry;
+use crate::entry::JournalEntry;
 use crate::error::Error;
 use crate::journal::Journal;
 
 /// A notice from the writer thread. The closure that receives it runs on that thread: meanwhile the
 /// queue fills and the next group grows.
 #[derive(Debug)]
-pub enum Notice {
+pub enum WriterNotice {
     /// Records of this run up to `seq` are on the disk, with all that was submitted before them.
     Durable { run: String, seq: u64 },
     /// A commit has failed, which is reported once. Whether its entries are on the disk is unknown
@@ -30,7 +30,7 @@ pub enum Notice {
 #[derive(Debug)]
 pub enum NotTaken {
     /// The queue is full; the entry is handed back.
-    QueueFull(Entry),
+    QueueFull(JournalEntry),
     /// The entry is too large, or the writer takes no more.
     Refused(Error),
 }
@@ -44,13 +44,13 @@ pub struct Writer {
 /// A handle by which one producer submits entries.
 #[derive(Clone)]
 pub struct Appender {
-    queue: SyncSender<Message>,
+    queue: SyncSender<WriterMessage>,
     failure: Arc<OnceLock<Arc<Error>>>,
 }
 
-enum Message {
-    Entry(Entry),
-    Now(Vec<Entry>, SyncSender<Result<(), Error>>),
+enum WriterMessage {
+    Entry(JournalEntry),
+    Now(Vec<JournalEntry>, SyncSender<Result<(), Error>>),
     Close,
 }
 
@@ -60,7 +60,7 @@ impl Writer {
     pub fn start(
         journal: Box<dyn Journal + Send>,
         queue_max: usize,
-        notify: Box<dyn FnMut(Notice) + Send>,
+        notify: Box<dyn FnMut(WriterNotice) + Send>,
     ) -> Result<Self, Error> {
         let queue_max = queue_max.max(1);
         let (sender, receiver) = sync_channel(queue_max);
@@ -88,7 +88,7 @@ impl Writer {
     fn join(&mut self) -> Result<(), Error> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
         // A send fails only if the thread is already gone; joining it then tells why.
-        let _gone = self.appender.queue.send(Message::Close);
+        let _gone = self.appender.queue.send(WriterMessage::Close);
         thread.join().map_err(|_panic| Error::WriterDied)
     }
 }
@@ -101,33 +101,33 @@ impl Drop for Writer {
 
 impl Appender {
     /// Queues an entry and waits while the queue is full. `Ok` means queued, not durable.
-    pub fn submit(&self, entry: Entry) -> Result<(), Error> {
+    pub fn submit(&self, entry: JournalEntry) -> Result<(), Error> {
         self.check(&entry)?;
-        self.queue.send(Message::Entry(entry)).map_err(|_gone| Error::Closed)
+        self.queue.send(WriterMessage::Entry(entry)).map_err(|_gone| Error::Closed)
     }
 
     /// Queues an entry as [`Self::submit`] does, but hands it back instead of waiting.
-    pub fn try_submit(&self, entry: Entry) -> Result<(), NotTaken> {
+    pub fn try_submit(&self, entry: JournalEntry) -> Result<(), NotTaken> {
         self.check(&entry).map_err(NotTaken::Refused)?;
-        match self.queue.try_send(Message::Entry(entry)) {
+        match self.queue.try_send(WriterMessage::Entry(entry)) {
             Ok(()) => Ok(()),
-            Err(TrySendError::Full(Message::Entry(entry))) => Err(NotTaken::QueueFull(entry)),
+            Err(TrySendError::Full(WriterMessage::Entry(entry))) => Err(NotTaken::QueueFull(entry)),
             Err(
-                TrySendError::Full(Message::Now(..) | Message::Close)
+                TrySendError::Full(WriterMessage::Now(..) | WriterMessage::Close)
                 | TrySendError::Disconnected(_),
             ) => Err(NotTaken::Refused(Error::Closed)),
         }
     }
 
     /// Commits the entries and returns when they, and all submitted before them, are durable.
-    pub fn append_now(&self, entries: Vec<Entry>) -> Result<(), Error> {
+    pub fn append_now(&self, entries: Vec<JournalEntry>) -> Result<(), Error> {
         entries.iter().try_for_each(|entry| self.check(entry))?;
         let (answer, answered) = sync_channel(1);
-        self.queue.send(Message::Now(entries, answer)).map_err(|_gone| Error::Closed)?;
+        self.queue.send(WriterMessage::Now(entries, answer)).map_err(|_gone| Error::Closed)?;
         answered.recv().unwrap_or(Err(Error::Closed))
     }
 
-    fn check(&self, entry: &Entry) -> Result<(), Error> {
+    fn check(&self, entry: &JournalEntry) -> Result<(), Error> {
         self.check_open()?;
         entry.check_size()
     }
@@ -143,15 +143,15 @@ impl Appender {
 /// The part of the writer that runs on its thread.
 struct Desk {
     journal: Box<dyn Journal + Send>,
-    notify: Box<dyn FnMut(Notice) + Send>,
+    notify: Box<dyn FnMut(WriterNotice) + Send>,
     failure: Arc<OnceLock<Arc<Error>>>,
     group_max: usize,
 }
 
 /// The messages that are committed as one transaction.
 #[derive(Default)]
-struct Group {
-    entries: Vec<Entry>,
+struct CommitGroup {
+    entries: Vec<JournalEntry>,
     waiting: Vec<SyncSender<Result<(), Error>>>,
     messages: usize,
     /// Set by the message that closes the writer.
@@ -159,9 +159,9 @@ struct Group {
 }
 
 impl Desk {
-    fn serve(mut self, queue: &Receiver<Message>) {
+    fn serve(mut self, queue: &Receiver<WriterMessage>) {
         while let Ok(first) = queue.recv() {
-            let mut group = Group::default();
+            let mut group = CommitGroup::default();
             group.add(first);
             while !group.last && group.messages < self.group_max {
                 let Ok(message) = queue.try_recv() else { break };
@@ -175,7 +175,7 @@ impl Desk {
         }
     }
 
-    fn settle(&mut self, group: Group) {
+    fn settle(&mut self, group: CommitGroup) {
         if !group.entries.is_empty() && self.failure.get().is_none() {
             match self.journal.commit(&group.entries) {
                 Ok(()) => self.tell_durable(&group.entries),
@@ -192,15 +192,15 @@ impl Desk {
         }
     }
 
-    fn tell_durable(&mut self, entries: &[Entry]) {
+    fn tell_durable(&mut self, entries: &[JournalEntry]) {
         let mut reached: BTreeMap<&str, u64> = BTreeMap::new();
         for entry in entries {
-            if let Entry::Record(record) = entry {
+            if let JournalEntry::Record(record) = entry {
                 reached.insert(&record.run, record.seq);
             }
         }
         for (run, seq) in reached {
-            (self.notify)(Notice::Durable { run: run.to_owned(), seq });
+            (self.notify)(WriterNotice::Durable { run: run.to_owned(), seq });
         }
     }
 
@@ -209,21 +209,21 @@ impl Desk {
         // The failure is set before the notice, so whoever receives the notice finds the writer
         // already refusing.
         if self.failure.set(Arc::clone(&error)).is_ok() {
-            (self.notify)(Notice::Failed { error });
+            (self.notify)(WriterNotice::Failed { error });
         }
     }
 }
 
-impl Group {
-    fn add(&mut self, message: Message) {
+impl CommitGroup {
+    fn add(&mut self, message: WriterMessage) {
         self.messages += 1;
         match message {
-            Message::Entry(entry) => self.entries.push(entry),
-            Message::Now(entries, waiting) => {
+            WriterMessage::Entry(entry) => self.entries.push(entry),
+            WriterMessage::Now(entries, waiting) => {
                 self.entries.extend(entries);
                 self.waiting.push(waiting);
             }
-            Message::Close => self.last = true,
+            WriterMessage::Close => self.last = true,
         }
     }
 }

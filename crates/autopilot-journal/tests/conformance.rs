@@ -3,7 +3,8 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a failed setup is a failed test")]
 
 use autopilot_journal::{
-    Blob, Claim, Entry, Error, Journal, NewRun, Record, SNAPSHOTS_KEPT_MAX, Snapshot, SqliteJournal,
+    Blob, Error, Journal, JournalEntry, JournalRecord, LeaseClaim, NewRun, SNAPSHOTS_KEPT_MAX,
+    Snapshot, SqliteJournal,
 };
 use camino::Utf8Path;
 
@@ -59,8 +60,11 @@ fn a_batch_is_all_or_nothing<J: Journal>(open: &impl Fn(&str) -> J) {
     let mut journal = with_run(open("batch"), "r");
     let blob = Blob::new(b"named by record 1".to_vec());
     let hash = blob.hash().to_owned();
-    let bad =
-        [Entry::Blob(blob), Entry::Record(record("r", 1, 1)), Entry::Record(record("r", 3, 1))];
+    let bad = [
+        JournalEntry::Blob(blob),
+        JournalEntry::Record(record("r", 1, 1)),
+        JournalEntry::Record(record("r", 3, 1)),
+    ];
     assert!(journal.commit(&bad).is_err());
     assert!(journal.read("r", 1, 10).unwrap().is_empty());
     assert_eq!(journal.blob(&hash).unwrap(), None);
@@ -72,12 +76,12 @@ fn a_stale_epoch_is_refused_and_writes_nothing<J: Journal>(open: &impl Fn(&str) 
     let mut old = with_run(open("fence"), "r");
     old.append(vec![record("r", 1, 1)]).unwrap();
     let mut new = open("fence");
-    assert_eq!(new.take_lease("r", "b", Claim::Force, 0, 1000).unwrap().epoch, 2);
+    assert_eq!(new.take_lease("r", "b", LeaseClaim::Force, 0, 1000).unwrap().epoch, 2);
     let stale = [
-        Entry::Record(record("r", 2, 1)),
-        Entry::Snapshot(snapshot("r", "v1", 1, 1)),
-        Entry::Renew { run: "r".into(), epoch: 1, expires_ms: 9_999 },
-        Entry::End { run: "r".into(), epoch: 1, outcome: Some("DONE".into()) },
+        JournalEntry::Record(record("r", 2, 1)),
+        JournalEntry::Snapshot(snapshot("r", "v1", 1, 1)),
+        JournalEntry::Renew { run: "r".into(), epoch: 1, expires_ms: 9_999 },
+        JournalEntry::End { run: "r".into(), epoch: 1, outcome: Some("DONE".into()) },
     ];
     for entry in stale {
         let refused = old.commit(&[entry]).unwrap_err();
@@ -98,22 +102,22 @@ fn a_held_lease_is_not_taken_until_it_expires_or_is_forced<J: Journal>(open: &im
     let mut journal = open("lease");
     journal.create_run(&new_run("r", 0)).unwrap();
     assert_eq!(journal.run("r").unwrap().unwrap().lease, None);
-    let lease = journal.take_lease("r", "a", Claim::WhenFree, 100, 200).unwrap();
+    let lease = journal.take_lease("r", "a", LeaseClaim::WhenFree, 100, 200).unwrap();
     assert_eq!((lease.holder.as_str(), lease.epoch, lease.expires_ms), ("a", 1, 200));
-    match journal.take_lease("r", "b", Claim::WhenFree, 199, 300) {
+    match journal.take_lease("r", "b", LeaseClaim::WhenFree, 199, 300) {
         Err(Error::LeaseHeld { holder, expires_ms, .. }) => {
             assert_eq!((holder.as_str(), expires_ms), ("a", 200));
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(journal.take_lease("r", "a", Claim::WhenFree, 199, 300).unwrap().epoch, 2);
-    assert_eq!(journal.take_lease("r", "b", Claim::Force, 200, 400).unwrap().epoch, 3);
-    let renew = Entry::Renew { run: "r".into(), epoch: 3, expires_ms: 500 };
+    assert_eq!(journal.take_lease("r", "a", LeaseClaim::WhenFree, 199, 300).unwrap().epoch, 2);
+    assert_eq!(journal.take_lease("r", "b", LeaseClaim::Force, 200, 400).unwrap().epoch, 3);
+    let renew = JournalEntry::Renew { run: "r".into(), epoch: 3, expires_ms: 500 };
     journal.commit(&[renew]).unwrap();
-    assert!(journal.take_lease("r", "c", Claim::WhenFree, 450, 600).is_err());
-    let release = Entry::Renew { run: "r".into(), epoch: 3, expires_ms: 0 };
+    assert!(journal.take_lease("r", "c", LeaseClaim::WhenFree, 450, 600).is_err());
+    let release = JournalEntry::Renew { run: "r".into(), epoch: 3, expires_ms: 0 };
     journal.commit(&[release]).unwrap();
-    let lease = journal.take_lease("r", "c", Claim::WhenFree, 450, 600).unwrap();
+    let lease = journal.take_lease("r", "c", LeaseClaim::WhenFree, 450, 600).unwrap();
     assert_eq!(journal.run("r").unwrap().unwrap().lease, Some(lease));
 }
 
@@ -123,13 +127,13 @@ fn runs_are_listed_newest_first_with_their_state<J: Journal>(open: &impl Fn(&str
         journal.create_run(&new_run(id, at)).unwrap();
     }
     assert!(matches!(journal.create_run(&new_run("old", 99)), Err(Error::RunExists { .. })));
-    journal.take_lease("old", "a", Claim::WhenFree, 0, 1).unwrap();
-    let end = |outcome: Option<&str>| Entry::End {
+    journal.take_lease("old", "a", LeaseClaim::WhenFree, 0, 1).unwrap();
+    let end = |outcome: Option<&str>| JournalEntry::End {
         run: "old".into(),
         epoch: 1,
         outcome: outcome.map(str::to_owned),
     };
-    journal.commit(&[Entry::Record(record("old", 1, 1)), end(Some("DONE"))]).unwrap();
+    journal.commit(&[JournalEntry::Record(record("old", 1, 1)), end(Some("DONE"))]).unwrap();
     let ids = |max| journal.runs(max).unwrap().into_iter().map(|run| run.id).collect::<Vec<_>>();
     assert_eq!(ids(10), ["newest", "middle", "old"]);
     assert_eq!(ids(2), ["newest", "middle"]);
@@ -167,7 +171,7 @@ fn blobs_are_found_by_their_hash<J: Journal>(open: &impl Fn(&str) -> J) {
     let mut journal = open("blob");
     let large = Blob::new((0..300_000_u32).flat_map(u32::to_le_bytes).collect());
     let empty = Blob::new(Vec::new());
-    let entries = [Entry::Blob(large.clone()), Entry::Blob(empty.clone())];
+    let entries = [JournalEntry::Blob(large.clone()), JournalEntry::Blob(empty.clone())];
     journal.commit(&entries).unwrap();
     journal.commit(&entries).unwrap();
     drop(journal);
@@ -184,12 +188,12 @@ fn snapshots_count_for_one_core_version_and_only_the_newest_stay<J: Journal>(
     journal.append((1..=9).map(|seq| record("r", seq, 1)).collect()).unwrap();
     assert_eq!(journal.snapshot("r", "v1").unwrap(), None);
     for seq in [2, 4, 6] {
-        journal.commit(&[Entry::Snapshot(snapshot("r", "v1", seq, 1))]).unwrap();
+        journal.commit(&[JournalEntry::Snapshot(snapshot("r", "v1", seq, 1))]).unwrap();
     }
     assert_eq!(journal.snapshot("r", "v1").unwrap(), Some(snapshot("r", "v1", 6, 1)));
     assert_eq!(journal.snapshot("r", "v2").unwrap(), None);
     const { assert!(SNAPSHOTS_KEPT_MAX == 2) };
-    journal.commit(&[Entry::Snapshot(snapshot("r", "v2", 5, 1))]).unwrap();
+    journal.commit(&[JournalEntry::Snapshot(snapshot("r", "v2", 5, 1))]).unwrap();
     assert_eq!(journal.snapshot("r", "v2").unwrap(), Some(snapshot("r", "v2", 5, 1)));
     assert_eq!(journal.snapshot("r", "v1").unwrap(), None);
 }
@@ -197,10 +201,10 @@ fn snapshots_count_for_one_core_version_and_only_the_newest_stay<J: Journal>(
 fn a_snapshot_ahead_of_the_records_is_refused<J: Journal>(open: &impl Fn(&str) -> J) {
     let mut journal = with_run(open("ahead"), "r");
     journal.append(vec![record("r", 1, 1)]).unwrap();
-    let ahead = journal.commit(&[Entry::Snapshot(snapshot("r", "v", 2, 1))]);
+    let ahead = journal.commit(&[JournalEntry::Snapshot(snapshot("r", "v", 2, 1))]);
     assert!(matches!(ahead, Err(Error::SnapshotAhead { seq: 2, last: 1, .. })), "{ahead:?}");
     let with_its_record =
-        [Entry::Record(record("r", 2, 1)), Entry::Snapshot(snapshot("r", "v", 2, 1))];
+        [JournalEntry::Record(record("r", 2, 1)), JournalEntry::Snapshot(snapshot("r", "v", 2, 1))];
     journal.commit(&with_its_record).unwrap();
 }
 
@@ -210,7 +214,7 @@ fn unknown_runs_are_named<J: Journal>(open: &impl Fn(&str) -> J) {
     assert!(names_it(journal.append(vec![record("x", 1, 1)]).unwrap_err()));
     assert!(names_it(journal.read("x", 1, 1).unwrap_err()));
     assert!(names_it(journal.snapshot("x", "v").unwrap_err()));
-    assert!(names_it(journal.take_lease("x", "a", Claim::Force, 0, 0).unwrap_err()));
+    assert!(names_it(journal.take_lease("x", "a", LeaseClaim::Force, 0, 0).unwrap_err()));
     assert_eq!(journal.run("x").unwrap(), None);
 }
 
@@ -218,11 +222,13 @@ fn any_bytes_and_the_largest_numbers_survive<J: Journal>(open: &impl Fn(&str) ->
     let mut journal = with_run(open("bytes"), "ru'n \"ü\" ☃");
     let bodies = [Vec::new(), vec![0; 3], (0..=255).collect(), vec![0xff; 200_000]];
     let times = [i64::MIN, -1, 0, i64::MAX];
-    let records: Vec<Record> = bodies
+    let records: Vec<JournalRecord> = bodies
         .into_iter()
         .zip(times)
         .zip(1..)
-        .map(|((body, at_ms), seq)| Record { at_ms, body, ..record("ru'n \"ü\" ☃", seq, 1) })
+        .map(|((body, at_ms), seq)| JournalRecord {
+            at_ms, body, ..record("ru'n \"ü\" ☃", seq, 1)
+        })
         .collect();
     journal.append(records.clone()).unwrap();
     assert_eq!(journal.read("ru'n \"ü\" ☃", 1, 9).unwrap(), records);
@@ -231,7 +237,7 @@ fn any_bytes_and_the_largest_numbers_survive<J: Journal>(open: &impl Fn(&str) ->
 
 fn with_run<J: Journal>(mut journal: J, run: &str) -> J {
     journal.create_run(&new_run(run, 0)).unwrap();
-    assert_eq!(journal.take_lease(run, "a", Claim::WhenFree, 0, 1000).unwrap().epoch, 1);
+    assert_eq!(journal.take_lease(run, "a", LeaseClaim::WhenFree, 0, 1000).unwrap().epoch, 1);
     journal
 }
 
@@ -239,9 +245,9 @@ fn new_run(id: &str, created_at_ms: i64) -> NewRun {
     NewRun { id: id.into(), mode: "plan".into(), title: format!("of {id}"), created_at_ms }
 }
 
-fn record(run: &str, seq: u64, epoch: u64) -> Record {
+fn record(run: &str, seq: u64, epoch: u64) -> JournalRecord {
     let body = format!("record {seq} of {run}").into_bytes();
-    Record { run: run.into(), seq, epoch, at_ms: 1_700_000_000_000, body }
+    JournalRecord { run: run.into(), seq, epoch, at_ms: 1_700_000_000_000, body }
 }
 
 fn snapshot(run: &str, core_version: &str, seq: u64, epoch: u64) -> Snapshot {

@@ -6,8 +6,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
 use autopilot_journal::{
-    Blob, Claim, Entry, History, Journal, NewRun, Notice, Record, SqliteJournal, SqliteReader,
-    Writer, check,
+    Blob, Journal, JournalEntry, JournalHistory, JournalRecord, LeaseClaim, NewRun, SqliteJournal,
+    SqliteReader, Writer, WriterNotice, check,
 };
 use camino::Utf8Path;
 
@@ -81,10 +81,10 @@ fn child_appends_until_killed() {
     // Only a child process of the test above is given a journal; for anyone else there is nothing here.
     let Ok(path) = std::env::var(JOURNAL) else { return };
     let mut journal = SqliteJournal::open(Utf8Path::new(&path)).unwrap();
-    let epoch = journal.take_lease("r", "child", Claim::Force, 0, 1).unwrap().epoch;
+    let epoch = journal.take_lease("r", "child", LeaseClaim::Force, 0, 1).unwrap().epoch;
     let next = journal.run("r").unwrap().unwrap().last_seq + 1;
     let notify = Box::new(|notice| {
-        let Notice::Durable { seq, .. } = notice else { panic!("{notice:?}") };
+        let WriterNotice::Durable { seq, .. } = notice else { panic!("{notice:?}") };
         let mut out = std::io::stdout().lock();
         writeln!(out, "durable {seq}.").unwrap();
         out.flush().unwrap();
@@ -94,8 +94,10 @@ fn child_appends_until_killed() {
     for seq in next.. {
         let blob = Blob::new(output(seq));
         let (run, body) = ("r".to_owned(), blob.hash().as_bytes().to_vec());
-        appender.submit(Entry::Blob(blob)).unwrap();
-        appender.submit(Entry::Record(Record { run, seq, epoch, at_ms: 0, body })).unwrap();
+        appender.submit(JournalEntry::Blob(blob)).unwrap();
+        appender
+            .submit(JournalEntry::Record(JournalRecord { run, seq, epoch, at_ms: 0, body }))
+            .unwrap();
     }
 }
 

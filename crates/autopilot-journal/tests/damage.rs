@@ -4,8 +4,8 @@
 use std::fs;
 
 use autopilot_journal::{
-    Blob, Claim, Entry, Error, History, Journal, NewRun, Record, Snapshot, Span, SqliteJournal,
-    check, salvage,
+    Blob, Error, Journal, JournalEntry, JournalHistory, JournalRecord, LeaseClaim, NewRun, SeqSpan,
+    Snapshot, SqliteJournal, check, salvage,
 };
 use camino::{Utf8Path, Utf8PathBuf};
 use tempfile::TempDir;
@@ -50,7 +50,7 @@ fn a_flipped_byte_in_a_body_is_found_with_run_and_number() {
     assert!(matches!(&error, Error::DamagedRecord { run, seq: 150 } if run == "r"), "{error}");
     drop(journal);
     let health = check(&place.db).unwrap();
-    assert_eq!(health.runs[0].lost, [Span { first: 150, last: 150 }]);
+    assert_eq!(health.runs[0].lost, [SeqSpan { first: 150, last: 150 }]);
     assert_eq!((health.runs[0].last_good_seq, health.runs[0].last_seen_seq), (149, 300));
 }
 
@@ -95,9 +95,9 @@ fn salvage_keeps_what_follows_on_and_sets_the_rest_aside() {
     assert_eq!(read.len() as u64, gap.first - 1);
     assert!(read.iter().all(|record| *record == self::record(record.seq)));
     assert_eq!(journal.blob(Blob::new(b"kept".to_vec()).hash()).unwrap().unwrap(), b"kept");
-    let lease = journal.take_lease("r", "new", Claim::WhenFree, 10, 20).unwrap();
+    let lease = journal.take_lease("r", "new", LeaseClaim::WhenFree, 10, 20).unwrap();
     assert_eq!(lease.epoch, 2);
-    let next = Record { epoch: 2, ..record(gap.first) };
+    let next = JournalRecord { epoch: 2, ..record(gap.first) };
     journal.append(vec![next]).unwrap();
 }
 
@@ -112,7 +112,7 @@ fn a_snapshot_that_reaches_across_the_gap_saves_what_follows() {
         seq: 2500,
         body: b"state".to_vec(),
     };
-    journal.commit(&[Entry::Snapshot(snapshot.clone())]).unwrap();
+    journal.commit(&[JournalEntry::Snapshot(snapshot.clone())]).unwrap();
     drop(journal);
     place.edit_db(|bytes| {
         let page = find(bytes, b"record 1500 of r") / PAGE;
@@ -178,7 +178,7 @@ fn a_torn_commit_of_many_pages_is_dropped_though_its_end_reached_the_disk() {
     let copy = place.copy();
     fs::copy(place.log(), copy.log()).unwrap();
     let mut journal = SqliteJournal::open(&copy.db).unwrap();
-    let large = Record { body: vec![b'x'; 20 * PAGE], ..record(11) };
+    let large = JournalRecord { body: vec![b'x'; 20 * PAGE], ..record(11) };
     journal.append(vec![large]).unwrap();
     let mut bytes = fs::read(copy.log()).unwrap();
     drop(journal);
@@ -269,7 +269,7 @@ impl Place {
     fn with_records(count: u64) -> Self {
         let place = Self::new();
         let mut journal = place.journal();
-        journal.commit(&[Entry::Blob(Blob::new(b"kept".to_vec()))]).unwrap();
+        journal.commit(&[JournalEntry::Blob(Blob::new(b"kept".to_vec()))]).unwrap();
         journal.append((1..=count).map(record).collect()).unwrap();
         place
     }
@@ -278,7 +278,7 @@ impl Place {
         let mut journal = SqliteJournal::create(&self.db).unwrap();
         let (id, mode, title) = ("r".to_owned(), "task".to_owned(), String::new());
         journal.create_run(&NewRun { id, mode, title, created_at_ms: 0 }).unwrap();
-        journal.take_lease("r", "test", Claim::WhenFree, 0, 1).unwrap();
+        journal.take_lease("r", "test", LeaseClaim::WhenFree, 0, 1).unwrap();
         journal
     }
 
@@ -326,7 +326,7 @@ fn find(bytes: &[u8], wanted: &[u8]) -> usize {
     bytes.windows(wanted.len()).position(|window| window == wanted).unwrap()
 }
 
-fn record(seq: u64) -> Record {
+fn record(seq: u64) -> JournalRecord {
     let body = format!("record {seq} of r, padded: {}", "x".repeat(100)).into_bytes();
-    Record { run: "r".into(), seq, epoch: 1, at_ms: 0, body }
+    JournalRecord { run: "r".into(), seq, epoch: 1, at_ms: 0, body }
 }

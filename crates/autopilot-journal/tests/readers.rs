@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 
 use autopilot_journal::{
-    Claim, Entry, Error, History, Journal, NewRun, Notice, Record, SqliteJournal, SqliteReader,
-    Writer,
+    Error, Journal, JournalEntry, JournalHistory, JournalRecord, LeaseClaim, NewRun, SqliteJournal,
+    SqliteReader, Writer, WriterNotice,
 };
 use camino::{Utf8Path, Utf8PathBuf};
 use tempfile::TempDir;
@@ -28,8 +28,8 @@ fn a_hundred_readers_beside_a_writer_see_whole_prefixes() {
     let notify = {
         let durable = Arc::clone(&durable);
         Box::new(move |notice| match notice {
-            Notice::Durable { seq, .. } => durable.store(seq, Ordering::SeqCst),
-            Notice::Failed { error } => panic!("{error}"),
+            WriterNotice::Durable { seq, .. } => durable.store(seq, Ordering::SeqCst),
+            WriterNotice::Failed { error } => panic!("{error}"),
         })
     };
     let writer = Writer::start(Box::new(journal), 32, notify).unwrap();
@@ -54,7 +54,7 @@ fn a_hundred_readers_beside_a_writer_see_whole_prefixes() {
         .collect();
     barrier.wait();
     let appender = writer.appender();
-    (1..=600).for_each(|seq| appender.submit(Entry::Record(record(seq))).unwrap());
+    (1..=600).for_each(|seq| appender.submit(JournalEntry::Record(record(seq))).unwrap());
     writer.close().unwrap();
     done.store(true, Ordering::SeqCst);
     readers.into_iter().for_each(|reader| reader.join().unwrap());
@@ -68,7 +68,7 @@ fn a_reader_that_stays_open_follows_the_writer_and_does_not_hold_it_up() {
     let reader = SqliteReader::open(&path).unwrap();
     // Far more than one checkpoint's worth of pages.
     for seq in 1..=40 {
-        journal.append(vec![Record { body: vec![7; 200_000], ..record(seq) }]).unwrap();
+        journal.append(vec![JournalRecord { body: vec![7; 200_000], ..record(seq) }]).unwrap();
         assert_eq!(reader.run("r").unwrap().unwrap().last_seq, seq);
     }
     let log = fs::metadata(format!("{path}-wal")).unwrap().len();
@@ -92,8 +92,8 @@ fn opening_beside_a_live_writer_never_takes_its_log_for_damaged() {
     };
     // Enough for the log to start over several times.
     for seq in 1..=150 {
-        let large = Record { body: vec![7; 200_000], ..record(seq) };
-        appender.submit(Entry::Record(large)).unwrap();
+        let large = JournalRecord { body: vec![7; 200_000], ..record(seq) };
+        appender.submit(JournalEntry::Record(large)).unwrap();
     }
     writer.close().unwrap();
     done.store(true, Ordering::SeqCst);
@@ -195,11 +195,11 @@ fn journal_with_run(path: &Utf8Path) -> SqliteJournal {
     let mut journal = SqliteJournal::create(path).unwrap();
     let (id, mode, title) = ("r".to_owned(), "task".to_owned(), String::new());
     journal.create_run(&NewRun { id, mode, title, created_at_ms: 0 }).unwrap();
-    journal.take_lease("r", "test", Claim::WhenFree, 0, 1).unwrap();
+    journal.take_lease("r", "test", LeaseClaim::WhenFree, 0, 1).unwrap();
     journal
 }
 
-fn record(seq: u64) -> Record {
+fn record(seq: u64) -> JournalRecord {
     let body = format!("record {seq}").into_bytes();
-    Record { run: "r".into(), seq, epoch: 1, at_ms: 0, body }
+    JournalRecord { run: "r".into(), seq, epoch: 1, at_ms: 0, body }
 }

@@ -6,8 +6,9 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 
 use autopilot_journal::{
-    Appender, Blob, Claim, Entry, Error, History, Journal, Lease, NewRun, NotTaken, Notice, Record,
-    Run, Snapshot, SqliteJournal, SqliteReader, Writer,
+    Appender, Blob, Error, Journal, JournalEntry, JournalHistory, JournalRecord, JournalRun,
+    LeaseClaim, NewRun, NotTaken, RunLease, Snapshot, SqliteJournal, SqliteReader, Writer,
+    WriterNotice,
 };
 use camino::{Utf8Path, Utf8PathBuf};
 use tempfile::TempDir;
@@ -98,7 +99,7 @@ fn a_blob_is_there_whenever_the_record_that_names_it_is() {
     let reader = store.reader();
     let (tell, told) = channel();
     let notify = Box::new(move |notice| {
-        let Notice::Durable { run, seq } = notice else { panic!("failed") };
+        let WriterNotice::Durable { run, seq } = notice else { panic!("failed") };
         let hash = String::from_utf8(reader.read(&run, seq, 1).unwrap().remove(0).body).unwrap();
         tell.send(reader.blob(&hash).unwrap().is_some()).unwrap();
     });
@@ -107,10 +108,10 @@ fn a_blob_is_there_whenever_the_record_that_names_it_is() {
     for seq in 1..=50 {
         let blob = Blob::new(format!("output {seq}").into_bytes());
         let body = blob.hash().as_bytes().to_vec();
-        appender.submit(Entry::Blob(blob)).unwrap();
+        appender.submit(JournalEntry::Blob(blob)).unwrap();
         let run = "r".to_owned();
-        let names_it = Record { run, seq, epoch: 1, at_ms: 0, body };
-        appender.submit(Entry::Record(names_it)).unwrap();
+        let names_it = JournalRecord { run, seq, epoch: 1, at_ms: 0, body };
+        appender.submit(JournalEntry::Record(names_it)).unwrap();
     }
     writer.close().unwrap();
     let found: Vec<bool> = told.iter().collect();
@@ -159,7 +160,7 @@ fn a_lost_lease_fails_the_writer_once_and_for_good() {
     let (writer, told) = start(store.open(), 64);
     let appender = writer.appender();
     appender.append_now(vec![record("r", 1)]).unwrap();
-    store.open().take_lease("r", "other", Claim::Force, 0, 1).unwrap();
+    store.open().take_lease("r", "other", LeaseClaim::Force, 0, 1).unwrap();
     let lost = appender.append_now(vec![record("r", 2)]).unwrap_err();
     let Error::Refused { source } = &lost else { panic!("{lost}") };
     assert!(matches!(**source, Error::LostLease { given: 1, current: 2, .. }), "{source}");
@@ -168,12 +169,15 @@ fn a_lost_lease_fails_the_writer_once_and_for_good() {
         appender.try_submit(record("r", 2)),
         Err(NotTaken::Refused(Error::Refused { .. }))
     ));
-    let current = Record { epoch: 2, ..bare("r", 2) };
-    assert!(appender.append_now(vec![Entry::Record(current)]).is_err(), "must be opened again");
-    assert!(matches!(writer.close(), Err(Error::Refused { .. })));
-    let told: Vec<Notice> = told.iter().collect();
+    let current = JournalRecord { epoch: 2, ..bare("r", 2) };
     assert!(
-        matches!(told[..], [Notice::Durable { seq: 1, .. }, Notice::Failed { .. }]),
+        appender.append_now(vec![JournalEntry::Record(current)]).is_err(),
+        "must be opened again"
+    );
+    assert!(matches!(writer.close(), Err(Error::Refused { .. })));
+    let told: Vec<WriterNotice> = told.iter().collect();
+    assert!(
+        matches!(told[..], [WriterNotice::Durable { seq: 1, .. }, WriterNotice::Failed { .. }]),
         "{told:?}"
     );
     assert_eq!(store.reader().run("r").unwrap().unwrap().last_seq, 1);
@@ -199,7 +203,7 @@ fn too_large_an_entry_is_refused_before_it_can_fail_the_writer() {
     let store = Store::new(&["r"]);
     let (writer, _told) = start(store.open(), 64);
     let body = vec![0; autopilot_journal::RECORD_BYTES_MAX + 1];
-    let large = Entry::Record(Record { body, ..bare("r", 1) });
+    let large = JournalEntry::Record(JournalRecord { body, ..bare("r", 1) });
     assert!(matches!(writer.appender().submit(large), Err(Error::TooLarge { .. })));
     writer.appender().append_now(vec![record("r", 1)]).unwrap();
     writer.close().unwrap();
@@ -247,7 +251,7 @@ impl Store {
         for id in runs {
             let (id, mode, title) = ((*id).to_owned(), "task".to_owned(), String::new());
             journal.create_run(&NewRun { id: id.clone(), mode, title, created_at_ms: 0 }).unwrap();
-            journal.take_lease(&id, "test", Claim::WhenFree, 0, 1).unwrap();
+            journal.take_lease(&id, "test", LeaseClaim::WhenFree, 0, 1).unwrap();
         }
         Self { path, _directory: directory }
     }
@@ -261,7 +265,10 @@ impl Store {
     }
 }
 
-fn start(journal: impl Journal + Send + 'static, queue_max: usize) -> (Writer, Receiver<Notice>) {
+fn start(
+    journal: impl Journal + Send + 'static,
+    queue_max: usize,
+) -> (Writer, Receiver<WriterNotice>) {
     let (tell, told) = channel();
     let notify = Box::new(move |notice| {
         // A test that looks at nothing may already have dropped its end.
@@ -270,21 +277,21 @@ fn start(journal: impl Journal + Send + 'static, queue_max: usize) -> (Writer, R
     (Writer::start(Box::new(journal), queue_max, notify).unwrap(), told)
 }
 
-fn durable(told: &Receiver<Notice>) -> Vec<(String, u64)> {
+fn durable(told: &Receiver<WriterNotice>) -> Vec<(String, u64)> {
     let durable = told.iter().filter_map(|notice| match notice {
-        Notice::Durable { run, seq } => Some((run, seq)),
-        Notice::Failed { .. } => None,
+        WriterNotice::Durable { run, seq } => Some((run, seq)),
+        WriterNotice::Failed { .. } => None,
     });
     durable.collect()
 }
 
-fn bare(run: &str, seq: u64) -> Record {
+fn bare(run: &str, seq: u64) -> JournalRecord {
     let body = format!("record {seq} of {run}").into_bytes();
-    Record { run: run.into(), seq, epoch: 1, at_ms: 0, body }
+    JournalRecord { run: run.into(), seq, epoch: 1, at_ms: 0, body }
 }
 
-fn record(run: &str, seq: u64) -> Entry {
-    Entry::Record(bare(run, seq))
+fn record(run: &str, seq: u64) -> JournalEntry {
+    JournalEntry::Record(bare(run, seq))
 }
 
 /// A journal whose commits wait at a gate and are counted.
@@ -326,14 +333,14 @@ impl Journal for Gated {
         &mut self,
         run: &str,
         holder: &str,
-        claim: Claim,
+        claim: LeaseClaim,
         now_ms: i64,
         expires_ms: i64,
-    ) -> Result<Lease, Error> {
+    ) -> Result<RunLease, Error> {
         self.inner.take_lease(run, holder, claim, now_ms, expires_ms)
     }
 
-    fn commit(&mut self, entries: &[Entry]) -> Result<(), Error> {
+    fn commit(&mut self, entries: &[JournalEntry]) -> Result<(), Error> {
         let _opened = self.enter.send(());
         let _opened = self.may_pass.recv();
         self.commits.fetch_add(1, Ordering::SeqCst);
@@ -342,16 +349,21 @@ impl Journal for Gated {
     }
 }
 
-impl History for Gated {
-    fn runs(&self, runs_max: usize) -> Result<Vec<Run>, Error> {
+impl JournalHistory for Gated {
+    fn runs(&self, runs_max: usize) -> Result<Vec<JournalRun>, Error> {
         self.inner.runs(runs_max)
     }
 
-    fn run(&self, id: &str) -> Result<Option<Run>, Error> {
+    fn run(&self, id: &str) -> Result<Option<JournalRun>, Error> {
         self.inner.run(id)
     }
 
-    fn read(&self, run: &str, from_seq: u64, records_max: usize) -> Result<Vec<Record>, Error> {
+    fn read(
+        &self,
+        run: &str,
+        from_seq: u64,
+        records_max: usize,
+    ) -> Result<Vec<JournalRecord>, Error> {
         self.inner.read(run, from_seq, records_max)
     }
 

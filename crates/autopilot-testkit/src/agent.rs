@@ -9,11 +9,11 @@ mod workflow;
 use crate::audit::table::is_serial;
 use crate::fault::{Fault, Faults};
 use crate::random::{Random, mix, mix_bytes};
-use autopilot_core::event::{Bill, Facts, HoldWhy, Outcome, StepAnswer, TaskSpec, Verdict};
+use autopilot_core::event::{Bill, Facts, HoldWhy, Outcome, StepAnswer, TaskEntry, Verdict};
 use autopilot_core::flow::review::{ReviewAnswer, ReviewGround, ReviewIssue, weigh_issues};
 use autopilot_core::flow::{Flow, FlowInput};
 use autopilot_core::id::{Micros, Time};
-use autopilot_core::input::Word;
+use autopilot_core::input::AttemptWord;
 use autopilot_core::state::{Shown, State, Task};
 use autopilot_core::step::Step;
 use autopilot_core::wanted::Want;
@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Clone, Debug)]
 pub struct Play {
     pub ms: u64,
-    pub words: Vec<(u64, Word)>,
+    pub words: Vec<(u64, AttemptWord)>,
     pub outcome: Outcome,
     pub facts: Facts,
     /// A serial step changes the outside world halfway through.
@@ -173,12 +173,12 @@ impl Drawn {
     }
 
     fn say(&mut self, scene: &Scene<'_>, play: &mut Play) {
-        play.words.push((1, Word::Session(format!("session-{}", scene.want.id))));
+        play.words.push((1, AttemptWord::Session(format!("session-{}", scene.want.id))));
         if !self.has(Fault::Bills) {
             return;
         }
         if self.luck.chance(300) {
-            play.words.push((0, Word::Given(Micros(1 + self.luck.below(400_000)))));
+            play.words.push((0, AttemptWord::Given(Micros(1 + self.luck.below(400_000)))));
         }
         let mut usd = 0;
         for _ in 0..self.luck.below(4) {
@@ -190,9 +190,9 @@ impl Drawn {
                 ..Bill::default()
             };
             let at = self.luck.below(play.ms);
-            play.words.push((at, Word::Bill(bill)));
+            play.words.push((at, AttemptWord::Bill(bill)));
             if self.luck.chance(300) {
-                play.words.push((at, Word::Bill(bill)));
+                play.words.push((at, AttemptWord::Bill(bill)));
             }
         }
         // The last figure often comes with the end, which may come too late for all but money.
@@ -382,7 +382,7 @@ pub struct Line {
     /// The one issue a reviewer names.
     pub issue: Option<ReviewIssue>,
     /// The tasks it brings, where it is not for the script to say.
-    pub brings: Option<Vec<TaskSpec>>,
+    pub brings: Option<Vec<TaskEntry>>,
     /// Somebody has begun to play it.
     pub is_begun: bool,
 }
@@ -454,9 +454,9 @@ pub struct Scripted {
     /// By the name of the task; the run has none.
     pub lines: BTreeMap<String, VecDeque<Line>>,
     /// What each schedule brings, by the name of what it divides.
-    pub planned: BTreeMap<String, Vec<TaskSpec>>,
+    pub planned: BTreeMap<String, Vec<TaskEntry>>,
     /// The steps of every workflow that is made; later ones have names of their own.
-    pub steps: Vec<TaskSpec>,
+    pub steps: Vec<TaskEntry>,
 }
 
 impl Scripted {
@@ -467,7 +467,7 @@ impl Scripted {
     }
 
     /// What comes with the end of a step that may bring tasks.
-    fn brought(&self, line: &Line, now: &Task, state: &State) -> Vec<TaskSpec> {
+    fn brought(&self, line: &Line, now: &Task, state: &State) -> Vec<TaskEntry> {
         let is_whole = now.parent.is_none() && state.run.flow == Flow::Plan;
         let mends = is_whole && matches!(line.step, Step::Validate | Step::Uat);
         match &line.brings {
@@ -539,10 +539,10 @@ impl Scripted {
             }
             _ => {}
         }
-        let given = line.given.map(|given| (0, Word::Given(given)));
+        let given = line.given.map(|given| (0, AttemptWord::Given(given)));
         let bills = line.bills.iter().enumerate().map(|(place, usd)| {
             let bill = Bill { usd: *usd, ..Bill::default() };
-            (1_000 * (place as u64 + 1), Word::Bill(bill))
+            (1_000 * (place as u64 + 1), AttemptWord::Bill(bill))
         });
         Play {
             ms: match line.ending {

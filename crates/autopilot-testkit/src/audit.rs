@@ -13,9 +13,9 @@ pub mod table;
 use crate::world::git::Git;
 use crate::world::process::Processes;
 use autopilot_core::decide::Refusal;
-use autopilot_core::event::{Bill, Event, Outcome, Record, TaskSpec};
+use autopilot_core::event::{Bill, Event, Outcome, Record, TaskEntry};
 use autopilot_core::id::{AttemptId, Micros, TaskId, Time};
-use autopilot_core::input::{Ask, Input, Word};
+use autopilot_core::input::{Ask, AttemptWord, Input};
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
 use autopilot_core::wanted::Want;
@@ -116,7 +116,7 @@ impl Audit {
     fn has_told_all(&mut self, input: &Input) {
         let stray = match input {
             Input::Boot => self.books.grants.keys().next().copied(),
-            Input::Heard { id, word: Word::Ended { .. }, .. } => {
+            Input::Heard { id, word: AttemptWord::Ended { .. }, .. } => {
                 let is_effect = self.books.live.contains_key(id);
                 self.books.grants.contains_key(id).then_some(*id).filter(|_| !is_effect)
             }
@@ -355,9 +355,9 @@ fn may_reopen(input: &Input, is_done: bool) -> bool {
     }
 }
 
-fn brings(input: &Input) -> &[TaskSpec] {
+fn brings(input: &Input) -> &[TaskEntry] {
     match input {
-        Input::Heard { word: Word::Ended { facts, .. }, .. } => &facts.tasks,
+        Input::Heard { word: AttemptWord::Ended { facts, .. }, .. } => &facts.tasks,
         Input::Start(run) => &run.tasks,
         Input::Heard { .. } | Input::Boot | Input::Asked(_) | Input::Room { .. } | Input::Tick => {
             &[]
@@ -366,10 +366,10 @@ fn brings(input: &Input) -> &[TaskSpec] {
 }
 
 /// What a word says is owed, whoever says it.
-fn billed(word: &Word) -> Option<Bill> {
+fn billed(word: &AttemptWord) -> Option<Bill> {
     match word {
-        Word::Bill(bill) | Word::Counted { bill, .. } => Some(*bill),
-        Word::Ended { facts, .. } => facts.bill,
-        Word::Session(_) | Word::Given(_) => None,
+        AttemptWord::Bill(bill) | AttemptWord::Counted { bill, .. } => Some(*bill),
+        AttemptWord::Ended { facts, .. } => facts.bill,
+        AttemptWord::Session(_) | AttemptWord::Given(_) => None,
     }
 }

@@ -4,7 +4,7 @@ use crate::agent::{Agents, Drawn, Drought};
 use crate::fault::{Fault, Faults};
 use crate::random::Random;
 use crate::world::{Plan, World};
-use autopilot_core::event::{End, HoldWhy, RunSpec, TaskSpec};
+use autopilot_core::event::{HoldWhy, RunSpec, TaskEnd, TaskEntry};
 use autopilot_core::flow::Flow;
 use autopilot_core::id::Micros;
 use autopilot_core::limit::{Limits, ReviewGate};
@@ -77,7 +77,7 @@ fn made(world: &World) -> Vec<String> {
 fn made_of_a_plan(world: &World, state: &State) -> Vec<String> {
     let merges = world.git.merges.iter().map(|merge| merge.tree.clone());
     let end = |task: &Task| {
-        let is_skipped = matches!(task.status, Status::Settled(End::Skipped { .. }));
+        let is_skipped = matches!(task.status, Status::Settled(TaskEnd::Skipped { .. }));
         if is_skipped { "skipped".to_owned() } else { format!("{:?}", task.status) }
     };
     let ends = state.tasks.iter().map(|task| format!("{}: {}", task.name(), end(task)));
@@ -260,7 +260,7 @@ fn run(random: &mut Random) -> RunSpec {
     let flow = if random.chance(650) { Flow::Queue } else { Flow::Task };
     let many = random.between(1, TASKS_MAX);
     let has_needs = random.chance(400);
-    let mut tasks: Vec<TaskSpec> = Vec::new();
+    let mut tasks: Vec<TaskEntry> = Vec::new();
     for at in 0..many {
         let mut depends_on = BTreeSet::new();
         if has_needs && at > 0 {
@@ -269,7 +269,7 @@ fn run(random: &mut Random) -> RunSpec {
             }
         }
         let depends_on = depends_on.into_iter().collect();
-        tasks.push(TaskSpec { name: format!("t{at}"), depends_on, ..TaskSpec::default() });
+        tasks.push(TaskEntry { name: format!("t{at}"), depends_on, ..TaskEntry::default() });
     }
     let all = [Switch::Baseline, Switch::Review, Switch::Uat, Switch::Push];
     let switches = all.into_iter().filter(|_| random.chance(700)).collect();
@@ -287,7 +287,7 @@ fn run(random: &mut Random) -> RunSpec {
         config: "c".into(),
         red_base_allowed: false,
         options: Default::default(),
-        whole: TaskSpec::default(),
+        whole: TaskEntry::default(),
         plan: None,
         tasks,
     }

@@ -17,7 +17,7 @@ use crate::fault::{Fault, Faults};
 use crate::random::{Random, mix};
 use autopilot_core::event::RunSpec;
 use autopilot_core::id::Time;
-use autopilot_core::input::{Ask, Input, Word};
+use autopilot_core::input::{Ask, AttemptWord, Input};
 use autopilot_core::pilot::Pilot;
 use autopilot_core::state::State;
 use autopilot_core::wanted::Want;
@@ -88,7 +88,7 @@ pub struct Tally {
 pub enum Happening {
     Boot(Vec<Ask>),
     Flushed { boot: u32, seq: u64 },
-    Said { by: Option<Process>, want: Want, word: Word },
+    Said { by: Option<Process>, want: Want, word: AttemptWord },
     Effect(Process),
     Finish(Process),
     Killed(Process),

@@ -1,7 +1,7 @@
 //! Scenarios: what a run makes of a story, as the specification tells it.
 #![allow(clippy::panic, reason = "a story that can't be played fails its test")]
 
-use autopilot_core::event::{End, Event, Failure};
+use autopilot_core::event::{Event, Failure, TaskEnd};
 use autopilot_core::pipeline::Switch;
 use autopilot_testkit::scenario::{Story, play};
 
@@ -576,7 +576,9 @@ fn a_push_that_is_refused_fails_the_run_over_finished_work() {
         "task a\n with push\n run: push fails",
         "a done — run failed: push failed: push said no",
     );
-    let Some(End::Failed { why }) = story.state.end() else { panic!("{:?}", story.state.end()) };
+    let Some(TaskEnd::Failed { why }) = story.state.end() else {
+        panic!("{:?}", story.state.end())
+    };
     assert!(why.is_push() && !why.is_no_convergence());
     assert_eq!(story.merged, "a1");
 }
@@ -586,7 +588,7 @@ fn a_push_that_breaks_is_tried_twice_more() {
     check("task a\n with push\n run: push broke, push broke", "a done — run done");
     let story = story("task a\n with push\n run: push broke, push broke, push broke");
     assert!(
-        matches!(story.state.end(), Some(End::Failed { why: why @ Failure::Broke { .. } }) if why.is_push())
+        matches!(story.state.end(), Some(TaskEnd::Failed { why: why @ Failure::Broke { .. } }) if why.is_push())
     );
 }
 

@@ -7,7 +7,7 @@ mod list;
 mod tests;
 mod text;
 
-use crate::page::{Page, PageKind};
+use crate::page::{PageKind, TextPage};
 use crate::screen::{Screen, Seat, View};
 use autopilot_core::id::Time;
 use ratatui::Frame;
@@ -50,7 +50,7 @@ pub fn rows(screen: &Screen, height: u16) -> usize {
     usize::from(height).saturating_sub(around)
 }
 
-fn page(page: &Page, area: Rect) -> Vec<Line<'static>> {
+fn page(page: &TextPage, area: Rect) -> Vec<Line<'static>> {
     let rows = usize::from(area.height).saturating_sub(2);
     let width = usize::from(area.width);
     let from = page.first_shown(rows);

@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum KeyAct {
     /// Raises or lowers the pause, as `autopilot pause` and `unpause` do.
     Pause,
     /// As `autopilot stop`.
@@ -12,7 +12,7 @@ pub enum Act {
     StopNow,
     /// What Ctrl-C is without a dashboard.
     Interrupt,
-    Move(By),
+    Move(MoveBy),
     Log,
     Diff,
     Tasks,
@@ -24,22 +24,24 @@ pub enum Act {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum MoveBy {
     Line(isize),
     Page(isize),
     First,
     Last,
 }
 
-impl By {
+impl MoveBy {
     /// Where this leads from a place, with so many rows to a page.
     pub fn from(self, place: usize, last: usize, rows: usize) -> usize {
         let page = isize::try_from(rows.max(1)).unwrap_or(isize::MAX);
         match self {
-            By::Line(lines) => place.saturating_add_signed(lines).min(last),
-            By::Page(pages) => place.saturating_add_signed(pages.saturating_mul(page)).min(last),
-            By::First => 0,
-            By::Last => last,
+            MoveBy::Line(lines) => place.saturating_add_signed(lines).min(last),
+            MoveBy::Page(pages) => {
+                place.saturating_add_signed(pages.saturating_mul(page)).min(last)
+            }
+            MoveBy::First => 0,
+            MoveBy::Last => last,
         }
     }
 }
@@ -57,36 +59,36 @@ pub enum Where {
     WatchOver,
 }
 
-pub fn act(key: KeyEvent, at: Where) -> Option<Act> {
+pub fn act(key: KeyEvent, at: Where) -> Option<KeyAct> {
     if key.kind == KeyEventKind::Release {
         return None;
     }
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         return match (key.code, at) {
-            (KeyCode::Char('c'), Where::Watch | Where::WatchOver) => Some(Act::Leave),
-            (KeyCode::Char('c'), Where::Board | Where::Over) => Some(Act::Interrupt),
-            (KeyCode::Char('l'), _) => Some(Act::Redraw),
-            (KeyCode::Char('d'), _) => Some(Act::Move(By::Page(1))),
-            (KeyCode::Char('u'), _) => Some(Act::Move(By::Page(-1))),
+            (KeyCode::Char('c'), Where::Watch | Where::WatchOver) => Some(KeyAct::Leave),
+            (KeyCode::Char('c'), Where::Board | Where::Over) => Some(KeyAct::Interrupt),
+            (KeyCode::Char('l'), _) => Some(KeyAct::Redraw),
+            (KeyCode::Char('d'), _) => Some(KeyAct::Move(MoveBy::Page(1))),
+            (KeyCode::Char('u'), _) => Some(KeyAct::Move(MoveBy::Page(-1))),
             _ => None,
         };
     }
     match (key.code, at) {
-        (KeyCode::Char('q') | KeyCode::Esc, Where::Over | Where::WatchOver) => Some(Act::Back),
-        (KeyCode::Char('q') | KeyCode::Esc, Where::Watch) => Some(Act::Leave),
-        (KeyCode::Char('p'), _) => Some(Act::Pause),
-        (KeyCode::Char('s'), _) => Some(Act::Stop),
-        (KeyCode::Char('S'), _) => Some(Act::StopNow),
-        (KeyCode::Up | KeyCode::Char('k'), _) => Some(Act::Move(By::Line(-1))),
-        (KeyCode::Down | KeyCode::Char('j'), _) => Some(Act::Move(By::Line(1))),
-        (KeyCode::PageUp, _) => Some(Act::Move(By::Page(-1))),
-        (KeyCode::PageDown | KeyCode::Char(' '), _) => Some(Act::Move(By::Page(1))),
-        (KeyCode::Home | KeyCode::Char('g'), _) => Some(Act::Move(By::First)),
-        (KeyCode::End | KeyCode::Char('G'), _) => Some(Act::Move(By::Last)),
-        (KeyCode::Char('l') | KeyCode::Enter, _) => Some(Act::Log),
-        (KeyCode::Char('d'), _) => Some(Act::Diff),
-        (KeyCode::Char('t') | KeyCode::Tab, _) => Some(Act::Tasks),
-        (KeyCode::Char('?' | 'h') | KeyCode::F(1), _) => Some(Act::Help),
+        (KeyCode::Char('q') | KeyCode::Esc, Where::Over | Where::WatchOver) => Some(KeyAct::Back),
+        (KeyCode::Char('q') | KeyCode::Esc, Where::Watch) => Some(KeyAct::Leave),
+        (KeyCode::Char('p'), _) => Some(KeyAct::Pause),
+        (KeyCode::Char('s'), _) => Some(KeyAct::Stop),
+        (KeyCode::Char('S'), _) => Some(KeyAct::StopNow),
+        (KeyCode::Up | KeyCode::Char('k'), _) => Some(KeyAct::Move(MoveBy::Line(-1))),
+        (KeyCode::Down | KeyCode::Char('j'), _) => Some(KeyAct::Move(MoveBy::Line(1))),
+        (KeyCode::PageUp, _) => Some(KeyAct::Move(MoveBy::Page(-1))),
+        (KeyCode::PageDown | KeyCode::Char(' '), _) => Some(KeyAct::Move(MoveBy::Page(1))),
+        (KeyCode::Home | KeyCode::Char('g'), _) => Some(KeyAct::Move(MoveBy::First)),
+        (KeyCode::End | KeyCode::Char('G'), _) => Some(KeyAct::Move(MoveBy::Last)),
+        (KeyCode::Char('l') | KeyCode::Enter, _) => Some(KeyAct::Log),
+        (KeyCode::Char('d'), _) => Some(KeyAct::Diff),
+        (KeyCode::Char('t') | KeyCode::Tab, _) => Some(KeyAct::Tasks),
+        (KeyCode::Char('?' | 'h') | KeyCode::F(1), _) => Some(KeyAct::Help),
         _ => None,
     }
 }
@@ -95,39 +97,39 @@ pub fn act(key: KeyEvent, at: Where) -> Option<Act> {
 mod tests {
     use super::*;
 
-    fn plain(code: KeyCode, at: Where) -> Option<Act> {
+    fn plain(code: KeyCode, at: Where) -> Option<KeyAct> {
         act(KeyEvent::new(code, KeyModifiers::NONE), at)
     }
 
-    fn control(letter: char, at: Where) -> Option<Act> {
+    fn control(letter: char, at: Where) -> Option<KeyAct> {
         act(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL), at)
     }
 
     #[test]
     fn whoever_looks_on_leaves_and_stops_nothing() {
         for at in [Where::Watch, Where::WatchOver] {
-            assert_eq!(control('c', at), Some(Act::Leave));
+            assert_eq!(control('c', at), Some(KeyAct::Leave));
         }
         for at in [Where::Board, Where::Over] {
-            assert_eq!(control('c', at), Some(Act::Interrupt));
+            assert_eq!(control('c', at), Some(KeyAct::Interrupt));
         }
         for at in [Where::Over, Where::WatchOver] {
-            assert_eq!(plain(KeyCode::Char('q'), at), Some(Act::Back));
+            assert_eq!(plain(KeyCode::Char('q'), at), Some(KeyAct::Back));
         }
     }
 
     #[test]
     fn the_keys_of_the_board() {
         for (code, meant) in [
-            (KeyCode::Char('p'), Some(Act::Pause)),
-            (KeyCode::Char('s'), Some(Act::Stop)),
-            (KeyCode::Char('S'), Some(Act::StopNow)),
-            (KeyCode::Up, Some(Act::Move(By::Line(-1)))),
-            (KeyCode::Char('j'), Some(Act::Move(By::Line(1)))),
-            (KeyCode::Char('l'), Some(Act::Log)),
-            (KeyCode::Char('d'), Some(Act::Diff)),
-            (KeyCode::Char('?'), Some(Act::Help)),
-            (KeyCode::Char('t'), Some(Act::Tasks)),
+            (KeyCode::Char('p'), Some(KeyAct::Pause)),
+            (KeyCode::Char('s'), Some(KeyAct::Stop)),
+            (KeyCode::Char('S'), Some(KeyAct::StopNow)),
+            (KeyCode::Up, Some(KeyAct::Move(MoveBy::Line(-1)))),
+            (KeyCode::Char('j'), Some(KeyAct::Move(MoveBy::Line(1)))),
+            (KeyCode::Char('l'), Some(KeyAct::Log)),
+            (KeyCode::Char('d'), Some(KeyAct::Diff)),
+            (KeyCode::Char('?'), Some(KeyAct::Help)),
+            (KeyCode::Char('t'), Some(KeyAct::Tasks)),
             (KeyCode::Char('q'), None),
             (KeyCode::Esc, None),
             (KeyCode::Char('x'), None),
@@ -138,32 +140,32 @@ mod tests {
 
     #[test]
     fn control_c_interrupts_a_run_of_ours_and_only_leaves_that_of_another_process() {
-        assert_eq!(control('c', Where::Board), Some(Act::Interrupt));
-        assert_eq!(control('c', Where::Over), Some(Act::Interrupt));
-        assert_eq!(control('c', Where::Watch), Some(Act::Leave));
-        assert_eq!(plain(KeyCode::Char('q'), Where::Watch), Some(Act::Leave));
+        assert_eq!(control('c', Where::Board), Some(KeyAct::Interrupt));
+        assert_eq!(control('c', Where::Over), Some(KeyAct::Interrupt));
+        assert_eq!(control('c', Where::Watch), Some(KeyAct::Leave));
+        assert_eq!(plain(KeyCode::Char('q'), Where::Watch), Some(KeyAct::Leave));
     }
 
     #[test]
     fn q_and_escape_lead_back_from_whatever_lies_over_the_board() {
-        assert_eq!(plain(KeyCode::Char('q'), Where::Over), Some(Act::Back));
-        assert_eq!(plain(KeyCode::Esc, Where::Over), Some(Act::Back));
+        assert_eq!(plain(KeyCode::Char('q'), Where::Over), Some(KeyAct::Back));
+        assert_eq!(plain(KeyCode::Esc, Where::Over), Some(KeyAct::Back));
     }
 
     #[test]
     fn letting_a_key_go_is_no_key() {
         let mut key = KeyEvent::new(KeyCode::Char('S'), KeyModifiers::SHIFT);
-        assert_eq!(act(key, Where::Board), Some(Act::StopNow));
+        assert_eq!(act(key, Where::Board), Some(KeyAct::StopNow));
         key.kind = KeyEventKind::Release;
         assert_eq!(act(key, Where::Board), None);
     }
 
     #[test]
     fn moves_stay_inside() {
-        assert_eq!(By::Line(-1).from(0, 9, 5), 0);
-        assert_eq!(By::Line(1).from(9, 9, 5), 9);
-        assert_eq!(By::Page(1).from(2, 9, 5), 7);
-        assert_eq!(By::Page(1).from(7, 9, 0), 8);
-        assert_eq!((By::First.from(7, 9, 5), By::Last.from(0, 9, 5)), (0, 9));
+        assert_eq!(MoveBy::Line(-1).from(0, 9, 5), 0);
+        assert_eq!(MoveBy::Line(1).from(9, 9, 5), 9);
+        assert_eq!(MoveBy::Page(1).from(2, 9, 5), 7);
+        assert_eq!(MoveBy::Page(1).from(7, 9, 0), 8);
+        assert_eq!((MoveBy::First.from(7, 9, 5), MoveBy::Last.from(0, 9, 5)), (0, 9));
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::tally::Tally;
 use crate::word::{some, tasks};
-use autopilot_core::event::{End, Event, Record, Skip};
+use autopilot_core::event::{Event, Record, Skip, TaskEnd};
 use autopilot_core::id::TaskId;
 use autopilot_core::pipeline::Work;
 use autopilot_core::state::{State, Task};
@@ -59,7 +59,8 @@ fn has_worker(task: &Task) -> bool {
 
 /// `a is done: unlocks d, e`.
 fn unlocked(event: &Event, state: &State) -> Option<String> {
-    let Event::TaskSettled { task, end: End::Closed | End::Skipped { why: Skip::Asked } } = event
+    let Event::TaskSettled { task, end: TaskEnd::Closed | TaskEnd::Skipped { why: Skip::Asked } } =
+        event
     else {
         return None;
     };
@@ -128,18 +129,18 @@ pub fn needed(state: &State, id: TaskId) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::sample::Sample;
-    use crate::screen::Kind;
+    use crate::sample::SampleRun;
+    use crate::screen::LineKind;
     use autopilot_core::step::Step;
 
-    fn graph_lines(sample: &Sample) -> Vec<&str> {
+    fn graph_lines(sample: &SampleRun) -> Vec<&str> {
         let log = sample.screen.log.iter();
-        log.filter(|line| line.kind == Kind::Graph).map(|line| line.text.as_str()).collect()
+        log.filter(|line| line.kind == LineKind::Graph).map(|line| line.text.as_str()).collect()
     }
 
     #[test]
     fn parallel_starts_unlocks_counts_and_waits_are_told() {
-        let mut sample = Sample::planned(&[
+        let mut sample = SampleRun::planned(&[
             ("a", &[]),
             ("b", &[]),
             ("c", &[]),
@@ -166,11 +167,11 @@ mod tests {
 
     #[test]
     fn one_that_starts_beside_others_is_told_and_a_single_task_says_nothing_of_a_graph() {
-        let mut sample = Sample::planned(&[("a", &[]), ("b", &[])]);
+        let mut sample = SampleRun::planned(&[("a", &[]), ("b", &[])]);
         sample.start(&["a"], Step::Build);
         sample.start(&["b"], Step::Build);
         assert_eq!(graph_lines(&sample), ["b starts: 2 tasks are worked on in parallel"]);
-        let mut sample = Sample::planned(&[("a", &[])]);
+        let mut sample = SampleRun::planned(&[("a", &[])]);
         sample.start(&["a"], Step::Build);
         sample.close("a");
         assert!(graph_lines(&sample).is_empty());

@@ -1,13 +1,13 @@
 //! A long text that fills the screen and is scrolled: a log that may still grow, or a diff.
 
-use crate::key::By;
+use crate::key::MoveBy;
 use autopilot_host::escape::plain;
 
 /// Lines kept of a text; of a longer one only the end, and said so.
 pub const PAGE_LINES_MAX: usize = 20_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct TextPage {
     pub title: String,
     pub kind: PageKind,
     pub lines: Vec<String>,
@@ -23,14 +23,14 @@ pub enum PageKind {
     Diff,
 }
 
-impl Page {
-    pub fn log(title: String, text: &str) -> Page {
+impl TextPage {
+    pub fn log(title: String, text: &str) -> TextPage {
         let lines = lines(text);
-        Page { title, kind: PageKind::Log, top: lines.len(), lines, follows: true }
+        TextPage { title, kind: PageKind::Log, top: lines.len(), lines, follows: true }
     }
 
-    pub fn diff(title: String, text: &str) -> Page {
-        Page { title, kind: PageKind::Diff, lines: lines(text), top: 0, follows: false }
+    pub fn diff(title: String, text: &str) -> TextPage {
+        TextPage { title, kind: PageKind::Diff, lines: lines(text), top: 0, follows: false }
     }
 
     /// The same log, read again.
@@ -38,7 +38,7 @@ impl Page {
         self.lines = lines(text);
     }
 
-    pub fn scroll(&mut self, by: By, rows: usize) {
+    pub fn scroll(&mut self, by: MoveBy, rows: usize) {
         let last = self.lines.len().saturating_sub(rows);
         self.top = by.from(self.first_shown(rows), last, rows);
         self.follows = self.kind == PageKind::Log && self.top == last;
@@ -78,35 +78,35 @@ mod tests {
 
     #[test]
     fn a_log_stays_at_its_end_until_somebody_scrolls() {
-        let mut page = Page::log("l".into(), &numbered(100));
+        let mut page = TextPage::log("l".into(), &numbered(100));
         assert_eq!(page.shown(10).first().map(String::as_str), Some("90"));
         page.grow(&numbered(120));
         assert_eq!(page.shown(10).last().map(String::as_str), Some("119"));
-        page.scroll(By::Page(-1), 10);
+        page.scroll(MoveBy::Page(-1), 10);
         assert_eq!(page.shown(10).first().map(String::as_str), Some("100"));
         page.grow(&numbered(200));
         assert_eq!(page.shown(10).first().map(String::as_str), Some("100"));
-        page.scroll(By::Last, 10);
+        page.scroll(MoveBy::Last, 10);
         page.grow(&numbered(300));
         assert_eq!(page.shown(10).last().map(String::as_str), Some("299"));
     }
 
     #[test]
     fn a_huge_text_keeps_its_end_and_says_so() {
-        let page = Page::log("l".into(), &numbered(PAGE_LINES_MAX + 7));
+        let page = TextPage::log("l".into(), &numbered(PAGE_LINES_MAX + 7));
         assert_eq!(page.lines.len(), PAGE_LINES_MAX + 1);
         assert_eq!(page.lines[0], "… 7 lines before this are not shown");
     }
 
     #[test]
     fn nothing_in_a_text_acts_on_the_terminal() {
-        let page = Page::diff("d".into(), "a\u{1b}[31mred\u{7}\n\tb");
+        let page = TextPage::diff("d".into(), "a\u{1b}[31mred\u{7}\n\tb");
         assert_eq!(page.lines, ["ared\\x07", "    b"]);
     }
 
     #[test]
     fn a_page_without_rows_or_lines_shows_nothing() {
-        assert!(Page::log("l".into(), "").shown(5).is_empty());
-        assert!(Page::diff("d".into(), "a\nb").shown(0).is_empty());
+        assert!(TextPage::log("l".into(), "").shown(5).is_empty());
+        assert!(TextPage::diff("d".into(), "a\nb").shown(0).is_empty());
     }
 }

@@ -3,7 +3,7 @@
 use crate::draw::draw;
 use crate::screen::{Manner, Screen, Seat};
 use autopilot_core::event::{
-    Bill, End, Event, Facts, Halt, HaltWhy, Outcome, Record, RunSpec, TaskSpec,
+    Bill, Event, Facts, Halt, HaltWhy, Outcome, Record, RunSpec, TaskEnd, TaskEntry,
 };
 use autopilot_core::flow::{Flow, Pipeline};
 use autopilot_core::id::{AttemptId, Micros, TaskId, Time};
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 const BEGAN: i64 = 1_767_268_800_000;
 
 /// A run under way, a second after the other.
-pub struct Sample {
+pub struct SampleRun {
     pub screen: Screen,
     pub records: Vec<Record>,
 }
@@ -29,11 +29,11 @@ pub fn manner() -> Manner {
     }
 }
 
-impl Sample {
+impl SampleRun {
     /// A plan run whose planner is at work.
-    pub fn planning() -> Sample {
+    pub fn planning() -> SampleRun {
         let mut sample =
-            Sample { screen: Screen::new(Seat::Controller, manner()), records: Vec::new() };
+            SampleRun { screen: Screen::new(Seat::Controller, manner()), records: Vec::new() };
         let limits = Limits { workers_max: 4, ..Limits::default() };
         let run = RunSpec {
             id: "20260101-120000-abcd".into(),
@@ -49,7 +49,7 @@ impl Sample {
             config: String::new(),
             red_base_allowed: false,
             options: Default::default(),
-            whole: TaskSpec::default(),
+            whole: TaskEntry::default(),
             plan: None,
             tasks: Vec::new(),
         };
@@ -68,18 +68,18 @@ impl Sample {
     }
 
     /// The plan is made; its tasks are there and not begun.
-    pub fn planned(tasks: &[(&str, &[&str])]) -> Sample {
-        let mut sample = Sample::planning();
+    pub fn planned(tasks: &[(&str, &[&str])]) -> SampleRun {
+        let mut sample = SampleRun::planning();
         sample.ends(TaskId::ROOT, Outcome::Passed, Facts::default());
         let mut events: Vec<Event> = tasks
             .iter()
             .enumerate()
             .map(|(place, (name, needs))| {
-                let spec = TaskSpec {
+                let spec = TaskEntry {
                     name: (*name).to_owned(),
                     title: format!("Work on {name}"),
                     depends_on: needs.iter().map(|need| (*need).to_owned()).collect(),
-                    ..TaskSpec::default()
+                    ..TaskEntry::default()
                 };
                 let (parent, pipeline) = (Some(TaskId::ROOT), Pipeline::Paired);
                 let task = TaskId(place as u32 + 1);
@@ -113,7 +113,7 @@ impl Sample {
     pub fn close(&mut self, name: &str) {
         let task = self.id(name);
         self.ends(task, Outcome::Passed, Facts::default());
-        self.happens(vec![Event::TaskSettled { task, end: End::Closed }]);
+        self.happens(vec![Event::TaskSettled { task, end: TaskEnd::Closed }]);
     }
 
     pub fn ends(&mut self, task: TaskId, outcome: Outcome, facts: Facts) {

@@ -3,9 +3,9 @@
 
 mod worker;
 
-use crate::key::Act;
+use crate::key::KeyAct;
 use crate::notice;
-use crate::page::Page;
+use crate::page::TextPage;
 use crate::tally::Tally;
 use autopilot_core::event::{Event, Outcome, Record};
 use autopilot_core::id::{TaskId, Time};
@@ -14,7 +14,7 @@ use autopilot_core::step::Step;
 use autopilot_engine::feed::Sight;
 use autopilot_host::escape::one_line;
 use autopilot_view::headline;
-use autopilot_view::progress::{self, Weight};
+use autopilot_view::progress::{self, LineWeight};
 use std::collections::{BTreeMap, VecDeque};
 
 pub use worker::{Worker, is_subagent};
@@ -52,18 +52,18 @@ pub enum View {
     Board,
     Tasks,
     Help,
-    Page(Page),
+    Page(TextPage),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
     pub at: Time,
     pub text: String,
-    pub kind: Kind,
+    pub kind: LineKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum LineKind {
     Plain,
     /// Parallel work starts, a task unlocks others.
     Graph,
@@ -74,7 +74,7 @@ pub enum Kind {
 
 /// The newest thing that went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct ShownFailure {
     pub task: TaskId,
     pub step: Step,
     pub round: u32,
@@ -93,7 +93,7 @@ pub struct Screen {
     pub tally: Tally,
     pub workers: BTreeMap<TaskId, Worker>,
     pub log: VecDeque<LogLine>,
-    pub failure: Option<Failure>,
+    pub failure: Option<ShownFailure>,
     pub view: View,
     pub selected: Option<TaskId>,
     /// An answer to the last key, shown until the next.
@@ -155,7 +155,7 @@ impl Screen {
             self.note_failure(event);
         }
         for line in notice::told(record, &self.state, &self.tally) {
-            self.push(record.at, line, Kind::Graph);
+            self.push(record.at, line, LineKind::Graph);
         }
     }
 
@@ -173,13 +173,13 @@ impl Screen {
             && let Some(line) = line
         {
             let name = self.name(task);
-            self.push(at, format!("{name} {step} | {line}"), Kind::Output);
+            self.push(at, format!("{name} {step} | {line}"), LineKind::Output);
         }
     }
 
     pub fn notice(&mut self, text: &str, at: Time) {
         let text = self.manner.line(text);
-        self.push(at, text, Kind::Plain);
+        self.push(at, text, LineKind::Plain);
     }
 
     /// The end of the log of the last failure, read by whoever may read files.
@@ -218,30 +218,30 @@ impl Screen {
     }
 
     /// Moves between views and rows; what needs hands of its own is left to the caller.
-    pub fn act(&mut self, act: Act, rows: usize) {
+    pub fn act(&mut self, act: KeyAct, rows: usize) {
         self.answer = None;
         match (act, &mut self.view) {
-            (Act::Back, view) => *view = View::Board,
-            (Act::Help, view) => toggle(view, View::Help),
-            (Act::Tasks, view) => toggle(view, View::Tasks),
-            (Act::Move(by), View::Page(page)) => page.scroll(by, rows),
-            (Act::Move(by), View::Board | View::Tasks) => self.select(by, rows),
-            (Act::Move(_), View::Help) => {}
+            (KeyAct::Back, view) => *view = View::Board,
+            (KeyAct::Help, view) => toggle(view, View::Help),
+            (KeyAct::Tasks, view) => toggle(view, View::Tasks),
+            (KeyAct::Move(by), View::Page(page)) => page.scroll(by, rows),
+            (KeyAct::Move(by), View::Board | View::Tasks) => self.select(by, rows),
+            (KeyAct::Move(_), View::Help) => {}
             (
-                Act::Pause
-                | Act::Stop
-                | Act::StopNow
-                | Act::Interrupt
-                | Act::Log
-                | Act::Diff
-                | Act::Leave
-                | Act::Redraw,
+                KeyAct::Pause
+                | KeyAct::Stop
+                | KeyAct::StopNow
+                | KeyAct::Interrupt
+                | KeyAct::Log
+                | KeyAct::Diff
+                | KeyAct::Leave
+                | KeyAct::Redraw,
                 _,
             ) => {}
         }
     }
 
-    fn select(&mut self, by: crate::key::By, rows: usize) {
+    fn select(&mut self, by: crate::key::MoveBy, rows: usize) {
         let live;
         let among = match self.view {
             View::Board if !self.state.live.is_empty() => {
@@ -255,14 +255,14 @@ impl Screen {
         let place = self.selected.and_then(|task| among.iter().position(|id| *id == task));
         let place = match place {
             Some(place) => by.from(place, last, rows),
-            None => {
-                by.from(0, last, rows).saturating_sub(usize::from(by == crate::key::By::Line(1)))
-            }
+            None => by
+                .from(0, last, rows)
+                .saturating_sub(usize::from(by == crate::key::MoveBy::Line(1))),
         };
         self.selected = among.get(place).copied();
     }
 
-    fn push(&mut self, at: Time, text: String, kind: Kind) {
+    fn push(&mut self, at: Time, text: String, kind: LineKind) {
         self.log.push_back(LogLine { at, text, kind });
         while self.log.len() > LOG_LINES_MAX {
             self.log.pop_front();
@@ -271,7 +271,7 @@ impl Screen {
 
     fn tell_event(&mut self, event: &Event, at: Time) {
         let Some(line) = progress::told(event, &self.state) else { return };
-        if line.weight > Weight::Step {
+        if line.weight > LineWeight::Step {
             return;
         }
         let text = self.manner.line(&line.text);
@@ -285,7 +285,7 @@ impl Screen {
         let known = self.state.task(*task);
         let shown = known.last(*step).into_iter().chain(&known.broken);
         let round = shown.filter(|shown| shown.id == *id).map(|shown| shown.round).next();
-        self.failure = Some(Failure {
+        self.failure = Some(ShownFailure {
             task: *task,
             step: *step,
             round: round.unwrap_or(known.round),
@@ -315,9 +315,9 @@ fn toggle(view: &mut View, other: View) {
     *view = if *view == other { View::Board } else { other };
 }
 
-fn newest_failure(state: &State) -> Option<Failure> {
+fn newest_failure(state: &State) -> Option<ShownFailure> {
     let trouble = autopilot_view::trouble::trouble(state)?;
-    Some(Failure {
+    Some(ShownFailure {
         task: trouble.task.id,
         step: trouble.step.or(trouble.task.step()).unwrap_or(Step::Tasks),
         round: trouble.shown.round,
@@ -328,20 +328,20 @@ fn newest_failure(state: &State) -> Option<Failure> {
     })
 }
 
-fn kind(event: &Event) -> Kind {
+fn kind(event: &Event) -> LineKind {
     match event {
         Event::AttemptEnded { outcome, .. } => match outcome {
-            Outcome::Failed { .. } | Outcome::Broke { .. } => Kind::Bad,
+            Outcome::Failed { .. } | Outcome::Broke { .. } => LineKind::Bad,
             Outcome::Passed
             | Outcome::Lost
             | Outcome::Quota { .. }
             | Outcome::Away { .. }
             | Outcome::Revoked
-            | Outcome::Skipped { .. } => Kind::Plain,
+            | Outcome::Skipped { .. } => LineKind::Plain,
         },
-        Event::TaskSettled { end: autopilot_core::event::End::Closed, .. } => Kind::Good,
+        Event::TaskSettled { end: autopilot_core::event::TaskEnd::Closed, .. } => LineKind::Good,
         Event::TaskSettled { .. } | Event::RailTripped { .. } | Event::RoundFailed { .. } => {
-            Kind::Bad
+            LineKind::Bad
         }
         Event::RunStarted { .. }
         | Event::Booted { .. }
@@ -364,15 +364,15 @@ fn kind(event: &Event) -> Kind {
         | Event::LimitsChanged { .. }
         | Event::Switched { .. }
         | Event::RoomChanged { .. }
-        | Event::TimePassed => Kind::Plain,
+        | Event::TimePassed => LineKind::Plain,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::By;
-    use crate::sample::{Sample, manner};
+    use crate::key::MoveBy;
+    use crate::sample::{SampleRun, manner};
 
     #[test]
     fn only_the_newest_lines_of_the_log_are_kept() {
@@ -386,26 +386,26 @@ mod tests {
 
     #[test]
     fn arrows_select_among_the_workers_on_the_board_and_among_all_in_the_list() {
-        let mut sample = Sample::planned(&[("a", &[]), ("b", &[]), ("c", &["a"]), ("d", &[])]);
+        let mut sample = SampleRun::planned(&[("a", &[]), ("b", &[]), ("c", &["a"]), ("d", &[])]);
         sample.start(&["b", "d"], Step::Build);
         let (a, b, d) = (sample.id("a"), sample.id("b"), sample.id("d"));
         let screen = &mut sample.screen;
         assert_eq!(screen.chosen(), Some(b), "keys are about the first worker");
-        screen.act(Act::Move(By::Line(1)), 5);
+        screen.act(KeyAct::Move(MoveBy::Line(1)), 5);
         assert_eq!(screen.selected, Some(b));
-        screen.act(Act::Move(By::Line(1)), 5);
-        screen.act(Act::Move(By::Line(1)), 5);
+        screen.act(KeyAct::Move(MoveBy::Line(1)), 5);
+        screen.act(KeyAct::Move(MoveBy::Line(1)), 5);
         assert_eq!(screen.selected, Some(d));
-        screen.act(Act::Tasks, 5);
-        screen.act(Act::Move(By::First), 5);
+        screen.act(KeyAct::Tasks, 5);
+        screen.act(KeyAct::Move(MoveBy::First), 5);
         assert_eq!(screen.selected, Some(a));
-        screen.act(Act::Tasks, 5);
+        screen.act(KeyAct::Tasks, 5);
         assert_eq!(screen.view, View::Board);
     }
 
     #[test]
     fn a_state_taken_up_later_shows_the_same_as_one_that_was_followed() {
-        let mut sample = Sample::planned(&[("a", &[]), ("b", &["a"])]);
+        let mut sample = SampleRun::planned(&[("a", &[]), ("b", &["a"])]);
         sample.start(&["a"], Step::Build);
         let task = sample.id("a");
         let outcome = Outcome::Failed { why: "red".into() };

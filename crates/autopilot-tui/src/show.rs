@@ -2,8 +2,8 @@
 
 use crate::dashboard::ScreenFeed;
 use crate::draw;
-use crate::key::{self, Act, Where};
-use crate::page::Page;
+use crate::key::{self, KeyAct, Where};
+use crate::page::TextPage;
 use crate::screen::{Screen, Seat, View};
 use crate::tty::Tty;
 use autopilot_core::id::{TaskId, Time};
@@ -99,8 +99,8 @@ pub fn show(
             drawn = None;
             let Event::Key(key) = event::read()? else { continue };
             match key::act(key, place(screen)) {
-                Some(Act::Leave) => return Ok(()),
-                Some(Act::Redraw) => terminal.clear()?,
+                Some(KeyAct::Leave) => return Ok(()),
+                Some(KeyAct::Redraw) => terminal.clear()?,
                 Some(act) => {
                     let rows = draw::rows(screen, terminal.size()?.height);
                     obey(act, screen, hands, rows);
@@ -121,31 +121,36 @@ fn place(screen: &Screen) -> Where {
 }
 
 /// Does what a key means and shows the answer.
-pub fn obey(act: Act, screen: &mut Screen, hands: &mut dyn Hands, rows: usize) {
+pub fn obey(act: KeyAct, screen: &mut Screen, hands: &mut dyn Hands, rows: usize) {
     screen.act(act, rows);
     match act {
-        Act::Pause => screen.answer = Some(hands.pause(&screen.state)),
-        Act::Stop => {
+        KeyAct::Pause => screen.answer = Some(hands.pause(&screen.state)),
+        KeyAct::Stop => {
             screen.is_stopping = true;
             screen.answer = Some(hands.stop(false));
         }
-        Act::StopNow => screen.answer = Some(hands.stop(true)),
+        KeyAct::StopNow => screen.answer = Some(hands.stop(true)),
         // After a stop by key the interrupt is the second word, and that means now.
-        Act::Interrupt if screen.is_stopping => screen.answer = Some(hands.stop(true)),
-        Act::Interrupt => {
+        KeyAct::Interrupt if screen.is_stopping => screen.answer = Some(hands.stop(true)),
+        KeyAct::Interrupt => {
             screen.answer = Some("stopping at the step boundary; again to end at once".to_owned());
             hands.interrupt();
         }
-        Act::Log => open(screen, |state, task| hands.log(state, task), Page::log),
-        Act::Diff => open(screen, |state, task| hands.diff(state, task), Page::diff),
-        Act::Move(_) | Act::Tasks | Act::Help | Act::Back | Act::Leave | Act::Redraw => {}
+        KeyAct::Log => open(screen, |state, task| hands.log(state, task), TextPage::log),
+        KeyAct::Diff => open(screen, |state, task| hands.diff(state, task), TextPage::diff),
+        KeyAct::Move(_)
+        | KeyAct::Tasks
+        | KeyAct::Help
+        | KeyAct::Back
+        | KeyAct::Leave
+        | KeyAct::Redraw => {}
     }
 }
 
 fn open(
     screen: &mut Screen,
     read: impl FnOnce(&State, TaskId) -> Result<(String, String), String>,
-    page: impl FnOnce(String, &str) -> Page,
+    page: impl FnOnce(String, &str) -> TextPage,
 ) {
     let Some(task) = screen.chosen() else {
         screen.answer = Some("there is no task yet".to_owned());
@@ -174,7 +179,7 @@ fn reread(screen: &mut Screen, hands: &mut dyn Hands) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::Sample;
+    use crate::sample::SampleRun;
     use autopilot_core::step::Step;
 
     #[derive(Default)]
@@ -212,8 +217,8 @@ mod tests {
         }
     }
 
-    fn obeyed(acts: &[Act]) -> (Vec<&'static str>, Sample) {
-        let mut sample = Sample::planned(&[("a", &[]), ("b", &[])]);
+    fn obeyed(acts: &[KeyAct]) -> (Vec<&'static str>, SampleRun) {
+        let mut sample = SampleRun::planned(&[("a", &[]), ("b", &[])]);
         sample.start(&["b"], Step::Build);
         let mut hands = Noted::default();
         for act in acts {
@@ -224,17 +229,17 @@ mod tests {
 
     #[test]
     fn an_interrupt_after_a_stop_by_key_means_now() {
-        assert_eq!(obeyed(&[Act::Interrupt, Act::Interrupt]).0, ["interrupt", "interrupt"]);
-        assert_eq!(obeyed(&[Act::Stop, Act::Interrupt]).0, ["stop", "stop now"]);
-        assert_eq!(obeyed(&[Act::StopNow, Act::Pause]).0, ["stop now", "pause"]);
+        assert_eq!(obeyed(&[KeyAct::Interrupt, KeyAct::Interrupt]).0, ["interrupt", "interrupt"]);
+        assert_eq!(obeyed(&[KeyAct::Stop, KeyAct::Interrupt]).0, ["stop", "stop now"]);
+        assert_eq!(obeyed(&[KeyAct::StopNow, KeyAct::Pause]).0, ["stop now", "pause"]);
     }
 
     #[test]
     fn a_page_opens_for_the_task_at_work_and_what_is_not_there_is_answered() {
-        let (_, sample) = obeyed(&[Act::Diff]);
+        let (_, sample) = obeyed(&[KeyAct::Diff]);
         let View::Page(page) = &sample.screen.view else { panic!("no page") };
         assert_eq!((page.title.as_str(), page.lines.as_slice()), ("b", &["+new".to_owned()][..]));
-        let (_, sample) = obeyed(&[Act::Log]);
+        let (_, sample) = obeyed(&[KeyAct::Log]);
         assert_eq!(sample.screen.view, View::Board);
         assert_eq!(sample.screen.answer.as_deref(), Some("a has no log yet"));
     }

@@ -138,26 +138,28 @@ fn touched(event: &Event) -> Option<TaskId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::Sample;
-    use autopilot_core::event::{End, Failure, Skip};
+    use crate::sample::SampleRun;
+    use autopilot_core::event::{Failure, Skip, TaskEnd};
     use autopilot_core::step::Step;
 
     #[test]
     fn what_is_kept_is_what_looking_at_every_task_finds() {
         let tasks: &[(&str, &[&str])] =
             &[("a", &[]), ("b", &["a"]), ("c", &["a", "b"]), ("d", &[]), ("e", &["d"])];
-        let mut sample = Sample::planned(tasks);
+        let mut sample = SampleRun::planned(tasks);
         sample.start(&["a", "d"], Step::Build);
         sample.close("a");
         let (b, d, e) = (sample.id("b"), sample.id("d"), sample.id("e"));
         let why = Failure::Rounds { rounds: 3 };
         sample.ends(d, autopilot_core::event::Outcome::Passed, Default::default());
         sample.happens(vec![
-            Event::TaskSettled { task: d, end: End::Failed { why } },
-            Event::TaskSettled { task: e, end: End::Skipped { why: Skip::Blocked { by: d } } },
+            Event::TaskSettled { task: d, end: TaskEnd::Failed { why } },
+            Event::TaskSettled { task: e, end: TaskEnd::Skipped { why: Skip::Blocked { by: d } } },
         ]);
-        sample
-            .happens(vec![Event::TaskSettled { task: b, end: End::Skipped { why: Skip::Asked } }]);
+        sample.happens(vec![Event::TaskSettled {
+            task: b,
+            end: TaskEnd::Skipped { why: Skip::Asked },
+        }]);
         sample.happens(vec![Event::TaskReopened { task: d }, Event::TaskReopened { task: e }]);
         let (mut state, mut kept) = (State::default(), Tally::default());
         for record in &sample.records {

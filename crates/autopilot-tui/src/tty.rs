@@ -84,11 +84,11 @@ pub fn restore_modes() {
 
 /// The terminal as it is now, for whoever starts a process that may be killed while it has it.
 #[derive(Debug)]
-pub struct Kept(Option<Termios>);
+pub struct KeptTerminal(Option<Termios>);
 
-impl Kept {
-    pub fn now() -> Kept {
-        Kept(tcgetattr(io::stdout().as_fd()).ok())
+impl KeptTerminal {
+    pub fn now() -> KeptTerminal {
+        KeptTerminal(tcgetattr(io::stdout().as_fd()).ok())
     }
 
     /// Makes it so again. Nothing happens where there is no terminal.

@@ -55,7 +55,7 @@ impl Sum {
 
 /// In the order they were heard. An attempt counts once, with its first charge; so do its unknowns.
 pub fn charges(records: &[Record]) -> Vec<Charge> {
-    let mut fold = Fold::default();
+    let mut fold = CostFold::default();
     for record in records {
         for (place, event) in record.events.iter().enumerate() {
             fold.event(AttemptId { seq: record.seq, place: place as u32 }, record.at, event);
@@ -65,12 +65,12 @@ pub fn charges(records: &[Record]) -> Vec<Charge> {
 }
 
 #[derive(Default)]
-struct Fold {
-    known: BTreeMap<AttemptId, Known>,
+struct CostFold {
+    known: BTreeMap<AttemptId, KnownAttempt>,
     charges: Vec<Charge>,
 }
 
-struct Known {
+struct KnownAttempt {
     task: TaskId,
     step: Step,
     lane: u32,
@@ -82,14 +82,14 @@ struct Known {
     uses_an_agent: bool,
 }
 
-impl Fold {
+impl CostFold {
     fn event(&mut self, id: AttemptId, at: Time, event: &Event) {
         match event {
             Event::AttemptStarted { task, step, lane } => {
                 let uses_an_agent = step.role().is_some();
                 let bill = Bill::default();
                 let (task, step, lane) = (*task, *step, *lane);
-                let known = Known { task, step, lane, at, bill, first: None, uses_an_agent };
+                let known = KnownAttempt { task, step, lane, at, bill, first: None, uses_an_agent };
                 self.known.insert(id, known);
             }
             Event::AttemptEnded { id, outcome, facts, .. } => {
@@ -133,7 +133,7 @@ impl Fold {
         let attempts = u32::from(known.first.is_none());
         known.first.get_or_insert(self.charges.len());
         let sum = Sum { bill: rise, attempts, ..Sum::default() };
-        let Known { task, step, lane, .. } = *known;
+        let KnownAttempt { task, step, lane, .. } = *known;
         self.charges.push(Charge { at, attempt: id, task, step, lane, sum });
     }
 

@@ -16,17 +16,17 @@ pub use dot::dot;
 pub use json::json;
 pub use mermaid::mermaid;
 pub use svg::{svg, svg_part};
-pub use text::{Extent, Paint, text};
+pub use text::{GraphExtent, Paint, text};
 
-use autopilot_core::event::{End as TaskEnd, Skip};
-use autopilot_core::plan::Checked;
+use autopilot_core::event::{Skip, TaskEnd};
+use autopilot_core::plan::CheckedPlan;
 use autopilot_core::state::{State, Status, Task};
 use std::collections::{BTreeMap, BTreeSet};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// How a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Mark {
+pub enum TaskMark {
     Failed,
     Running,
     Waiting,
@@ -36,84 +36,86 @@ pub enum Mark {
     Done,
 }
 
-impl Mark {
+impl TaskMark {
     /// Most urgent first.
-    pub const ALL: [Mark; 7] = [
-        Mark::Failed,
-        Mark::Running,
-        Mark::Waiting,
-        Mark::Blocked,
-        Mark::Pending,
-        Mark::Skipped,
-        Mark::Done,
+    pub const ALL: [TaskMark; 7] = [
+        TaskMark::Failed,
+        TaskMark::Running,
+        TaskMark::Waiting,
+        TaskMark::Blocked,
+        TaskMark::Pending,
+        TaskMark::Skipped,
+        TaskMark::Done,
     ];
 
     pub fn word(self) -> &'static str {
         match self {
-            Mark::Failed => "failed",
-            Mark::Running => "running",
-            Mark::Waiting => "waiting",
-            Mark::Blocked => "blocked",
-            Mark::Pending => "pending",
-            Mark::Skipped => "skipped",
-            Mark::Done => "done",
+            TaskMark::Failed => "failed",
+            TaskMark::Running => "running",
+            TaskMark::Waiting => "waiting",
+            TaskMark::Blocked => "blocked",
+            TaskMark::Pending => "pending",
+            TaskMark::Skipped => "skipped",
+            TaskMark::Done => "done",
         }
     }
 
     /// One column wide in every font.
     pub fn sign(self) -> char {
         match self {
-            Mark::Failed => '✗',
-            Mark::Running => '▶',
-            Mark::Waiting => '◷',
-            Mark::Blocked => '!',
-            Mark::Pending => '·',
-            Mark::Skipped => '-',
-            Mark::Done => '✓',
+            TaskMark::Failed => '✗',
+            TaskMark::Running => '▶',
+            TaskMark::Waiting => '◷',
+            TaskMark::Blocked => '!',
+            TaskMark::Pending => '·',
+            TaskMark::Skipped => '-',
+            TaskMark::Done => '✓',
         }
     }
 
     /// Fill, line and text.
     fn colours(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Mark::Failed => ("#fee2e2", "#dc2626", "#7f1d1d"),
-            Mark::Running => ("#dbeafe", "#2563eb", "#1e3a8a"),
-            Mark::Waiting => ("#fef9c3", "#ca8a04", "#713f12"),
-            Mark::Blocked => ("#ffedd5", "#ea580c", "#7c2d12"),
-            Mark::Pending => ("#f8fafc", "#94a3b8", "#334155"),
-            Mark::Skipped => ("#f1f5f9", "#cbd5e1", "#64748b"),
-            Mark::Done => ("#dcfce7", "#16a34a", "#14532d"),
+            TaskMark::Failed => ("#fee2e2", "#dc2626", "#7f1d1d"),
+            TaskMark::Running => ("#dbeafe", "#2563eb", "#1e3a8a"),
+            TaskMark::Waiting => ("#fef9c3", "#ca8a04", "#713f12"),
+            TaskMark::Blocked => ("#ffedd5", "#ea580c", "#7c2d12"),
+            TaskMark::Pending => ("#f8fafc", "#94a3b8", "#334155"),
+            TaskMark::Skipped => ("#f1f5f9", "#cbd5e1", "#64748b"),
+            TaskMark::Done => ("#dcfce7", "#16a34a", "#14532d"),
         }
     }
 
-    fn of(status: &Status) -> Mark {
+    fn of(status: &Status) -> TaskMark {
         match status {
-            Status::Open => Mark::Pending,
-            Status::At { .. } | Status::Running { .. } => Mark::Running,
-            Status::Waiting { .. } => Mark::Waiting,
-            Status::Settled(TaskEnd::Closed) => Mark::Done,
-            Status::Settled(TaskEnd::Skipped { why: Skip::Asked | Skip::Dropped }) => Mark::Skipped,
+            Status::Open => TaskMark::Pending,
+            Status::At { .. } | Status::Running { .. } => TaskMark::Running,
+            Status::Waiting { .. } => TaskMark::Waiting,
+            Status::Settled(TaskEnd::Closed) => TaskMark::Done,
+            Status::Settled(TaskEnd::Skipped { why: Skip::Asked | Skip::Dropped }) => {
+                TaskMark::Skipped
+            }
             Status::Settled(TaskEnd::Skipped {
                 why: Skip::Blocked { .. } | Skip::Stopped { .. },
-            }) => Mark::Blocked,
-            Status::Settled(TaskEnd::Failed { .. }) => Mark::Failed,
+            }) => TaskMark::Blocked,
+            Status::Settled(TaskEnd::Failed { .. }) => TaskMark::Failed,
         }
     }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Graph {
+pub struct GraphPicture {
     pub title: String,
-    pub nodes: Vec<Node>,
-    pub edges: Vec<Edge>,
-    pub groups: Vec<Group>,
+    pub nodes: Vec<GraphNode>,
+    pub edges: Vec<GraphEdge>,
+    pub groups: Vec<GraphGroup>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct GraphNode {
     pub id: String,
     pub title: String,
-    pub mark: Mark,
+    pub mark: TaskMark,
     /// The step a running task is at, or another short remark.
     pub remark: Option<String>,
     pub group: Option<usize>,
@@ -121,81 +123,86 @@ pub struct Node {
 
 /// A task that was expanded into others; it stands where all of them stand together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct GraphGroup {
     pub id: String,
     pub title: String,
-    pub mark: Mark,
+    pub mark: TaskMark,
     /// The group it is part of.
     pub group: Option<usize>,
 }
 
 /// `to` waits for `from`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Edge {
-    pub from: Place,
-    pub to: Place,
+pub struct GraphEdge {
+    pub from: EdgePlace,
+    pub to: EdgePlace,
 }
 
 /// What an edge begins or ends at, by its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum EdgePlace {
     Node(usize),
     Group(usize),
 }
 
-impl Graph {
+impl GraphPicture {
     /// What a run's tree holds below the root.
-    pub fn of_run(state: &State) -> Graph {
+    pub fn of_run(state: &State) -> GraphPicture {
         let below_root = || state.tasks.iter().filter(|task| task.parent.is_some());
-        let mut graph = Graph { title: state.run.title.clone(), ..Graph::default() };
-        let mut places: BTreeMap<&str, Place> = BTreeMap::new();
+        let mut graph = GraphPicture { title: state.run.title.clone(), ..GraphPicture::default() };
+        let mut places: BTreeMap<&str, EdgePlace> = BTreeMap::new();
         let mut groups: BTreeMap<u32, usize> = BTreeMap::new();
         for task in below_root() {
             // A task comes after its parent, so the parent's group is known.
             let group = task.parent.and_then(|parent| groups.get(&parent.0).copied());
             if task.children.is_empty() {
-                places.insert(task.name(), Place::Node(graph.nodes.len()));
+                places.insert(task.name(), EdgePlace::Node(graph.nodes.len()));
                 graph.nodes.push(node(task, group));
             } else {
-                places.insert(task.name(), Place::Group(graph.groups.len()));
+                places.insert(task.name(), EdgePlace::Group(graph.groups.len()));
                 groups.insert(task.id.0, graph.groups.len());
                 let (id, title) = (task.name().to_owned(), task.spec.title.clone());
-                graph.groups.push(Group { id, title, mark: Mark::of(&task.status), group });
+                graph.groups.push(GraphGroup {
+                    id,
+                    title,
+                    mark: TaskMark::of(&task.status),
+                    group,
+                });
             }
         }
         for task in below_root() {
             let Some(to) = places.get(task.name()) else { continue };
             let before = task.spec.depends_on.iter().filter_map(|name| places.get(name.as_str()));
-            graph.edges.extend(before.map(|from| Edge { from: *from, to: *to }));
+            graph.edges.extend(before.map(|from| GraphEdge { from: *from, to: *to }));
         }
         graph
     }
 
     /// A plan before it is run.
-    pub fn of_plan(title: &str, plan: &Checked) -> Graph {
+    pub fn of_plan(title: &str, plan: &CheckedPlan) -> GraphPicture {
         let ids = plan.tasks.iter().enumerate().map(|(at, planned)| (planned.task.id.as_str(), at));
         let places: BTreeMap<&str, usize> = ids.collect();
-        let mut graph = Graph { title: title.to_owned(), ..Graph::default() };
+        let mut graph = GraphPicture { title: title.to_owned(), ..GraphPicture::default() };
         for (at, planned) in plan.tasks.iter().enumerate() {
             let task = &planned.task;
-            graph.nodes.push(Node {
+            graph.nodes.push(GraphNode {
                 id: task.id.clone(),
                 title: task.title.clone(),
-                mark: Mark::Pending,
+                mark: TaskMark::Pending,
                 remark: task.expand.then(|| "expanded later".to_owned()),
                 group: None,
             });
             let names: BTreeSet<&String> = task.depends_on.iter().collect();
             let before = names.into_iter().filter_map(|name| places.get(name.as_str()));
-            let to = Place::Node(at);
-            graph.edges.extend(before.map(|from| Edge { from: Place::Node(*from), to }));
+            let to = EdgePlace::Node(at);
+            graph.edges.extend(before.map(|from| GraphEdge { from: EdgePlace::Node(*from), to }));
         }
         graph
     }
 
     /// The nodes that are kept, what they are part of, and the edges between those.
     #[must_use]
-    pub fn only(&self, is_kept: impl Fn(&Node) -> bool) -> Graph {
+    pub fn only(&self, is_kept: impl Fn(&GraphNode) -> bool) -> GraphPicture {
         let kept: Vec<usize> =
             (0..self.nodes.len()).filter(|index| is_kept(&self.nodes[*index])).collect();
         let mut around: BTreeSet<usize> = BTreeSet::new();
@@ -210,16 +217,21 @@ impl Graph {
         let groups_at: BTreeMap<usize, usize> =
             around.iter().enumerate().map(|(new, old)| (*old, new)).collect();
         let moved = |group: Option<usize>| group.and_then(|at| groups_at.get(&at).copied());
-        let place = |place: Place| match place {
-            Place::Node(at) => nodes_at.get(&at).map(|at| Place::Node(*at)),
-            Place::Group(at) => groups_at.get(&at).map(|at| Place::Group(*at)),
+        let place = |place: EdgePlace| match place {
+            EdgePlace::Node(at) => nodes_at.get(&at).map(|at| EdgePlace::Node(*at)),
+            EdgePlace::Group(at) => groups_at.get(&at).map(|at| EdgePlace::Group(*at)),
         };
-        let node =
-            |at: &usize| Node { group: moved(self.nodes[*at].group), ..self.nodes[*at].clone() };
-        let group =
-            |at: &usize| Group { group: moved(self.groups[*at].group), ..self.groups[*at].clone() };
-        let edge = |edge: &Edge| Some(Edge { from: place(edge.from)?, to: place(edge.to)? });
-        Graph {
+        let node = |at: &usize| GraphNode {
+            group: moved(self.nodes[*at].group),
+            ..self.nodes[*at].clone()
+        };
+        let group = |at: &usize| GraphGroup {
+            group: moved(self.groups[*at].group),
+            ..self.groups[*at].clone()
+        };
+        let edge =
+            |edge: &GraphEdge| Some(GraphEdge { from: place(edge.from)?, to: place(edge.to)? });
+        GraphPicture {
             title: self.title.clone(),
             nodes: kept.iter().map(node).collect(),
             edges: self.edges.iter().filter_map(edge).collect(),
@@ -245,8 +257,8 @@ impl Graph {
 
     /// `12 tasks: 3 done, 1 running, 8 pending`
     pub fn tally(&self) -> String {
-        let count = |mark: Mark| self.nodes.iter().filter(|node| node.mark == mark).count();
-        let mut parts: Vec<String> = Mark::ALL
+        let count = |mark: TaskMark| self.nodes.iter().filter(|node| node.mark == mark).count();
+        let mut parts: Vec<String> = TaskMark::ALL
             .into_iter()
             .rev()
             .map(|mark| (count(mark), mark))
@@ -259,32 +271,32 @@ impl Graph {
         format!("{}: {}", tasks(self.nodes.len()), parts.join(", "))
     }
 
-    fn id_of(&self, place: Place) -> &str {
+    fn id_of(&self, place: EdgePlace) -> &str {
         match place {
-            Place::Node(index) => &self.nodes[index].id,
-            Place::Group(index) => &self.groups[index].id,
+            EdgePlace::Node(index) => &self.nodes[index].id,
+            EdgePlace::Group(index) => &self.groups[index].id,
         }
     }
 
     /// What each node and each group waits for, by index.
-    fn before(&self) -> (Vec<Vec<Place>>, Vec<Vec<Place>>) {
+    fn before(&self) -> (Vec<Vec<EdgePlace>>, Vec<Vec<EdgePlace>>) {
         let mut nodes = vec![Vec::new(); self.nodes.len()];
         let mut groups = vec![Vec::new(); self.groups.len()];
         for edge in &self.edges {
             match edge.to {
-                Place::Node(index) => nodes[index].push(edge.from),
-                Place::Group(index) => groups[index].push(edge.from),
+                EdgePlace::Node(index) => nodes[index].push(edge.from),
+                EdgePlace::Group(index) => groups[index].push(edge.from),
             }
         }
         (nodes, groups)
     }
 }
 
-fn node(task: &Task, group: Option<usize>) -> Node {
-    Node {
+fn node(task: &Task, group: Option<usize>) -> GraphNode {
+    GraphNode {
         id: task.name().to_owned(),
         title: task.spec.title.clone(),
-        mark: Mark::of(&task.status),
+        mark: TaskMark::of(&task.status),
         remark: task.step().map(|step| step.word().to_owned()),
         group,
     }

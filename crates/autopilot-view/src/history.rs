@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunHistory {
     /// In the order they were started.
-    pub attempts: Vec<Tried>,
+    pub attempts: Vec<PastAttempt>,
     pub remarks: Vec<Remark>,
 }
 
 /// One attempt from its start to its end.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tried {
+pub struct PastAttempt {
     pub id: AttemptId,
     pub task: TaskId,
     pub step: Step,
@@ -37,7 +37,7 @@ pub struct Remark {
 }
 
 impl RunHistory {
-    pub fn of_task(&self, task: TaskId) -> impl Iterator<Item = &Tried> {
+    pub fn of_task(&self, task: TaskId) -> impl Iterator<Item = &PastAttempt> {
         self.attempts.iter().filter(move |tried| tried.task == task)
     }
 
@@ -47,7 +47,7 @@ impl RunHistory {
 }
 
 pub fn history(records: &[Record]) -> RunHistory {
-    let mut fold = Fold::default();
+    let mut fold = HistoryFold::default();
     for record in records {
         for (place, event) in record.events.iter().enumerate() {
             fold.event(AttemptId { seq: record.seq, place: place as u32 }, record.at, event);
@@ -57,13 +57,13 @@ pub fn history(records: &[Record]) -> RunHistory {
 }
 
 #[derive(Default)]
-struct Fold {
-    attempts: BTreeMap<AttemptId, Tried>,
+struct HistoryFold {
+    attempts: BTreeMap<AttemptId, PastAttempt>,
     rounds: BTreeMap<TaskId, u32>,
     remarks: Vec<Remark>,
 }
 
-impl Fold {
+impl HistoryFold {
     fn event(&mut self, id: AttemptId, at: Time, event: &Event) {
         match event {
             Event::TaskMoved { task, round, .. } => {
@@ -110,7 +110,7 @@ impl Fold {
     }
 
     fn started(&mut self, id: AttemptId, at: Time, task: TaskId, step: Step) {
-        let tried = Tried {
+        let tried = PastAttempt {
             id,
             task,
             step,

@@ -15,10 +15,10 @@ pub mod state_json;
 pub mod status_md;
 pub mod trouble;
 
-use autopilot_core::event::{End, Facts, Failure, Halt, HaltWhy, Outcome, Skip};
+use autopilot_core::event::{Facts, Failure, Halt, HaltWhy, Outcome, Skip, TaskEnd};
 use autopilot_core::pipeline::Work;
 use autopilot_core::skill::Used;
-use autopilot_core::state::{Door, Hold, Shown, State, Status, Task};
+use autopilot_core::state::{Hold, LaneState, Shown, State, Status, Task};
 use autopilot_core::step::Step;
 use std::collections::BTreeSet;
 
@@ -47,10 +47,12 @@ impl ExitWord {
     pub fn of(state: &State) -> ExitWord {
         match state.end() {
             None => ExitWord::Paused,
-            Some(End::Closed | End::Skipped { .. }) => ExitWord::Done,
-            Some(End::Failed { why }) if why.is_push() => ExitWord::PushFailed,
-            Some(End::Failed { .. }) if only_failed_to_converge(state) => ExitWord::NotConverged,
-            Some(End::Failed { .. }) => ExitWord::Failed,
+            Some(TaskEnd::Closed | TaskEnd::Skipped { .. }) => ExitWord::Done,
+            Some(TaskEnd::Failed { why }) if why.is_push() => ExitWord::PushFailed,
+            Some(TaskEnd::Failed { .. }) if only_failed_to_converge(state) => {
+                ExitWord::NotConverged
+            }
+            Some(TaskEnd::Failed { .. }) => ExitWord::Failed,
         }
     }
 }
@@ -89,8 +91,8 @@ fn only_failed_to_converge(state: &State) -> bool {
 
 pub fn failure(task: &Task) -> Option<&Failure> {
     match &task.status {
-        Status::Settled(End::Failed { why }) => Some(why),
-        Status::Settled(End::Closed | End::Skipped { .. })
+        Status::Settled(TaskEnd::Failed { why }) => Some(why),
+        Status::Settled(TaskEnd::Closed | TaskEnd::Skipped { .. })
         | Status::Open
         | Status::At { .. }
         | Status::Running { .. }
@@ -103,8 +105,8 @@ pub fn run_word(state: &State) -> &'static str {
     let Some(root) = state.root() else { return "INIT" };
     if let Some(end) = state.end() {
         return match end {
-            End::Closed | End::Skipped { .. } => "DONE",
-            End::Failed { .. } => "FAILED",
+            TaskEnd::Closed | TaskEnd::Skipped { .. } => "DONE",
+            TaskEnd::Failed { .. } => "FAILED",
         };
     }
     if state.is_at_rest() {
@@ -149,10 +151,10 @@ pub fn activity(task: &Task) -> &'static str {
         Status::At { step } | Status::Running { step, .. } | Status::Waiting { step, .. } => {
             step.row().doing
         }
-        Status::Settled(End::Closed) => "done",
-        Status::Settled(End::Skipped { why: Skip::Asked }) => "skipped",
-        Status::Settled(End::Skipped { .. }) => "not begun",
-        Status::Settled(End::Failed { .. }) => "failed",
+        Status::Settled(TaskEnd::Closed) => "done",
+        Status::Settled(TaskEnd::Skipped { why: Skip::Asked }) => "skipped",
+        Status::Settled(TaskEnd::Skipped { .. }) => "not begun",
+        Status::Settled(TaskEnd::Failed { .. }) => "failed",
     }
 }
 
@@ -261,8 +263,8 @@ pub fn tells_how_to_go_on(halt: &Halt) -> bool {
 pub fn waits(state: &State, task: &Task) -> Option<String> {
     let Status::Waiting { step, until } = task.status else { return None };
     Some(match state.door(step, task.by(step)) {
-        Door::Held { account, why, guess, .. } => history::waits(&account, why, until, guess),
-        Door::Open { .. } | Door::Probed => format!("waits until {}", until.rfc3339()),
+        LaneState::Held { account, why, guess, .. } => history::waits(&account, why, until, guess),
+        LaneState::Open { .. } | LaneState::Probed => format!("waits until {}", until.rfc3339()),
     })
 }
 

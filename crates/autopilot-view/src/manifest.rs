@@ -8,14 +8,16 @@
 mod tests;
 
 use crate::sessions::session_of;
-use autopilot_core::event::{End, Event, Facts, Outcome, Record};
+use autopilot_core::event::{Event, Facts, Outcome, Record, TaskEnd};
 use autopilot_core::id::{AttemptId, TaskId};
 use autopilot_core::pipeline::Switch;
 use autopilot_core::prompt::cut;
 use autopilot_core::session_name::current_of;
 use autopilot_core::state::{State, Status, Task};
 use autopilot_core::step::Step;
-use autopilot_core::workflow::{self, Completion, Past, StepBody, StepResult, Usage, Workflow};
+use autopilot_core::workflow::{
+    self, Completion, PastStep, StepBody, StepResult, StepUsage, Workflow,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +34,7 @@ pub type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// What the records do not say.
 #[derive(Clone, Debug, Default)]
-pub struct Setting {
+pub struct ManifestSetting {
     pub cwd: String,
     /// Who works on steps that name nobody.
     pub adapter: String,
@@ -42,7 +44,7 @@ pub struct Setting {
 
 /// A question to an agent.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Exec {
+pub struct ExecEntry {
     pub number: u32,
     pub label: String,
     /// Of its directory, relative to the checkout.
@@ -58,7 +60,7 @@ pub struct Exec {
     pub status: Option<String>,
     pub started_at: String,
     pub ended_at: Option<String>,
-    pub usage: Option<Usage>,
+    pub usage: Option<StepUsage>,
     pub cost_usd: Option<f64>,
 }
 
@@ -67,17 +69,17 @@ const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
 /// What each iteration came to, from the records in order.
 #[derive(Clone, Debug, Default)]
-pub struct History {
+pub struct IterationHistory {
     seq: u64,
     round: u32,
-    said: BTreeMap<u32, Said>,
+    said: BTreeMap<u32, IterationWord>,
     warnings: Vec<String>,
     /// To tell the same only once.
     warned: BTreeSet<String>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Said {
+struct IterationWord {
     /// Blob: what whoever checked said.
     completion: Option<String>,
     overruled: Option<String>,
@@ -85,7 +87,7 @@ struct Said {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Iteration {
+struct ManifestIteration {
     index: u32,
     /// None until it is made, and where none could be used.
     workflow: Option<Workflow>,
@@ -94,11 +96,11 @@ struct Iteration {
 }
 
 #[derive(Deserialize)]
-struct Goal {
+struct GoalManifest {
     text: String,
 }
 
-impl History {
+impl IterationHistory {
     pub fn record(&mut self, record: &Record) {
         // A record may be told to a process that has read it before.
         if record.seq <= self.seq {
@@ -131,7 +133,7 @@ impl History {
                     self.warn(&reason.text);
                 }
             }
-            Event::TaskSettled { task: TaskId::ROOT, end: End::Failed { why } } => {
+            Event::TaskSettled { task: TaskId::ROOT, end: TaskEnd::Failed { why } } => {
                 self.warn(&why.to_string());
             }
             Event::TaskMoved { .. }
@@ -188,7 +190,7 @@ impl History {
         &self.warnings
     }
 
-    fn this(&mut self) -> &mut Said {
+    fn this(&mut self) -> &mut IterationWord {
         self.said.entry(self.round.max(1)).or_default()
     }
 
@@ -218,20 +220,20 @@ impl History {
 }
 
 /// A task that is a step of a workflow.
-pub struct Placed<'a> {
+pub struct PlacedStep<'a> {
     pub task: &'a Task,
     pub body: StepBody,
 }
 
 /// In the order of the iterations and, in each, of its workflow.
-pub fn steps<'a>(state: &'a State, read: Read<'_>) -> Vec<Placed<'a>> {
+pub fn steps<'a>(state: &'a State, read: Read<'_>) -> Vec<PlacedStep<'a>> {
     let children = state.root().into_iter().flat_map(|root| &root.children);
     let placed = children.filter_map(|child| {
         let task = state.task(*child);
         let body = serde_json::from_str(&read(&task.spec.body)?).ok()?;
-        Some(Placed { task, body })
+        Some(PlacedStep { task, body })
     });
-    let mut steps: Vec<Placed<'_>> = placed.collect();
+    let mut steps: Vec<PlacedStep<'_>> = placed.collect();
     steps.sort_by_key(|step| (step.body.iteration, step.body.place));
     steps
 }
@@ -239,9 +241,9 @@ pub fn steps<'a>(state: &'a State, read: Read<'_>) -> Vec<Placed<'a>> {
 /// What `manifest.json` says.
 pub fn manifest(
     state: &State,
-    history: &History,
-    setting: &Setting,
-    execs: &[Exec],
+    history: &IterationHistory,
+    setting: &ManifestSetting,
+    execs: &[ExecEntry],
     read: Read<'_>,
 ) -> Value {
     let steps = steps(state, read);
@@ -264,7 +266,7 @@ pub fn manifest(
     manifest
 }
 
-fn options(state: &State, setting: &Setting) -> Value {
+fn options(state: &State, setting: &ManifestSetting) -> Value {
     let (run, limits) = (&state.run, &state.run.limits);
     json!({
         "adapter": adapter(state, setting),
@@ -286,11 +288,11 @@ fn options(state: &State, setting: &Setting) -> Value {
 }
 
 /// As it was asked for, else the kind of agent it is.
-fn adapter<'a>(state: &'a State, setting: &'a Setting) -> &'a str {
+fn adapter<'a>(state: &'a State, setting: &'a ManifestSetting) -> &'a str {
     state.run.options.adapter.as_ref().unwrap_or(&setting.adapter)
 }
 
-fn entry(state: &State, exec: &Exec, steps: &[Placed<'_>]) -> Value {
+fn entry(state: &State, exec: &ExecEntry, steps: &[PlacedStep<'_>]) -> Value {
     let placed = steps.iter().find(|step| step.task.name() == exec.task);
     let is_live = |id: &AttemptId| id.to_string() == exec.attempt;
     let status = match &exec.status {
@@ -323,7 +325,7 @@ fn entry(state: &State, exec: &Exec, steps: &[Placed<'_>]) -> Value {
     })
 }
 
-fn node(state: &State, step: &Placed<'_>) -> Value {
+fn node(state: &State, step: &PlacedStep<'_>) -> Value {
     json!({
         "id": step.task.name(),
         "iteration": step.body.iteration,
@@ -338,22 +340,29 @@ pub fn status_word(state: &State, task: &Task) -> &'static str {
         Status::Open => "pending",
         Status::At { .. } if task.spent.attempts == 0 => "pending",
         Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => "running",
-        Status::Settled(_) => Past::of(state, task).map_or("skipped", |past| past.status.word()),
+        Status::Settled(_) => {
+            PastStep::of(state, task).map_or("skipped", |past| past.status.word())
+        }
     }
 }
 
-fn edges(step: &Placed<'_>) -> Vec<Value> {
+fn edges(step: &PlacedStep<'_>) -> Vec<Value> {
     let to = step.task.name();
     step.task.spec.depends_on.iter().map(|from| json!({ "from": from, "to": to })).collect()
 }
 
 /// What `<run-id>.json` says.
-pub fn run_state(state: &State, history: &History, setting: &Setting, read: Read<'_>) -> Value {
+pub fn run_state(
+    state: &State,
+    history: &IterationHistory,
+    setting: &ManifestSetting,
+    read: Read<'_>,
+) -> Value {
     let steps = steps(state, read);
     let body = state.root().and_then(|root| read(&root.spec.body));
-    let goal = body.and_then(|text| serde_json::from_str::<Goal>(&text).ok());
+    let goal = body.and_then(|text| serde_json::from_str::<GoalManifest>(&text).ok());
     let last = state.root().map_or(0, |root| root.round);
-    let iterations: Vec<Iteration> =
+    let iterations: Vec<ManifestIteration> =
         (1..=last).map(|index| iteration(index, state, &steps, history, read)).collect();
     json!({
         "task": goal.map_or_else(|| state.run.title.clone(), |goal| goal.text),
@@ -366,25 +375,25 @@ pub fn run_state(state: &State, history: &History, setting: &Setting, read: Read
 fn iteration(
     index: u32,
     state: &State,
-    steps: &[Placed<'_>],
-    history: &History,
+    steps: &[PlacedStep<'_>],
+    history: &IterationHistory,
     read: Read<'_>,
-) -> Iteration {
-    let is_own = |step: &&Placed<'_>| step.body.iteration == index && !step.task.is_dropped();
-    let own: Vec<&Placed<'_>> = steps.iter().filter(is_own).collect();
+) -> ManifestIteration {
+    let is_own = |step: &&PlacedStep<'_>| step.body.iteration == index && !step.task.is_dropped();
+    let own: Vec<&PlacedStep<'_>> = steps.iter().filter(is_own).collect();
     let workflow = own.first().map(|first| Workflow {
         version: workflow::VERSION,
         id: first.body.workflow.clone(),
         steps: own.iter().map(|step| step.body.step.clone()).collect(),
     });
-    let result = |step: &&Placed<'_>| {
-        let past = Past::of(state, step.task)?;
+    let result = |step: &&PlacedStep<'_>| {
+        let past = PastStep::of(state, step.task)?;
         let said = past.answer.as_deref().and_then(read);
         // All of it is in the file of the question.
         let said = said.map(|said| cut(&said, OUTPUT_BYTES_MAX));
         Some(past.result(&step.body.step.id, said))
     };
-    Iteration {
+    ManifestIteration {
         index,
         workflow,
         steps: own.iter().filter_map(result).collect(),

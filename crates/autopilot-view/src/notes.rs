@@ -2,25 +2,25 @@
 //! the event they tell of so that none is written twice after a crash.
 
 use super::{duration, failure};
-use autopilot_core::event::{End, Event, Record, Skip, Verdict};
+use autopilot_core::event::{Event, Record, Skip, TaskEnd, Verdict};
 use autopilot_core::id::AttemptId;
 use autopilot_core::limit::ReviewGate;
 use autopilot_core::state::{State, Task};
 use autopilot_core::step::Step;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct NoteEntry {
     pub key: String,
     pub text: String,
 }
 
 /// The entries a record brings; `state` is what holds after it.
-pub fn entries(record: &Record, state: &State) -> Vec<Entry> {
+pub fn entries(record: &Record, state: &State) -> Vec<NoteEntry> {
     let mut entries = Vec::new();
     for (place, event) in record.events.iter().enumerate() {
         if let Some(text) = entry(event, record, state) {
             let place = AttemptId { seq: record.seq, place: place as u32 };
-            entries.push(Entry { key: format!("{} {place}", state.run.id), text });
+            entries.push(NoteEntry { key: format!("{} {place}", state.run.id), text });
         }
     }
     entries
@@ -49,7 +49,7 @@ fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
                 task.spent.bill.usd
             );
             Some(match end {
-                End::Closed => {
+                TaskEnd::Closed => {
                     let commit: String =
                         task.commit.clone().unwrap_or_default().chars().take(10).collect();
                     let waived = match waived(task, state).as_slice() {
@@ -63,17 +63,17 @@ fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
                         "- {at} **{name}** DONE: {title} ({spent}, commit {commit}){waived}{used}\n"
                     )
                 }
-                End::Failed { .. } => {
+                TaskEnd::Failed { .. } => {
                     let why = failure(task).map(ToString::to_string).unwrap_or_default();
                     format!("- {at} **{name}** FAILED: {title}: {why} ({spent})\n")
                 }
-                End::Skipped { why: Skip::Asked } => {
+                TaskEnd::Skipped { why: Skip::Asked } => {
                     format!("- {at} **{name}** left out by a person: {title}\n")
                 }
-                End::Skipped { why: Skip::Dropped } => {
+                TaskEnd::Skipped { why: Skip::Dropped } => {
                     format!("- {at} **{name}** left out, its iteration was not begun: {title}\n")
                 }
-                End::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } } => {
+                TaskEnd::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } } => {
                     let by = state.task(*by).name();
                     format!("- {at} **{name}** BLOCKED by {by}: {title}\n")
                 }

@@ -7,8 +7,8 @@
 mod tests;
 
 use super::task_word;
-use autopilot_core::dag::Graph;
-use autopilot_core::event::{End, Skip};
+use autopilot_core::dag::TaskGraph;
+use autopilot_core::event::{Skip, TaskEnd};
 use autopilot_core::id::TaskId;
 use autopilot_core::plan::{Plan, TaskBody};
 use autopilot_core::state::{State, Status, Task};
@@ -77,7 +77,7 @@ fn is_ready(task: &Task) -> bool {
 
 /// Names that can't be resolved leave no order to tell.
 fn batches<'a>(tasks: &[&'a Task]) -> Vec<Vec<&'a str>> {
-    let graph = Graph::build(
+    let graph = TaskGraph::build(
         tasks.iter().map(|task| (task.name(), task.spec.depends_on.iter().map(String::as_str))),
     );
     let Ok(graph) = graph else { return Vec::new() };
@@ -159,8 +159,8 @@ fn blocked_by<'a>(state: &'a State, task: &'a Task) -> Vec<&'a str> {
 fn blocking<'a>(state: &'a State, task: &'a Task) -> impl Iterator<Item = TaskId> + 'a {
     let is_open = match &task.status {
         Status::Open => task.needs > 0,
-        Status::Settled(End::Skipped { why: Skip::Blocked { .. } }) => true,
-        Status::Settled(End::Closed | End::Failed { .. } | End::Skipped { .. })
+        Status::Settled(TaskEnd::Skipped { why: Skip::Blocked { .. } }) => true,
+        Status::Settled(TaskEnd::Closed | TaskEnd::Failed { .. } | TaskEnd::Skipped { .. })
         | Status::At { .. }
         | Status::Running { .. }
         | Status::Waiting { .. } => false,

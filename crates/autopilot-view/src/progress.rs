@@ -2,31 +2,31 @@
 
 use super::history::{freed, held, switched, waits};
 use super::{duration, passed_word};
-use autopilot_core::event::{End, Event, Facts, Outcome, Skip};
+use autopilot_core::event::{Event, Facts, Outcome, Skip, TaskEnd};
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
 
 /// How much a line matters: quiet output shows the first kind only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Weight {
+pub enum LineWeight {
     Transition,
     Step,
     Detail,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
-    pub weight: Weight,
+pub struct ProgressLine {
+    pub weight: LineWeight,
     pub text: String,
 }
 
-fn line(weight: Weight, text: String) -> Option<Line> {
-    Some(Line { weight, text })
+fn line(weight: LineWeight, text: String) -> Option<ProgressLine> {
+    Some(ProgressLine { weight, text })
 }
 
 /// What an event means to someone watching; `state` is what holds after its record.
-pub fn told(event: &Event, state: &State) -> Option<Line> {
-    use Weight::{Detail, Step as StepLine, Transition};
+pub fn told(event: &Event, state: &State) -> Option<ProgressLine> {
+    use LineWeight::{Detail, Step as StepLine, Transition};
     let name = |task: &autopilot_core::id::TaskId| {
         let task = state.task(*task);
         task.label().to_owned()
@@ -133,15 +133,15 @@ fn ended(step: Step, outcome: &Outcome, facts: &Facts) -> String {
     }
 }
 
-fn settled(end: &End) -> String {
+fn settled(end: &TaskEnd) -> String {
     match end {
-        End::Closed => "DONE".to_owned(),
-        End::Failed { why } => format!("FAILED: {why}"),
-        End::Skipped { why: Skip::Asked } => "skipped by a person".to_owned(),
-        End::Skipped { why: Skip::Blocked { .. } } => {
+        TaskEnd::Closed => "DONE".to_owned(),
+        TaskEnd::Failed { why } => format!("FAILED: {why}"),
+        TaskEnd::Skipped { why: Skip::Asked } => "skipped by a person".to_owned(),
+        TaskEnd::Skipped { why: Skip::Blocked { .. } } => {
             "BLOCKED: a task it needs did not close".to_owned()
         }
-        End::Skipped { why: Skip::Stopped { .. } } => "not begun: the run stops".to_owned(),
-        End::Skipped { why: Skip::Dropped } => "not begun: its iteration is not".to_owned(),
+        TaskEnd::Skipped { why: Skip::Stopped { .. } } => "not begun: the run stops".to_owned(),
+        TaskEnd::Skipped { why: Skip::Dropped } => "not begun: its iteration is not".to_owned(),
     }
 }

@@ -31,34 +31,34 @@ const CELL_CHARS_MAX: usize = 300;
 
 /// What is known beside the state.
 #[derive(Clone, Debug, Default)]
-pub struct Known<'a> {
+pub struct PullRequestFacts<'a> {
     /// `github.pr_title_prefix`.
     pub prefix: &'a str,
     pub remote: &'a str,
     /// What was asked for, in the words of whoever asked.
     pub goal: &'a str,
     /// The commands the controller ran for a step that showed something.
-    pub checks: BTreeMap<(TaskId, Step), Vec<Check>>,
+    pub checks: BTreeMap<(TaskId, Step), Vec<ShownCheck>>,
     /// Agents whose cost nobody knows.
     pub unpriced: &'a [String],
 }
 
 /// One command, as it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
+pub struct ShownCheck {
     pub name: String,
     pub command: String,
     pub exit: Option<i32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Text {
+pub struct PullRequestText {
     pub title: String,
     /// Begins and ends with a mark that names the run; what is between them is ours to replace.
     pub body: String,
 }
 
-pub fn pull_request(state: &State, known: &Known<'_>) -> Text {
+pub fn pull_request(state: &State, known: &PullRequestFacts<'_>) -> PullRequestText {
     let run = &state.run.id;
     let parts = [
         goal(state, known),
@@ -69,7 +69,7 @@ pub fn pull_request(state: &State, known: &Known<'_>) -> Text {
     ];
     let body =
         format!("<!-- autopilot-run: {run} -->\n{}<!-- autopilot-end: {run} -->", parts.concat());
-    Text { title: title(state, known.prefix), body }
+    PullRequestText { title: title(state, known.prefix), body }
 }
 
 fn title(state: &State, prefix: &str) -> String {
@@ -77,7 +77,7 @@ fn title(state: &State, prefix: &str) -> String {
     cut(text.trim(), TITLE_CHARS_MAX)
 }
 
-fn goal(state: &State, known: &Known<'_>) -> String {
+fn goal(state: &State, known: &PullRequestFacts<'_>) -> String {
     let words = if known.goal.trim().is_empty() { &state.run.title } else { known.goal };
     let lines = words.lines().map(str::trim_end).map(|line| {
         let (indent, text) = line.split_at(line.len() - line.trim_start().len());
@@ -91,7 +91,7 @@ fn goal(state: &State, known: &Known<'_>) -> String {
     format!("## What was asked\n\n{}\n", capped(lines, "> ", "lines", GOAL_BYTES_MAX))
 }
 
-fn tasks(state: &State, known: &Known<'_>) -> String {
+fn tasks(state: &State, known: &PullRequestFacts<'_>) -> String {
     let mut text = "## What was done\n\n| task | title | outcome | iterations | time | cost |\n\
                     |---|---|---|---|---|---|\n"
         .to_owned();
@@ -116,7 +116,7 @@ fn tasks(state: &State, known: &Known<'_>) -> String {
     text
 }
 
-fn evidence(state: &State, known: &Known<'_>) -> String {
+fn evidence(state: &State, known: &PullRequestFacts<'_>) -> String {
     let mut text = "## What proves it\n\nThe controller ran these commands itself, on exactly the \
                     commits of this branch.\n\n| task | validation | acceptance | review | commit |\n\
                     |---|---|---|---|---|\n"
@@ -151,7 +151,7 @@ fn evidence(state: &State, known: &Known<'_>) -> String {
 }
 
 /// The commands of a step with their exit codes, or why there is none.
-fn ran(task: &Task, step: Step, known: &Known<'_>) -> String {
+fn ran(task: &Task, step: Step, known: &PullRequestFacts<'_>) -> String {
     if let Some(why) = task.skipped.get(&step) {
         return format!("skipped: {}", escaped(&cut(why, CELL_CHARS_MAX)));
     }
@@ -166,7 +166,7 @@ fn ran(task: &Task, step: Step, known: &Known<'_>) -> String {
             (_, None) => "no result".to_owned(),
         },
         Some(checks) => {
-            let one = |check: &Check| {
+            let one = |check: &ShownCheck| {
                 format!("{} {}", code(&cut(&check.command, CELL_CHARS_MAX)), exit(check.exit))
             };
             checks.iter().map(one).collect::<Vec<_>>().join("<br>")
@@ -241,7 +241,7 @@ fn notes_on_the_whole(state: &State) -> impl Iterator<Item = &String> {
     results.filter(|(step, _)| !step.row().leaves_machine).flat_map(|(_, shown)| &shown.facts.notes)
 }
 
-fn undo(state: &State, known: &Known<'_>) -> String {
+fn undo(state: &State, known: &PullRequestFacts<'_>) -> String {
     let (run, branch, base) = (&state.run.id, &state.run.branch, &state.run.base_branch);
     let delete = code(&format!("git push {} --delete {branch}", known.remote));
     format!(

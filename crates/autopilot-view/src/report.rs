@@ -13,24 +13,24 @@ mod tests;
 mod timeline;
 pub mod words;
 
-pub use choice::{ATTEMPTS_OF_TASK_MAX, CALLS_MAX, Choice, REMARKS_MAX, TASKS_MAX, attempts};
+pub use choice::{ATTEMPTS_OF_TASK_MAX, CALLS_MAX, REMARKS_MAX, TASKS_MAX, TaskChoice, attempts};
 pub use html::html;
 pub use words::{Clean, Excerpt};
 
-use super::graph::{self, Graph};
+use super::graph::{self, GraphPicture};
 use super::history::{RunHistory, history};
-use super::manifest::{Exec, History, Read};
+use super::manifest::{ExecEntry, IterationHistory, Read};
 use super::sessions::sessions;
 use super::{ExitWord, Standing, duration, failure, money, task_word};
-use attempt::{Attempt, attempt, tokens};
+use attempt::{ReportAttempt, attempt, tokens};
 use autopilot_core::event::Record;
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::{State, Task};
-use iteration::Iteration;
-use outcome::{Outcome, count, outcome};
+use iteration::ReportIteration;
+use outcome::{ReportOutcome, count, outcome};
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{Timeline, timeline};
-use words::{Body, Line, Words};
+use words::{Body, PageWords, ReportLine};
 
 /// Boxes of a graph that can still be told apart.
 const GRAPH_NODES_MAX: usize = 150;
@@ -38,16 +38,16 @@ const GRAPH_NODES_MAX: usize = 150;
 const WARNINGS_MAX: usize = 200;
 
 /// What the records do not say.
-pub struct Known<'a> {
+pub struct ReportFacts<'a> {
     pub standing: Standing,
     pub now: Time,
     /// In the words of whoever asked.
     pub goal: Option<String>,
     /// What the branch changes, in a line; none where there is no branch.
     pub change: Option<String>,
-    pub calls: Vec<Call>,
+    pub calls: Vec<AgentCall>,
     /// How to go on with a session, by its id.
-    pub ways: BTreeMap<String, Way>,
+    pub ways: BTreeMap<String, ResumeWay>,
     pub version: &'a str,
     pub read: Read<'a>,
     pub clean: Clean<'a>,
@@ -55,8 +55,8 @@ pub struct Known<'a> {
 
 /// A question to an agent, with its texts.
 #[derive(Clone, Debug, Default)]
-pub struct Call {
-    pub exec: Exec,
+pub struct AgentCall {
+    pub exec: ExecEntry,
     pub duration_ms: Option<u64>,
     /// As `autopilot sessions` names it.
     pub session: String,
@@ -65,7 +65,7 @@ pub struct Call {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Way {
+pub struct ResumeWay {
     pub command: Option<String>,
     pub hindrance: Option<String>,
 }
@@ -107,21 +107,21 @@ impl Tone {
 
 /// Everything on the page, in order.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Page {
-    title: Line,
-    run: Line,
+pub struct ReportPage {
+    title: ReportLine,
+    run: ReportLine,
     goal: Option<Body>,
-    outcome: Outcome,
-    facts: Vec<(&'static str, Line)>,
-    commands: Vec<(&'static str, Line)>,
+    outcome: ReportOutcome,
+    facts: Vec<(&'static str, ReportLine)>,
+    commands: Vec<(&'static str, ReportLine)>,
     /// Of a run towards a goal.
-    iterations: Vec<Iteration>,
+    iterations: Vec<ReportIteration>,
     graph: Option<Drawn>,
     timeline: Timeline,
-    tasks: Vec<Told>,
+    tasks: Vec<ReportTask>,
     limits: Vec<Limit>,
-    warnings: Vec<Line>,
-    remarks: Vec<(String, Line, Line)>,
+    warnings: Vec<ReportLine>,
+    remarks: Vec<(String, ReportLine, ReportLine)>,
     /// What there was no room for.
     left_out: Vec<String>,
     written: String,
@@ -136,16 +136,16 @@ struct Drawn {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Told {
+struct ReportTask {
     id: TaskId,
-    name: Line,
-    title: Line,
+    name: ReportLine,
+    title: ReportLine,
     word: &'static str,
     tone: Tone,
-    why: Option<Line>,
-    facts: Vec<(&'static str, Line)>,
-    notes: Vec<Line>,
-    attempts: Vec<Attempt>,
+    why: Option<ReportLine>,
+    facts: Vec<(&'static str, ReportLine)>,
+    notes: Vec<ReportLine>,
+    attempts: Vec<ReportAttempt>,
     /// Attempts before those.
     before: usize,
 }
@@ -158,13 +158,13 @@ struct Limit {
     is_hit: bool,
 }
 
-pub fn page(state: &State, records: &[Record], known: &Known<'_>) -> Page {
-    let words = Words::new(known.clean);
+pub fn page(state: &State, records: &[Record], known: &ReportFacts<'_>) -> ReportPage {
+    let words = PageWords::new(known.clean);
     let history = history(records);
-    let choice = Choice::of(state);
+    let choice = TaskChoice::of(state);
     let is_live = matches!(known.standing, Standing::Live { .. });
     let until = if is_live { known.now } else { state.at };
-    let mut goal = History::default();
+    let mut goal = IterationHistory::default();
     records.iter().for_each(|record| goal.record(record));
     let has_iterations = state.run.flow.has_iterations();
     let outcome = outcome(state, known, &words);
@@ -175,12 +175,12 @@ pub fn page(state: &State, records: &[Record], known: &Known<'_>) -> Page {
         Vec::new()
     };
     let timeline = timeline(state, &history.attempts, records, &choice, until, is_live, &words);
-    let graph =
-        (!has_iterations).then(|| drawn(&Graph::of_run(state), "g0", &choice, state, &words));
+    let graph = (!has_iterations)
+        .then(|| drawn(&GraphPicture::of_run(state), "g0", &choice, state, &words));
     let told = |id: &TaskId| told(state.task(*id), &history, known, is_live, &words);
-    let tasks: Vec<Told> = choice.tasks.iter().map(told).collect();
+    let tasks: Vec<ReportTask> = choice.tasks.iter().map(told).collect();
     let warnings = goal.warnings();
-    Page {
+    ReportPage {
         title: words.cut_line(&state.run.title, 200),
         run: words.line(&state.run.id),
         goal: known.goal.as_deref().map(|goal| words.text(goal)),
@@ -199,7 +199,7 @@ pub fn page(state: &State, records: &[Record], known: &Known<'_>) -> Page {
     }
 }
 
-fn facts(state: &State, words: &Words<'_>) -> Vec<(&'static str, Line)> {
+fn facts(state: &State, words: &PageWords<'_>) -> Vec<(&'static str, ReportLine)> {
     let run = &state.run;
     let mut rows = Vec::new();
     let mut row = |name: &'static str, value: String| rows.push((name, words.line(&value)));
@@ -226,7 +226,11 @@ fn facts(state: &State, words: &Words<'_>) -> Vec<(&'static str, Line)> {
     rows
 }
 
-fn commands(state: &State, known: &Known<'_>, words: &Words<'_>) -> Vec<(&'static str, Line)> {
+fn commands(
+    state: &State,
+    known: &ReportFacts<'_>,
+    words: &PageWords<'_>,
+) -> Vec<(&'static str, ReportLine)> {
     let (branch, base) = (shell_word(&state.run.branch), shell_word(&state.run.base_branch));
     let mut rows = Vec::new();
     let mut row = |name: &'static str, value: String| rows.push((name, words.line(&value)));
@@ -262,11 +266,11 @@ fn shell_word(text: &str) -> String {
 }
 
 fn drawn(
-    graph: &Graph,
+    graph: &GraphPicture,
     name: &str,
-    choice: &Choice,
+    choice: &TaskChoice,
     state: &State,
-    words: &Words<'_>,
+    words: &PageWords<'_>,
 ) -> Option<Drawn> {
     if graph.nodes.is_empty() {
         return None;
@@ -289,10 +293,10 @@ fn drawn(
 fn told(
     task: &Task,
     history: &RunHistory,
-    known: &Known<'_>,
+    known: &ReportFacts<'_>,
     is_live: bool,
-    words: &Words<'_>,
-) -> Told {
+    words: &PageWords<'_>,
+) -> ReportTask {
     let is_root = task.parent.is_none();
     let (shown, before) = attempts(&history.attempts, task.id);
     let mut facts = vec![
@@ -307,9 +311,9 @@ fn told(
         facts.push(("after", words.line(&task.spec.depends_on.join(", "))));
     }
     let word = task_word(task);
-    Told {
+    ReportTask {
         id: task.id,
-        name: if is_root { Line::own("the run itself") } else { words.line(task.name()) },
+        name: if is_root { ReportLine::own("the run itself") } else { words.line(task.name()) },
         title: words.cut_line(if is_root { "" } else { &task.spec.title }, 200),
         word,
         tone: Tone::of(word),
@@ -378,11 +382,15 @@ fn limits(state: &State) -> Vec<Limit> {
     rows
 }
 
-fn remarks(state: &State, history: &RunHistory, words: &Words<'_>) -> Vec<(String, Line, Line)> {
+fn remarks(
+    state: &State,
+    history: &RunHistory,
+    words: &PageWords<'_>,
+) -> Vec<(String, ReportLine, ReportLine)> {
     let before = history.remarks.len().saturating_sub(REMARKS_MAX);
     let whose = |id: Option<TaskId>| match id.map(|id| state.task(id)) {
         Some(task) if task.parent.is_some() => words.line(task.name()),
-        Some(_) | None => Line::own("the run"),
+        Some(_) | None => ReportLine::own("the run"),
     };
     let row = |remark: &super::history::Remark| {
         (remark.at.rfc3339(), whose(remark.task), words.line(&remark.text))
@@ -391,11 +399,11 @@ fn remarks(state: &State, history: &RunHistory, words: &Words<'_>) -> Vec<(Strin
 }
 
 fn left_out(
-    choice: &Choice,
+    choice: &TaskChoice,
     history: &RunHistory,
     warnings: usize,
-    known: &Known<'_>,
-    tasks: &[Told],
+    known: &ReportFacts<'_>,
+    tasks: &[ReportTask],
 ) -> Vec<String> {
     let mut lines = Vec::new();
     if choice.left_out > 0 {

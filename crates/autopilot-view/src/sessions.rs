@@ -31,7 +31,7 @@ pub struct Session {
 
 /// In the order they were used last.
 pub fn sessions(run: &str, records: &[Record]) -> Vec<Session> {
-    let mut fold = Fold::default();
+    let mut fold = SessionFold::default();
     for record in records {
         for (place, event) in record.events.iter().enumerate() {
             fold.event(AttemptId { seq: record.seq, place: place as u32 }, record.at, event);
@@ -81,12 +81,12 @@ pub fn is_current(session: &Session, among: &[Session], state: &State) -> bool {
 }
 
 #[derive(Default)]
-struct Fold {
-    tried: BTreeMap<AttemptId, Tried>,
+struct SessionFold {
+    tried: BTreeMap<AttemptId, SessionAttempt>,
     rounds: BTreeMap<TaskId, u32>,
 }
 
-struct Tried {
+struct SessionAttempt {
     task: TaskId,
     step: Step,
     lane: u32,
@@ -97,7 +97,7 @@ struct Tried {
     ids: Vec<String>,
 }
 
-impl Tried {
+impl SessionAttempt {
     /// The one it ended with has the bill: it is the one that goes on.
     fn sessions(self, run: &str, attempt: AttemptId, cost: Sum) -> Vec<Session> {
         let is_its_own = !self.ids.is_empty();
@@ -119,7 +119,7 @@ impl Tried {
     }
 }
 
-impl Fold {
+impl SessionFold {
     fn event(&mut self, id: AttemptId, at: Time, event: &Event) {
         match event {
             Event::TaskMoved { task, round, .. } => {
@@ -129,7 +129,8 @@ impl Fold {
                 let round = self.rounds.get(task).copied().unwrap_or(1);
                 let (task, step, lane) = (*task, *step, *lane);
                 let (ended, ids) = (None, Vec::new());
-                let tried = Tried { task, step, lane, round, began: at, ended, asked: true, ids };
+                let tried =
+                    SessionAttempt { task, step, lane, round, began: at, ended, asked: true, ids };
                 self.tried.insert(id, tried);
             }
             Event::SessionOpened { session, .. } if session.starts_with(TOLD) => {}

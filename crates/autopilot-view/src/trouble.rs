@@ -5,14 +5,14 @@ use autopilot_core::state::{Shown, State, Task};
 use autopilot_core::step::Step;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Trouble<'a> {
+pub struct LastTrouble<'a> {
     pub task: &'a Task,
     /// Not known of a try that broke.
     pub step: Option<Step>,
     pub shown: &'a Shown,
 }
 
-impl Trouble<'_> {
+impl LastTrouble<'_> {
     pub fn why(&self) -> &str {
         match &self.shown.outcome {
             Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why } => why,
@@ -22,13 +22,14 @@ impl Trouble<'_> {
     }
 }
 
-pub fn trouble(state: &State) -> Option<Trouble<'_>> {
+pub fn trouble(state: &State) -> Option<LastTrouble<'_>> {
     let of_task = |task| {
-        let failed = move |(step, shown): (&Step, _)| Trouble { task, step: Some(*step), shown };
+        let failed =
+            move |(step, shown): (&Step, _)| LastTrouble { task, step: Some(*step), shown };
         let Task { results, broken, .. } = task;
         let failures =
             results.iter().filter(|(_, s)| matches!(s.outcome, Outcome::Failed { .. })).map(failed);
-        failures.chain(broken.iter().map(move |shown| Trouble { task, step: None, shown }))
+        failures.chain(broken.iter().map(move |shown| LastTrouble { task, step: None, shown }))
     };
     state.tasks.iter().flat_map(of_task).max_by_key(|trouble| trouble.shown.id)
 }

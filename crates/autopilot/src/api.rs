@@ -2,12 +2,14 @@
 //! on stdin, the key from the environment; what is heard goes out line by line.
 
 use crate::terminal;
-use autopilot_agents::Tokens;
-use autopilot_agents::openai::{BASE_URL_VARIABLE, Failed, FailedBy, Pieces, Request, Said};
+use autopilot_agents::TokenCount;
+use autopilot_agents::openai::{
+    ApiFailed, ApiSaid, BASE_URL_VARIABLE, FailedBy, ModelRequest, Pieces,
+};
 use autopilot_core::config;
 use autopilot_host::model_api::{
-    self, Address, Answer, Api, BASE_DEFAULT, Door, Event, Failure, FailureKind, Limits, Question,
-    Turn,
+    self, ApiAddress, ApiAnswer, ApiDoor, ApiEvent, ApiFailure, ApiKind, ApiLimits, ApiQuestion,
+    BASE_DEFAULT, EarlierTurn, FailureKind,
 };
 use autopilot_host::web::CERTIFICATES_VARIABLE;
 use std::io::{self, Read};
@@ -29,13 +31,13 @@ pub fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(failed) => {
-            say(&Said::Failed(failed));
+            say(&ApiSaid::Failed(failed));
             ExitCode::FAILURE
         }
     }
 }
 
-fn read() -> Result<Request, Failed> {
+fn read() -> Result<ModelRequest, ApiFailed> {
     let mut text = String::new();
     io::stdin()
         .take(REQUEST_BYTES_MAX)
@@ -44,7 +46,7 @@ fn read() -> Result<Request, Failed> {
     serde_json::from_str(&text).map_err(|error| setting(format!("this is no question: {error}")))
 }
 
-fn ask(request: &Request, mouth: &mut Mouth) -> Result<Said, Failed> {
+fn ask(request: &ModelRequest, mouth: &mut Mouth) -> Result<ApiSaid, ApiFailed> {
     if request.is_lost() {
         let text = "the conversation can't be gone on with: the server does not keep it, and what \
                     was said in it is not at hand";
@@ -53,25 +55,25 @@ fn ask(request: &Request, mouth: &mut Mouth) -> Result<Said, Failed> {
     let door = door(request)?;
     if door.shows_key() {
         let address = door.address();
-        mouth.hear(Event::Notice(format!("the key goes to {address} without encryption")));
+        mouth.hear(ApiEvent::Notice(format!("the key goes to {address} without encryption")));
     }
     let answer = model_api::ask(&door, &question(request), &mut |event| mouth.hear(event));
-    let Answer { id, stored, model } = answer.map_err(failure)?;
-    Ok(Said::Done { session: Request::session_after(id.as_deref(), stored), model })
+    let ApiAnswer { id, stored, model } = answer.map_err(failure)?;
+    Ok(ApiSaid::Done { session: ModelRequest::session_after(id.as_deref(), stored), model })
 }
 
-fn door(request: &Request) -> Result<Door, Failed> {
+fn door(request: &ModelRequest) -> Result<ApiDoor, ApiFailed> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
     let base = request.base_url.clone().or_else(|| variable(BASE_URL_VARIABLE));
     let base = base.as_deref().unwrap_or(BASE_DEFAULT);
-    let address = Address::parse(base)
+    let address = ApiAddress::parse(base)
         .map_err(|why| setting(format!("the base address of the model can't be used: it {why}")))?;
     let headers: Vec<(&'static str, String)> =
         WHO.into_iter().filter_map(|(name, header)| Some((header, variable(name)?))).collect();
     let key_env = request.key_env.as_deref();
     let key = key_env.and_then(variable);
     let certificates = variable(CERTIFICATES_VARIABLE);
-    Door::new(
+    ApiDoor::new(
         address,
         key_env.unwrap_or(config::API_KEY_ENV),
         key.as_deref(),
@@ -82,32 +84,32 @@ fn door(request: &Request) -> Result<Door, Failed> {
     .map_err(failure)
 }
 
-fn limits(request: &Request) -> Limits {
+fn limits(request: &ModelRequest) -> ApiLimits {
     let asked = &request.limits;
-    Limits {
+    ApiLimits {
         tries_max: asked.tries_max,
         pause_max: Duration::from_millis(asked.pause_ms_max),
         retry_time_max: Duration::from_millis(asked.retry_ms_max),
         connect_time_max: Duration::from_millis(asked.connect_ms_max),
         idle_time_max: Duration::from_millis(asked.idle_ms_max),
-        ..Limits::default()
+        ..ApiLimits::default()
     }
 }
 
-fn question(request: &Request) -> Question {
+fn question(request: &ModelRequest) -> ApiQuestion {
     let turns = request.earlier.iter();
-    Question {
+    ApiQuestion {
         api: match request.api {
-            config::Api::Auto => Api::Auto,
-            config::Api::Responses => Api::Responses,
-            config::Api::Chat => Api::Chat,
+            config::Api::Auto => ApiKind::Auto,
+            config::Api::Responses => ApiKind::Responses,
+            config::Api::Chat => ApiKind::Chat,
         },
         model: request.model.clone(),
         effort: request.effort.clone(),
         instructions: request.instructions.clone(),
         prompt: request.prompt.clone(),
         earlier: turns
-            .map(|turn| Turn { prompt: turn.prompt.clone(), answer: turn.answer.clone() })
+            .map(|turn| EarlierTurn { prompt: turn.prompt.clone(), answer: turn.answer.clone() })
             .collect(),
         previous: request.previous().map(str::to_owned),
         schema: request.schema.clone(),
@@ -122,21 +124,21 @@ struct Mouth {
 }
 
 impl Mouth {
-    fn hear(&mut self, event: Event) {
+    fn hear(&mut self, event: ApiEvent) {
         let said = match event {
-            Event::Text(text) => {
+            ApiEvent::Text(text) => {
                 self.end_thought();
-                self.text.push(&text).map(|text| Said::Text { text })
+                self.text.push(&text).map(|text| ApiSaid::Text { text })
             }
-            Event::Thought(text) => {
+            ApiEvent::Thought(text) => {
                 self.end_text();
-                self.thought.push(&text).map(|text| Said::Thought { text })
+                self.thought.push(&text).map(|text| ApiSaid::Thought { text })
             }
-            other @ (Event::Anew
-            | Event::Usage(_)
-            | Event::Retry { .. }
-            | Event::RateLimit { .. }
-            | Event::Notice(_)) => {
+            other @ (ApiEvent::Anew
+            | ApiEvent::Usage(_)
+            | ApiEvent::Retry { .. }
+            | ApiEvent::RateLimit { .. }
+            | ApiEvent::Notice(_)) => {
                 self.close();
                 told(other)
             }
@@ -150,40 +152,40 @@ impl Mouth {
     }
 
     fn end_text(&mut self) {
-        self.text.take().map(|text| Said::Text { text }).iter().for_each(say);
+        self.text.take().map(|text| ApiSaid::Text { text }).iter().for_each(say);
     }
 
     fn end_thought(&mut self) {
-        self.thought.take().map(|text| Said::Thought { text }).iter().for_each(say);
+        self.thought.take().map(|text| ApiSaid::Thought { text }).iter().for_each(say);
     }
 }
 
 /// None of what is said in pieces.
-fn told(event: Event) -> Option<Said> {
+fn told(event: ApiEvent) -> Option<ApiSaid> {
     match event {
-        Event::Text(_) | Event::Thought(_) => None,
-        Event::Anew => Some(Said::Anew),
-        Event::Usage(model_api::Tokens { input, output, cached }) => {
-            Some(Said::Usage { tokens: Tokens { input, output, cached } })
+        ApiEvent::Text(_) | ApiEvent::Thought(_) => None,
+        ApiEvent::Anew => Some(ApiSaid::Anew),
+        ApiEvent::Usage(model_api::ApiTokens { input, output, cached }) => {
+            Some(ApiSaid::Usage { tokens: TokenCount { input, output, cached } })
         }
-        Event::Retry { number, tries_max, wait, why } => {
-            Some(Said::Retry { number, tries_max, wait_ms: millis(wait), why })
+        ApiEvent::Retry { number, tries_max, wait, why } => {
+            Some(ApiSaid::Retry { number, tries_max, wait_ms: millis(wait), why })
         }
-        Event::RateLimit { until_unix } => Some(Said::Limit { until_unix }),
-        Event::Notice(text) => Some(Said::Notice { text }),
+        ApiEvent::RateLimit { until_unix } => Some(ApiSaid::Limit { until_unix }),
+        ApiEvent::Notice(text) => Some(ApiSaid::Notice { text }),
     }
 }
 
-fn say(said: &Said) {
+fn say(said: &ApiSaid) {
     terminal::put(&format!("{}\n", said.line()));
 }
 
-fn setting(message: String) -> Failed {
+fn setting(message: String) -> ApiFailed {
     failed(FailedBy::Setting, message)
 }
 
-fn failed(by: FailedBy, message: String) -> Failed {
-    Failed {
+fn failed(by: FailedBy, message: String) -> ApiFailed {
+    ApiFailed {
         by,
         status: None,
         error_type: None,
@@ -194,8 +196,8 @@ fn failed(by: FailedBy, message: String) -> Failed {
     }
 }
 
-fn failure(failure: Failure) -> Failed {
-    Failed {
+fn failure(failure: ApiFailure) -> ApiFailed {
+    ApiFailed {
         by: match failure.kind {
             FailureKind::Key => FailedBy::Key,
             FailureKind::Refused => FailedBy::Server,

@@ -68,16 +68,16 @@ pub enum Command {
     /// Set up a repository: configuration, schemas and a task template
     Init(Init),
     /// Work on a task file, on a plan, or on a directory of task files with --queue
-    Run(Run),
+    Run(RunArgs),
     /// Reach a goal (`autopilot "text of several words"` does the same): a workflow is made, its
     /// steps are done by agents, and it is looked whether it is reached; if not, the next follows
-    Goal(Goal),
+    Goal(GoalArgs),
     /// Go on with the unfinished run, or with one session of an agent
     Resume(Resume),
     /// Show where the run stands
-    Status(Status),
+    Status(StatusArgs),
     /// Stop the run at the next step boundary
-    Stop(Stop),
+    Stop(StopArgs),
     /// Pause the run before its next step
     Pause,
     /// Take a pause back
@@ -101,11 +101,11 @@ pub enum Command {
     /// Play a run again offline from its recording, and say where decisions differ
     Replay(Replay),
     /// Write one page that tells a whole run: outcome, graph, timeline, prompts, answers, costs
-    Report(Report),
+    Report(ReportArgs),
     /// Draw the tasks of a run or a plan and what each waits for
-    Graph(Graph),
+    Graph(GraphArgs),
     /// Write, list and check task files
-    Task(Task),
+    Task(TaskArgs),
     /// Print the logs of a run, a task or a step
     Logs(Logs),
     /// Show a run or a task in full: steps, results, evidence
@@ -163,7 +163,7 @@ pub struct LimitArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct Run {
+pub struct RunArgs {
     /// A task file (`# Task: …`) or a plan (`# Plan: …`, plan.md)
     #[arg(value_name = "FILE", required_unless_present_any = ["queue", "from"])]
     pub path: Option<Utf8PathBuf>,
@@ -205,7 +205,7 @@ pub struct Run {
 }
 
 #[derive(Debug, Args)]
-pub struct Goal {
+pub struct GoalArgs {
     /// What is to be reached
     #[arg(value_name = "TEXT")]
     pub text: String,
@@ -288,14 +288,14 @@ pub struct Resume {
 }
 
 #[derive(Debug, Args)]
-pub struct Status {
+pub struct StatusArgs {
     /// Refresh until the run is over
     #[arg(long, short = 'w')]
     pub watch: bool,
 }
 
 #[derive(Debug, Args)]
-pub struct Stop {
+pub struct StopArgs {
     /// End what runs at once instead of at the step boundary
     #[arg(long)]
     pub now: bool,
@@ -418,7 +418,7 @@ pub struct Sessions {
                         printed; with --json an object: run_id, path (absolute), bytes.\n`--out -` \
                         prints the page itself, so it can't be asked for together with --json."
 )]
-pub struct Report {
+pub struct ReportArgs {
     /// A run's id or the beginning of it; without it, the newest run
     pub run: Option<String>,
     /// Write it to this file; `-` prints it
@@ -443,7 +443,7 @@ pub enum GraphFormat {
 #[derive(Debug, Args)]
 #[command(after_help = "Marks: ✓ done, ▶ running, ◷ waiting, · pending, ✗ failed, \
                         ! blocked by a failure, - skipped.")]
-pub struct Graph {
+pub struct GraphArgs {
     /// A run's id or the beginning of it; without it, the newest run
     pub run: Option<String>,
     /// Draw a plan file (JSON) instead of a run
@@ -461,7 +461,7 @@ pub struct Graph {
 }
 
 #[derive(Debug, Args)]
-pub struct Task {
+pub struct TaskArgs {
     #[command(subcommand)]
     pub command: TaskCommand,
 }
@@ -509,7 +509,7 @@ pub struct TaskLint {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogStream {
+pub enum LogStreamArg {
     Controller,
     Builder,
     Reviewer,
@@ -522,7 +522,7 @@ pub struct Logs {
     pub task: Option<String>,
     /// Only this stream
     #[arg(long, value_enum)]
-    pub stream: Option<LogStream>,
+    pub stream: Option<LogStreamArg>,
     /// Only the last lines
     #[arg(long, short = 'n', value_name = "LINES")]
     pub tail: Option<usize>,

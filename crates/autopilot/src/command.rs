@@ -36,13 +36,13 @@ mod undo;
 mod work;
 
 use crate::cli::{Cli, Command, Global};
-use crate::exit::Failure;
-use autopilot_engine::place::Place;
+use crate::exit::CommandFailure;
+use autopilot_engine::place::StatePaths;
 use autopilot_engine::workspace;
 use autopilot_host::git::StateEnv;
 use std::process::ExitCode;
 
-pub type Done = Result<ExitCode, Failure>;
+pub type Done = Result<ExitCode, CommandFailure>;
 
 pub fn execute(cli: Cli) -> Done {
     let global = cli.global;
@@ -81,7 +81,7 @@ pub fn execute(cli: Cli) -> Done {
 }
 
 /// The repository a command is about, and whether it has a journal yet.
-pub fn place(global: &Global) -> Result<(Place, bool), Failure> {
+pub fn place(global: &Global) -> Result<(StatePaths, bool), CommandFailure> {
     Ok(workspace::find(&global.repo, &StateEnv::from_process())?)
 }
 

@@ -4,7 +4,7 @@ use crate::terminal;
 use autopilot_engine::shell::ShellError;
 use autopilot_engine::store::StoreError;
 use autopilot_engine::workspace::WorkspaceError;
-use autopilot_journal::Trouble;
+use autopilot_journal::StorageTrouble;
 use autopilot_view::ExitWord;
 use std::process::ExitCode;
 
@@ -15,79 +15,81 @@ pub const FAILED: u8 = 10;
 
 /// Why a command could not do what it was asked.
 #[derive(Debug)]
-pub struct Failure {
+pub struct CommandFailure {
     pub code: u8,
     pub message: String,
     /// What to do about it.
     pub help: Option<String>,
 }
 
-impl Failure {
-    pub fn usage(message: impl Into<String>) -> Failure {
-        Failure { code: USAGE, message: message.into(), help: None }
+impl CommandFailure {
+    pub fn usage(message: impl Into<String>) -> CommandFailure {
+        CommandFailure { code: USAGE, message: message.into(), help: None }
     }
 
-    pub fn config(message: impl Into<String>) -> Failure {
-        Failure { code: CONFIG, message: message.into(), help: None }
+    pub fn config(message: impl Into<String>) -> CommandFailure {
+        CommandFailure { code: CONFIG, message: message.into(), help: None }
     }
 
-    pub fn failed(message: impl Into<String>) -> Failure {
-        Failure { code: FAILED, message: message.into(), help: None }
+    pub fn failed(message: impl Into<String>) -> CommandFailure {
+        CommandFailure { code: FAILED, message: message.into(), help: None }
     }
 
     #[must_use]
-    pub fn help(mut self, help: impl Into<String>) -> Failure {
+    pub fn help(mut self, help: impl Into<String>) -> CommandFailure {
         self.help = Some(help.into());
         self
     }
 }
 
-impl From<WorkspaceError> for Failure {
-    fn from(error: WorkspaceError) -> Failure {
+impl From<WorkspaceError> for CommandFailure {
+    fn from(error: WorkspaceError) -> CommandFailure {
         let message = autopilot_engine::cause::chain(&error);
         match error {
             WorkspaceError::NotARepository { .. }
             | WorkspaceError::Repository(_)
-            | WorkspaceError::NoRun(_) => Failure::usage(message),
+            | WorkspaceError::NoRun(_) => CommandFailure::usage(message),
             WorkspaceError::NoConfig { .. }
             | WorkspaceError::ConfigUnreadable { .. }
             | WorkspaceError::Config { .. }
             | WorkspaceError::Linked { .. }
             | WorkspaceError::NotUtf8 { .. }
-            | WorkspaceError::NoStateRoot => Failure::config(message),
+            | WorkspaceError::NoStateRoot => CommandFailure::config(message),
             WorkspaceError::Store(StoreError::Journal(error)) => match error.trouble() {
-                Some(Trouble::Full | Trouble::ReadOnly) => Failure::failed(message)
-                    .help("make room or make the state directory writable, then run it again"),
-                Some(Trouble::Damaged) => Failure::failed(message)
+                Some(StorageTrouble::Full | StorageTrouble::ReadOnly) => {
+                    CommandFailure::failed(message)
+                        .help("make room or make the state directory writable, then run it again")
+                }
+                Some(StorageTrouble::Damaged) => CommandFailure::failed(message)
                     .help("`autopilot recover --journal` keeps what can be read"),
-                Some(Trouble::Io | Trouble::Busy | Trouble::Other) | None => {
-                    Failure::failed(message)
+                Some(StorageTrouble::Io | StorageTrouble::Busy | StorageTrouble::Other) | None => {
+                    CommandFailure::failed(message)
                 }
             },
             WorkspaceError::Git(_)
             | WorkspaceError::Store(_)
             | WorkspaceError::Lock(_)
-            | WorkspaceError::NotWritable { .. } => Failure::failed(message),
+            | WorkspaceError::NotWritable { .. } => CommandFailure::failed(message),
         }
     }
 }
 
-impl From<ShellError> for Failure {
-    fn from(error: ShellError) -> Failure {
+impl From<ShellError> for CommandFailure {
+    fn from(error: ShellError) -> CommandFailure {
         let text = autopilot_engine::cause::chain(&error);
         // Nothing is lost: whatever was acknowledged is on disk.
-        Failure { code: ExitWord::Paused.code(), message: text, help: None }
+        CommandFailure { code: ExitWord::Paused.code(), message: text, help: None }
             .help("make room or make the state directory writable, then run `autopilot resume`")
     }
 }
 
-impl From<autopilot_host::git::GitError> for Failure {
-    fn from(error: autopilot_host::git::GitError) -> Failure {
+impl From<autopilot_host::git::GitError> for CommandFailure {
+    fn from(error: autopilot_host::git::GitError) -> CommandFailure {
         WorkspaceError::from(error).into()
     }
 }
 
-pub fn report(failure: &Failure) -> ExitCode {
+pub fn report(failure: &CommandFailure) -> ExitCode {
     terminal::error(&failure.message);
     if let Some(help) = &failure.help {
         terminal::hint(help);

@@ -1,7 +1,7 @@
 //! `autopilot __script <file>`: the scripted agent as a real process, for the demo and for tests.
 
 use crate::terminal;
-use autopilot_agents::script::{Action, Place, Script};
+use autopilot_agents::script::{Action, Script, ScriptPlace};
 use autopilot_host::{file, hand};
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -38,7 +38,7 @@ fn play(args: &[OsString]) -> Result<u8, String> {
     let number = |name: &str| variable(name).parse().unwrap_or(1);
     let (step, task) = (variable("AUTOPILOT_STEP"), variable("AUTOPILOT_TASK_ID"));
     let actions = script
-        .play(Place {
+        .play(ScriptPlace {
             step: &step,
             task: &task,
             iteration: number("AUTOPILOT_ITERATION"),

@@ -17,8 +17,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use autopilot_agents::{
-    Access, Act, Agent, AgentEvent, Ask, Cause, Conversation, Ending, ExitFacts, Expected, Heard,
-    Network, Outcome, Settings, Stream, Wish,
+    Access, Act, Agent, AgentEnding, AgentEvent, AgentMessage, AgentOutcome, AgentSettings, Cause,
+    Conversation, ExitFacts, ExpectedLaunch, HeardLine, LaunchRequest, Network, OutputStream,
 };
 use autopilot_core::config::Mode;
 use autopilot_testkit::agents;
@@ -53,7 +53,7 @@ impl Drop for Running {
 
 struct Ran {
     events: Vec<AgentEvent>,
-    ending: Ending,
+    ending: AgentEnding,
     wrote: Vec<String>,
 }
 
@@ -70,23 +70,31 @@ impl Scene {
         let server = Server::start(script).unwrap();
         let variables = agents::opencode_home(&home, &server).unwrap();
         let command = format!("{} acp", agents::opencode().display());
-        let settings = Settings { mode: Mode::Acp, command: Some(&command), ..Settings::default() };
+        let settings =
+            AgentSettings { mode: Mode::Acp, command: Some(&command), ..AgentSettings::default() };
         let agent = Agent::new(settings).unwrap();
         Scene { _folder: folder, repo, variables, server, agent }
     }
 
-    fn ask<'a>(&'a self, prompt: &'a str) -> Ask<'a> {
-        Ask::new(prompt, &self.repo)
+    fn ask<'a>(&'a self, prompt: &'a str) -> LaunchRequest<'a> {
+        LaunchRequest::new(prompt, &self.repo)
     }
 
-    fn run(&self, name: &str, ask: &Ask<'_>) -> Ran {
+    fn run(&self, name: &str, ask: &LaunchRequest<'_>) -> Ran {
         self.run_with(name, ask, |_| None)
     }
 
     /// `wish` is asked again and again what to tell the agent.
-    fn run_with(&self, name: &str, ask: &Ask<'_>, wish: impl FnMut(&Scene) -> Option<Wish>) -> Ran {
+    fn run_with(
+        &self,
+        name: &str,
+        ask: &LaunchRequest<'_>,
+        wish: impl FnMut(&Scene) -> Option<AgentMessage>,
+    ) -> Ran {
         let plan = self.agent.launch(ask);
-        let autopilot_agents::Program::Named(program) = &plan.program else { panic!("{plan:?}") };
+        let autopilot_agents::LaunchProgram::Named(program) = &plan.program else {
+            panic!("{plan:?}")
+        };
         let mut child = Command::new(program)
             .args(&plan.args)
             .env_clear()
@@ -108,7 +116,7 @@ impl Scene {
         });
         let talk = Talk {
             repo: &self.repo,
-            conversation: self.agent.conversation(Expected::from(ask)),
+            conversation: self.agent.conversation(ExpectedLaunch::from(ask)),
             stdin,
             events: Vec::new(),
             wrote: Vec::new(),
@@ -146,7 +154,7 @@ impl Talk<'_> {
         mut self,
         scene: &Scene,
         lines: &mpsc::Receiver<String>,
-        mut wish: impl FnMut(&Scene) -> Option<Wish>,
+        mut wish: impl FnMut(&Scene) -> Option<AgentMessage>,
         mut child: Running,
         name: &str,
     ) -> Ran {
@@ -158,7 +166,7 @@ impl Talk<'_> {
             match lines.recv_timeout(Duration::from_millis(20)) {
                 Ok(line) => {
                     self.heard.push(line.clone());
-                    let heard = self.conversation.line(Stream::Out, &line, false);
+                    let heard = self.conversation.line(OutputStream::Out, &line, false);
                     self.take(heard);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -182,7 +190,7 @@ impl Talk<'_> {
         Ran { events: self.events, ending: self.conversation.finish(exit), wrote: self.wrote }
     }
 
-    fn take(&mut self, heard: Heard) {
+    fn take(&mut self, heard: HeardLine) {
         self.events.extend(heard.events);
         for act in heard.acts {
             match act {
@@ -250,7 +258,7 @@ fn it_edits_with_its_own_tools() {
         ],
     ));
     let ran = scene.run("edit", &scene.ask("MAKE it"));
-    assert_eq!(ran.ending.outcome, Outcome::Success, "{:#?}", ran.events);
+    assert_eq!(ran.ending.outcome, AgentOutcome::Success, "{:#?}", ran.events);
     assert_eq!(ran.ending.answer, "All done.");
     assert_eq!(scene.text("app.txt").as_deref(), Some("changed\n"));
     assert_eq!(scene.text("new.txt").as_deref(), Some("made\n"));
@@ -277,11 +285,11 @@ fn a_reader_that_wants_to_write_or_to_run_something_is_refused() {
         .when("WRITE", writes("new.txt"))
         .when("SHELL", [Turn::call(Call::shell("echo x > shell.txt")), Turn::say("Done.")]);
     let scene = Scene::new(script);
-    let ask = |prompt| Ask { access: Access::Read, ..scene.ask(prompt) };
+    let ask = |prompt| LaunchRequest { access: Access::Read, ..scene.ask(prompt) };
     let ran = scene.run("refused", &ask("WRITE"));
     assert_eq!(permissions(&ran), [("write", false)], "{:#?}", ran.events);
     // A refusal ends its turn, and the turn ends well.
-    assert_eq!(ran.ending.outcome, Outcome::Success);
+    assert_eq!(ran.ending.outcome, AgentOutcome::Success);
     let ran = scene.run("refused-shell", &ask("SHELL"));
     assert_eq!(permissions(&ran), [("bash", false)], "{:#?}", ran.events);
     assert_eq!((scene.text("new.txt"), scene.text("shell.txt")), (None, None));
@@ -297,10 +305,11 @@ fn without_a_network_nothing_is_fetched_and_a_forbidden_tool_is_not_used() {
         .when("FETCH", [Turn::call(fetch), Turn::say("Done.")])
         .when("SHELL", [Turn::call(Call::shell("git push")), Turn::say("Done.")]);
     let scene = Scene::new(script);
-    let ran = scene.run("offline", &Ask { network: Network::Off, ..scene.ask("FETCH") });
+    let ran = scene.run("offline", &LaunchRequest { network: Network::Off, ..scene.ask("FETCH") });
     assert_eq!(permissions(&ran), [("webfetch", false)], "{:#?}", ran.events);
     let rules = ["bash(git push*)".to_owned()];
-    let ran = scene.run("forbidden", &Ask { disallowed_tools: &rules, ..scene.ask("SHELL") });
+    let ran =
+        scene.run("forbidden", &LaunchRequest { disallowed_tools: &rules, ..scene.ask("SHELL") });
     assert_eq!(permissions(&ran), [("bash", false)], "{:#?}", ran.events);
 }
 
@@ -312,9 +321,9 @@ fn an_interrupt_ends_the_turn() {
     let ran = scene.run_with("cancelled", &scene.ask("SLOW"), |scene| {
         let tell = !told && scene.was_asked("SLOW");
         told |= tell;
-        tell.then_some(Wish::Interrupt)
+        tell.then_some(AgentMessage::Interrupt)
     });
-    assert_eq!(ran.ending.outcome, Outcome::Interrupted, "{:#?}", ran.events);
+    assert_eq!(ran.ending.outcome, AgentOutcome::Interrupted, "{:#?}", ran.events);
 }
 
 #[test]
@@ -327,9 +336,9 @@ fn a_message_turns_it_to_something_else() {
     let ran = scene.run_with("steered", &scene.ask("SLOW"), |scene| {
         let tell = !told && scene.was_asked("SLOW");
         told |= tell;
-        tell.then(|| Wish::Message("INSTEAD of that".into()))
+        tell.then(|| AgentMessage::Message("INSTEAD of that".into()))
     });
-    assert_eq!(ran.ending.outcome, Outcome::Success, "{:#?}", ran.events);
+    assert_eq!(ran.ending.outcome, AgentOutcome::Success, "{:#?}", ran.events);
     assert_eq!(
         (ran.ending.answer.as_str(), scene.text("instead.txt").as_deref()),
         ("All done.", Some("made\n"))
@@ -345,18 +354,19 @@ fn a_session_goes_on_in_another_process_and_one_that_is_gone_is_noticed() {
     let scene = Scene::new(script);
     let first = scene.run("first", &scene.ask("REMEMBER the banana"));
     let session = first.ending.session.clone().unwrap();
-    let again = Ask { session: Some(&session), ..scene.ask("RECALL it") };
+    let again = LaunchRequest { session: Some(&session), ..scene.ask("RECALL it") };
     let second = scene.run("loaded", &again);
-    assert_eq!(second.ending.outcome, Outcome::Success);
+    assert_eq!(second.ending.outcome, AgentOutcome::Success);
     assert_eq!(second.ending.session.as_deref(), Some(session.as_str()));
     assert_eq!(texts(&second), ["It was a banana."]);
     let requests = scene.server.requests();
     let whole = requests.iter().rfind(|request| request.body["tools"].is_array()).unwrap();
     assert!(whole.body["messages"].to_string().contains("REMEMBER the banana"));
 
-    let gone = Ask { session: Some("ses_00000000ffffAAAAAAAAAAAAAA"), ..scene.ask("RECALL it") };
+    let gone =
+        LaunchRequest { session: Some("ses_00000000ffffAAAAAAAAAAAAAA"), ..scene.ask("RECALL it") };
     let ran = scene.run("unknown-session", &gone);
-    let is_lost = matches!(ran.ending.outcome, Outcome::Broke { cause: Cause::Session, .. });
+    let is_lost = matches!(ran.ending.outcome, AgentOutcome::Broke { cause: Cause::Session, .. });
     assert!(is_lost, "{:?}", ran.ending.outcome);
 }
 
@@ -365,8 +375,8 @@ fn files_go_through_us_where_that_is_offered() {
     let mut scene = Scene::new(Script::new().when("MAKE", writes("new.txt")));
     // It writes through its client what it was made to ask for.
     scene.variables.push(("OPENCODE_PERMISSION".into(), r#"{"edit":"ask"}"#.into()));
-    let ran = scene.run("files", &Ask { fs: true, ..scene.ask("MAKE it") });
-    assert_eq!(ran.ending.outcome, Outcome::Success, "{:#?}", ran.events);
+    let ran = scene.run("files", &LaunchRequest { fs: true, ..scene.ask("MAKE it") });
+    assert_eq!(ran.ending.outcome, AgentOutcome::Success, "{:#?}", ran.events);
     assert_eq!(permissions(&ran), [("write", true)], "{:#?}", ran.events);
     assert_eq!(ran.wrote, [scene.repo.join("new.txt")]);
     assert_eq!(scene.text("new.txt").as_deref(), Some("made\n"));
@@ -375,11 +385,13 @@ fn files_go_through_us_where_that_is_offered() {
 #[test]
 fn a_model_it_does_not_have_is_never_replaced_by_another() {
     let scene = Scene::new(Script::new().when("HELLO", [Turn::say("Hello.")]));
-    let ran = scene.run("model", &Ask { model: Some("scripted/model"), ..scene.ask("HELLO") });
-    assert_eq!(ran.ending.outcome, Outcome::Success, "{:#?}", ran.events);
+    let ran =
+        scene.run("model", &LaunchRequest { model: Some("scripted/model"), ..scene.ask("HELLO") });
+    assert_eq!(ran.ending.outcome, AgentOutcome::Success, "{:#?}", ran.events);
     let asked = scene.server.requests().len();
-    let ran = scene.run("no-model", &Ask { model: Some("scripted/none"), ..scene.ask("HELLO") });
-    let is_model = matches!(ran.ending.outcome, Outcome::Broke { cause: Cause::Model, .. });
+    let ran = scene
+        .run("no-model", &LaunchRequest { model: Some("scripted/none"), ..scene.ask("HELLO") });
+    let is_model = matches!(ran.ending.outcome, AgentOutcome::Broke { cause: Cause::Model, .. });
     assert!(is_model, "{:?}", ran.ending.outcome);
     assert_eq!(scene.server.requests().len(), asked, "nothing was asked of a model");
 }
@@ -398,8 +410,8 @@ fn errors_of_the_service_are_known_for_what_they_are() {
         ));
     let scene = Scene::new(script);
     let ran = scene.run("auth", &scene.ask("KEY"));
-    assert!(matches!(ran.ending.outcome, Outcome::Auth { .. }), "{:?}", ran.ending.outcome);
+    assert!(matches!(ran.ending.outcome, AgentOutcome::Auth { .. }), "{:?}", ran.ending.outcome);
     let ran = scene.run("gone", &scene.ask("GONE"));
-    let is_model = matches!(ran.ending.outcome, Outcome::Broke { cause: Cause::Model, .. });
+    let is_model = matches!(ran.ending.outcome, AgentOutcome::Broke { cause: Cause::Model, .. });
     assert!(is_model, "{:?}", ran.ending.outcome);
 }

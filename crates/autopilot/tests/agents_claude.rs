@@ -7,7 +7,9 @@ mod turn;
 
 use std::time::Duration;
 
-use autopilot_agents::{Access, Agent, Ask, Cause, Outcome, Schema, Wish};
+use autopilot_agents::{
+    Access, Agent, AgentMessage, AgentOutcome, Cause, LaunchRequest, LaunchSchema,
+};
 use autopilot_testkit::agents::{self, Variables};
 use autopilot_testkit::model::{Call, Fault, Rule, Script, Server, Times, Turn};
 use nix::sys::signal::Signal;
@@ -21,7 +23,7 @@ fn claude() -> Agent {
     turn::agent("claude_code_cli", &agents::claude())
 }
 
-fn run(ask: &Ask<'_>, variables: &Variables) -> Ran {
+fn run(ask: &LaunchRequest<'_>, variables: &Variables) -> Ran {
     turn::run(&claude(), ask, variables)
 }
 
@@ -48,8 +50,9 @@ fn always(words: &str, fault: Fault) -> Rule {
 /// Asks each prompt in a session of its own.
 fn table(stage: &(Place, Server, Variables), prompts: &[&str]) -> String {
     let (place, server, variables) = stage;
-    let ask =
-        |prompt: &&str| row(prompt, &run(&Ask::new(prompt, &place.repo()), variables), server);
+    let ask = |prompt: &&str| {
+        row(prompt, &run(&LaunchRequest::new(prompt, &place.repo()), variables), server)
+    };
     prompts.iter().map(ask).collect::<Vec<_>>().join("\n")
 }
 
@@ -133,15 +136,15 @@ fn a_usage_limit_of_a_subscription_tells_when_it_ends() {
         .header("anthropic-ratelimit-unified-representative-claim", "five_hour");
     let (place, server, with_key) = stage(Script::new().rule(always("WORK", limited)));
     let subscribed = agents::claude_subscription(place.home().as_std_path(), &server).unwrap();
-    let ran = run(&Ask::new("WORK", &place.repo()), &subscribed);
-    let Outcome::Quota { until_unix, .. } = &ran.ending.outcome else {
+    let ran = run(&LaunchRequest::new("WORK", &place.repo()), &subscribed);
+    let AgentOutcome::Quota { until_unix, .. } = &ran.ending.outcome else {
         panic!("{:?}", ran.ending.outcome)
     };
     assert_eq!(*until_unix, RESET.parse().ok());
     assert!(events(&ran, &place).contains("limit Rejected until Some(4102444800)"));
     // With a key it is one more 429.
-    let ran = run(&Ask::new("WORK", &place.repo()), &with_key);
-    assert!(matches!(ran.ending.outcome, Outcome::Quota { until_unix: None, .. }));
+    let ran = run(&LaunchRequest::new("WORK", &place.repo()), &with_key);
+    assert!(matches!(ran.ending.outcome, AgentOutcome::Quota { until_unix: None, .. }));
 }
 
 #[test]
@@ -155,7 +158,7 @@ fn work_is_seen_as_it_happens_and_counted_at_its_end() {
         ],
     );
     let (place, server, variables) = stage(script);
-    let ran = run(&Ask::new("HELLO", &place.repo()), &variables);
+    let ran = run(&LaunchRequest::new("HELLO", &place.repo()), &variables);
     insta::assert_snapshot!(row("HELLO", &ran, &server), @"HELLO: exit 0, success: hello.txt says bye.");
     insta::assert_snapshot!(events(&ran, &place), @r#"
     says Writing.
@@ -186,9 +189,9 @@ fn what_is_not_allowed_is_denied_and_the_run_goes_on() {
     let mut seen = String::new();
     let edit = ["Read".to_owned(), "Edit".to_owned(), "Write".to_owned()];
     for ask in [
-        Ask::new("SHELL", &repo),
-        Ask { allowed_tools: &edit, ..Ask::new("OUTSIDE", &repo) },
-        Ask { access: Access::Read, ..Ask::new("WRITE", &repo) },
+        LaunchRequest::new("SHELL", &repo),
+        LaunchRequest { allowed_tools: &edit, ..LaunchRequest::new("OUTSIDE", &repo) },
+        LaunchRequest { access: Access::Read, ..LaunchRequest::new("WRITE", &repo) },
     ] {
         let ran = run(&ask, &variables);
         seen += &format!("{}\n{}\n", row(ask.prompt, &ran, &server), events(&ran, &place));
@@ -211,7 +214,7 @@ fn what_is_not_allowed_is_denied_and_the_run_goes_on() {
     "#);
     assert!(!repo.join("made.txt").exists() && !place.path().join("outside.txt").exists());
     let tools = ["Bash(python3 *)".to_owned()];
-    run(&Ask { allowed_tools: &tools, ..Ask::new("SHELL", &repo) }, &variables);
+    run(&LaunchRequest { allowed_tools: &tools, ..LaunchRequest::new("SHELL", &repo) }, &variables);
     assert!(repo.join("made.txt").exists());
 }
 
@@ -221,9 +224,12 @@ fn sessions_go_on_and_are_missed() {
     let script = Script::new().when("FIRST", turn("one")).when("SECOND", turn("two"));
     let (place, server, variables) = stage(script);
     let repo = place.repo();
-    let first = run(&Ask::new("FIRST", &repo), &variables);
+    let first = run(&LaunchRequest::new("FIRST", &repo), &variables);
     let id = first.ending.session.clone().unwrap();
-    let second = run(&Ask { session: Some(&id), ..Ask::new("SECOND", &repo) }, &variables);
+    let second = run(
+        &LaunchRequest { session: Some(&id), ..LaunchRequest::new("SECOND", &repo) },
+        &variables,
+    );
     assert_eq!(second.ending.session.as_deref(), Some(id.as_str()));
     let asked = server.requests().pop().unwrap().body["messages"].to_string();
     assert!(asked.contains("FIRST") && asked.contains("SECOND"), "{asked}");
@@ -234,9 +240,15 @@ fn sessions_go_on_and_are_missed() {
     assert!((bill.cost_usd.unwrap() - before.cost_usd.unwrap()).abs() < 1e-9, "{bill:?}");
 
     for id in ["0dca3a5f-7a4e-4f07-a3c9-0d1fb83ca4c4", "no-such-name"] {
-        let lost = run(&Ask { session: Some(id), ..Ask::new("SECOND", &repo) }, &variables);
+        let lost = run(
+            &LaunchRequest { session: Some(id), ..LaunchRequest::new("SECOND", &repo) },
+            &variables,
+        );
         let outcome = lost.ending.outcome;
-        assert!(matches!(outcome, Outcome::Broke { cause: Cause::Session, .. }), "{outcome:?}");
+        assert!(
+            matches!(outcome, AgentOutcome::Broke { cause: Cause::Session, .. }),
+            "{outcome:?}"
+        );
     }
 }
 
@@ -252,8 +264,11 @@ fn an_answer_by_schema_is_given_left_out_or_never_right() {
     let json = r#"{"type":"object","properties":{"ok":{"type":"boolean"}},"required":["ok"]}"#;
     let mut rows = String::new();
     for prompt in ["CALLED", "PROSE", "WRONG"] {
-        let schema = Some(Schema { path: &path, json });
-        let ran = run(&Ask { schema, access: Access::Read, ..Ask::new(prompt, &repo) }, &variables);
+        let schema = Some(LaunchSchema { path: &path, json });
+        let ran = run(
+            &LaunchRequest { schema, access: Access::Read, ..LaunchRequest::new(prompt, &repo) },
+            &variables,
+        );
         let structured = ran.ending.structured.clone().unwrap_or_default();
         rows += &format!("{} [{structured}]\n", row(prompt, &ran, &server));
     }
@@ -273,13 +288,13 @@ fn limits_of_ours_and_a_start_that_fails_are_named() {
     let flag = words(&["--no-such-flag"]);
     let file = words(&["--mcp-config", "/no/such/file.json"]);
     let anonymous = agents::claude_anonymous(place.home().as_std_path(), &server).unwrap();
-    let work = Ask::new("WORK", &repo);
+    let work = LaunchRequest::new("WORK", &repo);
     let mut rows = String::new();
     for (name, ask, variables) in [
-        ("turns", Ask { max_turns: Some(1), ..work.clone() }, &variables),
-        ("budget", Ask { max_usd: Some(0.01), ..work.clone() }, &variables),
-        ("flag", Ask { args: &flag, ..work.clone() }, &variables),
-        ("file", Ask { args: &file, ..work.clone() }, &variables),
+        ("turns", LaunchRequest { max_turns: Some(1), ..work.clone() }, &variables),
+        ("budget", LaunchRequest { max_usd: Some(0.01), ..work.clone() }, &variables),
+        ("flag", LaunchRequest { args: &flag, ..work.clone() }, &variables),
+        ("file", LaunchRequest { args: &file, ..work.clone() }, &variables),
         ("nobody", work.clone(), &anonymous),
     ] {
         let ran = run(&ask, variables);
@@ -306,7 +321,11 @@ fn servers_of_tools_are_called_and_one_that_does_not_start_is_noticed() {
     let repo = place.repo();
     let servers = [turn::echo_server(), turn::dead_server()];
     let tools = ["mcp__echo".to_owned()];
-    let ask = Ask { mcp_servers: &servers, allowed_tools: &tools, ..Ask::new("WORK", &repo) };
+    let ask = LaunchRequest {
+        mcp_servers: &servers,
+        allowed_tools: &tools,
+        ..LaunchRequest::new("WORK", &repo)
+    };
     insta::assert_snapshot!(events(&run(&ask, &variables), &place), @r#"
     notice MCP server dead did not start
     calls mcp__echo__echo: {"text":"hi"}
@@ -327,21 +346,29 @@ fn a_signal_ends_the_run_and_the_session_can_go_on() {
     let mut rows = String::new();
     for (name, signal) in [("INT", Signal::SIGINT), ("TERM", Signal::SIGTERM)] {
         let count = server.requests().len();
-        let ran = turn::run_while(&claude(), &Ask::new("SILENT", &repo), &variables, |pid, _| {
-            assert!(server.wait_for(count + 1, REQUEST_MAX));
-            turn::signal(pid, signal);
-        });
+        let ran = turn::run_while(
+            &claude(),
+            &LaunchRequest::new("SILENT", &repo),
+            &variables,
+            |pid, _| {
+                assert!(server.wait_for(count + 1, REQUEST_MAX));
+                turn::signal(pid, signal);
+            },
+        );
         rows += &format!("{}\n", row(name, &ran, &server));
     }
     let tools = ["Bash".to_owned()];
-    let ask = Ask { allowed_tools: &tools, ..Ask::new("TOOL", &repo) };
+    let ask = LaunchRequest { allowed_tools: &tools, ..LaunchRequest::new("TOOL", &repo) };
     let ran = turn::run_while(&claude(), &ask, &variables, |pid, _| {
         turn::wait_for_file(&repo.join("begun"));
         turn::signal(pid, Signal::SIGKILL);
     });
     rows += &format!("{}\n", row("KILL while a tool runs", &ran, &server));
     let id = ran.ending.session.unwrap();
-    let again = run(&Ask { session: Some(&id), ..Ask::new("AFTER", &repo) }, &variables);
+    let again = run(
+        &LaunchRequest { session: Some(&id), ..LaunchRequest::new("AFTER", &repo) },
+        &variables,
+    );
     rows += &row("after it", &again, &server);
     insta::assert_snapshot!(rows, @r#"
     INT: exit 0, interrupted
@@ -360,23 +387,24 @@ fn a_person_is_heard_while_it_works() {
         .when("MORE", [Turn::call(Call::write("more.txt", "more\n")), Turn::say("more done")]);
     let (place, server, variables) = stage(script);
     let repo = place.repo();
-    let ran = turn::run_while(&claude(), &Ask::new("SILENT", &repo), &variables, |_, ear| {
-        assert!(server.wait_for(1, REQUEST_MAX));
-        ear.wish(Wish::Interrupt);
-    });
-    assert_eq!(ran.ending.outcome, Outcome::Interrupted);
+    let ran =
+        turn::run_while(&claude(), &LaunchRequest::new("SILENT", &repo), &variables, |_, ear| {
+            assert!(server.wait_for(1, REQUEST_MAX));
+            ear.wish(AgentMessage::Interrupt);
+        });
+    assert_eq!(ran.ending.outcome, AgentOutcome::Interrupted);
     let tools = ["Bash".to_owned()];
-    let ask = Ask { allowed_tools: &tools, ..Ask::new("WORK", &repo) };
+    let ask = LaunchRequest { allowed_tools: &tools, ..LaunchRequest::new("WORK", &repo) };
     let ran = turn::run_while(&claude(), &ask, &variables, |_, ear| {
         turn::wait_for_file(&repo.join("begun"));
-        ear.wish(Wish::Message("MORE, please".into()));
+        ear.wish(AgentMessage::Message("MORE, please".into()));
         std::fs::write(repo.join("go"), "").unwrap();
     });
     // In the turn that runs, or in one more: that depends on which of the two it sees first.
     let seen = events(&ran, &place);
     assert!(seen.contains("is told MORE, please"), "{seen}");
     assert!(seen.ends_with("says more done"), "{seen}");
-    assert_eq!(ran.ending.outcome, Outcome::Success);
+    assert_eq!(ran.ending.outcome, AgentOutcome::Success);
     assert_eq!(place.read("more.txt"), "more\n");
 }
 
@@ -395,8 +423,9 @@ fn whoever_only_looks_obeys_no_hook() {
     std::fs::create_dir(place.repo().join(".claude")).unwrap();
     std::fs::write(place.repo().join(".claude/settings.json"), hook(&theirs)).unwrap();
     let asked = |access| {
-        let ran = run(&Ask { access, ..Ask::new("LOOK", &place.repo()) }, &variables);
-        assert!(matches!(ran.ending.outcome, Outcome::Success), "{:?}", ran.ending.outcome);
+        let ran =
+            run(&LaunchRequest { access, ..LaunchRequest::new("LOOK", &place.repo()) }, &variables);
+        assert!(matches!(ran.ending.outcome, AgentOutcome::Success), "{:?}", ran.ending.outcome);
         (mine.exists(), theirs.exists())
     };
     assert_eq!(asked(Access::Read), (false, false));

@@ -7,7 +7,7 @@ mod turn;
 
 use std::time::Duration;
 
-use autopilot_agents::{Access, Agent, Ask, Cause, Outcome, Schema};
+use autopilot_agents::{Access, Agent, AgentOutcome, Cause, LaunchRequest, LaunchSchema};
 use autopilot_testkit::agents::{self, Variables};
 use autopilot_testkit::model::{Call, Fault, Rule, Script, Server, Times, Turn};
 use nix::sys::signal::Signal;
@@ -21,7 +21,7 @@ fn codex() -> Agent {
     turn::agent("codex_cli", &agents::codex())
 }
 
-fn run(ask: &Ask<'_>, variables: &Variables) -> Ran {
+fn run(ask: &LaunchRequest<'_>, variables: &Variables) -> Ran {
     turn::run(&codex(), ask, variables)
 }
 
@@ -45,8 +45,9 @@ fn always(words: &str, fault: Fault) -> Rule {
 /// Asks each prompt in a thread of its own.
 fn table(stage: &(Place, Server, Variables), prompts: &[&str]) -> String {
     let (place, server, variables) = stage;
-    let ask =
-        |prompt: &&str| row(prompt, &run(&Ask::new(prompt, &place.repo()), variables), server);
+    let ask = |prompt: &&str| {
+        row(prompt, &run(&LaunchRequest::new(prompt, &place.repo()), variables), server)
+    };
     prompts.iter().map(ask).collect::<Vec<_>>().join("\n")
 }
 
@@ -130,7 +131,7 @@ fn work_is_seen_as_it_happens_and_counted_at_its_end() {
         ],
     );
     let (place, server, variables) = stage(script);
-    let ran = run(&Ask::new("HELLO", &place.repo()), &variables);
+    let ran = run(&LaunchRequest::new("HELLO", &place.repo()), &variables);
     insta::assert_snapshot!(row("HELLO", &ran, &server), @"HELLO: exit 0, success: hello.txt says bye.");
     insta::assert_snapshot!(events(&ran, &place), @r#"
     says Writing.
@@ -156,7 +157,10 @@ fn a_reader_writes_nothing_and_the_run_goes_on() {
         .when("WRITE", [Turn::call(Call::write("made.txt", "x\n")), Turn::say("tried")]);
     let (place, server, variables) = stage(script);
     let repo = place.repo();
-    let ran = run(&Ask { access: Access::Read, ..Ask::new("WRITE", &repo) }, &variables);
+    let ran = run(
+        &LaunchRequest { access: Access::Read, ..LaunchRequest::new("WRITE", &repo) },
+        &variables,
+    );
     insta::assert_snapshot!(row("WRITE", &ran, &server), @"WRITE: exit 0, success: tried");
     assert!(events(&ran, &place).contains("patch rejected"), "{}", ran.err);
     assert!(!repo.join("made.txt").exists());
@@ -168,9 +172,12 @@ fn threads_go_on_and_are_missed() {
     let script = Script::new().when("FIRST", turn("one")).when("SECOND", turn("two"));
     let (place, server, variables) = stage(script);
     let repo = place.repo();
-    let first = run(&Ask::new("FIRST", &repo), &variables);
+    let first = run(&LaunchRequest::new("FIRST", &repo), &variables);
     let id = first.ending.session.clone().unwrap();
-    let second = run(&Ask { session: Some(&id), ..Ask::new("SECOND", &repo) }, &variables);
+    let second = run(
+        &LaunchRequest { session: Some(&id), ..LaunchRequest::new("SECOND", &repo) },
+        &variables,
+    );
     assert_eq!(second.ending.session.as_deref(), Some(id.as_str()));
     let asked = server.requests().pop().unwrap().body["input"].to_string();
     assert!(asked.contains("FIRST") && asked.contains("SECOND"), "{asked}");
@@ -181,9 +188,15 @@ fn threads_go_on_and_are_missed() {
 
     // The second starts a new thread and says that all is well.
     for (id, code) in [("0dca3a5f-7a4e-4f07-a3c9-0d1fb83ca4c4", 1), ("no-such-name", 0)] {
-        let lost = run(&Ask { session: Some(id), ..Ask::new("SECOND", &repo) }, &variables);
+        let lost = run(
+            &LaunchRequest { session: Some(id), ..LaunchRequest::new("SECOND", &repo) },
+            &variables,
+        );
         let outcome = lost.ending.outcome;
-        assert!(matches!(outcome, Outcome::Broke { cause: Cause::Session, .. }), "{outcome:?}");
+        assert!(
+            matches!(outcome, AgentOutcome::Broke { cause: Cause::Session, .. }),
+            "{outcome:?}"
+        );
         assert_eq!(lost.exit.code, Some(code));
     }
 }
@@ -199,8 +212,11 @@ fn a_schema_is_asked_for_and_not_enforced() {
     let json = r#"{"type":"object","properties":{"ok":{"type":"boolean"}},"required":["ok"]}"#;
     let mut rows = String::new();
     for prompt in ["JSON", "PROSE"] {
-        let schema = Some(Schema { path: &path, json });
-        let ran = run(&Ask { schema, access: Access::Read, ..Ask::new(prompt, &repo) }, &variables);
+        let schema = Some(LaunchSchema { path: &path, json });
+        let ran = run(
+            &LaunchRequest { schema, access: Access::Read, ..LaunchRequest::new(prompt, &repo) },
+            &variables,
+        );
         rows += &format!("{}\n", row(prompt, &ran, &server));
         let format = &server.requests().pop().unwrap().body["text"]["format"];
         assert_eq!(format["schema"]["additionalProperties"], false, "{format}");
@@ -219,13 +235,13 @@ fn a_start_that_fails_is_named() {
     let flag = words(&["--no-such-flag"]);
     let provider = words(&["-c", "model_provider=nobody"]);
     let servers = [turn::dead_server()];
-    let work = Ask::new("WORK", &repo);
+    let work = LaunchRequest::new("WORK", &repo);
     let mut rows = String::new();
     for (name, ask) in [
-        ("flag", Ask { args: &flag, ..work.clone() }),
-        ("provider", Ask { args: &provider, ..work.clone() }),
-        ("server of tools", Ask { mcp_servers: &servers, ..work.clone() }),
-        ("model unknown to it", Ask { model: Some("unheard-of"), ..work.clone() }),
+        ("flag", LaunchRequest { args: &flag, ..work.clone() }),
+        ("provider", LaunchRequest { args: &provider, ..work.clone() }),
+        ("server of tools", LaunchRequest { mcp_servers: &servers, ..work.clone() }),
+        ("model unknown to it", LaunchRequest { model: Some("unheard-of"), ..work.clone() }),
     ] {
         let ran = run(&ask, &variables);
         rows += &format!("{}\n", row(name, &ran, &server));
@@ -245,7 +261,10 @@ fn servers_of_tools_are_called() {
     let script = Script::new().when("WORK", [Turn::call(echo), Turn::say("done")]);
     let (place, _server, variables) = stage(script);
     let servers = [turn::echo_server()];
-    let ran = run(&Ask { mcp_servers: &servers, ..Ask::new("WORK", &place.repo()) }, &variables);
+    let ran = run(
+        &LaunchRequest { mcp_servers: &servers, ..LaunchRequest::new("WORK", &place.repo()) },
+        &variables,
+    );
     insta::assert_snapshot!(events(&ran, &place), @r#"
     calls echo.echo: {"text":"hi"}
     gets {"content":[{"type":"text","text":"echo: hi"}],"structured_content":null}
@@ -265,14 +284,22 @@ fn a_signal_ends_the_run_and_the_thread_can_go_on() {
         [("INT", Signal::SIGINT), ("TERM", Signal::SIGTERM), ("KILL", Signal::SIGKILL)]
     {
         let count = server.requests().len();
-        let ran = turn::run_while(&codex(), &Ask::new("SILENT", &repo), &variables, |pid, _| {
-            assert!(server.wait_for(count + 1, REQUEST_MAX));
-            turn::signal(pid, signal);
-        });
+        let ran = turn::run_while(
+            &codex(),
+            &LaunchRequest::new("SILENT", &repo),
+            &variables,
+            |pid, _| {
+                assert!(server.wait_for(count + 1, REQUEST_MAX));
+                turn::signal(pid, signal);
+            },
+        );
         rows += &format!("{}\n", row(name, &ran, &server));
         let id = ran.ending.session.unwrap();
-        let again = run(&Ask { session: Some(&id), ..Ask::new("AFTER", &repo) }, &variables);
-        assert_eq!(again.ending.outcome, Outcome::Success, "{name}");
+        let again = run(
+            &LaunchRequest { session: Some(&id), ..LaunchRequest::new("AFTER", &repo) },
+            &variables,
+        );
+        assert_eq!(again.ending.outcome, AgentOutcome::Success, "{name}");
     }
     insta::assert_snapshot!(rows, @r#"
     INT: exit 1, broke (Crash): the agent exited with code 1

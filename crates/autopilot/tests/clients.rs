@@ -10,16 +10,16 @@ use autopilot_core::config::Options;
 use autopilot_core::event::Event;
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
-use autopilot_engine::begin::{self, Request, Source};
+use autopilot_engine::begin::{self, RunRequest, WorkSource};
 use autopilot_engine::feed::{FeedItem, FeedNews, RunFeed, SightLevel, Subscription};
 use autopilot_engine::host::EngineHost;
-use autopilot_engine::place::Place;
+use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::show::show;
 use autopilot_engine::query::{RunArchive, Standing};
 use autopilot_engine::run_process::{
     self, Intent, Machine, OpenRun, OpenedRepository, RunProcessError,
 };
-use autopilot_engine::shell::Patience;
+use autopilot_engine::shell::WaitPolicy;
 use autopilot_engine::workspace::{self, WorkspaceError};
 use autopilot_host::git::StateEnv;
 use autopilot_testkit::stage::{APPROVES, BUILDS, Stage};
@@ -57,7 +57,7 @@ fn machine(stage: &Stage) -> Machine {
     Machine { variables, own, salt: "test".to_owned(), holder: "a test".to_owned() }
 }
 
-fn place(stage: &Stage) -> Place {
+fn place(stage: &Stage) -> StatePaths {
     workspace::find(&utf8(stage.root()), &state_env(stage)).unwrap().0
 }
 
@@ -76,9 +76,9 @@ fn open(stage: &Stage) -> Result<OpenRun, RunProcessError> {
     let (config, _) = workspace::read_config(&found).unwrap();
     let repo = workspace::examine(&root, &config).unwrap();
     let place = workspace::adopt(&repo, &state_env(stage)).unwrap();
-    let source = Source::File(root.join("tasks/say-done.md"));
+    let source = WorkSource::File(root.join("tasks/say-done.md"));
     let tasks = begin::read_tasks(&source, &place.root).unwrap();
-    let request = Request {
+    let request = RunRequest {
         source,
         push: false,
         pr: false,
@@ -151,7 +151,7 @@ fn loud(watch: impl FnOnce(&OpenRun)) -> (Stage, State, Duration) {
     let run = open(&stage).unwrap();
     watch(&run);
     let began = Instant::now();
-    let state = EngineHost::new().unwrap().start(run, Patience::default()).join().unwrap();
+    let state = EngineHost::new().unwrap().start(run, WaitPolicy::default()).join().unwrap();
     assert!(is_done(&state));
     (stage, state, began.elapsed())
 }
@@ -219,7 +219,7 @@ fn one_process_works_on_two_runs_at_once_and_others_can_be_read_meanwhile() {
     let host = EngineHost::new().unwrap();
     let runs = [&first, &second].map(|stage| {
         let run = open(stage).unwrap();
-        host.start(run, Patience::default())
+        host.start(run, WaitPolicy::default())
     });
     runs.iter().for_each(|run| building(&run.feed));
     for (stage, run) in [&first, &second].into_iter().zip(&runs) {

@@ -5,7 +5,7 @@
 #[path = "cli/repo.rs"]
 mod repo;
 
-use autopilot_core::skill::{Folder, Found, Owner, parse};
+use autopilot_core::skill::{Folder, FoundSkill, Owner, parse};
 use autopilot_testkit::plan::{self, plan, says, task, task_with};
 use autopilot_testkit::stage::{APPROVES, Stage, TASK};
 use repo::Repo;
@@ -39,7 +39,7 @@ fn a_fresh_project_gets_all_of_them_in_the_folders_of_both_agents() {
         let dir_name = dir.rsplit('/').next().unwrap().to_owned();
         let text = Ok(repo.read(file).into_bytes());
         let owner = Owner::Repository;
-        let found = Found { owner, folder: Some(folder), dir_name, dir: dir.into(), text };
+        let found = FoundSkill { owner, folder: Some(folder), dir_name, dir: dir.into(), text };
         let (skill, faults) = parse(&found);
         assert!(skill.unwrap().is_complete && faults.is_empty(), "{file}: {faults:?}");
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::{Map, Value};
 
-use super::place::{FILES_MAX, Places};
+use super::place::{FILES_MAX, NamedPlaces};
 use crate::event::{self, AgentEvent, ChangeKind};
 
 /// The number of open calls that are remembered.
@@ -12,11 +12,11 @@ pub(super) const CALLS_MAX: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    open: VecDeque<Call>,
+    open: VecDeque<ToolCall>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Call {
+pub(super) struct ToolCall {
     id: String,
     pub(super) name: String,
     pub(super) kind: String,
@@ -24,7 +24,7 @@ pub(super) struct Call {
     /// The files on which the call acts, as far as the agent lists them.
     pub(super) places: Vec<String>,
     /// The files that the call's input names.
-    named: Places,
+    named: NamedPlaces,
     diffs: Vec<(String, ChangeKind)>,
     is_new_file: bool,
     is_announced: bool,
@@ -54,10 +54,10 @@ impl Calls {
     }
 
     /// Returns the call for which a permission is asked; it may not have been announced before.
-    pub(super) fn asked(&mut self, tool_call: &Value) -> (Asked, Option<AgentEvent>) {
+    pub(super) fn asked(&mut self, tool_call: &Value) -> (PermissionRequest, Option<AgentEvent>) {
         let mut call = self.learn(tool_call);
         let event = call.announce();
-        let asked = Asked {
+        let asked = PermissionRequest {
             name: call.name.clone(),
             kind: call.kind.clone(),
             what: call.what.clone(),
@@ -68,7 +68,7 @@ impl Calls {
         (asked, event)
     }
 
-    fn learn(&mut self, update: &Value) -> Call {
+    fn learn(&mut self, update: &Value) -> ToolCall {
         let id = update["toolCallId"].as_str().unwrap_or("");
         let at = self.open.iter().position(|call| call.id == id);
         let mut call = at.and_then(|at| self.open.remove(at)).unwrap_or_default();
@@ -77,7 +77,7 @@ impl Calls {
         call
     }
 
-    fn keep(&mut self, call: Call) {
+    fn keep(&mut self, call: ToolCall) {
         if self.open.len() == CALLS_MAX {
             self.open.pop_front();
         }
@@ -87,16 +87,16 @@ impl Calls {
 
 /// A call for which a permission is asked.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct PermissionRequest {
     pub name: String,
     pub kind: String,
     pub what: String,
     pub places: Vec<String>,
     /// The files that the input names, and those of which the call shows a difference.
-    pub named: Places,
+    pub named: NamedPlaces,
 }
 
-impl Call {
+impl ToolCall {
     fn learn(&mut self, update: &Value) {
         if let Some(kind) = update["kind"].as_str() {
             self.kind = kind.to_owned();
@@ -151,7 +151,7 @@ impl Call {
         self.is_new_file |= update["rawOutput"]["metadata"]["exists"] == false;
     }
 
-    fn judged(&self) -> Places {
+    fn judged(&self) -> NamedPlaces {
         let mut named = self.named.clone();
         named.changed = self.diffs.iter().map(|(path, _)| path.clone()).collect();
         named

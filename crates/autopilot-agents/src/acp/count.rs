@@ -6,12 +6,12 @@
 
 use serde_json::Value;
 
-use crate::event::{Scope, Tokens, Usage};
+use crate::event::{AgentUsage, Scope, TokenCount};
 
 #[derive(Debug, Default)]
 pub(super) struct Count {
     /// The tokens of the prompts that were answered.
-    prompts: Tokens,
+    prompts: TokenCount,
     /// The largest size that the context had: the model has read at least that much.
     context_max: u64,
     /// The cost of the session, as the agent reports it.
@@ -27,9 +27,9 @@ impl Count {
         let said = [
             tokens(&result["usage"]),
             tokens(&quota["token_count"]),
-            models.fold(Tokens::default(), Tokens::plus),
+            models.fold(TokenCount::default(), TokenCount::plus),
         ];
-        self.prompts = self.prompts.plus(said.into_iter().fold(Tokens::default(), most));
+        self.prompts = self.prompts.plus(said.into_iter().fold(TokenCount::default(), most));
     }
 
     /// Takes a `usage_update`; returns whether it has raised the cost.
@@ -46,12 +46,15 @@ impl Count {
     }
 
     /// The usage so far; `None` if the agent reported nothing.
-    pub(super) fn usage(&self) -> Option<Usage> {
-        let Tokens { input, output, cached } = self.prompts;
-        let tokens =
-            Tokens { input: input.max(self.context_max.saturating_sub(output)), output, cached };
-        let is_silent = tokens == Tokens::default() && self.cost_usd.is_none();
-        (!is_silent).then_some(Usage {
+    pub(super) fn usage(&self) -> Option<AgentUsage> {
+        let TokenCount { input, output, cached } = self.prompts;
+        let tokens = TokenCount {
+            input: input.max(self.context_max.saturating_sub(output)),
+            output,
+            cached,
+        };
+        let is_silent = tokens == TokenCount::default() && self.cost_usd.is_none();
+        (!is_silent).then_some(AgentUsage {
             tokens,
             tokens_scope: Scope::Run,
             cost_usd: self.cost_usd,
@@ -62,7 +65,7 @@ impl Count {
 
 /// Reads counts of tokens. `inputTokens` does not include tokens read from the cache or written to
 /// it.
-fn tokens(said: &Value) -> Tokens {
+fn tokens(said: &Value) -> TokenCount {
     let figure = |names: &[&str]| names.iter().find_map(|name| said[*name].as_u64()).unwrap_or(0);
     let cached = figure(&["cachedReadTokens", "cachedInputTokens"]);
     let stored = figure(&["cachedWriteTokens", "cacheWriteInputTokens"]);
@@ -71,11 +74,11 @@ fn tokens(said: &Value) -> Tokens {
     let output = figure(&["outputTokens", "output_tokens"]);
     // The excess of the total over both was spent on reasoning, which is billed as output.
     let total = figure(&["totalTokens", "total_tokens"]);
-    Tokens { input, output: output.max(total.saturating_sub(input)), cached }
+    TokenCount { input, output: output.max(total.saturating_sub(input)), cached }
 }
 
-fn most(a: Tokens, b: Tokens) -> Tokens {
-    Tokens {
+fn most(a: TokenCount, b: TokenCount) -> TokenCount {
+    TokenCount {
         input: a.input.max(b.input),
         output: a.output.max(b.output),
         cached: a.cached.max(b.cached),
@@ -87,7 +90,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn of(result: &Value) -> Tokens {
+    fn of(result: &Value) -> TokenCount {
         let mut count = Count::default();
         count.prompted(result);
         count.usage().map(|usage| usage.tokens).unwrap_or_default()
@@ -97,20 +100,20 @@ mod tests {
     fn every_agents_way_of_counting_is_read() {
         let cached = json!({ "usage": { "inputTokens": 1400, "outputTokens": 90,
             "cachedReadTokens": 800, "cachedWriteTokens": 5, "totalTokens": 2295 } });
-        assert_eq!(of(&cached), Tokens { input: 2205, output: 90, cached: 800 });
+        assert_eq!(of(&cached), TokenCount { input: 2205, output: 90, cached: 800 });
         let of_models = json!({ "usage": { "inputTokens": 100, "outputTokens": 20 },
             "_meta": { "quota": { "model_usage": [
                 { "token_count": { "inputTokens": 100, "outputTokens": 20 } },
                 { "token_count": { "inputTokens": 30, "outputTokens": 4 } },
             ] } } });
-        assert_eq!(of(&of_models), Tokens { input: 130, output: 24, cached: 0 });
+        assert_eq!(of(&of_models), TokenCount { input: 130, output: 24, cached: 0 });
         let snake = json!({ "_meta": { "quota": {
             "token_count": { "input_tokens": 200, "output_tokens": 40 } } } });
-        assert_eq!(of(&snake), Tokens { input: 200, output: 40, cached: 0 });
+        assert_eq!(of(&snake), TokenCount { input: 200, output: 40, cached: 0 });
         let thought =
             json!({ "usage": { "inputTokens": 10, "outputTokens": 2, "totalTokens": 20 } });
-        assert_eq!(of(&thought), Tokens { input: 10, output: 10, cached: 0 });
-        assert_eq!(of(&json!({ "usage": "none" })), Tokens::default());
+        assert_eq!(of(&thought), TokenCount { input: 10, output: 10, cached: 0 });
+        assert_eq!(of(&json!({ "usage": "none" })), TokenCount::default());
     }
 
     #[test]
@@ -121,9 +124,9 @@ mod tests {
             count.updated(&json!({ "used": used, "size": 1000 }));
         }
         let tokens = |count: &Count| count.usage().unwrap().tokens;
-        assert_eq!(tokens(&count), Tokens { input: 340, output: 0, cached: 0 });
+        assert_eq!(tokens(&count), TokenCount { input: 340, output: 0, cached: 0 });
         count.prompted(&json!({ "usage": { "inputTokens": 100, "outputTokens": 20 } }));
-        assert_eq!(tokens(&count), Tokens { input: 320, output: 20, cached: 0 });
+        assert_eq!(tokens(&count), TokenCount { input: 320, output: 20, cached: 0 });
     }
 
     #[test]
@@ -136,7 +139,7 @@ mod tests {
         assert!(!count.updated(&json!({ "cost": { "amount": 0.4, "currency": "USD" } })));
         assert!(!count.updated(&json!({ "cost": { "amount": 9.0, "currency": "XAU" } })));
         let usage = count.usage().unwrap();
-        assert_eq!(usage.tokens, Tokens { input: 200, output: 40, cached: 0 });
+        assert_eq!(usage.tokens, TokenCount { input: 200, output: 40, cached: 0 });
         assert_eq!((usage.cost_usd, usage.cost_scope), (Some(0.5), Scope::Session));
     }
 }

@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::rpc::{self, RpcError};
-use crate::classify::{Facts, Trouble, classify};
-use crate::ending::{Cause, Outcome};
+use crate::classify::{AgentTrouble, ErrorFacts, classify};
+use crate::ending::{AgentOutcome, Cause};
 use crate::event;
 
 /// The request that failed.
@@ -16,18 +16,18 @@ pub(super) enum At {
     Prompt,
 }
 
-pub(super) fn outcome(at: At, error: &RpcError) -> Outcome {
+pub(super) fn outcome(at: At, error: &RpcError) -> AgentOutcome {
     let why = event::text(&said(error));
-    let facts = Facts {
+    let facts = ErrorFacts {
         word: error.data["errorName"].as_str().and_then(word),
         // Some agents give the status of the service as the code.
         http_status: u64::try_from(error.code).ok().filter(|code| (400..600).contains(code)),
         text: &why,
     };
     let trouble = match (error.code, classify(facts)) {
-        (rpc::RESOURCE_NOT_FOUND, _) => Some(Trouble::Session),
-        (rpc::AUTH_REQUIRED, None | Some(Trouble::Request)) => Some(Trouble::Auth),
-        (_, None) if is_lost_session(&why) => Some(Trouble::Session),
+        (rpc::RESOURCE_NOT_FOUND, _) => Some(AgentTrouble::Session),
+        (rpc::AUTH_REQUIRED, None | Some(AgentTrouble::Request)) => Some(AgentTrouble::Auth),
+        (_, None) if is_lost_session(&why) => Some(AgentTrouble::Session),
         (_, trouble) => trouble,
     };
     if let Some(trouble) = trouble {
@@ -40,7 +40,7 @@ pub(super) fn outcome(at: At, error: &RpcError) -> Outcome {
         (At::Prompt, rpc::INVALID_PARAMS | rpc::METHOD_NOT_FOUND) => Cause::Request,
         (At::Prompt, _) => Cause::Other,
     };
-    Outcome::broke(cause, why)
+    AgentOutcome::broke(cause, why)
 }
 
 /// The message of an error, with the details from its data.
@@ -79,18 +79,18 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn judged(at: At, code: i64, message: &str, data: Value) -> Outcome {
+    fn judged(at: At, code: i64, message: &str, data: Value) -> AgentOutcome {
         outcome(at, &RpcError { code, message: message.into(), data })
     }
 
     #[test]
     fn codes_of_the_protocol_come_first() {
         let auth = judged(At::Prompt, -32000, "Authentication required", Value::Null);
-        assert_eq!(auth, Outcome::Auth { why: "Authentication required".into() });
+        assert_eq!(auth, AgentOutcome::Auth { why: "Authentication required".into() });
         let gone = judged(At::Prompt, -32002, "Resource not found", json!({ "sessionId": "x" }));
-        assert_eq!(gone, Outcome::broke(Cause::Session, "Resource not found"));
+        assert_eq!(gone, AgentOutcome::broke(Cause::Session, "Resource not found"));
         let status = judged(At::Prompt, 429, "Too much", Value::Null);
-        assert_eq!(status, Outcome::Quota { until_unix: None, why: "Too much".into() });
+        assert_eq!(status, AgentOutcome::Quota { until_unix: None, why: "Too much".into() });
     }
 
     #[test]
@@ -98,27 +98,30 @@ mod tests {
         let internal = |text: &str| judged(At::Prompt, -32603, text, Value::Null);
         assert!(matches!(
             internal("Internal error: Incorrect API key provided"),
-            Outcome::Auth { .. }
+            AgentOutcome::Auth { .. }
         ));
-        assert!(matches!(internal("Internal error: rate limit"), Outcome::Quota { .. }));
-        assert!(matches!(internal("Internal error: Unable to connect"), Outcome::Outage { .. }));
-        assert_eq!(internal("Internal error"), Outcome::broke(Cause::Other, "Internal error"));
+        assert!(matches!(internal("Internal error: rate limit"), AgentOutcome::Quota { .. }));
+        assert!(matches!(
+            internal("Internal error: Unable to connect"),
+            AgentOutcome::Outage { .. }
+        ));
+        assert_eq!(internal("Internal error"), AgentOutcome::broke(Cause::Other, "Internal error"));
         let details =
             judged(At::Prompt, -32603, "Internal error", json!({ "details": "Overloaded" }));
-        assert_eq!(details, Outcome::Outage { why: "Internal error: Overloaded".into() });
+        assert_eq!(details, AgentOutcome::Outage { why: "Internal error: Overloaded".into() });
         let named = judged(At::Prompt, -32603, "x", json!({ "errorName": "ProviderAuthError" }));
-        assert_eq!(named, Outcome::Auth { why: "x".into() });
+        assert_eq!(named, AgentOutcome::Auth { why: "x".into() });
         let busy = judged(At::Prompt, -32000, "429 Too Many Requests", Value::Null);
-        assert!(matches!(busy, Outcome::Quota { .. }));
+        assert!(matches!(busy, AgentOutcome::Quota { .. }));
     }
 
     #[test]
     fn a_session_that_cannot_be_loaded_is_lost() {
         let lost = judged(At::Session, -32603, "Internal error: service failure", Value::Null);
-        assert_eq!(lost, Outcome::broke(Cause::Session, "Internal error: service failure"));
+        assert_eq!(lost, AgentOutcome::broke(Cause::Session, "Internal error: service failure"));
         let gone = judged(At::Prompt, -32602, "Invalid params: session not found: x", Value::Null);
-        assert!(matches!(gone, Outcome::Broke { cause: Cause::Session, .. }));
+        assert!(matches!(gone, AgentOutcome::Broke { cause: Cause::Session, .. }));
         let begin = judged(At::Start, -32603, "no config", Value::Null);
-        assert_eq!(begin, Outcome::broke(Cause::Startup, "no config"));
+        assert_eq!(begin, AgentOutcome::broke(Cause::Startup, "no config"));
     }
 }

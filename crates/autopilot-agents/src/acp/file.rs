@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::permit::is_inside;
 use super::rpc;
-use crate::agent::Expected;
+use crate::agent::ExpectedLaunch;
 use crate::conversation::Act;
 use crate::launch::Access;
 
@@ -16,18 +16,18 @@ const WAITING_MAX: usize = 64;
 /// The open reads and writes: our id of each act, and the request that it answers.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    waiting: BTreeMap<u64, (Value, Kind)>,
+    waiting: BTreeMap<u64, (Value, FileAccess)>,
     last: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FileAccess {
     Read,
     Write,
 }
 
 /// The capability that the agent is offered.
-pub(super) fn offered(expected: &Expected) -> Value {
+pub(super) fn offered(expected: &ExpectedLaunch) -> Value {
     let writes = expected.fs && expected.access != Access::Read;
     json!({ "readTextFile": expected.fs, "writeTextFile": writes })
 }
@@ -36,15 +36,17 @@ impl Files {
     /// Takes a request of `fs/…`; returns the act, or the line that refuses it.
     pub(super) fn asked(
         &mut self,
-        expected: &Expected,
+        expected: &ExpectedLaunch,
         id: &Value,
         method: &str,
         params: &Value,
     ) -> Act {
         let refuse = |code, why: &str| Act::Say(rpc::error(id, code, why));
         let kind = match (method, expected.access) {
-            ("fs/read_text_file", _) if expected.fs => Kind::Read,
-            ("fs/write_text_file", Access::Edit | Access::Unsafe) if expected.fs => Kind::Write,
+            ("fs/read_text_file", _) if expected.fs => FileAccess::Read,
+            ("fs/write_text_file", Access::Edit | Access::Unsafe) if expected.fs => {
+                FileAccess::Write
+            }
             _ => return refuse(rpc::METHOD_NOT_FOUND, "file access is not offered"),
         };
         let Some(path) = params["path"].as_str() else {
@@ -61,13 +63,13 @@ impl Files {
         let path = expected.cwd.join(path).into_string();
         let number = |name: &str| params[name].as_u64().and_then(|n| u32::try_from(n).ok());
         match kind {
-            Kind::Read => Act::ReadFile {
+            FileAccess::Read => Act::ReadFile {
                 id: self.last,
                 path,
                 first_line: number("line"),
                 lines_max: number("limit"),
             },
-            Kind::Write => {
+            FileAccess::Write => {
                 let text = params["content"].as_str().unwrap_or("").to_owned();
                 Act::WriteFile { id: self.last, path, text }
             }
@@ -78,15 +80,17 @@ impl Files {
     pub(super) fn done(&mut self, id: u64, done: Result<String, String>) -> Option<String> {
         let (request, kind) = self.waiting.remove(&id)?;
         Some(match (done, kind) {
-            (Ok(text), Kind::Read) => rpc::result(&request, &json!({ "content": text })),
-            (Ok(_), Kind::Write) => rpc::result(&request, &Value::Null),
+            (Ok(text), FileAccess::Read) => rpc::result(&request, &json!({ "content": text })),
+            (Ok(_), FileAccess::Write) => rpc::result(&request, &Value::Null),
             // Agents that are about to write a new file look for it first, and recognize this
             // wording.
-            (Err(why), Kind::Read | Kind::Write) if why.contains("No such file") => {
+            (Err(why), FileAccess::Read | FileAccess::Write) if why.contains("No such file") => {
                 let why = format!("Resource not found: {why}");
                 rpc::error(&request, rpc::RESOURCE_NOT_FOUND, &why)
             }
-            (Err(why), Kind::Read | Kind::Write) => rpc::error(&request, rpc::INTERNAL_ERROR, &why),
+            (Err(why), FileAccess::Read | FileAccess::Write) => {
+                rpc::error(&request, rpc::INTERNAL_ERROR, &why)
+            }
         })
     }
 }
@@ -94,13 +98,17 @@ impl Files {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::Ask;
+    use crate::launch::LaunchRequest;
 
-    fn expected(access: Access, fs: bool) -> Expected {
-        Expected::from(&Ask { access, fs, ..Ask::new("", "/slot".into()) })
+    fn expected(access: Access, fs: bool) -> ExpectedLaunch {
+        ExpectedLaunch::from(&LaunchRequest {
+            access,
+            fs,
+            ..LaunchRequest::new("", "/slot".into())
+        })
     }
 
-    fn asked(expected: &Expected, method: &str, path: &str) -> Act {
+    fn asked(expected: &ExpectedLaunch, method: &str, path: &str) -> Act {
         let params = json!({ "path": path, "line": 3, "limit": 2, "content": "x" });
         Files::default().asked(expected, &json!(0), method, &params)
     }

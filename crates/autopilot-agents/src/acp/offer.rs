@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::agent::Expected;
-use crate::launch::{Access, Sandbox};
+use crate::agent::ExpectedLaunch;
+use crate::launch::{Access, LaunchSandbox};
 
 /// One request that changes a setting, to be sent before the prompt.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Setting {
+pub(super) struct AcpSetting {
     pub what: &'static str,
     pub value: String,
     pub method: &'static str,
@@ -16,8 +16,8 @@ pub(super) struct Setting {
 
 /// The settings that are wanted and offered, and those that are wanted in vain.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Wanted {
-    pub settings: Vec<Setting>,
+pub(super) struct WantedSettings {
+    pub settings: Vec<AcpSetting>,
     /// The model, if the session offers no choice of models, and the effort, if it is not offered.
     pub not_offered: Vec<String>,
     /// The refusal if the session offers models but not this one: another model must not do the
@@ -28,20 +28,20 @@ pub(super) struct Wanted {
 /// The modes of an agent with a sandbox of its own, in the order of preference.
 ///
 /// Codex's sandbox does not work inside ours: every tool call would fail, and the turn succeed.
-fn modes(expected: &Expected) -> &'static [&'static str] {
+fn modes(expected: &ExpectedLaunch) -> &'static [&'static str] {
     match (expected.sandbox, expected.access) {
-        (Sandbox::Ours, _) | (Sandbox::None, Access::Unsafe) => {
+        (LaunchSandbox::Ours, _) | (LaunchSandbox::None, Access::Unsafe) => {
             &["agent-full-access", "full-access"]
         }
-        (Sandbox::None, Access::Read) => &["read-only"],
-        (Sandbox::None, Access::Edit) => &[],
+        (LaunchSandbox::None, Access::Read) => &["read-only"],
+        (LaunchSandbox::None, Access::Edit) => &[],
     }
 }
 
 /// Compares the wishes of the launch with `session`, the reply to `session/new` or `session/load`.
-pub(super) fn wanted(session: &Value, id: &str, expected: &Expected) -> Wanted {
-    let mut wanted = Wanted::default();
-    let mode = Choice::find(session, Topic::Mode);
+pub(super) fn wanted(session: &Value, id: &str, expected: &ExpectedLaunch) -> WantedSettings {
+    let mut wanted = WantedSettings::default();
+    let mode = OfferedChoice::find(session, Topic::Mode);
     let known = mode.as_ref().and_then(|mode| {
         modes(expected).iter().find(|name| mode.values.iter().any(|value| value == *name))
     });
@@ -49,7 +49,7 @@ pub(super) fn wanted(session: &Value, id: &str, expected: &Expected) -> Wanted {
         wanted.settings.extend(mode.set(id, name));
     }
     if let Some(model) = &expected.model {
-        match Choice::find(session, Topic::Model) {
+        match OfferedChoice::find(session, Topic::Model) {
             None => wanted.not_offered.push(format!("the model {model}")),
             Some(choice) => match choice.value(model) {
                 Some(value) => wanted.settings.extend(choice.set(id, value)),
@@ -58,7 +58,7 @@ pub(super) fn wanted(session: &Value, id: &str, expected: &Expected) -> Wanted {
         }
     }
     if let Some(effort) = &expected.effort {
-        let choice = Choice::find(session, Topic::Effort);
+        let choice = OfferedChoice::find(session, Topic::Effort);
         match choice.as_ref().and_then(|choice| choice.value(effort).map(|value| (choice, value))) {
             Some((choice, value)) => wanted.settings.extend(choice.set(id, value)),
             None => wanted.not_offered.push(format!("the effort {effort}")),
@@ -85,7 +85,7 @@ impl Topic {
 }
 
 #[derive(Debug)]
-struct Choice {
+struct OfferedChoice {
     topic: Topic,
     /// The id of a configuration option; without one the topic has its own method.
     option: Option<String>,
@@ -94,15 +94,15 @@ struct Choice {
     names: Vec<String>,
 }
 
-impl Choice {
-    fn find(session: &Value, topic: Topic) -> Option<Choice> {
+impl OfferedChoice {
+    fn find(session: &Value, topic: Topic) -> Option<OfferedChoice> {
         let options = session["configOptions"].as_array().map_or(&[][..], Vec::as_slice);
         let is_it =
             |option: &&Value| option["category"] == topic.word() || option["id"] == topic.word();
         if let Some(option) = options.iter().find(is_it) {
             let mut listed = Vec::new();
             flatten(&option["options"], &mut listed);
-            return Some(Choice::of(
+            return Some(OfferedChoice::of(
                 topic,
                 option["id"].as_str(),
                 &option["currentValue"],
@@ -121,7 +121,7 @@ impl Choice {
             Topic::Effort => return None,
         };
         let listed: Vec<&Value> = list.as_array()?.iter().collect();
-        Some(Choice::of(topic, None, current, &listed, key))
+        Some(OfferedChoice::of(topic, None, current, &listed, key))
     }
 
     fn of(
@@ -130,11 +130,11 @@ impl Choice {
         current: &Value,
         listed: &[&Value],
         key: &str,
-    ) -> Choice {
+    ) -> OfferedChoice {
         let texts = |key: &str| {
             listed.iter().map(|item| item[key].as_str().unwrap_or("").to_owned()).collect()
         };
-        Choice {
+        OfferedChoice {
             topic,
             option: option.map(str::to_owned),
             current: current.as_str().unwrap_or("").to_owned(),
@@ -153,7 +153,7 @@ impl Choice {
         Some(self.values.get(at?)?)
     }
 
-    fn set(&self, session: &str, value: &str) -> Option<Setting> {
+    fn set(&self, session: &str, value: &str) -> Option<AcpSetting> {
         if self.current == value {
             return None;
         }
@@ -169,7 +169,7 @@ impl Choice {
                 ("session/set_mode", json!({ "sessionId": session, "modeId": value }))
             }
         };
-        Some(Setting { what: self.topic.word(), value: value.to_owned(), method, params })
+        Some(AcpSetting { what: self.topic.word(), value: value.to_owned(), method, params })
     }
 
     fn refused(&self, model: &str) -> String {
@@ -193,10 +193,19 @@ fn flatten<'a>(options: &'a Value, into: &mut Vec<&'a Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::Ask;
+    use crate::launch::LaunchRequest;
 
-    fn expected(model: Option<&str>, effort: Option<&str>, sandbox: Sandbox) -> Expected {
-        Expected::from(&Ask { model, effort, sandbox, ..Ask::new("", "/slot".into()) })
+    fn expected(
+        model: Option<&str>,
+        effort: Option<&str>,
+        sandbox: LaunchSandbox,
+    ) -> ExpectedLaunch {
+        ExpectedLaunch::from(&LaunchRequest {
+            model,
+            effort,
+            sandbox,
+            ..LaunchRequest::new("", "/slot".into())
+        })
     }
 
     fn options() -> Value {
@@ -213,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_model_is_set_by_the_way_the_session_offers() {
-        let two = expected(Some("m/two"), None, Sandbox::None);
+        let two = expected(Some("m/two"), None, LaunchSandbox::None);
         let set = wanted(&options(), "s", &two).settings;
         assert_eq!(set[0].method, "session/set_config_option");
         assert_eq!(
@@ -225,16 +234,16 @@ mod tests {
         let set = wanted(&list, "s", &two).settings;
         assert_eq!(set[0].method, "session/set_model");
         assert_eq!(set[0].params, json!({ "sessionId": "s", "modelId": "m/two" }));
-        let by_name = expected(Some("two"), Some("high"), Sandbox::None);
+        let by_name = expected(Some("two"), Some("high"), LaunchSandbox::None);
         let set = wanted(&options(), "s", &by_name).settings;
         assert_eq!(set.iter().map(|set| set.value.as_str()).collect::<Vec<_>>(), ["m/two", "high"]);
-        let current = expected(Some("m/one"), Some("low"), Sandbox::None);
-        assert_eq!(wanted(&options(), "s", &current), Wanted::default());
+        let current = expected(Some("m/one"), Some("low"), LaunchSandbox::None);
+        assert_eq!(wanted(&options(), "s", &current), WantedSettings::default());
     }
 
     #[test]
     fn what_is_asked_for_in_vain_is_said() {
-        let asked = expected(Some("m/three"), Some("extreme"), Sandbox::None);
+        let asked = expected(Some("m/three"), Some("extreme"), LaunchSandbox::None);
         let vain = wanted(&options(), "s", &asked);
         assert_eq!(
             vain.unknown_model.as_deref(),
@@ -250,16 +259,16 @@ mod tests {
     fn an_agents_own_sandbox_is_switched_off_inside_ours() {
         let modes = json!({ "modes": { "currentModeId": "auto", "availableModes": [
             { "id": "read-only" }, { "id": "auto" }, { "id": "full-access" } ] } });
-        let mode = |expected: &Expected| {
+        let mode = |expected: &ExpectedLaunch| {
             wanted(&modes, "s", expected).settings.pop().map(|set| (set.method, set.value))
         };
         let full = Some(("session/set_mode", "full-access".to_owned()));
-        assert_eq!(mode(&expected(None, None, Sandbox::Ours)), full);
-        assert_eq!(mode(&expected(None, None, Sandbox::None)), None);
-        let mut reader = expected(None, None, Sandbox::None);
+        assert_eq!(mode(&expected(None, None, LaunchSandbox::Ours)), full);
+        assert_eq!(mode(&expected(None, None, LaunchSandbox::None)), None);
+        let mut reader = expected(None, None, LaunchSandbox::None);
         reader.access = Access::Read;
         assert_eq!(mode(&reader), Some(("session/set_mode", "read-only".to_owned())));
         let others = json!({ "modes": { "availableModes": [{ "id": "plan" }, { "id": "yolo" }] } });
-        assert_eq!(wanted(&others, "s", &reader), Wanted::default());
+        assert_eq!(wanted(&others, "s", &reader), WantedSettings::default());
     }
 }

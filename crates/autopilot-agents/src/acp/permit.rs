@@ -3,13 +3,13 @@
 use camino::Utf8Path;
 use serde_json::Value;
 
-use super::place::Places;
-use crate::agent::Expected;
+use super::place::NamedPlaces;
+use crate::agent::ExpectedLaunch;
 use crate::launch::{Access, Network};
 
 /// The request for a permission, as far as the agent describes it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Wanted<'a> {
+pub(super) struct WantedPermit<'a> {
     pub name: &'a str,
     /// The protocol's kind of the tool: read, edit, delete, move, search, execute, think, fetch, …
     pub kind: &'a str,
@@ -17,7 +17,7 @@ pub(super) struct Wanted<'a> {
     pub what: &'a str,
     /// The files on which the call acts, as far as the agent lists them.
     pub paths: &'a [String],
-    pub named: Option<&'a Places>,
+    pub named: Option<&'a NamedPlaces>,
 }
 
 /// The kinds that read and change nothing.
@@ -30,7 +30,7 @@ const REACHING: &[&str] =
     &["webfetch", "web_fetch", "websearch", "web_search", "google_web_search", "codesearch"];
 
 /// The reason why the permission is refused; `None` grants it.
-pub(super) fn refusal(expected: &Expected, wanted: Wanted<'_>) -> Option<String> {
+pub(super) fn refusal(expected: &ExpectedLaunch, wanted: WantedPermit<'_>) -> Option<String> {
     let name = wanted.name;
     if expected.disallowed_tools.iter().any(|rule| names(rule, wanted)) {
         return Some(format!("the configuration does not allow {name}"));
@@ -47,13 +47,13 @@ pub(super) fn refusal(expected: &Expected, wanted: Wanted<'_>) -> Option<String>
     }
 }
 
-fn reaches(wanted: Wanted<'_>) -> bool {
+fn reaches(wanted: WantedPermit<'_>) -> bool {
     wanted.kind == "fetch" || REACHING.iter().any(|name| name.eq_ignore_ascii_case(wanted.name))
 }
 
 /// Whether a rule of the configuration names the call. A rule is a tool's name, a kind, or
 /// `Name(pattern)` where `*` stands for any text.
-fn names(rule: &str, wanted: Wanted<'_>) -> bool {
+fn names(rule: &str, wanted: WantedPermit<'_>) -> bool {
     let (name, pattern) = match rule.strip_suffix(')').and_then(|rule| rule.split_once('(')) {
         Some((name, pattern)) => (name, Some(pattern)),
         None => (rule, None),
@@ -80,8 +80,8 @@ fn fits(pattern: &str, what: &str) -> bool {
 
 /// The refusal of a call that would change files outside the worktree. A call of any other kind may
 /// be a change too: the files it names are judged, and those of which it shows a difference.
-fn outside(cwd: &Utf8Path, wanted: Wanted<'_>) -> Option<String> {
-    let nothing = Places::default();
+fn outside(cwd: &Utf8Path, wanted: WantedPermit<'_>) -> Option<String> {
+    let nothing = NamedPlaces::default();
     let named = wanted.named.unwrap_or(&nothing);
     let writes = WRITING.contains(&wanted.kind);
     let may_write = !LOOKING.contains(&wanted.kind) && !ELSEWHERE.contains(&wanted.kind);
@@ -121,15 +121,15 @@ pub(super) fn option(options: &Value, granted: bool) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::Ask;
+    use crate::launch::LaunchRequest;
     use serde_json::json;
 
-    fn expected(access: Access) -> Expected {
-        Expected::from(&Ask { access, ..Ask::new("", "/slot".into()) })
+    fn expected(access: Access) -> ExpectedLaunch {
+        ExpectedLaunch::from(&LaunchRequest { access, ..LaunchRequest::new("", "/slot".into()) })
     }
 
-    fn grants(expected: &Expected, name: &str, kind: &str) -> bool {
-        refusal(expected, Wanted { name, kind, ..Wanted::default() }).is_none()
+    fn grants(expected: &ExpectedLaunch, name: &str, kind: &str) -> bool {
+        refusal(expected, WantedPermit { name, kind, ..WantedPermit::default() }).is_none()
     }
 
     #[test]
@@ -166,7 +166,8 @@ mod tests {
         let mut builder = expected(Access::Unsafe);
         builder.disallowed_tools = vec!["bash(git push*)".into(), "Bash(rm:*)".into()];
         let grants = |what| {
-            let wanted = Wanted { name: "bash", kind: "execute", what, ..Wanted::default() };
+            let wanted =
+                WantedPermit { name: "bash", kind: "execute", what, ..WantedPermit::default() };
             refusal(&builder, wanted).is_none()
         };
         assert!(!grants("git push origin"));
@@ -190,7 +191,12 @@ mod tests {
         ];
         for (path, inside) in table {
             let paths = [path.to_owned()];
-            let wanted = Wanted { name: "write", kind: "edit", paths: &paths, ..Wanted::default() };
+            let wanted = WantedPermit {
+                name: "write",
+                kind: "edit",
+                paths: &paths,
+                ..WantedPermit::default()
+            };
             assert_eq!(refusal(&expected(Access::Edit), wanted).is_none(), inside, "{path}");
             assert_eq!(refusal(&expected(Access::Unsafe), wanted), None, "{path}");
         }
@@ -199,11 +205,11 @@ mod tests {
     #[test]
     fn what_a_call_names_is_judged_like_what_it_says_of_its_places() {
         let grants = |kind, input: &Value| {
-            let mut places = Places::default();
+            let mut places = NamedPlaces::default();
             places.learn(input);
             let paths = ["/slot/a".to_owned()];
             let named = Some(&places);
-            let wanted = Wanted { name: "x", kind, what: "", paths: &paths, named };
+            let wanted = WantedPermit { name: "x", kind, what: "", paths: &paths, named };
             refusal(&expected(Access::Edit), wanted).is_none()
         };
         for key in ["filePath", "file_path", "path", "destination"] {

@@ -54,7 +54,7 @@ const PATCHED: &[&str] =
     &["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Places {
+pub(super) struct NamedPlaces {
     /// The files of which the call shows a difference.
     pub(super) changed: Vec<String>,
     /// The paths that are files whatever the call does.
@@ -65,7 +65,7 @@ pub(super) struct Places {
     pub(super) is_cut: bool,
 }
 
-impl Places {
+impl NamedPlaces {
     pub(super) fn learn(&mut self, input: &Value) {
         self.walk(input, 0);
     }
@@ -144,8 +144,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn places(input: &Value) -> Places {
-        let mut places = Places::default();
+    fn places(input: &Value) -> NamedPlaces {
+        let mut places = NamedPlaces::default();
         places.learn(input);
         places
     }
@@ -172,7 +172,10 @@ mod tests {
     fn what_is_written_names_no_file() {
         let input = json!({ "filePath": "/x/a", "content": "path: /etc/passwd", "limit": 3,
             "newString": { "file": "/etc/passwd" } });
-        assert_eq!(places(&input), Places { files: vec!["/x/a".into()], ..Places::default() });
+        assert_eq!(
+            places(&input),
+            NamedPlaces { files: vec!["/x/a".into()], ..NamedPlaces::default() }
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub(super) const AUTH_REQUIRED: i64 = -32000;
 pub(super) const RESOURCE_NOT_FOUND: i64 = -32002;
 
 #[derive(Debug, PartialEq)]
-pub(super) enum Message {
+pub(super) enum RpcMessage {
     Request { id: Value, method: String, params: Value },
     Notification { method: String, params: Value },
     Reply { id: Option<u64>, result: Result<Value, RpcError> },
@@ -27,13 +27,13 @@ pub(super) struct RpcError {
 
 /// Reads one message. Both sides number their requests for themselves, so an id alone tells
 /// nothing: a message with a method is a request of the agent, whatever its id.
-pub(super) fn read(mut object: Value) -> Option<Message> {
+pub(super) fn read(mut object: Value) -> Option<RpcMessage> {
     let id = object["id"].take();
     if let Some(method) = object["method"].as_str().map(str::to_owned) {
         let params = object["params"].take();
         return Some(match id.is_null() {
-            true => Message::Notification { method, params },
-            false => Message::Request { id, method, params },
+            true => RpcMessage::Notification { method, params },
+            false => RpcMessage::Request { id, method, params },
         });
     }
     let id = id.as_u64();
@@ -44,11 +44,11 @@ pub(super) fn read(mut object: Value) -> Option<Message> {
             message: error["message"].as_str().unwrap_or("").to_owned(),
             data: error["data"].take(),
         };
-        return Some(Message::Reply { id, result: Err(error) });
+        return Some(RpcMessage::Reply { id, result: Err(error) });
     }
     // A result may be null, which differs from a missing one.
     let result = object.get_mut("result")?.take();
-    Some(Message::Reply { id, result: Ok(result) })
+    Some(RpcMessage::Reply { id, result: Ok(result) })
 }
 
 pub(super) fn request(id: u64, method: &str, params: &Value) -> String {
@@ -69,13 +69,13 @@ pub(super) fn error(id: &Value, code: i64, message: &str) -> String {
 
 /// The id and the method of a line that was cut: whoever waits for an answer to it must get one.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Head {
+pub(super) struct CutMessage {
     pub id: Value,
     pub method: Option<String>,
 }
 
-pub(super) fn head(cut_line: &str) -> Head {
-    let mut head = Head::default();
+pub(super) fn head(cut_line: &str) -> CutMessage {
+    let mut head = CutMessage::default();
     let mut reader = serde_json::Deserializer::from_str(cut_line);
     // Reading ends in an error, because the line does; the keys before it are kept.
     let _cut = reader.deserialize_map(HeadVisitor { head: &mut head });
@@ -83,7 +83,7 @@ pub(super) fn head(cut_line: &str) -> Head {
 }
 
 struct HeadVisitor<'a> {
-    head: &'a mut Head,
+    head: &'a mut CutMessage,
 }
 
 impl<'de> Visitor<'de> for HeadVisitor<'_> {
@@ -111,18 +111,18 @@ impl<'de> Visitor<'de> for HeadVisitor<'_> {
 mod tests {
     use super::*;
 
-    fn of(line: &str) -> Option<Message> {
+    fn of(line: &str) -> Option<RpcMessage> {
         read(serde_json::from_str(line).unwrap())
     }
 
     #[test]
     fn a_request_is_told_from_a_reply_by_its_method_and_not_by_its_id() {
         let asked = of(r#"{"jsonrpc":"2.0","id":3,"method":"fs/read_text_file","params":{}}"#);
-        assert!(matches!(asked, Some(Message::Request { .. })));
+        assert!(matches!(asked, Some(RpcMessage::Request { .. })));
         let replied = of(r#"{"jsonrpc":"2.0","id":3,"result":null}"#);
-        assert_eq!(replied, Some(Message::Reply { id: Some(3), result: Ok(Value::Null) }));
+        assert_eq!(replied, Some(RpcMessage::Reply { id: Some(3), result: Ok(Value::Null) }));
         let told = of(r#"{"jsonrpc":"2.0","method":"_x/y"}"#);
-        assert!(matches!(told, Some(Message::Notification { .. })));
+        assert!(matches!(told, Some(RpcMessage::Notification { .. })));
         assert_eq!(of(r#"{"jsonrpc":"2.0","id":3}"#), None);
         assert_eq!(of(r#"{"hello":1}"#), None);
     }
@@ -131,8 +131,8 @@ mod tests {
     fn a_request_that_was_cut_still_has_its_id() {
         let head =
             head(r#"{"jsonrpc":"2.0","params":{"a":[1,{"b":2}]},"id":"x7","method":"m","z":"aaaa"#);
-        assert_eq!(head, Head { id: json!("x7"), method: Some("m".into()) });
+        assert_eq!(head, CutMessage { id: json!("x7"), method: Some("m".into()) });
         let nothing = super::head(r#"{"jsonrpc":"2.0","params":{"path":"aaaaa"#);
-        assert_eq!(nothing, Head::default());
+        assert_eq!(nothing, CutMessage::default());
     }
 }

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::call::{Asked, Calls};
+use super::call::{Calls, PermissionRequest};
 use crate::command::LastBytes;
 use crate::ending::Odd;
 use crate::event::{self, AgentEvent, TEXT_BYTES_MAX};
 
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct ToldUpdates {
     /// The current message, which is the answer if no other follows.
     answer: LastBytes,
     message: Option<String>,
@@ -26,7 +26,7 @@ enum Voice {
     Thinking,
 }
 
-impl Told {
+impl ToldUpdates {
     pub(super) fn updated(&mut self, update: &Value, odd: &mut Odd) -> Vec<AgentEvent> {
         match update["sessionUpdate"].as_str() {
             Some("agent_message_chunk") => self.said(update),
@@ -57,7 +57,7 @@ impl Told {
         }
     }
 
-    pub(super) fn asked(&mut self, tool_call: &Value) -> (Asked, Vec<AgentEvent>) {
+    pub(super) fn asked(&mut self, tool_call: &Value) -> (PermissionRequest, Vec<AgentEvent>) {
         let mut events = self.flush();
         let (asked, event) = self.calls.asked(tool_call);
         events.extend(event);
@@ -144,7 +144,7 @@ mod tests {
     use crate::command::ANSWER_BYTES_MAX;
     use serde_json::json;
 
-    fn say(told: &mut Told, id: Option<&str>, text: &str) -> Vec<AgentEvent> {
+    fn say(told: &mut ToldUpdates, id: Option<&str>, text: &str) -> Vec<AgentEvent> {
         let update = json!({ "sessionUpdate": "agent_message_chunk", "messageId": id,
             "content": { "type": "text", "text": text } });
         told.updated(&update, &mut Odd::default())
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn pieces_are_shown_as_the_message_they_make() {
-        let mut told = Told::default();
+        let mut told = ToldUpdates::default();
         assert_eq!(say(&mut told, Some("a"), ""), []);
         assert_eq!(say(&mut told, Some("a"), "I will "), []);
         assert_eq!(say(&mut told, Some("a"), "look."), []);
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn without_ids_a_tool_ends_a_message_and_a_thought_does_not() {
-        let mut told = Told::default();
+        let mut told = ToldUpdates::default();
         let tool = json!({ "sessionUpdate": "tool_call", "toolCallId": "c", "title": "x y" });
         let thought = json!({ "sessionUpdate": "agent_thought_chunk",
             "content": { "type": "text", "text": "hm" } });
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_tool_at_the_end_leaves_the_answer_that_was_given() {
-        let mut told = Told::default();
+        let mut told = ToldUpdates::default();
         say(&mut told, None, "The answer.");
         let tool = json!({ "sessionUpdate": "tool_call", "toolCallId": "c", "title": "x y" });
         told.updated(&tool, &mut Odd::default());
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_words_is_shown_in_parts_and_kept_in_bounds() {
-        let mut told = Told::default();
+        let mut told = ToldUpdates::default();
         let word = "x".repeat(1024);
         let mut events = Vec::new();
         for _ in 0..4 * ANSWER_BYTES_MAX / word.len() {

@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 use super::count::Count;
 use super::fault::{self, At};
 use super::file::{self, Files};
-use super::offer::{self, Setting};
-use super::permit::{self, Wanted};
-use super::rpc::{self, Message, RpcError};
-use super::told::Told;
-use crate::agent::{Expected, Stream};
-use crate::conversation::{Act, Conversation, Deaf, Heard, Wish};
-use crate::ending::{Cause, Ending, ExitFacts, Odd, Outcome};
+use super::offer::{self, AcpSetting};
+use super::permit::{self, WantedPermit};
+use super::rpc::{self, RpcError, RpcMessage};
+use super::told::ToldUpdates;
+use crate::agent::{ExpectedLaunch, OutputStream};
+use crate::conversation::{Act, AgentMessage, Conversation, Deaf, HeardLine};
+use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, Odd};
 use crate::event::{self, AgentEvent};
-use crate::jsonl::{Line, json_line, silent_end};
-use crate::launch::{McpServer, Transport};
-use crate::tail::Tail;
+use crate::jsonl::{JsonLine, json_line, silent_end};
+use crate::launch::{LaunchServer, Transport};
+use crate::tail::LastLines;
 
 const PROTOCOL_VERSION: u64 = 1;
 /// The number of messages that may wait for the interrupted turn to stop.
@@ -28,35 +28,35 @@ const MESSAGES_MAX: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct AcpConversation {
-    expected: Expected,
-    stage: Stage,
+    expected: ExpectedLaunch,
+    stage: TurnStage,
     last_id: u64,
     session: Option<String>,
-    settings: VecDeque<Setting>,
+    settings: VecDeque<AcpSetting>,
     /// The messages from a person that the agent has not received yet.
     messages: Vec<String>,
     /// The reason for which the running prompt was cancelled, if it was.
     cancelled: Option<Cancelled>,
-    told: Told,
+    told: ToldUpdates,
     count: Count,
     files: Files,
-    words: Tail,
+    words: LastLines,
     odd: Odd,
 }
 
 #[derive(Debug)]
-enum Stage {
+enum TurnStage {
     Silent,
-    Asked(u64, Question),
-    Over(Outcome),
+    Asked(u64, AcpQuestion),
+    Over(AgentOutcome),
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Question {
+enum AcpQuestion {
     Initialize,
     /// The id of the session to resume; `None` for a new or forked one.
     Session(Option<String>),
-    Set(Setting),
+    Set(AcpSetting),
     Prompt,
 }
 
@@ -67,129 +67,131 @@ enum Cancelled {
 }
 
 impl AcpConversation {
-    pub(crate) fn new(expected: Expected) -> Self {
+    pub(crate) fn new(expected: ExpectedLaunch) -> Self {
         AcpConversation {
             expected,
-            stage: Stage::Silent,
+            stage: TurnStage::Silent,
             last_id: 0,
             session: None,
             settings: VecDeque::new(),
             messages: Vec::new(),
             cancelled: None,
-            told: Told::default(),
+            told: ToldUpdates::default(),
             count: Count::default(),
             files: Files::default(),
-            words: Tail::default(),
+            words: LastLines::default(),
             odd: Odd::default(),
         }
     }
 
-    fn ask(&mut self, question: Question, method: &str, params: &Value) -> Heard {
+    fn ask(&mut self, question: AcpQuestion, method: &str, params: &Value) -> HeardLine {
         self.last_id += 1;
-        self.stage = Stage::Asked(self.last_id, question);
-        Heard::say(rpc::request(self.last_id, method, params))
+        self.stage = TurnStage::Asked(self.last_id, question);
+        HeardLine::say(rpc::request(self.last_id, method, params))
     }
 
-    fn end(&mut self, outcome: Outcome) -> Heard {
+    fn end(&mut self, outcome: AgentOutcome) -> HeardLine {
         let mut events = self.told.flush();
         events.extend(self.count.usage().map(AgentEvent::Usage));
         let (ok, text) = match &outcome {
-            Outcome::Success => (true, self.told.answer()),
-            Outcome::Broke { why, .. }
-            | Outcome::Quota { why, .. }
-            | Outcome::Auth { why }
-            | Outcome::Outage { why } => (false, why.as_str()),
-            Outcome::Interrupted => (false, "the agent was interrupted"),
+            AgentOutcome::Success => (true, self.told.answer()),
+            AgentOutcome::Broke { why, .. }
+            | AgentOutcome::Quota { why, .. }
+            | AgentOutcome::Auth { why }
+            | AgentOutcome::Outage { why } => (false, why.as_str()),
+            AgentOutcome::Interrupted => (false, "the agent was interrupted"),
         };
         events.push(AgentEvent::Result { ok, text: event::text(text) });
-        self.stage = Stage::Over(outcome);
-        Heard { events, acts: vec![Act::Close] }
+        self.stage = TurnStage::Over(outcome);
+        HeardLine { events, acts: vec![Act::Close] }
     }
 
-    fn message(&mut self, message: Message) -> Heard {
+    fn message(&mut self, message: RpcMessage) -> HeardLine {
         match message {
-            Message::Reply { id, result } => self.reply(id, result),
-            Message::Request { id, method, params } => self.request(&id, &method, &params),
-            Message::Notification { method, params } => match method.as_str() {
+            RpcMessage::Reply { id, result } => self.reply(id, result),
+            RpcMessage::Request { id, method, params } => self.request(&id, &method, &params),
+            RpcMessage::Notification { method, params } => match method.as_str() {
                 "session/update" => self.updated(&params).into(),
                 // The notification is an extension, which a client may ignore.
-                method if method.starts_with('_') || method.starts_with("$/") => Heard::default(),
+                method if method.starts_with('_') || method.starts_with("$/") => {
+                    HeardLine::default()
+                }
                 _ => {
                     self.odd.unknown += 1;
-                    Heard::default()
+                    HeardLine::default()
                 }
             },
         }
     }
 
-    fn reply(&mut self, id: Option<u64>, result: Result<Value, RpcError>) -> Heard {
+    fn reply(&mut self, id: Option<u64>, result: Result<Value, RpcError>) -> HeardLine {
         let question = match &self.stage {
-            Stage::Asked(asked, question) if id == Some(*asked) => question.clone(),
-            Stage::Silent | Stage::Asked(..) | Stage::Over(_) => {
+            TurnStage::Asked(asked, question) if id == Some(*asked) => question.clone(),
+            TurnStage::Silent | TurnStage::Asked(..) | TurnStage::Over(_) => {
                 self.odd.unknown += 1;
-                return Heard::default();
+                return HeardLine::default();
             }
         };
         match (question, result) {
-            (Question::Initialize, Ok(result)) => self.initialized(&result),
-            (Question::Initialize, Err(error)) => self.end(fault::outcome(At::Start, &error)),
-            (Question::Session(loaded), Ok(result)) => self.begun(loaded, &result),
-            (Question::Session(None), Err(error)) => self.end(fault::outcome(At::Start, &error)),
-            (Question::Session(Some(_)), Err(error)) => {
+            (AcpQuestion::Initialize, Ok(result)) => self.initialized(&result),
+            (AcpQuestion::Initialize, Err(error)) => self.end(fault::outcome(At::Start, &error)),
+            (AcpQuestion::Session(loaded), Ok(result)) => self.begun(loaded, &result),
+            (AcpQuestion::Session(None), Err(error)) => self.end(fault::outcome(At::Start, &error)),
+            (AcpQuestion::Session(Some(_)), Err(error)) => {
                 self.end(fault::outcome(At::Session, &error))
             }
-            (Question::Set(_), Ok(_)) => self.next(),
-            (Question::Set(setting), Err(error)) => self.not_set(&setting, &error),
-            (Question::Prompt, result) => self.answered(result),
+            (AcpQuestion::Set(_), Ok(_)) => self.next(),
+            (AcpQuestion::Set(setting), Err(error)) => self.not_set(&setting, &error),
+            (AcpQuestion::Prompt, result) => self.answered(result),
         }
     }
 
-    fn initialized(&mut self, result: &Value) -> Heard {
+    fn initialized(&mut self, result: &Value) -> HeardLine {
         let version = result["protocolVersion"].as_u64().unwrap_or(PROTOCOL_VERSION);
         if version != PROTOCOL_VERSION {
             let why = format!(
                 "the agent speaks version {version} of the Agent Client Protocol; version \
                  {PROTOCOL_VERSION} is required"
             );
-            return self.end(Outcome::broke(Cause::Startup, why));
+            return self.end(AgentOutcome::broke(Cause::Startup, why));
         }
         let can = &result["agentCapabilities"];
         let servers = servers(&self.expected.mcp_servers, can);
         let notices = servers.left_out.into_iter().map(notice);
         let fresh = json!({ "cwd": self.expected.cwd, "mcpServers": servers.given });
         let Some(session) = self.expected.session.clone() else {
-            return self.ask(Question::Session(None), "session/new", &fresh).after(notices);
+            return self.ask(AcpQuestion::Session(None), "session/new", &fresh).after(notices);
         };
         let mut taken_up = fresh.clone();
         taken_up["sessionId"] = Value::from(session.as_str());
         if can["loadSession"] == true {
-            let question = Question::Session(Some(session));
+            let question = AcpQuestion::Session(Some(session));
             return self.ask(question, "session/load", &taken_up).after(notices);
         }
         let lost = format!(
             "the agent can't resume session {session}: a new session starts without the old \
              conversation"
         );
-        let begun = self.ask(Question::Session(None), "session/new", &fresh);
+        let begun = self.ask(AcpQuestion::Session(None), "session/new", &fresh);
         begun.after([notice(lost)]).after(notices)
     }
 
-    fn begun(&mut self, loaded: Option<String>, result: &Value) -> Heard {
+    fn begun(&mut self, loaded: Option<String>, result: &Value) -> HeardLine {
         let named = result["sessionId"].as_str();
         let id = match (named, &loaded) {
             (Some(id), Some(asked)) if id != asked => {
                 let why = format!("the agent answered in session {id} instead of resuming {asked}");
-                return self.end(Outcome::broke(Cause::Session, why));
+                return self.end(AgentOutcome::broke(Cause::Session, why));
             }
             (Some(id), _) => id.to_owned(),
             (None, Some(asked)) => asked.clone(),
             (None, None) => {
                 let why = "the agent started a session without an id";
-                return self.end(Outcome::broke(Cause::Startup, why));
+                return self.end(AgentOutcome::broke(Cause::Startup, why));
             }
         };
         // The updates so far repeated the old conversation.
-        self.told = Told::default();
+        self.told = ToldUpdates::default();
         self.count = Count::default();
         let wanted = offer::wanted(result, &id, &self.expected);
         self.session = Some(id.clone());
@@ -197,7 +199,7 @@ impl AcpConversation {
         let vain = wanted.not_offered.iter();
         events.extend(vain.map(|what| notice(format!("not offered by the agent: {what}"))));
         if let Some(why) = wanted.unknown_model {
-            return self.end(Outcome::broke(Cause::Model, why)).after(events);
+            return self.end(AgentOutcome::broke(Cause::Model, why)).after(events);
         }
         self.settings = wanted.settings.into();
         if loaded.is_none()
@@ -209,34 +211,34 @@ impl AcpConversation {
     }
 
     /// Sends the next setting, or the prompt once all settings are made.
-    fn next(&mut self) -> Heard {
+    fn next(&mut self) -> HeardLine {
         if let Some(setting) = self.settings.pop_front() {
             let (method, params) = (setting.method, setting.params.clone());
-            return self.ask(Question::Set(setting), method, &params);
+            return self.ask(AcpQuestion::Set(setting), method, &params);
         }
         let mut texts = vec![std::mem::take(&mut self.expected.prompt)];
         texts.append(&mut self.messages);
         self.prompt(&texts)
     }
 
-    fn not_set(&mut self, setting: &Setting, error: &RpcError) -> Heard {
+    fn not_set(&mut self, setting: &AcpSetting, error: &RpcError) -> HeardLine {
         let why =
             format!("cannot set the {} to {}: {}", setting.what, setting.value, fault::said(error));
         if setting.what == "model" {
-            return self.end(Outcome::broke(Cause::Model, why));
+            return self.end(AgentOutcome::broke(Cause::Model, why));
         }
         self.next().after([notice(why)])
     }
 
-    fn prompt(&mut self, texts: &[String]) -> Heard {
+    fn prompt(&mut self, texts: &[String]) -> HeardLine {
         let blocks: Vec<Value> =
             texts.iter().map(|text| json!({ "type": "text", "text": text })).collect();
         let params = json!({ "sessionId": self.session, "prompt": blocks });
         self.cancelled = None;
-        self.ask(Question::Prompt, "session/prompt", &params)
+        self.ask(AcpQuestion::Prompt, "session/prompt", &params)
     }
 
-    fn answered(&mut self, result: Result<Value, RpcError>) -> Heard {
+    fn answered(&mut self, result: Result<Value, RpcError>) -> HeardLine {
         let shown = self.told.flush();
         if let Ok(result) = &result {
             self.count.prompted(result);
@@ -248,29 +250,30 @@ impl AcpConversation {
                 let messages = std::mem::take(&mut self.messages);
                 return self.prompt(&messages).after(shown);
             }
-            (Err(_), Some(Cancelled::ToStop)) => Outcome::Interrupted,
+            (Err(_), Some(Cancelled::ToStop)) => AgentOutcome::Interrupted,
             (Err(error), None) => fault::outcome(At::Prompt, error),
             (Ok(result), _) => self.stopped(result["stopReason"].as_str()),
         };
         self.end(outcome).after(shown)
     }
 
-    fn stopped(&mut self, reason: Option<&str>) -> Outcome {
+    fn stopped(&mut self, reason: Option<&str>) -> AgentOutcome {
         match reason {
             Some("end_turn") if self.told.did_nothing() => {
-                Outcome::broke(Cause::Empty, "the agent ended its turn without an answer")
+                AgentOutcome::broke(Cause::Empty, "the agent ended its turn without an answer")
             }
-            Some("end_turn") => Outcome::Success,
-            Some("max_tokens") => {
-                Outcome::broke(Cause::OutputLimit, "the answer reached the model's length limit")
-            }
+            Some("end_turn") => AgentOutcome::Success,
+            Some("max_tokens") => AgentOutcome::broke(
+                Cause::OutputLimit,
+                "the answer reached the model's length limit",
+            ),
             Some("max_turn_requests") => {
-                Outcome::broke(Cause::Turns, "the agent hit its limit of requests per turn")
+                AgentOutcome::broke(Cause::Turns, "the agent hit its limit of requests per turn")
             }
-            Some("refusal") => Outcome::broke(Cause::Refusal, "the model refused to answer"),
-            Some("cancelled") => Outcome::Interrupted,
-            Some(other) => Outcome::broke(Cause::Other, format!("the agent stopped: {other}")),
-            None => Outcome::broke(Cause::Other, "the agent stopped without a reason"),
+            Some("refusal") => AgentOutcome::broke(Cause::Refusal, "the model refused to answer"),
+            Some("cancelled") => AgentOutcome::Interrupted,
+            Some(other) => AgentOutcome::broke(Cause::Other, format!("the agent stopped: {other}")),
+            None => AgentOutcome::broke(Cause::Other, "the agent stopped without a reason"),
         }
     }
 
@@ -287,22 +290,23 @@ impl AcpConversation {
             let usage = self.count.usage().filter(|_| has_risen && self.session.is_some());
             return usage.map(AgentEvent::Usage).into_iter().collect();
         }
-        if let Stage::Over(_) = self.stage {
+        if let TurnStage::Over(_) = self.stage {
             // The answer is given; later updates do not change it.
             return Vec::new();
         }
         let events = self.told.updated(update, &mut self.odd);
         match self.stage {
             // Before the session has begun all updates are replay.
-            Stage::Silent | Stage::Asked(_, Question::Initialize | Question::Session(_)) => {
-                Vec::new()
+            TurnStage::Silent
+            | TurnStage::Asked(_, AcpQuestion::Initialize | AcpQuestion::Session(_)) => Vec::new(),
+            TurnStage::Asked(_, AcpQuestion::Set(_) | AcpQuestion::Prompt) | TurnStage::Over(_) => {
+                events
             }
-            Stage::Asked(_, Question::Set(_) | Question::Prompt) | Stage::Over(_) => events,
         }
     }
 
-    fn request(&mut self, id: &Value, method: &str, params: &Value) -> Heard {
-        if let Stage::Over(_) = self.stage {
+    fn request(&mut self, id: &Value, method: &str, params: &Value) -> HeardLine {
+        if let TurnStage::Over(_) = self.stage {
             // The agent's stdin is closed, so the request cannot be answered.
             let text = format!("the agent requested {method} after its turn was over");
             return vec![notice(text)].into();
@@ -311,22 +315,22 @@ impl AcpConversation {
             "session/request_permission" => self.permission(id, params),
             "fs/read_text_file" | "fs/write_text_file" => {
                 let act = self.files.asked(&self.expected, id, method, params);
-                Heard { events: Vec::new(), acts: vec![act] }
+                HeardLine { events: Vec::new(), acts: vec![act] }
             }
             _ => {
                 let what = event::summary(method);
                 let text = format!("the agent requested {what}, which is not supported");
                 let line = rpc::error(id, rpc::METHOD_NOT_FOUND, "Method not found");
-                Heard::say(line).after([notice(text)])
+                HeardLine::say(line).after([notice(text)])
             }
         }
     }
 
-    fn permission(&mut self, id: &Value, params: &Value) -> Heard {
+    fn permission(&mut self, id: &Value, params: &Value) -> HeardLine {
         let (asked, mut events) = self.told.asked(&params["toolCall"]);
         let refusal = permit::refusal(
             &self.expected,
-            Wanted {
+            WantedPermit {
                 name: &asked.name,
                 kind: &asked.kind,
                 what: &asked.what,
@@ -347,33 +351,33 @@ impl AcpConversation {
         };
         let reason = event::summary(&reason);
         events.push(AgentEvent::Permission { tool: asked.name, granted, reason });
-        Heard::say(rpc::result(id, &json!({ "outcome": outcome }))).after(events)
+        HeardLine::say(rpc::result(id, &json!({ "outcome": outcome }))).after(events)
     }
 
     /// Handles a line that is too long to read; a request in it still gets an answer.
-    fn cut(&mut self, line: &str) -> Heard {
+    fn cut(&mut self, line: &str) -> HeardLine {
         let head = rpc::head(line);
         match (head.method, head.id) {
-            (Some(method), id) if !id.is_null() && !matches!(self.stage, Stage::Over(_)) => {
+            (Some(method), id) if !id.is_null() && !matches!(self.stage, TurnStage::Over(_)) => {
                 let what = event::summary(&method);
                 let text = format!("the agent requested {what} in a line that is too long");
                 let line = rpc::error(&id, rpc::INTERNAL_ERROR, "the request is too long");
-                Heard::say(line).after([notice(text)])
+                HeardLine::say(line).after([notice(text)])
             }
-            (None, id) if matches!(&self.stage, Stage::Asked(asked, _) if id.as_u64() == Some(*asked)) =>
+            (None, id) if matches!(&self.stage, TurnStage::Asked(asked, _) if id.as_u64() == Some(*asked)) =>
             {
                 let why = "the reply was too long to read";
-                self.end(Outcome::broke(Cause::Other, why))
+                self.end(AgentOutcome::broke(Cause::Other, why))
             }
-            (Some(_) | None, _) => Heard::default(),
+            (Some(_) | None, _) => HeardLine::default(),
         }
     }
 
-    fn cancel(&mut self, why: Cancelled) -> Heard {
+    fn cancel(&mut self, why: Cancelled) -> HeardLine {
         let is_cancelled = self.cancelled.replace(why).is_some();
         match is_cancelled {
-            true => Heard::default(),
-            false => Heard::say(rpc::notification(
+            true => HeardLine::default(),
+            false => HeardLine::say(rpc::notification(
                 "session/cancel",
                 &json!({ "sessionId": self.session }),
             )),
@@ -382,7 +386,7 @@ impl AcpConversation {
 }
 
 impl Conversation for AcpConversation {
-    fn begin(&mut self) -> Heard {
+    fn begin(&mut self) -> HeardLine {
         let params = json!({
             "protocolVersion": PROTOCOL_VERSION,
             "clientCapabilities": { "fs": file::offered(&self.expected), "terminal": false },
@@ -390,64 +394,66 @@ impl Conversation for AcpConversation {
                 "name": "autopilot", "title": "Autopilot", "version": env!("CARGO_PKG_VERSION"),
             },
         });
-        self.ask(Question::Initialize, "initialize", &params)
+        self.ask(AcpQuestion::Initialize, "initialize", &params)
     }
 
-    fn line(&mut self, stream: Stream, line: &str, truncated: bool) -> Heard {
-        let is_cut = truncated && stream == Stream::Out;
+    fn line(&mut self, stream: OutputStream, line: &str, truncated: bool) -> HeardLine {
+        let is_cut = truncated && stream == OutputStream::Out;
         match json_line(stream, line, truncated, &mut self.odd, &mut self.words) {
-            Line::Words(_) if is_cut => self.cut(line),
-            Line::Words(events) => events.into(),
-            Line::Event(object) => match rpc::read(object) {
+            JsonLine::Words(_) if is_cut => self.cut(line),
+            JsonLine::Words(events) => events.into(),
+            JsonLine::Event(object) => match rpc::read(object) {
                 Some(message) => self.message(message),
                 None => {
                     self.odd.malformed += 1;
-                    Heard::default()
+                    HeardLine::default()
                 }
             },
         }
     }
 
-    fn file(&mut self, id: u64, done: Result<String, String>) -> Heard {
+    fn file(&mut self, id: u64, done: Result<String, String>) -> HeardLine {
         let line = self.files.done(id, done);
         match (&self.stage, line) {
-            (Stage::Silent | Stage::Asked(..), Some(line)) => Heard::say(line),
-            (Stage::Over(_), _) | (_, None) => Heard::default(),
+            (TurnStage::Silent | TurnStage::Asked(..), Some(line)) => HeardLine::say(line),
+            (TurnStage::Over(_), _) | (_, None) => HeardLine::default(),
         }
     }
 
-    fn wish(&mut self, wish: Wish) -> Result<Heard, Deaf> {
+    fn wish(&mut self, wish: AgentMessage) -> Result<HeardLine, Deaf> {
         let is_prompted = match &self.stage {
-            Stage::Over(_) => return Err(Deaf::Over),
-            Stage::Silent => false,
-            Stage::Asked(_, question) => *question == Question::Prompt,
+            TurnStage::Over(_) => return Err(Deaf::Over),
+            TurnStage::Silent => false,
+            TurnStage::Asked(_, question) => *question == AcpQuestion::Prompt,
         };
         match wish {
-            Wish::Message(_) if self.messages.len() == MESSAGES_MAX => Err(Deaf::Full),
-            Wish::Message(text) => {
+            AgentMessage::Message(_) if self.messages.len() == MESSAGES_MAX => Err(Deaf::Full),
+            AgentMessage::Message(text) => {
                 let said = [AgentEvent::Steer { text: event::text(&text) }];
                 self.messages.push(text);
                 let heard =
-                    if is_prompted { self.cancel(Cancelled::ToGoOn) } else { Heard::default() };
+                    if is_prompted { self.cancel(Cancelled::ToGoOn) } else { HeardLine::default() };
                 Ok(heard.after(said))
             }
-            Wish::Interrupt if is_prompted => {
+            AgentMessage::Interrupt if is_prompted => {
                 self.messages.clear();
                 Ok(self.cancel(Cancelled::ToStop))
             }
-            Wish::Interrupt => Ok(self.end(Outcome::Interrupted)),
+            AgentMessage::Interrupt => Ok(self.end(AgentOutcome::Interrupted)),
         }
     }
 
-    fn finish(self: Box<Self>, exit: ExitFacts) -> Ending {
+    fn finish(self: Box<Self>, exit: ExitFacts) -> AgentEnding {
         let outcome = match self.stage {
-            Stage::Over(outcome) => outcome,
-            Stage::Asked(..) if self.cancelled == Some(Cancelled::ToStop) => Outcome::Interrupted,
-            Stage::Silent | Stage::Asked(..) => exit
+            TurnStage::Over(outcome) => outcome,
+            TurnStage::Asked(..) if self.cancelled == Some(Cancelled::ToStop) => {
+                AgentOutcome::Interrupted
+            }
+            TurnStage::Silent | TurnStage::Asked(..) => exit
                 .forced()
                 .unwrap_or_else(|| silent_end(&exit, &self.words, self.session.is_some())),
         };
-        Ending {
+        AgentEnding {
             outcome,
             answer: self.told.answer().to_owned(),
             structured: None,
@@ -464,9 +470,9 @@ struct Servers {
 }
 
 /// Sorts the MCP servers: every agent can start one; only some can reach one that runs elsewhere.
-fn servers(servers: &[McpServer], can: &Value) -> Servers {
+fn servers(servers: &[LaunchServer], can: &Value) -> Servers {
     let (mut given, mut left_out) = (Vec::new(), Vec::new());
-    for McpServer { name, transport } in servers {
+    for LaunchServer { name, transport } in servers {
         match transport {
             Transport::Stdio { command, args, env } => {
                 let env: Vec<Value> = env

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::Fault;
+use super::AnswerFault;
 
 /// The longest text that is searched.
 pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -24,18 +24,18 @@ const READS_MAX: usize = 8;
 #[derive(Debug, Default)]
 pub struct Dug {
     /// The last [`OBJECTS_MAX`] objects.
-    pub objects: Vec<Found>,
+    pub objects: Vec<FoundValue>,
     /// The fault of the longest piece of text that looked like an object and could not be read.
-    pub broken: Option<Fault>,
+    pub broken: Option<AnswerFault>,
 }
 
 /// One object found in a text.
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundValue {
     /// The object as parsed.
     pub value: Value,
     /// The keys given twice: which of the two values was meant is anybody's guess.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<AnswerFault>,
     /// Whether the object lies inside a broken one.
     pub in_broken: bool,
     /// The byte offset in the text at which the object ends.
@@ -43,10 +43,10 @@ pub struct Found {
 }
 
 /// Searches `text` for objects. A text longer than [`ANSWER_BYTES_MAX`] is an error.
-pub fn dig(text: &str) -> Result<Dug, Vec<Fault>> {
+pub fn dig(text: &str) -> Result<Dug, Vec<AnswerFault>> {
     if text.len() > ANSWER_BYTES_MAX {
         let what = format!("the answer has {} bytes, more than {ANSWER_BYTES_MAX}", text.len());
-        return Err(vec![Fault::new("", what)]);
+        return Err(vec![AnswerFault::new("", what)]);
     }
     let mut dug = Dug::default();
     let mut longest_broken = 0;
@@ -62,8 +62,8 @@ pub fn dig(text: &str) -> Result<Dug, Vec<Fault>> {
                     dug.objects.drain(..OBJECTS_MAX);
                 }
                 let in_broken = start < broken_until;
-                let Object { value, faults, .. } = object;
-                dug.objects.push(Found { value, faults, in_broken, end: at });
+                let DugObject { value, faults, .. } = object;
+                dug.objects.push(FoundValue { value, faults, in_broken, end: at });
             }
             Err(broken) => {
                 let end = start + broken.bytes.max(1);
@@ -87,26 +87,26 @@ pub fn dig(text: &str) -> Result<Dug, Vec<Fault>> {
     Ok(dug)
 }
 
-struct Object {
+struct DugObject {
     value: Value,
-    faults: Vec<Fault>,
+    faults: Vec<AnswerFault>,
     bytes: usize,
 }
 
-struct Broken {
-    fault: Fault,
+struct BrokenValue {
+    fault: AnswerFault,
     bytes: usize,
 }
 
-fn object_at(text: &str) -> Result<Object, Broken> {
+fn object_at(text: &str) -> Result<DugObject, BrokenValue> {
     let mut faults = Vec::new();
     let mut parser = serde_json::Deserializer::from_str(text);
-    let node = Node { place: &Place::Root, faults: &mut faults };
+    let node = KeyReader { place: &ValuePlace::Root, faults: &mut faults };
     let read = node.deserialize(&mut parser);
     let bytes = parser.into_iter::<Value>().byte_offset();
     match read {
-        Ok(value) => Ok(Object { value, faults, bytes }),
-        Err(error) => Err(Broken { fault: Fault::new("", broken_text(&error)), bytes }),
+        Ok(value) => Ok(DugObject { value, faults, bytes }),
+        Err(error) => Err(BrokenValue { fault: AnswerFault::new("", broken_text(&error)), bytes }),
     }
 }
 
@@ -118,31 +118,31 @@ fn broken_text(error: &serde_json::Error) -> String {
 }
 
 /// The position of a value in its object, written out only for a fault.
-enum Place<'a> {
+enum ValuePlace<'a> {
     Root,
-    Member(&'a Place<'a>, &'a str),
-    Item(&'a Place<'a>, usize),
+    Member(&'a ValuePlace<'a>, &'a str),
+    Item(&'a ValuePlace<'a>, usize),
 }
 
-impl Place<'_> {
+impl ValuePlace<'_> {
     fn pointer(&self) -> String {
         match self {
-            Place::Root => String::new(),
-            Place::Member(of, key) => {
+            ValuePlace::Root => String::new(),
+            ValuePlace::Member(of, key) => {
                 format!("{}/{}", of.pointer(), key.replace('~', "~0").replace('/', "~1"))
             }
-            Place::Item(of, index) => format!("{}/{index}", of.pointer()),
+            ValuePlace::Item(of, index) => format!("{}/{index}", of.pointer()),
         }
     }
 }
 
 /// Reads a value and notes the keys that are given twice.
-struct Node<'a> {
-    place: &'a Place<'a>,
-    faults: &'a mut Vec<Fault>,
+struct KeyReader<'a> {
+    place: &'a ValuePlace<'a>,
+    faults: &'a mut Vec<AnswerFault>,
 }
 
-impl<'de> DeserializeSeed<'de> for Node<'_> {
+impl<'de> DeserializeSeed<'de> for KeyReader<'_> {
     type Value = Value;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -150,7 +150,7 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Node<'_> {
+impl<'de> Visitor<'de> for KeyReader<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -184,8 +184,8 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
         loop {
-            let place = Place::Item(self.place, items.len());
-            let node = Node { place: &place, faults: &mut *self.faults };
+            let place = ValuePlace::Item(self.place, items.len());
+            let node = KeyReader { place: &place, faults: &mut *self.faults };
             match seq.next_element_seed(node)? {
                 Some(item) => items.push(item),
                 None => return Ok(items.into()),
@@ -196,14 +196,14 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let mut members = Map::new();
         while let Some(key) = map.next_key::<String>()? {
-            let place = Place::Member(self.place, &key);
+            let place = ValuePlace::Member(self.place, &key);
             if members.contains_key(&key) {
-                self.faults.push(Fault::new(place.pointer(), "this key is given twice"));
+                self.faults.push(AnswerFault::new(place.pointer(), "this key is given twice"));
             }
             if self.faults.len() > super::FAULTS_MAX {
                 return Err(A::Error::custom("too many keys are given twice"));
             }
-            let node = Node { place: &place, faults: &mut *self.faults };
+            let node = KeyReader { place: &place, faults: &mut *self.faults };
             let value = map.next_value_seed(node)?;
             members.insert(key, value);
         }

@@ -4,35 +4,35 @@ use std::sync::LazyLock;
 
 use autopilot_core::flow::review::ReviewAnswer;
 use autopilot_core::plan::Plan;
-use autopilot_core::skill::{Gain, Said, Subagent};
+use autopilot_core::skill::{ClaimedUse, Gain, Subagent};
 use autopilot_core::workflow::{Completion, Workflow};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Schema, SchemaError};
+use super::{AnswerSchema, SchemaError};
 
 /// A kind of answer that has a schema of ours.
-pub trait Answer: DeserializeOwned {
+pub trait AgentAnswer: DeserializeOwned {
     /// The word that files with the schema are named after.
     const NAME: &'static str;
     /// The schema's text, which is given to the agent and written where users may edit it.
     const SCHEMA_JSON: &'static str;
 
     /// The compiled schema.
-    fn schema() -> Result<&'static Schema, SchemaError>;
+    fn schema() -> Result<&'static AnswerSchema, SchemaError>;
 }
 
-type Compiled = LazyLock<Result<Schema, SchemaError>>;
+type Compiled = LazyLock<Result<AnswerSchema, SchemaError>>;
 
 macro_rules! answer {
     ($kind:ty, $name:literal, $file:literal) => {
-        impl Answer for $kind {
+        impl AgentAnswer for $kind {
             const NAME: &'static str = $name;
             const SCHEMA_JSON: &'static str = include_str!($file);
 
-            fn schema() -> Result<&'static Schema, SchemaError> {
+            fn schema() -> Result<&'static AnswerSchema, SchemaError> {
                 static COMPILED: Compiled =
-                    LazyLock::new(|| Schema::parse(<$kind>::NAME, <$kind>::SCHEMA_JSON));
+                    LazyLock::new(|| AnswerSchema::parse(<$kind>::NAME, <$kind>::SCHEMA_JSON));
                 COMPILED.as_ref().map_err(Clone::clone)
             }
         }
@@ -97,13 +97,13 @@ pub struct SubagentUsed {
 
 impl Summary {
     /// The claims that are compared with what was seen.
-    pub fn said(&self) -> Said {
+    pub fn said(&self) -> ClaimedUse {
         let subagents = self.subagents_used.iter().flatten().map(|agent| Subagent {
             name: agent.name.clone(),
             purpose: agent.purpose.clone(),
             deliverable: agent.deliverable.clone().unwrap_or_default(),
         });
-        Said {
+        ClaimedUse {
             skills: self.skills_used.clone(),
             mcp_servers: self.mcp_servers_used.clone().unwrap_or_default(),
             subagents: subagents.collect(),

@@ -3,10 +3,10 @@
 use jsonschema::Validator;
 use serde_json::Value;
 
-use super::Fault;
+use super::AnswerFault;
 
 /// A compiled JSON Schema with a name for messages.
-pub struct Schema {
+pub struct AnswerSchema {
     name: String,
     validator: Validator,
 }
@@ -20,7 +20,7 @@ pub enum SchemaError {
     Compile { name: String, reason: String },
 }
 
-impl Schema {
+impl AnswerSchema {
     /// Compiles the schema in `json`. Messages call it `name`: a file's path or a kind of answer.
     ///
     /// References to other files or addresses are errors: nothing is fetched.
@@ -34,7 +34,7 @@ impl Schema {
             name: name.to_owned(),
             reason: error.to_string(),
         })?;
-        Ok(Schema { name: name.to_owned(), validator })
+        Ok(AnswerSchema { name: name.to_owned(), validator })
     }
 
     /// The name under which messages mention the schema.
@@ -43,13 +43,13 @@ impl Schema {
     }
 
     /// Returns every fault of `value` under this schema.
-    pub fn faults(&self, value: &Value) -> Vec<Fault> {
+    pub fn faults(&self, value: &Value) -> Vec<AnswerFault> {
         let errors = self.validator.iter_errors(value);
-        errors.map(|e| Fault::new(e.instance_path().as_str(), e.to_string())).collect()
+        errors.map(|e| AnswerFault::new(e.instance_path().as_str(), e.to_string())).collect()
     }
 }
 
-impl std::fmt::Debug for Schema {
+impl std::fmt::Debug for AnswerSchema {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Schema").field("name", &self.name).finish_non_exhaustive()
     }

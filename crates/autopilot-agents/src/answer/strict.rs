@@ -82,7 +82,7 @@ fn or_null(mut form: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer::{Answer, Completion, Plan, ReviewAnswer, Summary, Workflow};
+    use crate::answer::{AgentAnswer, Completion, Plan, ReviewAnswer, Summary, Workflow};
 
     #[test]
     fn every_member_is_required_and_an_optional_one_may_be_null() {
@@ -99,7 +99,7 @@ mod tests {
         let of_goals = [Workflow::SCHEMA_JSON, Completion::SCHEMA_JSON];
         for json in plain.into_iter().chain(of_goals) {
             let strict = strict_form(&serde_json::from_str(json).unwrap());
-            crate::answer::Schema::parse("strict", &strict.to_string()).unwrap();
+            crate::answer::AnswerSchema::parse("strict", &strict.to_string()).unwrap();
             for word in ["minItems", "minLength", "pattern", "minimum", "\"then\"", "$schema"] {
                 assert!(!strict.to_string().contains(word), "{word}");
             }

@@ -10,7 +10,7 @@ const APPROVE: &str = r#"{"verdict":"APPROVE","summary":"fine","issues":[]}"#;
 fn review(text: &str) -> String {
     match read::<ReviewAnswer>(text, None) {
         Ok(review) => format!("{:?} {} ({})", review.verdict, review.summary, review.issues.len()),
-        Err(faults) => faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("\n"),
+        Err(faults) => faults.iter().map(AnswerFault::to_string).collect::<Vec<_>>().join("\n"),
     }
 }
 
@@ -76,26 +76,26 @@ fn a_member_that_is_null_is_absent() {
 
 #[test]
 fn a_schema_of_the_user_holds_in_addition() {
-    let user = Schema::parse("mine.json", r#"{"required":["risk"]}"#).unwrap();
+    let user = AnswerSchema::parse("mine.json", r#"{"required":["risk"]}"#).unwrap();
     let faults = read::<ReviewAnswer>(APPROVE, Some(&user)).unwrap_err();
-    assert_eq!(faults, [Fault::new("", "\"risk\" is a required property")]);
+    assert_eq!(faults, [AnswerFault::new("", "\"risk\" is a required property")]);
     let with_risk = APPROVE.replace("\"issues\"", "\"risk\":1,\"issues\"");
     assert!(read::<ReviewAnswer>(&*with_risk, Some(&user)).is_ok());
-    let wrong = Schema::parse("mine.json", "{").unwrap_err().to_string();
+    let wrong = AnswerSchema::parse("mine.json", "{").unwrap_err().to_string();
     assert!(wrong.starts_with("cannot read JSON Schema `mine.json`"), "{wrong}");
-    let remote = Schema::parse("mine.json", r#"{"$ref":"https://example.invalid/s.json"}"#);
+    let remote = AnswerSchema::parse("mine.json", r#"{"$ref":"https://example.invalid/s.json"}"#);
     assert!(remote.unwrap_err().to_string().starts_with("cannot use JSON Schema `mine.json`"));
 }
 
 #[test]
 fn the_structured_answer_comes_first_and_is_not_believed_blindly() {
     let good: Value = serde_json::from_str(APPROVE).unwrap();
-    let given = Given { text: "prose", structured: Some(&good) };
+    let given = GivenAnswer { text: "prose", structured: Some(&good) };
     assert_eq!(read::<ReviewAnswer>(given, None).unwrap().verdict, Verdict::Approve);
     let bad = serde_json::json!({ "verdict": "APPROVE" });
-    let given = Given { text: "prose", structured: Some(&bad) };
+    let given = GivenAnswer { text: "prose", structured: Some(&bad) };
     assert_eq!(read::<ReviewAnswer>(given, None).unwrap_err().len(), 2);
-    let given = Given { text: APPROVE, structured: Some(&bad) };
+    let given = GivenAnswer { text: APPROVE, structured: Some(&bad) };
     assert!(read::<ReviewAnswer>(given, None).is_ok());
 }
 
@@ -117,7 +117,7 @@ fn a_plan_s_faults_are_all_named() {
     let plan = r#"{"plan_summary":"p","tasks":[
         {"id":"../x","title":"A","goal":"g","acceptance_criteria":[],"depends_on":"a"}]}"#;
     let faults = read::<Plan>(plan, None).unwrap_err();
-    let lines: Vec<String> = faults.iter().map(Fault::to_string).collect();
+    let lines: Vec<String> = faults.iter().map(AnswerFault::to_string).collect();
     insta::assert_snapshot!(lines.join("\n"), @r#"
     /tasks/0/id: "../x" does not match "^[a-z0-9][a-z0-9-]{0,62}$"
     /tasks/0/acceptance_criteria: [] has less than 1 item
@@ -127,7 +127,7 @@ fn a_plan_s_faults_are_all_named() {
     assert_eq!(read::<Plan>(none, None).unwrap_err()[0].pointer, "/tasks");
 }
 
-const ROOMY: fn() -> autopilot_core::plan::Rules = || autopilot_core::plan::Rules {
+const ROOMY: fn() -> autopilot_core::plan::PlanRules = || autopilot_core::plan::PlanRules {
     tasks_max: 100,
     depth_max: 10,
     fan_out_max: 10,
@@ -143,7 +143,7 @@ fn planned(text: &str) -> String {
         Ok((_, checked)) => {
             checked.tasks.iter().map(|t| t.task.id.as_str()).collect::<Vec<_>>().join(" ")
         }
-        Err(faults) => faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("\n"),
+        Err(faults) => faults.iter().map(AnswerFault::to_string).collect::<Vec<_>>().join("\n"),
     }
 }
 
@@ -188,7 +188,10 @@ fn a_summary_is_tolerant_of_what_is_missing_and_what_is_more() {
 
 #[test]
 fn the_repair_prompt_names_every_fault_up_to_its_limit() {
-    let faults = [Fault::new("/verdict", "is wrong"), Fault::new("", "task b depends on itself")];
+    let faults = [
+        AnswerFault::new("/verdict", "is wrong"),
+        AnswerFault::new("", "task b depends on itself"),
+    ];
     insta::assert_snapshot!(repair_prompt(&faults, "{\"type\":\"object\"}\n"), @r#"
     Your last answer could not be used:
     - /verdict: is wrong
@@ -197,11 +200,11 @@ fn the_repair_prompt_names_every_fault_up_to_its_limit() {
     Do no further work. Correct all of this and return JSON only: one object, no prose, no code fence, valid against this JSON Schema:
     {"type":"object"}
     "#);
-    let many = vec![Fault::new("", "x"); FAULTS_MAX + 3];
+    let many = vec![AnswerFault::new("", "x"); FAULTS_MAX + 3];
     let prompt = repair_prompt(&many, "{}");
     assert!(prompt.contains("- and 3 more"));
     assert_eq!(prompt.matches("- x\n").count(), FAULTS_MAX);
-    assert!(Fault::new("", "x".repeat(9999)).what.len() < 2 * FAULT_BYTES_MAX);
+    assert!(AnswerFault::new("", "x".repeat(9999)).what.len() < 2 * FAULT_BYTES_MAX);
 }
 
 #[test]

@@ -2,18 +2,20 @@
 //! edited and against the rules of workflows, which say in words all that our own schemas say; the
 //! faults of both are reported at once.
 
-use autopilot_core::workflow::{self, Assessed, Checked, Rules, assess, check, salvage};
+use autopilot_core::workflow::{
+    self, Assessed, CheckedWorkflow, WorkflowRules, assess, check, salvage,
+};
 use serde_json::Value;
 
-use super::{Dug, Fault, Given, Schema, dig, faults, without_nulls};
+use super::{AnswerFault, AnswerSchema, Dug, GivenAnswer, dig, faults, without_nulls};
 
 /// Reads and checks the workflow of an answer: the last object without a fault. The object must
 /// also satisfy `also`, a schema the user edited.
 pub fn read_workflow<'a>(
-    given: impl Into<Given<'a>>,
-    also: Option<&Schema>,
-    rules: &Rules,
-) -> Result<Checked, Vec<Fault>> {
+    given: impl Into<GivenAnswer<'a>>,
+    also: Option<&AnswerSchema>,
+    rules: &WorkflowRules,
+) -> Result<CheckedWorkflow, Vec<AnswerFault>> {
     let mut meant = None;
     let mut last = None;
     for object in objects(given.into())? {
@@ -33,14 +35,14 @@ pub fn read_workflow<'a>(
 ///
 /// Only the last judgement counts: an earlier one may be an example, or a first thought.
 pub fn read_completion<'a>(
-    given: impl Into<Given<'a>>,
-    also: Option<&Schema>,
-    rules: &Rules,
-) -> Result<Assessed, Vec<Fault>> {
+    given: impl Into<GivenAnswer<'a>>,
+    also: Option<&AnswerSchema>,
+    rules: &WorkflowRules,
+) -> Result<Assessed, Vec<AnswerFault>> {
     let mut objects = objects(given.into())?;
     let object = objects.swap_remove(last_word(&objects).unwrap_or(0));
     if object.is_spoken_over() {
-        return Err(vec![Fault::new(
+        return Err(vec![AnswerFault::new(
             "",
             "the last JSON object with a `done` member can't be read",
         )]);
@@ -49,30 +51,33 @@ pub fn read_completion<'a>(
 }
 
 /// Returns the best reading of a judgement that stayed faulty after its repair: never done.
-pub fn completion_after_all<'a>(given: impl Into<Given<'a>>, faults: &[Fault]) -> Assessed {
+pub fn completion_after_all<'a>(
+    given: impl Into<GivenAnswer<'a>>,
+    faults: &[AnswerFault],
+) -> Assessed {
     let objects = objects(given.into()).unwrap_or_default();
     let meant = last_word(&objects).map(|place| &objects[place]);
     let meant = meant.filter(|object| !object.is_spoken_over()).map(|object| &object.value);
-    let in_core = |fault: &Fault| workflow::Fault {
+    let in_core = |fault: &AnswerFault| workflow::PlanFault {
         pointer: fault.pointer.clone(),
         what: fault.what.clone(),
     };
     salvage(meant, &faults.iter().map(in_core).collect::<Vec<_>>())
 }
 
-fn last_word(objects: &[Object<'_>]) -> Option<usize> {
+fn last_word(objects: &[WorkflowObject<'_>]) -> Option<usize> {
     objects.iter().position(|object| object.value.get("done").is_some())
 }
 
-struct Object<'a> {
+struct WorkflowObject<'a> {
     value: Value,
     /// The keys that the object gives twice.
-    faults: Vec<Fault>,
+    faults: Vec<AnswerFault>,
     /// The text after the object.
     rest: &'a str,
 }
 
-impl Object<'_> {
+impl WorkflowObject<'_> {
     /// Whether the text after the object mentions `done` in something that is not a readable
     /// object.
     fn is_spoken_over(&self) -> bool {
@@ -81,15 +86,15 @@ impl Object<'_> {
 
     fn judged<T>(
         self,
-        also: Option<&Schema>,
-        judge: impl FnOnce(&Value) -> Result<T, Vec<workflow::Fault>>,
-    ) -> Result<T, Vec<Fault>> {
+        also: Option<&AnswerSchema>,
+        judge: impl FnOnce(&Value) -> Result<T, Vec<workflow::PlanFault>>,
+    ) -> Result<T, Vec<AnswerFault>> {
         let mut all = self.faults;
         all.extend(faults(&self.value, also.as_slice()));
         match judge(&self.value) {
             Ok(read) if all.is_empty() => return Ok(read),
             Ok(_) => {}
-            Err(found) => all.extend(found.into_iter().map(Fault::from)),
+            Err(found) => all.extend(found.into_iter().map(AnswerFault::from)),
         }
         Err(all)
     }
@@ -97,8 +102,8 @@ impl Object<'_> {
 
 /// The whole objects of an answer, the last one first; never an empty list. Parts of a broken
 /// object are left out: a yes could be a part of what says no.
-fn objects(given: Given<'_>) -> Result<Vec<Object<'_>>, Vec<Fault>> {
-    let structured = given.structured.map(|value| Object {
+fn objects(given: GivenAnswer<'_>) -> Result<Vec<WorkflowObject<'_>>, Vec<AnswerFault>> {
+    let structured = given.structured.map(|value| WorkflowObject {
         value: without_nulls(value.clone()),
         faults: Vec::new(),
         rest: "",
@@ -108,14 +113,14 @@ fn objects(given: Given<'_>) -> Result<Vec<Object<'_>>, Vec<Fault>> {
         dug => dug.unwrap_or_else(|_| Dug::default()),
     };
     let whole = dug.objects.into_iter().rev().filter(|found| !found.in_broken);
-    let in_text = whole.map(|found| Object {
+    let in_text = whole.map(|found| WorkflowObject {
         value: without_nulls(found.value),
         faults: found.faults,
         rest: &given.text[found.end..],
     });
-    let objects: Vec<Object<'_>> = structured.into_iter().chain(in_text).collect();
+    let objects: Vec<WorkflowObject<'_>> = structured.into_iter().chain(in_text).collect();
     if objects.is_empty() {
-        let none = || Fault::new("", "there is no JSON object in the answer");
+        let none = || AnswerFault::new("", "there is no JSON object in the answer");
         return Err(vec![dug.broken.unwrap_or_else(none)]);
     }
     Ok(objects)

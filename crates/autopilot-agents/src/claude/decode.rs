@@ -4,17 +4,17 @@ use serde_json::{Value, json};
 
 use super::permission::{self, Permission};
 use super::result::RunResult;
-use crate::agent::{Expected, Stream};
-use crate::classify::{Facts, Trouble, classify};
-use crate::conversation::{Act, Conversation, Deaf, Heard, Wish};
-use crate::ending::{Cause, Ending, ExitFacts, Odd, Outcome};
-use crate::event::{self, AgentEvent, ChangeKind, RateStatus, Tokens};
-use crate::jsonl::{Line, json_line, no_answer, said_success, silent_end};
-use crate::tail::Tail;
+use crate::agent::{ExpectedLaunch, OutputStream};
+use crate::classify::{AgentTrouble, ErrorFacts, classify};
+use crate::conversation::{Act, AgentMessage, Conversation, Deaf, HeardLine};
+use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, Odd};
+use crate::event::{self, AgentEvent, ChangeKind, RateStatus, TokenCount};
+use crate::jsonl::{JsonLine, json_line, no_answer, said_success, silent_end};
+use crate::tail::LastLines;
 
 #[derive(Debug)]
 pub(crate) struct ClaudeConversation {
-    expected: Expected,
+    expected: ExpectedLaunch,
     session: Option<String>,
     /// The notice that another session answered than the one to resume; once set, it stays.
     stranger: Option<String>,
@@ -24,22 +24,22 @@ pub(crate) struct ClaudeConversation {
     resets_at_unix: Option<i64>,
     /// The reason for which Claude is repeating a request; a launch that is cut off meanwhile was
     /// waiting for the vendor.
-    retrying: Option<(Trouble, String)>,
+    retrying: Option<(AgentTrouble, String)>,
     last_text: String,
     /// Whether Claude has said something or used a tool.
     has_acted: bool,
     /// The tokens of the turns before the last; a message from a person may start one more turn.
-    tokens: Tokens,
+    tokens: TokenCount,
     /// The messages from a person that Claude has not started on yet: each may begin one more turn.
     unheard: Vec<String>,
     /// Whether stdin is closed, so that nothing more can be said.
     is_closed: bool,
-    words: Tail,
+    words: LastLines,
     odd: Odd,
 }
 
 impl ClaudeConversation {
-    pub(crate) fn new(expected: Expected) -> Self {
+    pub(crate) fn new(expected: ExpectedLaunch) -> Self {
         ClaudeConversation {
             expected,
             session: None,
@@ -50,16 +50,16 @@ impl ClaudeConversation {
             retrying: None,
             last_text: String::new(),
             has_acted: false,
-            tokens: Tokens::default(),
+            tokens: TokenCount::default(),
             unheard: Vec::new(),
             is_closed: false,
-            words: Tail::default(),
+            words: LastLines::default(),
             odd: Odd::default(),
         }
     }
 
-    fn event(&mut self, event: &Value) -> Heard {
-        let mut heard = Heard::from(self.session(event));
+    fn event(&mut self, event: &Value) -> HeardLine {
+        let mut heard = HeardLine::from(self.session(event));
         let more = match event["type"].as_str() {
             Some("system") => self.system(event),
             Some("assistant") => self.assistant(event),
@@ -164,9 +164,9 @@ impl ClaudeConversation {
                 let word = event["error"].as_str();
                 let status = event["error_status"].as_u64();
                 let text = retry_text(event);
-                let facts = Facts { word, http_status: status, text: "" };
+                let facts = ErrorFacts { word, http_status: status, text: "" };
                 // Without a status the connection itself was lost.
-                let trouble = classify(facts).unwrap_or(Trouble::Outage);
+                let trouble = classify(facts).unwrap_or(AgentTrouble::Outage);
                 self.retrying = Some((trouble, text.clone()));
                 vec![AgentEvent::Notice { text }]
             }
@@ -263,32 +263,32 @@ impl ClaudeConversation {
         vec![AgentEvent::RateLimit { status, resets_at_unix }]
     }
 
-    fn outcome(&self, exit: &ExitFacts) -> Outcome {
+    fn outcome(&self, exit: &ExitFacts) -> AgentOutcome {
         match &self.result {
             Some(result) if result.ok() && self.stranger.is_some() => {
-                Outcome::broke(Cause::Session, self.stranger.clone().unwrap_or_default())
+                AgentOutcome::broke(Cause::Session, self.stranger.clone().unwrap_or_default())
             }
             Some(result) if result.ok() && !(self.has_begun && self.session.is_some()) => {
                 let why = "the agent reported success without an `init` event or a session id";
-                Outcome::broke(Cause::Startup, why)
+                AgentOutcome::broke(Cause::Startup, why)
             }
             Some(result) if result.ok() && !self.has_acted && result.is_empty() => no_answer(),
             Some(result) if result.ok() => said_success(exit, &self.words),
             Some(result) => match result.trouble(self.resets_at_unix) {
                 // Claude was stopped because its time was over; the trouble before that counts.
-                Outcome::Interrupted if exit.timed_out => self.without_result(exit),
-                other @ (Outcome::Success
-                | Outcome::Broke { .. }
-                | Outcome::Quota { .. }
-                | Outcome::Auth { .. }
-                | Outcome::Outage { .. }
-                | Outcome::Interrupted) => other,
+                AgentOutcome::Interrupted if exit.timed_out => self.without_result(exit),
+                other @ (AgentOutcome::Success
+                | AgentOutcome::Broke { .. }
+                | AgentOutcome::Quota { .. }
+                | AgentOutcome::Auth { .. }
+                | AgentOutcome::Outage { .. }
+                | AgentOutcome::Interrupted) => other,
             },
             None => self.without_result(exit),
         }
     }
 
-    fn without_result(&self, exit: &ExitFacts) -> Outcome {
+    fn without_result(&self, exit: &ExitFacts) -> AgentOutcome {
         let waiting = exit.timed_out || exit.stuck;
         if let Some((trouble, why)) = self.retrying.as_ref().filter(|_| waiting) {
             return trouble.outcome(why.clone(), self.resets_at_unix);
@@ -298,33 +298,33 @@ impl ClaudeConversation {
 }
 
 impl Conversation for ClaudeConversation {
-    fn begin(&mut self) -> Heard {
+    fn begin(&mut self) -> HeardLine {
         let hello = json!({
             "type": "control_request",
             "request_id": "hello",
             "request": { "subtype": "initialize", "hooks": null },
         });
         let acts = vec![Act::Say(hello.to_string()), Act::Say(user_line(&self.expected.prompt))];
-        Heard { events: Vec::new(), acts }
+        HeardLine { events: Vec::new(), acts }
     }
 
-    fn line(&mut self, stream: Stream, line: &str, truncated: bool) -> Heard {
+    fn line(&mut self, stream: OutputStream, line: &str, truncated: bool) -> HeardLine {
         match json_line(stream, line, truncated, &mut self.odd, &mut self.words) {
-            Line::Event(event) => self.event(&event),
-            Line::Words(events) => events.into(),
+            JsonLine::Event(event) => self.event(&event),
+            JsonLine::Words(events) => events.into(),
         }
     }
 
-    fn wish(&mut self, wish: Wish) -> Result<Heard, Deaf> {
+    fn wish(&mut self, wish: AgentMessage) -> Result<HeardLine, Deaf> {
         if self.is_closed {
             return Err(Deaf::Over);
         }
         let (line, event) = match wish {
-            Wish::Message(text) => {
+            AgentMessage::Message(text) => {
                 self.unheard.push(text.clone());
                 (user_line(&text), AgentEvent::Steer { text })
             }
-            Wish::Interrupt => {
+            AgentMessage::Interrupt => {
                 let interrupt = json!({
                     "type": "control_request",
                     "request_id": "interrupt",
@@ -334,10 +334,10 @@ impl Conversation for ClaudeConversation {
                 (interrupt.to_string(), AgentEvent::Notice { text })
             }
         };
-        Ok(Heard { events: vec![event], acts: vec![Act::Say(line)] })
+        Ok(HeardLine { events: vec![event], acts: vec![Act::Say(line)] })
     }
 
-    fn finish(self: Box<Self>, exit: ExitFacts) -> Ending {
+    fn finish(self: Box<Self>, exit: ExitFacts) -> AgentEnding {
         let outcome = self.outcome(&exit);
         let (answer, structured, usage) = match self.result {
             Some(result) => {
@@ -346,7 +346,7 @@ impl Conversation for ClaudeConversation {
             }
             None => (self.last_text, None, None),
         };
-        Ending { outcome, answer, structured, session: self.session, usage, odd: self.odd }
+        AgentEnding { outcome, answer, structured, session: self.session, usage, odd: self.odd }
     }
 }
 
@@ -425,17 +425,20 @@ fn string(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::Ask;
+    use crate::launch::LaunchRequest;
 
     fn conversation() -> ClaudeConversation {
-        ClaudeConversation::new(Expected::from(&Ask::new("build it", "/slot".into())))
+        ClaudeConversation::new(ExpectedLaunch::from(&LaunchRequest::new(
+            "build it",
+            "/slot".into(),
+        )))
     }
 
-    fn say(conversation: &mut ClaudeConversation, event: Value) -> Heard {
-        conversation.line(Stream::Out, &event.to_string(), false)
+    fn say(conversation: &mut ClaudeConversation, event: Value) -> HeardLine {
+        conversation.line(OutputStream::Out, &event.to_string(), false)
     }
 
-    fn said(heard: &Heard) -> Vec<Value> {
+    fn said(heard: &HeardLine) -> Vec<Value> {
         let line = |act: &Act| match act {
             Act::Say(line) => Some(serde_json::from_str(line).unwrap()),
             Act::Close | Act::ReadFile { .. } | Act::WriteFile { .. } => None,
@@ -457,7 +460,7 @@ mod tests {
         assert_eq!(first[0]["request"]["subtype"], "initialize");
         assert_eq!(first[1]["message"]["content"], "build it");
         assert_eq!(say(&mut talk, result(5)).acts, [Act::Close]);
-        assert_eq!(talk.wish(Wish::Message("too late".into())), Err(Deaf::Over));
+        assert_eq!(talk.wish(AgentMessage::Message("too late".into())), Err(Deaf::Over));
     }
 
     #[test]
@@ -485,7 +488,7 @@ mod tests {
     #[test]
     fn the_talk_stays_open_until_what_a_person_said_was_taken_up() {
         let mut talk = conversation();
-        let told = talk.wish(Wish::Message("tests too".into())).unwrap();
+        let told = talk.wish(AgentMessage::Message("tests too".into())).unwrap();
         assert_eq!(said(&told)[0]["message"]["content"], "tests too");
         assert_eq!(told.events, [AgentEvent::Steer { text: "tests too".into() }]);
         assert_eq!(say(&mut talk, result(5)).acts, []);
@@ -499,7 +502,7 @@ mod tests {
 
     #[test]
     fn an_interrupt_is_a_request_of_its_own() {
-        let heard = conversation().wish(Wish::Interrupt).unwrap();
+        let heard = conversation().wish(AgentMessage::Interrupt).unwrap();
         assert_eq!(said(&heard)[0]["request"]["subtype"], "interrupt");
     }
 
@@ -520,10 +523,10 @@ mod tests {
         };
         let late = ExitFacts { timed_out: true, ..ExitFacts::code(0) };
         let ending = ended(late, false);
-        assert!(matches!(ending.outcome, Outcome::Broke { cause: Cause::TimedOut, .. }));
+        assert!(matches!(ending.outcome, AgentOutcome::Broke { cause: Cause::TimedOut, .. }));
         assert_eq!(ending.usage.unwrap().cost_usd, Some(0.5));
-        assert!(matches!(ended(late, true).outcome, Outcome::Outage { .. }));
-        assert_eq!(ended(ExitFacts::code(0), false).outcome, Outcome::Interrupted);
+        assert!(matches!(ended(late, true).outcome, AgentOutcome::Outage { .. }));
+        assert_eq!(ended(ExitFacts::code(0), false).outcome, AgentOutcome::Interrupted);
     }
 
     fn init() -> Value {
@@ -534,11 +537,11 @@ mod tests {
     fn a_turn_that_a_person_began_and_that_dies_is_no_success_of_the_one_before() {
         let mut talk = conversation();
         say(&mut talk, init());
-        talk.wish(Wish::Message("and X".into())).unwrap();
+        talk.wish(AgentMessage::Message("and X".into())).unwrap();
         say(&mut talk, result(5));
         say(&mut talk, json!({ "type": "user", "message": { "content": "and X" } }));
         let ending = Box::new(talk).finish(ExitFacts::signal(9));
-        assert!(matches!(ending.outcome, Outcome::Broke { cause: Cause::Crash, .. }));
+        assert!(matches!(ending.outcome, AgentOutcome::Broke { cause: Cause::Crash, .. }));
     }
 
     #[test]
@@ -551,13 +554,13 @@ mod tests {
             say(&mut talk, result(5));
             Box::new(talk).finish(exit).outcome
         };
-        assert_eq!(ended(ExitFacts::code(0), true), Outcome::Success);
+        assert_eq!(ended(ExitFacts::code(0), true), AgentOutcome::Success);
         let lingered = ExitFacts { lingered: true, ..ExitFacts::signal(15) };
-        assert_eq!(ended(lingered, true), Outcome::Success);
+        assert_eq!(ended(lingered, true), AgentOutcome::Success);
         for exit in [ExitFacts::signal(9), ExitFacts::code(139), ExitFacts::signal(15)] {
-            assert!(matches!(ended(exit, true), Outcome::Broke { .. }), "{exit:?}");
+            assert!(matches!(ended(exit, true), AgentOutcome::Broke { .. }), "{exit:?}");
         }
-        assert!(matches!(ended(ExitFacts::code(0), false), Outcome::Broke { .. }));
+        assert!(matches!(ended(ExitFacts::code(0), false), AgentOutcome::Broke { .. }));
     }
 
     #[test]
@@ -571,18 +574,19 @@ mod tests {
         say(&mut talk, failed);
         say(&mut talk, result(5));
         let ending = Box::new(talk).finish(ExitFacts::code(0));
-        assert!(matches!(ending.outcome, Outcome::Broke { .. }), "{:?}", ending.outcome);
+        assert!(matches!(ending.outcome, AgentOutcome::Broke { .. }), "{:?}", ending.outcome);
     }
 
     #[test]
     fn a_stranger_that_takes_the_old_name_again_is_still_one() {
-        let ask = Ask { session: Some("old"), ..Ask::new("go on", "/slot".into()) };
-        let mut talk = ClaudeConversation::new(Expected::from(&ask));
+        let ask =
+            LaunchRequest { session: Some("old"), ..LaunchRequest::new("go on", "/slot".into()) };
+        let mut talk = ClaudeConversation::new(ExpectedLaunch::from(&ask));
         say(&mut talk, init());
         let mut last = result(5);
         last["session_id"] = json!("old");
         say(&mut talk, last);
         let ending = Box::new(talk).finish(ExitFacts::code(0));
-        assert!(matches!(ending.outcome, Outcome::Broke { cause: Cause::Session, .. }));
+        assert!(matches!(ending.outcome, AgentOutcome::Broke { cause: Cause::Session, .. }));
     }
 }

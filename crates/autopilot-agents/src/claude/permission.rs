@@ -4,7 +4,7 @@
 use camino::Utf8Path;
 use serde_json::Value;
 
-use crate::agent::Expected;
+use crate::agent::ExpectedLaunch;
 use crate::launch::{Access, Network};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ const REACHING: &[&str] = &["WebFetch", "WebSearch"];
 const ASKING: &[&str] = &["AskUserQuestion", "ExitPlanMode", "EnterPlanMode"];
 
 /// Decides on `request`, a `can_use_tool` request.
-pub(super) fn decide(expected: &Expected, request: &Value) -> Permission {
+pub(super) fn decide(expected: &ExpectedLaunch, request: &Value) -> Permission {
     let tool = request["tool_name"].as_str().unwrap_or("");
     let deny = |reason: String| Permission::Deny(reason);
     if ASKING.contains(&tool) {
@@ -56,7 +56,7 @@ pub(super) fn decide(expected: &Expected, request: &Value) -> Permission {
     }
 }
 
-fn decide_for_builder(expected: &Expected, tool: &str, request: &Value) -> Permission {
+fn decide_for_builder(expected: &ExpectedLaunch, tool: &str, request: &Value) -> Permission {
     if let Some(path) = outside(&expected.cwd, request) {
         return Permission::Deny(format!("{path} is outside the worktree {}", expected.cwd));
     }
@@ -93,25 +93,25 @@ fn outside<'a>(cwd: &Utf8Path, request: &'a Value) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::{Ask, McpServer, Transport};
+    use crate::launch::{LaunchRequest, LaunchServer, Transport};
     use serde_json::json;
 
-    fn expected(access: Access) -> Expected {
+    fn expected(access: Access) -> ExpectedLaunch {
         let tools = ["Read".to_owned(), "Edit".to_owned(), "Bash(git *)".to_owned()];
-        let server = McpServer {
+        let server = LaunchServer {
             name: "docs".into(),
             transport: Transport::Http { url: "http://127.0.0.1:1".into() },
         };
-        let ask = Ask {
+        let ask = LaunchRequest {
             access,
             allowed_tools: &tools,
             mcp_servers: &[server],
-            ..Ask::new("", "/slot".into())
+            ..LaunchRequest::new("", "/slot".into())
         };
-        Expected::from(&ask)
+        ExpectedLaunch::from(&ask)
     }
 
-    fn allows(expected: &Expected, tool: &str, path: Option<&str>) -> bool {
+    fn allows(expected: &ExpectedLaunch, tool: &str, path: Option<&str>) -> bool {
         let request = json!({ "tool_name": tool, "blocked_path": path });
         decide(expected, &request) == Permission::Allow
     }

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::classify::{Facts, classify};
-use crate::ending::{Cause, Outcome};
-use crate::event::{Scope, Tokens, Usage};
+use crate::classify::{ErrorFacts, classify};
+use crate::ending::{AgentOutcome, Cause};
+use crate::event::{AgentUsage, Scope, TokenCount};
 
 /// The fields of the `result` event. `is_error` decides: `subtype` is "success" for most errors,
 /// and an interrupted run exits with 0.
@@ -14,7 +14,7 @@ pub(super) struct RunResult {
     pub(super) subtype: String,
     pub(super) text: String,
     pub(super) structured: Option<Value>,
-    pub(super) usage: Usage,
+    pub(super) usage: AgentUsage,
     terminal_reason: String,
     refused: bool,
     error_word: Option<String>,
@@ -51,49 +51,49 @@ impl RunResult {
     }
 
     /// The outcome of a launch whose result is not a success.
-    pub(super) fn trouble(&self, resets_at_unix: Option<i64>) -> Outcome {
+    pub(super) fn trouble(&self, resets_at_unix: Option<i64>) -> AgentOutcome {
         let why = if self.text.is_empty() {
             format!("the agent reported `{}` without a reason", self.subtype)
         } else {
             crate::event::text(&self.text)
         };
         match (self.terminal_reason.as_str(), self.subtype.as_str()) {
-            ("aborted_streaming" | "aborted_tools", _) => return Outcome::Interrupted,
-            ("prompt_too_long", _) => return Outcome::broke(Cause::Context, why),
+            ("aborted_streaming" | "aborted_tools", _) => return AgentOutcome::Interrupted,
+            ("prompt_too_long", _) => return AgentOutcome::broke(Cause::Context, why),
             ("max_turns", _) | (_, "error_max_turns") => {
-                return Outcome::broke(Cause::Turns, why);
+                return AgentOutcome::broke(Cause::Turns, why);
             }
             ("budget_exhausted", _) | (_, "error_max_budget_usd") => {
-                return Outcome::broke(Cause::Budget, why);
+                return AgentOutcome::broke(Cause::Budget, why);
             }
             ("structured_output_retry_exhausted", _)
             | (_, "error_max_structured_output_retries") => {
-                return Outcome::broke(Cause::Schema, why);
+                return AgentOutcome::broke(Cause::Schema, why);
             }
-            _ if self.refused => return Outcome::broke(Cause::Refusal, why),
+            _ if self.refused => return AgentOutcome::broke(Cause::Refusal, why),
             _ => {}
         }
         let word = self.error_word.as_deref().or(self.error_kind.as_deref());
-        let facts = Facts { word, http_status: self.http_status, text: &self.text };
+        let facts = ErrorFacts { word, http_status: self.http_status, text: &self.text };
         match classify(facts) {
             Some(trouble) => trouble.outcome(why, resets_at_unix),
             None if self.text.starts_with("[ede_diagnostic]") => {
-                Outcome::broke(Cause::Empty, format!("the model's reply was empty ({why})"))
+                AgentOutcome::broke(Cause::Empty, format!("the model's reply was empty ({why})"))
             }
-            None => Outcome::broke(Cause::Other, why),
+            None => AgentOutcome::broke(Cause::Other, why),
         }
     }
 }
 
 /// Reads the usage: `usage` counts this launch, `total_cost_usd` the session with all its resumes.
-fn usage(event: &Value) -> Usage {
+fn usage(event: &Value) -> AgentUsage {
     let count = |key: &str| event["usage"][key].as_u64().unwrap_or(0);
     let cached = count("cache_read_input_tokens");
     let input = count("input_tokens")
         .saturating_add(cached)
         .saturating_add(count("cache_creation_input_tokens"));
-    Usage {
-        tokens: Tokens { input, output: count("output_tokens"), cached },
+    AgentUsage {
+        tokens: TokenCount { input, output: count("output_tokens"), cached },
         tokens_scope: Scope::Run,
         cost_usd: event["total_cost_usd"].as_f64(),
         cost_scope: Scope::Session,

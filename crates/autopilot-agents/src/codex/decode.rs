@@ -2,33 +2,33 @@
 
 use serde_json::Value;
 
-use crate::agent::{Expected, Stream};
-use crate::classify::{Facts, Trouble, classify};
-use crate::conversation::{Conversation, Heard};
-use crate::ending::{Cause, Ending, ExitFacts, Odd, Outcome};
-use crate::event::{self, AgentEvent, ChangeKind, Scope, Tokens, Usage};
-use crate::jsonl::{Line, json_line, no_answer, said_success, silent_end};
-use crate::tail::Tail;
+use crate::agent::{ExpectedLaunch, OutputStream};
+use crate::classify::{AgentTrouble, ErrorFacts, classify};
+use crate::conversation::{Conversation, HeardLine};
+use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, Odd};
+use crate::event::{self, AgentEvent, AgentUsage, ChangeKind, Scope, TokenCount};
+use crate::jsonl::{JsonLine, json_line, no_answer, said_success, silent_end};
+use crate::tail::LastLines;
 
 #[derive(Debug)]
 pub(crate) struct CodexConversation {
-    expected: Expected,
+    expected: ExpectedLaunch,
     thread: Option<String>,
-    turn: Turn,
+    turn: CodexTurn,
     /// Whether Codex has said something or used a tool.
     has_acted: bool,
     /// The text of the last message, which is the answer.
     answer: String,
-    usage: Option<Usage>,
+    usage: Option<AgentUsage>,
     /// The last top-level error, until work continues: "waiting for network" is repeated for ever.
     waiting: Option<String>,
-    words: Tail,
+    words: LastLines,
     odd: Odd,
 }
 
 /// The state of the turn. Only these events end a turn; an `error` event does not.
 #[derive(Debug, Default)]
-enum Turn {
+enum CodexTurn {
     #[default]
     Open,
     Completed,
@@ -36,16 +36,16 @@ enum Turn {
 }
 
 impl CodexConversation {
-    pub(crate) fn new(expected: Expected) -> Self {
+    pub(crate) fn new(expected: ExpectedLaunch) -> Self {
         CodexConversation {
             expected,
             thread: None,
-            turn: Turn::Open,
+            turn: CodexTurn::Open,
             has_acted: false,
             answer: String::new(),
             usage: None,
             waiting: None,
-            words: Tail::default(),
+            words: LastLines::default(),
             odd: Odd::default(),
         }
     }
@@ -66,7 +66,7 @@ impl CodexConversation {
             Some("turn.completed") => self.turn_completed(&event["usage"]),
             Some("turn.failed") => {
                 let why = string(&event["error"]["message"]);
-                self.turn = Turn::Failed(why.clone());
+                self.turn = CodexTurn::Failed(why.clone());
                 vec![AgentEvent::Result { ok: false, text: event::text(&why) }]
             }
             Some("error") => {
@@ -139,10 +139,10 @@ impl CodexConversation {
     /// Reads the usage, which counts the whole thread with all its resumes. Codex reports no cost
     /// anywhere.
     fn turn_completed(&mut self, usage: &Value) -> Vec<AgentEvent> {
-        self.turn = Turn::Completed;
+        self.turn = CodexTurn::Completed;
         let count = |key: &str| usage[key].as_u64().unwrap_or(0);
-        let usage = Usage {
-            tokens: Tokens {
+        let usage = AgentUsage {
+            tokens: TokenCount {
                 input: count("input_tokens"),
                 output: count("output_tokens"),
                 cached: count("cached_input_tokens"),
@@ -156,49 +156,49 @@ impl CodexConversation {
         vec![AgentEvent::Usage(usage), AgentEvent::Result { ok: true, text }]
     }
 
-    fn outcome(&self, exit: &ExitFacts) -> Outcome {
+    fn outcome(&self, exit: &ExitFacts) -> AgentOutcome {
         if let Some(outcome) = self.other_thread() {
             return outcome;
         }
         match &self.turn {
-            Turn::Completed if !self.has_acted => no_answer(),
-            Turn::Completed => said_success(exit, &self.words),
-            Turn::Failed(why) => failed(why),
-            Turn::Open => self.unfinished(exit),
+            CodexTurn::Completed if !self.has_acted => no_answer(),
+            CodexTurn::Completed => said_success(exit, &self.words),
+            CodexTurn::Failed(why) => failed(why),
+            CodexTurn::Open => self.unfinished(exit),
         }
     }
 
     /// The outcome if Codex answers in another thread: for an unknown id it starts a new thread
     /// without saying so.
-    fn other_thread(&self) -> Option<Outcome> {
+    fn other_thread(&self) -> Option<AgentOutcome> {
         let asked = self.expected.session.as_deref()?;
         let got = self.thread.as_deref()?;
         (asked != got).then(|| {
             let why = format!("Codex started a new thread ({got}) instead of resuming {asked}");
-            Outcome::broke(Cause::Session, why)
+            AgentOutcome::broke(Cause::Session, why)
         })
     }
 
-    fn unfinished(&self, exit: &ExitFacts) -> Outcome {
+    fn unfinished(&self, exit: &ExitFacts) -> AgentOutcome {
         let ended_by_us = exit.timed_out || exit.stuck;
         if let Some(why) = self.waiting.as_ref().filter(|_| ended_by_us) {
-            let facts = Facts { text: why, ..Facts::default() };
-            return classify(facts).unwrap_or(Trouble::Outage).outcome(event::text(why), None);
+            let facts = ErrorFacts { text: why, ..ErrorFacts::default() };
+            return classify(facts).unwrap_or(AgentTrouble::Outage).outcome(event::text(why), None);
         }
         exit.forced().unwrap_or_else(|| silent_end(exit, &self.words, self.thread.is_some()))
     }
 }
 
 impl Conversation for CodexConversation {
-    fn line(&mut self, stream: Stream, line: &str, truncated: bool) -> Heard {
+    fn line(&mut self, stream: OutputStream, line: &str, truncated: bool) -> HeardLine {
         match json_line(stream, line, truncated, &mut self.odd, &mut self.words) {
-            Line::Event(event) => self.event(&event).into(),
-            Line::Words(events) => events.into(),
+            JsonLine::Event(event) => self.event(&event).into(),
+            JsonLine::Words(events) => events.into(),
         }
     }
 
-    fn finish(self: Box<Self>, exit: ExitFacts) -> Ending {
-        Ending {
+    fn finish(self: Box<Self>, exit: ExitFacts) -> AgentEnding {
+        AgentEnding {
             outcome: self.outcome(&exit),
             answer: self.answer,
             structured: None,
@@ -211,11 +211,11 @@ impl Conversation for CodexConversation {
 
 /// The outcome of a failed turn. Codex's errors are text only; the reset time in them has no date
 /// or zone, so it is not believed.
-fn failed(why: &str) -> Outcome {
+fn failed(why: &str) -> AgentOutcome {
     let shown = if why.is_empty() { "the turn failed, and Codex gave no reason" } else { why };
-    match classify(Facts { text: why, ..Facts::default() }) {
+    match classify(ErrorFacts { text: why, ..ErrorFacts::default() }) {
         Some(trouble) => trouble.outcome(event::text(shown), None),
-        None => Outcome::broke(Cause::Other, event::text(shown)),
+        None => AgentOutcome::broke(Cause::Other, event::text(shown)),
     }
 }
 

@@ -1,56 +1,56 @@
 //! Decodes the lines of the process into events, and judges the launch at its end.
 
-use super::said::{Failed, FailedBy, Said};
-use crate::agent::Stream;
-use crate::classify::{Facts, Trouble, classify};
-use crate::conversation::{Conversation, Heard};
-use crate::ending::{Cause, Ending, ExitFacts, Odd, Outcome};
-use crate::event::{self, AgentEvent, RateStatus, Scope, Tokens, Usage};
-use crate::jsonl::{Line, json_line, said_success, silent_end};
-use crate::tail::Tail;
+use super::said::{ApiFailed, ApiSaid, FailedBy};
+use crate::agent::OutputStream;
+use crate::classify::{AgentTrouble, ErrorFacts, classify};
+use crate::conversation::{Conversation, HeardLine};
+use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, Odd};
+use crate::event::{self, AgentEvent, AgentUsage, RateStatus, Scope, TokenCount};
+use crate::jsonl::{JsonLine, json_line, said_success, silent_end};
+use crate::tail::LastLines;
 
 #[derive(Debug, Default)]
 pub(crate) struct OpenAiConversation {
     answer: String,
     session: Option<String>,
-    tokens: Option<Tokens>,
-    failed: Option<Outcome>,
-    words: Tail,
+    tokens: Option<TokenCount>,
+    failed: Option<AgentOutcome>,
+    words: LastLines,
     odd: Odd,
 }
 
 impl OpenAiConversation {
-    fn said(&mut self, said: Said) -> Vec<AgentEvent> {
+    fn said(&mut self, said: ApiSaid) -> Vec<AgentEvent> {
         match said {
-            Said::Text { text } => {
+            ApiSaid::Text { text } => {
                 self.answer.push_str(&text);
                 vec![AgentEvent::Text { text: event::text(&text) }]
             }
-            Said::Thought { text } => vec![AgentEvent::Thought { text: event::text(&text) }],
-            Said::Anew => {
+            ApiSaid::Thought { text } => vec![AgentEvent::Thought { text: event::text(&text) }],
+            ApiSaid::Anew => {
                 self.answer.clear();
                 Vec::new()
             }
-            Said::Usage { tokens } => {
+            ApiSaid::Usage { tokens } => {
                 self.tokens = Some(tokens);
                 self.usage().map(AgentEvent::Usage).into_iter().collect()
             }
-            Said::Retry { number, tries_max, wait_ms, why } => {
+            ApiSaid::Retry { number, tries_max, wait_ms, why } => {
                 let text = format!("retrying in {wait_ms} ms (try {number} of {tries_max}): {why}");
                 vec![AgentEvent::Notice { text: event::text(&text) }]
             }
-            Said::Limit { until_unix } => vec![AgentEvent::RateLimit {
+            ApiSaid::Limit { until_unix } => vec![AgentEvent::RateLimit {
                 status: RateStatus::Rejected,
                 resets_at_unix: until_unix,
             }],
-            Said::Notice { text } => vec![AgentEvent::Notice { text: event::text(&text) }],
-            Said::Done { session, model: _ } => {
+            ApiSaid::Notice { text } => vec![AgentEvent::Notice { text: event::text(&text) }],
+            ApiSaid::Done { session, model: _ } => {
                 self.session = Some(session.clone());
                 self.answer = without_thoughts(std::mem::take(&mut self.answer));
                 let text = event::text(&self.answer);
                 vec![AgentEvent::Session { id: session }, AgentEvent::Result { ok: true, text }]
             }
-            Said::Failed(failed) => {
+            ApiSaid::Failed(failed) => {
                 let text = event::text(&failed.message);
                 self.failed = Some(judge(failed));
                 vec![AgentEvent::Result { ok: false, text }]
@@ -58,8 +58,8 @@ impl OpenAiConversation {
         }
     }
 
-    fn usage(&self) -> Option<Usage> {
-        self.tokens.map(|tokens| Usage {
+    fn usage(&self) -> Option<AgentUsage> {
+        self.tokens.map(|tokens| AgentUsage {
             tokens,
             tokens_scope: Scope::Run,
             cost_usd: None,
@@ -67,11 +67,11 @@ impl OpenAiConversation {
         })
     }
 
-    fn outcome(&self, exit: &ExitFacts) -> Outcome {
+    fn outcome(&self, exit: &ExitFacts) -> AgentOutcome {
         match (&self.failed, &self.session) {
             (Some(outcome), _) => outcome.clone(),
             (None, Some(_)) if self.answer.trim().is_empty() => {
-                Outcome::broke(Cause::Empty, "the model's answer is empty")
+                AgentOutcome::broke(Cause::Empty, "the model's answer is empty")
             }
             (None, Some(_)) => said_success(exit, &self.words),
             (None, None) => exit.forced().unwrap_or_else(|| silent_end(exit, &self.words, true)),
@@ -80,22 +80,22 @@ impl OpenAiConversation {
 }
 
 impl Conversation for OpenAiConversation {
-    fn line(&mut self, stream: Stream, line: &str, truncated: bool) -> Heard {
+    fn line(&mut self, stream: OutputStream, line: &str, truncated: bool) -> HeardLine {
         let event = match json_line(stream, line, truncated, &mut self.odd, &mut self.words) {
-            Line::Event(event) => event,
-            Line::Words(events) => return events.into(),
+            JsonLine::Event(event) => event,
+            JsonLine::Words(events) => return events.into(),
         };
         match serde_json::from_value(event) {
             Ok(said) => self.said(said).into(),
             Err(_) => {
                 self.odd.unknown += 1;
-                Heard::default()
+                HeardLine::default()
             }
         }
     }
 
-    fn finish(self: Box<Self>, exit: ExitFacts) -> Ending {
-        Ending {
+    fn finish(self: Box<Self>, exit: ExitFacts) -> AgentEnding {
+        AgentEnding {
             outcome: self.outcome(&exit),
             usage: self.usage(),
             answer: self.answer,
@@ -108,33 +108,33 @@ impl Conversation for OpenAiConversation {
 
 /// The outcome of a failed request. The server's words for the error count first, then its status,
 /// then its message.
-fn judge(failed: Failed) -> Outcome {
-    let Failed { message: why, until_unix, .. } = &failed;
+fn judge(failed: ApiFailed) -> AgentOutcome {
+    let ApiFailed { message: why, until_unix, .. } = &failed;
     let (why, until) = (why.clone(), *until_unix);
     match failed.by {
-        FailedBy::Key => Outcome::Auth { why },
-        FailedBy::Setting => Outcome::broke(Cause::Startup, why),
-        FailedBy::Connection | FailedBy::Silence => Outcome::Outage { why },
-        FailedBy::Length | FailedBy::OutputLimit => Outcome::broke(Cause::OutputLimit, why),
-        FailedBy::Nonsense => Outcome::broke(Cause::Other, why),
-        FailedBy::Refusal => Outcome::broke(Cause::Refusal, why),
-        FailedBy::Session => Outcome::broke(Cause::Session, why),
+        FailedBy::Key => AgentOutcome::Auth { why },
+        FailedBy::Setting => AgentOutcome::broke(Cause::Startup, why),
+        FailedBy::Connection | FailedBy::Silence => AgentOutcome::Outage { why },
+        FailedBy::Length | FailedBy::OutputLimit => AgentOutcome::broke(Cause::OutputLimit, why),
+        FailedBy::Nonsense => AgentOutcome::broke(Cause::Other, why),
+        FailedBy::Refusal => AgentOutcome::broke(Cause::Refusal, why),
+        FailedBy::Session => AgentOutcome::broke(Cause::Session, why),
         FailedBy::Server => match trouble(&failed) {
             Some(trouble) => trouble.outcome(why, until),
-            None => Outcome::broke(Cause::Request, why),
+            None => AgentOutcome::broke(Cause::Request, why),
         },
     }
 }
 
-fn trouble(failed: &Failed) -> Option<Trouble> {
+fn trouble(failed: &ApiFailed) -> Option<AgentTrouble> {
     // The code tells more than the type.
     let words = [failed.code.as_deref(), failed.error_type.as_deref()];
     let by_word = words
         .into_iter()
         .flatten()
-        .find_map(|word| classify(Facts { word: Some(word), ..Facts::default() }));
+        .find_map(|word| classify(ErrorFacts { word: Some(word), ..ErrorFacts::default() }));
     let http_status = failed.status.map(u64::from);
-    by_word.or_else(|| classify(Facts { word: None, http_status, text: &failed.message }))
+    by_word.or_else(|| classify(ErrorFacts { word: None, http_status, text: &failed.message }))
 }
 
 /// Removes the reasoning that some local servers leave in front of the answer.
@@ -150,42 +150,42 @@ fn without_thoughts(answer: String) -> String {
 mod tests {
     use super::*;
 
-    fn run(words: &[Said], exit: ExitFacts) -> (Ending, Vec<AgentEvent>) {
+    fn run(words: &[ApiSaid], exit: ExitFacts) -> (AgentEnding, Vec<AgentEvent>) {
         let mut talk = Box::new(OpenAiConversation::default());
         let mut events = Vec::new();
         for word in words {
             let line = word.line();
             assert!(!line.contains('\n'), "{line}");
-            assert_eq!(&serde_json::from_str::<Said>(&line).unwrap(), word);
-            events.extend(talk.line(Stream::Out, &line, false).events);
+            assert_eq!(&serde_json::from_str::<ApiSaid>(&line).unwrap(), word);
+            events.extend(talk.line(OutputStream::Out, &line, false).events);
         }
         assert_eq!(talk.odd, Odd::default());
         (talk.finish(exit), events)
     }
 
-    fn text(text: &str) -> Said {
-        Said::Text { text: text.into() }
+    fn text(text: &str) -> ApiSaid {
+        ApiSaid::Text { text: text.into() }
     }
 
-    fn done() -> Said {
-        Said::Done { session: "resp_1".into(), model: None }
+    fn done() -> ApiSaid {
+        ApiSaid::Done { session: "resp_1".into(), model: None }
     }
 
     #[test]
     fn an_answer_is_put_together_from_its_pieces() {
-        let tokens = Tokens { input: 5, output: 2, cached: 1 };
-        let retry = Said::Retry { number: 2, tries_max: 5, wait_ms: 500, why: "away".into() };
+        let tokens = TokenCount { input: 5, output: 2, cached: 1 };
+        let retry = ApiSaid::Retry { number: 2, tries_max: 5, wait_ms: 500, why: "away".into() };
         let words = [
             text("lost"),
-            Said::Anew,
+            ApiSaid::Anew,
             retry,
             text("{\n"),
             text("}"),
-            Said::Usage { tokens },
+            ApiSaid::Usage { tokens },
             done(),
         ];
         let (ending, events) = run(&words, ExitFacts::code(0));
-        assert_eq!((ending.outcome, ending.answer.as_str()), (Outcome::Success, "{\n}"));
+        assert_eq!((ending.outcome, ending.answer.as_str()), (AgentOutcome::Success, "{\n}"));
         assert_eq!(ending.session.as_deref(), Some("resp_1"));
         assert_eq!(ending.usage.unwrap().of_run(None).tokens, tokens);
         let notice = AgentEvent::Notice { text: "retrying in 500 ms (try 2 of 5): away".into() };
@@ -196,18 +196,18 @@ mod tests {
     #[test]
     fn only_a_complete_answer_of_a_process_that_ended_well_is_one() {
         let (ending, _) = run(&[text("half")], ExitFacts::code(0));
-        assert!(matches!(ending.outcome, Outcome::Broke { cause: Cause::Empty, .. }));
+        assert!(matches!(ending.outcome, AgentOutcome::Broke { cause: Cause::Empty, .. }));
         let (ending, _) = run(&[text("half")], ExitFacts::signal(9));
-        assert!(matches!(ending.outcome, Outcome::Broke { cause: Cause::Crash, .. }));
+        assert!(matches!(ending.outcome, AgentOutcome::Broke { cause: Cause::Crash, .. }));
         let (ending, _) = run(&[text("half")], ExitFacts::signal(15));
-        assert_eq!(ending.outcome, Outcome::Interrupted);
+        assert_eq!(ending.outcome, AgentOutcome::Interrupted);
         let (ending, _) = run(&[text("all"), done()], ExitFacts::code(3));
-        assert!(matches!(ending.outcome, Outcome::Broke { cause: Cause::Crash, .. }));
+        assert!(matches!(ending.outcome, AgentOutcome::Broke { cause: Cause::Crash, .. }));
         let (ending, _) = run(&[text(" \n"), done()], ExitFacts::code(0));
-        assert!(matches!(ending.outcome, Outcome::Broke { cause: Cause::Empty, .. }));
+        assert!(matches!(ending.outcome, AgentOutcome::Broke { cause: Cause::Empty, .. }));
         let stuck = ExitFacts { stuck: true, ..ExitFacts::default() };
         let (ending, _) = run(&[], stuck);
-        assert!(matches!(ending.outcome, Outcome::Broke { cause: Cause::Stuck, .. }));
+        assert!(matches!(ending.outcome, AgentOutcome::Broke { cause: Cause::Stuck, .. }));
     }
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
 
     fn outcome(by: FailedBy, status: u16, error_type: &str, code: &str) -> String {
         let word = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        let failed = Failed {
+        let failed = ApiFailed {
             by,
             status: Some(status).filter(|status| *status > 0),
             error_type: word(error_type),
@@ -230,14 +230,14 @@ mod tests {
             retry_after_ms: None,
             until_unix: Some(9),
         };
-        let (ending, events) = run(&[Said::Failed(failed)], ExitFacts::code(1));
+        let (ending, events) = run(&[ApiSaid::Failed(failed)], ExitFacts::code(1));
         assert_eq!(events, [AgentEvent::Result { ok: false, text: "said".into() }]);
         match ending.outcome {
-            Outcome::Broke { cause, .. } => format!("{cause:?}"),
-            Outcome::Quota { until_unix, .. } => format!("Quota {until_unix:?}"),
-            Outcome::Auth { .. } => "Auth".into(),
-            Outcome::Outage { .. } => "Outage".into(),
-            other @ (Outcome::Success | Outcome::Interrupted) => format!("{other:?}"),
+            AgentOutcome::Broke { cause, .. } => format!("{cause:?}"),
+            AgentOutcome::Quota { until_unix, .. } => format!("Quota {until_unix:?}"),
+            AgentOutcome::Auth { .. } => "Auth".into(),
+            AgentOutcome::Outage { .. } => "Outage".into(),
+            other @ (AgentOutcome::Success | AgentOutcome::Interrupted) => format!("{other:?}"),
         }
     }
 
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_limit_is_told_with_its_end() {
-        let (_, events) = run(&[Said::Limit { until_unix: Some(7) }], ExitFacts::code(1));
+        let (_, events) = run(&[ApiSaid::Limit { until_unix: Some(7) }], ExitFacts::code(1));
         let limit = AgentEvent::RateLimit { status: RateStatus::Rejected, resets_at_unix: Some(7) };
         assert_eq!(events, [limit]);
     }

@@ -9,7 +9,7 @@ use crate::launch::Exchange;
 /// Everything that the process needs to ask a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Request {
+pub struct ModelRequest {
     /// The address of the server; `None` takes the one in the environment, or else the vendor's.
     pub base_url: Option<String>,
     /// The name of the variable that holds the key, never the key itself; without it no key is
@@ -27,14 +27,14 @@ pub struct Request {
     pub earlier: Vec<Exchange>,
     /// The schema of the answer, in the form that strict modes take.
     pub schema: Option<Value>,
-    pub limits: Limits,
+    pub limits: RequestLimits,
 }
 
 /// The limits on the retries of the process. Longer waits are up to the engine: it knows of other
 /// tasks, other agents and the money.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub struct RequestLimits {
     /// The number of requests, the first one included.
     pub tries_max: u32,
     /// The longest pause before a retry.
@@ -55,9 +55,9 @@ const CONNECT_MS_MAX: u64 = 30_000;
 /// A local server may load its model first; another thinks before it writes.
 const IDLE_MS_MAX: u64 = 10 * 60_000;
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for RequestLimits {
+    fn default() -> RequestLimits {
+        RequestLimits {
             tries_max: TRIES_MAX,
             pause_ms_max: PAUSE_MS_MAX,
             retry_ms_max: RETRY_MS_MAX,
@@ -70,7 +70,7 @@ impl Default for Limits {
 /// The prefix of the name of a conversation that the server does not keep.
 const TOLD: &str = "told:";
 
-impl Request {
+impl ModelRequest {
     pub(super) fn document(&self) -> String {
         // A value of these types always has a JSON form: no maps with keys but strings.
         serde_json::to_string(self).unwrap_or_default()

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::Tokens;
+use crate::event::TokenCount;
 
 /// One line of the process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "said", rename_all = "snake_case")]
-pub enum Said {
+pub enum ApiSaid {
     /// The next piece of the answer.
     Text { text: String },
     /// A piece of the model's reasoning.
@@ -15,7 +15,7 @@ pub enum Said {
     /// The answer starts over: the pieces so far are not part of it.
     Anew,
     /// The tokens of all tries together.
-    Usage { tokens: Tokens },
+    Usage { tokens: TokenCount },
     /// The request failed and is repeated after a pause.
     Retry { number: u32, tries_max: u32, wait_ms: u64, why: String },
     /// The server's limit is reached, until the given time if the server named one.
@@ -25,12 +25,12 @@ pub enum Said {
     /// The answer is complete.
     Done { session: String, model: Option<String> },
     /// The process gives up.
-    Failed(Failed),
+    Failed(ApiFailed),
 }
 
 /// A request that failed for good.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failed {
+pub struct ApiFailed {
     /// The part that failed.
     pub by: FailedBy,
     /// The HTTP status of the server's reply.
@@ -72,7 +72,7 @@ pub enum FailedBy {
     Session,
 }
 
-impl Said {
+impl ApiSaid {
     /// The line to print, without its end.
     pub fn line(&self) -> String {
         // A value of these types always has a JSON form: no maps with keys but strings.

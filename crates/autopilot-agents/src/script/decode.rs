@@ -2,63 +2,63 @@
 
 use serde_json::Value;
 
-use super::said::{FailKind, Said};
-use crate::agent::Stream;
+use super::said::{FailKind, ScriptSaid};
+use crate::agent::OutputStream;
 use crate::command::failure;
-use crate::conversation::{Conversation, Heard};
-use crate::ending::{Cause, Ending, ExitFacts, Odd, Outcome};
-use crate::event::{self, AgentEvent, Scope, Tokens, Usage};
-use crate::jsonl::{Line, json_line};
-use crate::tail::Tail;
+use crate::conversation::{Conversation, HeardLine};
+use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, Odd};
+use crate::event::{self, AgentEvent, AgentUsage, Scope, TokenCount};
+use crate::jsonl::{JsonLine, json_line};
+use crate::tail::LastLines;
 
 #[derive(Debug, Default)]
 pub(crate) struct ScriptConversation {
     session: Option<String>,
     answer: String,
-    tokens: Option<Tokens>,
+    tokens: Option<TokenCount>,
     cost_usd: Option<f64>,
-    failed: Option<Outcome>,
-    words: Tail,
+    failed: Option<AgentOutcome>,
+    words: LastLines,
     odd: Odd,
 }
 
 impl ScriptConversation {
-    fn said(&mut self, said: Said) -> Vec<AgentEvent> {
+    fn said(&mut self, said: ScriptSaid) -> Vec<AgentEvent> {
         match said {
-            Said::Text { text } => vec![AgentEvent::Text { text: event::text(&text) }],
-            Said::Change { path, kind } => vec![AgentEvent::FileChange { path, kind }],
-            Said::Session { id } => {
+            ScriptSaid::Text { text } => vec![AgentEvent::Text { text: event::text(&text) }],
+            ScriptSaid::Change { path, kind } => vec![AgentEvent::FileChange { path, kind }],
+            ScriptSaid::Session { id } => {
                 self.session = Some(id.clone());
                 vec![AgentEvent::Session { id }]
             }
-            Said::Tokens { tokens } => {
+            ScriptSaid::Tokens { tokens } => {
                 self.tokens = Some(tokens);
                 self.usage().map(AgentEvent::Usage).into_iter().collect()
             }
-            Said::Cost { usd } => {
+            ScriptSaid::Cost { usd } => {
                 self.cost_usd = Some(usd);
                 self.usage().map(AgentEvent::Usage).into_iter().collect()
             }
-            Said::Answer { text } => {
+            ScriptSaid::Answer { text } => {
                 self.answer = text;
                 vec![AgentEvent::Result { ok: true, text: event::text(&self.answer) }]
             }
-            Said::Fail { kind, why, until_unix } => {
+            ScriptSaid::Fail { kind, why, until_unix } => {
                 let text = event::text(&why);
                 self.failed = Some(match kind {
-                    FailKind::Broke => Outcome::broke(Cause::Other, why),
-                    FailKind::Quota => Outcome::Quota { until_unix, why },
-                    FailKind::Auth => Outcome::Auth { why },
-                    FailKind::Outage => Outcome::Outage { why },
-                    FailKind::Model => Outcome::broke(Cause::Model, why),
+                    FailKind::Broke => AgentOutcome::broke(Cause::Other, why),
+                    FailKind::Quota => AgentOutcome::Quota { until_unix, why },
+                    FailKind::Auth => AgentOutcome::Auth { why },
+                    FailKind::Outage => AgentOutcome::Outage { why },
+                    FailKind::Model => AgentOutcome::broke(Cause::Model, why),
                 });
                 vec![AgentEvent::Result { ok: false, text }]
             }
         }
     }
 
-    fn usage(&self) -> Option<Usage> {
-        (self.tokens.is_some() || self.cost_usd.is_some()).then(|| Usage {
+    fn usage(&self) -> Option<AgentUsage> {
+        (self.tokens.is_some() || self.cost_usd.is_some()).then(|| AgentUsage {
             tokens: self.tokens.unwrap_or_default(),
             tokens_scope: Scope::Run,
             cost_usd: self.cost_usd,
@@ -68,31 +68,32 @@ impl ScriptConversation {
 }
 
 impl Conversation for ScriptConversation {
-    fn line(&mut self, stream: Stream, line: &str, truncated: bool) -> Heard {
+    fn line(&mut self, stream: OutputStream, line: &str, truncated: bool) -> HeardLine {
         let event: Value = match json_line(stream, line, truncated, &mut self.odd, &mut self.words)
         {
-            Line::Event(event) => event,
-            Line::Words(events) => return events.into(),
+            JsonLine::Event(event) => event,
+            JsonLine::Words(events) => return events.into(),
         };
         match serde_json::from_value(event) {
             Ok(said) => self.said(said).into(),
             Err(_) => {
                 self.odd.unknown += 1;
-                Heard::default()
+                HeardLine::default()
             }
         }
     }
 
-    fn finish(self: Box<Self>, exit: ExitFacts) -> Ending {
+    fn finish(self: Box<Self>, exit: ExitFacts) -> AgentEnding {
         let usage = self.usage();
         let outcome = match (self.failed, exit.forced()) {
             (Some(outcome), _) | (None, Some(outcome)) => outcome,
-            (None, None) if exit.is_zero() => Outcome::Success,
-            (None, None) => {
-                Outcome::broke(Cause::Crash, format!("the agent {}", failure(&exit, &self.words)))
-            }
+            (None, None) if exit.is_zero() => AgentOutcome::Success,
+            (None, None) => AgentOutcome::broke(
+                Cause::Crash,
+                format!("the agent {}", failure(&exit, &self.words)),
+            ),
         };
-        Ending {
+        AgentEnding {
             outcome,
             answer: self.answer,
             structured: None,
@@ -111,39 +112,43 @@ mod tests {
     #[test]
     fn every_word_survives_its_line() {
         let words = [
-            Said::Text { text: "two\nlines".into() },
-            Said::Change { path: "a b".into(), kind: ChangeKind::Deleted },
-            Said::Session { id: "s".into() },
-            Said::Tokens { tokens: Tokens { input: 1, output: 2, cached: 3 } },
-            Said::Cost { usd: 0.5 },
-            Said::Answer { text: "{}".into() },
-            Said::Fail { kind: FailKind::Quota, why: "w".into(), until_unix: Some(5) },
+            ScriptSaid::Text { text: "two\nlines".into() },
+            ScriptSaid::Change { path: "a b".into(), kind: ChangeKind::Deleted },
+            ScriptSaid::Session { id: "s".into() },
+            ScriptSaid::Tokens { tokens: TokenCount { input: 1, output: 2, cached: 3 } },
+            ScriptSaid::Cost { usd: 0.5 },
+            ScriptSaid::Answer { text: "{}".into() },
+            ScriptSaid::Fail { kind: FailKind::Quota, why: "w".into(), until_unix: Some(5) },
         ];
         for word in words {
             let line = word.line();
             assert!(!line.contains('\n'));
-            assert_eq!(serde_json::from_str::<Said>(&line).unwrap(), word);
+            assert_eq!(serde_json::from_str::<ScriptSaid>(&line).unwrap(), word);
         }
     }
 
     #[test]
     fn a_run_is_judged_by_its_words_and_its_exit() {
-        let run = |words: &[Said], exit| {
+        let run = |words: &[ScriptSaid], exit| {
             let mut decoder = Box::new(ScriptConversation::default());
             for word in words {
-                decoder.line(Stream::Out, &word.line(), false);
+                decoder.line(OutputStream::Out, &word.line(), false);
             }
             decoder.finish(exit)
         };
-        let answer = [Said::Answer { text: "yes".into() }, Said::Cost { usd: 0.5 }];
+        let answer = [ScriptSaid::Answer { text: "yes".into() }, ScriptSaid::Cost { usd: 0.5 }];
         let ending = run(&answer, ExitFacts::code(0));
-        assert_eq!((ending.outcome, ending.answer.as_str()), (Outcome::Success, "yes"));
+        assert_eq!((ending.outcome, ending.answer.as_str()), (AgentOutcome::Success, "yes"));
         assert_eq!(ending.usage.unwrap().of_run(None).cost_usd, Some(0.5));
         let ending = run(&answer, ExitFacts::code(3));
-        assert_eq!(ending.outcome, Outcome::broke(Cause::Crash, "the agent exited with code 3"));
-        assert_eq!(run(&answer, ExitFacts::signal(15)).outcome, Outcome::Interrupted);
-        let quota = Said::Fail { kind: FailKind::Quota, why: "used".into(), until_unix: Some(9) };
-        let expected = Outcome::Quota { until_unix: Some(9), why: "used".into() };
+        assert_eq!(
+            ending.outcome,
+            AgentOutcome::broke(Cause::Crash, "the agent exited with code 3")
+        );
+        assert_eq!(run(&answer, ExitFacts::signal(15)).outcome, AgentOutcome::Interrupted);
+        let quota =
+            ScriptSaid::Fail { kind: FailKind::Quota, why: "used".into(), until_unix: Some(9) };
+        let expected = AgentOutcome::Quota { until_unix: Some(9), why: "used".into() };
         assert_eq!(run(&[quota], ExitFacts::code(1)).outcome, expected);
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use globset::Glob;
 use serde::Deserialize;
 
-use super::Said;
-use crate::event::{ChangeKind, Tokens};
+use super::ScriptSaid;
+use crate::event::{ChangeKind, TokenCount};
 
 /// The longest script that is read.
 pub const SCRIPT_BYTES_MAX: usize = 1024 * 1024;
@@ -14,12 +14,12 @@ pub const SCRIPT_BYTES_MAX: usize = 1024 * 1024;
 /// The rules of a script.
 #[derive(Debug, Clone)]
 pub struct Script {
-    rules: Vec<Rule>,
+    rules: Vec<ScriptRule>,
 }
 
 /// The situation of a launch, taken from the environment that every agent gets.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct ScriptPlace<'a> {
     pub step: &'a str,
     pub task: &'a str,
     pub iteration: u32,
@@ -48,7 +48,7 @@ pub enum Action {
         command: String,
     },
     /// Print a line.
-    Print(Said),
+    Print(ScriptSaid),
     /// Wait.
     SleepMs(u64),
     /// Do nothing for ever.
@@ -58,13 +58,13 @@ pub enum Action {
         code: u8,
     },
     /// Send the signal to the process itself.
-    Kill(Signal),
+    Kill(ScriptSignal),
 }
 
 /// The signals that a script can send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
-pub enum Signal {
+pub enum ScriptSignal {
     Hup,
     Int,
     Abrt,
@@ -74,17 +74,17 @@ pub enum Signal {
     Stop,
 }
 
-impl Signal {
+impl ScriptSignal {
     /// The signal's number on Linux.
     pub fn number(self) -> i32 {
         match self {
-            Signal::Hup => 1,
-            Signal::Int => 2,
-            Signal::Abrt => 6,
-            Signal::Kill => 9,
-            Signal::Segv => 11,
-            Signal::Term => 15,
-            Signal::Stop => 19,
+            ScriptSignal::Hup => 1,
+            ScriptSignal::Int => 2,
+            ScriptSignal::Abrt => 6,
+            ScriptSignal::Kill => 9,
+            ScriptSignal::Segv => 11,
+            ScriptSignal::Term => 15,
+            ScriptSignal::Stop => 19,
         }
     }
 }
@@ -109,7 +109,7 @@ pub enum ScriptError {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Rule {
+struct ScriptRule {
     step: Option<OneOrMany<String>>,
     /// A task's id or a glob.
     task: Option<String>,
@@ -149,10 +149,10 @@ enum Doing {
     SleepMs(u64),
     Hang(bool),
     Exit(u8),
-    Signal(Signal),
+    Signal(ScriptSignal),
     Answer(serde_json::Value),
     CostUsd(f64),
-    Tokens(Tokens),
+    Tokens(TokenCount),
     Session(String),
     Fail(Fail),
 }
@@ -176,7 +176,7 @@ impl Script {
         if text.len() > SCRIPT_BYTES_MAX {
             return Err(ScriptError::TooLong { bytes: text.len() });
         }
-        let rules: Vec<Rule> = serde_saphyr::from_str(text)
+        let rules: Vec<ScriptRule> = serde_saphyr::from_str(text)
             .map_err(|error| ScriptError::Syntax { message: error.to_string() })?;
         for (index, rule) in rules.iter().enumerate() {
             if let Some(pattern) = &rule.task {
@@ -191,7 +191,7 @@ impl Script {
     }
 
     /// The actions of the first rule that matches, in their order.
-    pub fn play(&self, place: Place<'_>) -> Result<Vec<Action>, ScriptError> {
+    pub fn play(&self, place: ScriptPlace<'_>) -> Result<Vec<Action>, ScriptError> {
         let rule = self.rules.iter().find(|rule| rule.fits(place));
         let rule = rule.ok_or_else(|| ScriptError::NoRule {
             step: place.step.to_owned(),
@@ -203,8 +203,8 @@ impl Script {
     }
 }
 
-impl Rule {
-    fn fits(&self, place: Place<'_>) -> bool {
+impl ScriptRule {
+    fn fits(&self, place: ScriptPlace<'_>) -> bool {
         self.step.as_ref().is_none_or(|step| step.any(|step| step == place.step))
             && self.task.as_ref().is_none_or(|task| matches_task(task, place.task))
             && self.iteration.as_ref().is_none_or(|n| n.any(|n| *n == place.iteration))
@@ -225,17 +225,19 @@ fn actions(doing: &Doing) -> Vec<Action> {
             vec![Action::Delete { path: path.clone() }, changed(path, ChangeKind::Deleted)]
         }
         Doing::Run(command) => vec![Action::Run { command: command.clone() }],
-        Doing::Say(text) => vec![Action::Print(Said::Text { text: text.clone() })],
+        Doing::Say(text) => vec![Action::Print(ScriptSaid::Text { text: text.clone() })],
         Doing::SleepMs(ms) => vec![Action::SleepMs(*ms)],
         Doing::Hang(true) => vec![Action::Hang],
         Doing::Hang(false) => Vec::new(),
         Doing::Exit(code) => vec![Action::Exit { code: *code }],
         Doing::Signal(signal) => vec![Action::Kill(*signal)],
-        Doing::Answer(answer) => vec![Action::Print(Said::Answer { text: answer_text(answer) })],
-        Doing::CostUsd(usd) => vec![Action::Print(Said::Cost { usd: *usd })],
-        Doing::Tokens(tokens) => vec![Action::Print(Said::Tokens { tokens: *tokens })],
-        Doing::Session(id) => vec![Action::Print(Said::Session { id: id.clone() })],
-        Doing::Fail(fail) => vec![Action::Print(Said::Fail {
+        Doing::Answer(answer) => {
+            vec![Action::Print(ScriptSaid::Answer { text: answer_text(answer) })]
+        }
+        Doing::CostUsd(usd) => vec![Action::Print(ScriptSaid::Cost { usd: *usd })],
+        Doing::Tokens(tokens) => vec![Action::Print(ScriptSaid::Tokens { tokens: *tokens })],
+        Doing::Session(id) => vec![Action::Print(ScriptSaid::Session { id: id.clone() })],
+        Doing::Fail(fail) => vec![Action::Print(ScriptSaid::Fail {
             kind: fail.kind,
             why: fail.why.clone(),
             until_unix: fail.until_unix,
@@ -254,7 +256,7 @@ fn append((path, content): (&String, &String)) -> [Action; 2] {
 }
 
 fn changed(path: &str, kind: ChangeKind) -> Action {
-    Action::Print(Said::Change { path: path.to_owned(), kind })
+    Action::Print(ScriptSaid::Change { path: path.to_owned(), kind })
 }
 
 /// A text is the answer as it is; any other value is printed as JSON.
@@ -293,8 +295,8 @@ mod tests {
     - exit: 3
 "#;
 
-    fn place<'a>(step: &'a str, task: &'a str, iteration: u32, attempt: u32) -> Place<'a> {
-        Place { step, task, iteration, attempt, prompt: "please return JSON only" }
+    fn place<'a>(step: &'a str, task: &'a str, iteration: u32, attempt: u32) -> ScriptPlace<'a> {
+        ScriptPlace { step, task, iteration, attempt, prompt: "please return JSON only" }
     }
 
     #[test]
@@ -322,15 +324,15 @@ mod tests {
     #[test]
     fn rules_are_told_apart_by_step_task_iteration_attempt_and_prompt() {
         let script = Script::parse(SCRIPT).unwrap();
-        let kill = vec![Action::Kill(Signal::Kill)];
+        let kill = vec![Action::Kill(ScriptSignal::Kill)];
         assert_eq!(script.play(place("build", "other", 1, 2)).unwrap(), kill);
         assert_eq!(script.play(place("fix", "other", 1, 3)).unwrap(), kill);
         assert!(script.play(place("build", "other", 1, 4)).is_err());
         assert!(script.play(place("build", "add-login", 2, 1)).is_err());
         let fixed = script.play(place("fix", "x", 2, 1)).unwrap();
-        assert_eq!(fixed[0], Action::Print(Said::Answer { text: "plain text".into() }));
+        assert_eq!(fixed[0], Action::Print(ScriptSaid::Answer { text: "plain text".into() }));
         assert_eq!(fixed[1], Action::Hang);
-        let other_prompt = Place { prompt: "fix it", ..place("fix", "x", 2, 1) };
+        let other_prompt = ScriptPlace { prompt: "fix it", ..place("fix", "x", 2, 1) };
         assert!(script.play(other_prompt).is_err());
         assert_eq!(script.play(place("review", "x", 1, 1)).unwrap()[1], Action::Exit { code: 3 });
     }

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{ChangeKind, Tokens};
+use crate::event::{ChangeKind, TokenCount};
 
 /// One line of the scripted agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "said", rename_all = "snake_case")]
-pub enum Said {
+pub enum ScriptSaid {
     /// The agent says something.
     Text { text: String },
     /// The agent changed a file.
@@ -15,7 +15,7 @@ pub enum Said {
     /// The agent names its session.
     Session { id: String },
     /// The tokens used so far.
-    Tokens { tokens: Tokens },
+    Tokens { tokens: TokenCount },
     /// The cost so far.
     Cost { usd: f64 },
     /// The answer; the last one counts.
@@ -35,7 +35,7 @@ pub enum FailKind {
     Model,
 }
 
-impl Said {
+impl ScriptSaid {
     /// The line to print, without its line end.
     pub fn line(&self) -> String {
         // A value of these types always has a JSON form: no maps with keys but strings.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::nearest::nearest;
-use super::{Agent, Config, Mode, Role, read};
+use super::{AgentConfig, Config, Mode, Role, read};
 
 /// The number of agents that the user may name.
 pub const AGENTS_MAX: usize = 64;
@@ -19,7 +19,7 @@ const KINDS: [(&str, Mode); 2] = [("claude", Mode::ClaudeCodeCli), ("codex", Mod
 
 /// The agent and the model that a task names for its work, in place of the default ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct By {
+pub struct WorkBy {
     /// One of [`Config::adapters`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
@@ -28,7 +28,7 @@ pub struct By {
     pub model: Option<String>,
 }
 
-impl By {
+impl WorkBy {
     /// Whether the task leaves the choice to the configuration.
     pub fn is_anybody(&self) -> bool {
         self.agent.is_none() && self.model.is_none()
@@ -75,23 +75,23 @@ impl UnknownAdapter {
     }
 }
 
-impl Agent {
+impl AgentConfig {
     /// The agent and its fallbacks in the order of preference; never empty.
-    pub fn candidates(&self) -> impl Iterator<Item = &Agent> {
+    pub fn candidates(&self) -> impl Iterator<Item = &AgentConfig> {
         std::iter::once(self).chain(&self.fallback)
     }
 
     /// The agent of a lane; the preferred one if the list has become shorter meanwhile.
-    pub fn candidate(&self, lane: u32) -> &Agent {
+    pub fn candidate(&self, lane: u32) -> &AgentConfig {
         self.candidates().nth(lane as usize).unwrap_or(self)
     }
 
     /// Returns the agent with another model. Fallbacks of the same kind with the same model get it
     /// too; another kind would not know it, and another model was chosen for its own sake.
     #[must_use]
-    pub fn with_model(&self, model: &str) -> Agent {
+    pub fn with_model(&self, model: &str) -> AgentConfig {
         let mut agent = self.clone();
-        let follows = |other: &Agent| other.mode == self.mode && other.model == self.model;
+        let follows = |other: &AgentConfig| other.mode == self.mode && other.model == self.model;
         for fallback in agent.fallback.iter_mut().filter(|fallback| follows(fallback)) {
             fallback.model = Some(model.to_owned());
         }
@@ -103,7 +103,7 @@ impl Agent {
 impl Config {
     /// The agent of a name: a role's, one that the user named, or the first of a kind that a role
     /// uses, else that kind without settings. The agent has the tools to change files.
-    pub fn adapter(&self, name: &str) -> Option<Agent> {
+    pub fn adapter(&self, name: &str) -> Option<AgentConfig> {
         let mut agent = match ROLES.iter().find(|(role, _)| *role == name) {
             Some((_, role)) => self.agent(*role).clone(),
             None => match self.agents.get(name) {
@@ -123,7 +123,7 @@ impl Config {
     }
 
     /// The agent that does a step of this role for a task, with its fallbacks.
-    pub fn agent_by(&self, role: Role, by: &By) -> Agent {
+    pub fn agent_by(&self, role: Role, by: &WorkBy) -> AgentConfig {
         let named = by.agent.as_deref().and_then(|name| self.adapter(name));
         let agent = named.unwrap_or_else(|| self.agent(role).clone());
         match &by.model {
@@ -172,12 +172,12 @@ impl Config {
         Ok(config)
     }
 
-    fn of_kind(&self, mode: Mode) -> Agent {
+    fn of_kind(&self, mode: Mode) -> AgentConfig {
         let known = self.of_roles().find(|agent| agent.mode == mode).cloned();
         known.unwrap_or_else(|| read::of_kind(mode))
     }
 
-    fn of_roles(&self) -> impl Iterator<Item = &Agent> {
+    fn of_roles(&self) -> impl Iterator<Item = &AgentConfig> {
         ROLES.into_iter().flat_map(|(_, role)| self.candidates(role))
     }
 }
@@ -353,11 +353,11 @@ mod tests {
             "builder: { model: big, fallback: [{ env: { A: b } }, { model: small }, { mode: \
              codex_cli }] }\n",
         );
-        let by = By { agent: None, model: Some("new".into()) };
+        let by = WorkBy { agent: None, model: Some("new".into()) };
         let agent = config.agent_by(Role::Builder, &by);
         let models: Vec<Option<&str>> = agent.candidates().map(|a| a.model.as_deref()).collect();
         assert_eq!(models, [Some("new"), Some("new"), Some("small"), None]);
-        let gone = By { agent: Some("gone".into()), model: None };
+        let gone = WorkBy { agent: Some("gone".into()), model: None };
         assert_eq!(config.agent_by(Role::Builder, &gone), config.builder, "of an older file");
     }
 }

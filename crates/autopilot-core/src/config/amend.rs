@@ -2,7 +2,7 @@
 //! of its agents, its address, its key and its price. The agents themselves, their permissions and
 //! the commands stay as the run began.
 
-use super::{Agent, Config, Role};
+use super::{AgentConfig, Config, Role};
 
 impl Config {
     /// Returns this configuration with the models of another, and the changes, one line each.
@@ -27,8 +27,8 @@ impl Config {
 }
 
 /// Amends an agent and its fallbacks.
-fn amend_all(agent: &mut Agent, wanted: &Agent, name: &str, changes: &mut Vec<String>) {
-    let modes = |agent: &Agent| agent.candidates().map(|a| a.mode).collect::<Vec<_>>();
+fn amend_all(agent: &mut AgentConfig, wanted: &AgentConfig, name: &str, changes: &mut Vec<String>) {
+    let modes = |agent: &AgentConfig| agent.candidates().map(|a| a.mode).collect::<Vec<_>>();
     // A change of the agents themselves is more than a change of their models.
     if modes(agent) != modes(wanted) {
         return;
@@ -39,7 +39,7 @@ fn amend_all(agent: &mut Agent, wanted: &Agent, name: &str, changes: &mut Vec<St
     }
 }
 
-fn amend(agent: &mut Agent, wanted: &Agent, name: &str, changes: &mut Vec<String>) {
+fn amend(agent: &mut AgentConfig, wanted: &AgentConfig, name: &str, changes: &mut Vec<String>) {
     let mut take = |key: &str, was: &mut Option<String>, is: &Option<String>| {
         if was != is {
             let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 /// A position in a file; both numbers count from 1, as editors do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Place {
+pub struct TextPlace {
     pub line: usize,
     pub column: usize,
 }
 
-impl Place {
+impl TextPlace {
     /// The position of a line and a column.
     pub const fn at(line: usize, column: usize) -> Self {
         Self { line, column }
@@ -23,49 +23,49 @@ impl Place {
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, thiserror::Error,
 )]
 #[error("line {}, column {}: {message}", .place.line, .place.column)]
-pub struct Fault {
-    pub place: Place,
+pub struct ConfigFault {
+    pub place: TextPlace,
     /// The description of the fault, and what to write instead.
     pub message: String,
 }
 
-impl Fault {
+impl ConfigFault {
     /// A fault at a place.
-    pub fn new(place: Place, message: String) -> Self {
+    pub fn new(place: TextPlace, message: String) -> Self {
         Self { place, message }
     }
 }
 
 /// A remark on a file that is no reason to stop.
-pub type Warning = Fault;
+pub type Warning = ConfigFault;
 
 /// All faults found in one file, in the order of their places; never empty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Faults(Vec<Fault>);
+pub struct ConfigFaults(Vec<ConfigFault>);
 
-impl Faults {
+impl ConfigFaults {
     /// Sorts the faults and drops repeated ones.
-    pub fn new(mut faults: Vec<Fault>) -> Self {
+    pub fn new(mut faults: Vec<ConfigFault>) -> Self {
         faults.sort();
         faults.dedup();
         Self(faults)
     }
 
     /// The faults in the order of their places.
-    pub fn iter(&self) -> impl Iterator<Item = &Fault> {
+    pub fn iter(&self) -> impl Iterator<Item = &ConfigFault> {
         self.0.iter()
     }
 
     /// The faults as lines of a terminal message: `config.yml:3:5: …`.
     pub fn in_file(&self, name: &str) -> String {
-        let line = |fault: &Fault| {
+        let line = |fault: &ConfigFault| {
             format!("{name}:{}:{}: {}", fault.place.line, fault.place.column, fault.message)
         };
         self.0.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 }
 
-impl fmt::Display for Faults {
+impl fmt::Display for ConfigFaults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, fault) in self.0.iter().enumerate() {
             let separator = if index == 0 { "" } else { "\n" };
@@ -75,4 +75,4 @@ impl fmt::Display for Faults {
     }
 }
 
-impl std::error::Error for Faults {}
+impl std::error::Error for ConfigFaults {}

@@ -11,40 +11,41 @@ use std::collections::BTreeMap;
 use crate::step::Step;
 use regex::Regex;
 
-use super::fault::{Fault, Faults, Place, Warning};
+use super::fault::{ConfigFault, ConfigFaults, TextPlace, Warning};
 use super::yaml;
 use super::{
-    Board, Budget, CONFIG_BYTES_MAX, Commands, Config, Gates, Git, Github, HumanGate, Integration,
-    Keep, Logging, Notify, Orchestrator, Phases, Plan, Price, ProofGate, Repo, ReviewGate, Role,
-    Rounds, Safety, Sandbox, SandboxMode, Worktrees, secret, text,
+    Board, Budget, CONFIG_BYTES_MAX, Commands, Config, Gates, GitConfig, GithubConfig, HumanGate,
+    Integration, KeepWorktrees, Logging, Notify, Orchestrator, Phases, PlanConfig, Price,
+    ProofGate, Repo, ReviewGateConfig, Role, Rounds, Safety, SandboxConfig, SandboxMode, Worktrees,
+    secret, text,
 };
 pub(super) use agent::{able, of_kind};
-use section::{Reader, Section};
+use section::{ConfigReader, ConfigSection};
 
-pub(super) fn read(text: &str) -> Result<(Config, Vec<Warning>), Faults> {
+pub(super) fn read(text: &str) -> Result<(Config, Vec<Warning>), ConfigFaults> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let start = Place::at(1, 1);
+    let start = TextPlace::at(1, 1);
     if text.len() > CONFIG_BYTES_MAX {
         let message = format!(
             "the file has {} bytes, more than the {CONFIG_BYTES_MAX} a configuration may have",
             text.len()
         );
-        return Err(Faults::new(vec![Fault::new(start, message)]));
+        return Err(ConfigFaults::new(vec![ConfigFault::new(start, message)]));
     }
-    let root = yaml::parse(text).map_err(Faults::new)?;
-    let mut reader = Reader::default();
+    let root = yaml::parse(text).map_err(ConfigFaults::new)?;
+    let mut reader = ConfigReader::default();
     let config = config(&mut reader, root.as_ref());
     if reader.faults.is_empty() {
         let mut warnings = reader.warnings;
         warnings.extend(root.as_ref().map(secret::warnings).unwrap_or_default());
         Ok((config, warnings))
     } else {
-        Err(Faults::new(reader.faults))
+        Err(ConfigFaults::new(reader.faults))
     }
 }
 
-fn config(r: &mut Reader, root: Option<&yaml::Node>) -> Config {
-    let mut top = Section::root(r, root);
+fn config(r: &mut ConfigReader, root: Option<&yaml::YamlNode>) -> Config {
+    let mut top = ConfigSection::root(r, root);
     let config = Config {
         database: database(r, &mut top),
         repo: repo(r, &mut top),
@@ -68,8 +69,8 @@ fn config(r: &mut Reader, root: Option<&yaml::Node>) -> Config {
             revalidate: s.flag(r, "revalidate", true),
             batch: s.number(r, "batch", 1..=64, 1),
         }),
-        git: top.inner(r, "git", |r, s| Git { filters: s.words(r, "filters", &[]) }),
-        github: top.inner(r, "github", |r, s| Github {
+        git: top.inner(r, "git", |r, s| GitConfig { filters: s.words(r, "filters", &[]) }),
+        github: top.inner(r, "github", |r, s| GithubConfig {
             enabled: s.flag(r, "enabled", false),
             open_pr: s.flag(r, "open_pr", false),
             pr_title_prefix: s.word(r, "pr_title_prefix").unwrap_or("[autopilot]".to_owned()),
@@ -89,7 +90,7 @@ fn config(r: &mut Reader, root: Option<&yaml::Node>) -> Config {
     config
 }
 
-fn database(r: &mut Reader, top: &mut Section<'_>) -> String {
+fn database(r: &mut ConfigReader, top: &mut ConfigSection<'_>) -> String {
     let place = top.place_of("database");
     let name = top.word(r, "database").unwrap_or("sqlite".to_owned());
     let known = ["postgres://", "postgresql://"].iter().any(|scheme| name.starts_with(scheme));
@@ -99,14 +100,14 @@ fn database(r: &mut Reader, top: &mut Section<'_>) -> String {
     name
 }
 
-fn repo(r: &mut Reader, top: &mut Section<'_>) -> Repo {
+fn repo(r: &mut ConfigReader, top: &mut ConfigSection<'_>) -> Repo {
     top.inner(r, "repo", |r, s| Repo {
         base_branch: s.name(r, "base_branch", "main"),
         remote_name: s.name(r, "remote_name", "origin"),
     })
 }
 
-fn commands(r: &mut Reader, top: &mut Section<'_>) -> Commands {
+fn commands(r: &mut ConfigReader, top: &mut ConfigSection<'_>) -> Commands {
     top.inner(r, "commands", |r, s| {
         let tests = s.word(r, "tests").filter(|command| !command.trim().is_empty());
         if tests.is_none() {
@@ -128,7 +129,7 @@ fn commands(r: &mut Reader, top: &mut Section<'_>) -> Commands {
     })
 }
 
-fn orchestrator(r: &mut Reader, top: &mut Section<'_>) -> Orchestrator {
+fn orchestrator(r: &mut ConfigReader, top: &mut ConfigSection<'_>) -> Orchestrator {
     const MB: std::ops::RangeInclusive<u64> = 0..=1 << 30;
     let or = Orchestrator::default();
     top.inner(r, "orchestrator", |r, s| Orchestrator {
@@ -139,10 +140,10 @@ fn orchestrator(r: &mut Reader, top: &mut Section<'_>) -> Orchestrator {
     })
 }
 
-fn plan(r: &mut Reader, top: &mut Section<'_>) -> Plan {
+fn plan(r: &mut ConfigReader, top: &mut ConfigSection<'_>) -> PlanConfig {
     const COUNT: std::ops::RangeInclusive<u32> = 1..=1_000_000;
-    let or = Plan::default();
-    top.inner(r, "plan", |r, s| Plan {
+    let or = PlanConfig::default();
+    top.inner(r, "plan", |r, s| PlanConfig {
         max_tasks: s.number(r, "max_tasks", COUNT, or.max_tasks),
         max_depth: s.number(r, "max_depth", COUNT, or.max_depth),
         max_fan_out: s.number(r, "max_fan_out", COUNT, or.max_fan_out),
@@ -151,7 +152,7 @@ fn plan(r: &mut Reader, top: &mut Section<'_>) -> Plan {
     })
 }
 
-fn rounds(r: &mut Reader, top: &mut Section<'_>) -> Rounds {
+fn rounds(r: &mut ConfigReader, top: &mut ConfigSection<'_>) -> Rounds {
     const SEC: std::ops::RangeInclusive<u64> = 1..=text::SECONDS_MAX;
     top.inner(r, "loop", |r, s| Rounds {
         max_iterations: s.number(r, "max_iterations", 1..=100, 5),
@@ -171,17 +172,17 @@ fn rounds(r: &mut Reader, top: &mut Section<'_>) -> Rounds {
     })
 }
 
-fn gates(r: &mut Reader, top: &mut Section<'_>) -> Gates {
+fn gates(r: &mut ConfigReader, top: &mut ConfigSection<'_>) -> Gates {
     top.inner(r, "gates", |r, s| Gates {
         review: s.choice(
             r,
             "review",
             &[
-                ("required", ReviewGate::Required),
-                ("evidence", ReviewGate::Evidence),
-                ("advisory", ReviewGate::Advisory),
+                ("required", ReviewGateConfig::Required),
+                ("evidence", ReviewGateConfig::Evidence),
+                ("advisory", ReviewGateConfig::Advisory),
             ],
-            ReviewGate::Required,
+            ReviewGateConfig::Required,
         ),
         proof: s.choice(
             r,
@@ -202,7 +203,7 @@ fn gates(r: &mut Reader, top: &mut Section<'_>) -> Gates {
     })
 }
 
-fn budget(r: &mut Reader, top: &mut Section<'_>) -> Budget {
+fn budget(r: &mut ConfigReader, top: &mut ConfigSection<'_>) -> Budget {
     const WAIT: std::time::Duration = std::time::Duration::from_secs(6 * 60 * 60);
     top.inner(r, "budget", |r, s| Budget {
         max_usd: s.money(r, "max_usd"),
@@ -214,8 +215,8 @@ fn budget(r: &mut Reader, top: &mut Section<'_>) -> Budget {
     })
 }
 
-fn sandbox(r: &mut Reader, top: &mut Section<'_>) -> Sandbox {
-    top.inner(r, "sandbox", |r, s| Sandbox {
+fn sandbox(r: &mut ConfigReader, top: &mut ConfigSection<'_>) -> SandboxConfig {
+    top.inner(r, "sandbox", |r, s| SandboxConfig {
         mode: s.choice(
             r,
             "mode",
@@ -231,13 +232,17 @@ fn sandbox(r: &mut Reader, top: &mut Section<'_>) -> Sandbox {
     })
 }
 
-fn worktrees(r: &mut Reader, top: &mut Section<'_>) -> Worktrees {
+fn worktrees(r: &mut ConfigReader, top: &mut ConfigSection<'_>) -> Worktrees {
     top.inner(r, "worktrees", |r, s| Worktrees {
         keep: s.choice(
             r,
             "keep",
-            &[("auto", Keep::Auto), ("always", Keep::Always), ("never", Keep::Never)],
-            Keep::Auto,
+            &[
+                ("auto", KeepWorktrees::Auto),
+                ("always", KeepWorktrees::Always),
+                ("never", KeepWorktrees::Never),
+            ],
+            KeepWorktrees::Auto,
         ),
         copy: s.paths(r, "copy", &[]),
         setup: s.filled(r, "setup"),
@@ -245,7 +250,7 @@ fn worktrees(r: &mut Reader, top: &mut Section<'_>) -> Worktrees {
     })
 }
 
-fn notify(r: &mut Reader, top: &mut Section<'_>) -> Notify {
+fn notify(r: &mut ConfigReader, top: &mut ConfigSection<'_>) -> Notify {
     top.inner(r, "notify", |r, s| {
         let webhook = s.filled(r, "webhook");
         if let Some(url) = webhook.as_ref().filter(|url| !is_http(url)) {
@@ -266,7 +271,7 @@ pub(super) fn is_http(url: &str) -> bool {
     rest.is_some_and(|host| !host.is_empty() && !host.contains(char::is_whitespace))
 }
 
-fn logging(r: &mut Reader, top: &mut Section<'_>) -> Logging {
+fn logging(r: &mut ConfigReader, top: &mut ConfigSection<'_>) -> Logging {
     const PATTERNS: &[&str] = &[r"(?i)api[_-]?key\s*[:=]\s*\S+", r"(?i)bearer\s+\S+"];
     top.inner(r, "logging", |r, s| {
         let patterns = s.placed_words(r, "redact_patterns", PATTERNS);
@@ -287,7 +292,7 @@ fn logging(r: &mut Reader, top: &mut Section<'_>) -> Logging {
     })
 }
 
-fn prices(r: &mut Reader, top: &mut Section<'_>) -> BTreeMap<String, Price> {
+fn prices(r: &mut ConfigReader, top: &mut ConfigSection<'_>) -> BTreeMap<String, Price> {
     let read = top.named(r, "prices", |r, s| {
         let mut needed = |key| {
             let before = r.faults.len();

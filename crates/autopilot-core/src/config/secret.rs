@@ -5,16 +5,16 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::fault::Warning;
-use super::yaml::{Node, Value};
+use super::yaml::{Value, YamlNode};
 
 /// Looks at every value of the file, whether its key is known or not.
-pub(super) fn warnings(root: &Node) -> Vec<Warning> {
+pub(super) fn warnings(root: &YamlNode) -> Vec<Warning> {
     let mut warnings = Vec::new();
     walk(root, "", &mut warnings);
     warnings
 }
 
-fn walk(node: &Node, key: &str, warnings: &mut Vec<Warning>) {
+fn walk(node: &YamlNode, key: &str, warnings: &mut Vec<Warning>) {
     match &node.value {
         Value::Scalar { text, .. } => {
             if let Some(message) = leak(key, text) {

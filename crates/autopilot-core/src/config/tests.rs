@@ -29,7 +29,7 @@ fn the_defaults_are_the_documented_ones() {
     assert_eq!(config.commands.lint, None);
     assert_eq!(config.orchestrator.max_workers, 3);
     assert!(config.orchestrator.serialize_overlapping);
-    let plan = Plan {
+    let plan = PlanConfig {
         max_tasks: 10_000,
         max_depth: 1_000,
         max_fan_out: 1_000,
@@ -46,7 +46,7 @@ fn the_defaults_are_the_documented_ones() {
     assert_eq!(config.builder.skill_policy.max_subagents, 4);
     assert_eq!((config.reviewer.mode, config.planner.mode), (Mode::CodexCli, Mode::CodexCli));
     assert_eq!(config.reviewer.schema_path.as_deref(), Some(".autopilot/review_schema.json"));
-    assert_eq!(config.gates.review, ReviewGate::Required);
+    assert_eq!(config.gates.review, ReviewGateConfig::Required);
     assert_eq!(config.budget.max_wait_quota, Duration::from_secs(21_600));
     assert_eq!((config.budget.retries, config.budget.interruptions), (8, 20));
     assert_eq!(config.logging.redact_patterns.len(), 2);
@@ -381,10 +381,13 @@ fn a_fallback_without_a_mode_is_the_same_agent_with_changes() {
     let config = parsed(&format!(
         "{MINIMAL}builder:\n  model: big\n  env: {{ A: b }}\n  network: false\n  timeout_sec: 7\n  fallback:\n    - model: small\n    - {{ mode: codex_cli, timeout_sec: 9 }}\n"
     ));
-    let all: Vec<&Agent> = config.candidates(Role::Builder).collect();
+    let all: Vec<&AgentConfig> = config.candidates(Role::Builder).collect();
     assert_eq!(all.len(), 3);
-    let small =
-        Agent { model: Some("small".to_owned()), fallback: Vec::new(), ..config.builder.clone() };
+    let small = AgentConfig {
+        model: Some("small".to_owned()),
+        fallback: Vec::new(),
+        ..config.builder.clone()
+    };
     assert_eq!(*all[1], small);
     assert_eq!((all[2].mode, all[2].model.as_deref()), (Mode::CodexCli, None));
     assert!(all[2].env.is_empty());
@@ -594,7 +597,8 @@ fn what_a_planner_may_propose_is_configurable() {
         "{MINIMAL}orchestrator: {{ serialize_overlapping: false }}\nplan: {{ max_tasks: 5, max_depth: 4, max_fan_out: 3, commands: true }}\n"
     ));
     assert!(!config.orchestrator.serialize_overlapping);
-    let plan = Plan { max_tasks: 5, max_depth: 4, max_fan_out: 3, commands: true, task_uat: true };
+    let plan =
+        PlanConfig { max_tasks: 5, max_depth: 4, max_fan_out: 3, commands: true, task_uat: true };
     assert_eq!(config.plan, plan);
 }
 

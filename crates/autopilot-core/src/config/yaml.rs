@@ -5,12 +5,12 @@
 
 use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, Span};
 
-use super::fault::{Fault, Place};
+use super::fault::{ConfigFault, TextPlace};
 
 /// A value and its place in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Node {
-    pub place: Place,
+pub struct YamlNode {
+    pub place: TextPlace,
     pub value: Value,
 }
 
@@ -22,19 +22,19 @@ pub enum Value {
         text: String,
         plain: bool,
     },
-    Sequence(Vec<Node>),
-    Mapping(Vec<Entry>),
+    Sequence(Vec<YamlNode>),
+    Mapping(Vec<YamlEntry>),
 }
 
 /// A key of a mapping and its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct YamlEntry {
     pub key: String,
-    pub place: Place,
-    pub node: Node,
+    pub place: TextPlace,
+    pub node: YamlNode,
 }
 
-impl Node {
+impl YamlNode {
     /// Whether the value is left out, `~` or `null`.
     pub fn is_null(&self) -> bool {
         match &self.value {
@@ -66,14 +66,16 @@ fn short(text: &str) -> String {
 
 /// Parses a text; `None` if it has no content. Parsing stops at the first fault of syntax, because
 /// the rest can't be trusted; faults of meaning are gathered by the reader of the tree.
-pub fn parse(text: &str) -> Result<Option<Node>, Vec<Fault>> {
-    let mut tree = Tree::default();
+pub fn parse(text: &str) -> Result<Option<YamlNode>, Vec<ConfigFault>> {
+    let mut tree = YamlTree::default();
     for next in Parser::new_from_str(text) {
         let (event, span) = match next {
             Ok(next) => next,
             Err(error) => {
-                let place = Place { line: error.marker().line(), column: error.marker().col() + 1 };
-                tree.faults.push(Fault::new(place, format!("not valid YAML: {}", error.info())));
+                let place =
+                    TextPlace { line: error.marker().line(), column: error.marker().col() + 1 };
+                tree.faults
+                    .push(ConfigFault::new(place, format!("not valid YAML: {}", error.info())));
                 break;
             }
         };
@@ -82,26 +84,26 @@ pub fn parse(text: &str) -> Result<Option<Node>, Vec<Fault>> {
     if tree.faults.is_empty() { Ok(tree.root) } else { Err(tree.faults) }
 }
 
-fn place_of(span: &Span) -> Place {
-    Place { line: span.start.line(), column: span.start.col() + 1 }
+fn place_of(span: &Span) -> TextPlace {
+    TextPlace { line: span.start.line(), column: span.start.col() + 1 }
 }
 
 #[derive(Default)]
-struct Tree {
-    root: Option<Node>,
+struct YamlTree {
+    root: Option<YamlNode>,
     documents: usize,
     open: Vec<Open>,
-    faults: Vec<Fault>,
+    faults: Vec<ConfigFault>,
 }
 
 enum Open {
-    Sequence { place: Place, items: Vec<Node> },
-    Mapping { place: Place, entries: Vec<Entry>, key: Option<(String, Place)> },
+    Sequence { place: TextPlace, items: Vec<YamlNode> },
+    Mapping { place: TextPlace, entries: Vec<YamlEntry>, key: Option<(String, TextPlace)> },
 }
 
-impl Tree {
+impl YamlTree {
     #[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum: what is left is layout")]
-    fn take(&mut self, event: Event<'_>, place: Place) {
+    fn take(&mut self, event: Event<'_>, place: TextPlace) {
         match event {
             Event::DocumentStart(..) => {
                 self.documents += 1;
@@ -111,11 +113,14 @@ impl Tree {
             }
             Event::Alias(_) | Event::UnresolvedAlias(_) => {
                 self.fault(place, "aliases (`*name`) are not supported; write the value out");
-                self.close(Node { place, value: plain("") });
+                self.close(YamlNode { place, value: plain("") });
             }
             Event::Scalar(text, style, ..) => {
                 let plain = matches!(style, ScalarStyle::Plain);
-                self.close(Node { place, value: Value::Scalar { text: text.into_owned(), plain } });
+                self.close(YamlNode {
+                    place,
+                    value: Value::Scalar { text: text.into_owned(), plain },
+                });
             }
             Event::SequenceStart(..) => self.open.push(Open::Sequence { place, items: Vec::new() }),
             Event::MappingStart(..) => {
@@ -123,10 +128,10 @@ impl Tree {
             }
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
                 Some(Open::Sequence { place, items }) => {
-                    self.close(Node { place, value: Value::Sequence(items) });
+                    self.close(YamlNode { place, value: Value::Sequence(items) });
                 }
                 Some(Open::Mapping { place, entries, .. }) => {
-                    self.close(Node { place, value: Value::Mapping(entries) });
+                    self.close(YamlNode { place, value: Value::Mapping(entries) });
                 }
                 None => {}
             },
@@ -134,7 +139,7 @@ impl Tree {
         }
     }
 
-    fn close(&mut self, node: Node) {
+    fn close(&mut self, node: YamlNode) {
         match self.open.last_mut() {
             None if self.documents <= 1 => self.root = Some(node),
             None => {}
@@ -153,15 +158,15 @@ impl Tree {
                         let said = format!("key `{name}` is given twice, first in line {line}");
                         self.fault(place, &said);
                     } else {
-                        entries.push(Entry { key: name, place, node });
+                        entries.push(YamlEntry { key: name, place, node });
                     }
                 }
             },
         }
     }
 
-    fn fault(&mut self, place: Place, message: &str) {
-        self.faults.push(Fault::new(place, message.to_owned()));
+    fn fault(&mut self, place: TextPlace, message: &str) {
+        self.faults.push(ConfigFault::new(place, message.to_owned()));
     }
 }
 
@@ -176,14 +181,17 @@ mod tests {
 
     fn faults(text: &str) -> String {
         let faults = parse(text).unwrap_err();
-        faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("\n")
+        faults.iter().map(ConfigFault::to_string).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
     fn nodes_know_their_place_and_scalars_their_text() {
         let root = parse("# c\na: off\nb:\n  - 'null'\n  -\n").unwrap().unwrap();
         let Value::Mapping(entries) = root.value else { panic!("a mapping") };
-        assert_eq!((entries[0].place, entries[0].node.place), (Place::at(2, 1), Place::at(2, 4)));
+        assert_eq!(
+            (entries[0].place, entries[0].node.place),
+            (TextPlace::at(2, 1), TextPlace::at(2, 4))
+        );
         assert_eq!(entries[0].node.value, plain("off"));
         let Value::Sequence(items) = &entries[1].node.value else { panic!("a list") };
         assert!(!items[0].is_null() && items[1].is_null());

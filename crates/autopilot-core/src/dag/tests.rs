@@ -15,11 +15,11 @@ fn tasks(text: &str) -> Tasks<'_> {
     parts.map(task).collect()
 }
 
-fn graph(text: &str) -> Result<Graph<'_>, Vec<GraphFault>> {
-    Graph::build(tasks(text))
+fn graph(text: &str) -> Result<TaskGraph<'_>, Vec<GraphFault>> {
+    TaskGraph::build(tasks(text))
 }
 
-fn names<'a>(graph: &Graph<'a>, places: &[usize]) -> Vec<&'a str> {
+fn names<'a>(graph: &TaskGraph<'a>, places: &[usize]) -> Vec<&'a str> {
     places.iter().map(|place| graph.id(*place)).collect()
 }
 
@@ -100,10 +100,10 @@ fn l05_a_long_chain_and_a_wide_fan_are_no_danger() {
     let ids = numbers();
     let id = |n: usize| ids[n].as_str();
     let chain = (0..MANY).map(|n| (id(n), n.checked_sub(1).map(id)));
-    let graph = Graph::build(chain).unwrap();
+    let graph = TaskGraph::build(chain).unwrap();
     assert_eq!((graph.depth(), graph.fan_out(), graph.urgency()[0]), (MANY, 1, MANY as u32));
     let fan = (0..MANY).map(|n| (id(n), (n > 0).then(|| id(0))));
-    let graph = Graph::build(fan).unwrap();
+    let graph = TaskGraph::build(fan).unwrap();
     assert_eq!((graph.depth(), graph.fan_out(), graph.urgency()[0]), (2, MANY - 1, 2));
 }
 
@@ -111,7 +111,7 @@ fn l05_a_long_chain_and_a_wide_fan_are_no_danger() {
 fn l01_a_circle_of_a_hundred_thousand_is_found_and_told_in_short() {
     let ids = numbers();
     let circle = (0..MANY).map(|n| (ids[n].as_str(), [ids[(n + 1) % MANY].as_str()]));
-    let faults = Graph::build(circle).unwrap_err();
+    let faults = TaskGraph::build(circle).unwrap_err();
     let [GraphFault::Cycle(path)] = faults.as_slice() else { panic!("{}", faults.len()) };
     assert_eq!(path.len(), MANY + 1);
     assert!(faults[0].to_string().contains("→ … 99989 more … →"), "{}", faults[0]);
@@ -127,7 +127,7 @@ proptest! {
         for (task, on) in &edges {
             tasks[*task].1.push(ids[*on].as_str());
         }
-        match Graph::build(tasks) {
+        match TaskGraph::build(tasks) {
             Ok(graph) => {
                 let at = |place| graph.order().iter().position(|o| *o == place).unwrap();
                 let (levels, urgency) = (graph.levels(), graph.urgency());

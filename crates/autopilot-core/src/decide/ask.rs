@@ -1,25 +1,25 @@
 //! Carrying out what people ask for. Whether it is carried out at all is for [`super::refusal`] to
 //! say, and for nobody else.
 
-use super::Draft;
+use super::RecordDraft;
 use super::refusal::blocker;
-use crate::event::{End, Event, Facts, Failure, Outcome, Skip};
+use crate::event::{Event, Facts, Failure, Outcome, Skip, TaskEnd};
 use crate::id::TaskId;
 use crate::input::Ask;
 use crate::pipeline::Work;
 use crate::state::Status;
 
-impl Draft<'_> {
+impl RecordDraft<'_> {
     /// Carries out what [`super::refusal`] lets through.
     pub(super) fn asked(&mut self, ask: Ask) {
         match ask {
             Ask::Halt { why, now } => self.halt(why, now),
             Ask::Resume => self.go_on(),
-            Ask::Retry { task } => self.on(&task, Draft::retry),
+            Ask::Retry { task } => self.on(&task, RecordDraft::retry),
             Ask::Continue { task, words } => {
                 self.on(&task, |draft, task| draft.go_on_with(task, *words));
             }
-            Ask::Skip { task } => self.on(&task, Draft::skip),
+            Ask::Skip { task } => self.on(&task, RecordDraft::skip),
             Ask::Approve { by, answer } => self.approve(&by, answer),
             Ask::Reject { by, why } => self.reject(&by, &why),
             Ask::Limit(limits) => {
@@ -85,10 +85,12 @@ impl Draft<'_> {
         for id in 0..self.state.tasks.len() {
             let task = TaskId(id as u32);
             let was_blocked = match &self.state.task(task).status {
-                Status::Settled(End::Skipped {
+                Status::Settled(TaskEnd::Skipped {
                     why: Skip::Blocked { by: who } | Skip::Stopped { by: who },
                 }) => *who == by,
-                Status::Settled(End::Closed | End::Failed { .. } | End::Skipped { .. })
+                Status::Settled(
+                    TaskEnd::Closed | TaskEnd::Failed { .. } | TaskEnd::Skipped { .. },
+                )
                 | Status::Open
                 | Status::At { .. }
                 | Status::Running { .. }
@@ -98,7 +100,7 @@ impl Draft<'_> {
                 self.emit(Event::TaskReopened { task });
                 // Another failure may stand in its way as well.
                 if let Some(by) = blocker(self.state, task) {
-                    let end = End::Skipped { why: Skip::Blocked { by } };
+                    let end = TaskEnd::Skipped { why: Skip::Blocked { by } };
                     self.emit(Event::TaskSettled { task, end });
                 }
             }
@@ -127,7 +129,7 @@ impl Draft<'_> {
     fn after_its_last_round(&self, task: TaskId) -> Option<usize> {
         let now = self.state.task(task);
         let is_lost = match &now.status {
-            Status::Settled(End::Failed { why }) => match why {
+            Status::Settled(TaskEnd::Failed { why }) => match why {
                 Failure::Rounds { .. } | Failure::Rail { .. } => true,
                 Failure::Refused { .. }
                 | Failure::Broke { .. }
@@ -135,7 +137,7 @@ impl Draft<'_> {
                 | Failure::Money { .. }
                 | Failure::Children { .. } => false,
             },
-            Status::Settled(End::Closed | End::Skipped { .. })
+            Status::Settled(TaskEnd::Closed | TaskEnd::Skipped { .. })
             | Status::Open
             | Status::At { .. }
             | Status::Running { .. }
@@ -155,7 +157,7 @@ impl Draft<'_> {
             Status::Running { .. } => self.revoke(task),
             Status::Open | Status::At { .. } | Status::Waiting { .. } => {}
         }
-        self.settle(task, End::Skipped { why: Skip::Asked });
+        self.settle(task, TaskEnd::Skipped { why: Skip::Asked });
         self.stop_below(task, task);
     }
 
@@ -167,7 +169,7 @@ impl Draft<'_> {
                 continue;
             }
             self.revoke(child);
-            let end = End::Skipped { why: Skip::Stopped { by } };
+            let end = TaskEnd::Skipped { why: Skip::Stopped { by } };
             self.emit(Event::TaskSettled { task: child, end });
             self.stop_below(child, by);
         }

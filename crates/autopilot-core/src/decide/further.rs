@@ -7,13 +7,13 @@
 #[cfg(test)]
 mod tests;
 
-use super::Draft;
-use crate::event::{End, Event, Skip, Words};
+use super::RecordDraft;
+use crate::event::{Event, SessionPrompt, Skip, TaskEnd};
 use crate::id::TaskId;
 use crate::state::Status;
 
-impl Draft<'_> {
-    pub(super) fn go_on_with(&mut self, task: TaskId, words: Words) {
+impl RecordDraft<'_> {
+    pub(super) fn go_on_with(&mut self, task: TaskId, words: SessionPrompt) {
         let Some(step) = self.state.task(task).pipeline.continues_at() else { return };
         let is_halted = self.state.run.halt.is_some();
         let known = self.state.task(task).words.clone();
@@ -80,7 +80,7 @@ impl Draft<'_> {
         for child in above.children.clone() {
             let now = self.state.task(child);
             if now.of_round > round && now.status == Status::Open {
-                let end = End::Skipped { why: Skip::Dropped };
+                let end = TaskEnd::Skipped { why: Skip::Dropped };
                 self.emit(Event::TaskSettled { task: child, end });
             }
         }

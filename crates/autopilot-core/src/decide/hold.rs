@@ -1,11 +1,11 @@
 //! Holding accounts, freeing them, and what becomes of tasks nobody can work on meanwhile.
 
-use super::Draft;
-use crate::config::By;
+use super::RecordDraft;
+use crate::config::WorkBy;
 use crate::event::{Event, HaltWhy, HoldWhy, Outcome};
 use crate::id::{AttemptId, TaskId, Time};
 use crate::limit::account_of;
-use crate::state::{Door, Live, State};
+use crate::state::{LaneState, LiveAttempt, State};
 use crate::step::Step;
 use std::collections::BTreeSet;
 
@@ -22,13 +22,13 @@ const SPREAD_MAX_MS: u64 = 1_000;
 
 /// What is known of each step, and of who does it, while one decision looks at many tasks.
 #[derive(Default)]
-pub(super) struct Doors(Vec<(Known, Door)>);
+pub(super) struct Doors(Vec<(Known, LaneState)>);
 
 /// Where the work of a task only goes on with who has begun it, that is part of it.
-type Known = (Step, By, Option<u32>);
+type Known = (Step, WorkBy, Option<u32>);
 
 impl Doors {
-    pub(super) fn of(&mut self, state: &State, task: TaskId) -> Option<&Door> {
+    pub(super) fn of(&mut self, state: &State, task: TaskId) -> Option<&LaneState> {
         let now = state.task(task);
         let step = now.step()?;
         // Who has had a session knows what was said in it.
@@ -45,10 +45,15 @@ impl Doors {
     }
 }
 
-impl Draft<'_> {
+impl RecordDraft<'_> {
     /// The hold that follows from an attempt's end, if one does. Attempts that were under way when
     /// the account was held tell the same story once more; only who began after it counts anew.
-    pub(super) fn trip(&self, id: AttemptId, live: &Live, outcome: &Outcome) -> Option<Event> {
+    pub(super) fn trip(
+        &self,
+        id: AttemptId,
+        live: &LiveAttempt,
+        outcome: &Outcome,
+    ) -> Option<Event> {
         let (why, given, text) = match outcome {
             Outcome::Quota { until } => (HoldWhy::Quota, Some(*until), ""),
             Outcome::Away { why, until, text } => (*why, *until, text.as_str()),
@@ -177,7 +182,8 @@ impl Draft<'_> {
             if !self.is_in_focus(task) || self.is_in_the_way(task) {
                 continue;
             }
-            let Some(Door::Held { account, why, text, until, guess }) = doors.of(self.state, task)
+            let Some(LaneState::Held { account, why, text, until, guess }) =
+                doors.of(self.state, task)
             else {
                 continue;
             };

@@ -1,15 +1,15 @@
 //! The machine: reads a pipeline's table and moves a task along it. It names no flow.
 
-use super::Draft;
-use crate::event::{End, Event, Failure, HaltWhy, RoundMark, Skip};
-use crate::flow::Reason;
+use super::RecordDraft;
+use crate::event::{Event, Failure, HaltWhy, RoundMark, Skip, TaskEnd};
+use crate::flow::RoundReason;
 use crate::id::TaskId;
-use crate::pipeline::{Else, Failing, Order, Stage, Switch, When, Work};
+use crate::pipeline::{ChildOrder, Else, Failing, Stage, Switch, When, Work};
 use crate::rail;
 use crate::state::{Status, Task};
 use crate::step::Step;
 
-impl Draft<'_> {
+impl RecordDraft<'_> {
     /// Goes to the stage after the one the task is at.
     pub(super) fn advance(&mut self, task: TaskId) {
         let now = self.state.task(task);
@@ -36,7 +36,7 @@ impl Draft<'_> {
                 }
             }
         }
-        self.settle(task, End::Closed);
+        self.settle(task, TaskEnd::Closed);
     }
 
     fn is_taken(&mut self, task: TaskId, stage: &Stage, round: u32) -> bool {
@@ -95,7 +95,7 @@ impl Draft<'_> {
         false
     }
 
-    pub(super) fn next_round(&mut self, task: TaskId, reasons: Vec<Reason>, again: Step) {
+    pub(super) fn next_round(&mut self, task: TaskId, reasons: Vec<RoundReason>, again: Step) {
         let now = self.state.task(task);
         let round = now.round;
         let mark = RoundMark { tree: now.tree.clone(), failure: self.failure_mark(task, &reasons) };
@@ -115,9 +115,9 @@ impl Draft<'_> {
     }
 
     /// What the sameness rail compares: the fingerprint where a step has one, else its words.
-    fn failure_mark(&self, task: TaskId, reasons: &[Reason]) -> String {
+    fn failure_mark(&self, task: TaskId, reasons: &[RoundReason]) -> String {
         let task = self.state.task(task);
-        let one = |reason: &Reason| {
+        let one = |reason: &RoundReason| {
             let seen = task.shown(reason.step).and_then(|shown| shown.facts.fingerprint.clone());
             format!("{}:{}", reason.step, seen.unwrap_or_else(|| reason.text.clone()))
         };
@@ -125,10 +125,10 @@ impl Draft<'_> {
     }
 
     pub(super) fn fail(&mut self, task: TaskId, why: Failure) {
-        self.settle(task, End::Failed { why });
+        self.settle(task, TaskEnd::Failed { why });
     }
 
-    pub(super) fn settle(&mut self, task: TaskId, end: End) {
+    pub(super) fn settle(&mut self, task: TaskId, end: TaskEnd) {
         let is_all = self.state.run.focus == Some(task);
         self.settle_among_others(task, end);
         if is_all {
@@ -136,8 +136,8 @@ impl Draft<'_> {
         }
     }
 
-    fn settle_among_others(&mut self, task: TaskId, end: End) {
-        let failed = matches!(end, End::Failed { .. });
+    fn settle_among_others(&mut self, task: TaskId, end: TaskEnd) {
+        let failed = matches!(end, TaskEnd::Failed { .. });
         self.emit(Event::TaskSettled { task, end });
         let Some(parent) = self.state.task(task).parent else { return };
         let Some(Work::Children(order, failing)) =
@@ -154,10 +154,10 @@ impl Draft<'_> {
             }
         }
         match order {
-            Order::OneByOne => self.open_children(parent, order),
+            ChildOrder::OneByOne => self.open_children(parent, order),
             // Nobody but its dependants can have waited for it; looking at all would cost the
             // square of their number.
-            Order::Parallel => {
+            ChildOrder::Parallel => {
                 for dependant in self.state.task(task).dependants.clone() {
                     self.open(dependant);
                 }
@@ -169,7 +169,7 @@ impl Draft<'_> {
     fn skip_unopened(&mut self, parent: TaskId, by: TaskId) {
         for child in self.state.task(parent).children.clone() {
             if self.state.task(child).status == Status::Open {
-                let end = End::Skipped { why: Skip::Stopped { by } };
+                let end = TaskEnd::Skipped { why: Skip::Stopped { by } };
                 self.emit(Event::TaskSettled { task: child, end });
             }
         }
@@ -179,7 +179,7 @@ impl Draft<'_> {
         let mut blocked = self.state.task(by).dependants.clone();
         while let Some(task) = blocked.pop() {
             if self.state.task(task).status == Status::Open {
-                let end = End::Skipped { why: Skip::Blocked { by } };
+                let end = TaskEnd::Skipped { why: Skip::Blocked { by } };
                 self.emit(Event::TaskSettled { task, end });
                 blocked.extend(self.state.task(task).dependants.iter().copied());
             }
@@ -187,9 +187,9 @@ impl Draft<'_> {
     }
 
     /// Opens the children whose turn it is; when all have settled the parent goes on.
-    pub(super) fn open_children(&mut self, parent: TaskId, order: Order) {
+    pub(super) fn open_children(&mut self, parent: TaskId, order: ChildOrder) {
         let children = self.state.task(parent).children.clone();
-        let one_by_one = order == Order::OneByOne;
+        let one_by_one = order == ChildOrder::OneByOne;
         let mut is_full =
             one_by_one && children.iter().any(|child| self.state.task(*child).is_under_way());
         for child in children {
@@ -264,7 +264,7 @@ impl Draft<'_> {
         }
         let closed = |task: &TaskId| {
             let end = &self.state.task(*task).status;
-            matches!(end, Status::Settled(End::Closed | End::Skipped { why: Skip::Asked }))
+            matches!(end, Status::Settled(TaskEnd::Closed | TaskEnd::Skipped { why: Skip::Asked }))
         };
         let failed = now.children.iter().filter(|child| !closed(child)).count() as u32;
         if now.children.is_empty() {

@@ -1,6 +1,6 @@
 //! Money: at the limit of the run all work ends, at the limit of a task that task alone.
 
-use super::Draft;
+use super::RecordDraft;
 use super::refusal::Hindrance;
 use crate::event::{Bill, Event, Failure, Outcome};
 use crate::id::{AttemptId, Micros, TaskId};
@@ -8,7 +8,7 @@ use crate::pipeline::Work;
 use crate::state::{Grant, State, Status, Task};
 use std::collections::{BTreeMap, BTreeSet};
 
-impl Draft<'_> {
+impl RecordDraft<'_> {
     /// The limit of the run that is used up, in words, if it is.
     pub(super) fn money_gone(&self) -> Option<String> {
         let (max, spent) = (self.state.run.limits.usd_max?, self.state.run.spent.usd);

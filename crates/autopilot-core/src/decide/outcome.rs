@@ -1,14 +1,14 @@
 //! What follows from the end of an attempt: each outcome spends its own limit.
 
-use super::Draft;
-use crate::event::{Failure, Outcome, TaskSpec};
-use crate::flow::{Pipeline, Reason};
+use super::RecordDraft;
+use crate::event::{Failure, Outcome, TaskEntry};
+use crate::flow::{Pipeline, RoundReason};
 use crate::id::TaskId;
 use crate::pipeline::Else;
 use crate::step::Step;
 use std::collections::BTreeSet;
 
-impl Draft<'_> {
+impl RecordDraft<'_> {
     pub(super) fn follow(&mut self, task: TaskId, step: Step, outcome: Outcome) {
         match outcome {
             Outcome::Passed | Outcome::Skipped { .. } => self.advance(task),
@@ -29,7 +29,7 @@ impl Draft<'_> {
         &self,
         task: TaskId,
         outcome: Outcome,
-        brought: &[TaskSpec],
+        brought: &[TaskEntry],
     ) -> Outcome {
         if self.brings(task, &outcome).is_none() {
             return outcome;
@@ -69,7 +69,7 @@ impl Draft<'_> {
         outcome
     }
 
-    pub(super) fn spawn(&mut self, task: TaskId, outcome: &Outcome, brought: Vec<TaskSpec>) {
+    pub(super) fn spawn(&mut self, task: TaskId, outcome: &Outcome, brought: Vec<TaskEntry>) {
         let Some(pipeline) = self.brings(task, outcome) else { return };
         for spec in brought {
             self.add(Some(task), pipeline.of(&spec), spec);
@@ -97,15 +97,15 @@ impl Draft<'_> {
             Else::Note => self.advance(task),
             Else::Fail => self.fail(task, Failure::Refused { step, why }),
             Else::Again(again) => {
-                self.next_round(task, vec![Reason { step, text: why }], again);
+                self.next_round(task, vec![RoundReason { step, text: why }], again);
             }
             // What it brought is the only thing that can be unsettled here.
             Else::Next { again, .. } if self.state.task(task).unsettled == 0 => {
-                self.next_round(task, vec![Reason { step, text: why }], again);
+                self.next_round(task, vec![RoundReason { step, text: why }], again);
             }
             Else::FixBy(_) | Else::Next { .. } => {
                 let Some(again) = self.state.task(task).pipeline.children() else { return };
-                self.next_round(task, vec![Reason { step, text: why }], again);
+                self.next_round(task, vec![RoundReason { step, text: why }], again);
             }
         }
     }

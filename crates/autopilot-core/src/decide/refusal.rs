@@ -12,7 +12,7 @@ mod tests;
 use super::decide;
 use super::money::own_money_gone;
 use crate::config::nearest::nearest;
-use crate::event::{End, Failure, Skip, Words};
+use crate::event::{Failure, SessionPrompt, Skip, TaskEnd};
 use crate::id::{Micros, TaskId, Time};
 use crate::input::{Ask, Input};
 use crate::limit::Limits;
@@ -206,14 +206,14 @@ fn unknown(state: &State, name: &str) -> Hindrance {
 fn retrying(state: &State, now: &Task) -> Option<Hindrance> {
     match &now.status {
         // Nothing is gained by it until one of the tasks below is retried.
-        Status::Settled(End::Failed { why: Failure::Children { .. } }) => {
+        Status::Settled(TaskEnd::Failed { why: Failure::Children { .. } }) => {
             let failed = failed_below(state, now).map(|task| task.name().to_owned());
             Some(Hindrance::ItsTasks { failed })
         }
         // Its round was never begun and is not now.
-        Status::Settled(End::Skipped { why: Skip::Dropped }) => Some(dropped(state)),
-        Status::Settled(End::Failed { .. } | End::Skipped { .. }) => reopening(state, now),
-        Status::Settled(End::Closed) => Some(Hindrance::Done),
+        Status::Settled(TaskEnd::Skipped { why: Skip::Dropped }) => Some(dropped(state)),
+        Status::Settled(TaskEnd::Failed { .. } | TaskEnd::Skipped { .. }) => reopening(state, now),
+        Status::Settled(TaskEnd::Closed) => Some(Hindrance::Done),
         Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
             Some(Hindrance::NotFailed)
         }
@@ -235,11 +235,13 @@ pub(super) fn blocker(state: &State, task: TaskId) -> Option<TaskId> {
     let needs = needs.filter_map(|name| state.named(name));
     let mut unmet = needs.filter(|need| state.is_dead_end(need.id));
     unmet.find_map(|need| match &need.status {
-        Status::Settled(End::Failed { .. }) => Some(need.id),
-        Status::Settled(End::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } }) => {
+        Status::Settled(TaskEnd::Failed { .. }) => Some(need.id),
+        Status::Settled(TaskEnd::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } }) => {
             Some(*by)
         }
-        Status::Settled(End::Closed | End::Skipped { why: Skip::Asked | Skip::Dropped })
+        Status::Settled(
+            TaskEnd::Closed | TaskEnd::Skipped { why: Skip::Asked | Skip::Dropped },
+        )
         | Status::Open
         | Status::At { .. }
         | Status::Running { .. }
@@ -252,10 +254,10 @@ fn skipping(state: &State, now: &Task) -> Option<Hindrance> {
         return Some(Hindrance::TheRun);
     }
     match &now.status {
-        Status::Settled(End::Closed) => Some(Hindrance::Done),
-        Status::Settled(End::Skipped { why: Skip::Asked }) => Some(Hindrance::AlreadySo),
-        Status::Settled(End::Skipped { why: Skip::Dropped }) => Some(dropped(state)),
-        Status::Settled(End::Skipped { .. } | End::Failed { .. }) => {
+        Status::Settled(TaskEnd::Closed) => Some(Hindrance::Done),
+        Status::Settled(TaskEnd::Skipped { why: Skip::Asked }) => Some(Hindrance::AlreadySo),
+        Status::Settled(TaskEnd::Skipped { why: Skip::Dropped }) => Some(dropped(state)),
+        Status::Settled(TaskEnd::Skipped { .. } | TaskEnd::Failed { .. }) => {
             left_out(state, now).or_else(|| behind(state, now))
         }
         Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
@@ -270,10 +272,10 @@ fn skipping(state: &State, now: &Task) -> Option<Hindrance> {
 fn left_out(state: &State, now: &Task) -> Option<Hindrance> {
     let above = state.task(now.parent?);
     match above.status {
-        Status::Settled(End::Skipped { .. }) => {
+        Status::Settled(TaskEnd::Skipped { .. }) => {
             Some(Hindrance::LeftOut { with: above.name().to_owned() })
         }
-        Status::Settled(End::Closed | End::Failed { .. })
+        Status::Settled(TaskEnd::Closed | TaskEnd::Failed { .. })
         | Status::Open
         | Status::At { .. }
         | Status::Running { .. }
@@ -289,7 +291,7 @@ fn is_acting(state: &State, now: &Task) -> bool {
         || now.children.iter().any(|child| is_acting(state, state.task(*child)))
 }
 
-fn continuing(state: &State, now: &Task, words: &Words) -> Option<Hindrance> {
+fn continuing(state: &State, now: &Task, words: &SessionPrompt) -> Option<Hindrance> {
     let above = now.parent.map(|parent| state.task(parent));
     let Some(above) = above.filter(|_| now.pipeline.continues_at().is_some()) else {
         return Some(Hindrance::NotAStep);
@@ -311,10 +313,10 @@ fn session_of(now: &Task) -> Option<Hindrance> {
         return Some(Hindrance::NeverBegun);
     }
     match &now.status {
-        Status::Settled(End::Closed | End::Failed { .. } | End::Skipped { why: Skip::Asked }) => {
-            None
-        }
-        Status::Settled(End::Skipped {
+        Status::Settled(
+            TaskEnd::Closed | TaskEnd::Failed { .. } | TaskEnd::Skipped { why: Skip::Asked },
+        ) => None,
+        Status::Settled(TaskEnd::Skipped {
             why: Skip::Blocked { .. } | Skip::Stopped { .. } | Skip::Dropped,
         })
         | Status::Open => Some(Hindrance::NeverBegun),
@@ -350,8 +352,8 @@ fn lifetime(state: &State, now: &Task) -> Option<Hindrance> {
 
 fn dropped(state: &State) -> Hindrance {
     let run = match state.end() {
-        Some(End::Closed) => RunStanding::Done,
-        Some(End::Failed { .. } | End::Skipped { .. }) => RunStanding::Failed,
+        Some(TaskEnd::Closed) => RunStanding::Done,
+        Some(TaskEnd::Failed { .. } | TaskEnd::Skipped { .. }) => RunStanding::Failed,
         None => RunStanding::Unfinished,
     };
     Hindrance::Dropped { run }
@@ -360,11 +362,11 @@ fn dropped(state: &State) -> Hindrance {
 /// The first task below that failed by itself.
 fn failed_below<'a>(state: &'a State, now: &Task) -> Option<&'a Task> {
     now.children.iter().map(|child| state.task(*child)).find_map(|child| match &child.status {
-        Status::Settled(End::Failed { why: Failure::Children { .. } }) => {
+        Status::Settled(TaskEnd::Failed { why: Failure::Children { .. } }) => {
             failed_below(state, child)
         }
-        Status::Settled(End::Failed { .. }) => Some(child),
-        Status::Settled(End::Closed | End::Skipped { .. })
+        Status::Settled(TaskEnd::Failed { .. }) => Some(child),
+        Status::Settled(TaskEnd::Closed | TaskEnd::Skipped { .. })
         | Status::Open
         | Status::At { .. }
         | Status::Running { .. }

@@ -1,14 +1,14 @@
 //! Starting what is ready, as far as workers, money and a halt allow: the last act of a decision.
 
-use super::Draft;
+use super::RecordDraft;
 use super::hold::Doors;
 use crate::event::{Event, HaltWhy};
 use crate::id::TaskId;
 use crate::pipeline::Work;
 use crate::plan::overlap;
-use crate::state::{Door, Task};
+use crate::state::{LaneState, Task};
 
-impl Draft<'_> {
+impl RecordDraft<'_> {
     pub(super) fn schedule(&mut self) {
         if self.state.run.halt.is_some() || self.state.end().is_some() {
             return;
@@ -47,8 +47,8 @@ impl Draft<'_> {
         let mut doors = Doors::default();
         self.state.ready().filter(|task| self.is_in_focus(*task)).find_map(|task| {
             let lane = match doors.of(self.state, task)? {
-                Door::Open { lane } => *lane,
-                Door::Probed | Door::Held { .. } => return None,
+                LaneState::Open { lane } => *lane,
+                LaneState::Probed | LaneState::Held { .. } => return None,
             };
             (!self.is_in_the_way(task)).then_some((task, lane))
         })

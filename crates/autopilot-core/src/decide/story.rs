@@ -1,10 +1,12 @@
 //! Runs that tests tell word by word, without a world around them.
 
 use crate::decide::decide;
-use crate::event::{End, Facts, HaltWhy, Outcome, RunSpec, StepAnswer, TaskSpec, Words};
+use crate::event::{
+    Facts, HaltWhy, Outcome, RunSpec, SessionPrompt, StepAnswer, TaskEnd, TaskEntry,
+};
 use crate::flow::Flow;
 use crate::id::{AttemptId, Time};
-use crate::input::{Ask, Input, Word};
+use crate::input::{Ask, AttemptWord, Input};
 use crate::limit::Limits;
 use crate::pipeline::Switch;
 use crate::state::{State, Status, Task};
@@ -41,7 +43,7 @@ impl Story {
             config: "c".into(),
             red_base_allowed: false,
             options: Default::default(),
-            whole: TaskSpec::default(),
+            whole: TaskEntry::default(),
             plan: None,
             tasks: bringing(tasks).tasks,
         })));
@@ -76,7 +78,7 @@ impl Story {
         let (id, at) = self.live(name);
         assert_eq!(at, step, "{name}");
         let (task, facts) = (self.task(name).id, Box::new(facts));
-        self.hear(Input::Heard { id, task, word: Word::Ended { outcome, facts } });
+        self.hear(Input::Heard { id, task, word: AttemptWord::Ended { outcome, facts } });
     }
 
     pub fn makes(&mut self, steps: Specs<'_>) {
@@ -123,9 +125,9 @@ impl Story {
             Status::At { step } => format!("at {step}"),
             Status::Running { step, .. } => format!("runs {step}"),
             Status::Waiting { step, .. } => format!("waits {step}"),
-            Status::Settled(End::Closed) => "closed".to_owned(),
-            Status::Settled(End::Failed { .. }) => "failed".to_owned(),
-            Status::Settled(End::Skipped { .. }) => "skipped".to_owned(),
+            Status::Settled(TaskEnd::Closed) => "closed".to_owned(),
+            Status::Settled(TaskEnd::Failed { .. }) => "failed".to_owned(),
+            Status::Settled(TaskEnd::Skipped { .. }) => "skipped".to_owned(),
         };
         let tasks = self.state.tasks.iter().map(|task| format!("{} {}", task.label(), word(task)));
         tasks.collect::<Vec<_>>().join(" · ")
@@ -137,16 +139,16 @@ impl Story {
 }
 
 pub(super) fn bringing(steps: Specs<'_>) -> Facts {
-    let tasks = steps.iter().map(|(name, needs)| TaskSpec {
+    let tasks = steps.iter().map(|(name, needs)| TaskEntry {
         name: (*name).to_owned(),
         depends_on: needs.iter().map(|need| (*need).to_owned()).collect(),
-        ..TaskSpec::default()
+        ..TaskEntry::default()
     });
     Facts { tasks: tasks.collect(), ..Facts::default() }
 }
 
 pub(super) fn words(name: &str, prompt: &str) -> Ask {
-    let words = Words {
+    let words = SessionPrompt {
         prompt: prompt.to_owned(),
         session: format!("s-{name}"),
         is_its_own: true,

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Facts, Proposal, node, python};
+use super::{ProjectFacts, Proposal, node, python};
 
 /// The kinds of projects, by their build tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ProjectKind {
     Cargo,
     Npm,
     Pnpm,
@@ -30,19 +30,19 @@ pub enum Kind {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Commands {
+pub(super) struct ProposedCommands {
     pub(super) tests: Option<Proposal>,
     pub(super) lint: Option<Proposal>,
     pub(super) format: Option<Proposal>,
     pub(super) setup: Option<Proposal>,
 }
 
-pub(super) struct Found {
-    pub(super) kind: Kind,
-    pub(super) commands: Commands,
+pub(super) struct FoundKind {
+    pub(super) kind: ProjectKind,
+    pub(super) commands: ProposedCommands,
 }
 
-type Read = fn(&Facts) -> Option<(Kind, Commands)>;
+type Read = fn(&ProjectFacts) -> Option<(ProjectKind, ProposedCommands)>;
 
 pub(super) fn propose(value: &str, why: &str) -> Option<Proposal> {
     Some(Proposal { value: value.to_owned(), why: why.to_owned() })
@@ -50,7 +50,7 @@ pub(super) fn propose(value: &str, why: &str) -> Option<Proposal> {
 
 /// The kinds found in a repository. Make comes last and only proposes when nothing else does: its
 /// targets usually call the others.
-pub(super) fn found(facts: &Facts) -> Vec<Found> {
+pub(super) fn found(facts: &ProjectFacts) -> Vec<FoundKind> {
     const READERS: &[Read] = &[
         cargo,
         node::read,
@@ -65,42 +65,42 @@ pub(super) fn found(facts: &Facts) -> Vec<Found> {
         ruby,
         composer,
     ];
-    let read = |read: &Read| read(facts).map(|(kind, commands)| Found { kind, commands });
-    let mut all: Vec<Found> = READERS.iter().filter_map(read).collect();
+    let read = |read: &Read| read(facts).map(|(kind, commands)| FoundKind { kind, commands });
+    let mut all: Vec<FoundKind> = READERS.iter().filter_map(read).collect();
     if let Some((kind, commands)) = make(facts) {
         let spoken_for = all.iter().any(|found| found.commands.tests.is_some());
-        let commands = if spoken_for { Commands::default() } else { commands };
-        all.push(Found { kind, commands });
+        let commands = if spoken_for { ProposedCommands::default() } else { commands };
+        all.push(FoundKind { kind, commands });
     }
     all
 }
 
-fn cargo(facts: &Facts) -> Option<(Kind, Commands)> {
+fn cargo(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
     facts.has("Cargo.toml").then(|| {
         let why = "Cargo.toml";
-        let commands = Commands {
+        let commands = ProposedCommands {
             tests: propose("cargo test --workspace", why),
             lint: propose("cargo clippy --workspace --all-targets -- -D warnings", why),
             format: propose("cargo fmt --check", why),
             setup: None,
         };
-        (Kind::Cargo, commands)
+        (ProjectKind::Cargo, commands)
     })
 }
 
-fn deno(facts: &Facts) -> Option<(Kind, Commands)> {
+fn deno(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
     let name = ["deno.json", "deno.jsonc"].into_iter().find(|name| facts.has(name))?;
     let task = facts.content(name).contains("\"test\"");
-    let commands = Commands {
+    let commands = ProposedCommands {
         tests: propose(if task { "deno task test" } else { "deno test" }, name),
         lint: propose("deno lint", name),
         format: propose("deno fmt --check", name),
         setup: None,
     };
-    Some((Kind::Deno, commands))
+    Some((ProjectKind::Deno, commands))
 }
 
-fn go(facts: &Facts) -> Option<(Kind, Commands)> {
+fn go(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
     facts.has("go.mod").then(|| {
         let linter = [".golangci.yml", ".golangci.yaml", ".golangci.toml"];
         let lint = match linter.into_iter().find(|name| facts.has(name)) {
@@ -109,60 +109,72 @@ fn go(facts: &Facts) -> Option<(Kind, Commands)> {
         };
         let format = propose("test -z \"$(gofmt -l .)\"", "go.mod");
         let tests = propose("go test ./...", "go.mod");
-        (Kind::Go, Commands { tests, lint, format, setup: None })
+        (ProjectKind::Go, ProposedCommands { tests, lint, format, setup: None })
     })
 }
 
-fn gradle(facts: &Facts) -> Option<(Kind, Commands)> {
+fn gradle(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
     let name = ["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"]
         .into_iter()
         .find(|name| facts.has(name))?;
     let command = if facts.has("gradlew") { "./gradlew test" } else { "gradle test" };
-    Some((Kind::Gradle, Commands { tests: propose(command, name), ..Commands::default() }))
+    Some((
+        ProjectKind::Gradle,
+        ProposedCommands { tests: propose(command, name), ..ProposedCommands::default() },
+    ))
 }
 
-fn maven(facts: &Facts) -> Option<(Kind, Commands)> {
+fn maven(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
     facts.has("pom.xml").then(|| {
         let command = if facts.has("mvnw") { "./mvnw -B test" } else { "mvn -B test" };
-        (Kind::Maven, Commands { tests: propose(command, "pom.xml"), ..Commands::default() })
+        (
+            ProjectKind::Maven,
+            ProposedCommands { tests: propose(command, "pom.xml"), ..ProposedCommands::default() },
+        )
     })
 }
 
-fn cmake(facts: &Facts) -> Option<(Kind, Commands)> {
+fn cmake(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
     facts.has("CMakeLists.txt").then(|| {
         let command = "cmake -S . -B build && cmake --build build && \
                        ctest --test-dir build --output-on-failure";
-        (Kind::Cmake, Commands { tests: propose(command, "CMakeLists.txt"), ..Commands::default() })
+        (
+            ProjectKind::Cmake,
+            ProposedCommands {
+                tests: propose(command, "CMakeLists.txt"),
+                ..ProposedCommands::default()
+            },
+        )
     })
 }
 
-fn dotnet(facts: &Facts) -> Option<(Kind, Commands)> {
+fn dotnet(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
     let ending =
         [".sln", ".slnx", ".csproj", ".fsproj"].into_iter().find(|e| facts.has_ending(e))?;
     let why = format!("a {ending} file");
-    let commands = Commands {
+    let commands = ProposedCommands {
         tests: propose("dotnet test", &why),
         format: propose("dotnet format --verify-no-changes", &why),
         setup: propose("dotnet restore", &why),
         lint: None,
     };
-    Some((Kind::Dotnet, commands))
+    Some((ProjectKind::Dotnet, commands))
 }
 
-fn mix(facts: &Facts) -> Option<(Kind, Commands)> {
+fn mix(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
     facts.has("mix.exs").then(|| {
         let credo = facts.has(".credo.exs");
-        let commands = Commands {
+        let commands = ProposedCommands {
             tests: propose("mix test", "mix.exs"),
             lint: credo.then(|| propose("mix credo", ".credo.exs")).flatten(),
             format: propose("mix format --check-formatted", "mix.exs"),
             setup: propose("mix deps.get", "mix.exs"),
         };
-        (Kind::Mix, commands)
+        (ProjectKind::Mix, commands)
     })
 }
 
-fn ruby(facts: &Facts) -> Option<(Kind, Commands)> {
+fn ruby(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
     let gems = facts.has("Gemfile");
     let rake = facts.has("Rakefile");
     let rspec =
@@ -177,16 +189,16 @@ fn ruby(facts: &Facts) -> Option<(Kind, Commands)> {
         (false, false) => None,
     };
     let rubocop = facts.has(".rubocop.yml");
-    let commands = Commands {
+    let commands = ProposedCommands {
         tests,
         lint: rubocop.then(|| propose(&format!("{exec}rubocop"), ".rubocop.yml")).flatten(),
         format: None,
         setup: gems.then(|| propose("bundle install", "Gemfile")).flatten(),
     };
-    Some((Kind::Ruby, commands))
+    Some((ProjectKind::Ruby, commands))
 }
 
-fn composer(facts: &Facts) -> Option<(Kind, Commands)> {
+fn composer(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
     facts.has("composer.json").then(|| {
         let scripted = node::script(facts.content("composer.json"), "test").is_some();
         let phpunit = ["phpunit.xml", "phpunit.xml.dist"].into_iter().find(|name| facts.has(name));
@@ -196,11 +208,11 @@ fn composer(facts: &Facts) -> Option<(Kind, Commands)> {
             (false, None) => None,
         };
         let setup = propose("composer install --no-interaction", "composer.json");
-        (Kind::Composer, Commands { tests, setup, ..Commands::default() })
+        (ProjectKind::Composer, ProposedCommands { tests, setup, ..ProposedCommands::default() })
     })
 }
 
-fn make(facts: &Facts) -> Option<(Kind, Commands)> {
+fn make(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
     let name = ["Makefile", "makefile", "GNUmakefile"].into_iter().find(|name| facts.has(name))?;
     let text = facts.content(name);
     let target = |target: &str| {
@@ -216,5 +228,8 @@ fn make(facts: &Facts) -> Option<(Kind, Commands)> {
             .flatten()
     };
     let tests = target("test").or_else(|| target("check"));
-    Some((Kind::Make, Commands { tests, lint: target("lint"), ..Commands::default() }))
+    Some((
+        ProjectKind::Make,
+        ProposedCommands { tests, lint: target("lint"), ..ProposedCommands::default() },
+    ))
 }

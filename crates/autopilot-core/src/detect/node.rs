@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::Facts;
-use super::kind::{Commands, Kind, propose};
+use super::ProjectFacts;
+use super::kind::{ProjectKind, ProposedCommands, propose};
 
-pub(super) fn read(facts: &Facts) -> Option<(Kind, Commands)> {
+pub(super) fn read(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
     if !facts.has("package.json") {
         return None;
     }
@@ -22,12 +22,12 @@ pub(super) fn read(facts: &Facts) -> Option<(Kind, Commands)> {
     let tests = tested.then(|| propose(manager.test, "the test script in package.json")).flatten();
     let setup = match lock {
         Some(lock) => propose(manager.install, lock),
-        None if manager.kind == Kind::Npm => {
+        None if manager.kind == ProjectKind::Npm => {
             propose("npm install", "package.json without a lock file")
         }
         None => propose(manager.install, "packageManager in package.json"),
     };
-    let commands = Commands {
+    let commands = ProposedCommands {
         tests,
         lint: scripted(&["lint"]),
         format: scripted(&["format:check", "fmt:check", "check:format"]),
@@ -37,7 +37,7 @@ pub(super) fn read(facts: &Facts) -> Option<(Kind, Commands)> {
 }
 
 struct Manager {
-    kind: Kind,
+    kind: ProjectKind,
     name: &'static str,
     test: &'static str,
     install: &'static str,
@@ -45,7 +45,7 @@ struct Manager {
 }
 
 const NPM: Manager = Manager {
-    kind: Kind::Npm,
+    kind: ProjectKind::Npm,
     name: "npm",
     test: "npm test",
     install: "npm ci",
@@ -54,21 +54,21 @@ const NPM: Manager = Manager {
 
 const OTHERS: &[Manager] = &[
     Manager {
-        kind: Kind::Pnpm,
+        kind: ProjectKind::Pnpm,
         name: "pnpm",
         test: "pnpm test",
         install: "pnpm install --frozen-lockfile",
         locks: &["pnpm-lock.yaml"],
     },
     Manager {
-        kind: Kind::Yarn,
+        kind: ProjectKind::Yarn,
         name: "yarn",
         test: "yarn test",
         install: "yarn install --immutable",
         locks: &["yarn.lock"],
     },
     Manager {
-        kind: Kind::Bun,
+        kind: ProjectKind::Bun,
         name: "bun",
         test: "bun run test",
         install: "bun install --frozen-lockfile",
@@ -76,7 +76,7 @@ const OTHERS: &[Manager] = &[
     },
 ];
 
-fn manager(facts: &Facts, package: &str) -> (&'static Manager, Option<&'static str>) {
+fn manager(facts: &ProjectFacts, package: &str) -> (&'static Manager, Option<&'static str>) {
     let lock_of = |manager: &'static Manager| manager.locks.iter().find(|lock| facts.has(lock));
     let locked = OTHERS.iter().chain([&NPM]).find_map(|m| Some((m, *lock_of(m)?)));
     if let Some((manager, lock)) = locked {

@@ -1,9 +1,9 @@
 //! Recognizes Python projects and the tool that runs their tests.
 
-use super::Facts;
-use super::kind::{Commands, Kind, propose};
+use super::ProjectFacts;
+use super::kind::{ProjectKind, ProposedCommands, propose};
 
-pub(super) fn read(facts: &Facts) -> Option<(Kind, Commands)> {
+pub(super) fn read(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
     const SIGNS: &[&str] = &[
         "pyproject.toml",
         "setup.py",
@@ -17,15 +17,15 @@ pub(super) fn read(facts: &Facts) -> Option<(Kind, Commands)> {
     let sign = SIGNS.iter().find(|name| facts.has(name))?;
     let project = facts.content("pyproject.toml");
     let (kind, run, setup) = if facts.has("uv.lock") || project.contains("[tool.uv]") {
-        (Kind::Uv, "uv run ", propose("uv sync", "uv in the project"))
+        (ProjectKind::Uv, "uv run ", propose("uv sync", "uv in the project"))
     } else if facts.has("poetry.lock") || project.contains("[tool.poetry]") {
-        (Kind::Poetry, "poetry run ", propose("poetry install", "Poetry in the project"))
+        (ProjectKind::Poetry, "poetry run ", propose("poetry install", "Poetry in the project"))
     } else if facts.has("tox.ini") && !mentions_pytest(facts) {
-        (Kind::Tox, "", None)
+        (ProjectKind::Tox, "", None)
     } else {
-        (Kind::Pytest, "", pip(facts))
+        (ProjectKind::Pytest, "", pip(facts))
     };
-    let tests = if kind == Kind::Tox {
+    let tests = if kind == ProjectKind::Tox {
         propose("tox -q", "tox.ini")
     } else if mentions_pytest(facts) || facts.has("tests/") || facts.has("test/") {
         propose(&format!("{run}pytest -q"), sign)
@@ -37,10 +37,13 @@ pub(super) fn read(facts: &Facts) -> Option<(Kind, Commands)> {
         ruff.then(|| propose(&format!("{run}{command}"), "Ruff in the project")).flatten()
     };
     let lint = ruff_command("ruff check .");
-    Some((kind, Commands { tests, lint, format: ruff_command("ruff format --check ."), setup }))
+    Some((
+        kind,
+        ProposedCommands { tests, lint, format: ruff_command("ruff format --check ."), setup },
+    ))
 }
 
-fn mentions_pytest(facts: &Facts) -> bool {
+fn mentions_pytest(facts: &ProjectFacts) -> bool {
     const MENTIONS: &[&str] =
         &["pyproject.toml", "setup.cfg", "tox.ini", "requirements.txt", "requirements-dev.txt"];
     facts.has("pytest.ini")
@@ -50,7 +53,7 @@ fn mentions_pytest(facts: &Facts) -> bool {
 
 /// The setup of a project with pip: a worktree gets its own environment, so that agents do not
 /// install into the user's.
-fn pip(facts: &Facts) -> Option<super::Proposal> {
+fn pip(facts: &ProjectFacts) -> Option<super::Proposal> {
     let name = ["requirements-dev.txt", "requirements.txt"].into_iter().find(|n| facts.has(n))?;
     propose(&format!("python3 -m venv .venv && .venv/bin/pip install -q -r {name}"), name)
 }

@@ -3,10 +3,10 @@
 use super::*;
 use proptest::prelude::*;
 
-fn facts(files: &[&str], contents: &[(&str, &str)]) -> Facts {
+fn facts(files: &[&str], contents: &[(&str, &str)]) -> ProjectFacts {
     let mut all: BTreeSet<String> = files.iter().map(|name| (*name).to_owned()).collect();
     all.extend(contents.iter().map(|(name, _)| (*name).to_owned()));
-    Facts {
+    ProjectFacts {
         files: all,
         contents: contents.iter().map(|(n, t)| ((*n).to_owned(), (*t).to_owned())).collect(),
         ignored: BTreeSet::new(),
@@ -84,7 +84,7 @@ fn several_kinds_are_all_tested_and_make_does_not_repeat_them() {
             ("Makefile", "test:\n\tcargo test\n"),
         ],
     ));
-    assert_eq!(found.kinds, [Kind::Cargo, Kind::Npm, Kind::Make]);
+    assert_eq!(found.kinds, [ProjectKind::Cargo, ProjectKind::Npm, ProjectKind::Make]);
     let tests = found.tests.unwrap();
     assert_eq!(tests.value, "cargo test --workspace && npm test");
     assert_eq!(tests.why, "Cargo.toml; the test script in package.json");
@@ -102,8 +102,10 @@ fn ignored_local_settings_are_proposed_for_copying_and_the_rest_is_not() {
         "notes.txt",
         "web/.env.test",
     ];
-    let facts =
-        Facts { ignored: ignored.iter().map(|s| (*s).to_owned()).collect(), ..Facts::default() };
+    let facts = ProjectFacts {
+        ignored: ignored.iter().map(|s| (*s).to_owned()).collect(),
+        ..ProjectFacts::default()
+    };
     let copied: Vec<String> = detect(&facts).copy.into_iter().map(|p| p.value).collect();
     assert_eq!(copied, [".claude/settings.local.json", ".env", ".env.local", "web/.env.test"]);
 }
@@ -111,7 +113,7 @@ fn ignored_local_settings_are_proposed_for_copying_and_the_rest_is_not() {
 #[test]
 fn the_number_of_files_to_copy_is_limited() {
     let ignored = (0..COPY_MAX * 2).map(|n| format!("app{n}/.env")).collect();
-    assert_eq!(detect(&Facts { ignored, ..Facts::default() }).copy.len(), COPY_MAX);
+    assert_eq!(detect(&ProjectFacts { ignored, ..ProjectFacts::default() }).copy.len(), COPY_MAX);
 }
 
 proptest! {

@@ -1,6 +1,6 @@
 //! What an attempt has shown, as one event holds it.
 
-use super::{Bill, SessionTotal, TaskSpec, is_default};
+use super::{Bill, SessionTotal, TaskEntry, is_default};
 use crate::skill::Used;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -49,7 +49,7 @@ pub struct Facts {
     pub total: Option<Box<SessionTotal>>,
     /// The tasks it brings. Become events of their own.
     #[serde(skip)]
-    pub tasks: Vec<TaskSpec>,
+    pub tasks: Vec<TaskEntry>,
     /// Where the outside shows it, such as a pull request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,

@@ -4,10 +4,10 @@
 //! DONE means: whoever checks said so, and the controller's own validation agrees on the result as
 //! it is, where there is anything to validate with.
 
-use super::{FlowFiles, FlowInput, FlowRow, Pipeline, Reason, Weighed};
+use super::{FlowFiles, FlowInput, FlowRow, Pipeline, RoundReason, Weighed};
 use crate::event::{Outcome, Verdict};
 use crate::pipeline::{
-    Else, Failing, Order, Stage, Switch, When, children, decide, person, serial, slot,
+    ChildOrder, Else, Failing, Stage, Switch, When, children, decide, person, serial, slot,
 };
 use crate::state::{State, Task};
 use crate::step::Step;
@@ -29,7 +29,7 @@ pub const FLOW: FlowRow = FlowRow {
 pub const GOAL: &[Stage] = &[
     slot(Step::Preflight).when(When::On(Switch::Baseline)),
     slot(Step::Workflow).spawns(Pipeline::WorkflowStep).fails(Else::Again(Step::Workflow)),
-    children(Step::Tasks, Order::Parallel, Failing::Assess),
+    children(Step::Tasks, ChildOrder::Parallel, Failing::Assess),
     slot(Step::Validate).when(When::On(Switch::HasTests)).fails(Else::Note),
     slot(Step::Completion)
         .fails(Else::Next { again: Step::Workflow, brings: Pipeline::WorkflowStep }),
@@ -54,11 +54,11 @@ pub fn weigh(_: &State, task: &Task) -> Weighed {
     let mut weighed = Weighed::default();
     if let Some(text) = unproven(task) {
         weighed.overruled = said.then(|| format!("it was said to be done although {text}"));
-        weighed.reasons.push(Reason { step: Step::Validate, text });
+        weighed.reasons.push(RoundReason { step: Step::Validate, text });
     }
     if !said {
         let text = "nobody said that it is done".to_owned();
-        weighed.reasons.push(Reason { step: Step::Completion, text });
+        weighed.reasons.push(RoundReason { step: Step::Completion, text });
     }
     weighed
 }

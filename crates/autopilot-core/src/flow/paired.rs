@@ -3,7 +3,7 @@
 //! DONE means: the controller's own validation passed on the exact tree that is merged, the review
 //! approved that change, and the acceptance run passed or was skipped on the record.
 
-use super::{Reason, Weighed};
+use super::{RoundReason, Weighed};
 use crate::event::{Outcome, Verdict};
 use crate::limit::ReviewGate;
 use crate::pipeline::{Else, Stage, Switch, When, decide, serial, slot};
@@ -26,12 +26,12 @@ pub fn weigh(state: &State, task: &Task) -> Weighed {
     let mut reasons = Vec::new();
     for (step, text) in [(Step::Validate, unvalidated(task)), (Step::Uat, unaccepted(task))] {
         if let Some(text) = text {
-            reasons.push(Reason { step, text });
+            reasons.push(RoundReason { step, text });
         }
     }
     let unproven = !reasons.is_empty();
     if let Some(text) = objection(state.run.limits.review, task) {
-        reasons.push(Reason { step: Step::Review, text });
+        reasons.push(RoundReason { step: Step::Review, text });
     }
     let approved = task
         .shown(Step::Review)

@@ -2,7 +2,9 @@
 //! proven once more before it leaves the machine.
 
 use super::{FlowFiles, FlowInput, FlowRow, Pipeline, paired};
-use crate::pipeline::{Else, Failing, Order, Stage, Switch, When, children, person, serial, slot};
+use crate::pipeline::{
+    ChildOrder, Else, Failing, Stage, Switch, When, children, person, serial, slot,
+};
 use crate::step::Step;
 
 pub const FLOW: FlowRow = FlowRow {
@@ -21,7 +23,7 @@ pub const PLAN: &[Stage] = &[
     slot(Step::Plan),
     person(Step::ApprovePlan).when(When::On(Switch::PlanGate)).fails(Else::Again(Step::Plan)),
     serial(Step::Schedule).spawns(Pipeline::Paired),
-    children(Step::Tasks, Order::Parallel, Failing::Independent),
+    children(Step::Tasks, ChildOrder::Parallel, Failing::Independent),
     slot(Step::Validate).fails(Else::FixBy(Pipeline::Paired)),
     slot(Step::UatGenerate),
     slot(Step::Uat).when(When::On(Switch::Uat)).fails(Else::FixBy(Pipeline::Paired)),
@@ -35,5 +37,5 @@ pub const PLAN: &[Stage] = &[
 pub const EXPAND: &[Stage] = &[
     slot(Step::Plan),
     serial(Step::Schedule).spawns(Pipeline::Paired),
-    children(Step::Tasks, Order::Parallel, Failing::Independent),
+    children(Step::Tasks, ChildOrder::Parallel, Failing::Independent),
 ];

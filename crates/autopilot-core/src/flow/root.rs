@@ -1,7 +1,7 @@
 //! The roots of the task and queue flows: prove the base, do the tasks, push if asked.
 
 use super::{FlowFiles, FlowInput, FlowRow, Pipeline, paired};
-use crate::pipeline::{Failing, Order, Stage, Switch, When, children, person, serial, slot};
+use crate::pipeline::{ChildOrder, Failing, Stage, Switch, When, children, person, serial, slot};
 use crate::step::Step;
 
 pub const TASK_FLOW: FlowRow = FlowRow {
@@ -19,7 +19,7 @@ pub const QUEUE_FLOW: FlowRow = FlowRow { word: "queue", root: Pipeline::Queue, 
 
 pub const ONE_TASK: &[Stage] = &[
     slot(Step::Preflight).when(When::On(Switch::Baseline)),
-    children(Step::Tasks, Order::Parallel, Failing::Stop),
+    children(Step::Tasks, ChildOrder::Parallel, Failing::Stop),
     person(Step::ApproveResult).when(When::On(Switch::EndGate)),
     serial(Step::Push).when(When::On(Switch::Push)),
     serial(Step::PullRequest).when(When::On(Switch::Pr)),
@@ -28,7 +28,7 @@ pub const ONE_TASK: &[Stage] = &[
 /// A task that failed leaves the branch where the last good one put it, so the next can go on.
 pub const QUEUE: &[Stage] = &[
     slot(Step::Preflight).when(When::On(Switch::Baseline)),
-    children(Step::Tasks, Order::OneByOne, Failing::Independent),
+    children(Step::Tasks, ChildOrder::OneByOne, Failing::Independent),
     person(Step::ApproveResult).when(When::On(Switch::EndGate)),
     serial(Step::Push).when(When::On(Switch::Push)),
     serial(Step::PullRequest).when(When::On(Switch::Pr)),

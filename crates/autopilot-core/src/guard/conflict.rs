@@ -1,17 +1,17 @@
 //! Finds the markers of an unresolved merge, which git puts into a file and a person takes out.
 
 use super::todo::{excerpt, not_moved};
-use super::{Change, Finding, Line, Severity, Source};
+use super::{Change, ChangedLine, Finding, FindingSource, Severity};
 
 pub(super) fn check(change: &Change) -> Vec<Finding> {
-    let marked = |line: &&Line| is_marker(&line.text);
+    let marked = |line: &&ChangedLine| is_marker(&line.text);
     let new = not_moved(change.added.iter().filter(marked), change.removed.iter().filter(marked));
     new.into_iter()
         .map(|line| {
             let message =
                 format!("a conflict marker is left in the file: `{}`", excerpt(&line.text));
             let fix = "resolve the conflict and remove its markers";
-            Finding::new(Source::Repository, Severity::Blocker, message, fix)
+            Finding::new(FindingSource::Repository, Severity::Blocker, message, fix)
                 .in_file(&line.path)
                 .at_line(line.line)
         })
@@ -41,8 +41,11 @@ mod tests {
 
     #[test]
     fn a_marker_blocks_unless_it_was_there_before() {
-        let line =
-            |path: &str, line: u64| Line { path: path.into(), line, text: "<<<<<<< ours".into() };
+        let line = |path: &str, line: u64| ChangedLine {
+            path: path.into(),
+            line,
+            text: "<<<<<<< ours".into(),
+        };
         let change = Change {
             added: vec![line("a.rs", 3), line("doc.md", 9)],
             removed: vec![line("doc.md", 1)],

@@ -1,10 +1,10 @@
 //! Reads git's description of a change: `diff --raw -z` for the files, a unified diff for the
 //! lines.
 
-use super::{ChangedFile, FileMode, Line, Status};
+use super::{ChangedFile, ChangedLine, FileMode, FileStatus};
 
 /// Returns the added and the removed lines of a unified diff with any number of context lines.
-pub fn lines_of(diff: &str) -> (Vec<Line>, Vec<Line>) {
+pub fn lines_of(diff: &str) -> (Vec<ChangedLine>, Vec<ChangedLine>) {
     let (mut added, mut removed) = (Vec::new(), Vec::new());
     let (mut old_path, mut new_path) = (String::new(), String::new());
     let (mut old_line, mut new_line) = (0_u64, 0_u64);
@@ -15,13 +15,13 @@ pub fn lines_of(diff: &str) -> (Vec<Line>, Vec<Line>) {
         match text.as_bytes().first() {
             Some(b'+') if in_hunk => {
                 let text = text[1..].trim_end_matches('\r').to_owned();
-                added.push(Line { path: new_path.clone(), line: new_line, text });
+                added.push(ChangedLine { path: new_path.clone(), line: new_line, text });
                 new_line += 1;
                 new_left = new_left.saturating_sub(1);
             }
             Some(b'-') if in_hunk => {
                 let text = text[1..].trim_end_matches('\r').to_owned();
-                removed.push(Line { path: old_path.clone(), line: old_line, text });
+                removed.push(ChangedLine { path: old_path.clone(), line: old_line, text });
                 old_line += 1;
                 old_left = old_left.saturating_sub(1);
             }
@@ -105,9 +105,9 @@ pub fn files_of(raw: &[u8]) -> Vec<ChangedFile> {
         let [old_mode, new_mode, _, _, status] = words[..] else { continue };
         let first = fields.next().unwrap_or_default().into_owned();
         let status = status_of(status);
-        let two_sided = matches!(status, Status::Renamed | Status::Copied);
+        let two_sided = matches!(status, FileStatus::Renamed | FileStatus::Copied);
         let second = if two_sided { fields.next().map(|path| path.into_owned()) } else { None };
-        let mode = mode_of(if status == Status::Deleted { old_mode } else { new_mode });
+        let mode = mode_of(if status == FileStatus::Deleted { old_mode } else { new_mode });
         let (path, old_path) = match second {
             Some(path) => (path, Some(first)),
             None => (first, None),
@@ -117,15 +117,15 @@ pub fn files_of(raw: &[u8]) -> Vec<ChangedFile> {
     files
 }
 
-fn status_of(text: &str) -> Status {
+fn status_of(text: &str) -> FileStatus {
     match text.bytes().next() {
-        Some(b'A') => Status::Added,
-        Some(b'D') => Status::Deleted,
-        Some(b'R') => Status::Renamed,
-        Some(b'C') => Status::Copied,
-        Some(b'T') => Status::TypeChanged,
-        Some(b'U') => Status::Unmerged,
-        _ => Status::Modified,
+        Some(b'A') => FileStatus::Added,
+        Some(b'D') => FileStatus::Deleted,
+        Some(b'R') => FileStatus::Renamed,
+        Some(b'C') => FileStatus::Copied,
+        Some(b'T') => FileStatus::TypeChanged,
+        Some(b'U') => FileStatus::Unmerged,
+        _ => FileStatus::Modified,
     }
 }
 
@@ -162,7 +162,7 @@ diff --git \"a/t\\303\\251.py\" \"b/t\\303\\251.py\"
 +x = 1
 ";
         let (added, removed) = lines_of(diff);
-        let shown = |lines: &[Line]| {
+        let shown = |lines: &[ChangedLine]| {
             lines.iter().map(|l| format!("{}:{}:{}", l.path, l.line, l.text)).collect::<Vec<_>>()
         };
         assert_eq!(

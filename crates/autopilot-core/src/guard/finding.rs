@@ -37,7 +37,7 @@ impl Severity {
 /// The check that made a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum FindingSource {
     Paths,
     Repository,
     Ci,
@@ -54,7 +54,7 @@ pub enum Source {
 /// One thing to fix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    pub source: Source,
+    pub source: FindingSource,
     pub severity: Severity,
     /// The rank of the severity: the lower, the more urgent.
     pub priority: u32,
@@ -70,7 +70,7 @@ pub struct Finding {
 impl Finding {
     /// A finding about the change as a whole.
     pub fn new(
-        source: Source,
+        source: FindingSource,
         severity: Severity,
         message: impl Into<String>,
         fix: impl Into<String>,

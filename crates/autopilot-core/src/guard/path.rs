@@ -7,7 +7,7 @@
 use globset::{GlobBuilder, GlobMatcher};
 
 use super::finding::visible;
-use super::{ChangedFile, FileMode, Finding, Severity, Source, Status};
+use super::{ChangedFile, FileMode, FileStatus, Finding, FindingSource, Severity};
 
 /// The controller's own files: a change to them would change the rules that it is judged by.
 const ALWAYS_DENIED: &str = ".autopilot";
@@ -19,14 +19,14 @@ pub fn check(files: &[ChangedFile], allowed: &[String], denied: &[String]) -> Ve
     let mut denied_rules = rules(denied, Case::Ignored, &mut findings);
     denied_rules.extend(rules(&[ALWAYS_DENIED.to_owned()], Case::Ignored, &mut findings));
     let place =
-        Place { any_allowed: allowed.is_empty(), allowed: allowed_rules, denied: denied_rules };
+        PathRules { any_allowed: allowed.is_empty(), allowed: allowed_rules, denied: denied_rules };
     for file in files {
         // The old side of a copy is not changed.
-        let old = file.old_path.as_deref().filter(|_| file.status != Status::Copied);
+        let old = file.old_path.as_deref().filter(|_| file.status != FileStatus::Copied);
         for path in [Some(file.path.as_str()), old].into_iter().flatten() {
             findings.extend(place.judge(path));
         }
-        if file.mode == FileMode::Symlink && file.status != Status::Deleted {
+        if file.mode == FileMode::Symlink && file.status != FileStatus::Deleted {
             findings.extend(place.judge_link(file));
         }
     }
@@ -37,7 +37,7 @@ pub fn check(files: &[ChangedFile], allowed: &[String], denied: &[String]) -> Ve
 pub fn is_denied(path: &str, denied: &[String]) -> bool {
     let file = ChangedFile {
         path: path.to_owned(),
-        status: Status::Added,
+        status: FileStatus::Added,
         old_path: None,
         link_target: None,
         mode: FileMode::Regular,
@@ -46,13 +46,13 @@ pub fn is_denied(path: &str, denied: &[String]) -> bool {
     !check(&[file], &[], denied).is_empty()
 }
 
-struct Place {
+struct PathRules {
     any_allowed: bool,
-    allowed: Vec<Rule>,
-    denied: Vec<Rule>,
+    allowed: Vec<PathRule>,
+    denied: Vec<PathRule>,
 }
 
-impl Place {
+impl PathRules {
     fn judge(&self, path: &str) -> Option<Finding> {
         let Some(parts) = resolve("", path) else {
             return Some(outside(path, "is not inside the repository"));
@@ -99,7 +99,7 @@ fn outside(path: &str, why: &str) -> Finding {
 }
 
 fn blocker(message: String, fix: &str) -> Finding {
-    Finding::new(Source::Paths, Severity::Blocker, message, fix)
+    Finding::new(FindingSource::Paths, Severity::Blocker, message, fix)
 }
 
 /// The components of `path` seen from `directory`, without reading any file; `None` if it is
@@ -127,7 +127,7 @@ enum Case {
     Ignored,
 }
 
-struct Rule {
+struct PathRule {
     written: String,
     case: Case,
     matcher: Matcher,
@@ -138,10 +138,10 @@ enum Matcher {
     Glob(GlobMatcher),
 }
 
-fn rules(written: &[String], case: Case, findings: &mut Vec<Finding>) -> Vec<Rule> {
+fn rules(written: &[String], case: Case, findings: &mut Vec<Finding>) -> Vec<PathRule> {
     written
         .iter()
-        .filter_map(|path| match Rule::new(path, case) {
+        .filter_map(|path| match PathRule::new(path, case) {
             Ok(rule) => Some(rule),
             Err(why) => {
                 let message = format!("`{}` in the list of paths {why}", visible(path));
@@ -152,7 +152,7 @@ fn rules(written: &[String], case: Case, findings: &mut Vec<Finding>) -> Vec<Rul
         .collect()
 }
 
-impl Rule {
+impl PathRule {
     fn new(written: &str, case: Case) -> Result<Self, String> {
         let trimmed = written.trim().trim_end_matches("/**").trim_end_matches('/');
         let parts = match resolve("", trimmed) {

@@ -1,7 +1,7 @@
 //! Checks changes that are more than text: nested repositories, and files that decide which
 //! programs run on other machines.
 
-use super::{ChangedFile, FileMode, Finding, Severity, Source, Status};
+use super::{ChangedFile, FileMode, FileStatus, Finding, FindingSource, Severity};
 
 pub(super) fn check(files: &[ChangedFile], allowed: &[String]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = files.iter().filter_map(nested).collect();
@@ -12,9 +12,12 @@ pub(super) fn check(files: &[ChangedFile], allowed: &[String]) -> Vec<Finding> {
 
 fn nested(file: &ChangedFile) -> Option<Finding> {
     let blocker = |message: &str, fix: &str| {
-        Some(Finding::new(Source::Repository, Severity::Blocker, message, fix).in_file(&file.path))
+        Some(
+            Finding::new(FindingSource::Repository, Severity::Blocker, message, fix)
+                .in_file(&file.path),
+        )
     };
-    if file.status == Status::Unmerged {
+    if file.status == FileStatus::Unmerged {
         return blocker("the file has unresolved merge conflicts", "resolve them");
     }
     if file.mode == FileMode::Gitlink {
@@ -42,7 +45,7 @@ fn ci(file: &ChangedFile, allowed: &[String]) -> Option<Finding> {
     let severity = if meant { Severity::Minor } else { Severity::Major };
     let message = "settings of the build pipeline or of commit hooks were changed";
     let fix = "undo it unless the task asks for it";
-    Some(Finding::new(Source::Ci, severity, message, fix).in_file(path))
+    Some(Finding::new(FindingSource::Ci, severity, message, fix).in_file(path))
 }
 
 /// Reports a change of settings that agents obey when they work here, also the agent that judges
@@ -59,7 +62,7 @@ fn agent_settings(file: &ChangedFile, allowed: &[String]) -> Option<Finding> {
     }
     let message = "settings that make a coding agent run programs were changed";
     let fix = "undo it; a task that needs it must name this path in its allowed paths";
-    Some(Finding::new(Source::Repository, Severity::Blocker, message, fix).in_file(path))
+    Some(Finding::new(FindingSource::Repository, Severity::Blocker, message, fix).in_file(path))
 }
 
 /// Whether the path holds an agent's settings, anywhere in the tree: agents look in the directory

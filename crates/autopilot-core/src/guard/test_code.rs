@@ -4,7 +4,7 @@
 mod language;
 
 use super::todo::{excerpt, not_moved};
-use super::{Change, Finding, Line, Severity, Source, Status};
+use super::{Change, ChangedLine, FileStatus, Finding, FindingSource, Severity};
 use language::{Language, Sign};
 
 pub use language::is_test_path;
@@ -14,12 +14,12 @@ pub(super) fn check(change: &Change) -> Vec<Finding> {
     let gone: Vec<&str> = change
         .files
         .iter()
-        .filter(|file| file.status == Status::Deleted)
+        .filter(|file| file.status == FileStatus::Deleted)
         .map(|file| file.path.as_str())
         .collect();
-    let kept = |line: &&Line| !gone.contains(&line.path.as_str());
-    let added: Vec<&Line> = change.added.iter().filter(kept).collect();
-    let removed: Vec<&Line> = change.removed.iter().filter(kept).collect();
+    let kept = |line: &&ChangedLine| !gone.contains(&line.path.as_str());
+    let added: Vec<&ChangedLine> = change.added.iter().filter(kept).collect();
+    let removed: Vec<&ChangedLine> = change.removed.iter().filter(kept).collect();
     findings.extend(fewer_tests(&added, &removed));
     findings.extend(skipped(&added, &removed));
     findings.extend(fewer_checks(&added, &removed));
@@ -33,10 +33,10 @@ fn deleted(change: &Change) -> Vec<Finding> {
         .files
         .iter()
         .filter_map(|file| match file.status {
-            Status::Deleted if is_test_path(&file.path) => {
+            FileStatus::Deleted if is_test_path(&file.path) => {
                 Some(("a test file was deleted".to_owned(), file.path.as_str()))
             }
-            Status::Renamed => {
+            FileStatus::Renamed => {
                 let old = file.old_path.as_deref()?;
                 let lost = is_test_path(old) && !is_test_path(&file.path);
                 let to = excerpt(&file.path);
@@ -44,22 +44,22 @@ fn deleted(change: &Change) -> Vec<Finding> {
                     (format!("a test file was moved to `{to}`, where it is not run as a test"), old)
                 })
             }
-            Status::Added
-            | Status::Modified
-            | Status::Deleted
-            | Status::Copied
-            | Status::TypeChanged
-            | Status::Unmerged => None,
+            FileStatus::Added
+            | FileStatus::Modified
+            | FileStatus::Deleted
+            | FileStatus::Copied
+            | FileStatus::TypeChanged
+            | FileStatus::Unmerged => None,
         })
         .map(|(message, path)| {
-            Finding::new(Source::TestCode, Severity::Blocker, message, fix).in_file(path)
+            Finding::new(FindingSource::TestCode, Severity::Blocker, message, fix).in_file(path)
         })
         .collect()
 }
 
 /// The lines that show a sign of their language.
-fn showing<'a>(lines: &[&'a Line], sign: Sign) -> Vec<&'a Line> {
-    let shows = |line: &&&Line| {
+fn showing<'a>(lines: &[&'a ChangedLine], sign: Sign) -> Vec<&'a ChangedLine> {
+    let shows = |line: &&&ChangedLine| {
         Language::of(&line.path).is_some_and(|language| language.shows(sign, &line.text))
     };
     lines.iter().filter(shows).copied().collect()
@@ -67,7 +67,7 @@ fn showing<'a>(lines: &[&'a Line], sign: Sign) -> Vec<&'a Line> {
 
 /// Reports removed tests. Renamed tests do not count; a test that is gone without a new one in its
 /// place does.
-fn fewer_tests(added: &[&Line], removed: &[&Line]) -> Option<Finding> {
+fn fewer_tests(added: &[&ChangedLine], removed: &[&ChangedLine]) -> Option<Finding> {
     let (now, before) = (showing(added, Sign::Test), showing(removed, Sign::Test));
     let lost = before.len().checked_sub(now.len()).filter(|lost| *lost > 0)?;
     let names = not_moved(before.iter().copied(), now.iter().copied());
@@ -80,7 +80,7 @@ fn fewer_tests(added: &[&Line], removed: &[&Line]) -> Option<Finding> {
     Some(weaker(message, fix, &first.path, first.line))
 }
 
-fn skipped(added: &[&Line], removed: &[&Line]) -> Vec<Finding> {
+fn skipped(added: &[&ChangedLine], removed: &[&ChangedLine]) -> Vec<Finding> {
     let (now, before) = (showing(added, Sign::Skip), showing(removed, Sign::Skip));
     not_moved(now.into_iter(), before.into_iter())
         .into_iter()
@@ -91,7 +91,7 @@ fn skipped(added: &[&Line], removed: &[&Line]) -> Vec<Finding> {
         .collect()
 }
 
-fn fewer_checks(added: &[&Line], removed: &[&Line]) -> Option<Finding> {
+fn fewer_checks(added: &[&ChangedLine], removed: &[&ChangedLine]) -> Option<Finding> {
     let (now, before) = (showing(added, Sign::Check), showing(removed, Sign::Check));
     if before.len() <= now.len() {
         return None;
@@ -107,7 +107,7 @@ fn fewer_checks(added: &[&Line], removed: &[&Line]) -> Option<Finding> {
     Some(weaker(message, fix, &first.path, first.line))
 }
 
-fn empty_checks(added: &[&Line], removed: &[&Line]) -> Vec<Finding> {
+fn empty_checks(added: &[&ChangedLine], removed: &[&ChangedLine]) -> Vec<Finding> {
     let (now, before) = (showing(added, Sign::Empty), showing(removed, Sign::Empty));
     not_moved(now.into_iter(), before.into_iter())
         .into_iter()
@@ -119,5 +119,5 @@ fn empty_checks(added: &[&Line], removed: &[&Line]) -> Vec<Finding> {
 }
 
 fn weaker(message: String, fix: &str, path: &str, line: u64) -> Finding {
-    Finding::new(Source::TestCode, Severity::Major, message, fix).in_file(path).at_line(line)
+    Finding::new(FindingSource::TestCode, Severity::Major, message, fix).in_file(path).at_line(line)
 }

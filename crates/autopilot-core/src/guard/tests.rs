@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-fn file(status: Status, path: &str) -> ChangedFile {
+fn file(status: FileStatus, path: &str) -> ChangedFile {
     ChangedFile {
         path: path.to_owned(),
         status,
@@ -18,19 +18,19 @@ fn link(path: &str, target: &str) -> ChangedFile {
     ChangedFile {
         mode: FileMode::Symlink,
         link_target: Some(target.to_owned()),
-        ..file(Status::Added, path)
+        ..file(FileStatus::Added, path)
     }
 }
 
 fn renamed(from: &str, to: &str) -> ChangedFile {
-    ChangedFile { old_path: Some(from.to_owned()), ..file(Status::Renamed, to) }
+    ChangedFile { old_path: Some(from.to_owned()), ..file(FileStatus::Renamed, to) }
 }
 
-fn lines(lines: &[(&str, &str)]) -> Vec<Line> {
+fn lines(lines: &[(&str, &str)]) -> Vec<ChangedLine> {
     lines
         .iter()
         .zip(1..)
-        .map(|((path, text), line)| Line {
+        .map(|((path, text), line)| ChangedLine {
             path: (*path).to_owned(),
             line,
             text: (*text).to_owned(),
@@ -43,7 +43,7 @@ fn said(change: &Change, allowed: &[&str], denied: &[&str]) -> String {
     let (allowed, denied) = (own(allowed), own(denied));
     report(&check(
         change,
-        &Rules {
+        &GuardRules {
             allowed_paths: &allowed,
             deny_paths: &denied,
             diff_line_cap: 800,
@@ -78,7 +78,7 @@ fn paths_match_whole_components() {
         ("deep/in/a.md", "*.md", true),
         ("anything", ".", true),
     ] {
-        let found = said(&of_files(vec![file(Status::Modified, path)]), &[allowed], &[]);
+        let found = said(&of_files(vec![file(FileStatus::Modified, path)]), &[allowed], &[]);
         assert_eq!(found.is_empty(), ok, "{path} by {allowed}: {found}");
     }
 }
@@ -86,13 +86,13 @@ fn paths_match_whole_components() {
 #[test]
 fn what_is_outside_or_denied_is_said_with_its_file() {
     let change = of_files(vec![
-        file(Status::Modified, "src/a.rs"),
-        file(Status::Added, "docs/x.md"),
-        file(Status::Modified, "Infra/main.tf"),
-        file(Status::Modified, ".autopilot/config.yml"),
+        file(FileStatus::Modified, "src/a.rs"),
+        file(FileStatus::Added, "docs/x.md"),
+        file(FileStatus::Modified, "Infra/main.tf"),
+        file(FileStatus::Modified, ".autopilot/config.yml"),
         renamed("billing/a.rs", "src/b.rs"),
-        file(Status::Added, "../up"),
-        file(Status::Added, "/etc/passwd"),
+        file(FileStatus::Added, "../up"),
+        file(FileStatus::Added, "/etc/passwd"),
     ]);
     insta::assert_snapshot!(said(&change, &["src", "tests/"], &["infra/", "billing"]), @r#"
     blocker: docs/x.md: only `src`, `tests/` may be changed in this task; undo the change to this file
@@ -106,7 +106,7 @@ fn what_is_outside_or_denied_is_said_with_its_file() {
 
 #[test]
 fn the_source_of_a_copy_is_not_changed() {
-    let copied = ChangedFile { status: Status::Copied, ..renamed("infra/a", "src/a") };
+    let copied = ChangedFile { status: FileStatus::Copied, ..renamed("infra/a", "src/a") };
     assert_eq!(said(&of_files(vec![copied]), &[], &["infra"]), "");
 }
 
@@ -170,15 +170,15 @@ fn new_todos_are_named_by_line_and_moved_ones_are_not_new() {
          blocker: b.rs:4: new FIXME: `// FIXME moved`; do it now, or remove the comment"
     );
     let rules =
-        Rules { allowed_paths: &[], deny_paths: &[], diff_line_cap: 800, forbid_todos: false };
+        GuardRules { allowed_paths: &[], deny_paths: &[], diff_line_cap: 800, forbid_todos: false };
     assert_eq!(check(&change, &rules), []);
 }
 
 #[test]
 fn deleted_tests_block() {
     let change = of_files(vec![
-        file(Status::Deleted, "tests/login.rs"),
-        file(Status::Deleted, "src/old.rs"),
+        file(FileStatus::Deleted, "tests/login.rs"),
+        file(FileStatus::Deleted, "src/old.rs"),
         renamed("tests/a_test.py", "attic/a.txt"),
         renamed("tests/b_test.py", "tests/c_test.py"),
     ]);
@@ -231,19 +231,19 @@ fn tests_that_were_renamed_moved_or_sharpened_are_no_finding() {
 #[test]
 fn the_lines_of_a_deleted_file_are_not_counted_twice() {
     let mut change = of_lines(&[], &[("tests/a.py", "def test_x():"), ("tests/a.py", "assert x")]);
-    change.files = vec![file(Status::Deleted, "tests/a.py")];
+    change.files = vec![file(FileStatus::Deleted, "tests/a.py")];
     assert_eq!(said(&change, &[], &[]).lines().count(), 1);
 }
 
 #[test]
 fn nested_repositories_and_pipelines_are_noticed() {
     let change = of_files(vec![
-        ChangedFile { mode: FileMode::Gitlink, ..file(Status::Added, "vendor/lib") },
-        file(Status::Modified, ".gitmodules"),
-        file(Status::Added, "x/.git/config"),
-        file(Status::Unmerged, "src/a.rs"),
-        file(Status::Modified, ".github/workflows/ci.yml"),
-        file(Status::Modified, "Jenkinsfile"),
+        ChangedFile { mode: FileMode::Gitlink, ..file(FileStatus::Added, "vendor/lib") },
+        file(FileStatus::Modified, ".gitmodules"),
+        file(FileStatus::Added, "x/.git/config"),
+        file(FileStatus::Unmerged, "src/a.rs"),
+        file(FileStatus::Modified, ".github/workflows/ci.yml"),
+        file(FileStatus::Modified, "Jenkinsfile"),
     ]);
     insta::assert_snapshot!(said(&change, &[], &[]), @r#"
     blocker: vendor/lib: a nested repository or submodule was added or moved; remove it; its files would not be part of the change
@@ -254,7 +254,7 @@ fn nested_repositories_and_pipelines_are_noticed() {
     major: Jenkinsfile: settings of the build pipeline or of commit hooks were changed; undo it unless the task asks for it
     "#);
     let meant = said(
-        &of_files(vec![file(Status::Modified, ".github/workflows/ci.yml")]),
+        &of_files(vec![file(FileStatus::Modified, ".github/workflows/ci.yml")]),
         &[".github/"],
         &[],
     );
@@ -274,7 +274,7 @@ fn settings_that_agents_obey_change_only_where_a_task_names_them() {
         "opencode.json",
         "web/.claude/settings.json",
     ] {
-        let change = of_files(vec![file(Status::Added, path)]);
+        let change = of_files(vec![file(FileStatus::Added, path)]);
         for allowed in [&[][..], &["."], &["**"], &[".claude/"]] {
             let found = said(&change, allowed, &[]);
             assert!(found.contains("make a coding agent run programs"), "{path}: {found}");
@@ -282,14 +282,14 @@ fn settings_that_agents_obey_change_only_where_a_task_names_them() {
         let found = said(&change, &[path], &[]);
         assert!(!found.contains("make a coding agent run"), "{path}: {found}");
     }
-    let change = of_files(vec![file(Status::Added, ".claude/commands/x.md")]);
+    let change = of_files(vec![file(FileStatus::Added, ".claude/commands/x.md")]);
     assert!(!said(&change, &[], &[]).contains("make a coding agent run"));
 }
 
 #[test]
 fn names_can_t_command_the_terminal() {
     let found =
-        said(&of_files(vec![file(Status::Added, "infra/\u{1b}[2J\u{202e}x")]), &[], &["infra"]);
+        said(&of_files(vec![file(FileStatus::Added, "infra/\u{1b}[2J\u{202e}x")]), &[], &["infra"]);
     assert_eq!(
         found,
         format!(
@@ -301,9 +301,9 @@ fn names_can_t_command_the_terminal() {
 #[test]
 fn the_number_of_findings_is_limited_and_the_worst_stay() {
     let mut change = of_lines(&vec![("a.rs", "// TODO x"); 300], &[]);
-    change.files = vec![file(Status::Modified, "Jenkinsfile")];
+    change.files = vec![file(FileStatus::Modified, "Jenkinsfile")];
     let rules =
-        Rules { allowed_paths: &[], deny_paths: &[], diff_line_cap: 800, forbid_todos: true };
+        GuardRules { allowed_paths: &[], deny_paths: &[], diff_line_cap: 800, forbid_todos: true };
     let findings = check(&change, &rules);
     assert_eq!(findings.len(), FINDINGS_MAX);
     assert!(findings.iter().all(|finding| finding.severity == Severity::Blocker));
@@ -312,7 +312,8 @@ fn the_number_of_findings_is_limited_and_the_worst_stay() {
 
 #[test]
 fn findings_survive_their_journal() {
-    let finding = Finding::new(Source::Review, Severity::Major, "m", "f").in_file("a").at_line(3);
+    let finding =
+        Finding::new(FindingSource::Review, Severity::Major, "m", "f").in_file("a").at_line(3);
     let text = serde_json::to_string(&finding).unwrap();
     assert!(text.contains(r#""source":"review","severity":"major","priority":1"#));
     assert_eq!(serde_json::from_str::<Finding>(&text).unwrap(), finding);

@@ -13,28 +13,28 @@ use crate::task_file::{CommandOverrides, TaskSpec};
 pub struct TaskBody {
     #[serde(flatten)]
     pub spec: TaskSpec,
-    #[serde(default, skip_serializing_if = "Guidance::is_empty")]
-    pub guidance: Guidance,
+    #[serde(default, skip_serializing_if = "PlanGuidance::is_empty")]
+    pub guidance: PlanGuidance,
 }
 
 /// The skills, MCP servers and sub-agents that the planner suggests to the builder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Guidance {
+pub struct PlanGuidance {
     pub skills: Vec<String>,
     pub mcp_servers: Vec<String>,
     pub subagents: Vec<String>,
 }
 
-impl Guidance {
+impl PlanGuidance {
     /// Whether the planner suggested nothing.
     pub fn is_empty(&self) -> bool {
         self.skills.is_empty() && self.mcp_servers.is_empty() && self.subagents.is_empty()
     }
 
     /// The guidance in the form that the builder's prompt takes.
-    pub fn for_prompt(&self) -> prompt::Guidance<'_> {
-        prompt::Guidance {
+    pub fn for_prompt(&self) -> prompt::PromptGuidance<'_> {
+        prompt::PromptGuidance {
             skills: &self.skills,
             mcp_servers: &self.mcp_servers,
             subagents: &self.subagents,
@@ -63,7 +63,7 @@ pub fn body(task: &PlanTask, plan: &TaskSpec) -> TaskBody {
             skills: None,
             path: plan.path.clone(),
         },
-        guidance: Guidance {
+        guidance: PlanGuidance {
             skills: named(&task.suggested_claude_skills),
             mcp_servers: named(&task.suggested_mcp_servers),
             subagents: task.suggested_subagents.iter().filter_map(subagent).collect(),

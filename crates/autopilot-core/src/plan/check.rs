@@ -2,19 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fault::{Fault, Faults, Notes, listed, shown, shown_at_most};
+use super::fault::{Notes, PlanFault, PlanFaults, listed, shown, shown_at_most};
 use super::{
-    COMMAND_BYTES_MAX, CRITERIA_MAX, CRITERION_BYTES_MAX, Checked, GOAL_BYTES_MAX, PATHS_MAX,
-    PLAN_TEXT_BYTES_MAX, Plan, PlanTask, PlannedTask, Rules, SUGGESTIONS_MAX, TASKS_DIR,
+    COMMAND_BYTES_MAX, CRITERIA_MAX, CRITERION_BYTES_MAX, CheckedPlan, GOAL_BYTES_MAX, PATHS_MAX,
+    PLAN_TEXT_BYTES_MAX, Plan, PlanRules, PlanTask, PlannedTask, SUGGESTIONS_MAX, TASKS_DIR,
     TEST_PLAN_BYTES_MAX, order, overlap, place,
 };
-use crate::dag::{Graph, GraphFault};
+use crate::dag::{GraphFault, TaskGraph};
 use crate::task_file::TITLE_CHARS_MAX;
 use crate::task_file::id::ID_CHARS_MAX;
 
 /// Checks `plan`. A plan with a fault is refused as a whole.
-pub fn check(plan: &Plan, rules: &Rules) -> Result<Checked, Vec<Fault>> {
-    let mut faults = Faults::default();
+pub fn check(plan: &Plan, rules: &PlanRules) -> Result<CheckedPlan, Vec<PlanFault>> {
+    let mut faults = PlanFaults::default();
     let mut notes = Notes::default();
     size(plan, rules, &mut faults);
     ids(plan, rules, &mut faults);
@@ -39,7 +39,12 @@ pub fn check(plan: &Plan, rules: &Rules) -> Result<Checked, Vec<Fault>> {
     }
 }
 
-fn checked(plan: &Plan, graph: &Graph<'_>, mut paths: Vec<Vec<String>>, notes: Notes) -> Checked {
+fn checked(
+    plan: &Plan,
+    graph: &TaskGraph<'_>,
+    mut paths: Vec<Vec<String>>,
+    notes: Notes,
+) -> CheckedPlan {
     let urgency = graph.urgency();
     let planned = |at: &usize| PlannedTask {
         task: PlanTask {
@@ -49,7 +54,7 @@ fn checked(plan: &Plan, graph: &Graph<'_>, mut paths: Vec<Vec<String>>, notes: N
         urgency: urgency[*at],
     };
     let names = |places: Vec<usize>| places.into_iter().map(|at| graph.id(at).to_owned()).collect();
-    Checked {
+    CheckedPlan {
         tasks: graph.order().iter().map(planned).collect(),
         batches: graph.batches().into_iter().map(names).collect(),
         ready: names(graph.ready()),
@@ -57,7 +62,7 @@ fn checked(plan: &Plan, graph: &Graph<'_>, mut paths: Vec<Vec<String>>, notes: N
     }
 }
 
-fn size(plan: &Plan, rules: &Rules, faults: &mut Faults) {
+fn size(plan: &Plan, rules: &PlanRules, faults: &mut PlanFaults) {
     let (count, max) = (plan.tasks.len(), rules.tasks_max);
     if count == 0 {
         faults.add("/tasks", "the plan has no task; give at least one");
@@ -81,7 +86,7 @@ fn size(plan: &Plan, rules: &Rules, faults: &mut Faults) {
     }
 }
 
-fn too_long(pointer: &str, text: &str, bytes_max: usize, faults: &mut Faults) {
+fn too_long(pointer: &str, text: &str, bytes_max: usize, faults: &mut PlanFaults) {
     if text.len() > bytes_max {
         let what = format!("it has {} bytes, the limit is {bytes_max}; shorten it", text.len());
         faults.add(pointer, what);
@@ -89,7 +94,7 @@ fn too_long(pointer: &str, text: &str, bytes_max: usize, faults: &mut Faults) {
 }
 
 /// Checks that the ids are safe, that no two are alike, and that the run has none of them yet.
-fn ids(plan: &Plan, rules: &Rules, faults: &mut Faults) {
+fn ids(plan: &Plan, rules: &PlanRules, faults: &mut PlanFaults) {
     let taken: BTreeMap<String, (&String, &String)> =
         rules.taken.iter().map(|(name, word)| (folded(name), (name, word))).collect();
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
@@ -163,7 +168,7 @@ pub(crate) fn folded(text: &str) -> String {
     text.to_uppercase().to_lowercase()
 }
 
-fn texts(at: usize, task: &PlanTask, faults: &mut Faults) {
+fn texts(at: usize, task: &PlanTask, faults: &mut PlanFaults) {
     let pointer = |key: &str| format!("/tasks/{at}/{key}");
     if task.title.trim().is_empty() {
         faults.add(pointer("title"), "the title is empty");
@@ -193,7 +198,7 @@ fn texts(at: usize, task: &PlanTask, faults: &mut Faults) {
 }
 
 /// Checks the acceptance criteria; a task without any could never be shown to be done.
-fn criteria(at: usize, task: &PlanTask, faults: &mut Faults) {
+fn criteria(at: usize, task: &PlanTask, faults: &mut PlanFaults) {
     let pointer = format!("/tasks/{at}/acceptance_criteria");
     let count = task.acceptance_criteria.len();
     if count == 0 {
@@ -215,7 +220,13 @@ fn criteria(at: usize, task: &PlanTask, faults: &mut Faults) {
     }
 }
 
-fn commands(at: usize, task: &PlanTask, rules: &Rules, faults: &mut Faults, notes: &mut Notes) {
+fn commands(
+    at: usize,
+    task: &PlanTask,
+    rules: &PlanRules,
+    faults: &mut PlanFaults,
+    notes: &mut Notes,
+) {
     const COMMAND_CHARS_MAX: usize = 200;
     for (key, command) in task.validation_commands.given() {
         let pointer = format!("/tasks/{at}/validation_commands/{key}");
@@ -236,7 +247,7 @@ fn commands(at: usize, task: &PlanTask, rules: &Rules, faults: &mut Faults, note
 }
 
 /// Compares `edges` with `depends_on`; where the two differ we can't know which was meant.
-fn edges(plan: &Plan, faults: &mut Faults) {
+fn edges(plan: &Plan, faults: &mut PlanFaults) {
     if plan.edges.is_empty() {
         return;
     }
@@ -268,9 +279,9 @@ fn edges(plan: &Plan, faults: &mut Faults) {
     }
 }
 
-fn graph<'a>(plan: &'a Plan, rules: &Rules, faults: &mut Faults) -> Option<Graph<'a>> {
+fn graph<'a>(plan: &'a Plan, rules: &PlanRules, faults: &mut PlanFaults) -> Option<TaskGraph<'a>> {
     let tasks = plan.tasks.iter();
-    let built = Graph::build(
+    let built = TaskGraph::build(
         tasks.map(|task| (task.id.as_str(), task.depends_on.iter().map(String::as_str))),
     );
     let graph = match built {
@@ -301,7 +312,7 @@ fn graph<'a>(plan: &'a Plan, rules: &Rules, faults: &mut Faults) -> Option<Graph
     Some(graph)
 }
 
-fn graph_faults(plan: &Plan, rules: &Rules, found: Vec<GraphFault>, faults: &mut Faults) {
+fn graph_faults(plan: &Plan, rules: &PlanRules, found: Vec<GraphFault>, faults: &mut PlanFaults) {
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for (at, task) in plan.tasks.iter().enumerate() {
         places.entry(&task.id).or_insert(at);

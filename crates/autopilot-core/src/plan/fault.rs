@@ -13,14 +13,14 @@ const LISTED_MAX: usize = 10;
 
 /// One fault of a plan or a workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct PlanFault {
     /// A JSON pointer to the faulty value; empty for the whole.
     pub pointer: String,
     /// The description of the fault, and what to do about it.
     pub what: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for PlanFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.pointer.is_empty() {
             return f.write_str(&self.what);
@@ -30,12 +30,12 @@ impl fmt::Display for Fault {
 }
 
 #[derive(Default)]
-pub(crate) struct Faults {
-    kept: Vec<Fault>,
+pub(crate) struct PlanFaults {
+    kept: Vec<PlanFault>,
     left_out: usize,
 }
 
-impl Faults {
+impl PlanFaults {
     pub(crate) fn add(&mut self, pointer: impl Into<String>, what: impl Into<String>) {
         self.add_with(pointer, || what.into());
     }
@@ -48,7 +48,7 @@ impl Faults {
         what: impl FnOnce() -> W,
     ) {
         if self.kept.len() + 1 < FAULTS_MAX {
-            self.kept.push(Fault { pointer: pointer.into(), what: what().into() });
+            self.kept.push(PlanFault { pointer: pointer.into(), what: what().into() });
         } else {
             self.left_out += 1;
         }
@@ -58,10 +58,10 @@ impl Faults {
         self.kept.is_empty()
     }
 
-    pub(crate) fn all(mut self) -> Vec<Fault> {
+    pub(crate) fn all(mut self) -> Vec<PlanFault> {
         if self.left_out > 0 {
             let what = format!("and {} more faults of these kinds", self.left_out);
-            self.kept.push(Fault { pointer: String::new(), what });
+            self.kept.push(PlanFault { pointer: String::new(), what });
         }
         self.kept
     }

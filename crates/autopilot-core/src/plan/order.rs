@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Plan;
 use super::fault::{Notes, listed, shown};
-use crate::dag::Graph;
+use crate::dag::TaskGraph;
 
 /// Notes where the planner's differ. That is not a fault of the plan: ours are used.
-pub(super) fn compare(plan: &Plan, graph: &Graph<'_>, notes: &mut Notes) {
+pub(super) fn compare(plan: &Plan, graph: &TaskGraph<'_>, notes: &mut Notes) {
     let ours = || listed(graph.order().iter().map(|at| graph.id(*at)));
     if let Some(order) = &plan.topo_order {
         let sets = order.iter().map(|id| vec![id.as_str()]).collect::<Vec<_>>();
@@ -33,7 +33,7 @@ pub(super) fn compare(plan: &Plan, graph: &Graph<'_>, notes: &mut Notes) {
     ready(plan, graph, notes);
 }
 
-fn ready(plan: &Plan, graph: &Graph<'_>, notes: &mut Notes) {
+fn ready(plan: &Plan, graph: &TaskGraph<'_>, notes: &mut Notes) {
     let said: BTreeSet<&str> = plan.initial_ready_tasks.iter().map(String::as_str).collect();
     let ours: BTreeSet<&str> = graph.ready().into_iter().map(|at| graph.id(at)).collect();
     if !said.is_empty() && said != ours {
@@ -46,7 +46,7 @@ fn ready(plan: &Plan, graph: &Graph<'_>, notes: &mut Notes) {
 }
 
 /// The reason why sets of tasks, done one after the other, would not work.
-fn broken(sets: &[Vec<&str>], graph: &Graph<'_>) -> Option<String> {
+fn broken(sets: &[Vec<&str>], graph: &TaskGraph<'_>) -> Option<String> {
     let mut turns: BTreeMap<&str, usize> = BTreeMap::new();
     for (turn, id) in sets.iter().enumerate().flat_map(|(n, set)| set.iter().map(move |id| (n, id)))
     {

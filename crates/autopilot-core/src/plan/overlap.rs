@@ -3,7 +3,7 @@
 //! A pattern counts as the directory that its fixed part names, so the answer is never a wrong no.
 
 use super::fault::{Notes, shown};
-use crate::dag::Graph;
+use crate::dag::TaskGraph;
 
 /// Whether both lists allow the same file. A task that declares no paths overlaps with nothing.
 pub fn overlap(a: &[String], b: &[String]) -> bool {
@@ -35,7 +35,12 @@ const PAIRS_MAX: usize = 200_000;
 const WALKED_MAX: usize = 2_000_000;
 
 /// Notes the pairs of tasks that overlap and that the plan does not put in order.
-pub(super) fn warn(graph: &Graph<'_>, paths: &[Vec<String>], serialised: bool, notes: &mut Notes) {
+pub(super) fn warn(
+    graph: &TaskGraph<'_>,
+    paths: &[Vec<String>],
+    serialised: bool,
+    notes: &mut Notes,
+) {
     let mut search = Search { graph, levels: graph.levels(), seen: vec![0; graph.len()], walk: 0 };
     let then = if serialised {
         "they run one after the other"
@@ -86,7 +91,7 @@ fn overlapping(paths: &[Vec<String>]) -> impl Iterator<Item = (usize, usize, &st
 }
 
 struct Search<'a> {
-    graph: &'a Graph<'a>,
+    graph: &'a TaskGraph<'a>,
     levels: Vec<usize>,
     /// The number of the last walk that visited each task.
     seen: Vec<usize>,

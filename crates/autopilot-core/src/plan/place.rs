@@ -5,18 +5,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fault::{Faults, Notes, listed, shown};
+use super::fault::{Notes, PlanFaults, listed, shown};
 use super::overlap::{stem, stems_overlap};
-use super::{Plan, Rules};
+use super::{Plan, PlanRules};
 use crate::config::path_fault;
 use crate::guard::path::check;
-use crate::guard::{ChangedFile, FileMode, Status};
+use crate::guard::{ChangedFile, FileMode, FileStatus};
 
 /// Returns the allowed paths of each task, cut to those of the whole plan.
 pub(super) fn allowed(
     plan: &Plan,
-    rules: &Rules,
-    faults: &mut Faults,
+    rules: &PlanRules,
+    faults: &mut PlanFaults,
     notes: &mut Notes,
 ) -> Vec<Vec<String>> {
     let paths: BTreeSet<&str> =
@@ -164,7 +164,7 @@ fn place_of(path: &str) -> String {
 fn file(path: &str) -> ChangedFile {
     ChangedFile {
         path: path.to_owned(),
-        status: Status::Modified,
+        status: FileStatus::Modified,
         old_path: None,
         link_target: None,
         mode: FileMode::Regular,

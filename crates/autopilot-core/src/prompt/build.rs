@@ -1,7 +1,7 @@
 //! The prompts for the builder: a first build, and a round that only fixes.
 
 use super::part::{block, bullets, cut, fenced, ran};
-use super::{Build, Caps, Fix, Guidance, Ran};
+use super::{Build, Caps, Fix, PromptGuidance, RanCommand};
 use crate::config::SkillPolicy;
 use crate::guard::report;
 
@@ -63,7 +63,7 @@ fn task(facts: &Build<'_>, caps: Caps) -> String {
     block("Task", "markdown", &facts.task.to_markdown(), caps)
 }
 
-fn guidance(guidance: &Guidance<'_>, caps: Caps) -> String {
+fn guidance(guidance: &PromptGuidance<'_>, caps: Caps) -> String {
     let mut lines = Vec::new();
     for (what, names) in [
         ("Skills that may help", guidance.skills),
@@ -100,7 +100,8 @@ fn history(facts: &Build<'_>, caps: Caps) -> String {
     if let Some(review) = facts.last_review {
         text.push_str(&block("Last review", "json", review, caps));
     }
-    let failed: Vec<&Ran<'_>> = facts.validation.iter().filter(|ran| !ran.passed()).collect();
+    let failed: Vec<&RanCommand<'_>> =
+        facts.validation.iter().filter(|ran| !ran.passed()).collect();
     if !failed.is_empty() {
         text.push_str("\n## Checks that failed\n");
         failed.iter().for_each(|result| text.push_str(&ran(result, caps)));

@@ -1,9 +1,9 @@
 //! The prompts that ask for JSON and nothing else: the plan, and the repair of a broken answer.
 
 use super::part::{block, bullets, cut, fenced, inline};
-use super::{Caps, Expand, Plan, Repair};
+use super::{Caps, Expand, PlanPrompt, Repair};
 
-pub(super) fn plan(facts: &Plan<'_>, caps: Caps) -> String {
+pub(super) fn plan(facts: &PlanPrompt<'_>, caps: Caps) -> String {
     let mut text = String::from(match facts.expands {
         None => {
             "You turn a plan into tasks that coding agents carry out one by one or side by side. \
@@ -48,7 +48,7 @@ fn parent(task: &Expand<'_>, caps: Caps) -> String {
 }
 
 /// The facts about the repository: names and commands, never contents.
-fn repository(facts: &Plan<'_>, caps: Caps) -> String {
+fn repository(facts: &PlanPrompt<'_>, caps: Caps) -> String {
     let mut text = String::new();
     if !facts.repo_status.is_empty() {
         text.push_str(&block("State of the repository", "text", facts.repo_status, caps));
@@ -72,7 +72,7 @@ fn repository(facts: &Plan<'_>, caps: Caps) -> String {
     text
 }
 
-fn rules(facts: &Plan<'_>, caps: Caps) -> String {
+fn rules(facts: &PlanPrompt<'_>, caps: Caps) -> String {
     let mut text = String::from(
         "\n## Rules\n\n\
          - Each task is small, stands on its own, and has acceptance criteria that can be tested.\n\

@@ -1,7 +1,7 @@
 //! The prompts for the reviewer: the verdict on a change, and acceptance cases for it.
 
 use super::part::{block, bullets, fenced, inline, numbered, ran};
-use super::{Caps, Review, UatGenerate};
+use super::{Caps, ReviewPrompt, UatGenerate};
 use crate::guard::report;
 use crate::limit::ReviewGate;
 
@@ -22,7 +22,7 @@ adds (its new number) or removes (its old number). Cite in these fields; words i
 count.
 ";
 
-pub(super) fn review(facts: &Review<'_>, caps: Caps) -> String {
+pub(super) fn review(facts: &ReviewPrompt<'_>, caps: Caps) -> String {
     let mut text = String::from("You review one change. Read only; change nothing.\n\n");
     text.push_str(MATERIAL);
     text.push_str(&criteria(&facts.task.title, &facts.task.acceptance, caps));
@@ -54,7 +54,7 @@ fn criteria(title: &str, acceptance: &[String], caps: Caps) -> String {
     format!("\n## Acceptance criteria of “{title}”\n\n{}", numbered(acceptance, caps))
 }
 
-fn claims(facts: &Review<'_>, caps: Caps) -> String {
+fn claims(facts: &ReviewPrompt<'_>, caps: Caps) -> String {
     let mut text = String::new();
     if let Some(claimed) = facts.claimed {
         text.push_str(&block("What the builder says about it", "json", claimed, caps));
@@ -67,7 +67,7 @@ fn claims(facts: &Review<'_>, caps: Caps) -> String {
     text
 }
 
-fn verdict(facts: &Review<'_>, caps: Caps) -> String {
+fn verdict(facts: &ReviewPrompt<'_>, caps: Caps) -> String {
     let failed: Vec<String> =
         facts.validation.iter().filter(|ran| !ran.passed()).map(|ran| inline(ran.name)).collect();
     let mut text = String::from(

@@ -13,7 +13,7 @@ const NAME_WORDS_MAX: usize = 4;
 
 /// A skill that a text asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum SkillRequest {
     /// A name, which must exist.
     Name(String),
     /// Several words, in lower case with `-` between them, which are a name only if a skill is
@@ -21,11 +21,11 @@ pub enum Asked {
     Words(String),
 }
 
-impl Asked {
+impl SkillRequest {
     /// The name to look up.
     pub fn text(&self) -> &str {
         match self {
-            Asked::Name(name) | Asked::Words(name) => name,
+            SkillRequest::Name(name) | SkillRequest::Words(name) => name,
         }
     }
 }
@@ -34,9 +34,9 @@ impl TaskSpec {
     /// The skills that a task or a plan asks for. Only the parts that tell the builder what to do
     /// can ask: acceptance criteria and notes speak of skills for other reasons. A plan in plain
     /// words has nothing but notes.
-    pub fn asked_skills(&self) -> Vec<Asked> {
+    pub fn asked_skills(&self) -> Vec<SkillRequest> {
         if let Some(names) = &self.skills {
-            return names.iter().cloned().map(Asked::Name).take(ASKED_MAX).collect();
+            return names.iter().cloned().map(SkillRequest::Name).take(ASKED_MAX).collect();
         }
         let is_plain = self.goal.is_empty() && self.acceptance.is_empty();
         let notes = self.notes.iter().filter(|_| is_plain);
@@ -56,9 +56,9 @@ pub fn is_name(text: &str) -> bool {
 }
 
 /// The skills that a text asks for, in the order in which they are first mentioned.
-pub fn asked(text: &str) -> Vec<Asked> {
+pub fn asked(text: &str) -> Vec<SkillRequest> {
     let words = words(text);
-    let mut found: Vec<Asked> = Vec::new();
+    let mut found: Vec<SkillRequest> = Vec::new();
     for at in 0..words.len() {
         let word = &words[at];
         let is_use = matches!(word.plain.as_str(), "use" | "using") && !word.cited;
@@ -73,7 +73,7 @@ pub fn asked(text: &str) -> Vec<Asked> {
     found
 }
 
-struct Word {
+struct PromptWord {
     /// The word without the marks around it.
     bare: String,
     /// The word in lower case.
@@ -88,8 +88,8 @@ struct Word {
 }
 
 /// The words outside of code blocks and quoted lines.
-fn words(text: &str) -> Vec<Word> {
-    let mut words: Vec<Word> = Vec::new();
+fn words(text: &str) -> Vec<PromptWord> {
+    let mut words: Vec<PromptWord> = Vec::new();
     let mut fence = Fence::default();
     let mut quote: Option<Quote> = None;
     for line in text.lines() {
@@ -125,7 +125,7 @@ struct Quote {
 
 impl Quote {
     /// Follows a quotation over `given`, the last of `words` as it was written.
-    fn follow(open: Option<Quote>, given: &str, words: &mut [Word]) -> Option<Quote> {
+    fn follow(open: Option<Quote>, given: &str, words: &mut [PromptWord]) -> Option<Quote> {
         const MARKS: [(char, char); 5] =
             [('"', '"'), ('`', '`'), ('“', '”'), ('„', '“'), ('«', '»')];
         let (quote, rest) = match open {
@@ -147,7 +147,7 @@ impl Quote {
     }
 }
 
-fn word(given: &str) -> Option<Word> {
+fn word(given: &str) -> Option<PromptWord> {
     let quotes = ['`', '"', '\'', '“', '”', '*', '«', '»', '‘', '’'];
     let inner = given.trim_start_matches('(').trim_end_matches(['.', ',', ';', ':', '!', '?', ')']);
     let after = &given[given.len() - (given.trim_start_matches('(').len() - inner.len())..];
@@ -157,7 +157,7 @@ fn word(given: &str) -> Option<Word> {
         return None;
     }
     let quoted = inner.starts_with(quotes) || inner.starts_with(['/', '$']);
-    Some(Word {
+    Some(PromptWord {
         bare: bare.to_owned(),
         plain: bare.to_lowercase(),
         quoted,
@@ -168,7 +168,7 @@ fn word(given: &str) -> Option<Word> {
 }
 
 /// Whether the words before forbid the use: `do not use`, `never use`, `without using`.
-fn is_denied(before: &[Word]) -> bool {
+fn is_denied(before: &[PromptWord]) -> bool {
     let near = before.iter().rev().take(2).take_while(|word| !word.ends);
     near.into_iter().any(|word| {
         let plain = word.plain.replace('’', "'");
@@ -178,7 +178,7 @@ fn is_denied(before: &[Word]) -> bool {
 }
 
 /// The skills named in the words after `use`.
-fn phrase(after: &[Word]) -> Vec<Asked> {
+fn phrase(after: &[PromptWord]) -> Vec<SkillRequest> {
     let after = match after.first() {
         Some(word) if word.plain == "the" && !word.ends => &after[1..],
         _ => after,
@@ -194,7 +194,7 @@ fn phrase(after: &[Word]) -> Vec<Asked> {
 }
 
 /// Reads `skill X` or `skills X, Y and Z`: the words that are names, as far as the list goes.
-fn named_after(words: &[Word], count_max: usize) -> Vec<Asked> {
+fn named_after(words: &[PromptWord], count_max: usize) -> Vec<SkillRequest> {
     let mut names = Vec::new();
     let mut is_next = true;
     for word in words.iter().take(WORDS_MAX) {
@@ -218,13 +218,13 @@ fn named_after(words: &[Word], count_max: usize) -> Vec<Asked> {
 }
 
 /// Reads `X skill`, `X and Y skills`, `X, Y and Z skills` or `code review skill`.
-fn named_before(words: &[Word]) -> Vec<Asked> {
+fn named_before(words: &[PromptWord]) -> Vec<SkillRequest> {
     let Some(end) = words.iter().take(WORDS_MAX + 1).position(is_skill) else { return Vec::new() };
     let before = &words[..end];
     if before.is_empty() || before.iter().any(|word| word.ends) {
         return Vec::new();
     }
-    let mut items: Vec<Vec<&Word>> = vec![Vec::new()];
+    let mut items: Vec<Vec<&PromptWord>> = vec![Vec::new()];
     for word in before {
         let joins = matches!(word.plain.as_str(), "and" | "&");
         if !joins && let Some(item) = items.last_mut() {
@@ -251,20 +251,20 @@ fn named_before(words: &[Word]) -> Vec<Asked> {
     }
 }
 
-fn several_words(words: &[&Word]) -> Option<Asked> {
+fn several_words(words: &[&PromptWord]) -> Option<SkillRequest> {
     if words.len() > NAME_WORDS_MAX {
         return None;
     }
     let joined = words.iter().map(|word| word.plain.as_str()).collect::<Vec<_>>().join("-");
-    is_name(&joined).then_some(Asked::Words(joined))
+    is_name(&joined).then_some(SkillRequest::Words(joined))
 }
 
-fn name(word: &Word) -> Option<Asked> {
+fn name(word: &PromptWord) -> Option<SkillRequest> {
     let is_usual = !word.quoted && NOT_NAMES.contains(&word.plain.as_str());
-    (is_name(&word.bare) && !is_usual).then(|| Asked::Name(word.bare.clone()))
+    (is_name(&word.bare) && !is_usual).then(|| SkillRequest::Name(word.bare.clone()))
 }
 
-fn is_skill(word: &Word) -> bool {
+fn is_skill(word: &PromptWord) -> bool {
     !word.quoted && matches!(word.plain.as_str(), "skill" | "skills")
 }
 
@@ -377,7 +377,7 @@ mod tests {
         is("```\ncode\n```\nUse the pdf skill", &["pdf"]);
         is("Use ```x``` first. Use the pdf skill", &["pdf"]);
         is("> a quotation\n\nUse the pdf skill", &["pdf"]);
-        assert_eq!(asked("Use the code review skill"), [Asked::Words("code-review".into())]);
+        assert_eq!(asked("Use the code review skill"), [SkillRequest::Words("code-review".into())]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Puts skills into a prompt: those that a task asks for, in the form that the agent really
 //! follows, and a list of those to choose from.
 
-use super::{Owner, Shelf, Skill, Wanted};
+use super::{Owner, Shelf, Skill, WantedSkill};
 use crate::config::Mode;
 use crate::prompt::{Caps, cut, fenced};
 
@@ -55,13 +55,13 @@ const ITS_COMMANDS: &[&str] = &[
 ];
 
 /// Returns the prompt with the wanted skills in front of it.
-pub fn give(prompt: String, wanted: &[Wanted<'_>], mode: Mode, caps: Caps) -> String {
+pub fn give(prompt: String, wanted: &[WantedSkill<'_>], mode: Mode, caps: Caps) -> String {
     let (mut start, mut called, mut dollar, mut shown) = (None, Vec::new(), Vec::new(), Vec::new());
     for wanted in wanted {
         match wanted {
-            Wanted::Its(name) => called.push(*name),
-            Wanted::Ours(skill) if !skill.is_native(mode) => shown.push(*skill),
-            Wanted::Ours(skill) => match mode {
+            WantedSkill::Its(name) => called.push(*name),
+            WantedSkill::Ours(skill) if !skill.is_native(mode) => shown.push(*skill),
+            WantedSkill::Ours(skill) => match mode {
                 Mode::CodexCli => dollar.push(skill.name.as_str()),
                 Mode::ClaudeCodeCli if start.is_none() && can_start(skill) => {
                     start = Some(skill.name.as_str());
@@ -177,23 +177,23 @@ fn shortened(mut lines: Vec<String>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Asked, Folder, Found};
+    use super::super::{Folder, FoundSkill, SkillRequest};
     use super::*;
 
     const CAPS: Caps = Caps { prompt_bytes_max: 2000, tail_lines_max: 10 };
 
-    fn found(folder: Folder, name: &str, more: &str, body: &str) -> Found {
+    fn found(folder: Folder, name: &str, more: &str, body: &str) -> FoundSkill {
         let text = format!("---\nname: {name}\ndescription: does {name}\n{more}---\n{body}\n");
         let dir = format!("{}/{name}", folder.path());
         let text = Ok(text.into_bytes());
         let folder = Some(folder);
-        Found { owner: Owner::Repository, folder, dir_name: name.into(), dir, text }
+        FoundSkill { owner: Owner::Repository, folder, dir_name: name.into(), dir, text }
     }
 
-    fn given(list: &[Found], mode: Mode) -> String {
+    fn given(list: &[FoundSkill], mode: Mode) -> String {
         let shelf = Shelf::new(list, Vec::new());
-        let asked: Vec<Asked> =
-            list.iter().map(|found| Asked::Name(found.dir_name.clone())).collect();
+        let asked: Vec<SkillRequest> =
+            list.iter().map(|found| SkillRequest::Name(found.dir_name.clone())).collect();
         give("Do it.\n".to_owned(), &shelf.wanted(&asked, mode).unwrap(), mode, CAPS)
     }
 
@@ -276,7 +276,7 @@ mod tests {
             found(Folder::Agents, "tdd", "", "x"),
             found(Folder::Claude, "p", "disable-model-invocation: true\n", "x"),
         ];
-        let lines = |list: &[Found], mode| listed(&Shelf::new(list, Vec::new()), mode);
+        let lines = |list: &[FoundSkill], mode| listed(&Shelf::new(list, Vec::new()), mode);
         assert_eq!(lines(&list, Mode::ClaudeCodeCli), ["`tdd` — does tdd"]);
         assert_eq!(
             lines(&list, Mode::CodexCli),

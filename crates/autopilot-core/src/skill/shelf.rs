@@ -1,6 +1,6 @@
 //! All skills that are available, and the lookup of a skill by name for an agent.
 
-use super::{Asked, Found, Owner, Skill, parse};
+use super::{FoundSkill, Owner, Skill, SkillRequest, parse};
 use crate::config::{Mode, nearest::nearest};
 
 /// The skills that come with Claude Code and lie in no folder.
@@ -13,14 +13,14 @@ pub struct Shelf {
     /// nobody else has one of its name.
     pub skills: Vec<Skill>,
     /// The files with faults, whether they can be used or not.
-    pub faults: Vec<Broken>,
+    pub faults: Vec<BrokenSkill>,
     /// The folders that were searched, for people to read.
     pub looked_in: Vec<String>,
 }
 
 /// A skill's file with a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
+pub struct BrokenSkill {
     pub dir_name: String,
     /// The directory as an agent finds it.
     pub dir: String,
@@ -33,19 +33,19 @@ pub struct Broken {
 
 /// A requested skill, and where it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted<'a> {
+pub enum WantedSkill<'a> {
     /// A skill that we know.
     Ours(&'a Skill),
     /// A skill of the agent itself or of one of its plugins: only the agent knows it.
     Its(&'a str),
 }
 
-impl Wanted<'_> {
+impl WantedSkill<'_> {
     /// The name of the skill.
     pub fn name(&self) -> &str {
         match self {
-            Wanted::Ours(skill) => &skill.name,
-            Wanted::Its(name) => name,
+            WantedSkill::Ours(skill) => &skill.name,
+            WantedSkill::Its(name) => name,
         }
     }
 }
@@ -75,7 +75,7 @@ impl std::fmt::Display for Missing {
 
 impl Shelf {
     /// Parses the files that were found. `looked_in` lists the searched folders.
-    pub fn new(found: &[Found], looked_in: Vec<String>) -> Shelf {
+    pub fn new(found: &[FoundSkill], looked_in: Vec<String>) -> Shelf {
         let mut shelf = Shelf { looked_in, ..Shelf::default() };
         let in_order = |is_shipped: bool| {
             found.iter().filter(move |found| (found.owner == Owner::Shipped) == is_shipped)
@@ -85,7 +85,7 @@ impl Shelf {
                 continue;
             }
             let (skill, faults) = parse(found);
-            let broken = |text: String| Broken {
+            let broken = |text: String| BrokenSkill {
                 dir_name: found.dir_name.clone(),
                 dir: found.dir.clone(),
                 owner: found.owner,
@@ -132,10 +132,11 @@ impl Shelf {
     /// Returns every requested skill, or every one that is missing.
     pub fn wanted<'a>(
         &'a self,
-        asked: &'a [Asked],
+        asked: &'a [SkillRequest],
         mode: Mode,
-    ) -> Result<Vec<Wanted<'a>>, Vec<Missing>> {
-        let (mut wanted, mut missing): (Vec<Wanted<'a>>, Vec<Missing>) = (Vec::new(), Vec::new());
+    ) -> Result<Vec<WantedSkill<'a>>, Vec<Missing>> {
+        let (mut wanted, mut missing): (Vec<WantedSkill<'a>>, Vec<Missing>) =
+            (Vec::new(), Vec::new());
         for asked in asked {
             match self.one(asked, mode) {
                 Ok(Some(one)) if wanted.iter().any(|other| other.name() == one.name()) => {}
@@ -146,22 +147,26 @@ impl Shelf {
         if missing.is_empty() { Ok(wanted) } else { Err(missing) }
     }
 
-    fn one<'a>(&'a self, asked: &'a Asked, mode: Mode) -> Result<Option<Wanted<'a>>, Missing> {
+    fn one<'a>(
+        &'a self,
+        asked: &'a SkillRequest,
+        mode: Mode,
+    ) -> Result<Option<WantedSkill<'a>>, Missing> {
         let name = asked.text();
         if let Some(skill) = self.get(name, mode) {
-            return Ok(Some(Wanted::Ours(skill)));
+            return Ok(Some(WantedSkill::Ours(skill)));
         }
         let is_its =
             mode == Mode::ClaudeCodeCli && (name.contains(':') || WITH_CLAUDE.contains(&name));
         match asked {
-            _ if is_its => Ok(Some(Wanted::Its(name))),
-            Asked::Words(_) => Ok(None),
-            Asked::Name(name) => Err(self.missing(name)),
+            _ if is_its => Ok(Some(WantedSkill::Its(name))),
+            SkillRequest::Words(_) => Ok(None),
+            SkillRequest::Name(name) => Err(self.missing(name)),
         }
     }
 
     fn missing(&self, name: &str) -> Missing {
-        let lost = |broken: &&super::shelf::Broken| broken.is_lost && broken.dir_name == name;
+        let lost = |broken: &&super::shelf::BrokenSkill| broken.is_lost && broken.dir_name == name;
         let broken = self.faults.iter().find(lost);
         let known = self.skills.iter().map(|skill| skill.name.as_str());
         Missing {
@@ -177,10 +182,10 @@ mod tests {
     use super::super::Folder;
     use super::*;
 
-    fn found(owner: Owner, folder: Folder, name: &str) -> Found {
+    fn found(owner: Owner, folder: Folder, name: &str) -> FoundSkill {
         let text = format!("---\nname: {name}\ndescription: d\n---\nbody of {folder:?}\n");
         let dir = format!("{}/{name}", folder.path());
-        Found {
+        FoundSkill {
             owner,
             folder: Some(folder),
             dir_name: name.into(),
@@ -196,7 +201,10 @@ mod tests {
             found(Owner::Repository, Folder::Claude, "code-review"),
             found(Owner::User, Folder::Codex, "changelog"),
         ];
-        list.push(Found { text: Err("gone".into()), ..found(Owner::User, Folder::Codex, "bad") });
+        list.push(FoundSkill {
+            text: Err("gone".into()),
+            ..found(Owner::User, Folder::Codex, "bad")
+        });
         Shelf::new(&list, Vec::new())
     }
 
@@ -210,13 +218,13 @@ mod tests {
         assert_eq!(shelf.get("TDD", Mode::CodexCli).and_then(|s| s.folder), Some(Folder::Agents));
     }
 
-    fn shipped(name: &str) -> Found {
-        Found { folder: None, ..found(Owner::Shipped, Folder::Agents, name) }
+    fn shipped(name: &str) -> FoundSkill {
+        FoundSkill { folder: None, ..found(Owner::Shipped, Folder::Agents, name) }
     }
 
     #[test]
     fn a_shipped_skill_stands_in_only_where_nobody_has_one_of_its_name() {
-        let owners = |theirs: &[Found], name: &str| -> Vec<Owner> {
+        let owners = |theirs: &[FoundSkill], name: &str| -> Vec<Owner> {
             // The order in which they are found does not matter.
             let mut list = vec![shipped("reviewer"), shipped("tester")];
             list.extend(theirs.iter().cloned());
@@ -230,10 +238,12 @@ mod tests {
             assert_eq!(owners(&theirs, "tester"), [Owner::Shipped]);
             assert_eq!(owners(&[found(owner, Folder::Claude, "Reviewer")], "reviewer"), []);
         }
-        let broken =
-            Found { text: Err("gone".into()), ..found(Owner::User, Folder::Codex, "reviewer") };
+        let broken = FoundSkill {
+            text: Err("gone".into()),
+            ..found(Owner::User, Folder::Codex, "reviewer")
+        };
         let shelf = Shelf::new(&[shipped("reviewer"), broken], Vec::new());
-        let asked = [Asked::Name("reviewer".into())];
+        let asked = [SkillRequest::Name("reviewer".into())];
         let missing = shelf.wanted(&asked, Mode::CodexCli).unwrap_err();
         assert!(missing[0].to_string().contains("can't be used"), "{missing:?}");
     }
@@ -250,7 +260,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_named_with_the_nearest_name() {
         let shelf = shelf();
-        let name = |name: &str| Asked::Name(name.to_owned());
+        let name = |name: &str| SkillRequest::Name(name.to_owned());
         let asked = [name("changelgo"), name("bad"), name("tdd"), name("zzz")];
         let missing = shelf.wanted(&asked, Mode::CodexCli).unwrap_err();
         let said: Vec<String> = missing.iter().map(ToString::to_string).collect();
@@ -267,9 +277,10 @@ mod tests {
     #[test]
     fn several_words_are_a_name_only_if_there_is_one() {
         let shelf = shelf();
-        let asked = [Asked::Words("code-review".into()), Asked::Words("fishing-rod".into())];
+        let asked =
+            [SkillRequest::Words("code-review".into()), SkillRequest::Words("fishing-rod".into())];
         let names: Vec<&str> = match shelf.wanted(&asked, Mode::Script) {
-            Ok(ref wanted) => wanted.iter().map(Wanted::name).map(|_| "code-review").collect(),
+            Ok(ref wanted) => wanted.iter().map(WantedSkill::name).map(|_| "code-review").collect(),
             Err(_) => Vec::new(),
         };
         assert_eq!(names, ["code-review"]);
@@ -278,7 +289,7 @@ mod tests {
     #[test]
     fn only_the_agent_knows_its_own_and_its_plugins() {
         let shelf = Shelf::default();
-        let asked = [Asked::Name("plugin:x".into()), Asked::Name("simplify".into())];
+        let asked = [SkillRequest::Name("plugin:x".into()), SkillRequest::Name("simplify".into())];
         assert_eq!(shelf.wanted(&asked, Mode::ClaudeCodeCli).unwrap().len(), 2);
         assert_eq!(shelf.wanted(&asked, Mode::CodexCli).unwrap_err().len(), 2);
     }

@@ -64,7 +64,7 @@ pub struct Gain {
 
 /// The builder's own report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct ClaimedUse {
     pub skills: Vec<String>,
     pub mcp_servers: Vec<String>,
     pub subagents: Vec<Subagent>,
@@ -123,7 +123,7 @@ fn has<'a>(names: impl IntoIterator<Item = &'a String>, wanted: &str) -> bool {
 }
 
 /// All contradictions, in words for the reviewer.
-fn against(said: &Said, deeds: &Deeds, terms: &Terms<'_>) -> Vec<String> {
+fn against(said: &ClaimedUse, deeds: &Deeds, terms: &Terms<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     policy(said, deeds, terms, &mut lines);
     upscale(said, deeds, terms, &mut lines);
@@ -133,7 +133,7 @@ fn against(said: &Said, deeds: &Deeds, terms: &Terms<'_>) -> Vec<String> {
     lines.iter().map(|line| words(line)).collect()
 }
 
-fn policy(said: &Said, deeds: &Deeds, terms: &Terms<'_>, lines: &mut Vec<String>) {
+fn policy(said: &ClaimedUse, deeds: &Deeds, terms: &Terms<'_>, lines: &mut Vec<String>) {
     let servers: BTreeSet<&String> = said.mcp_servers.iter().chain(&deeds.mcp_servers).collect();
     if !terms.policy.use_mcp && !servers.is_empty() {
         let names = servers.into_iter().cloned().collect::<Vec<_>>().join(", ");
@@ -159,11 +159,11 @@ fn policy(said: &Said, deeds: &Deeds, terms: &Terms<'_>, lines: &mut Vec<String>
     }
 }
 
-fn count(said: &Said, deeds: &Deeds) -> u32 {
+fn count(said: &ClaimedUse, deeds: &Deeds) -> u32 {
     u32::try_from(said.subagents.len()).unwrap_or(u32::MAX).max(deeds.subagents)
 }
 
-fn upscale(said: &Said, deeds: &Deeds, terms: &Terms<'_>, lines: &mut Vec<String>) {
+fn upscale(said: &ClaimedUse, deeds: &Deeds, terms: &Terms<'_>, lines: &mut Vec<String>) {
     let is_used = has(said.skills.iter().chain(&deeds.skills), UPSCALE) || !said.gained.is_empty();
     if !is_used {
         return;
@@ -178,7 +178,7 @@ fn upscale(said: &Said, deeds: &Deeds, terms: &Terms<'_>, lines: &mut Vec<String
     }
 }
 
-fn plan(said: &Said, deeds: &Deeds, terms: &Terms<'_>, lines: &mut Vec<String>) {
+fn plan(said: &ClaimedUse, deeds: &Deeds, terms: &Terms<'_>, lines: &mut Vec<String>) {
     let is_about = terms.has_skills || !terms.asked.is_empty() || !said.skills.is_empty();
     if !terms.policy.require_skill_plan || !is_about {
         return;
@@ -194,7 +194,7 @@ fn plan(said: &Said, deeds: &Deeds, terms: &Terms<'_>, lines: &mut Vec<String>) 
     }
 }
 
-fn differences(said: &Said, deeds: &Deeds, terms: &Terms<'_>, lines: &mut Vec<String>) {
+fn differences(said: &ClaimedUse, deeds: &Deeds, terms: &Terms<'_>, lines: &mut Vec<String>) {
     for name in deeds.skills.iter().filter(|name| !has(&said.skills, name)) {
         lines.push(format!("the builder used the skill `{name}` but does not report it"));
     }
@@ -224,9 +224,9 @@ fn differences(said: &Said, deeds: &Deeds, terms: &Terms<'_>, lines: &mut Vec<St
     }
 }
 
-impl Said {
+impl ClaimedUse {
     /// The part of the report that is looked at: an agent may claim anything, of any length.
-    fn bounded(&self) -> Said {
+    fn bounded(&self) -> ClaimedUse {
         let names = |names: &[String]| names.iter().take(CLAIMS_MAX).map(|n| words(n)).collect();
         let subagents = self.subagents.iter().take(CLAIMS_MAX).map(|agent| Subagent {
             name: words(&agent.name),
@@ -234,7 +234,7 @@ impl Said {
             deliverable: words(&agent.deliverable),
         });
         let gained = self.gained.iter().take(CLAIMS_MAX);
-        Said {
+        ClaimedUse {
             skills: names(&self.skills),
             mcp_servers: names(&self.mcp_servers),
             subagents: subagents.collect(),
@@ -246,7 +246,7 @@ impl Said {
 
 impl Used {
     /// Combines the report with the observation, and notes the contradictions.
-    pub fn of(said: &Said, deeds: &Deeds, terms: &Terms<'_>) -> Used {
+    pub fn of(said: &ClaimedUse, deeds: &Deeds, terms: &Terms<'_>) -> Used {
         let said = &said.bounded();
         let names = |said: &[String], seen: &BTreeSet<String>| {
             let unsaid = seen.iter().filter(|name| !has(said, name));
@@ -346,14 +346,14 @@ mod tests {
     }
 
     #[track_caller]
-    fn is(said: &Said, deeds: &Deeds, policy: SkillPolicy, expected: &[&str]) {
+    fn is(said: &ClaimedUse, deeds: &Deeds, policy: SkillPolicy, expected: &[&str]) {
         let terms = Terms { policy, asked: &[], has_skills: false };
         assert_eq!(against(said, deeds, &terms), expected);
     }
 
     #[test]
     fn an_honest_account_within_the_policy_has_nothing_against_it() {
-        let said = Said {
+        let said = ClaimedUse {
             skills: list(&["Code Review", "upscale"]),
             mcp_servers: list(&["docs"]),
             subagents: vec![agent("a")],
@@ -380,11 +380,11 @@ mod tests {
     #[test]
     fn each_rule_that_is_broken_is_named() {
         let none = SkillPolicy { use_mcp: false, allow_upscale: false, max_subagents: 0, ..POLICY };
-        let said = Said {
+        let said = ClaimedUse {
             skills: list(&["upscale"]),
             mcp_servers: list(&["docs"]),
             subagents: vec![Subagent { name: "a".into(), ..Subagent::default() }],
-            ..Said::default()
+            ..ClaimedUse::default()
         };
         is(
             &said,
@@ -403,11 +403,11 @@ mod tests {
 
     #[test]
     fn what_was_seen_and_what_was_said_are_compared() {
-        let said = Said {
+        let said = ClaimedUse {
             skills: list(&["python", "read-it"]),
             mcp_servers: list(&["docs"]),
             skill_plan: "python".into(),
-            ..Said::default()
+            ..ClaimedUse::default()
         };
         let deeds = Deeds {
             skills: names(&["tdd"]),
@@ -440,7 +440,11 @@ mod tests {
     fn a_skill_that_was_asked_for_has_to_be_reported() {
         let asked = list(&["pdf", "tdd"]);
         let terms = Terms { policy: POLICY, asked: &asked, has_skills: true };
-        let said = Said { skills: list(&["tdd"]), skill_plan: "tdd".into(), ..Said::default() };
+        let said = ClaimedUse {
+            skills: list(&["tdd"]),
+            skill_plan: "tdd".into(),
+            ..ClaimedUse::default()
+        };
         let expected = ["the task asks for the skill `pdf`, but the builder does not report it"];
         assert_eq!(against(&said, &Deeds::default(), &terms), expected);
     }
@@ -448,7 +452,7 @@ mod tests {
     #[test]
     fn accounts_are_bounded_however_much_is_said() {
         let many: Vec<String> = (0..500).map(|n| format!("{n} {}", "x".repeat(1000))).collect();
-        let said = Said { skills: many.clone(), mcp_servers: many, ..Said::default() };
+        let said = ClaimedUse { skills: many.clone(), mcp_servers: many, ..ClaimedUse::default() };
         let off = SkillPolicy { use_mcp: false, ..POLICY };
         let asked: Vec<String> = (0..30).map(|n| format!("a{n}")).collect();
         let terms = Terms { policy: off, asked: &asked, has_skills: true };

@@ -3,8 +3,8 @@
 //! What a vendor refuses for one task it refuses for all of them, so it is the account that is held
 //! and not the task. Only accounts in trouble are kept; one that is not here is open.
 
-use super::{Live, State, Task};
-use crate::config::By;
+use super::{LiveAttempt, State, Task};
+use crate::config::WorkBy;
 use crate::event::{HoldWhy, Outcome};
 use crate::id::{AttemptId, TaskId, Time};
 use crate::limit::account_of;
@@ -35,7 +35,7 @@ pub struct Hold {
 
 /// Whether somebody can do a step now.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Door {
+pub enum LaneState {
     Open {
         lane: u32,
     },
@@ -53,8 +53,8 @@ pub enum Door {
 
 impl Task {
     /// Who does a step of it. What a task says is about its own work, not about who looks at it.
-    pub fn by(&self, step: Step) -> &By {
-        const ANYBODY: &By = &By { agent: None, model: None };
+    pub fn by(&self, step: Step) -> &WorkBy {
+        const ANYBODY: &WorkBy = &WorkBy { agent: None, model: None };
         match step.role() {
             Some(Role::Builder) => &self.spec.by,
             Some(Role::Reviewer | Role::Planner) | None => ANYBODY,
@@ -69,50 +69,50 @@ impl State {
     }
 
     /// The account, or model of it, an attempt works with.
-    pub fn lane_of(&self, live: &Live) -> Cow<'_, str> {
+    pub fn lane_of(&self, live: &LiveAttempt) -> Cow<'_, str> {
         self.lane_name(live.task, live.step, live.lane)
     }
 
     /// The same for work that only goes on where it was begun, as long as that is open.
-    pub fn door_by(&self, step: Step, by: &By, lane: Option<u32>) -> Door {
+    pub fn door_by(&self, step: Step, by: &WorkBy, lane: Option<u32>) -> LaneState {
         let limits = &self.run.limits;
         let known = lane.filter(|lane| (*lane as usize) < limits.lanes_by(step, by));
         let is_open = |lane: &u32| self.door_of(&limits.lane_by(step, by, *lane)).is_none();
-        known.filter(is_open).map_or_else(|| self.door(step, by), |lane| Door::Open { lane })
+        known.filter(is_open).map_or_else(|| self.door(step, by), |lane| LaneState::Open { lane })
     }
 
     /// Whether somebody can do a step now, done by those.
-    pub fn door(&self, step: Step, by: &By) -> Door {
+    pub fn door(&self, step: Step, by: &WorkBy) -> LaneState {
         if self.run.accounts.is_empty() {
-            return Door::Open { lane: 0 };
+            return LaneState::Open { lane: 0 };
         }
         let lanes = self.run.limits.lanes_by(step, by);
         let mut doors = Vec::new();
         for lane in 0..lanes as u32 {
             match self.door_of(&self.run.limits.lane_by(step, by, lane)) {
-                None => return Door::Open { lane },
+                None => return LaneState::Open { lane },
                 Some(door) => doors.push(door),
             }
         }
-        doors.into_iter().min_by_key(rank).unwrap_or(Door::Open { lane: 0 })
+        doors.into_iter().min_by_key(rank).unwrap_or(LaneState::Open { lane: 0 })
     }
 
     /// None: it is open.
-    fn door_of(&self, lane: &str) -> Option<Door> {
+    fn door_of(&self, lane: &str) -> Option<LaneState> {
         let account = account_of(lane);
         let model = Some(lane).filter(|model| *model != account);
         let troubled = [Some(account), model].into_iter().flatten();
         let doors = troubled.filter_map(|name| {
             let account = self.run.accounts.get(name)?;
             match (&account.held, account.probe) {
-                (Some(hold), _) => Some(Door::Held {
+                (Some(hold), _) => Some(LaneState::Held {
                     account: name.to_owned(),
                     why: account.why,
                     text: hold.text.clone(),
                     until: hold.until,
                     guess: hold.guess,
                 }),
-                (None, Some(_)) => Some(Door::Probed),
+                (None, Some(_)) => Some(LaneState::Probed),
                 (None, None) => None,
             }
         });
@@ -145,7 +145,7 @@ impl State {
     }
 
     /// An attempt begins; of accounts that are not trusted yet it is the probe.
-    pub(super) fn probes(&mut self, attempt: AttemptId, live: &Live) {
+    pub(super) fn probes(&mut self, attempt: AttemptId, live: &LiveAttempt) {
         if self.run.accounts.is_empty() {
             return;
         }
@@ -178,11 +178,11 @@ impl State {
 }
 
 /// The sooner it may open the smaller.
-fn rank(door: &Door) -> (u8, Option<Time>) {
+fn rank(door: &LaneState) -> (u8, Option<Time>) {
     match door {
-        Door::Open { .. } => (0, None),
-        Door::Probed => (1, None),
-        Door::Held { until: Some(until), .. } => (2, Some(*until)),
-        Door::Held { until: None, .. } => (3, None),
+        LaneState::Open { .. } => (0, None),
+        LaneState::Probed => (1, None),
+        LaneState::Held { until: Some(until), .. } => (2, Some(*until)),
+        LaneState::Held { until: None, .. } => (3, None),
     }
 }

@@ -1,7 +1,7 @@
 //! What each event changes. No rule is here: whatever was decided is already in the event.
 
-use super::{Grant, Hold, Live, Run, Shown, Spent, State, Status, Task};
-use crate::event::{Bill, End, Event, Facts, Outcome, SessionTotal, Skip, TaskSpec};
+use super::{Grant, Hold, LiveAttempt, Run, Shown, Spent, State, Status, Task};
+use crate::event::{Bill, Event, Facts, Outcome, SessionTotal, Skip, TaskEnd, TaskEntry};
 use crate::flow::Pipeline;
 use crate::id::{AttemptId, Micros, TaskId, Time};
 use crate::pipeline::{Failing, Switch, Work};
@@ -33,7 +33,7 @@ impl State {
                 self.task_mut(*task).skipped.insert(*step, why.clone());
             }
             Event::AttemptStarted { task, step, lane } => {
-                let live = Live { task: *task, step: *step, lane: *lane, since: at };
+                let live = LiveAttempt { task: *task, step: *step, lane: *lane, since: at };
                 self.started(AttemptId { seq, place }, live);
             }
             Event::AttemptEnded { id, task, step, outcome, facts } => {
@@ -112,7 +112,7 @@ impl State {
         self.at = at;
     }
 
-    fn add(&mut self, id: TaskId, parent: Option<TaskId>, pipeline: Pipeline, spec: &TaskSpec) {
+    fn add(&mut self, id: TaskId, parent: Option<TaskId>, pipeline: Pipeline, spec: &TaskEntry) {
         let before: Vec<TaskId> =
             spec.depends_on.iter().filter_map(|name| self.names.get(name).copied()).collect();
         let is_met = |dep: &TaskId| match &self.task(*dep).status {
@@ -187,9 +187,9 @@ impl State {
         self.set_status(id, Status::At { step });
     }
 
-    fn started(&mut self, attempt: AttemptId, live: Live) {
+    fn started(&mut self, attempt: AttemptId, live: LiveAttempt) {
         self.probes(attempt, &live);
-        let Live { task, step, since: at, .. } = live;
+        let LiveAttempt { task, step, since: at, .. } = live;
         let spent = &mut self.task_mut(task).spent;
         spent.attempts += 1;
         spent.tries += 1;
@@ -287,7 +287,7 @@ impl State {
         }
     }
 
-    fn settled(&mut self, id: TaskId, end: &End, at: Time) {
+    fn settled(&mut self, id: TaskId, end: &TaskEnd, at: Time) {
         self.run.moved_at = at;
         self.set_status(id, Status::Settled(end.clone()));
         if self.run.focus == Some(id) {
@@ -368,13 +368,13 @@ impl State {
 
     /// Whether what depends on a task that ended so may begin. Skipped by a person counts: they
     /// vouch. So does a failure that somebody weighs later, unless it was to end what follows it.
-    fn satisfies(&self, task: TaskId, end: &End) -> bool {
+    fn satisfies(&self, task: TaskId, end: &TaskEnd) -> bool {
         match end {
-            End::Closed | End::Skipped { why: Skip::Asked } => true,
-            End::Failed { .. } => self.is_assessed(task) && !self.is_failing_fast(),
-            End::Skipped { why: Skip::Blocked { .. } | Skip::Stopped { .. } | Skip::Dropped } => {
-                false
-            }
+            TaskEnd::Closed | TaskEnd::Skipped { why: Skip::Asked } => true,
+            TaskEnd::Failed { .. } => self.is_assessed(task) && !self.is_failing_fast(),
+            TaskEnd::Skipped {
+                why: Skip::Blocked { .. } | Skip::Stopped { .. } | Skip::Dropped,
+            } => false,
         }
     }
 

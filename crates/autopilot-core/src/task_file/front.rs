@@ -1,8 +1,8 @@
 //! Reads the front matter: an optional YAML block between two `---` lines, with `id`, `depends_on`
 //! and `skills`.
 
-use super::{Fault, Place, id};
-use crate::config::yaml::{self, Node, Value};
+use super::{ConfigFault, TextPlace, id};
+use crate::config::yaml::{self, Value, YamlNode};
 use crate::skill;
 
 #[derive(Default)]
@@ -10,7 +10,7 @@ pub(super) struct Front {
     pub(super) id: Option<String>,
     pub(super) depends_on: Vec<String>,
     pub(super) skills: Option<Vec<String>>,
-    pub(super) faults: Vec<Fault>,
+    pub(super) faults: Vec<ConfigFault>,
 }
 
 /// Returns the front matter and the number of its lines.
@@ -22,7 +22,7 @@ pub(super) fn read(text: &str) -> (Front, usize) {
     let Some(end) = lines.position(|line| matches!(line.trim_end(), "---" | "...")) else {
         let message =
             "the front matter is not closed; end it with a line `---` or remove the first";
-        let faults = vec![Fault::new(Place::at(1, 1), message.to_owned())];
+        let faults = vec![ConfigFault::new(TextPlace::at(1, 1), message.to_owned())];
         return (Front { faults, ..Front::default() }, 1);
     };
     // An empty line takes the place of the first `---`, so that line numbers are those of the file.
@@ -37,10 +37,10 @@ fn block_of(block: &str) -> Front {
     let mut front = Front::default();
     let entries = match yaml::parse(block) {
         Ok(None) => return front,
-        Ok(Some(Node { value: Value::Mapping(entries), .. })) => entries,
+        Ok(Some(YamlNode { value: Value::Mapping(entries), .. })) => entries,
         Ok(Some(node)) => {
             let message = format!("the front matter is {}; write `key: value` lines", node.shown());
-            front.faults.push(Fault::new(node.place, message));
+            front.faults.push(ConfigFault::new(node.place, message));
             return front;
         }
         Err(faults) => {
@@ -62,7 +62,7 @@ fn block_of(block: &str) -> Front {
 }
 
 /// Reads one id, a list of ids, or ids between commas.
-fn ids(node: &Node, faults: &mut Vec<Fault>) -> Vec<String> {
+fn ids(node: &YamlNode, faults: &mut Vec<ConfigFault>) -> Vec<String> {
     let given = items(node);
     for (id, place) in given.iter().filter(|(id, _)| !id::is_safe(id)) {
         let message = format!(
@@ -70,13 +70,13 @@ fn ids(node: &Node, faults: &mut Vec<Fault>) -> Vec<String> {
             id.escape_debug(),
             id::slug(id)
         );
-        faults.push(Fault::new(*place, message));
+        faults.push(ConfigFault::new(*place, message));
     }
     given.into_iter().map(|(id, _)| id).collect()
 }
 
 /// Reads names of skills, in the same forms as ids. An empty list is an answer too: no skills.
-fn skills(node: &Node, faults: &mut Vec<Fault>) -> Vec<String> {
+fn skills(node: &YamlNode, faults: &mut Vec<ConfigFault>) -> Vec<String> {
     let given = items(node);
     for (name, place) in given.iter().filter(|(name, _)| !skill::is_name(name)) {
         let name = name.escape_debug();
@@ -84,12 +84,12 @@ fn skills(node: &Node, faults: &mut Vec<Fault>) -> Vec<String> {
             "`{name}` is not a valid skill name; use letters, digits, `.`, `_` and `-`, as in \
              `skills: [code-review]`"
         );
-        faults.push(Fault::new(*place, message));
+        faults.push(ConfigFault::new(*place, message));
     }
     given.into_iter().map(|(name, _)| name).collect()
 }
 
-fn items(node: &Node) -> Vec<(String, Place)> {
+fn items(node: &YamlNode) -> Vec<(String, TextPlace)> {
     match &node.value {
         Value::Scalar { text, .. } => {
             text.split(',').map(|id| (id.trim().to_owned(), node.place)).collect()

@@ -2,14 +2,14 @@
 
 /// A bullet or a paragraph; its further lines follow after line breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Item {
+pub(super) struct TextItem {
     pub(super) line: usize,
     pub(super) text: String,
     pub(super) bullet: bool,
 }
 
-pub(super) fn items(lines: &[(usize, &str)]) -> Vec<Item> {
-    let mut items: Vec<Item> = Vec::new();
+pub(super) fn items(lines: &[(usize, &str)]) -> Vec<TextItem> {
+    let mut items: Vec<TextItem> = Vec::new();
     let mut open = false;
     let mut fence = Fence::default();
     for (number, line) in lines {
@@ -17,7 +17,7 @@ pub(super) fn items(lines: &[(usize, &str)]) -> Vec<Item> {
         let code = fence.open.is_some();
         fence.step(line);
         if let Some(text) = bullet(line).filter(|_| !code) {
-            items.push(Item { line: *number, text: text.to_owned(), bullet: true });
+            items.push(TextItem { line: *number, text: text.to_owned(), bullet: true });
             open = true;
         } else if code || fence.open.is_some() {
             add(&mut items, *number, line.strip_prefix("  ").unwrap_or(line), open);
@@ -30,7 +30,7 @@ pub(super) fn items(lines: &[(usize, &str)]) -> Vec<Item> {
             last.text.push(' ');
             last.text.push_str(trimmed);
         } else {
-            items.push(Item { line: *number, text: trimmed.to_owned(), bullet: false });
+            items.push(TextItem { line: *number, text: trimmed.to_owned(), bullet: false });
             open = true;
         }
     }
@@ -38,13 +38,13 @@ pub(super) fn items(lines: &[(usize, &str)]) -> Vec<Item> {
     items
 }
 
-fn add(items: &mut Vec<Item>, line: usize, text: &str, to_last: bool) {
+fn add(items: &mut Vec<TextItem>, line: usize, text: &str, to_last: bool) {
     match items.last_mut().filter(|_| to_last) {
         Some(last) => {
             last.text.push('\n');
             last.text.push_str(text);
         }
-        None => items.push(Item { line, text: text.to_owned(), bullet: false }),
+        None => items.push(TextItem { line, text: text.to_owned(), bullet: false }),
     }
 }
 

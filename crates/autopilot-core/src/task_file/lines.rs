@@ -1,9 +1,10 @@
 //! Turns bytes into text whose lines can be trusted.
 
-use super::{Fault, Place, TASK_BYTES_MAX};
+use super::{ConfigFault, TASK_BYTES_MAX, TextPlace};
 
-pub(super) fn text_of(bytes: &[u8]) -> Result<String, Vec<Fault>> {
-    let fault = |line: usize, message: String| vec![Fault::new(Place::at(line, 1), message)];
+pub(super) fn text_of(bytes: &[u8]) -> Result<String, Vec<ConfigFault>> {
+    let fault =
+        |line: usize, message: String| vec![ConfigFault::new(TextPlace::at(line, 1), message)];
     if bytes.len() > TASK_BYTES_MAX {
         let message = format!(
             "the file has {} bytes, more than the {TASK_BYTES_MAX} a task may have; keep the goal \
@@ -21,14 +22,14 @@ pub(super) fn text_of(bytes: &[u8]) -> Result<String, Vec<Fault>> {
 }
 
 /// Reports characters that make a screen show something else than agents read; once per line.
-pub(super) fn odd_characters(text: &str, faults: &mut Vec<Fault>) {
+pub(super) fn odd_characters(text: &str, faults: &mut Vec<ConfigFault>) {
     const FAULTS_MAX: usize = 20;
     let odd = |c: char| (c.is_control() && c != '\t') || is_bidi(c);
     let found = text.lines().enumerate().filter_map(|(index, line)| {
         let (column, c) = line.chars().enumerate().find(|(_, c)| odd(*c))?;
-        let place = Place::at(index + 1, column + 1);
+        let place = TextPlace::at(index + 1, column + 1);
         let code = u32::from(c);
-        Some(Fault::new(
+        Some(ConfigFault::new(
             place,
             format!("the line has an invisible character (U+{code:04X}); remove it"),
         ))

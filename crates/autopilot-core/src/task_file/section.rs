@@ -3,7 +3,7 @@
 mod read;
 
 use super::item::Fence;
-use super::{Findings, Kind};
+use super::{FileKind, Findings};
 use crate::config::nearest::{distance, nearest};
 
 pub(super) use read::spec;
@@ -41,12 +41,12 @@ pub(super) const NAMES: &[(&str, Name)] = &[
 #[derive(Debug)]
 pub(super) struct Title {
     pub(super) line: usize,
-    pub(super) kind: Option<Kind>,
+    pub(super) kind: Option<FileKind>,
     pub(super) text: String,
 }
 
 #[derive(Debug)]
-pub(super) struct Section<'a> {
+pub(super) struct FileSection<'a> {
     pub(super) name: Name,
     pub(super) line: usize,
     pub(super) lines: Vec<(usize, &'a str)>,
@@ -55,7 +55,7 @@ pub(super) struct Section<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Outline<'a> {
     pub(super) title: Option<Title>,
-    pub(super) sections: Vec<Section<'a>>,
+    pub(super) sections: Vec<FileSection<'a>>,
 }
 
 pub(super) fn outline<'a>(lines: &[(usize, &'a str)], findings: &mut Findings) -> Outline<'a> {
@@ -71,7 +71,7 @@ pub(super) fn outline<'a>(lines: &[(usize, &'a str)], findings: &mut Findings) -
             fence_line = number;
         }
         let in_code = code || fence.open.is_some();
-        let mark = if in_code { Mark::None } else { mark_of(line, after_blank) };
+        let mark = if in_code { SectionMark::None } else { mark_of(line, after_blank) };
         after_blank = trimmed.is_empty();
         place(&mut outline, number, line, mark, findings);
     }
@@ -86,30 +86,30 @@ fn place<'a>(
     outline: &mut Outline<'a>,
     number: usize,
     line: &'a str,
-    mark: Mark<'a>,
+    mark: SectionMark<'a>,
     findings: &mut Findings,
 ) {
     match mark {
-        Mark::Title(title) if outline.title.is_none() => {
+        SectionMark::Title(title) if outline.title.is_none() => {
             outline.title = Some(Title { line: number, ..title });
         }
-        Mark::Title(Title { kind: Some(_), .. }) => {
+        SectionMark::Title(Title { kind: Some(_), .. }) => {
             findings.fault(number, "a second title starts here; put each task into its own file")
         }
-        Mark::Title(Title { text, .. }) => unknown(outline, number, &text, line, findings),
-        Mark::Section(name, rest) => {
+        SectionMark::Title(Title { text, .. }) => unknown(outline, number, &text, line, findings),
+        SectionMark::Section(name, rest) => {
             let lines = rest.map(|rest| (number, rest)).into_iter().collect();
-            outline.sections.push(Section { name, line: number, lines });
+            outline.sections.push(FileSection { name, line: number, lines });
         }
-        Mark::Unknown(text) => unknown(outline, number, text, line, findings),
-        Mark::None => match outline.sections.last_mut() {
+        SectionMark::Unknown(text) => unknown(outline, number, text, line, findings),
+        SectionMark::None => match outline.sections.last_mut() {
             Some(section) => section.lines.push((number, line)),
             None if line.trim().is_empty() => {}
             None => {
                 let said = "text before the first section is kept as a note";
                 findings.warn(number, said);
                 let lines = vec![(number, line)];
-                outline.sections.push(Section { name: Name::Notes, line: number, lines });
+                outline.sections.push(FileSection { name: Name::Notes, line: number, lines });
             }
         },
     }
@@ -140,7 +140,11 @@ fn unknown<'a>(
             ),
         ),
     }
-    outline.sections.push(Section { name: Name::Notes, line: number, lines: vec![(number, line)] });
+    outline.sections.push(FileSection {
+        name: Name::Notes,
+        line: number,
+        lines: vec![(number, line)],
+    });
 }
 
 fn known_names() -> String {
@@ -148,7 +152,7 @@ fn known_names() -> String {
 }
 
 #[derive(Debug)]
-enum Mark<'a> {
+enum SectionMark<'a> {
     Title(Title),
     /// A known section, perhaps with its first words on the same line.
     Section(Name, Option<&'a str>),
@@ -156,31 +160,31 @@ enum Mark<'a> {
     None,
 }
 
-fn mark_of(line: &str, after_blank: bool) -> Mark<'_> {
+fn mark_of(line: &str, after_blank: bool) -> SectionMark<'_> {
     let level = line.bytes().take_while(|byte| *byte == b'#').count();
     if (1..=6).contains(&level) && line[level..].starts_with([' ', '\t']) {
         return heading(level, line[level..].trim().trim_end_matches('#').trim());
     }
     if level == 1 && line.len() == 1 {
-        return Mark::Title(Title { line: 0, kind: None, text: String::new() });
+        return SectionMark::Title(Title { line: 0, kind: None, text: String::new() });
     }
     label(line, after_blank)
 }
 
-fn heading(level: usize, text: &str) -> Mark<'_> {
+fn heading(level: usize, text: &str) -> SectionMark<'_> {
     let plain = text.trim_end_matches(':').trim();
     if let Some(name) = known(plain) {
-        return Mark::Section(name, None);
+        return SectionMark::Section(name, None);
     }
     match level {
-        1 => Mark::Title(title(text)),
-        2 => Mark::Unknown(plain),
-        _ => Mark::None,
+        1 => SectionMark::Title(title(text)),
+        2 => SectionMark::Unknown(plain),
+        _ => SectionMark::None,
     }
 }
 
 fn title(text: &str) -> Title {
-    for (word, kind) in [("task", Kind::Task), ("plan", Kind::Plan)] {
+    for (word, kind) in [("task", FileKind::Task), ("plan", FileKind::Plan)] {
         let head = text.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word));
         let rest =
             text.get(word.len()..).filter(|_| head).and_then(|r| r.trim_start().strip_prefix(':'));
@@ -193,23 +197,23 @@ fn title(text: &str) -> Title {
 
 /// Recognizes `Goal:` or `**Goal:** words`. An unknown label must stand alone after an empty line,
 /// or every sentence that ends with a colon would be one.
-fn label(line: &str, after_blank: bool) -> Mark<'_> {
-    let Some((head, rest)) = line.split_once(':') else { return Mark::None };
+fn label(line: &str, after_blank: bool) -> SectionMark<'_> {
+    let Some((head, rest)) = line.split_once(':') else { return SectionMark::None };
     let name = head.trim_start_matches("**").trim_end_matches("**");
     let rest = rest.strip_prefix("**").unwrap_or(rest).trim();
     if line.starts_with([' ', '\t', '-', '+']) {
-        return Mark::None;
+        return SectionMark::None;
     }
     if let Some(known) = known(name.trim()) {
-        return Mark::Section(known, (!rest.is_empty()).then_some(rest));
+        return SectionMark::Section(known, (!rest.is_empty()).then_some(rest));
     }
     let words = name.split_whitespace().count();
     let worded = name.chars().all(|c| c.is_alphabetic() || c == ' ' || c == '/' || c == '-');
     let capital = name.chars().next().is_some_and(char::is_uppercase);
     if after_blank && rest.is_empty() && worded && capital && (1..=4).contains(&words) {
-        return Mark::Unknown(name.trim());
+        return SectionMark::Unknown(name.trim());
     }
-    Mark::None
+    SectionMark::None
 }
 
 fn known(text: &str) -> Option<Name> {

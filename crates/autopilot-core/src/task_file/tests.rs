@@ -58,7 +58,7 @@ fn labels_and_headings_say_the_same() {
         .replace("Notes:", "**Notes**:");
     let labels = parsed(LABELS);
     assert_eq!(parsed(&headings).spec, labels.spec);
-    assert_eq!(labels.kind, Kind::Task);
+    assert_eq!(labels.kind, FileKind::Task);
     assert_eq!(labels.warnings, []);
     insta::assert_snapshot!(serde_json::to_string_pretty(&labels.spec).unwrap(), @r#"
     {
@@ -144,10 +144,10 @@ fn front_matter_gives_id_and_dependencies() {
 #[test]
 fn kinds() {
     let kind = |path: &str, text: &str| parse(Utf8Path::new(path), text.as_bytes()).map(|p| p.kind);
-    assert_eq!(kind("x.md", LABELS).ok(), Some(Kind::Task));
-    assert_eq!(kind("x.md", "# Plan: big\nanything").ok(), Some(Kind::Plan));
-    assert_eq!(kind("docs/Plan.md", "# Rewrite\n\nWords.").ok(), Some(Kind::Plan));
-    assert_eq!(kind("plan.md", "Words only.").ok(), Some(Kind::Plan));
+    assert_eq!(kind("x.md", LABELS).ok(), Some(FileKind::Task));
+    assert_eq!(kind("x.md", "# Plan: big\nanything").ok(), Some(FileKind::Plan));
+    assert_eq!(kind("docs/Plan.md", "# Rewrite\n\nWords.").ok(), Some(FileKind::Plan));
+    assert_eq!(kind("plan.md", "Words only.").ok(), Some(FileKind::Plan));
     let plan =
         parse(Utf8Path::new("plan.md"), b"---\nid: p\n---\n# Plan: big\n\nDeny Paths:\n- infra/\n")
             .unwrap();

@@ -5,10 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::member::{Members, kind, whole};
-use super::{Checked, Fault, Rules, STEP_ID_CHARS_MAX, STEP_KIND, VERSION, Workflow, WorkflowStep};
+use super::{
+    CheckedWorkflow, PlanFault, STEP_ID_CHARS_MAX, STEP_KIND, VERSION, Workflow, WorkflowRules,
+    WorkflowStep,
+};
 use crate::config::nearest::nearest;
-use crate::dag::{Graph, GraphFault, Path};
-use crate::plan::{Faults, GOAL_BYTES_MAX, Notes, folded, is_of_a_run, listed, shown};
+use crate::dag::{GraphFault, Path, TaskGraph};
+use crate::plan::{GOAL_BYTES_MAX, Notes, PlanFaults, folded, is_of_a_run, listed, shown};
 use crate::skill::asked;
 use crate::task_file::id::is_safe;
 
@@ -18,22 +21,27 @@ const STEP_KEYS: &[&str] = &["id", "goal", "dependsOn", "type", "adapter", "mode
 const NAME_CHARS_MAX: usize = 200;
 
 /// Checks a workflow. One with a fault is refused as a whole.
-pub fn check(json: &Value, rules: &Rules) -> Result<Checked, Vec<Fault>> {
-    let mut faults = Faults::default();
+pub fn check(json: &Value, rules: &WorkflowRules) -> Result<CheckedWorkflow, Vec<PlanFault>> {
+    let mut faults = PlanFaults::default();
     let mut warnings = Notes::default();
     let workflow = read(json, rules, &mut faults, &mut warnings);
     ids(&workflow.steps, &mut faults);
     match graph(&workflow.steps, &mut faults) {
         Some(graph) if faults.is_empty() => {
             let (order, urgency) = (graph.order().to_vec(), graph.urgency());
-            Ok(Checked { workflow, order, urgency, warnings: warnings.all() })
+            Ok(CheckedWorkflow { workflow, order, urgency, warnings: warnings.all() })
         }
         Some(_) | None => Err(faults.all()),
     }
 }
 
 /// Reads a workflow; members that are missing or unreadable stay empty, with a fault.
-fn read(json: &Value, rules: &Rules, faults: &mut Faults, warnings: &mut Notes) -> Workflow {
+fn read(
+    json: &Value,
+    rules: &WorkflowRules,
+    faults: &mut PlanFaults,
+    warnings: &mut Notes,
+) -> Workflow {
     let mut workflow = Workflow { version: VERSION, ..Workflow::default() };
     let Some(given) = json.as_object() else {
         faults.add("", format!("the workflow is {}, not an object", kind(json)));
@@ -52,7 +60,7 @@ fn read(json: &Value, rules: &Rules, faults: &mut Faults, warnings: &mut Notes) 
     workflow
 }
 
-fn version(members: &Members<'_>, faults: &mut Faults) {
+fn version(members: &Members<'_>, faults: &mut PlanFaults) {
     let what = match members.get("version") {
         Some(value) if whole(value) == Some(u64::from(VERSION)) => return,
         Some(value) => format!("unknown version {}", shown(&value.to_string())),
@@ -61,7 +69,7 @@ fn version(members: &Members<'_>, faults: &mut Faults) {
     faults.add(members.pointer("version"), format!("{what}; write \"version\": {VERSION}"));
 }
 
-fn steps<'a>(members: &Members<'a>, rules: &Rules, faults: &mut Faults) -> &'a [Value] {
+fn steps<'a>(members: &Members<'a>, rules: &WorkflowRules, faults: &mut PlanFaults) -> &'a [Value] {
     let pointer = members.pointer("steps");
     let steps: &[Value] = match members.get("steps") {
         Some(Value::Array(steps)) => steps,
@@ -85,8 +93,8 @@ fn steps<'a>(members: &Members<'a>, rules: &Rules, faults: &mut Faults) -> &'a [
 fn one_step(
     at: usize,
     json: &Value,
-    rules: &Rules,
-    faults: &mut Faults,
+    rules: &WorkflowRules,
+    faults: &mut PlanFaults,
     warnings: &mut Notes,
 ) -> WorkflowStep {
     let mut step = WorkflowStep::default();
@@ -119,7 +127,7 @@ fn one_step(
     step
 }
 
-fn goal<'a>(members: &Members<'a>, faults: &mut Faults) -> Option<&'a str> {
+fn goal<'a>(members: &Members<'a>, faults: &mut PlanFaults) -> Option<&'a str> {
     let goal = members.needed("goal", faults)?;
     if goal.len() > GOAL_BYTES_MAX {
         let what =
@@ -129,7 +137,12 @@ fn goal<'a>(members: &Members<'a>, faults: &mut Faults) -> Option<&'a str> {
     Some(goal)
 }
 
-fn options(members: &Members<'_>, rules: &Rules, step: &mut WorkflowStep, faults: &mut Faults) {
+fn options(
+    members: &Members<'_>,
+    rules: &WorkflowRules,
+    step: &mut WorkflowStep,
+    faults: &mut PlanFaults,
+) {
     let kind = members.text("type", faults);
     if let Some(kind) = kind.filter(|kind| *kind != STEP_KIND) {
         let what = format!("a step can't be {}; write `{STEP_KIND}` or leave it out", shown(kind));
@@ -175,7 +188,7 @@ fn unusable_adapter(adapter: &str, why: &str, known: &BTreeSet<String>) -> Strin
 fn unpriced(
     adapter: Option<&str>,
     model: Option<&str>,
-    rules: &Rules,
+    rules: &WorkflowRules,
 ) -> Option<(&'static str, String)> {
     let prices = rules.prices.as_ref()?;
     let own_has_one = *prices.asked_of.get(adapter.unwrap_or(&prices.usual))?;
@@ -214,7 +227,7 @@ fn unknown_adapter(adapter: &str, known: &BTreeSet<String>) -> String {
     }
 }
 
-fn timeout(members: &Members<'_>, rules: &Rules, faults: &mut Faults) -> Option<u64> {
+fn timeout(members: &Members<'_>, rules: &WorkflowRules, faults: &mut PlanFaults) -> Option<u64> {
     let value = members.get("timeoutSec")?;
     let max = rules.timeout_sec_max;
     let seconds = whole(value).filter(|seconds| (1..=max).contains(seconds));
@@ -229,7 +242,7 @@ fn timeout(members: &Members<'_>, rules: &Rules, faults: &mut Faults) -> Option<
 }
 
 /// Checks that a text is one short line, as messages and files show it.
-fn name(pointer: &str, text: &str, faults: &mut Faults) {
+fn name(pointer: &str, text: &str, faults: &mut PlanFaults) {
     if text.chars().nth(NAME_CHARS_MAX).is_some() {
         faults.add(pointer, format!("it is longer than {NAME_CHARS_MAX} letters; shorten it"));
     }
@@ -239,7 +252,7 @@ fn name(pointer: &str, text: &str, faults: &mut Faults) {
 }
 
 /// Checks that the ids are safe, that no two are alike, and that no later iteration would need one.
-fn ids(steps: &[WorkflowStep], faults: &mut Faults) {
+fn ids(steps: &[WorkflowStep], faults: &mut PlanFaults) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| !step.id.trim().is_empty()) {
         let pointer = || format!("/steps/{at}/id");
@@ -289,9 +302,9 @@ fn is_of_an_iteration(id: &str) -> bool {
 
 /// Builds the graph of the steps. A step that could never start would block the workflow, so such a
 /// workflow is not started at all.
-fn graph<'a>(steps: &'a [WorkflowStep], faults: &mut Faults) -> Option<Graph<'a>> {
+fn graph<'a>(steps: &'a [WorkflowStep], faults: &mut PlanFaults) -> Option<TaskGraph<'a>> {
     let named = steps.iter().filter(|step| !step.id.is_empty());
-    let built = Graph::build(
+    let built = TaskGraph::build(
         named.map(|step| (step.id.as_str(), step.depends_on.iter().map(String::as_str))),
     );
     let found = match built {

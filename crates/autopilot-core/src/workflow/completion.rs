@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::check::check;
 use super::member::{Members, kind};
-use super::{Checked, Fault, Rules, Workflow};
+use super::{CheckedWorkflow, PlanFault, Workflow, WorkflowRules};
 use crate::event::{Outcome, StepAnswer};
-use crate::plan::{Faults, Notes};
+use crate::plan::{Notes, PlanFaults};
 use crate::prompt::cut;
 
 const KEYS: &[&str] = &["done", "summary", "reason", "nextWorkflow"];
@@ -67,21 +67,21 @@ impl Completion {
 pub struct Assessed {
     pub completion: Completion,
     /// The next workflow, checked.
-    pub next: Option<Checked>,
+    pub next: Option<CheckedWorkflow>,
     /// Remarks on members that were not used or not understood.
     pub warnings: Vec<String>,
 }
 
 impl Assessed {
     /// The workflow it asks for next; what is done needs none.
-    pub fn next_if_not_done(&self) -> Option<&Checked> {
+    pub fn next_if_not_done(&self) -> Option<&CheckedWorkflow> {
         self.next.as_ref().filter(|_| !self.completion.done)
     }
 }
 
 /// Checks an answer, and the workflow in it.
-pub fn assess(json: &Value, rules: &Rules) -> Result<Assessed, Vec<Fault>> {
-    let mut faults = Faults::default();
+pub fn assess(json: &Value, rules: &WorkflowRules) -> Result<Assessed, Vec<PlanFault>> {
+    let mut faults = PlanFaults::default();
     let mut warnings = Notes::default();
     let Some(given) = json.as_object() else {
         faults.add("", format!("the answer is {}, not an object", kind(json)));
@@ -92,7 +92,7 @@ pub fn assess(json: &Value, rules: &Rules) -> Result<Assessed, Vec<Fault>> {
     if done.is_none() {
         faults.add("/done", "`done` is missing or not true or false");
     }
-    let text = |key: &str, faults: &mut Faults| {
+    let text = |key: &str, faults: &mut PlanFaults| {
         let text = members.text(key, faults).map(str::trim).filter(|text| !text.is_empty());
         text.map(|text| cut(text, TEXT_BYTES_MAX))
     };
@@ -128,7 +128,11 @@ pub fn assess(json: &Value, rules: &Rules) -> Result<Assessed, Vec<Fault>> {
     })
 }
 
-fn next_workflow(json: &Value, rules: &Rules, faults: &mut Faults) -> Option<Checked> {
+fn next_workflow(
+    json: &Value,
+    rules: &WorkflowRules,
+    faults: &mut PlanFaults,
+) -> Option<CheckedWorkflow> {
     match check(json, &rules.of_next()) {
         Ok(checked) => Some(checked),
         Err(found) => {
@@ -142,8 +146,9 @@ fn next_workflow(json: &Value, rules: &Rules, faults: &mut Faults) -> Option<Che
 
 /// The best reading of an answer with faults, or of none at all: never done. A reason holds
 /// although the next workflow that came with it does not.
-pub fn salvage(json: Option<&Value>, faults: &[Fault]) -> Assessed {
-    let named: Vec<String> = faults.iter().take(FAULTS_NAMED_MAX).map(Fault::to_string).collect();
+pub fn salvage(json: Option<&Value>, faults: &[PlanFault]) -> Assessed {
+    let named: Vec<String> =
+        faults.iter().take(FAULTS_NAMED_MAX).map(PlanFault::to_string).collect();
     let says_no = json.filter(|json| json.get("done") == Some(&Value::Bool(false)));
     let reason = says_no.and_then(|json| json.get("reason")?.as_str()).map(str::trim);
     let (reason, warnings) = match reason.filter(|reason| !reason.is_empty()) {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::config::nearest::nearest;
-use crate::plan::{Faults, Notes, shown};
+use crate::plan::{Notes, PlanFaults, shown};
 
 pub(super) struct Members<'a> {
     /// A JSON pointer to the object.
@@ -48,7 +48,7 @@ impl<'a> Members<'a> {
     }
 
     /// Returns the text of a member that must be there and not be blank.
-    pub(super) fn needed(&self, key: &str, faults: &mut Faults) -> Option<&'a str> {
+    pub(super) fn needed(&self, key: &str, faults: &mut PlanFaults) -> Option<&'a str> {
         match self.get(key) {
             None => {
                 faults.add(self.pointer(key), format!("`{key}` is missing"));
@@ -64,7 +64,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    pub(super) fn text(&self, key: &str, faults: &mut Faults) -> Option<&'a str> {
+    pub(super) fn text(&self, key: &str, faults: &mut PlanFaults) -> Option<&'a str> {
         let value = self.get(key)?;
         if value.as_str().is_none() {
             faults.add(self.pointer(key), format!("it is {}, not a text", kind(value)));
@@ -73,7 +73,7 @@ impl<'a> Members<'a> {
     }
 
     /// Returns a list of texts; items that are no texts are faults and left out.
-    pub(super) fn texts(&self, key: &str, faults: &mut Faults) -> Vec<&'a str> {
+    pub(super) fn texts(&self, key: &str, faults: &mut PlanFaults) -> Vec<&'a str> {
         let Some(value) = self.get(key) else { return Vec::new() };
         let Some(items) = value.as_array() else {
             faults.add(self.pointer(key), format!("it is {}, not a list of texts", kind(value)));

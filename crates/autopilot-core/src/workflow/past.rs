@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{StepResult, StepStatus, Usage, WorkflowStep};
-use crate::event::{End, Skip};
+use super::{StepResult, StepStatus, StepUsage, WorkflowStep};
+use crate::event::{Skip, TaskEnd};
 use crate::session_name::current_of;
 use crate::state::{State, Status, Task};
 use crate::step::Step;
@@ -24,7 +24,7 @@ pub struct StepBody {
 
 /// The record of a step that is over.
 #[derive(Clone, Debug)]
-pub struct Past {
+pub struct PastStep {
     /// The name of the step's task.
     pub name: String,
     /// The task's body, a [`StepBody`] in JSON.
@@ -36,23 +36,23 @@ pub struct Past {
     pub answer: Option<String>,
     /// The reason why the step failed or was skipped.
     pub why: Option<String>,
-    pub usage: Usage,
+    pub usage: StepUsage,
 }
 
-impl Past {
+impl PastStep {
     /// The record of a task; `None` if the task is not over or belongs to no iteration.
-    pub fn of(state: &State, task: &Task) -> Option<Past> {
+    pub fn of(state: &State, task: &Task) -> Option<PastStep> {
         let Status::Settled(end) = &task.status else { return None };
         if task.is_dropped() {
             return None;
         }
         let (status, why) = match end {
-            End::Closed => (StepStatus::Succeeded, None),
-            End::Failed { why } => (StepStatus::Failed, Some(why.to_string())),
-            End::Skipped { why: Skip::Asked } => {
+            TaskEnd::Closed => (StepStatus::Succeeded, None),
+            TaskEnd::Failed { why } => (StepStatus::Failed, Some(why.to_string())),
+            TaskEnd::Skipped { why: Skip::Asked } => {
                 (StepStatus::Skipped, Some("Skipped by a person".to_owned()))
             }
-            End::Skipped { .. } => {
+            TaskEnd::Skipped { .. } => {
                 let needs = task.spec.depends_on.iter().filter_map(|name| state.named(name));
                 let bad = needs.filter(|need| !need.is_closed()).map(|need| step_id(need.name()));
                 let bad: Vec<String> = bad.collect();
@@ -60,14 +60,14 @@ impl Past {
                 (StepStatus::Skipped, Some(text))
             }
         };
-        Some(Past {
+        Some(PastStep {
             name: task.name().to_owned(),
             body: task.spec.body.clone(),
             status,
             session: current_of(state, task).unwrap_or_default(),
             answer: task.last(Step::WorkflowStep).and_then(|shown| shown.facts.answer.clone()),
             why,
-            usage: Usage {
+            usage: StepUsage {
                 input_tokens: task.spent.bill.tokens_in,
                 output_tokens: task.spent.bill.tokens_out,
             },

@@ -1,8 +1,8 @@
 //! The prompts of the goal flow. Each starts with a skill's name, since skills know how the work is
 //! done; then come the goal, the knowledge so far, and the form of the answer.
 
-use super::{Rules, STEP_ID_CHARS_MAX, StepResult, Workflow};
-use crate::prompt::{Caps, Ran, bullets, cut, fenced, ran};
+use super::{STEP_ID_CHARS_MAX, StepResult, Workflow, WorkflowRules};
+use crate::prompt::{Caps, RanCommand, bullets, cut, fenced, ran};
 
 /// The bytes of one step's output in another's prompt.
 pub const OUTPUT_BYTES_MAX: usize = 18_000;
@@ -37,7 +37,7 @@ pub struct WorkflowPrompt<'a> {
     pub refuted: Option<Refuted<'a>>,
     /// The faults for which the last workflow was refused.
     pub faults: &'a [String],
-    pub rules: &'a Rules,
+    pub rules: &'a WorkflowRules,
     /// The available skills as `name — description`.
     pub skills_known: &'a [String],
     /// The JSON Schema of the answer.
@@ -50,7 +50,7 @@ pub struct Refuted<'a> {
     /// The failure in a few words: `tests failed with exit code 1`.
     pub why: &'a str,
     /// The commands that failed, with their output.
-    pub ran: &'a [Ran<'a>],
+    pub ran: &'a [RanCommand<'a>],
 }
 
 /// The facts for the prompt that asks whether the goal is met.
@@ -62,12 +62,12 @@ pub struct CompletionPrompt<'a> {
     /// The results in the order of the workflow's steps.
     pub results: &'a [StepResult],
     /// The commands that the controller ran on the result; empty if none is configured.
-    pub validation: &'a [Ran<'a>],
+    pub validation: &'a [RanCommand<'a>],
     /// The findings of the guards in the whole change that nobody has judged yet.
     pub doubts: &'a [String],
     /// The commit that the run started from.
     pub base: Option<&'a str>,
-    pub rules: &'a Rules,
+    pub rules: &'a WorkflowRules,
     /// The JSON Schema of the answer.
     pub schema: &'a str,
 }
@@ -177,7 +177,7 @@ fn overall(task: &str, caps: Caps) -> String {
 }
 
 /// The rules for the prompt that the schema does not express.
-fn limits(rules: &Rules, steps_max: usize) -> String {
+fn limits(rules: &WorkflowRules, steps_max: usize) -> String {
     let mut text = format!(
         "\nA workflow has at most {steps_max} steps. The goal of a step starts with the skill to \
          use, as in “use the task-executor skill. …”, and says everything its agent must know. \

@@ -18,7 +18,7 @@ pub struct StepResult {
     /// The step's answer, or the reason why it was skipped.
     pub output_text: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
+    pub usage: Option<StepUsage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -35,7 +35,7 @@ pub enum StepStatus {
 /// The tokens that a step used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Usage {
+pub struct StepUsage {
     pub input_tokens: u64,
     pub output_tokens: u64,
 }

@@ -12,8 +12,8 @@ use crate::prompt::Caps;
 
 const CAPS: Caps = Caps { prompt_bytes_max: 64 << 10, tail_lines_max: 50 };
 
-fn rules() -> Rules {
-    Rules::new(["claude", "codex"])
+fn rules() -> WorkflowRules {
+    WorkflowRules::new(["claude", "codex"])
 }
 
 /// `a; b after a; c after a b`
@@ -35,12 +35,12 @@ fn with(text: &str, key: &str, value: Value) -> Value {
     workflow
 }
 
-fn checked(text: &str) -> Checked {
+fn checked(text: &str) -> CheckedWorkflow {
     check(&workflow(text), &rules()).unwrap()
 }
 
-fn lines(faults: &[Fault]) -> String {
-    faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("\n")
+fn lines(faults: &[PlanFault]) -> String {
+    faults.iter().map(PlanFault::to_string).collect::<Vec<_>>().join("\n")
 }
 
 fn faults(json: &Value) -> String {

@@ -1,11 +1,11 @@
 //! A plan that somebody brings along instead of having one made.
 
-use super::{BeginError, PlanBody, Source, Tasks, in_repository, read_file};
+use super::{BeginError, PlanBody, Tasks, WorkSource, in_repository, read_file};
 use autopilot_agents::answer;
 use autopilot_core::config::Config;
 use autopilot_core::flow::Flow;
-use autopilot_core::plan::{Checked, Plan, Rules};
-use autopilot_core::task_file::{Kind, TaskSpec};
+use autopilot_core::plan::{CheckedPlan, Plan, PlanRules};
+use autopilot_core::task_file::{FileKind, TaskSpec};
 use autopilot_host::file;
 use camino::Utf8Path;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub(super) fn read(
     let whole = match file {
         Some(path) => {
             let (mut parsed, more) = read_file(path)?;
-            if parsed.kind != Kind::Plan {
+            if parsed.kind != FileKind::Plan {
                 return Err(BeginError::NotAPlan { path: path.to_owned() });
             }
             warnings = more;
@@ -67,18 +67,18 @@ fn parse_json(text: &str) -> Result<serde_json::Value, Vec<String>> {
 }
 
 /// A plan as JSON, by its schema and its rules. Every fault in words.
-pub fn parse_plan(text: &str, rules: &Rules) -> Result<(Plan, Checked), Vec<String>> {
-    let words = |faults: Vec<answer::Fault>| faults.iter().map(ToString::to_string).collect();
+pub fn parse_plan(text: &str, rules: &PlanRules) -> Result<(Plan, CheckedPlan), Vec<String>> {
+    let words = |faults: Vec<answer::AnswerFault>| faults.iter().map(ToString::to_string).collect();
     let value = parse_json(text)?;
-    let given = answer::Given { text: "", structured: Some(&value) };
+    let given = answer::GivenAnswer { text: "", structured: Some(&value) };
     answer::read_plan(given, None, rules).map_err(words)
 }
 
 /// Refuses a plan that was brought along and breaks a rule, before anything is begun.
-pub fn check_plan(source: &Source, tasks: &Tasks, config: &Config) -> Result<(), BeginError> {
+pub fn check_plan(source: &WorkSource, tasks: &Tasks, config: &Config) -> Result<(), BeginError> {
     let (Some(text), Some(whole)) = (&tasks.plan, &tasks.whole) else { return Ok(()) };
-    let Source::Plan { from, .. } = source else { return Ok(()) };
+    let WorkSource::Plan { from, .. } = source else { return Ok(()) };
     let refused = |faults: Vec<String>| BeginError::Refused { path: from.clone(), faults };
-    let rules = Rules::of(config, &whole.spec, BTreeMap::new());
+    let rules = PlanRules::of(config, &whole.spec, BTreeMap::new());
     parse_plan(text, &rules).map(|_| ()).map_err(refused)
 }

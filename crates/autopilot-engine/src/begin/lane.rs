@@ -3,19 +3,19 @@
 //! Two agents share an account when the same login would serve both. What a vendor refuses one of
 //! them it refuses the other, so they are held together.
 
-use autopilot_core::config::{Agent, Config, Mode, Role};
+use autopilot_core::config::{AgentConfig, Config, Mode, Role};
 use autopilot_core::step::Step;
 use std::collections::BTreeMap;
 
 /// In order of preference, as `claude_code_cli`, `codex_cli:2` or `codex_cli/gpt-5.5`.
-pub struct Lanes {
+pub struct RunLanes {
     pub steps: BTreeMap<Step, Vec<String>>,
     /// By the names of agents.
     pub agents: BTreeMap<String, Vec<String>>,
 }
 
-pub fn lanes(config: &Config) -> Lanes {
-    let named: BTreeMap<String, Agent> = config
+pub fn lanes(config: &Config) -> RunLanes {
+    let named: BTreeMap<String, AgentConfig> = config
         .adapters()
         .into_iter()
         .filter_map(|n| Some((n.clone(), config.adapter(&n)?)))
@@ -33,15 +33,15 @@ pub fn lanes(config: &Config) -> Lanes {
         (name.clone(), lanes)
     });
     let agents = agents.collect();
-    Lanes { steps: Step::ALL.into_iter().filter_map(lanes).collect(), agents }
+    RunLanes { steps: Step::ALL.into_iter().filter_map(lanes).collect(), agents }
 }
 
 /// The names given so far, each to one login of a kind.
 #[derive(Default)]
-struct Accounts<'a>(Vec<(Login<'a>, String)>);
+struct Accounts<'a>(Vec<(LoginKey<'a>, String)>);
 
 #[derive(PartialEq)]
-struct Login<'a> {
+struct LoginKey<'a> {
     mode: Mode,
     /// A program of the user's own is an account of its own.
     program: Option<&'a str>,
@@ -54,14 +54,14 @@ struct Login<'a> {
     key: Option<&'a str>,
 }
 
-impl<'a> Login<'a> {
-    fn of(agent: &'a Agent) -> Login<'a> {
+impl<'a> LoginKey<'a> {
+    fn of(agent: &'a AgentConfig) -> LoginKey<'a> {
         let program = match agent.mode {
             Mode::ClaudeCodeCli | Mode::CodexCli | Mode::OpenaiApi => None,
             Mode::Acp | Mode::Command => agent.command.as_deref(),
             Mode::Script => agent.script.as_deref(),
         };
-        Login {
+        LoginKey {
             mode: agent.mode,
             program,
             executable: agent.executable.as_deref(),
@@ -75,15 +75,15 @@ impl<'a> Login<'a> {
 }
 
 impl<'a> Accounts<'a> {
-    fn lane(&mut self, agent: &'a Agent) -> String {
-        let account = self.name(Login::of(agent));
+    fn lane(&mut self, agent: &'a AgentConfig) -> String {
+        let account = self.name(LoginKey::of(agent));
         match &agent.model {
             Some(model) => format!("{account}/{model}"),
             None => account,
         }
     }
 
-    fn name(&mut self, login: Login<'a>) -> String {
+    fn name(&mut self, login: LoginKey<'a>) -> String {
         if let Some((_, name)) = self.0.iter().find(|(known, _)| *known == login) {
             return name.clone();
         }
@@ -147,7 +147,7 @@ mod tests {
     /// What holds a step and who does it must never be told apart.
     #[test]
     fn a_task_with_its_own_agent_or_model_is_held_by_whoever_does_it() {
-        use autopilot_core::config::By;
+        use autopilot_core::config::WorkBy;
         let text = "commands: { tests: t }\n\
                     builder: { model: big, fallback: [{ env: { A: b } }, { model: small }, \
                     { mode: codex_cli }] }\nreviewer: { mode: codex_cli, model: r }\n\
@@ -157,7 +157,7 @@ mod tests {
         let limits = crate::begin::limits(&config);
         let names = config.adapters().into_iter().map(Some).chain([None]);
         for (agent, model) in names.flat_map(|name| [(name.clone(), None), (name, Some("new"))]) {
-            let by = By { agent, model: model.map(str::to_owned) };
+            let by = WorkBy { agent, model: model.map(str::to_owned) };
             let whole = config.agent_by(Role::Builder, &by);
             for (lane, candidate) in whole.candidates().enumerate() {
                 let name = limits.lane_by(Step::WorkflowStep, &by, lane as u32);

@@ -1,7 +1,7 @@
 //! Where the files of a run are to go, looked at before anything begins.
 
 use super::BeginError;
-use crate::place::Place;
+use crate::place::StatePaths;
 use crate::views::{goal_dir, open_goal_dir};
 use autopilot_core::state::Run;
 use autopilot_host::file::Dir;
@@ -63,7 +63,7 @@ pub fn prove_out(out: Option<&str>, root: &Utf8Path) -> Result<(), BeginError> {
 }
 
 /// The same for a run that goes on: its own directory is to be written to as well.
-pub fn prove_out_of(run: &Run, place: &Place) -> Result<(), BeginError> {
+pub fn prove_out_of(run: &Run, place: &StatePaths) -> Result<(), BeginError> {
     prove_out(run.options.out.as_deref(), &place.root)?;
     let proven = open_goal_dir(place, run).map_err(std::io::Error::other).and_then(|dir| {
         dir.write_atomic(Path::new(PROBE), b"").map_err(std::io::Error::other)?;

@@ -1,11 +1,11 @@
 //! Settings that would be accepted and not kept are refused before a run begins.
 
 use super::{BeginError, check_agent};
-use crate::place::Place;
-use autopilot_core::config::{Agent, By, Config, Mode, ProofGate, Role};
+use crate::place::StatePaths;
+use autopilot_core::config::{AgentConfig, Config, Mode, ProofGate, Role, WorkBy};
 use autopilot_core::flow::Flow;
 use autopilot_core::limit::Limits;
-use autopilot_core::workflow::{Prices, Rules};
+use autopilot_core::workflow::{Prices, WorkflowRules};
 use std::collections::BTreeMap;
 
 /// Every fault at once. `limits` are those the run would have, command line included.
@@ -22,7 +22,7 @@ pub fn check_prices(
     was: (&Config, &Limits),
     now: (&Config, &Limits),
     flow: Flow,
-    open: &[By],
+    open: &[WorkBy],
 ) -> Result<(), BeginError> {
     let known = unpriced_of(was, flow, open);
     let mut faults = unpriced_of(now, flow, open);
@@ -30,7 +30,7 @@ pub fn check_prices(
     none(faults)
 }
 
-fn unpriced_of((config, limits): (&Config, &Limits), flow: Flow, open: &[By]) -> Vec<String> {
+fn unpriced_of((config, limits): (&Config, &Limits), flow: Flow, open: &[WorkBy]) -> Vec<String> {
     let mut faults = unpriced(config, limits, flow);
     for by in open {
         let agent = config.agent_by(Role::Builder, by);
@@ -46,8 +46,13 @@ fn unpriced_of((config, limits): (&Config, &Limits), flow: Flow, open: &[By]) ->
 
 /// What the steps of a workflow may ask for here: agents that can be started, can change files, and
 /// tell what they cost where money is limited.
-pub fn step_rules(config: &Config, limits: &Limits, place: &Place, path: &str) -> Rules {
-    let mut rules = Rules::new([""; 0]);
+pub fn step_rules(
+    config: &Config,
+    limits: &Limits,
+    place: &StatePaths,
+    path: &str,
+) -> WorkflowRules {
+    let mut rules = WorkflowRules::new([""; 0]);
     let is_limited = limits.usd_max.is_some() || limits.usd_per_task_max.is_some();
     let mut asked_of = BTreeMap::new();
     for name in config.adapters() {
@@ -76,9 +81,9 @@ pub fn step_rules(config: &Config, limits: &Limits, place: &Place, path: &str) -
 fn usable(
     config: &Config,
     is_limited: bool,
-    agent: &Agent,
+    agent: &AgentConfig,
     name: &str,
-    place: &Place,
+    place: &StatePaths,
     path: &str,
 ) -> Result<(), String> {
     // Where the user would set it: a kind without settings is nobody's in particular.
@@ -146,7 +151,12 @@ fn unpriced(config: &Config, limits: &Limits, flow: Flow) -> Vec<String> {
     faults
 }
 
-fn unpriced_agent(config: &Config, limits: &Limits, agent: &Agent, name: &str) -> Vec<String> {
+fn unpriced_agent(
+    config: &Config,
+    limits: &Limits,
+    agent: &AgentConfig,
+    name: &str,
+) -> Vec<String> {
     let mut faults = Vec::new();
     for (place, agent) in agent.candidates().enumerate() {
         let key =
@@ -174,7 +184,7 @@ fn unpriced_agent(config: &Config, limits: &Limits, agent: &Agent, name: &str) -
 }
 
 /// What would make the cost of an agent known, if it is not.
-fn unpriced_for_want_of(config: &Config, agent: &Agent, key: &str) -> Option<String> {
+fn unpriced_for_want_of(config: &Config, agent: &AgentConfig, key: &str) -> Option<String> {
     if is_priced(config, agent) {
         return None;
     }
@@ -198,7 +208,7 @@ pub fn costs_unknown(config: &Config, flow: Flow) -> Vec<String> {
     flow.roles().into_iter().filter_map(unknown).collect()
 }
 
-fn is_priced(config: &Config, agent: &Agent) -> bool {
+fn is_priced(config: &Config, agent: &AgentConfig) -> bool {
     match tells(agent.mode) {
         Tells::Cost => true,
         Tells::Tokens => agent.model.as_deref().is_some_and(|model| config.price(model).is_some()),

@@ -3,7 +3,7 @@
 use super::BATCH_RECORDS_MAX;
 use crate::store::{self, StoreError};
 use autopilot_core::event::Record;
-use autopilot_journal::History;
+use autopilot_journal::JournalHistory;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,14 +16,18 @@ pub type AtWork = Box<dyn FnMut() -> Result<bool, StoreError> + Send>;
 
 /// One run in the journal.
 pub struct JournalFollower {
-    history: Box<dyn History + Send>,
+    history: Box<dyn JournalHistory + Send>,
     run: String,
     at_work: AtWork,
     looked: Option<Instant>,
 }
 
 impl JournalFollower {
-    pub fn new(history: Box<dyn History + Send>, run: &str, at_work: AtWork) -> JournalFollower {
+    pub fn new(
+        history: Box<dyn JournalHistory + Send>,
+        run: &str,
+        at_work: AtWork,
+    ) -> JournalFollower {
         JournalFollower { history, run: run.to_owned(), at_work, looked: None }
     }
 

@@ -9,7 +9,7 @@ pub const SIGHTS_MAX: usize = 1024;
 const NOTICES_MAX: usize = 256;
 
 /// One subscriber's transient items.
-pub struct Seat {
+pub struct SubscriberSeat {
     pub level: SightLevel,
     /// Each with the number of the newest record when it was shown.
     waiting: VecDeque<(u64, FeedItem)>,
@@ -18,9 +18,9 @@ pub struct Seat {
     missed_after: u64,
 }
 
-impl Seat {
-    pub fn new(level: SightLevel) -> Seat {
-        Seat { level, waiting: VecDeque::new(), missed: 0, missed_after: 0 }
+impl SubscriberSeat {
+    pub fn new(level: SightLevel) -> SubscriberSeat {
+        SubscriberSeat { level, waiting: VecDeque::new(), missed: 0, missed_after: 0 }
     }
 
     pub fn offer(&mut self, level: SightLevel, after: u64, item: &FeedItem) {

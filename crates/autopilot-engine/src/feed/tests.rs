@@ -4,29 +4,30 @@ use super::seat::SIGHTS_MAX;
 use super::*;
 use autopilot_core::event::Event;
 use autopilot_core::id::Time;
-use autopilot_journal::{Error, Run, Snapshot};
+use autopilot_journal::{Error, JournalRun, Snapshot};
 
 const SOON: Duration = Duration::from_secs(20);
 
 /// A journal in memory.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<autopilot_journal::Record>>>);
+struct Kept(Arc<Mutex<Vec<autopilot_journal::JournalRecord>>>);
 
 impl Kept {
     fn write(&self, record: &Record) {
         let body = serde_json::to_vec(record).unwrap();
         let (run, at_ms) = ("r".to_owned(), record.at.0);
-        let written = autopilot_journal::Record { run, seq: record.seq, epoch: 1, at_ms, body };
+        let written =
+            autopilot_journal::JournalRecord { run, seq: record.seq, epoch: 1, at_ms, body };
         self.0.lock().unwrap().push(written);
     }
 }
 
-impl History for Kept {
-    fn runs(&self, _: usize) -> Result<Vec<Run>, Error> {
+impl JournalHistory for Kept {
+    fn runs(&self, _: usize) -> Result<Vec<JournalRun>, Error> {
         Ok(Vec::new())
     }
 
-    fn run(&self, _: &str) -> Result<Option<Run>, Error> {
+    fn run(&self, _: &str) -> Result<Option<JournalRun>, Error> {
         Ok(None)
     }
 
@@ -35,7 +36,7 @@ impl History for Kept {
         _: &str,
         from: u64,
         max: usize,
-    ) -> Result<Vec<autopilot_journal::Record>, Error> {
+    ) -> Result<Vec<autopilot_journal::JournalRecord>, Error> {
         let all = self.0.lock().unwrap();
         Ok(all.iter().filter(|record| record.seq >= from).take(max).cloned().collect())
     }
@@ -162,7 +163,7 @@ fn a_stalled_subscriber_holds_up_nobody_and_costs_no_more_than_its_limit() {
         desk.output(3);
         assert_eq!(told(&mut other), [seq.to_string()]);
     }
-    let waiting: usize = desk.feed.shared.lock().seats.values().map(Seat::len).sum();
+    let waiting: usize = desk.feed.shared.lock().seats.values().map(SubscriberSeat::len).sum();
     assert_eq!(waiting, SIGHTS_MAX);
     desk.feed.notice("a person must see this");
     let said = told(&mut stalled);

@@ -1,9 +1,9 @@
 //! Who does a step: the agent of a configuration, and what it is told of its place.
 
 use super::{Job, JobError};
-use crate::environment::{self, Identity, Variables};
-use autopilot_agents::{Agent, AgentEvent, McpServer, Settings, Transport};
-use autopilot_core::config::{Agent as AgentConfig, McpServer as ServerConfig, Mode, Role};
+use crate::environment::{self, AttemptIdentity, Variables};
+use autopilot_agents::{Agent, AgentEvent, AgentSettings, LaunchServer, Transport};
+use autopilot_core::config::{AgentConfig, McpServer as ServerConfig, Mode, Role};
 use camino::{Utf8Path, Utf8PathBuf};
 
 /// The agent a configuration describes; relative paths are of the checkout.
@@ -13,7 +13,7 @@ pub fn agent_of(config: &AgentConfig, root: &Utf8Path) -> Result<Agent, JobError
     let of_file = (config.mode == Mode::OpenaiApi)
         .then(|| config.env.get(autopilot_agents::openai::BASE_URL_VARIABLE))
         .flatten();
-    Ok(Agent::new(Settings {
+    Ok(Agent::new(AgentSettings {
         mode: config.mode,
         executable: config.executable.as_deref(),
         command: config.command.as_deref(),
@@ -37,7 +37,7 @@ impl Job {
 
     pub(super) fn add_identity(&self, variables: &mut Variables, schema: Option<&str>) {
         let attempt = self.want.id.to_string();
-        let who = Identity {
+        let who = AttemptIdentity {
             run: &self.run.id,
             task: self.task.name(),
             parent: &self.kin.parent,
@@ -85,7 +85,7 @@ impl Job {
 }
 
 /// A configuration that does without such servers has none given to its agent.
-pub(super) fn mcp_servers(config: &AgentConfig) -> Result<Vec<McpServer>, JobError> {
+pub(super) fn mcp_servers(config: &AgentConfig) -> Result<Vec<LaunchServer>, JobError> {
     if !config.skill_policy.use_mcp {
         return Ok(Vec::new());
     }
@@ -103,7 +103,7 @@ pub(super) fn mcp_servers(config: &AgentConfig) -> Result<Vec<McpServer>, JobErr
             }
             ServerConfig::Url { url } => Transport::Http { url: url.clone() },
         };
-        Ok(McpServer { name: name.clone(), transport })
+        Ok(LaunchServer { name: name.clone(), transport })
     };
     config.mcp_servers.iter().map(server).collect()
 }

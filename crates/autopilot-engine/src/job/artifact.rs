@@ -5,8 +5,8 @@
 //! attempt told before its controller was killed.
 
 use super::{Job, JobError};
-use autopilot_agents::{AgentEvent, Ending, Outcome};
-use autopilot_core::config::Agent as AgentConfig;
+use autopilot_agents::{AgentEnding, AgentEvent, AgentOutcome};
+use autopilot_core::config::AgentConfig;
 use autopilot_host::file::Append;
 use autopilot_host::git::ref_component;
 use autopilot_host::{dir, file};
@@ -32,7 +32,7 @@ pub fn execs_of(run: &str) -> String {
 }
 
 /// One question that is being asked.
-pub struct Exec {
+pub struct ExecRecorder {
     /// Relative to `.autopilot`.
     pub name: String,
     path: Utf8PathBuf,
@@ -62,7 +62,7 @@ pub struct Metadata {
     pub ended_at: Option<String>,
     pub duration_ms: Option<u64>,
     pub status: Option<String>,
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<AgentOutcome>,
     pub exit: Option<i32>,
     pub signal: Option<i32>,
     pub timed_out: bool,
@@ -91,7 +91,7 @@ pub struct WorktreeChange {
     pub to: String,
 }
 
-impl Exec {
+impl ExecRecorder {
     pub fn event(&self, event: &AgentEvent) {
         let Ok(line) = serde_json::to_string(event) else { return };
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
@@ -123,7 +123,7 @@ impl Exec {
 
 impl Job {
     /// Opens the next free number; a number is never used twice, whatever crashed in between.
-    pub(super) fn open_exec(&self, prompt: &str) -> Result<Exec, JobError> {
+    pub(super) fn open_exec(&self, prompt: &str) -> Result<ExecRecorder, JobError> {
         let views = self.context.place.views();
         let base = execs_of(&self.run.id);
         let parent = views.join(&base);
@@ -151,7 +151,7 @@ impl Job {
             execs.push(path.clone());
             let events = Mutex::new(Some(events));
             let room = AtomicU64::new(self.context.config.logging.output_bytes_max);
-            return Ok(Exec { name, path, events, room, began: jiff::Timestamp::now() });
+            return Ok(ExecRecorder { name, path, events, room, began: jiff::Timestamp::now() });
         }
         Err(JobError::TooManyQuestions { max: EXECS_MAX })
     }
@@ -159,11 +159,11 @@ impl Job {
     /// `metadata.json` as far as it is known, and the raw output under names of its own.
     pub(super) fn describe_exec(
         &self,
-        exec: &Exec,
+        exec: &ExecRecorder,
         config: &AgentConfig,
         log: &str,
         resumed: Option<&str>,
-        ended: Option<(&Ending, &super::process::Ran)>,
+        ended: Option<(&AgentEnding, &super::process::ProcessResult)>,
     ) -> Result<(), JobError> {
         let mut said = Metadata {
             run: self.run.id.clone(),
@@ -187,7 +187,7 @@ impl Job {
             said.session = ending.session.clone().or(said.session);
             said.ended_at = Some(now.to_string());
             said.duration_ms = u64::try_from(ms).ok();
-            let is_good = ending.outcome == Outcome::Success;
+            let is_good = ending.outcome == AgentOutcome::Success;
             said.status = Some(if is_good { "succeeded" } else { "failed" }.to_owned());
             said.outcome = Some(ending.outcome.clone());
             (said.exit, said.signal) = (ran.code, ran.signal);
@@ -207,7 +207,7 @@ impl Job {
         Ok(())
     }
 
-    fn keep_output(&self, exec: &Exec, log: &str) {
+    fn keep_output(&self, exec: &ExecRecorder, log: &str) {
         if !self.context.config.logging.record {
             return;
         }

@@ -8,11 +8,11 @@
 mod meaning;
 mod turn;
 
-pub use turn::Turn;
+pub use turn::AgentTurn;
 
 use super::{Job, JobError};
-use autopilot_agents::answer::{self, Answer, Fault};
-use autopilot_agents::{Access, Ending, Exchange, Outcome as AgentOutcome};
+use autopilot_agents::answer::{self, AgentAnswer, AnswerFault};
+use autopilot_agents::{Access, AgentEnding, AgentOutcome, Exchange};
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::step::Step;
 use autopilot_host::file;
@@ -72,7 +72,7 @@ impl<'a> Question<'a> {
 }
 
 /// What became of a question.
-pub struct Asked<T> {
+pub struct AskedQuestion<T> {
     /// The facts of the turn, to which the step adds its own.
     pub facts: Facts,
     pub answer: Result<T, Unanswered>,
@@ -86,7 +86,7 @@ pub enum Unanswered {
     /// The agent did not end well.
     Ended(Outcome),
     /// The agent ended well, and what it said can't be used.
-    Faulty { faults: Vec<Fault>, ending: Box<Ending> },
+    Faulty { faults: Vec<AnswerFault>, ending: Box<AgentEnding> },
 }
 
 impl Unanswered {
@@ -123,26 +123,26 @@ pub fn refused<T: ToString>(what: &str, faults: &[T]) -> Outcome {
 
 impl Job {
     /// Asks, and once more if the answer can't be read: the second time only for the answer.
-    pub(super) async fn ask<T: Answer>(
+    pub(super) async fn ask<T: AgentAnswer>(
         &self,
         question: Question<'_>,
-    ) -> Result<Asked<T>, JobError> {
+    ) -> Result<AskedQuestion<T>, JobError> {
         self.ask_by::<T, T>(question, |ending, own| answer::read::<T>(ending, own)).await
     }
 
     /// The same for an answer that must also keep to rules no schema can say. `read` finds all that
     /// is wrong with it at once, because it is asked for only once more.
-    pub(super) async fn ask_by<S: Answer, T>(
+    pub(super) async fn ask_by<S: AgentAnswer, T>(
         &self,
         mut question: Question<'_>,
-        read: impl Fn(&Ending, Option<&answer::Schema>) -> Result<T, Vec<Fault>>,
-    ) -> Result<Asked<T>, JobError> {
+        read: impl Fn(&AgentEnding, Option<&answer::AnswerSchema>) -> Result<T, Vec<AnswerFault>>,
+    ) -> Result<AskedQuestion<T>, JobError> {
         // Whoever edits tells at the end what it did; its own mechanism would end the work early.
         if question.access == Access::Read {
             question.schema = Some((S::SCHEMA_JSON, self.schema_file::<S>()?));
         }
         let own = self.own_schema()?;
-        let read = |ending: &Ending| read(ending, own.as_ref());
+        let read = |ending: &AgentEnding| read(ending, own.as_ref());
         let first = self.turn(&question).await?;
         let (turn, answer, repaired) = match self.understood(&first.ending, &read) {
             Err(Unanswered::Faulty { faults, .. }) if !self.cancel.is_asked() => {
@@ -153,13 +153,13 @@ impl Job {
             }
             answer => (first, answer, None),
         };
-        Ok(Asked { facts: self.facts_of(&turn)?, answer, repaired })
+        Ok(AskedQuestion { facts: self.facts_of(&turn)?, answer, repaired })
     }
 
     fn understood<T>(
         &self,
-        ending: &Ending,
-        read: &impl Fn(&Ending) -> Result<T, Vec<Fault>>,
+        ending: &AgentEnding,
+        read: &impl Fn(&AgentEnding) -> Result<T, Vec<AnswerFault>>,
     ) -> Result<T, Unanswered> {
         if ending.outcome != AgentOutcome::Success {
             return Err(Unanswered::Ended(self.judged(ending)));
@@ -171,9 +171,9 @@ impl Job {
     async fn repair(
         &self,
         question: &Question<'_>,
-        first: Turn,
-        faults: &[Fault],
-    ) -> Result<Turn, JobError> {
+        first: AgentTurn,
+        faults: &[AnswerFault],
+    ) -> Result<AgentTurn, JobError> {
         let asked = question.schema.as_ref().map_or("", |(json, _)| *json);
         let said = first.ending.answer;
         let prompt = format!(
@@ -189,7 +189,7 @@ impl Job {
     }
 
     /// What the ending of a turn without an answer means for the attempt.
-    pub(super) fn judged(&self, ending: &Ending) -> Outcome {
+    pub(super) fn judged(&self, ending: &AgentEnding) -> Outcome {
         let is_money_gone = self.money_left().is_some_and(|left| left.0 == 0);
         meaning::judged(&ending.outcome, is_money_gone, &jiff::Zoned::now())
     }
@@ -209,7 +209,7 @@ impl Job {
         Ok(text)
     }
 
-    pub(super) fn facts_of(&self, turn: &Turn) -> Result<Facts, JobError> {
+    pub(super) fn facts_of(&self, turn: &AgentTurn) -> Result<Facts, JobError> {
         Ok(Facts {
             exit: turn.ran.code,
             signal: turn.ran.signal,
@@ -221,7 +221,7 @@ impl Job {
     }
 
     /// The schema as a file that an agent's own mechanism can be given.
-    fn schema_file<T: Answer>(&self) -> Result<Utf8PathBuf, JobError> {
+    fn schema_file<T: AgentAnswer>(&self) -> Result<Utf8PathBuf, JobError> {
         let name = format!("{}_schema.json", T::NAME);
         let path = self.context.place.state.join("schemas").join(name);
         super::process::write_plain(&path, T::SCHEMA_JSON)?;
@@ -229,7 +229,7 @@ impl Job {
     }
 
     /// A schema the user has edited holds in addition to ours.
-    fn own_schema(&self) -> Result<Option<answer::Schema>, JobError> {
+    fn own_schema(&self) -> Result<Option<answer::AnswerSchema>, JobError> {
         // The user's schemas are of plans and reviews.
         if !matches!(self.want.step, Step::Plan | Step::Review) {
             return Ok(None);
@@ -244,7 +244,7 @@ impl Job {
         }
         let bytes = file::read_capped(path.as_std_path(), SCHEMA_BYTES_MAX)?;
         let text = String::from_utf8_lossy(&bytes);
-        Ok(Some(answer::Schema::parse(path.as_str(), &text)?))
+        Ok(Some(answer::AnswerSchema::parse(path.as_str(), &text)?))
     }
 }
 
@@ -252,8 +252,8 @@ impl Job {
 mod tests {
     use super::*;
 
-    fn faults(count: usize) -> Vec<Fault> {
-        (0..count).map(|n| Fault::new("", format!("fault {n}"))).collect()
+    fn faults(count: usize) -> Vec<AnswerFault> {
+        (0..count).map(|n| AnswerFault::new("", format!("fault {n}"))).collect()
     }
 
     #[test]

@@ -2,13 +2,13 @@
 //! whole session instead, and then only what its count rises by is owed.
 
 use super::{Job, JobError};
-use crate::purse::Claim;
-use autopilot_agents::{Scope, Tokens, Usage};
-use autopilot_core::config::{Agent as AgentConfig, Mode, Price};
+use crate::purse::MoneyClaim;
+use autopilot_agents::{AgentUsage, Scope, TokenCount};
+use autopilot_core::config::{AgentConfig, Mode, Price};
 use autopilot_core::decide::untold;
 use autopilot_core::event::{Bill, SessionTotal, TokenTotal};
 use autopilot_core::id::Micros;
-use autopilot_core::input::Word;
+use autopilot_core::input::AttemptWord;
 use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
 
@@ -18,7 +18,7 @@ pub struct Billing {
     earlier: Bill,
     this_turn: Bill,
     /// How far the vendor had counted the session when this turn began to go on with it.
-    before: Option<Usage>,
+    before: Option<AgentUsage>,
     /// What tokens cost where the agent does not say.
     price: Option<Price>,
     session: Option<String>,
@@ -40,7 +40,7 @@ enum Allowance {
 
 /// Whether an agent that told no cost can have had any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Worked {
+pub enum CostDoubt {
     Perhaps,
     /// It was turned away before.
     No,
@@ -70,11 +70,11 @@ impl Billing {
         known: Option<&SessionTotal>,
         price: Option<Price>,
         session: Option<&str>,
-        usage: &Usage,
+        usage: &AgentUsage,
     ) -> Billing {
         let mut billing = Billing::default();
         billing.begin(resumed, known, price, None);
-        billing.end(Some(usage), session, Worked::Perhaps);
+        billing.end(Some(usage), session, CostDoubt::Perhaps);
         billing
     }
 
@@ -87,7 +87,7 @@ impl Billing {
     }
 
     /// What the attempt owes by now.
-    pub fn hear(&mut self, usage: &Usage) -> Word {
+    pub fn hear(&mut self, usage: &AgentUsage) -> AttemptWord {
         self.count(usage);
         word(self.earlier.plus(self.this_turn), self.total(usage))
     }
@@ -103,9 +103,9 @@ impl Billing {
         (self.assumed > Micros(0)).then(|| untold(self.assumed))
     }
 
-    fn count(&mut self, usage: &Usage) {
+    fn count(&mut self, usage: &AgentUsage) {
         let bill = usage.of_run(self.before.as_ref());
-        let Tokens { input, output, cached } = bill.tokens;
+        let TokenCount { input, output, cached } = bill.tokens;
         let priced = || self.price.map(|price| price.of(input, output, cached));
         let usd = bill.cost_usd.map(Micros::from_usd).or_else(priced);
         self.this_turn = self.this_turn.max(Bill {
@@ -117,7 +117,7 @@ impl Billing {
         });
     }
 
-    pub fn end(&mut self, usage: Option<&Usage>, session: Option<&str>, worked: Worked) {
+    pub fn end(&mut self, usage: Option<&AgentUsage>, session: Option<&str>, worked: CostDoubt) {
         if let Some(session) = session {
             self.opened(session);
         }
@@ -131,14 +131,14 @@ impl Billing {
             }
             // A figure of a turn that was cut short stays; of others nothing is known.
             None if self.this_turn == Bill::default() => {
-                let is_free = worked == Worked::Scripted && self.earlier == Bill::default();
+                let is_free = worked == CostDoubt::Scripted && self.earlier == Bill::default();
                 self.this_turn.unpriced = !is_free;
             }
             None => {}
         }
         // What may have been spent is not there to be spent again.
         if self.this_turn.unpriced
-            && worked == Worked::Perhaps
+            && worked == CostDoubt::Perhaps
             && let Some(given) = self.given.filter(|given| *given > self.this_turn.usd)
         {
             self.assumed = self.assumed.plus(Micros(given.0 - self.this_turn.usd.0));
@@ -153,10 +153,10 @@ impl Billing {
         (self.earlier, self.last.clone().map(Box::new))
     }
 
-    fn total(&self, usage: &Usage) -> Option<SessionTotal> {
+    fn total(&self, usage: &AgentUsage) -> Option<SessionTotal> {
         let session = self.session.clone()?;
         let usd = (usage.cost_scope == Scope::Session).then_some(usage.cost_usd).flatten();
-        let Tokens { input, output, cached } = usage.tokens;
+        let TokenCount { input, output, cached } = usage.tokens;
         let tokens =
             (usage.tokens_scope == Scope::Session).then_some(TokenTotal { input, output, cached });
         let total = SessionTotal { session, usd: usd.map(Micros::from_usd), tokens };
@@ -164,17 +164,17 @@ impl Billing {
     }
 }
 
-fn word(bill: Bill, total: Option<SessionTotal>) -> Word {
+fn word(bill: Bill, total: Option<SessionTotal>) -> AttemptWord {
     match total {
-        Some(total) => Word::Counted { bill, total: Box::new(total) },
-        None => Word::Bill(bill),
+        Some(total) => AttemptWord::Counted { bill, total: Box::new(total) },
+        None => AttemptWord::Bill(bill),
     }
 }
 
-fn usage_of(total: &SessionTotal) -> Usage {
+fn usage_of(total: &SessionTotal) -> AgentUsage {
     let TokenTotal { input, output, cached } = total.tokens.unwrap_or_default();
-    Usage {
-        tokens: Tokens { input, output, cached },
+    AgentUsage {
+        tokens: TokenCount { input, output, cached },
         tokens_scope: Scope::Session,
         cost_usd: total.usd.map(Micros::usd),
         cost_scope: Scope::Session,
@@ -221,7 +221,7 @@ impl Job {
         }
         // A scripted agent costs what it tells and nothing else.
         if let Some(given) = given.filter(|_| config.mode != Mode::Script)
-            && !self.context.signals.vow(self.want, Word::Given(given)).await
+            && !self.context.signals.vow(self.want, AttemptWord::Given(given)).await
         {
             return Err(JobError::NotWanted);
         }
@@ -243,7 +243,7 @@ impl Job {
             None => own_max,
             Some(max) => {
                 let (id, spent, workers) = (self.want.id, self.run.spent.usd, self.workers);
-                let claim = Claim { id, max, spent, workers, own_max };
+                let claim = MoneyClaim { id, max, spent, workers, own_max };
                 tokio::select! {
                     given = self.context.purse.claim(claim) => Some(given),
                     () = self.cancel.asked() => Some(Micros(0)),
@@ -302,18 +302,18 @@ impl Job {
 mod tests {
     use super::*;
 
-    fn session_cost(usd: f64, input: u64) -> Usage {
-        Usage {
-            tokens: Tokens { input, output: 1, cached: 0 },
+    fn session_cost(usd: f64, input: u64) -> AgentUsage {
+        AgentUsage {
+            tokens: TokenCount { input, output: 1, cached: 0 },
             tokens_scope: Scope::Run,
             cost_usd: Some(usd),
             cost_scope: Scope::Session,
         }
     }
 
-    fn session_tokens(input: u64, cached: u64, output: u64) -> Usage {
-        Usage {
-            tokens: Tokens { input, output, cached },
+    fn session_tokens(input: u64, cached: u64, output: u64) -> AgentUsage {
+        AgentUsage {
+            tokens: TokenCount { input, output, cached },
             tokens_scope: Scope::Session,
             cost_usd: None,
             cost_scope: Scope::Run,
@@ -325,10 +325,10 @@ mod tests {
         let mut billing = Billing::default();
         billing.begin(None, None, None, None);
         billing.opened("s-0");
-        billing.end(Some(&session_cost(1.0, 10)), None, Worked::Perhaps);
+        billing.end(Some(&session_cost(1.0, 10)), None, CostDoubt::Perhaps);
         billing.begin(Some("s-0"), None, None, None);
         billing.opened("s-1");
-        billing.end(Some(&session_cost(1.5, 10)), None, Worked::Perhaps);
+        billing.end(Some(&session_cost(1.5, 10)), None, CostDoubt::Perhaps);
         assert_eq!(billing.owed().0.usd, Micros(2_500_000));
     }
 
@@ -337,7 +337,7 @@ mod tests {
         let mut first = Billing::default();
         first.begin(None, None, None, None);
         first.opened("s");
-        first.end(Some(&session_cost(0.12, 10)), None, Worked::Perhaps);
+        first.end(Some(&session_cost(0.12, 10)), None, CostDoubt::Perhaps);
         let (bill, total) = first.owed();
         assert_eq!((bill.usd, bill.tokens_in), (Micros(120_000), 10));
         let total = *total.unwrap();
@@ -346,7 +346,7 @@ mod tests {
         // Another attempt, perhaps of another process: it knows only what is durable.
         let mut next = Billing::default();
         next.begin(Some("s"), Some(&total), None, None);
-        next.end(Some(&session_cost(0.15, 7)), Some("s"), Worked::Perhaps);
+        next.end(Some(&session_cost(0.15, 7)), Some("s"), CostDoubt::Perhaps);
         let (bill, total) = next.owed();
         assert_eq!((bill.usd, bill.tokens_in), (Micros(30_000), 7));
         assert_eq!(total.unwrap().usd, Some(Micros(150_000)));
@@ -357,13 +357,13 @@ mod tests {
         let mut billing = Billing::default();
         billing.begin(None, None, None, None);
         billing.opened("s");
-        billing.end(Some(&session_cost(0.10, 1)), None, Worked::Perhaps);
+        billing.end(Some(&session_cost(0.10, 1)), None, CostDoubt::Perhaps);
         billing.begin(Some("s"), None, None, None);
-        billing.end(Some(&session_cost(0.25, 1)), None, Worked::Perhaps);
+        billing.end(Some(&session_cost(0.25, 1)), None, CostDoubt::Perhaps);
         assert_eq!(billing.owed().0.usd, Micros(250_000));
         billing.begin(None, None, None, None);
         billing.opened("t");
-        billing.end(Some(&session_cost(0.5, 1)), None, Worked::Perhaps);
+        billing.end(Some(&session_cost(0.5, 1)), None, CostDoubt::Perhaps);
         assert_eq!(billing.owed().0.usd, Micros(750_000));
     }
 
@@ -377,7 +377,8 @@ mod tests {
         };
         let mut billing = Billing::default();
         billing.begin(Some("t"), Some(&total), Some(price), None);
-        let Word::Counted { bill, total } = billing.hear(&session_tokens(1600, 400, 150)) else {
+        let AttemptWord::Counted { bill, total } = billing.hear(&session_tokens(1600, 400, 150))
+        else {
             panic!("the session's count is told along");
         };
         // 200 fresh, 400 cached, 50 out.
@@ -390,16 +391,16 @@ mod tests {
     fn what_has_no_price_is_said_to_have_none() {
         let mut billing = Billing::default();
         billing.begin(None, None, None, None);
-        let Word::Bill(bill) = billing.hear(&session_tokens(5, 0, 5)) else {
+        let AttemptWord::Bill(bill) = billing.hear(&session_tokens(5, 0, 5)) else {
             panic!("without a session there is no count of one");
         };
         assert!(bill.unpriced && bill.usd == Micros(0) && bill.tokens_in == 5);
         // A turn that tells nothing after one that told something.
         let mut billing = Billing::default();
         billing.begin(None, None, None, None);
-        billing.end(Some(&session_cost(0.1, 1)), None, Worked::Perhaps);
+        billing.end(Some(&session_cost(0.1, 1)), None, CostDoubt::Perhaps);
         billing.begin(None, None, None, None);
-        billing.end(None, None, Worked::Perhaps);
+        billing.end(None, None, CostDoubt::Perhaps);
         let bill = billing.owed().0;
         assert_eq!((bill.usd, bill.unpriced), (Micros(100_000), true));
     }
@@ -408,17 +409,17 @@ mod tests {
     fn what_nobody_told_is_charged_with_all_it_was_given() {
         let mut billing = Billing::default();
         billing.begin(None, None, None, Some(Micros(500)));
-        billing.end(None, None, Worked::Perhaps);
+        billing.end(None, None, CostDoubt::Perhaps);
         let bill = billing.owed().0;
         assert_eq!((bill.usd, bill.unpriced), (Micros(500), true));
         assert!(billing.note().is_some());
         // Nor do tokens without a price tell it.
         let mut billing = Billing::default();
         billing.begin(None, None, None, Some(Micros(500)));
-        billing.end(Some(&session_tokens(5, 0, 5)), None, Worked::Perhaps);
+        billing.end(Some(&session_tokens(5, 0, 5)), None, CostDoubt::Perhaps);
         assert_eq!(billing.owed().0.usd, Micros(500));
         // Who never reached a model is unknown, and owes nothing; nor is there a limit to hold.
-        for (given, worked) in [(Some(Micros(500)), Worked::No), (None, Worked::Perhaps)] {
+        for (given, worked) in [(Some(Micros(500)), CostDoubt::No), (None, CostDoubt::Perhaps)] {
             let mut billing = Billing::default();
             billing.begin(None, None, None, given);
             billing.end(None, None, worked);
@@ -429,7 +430,7 @@ mod tests {
         // Who told its cost owes that.
         let mut billing = Billing::default();
         billing.begin(None, None, None, Some(Micros(500_000)));
-        billing.end(Some(&session_cost(0.1, 1)), None, Worked::Perhaps);
+        billing.end(Some(&session_cost(0.1, 1)), None, CostDoubt::Perhaps);
         assert_eq!(billing.owed().0.usd, Micros(100_000));
     }
 

@@ -1,21 +1,21 @@
 //! BUILD and FIX: an agent works in a slot, and everything it wrote is taken into the hub.
 
-use super::asking::{Asked, Question};
+use super::asking::{AskedQuestion, Question};
 use super::change::{broken_rules, doubts};
 use super::conflict;
-use super::evidence::Seen;
+use super::evidence::SeenCommand;
 use super::skill::Kit;
 use super::workshop::{Bench, For, blocking, seconds_now};
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::Summary;
 use autopilot_core::event::Outcome;
-use autopilot_core::flow::Reason;
-use autopilot_core::guard::{Finding, Severity, Source};
+use autopilot_core::flow::RoundReason;
+use autopilot_core::guard::{Finding, FindingSource, Severity};
 use autopilot_core::prompt::{self, Build, Fix, Together};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
-use autopilot_host::git::replay::{Replayed, carry, replay};
-use autopilot_host::git::{Attempt, Capture, Conflicts, GitError, Oid, Violation, task_branch};
+use autopilot_host::git::replay::{RebaseOutcome, carry, replay};
+use autopilot_host::git::{AttemptName, Capture, Conflicts, GitError, Oid, Violation, task_branch};
 
 /// Where the work of an attempt starts.
 pub struct Start {
@@ -41,7 +41,7 @@ impl Job {
         // Before anything is judged: whatever the agent wrote must be reachable.
         let capture = bench.capture(self.name_for_refs(), self.id_for_refs(self.want.id)).await?;
         self.note_worktree(start.commit.as_str(), capture.tree.as_str())?;
-        let Asked { mut facts, answer, .. } = asked?;
+        let AskedQuestion { mut facts, answer, .. } = asked?;
         formatted?;
         facts.notes.extend(start.note);
         facts.notes.extend(start.conflicts.map(|conflicts| {
@@ -94,7 +94,7 @@ impl Job {
             // one before it is still to be taken up.
             let mut adopted = None;
             for id in &cut_short {
-                adopted = hub.resolve(&Attempt { task: &task, id }.salvage_ref())?;
+                adopted = hub.resolve(&AttemptName { task: &task, id }.salvage_ref())?;
                 if adopted.is_some() {
                     break;
                 }
@@ -114,12 +114,12 @@ impl Job {
             }
             // Others were merged since: the work moves on top of them if git can do it alone.
             match replay(&hub, &base, &work, &tip, seconds_now())? {
-                Replayed::Onto(moved) => {
+                RebaseOutcome::Onto(moved) => {
                     Ok(Start { base: tip, commit: moved, note, conflicts: None })
                 }
                 // Else somebody has to decide, on top of them as well: what they make of it is then
                 // a change to the branch as it is, and merges.
-                Replayed::Conflict { .. } => {
+                RebaseOutcome::Conflict { .. } => {
                     let carried = carry(&hub, &work, &tip, &identity, seconds_now())?;
                     let (commit, conflicts) = (carried.commit, carried.conflicts);
                     Ok(Start { base: tip, commit, note, conflicts })
@@ -142,7 +142,7 @@ impl Job {
         let uat = self.evidence(Step::Uat)?;
         let review = self.answer_of(Step::Review)?;
         let cases = self.answer_of(Step::UatGenerate)?;
-        let ran: Vec<_> = validation.checks.iter().map(Seen::for_prompt).collect();
+        let ran: Vec<_> = validation.checks.iter().map(SeenCommand::for_prompt).collect();
         let config = self.agent_config();
         let status = self.repo_status(bench, start);
         let build = Build {
@@ -165,7 +165,7 @@ impl Job {
         // Whoever takes up a repair that was cut short must know what it was about.
         let known = integration.conflict.clone().filter(|_| self.failed_merge().is_some());
         let conflict = found.or(known.filter(|_| !self.task.cut_short.is_empty()));
-        let ran_together: Vec<_> = integration.checks.iter().map(Seen::for_prompt).collect();
+        let ran_together: Vec<_> = integration.checks.iter().map(SeenCommand::for_prompt).collect();
         let together = self
             .failed_merge()
             .filter(|_| !ran_together.is_empty())
@@ -175,7 +175,7 @@ impl Job {
         let fix = Fix {
             build,
             findings: &findings,
-            uat: uat.checks.first().map(Seen::for_prompt),
+            uat: uat.checks.first().map(SeenCommand::for_prompt),
             uat_cases: cases
                 .as_deref()
                 .filter(|_| uat.checks.iter().any(|c| c.exit_code != Some(0))),
@@ -205,8 +205,8 @@ impl Job {
     fn reasons_of_work(&self) -> Vec<Finding> {
         let of_work = |step: Step| matches!(step, Step::Build | Step::Fix);
         let reasons = self.task.reasons.iter().filter(|reason| of_work(reason.step));
-        let finding = |reason: &Reason| {
-            Finding::new(Source::Repository, Severity::Blocker, reason.text.clone(), "")
+        let finding = |reason: &RoundReason| {
+            Finding::new(FindingSource::Repository, Severity::Blocker, reason.text.clone(), "")
         };
         reasons.map(finding).collect()
     }

@@ -3,10 +3,11 @@
 use super::workshop::blocking;
 use super::{Job, JobError};
 use autopilot_core::guard::{
-    self, ChangedFile, FileMode, Finding, Line, Rules, Severity, Source, Status,
+    self, ChangedFile, ChangedLine, FileMode, FileStatus, Finding, FindingSource, GuardRules,
+    Severity,
 };
 use autopilot_core::task_file::TaskSpec;
-use autopilot_host::git::{Change, ChangedPath, LineFact, Oid, Status as GitStatus};
+use autopilot_host::git::{ChangedPath, GitChange, LineFact, Oid, PathStatus as GitStatus};
 use std::sync::Arc;
 
 /// What a binary counts against the cap of lines.
@@ -24,7 +25,7 @@ impl Job {
     }
 
     /// The whole change of the task: base to the tree that was captured.
-    pub(super) async fn change(&self) -> Result<Arc<Change>, JobError> {
+    pub(super) async fn change(&self) -> Result<Arc<GitChange>, JobError> {
         let missing = || JobError::Internal("there is no work to look at");
         let base = Oid::parse(self.task.base.as_deref().ok_or_else(missing)?)?;
         let tree = Oid::parse(self.task.tree.as_deref().ok_or_else(missing)?)?;
@@ -44,11 +45,11 @@ impl Job {
         Ok(self.guard(&change, spec))
     }
 
-    pub(super) fn guard(&self, change: &Change, spec: &TaskSpec) -> Vec<Finding> {
+    pub(super) fn guard(&self, change: &GitChange, spec: &TaskSpec) -> Vec<Finding> {
         let config = &self.context.config;
         let mut denied = config.safety.deny_paths.clone();
         denied.extend(spec.deny_paths.iter().cloned());
-        let rules = Rules {
+        let rules = GuardRules {
             allowed_paths: &spec.allowed_paths,
             deny_paths: &denied,
             diff_line_cap: config.rounds.diff_line_cap,
@@ -62,7 +63,7 @@ impl Job {
 
 impl Job {
     /// A change to a file that a gate's command names changes the gate: the reviewer must see it.
-    fn touched_commands(&self, change: &Change, spec: &TaskSpec) -> Vec<Finding> {
+    fn touched_commands(&self, change: &GitChange, spec: &TaskSpec) -> Vec<Finding> {
         let mut commands = super::user_command::validation(self, Some(spec));
         commands.extend(super::user_command::uat(self, spec).map(|line| ("uat", line)));
         let mut findings = Vec::new();
@@ -73,7 +74,8 @@ impl Job {
                     let message =
                         format!("the change edits `{file}`, which the {name} command runs");
                     let fix = "leave it as it was, unless the task asks for it";
-                    let found = Finding::new(Source::TestCode, Severity::Major, message, fix);
+                    let found =
+                        Finding::new(FindingSource::TestCode, Severity::Major, message, fix);
                     findings.push(found.in_file(&file));
                 }
             }
@@ -107,7 +109,7 @@ fn names(line: &str, path: &str) -> bool {
     line.split(is_word_end).any(|word| word.trim_start_matches("./") == path)
 }
 
-fn in_guard_words(change: &Change) -> guard::Change {
+fn in_guard_words(change: &GitChange) -> guard::Change {
     guard::Change {
         files: change.paths.iter().map(changed_file).collect(),
         insertions: change.insertions + change.binary_bytes / BYTES_PER_LINE,
@@ -122,12 +124,12 @@ fn changed_file(path: &ChangedPath) -> ChangedFile {
     ChangedFile {
         path: text(&path.path),
         status: match path.status {
-            GitStatus::Added => Status::Added,
-            GitStatus::Modified => Status::Modified,
-            GitStatus::Deleted => Status::Deleted,
-            GitStatus::Renamed => Status::Renamed,
-            GitStatus::Copied => Status::Copied,
-            GitStatus::TypeChanged => Status::TypeChanged,
+            GitStatus::Added => FileStatus::Added,
+            GitStatus::Modified => FileStatus::Modified,
+            GitStatus::Deleted => FileStatus::Deleted,
+            GitStatus::Renamed => FileStatus::Renamed,
+            GitStatus::Copied => FileStatus::Copied,
+            GitStatus::TypeChanged => FileStatus::TypeChanged,
         },
         old_path: path.old_path.as_ref().map(text),
         link_target: path.link_target.as_ref().map(text),
@@ -145,8 +147,8 @@ fn mode(mode: u32) -> FileMode {
     }
 }
 
-fn line(fact: &LineFact) -> Line {
-    Line {
+fn line(fact: &LineFact) -> ChangedLine {
+    ChangedLine {
         path: String::from_utf8_lossy(&fact.path).into_owned(),
         line: fact.number,
         text: fact.text.clone(),

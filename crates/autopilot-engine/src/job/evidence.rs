@@ -1,17 +1,17 @@
 //! What a gate showed, kept as one text so that later prompts and people can read it.
 
-use super::user_command::Check;
+use super::user_command::CommandCheck;
 use super::{Job, JobError};
 use autopilot_core::fingerprint::{failing_tests, failure_fingerprint};
 use autopilot_core::guard::Finding;
-use autopilot_core::prompt::{Caps, Ran};
+use autopilot_core::prompt::{Caps, RanCommand};
 use autopilot_core::step::Step;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Evidence {
-    pub checks: Vec<Seen>,
+pub struct RoundEvidence {
+    pub checks: Vec<SeenCommand>,
     pub findings: Vec<Finding>,
     /// Where the builder's account differs from what was seen.
     pub differs: Vec<String>,
@@ -22,7 +22,7 @@ pub struct Evidence {
 
 /// One command and what the controller saw of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Seen {
+pub struct SeenCommand {
     pub name: String,
     pub command: String,
     pub exit_code: Option<i32>,
@@ -42,9 +42,12 @@ pub struct Seen {
     pub ended: bool,
 }
 
-impl Evidence {
+impl RoundEvidence {
     /// The checks that failed, and did not fail like this on the untouched base.
-    pub fn new_failures<'a>(&'a self, base: &'a Evidence) -> impl Iterator<Item = &'a Seen> {
+    pub fn new_failures<'a>(
+        &'a self,
+        base: &'a RoundEvidence,
+    ) -> impl Iterator<Item = &'a SeenCommand> {
         self.checks.iter().filter(|seen| seen.failed() && !seen.is_known(base))
     }
 }
@@ -76,9 +79,9 @@ pub fn untrue_claim(tests_passed: Option<bool>, failure: Option<String>) -> Opti
     Some(format!("the builder says the tests passed, but {failure}"))
 }
 
-impl Seen {
-    pub fn of(check: &Check) -> Seen {
-        Seen {
+impl SeenCommand {
+    pub fn of(check: &CommandCheck) -> SeenCommand {
+        SeenCommand {
             name: check.name.to_owned(),
             command: check.line.clone(),
             exit_code: check.ran.code,
@@ -96,13 +99,13 @@ impl Seen {
     }
 
     /// Whether the base fails like this.
-    pub fn is_known(&self, base: &Evidence) -> bool {
+    pub fn is_known(&self, base: &RoundEvidence) -> bool {
         base.checks.iter().any(|base| self.is_as_on(base))
     }
 
     /// Whether it fails no worse than it did on the base: the same way of ending, and either
     /// nothing but tests that failed there too, or word for word the same output.
-    pub fn is_as_on(&self, base: &Seen) -> bool {
+    pub fn is_as_on(&self, base: &SeenCommand) -> bool {
         let same_end = self.ended && base.ended && self.exit_code == base.exit_code;
         let known = !self.failing.is_empty() && self.failing.is_subset(&base.failing);
         let same_words = self.mark.is_some() && self.mark == base.mark;
@@ -110,8 +113,8 @@ impl Seen {
         self.name == base.name && same_end && (known || same_words || same_rewrite)
     }
 
-    pub fn for_prompt(&self) -> Ran<'_> {
-        Ran {
+    pub fn for_prompt(&self) -> RanCommand<'_> {
+        RanCommand {
             name: &self.name,
             command: &self.command,
             exit_code: self.exit_code,
@@ -122,10 +125,10 @@ impl Seen {
 
 impl Job {
     /// What a step showed last, this round or the one before.
-    pub(super) fn evidence(&self, step: Step) -> Result<Evidence, JobError> {
+    pub(super) fn evidence(&self, step: Step) -> Result<RoundEvidence, JobError> {
         Ok(match self.answer_of(step)? {
             Some(text) => serde_json::from_str(&text).unwrap_or_default(),
-            None => Evidence::default(),
+            None => RoundEvidence::default(),
         })
     }
 
@@ -137,7 +140,7 @@ impl Job {
         })
     }
 
-    pub(super) fn keep(&self, evidence: &Evidence) -> Result<String, JobError> {
+    pub(super) fn keep(&self, evidence: &RoundEvidence) -> Result<String, JobError> {
         Ok(self.context.texts.put(&self.clean_json(evidence)?)?)
     }
 
@@ -154,8 +157,8 @@ impl Job {
 mod tests {
     use super::*;
 
-    fn seen(name: &str, code: i32, failing: &[&str]) -> Seen {
-        Seen {
+    fn seen(name: &str, code: i32, failing: &[&str]) -> SeenCommand {
+        SeenCommand {
             name: name.to_owned(),
             command: format!("run {name}"),
             exit_code: Some(code),
@@ -168,8 +171,8 @@ mod tests {
         }
     }
 
-    fn of(checks: Vec<Seen>) -> Evidence {
-        Evidence { checks, ..Evidence::default() }
+    fn of(checks: Vec<SeenCommand>) -> RoundEvidence {
+        RoundEvidence { checks, ..RoundEvidence::default() }
     }
 
     #[test]
@@ -181,7 +184,7 @@ mod tests {
             (seen("tests", 1, &["a", "c"]), true),
             (seen("tests", 2, &["a"]), true),
             (seen("lint", 1, &[]), true),
-            (Seen { ended: false, ..seen("tests", 1, &["a"]) }, true),
+            (SeenCommand { ended: false, ..seen("tests", 1, &["a"]) }, true),
         ] {
             let shown = of(vec![now]);
             assert_eq!(shown.new_failures(&base).count(), usize::from(is_new), "{shown:?}");
@@ -190,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_rewrite_by_the_formatter_is_excused_where_the_base_has_one() {
-        let rough = || Seen { changed: true, ..seen("format", 0, &[]) };
+        let rough = || SeenCommand { changed: true, ..seen("format", 0, &[]) };
         assert_eq!(of(vec![rough()]).new_failures(&of(vec![rough()])).count(), 0);
         let neat = of(vec![seen("format", 0, &[])]);
         assert_eq!(of(vec![rough()]).new_failures(&neat).count(), 1);

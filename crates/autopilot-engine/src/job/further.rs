@@ -5,16 +5,16 @@
 
 use super::agent::agent_of;
 use super::artifact::{Metadata, OUTPUT, PROMPT};
-use super::asking::{Question, Turn};
+use super::asking::{AgentTurn, Question};
 use super::workshop::{Bench, For, blocking, seconds_now};
 use super::{Job, JobError};
 use crate::recorded::{RecordedExec, RecordedRun};
-use autopilot_agents::{Access, Agent, Cause, Ending, Exchange, Outcome};
-use autopilot_core::event::{Bill, SessionTotal, Words};
+use autopilot_agents::{Access, Agent, AgentEnding, AgentOutcome, Cause, Exchange};
+use autopilot_core::event::{Bill, SessionPrompt, SessionTotal};
 use autopilot_core::id::AttemptId;
 use autopilot_host::git::{
-    Attempt, Capture, CommitRequest, GitError, Oid, PublishRefusal, commit_task, publish_reachable,
-    session_branch,
+    AttemptName, Capture, CommitRequest, GitError, Oid, PublishRefusal, commit_task,
+    publish_reachable, session_branch,
 };
 use camino::Utf8Path;
 use std::collections::BTreeSet;
@@ -41,18 +41,18 @@ pub struct Further {
 /// What came of it.
 #[derive(Clone, Debug)]
 pub struct Furthered {
-    pub ending: Outcome,
+    pub ending: AgentOutcome,
     pub answer: String,
     /// The agent does not know the session any more; nothing was answered.
     pub is_vanished: bool,
     pub log: String,
-    pub branch: Option<Branch>,
+    pub branch: Option<ContinuedBranch>,
     pub notes: Vec<String>,
 }
 
 /// Where the changes are.
 #[derive(Clone, Debug)]
-pub struct Branch {
+pub struct ContinuedBranch {
     pub name: String,
     /// The commit they were made on.
     pub base: String,
@@ -109,10 +109,10 @@ impl Job {
     /// `left_behind` a sentence about work that is not in the directory.
     pub(super) async fn turn_by(
         &self,
-        words: &Words,
+        words: &SessionPrompt,
         left_behind: Option<&str>,
         question: Question<'_>,
-    ) -> Result<Turn, JobError> {
+    ) -> Result<AgentTurn, JobError> {
         let asked = self.context.text(&words.prompt)?;
         let said = match left_behind {
             Some(sentence) => format!("{asked}\n\n{sentence}"),
@@ -125,7 +125,8 @@ impl Job {
             prompt: said.clone(),
             access: question.access(),
         };
-        let mut earlier = self.said_in(Some(&words.session), words.attempt, Kept::All)?;
+        let mut earlier =
+            self.said_in(Some(&words.session), words.attempt, RetoldQuestions::All)?;
         if earlier.is_empty() {
             earlier.push(Exchange { prompt: question.prompt.clone(), answer: String::new() });
         }
@@ -155,7 +156,7 @@ impl Job {
     async fn newest(&self, branch: &str) -> Result<Oid, JobError> {
         let hub = self.context.workshop.hub.clone();
         let task = self.name_for_refs().to_owned();
-        let salvage = |id| Attempt { task: &task, id: &self.id_for_refs(id) }.salvage_ref();
+        let salvage = |id| AttemptName { task: &task, id: &self.id_for_refs(id) }.salvage_ref();
         let mut refs = vec![format!("refs/heads/{branch}")];
         refs.extend(self.task.cut_short.iter().rev().map(|id| salvage(*id)));
         refs.extend(self.task.commit.clone());
@@ -179,7 +180,7 @@ impl Job {
 
     /// The question as this agent can go on from: by its own session, or by what was said.
     fn put<'a>(&self, ask: &Further, bench: &'a Bench) -> Result<Question<'a>, JobError> {
-        let earlier = self.said_in(None, self.want.id, Kept::Answered)?;
+        let earlier = self.said_in(None, self.want.id, RetoldQuestions::Answered)?;
         let Putting { prompt, session, earlier } = self.putting(ask, earlier)?;
         Ok(Question::new(prompt, &bench.dir, ask.access).in_session(session, earlier))
     }
@@ -213,7 +214,7 @@ impl Job {
         &self,
         session: Option<&str>,
         attempt: AttemptId,
-        kept: Kept,
+        kept: RetoldQuestions,
     ) -> Result<Vec<Exchange>, JobError> {
         let run = RecordedRun::open(&self.context.place.views(), &self.run.id)?;
         let (attempt, task) = (attempt.to_string(), self.task.name());
@@ -248,13 +249,13 @@ impl Job {
         start: &Oid,
         capture: &Capture,
         attempt: String,
-    ) -> Result<Option<Branch>, JobError> {
+    ) -> Result<Option<ContinuedBranch>, JobError> {
         let hub = self.context.workshop.hub.clone();
         let repo = Arc::clone(&self.context.workshop.repo);
         let (start, tree, branch) = (start.clone(), capture.tree.clone(), branch.to_owned());
         let (run, task) = (self.run.id.clone(), self.name_for_refs().to_owned());
         let message = message(&self.clean(&ask.prompt), &ask.session);
-        blocking(move || -> Result<Option<Branch>, GitError> {
+        blocking(move || -> Result<Option<ContinuedBranch>, GitError> {
             if hub.tree_of(&start)? == tree {
                 return Ok(None);
             }
@@ -262,7 +263,7 @@ impl Job {
                 &hub,
                 &CommitRequest {
                     run: &run,
-                    attempt: Attempt { task: &task, id: &attempt },
+                    attempt: AttemptName { task: &task, id: &attempt },
                     branch: &branch,
                     parent: &start,
                     tree: &tree,
@@ -272,7 +273,7 @@ impl Job {
                 },
             )?;
             let there = publish_reachable(&hub, &repo, &branch)?;
-            Ok(Some(Branch {
+            Ok(Some(ContinuedBranch {
                 name: there.branch,
                 base: start.to_string(),
                 commit: made.commit.to_string(),
@@ -284,8 +285,8 @@ impl Job {
 }
 
 /// It said so, or it went on with another one than it was asked for.
-fn is_vanished(ending: &Ending, asked_for: Option<&str>) -> bool {
-    let said = matches!(ending.outcome, Outcome::Broke { cause: Cause::Session, .. });
+fn is_vanished(ending: &AgentEnding, asked_for: Option<&str>) -> bool {
+    let said = matches!(ending.outcome, AgentOutcome::Broke { cause: Cause::Session, .. });
     let other = match (asked_for, ending.session.as_deref()) {
         (Some(asked), Some(got)) => asked != got,
         (_, None) | (None, _) => false,
@@ -295,17 +296,17 @@ fn is_vanished(ending: &Ending, asked_for: Option<&str>) -> bool {
 
 /// Which of the questions that were asked are told again.
 #[derive(Clone, Copy)]
-enum Kept {
+enum RetoldQuestions {
     Answered,
     /// Also those whose end came before the answer.
     All,
 }
 
-impl Kept {
+impl RetoldQuestions {
     fn takes(self, said: &Metadata) -> bool {
         match self {
-            Kept::Answered => is_answered(said),
-            Kept::All => true,
+            RetoldQuestions::Answered => is_answered(said),
+            RetoldQuestions::All => true,
         }
     }
 }

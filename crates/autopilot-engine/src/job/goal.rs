@@ -1,26 +1,26 @@
 //! WORKFLOW, STEP and COMPLETION: towards a goal, one workflow after the other. The controller knows
 //! nothing of what is to be done: it carries what was said from one session to the next.
 
-use super::asking::{Asked, Question, Turn, Unanswered};
+use super::asking::{AgentTurn, AskedQuestion, Question, Unanswered};
 use super::build::{Start, notes_of};
 use super::change::{broken_rules, doubts};
 use super::conflict;
-use super::evidence::Seen;
+use super::evidence::SeenCommand;
 use super::workshop::{For, blocking};
 use super::{Done, Job, JobError};
 use crate::begin::{PlanBody, step_rules};
-use autopilot_agents::answer::{Answer, completion_after_all, read_completion, read_workflow};
-use autopilot_core::config::{By, Role};
-use autopilot_core::event::{Outcome, TaskSpec as TaskEntry};
+use autopilot_agents::answer::{AgentAnswer, completion_after_all, read_completion, read_workflow};
+use autopilot_core::config::{Role, WorkBy};
+use autopilot_core::event::{Outcome, TaskEntry};
 use autopilot_core::flow::workflow_step;
-use autopilot_core::prompt::Ran;
+use autopilot_core::prompt::RanCommand;
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_core::wanted::Want;
 use autopilot_core::workflow::{
-    self, Checked, Completion, CompletionPrompt, Past, Refuted, Rules, StepBody, StepPrompt,
-    StepResult, Workflow, WorkflowPrompt, WorkflowStep,
+    self, CheckedWorkflow, Completion, CompletionPrompt, PastStep, Refuted, StepBody, StepPrompt,
+    StepResult, Workflow, WorkflowPrompt, WorkflowRules, WorkflowStep,
 };
 use autopilot_host::git::{ChangedPath, GitError, Oid};
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ impl Job {
         let prompt = workflow::workflow_prompt(&facts, self.caps());
         let question = Question::reading(self.with_skills_of(prompt, &tip).await?, &bench.dir);
         let read = |ending: &_, own: Option<&_>| read_workflow(ending, own, &rules);
-        let Asked { mut facts, answer, repaired } =
+        let AskedQuestion { mut facts, answer, repaired } =
             self.ask_by::<Workflow, _>(question, read).await?;
         facts.notes.extend(repaired.map(|count| {
             format!("the first workflow had {count} faults and was asked for once more")
@@ -97,7 +97,8 @@ impl Job {
             Some(words) => self.turn_by(words, left_behind.as_deref(), question).await,
             None => self.turn(&question).await,
         };
-        let succeeded = |turn: &Turn| turn.ending.outcome == autopilot_agents::Outcome::Success;
+        let succeeded =
+            |turn: &AgentTurn| turn.ending.outcome == autopilot_agents::AgentOutcome::Success;
         let is_done = turn.as_ref().is_ok_and(succeeded);
         let formatted = if is_done { self.format(&body.spec, &bench).await } else { Ok(()) };
         // Before anything is judged: whatever the agent wrote must be reachable.
@@ -113,7 +114,7 @@ impl Job {
         facts.tree = Some(capture.tree.to_string());
         facts.commit = Some(capture.commit.as_ref().unwrap_or(&start.commit).to_string());
         let stands = workflow_step::standing(&self.task);
-        if turn.ending.outcome != autopilot_agents::Outcome::Success {
+        if turn.ending.outcome != autopilot_agents::AgentOutcome::Success {
             let judged = self.judged(&turn.ending);
             let outcome = workflow_step::ended(judged, self.named_model());
             return Ok(workflow_step::unless_it_stands(stands, outcome, facts));
@@ -173,7 +174,7 @@ impl Job {
         let bench = self.bench(For::Agent, &tip, &tip).await?;
         let (workflow, results) = self.iteration(self.task.round)?;
         let evidence = self.evidence(Step::Validate)?;
-        let ran: Vec<_> = evidence.checks.iter().map(Seen::for_prompt).collect();
+        let ran: Vec<_> = evidence.checks.iter().map(SeenCommand::for_prompt).collect();
         let base = Oid::parse(&self.run.base)?;
         let found = doubts(&self.looked_at(&base, &tip, &TaskSpec::default()).await?);
         let rules = self.workflow_rules();
@@ -190,7 +191,8 @@ impl Job {
         let prompt = workflow::completion_prompt(&facts, self.caps());
         let question = Question::reading(self.with_skills_of(prompt, &tip).await?, &bench.dir);
         let read = |ending: &_, own: Option<&_>| read_completion(ending, own, &rules);
-        let Asked { mut facts, answer, .. } = self.ask_by::<Completion, _>(question, read).await?;
+        let AskedQuestion { mut facts, answer, .. } =
+            self.ask_by::<Completion, _>(question, read).await?;
         let assessed = match answer {
             Ok(assessed) => assessed,
             Err(Unanswered::Ended(outcome)) => return Ok((outcome, facts)),
@@ -224,9 +226,9 @@ impl Job {
         serde_json::from_str(&text).map_err(JobError::Spec)
     }
 
-    fn workflow_rules(&self) -> Rules {
+    fn workflow_rules(&self) -> WorkflowRules {
         if let Some(player) = &self.context.player {
-            return Rules::new(player.adapters.clone());
+            return WorkflowRules::new(player.adapters.clone());
         }
         let path = self.context.variables.get("PATH").map(String::as_str).unwrap_or_default();
         step_rules(&self.context.config, &self.run.limits, &self.context.place, path)
@@ -236,7 +238,7 @@ impl Job {
     fn capped(&self, workflow: &Workflow) -> Vec<String> {
         let config = &self.context.config;
         let over = |step: &WorkflowStep| {
-            let by = By { agent: step.adapter.clone(), model: step.model.clone() };
+            let by = WorkBy { agent: step.adapter.clone(), model: step.model.clone() };
             let agent = config.agent_by(Role::Builder, &by);
             let usual = config.timeout_by(Step::WorkflowStep, Some(&agent)).as_secs();
             let asked = step.timeout_sec.filter(|asked| *asked > usual)?;
@@ -247,7 +249,11 @@ impl Job {
     }
 
     /// The tasks of a workflow, each after what it needs.
-    fn entries(&self, checked: &Checked, iteration: u32) -> Result<Vec<TaskEntry>, JobError> {
+    fn entries(
+        &self,
+        checked: &CheckedWorkflow,
+        iteration: u32,
+    ) -> Result<Vec<TaskEntry>, JobError> {
         let mut names: BTreeMap<&str, String> = BTreeMap::new();
         for step in &checked.workflow.steps {
             let name = self.step_name(&step.id, iteration, &names);
@@ -274,7 +280,7 @@ impl Job {
                 urgency: checked.urgency.get(*at).copied().unwrap_or(0),
                 body: self.context.texts.put(&self.clean_json(&body)?)?,
                 depends_on: needs.filter_map(|need| names.get(need.as_str()).cloned()).collect(),
-                by: By { agent: step.adapter.clone(), model: step.model.clone() },
+                by: WorkBy { agent: step.adapter.clone(), model: step.model.clone() },
                 ..TaskEntry::default()
             });
         }
@@ -292,11 +298,11 @@ impl Job {
         names.find(is_free).unwrap_or(first)
     }
 
-    fn results(&self, past: &[Past]) -> Result<Vec<StepResult>, JobError> {
+    fn results(&self, past: &[PastStep]) -> Result<Vec<StepResult>, JobError> {
         past.iter().map(|past| Ok(self.result(past)?.1)).collect()
     }
 
-    fn result(&self, past: &Past) -> Result<(StepBody, StepResult), JobError> {
+    fn result(&self, past: &PastStep) -> Result<(StepBody, StepResult), JobError> {
         let body = self.step_body(&past.body)?;
         let said = past.answer.as_deref().map(|hash| self.context.text(hash)).transpose()?;
         let result = past.result(&body.step.id, said);
@@ -360,7 +366,7 @@ impl Job {
     }
 
     /// Why the controller did not let the result of an iteration pass, and what it saw.
-    fn refuted(&self, iteration: u32) -> Result<Option<(String, Vec<Seen>)>, JobError> {
+    fn refuted(&self, iteration: u32) -> Result<Option<(String, Vec<SeenCommand>)>, JobError> {
         let shown = self.task.last(Step::Validate).filter(|shown| shown.round == iteration);
         let Some(Outcome::Failed { why }) = shown.map(|shown| &shown.outcome) else {
             return Ok(None);
@@ -388,15 +394,15 @@ impl Job {
 #[derive(Default)]
 struct Carry {
     summary: Option<String>,
-    refuted: Option<(String, Vec<Seen>)>,
+    refuted: Option<(String, Vec<SeenCommand>)>,
     /// Why the last workflow could not be worked on.
     faults: Vec<String>,
 }
 
 impl Carry {
-    fn ran(&self) -> Vec<Ran<'_>> {
+    fn ran(&self) -> Vec<RanCommand<'_>> {
         let seen = self.refuted.iter().flat_map(|(_, seen)| seen);
-        seen.map(Seen::for_prompt).collect()
+        seen.map(SeenCommand::for_prompt).collect()
     }
 }
 
@@ -414,7 +420,7 @@ fn on_the_branch(start: Start) -> Start {
 }
 
 /// Steps that are over and matter to this attempt: what a step depends on, or all of them.
-pub fn past(state: &State, want: Want) -> Vec<Past> {
+pub fn past(state: &State, want: Want) -> Vec<PastStep> {
     let task = state.task(want.task);
     let is_step = task.pipeline.continues_at() == Some(want.step);
     let asks_of_all = task.pipeline.has_tasks_by_round() && want.step.role().is_some();
@@ -422,5 +428,5 @@ pub fn past(state: &State, want: Want) -> Vec<Past> {
     let children = task.children.iter().filter(|_| asks_of_all);
     let children = children.map(|child| state.task(*child));
     let tasks = needs.filter_map(|name| state.named(name)).chain(children);
-    tasks.filter_map(|task| Past::of(state, task)).collect()
+    tasks.filter_map(|task| PastStep::of(state, task)).collect()
 }

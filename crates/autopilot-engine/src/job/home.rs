@@ -7,10 +7,10 @@
 use super::{Job, JobError};
 use crate::environment::Variables;
 use crate::kept;
-use crate::place::Place;
+use crate::place::StatePaths;
 use autopilot_agents::Agent;
-use autopilot_agents::gateway::{self, Way};
-use autopilot_host::agent_home::{self, COPY_BYTES_MAX, Login, Plan, links, login};
+use autopilot_agents::gateway::{self, GatewayWay};
+use autopilot_host::agent_home::{self, COPY_BYTES_MAX, HomePlan, LoginFile, links, login};
 use autopilot_host::{dir, file};
 use camino::{Utf8Path, Utf8PathBuf};
 use std::path::{Path, PathBuf};
@@ -81,7 +81,7 @@ fn vendor(agent: &Agent) -> Option<Vendor> {
 /// The home of one attempt.
 #[derive(Debug, Default)]
 pub(super) struct Home {
-    plan: Plan,
+    plan: HomePlan,
     /// Where agents of this kind keep their sessions, relative to the home.
     sessions: Vec<PathBuf>,
     /// Of the user's own, where a home can't be given.
@@ -167,7 +167,7 @@ impl Job {
 }
 
 /// Logins that were renewed by agents whose controller was killed. Before anything is started.
-pub(crate) fn put_back_left(place: &Place, notice: &mut dyn FnMut(&str)) {
+pub(crate) fn put_back_left(place: &StatePaths, notice: &mut dyn FnMut(&str)) {
     for told in agent_home::put_back_left(place.state.join("tmp").as_std_path()) {
         notice(&told);
     }
@@ -178,7 +178,7 @@ fn planned(agent: &Agent, variables: &mut Variables, dir: &Utf8Path) -> Home {
     let in_user = |name: &str| user.as_ref().map(|user| user.join(name)).unwrap_or_default();
     // Another address or key: what the user is logged in with is not for it.
     let way = agent.way();
-    let own_login = way == Way::Own;
+    let own_login = way == GatewayWay::Own;
     match vendor(agent) {
         None => Home::default(),
         Some(Vendor::Gemini) => {
@@ -203,7 +203,7 @@ fn planned(agent: &Agent, variables: &mut Variables, dir: &Utf8Path) -> Home {
             links.retain(|(name, _)| own_login || name != Path::new(".env"));
             let made = opened(&mut links);
             Home {
-                plan: Plan { dir: dir.into(), made, links, logins, ..Plan::default() },
+                plan: HomePlan { dir: dir.into(), made, links, logins, ..HomePlan::default() },
                 sessions: vec!["sessions".into()],
                 shared: Vec::new(),
             }
@@ -212,8 +212,8 @@ fn planned(agent: &Agent, variables: &mut Variables, dir: &Utf8Path) -> Home {
     }
 }
 
-fn claude_home(from: &Utf8Path, state: &Utf8Path, dir: &Utf8Path, way: Way) -> Home {
-    let own_login = way == Way::Own;
+fn claude_home(from: &Utf8Path, state: &Utf8Path, dir: &Utf8Path, way: GatewayWay) -> Home {
+    let own_login = way == GatewayWay::Own;
     let read = |path: &Utf8Path| file::read_capped(path.as_std_path(), COPY_BYTES_MAX).ok();
     let mut links = settings(from, CLAUDE);
     let mut files = Vec::new();
@@ -236,7 +236,7 @@ fn claude_home(from: &Utf8Path, state: &Utf8Path, dir: &Utf8Path, way: Way) -> H
     }
     let made = opened(&mut links);
     Home {
-        plan: Plan {
+        plan: HomePlan {
             dir: dir.into(),
             made,
             links,
@@ -263,7 +263,7 @@ fn opened(links: &mut Vec<(PathBuf, PathBuf)>) -> Vec<PathBuf> {
 
 /// The base directories with all that others have there, and one of its own in each.
 fn xdg_home(name: &str, variables: &mut Variables, user: &Utf8Path, dir: &Utf8Path) -> Home {
-    let mut plan = Plan { dir: dir.into(), ..Plan::default() };
+    let mut plan = HomePlan { dir: dir.into(), ..HomePlan::default() };
     for (variable, usual, folder) in XDG {
         let base = set(variables, variable).map_or(user.join(usual), Utf8PathBuf::from);
         let (folder, own) = (Path::new(folder), Path::new(folder).join(name));
@@ -287,7 +287,7 @@ fn settings(from: &Utf8Path, names: &[&str]) -> Vec<(PathBuf, PathBuf)> {
     links(from.as_std_path(), Path::new(""), wanted)
 }
 
-fn logins_of(from: &Utf8Path, under: &str, names: &[&str], own_login: bool) -> Vec<Login> {
+fn logins_of(from: &Utf8Path, under: &str, names: &[&str], own_login: bool) -> Vec<LoginFile> {
     let found = |name: &&str| login(Path::new(under).join(name), from.join(name).as_std_path());
     if own_login { names.iter().filter_map(found).collect() } else { Vec::new() }
 }

@@ -1,8 +1,8 @@
 //! A task that mends the whole: what all tasks together have left broken.
 
-use super::user_command::Check;
+use super::user_command::CommandCheck;
 use super::{Job, JobError};
-use autopilot_core::event::TaskSpec as TaskEntry;
+use autopilot_core::event::TaskEntry;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::plan::TaskBody;
 use autopilot_core::prompt::tail;
@@ -17,7 +17,7 @@ impl Job {
     pub(super) fn mending_task(
         &self,
         whole: &TaskSpec,
-        failed: &[&Check],
+        failed: &[&CommandCheck],
         cases: Option<&str>,
     ) -> Result<TaskEntry, JobError> {
         let (kind, words) = if self.want.step == Step::Uat {

@@ -2,8 +2,8 @@
 //! user's repository. Each part looks for its own trace first, so doing it again does nothing.
 
 use super::conflict;
-use super::evidence::Evidence;
-use super::train::{Queue, Request, Verdict};
+use super::evidence::RoundEvidence;
+use super::train::{MergeQueue, MergeRequest, MergeVerdict};
 use super::workshop::{blocking, seconds_now};
 use super::{Done, Job, JobError, user_command};
 use autopilot_core::event::{Facts, Outcome};
@@ -11,7 +11,7 @@ use autopilot_core::fingerprint::fingerprint;
 use autopilot_core::step::Step;
 use autopilot_host::fail;
 use autopilot_host::git::{
-    Attempt, CommitRequest, Conflicts, Hub, Oid, PublishRefusal, Sought, Track, UserRepo,
+    AttemptName, CommitRequest, Conflicts, Hub, Oid, PublishRefusal, Sought, Track, UserRepo,
     commit_task, publish_reachable, task_branch,
 };
 use std::sync::{Arc, PoisonError};
@@ -34,15 +34,15 @@ impl Job {
         }
         let committing = Arc::clone(&work);
         let commit = match blocking(move || committing.commit()).await? {
-            Committed::Merged(commit) => return work.published(commit, Facts::default()).await,
-            Committed::Waits(commit) => commit,
+            EarlierMerge::Merged(commit) => return work.published(commit, Facts::default()).await,
+            EarlierMerge::Waits(commit) => commit,
         };
         let is_proven_alone = self.task.pipeline.place(Step::Validate).is_some();
         let commands = match is_proven_alone {
             true => user_command::validation(self, Some(&self.spec()?)),
             false => Vec::new(),
         };
-        let request = Request {
+        let request = MergeRequest {
             run: work.run.clone(),
             branch: work.branch.clone(),
             start: work.start.clone(),
@@ -55,11 +55,11 @@ impl Job {
             cancel: self.cancel.clone(),
         };
         match self.integrate(request).await? {
-            Verdict::Merged(facts) => work.published(commit, *facts).await,
-            Verdict::Conflict(conflicts) => self.conflicted(&conflicts),
-            Verdict::Broken { why, facts } => Ok((Outcome::Failed { why }, *facts)),
-            Verdict::Withdrawn => Ok((Outcome::Revoked, Facts::default())),
-            Verdict::Trouble(error) => Err(JobError::Integration(error)),
+            MergeVerdict::Merged(facts) => work.published(commit, *facts).await,
+            MergeVerdict::Conflict(conflicts) => self.conflicted(&conflicts),
+            MergeVerdict::Broken { why, facts } => Ok((Outcome::Failed { why }, *facts)),
+            MergeVerdict::Withdrawn => Ok((Outcome::Revoked, Facts::default())),
+            MergeVerdict::Trouble(error) => Err(JobError::Integration(error)),
         }
     }
 
@@ -80,11 +80,11 @@ impl Job {
             .then_some(tree)
     }
 
-    fn work(&self, tree: &str) -> Result<Work, JobError> {
+    fn work(&self, tree: &str) -> Result<MergeWork, JobError> {
         let spec = self.spec()?;
         let start = Oid::parse(&self.run.base)?;
         let base = self.task.base.as_deref().map(Oid::parse).transpose()?;
-        Ok(Work {
+        Ok(MergeWork {
             hub: self.context.workshop.hub.clone(),
             repo: Arc::clone(&self.context.workshop.repo),
             queue: Arc::clone(&self.context.workshop.queue),
@@ -101,7 +101,7 @@ impl Job {
 
     fn conflicted(&self, conflicts: &Conflicts) -> Result<Done, JobError> {
         let report = conflict::report(conflicts, &self.run.branch, &task_branch(self.task.name()));
-        let evidence = Evidence { conflict: Some(report), ..Evidence::default() };
+        let evidence = RoundEvidence { conflict: Some(report), ..RoundEvidence::default() };
         let facts = Facts {
             answer: Some(self.keep(&evidence)?),
             // The same files in conflict with something else is another failure.
@@ -112,10 +112,10 @@ impl Job {
     }
 }
 
-struct Work {
+struct MergeWork {
     hub: Hub,
     repo: Arc<UserRepo>,
-    queue: Arc<Queue>,
+    queue: Arc<MergeQueue>,
     run: String,
     branch: String,
     start: Oid,
@@ -127,12 +127,12 @@ struct Work {
 }
 
 /// How far an earlier try came.
-enum Committed {
+enum EarlierMerge {
     Merged(Oid),
     Waits(Oid),
 }
 
-impl Work {
+impl MergeWork {
     /// The tree is the one it began with.
     async fn is_empty(&self) -> Result<bool, JobError> {
         let (hub, base) = (self.hub.clone(), self.base.clone());
@@ -141,14 +141,14 @@ impl Work {
     }
 
     /// The task's own commit on its branch.
-    fn commit(&self) -> Result<Committed, JobError> {
-        let attempt = Attempt { task: &self.task, id: &self.attempt };
+    fn commit(&self) -> Result<EarlierMerge, JobError> {
+        let attempt = AttemptName { task: &self.task, id: &self.attempt };
         let branch = task_branch(&self.task);
         // Without a branch no attempt has come so far, and there is no history to be searched.
         if self.hub.resolve(&format!("refs/heads/{branch}"))?.is_some() {
             let sought = Sought { attempt, base: &self.base, tree: &self.tree };
             if let Some(commit) = self.track().find(&self.hub, &sought)? {
-                return Ok(Committed::Merged(commit));
+                return Ok(EarlierMerge::Merged(commit));
             }
         }
         let committed = commit_task(
@@ -164,7 +164,7 @@ impl Work {
                 now: seconds_now(),
             },
         )?;
-        Ok(Committed::Waits(committed.commit))
+        Ok(EarlierMerge::Waits(committed.commit))
     }
 
     fn track(&self) -> Track<'_> {
@@ -177,7 +177,11 @@ impl Work {
         }
     }
 
-    async fn published(self: Arc<Work>, commit: Oid, mut facts: Facts) -> Result<Done, JobError> {
+    async fn published(
+        self: Arc<MergeWork>,
+        commit: Oid,
+        mut facts: Facts,
+    ) -> Result<Done, JobError> {
         facts.commit = Some(commit.to_string());
         let notes = blocking(move || self.publish()).await?;
         facts.notes.extend(notes);

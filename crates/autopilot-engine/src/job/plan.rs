@@ -1,20 +1,20 @@
 //! PLAN and SCHEDULE: a planner divides the work, the controller checks what it says and makes tasks
 //! of it. Nothing a planner says reaches the run before every rule holds.
 
-use super::asking::{Asked, Question, refused};
+use super::asking::{AskedQuestion, Question, refused};
 use super::workshop::{For, blocking, seconds_now};
 use super::{Done, Job, JobError};
 use crate::begin::{PlanBody, parse_plan};
-use autopilot_agents::answer::{Answer, read_plan};
-use autopilot_core::config::{By, Mode, Role};
-use autopilot_core::event::{Facts, Outcome, TaskSpec as TaskEntry};
+use autopilot_agents::answer::{AgentAnswer, read_plan};
+use autopilot_core::config::{Mode, Role, WorkBy};
+use autopilot_core::event::{Facts, Outcome, TaskEntry};
 use autopilot_core::guard::is_denied;
 use autopilot_core::pipeline::Switch;
-use autopilot_core::plan::{self, Checked, Plan, PlanTask, PlannedTask, Rules, TaskBody};
+use autopilot_core::plan::{self, CheckedPlan, Plan, PlanRules, PlanTask, PlannedTask, TaskBody};
 use autopilot_core::prompt;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
-use autopilot_host::git::{Attempt, DocumentRequest, Oid, commit_document, list_paths};
+use autopilot_host::git::{AttemptName, DocumentRequest, Oid, commit_document, list_paths};
 
 /// Files whose names are looked at for the summary of the repository.
 const PATHS_MAX: usize = 200_000;
@@ -33,7 +33,7 @@ impl Job {
                 Err(faults) => Ok((refused(REFUSED, &faults), Facts::default())),
             };
         }
-        let Asked { mut facts, answer, repaired } = self.ask_planner(&whole).await?;
+        let AskedQuestion { mut facts, answer, repaired } = self.ask_planner(&whole).await?;
         facts.notes.extend(repaired.map(|count| {
             format!("the planner's first answer had {count} faults and was asked for once more")
         }));
@@ -43,7 +43,10 @@ impl Job {
         }
     }
 
-    async fn ask_planner(&self, whole: &PlanBody) -> Result<Asked<(Plan, Checked)>, JobError> {
+    async fn ask_planner(
+        &self,
+        whole: &PlanBody,
+    ) -> Result<AskedQuestion<(Plan, CheckedPlan)>, JobError> {
         let tip = self.tip().await?;
         let bench = self.bench(For::Agent, &tip, &tip).await?;
         let (hub, commit) = (self.context.workshop.hub.clone(), tip.clone());
@@ -64,7 +67,7 @@ impl Job {
             acceptance: &whole.spec.acceptance,
         });
         let prompt = prompt::plan(
-            &prompt::Plan {
+            &prompt::PlanPrompt {
                 body: &whole.text,
                 constraints: &whole.spec.constraints,
                 allowed_paths: &whole.spec.allowed_paths,
@@ -90,7 +93,7 @@ impl Job {
     async fn planned(
         &self,
         plan: &Plan,
-        checked: Checked,
+        checked: CheckedPlan,
         mut facts: Facts,
     ) -> Result<Done, JobError> {
         let kit = self.kit(&self.plan_body()?.spec, &self.tip().await?).await?;
@@ -150,7 +153,7 @@ impl Job {
         let has_uat = body.spec.commands.uat.is_some() || of_each;
         let text = self.clean_json(body)?;
         Ok(TaskEntry {
-            by: By::default(),
+            by: WorkBy::default(),
             name: task.id.clone(),
             title: self.clean(&task.title),
             source: self.task.spec.source.clone(),
@@ -184,7 +187,7 @@ impl Job {
                 &hub,
                 &DocumentRequest {
                     run: &run,
-                    attempt: Attempt { task: "plan", id: &attempt },
+                    attempt: AttemptName { task: "plan", id: &attempt },
                     onto: &branch,
                     start: &start,
                     path: TEST_PLAN,
@@ -233,8 +236,8 @@ impl Job {
         Some(reason.text.clone())
     }
 
-    fn rules(&self, whole: &TaskSpec) -> Rules {
-        Rules::of(&self.context.config, whole, self.kin.taken.clone())
+    fn rules(&self, whole: &TaskSpec) -> PlanRules {
+        PlanRules::of(&self.context.config, whole, self.kin.taken.clone())
     }
 
     /// Where the run's branch is.

@@ -3,12 +3,12 @@
 use super::{Job, JobError};
 use crate::environment::Variables;
 use crate::feed::Sight;
-use autopilot_agents::Stream;
+use autopilot_agents::OutputStream;
 use autopilot_core::config::SandboxMode;
 use autopilot_core::step::CacheUse;
-use autopilot_host::exec::{self, Launch, Stdin, Supervisor};
-use autopilot_host::life::{self, Ended, Limits, Notice, Threshold, Watch};
-use autopilot_host::output::{self, Source, tail};
+use autopilot_host::exec::{self, Launch, ProcessStdin, Supervisor};
+use autopilot_host::life::{self, LifeWatch, Threshold, WatchEnd, WatchLimits, WatchNotice};
+use autopilot_host::output::{self, OutputSource, tail};
 use autopilot_host::sandbox;
 use autopilot_host::{dir, file};
 use camino::{Utf8Path, Utf8PathBuf};
@@ -34,12 +34,12 @@ const CACHES: &[(&str, &str)] = &[
 /// Files looked at for a sign of life.
 const WATCHED_ENTRIES_MAX: usize = 20_000;
 
-pub struct Program {
+pub struct JobProgram {
     pub program: Utf8PathBuf,
     pub args: Vec<String>,
     pub variables: Variables,
     pub dir: Utf8PathBuf,
-    pub stdin: Stdin,
+    pub stdin: ProcessStdin,
     /// Relative to `.autopilot`.
     pub log: String,
     pub timeout: Duration,
@@ -47,7 +47,7 @@ pub struct Program {
     pub write: Vec<Utf8PathBuf>,
 }
 
-pub struct Ran {
+pub struct ProcessResult {
     pub code: Option<i32>,
     pub signal: Option<i32>,
     pub timed_out: bool,
@@ -64,9 +64,9 @@ pub struct Ran {
 impl Job {
     pub(super) async fn run_program(
         &self,
-        program: Program,
-        on_line: impl FnMut(Stream, &str, bool),
-    ) -> Result<Ran, JobError> {
+        program: JobProgram,
+        on_line: impl FnMut(OutputStream, &str, bool),
+    ) -> Result<ProcessResult, JobError> {
         self.run_spoken_to(program, on_line, async |_, _| {}).await
     }
 
@@ -74,10 +74,10 @@ impl Job {
     /// ask for its end.
     pub(super) async fn run_spoken_to(
         &self,
-        program: Program,
-        mut on_line: impl FnMut(Stream, &str, bool),
+        program: JobProgram,
+        mut on_line: impl FnMut(OutputStream, &str, bool),
         voice: impl AsyncFnOnce(Option<pipe::Sender>, &exec::Control),
-    ) -> Result<Ran, JobError> {
+    ) -> Result<ProcessResult, JobError> {
         let scratch = self.scratch();
         dir::create_private(scratch.as_std_path())
             .map_err(JobError::directory("create", &scratch))?;
@@ -87,8 +87,8 @@ impl Job {
         let (control, mut child) = exec::spawn(launch.0).await?;
         let input = child.take_input();
         let config = &self.context.config.rounds;
-        let watch = Watch {
-            limits: Limits {
+        let watch = LifeWatch {
+            limits: WatchLimits {
                 timeout,
                 silent: Duration::from_secs(config.stuck_no_output_sec),
                 waiting: Duration::from_secs(config.stuck_waiting_sec),
@@ -101,16 +101,16 @@ impl Job {
         let stopped = AtomicBool::new(false);
         let mut watching = std::pin::pin!(life::watch(child, &control, &watch, |notice| {
             match notice {
-                Notice::Line(line) => {
+                WatchNotice::Line(line) => {
                     let stream = match line.source {
-                        Source::Stdout => Stream::Out,
-                        Source::Stderr => Stream::Err,
+                        OutputSource::Stdout => OutputStream::Out,
+                        OutputSource::Stderr => OutputStream::Err,
                     };
                     on_line(stream, &line.text, line.cut);
                 }
-                Notice::Suspect { idle, .. } => self.show(Sight::Suspect { silent: idle }),
-                Notice::Stopped { .. } => stopped.store(true, Ordering::Relaxed),
-                Notice::Cleared => {}
+                WatchNotice::Suspect { idle, .. } => self.show(Sight::Suspect { silent: idle }),
+                WatchNotice::Stopped { .. } => stopped.store(true, Ordering::Relaxed),
+                WatchNotice::Cleared => {}
             }
         }));
         let mut speaking = std::pin::pin!(async {
@@ -129,7 +129,7 @@ impl Job {
         Ok(self.ran(&ended, stopped.load(Ordering::Relaxed)))
     }
 
-    fn ran(&self, ended: &Ended, stopped: bool) -> Ran {
+    fn ran(&self, ended: &WatchEnd, stopped: bool) -> ProcessResult {
         let exit = ended.exit();
         let lines = self.context.config.logging.tail_lines_max as usize;
         let both = match (exit.output.stdout.text.is_empty(), exit.output.stderr.text.is_empty()) {
@@ -147,17 +147,17 @@ impl Job {
         if exit.supervisor_lost {
             notes.push("its supervisor was killed".to_owned());
         }
-        if let Ended::Stuck { evidence, .. } = ended {
+        if let WatchEnd::Stuck { evidence, .. } = ended {
             notes.push(format!("stuck: {evidence}"));
         }
         if stopped {
             notes.push("it was stopped by a signal and continued".to_owned());
         }
-        Ran {
+        ProcessResult {
             code: exit.code,
             signal: exit.signal,
-            timed_out: matches!(ended, Ended::TimedOut(_)),
-            stuck: matches!(ended, Ended::Stuck { .. }),
+            timed_out: matches!(ended, WatchEnd::TimedOut(_)),
+            stuck: matches!(ended, WatchEnd::Stuck { .. }),
             lingered: false,
             tail: tail(&both, lines, TAIL_BYTES_MAX),
             text: both,
@@ -165,7 +165,11 @@ impl Job {
         }
     }
 
-    fn launch(&self, program: Program, scratch: &Utf8Path) -> Result<(Launch, Duration), JobError> {
+    fn launch(
+        &self,
+        program: JobProgram,
+        scratch: &Utf8Path,
+    ) -> Result<(Launch, Duration), JobError> {
         let views = self.context.place.views();
         let log = views.join(&program.log);
         crate::views::ensure(&views)
@@ -191,11 +195,11 @@ impl Job {
             stdin: program.stdin,
             sandbox: choice.plan,
             grace: GRACE,
-            output: output::Settings {
+            output: output::OutputSettings {
                 stdout_log: Some(log.into_std_path_buf()),
                 stderr_log: Some(errors.into_std_path_buf()),
                 log_bytes_max: self.context.config.logging.output_bytes_max,
-                ..output::Settings::default()
+                ..output::OutputSettings::default()
             },
             redactor: Arc::clone(&self.context.redactor),
             supervisor: Supervisor {
@@ -268,7 +272,7 @@ impl Job {
     pub(super) fn is_sandboxed(&self) -> Result<bool, JobError> {
         let mode = sandbox_mode(self.context.config.sandbox.mode);
         let choice = self.context.sandbox.choose(mode, &[])?;
-        Ok(choice.plan != sandbox::Plan::Off)
+        Ok(choice.plan != sandbox::SandboxPlan::Off)
     }
 
     pub(super) fn show_output(&self, line: &str) {
@@ -276,12 +280,12 @@ impl Job {
     }
 }
 
-fn sandbox_mode(mode: SandboxMode) -> sandbox::Mode {
+fn sandbox_mode(mode: SandboxMode) -> sandbox::HostSandboxMode {
     match mode {
-        SandboxMode::Auto => sandbox::Mode::Auto,
-        SandboxMode::Landlock => sandbox::Mode::Landlock,
-        SandboxMode::Bwrap => sandbox::Mode::Bwrap,
-        SandboxMode::Off => sandbox::Mode::Off,
+        SandboxMode::Auto => sandbox::HostSandboxMode::Auto,
+        SandboxMode::Landlock => sandbox::HostSandboxMode::Landlock,
+        SandboxMode::Bwrap => sandbox::HostSandboxMode::Bwrap,
+        SandboxMode::Off => sandbox::HostSandboxMode::Off,
     }
 }
 

@@ -1,7 +1,7 @@
 //! PULL_REQUEST: the pushed branch as a pull request, opened or brought up to date. One that can't
 //! be opened is left as a text to paste, beside the patch and the bundle.
 
-use super::evidence::Evidence;
+use super::evidence::RoundEvidence;
 use super::{Done, Job, JobError};
 use crate::begin::costs_unknown;
 use crate::store;
@@ -10,11 +10,13 @@ use autopilot_core::id::TaskId;
 use autopilot_core::state::{State, Task};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
-use autopilot_host::forge::{self, Asked, Draft, ForgeError, How, Published, Site};
+use autopilot_host::forge::{
+    self, ForgeError, ForgeRequest, How, Published, PullRequestDraft, Site,
+};
 use autopilot_host::git::artifact::write_artifacts;
 use autopilot_host::git::{Oid, ref_component};
 use autopilot_view::leaves;
-use autopilot_view::pull_request::{Check, Known, pull_request};
+use autopilot_view::pull_request::{PullRequestFacts, ShownCheck, pull_request};
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
@@ -33,7 +35,7 @@ impl Job {
         let text = format!("# {}\n\n{}\n", draft.title, draft.body);
         let artifact = self.write_clean(&name, &text)?;
         let unwanted = || self.cancel.is_asked();
-        let asked = Asked {
+        let asked = ForgeRequest {
             dir: &self.context.workshop.repo.root,
             remote: &self.context.config.repo.remote_name,
             variables: &self.context.variables,
@@ -52,12 +54,12 @@ impl Job {
     }
 
     /// What it should say. It leaves the machine, so it is redacted like a log.
-    fn draft(&self) -> Result<Draft, JobError> {
+    fn draft(&self) -> Result<PullRequestDraft, JobError> {
         let history = self.context.history.lock().unwrap_or_else(PoisonError::into_inner);
         let state = store::load(&*history, &self.run.id)?;
         drop(history);
         let config = &self.context.config;
-        let known = Known {
+        let known = PullRequestFacts {
             prefix: &config.github.pr_title_prefix,
             remote: &config.repo.remote_name,
             goal: &self.goal(&state)?,
@@ -65,7 +67,7 @@ impl Job {
             unpriced: &costs_unknown(config, self.run.flow),
         };
         let text = pull_request(&state, &known);
-        Ok(Draft {
+        Ok(PullRequestDraft {
             head: self.run.branch.clone(),
             base: self.run.base_branch.clone(),
             title: self.clean(&text.title),
@@ -88,7 +90,10 @@ impl Job {
         Ok(serde_json::from_str::<TaskSpec>(&text).map_or(text, |spec| spec.goal))
     }
 
-    fn checks_made(&self, state: &State) -> Result<BTreeMap<(TaskId, Step), Vec<Check>>, JobError> {
+    fn checks_made(
+        &self,
+        state: &State,
+    ) -> Result<BTreeMap<(TaskId, Step), Vec<ShownCheck>>, JobError> {
         let tasks = leaves(state).filter(|task| task.is_closed()).take(CHECKED_MAX);
         let mut checks = BTreeMap::new();
         for task in state.root().into_iter().chain(tasks) {
@@ -99,21 +104,21 @@ impl Job {
         Ok(checks)
     }
 
-    fn checks_of(&self, task: &Task, step: Step) -> Result<Vec<Check>, JobError> {
+    fn checks_of(&self, task: &Task, step: Step) -> Result<Vec<ShownCheck>, JobError> {
         let hash = task.last(step).and_then(|shown| shown.facts.answer.as_ref());
         let Some(hash) = hash else { return Ok(Vec::new()) };
-        let evidence: Evidence =
+        let evidence: RoundEvidence =
             serde_json::from_str(&self.context.text(hash)?).unwrap_or_default();
         let seen = evidence.checks.into_iter();
         Ok(seen
-            .map(|seen| Check { name: seen.name, command: seen.command, exit: seen.exit_code })
+            .map(|seen| ShownCheck { name: seen.name, command: seen.command, exit: seen.exit_code })
             .collect())
     }
 
     fn not_opened(
         &self,
         error: &ForgeError,
-        draft: &Draft,
+        draft: &PullRequestDraft,
         artifact: String,
         site: Option<Site>,
     ) -> Result<Done, JobError> {

@@ -1,22 +1,22 @@
 //! REVIEW: another agent judges the change. Its verdict is one of the things that are weighed.
 
 use super::asking::Question;
-use super::evidence::{Evidence, Seen};
+use super::evidence::{RoundEvidence, SeenCommand};
 use super::workshop::For;
 use super::{Done, Job, JobError};
-use autopilot_agents::answer::{Answer, ReviewAnswer};
+use autopilot_agents::answer::{AgentAnswer, ReviewAnswer};
 use autopilot_core::flow::review::{ReviewGround, weigh_issues};
 use autopilot_core::prompt;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
-use autopilot_host::git::{Change, LineFact};
+use autopilot_host::git::{GitChange, LineFact};
 
 impl Job {
     pub(super) async fn review(&self) -> Result<Done, JobError> {
         let spec = self.spec()?;
         let change = self.change().await?;
         let evidence = self.evidence(Step::Validate)?;
-        let ran: Vec<_> = evidence.checks.iter().map(Seen::for_prompt).collect();
+        let ran: Vec<_> = evidence.checks.iter().map(SeenCommand::for_prompt).collect();
         let built = if self.task.round > 1 { Step::Fix } else { Step::Build };
         let claimed = self.answer_of(built)?;
         let used = self.task.last(built).and_then(|shown| shown.facts.used.as_deref());
@@ -24,7 +24,7 @@ impl Job {
         let differs = [&evidence.differs[..], against].concat();
         let gate = self.run.limits.review;
         let prompt = prompt::reviewer(
-            &prompt::Review {
+            &prompt::ReviewPrompt {
                 task: &spec,
                 diff: &change.diff,
                 validation: &ran,
@@ -55,7 +55,12 @@ impl Job {
 }
 
 /// What a reviewer can cite. A check that fails on the base as well says nothing about the change.
-fn ground(spec: &TaskSpec, shown: &Evidence, base: &Evidence, change: &Change) -> ReviewGround {
+fn ground(
+    spec: &TaskSpec,
+    shown: &RoundEvidence,
+    base: &RoundEvidence,
+    change: &GitChange,
+) -> ReviewGround {
     let failed = shown.new_failures(base);
     let line = |fact: &LineFact| (String::from_utf8_lossy(&fact.path).into_owned(), fact.number);
     ReviewGround {

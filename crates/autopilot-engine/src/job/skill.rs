@@ -2,12 +2,12 @@
 
 use super::workshop::blocking;
 use super::{Job, JobError};
-use crate::skill::{Places, shelf};
+use crate::skill::{SkillPlaces, shelf};
 use autopilot_agents::answer::Summary;
 use autopilot_agents::{AgentEvent, doing};
-use autopilot_core::config::{Agent as AgentConfig, Mode, Role, SkillPolicy};
+use autopilot_core::config::{AgentConfig, Mode, Role, SkillPolicy};
 use autopilot_core::plan::{Plan, PlanTask};
-use autopilot_core::skill::{self, Asked, Owner, Shelf, Skill, Terms, Used, Wanted};
+use autopilot_core::skill::{self, Owner, Shelf, Skill, SkillRequest, Terms, Used, WantedSkill};
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::Oid;
 use std::sync::PoisonError;
@@ -18,7 +18,7 @@ const NAMED_MAX: usize = 10;
 /// What there is, and what is asked for.
 pub struct Kit {
     pub shelf: Shelf,
-    asked: Vec<Asked>,
+    asked: Vec<SkillRequest>,
     mode: Mode,
 }
 
@@ -40,7 +40,7 @@ impl Job {
         commit: &Oid,
     ) -> Result<Kit, JobError> {
         let context = &self.context;
-        let places = Places::new(
+        let places = SkillPlaces::new(
             context.workshop.hub.dir(),
             commit.as_str(),
             &context.place.root,
@@ -64,8 +64,8 @@ impl Job {
     /// The skills a text certainly asks for.
     pub(super) fn asked_names(&self, spec: &TaskSpec) -> Vec<String> {
         let certain = |asked| match asked {
-            Asked::Name(name) => Some(name),
-            Asked::Words(_) => None,
+            SkillRequest::Name(name) => Some(name),
+            SkillRequest::Words(_) => None,
         };
         spec.asked_skills().into_iter().filter_map(certain).collect()
     }
@@ -106,7 +106,7 @@ impl Job {
 }
 
 impl Kit {
-    fn wanted(&self) -> Result<Vec<Wanted<'_>>, JobError> {
+    fn wanted(&self) -> Result<Vec<WantedSkill<'_>>, JobError> {
         self.shelf.wanted(&self.asked, self.mode).map_err(|missing| JobError::Skill {
             faults: missing.iter().map(ToString::to_string).collect(),
         })
@@ -128,7 +128,7 @@ impl Kit {
     }
 
     fn has(&self, name: &str, mode: Mode) -> bool {
-        let asked = [Asked::Name(name.to_owned())];
+        let asked = [SkillRequest::Name(name.to_owned())];
         skill::is_name(name) && self.shelf.wanted(&asked, mode).is_ok()
     }
 
@@ -149,8 +149,8 @@ impl Kit {
             let hints = task.suggested_claude_skills.iter().cloned();
             let hints = hints.filter(|name| !self.leads_to(name.trim(), mode));
             let spoken = spoken_of(task).into_iter().filter_map(|asked| match asked {
-                Asked::Name(name) => Some(name),
-                Asked::Words(_) => None,
+                SkillRequest::Name(name) => Some(name),
+                SkillRequest::Words(_) => None,
             });
             let spoken = spoken.filter(|name| !self.has(name, mode));
             for name in hints.chain(spoken) {
@@ -188,12 +188,14 @@ impl Kit {
                 continue;
             }
             let mut names: Vec<String> = Vec::new();
-            for asked in self.asked.iter().map(Asked::text).filter(|name| self.has(name, mode)) {
+            for asked in
+                self.asked.iter().map(SkillRequest::text).filter(|name| self.has(name, mode))
+            {
                 if takes(task, asked) || !tasks.iter().any(|other| takes(other, asked)) {
                     names.push(asked.to_owned());
                 }
             }
-            for asked in spoken.iter().map(Asked::text).filter(|name| self.has(name, mode)) {
+            for asked in spoken.iter().map(SkillRequest::text).filter(|name| self.has(name, mode)) {
                 if !names.iter().any(|name| is_same(name, asked)) {
                     names.push(asked.to_owned());
                 }
@@ -209,7 +211,7 @@ impl Kit {
     }
 }
 
-fn spoken_of(task: &PlanTask) -> Vec<Asked> {
+fn spoken_of(task: &PlanTask) -> Vec<SkillRequest> {
     let spec = TaskSpec {
         title: task.title.clone(),
         goal: task.goal.clone(),

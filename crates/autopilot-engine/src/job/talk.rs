@@ -1,15 +1,15 @@
 //! One process that is talked with: its lines in, our words out, and what it costs.
 
-use super::artifact::Exec;
-use super::billing::Worked;
+use super::artifact::ExecRecorder;
+use super::billing::CostDoubt;
 use super::{Job, lend, start_gate};
 use crate::feed::Sight;
 use autopilot_agents::{
-    Act, AgentEvent, Cause, Conversation, Deaf, Ending, ExitFacts, Heard, Odd, Outcome, Stream,
-    Wish, session_id,
+    Act, AgentEnding, AgentEvent, AgentMessage, AgentOutcome, Cause, Conversation, Deaf, ExitFacts,
+    HeardLine, Odd, OutputStream, session_id,
 };
 use autopilot_core::config::Mode;
-use autopilot_core::input::Word;
+use autopilot_core::input::AttemptWord;
 use autopilot_host::exec::Control;
 use autopilot_host::turnstile::Turnstile;
 use camino::Utf8Path;
@@ -30,7 +30,7 @@ const WINDING_UP: Duration = Duration::from_secs(5);
 /// What somebody wants to tell a running agent, and how they learn whether it was heard.
 #[derive(Debug)]
 pub struct Spoken {
-    pub wish: Wish,
+    pub wish: AgentMessage,
     pub heard: tokio::sync::oneshot::Sender<Result<(), Deaf>>,
 }
 
@@ -46,7 +46,7 @@ pub const SPOKEN_MAX: usize = 16;
 
 pub struct Talk<'a> {
     job: &'a Job,
-    exec: &'a Exec,
+    exec: &'a ExecRecorder,
     /// Where its files are.
     dir: &'a Utf8Path,
     conversation: Mutex<Box<dyn Conversation>>,
@@ -71,7 +71,7 @@ pub struct Talk<'a> {
 impl<'a> Talk<'a> {
     pub fn new(
         job: &'a Job,
-        exec: &'a Exec,
+        exec: &'a ExecRecorder,
         dir: &'a Utf8Path,
         conversation: Box<dyn Conversation>,
         starting: Option<Turnstile>,
@@ -97,8 +97,8 @@ impl<'a> Talk<'a> {
         }
     }
 
-    pub fn line(&self, out: Stream, line: &str, cut: bool) {
-        if out == Stream::Out {
+    pub fn line(&self, out: OutputStream, line: &str, cut: bool) {
+        if out == OutputStream::Out {
             self.has_started();
         }
         let heard = self.conversation().line(out, line, cut);
@@ -176,7 +176,7 @@ impl<'a> Talk<'a> {
     }
 
     fn wind_up(&self) {
-        let heard = self.conversation().wish(Wish::Interrupt);
+        let heard = self.conversation().wish(AgentMessage::Interrupt);
         // Who does not listen is ended by a signal when the time is over.
         if let Ok(heard) = heard {
             self.is_out_of_time.store(true, Ordering::Relaxed);
@@ -196,7 +196,7 @@ impl<'a> Talk<'a> {
         let _gone = spoken.heard.send(answer);
     }
 
-    fn take(&self, heard: Heard) {
+    fn take(&self, heard: HeardLine) {
         // A figure that comes with the result is the last one; it is told with the end.
         let is_last = heard.events.iter().any(|event| matches!(event, AgentEvent::Result { .. }));
         for event in heard.events {
@@ -208,7 +208,7 @@ impl<'a> Talk<'a> {
                 AgentEvent::Session { id } => {
                     let id = self.job.clean(id);
                     self.job.billing().opened(&id);
-                    self.job.say(Word::Session(id));
+                    self.job.say(AttemptWord::Session(id));
                 }
                 AgentEvent::Usage(_) if is_last => {}
                 AgentEvent::Usage(usage) => {
@@ -247,29 +247,29 @@ impl<'a> Talk<'a> {
         }
     }
 
-    pub fn finish(self, exit: ExitFacts) -> Ending {
+    pub fn finish(self, exit: ExitFacts) -> AgentEnding {
         let unheard = std::mem::replace(&mut *self.conversation(), Box::new(Silence));
         let mut ending = unheard.finish(exit);
-        if ending.outcome == Outcome::Interrupted
+        if ending.outcome == AgentOutcome::Interrupted
             && let Some(forced) = exit.forced().filter(|_| exit.timed_out)
         {
             ending.outcome = forced;
         }
-        if self.is_flooded.load(Ordering::Relaxed) && ending.outcome != Outcome::Success {
-            ending.outcome = Outcome::broke(Cause::Other, flooded());
+        if self.is_flooded.load(Ordering::Relaxed) && ending.outcome != AgentOutcome::Success {
+            ending.outcome = AgentOutcome::broke(Cause::Other, flooded());
         }
         let excess = self.job.billing().excess();
         if let Some((given, spent)) = excess
-            && ending.outcome != Outcome::Success
+            && ending.outcome != AgentOutcome::Success
         {
             let why = format!("it was given {given} and has spent {spent}");
-            ending.outcome = Outcome::broke(Cause::Budget, why);
+            ending.outcome = AgentOutcome::broke(Cause::Budget, why);
         }
         // It becomes an argument when the session is resumed.
         if ending.session.as_deref().is_some_and(|id| !session_id::is_safe(id)) {
             ending.session = None;
             let why = "what it calls its session is no name of one";
-            ending.outcome = Outcome::broke(Cause::Session, why);
+            ending.outcome = AgentOutcome::broke(Cause::Session, why);
         }
         let session = ending.session.as_deref().map(|session| self.job.clean(session));
         let worked = self.worked(&ending.outcome);
@@ -278,21 +278,23 @@ impl<'a> Talk<'a> {
     }
 
     /// Who was turned away before any model answered has cost nothing, as far as anybody knows.
-    fn worked(&self, outcome: &Outcome) -> Worked {
+    fn worked(&self, outcome: &AgentOutcome) -> CostDoubt {
         if self.job.agent_config().mode == Mode::Script {
-            return Worked::Scripted;
+            return CostDoubt::Scripted;
         }
         let is_turned_away = match outcome {
-            Outcome::Auth { .. } | Outcome::Outage { .. } | Outcome::Quota { .. } => true,
-            Outcome::Broke { cause, .. } => {
+            AgentOutcome::Auth { .. }
+            | AgentOutcome::Outage { .. }
+            | AgentOutcome::Quota { .. } => true,
+            AgentOutcome::Broke { cause, .. } => {
                 matches!(cause, Cause::Model | Cause::Startup | Cause::Session | Cause::Request)
             }
-            Outcome::Success | Outcome::Interrupted => false,
+            AgentOutcome::Success | AgentOutcome::Interrupted => false,
         };
         if is_turned_away && !self.is_answered.load(Ordering::Relaxed) {
-            Worked::No
+            CostDoubt::No
         } else {
-            Worked::Perhaps
+            CostDoubt::Perhaps
         }
     }
 
@@ -314,13 +316,13 @@ fn flooded() -> String {
 struct Silence;
 
 impl Conversation for Silence {
-    fn line(&mut self, _: Stream, _: &str, _: bool) -> Heard {
-        Heard::default()
+    fn line(&mut self, _: OutputStream, _: &str, _: bool) -> HeardLine {
+        HeardLine::default()
     }
 
-    fn finish(self: Box<Self>, _: ExitFacts) -> Ending {
-        Ending {
-            outcome: Outcome::Interrupted,
+    fn finish(self: Box<Self>, _: ExitFacts) -> AgentEnding {
+        AgentEnding {
+            outcome: AgentOutcome::Interrupted,
             answer: String::new(),
             structured: None,
             session: None,

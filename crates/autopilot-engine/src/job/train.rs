@@ -5,13 +5,13 @@
 //! was built. A member that spoils the stack is found by halving; those before it are merged, those
 //! behind it are tried again.
 
-use super::evidence::{Evidence, NewFailures, Seen};
+use super::evidence::{NewFailures, RoundEvidence, SeenCommand};
 use super::workshop::{blocking, seconds_now};
 use super::{Cancel, Job, JobError};
 use autopilot_core::event::Facts;
 use autopilot_host::fail;
 use autopilot_host::git::{
-    Advanced, Attempt, Candidate, Conflicts, Coupled, Hub, Oid, Tip, Track, UserRepo, Wagon,
+    Advanced, AttemptName, Candidate, Conflicts, Coupled, Hub, Oid, Tip, Track, UserRepo, Wagon,
 };
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,7 @@ const NAMED_MAX: usize = 10;
 
 /// A task's commit that wants onto the run's branch.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct MergeRequest {
     pub run: String,
     pub branch: String,
     pub start: Oid,
@@ -42,7 +42,7 @@ pub struct Request {
 
 /// What became of a request.
 #[derive(Debug)]
-pub enum Verdict {
+pub enum MergeVerdict {
     Merged(Box<Facts>),
     Conflict(Box<Conflicts>),
     /// Proven alone, and not together with what was merged before it.
@@ -57,7 +57,7 @@ pub enum Verdict {
 
 /// Those who wait, and the turn to serve them.
 #[derive(Debug, Default)]
-pub struct Queue {
+pub struct MergeQueue {
     waiting: Mutex<VecDeque<Waiting>>,
     turn: tokio::sync::Mutex<()>,
     tickets: AtomicU64,
@@ -68,19 +68,19 @@ pub struct Queue {
 #[derive(Debug)]
 struct Waiting {
     ticket: u64,
-    request: Request,
-    answer: oneshot::Sender<Verdict>,
+    request: MergeRequest,
+    answer: oneshot::Sender<MergeVerdict>,
 }
 
 impl Waiting {
-    fn tell(self, verdict: Verdict) {
+    fn tell(self, verdict: MergeVerdict) {
         // Who has stopped waiting wants no answer.
         let _gone = self.answer.send(verdict);
     }
 }
 
-impl Queue {
-    fn join(&self, request: Request) -> (u64, oneshot::Receiver<Verdict>) {
+impl MergeQueue {
+    fn join(&self, request: MergeRequest) -> (u64, oneshot::Receiver<MergeVerdict>) {
         let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
         let (answer, receiver) = oneshot::channel();
         self.line().push_back(Waiting { ticket, request, answer });
@@ -124,7 +124,7 @@ enum Pass {
 }
 
 /// Members coupled one onto the other, the first onto the branch.
-struct Stack {
+struct TrainStack {
     from: Tip,
     cars: Vec<Candidate>,
     /// The first member can't even be coupled to the branch itself.
@@ -146,7 +146,7 @@ struct Looked {
 
 impl Job {
     /// Waits for the answer, and serves the line whenever it is this one's turn.
-    pub(super) async fn integrate(&self, request: Request) -> Result<Verdict, JobError> {
+    pub(super) async fn integrate(&self, request: MergeRequest) -> Result<MergeVerdict, JobError> {
         let queue = Arc::clone(&self.context.workshop.queue);
         let batch = self.context.config.integration.batch as usize;
         let left = || JobError::Internal("whoever led the integration went away");
@@ -158,7 +158,7 @@ impl Job {
                 verdict = &mut answer => return verdict.map_err(|_| left()),
                 () = self.cancel.asked(), if !handed_over => {
                     if queue.leave(ticket) {
-                        return Ok(Verdict::Withdrawn);
+                        return Ok(MergeVerdict::Withdrawn);
                     }
                     // Somebody is at it; they see the wish before they move the branch.
                     handed_over = true;
@@ -173,7 +173,7 @@ impl Job {
         }
     }
 
-    async fn lead(&self, queue: &Queue, batch: usize) {
+    async fn lead(&self, queue: &MergeQueue, batch: usize) {
         let mut members = queue.take(batch);
         let mut races_lost = 0;
         while !members.is_empty() {
@@ -194,7 +194,7 @@ impl Job {
             };
             let trouble = Arc::new(trouble);
             for member in members.drain(..) {
-                member.tell(Verdict::Trouble(Arc::clone(&trouble)));
+                member.tell(MergeVerdict::Trouble(Arc::clone(&trouble)));
             }
         }
     }
@@ -207,10 +207,11 @@ impl Job {
         if members.is_empty() {
             return Ok(Pass::On);
         }
-        let requests: Vec<Request> = members.iter().map(|member| member.request.clone()).collect();
+        let requests: Vec<MergeRequest> =
+            members.iter().map(|member| member.request.clone()).collect();
         let stack = self.stack(&requests).await?;
         if let Some(conflicts) = stack.clash {
-            members.remove(0).tell(Verdict::Conflict(conflicts));
+            members.remove(0).tell(MergeVerdict::Conflict(conflicts));
             return Ok(Pass::On);
         }
         fail::point("merge.candidate");
@@ -232,15 +233,15 @@ impl Job {
 
     /// As many members as can be coupled one onto the other. One that clashes with a member before
     /// it waits for what becomes of that.
-    async fn stack(&self, requests: &[Request]) -> Result<Stack, JobError> {
+    async fn stack(&self, requests: &[MergeRequest]) -> Result<TrainStack, JobError> {
         let (hub, repo) = self.hub_and_repo();
         let requests = requests.to_vec();
-        blocking(move || -> Result<Stack, JobError> {
+        blocking(move || -> Result<TrainStack, JobError> {
             let mut cars: Vec<Candidate> = Vec::new();
             let from = with_track(&repo, &requests, |track| track.tip(&hub))?;
             for request in &requests {
                 let onto = cars.last().map_or(&from.commit, |car| &car.commit);
-                let attempt = Attempt { task: &request.task, id: &request.attempt };
+                let attempt = AttemptName { task: &request.task, id: &request.attempt };
                 let message = format!("Merge task {}", request.task);
                 let wagon = Wagon { attempt, commit: &request.commit, message: &message };
                 match with_track(&repo, &requests, |track| track.couple(&hub, onto, &wagon))? {
@@ -252,18 +253,22 @@ impl Job {
                         cars.push(car);
                     }
                     Coupled::Conflict(conflicts) if cars.is_empty() => {
-                        return Ok(Stack { from, cars, clash: Some(conflicts) });
+                        return Ok(TrainStack { from, cars, clash: Some(conflicts) });
                     }
                     Coupled::Conflict(_) => break,
                 }
             }
-            Ok(Stack { from, cars, clash: None })
+            Ok(TrainStack { from, cars, clash: None })
         })
         .await
     }
 
     /// The longest proven prefix; none when nobody wants to know any more.
-    async fn prove(&self, stack: &Stack, requests: &[Request]) -> Result<Option<Proof>, JobError> {
+    async fn prove(
+        &self,
+        stack: &TrainStack,
+        requests: &[MergeRequest],
+    ) -> Result<Option<Proof>, JobError> {
         let count = stack.cars.len();
         if !self.context.config.integration.revalidate {
             return Ok(Some(Proof { good: count, shown: None, bad: None }));
@@ -287,16 +292,18 @@ impl Job {
     /// Runs what proved each of the first `count` members on all of them together.
     async fn look(
         &self,
-        stack: &Stack,
-        requests: &[Request],
+        stack: &TrainStack,
+        requests: &[MergeRequest],
         count: usize,
     ) -> Result<Looked, JobError> {
         let missing = || JobError::Internal("there is no candidate to validate");
         let top = stack.cars.get(count - 1).ok_or_else(missing)?;
         let commands = all_commands(requests.iter().take(count));
         let checks = self.checks(&top.commit, commands, Instant::now()).await?;
-        let evidence =
-            Evidence { checks: checks.iter().map(Seen::of).collect(), ..Evidence::default() };
+        let evidence = RoundEvidence {
+            checks: checks.iter().map(SeenCommand::of).collect(),
+            ..RoundEvidence::default()
+        };
         let mut facts = self.facts_of_checks(&checks)?;
         facts.answer = Some(self.keep(&evidence)?);
         let NewFailures { reasons, excused } = self.new_failures(&checks, &evidence)?;
@@ -309,7 +316,7 @@ impl Job {
 
     async fn advance(
         &self,
-        requests: &[Request],
+        requests: &[MergeRequest],
         from: &Tip,
         to: &Oid,
     ) -> Result<Advanced, JobError> {
@@ -322,13 +329,13 @@ impl Job {
     async fn tell_all(
         &self,
         members: &mut Vec<Waiting>,
-        stack: &Stack,
+        stack: &TrainStack,
         proof: Proof,
     ) -> Result<(), JobError> {
         let merged: Vec<Waiting> = members.drain(..proof.good).collect();
         for member in merged {
             let facts = proof.shown.as_ref().map(|looked| looked.facts.clone()).unwrap_or_default();
-            member.tell(Verdict::Merged(Box::new(facts)));
+            member.tell(MergeVerdict::Merged(Box::new(facts)));
         }
         let Some(bad) = proof.bad else { return Ok(()) };
         let before = proof.good.checked_sub(1).and_then(|last| stack.cars.get(last));
@@ -337,7 +344,7 @@ impl Job {
         let others = match self.merged_since(&culprit.request, before).await {
             Ok(others) => others,
             Err(error) => {
-                culprit.tell(Verdict::Trouble(Arc::new(error)));
+                culprit.tell(MergeVerdict::Trouble(Arc::new(error)));
                 return Ok(());
             }
         };
@@ -346,11 +353,15 @@ impl Job {
             named(&others),
             bad.reasons.join("; ")
         );
-        culprit.tell(Verdict::Broken { why, facts: Box::new(bad.facts) });
+        culprit.tell(MergeVerdict::Broken { why, facts: Box::new(bad.facts) });
         Ok(())
     }
 
-    async fn merged_since(&self, request: &Request, tip: Oid) -> Result<Vec<String>, JobError> {
+    async fn merged_since(
+        &self,
+        request: &MergeRequest,
+        tip: Oid,
+    ) -> Result<Vec<String>, JobError> {
         let (hub, repo) = self.hub_and_repo();
         let requests = vec![request.clone()];
         let base = request.base.clone();
@@ -367,14 +378,14 @@ impl Job {
 
 fn dismiss_unwanted(members: &mut Vec<Waiting>) {
     for member in members.extract_if(.., |member| member.request.cancel.is_asked()) {
-        member.tell(Verdict::Withdrawn);
+        member.tell(MergeVerdict::Withdrawn);
     }
 }
 
 /// All members are of one run, so the first one's branch is everyone's.
 fn with_track<T, E>(
     repo: &UserRepo,
-    requests: &[Request],
+    requests: &[MergeRequest],
     work: impl FnOnce(&Track<'_>) -> Result<T, E>,
 ) -> Result<T, JobError>
 where
@@ -393,7 +404,9 @@ where
 }
 
 /// Each line once, in the order of those who brought them.
-fn all_commands<'a>(requests: impl Iterator<Item = &'a Request>) -> Vec<(&'static str, String)> {
+fn all_commands<'a>(
+    requests: impl Iterator<Item = &'a MergeRequest>,
+) -> Vec<(&'static str, String)> {
     let mut commands: Vec<(&'static str, String)> = Vec::new();
     for command in requests.flat_map(|request| &request.commands) {
         if !commands.contains(command) {
@@ -450,9 +463,9 @@ impl Halving {
 mod tests {
     use super::*;
 
-    fn request(task: &str) -> Request {
+    fn request(task: &str) -> MergeRequest {
         let oid = Oid::parse(&"a".repeat(40)).unwrap();
-        Request {
+        MergeRequest {
             run: "r".into(),
             branch: "autopilot/run-r".into(),
             start: oid.clone(),
@@ -472,7 +485,7 @@ mod tests {
 
     #[test]
     fn the_line_is_served_in_order_and_those_put_back_come_first() {
-        let queue = Queue::default();
+        let queue = MergeQueue::default();
         let tickets: Vec<_> = ["a", "b", "c", "d"].map(|task| queue.join(request(task))).into();
         let taken = queue.take(2);
         assert_eq!(names(&taken), ["a", "b"]);
@@ -484,14 +497,14 @@ mod tests {
 
     #[tokio::test]
     async fn who_is_no_longer_wanted_is_told_so_and_the_others_stay() {
-        let queue = Queue::default();
+        let queue = MergeQueue::default();
         let (_, gone) = queue.join(request("gone"));
         let (_, mut stays) = queue.join(request("stays"));
         let mut members = queue.take(2);
         members[0].request.cancel.now();
         dismiss_unwanted(&mut members);
         assert_eq!(names(&members), ["stays"]);
-        assert!(matches!(gone.await.unwrap(), Verdict::Withdrawn));
+        assert!(matches!(gone.await.unwrap(), MergeVerdict::Withdrawn));
         assert!(stays.try_recv().is_err());
     }
 

@@ -2,11 +2,11 @@
 //! controller.
 
 use super::asking::Question;
-use super::evidence::{Evidence, Seen};
+use super::evidence::{RoundEvidence, SeenCommand};
 use super::user_command;
 use super::workshop::For;
 use super::{Done, Job, JobError};
-use autopilot_agents::Outcome as AgentOutcome;
+use autopilot_agents::AgentOutcome;
 use autopilot_agents::answer::markdown;
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::fingerprint::failure_fingerprint;
@@ -58,8 +58,10 @@ impl Job {
         let check = self.command("uat", &line, &bench.dir, self.timeout()).await?;
         let checks = std::slice::from_ref(&check);
         let mut facts = self.facts_of_checks(checks)?;
-        let evidence =
-            Evidence { checks: checks.iter().map(Seen::of).collect(), ..Evidence::default() };
+        let evidence = RoundEvidence {
+            checks: checks.iter().map(SeenCommand::of).collect(),
+            ..RoundEvidence::default()
+        };
         facts.answer = Some(self.keep(&evidence)?);
         let name = format!("uat/{}_{}_result.log", self.file_word(), self.want.id);
         facts.artifact = Some(self.write_view(&name, &check.ran.tail)?);

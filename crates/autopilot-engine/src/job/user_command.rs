@@ -1,7 +1,7 @@
 //! The user's own commands, run by the controller itself on a committed tree. What they exit with
 //! is the proof; nobody's word is.
 
-use super::process::{Program, Ran};
+use super::process::{JobProgram, ProcessResult};
 use super::{Job, JobError};
 use crate::environment;
 use autopilot_core::id::AttemptId;
@@ -15,16 +15,16 @@ pub const FORMAT: &str = "format";
 const TIME_MIN: Duration = Duration::from_millis(100);
 
 /// One command that was run.
-pub struct Check {
+pub struct CommandCheck {
     pub name: &'static str,
     pub line: String,
-    pub ran: Ran,
+    pub ran: ProcessResult,
     pub log: String,
     /// It left the tracked files other than it found them.
     pub changed: bool,
 }
 
-impl Check {
+impl CommandCheck {
     pub fn passed(&self) -> bool {
         let rewrites = self.changed && self.name == FORMAT;
         self.ran.code == Some(0) && !self.ran.timed_out && !self.ran.stuck && !rewrites
@@ -97,7 +97,7 @@ impl Job {
         line: &str,
         dir: &Utf8Path,
         timeout: Duration,
-    ) -> Result<Check, JobError> {
+    ) -> Result<CommandCheck, JobError> {
         let config = &self.context.config;
         let is_secret = |name: &str| {
             autopilot_host::redact::is_secret_name(name)
@@ -106,17 +106,17 @@ impl Job {
         let mut variables = environment::of_command(&self.context.variables, is_secret);
         self.add_identity(&mut variables, None);
         let log = self.log_name(&format!("validation_{name}"));
-        let program = Program {
+        let program = JobProgram {
             program: Utf8PathBuf::from("/bin/sh"),
             args: vec!["-c".to_owned(), line.to_owned()],
             variables,
             dir: dir.to_owned(),
-            stdin: autopilot_host::exec::Stdin::Null,
+            stdin: autopilot_host::exec::ProcessStdin::Null,
             log: log.clone(),
             timeout,
             write: Vec::new(),
         };
         let ran = self.run_program(program, |_, line, _| self.show_output(line)).await?;
-        Ok(Check { name, line: line.to_owned(), ran, log, changed: false })
+        Ok(CommandCheck { name, line: line.to_owned(), ran, log, changed: false })
     }
 }

@@ -2,8 +2,8 @@
 //! directory no agent has written in.
 
 use super::change::broken_rules;
-use super::evidence::{Evidence, NewFailures, Seen, untrue_claim};
-use super::user_command::{self, Check};
+use super::evidence::{NewFailures, RoundEvidence, SeenCommand, untrue_claim};
+use super::user_command::{self, CommandCheck};
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::Summary;
 use autopilot_core::event::{Facts, Outcome};
@@ -23,8 +23,8 @@ impl Job {
         let findings = if is_whole { Vec::new() } else { self.guard(&change, &spec) };
         let commands = user_command::validation(self, Some(&spec));
         let checks = self.checks(&commit, commands, self.began).await?;
-        let evidence = Evidence {
-            checks: checks.iter().map(Seen::of).collect(),
+        let evidence = RoundEvidence {
+            checks: checks.iter().map(SeenCommand::of).collect(),
             differs: self.differences(&checks)?,
             findings,
             conflict: None,
@@ -45,7 +45,8 @@ impl Job {
         facts.fingerprint = Some(fingerprint(&checks, &evidence.findings));
         let is_mended = self.task.stage().is_some_and(|stage| stage.brings(false).is_some());
         if is_whole && is_mended {
-            let failed: Vec<&Check> = checks.iter().filter(|check| !check.passed()).collect();
+            let failed: Vec<&CommandCheck> =
+                checks.iter().filter(|check| !check.passed()).collect();
             facts.tasks.push(self.mending_task(&spec, &failed, None)?);
         }
         Ok((Outcome::Failed { why: reasons.join("; ") }, facts))
@@ -56,15 +57,17 @@ impl Job {
         let base = Oid::parse(&self.run.base)?;
         let checks = self.checks(&base, user_command::validation(self, None), self.began).await?;
         let mut facts = self.facts_of_checks(&checks)?;
-        let evidence =
-            Evidence { checks: checks.iter().map(Seen::of).collect(), ..Evidence::default() };
+        let evidence = RoundEvidence {
+            checks: checks.iter().map(SeenCommand::of).collect(),
+            ..RoundEvidence::default()
+        };
         facts.answer = Some(self.keep(&evidence)?);
         if !self.is_sandboxed()? {
             let note = "without a sandbox an agent can write where the proofs are made";
             facts.notes.push(note.to_owned());
         }
         let failed: Vec<String> =
-            checks.iter().filter(|check| !check.passed()).map(Check::failure).collect();
+            checks.iter().filter(|check| !check.passed()).map(CommandCheck::failure).collect();
         if failed.is_empty() {
             return Ok((Outcome::Passed, facts));
         }
@@ -84,8 +87,8 @@ impl Job {
     /// What failed and did not on the untouched base; and, as the others, what failed there too.
     pub(super) fn new_failures(
         &self,
-        checks: &[Check],
-        evidence: &Evidence,
+        checks: &[CommandCheck],
+        evidence: &RoundEvidence,
     ) -> Result<NewFailures, JobError> {
         let base = self.known_failures()?;
         let failed = checks.iter().zip(&evidence.checks).filter(|(check, _)| !check.passed());
@@ -100,8 +103,8 @@ impl Job {
         commit: &Oid,
         commands: Vec<(&'static str, String)>,
         since: Instant,
-    ) -> Result<Vec<Check>, JobError> {
-        let mut checks: Vec<Check> = Vec::new();
+    ) -> Result<Vec<CommandCheck>, JobError> {
+        let mut checks: Vec<CommandCheck> = Vec::new();
         for (name, line) in commands {
             if self.cancel.is_asked() {
                 break;
@@ -118,7 +121,7 @@ impl Job {
         Ok(checks)
     }
 
-    pub(super) fn facts_of_checks(&self, checks: &[Check]) -> Result<Facts, JobError> {
+    pub(super) fn facts_of_checks(&self, checks: &[CommandCheck]) -> Result<Facts, JobError> {
         let worst = checks.iter().find(|check| !check.passed()).or(checks.first());
         let tails: Vec<&str> = checks
             .iter()
@@ -145,24 +148,26 @@ impl Job {
         Ok(facts)
     }
 
-    pub(super) fn known_failures(&self) -> Result<Evidence, JobError> {
+    pub(super) fn known_failures(&self) -> Result<RoundEvidence, JobError> {
         Ok(match &self.base.evidence {
             Some(hash) => serde_json::from_str(&self.context.text(hash)?).unwrap_or_default(),
-            None => Evidence::default(),
+            None => RoundEvidence::default(),
         })
     }
 
     /// An account that differs from what was seen is told to the reviewer; it blocks nothing.
-    fn differences(&self, checks: &[Check]) -> Result<Vec<String>, JobError> {
+    fn differences(&self, checks: &[CommandCheck]) -> Result<Vec<String>, JobError> {
         let step = if self.task.shown(Step::Fix).is_some() { Step::Fix } else { Step::Build };
         let Some(text) = self.answer_of(step)? else { return Ok(Vec::new()) };
         let Ok(summary) = serde_json::from_str::<Summary>(&text) else { return Ok(Vec::new()) };
         let tests = checks.iter().find(|check| check.name == "tests" && !check.passed());
-        Ok(untrue_claim(summary.tests_passed, tests.map(Check::failure)).into_iter().collect())
+        Ok(untrue_claim(summary.tests_passed, tests.map(CommandCheck::failure))
+            .into_iter()
+            .collect())
     }
 }
 
-pub(super) fn fingerprint(checks: &[Check], findings: &[Finding]) -> String {
+pub(super) fn fingerprint(checks: &[CommandCheck], findings: &[Finding]) -> String {
     let mut text = String::new();
     for check in checks.iter().filter(|check| !check.passed()) {
         text.push_str(check.name);

@@ -1,15 +1,15 @@
 //! The repository's workshop: hub, slots and the user's repository, for jobs that must not block.
 
-use super::train::Queue;
+use super::train::MergeQueue;
 use super::{Job, JobError};
-use crate::pool::{Lease, Lessor};
+use crate::pool::{Lessor, SlotLease};
 use crate::ports::Ports;
-use autopilot_core::config::Keep as KeepConfig;
+use autopilot_core::config::KeepWorktrees as KeepConfig;
 use autopilot_core::id::TaskId;
 use autopilot_core::step::CacheUse;
 use autopilot_host::git::{
-    Attempt, Capture, CaptureRequest, Change, ChangeLimits, GitError, Hub, Keep, Oid, Prepare,
-    Prepared, Slot, Slots, UserRepo,
+    AttemptName, Capture, CaptureRequest, ChangeLimits, GitChange, GitError, Hub, KeepFiles, Oid,
+    Prepare, PreparedSlot, Slot, Slots, UserRepo,
 };
 use camino::Utf8PathBuf;
 use std::collections::VecDeque;
@@ -24,13 +24,13 @@ const CHANGES_KNOWN_MAX: usize = 8;
 pub struct Workshop {
     pub repo: Arc<UserRepo>,
     pub hub: Hub,
-    pub queue: Arc<Queue>,
+    pub queue: Arc<MergeQueue>,
     pub ports: Ports,
     slots: Slots,
     agents: Lessor,
     proofs: Lessor,
     /// Validation, review and acceptance cases look at the same change one after the other.
-    changes: Arc<Mutex<VecDeque<Arc<Change>>>>,
+    changes: Arc<Mutex<VecDeque<Arc<GitChange>>>>,
 }
 
 /// A slot that is ours for the time of an attempt, filled with a commit.
@@ -38,8 +38,8 @@ pub struct Bench {
     pub slot: Slot,
     pub dir: Utf8PathBuf,
     pub commit: Oid,
-    pub prepared: Prepared,
-    _lease: Lease,
+    pub prepared: PreparedSlot,
+    _lease: SlotLease,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub enum For {
 }
 
 /// What a slot is filled with, and for whom.
-pub struct Order {
+pub struct SlotOrder {
     pub purpose: For,
     pub id: TaskId,
     pub task: String,
@@ -61,7 +61,7 @@ pub struct Order {
     /// What the work is measured against.
     pub base: Oid,
     pub branch: String,
-    pub keep: Keep,
+    pub keep: KeepFiles,
     pub copy: Vec<PathBuf>,
 }
 
@@ -91,14 +91,14 @@ impl Workshop {
     }
 
     /// What is different between two trees, or the trees of two commits.
-    pub fn change(&self, base: &Oid, tree: &Oid) -> Result<Arc<Change>, GitError> {
+    pub fn change(&self, base: &Oid, tree: &Oid) -> Result<Arc<GitChange>, GitError> {
         let known = || self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let (old, new) = (self.hub.tree_of(base)?, self.hub.tree_of(tree)?);
-        let is_it = |change: &&Arc<Change>| change.base_tree == old && change.tree == new;
+        let is_it = |change: &&Arc<GitChange>| change.base_tree == old && change.tree == new;
         if let Some(change) = known().iter().find(is_it) {
             return Ok(Arc::clone(change));
         }
-        let change = Change::between(&self.hub, &old, &new, &ChangeLimits::default())?;
+        let change = GitChange::between(&self.hub, &old, &new, &ChangeLimits::default())?;
         let change = Arc::new(change);
         let mut known = known();
         known.push_back(Arc::clone(&change));
@@ -108,7 +108,7 @@ impl Workshop {
         Ok(change)
     }
 
-    pub async fn bench(&self, order: Order) -> Result<Bench, JobError> {
+    pub async fn bench(&self, order: SlotOrder) -> Result<Bench, JobError> {
         let lessor = match order.purpose {
             For::Agent => &self.agents,
             For::Proof => &self.proofs,
@@ -127,12 +127,12 @@ impl Workshop {
     }
 }
 
-fn fill(slot: &Slot, order: &Order) -> Result<Prepared, GitError> {
+fn fill(slot: &Slot, order: &SlotOrder) -> Result<PreparedSlot, GitError> {
     slot.prepare(&Prepare {
         commit: &order.commit,
         base: &order.base,
         branch: &order.branch,
-        attempt: Attempt { task: &order.task, id: &order.attempt },
+        attempt: AttemptName { task: &order.task, id: &order.attempt },
         keep: order.keep,
         copy: &order.copy,
         now: seconds_now(),
@@ -156,7 +156,7 @@ impl Bench {
         let (slot, base) = (self.slot.clone(), self.commit.clone());
         let task = task.to_owned();
         blocking(move || {
-            let attempt = Attempt { task: &task, id: &id };
+            let attempt = AttemptName { task: &task, id: &id };
             slot.capture(&CaptureRequest { attempt, base: &base, now: seconds_now() })
         })
         .await
@@ -201,7 +201,7 @@ impl Job {
         since: Instant,
     ) -> Result<Bench, JobError> {
         let config = &self.context.config.worktrees;
-        let order = Order {
+        let order = SlotOrder {
             purpose,
             id: self.task.id,
             task: self.name_for_refs().to_owned(),
@@ -210,9 +210,9 @@ impl Job {
             base: base.clone(),
             branch: format!("autopilot/{}", self.name_for_refs()),
             keep: match (config.keep, purpose) {
-                (KeepConfig::Always, _) | (KeepConfig::Auto, For::Agent) => Keep::WhileLocked,
+                (KeepConfig::Always, _) | (KeepConfig::Auto, For::Agent) => KeepFiles::WhileLocked,
                 // What a gate's tests leave behind could make the next gate pass.
-                (KeepConfig::Auto, For::Proof) | (KeepConfig::Never, _) => Keep::Nothing,
+                (KeepConfig::Auto, For::Proof) | (KeepConfig::Never, _) => KeepFiles::Nothing,
             },
             copy: config.copy.iter().map(PathBuf::from).collect(),
         };

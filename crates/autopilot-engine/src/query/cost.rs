@@ -3,12 +3,12 @@
 //! Invariant: what nobody told is never shown as 0 and never part of a sum.
 
 use super::{KnownRun, QueryError, RunArchive, RunConfigs};
-use autopilot_core::config::{Agent, Config};
+use autopilot_core::config::{AgentConfig, Config};
 use autopilot_core::event::Record;
 use autopilot_core::id::Time;
 use autopilot_core::state::Task;
 use autopilot_core::step::Step;
-use autopilot_journal::{History, Run};
+use autopilot_journal::{JournalHistory, JournalRun};
 use autopilot_view::cost::{Sum, charges};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ pub fn cost(
         (None, None) if from.is_none() => at_a_glance(archive, now),
         (None, by) => {
             let by = by.unwrap_or(CostKey::Day);
-            let spent = Spent::of_all(archive, from)?;
+            let spent = SpentLedger::of_all(archive, from)?;
             let parts = vec![CostTable::of("all runs", by, &spent)];
             Ok(CostAnswer { parts, left_out: spent.left_out })
         }
@@ -75,7 +75,7 @@ fn at_a_glance(archive: &RunArchive, now: Time) -> Result<CostAnswer, QueryError
     };
     let today = Time(now.0.div_euclid(DAY_MS) * DAY_MS);
     let week = Time(today.0 - (WEEK_DAYS - 1) * DAY_MS);
-    let mut spent = Spent::of_all(archive, Some(week))?;
+    let mut spent = SpentLedger::of_all(archive, Some(week))?;
     let left_out = spent.left_out;
     parts.push(CostTable::of("last 7 days", CostKey::Day, &spent));
     spent.items.retain(|item| item.at >= today);
@@ -90,7 +90,7 @@ fn of_run(
     by: Option<CostKey>,
     from: Option<Time>,
 ) -> Result<Vec<CostTable>, QueryError> {
-    let mut spent = Spent::default();
+    let mut spent = SpentLedger::default();
     spent.add(archive, known, &archive.records(&known.run.id)?, from);
     let title = format!("run {}", known.run.id);
     let ways = by.map_or(vec![CostKey::Task, CostKey::Step], |by| vec![by]);
@@ -99,7 +99,7 @@ fn of_run(
 
 /// Everything that was spent, with all it can be summed by.
 #[derive(Default)]
-struct Spent {
+struct SpentLedger {
     items: Vec<SpentItem>,
     /// Runs that would have been too much to read.
     left_out: usize,
@@ -115,9 +115,9 @@ struct SpentItem {
     model: String,
 }
 
-impl Spent {
-    fn of_all(archive: &RunArchive, from: Option<Time>) -> Result<Spent, QueryError> {
-        let mut spent = Spent::default();
+impl SpentLedger {
+    fn of_all(archive: &RunArchive, from: Option<Time>) -> Result<SpentLedger, QueryError> {
+        let mut spent = SpentLedger::default();
         let mut records = 0;
         for run in archive.runs(RUNS_MAX)? {
             if is_older(archive, &run, from)? {
@@ -173,7 +173,11 @@ impl Spent {
 }
 
 /// Whether nothing at all happened in it since then.
-fn is_older(archive: &RunArchive, run: &Run, from: Option<Time>) -> Result<bool, QueryError> {
+fn is_older(
+    archive: &RunArchive,
+    run: &JournalRun,
+    from: Option<Time>,
+) -> Result<bool, QueryError> {
     let Some(from) = from else { return Ok(false) };
     let last = archive.history.read(&run.id, run.last_seq.max(1), 1)?;
     Ok(last.first().is_none_or(|record| record.at_ms < from.0))
@@ -185,7 +189,7 @@ pub(super) fn agent_of(
     task: Option<&Task>,
     step: Step,
     lane: u32,
-) -> Option<Agent> {
+) -> Option<AgentConfig> {
     let by = task.map(|task| task.by(step).clone()).unwrap_or_default();
     Some(config.agent_by(step.role()?, &by).candidate(lane).clone())
 }
@@ -212,7 +216,7 @@ pub struct CostTable {
 }
 
 impl CostTable {
-    fn of(title: &str, by: CostKey, spent: &Spent) -> CostTable {
+    fn of(title: &str, by: CostKey, spent: &SpentLedger) -> CostTable {
         let mut rows: BTreeMap<String, Sum> = BTreeMap::new();
         let mut latest: BTreeMap<String, Time> = BTreeMap::new();
         let mut total = Sum::default();
@@ -317,7 +321,7 @@ mod tests {
             model: "m".to_owned(),
         };
         let items = vec![item(1, "BUILD", 5), item(2, "REVIEW", 7), item(1, "BUILD", 1)];
-        let spent = Spent { items, left_out: 0 };
+        let spent = SpentLedger { items, left_out: 0 };
         let keys = |by| {
             let table = CostTable::of("all", by, &spent);
             table.rows.into_iter().map(|(key, sum)| (key, sum.bill.usd.0)).collect::<Vec<_>>()

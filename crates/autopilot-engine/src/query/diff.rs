@@ -1,10 +1,10 @@
 //! What a run or a task changed, read from the hub, which nobody else writes.
 
 use super::{KnownRun, NamedEntry, QueryError, RunArchive};
-use crate::place::Place;
+use crate::place::StatePaths;
 use autopilot_core::state::Task;
 use autopilot_host::checkout;
-use autopilot_host::git::{Git, GitError, Oid};
+use autopilot_host::git::{GitCommand, GitError, Oid};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -34,8 +34,8 @@ pub fn change_of(archive: &RunArchive, id: Option<&str>) -> Result<TreeChange, Q
 }
 
 impl TreeChange {
-    fn git(&self) -> Git {
-        Git::isolated(format!("compare {} with {}", self.from, self.to), &self.store).args([
+    fn git(&self) -> GitCommand {
+        GitCommand::isolated(format!("compare {} with {}", self.from, self.to), &self.store).args([
             "diff",
             "--no-ext-diff",
             "--no-textconv",
@@ -80,7 +80,7 @@ fn file(line: &str) -> Option<Value> {
 }
 
 /// What a task has changed so far, at most so many bytes of it.
-pub fn text_of(place: &Place, task: &Task, bytes_max: usize) -> Result<String, QueryError> {
+pub fn text_of(place: &StatePaths, task: &Task, bytes_max: usize) -> Result<String, QueryError> {
     let (from, to) = of_task(task)?;
     let change = TreeChange { store: objects(place)?, from, to };
     let mut text = Vec::new();
@@ -96,7 +96,7 @@ pub fn text_of(place: &Place, task: &Task, bytes_max: usize) -> Result<String, Q
 /// What a branch of the user's repository changes, in a line; nothing where there is none.
 pub fn diffstat(git_dir: &Path, base: &str, branch: &str) -> Option<String> {
     let range = format!("{base}..refs/heads/{branch}");
-    Git::isolated("measure the change", git_dir)
+    GitCommand::isolated("measure the change", git_dir)
         .args(["diff", "--shortstat", "--no-ext-diff", "--no-textconv", "--end-of-options"])
         .arg(range)
         .line()
@@ -105,7 +105,7 @@ pub fn diffstat(git_dir: &Path, base: &str, branch: &str) -> Option<String> {
 }
 
 /// The hub; without it, the user's repository still has what was published.
-fn objects(place: &Place) -> Result<PathBuf, QueryError> {
+fn objects(place: &StatePaths) -> Result<PathBuf, QueryError> {
     let hub = place.state.join("hub.git").into_std_path_buf();
     if hub.is_dir() {
         return Ok(hub);
@@ -119,7 +119,7 @@ fn objects(place: &Place) -> Result<PathBuf, QueryError> {
 fn of_run(known: &KnownRun, store: &Path) -> Result<(Oid, Oid), QueryError> {
     let run = &known.state.run;
     let name = format!("refs/heads/{}", run.branch);
-    let found = Git::isolated(format!("find branch {}", run.branch), store)
+    let found = GitCommand::isolated(format!("find branch {}", run.branch), store)
         .args(["rev-parse", "--quiet", "--verify", "--end-of-options", &name])
         .run()
         .map_err(GitError::from)?;

@@ -6,7 +6,7 @@ pub use name::LogName;
 
 use super::{KnownRun, QueryError, RunArchive};
 use crate::job::{EVENTS, Metadata};
-use crate::place::Place;
+use crate::place::StatePaths;
 use crate::recorded::{RecordedExec, RecordedRun};
 use autopilot_core::id::Time;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -77,12 +77,12 @@ impl LogSelection {
     }
 
     /// The controller's own log, or the lines of it that tell of a task.
-    pub fn controller(place: &Place, about: Option<String>) -> LogSelection {
+    pub fn controller(place: &StatePaths, about: Option<String>) -> LogSelection {
         LogSelection { logs: place.views().join("logs"), steps: None, about }
     }
 
     fn steps(
-        place: &Place,
+        place: &StatePaths,
         known: &KnownRun,
         task: Option<String>,
         stream: Option<LogStream>,
@@ -149,7 +149,7 @@ fn events_of(run: &RecordedRun) -> BTreeMap<String, Utf8PathBuf> {
 }
 
 /// The newest log of a task of a run that began then; `run` for the run itself.
-pub fn newest_of(place: &Place, task: &str, began: Time) -> Option<Utf8PathBuf> {
+pub fn newest_of(place: &StatePaths, task: &str, began: Time) -> Option<Utf8PathBuf> {
     let steps =
         Steps { task: Some(task.to_owned()), stream: None, since: since(began), recorded: None };
     let steps = Some(steps);

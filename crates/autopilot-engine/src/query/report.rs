@@ -3,7 +3,7 @@
 use super::diff::diffstat;
 use super::{KnownRun, QueryError, RunArchive, sessions};
 use crate::clock::now;
-use crate::report::{self, Given};
+use crate::report::{self, ReportGiven};
 use autopilot_host::checkout;
 use camino::Utf8PathBuf;
 
@@ -12,7 +12,7 @@ pub fn page(archive: &RunArchive, known: &KnownRun) -> Result<String, QueryError
     let (state, run) = (&known.state, &known.state.run);
     let records = archive.records(&known.run.id)?;
     let checkout = checkout::find(archive.place.root.as_std_path());
-    let given = Given {
+    let given = ReportGiven {
         standing: known.standing(),
         now: now(),
         change: checkout.and_then(|found| diffstat(&found.common_dir, &run.base, &run.branch)),

@@ -3,7 +3,7 @@
 use super::{KnownRun, QueryError, RunArchive, Standing};
 use autopilot_core::event::Bill;
 use autopilot_core::id::Time;
-use autopilot_journal::Run;
+use autopilot_journal::JournalRun;
 use autopilot_view::{self as view, ExitWord};
 use serde::Serialize;
 
@@ -80,7 +80,7 @@ pub(super) fn begun_since(
     archive: &RunArchive,
     runs_max: usize,
     since: Option<Time>,
-) -> Result<Vec<Run>, QueryError> {
+) -> Result<Vec<JournalRun>, QueryError> {
     let searched_max = if since.is_some() { RUNS_SEARCHED_MAX } else { runs_max };
     let mut runs = archive.runs(searched_max.max(runs_max))?;
     if let Some(since) = since {

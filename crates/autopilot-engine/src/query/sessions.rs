@@ -4,19 +4,22 @@ use super::cost::{self, agent_of};
 use super::{KnownRun, QueryError, RunArchive, RunConfigs, Standing};
 use crate::job::further::kept_attempts;
 use crate::kept;
-use autopilot_core::config::{Agent, Mode};
-use autopilot_view::report::Way;
+use autopilot_core::config::{AgentConfig, Mode};
+use autopilot_view::report::ResumeWay;
 use autopilot_view::sessions::{self as view, Session};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How to go on with each session of a run, by its id.
-pub fn ways(archive: &RunArchive, known: &KnownRun) -> Result<BTreeMap<String, Way>, QueryError> {
+pub fn ways(
+    archive: &RunArchive,
+    known: &KnownRun,
+) -> Result<BTreeMap<String, ResumeWay>, QueryError> {
     let listed = RunSessions::of(archive, known)?;
     let way = |session: &Session| {
         let hindrance = listed.hindrance(session).map(str::to_owned);
         let command = hindrance.is_none().then(|| listed.command(session));
-        (session.id.clone(), Way { command, hindrance })
+        (session.id.clone(), ResumeWay { command, hindrance })
     };
     Ok(listed.sessions.iter().map(way).collect())
 }
@@ -95,7 +98,7 @@ impl<'a> RunSessions<'a> {
         self.config_of(session).and_then(|agent| agent.model)
     }
 
-    fn config_of(&self, session: &Session) -> Option<Agent> {
+    fn config_of(&self, session: &Session) -> Option<AgentConfig> {
         let task = self.known.state.tasks.get(session.task.index());
         agent_of(self.configs.at(session.attempt)?, task, session.step, session.lane)
     }

@@ -9,7 +9,7 @@ use autopilot_core::event::{Outcome, Record};
 use autopilot_core::id::TaskId;
 use autopilot_core::state::Task;
 use autopilot_host::redact::Redactor;
-use autopilot_view::history::{RunHistory, Tried, history};
+use autopilot_view::history::{PastAttempt, RunHistory, history};
 use autopilot_view::sessions::{Session, is_current, sessions};
 use autopilot_view::state_json;
 use serde_json::{Value, json};
@@ -120,7 +120,7 @@ fn object(
     })
 }
 
-fn attempt(tried: &Tried, task: Option<String>) -> Value {
+fn attempt(tried: &PastAttempt, task: Option<String>) -> Value {
     let facts = &tried.facts;
     let why = match &tried.ended {
         Some((_, Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why })) => {

@@ -11,7 +11,7 @@ use autopilot_core::event::{Event, Outcome};
 use autopilot_core::id::{Micros, Time};
 use autopilot_core::state::Task;
 use autopilot_core::step::Step;
-use autopilot_journal::{History, Run};
+use autopilot_journal::{JournalHistory, JournalRun};
 use autopilot_view as view;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -39,7 +39,11 @@ pub fn stats(
     Ok(sums)
 }
 
-fn gather(archive: &RunArchive, runs: Vec<Run>, sums: &mut RunStats) -> Result<(), QueryError> {
+fn gather(
+    archive: &RunArchive,
+    runs: Vec<JournalRun>,
+    sums: &mut RunStats,
+) -> Result<(), QueryError> {
     let mut records = 0;
     for run in runs {
         // The newest counts however long it is.
@@ -112,7 +116,7 @@ impl RunStats {
     }
 
     /// From the records, because a state forgets what a retry makes good.
-    fn steps_of(&mut self, archive: &RunArchive, run: &Run) -> Result<(), QueryError> {
+    fn steps_of(&mut self, archive: &RunArchive, run: &JournalRun) -> Result<(), QueryError> {
         let mut from = 1;
         loop {
             let batch = archive.history.read(&run.id, from, READ_MAX)?;

@@ -1,6 +1,6 @@
 //! What the controller decided about each task, in words that do not depend on when or where.
 
-use autopilot_core::event::{End, Event, Outcome, Record};
+use autopilot_core::event::{Event, Outcome, Record, TaskEnd};
 use autopilot_core::id::TaskId;
 use std::collections::BTreeMap;
 
@@ -75,11 +75,11 @@ fn outcome_word(outcome: &Outcome) -> &'static str {
     }
 }
 
-fn end_word(end: &End) -> &'static str {
+fn end_word(end: &TaskEnd) -> &'static str {
     match end {
-        End::Closed => "done",
-        End::Skipped { .. } => "skipped",
-        End::Failed { .. } => "failed",
+        TaskEnd::Closed => "done",
+        TaskEnd::Skipped { .. } => "skipped",
+        TaskEnd::Failed { .. } => "failed",
     }
 }
 

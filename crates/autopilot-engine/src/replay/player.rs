@@ -44,12 +44,12 @@ pub struct Player {
     /// Names of agents that steps of workflows asked for and got. None of them is started, so none
     /// needs to be there.
     pub adapters: BTreeSet<String>,
-    inner: Mutex<Inner>,
+    inner: Mutex<PlayerInner>,
     moved: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct PlayerInner {
     turns: BTreeMap<(String, Step), VecDeque<Played>>,
     /// Ends that are still to come, oldest first.
     order: VecDeque<(u64, String, Step)>,
@@ -65,7 +65,7 @@ struct Inner {
     is_announced: bool,
 }
 
-impl Inner {
+impl PlayerInner {
     /// Whatever is under way was cut short then, and ends no more.
     fn is_visited(&self) -> bool {
         self.visits.front().is_some_and(|after| *after <= self.ended)
@@ -81,7 +81,7 @@ impl Player {
         visits: Vec<usize>,
     ) -> Player {
         let order = (0..).zip(order).map(|(place, (task, step))| (place, task, step)).collect();
-        let inner = Inner { turns, order, visits: visits.into(), ..Inner::default() };
+        let inner = PlayerInner { turns, order, visits: visits.into(), ..PlayerInner::default() };
         Player { hub, adapters, inner: Mutex::new(inner), moved: watch::channel(0).0 }
     }
 
@@ -156,7 +156,7 @@ impl Player {
 
     fn arrive(&self, task: &str, step: Step) -> Option<u64> {
         let mut inner = self.inner();
-        let is_taken = |inner: &Inner, place: u64| inner.waiting.contains(&place);
+        let is_taken = |inner: &PlayerInner, place: u64| inner.waiting.contains(&place);
         let found = inner
             .order
             .iter()
@@ -191,7 +191,7 @@ impl Player {
         self.moved.send_modify(|count| *count += 1);
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, PlayerInner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

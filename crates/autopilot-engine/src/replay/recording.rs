@@ -3,18 +3,18 @@
 use super::decision::{Decisions, decisions, is_about_work, named};
 use super::player::{Played, Player};
 use crate::job::{METADATA, STDOUT};
-use crate::place::Place;
+use crate::place::StatePaths;
 use crate::recorded::{RecordedError, RecordedRun};
 use crate::store::{self, StoreError};
 use autopilot_core::config::Config;
-use autopilot_core::event::{Event, Outcome, Record, RunSpec, Words};
+use autopilot_core::event::{Event, Outcome, Record, RunSpec, SessionPrompt};
 use autopilot_core::id::TaskId;
 use autopilot_core::input::Ask;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
 use autopilot_host::git::Hub;
-use autopilot_journal::History;
+use autopilot_journal::JournalHistory;
 use camino::Utf8Path;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -57,8 +57,8 @@ pub struct Recording {
 
 impl Recording {
     pub fn read(
-        place: &Place,
-        history: &dyn History,
+        place: &StatePaths,
+        history: &dyn JournalHistory,
         run: &str,
     ) -> Result<Recording, RecordingError> {
         let records = store::records(history, run)?;
@@ -76,7 +76,7 @@ impl Recording {
         spec.limits = state.run.limits.clone();
         (spec.limits.usd_max, spec.limits.usd_per_task_max) = (None, None);
         spec.limits.wall_max_ms = None;
-        let heard = Heard::of(&records);
+        let heard = RecordedEnds::of(&records);
         let hashes = [Some(spec.config.clone()), Some(spec.whole.body.clone()), spec.plan.clone()];
         let bodies = spec.tasks.iter().map(|task| task.body.clone());
         let hashes = hashes.into_iter().flatten().chain(bodies).chain(heard.texts);
@@ -84,7 +84,7 @@ impl Recording {
         for hash in hashes.filter(|hash| !hash.is_empty()) {
             texts.push(store::text(history, &hash)?);
         }
-        let kept = Kept::read(&place.views(), run, &heard.ended)?;
+        let kept = KeptTurns::read(&place.views(), run, &heard.ended)?;
         Ok(Recording {
             spec,
             config,
@@ -125,7 +125,7 @@ fn begun(records: &[Record]) -> Option<RunSpec> {
 
 /// What the journal tells of ends and of people.
 #[derive(Default)]
-struct Heard {
+struct RecordedEnds {
     order: Vec<(String, Step)>,
     /// Agents that tasks were given to by name.
     adapters: BTreeSet<String>,
@@ -139,9 +139,9 @@ struct Heard {
     ended: BTreeMap<String, (String, Step)>,
 }
 
-impl Heard {
-    fn of(records: &[Record]) -> Heard {
-        let mut heard = Heard::default();
+impl RecordedEnds {
+    fn of(records: &[Record]) -> RecordedEnds {
+        let mut heard = RecordedEnds::default();
         let mut names = BTreeMap::new();
         for record in records {
             let is_continued = |event: &Event| matches!(event, Event::TaskContinued { .. });
@@ -190,7 +190,7 @@ impl Heard {
     }
 
     /// Said once more to whoever was cut short, it is answered once.
-    fn spoken(&mut self, name: String, task: TaskId, words: &Words) {
+    fn spoken(&mut self, name: String, task: TaskId, words: &SessionPrompt) {
         if self.spoken_to.insert(task) {
             let ask = Ask::Continue { task: name, words: Box::new(words.clone()) };
             self.visits.push_back((self.order.len(), ask));
@@ -220,20 +220,20 @@ impl Heard {
 
 /// What the directories of the questions hold.
 #[derive(Default)]
-struct Kept {
+struct KeptTurns {
     turns: BTreeMap<(String, Step), VecDeque<Played>>,
     missing: Vec<String>,
     count: usize,
 }
 
-impl Kept {
+impl KeptTurns {
     fn read(
         views: &Utf8Path,
         run: &str,
         ended: &BTreeMap<String, (String, Step)>,
-    ) -> Result<Kept, RecordingError> {
+    ) -> Result<KeptTurns, RecordingError> {
         let recorded = RecordedRun::open(views, run)?;
-        let mut kept = Kept::default();
+        let mut kept = KeptTurns::default();
         for exec in recorded.execs()? {
             let path = recorded.dir(&exec);
             // Whoever was begun with it was killed before that was written, and asked again.

@@ -5,16 +5,16 @@
 
 use super::model_change::ModelChange;
 use super::{Intent, Machine, RunProcessError};
-use crate::begin::{self, PreparedRun, Request};
+use crate::begin::{self, PreparedRun, RunRequest};
 use crate::clock;
-use crate::place::Place;
+use crate::place::StatePaths;
 use crate::store::{self, StoreError};
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::config::{Config, Options};
 use autopilot_core::pipeline::Switch;
 use autopilot_core::state::State;
 use autopilot_host::git::{UserRepo, run_branch};
-use autopilot_journal::{Entry, History, Journal, NewRun, Run, SqliteJournal};
+use autopilot_journal::{Journal, JournalEntry, JournalHistory, JournalRun, NewRun, SqliteJournal};
 
 /// The run this process works on.
 pub struct ChosenRun {
@@ -34,7 +34,7 @@ impl ChosenRun {
     }
 }
 
-type FoundRun = Option<(Run, State)>;
+type FoundRun = Option<(JournalRun, State)>;
 
 /// The run to go on with, if that is what was asked or what follows from it.
 pub fn take_up(
@@ -78,7 +78,7 @@ pub fn take_up(
     }
 }
 
-fn named(journal: &dyn History, run: &str) -> Result<(Run, State), RunProcessError> {
+fn named(journal: &dyn JournalHistory, run: &str) -> Result<(JournalRun, State), RunProcessError> {
     let none = || WorkspaceError::NoRun(run.to_owned());
     let known = workspace::pick(journal, Some(run))?.filter(|known| known.id == run);
     let known = known.ok_or_else(none)?;
@@ -87,7 +87,7 @@ fn named(journal: &dyn History, run: &str) -> Result<(Run, State), RunProcessErr
 }
 
 /// What was asked for and can't be had any more once the run is under way.
-fn not_kept(request: &Request, state: &State) -> Option<&'static str> {
+fn not_kept(request: &RunRequest, state: &State) -> Option<&'static str> {
     let asked = [(request.push, Switch::Push, "--push"), (request.pr, Switch::Pr, "--pr")];
     for (is_asked, switch, flag) in asked {
         if is_asked && !state.run.switches.contains(&switch) {
@@ -109,7 +109,7 @@ fn not_kept(request: &Request, state: &State) -> Option<&'static str> {
 
 /// The configuration of the run that would be taken up, before anything is locked, and what it was
 /// made with beside the file.
-pub fn pinned_config(place: &Place, any: bool) -> Result<(Config, Options), RunProcessError> {
+pub fn pinned_config(place: &StatePaths, any: bool) -> Result<(Config, Options), RunProcessError> {
     let reader = workspace::reader(place)?;
     let found = match workspace::unfinished(&reader)? {
         None if any => newest(&reader)?,
@@ -151,7 +151,7 @@ pub fn new_run(
     Ok(ChosenRun::new(run, config, prepared))
 }
 
-fn newest(journal: &dyn History) -> Result<FoundRun, RunProcessError> {
+fn newest(journal: &dyn JournalHistory) -> Result<FoundRun, RunProcessError> {
     let Some(run) = workspace::pick(journal, None)? else { return Ok(None) };
     let state = store::load(journal, &run.id).map_err(WorkspaceError::from)?;
     Ok(Some((run, state)))
@@ -170,7 +170,7 @@ fn create(journal: &mut SqliteJournal, prepared: &PreparedRun) -> Result<(), Run
 
 /// A run that had ended and is retried must be found again if this process dies.
 pub fn reopen(journal: &mut SqliteJournal, run: &str, epoch: u64) -> Result<(), RunProcessError> {
-    let open = Entry::End { run: run.to_owned(), epoch, outcome: None };
+    let open = JournalEntry::End { run: run.to_owned(), epoch, outcome: None };
     journal.commit(&[open]).map_err(|error| WorkspaceError::from(StoreError::from(error)))?;
     Ok(())
 }
@@ -183,13 +183,16 @@ fn abandon(
 ) -> Result<(), RunProcessError> {
     let Some(run) = run else { return Ok(()) };
     let epoch = workspace::take_lease(journal, &run, holder)?;
-    let end = Entry::End { run, epoch, outcome: Some("ABANDONED".to_owned()) };
+    let end = JournalEntry::End { run, epoch, outcome: Some("ABANDONED".to_owned()) };
     journal.commit(&[end]).map_err(|error| WorkspaceError::from(StoreError::from(error)))?;
     Ok(())
 }
 
 /// A run keeps the configuration it began with.
-pub(crate) fn pinned(history: &dyn History, state: &State) -> Result<Config, RunProcessError> {
+pub(crate) fn pinned(
+    history: &dyn JournalHistory,
+    state: &State,
+) -> Result<Config, RunProcessError> {
     let text = store::text(history, &state.run.config).map_err(WorkspaceError::from)?;
     serde_json::from_str(&text).map_err(|error| RunProcessError::PinnedConfig(error.to_string()))
 }

@@ -2,7 +2,7 @@
 
 use super::Intent;
 use super::choice::ChosenRun;
-use crate::begin::Request;
+use crate::begin::RunRequest;
 use crate::inbox::LimitChange;
 use autopilot_core::event::HaltWhy;
 use autopilot_core::input::{Ask, Input};
@@ -33,7 +33,7 @@ pub fn first_inputs(intent: &Intent, chosen: &ChosenRun) -> Vec<Input> {
 }
 
 /// A plan that was held only because of `--plan-only` is approved by running it without.
-fn approval(request: &Request, state: &State) -> Vec<Ask> {
+fn approval(request: &RunRequest, state: &State) -> Vec<Ask> {
     let at_plan = state.gate().is_some_and(|(_, live)| live.step == Step::ApprovePlan);
     let approves = at_plan && !request.hold_plan && !request.gates_plan;
     let by = request.started_by.clone();

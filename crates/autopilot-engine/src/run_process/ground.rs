@@ -2,7 +2,7 @@
 
 use super::{Machine, RunProcessError};
 use crate::job::{Context, Workshop};
-use crate::place::Place;
+use crate::place::StatePaths;
 use crate::purse::Purse;
 use crate::redaction::redactor;
 use crate::replay::Player;
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 
 /// Everything a job needs that is known before there is a loop.
 pub struct JobGround {
-    place: Place,
+    place: StatePaths,
     config: Config,
     workshop: Workshop,
     machine: Machine,
@@ -30,7 +30,7 @@ pub struct JobGround {
 impl JobGround {
     /// Looks up what can't be had without reading: the secrets, the journal, the sandbox.
     pub fn new(
-        place: Place,
+        place: StatePaths,
         config: Config,
         workshop: Workshop,
         machine: Machine,

@@ -6,18 +6,18 @@ use super::model_change::{ModelChange, check_prices};
 use super::{Intent, RunProcessError};
 use crate::begin;
 use crate::flag::Flag;
-use crate::place::Place;
+use crate::place::StatePaths;
 use autopilot_core::config::Config;
 use autopilot_core::flow::FlowFiles;
 use autopilot_core::state::State;
-use autopilot_journal::{History, Run};
+use autopilot_journal::{JournalHistory, JournalRun};
 use autopilot_view as view;
 use std::collections::BTreeSet;
 
 /// What is asked of a run that is gone on with.
-pub struct Asked<'a> {
+pub struct ResumeRequest<'a> {
     pub intent: &'a Intent,
-    pub place: &'a Place,
+    pub place: &'a StatePaths,
     /// The configuration as it is now.
     pub config: Config,
     /// Nothing of a run that is played again changes.
@@ -26,12 +26,12 @@ pub struct Asked<'a> {
 
 /// Checks that the run can go on as asked, and tells what has changed since it began.
 pub fn go_on(
-    (run, state): (Run, State),
-    history: &dyn History,
-    asked: Asked<'_>,
+    (run, state): (JournalRun, State),
+    history: &dyn JournalHistory,
+    asked: ResumeRequest<'_>,
     notice: &mut dyn FnMut(&str),
 ) -> Result<ChosenRun, RunProcessError> {
-    let Asked { intent, place, config, is_replay } = asked;
+    let ResumeRequest { intent, place, config, is_replay } = asked;
     let pinned = pinned(history, &state)?;
     check_prices(intent, &state, &pinned, &pinned)?;
     if state.run.flow.row().files == FlowFiles::RunDirectory {
@@ -60,7 +60,7 @@ pub fn go_on(
 /// Whoever resumes takes a stop and a pause back; not before nobody else works on the run.
 fn lower_flags(
     intent: &Intent,
-    place: &Place,
+    place: &StatePaths,
     notice: &mut dyn FnMut(&str),
 ) -> Result<(), RunProcessError> {
     let is_taken_back = match intent {
@@ -81,7 +81,7 @@ fn lower_flags(
     Ok(())
 }
 
-fn tell_changes(intent: &Intent, state: &State, place: &Place, notice: &mut dyn FnMut(&str)) {
+fn tell_changes(intent: &Intent, state: &State, place: &StatePaths, notice: &mut dyn FnMut(&str)) {
     for path in begin::changed_since(state, &place.root) {
         notice(&format!(
             "`{path}` has changed since the run began; the run keeps what it began with"

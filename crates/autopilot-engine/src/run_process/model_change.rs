@@ -3,10 +3,10 @@
 
 use super::{Intent, RunProcessError};
 use crate::begin;
-use crate::place::Place;
+use crate::place::StatePaths;
 use crate::workspace;
-use autopilot_core::config::{By, Config, Options};
-use autopilot_core::event::{End, Skip};
+use autopilot_core::config::{Config, Options, WorkBy};
+use autopilot_core::event::{Skip, TaskEnd};
 use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::id::TaskId;
 use autopilot_core::input::Ask;
@@ -27,7 +27,7 @@ impl ModelChange {
     /// None where nothing of it has changed, or the file can't be read: it is not needed.
     pub fn now(
         pinned: &Config,
-        place: &Place,
+        place: &StatePaths,
         options: &Options,
         model: Option<String>,
     ) -> Option<ModelChange> {
@@ -66,7 +66,7 @@ pub fn check_prices(
 }
 
 /// The agents named by tasks that are still open, besides the default ones.
-fn named_agents(intent: &Intent, state: &State) -> Vec<By> {
+fn named_agents(intent: &Intent, state: &State) -> Vec<WorkBy> {
     let asked = asked_for(intent, state);
     let is_open = |task: &&Task| !task.is_settled() || asked.contains(&task.id);
     let tasks = state.tasks.iter().filter(is_open);
@@ -93,8 +93,9 @@ fn asked_for(intent: &Intent, state: &State) -> BTreeSet<TaskId> {
     };
     let mut found: BTreeSet<TaskId> = asks.iter().filter_map(named).collect();
     for task in &state.tasks {
-        if let Status::Settled(End::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } }) =
-            &task.status
+        if let Status::Settled(TaskEnd::Skipped {
+            why: Skip::Blocked { by } | Skip::Stopped { by },
+        }) = &task.status
             && found.contains(by)
         {
             found.insert(task.id);

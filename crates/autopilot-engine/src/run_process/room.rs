@@ -2,7 +2,7 @@
 //! that died.
 
 use super::RunProcessError;
-use crate::place::Place;
+use crate::place::StatePaths;
 use crate::workspace::{self, WorkspaceError};
 use autopilot_host::{dir, room, sweep};
 
@@ -12,7 +12,7 @@ const INODES_MIN: u64 = 5_000;
 
 /// Refuses to begin what the machine can't carry, and takes what it gives.
 pub(crate) fn make_room(
-    place: &Place,
+    place: &StatePaths,
     notice: &mut dyn FnMut(&str),
 ) -> Result<(), RunProcessError> {
     // Both are kindnesses of the system; without them the run still works.
@@ -36,7 +36,7 @@ pub(crate) fn make_room(
 }
 
 /// Ends the processes of an interrupted attempt and removes its scratch files.
-pub(crate) fn sweep_leftovers(place: &Place, run: &str, notice: &mut dyn FnMut(&str)) {
+pub(crate) fn sweep_leftovers(place: &StatePaths, run: &str, notice: &mut dyn FnMut(&str)) {
     // A git that outlived its controller would write beside ours; nobody else works in the hub.
     let hub = format!("GIT_DIR={}", place.state.join("hub.git"));
     let markers = vec![format!("AUTOPILOT_RUN_ID={run}"), hub];

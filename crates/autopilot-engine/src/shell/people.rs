@@ -8,8 +8,8 @@ use super::{Shell, ShellError, now};
 use crate::flag::Flag;
 use crate::inbox::{self, InboxAnswer, InboxMessage, InboxRequest, LimitChange, ReplyAddress};
 use crate::job;
-use crate::place::Place;
-use autopilot_agents::Wish;
+use crate::place::StatePaths;
+use autopilot_agents::AgentMessage;
 use autopilot_core::decide::rehearse;
 use autopilot_core::event::HaltWhy;
 use autopilot_core::id::TaskId;
@@ -43,7 +43,7 @@ impl Ears {
         self.arrivals.is_none()
     }
 
-    fn listen(&mut self, place: &Place) -> std::io::Result<()> {
+    fn listen(&mut self, place: &StatePaths) -> std::io::Result<()> {
         self.arrivals = None;
         inbox::create(place).map_err(std::io::Error::other)?;
         self.arrivals = Some(Arrivals::new(place.inbox().as_std_path())?);
@@ -84,10 +84,10 @@ impl Shell {
                     self.answer_when_durable(reply_to, answer);
                 }
                 Ok(InboxRequest::Tell { task, text }) => {
-                    self.tell_agent(reply_to, task, Wish::Message(text));
+                    self.tell_agent(reply_to, task, AgentMessage::Message(text));
                 }
                 Ok(InboxRequest::Interrupt { task }) => {
-                    self.tell_agent(reply_to, task, Wish::Interrupt);
+                    self.tell_agent(reply_to, task, AgentMessage::Interrupt);
                 }
                 Err(why) => self.answer_when_durable(reply_to, InboxAnswer::Failed { why }),
             }
@@ -145,7 +145,7 @@ impl Shell {
 
     /// Passes a person's words on to an agent, and its answer back. They move nothing by themselves,
     /// so they are no event; what the agent heard is in its own record.
-    fn tell_agent(&mut self, reply_to: ReplyAddress, task: String, wish: Wish) {
+    fn tell_agent(&mut self, reply_to: ReplyAddress, task: String, wish: AgentMessage) {
         let settled = self.pilot.settled();
         let is_it = |id: TaskId| match settled.task(id).parent {
             Some(_) => settled.task(id).name() == task,
@@ -203,7 +203,7 @@ impl Shell {
 }
 
 /// Says it to the job, and waits for what its agent makes of it.
-async fn say(voice: mpsc::Sender<job::Spoken>, wish: Wish) -> Result<(), String> {
+async fn say(voice: mpsc::Sender<job::Spoken>, wish: AgentMessage) -> Result<(), String> {
     let (heard, answer) = oneshot::channel();
     let busy = "it already has more to hear than it takes in";
     voice.try_send(job::Spoken { wish, heard }).map_err(|_full| busy.to_owned())?;

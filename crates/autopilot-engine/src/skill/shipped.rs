@@ -1,7 +1,9 @@
 //! The skills that come with the binary. They stand in where neither the repository nor the person
 //! has one of the name, and `autopilot init --skills` writes them into a project.
 
-use autopilot_core::skill::{Broken, Folder, Found, Owner, SKILL_BYTES_MAX, SKILL_FILE, Shelf};
+use autopilot_core::skill::{
+    BrokenSkill, Folder, FoundSkill, Owner, SKILL_BYTES_MAX, SKILL_FILE, Shelf,
+};
 use autopilot_host::file::{FileError, read_capped};
 use camino::Utf8Path;
 use std::io::ErrorKind;
@@ -39,8 +41,8 @@ impl Shipped {
     }
 }
 
-pub(super) fn found() -> impl Iterator<Item = Found> {
-    ALL.into_iter().map(|shipped| Found {
+pub(super) fn found() -> impl Iterator<Item = FoundSkill> {
+    ALL.into_iter().map(|shipped| FoundSkill {
         owner: Owner::Shipped,
         folder: None,
         dir_name: shipped.name.to_owned(),
@@ -51,7 +53,7 @@ pub(super) fn found() -> impl Iterator<Item = Found> {
 
 /// Files of the checkout that were changed and are in no commit: somebody who wrote one should hear
 /// that the shipped one is used all the same.
-pub(super) fn drafts(root: &Utf8Path, shelf: &Shelf) -> Vec<Broken> {
+pub(super) fn drafts(root: &Utf8Path, shelf: &Shelf) -> Vec<BrokenSkill> {
     let stands_in = |shipped: &Shipped| {
         let is_it = |name: &str, owner| name == shipped.name && owner == Owner::Shipped;
         shelf.skills.iter().any(|skill| is_it(&skill.name, skill.owner))
@@ -60,7 +62,7 @@ pub(super) fn drafts(root: &Utf8Path, shelf: &Shelf) -> Vec<Broken> {
     for shipped in ALL.into_iter().filter(stands_in) {
         for folder in Folder::ALL {
             if is_draft(root, folder, shipped) {
-                drafts.push(Broken {
+                drafts.push(BrokenSkill {
                     dir_name: shipped.name.to_owned(),
                     dir: format!("{}/{}", folder.path(), shipped.name),
                     owner: Owner::Repository,
@@ -90,8 +92,10 @@ fn is_draft(root: &Utf8Path, folder: Folder, shipped: Shipped) -> bool {
 mod tests {
     use super::*;
     use autopilot_core::config::Mode;
-    use autopilot_core::skill::{Asked, asked, parse};
-    use autopilot_core::workflow::{self, Checked, NEXT_STEPS_MAX, Rules, STEPS_MAX};
+    use autopilot_core::skill::{SkillRequest, asked, parse};
+    use autopilot_core::workflow::{
+        self, CheckedWorkflow, NEXT_STEPS_MAX, STEPS_MAX, WorkflowRules,
+    };
     use serde_json::Value;
 
     /// What an agent reads twice a minute has to be short.
@@ -116,9 +120,9 @@ mod tests {
                 ),
             ] {
                 let theirs =
-                    Found { owner: Owner::Repository, folder: Some(folder), ..found.clone() };
+                    FoundSkill { owner: Owner::Repository, folder: Some(folder), ..found.clone() };
                 let shelf = Shelf::new(&[theirs], Vec::new());
-                let asked = [Asked::Name(skill.name.clone())];
+                let asked = [SkillRequest::Name(skill.name.clone())];
                 let wanted = shelf.wanted(&asked, mode).unwrap();
                 let caps =
                     autopilot_core::prompt::Caps { prompt_bytes_max: 9999, tail_lines_max: 9 };
@@ -137,7 +141,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn is_plain(checked: &Checked) {
+    fn is_plain(checked: &CheckedWorkflow) {
         assert_eq!(checked.warnings, [""; 0]);
         for step in &checked.workflow.steps {
             assert!(step.goal.starts_with("use the "), "{}", step.goal);
@@ -148,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_answers_they_show_keep_the_rules_for_answers() {
-        let rules = Rules::new([""; 0]);
+        let rules = WorkflowRules::new([""; 0]);
         let workflows = examples("workflow-generator");
         assert_eq!(workflows.len(), 1);
         is_plain(&workflow::check(&workflows[0], &rules).unwrap());

@@ -7,17 +7,17 @@
 
 use super::plan::Bodies;
 use crate::job::Metadata;
-use crate::place::Place;
+use crate::place::StatePaths;
 use crate::recorded::RecordedRun;
 use autopilot_core::event::{Event, Record};
 use autopilot_core::flow::FlowFiles;
 use autopilot_core::state::{Run, State};
-use autopilot_core::workflow::Usage;
+use autopilot_core::workflow::StepUsage;
 use autopilot_host::file::{Dir, FileError};
 use autopilot_host::git::ref_component;
 use autopilot_host::redact::Redactor;
 use autopilot_view::manifest::{
-    Exec, History, MANIFEST_FILE, RUNS_DIR, Setting, manifest, run_state,
+    ExecEntry, IterationHistory, MANIFEST_FILE, ManifestSetting, RUNS_DIR, manifest, run_state,
 };
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +29,7 @@ const IGNORE: &str = "*\n";
 const PRIVATE_MODE: u32 = 0o600;
 
 /// Where the files of a run towards a goal are; nothing else knows.
-pub fn goal_dir(place: &Place, run: &Run) -> Utf8PathBuf {
+pub fn goal_dir(place: &StatePaths, run: &Run) -> Utf8PathBuf {
     place.root.join(runs_dir(run)).join(ref_component(&run.id))
 }
 
@@ -39,7 +39,7 @@ fn runs_dir(run: &Run) -> &str {
 }
 
 /// The same to write to, made if it is missing; no symbolic link leads out of it.
-pub fn open_goal_dir(place: &Place, run: &Run) -> Result<Dir, FileError> {
+pub fn open_goal_dir(place: &StatePaths, run: &Run) -> Result<Dir, FileError> {
     let name = ref_component(&run.id);
     let Some(out) = &run.options.out else {
         let runs = Dir::open(place.root.as_std_path())?.below(Path::new(RUNS_DIR))?;
@@ -67,7 +67,7 @@ fn keep_out_of_git(dir: &Dir) -> Result<(), FileError> {
 }
 
 /// From the directory of a run to something in the checkout, for a link.
-fn from_goal_dir(place: &Place, run: &Run, path: &str) -> Utf8PathBuf {
+fn from_goal_dir(place: &StatePaths, run: &Run, path: &str) -> Utf8PathBuf {
     let runs = Utf8Path::new(runs_dir(run));
     if runs.is_absolute() {
         return place.root.join(path);
@@ -79,21 +79,21 @@ fn from_goal_dir(place: &Place, run: &Run, path: &str) -> Utf8PathBuf {
 
 pub struct GoalFiles {
     bodies: Bodies,
-    setting: Setting,
-    history: History,
+    setting: ManifestSetting,
+    history: IterationHistory,
     /// Questions that are over do not change.
-    over: BTreeMap<String, Exec>,
+    over: BTreeMap<String, ExecEntry>,
     linked: BTreeSet<String>,
     /// Something ended that is not in the files.
     is_due: bool,
 }
 
 impl GoalFiles {
-    pub fn new(bodies: Bodies, setting: Setting) -> GoalFiles {
+    pub fn new(bodies: Bodies, setting: ManifestSetting) -> GoalFiles {
         GoalFiles {
             bodies,
             setting,
-            history: History::default(),
+            history: IterationHistory::default(),
             over: BTreeMap::new(),
             linked: BTreeSet::new(),
             is_due: false,
@@ -118,7 +118,7 @@ impl GoalFiles {
         self.is_due
     }
 
-    pub fn write(&mut self, place: &Place, state: &State, redactor: &Redactor) {
+    pub fn write(&mut self, place: &StatePaths, state: &State, redactor: &Redactor) {
         let is_wanted = state.run.flow.row().files == FlowFiles::RunDirectory;
         if !is_wanted || !state.has_begun() {
             return;
@@ -130,7 +130,7 @@ impl GoalFiles {
 
     fn write_all(
         &mut self,
-        place: &Place,
+        place: &StatePaths,
         state: &State,
         redactor: &Redactor,
     ) -> Result<(), FileError> {
@@ -160,7 +160,7 @@ impl GoalFiles {
     }
 
     /// By number. One that is only being opened is told of by the next write.
-    fn execs(&mut self, place: &Place, state: &State) -> Vec<Exec> {
+    fn execs(&mut self, place: &StatePaths, state: &State) -> Vec<ExecEntry> {
         let Ok(run) = RecordedRun::open(&place.views(), &state.run.id) else { return Vec::new() };
         let mut found = Vec::new();
         for recorded in run.execs().unwrap_or_default() {
@@ -181,13 +181,13 @@ impl GoalFiles {
 }
 
 /// What the metadata of a question say of it.
-pub fn exec(number: u32, name: &str, path: String, said: Metadata) -> Exec {
+pub fn exec(number: u32, name: &str, path: String, said: Metadata) -> ExecEntry {
     let label = name.splitn(3, '-').nth(2).unwrap_or_default().to_owned();
-    let usage = said.usage.map(|usage| Usage {
+    let usage = said.usage.map(|usage| StepUsage {
         input_tokens: usage.input_tokens,
         output_tokens: usage.output_tokens,
     });
-    Exec {
+    ExecEntry {
         number,
         label,
         path,
@@ -206,7 +206,7 @@ pub fn exec(number: u32, name: &str, path: String, said: Metadata) -> Exec {
     }
 }
 
-fn dir_name(exec: &Exec) -> String {
+fn dir_name(exec: &ExecEntry) -> String {
     Path::new(&exec.path)
         .file_name()
         .map(|name| name.to_string_lossy().into_owned())

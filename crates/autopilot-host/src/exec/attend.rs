@@ -12,9 +12,9 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::wire::{self, Command, Lines, Report, Stage};
+use super::wire::{self, LaunchStage, SupervisorCommand, SupervisorReport, WireLines};
 use super::{SpawnError, adopted};
-use crate::proc::{self, Identity};
+use crate::proc::{self, ProcessIdentity};
 
 /// How many notices may wait for the owner; more are dropped, for they only repeat.
 pub const NOTICES_MAX: usize = 8;
@@ -25,19 +25,20 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
 
 /// The wish of the handles' holders for a running agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum ProcessControl {
     Run,
     Terminate(Duration),
     Kill,
 }
 
-impl Wish {
+impl ProcessControl {
     /// Takes over `other` if it is more urgent; returns whether it did.
-    pub fn raise(&mut self, other: Wish) -> bool {
+    pub fn raise(&mut self, other: ProcessControl) -> bool {
         let urgent = match (*self, other) {
-            (_, Wish::Run) | (Wish::Kill, _) => false,
-            (Wish::Run | Wish::Terminate(_), Wish::Kill) | (Wish::Run, Wish::Terminate(_)) => true,
-            (Wish::Terminate(now), Wish::Terminate(new)) => new < now,
+            (_, ProcessControl::Run) | (ProcessControl::Kill, _) => false,
+            (ProcessControl::Run | ProcessControl::Terminate(_), ProcessControl::Kill)
+            | (ProcessControl::Run, ProcessControl::Terminate(_)) => true,
+            (ProcessControl::Terminate(now), ProcessControl::Terminate(new)) => new < now,
         };
         if urgent {
             *self = other;
@@ -48,7 +49,7 @@ impl Wish {
 
 /// The end of an agent's processes, without its output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Ending {
+pub struct ProcessEnding {
     pub code: Option<i32>,
     pub signal: Option<i32>,
     pub leaked: u32,
@@ -61,27 +62,27 @@ pub struct Attendant {
     stream: UnixStream,
     supervisor: tokio::process::Child,
     supervisor_start: u64,
-    wishes: watch::Receiver<Wish>,
+    wishes: watch::Receiver<ProcessControl>,
     notices: mpsc::Sender<bool>,
     /// A pipe that is closed when nothing of the tree is left; the output ends then.
     gone: OwnedFd,
-    lines: Lines,
-    reports: VecDeque<Report>,
+    lines: WireLines,
+    reports: VecDeque<SupervisorReport>,
 }
 
 /// The reason why an agent did not start.
-pub enum Refusal {
-    Failed { stage: Stage, message: String, errno: Option<i32> },
+pub enum LaunchRefusal {
+    Failed { stage: LaunchStage, message: String, errno: Option<i32> },
     Died,
 }
 
-impl Refusal {
+impl LaunchRefusal {
     pub fn into_error(self, program: OsString) -> SpawnError {
         match self {
-            Refusal::Failed { stage, message, errno } => {
+            LaunchRefusal::Failed { stage, message, errno } => {
                 SpawnError::Start { program, stage, message, errno }
             }
-            Refusal::Died => SpawnError::Died { program },
+            LaunchRefusal::Died => SpawnError::Died { program },
         }
     }
 }
@@ -90,32 +91,36 @@ impl Attendant {
     pub fn new(
         stream: UnixStream,
         supervisor: tokio::process::Child,
-        wishes: watch::Receiver<Wish>,
+        wishes: watch::Receiver<ProcessControl>,
         notices: mpsc::Sender<bool>,
         gone: OwnedFd,
     ) -> Attendant {
         let pid = supervisor.id().and_then(|pid| i32::try_from(pid).ok());
         let supervisor_start =
             pid.and_then(proc::read).map_or(u64::MAX, |process| process.id.start_time);
-        let (lines, reports) = (Lines::default(), VecDeque::new());
+        let (lines, reports) = (WireLines::default(), VecDeque::new());
         Attendant { stream, supervisor, supervisor_start, wishes, notices, gone, lines, reports }
     }
 
     /// Waits for the supervisor's first report.
-    pub async fn started(&mut self) -> Result<Identity, Refusal> {
+    pub async fn started(&mut self) -> Result<ProcessIdentity, LaunchRefusal> {
         loop {
             match self.reports.pop_front() {
-                Some(Report::Started { agent }) => return Ok(agent),
-                Some(Report::Failed { stage, message, errno }) => {
+                Some(SupervisorReport::Started { agent }) => return Ok(agent),
+                Some(SupervisorReport::Failed { stage, message, errno }) => {
                     let _ = self.supervisor.wait().await;
-                    return Err(Refusal::Failed { stage, message, errno });
+                    return Err(LaunchRefusal::Failed { stage, message, errno });
                 }
-                Some(Report::Stopped { .. } | Report::Exited { .. } | Report::Gone { .. }) => {}
+                Some(
+                    SupervisorReport::Stopped { .. }
+                    | SupervisorReport::Exited { .. }
+                    | SupervisorReport::Gone { .. },
+                ) => {}
                 None if self.hear().await => {}
                 None => {
                     let _ = self.supervisor.wait().await;
                     adopted::sweep_later(self.supervisor_start).await;
-                    return Err(Refusal::Died);
+                    return Err(LaunchRefusal::Died);
                 }
             }
         }
@@ -128,8 +133,8 @@ impl Attendant {
     }
 
     /// Stays with the supervisor to its end and returns how the agent ended.
-    pub async fn attend(mut self) -> Ending {
-        let mut ending = Ending { supervisor_lost: true, ..Ending::default() };
+    pub async fn attend(mut self) -> ProcessEnding {
+        let mut ending = ProcessEnding { supervisor_lost: true, ..ProcessEnding::default() };
         let mut deadline: Option<Instant> = None;
         let mut wishes_open = true;
         loop {
@@ -178,14 +183,16 @@ impl Attendant {
         }
     }
 
-    fn note(&mut self, report: Report, ending: &mut Ending) {
+    fn note(&mut self, report: SupervisorReport, ending: &mut ProcessEnding) {
         match report {
-            Report::Started { .. } | Report::Failed { .. } => {}
-            Report::Stopped { resumed } => {
+            SupervisorReport::Started { .. } | SupervisorReport::Failed { .. } => {}
+            SupervisorReport::Stopped { resumed } => {
                 let _ = self.notices.try_send(resumed);
             }
-            Report::Exited { code, signal } => (ending.code, ending.signal) = (code, signal),
-            Report::Gone { leaked, survivors } => {
+            SupervisorReport::Exited { code, signal } => {
+                (ending.code, ending.signal) = (code, signal)
+            }
+            SupervisorReport::Gone { leaked, survivors } => {
                 (ending.leaked, ending.survivors) = (leaked, survivors);
                 ending.supervisor_lost = false;
             }
@@ -193,14 +200,14 @@ impl Attendant {
     }
 
     /// Passes the wish on and returns when patience with the supervisor ends.
-    async fn ask(&mut self, wish: Wish) -> Option<Instant> {
+    async fn ask(&mut self, wish: ProcessControl) -> Option<Instant> {
         let (command, grace) = match wish {
-            Wish::Run => return None,
-            Wish::Terminate(grace) => {
+            ProcessControl::Run => return None,
+            ProcessControl::Terminate(grace) => {
                 let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
-                (Command::Terminate { grace_ms }, grace)
+                (SupervisorCommand::Terminate { grace_ms }, grace)
             }
-            Wish::Kill => (Command::Kill, Duration::ZERO),
+            ProcessControl::Kill => (SupervisorCommand::Kill, Duration::ZERO),
         };
         // An agent may have stopped its supervisor. Until we wait for it, its number is its own.
         if let Some(pid) = self.supervisor.id().and_then(|pid| i32::try_from(pid).ok()) {
@@ -225,10 +232,14 @@ mod tests {
 
     #[test]
     fn a_wish_only_becomes_more_urgent() {
-        let seconds = |n| Wish::Terminate(Duration::from_secs(n));
-        let mut wish = Wish::Run;
+        let seconds = |n| ProcessControl::Terminate(Duration::from_secs(n));
+        let mut wish = ProcessControl::Run;
         assert!(wish.raise(seconds(5)) && !wish.raise(seconds(9)) && wish.raise(seconds(1)));
-        assert!(wish.raise(Wish::Kill) && !wish.raise(seconds(1)) && !wish.raise(Wish::Run));
-        assert_eq!(wish, Wish::Kill);
+        assert!(
+            wish.raise(ProcessControl::Kill)
+                && !wish.raise(seconds(1))
+                && !wish.raise(ProcessControl::Run)
+        );
+        assert_eq!(wish, ProcessControl::Kill);
     }
 }

@@ -8,9 +8,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::Control;
-use super::attend::Ending;
-use crate::output::{Captured, Line, Progress};
-use crate::proc::Identity;
+use super::attend::ProcessEnding;
+use crate::output::{Captured, OutputLine, Progress};
+use crate::proc::ProcessIdentity;
 
 /// The end of an agent. Success is never judged by the code alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,9 +38,9 @@ impl Exit {
 
 /// Something a running agent says or does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum ChildWord {
     /// A line of output.
-    Line(Line),
+    Line(OutputLine),
     /// The agent was stopped by a signal. It was continued if `resumed`; that happens once.
     Stopped { resumed: bool },
     /// The agent has ended; every later call returns this again.
@@ -48,29 +48,29 @@ pub enum Heard {
 }
 
 /// The channels and handles from which a [`Child`] is made.
-pub(super) struct Parts {
-    pub agent: Identity,
-    pub lines: mpsc::Receiver<Vec<Line>>,
+pub(super) struct ChildParts {
+    pub agent: ProcessIdentity,
+    pub lines: mpsc::Receiver<Vec<OutputLine>>,
     pub heard: mpsc::Receiver<bool>,
     pub captured: oneshot::Receiver<Captured>,
-    pub ending: JoinHandle<Ending>,
+    pub ending: JoinHandle<ProcessEnding>,
     pub progress: Arc<Progress>,
     pub input: Option<pipe::Sender>,
 }
 
 /// The owner of a running agent. Dropping it kills the agent with all it started.
 pub struct Child {
-    parts: Parts,
+    parts: ChildParts,
     control: Control,
-    ready: VecDeque<Line>,
+    ready: VecDeque<OutputLine>,
     lines_open: bool,
     notices_open: bool,
-    ending: Option<Ending>,
+    ending: Option<ProcessEnding>,
     exit: Option<Exit>,
 }
 
 impl Child {
-    pub(super) fn new(parts: Parts, control: Control) -> Child {
+    pub(super) fn new(parts: ChildParts, control: Control) -> Child {
         Child {
             parts,
             control,
@@ -83,7 +83,7 @@ impl Child {
     }
 
     /// Returns the agent's process, to be recorded so that a later sweep can find it.
-    pub fn agent(&self) -> Identity {
+    pub fn agent(&self) -> ProcessIdentity {
         self.parts.agent
     }
 
@@ -99,13 +99,13 @@ impl Child {
     }
 
     /// Waits for the next thing the agent says or does. Nothing is lost when the future is dropped.
-    pub async fn next(&mut self) -> Heard {
+    pub async fn next(&mut self) -> ChildWord {
         loop {
             if let Some(line) = self.ready.pop_front() {
-                return Heard::Line(line);
+                return ChildWord::Line(line);
             }
             if let Some(exit) = &self.exit {
-                return Heard::Ended(exit.clone());
+                return ChildWord::Ended(exit.clone());
             }
             if let (false, Some(ending)) = (self.lines_open, self.ending) {
                 // The output thread has ended with the lines; its result is missing if it failed.
@@ -119,12 +119,12 @@ impl Child {
                     None => self.lines_open = false,
                 },
                 notice = self.parts.heard.recv(), if self.notices_open => match notice {
-                    Some(resumed) => return Heard::Stopped { resumed },
+                    Some(resumed) => return ChildWord::Stopped { resumed },
                     None => self.notices_open = false,
                 },
                 ending = &mut self.parts.ending, if self.ending.is_none() => {
                     // A panic there leaves nothing known about the process: that is "lost".
-                    let lost = Ending { supervisor_lost: true, ..Ending::default() };
+                    let lost = ProcessEnding { supervisor_lost: true, ..ProcessEnding::default() };
                     self.ending = Some(ending.unwrap_or(lost));
                 }
             }
@@ -134,14 +134,14 @@ impl Child {
     /// Waits for the end; lines that nobody has asked for are passed over.
     pub async fn wait(mut self) -> Exit {
         loop {
-            if let Heard::Ended(exit) = self.next().await {
+            if let ChildWord::Ended(exit) = self.next().await {
                 return exit;
             }
         }
     }
 }
 
-fn exit_of(ending: Ending, output: Captured) -> Exit {
+fn exit_of(ending: ProcessEnding, output: Captured) -> Exit {
     Exit {
         code: ending.code,
         signal: ending.signal,

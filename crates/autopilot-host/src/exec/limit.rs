@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use super::wire::Limits;
+use super::wire::ProcessLimits;
 
 /// Applies the limits that are set; one above the allowed hard limit becomes that hard limit.
-pub fn apply(limits: &Limits) -> io::Result<()> {
+pub fn apply(limits: &ProcessLimits) -> io::Result<()> {
     set(Resource::RLIMIT_CORE, Some(0))?;
     set(Resource::RLIMIT_NPROC, limits.processes_max)?;
     set(Resource::RLIMIT_NOFILE, limits.open_files_max)?;

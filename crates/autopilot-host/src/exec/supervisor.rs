@@ -24,9 +24,11 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, UnixAddr, recvmsg};
 use nix::unistd::Pid;
 
 use super::tree;
-use super::wire::{Command, Lines, Order, Report, Stage, Text, line};
-use crate::proc::{self, Identity};
-use crate::sandbox::{self, Plan};
+use super::wire::{
+    LaunchOrder, LaunchStage, OsText, SupervisorCommand, SupervisorReport, WireLines, line,
+};
+use crate::proc::{self, ProcessIdentity};
+use crate::sandbox::{self, SandboxPlan};
 
 /// How long killed processes may take to disappear before they are reported as survivors.
 const KILL_TIME_MAX: Duration = Duration::from_secs(10);
@@ -54,17 +56,17 @@ fn run(control: UnixStream) -> io::Result<()> {
     let mut order = File::from(order);
     order.rewind()?;
     order.read_to_end(&mut json)?;
-    let order: Order = serde_json::from_slice(&json)?;
+    let order: LaunchOrder = serde_json::from_slice(&json)?;
 
-    let failed = |failure: Failure| {
+    let failed = |failure: LaunchFailure| {
         send(&control, &failure.into());
         io::Error::other("nothing was started")
     };
-    let watch = Watch::new(&order).map_err(failed)?;
+    let watch = SupervisorWatch::new(&order).map_err(failed)?;
     let (agent, bwrap_status) = start(&order, [stdin, stdout, stderr]).map_err(failed)?;
     control.set_nonblocking(true)?;
-    send(&control, &Report::Started { agent });
-    let mut tree = Tree {
+    send(&control, &SupervisorReport::Started { agent });
+    let mut tree = ProcessTree {
         control,
         agent,
         bwrap_status,
@@ -75,7 +77,7 @@ fn run(control: UnixStream) -> io::Result<()> {
         phase: Phase::Running,
         grace: Duration::from_millis(order.grace_ms),
         drain: Duration::from_millis(order.drain_ms),
-        lines: Lines::default(),
+        lines: WireLines::default(),
     };
     tree.supervise(&watch);
     Ok(())
@@ -105,40 +107,44 @@ fn receive(control: &UnixStream) -> io::Result<[OwnedFd; 4]> {
     fds.try_into().map_err(|_| io::Error::other("the launch message has no descriptors"))
 }
 
-fn send(control: &UnixStream, report: &Report) {
+fn send(control: &UnixStream, report: &SupervisorReport) {
     // A controller that is gone or deaf must not delay the cleaning up.
     let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
     let _ = nix::sys::socket::send(control.as_raw_fd(), &line(report), flags);
 }
 
-struct Failure {
-    stage: Stage,
+struct LaunchFailure {
+    stage: LaunchStage,
     error: String,
     errno: Option<i32>,
 }
 
-impl From<Failure> for Report {
-    fn from(failure: Failure) -> Report {
-        Report::Failed { stage: failure.stage, message: failure.error, errno: failure.errno }
+impl From<LaunchFailure> for SupervisorReport {
+    fn from(failure: LaunchFailure) -> SupervisorReport {
+        SupervisorReport::Failed {
+            stage: failure.stage,
+            message: failure.error,
+            errno: failure.errno,
+        }
     }
 }
 
-fn failure<E: Into<io::Error>>(stage: Stage) -> impl Fn(E) -> Failure {
+fn failure<E: Into<io::Error>>(stage: LaunchStage) -> impl Fn(E) -> LaunchFailure {
     move |error| {
         let error = error.into();
-        Failure { stage, errno: error.raw_os_error(), error: error.to_string() }
+        LaunchFailure { stage, errno: error.raw_os_error(), error: error.to_string() }
     }
 }
 
 /// The events that wake the supervisor besides the control socket.
-struct Watch {
+struct SupervisorWatch {
     controller: OwnedFd,
     signals: SignalFd,
 }
 
-impl Watch {
-    fn new(order: &Order) -> Result<Watch, Failure> {
-        let failed = failure(Stage::Supervisor);
+impl SupervisorWatch {
+    fn new(order: &LaunchOrder) -> Result<SupervisorWatch, LaunchFailure> {
+        let failed = failure(LaunchStage::Supervisor);
         prctl::set_child_subreaper(true).map_err(|errno| failed(io::Error::from(errno)))?;
         let controller = proc::open_pidfd(order.controller_pid).map_err(&failed)?;
         // Only a living parent keeps its number for sure; after this the descriptor is bound to it.
@@ -149,13 +155,16 @@ impl Watch {
         mask.thread_block().map_err(|errno| failed(io::Error::from(errno)))?;
         let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .map_err(|errno| failed(io::Error::from(errno)))?;
-        Ok(Watch { controller, signals })
+        Ok(SupervisorWatch { controller, signals })
     }
 }
 
-fn start(order: &Order, stdio: [OwnedFd; 3]) -> Result<(Identity, Option<File>), Failure> {
+fn start(
+    order: &LaunchOrder,
+    stdio: [OwnedFd; 3],
+) -> Result<(ProcessIdentity, Option<File>), LaunchFailure> {
     if let Err(error) = std::fs::read_dir(&order.cwd) {
-        let mut failed = failure(Stage::Directory)(error);
+        let mut failed = failure(LaunchStage::Directory)(error);
         failed.error = format!("`{}`: {}", order.cwd.display(), failed.error);
         return Err(failed);
     }
@@ -188,11 +197,11 @@ fn start(order: &Order, stdio: [OwnedFd; 3]) -> Result<(Identity, Option<File>),
     };
     // SAFETY: this process has a single thread, so the child may do what any process may.
     unsafe { program.pre_exec(enter) };
-    let child = program.spawn().map_err(failure(Stage::Program))?;
+    let child = program.spawn().map_err(failure(LaunchStage::Program))?;
     let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
     // An unreaped child always has its entry, also when it has ended already.
     let start_time = proc::read(pid).map_or(0, |process| process.id.start_time);
-    Ok((Identity { pid, start_time }, bwrap_status))
+    Ok((ProcessIdentity { pid, start_time }, bwrap_status))
 }
 
 /// Resets what the agent would inherit: the supervisor blocks signals, and whoever started the
@@ -210,27 +219,27 @@ fn forget_inheritance() -> io::Result<()> {
 
 type Prepared = (Program, Option<File>, Option<OwnedFd>, Option<landlock::RulesetCreated>);
 
-fn program(order: &Order) -> Result<Prepared, Failure> {
+fn program(order: &LaunchOrder) -> Result<Prepared, LaunchFailure> {
     let mut plain = Program::new(order.program.os());
-    plain.args(order.args.iter().map(Text::os));
+    plain.args(order.args.iter().map(OsText::os));
     match &order.sandbox {
-        Plan::Off => Ok((plain, None, None, None)),
-        Plan::Landlock { write } => {
-            let ruleset = sandbox::prepare(write).map_err(|error| Failure {
-                stage: Stage::Sandbox,
+        SandboxPlan::Off => Ok((plain, None, None, None)),
+        SandboxPlan::Landlock { write } => {
+            let ruleset = sandbox::prepare(write).map_err(|error| LaunchFailure {
+                stage: LaunchStage::Sandbox,
                 error: chain(&error),
                 errno: None,
             })?;
             Ok((plain, None, None, Some(ruleset)))
         }
-        Plan::Bwrap { program, write } => {
-            let (reader, writer) = io::pipe().map_err(failure(Stage::Sandbox))?;
+        SandboxPlan::Bwrap { program, write } => {
+            let (reader, writer) = io::pipe().map_err(failure(LaunchStage::Sandbox))?;
             let writer = OwnedFd::from(writer);
             let reader = File::from(OwnedFd::from(reader));
-            nonblocking(&reader).map_err(failure(Stage::Sandbox))?;
+            nonblocking(&reader).map_err(failure(LaunchStage::Sandbox))?;
             let mut wrapped = Program::new(program);
             wrapped.args(sandbox::bwrap_args(write, &order.cwd, writer.as_raw_fd()));
-            wrapped.arg(order.program.os()).args(order.args.iter().map(Text::os));
+            wrapped.arg(order.program.os()).args(order.args.iter().map(OsText::os));
             Ok((wrapped, Some(reader), Some(writer), None))
         }
     }
@@ -268,9 +277,9 @@ enum Phase {
 }
 
 /// The process tree of one agent.
-struct Tree {
+struct ProcessTree {
     control: UnixStream,
-    agent: Identity,
+    agent: ProcessIdentity,
     bwrap_status: Option<File>,
     status: String,
     exited: bool,
@@ -279,11 +288,11 @@ struct Tree {
     phase: Phase,
     grace: Duration,
     drain: Duration,
-    lines: Lines,
+    lines: WireLines,
 }
 
-impl Tree {
-    fn supervise(&mut self, watch: &Watch) {
+impl ProcessTree {
+    fn supervise(&mut self, watch: &SupervisorWatch) {
         // This descriptor tells of the agent's end also where a second thread (a test binary)
         // swallows SIGCHLD.
         let agent = proc::open_pidfd(self.agent.pid).ok();
@@ -302,14 +311,14 @@ impl Tree {
             self.wait(watch, agent.as_ref().filter(|_| !self.exited));
             while let Ok(Some(signal)) = watch.signals.read_signal() {
                 if i32::try_from(signal.ssi_signo) == Ok(libc::SIGTERM) {
-                    self.hear(Command::Terminate {
+                    self.hear(SupervisorCommand::Terminate {
                         grace_ms: u64::try_from(self.grace.as_millis()).unwrap_or(u64::MAX),
                     });
                 }
             }
             self.listen();
             if readable(watch.controller.as_fd()) {
-                self.hear(Command::Kill);
+                self.hear(SupervisorCommand::Kill);
             }
         }
     }
@@ -345,7 +354,7 @@ impl Tree {
             return;
         }
         self.exited = true;
-        send(&self.control, &Report::Exited { code, signal });
+        send(&self.control, &SupervisorReport::Exited { code, signal });
         let now = Instant::now();
         self.phase = match self.phase {
             Phase::Running => Phase::Draining(now + self.drain),
@@ -363,7 +372,7 @@ impl Tree {
         if resumed {
             let _ = kill(Pid::from_raw(pid), Signal::SIGCONT);
         }
-        send(&self.control, &Report::Stopped { resumed });
+        send(&self.control, &SupervisorReport::Stopped { resumed });
     }
 
     fn advance(&mut self, now: Instant) {
@@ -395,18 +404,18 @@ impl Tree {
         }
     }
 
-    fn hear(&mut self, command: Command) {
+    fn hear(&mut self, command: SupervisorCommand) {
         let now = Instant::now();
         match (command, self.phase) {
             (_, Phase::Killing { .. }) => {}
-            (Command::Kill, Phase::Draining(_)) => {
+            (SupervisorCommand::Kill, Phase::Draining(_)) => {
                 self.phase = Phase::Killing { since: now, leaks: true };
             }
-            (Command::Kill, Phase::Running | Phase::Ending(_)) => {
+            (SupervisorCommand::Kill, Phase::Running | Phase::Ending(_)) => {
                 self.phase = Phase::Killing { since: now, leaks: false };
             }
-            (Command::Terminate { .. }, Phase::Draining(_)) => {}
-            (Command::Terminate { grace_ms }, Phase::Running | Phase::Ending(_)) => {
+            (SupervisorCommand::Terminate { .. }, Phase::Draining(_)) => {}
+            (SupervisorCommand::Terminate { grace_ms }, Phase::Running | Phase::Ending(_)) => {
                 self.terminate();
                 let at = now + Duration::from_millis(grace_ms);
                 self.phase = match self.phase {
@@ -454,7 +463,7 @@ impl Tree {
         loop {
             match (&self.control).read(&mut buffer) {
                 // All handles of the controller are gone: nobody waits for this agent any more.
-                Ok(0) => return self.hear(Command::Kill),
+                Ok(0) => return self.hear(SupervisorCommand::Kill),
                 Ok(count) => {
                     for command in self.lines.push(&buffer[..count]) {
                         self.hear(command);
@@ -462,12 +471,12 @@ impl Tree {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return self.hear(Command::Kill),
+                Err(_) => return self.hear(SupervisorCommand::Kill),
             }
         }
     }
 
-    fn wait(&self, watch: &Watch, agent: Option<&OwnedFd>) {
+    fn wait(&self, watch: &SupervisorWatch, agent: Option<&OwnedFd>) {
         let now = Instant::now();
         let timeout = match self.phase {
             Phase::Running => PollTimeout::NONE,
@@ -488,7 +497,7 @@ impl Tree {
 
     fn gone(&self, survivors: u32) {
         let leaked = u32::try_from(self.leaked.len()).unwrap_or(u32::MAX);
-        send(&self.control, &Report::Gone { leaked, survivors });
+        send(&self.control, &SupervisorReport::Gone { leaked, survivors });
     }
 }
 

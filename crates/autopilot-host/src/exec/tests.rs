@@ -2,7 +2,7 @@
 //! of the test binary that runs one test function, which is also how other crates can do it.
 
 use super::*;
-use crate::output::{Line, Source};
+use crate::output::{OutputLine, OutputSource};
 
 /// The body of the copy, which is not a test: run by the suite it finds no control socket and
 /// returns.
@@ -32,13 +32,13 @@ async fn p01_code_output_and_tail_are_told() {
     let mut lines = Vec::new();
     let exit = loop {
         match child.next().await {
-            Heard::Line(line) => lines.push((line.source, line.text)),
-            Heard::Stopped { .. } => panic!("nobody stopped it"),
-            Heard::Ended(exit) => break exit,
+            ChildWord::Line(line) => lines.push((line.source, line.text)),
+            ChildWord::Stopped { .. } => panic!("nobody stopped it"),
+            ChildWord::Ended(exit) => break exit,
         }
     };
-    lines.sort_by_key(|(source, _)| *source == Source::Stderr);
-    assert_eq!(lines, [(Source::Stdout, "out".into()), (Source::Stderr, "err".into())]);
+    lines.sort_by_key(|(source, _)| *source == OutputSource::Stderr);
+    assert_eq!(lines, [(OutputSource::Stdout, "out".into()), (OutputSource::Stderr, "err".into())]);
     assert_eq!((exit.code, exit.signal, exit.leaked, exit.survivors), (Some(3), None, 0, 0));
     assert!(!exit.is_zero() && !exit.supervisor_lost);
     assert_eq!(exit.output.stdout.tail(5, 100), "out");
@@ -59,13 +59,13 @@ async fn p11_what_cannot_be_started_is_named() {
     let mut launch = shell("");
     launch.program = "/no/such/agent".into();
     let error = spawn(launch).await.err().unwrap();
-    assert!(matches!(&error, SpawnError::Start { stage: Stage::Program, .. }));
+    assert!(matches!(&error, SpawnError::Start { stage: LaunchStage::Program, .. }));
     assert!(error.to_string().contains("/no/such/agent"), "{error}");
     assert!(!error.is_temporary());
     let mut launch = shell("");
     launch.cwd = "/no/such/dir".into();
     let error = spawn(launch).await.err().unwrap();
-    assert!(matches!(&error, SpawnError::Start { stage: Stage::Directory, .. }));
+    assert!(matches!(&error, SpawnError::Start { stage: LaunchStage::Directory, .. }));
     assert!(error.to_string().contains("/no/such/dir"), "{error}");
     let mut launch = shell("");
     launch.program = "/etc/passwd".into();
@@ -80,11 +80,11 @@ async fn p12_stdin_is_closed_after_the_bytes() {
     let (_, child) = spawn(shell("cat; echo end")).await.unwrap();
     assert_eq!(child.wait().await.output.stdout.text, "end\n");
     let mut launch = shell("wc -c");
-    launch.stdin = Stdin::Bytes(vec![b'x'; 1_000_000]);
+    launch.stdin = ProcessStdin::Bytes(vec![b'x'; 1_000_000]);
     let (_, child) = spawn(launch).await.unwrap();
     assert_eq!(child.wait().await.output.stdout.text.trim(), "1000000");
     let mut launch = shell("exit 0");
-    launch.stdin = Stdin::Bytes(vec![b'x'; 1_000_000]);
+    launch.stdin = ProcessStdin::Bytes(vec![b'x'; 1_000_000]);
     let (_, child) = spawn(launch).await.unwrap();
     assert!(child.wait().await.is_zero());
 }
@@ -93,11 +93,12 @@ async fn p12_stdin_is_closed_after_the_bytes() {
 async fn an_open_stdin_carries_a_conversation() {
     use tokio::io::AsyncWriteExt;
     let mut launch = shell("while read line; do echo \"got $line\"; done; echo closed");
-    launch.stdin = Stdin::Open;
+    launch.stdin = ProcessStdin::Open;
     let (_, mut child) = spawn(launch).await.unwrap();
     let mut input = child.take_input().unwrap();
-    let said =
-        |text: &str| Heard::Line(Line { source: Source::Stdout, text: text.into(), cut: false });
+    let said = |text: &str| {
+        ChildWord::Line(OutputLine { source: OutputSource::Stdout, text: text.into(), cut: false })
+    };
     for word in ["one", "two"] {
         input.write_all(format!("{word}\n").as_bytes()).await.unwrap();
         assert_eq!(child.next().await, said(&format!("got {word}")));

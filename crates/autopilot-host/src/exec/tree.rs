@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use nix::sys::signal::Signal;
 
-use crate::proc::{self, Identity, Process};
+use crate::proc::{self, Process, ProcessIdentity};
 
 /// How many passes look for processes born while the others were being stopped.
 const STOP_ROUNDS_MAX: usize = 32;
@@ -13,7 +13,7 @@ const STOP_ROUNDS_MAX: usize = 32;
 ///
 /// A stopped process cannot fork, so after a pass that finds nobody new the kill reaches all; a
 /// tree that outruns the passes is killed as far as it is known, and the caller comes again.
-pub fn kill_round(find: impl Fn() -> Vec<Process>) -> BTreeSet<Identity> {
+pub fn kill_round(find: impl Fn() -> Vec<Process>) -> BTreeSet<ProcessIdentity> {
     let mut stopped = BTreeSet::new();
     for _ in 0..STOP_ROUNDS_MAX {
         let fresh: Vec<Process> = find()

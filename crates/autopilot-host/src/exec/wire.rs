@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::proc::Identity;
+use crate::proc::ProcessIdentity;
 use crate::sandbox;
 
 /// The longest line either side accepts.
@@ -18,21 +18,21 @@ pub const LINE_BYTES_MAX: usize = 16 * 1024;
 
 /// The order to a supervisor: the program to run and how.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Order {
+pub struct LaunchOrder {
     /// The process that gives the order; the tree ends when this process does.
     pub controller_pid: i32,
     /// The program, looked for on the PATH of `env` when it has no slash.
-    pub program: Text,
+    pub program: OsText,
     /// The arguments, without the program's own name.
-    pub args: Vec<Text>,
+    pub args: Vec<OsText>,
     /// The whole environment, as pairs because a JSON object cannot hold names that are not UTF-8.
-    pub env: Vec<(Text, Text)>,
+    pub env: Vec<(OsText, OsText)>,
     /// The directory in which the program starts.
     pub cwd: PathBuf,
     /// The kernel's limits on the program and everything it starts.
-    pub limits: Limits,
+    pub limits: ProcessLimits,
     /// The sandbox in which the program runs.
-    pub sandbox: sandbox::Plan,
+    pub sandbox: sandbox::SandboxPlan,
     /// The time between TERM and KILL when the supervisor itself gets a TERM.
     pub grace_ms: u64,
     /// How long processes that outlive the program may take to finish by themselves.
@@ -42,35 +42,35 @@ pub struct Order {
 /// A string of the operating system; nearly always UTF-8, and then cheap to pass.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Text {
+pub enum OsText {
     /// Valid UTF-8, as a JSON string.
     Utf8(String),
     /// Any other bytes, as a JSON array of numbers.
     Raw(Vec<u8>),
 }
 
-impl Text {
+impl OsText {
     /// Returns the string in the form that the operating system takes.
     pub fn os(&self) -> &OsStr {
         match self {
-            Text::Utf8(text) => OsStr::new(text),
-            Text::Raw(bytes) => OsStr::from_bytes(bytes),
+            OsText::Utf8(text) => OsStr::new(text),
+            OsText::Raw(bytes) => OsStr::from_bytes(bytes),
         }
     }
 }
 
-impl From<&OsString> for Text {
-    fn from(text: &OsString) -> Text {
+impl From<&OsString> for OsText {
+    fn from(text: &OsString) -> OsText {
         match text.to_str() {
-            Some(text) => Text::Utf8(text.into()),
-            None => Text::Raw(text.as_bytes().into()),
+            Some(text) => OsText::Utf8(text.into()),
+            None => OsText::Raw(text.as_bytes().into()),
         }
     }
 }
 
 /// Limits of the kernel on the agent and everything it starts; `None` leaves the inherited one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct ProcessLimits {
     /// The most processes of the user (RLIMIT_NPROC; the kernel does not apply it to root).
     pub processes_max: Option<u64>,
     /// The most open descriptors of a process (RLIMIT_NOFILE).
@@ -86,7 +86,7 @@ pub struct Limits {
 /// A command from the controller to a supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Command {
+pub enum SupervisorCommand {
     /// Send TERM now and KILL when the grace is over.
     Terminate { grace_ms: u64 },
     /// Kill the whole tree at once.
@@ -96,11 +96,11 @@ pub enum Command {
 /// A report from a supervisor to the controller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Report {
+pub enum SupervisorReport {
     /// The program runs.
-    Started { agent: Identity },
+    Started { agent: ProcessIdentity },
     /// The program could not be started.
-    Failed { stage: Stage, message: String, errno: Option<i32> },
+    Failed { stage: LaunchStage, message: String, errno: Option<i32> },
     /// The agent was stopped by a signal; `resumed` if it has been continued, which happens once.
     Stopped { resumed: bool },
     /// The program has ended; processes that it started may still run.
@@ -113,7 +113,7 @@ pub enum Report {
 /// The stage of a start at which it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stage {
+pub enum LaunchStage {
     /// The supervisor could not prepare itself.
     Supervisor,
     /// The working directory cannot be read.
@@ -126,11 +126,11 @@ pub enum Stage {
 
 /// A splitter of arriving bytes into whole lines.
 #[derive(Debug, Default)]
-pub struct Lines {
+pub struct WireLines {
     pending: Vec<u8>,
 }
 
-impl Lines {
+impl WireLines {
     /// Adds the bytes that arrived and returns the messages that are complete; a line that is not a
     /// message is skipped.
     pub fn push<T: for<'a> Deserialize<'a>>(&mut self, bytes: &[u8]) -> Vec<T> {
@@ -161,24 +161,24 @@ mod tests {
     #[test]
     fn messages_survive_any_split() {
         let sent = [
-            Report::Stopped { resumed: true },
-            Report::Exited { code: Some(3), signal: None },
-            Report::Gone { leaked: 2, survivors: 0 },
+            SupervisorReport::Stopped { resumed: true },
+            SupervisorReport::Exited { code: Some(3), signal: None },
+            SupervisorReport::Gone { leaked: 2, survivors: 0 },
         ];
         let bytes: Vec<u8> = sent.iter().flat_map(line).collect();
         for split in 0..bytes.len() {
-            let mut lines = Lines::default();
-            let mut heard: Vec<Report> = lines.push(&bytes[..split]);
-            heard.extend(lines.push::<Report>(&bytes[split..]));
+            let mut lines = WireLines::default();
+            let mut heard: Vec<SupervisorReport> = lines.push(&bytes[..split]);
+            heard.extend(lines.push::<SupervisorReport>(&bytes[split..]));
             assert_eq!(heard, sent);
         }
     }
 
     #[test]
     fn an_endless_line_does_not_grow_the_buffer() {
-        let mut lines = Lines::default();
+        let mut lines = WireLines::default();
         for _ in 0..100 {
-            assert!(lines.push::<Report>(&[b'x'; 4096]).is_empty());
+            assert!(lines.push::<SupervisorReport>(&[b'x'; 4096]).is_empty());
             assert!(lines.pending.len() <= LINE_BYTES_MAX);
         }
     }

@@ -2,7 +2,7 @@
 
 /// The kinds of forge that are supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ForgeKind {
     /// GitHub, on its own hosts or as an enterprise server.
     Github,
     /// GitLab, on its own host or elsewhere.
@@ -11,28 +11,28 @@ pub enum Kind {
     Gitea,
 }
 
-impl Kind {
+impl ForgeKind {
     /// Returns the kind for a word of the user.
-    pub fn named(word: &str) -> Option<Kind> {
+    pub fn named(word: &str) -> Option<ForgeKind> {
         match word.to_ascii_lowercase().as_str() {
-            "github" => Some(Kind::Github),
-            "gitlab" => Some(Kind::Gitlab),
-            "gitea" | "forgejo" => Some(Kind::Gitea),
+            "github" => Some(ForgeKind::Github),
+            "gitlab" => Some(ForgeKind::Gitlab),
+            "gitea" | "forgejo" => Some(ForgeKind::Gitea),
             _ => None,
         }
     }
 
     /// Returns the kind by the host's name: the public forges, and hosts that have the kind in
     /// their name.
-    pub fn of_host(host: &str) -> Option<Kind> {
+    pub fn of_host(host: &str) -> Option<ForgeKind> {
         let name = host.split(':').next().unwrap_or_default();
         let has = |word: &str| name.split('.').any(|label| label == word);
         if name == "github.com" || name.ends_with(".ghe.com") || has("github") {
-            Some(Kind::Github)
+            Some(ForgeKind::Github)
         } else if has("gitlab") {
-            Some(Kind::Gitlab)
+            Some(ForgeKind::Gitlab)
         } else if name == "codeberg.org" || has("gitea") || has("forgejo") {
-            Some(Kind::Gitea)
+            Some(ForgeKind::Gitea)
         } else {
             None
         }
@@ -41,20 +41,20 @@ impl Kind {
     /// Returns the word for the kind, which [`Kind::named`] reads.
     pub fn word(self) -> &'static str {
         match self {
-            Kind::Github => "github",
-            Kind::Gitlab => "gitlab",
-            Kind::Gitea => "gitea",
+            ForgeKind::Github => "github",
+            ForgeKind::Gitlab => "gitlab",
+            ForgeKind::Gitea => "gitea",
         }
     }
 
     /// Returns the base address of the API on this host.
     pub fn api(self, host: &str) -> String {
         match self {
-            Kind::Github if host == "github.com" => "https://api.github.com".to_owned(),
-            Kind::Github if host.ends_with(".ghe.com") => format!("https://api.{host}"),
-            Kind::Github => format!("https://{host}/api/v3"),
-            Kind::Gitlab => format!("https://{host}/api/v4"),
-            Kind::Gitea => format!("https://{host}/api/v1"),
+            ForgeKind::Github if host == "github.com" => "https://api.github.com".to_owned(),
+            ForgeKind::Github if host.ends_with(".ghe.com") => format!("https://api.{host}"),
+            ForgeKind::Github => format!("https://{host}/api/v3"),
+            ForgeKind::Gitlab => format!("https://{host}/api/v4"),
+            ForgeKind::Gitea => format!("https://{host}/api/v1"),
         }
     }
 
@@ -63,22 +63,24 @@ impl Kind {
     /// it.
     pub fn token_variables(self, host: &str) -> &'static [&'static str] {
         match self {
-            Kind::Github if host == "github.com" || host.ends_with(".ghe.com") => {
+            ForgeKind::Github if host == "github.com" || host.ends_with(".ghe.com") => {
                 &["GH_TOKEN", "GITHUB_TOKEN"]
             }
-            Kind::Github => &["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"],
-            Kind::Gitlab => &["GITLAB_TOKEN"],
-            Kind::Gitea => &["GITEA_TOKEN"],
+            ForgeKind::Github => &["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"],
+            ForgeKind::Gitlab => &["GITLAB_TOKEN"],
+            ForgeKind::Gitea => &["GITEA_TOKEN"],
         }
     }
 
     /// Returns the page on which a person opens a pull request.
-    pub fn page(self, address: &Address, base: &str, head: &str) -> String {
-        let Address { host, path, .. } = address;
+    pub fn page(self, address: &ForgeAddress, base: &str, head: &str) -> String {
+        let ForgeAddress { host, path, .. } = address;
         let (path, base, head) = (encoded_path(path), encoded_path(base), encoded_path(head));
         match self {
-            Kind::Github | Kind::Gitea => format!("https://{host}/{path}/compare/{base}...{head}"),
-            Kind::Gitlab => format!(
+            ForgeKind::Github | ForgeKind::Gitea => {
+                format!("https://{host}/{path}/compare/{base}...{head}")
+            }
+            ForgeKind::Gitlab => format!(
                 "https://{host}/{path}/-/merge_requests/new?merge_request%5Bsource_branch%5D=\
                  {head}&merge_request%5Btarget_branch%5D={base}"
             ),
@@ -88,7 +90,7 @@ impl Kind {
 
 /// A repository on a host, without user, password and protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
+pub struct ForgeAddress {
     /// The host in small letters, with the port if it is a port of HTTP.
     pub host: String,
     /// `owner/name`, on GitLab perhaps with groups between.
@@ -102,10 +104,10 @@ pub struct Address {
 const SSH_NAMES: [(&str, &str); 2] =
     [("ssh.github.com", "github.com"), ("altssh.gitlab.com", "gitlab.com")];
 
-impl Address {
+impl ForgeAddress {
     /// Reads the URL of a remote; `None` for a path on this machine and for anything else that does
     /// not name a repository on a host.
-    pub fn parse(url: &str) -> Option<Address> {
+    pub fn parse(url: &str) -> Option<ForgeAddress> {
         let url = url.trim();
         match url.split_once("://") {
             Some((scheme, rest)) => {
@@ -116,18 +118,18 @@ impl Address {
                 };
                 let rest = rest.split(['?', '#']).next()?;
                 let (authority, path) = rest.split_once('/')?;
-                Address::of(authority, path, by_ssh)
+                ForgeAddress::of(authority, path, by_ssh)
             }
             None => {
                 let (authority, path) = url.split_once(':')?;
                 // `./a:b` is a path and `C:\a` a drive.
                 let is_path = authority.contains('/') || authority.len() < 2;
-                (!is_path).then(|| Address::of(authority, path, true))?
+                (!is_path).then(|| ForgeAddress::of(authority, path, true))?
             }
         }
     }
 
-    fn of(authority: &str, path: &str, by_ssh: bool) -> Option<Address> {
+    fn of(authority: &str, path: &str, by_ssh: bool) -> Option<ForgeAddress> {
         let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
         let mut host = host.to_ascii_lowercase();
         if by_ssh && !host.starts_with('[') {
@@ -143,7 +145,7 @@ impl Address {
             !part.is_empty() && !part.starts_with('.') && !part.contains(char::is_control)
         };
         let is_good = is_host(&host) && parts.len() >= 2 && parts.iter().all(is_plain);
-        is_good.then(|| Address { host, path: path.to_owned(), by_ssh })
+        is_good.then(|| ForgeAddress { host, path: path.to_owned(), by_ssh })
     }
 
     /// Returns the first part of the path.
@@ -181,10 +183,10 @@ mod tests {
     use super::*;
 
     fn told(url: &str) -> String {
-        match Address::parse(url) {
+        match ForgeAddress::parse(url) {
             None => "nothing".to_owned(),
-            Some(Address { host, path, by_ssh }) => {
-                let kind = Kind::of_host(&host).map_or("unknown", Kind::word);
+            Some(ForgeAddress { host, path, by_ssh }) => {
+                let kind = ForgeKind::of_host(&host).map_or("unknown", ForgeKind::word);
                 format!("{host} {path} {}{kind}", if by_ssh { "ssh " } else { "" })
             }
         }
@@ -232,18 +234,18 @@ mod tests {
 
     #[test]
     fn the_api_is_where_each_forge_has_it() {
-        let api = |kind: Kind, host: &str| kind.api(host);
-        assert_eq!(api(Kind::Github, "github.com"), "https://api.github.com");
-        assert_eq!(api(Kind::Github, "acme.ghe.com"), "https://api.acme.ghe.com");
-        assert_eq!(api(Kind::Github, "git.acme.org"), "https://git.acme.org/api/v3");
-        assert_eq!(api(Kind::Gitlab, "gitlab.com"), "https://gitlab.com/api/v4");
-        assert_eq!(api(Kind::Gitea, "codeberg.org"), "https://codeberg.org/api/v1");
+        let api = |kind: ForgeKind, host: &str| kind.api(host);
+        assert_eq!(api(ForgeKind::Github, "github.com"), "https://api.github.com");
+        assert_eq!(api(ForgeKind::Github, "acme.ghe.com"), "https://api.acme.ghe.com");
+        assert_eq!(api(ForgeKind::Github, "git.acme.org"), "https://git.acme.org/api/v3");
+        assert_eq!(api(ForgeKind::Gitlab, "gitlab.com"), "https://gitlab.com/api/v4");
+        assert_eq!(api(ForgeKind::Gitea, "codeberg.org"), "https://codeberg.org/api/v1");
     }
 
     #[test]
     fn the_token_of_github_is_for_githubs_own_hosts() {
-        assert_eq!(Kind::Github.token_variables("github.com"), ["GH_TOKEN", "GITHUB_TOKEN"]);
-        assert!(!Kind::Github.token_variables("github.evil.org").contains(&"GH_TOKEN"));
+        assert_eq!(ForgeKind::Github.token_variables("github.com"), ["GH_TOKEN", "GITHUB_TOKEN"]);
+        assert!(!ForgeKind::Github.token_variables("github.evil.org").contains(&"GH_TOKEN"));
     }
 
     #[test]

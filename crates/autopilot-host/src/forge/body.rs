@@ -1,13 +1,13 @@
 //! The changes to an open pull request, without losing a word that a person wrote there.
 
-use super::{Change, Draft, PullRequest};
+use super::{PullRequest, PullRequestChange, PullRequestDraft};
 
 /// The longest text the strictest forge accepts, in bytes though it counts letters.
 const BODY_BYTES_MAX: usize = 65_000;
 
 /// Returns the parts that differ. The title of a request that somebody else opened is theirs.
-pub(super) fn change(known: &PullRequest, draft: &Draft) -> Change {
-    let Parts { ours, before, after } = parts(&known.body, &draft.body);
+pub(super) fn change(known: &PullRequest, draft: &PullRequestDraft) -> PullRequestChange {
+    let BodyParts { ours, before, after } = parts(&known.body, &draft.body);
     let body = match (before, after) {
         ("", "") => draft.body.clone(),
         ("", after) => format!("{}\n\n{after}", draft.body),
@@ -15,7 +15,7 @@ pub(super) fn change(known: &PullRequest, draft: &Draft) -> Change {
         (before, after) => format!("{before}\n\n{}\n\n{after}", draft.body),
     };
     let same = body == known.body.replace("\r\n", "\n").trim();
-    Change {
+    PullRequestChange {
         title: (ours && known.title != draft.title).then(|| draft.title.clone()),
         // With more than the forge accepts, the person's text stays and ours is left out.
         body: (!same && body.len() <= BODY_BYTES_MAX).then_some(body),
@@ -23,30 +23,30 @@ pub(super) fn change(known: &PullRequest, draft: &Draft) -> Change {
 }
 
 /// The text of a pull request around our marks. `ours` says whether the marks are there.
-struct Parts<'a> {
+struct BodyParts<'a> {
     ours: bool,
     before: &'a str,
     after: &'a str,
 }
 
-fn parts<'a>(known: &'a str, draft: &str) -> Parts<'a> {
+fn parts<'a>(known: &'a str, draft: &str) -> BodyParts<'a> {
     let first = draft.lines().next().unwrap_or_default();
     let last = draft.lines().last().unwrap_or_default();
     let Some((before, rest)) = known.split_once(first).filter(|_| !first.is_empty()) else {
-        return Parts { ours: false, before: known.trim(), after: "" };
+        return BodyParts { ours: false, before: known.trim(), after: "" };
     };
     // Without the second mark nobody can tell where our text ends; all after the first is taken for
     // ours.
     let after = rest.split_once(last).map_or("", |(_, after)| after);
-    Parts { ours: true, before: before.trim(), after: after.trim() }
+    BodyParts { ours: true, before: before.trim(), after: after.trim() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn draft(text: &str) -> Draft {
-        Draft {
+    fn draft(text: &str) -> PullRequestDraft {
+        PullRequestDraft {
             head: "h".into(),
             base: "b".into(),
             title: "ours".into(),
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn what_is_said_already_is_not_said_again() {
         let found = known("ours", &draft("new").body.replace('\n', "\r\n"));
-        assert_eq!(change(&found, &draft("new")), Change::default());
+        assert_eq!(change(&found, &draft("new")), PullRequestChange::default());
         let renamed = known("another", &draft("new").body);
         assert_eq!(change(&renamed, &draft("new")).title.as_deref(), Some("ours"));
     }
@@ -86,6 +86,6 @@ mod tests {
     #[test]
     fn a_text_too_long_for_the_forge_leaves_a_persons_alone() {
         let changed = change(&known("mine", &"x".repeat(BODY_BYTES_MAX)), &draft("new"));
-        assert_eq!(changed, Change::default());
+        assert_eq!(changed, PullRequestChange::default());
     }
 }

@@ -4,14 +4,14 @@
 //! `AUTOPILOT_FORGE` names the kind of forge at a host whose name does not tell;
 //! `AUTOPILOT_FORGE_API` gives the base address of its API, which is then used instead of `gh`.
 
-use super::address::{Address, Kind, is_host};
+use super::address::{ForgeAddress, ForgeKind, is_host};
 use super::gh::Gh;
 use super::gitea::Gitea;
-use super::github::Github;
+use super::github::GithubForge;
 use super::gitlab::Gitlab;
 use super::http::{Http, Token, agent};
 use super::{Forge, ForgeError};
-use crate::git::command::{Git, find_program};
+use crate::git::command::{GitCommand, find_program};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -29,7 +29,7 @@ const GITHUB_TOKENS: &[&str] =
     &["GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"];
 
 /// The remote for which a forge is wanted.
-pub struct Asked<'a> {
+pub struct ForgeRequest<'a> {
     /// The user's repository.
     pub dir: &'a Path,
     /// The name of the remote.
@@ -46,9 +46,9 @@ pub struct Asked<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     /// The kind of forge.
-    pub kind: Kind,
+    pub kind: ForgeKind,
     /// The address of the repository.
-    pub address: Address,
+    pub address: ForgeAddress,
 }
 
 impl Site {
@@ -59,7 +59,7 @@ impl Site {
 }
 
 /// A forge that is ready to be asked.
-pub struct Chosen<'a> {
+pub struct ChosenForge<'a> {
     /// The repository at the forge.
     pub site: Site,
     /// The way to the forge: `gh`, or the API's address.
@@ -70,14 +70,14 @@ pub struct Chosen<'a> {
 
 impl Site {
     /// Finds the repository and the kind of forge of a remote, without asking the network.
-    pub fn of(asked: &Asked<'_>) -> Result<Site, ForgeError> {
+    pub fn of(asked: &ForgeRequest<'_>) -> Result<Site, ForgeError> {
         let address = address_of(asked)?;
         let kind = match setting(asked, FORGE) {
-            Some(word) => Kind::named(word).ok_or_else(|| ForgeError::Setting {
+            Some(word) => ForgeKind::named(word).ok_or_else(|| ForgeError::Setting {
                 name: FORGE,
                 reason: format!("`{word}` is not one of github, gitlab, gitea"),
             })?,
-            None => Kind::of_host(&address.host)
+            None => ForgeKind::of_host(&address.host)
                 .ok_or_else(|| ForgeError::UnknownForge { host: address.host.clone() })?,
         };
         Ok(Site { kind, address })
@@ -86,21 +86,23 @@ impl Site {
 
 /// Chooses the way to the forge. Nothing is sent, except that `gh`, where it is installed, checks
 /// its login.
-pub fn choose<'a>(asked: &Asked<'a>) -> Result<Chosen<'a>, ForgeError> {
+pub fn choose<'a>(asked: &ForgeRequest<'a>) -> Result<ChosenForge<'a>, ForgeError> {
     let site = Site::of(asked)?;
     let Site { kind, address } = site.clone();
     let timeout = asked.timeout.min(REQUEST_TIMEOUT);
     let named = api_named(asked)?;
     let path = setting(asked, "PATH").unwrap_or_default();
-    if kind == Kind::Github
+    if kind == ForgeKind::Github
         && named.is_none()
         && let Some(gh) = Gh::logged_in(path, asked.dir, &address, timeout, asked.unwanted)
     {
-        return Ok(Chosen { site, by: "gh".to_owned(), forge: Box::new(gh) });
+        return Ok(ChosenForge { site, by: "gh".to_owned(), forge: Box::new(gh) });
     }
     let variables = match (kind, &named) {
-        (Kind::Github, Some(_)) => GITHUB_TOKENS,
-        (Kind::Github | Kind::Gitlab | Kind::Gitea, _) => kind.token_variables(&address.host),
+        (ForgeKind::Github, Some(_)) => GITHUB_TOKENS,
+        (ForgeKind::Github | ForgeKind::Gitlab | ForgeKind::Gitea, _) => {
+            kind.token_variables(&address.host)
+        }
     };
     let token = token(asked, kind, &address.host, variables)?;
     let whom = named.clone().unwrap_or_else(|| address.host.clone());
@@ -109,18 +111,18 @@ pub fn choose<'a>(asked: &Asked<'a>) -> Result<Chosen<'a>, ForgeError> {
     let unwanted = asked.unwanted;
     let http = Http { agent, kind, api: api.clone(), whom, token, unwanted };
     let forge: Box<dyn Forge + 'a> = match kind {
-        Kind::Github => Box::new(Github { http, address }),
-        Kind::Gitlab => Box::new(Gitlab { http, address }),
-        Kind::Gitea => Box::new(Gitea { http, address }),
+        ForgeKind::Github => Box::new(GithubForge { http, address }),
+        ForgeKind::Gitlab => Box::new(Gitlab { http, address }),
+        ForgeKind::Gitea => Box::new(Gitea { http, address }),
     };
-    Ok(Chosen { site, by: api, forge })
+    Ok(ChosenForge { site, by: api, forge })
 }
 
-fn setting<'a>(asked: &Asked<'a>, name: &str) -> Option<&'a str> {
+fn setting<'a>(asked: &ForgeRequest<'a>, name: &str) -> Option<&'a str> {
     asked.variables.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
 }
 
-fn api_named(asked: &Asked<'_>) -> Result<Option<String>, ForgeError> {
+fn api_named(asked: &ForgeRequest<'_>) -> Result<Option<String>, ForgeError> {
     let Some(api) = setting(asked, FORGE_API) else { return Ok(None) };
     let failed = |reason: &str| ForgeError::Setting { name: FORGE_API, reason: reason.to_owned() };
     let rest = api.strip_prefix("https://").or_else(|| api.strip_prefix("http://"));
@@ -138,8 +140,8 @@ fn api_named(asked: &Asked<'_>) -> Result<Option<String>, ForgeError> {
 }
 
 fn token(
-    asked: &Asked<'_>,
-    kind: Kind,
+    asked: &ForgeRequest<'_>,
+    kind: ForgeKind,
     host: &str,
     variables: &'static [&'static str],
 ) -> Result<Token, ForgeError> {
@@ -148,9 +150,9 @@ fn token(
         return Err(ForgeError::NoToken { host: host.to_owned(), kind, variables });
     };
     let (header, text) = match kind {
-        Kind::Github => ("Authorization", format!("Bearer {token}")),
-        Kind::Gitlab => ("PRIVATE-TOKEN", token.to_owned()),
-        Kind::Gitea => ("Authorization", format!("token {token}")),
+        ForgeKind::Github => ("Authorization", format!("Bearer {token}")),
+        ForgeKind::Gitlab => ("PRIVATE-TOKEN", token.to_owned()),
+        ForgeKind::Gitea => ("Authorization", format!("token {token}")),
     };
     let mut value = HeaderValue::from_str(&text).map_err(|_| ForgeError::Setting {
         name: variable,
@@ -162,18 +164,18 @@ fn token(
 
 /// Returns the address the remote is pushed to or, if that is a path on this machine, the address
 /// it is fetched from.
-fn address_of(asked: &Asked<'_>) -> Result<Address, ForgeError> {
+fn address_of(asked: &ForgeRequest<'_>) -> Result<ForgeAddress, ForgeError> {
     let pushed = url(asked, &["--push"])?;
-    let address = match Address::parse(&pushed) {
+    let address = match ForgeAddress::parse(&pushed) {
         Some(address) => Some(address),
-        None => Address::parse(&url(asked, &[])?),
+        None => ForgeAddress::parse(&url(asked, &[])?),
     };
     let Some(mut address) = address else {
         let url = crate::redact::without_secrets(&pushed);
         return Err(ForgeError::NoForge { remote: asked.remote.to_owned(), url });
     };
     if address.by_ssh
-        && Kind::of_host(&address.host).is_none()
+        && ForgeKind::of_host(&address.host).is_none()
         && let Some(meant) = meant_by_ssh(asked.dir, &address.host)
     {
         address.host = meant;
@@ -182,8 +184,8 @@ fn address_of(asked: &Asked<'_>) -> Result<Address, ForgeError> {
 }
 
 /// Returns the remote's URL as git itself would use it, with the user's `insteadOf`.
-fn url(asked: &Asked<'_>, flags: &[&str]) -> Result<String, ForgeError> {
-    Git::as_user(format!("read the address of `{}`", asked.remote), asked.dir)
+fn url(asked: &ForgeRequest<'_>, flags: &[&str]) -> Result<String, ForgeError> {
+    GitCommand::as_user(format!("read the address of `{}`", asked.remote), asked.dir)
         .args(["remote", "get-url"])
         .args(flags.iter().copied())
         .args(["--end-of-options", asked.remote])
@@ -196,12 +198,12 @@ fn url(asked: &Asked<'_>, flags: &[&str]) -> Result<String, ForgeError> {
 
 /// Returns the host behind an alias of the user's ssh configuration.
 fn meant_by_ssh(dir: &Path, host: &str) -> Option<String> {
-    let out = Git::program_as_user("read the ssh configuration", &find_program("ssh")?, dir)
+    let out = GitCommand::program_as_user("read the ssh configuration", &find_program("ssh")?, dir)
         .args(["-G", "--", host])
         .run()
         .ok()?;
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
     let meant = text.lines().find_map(|line| line.strip_prefix("hostname "))?.trim();
-    let meant = Address::parse(&format!("{meant}:a/b"))?;
+    let meant = ForgeAddress::parse(&format!("{meant}:a/b"))?;
     Some(meant.host)
 }

@@ -1,7 +1,7 @@
 //! The reasons why a pull request could not be opened, in words for the person who then has to open
 //! it.
 
-use super::address::Kind;
+use super::address::ForgeKind;
 use std::time::Duration;
 
 /// The reason why a pull request could not be found, opened or changed.
@@ -21,7 +21,7 @@ pub enum ForgeError {
     Setting { name: &'static str, reason: String },
     /// None of the variables is set, and `gh` is not logged in.
     #[error("no token for {host}")]
-    NoToken { host: String, kind: Kind, variables: &'static [&'static str] },
+    NoToken { host: String, kind: ForgeKind, variables: &'static [&'static str] },
     /// The forge answered with an error.
     #[error("{whom} refused to {asked}: {status} {said}")]
     Refused {
@@ -30,7 +30,7 @@ pub enum ForgeError {
         /// The name of the forge.
         whom: String,
         /// The kind of forge.
-        kind: Kind,
+        kind: ForgeKind,
         /// The HTTP status.
         status: u16,
         /// The forge's message.
@@ -141,21 +141,21 @@ fn exists(said: &str) -> bool {
     said.to_ascii_lowercase().contains("already exists")
 }
 
-fn no_token(host: &str, kind: Kind, variables: &[&str]) -> String {
+fn no_token(host: &str, kind: ForgeKind, variables: &[&str]) -> String {
     let variables = variables.join(" or ");
     match kind {
-        Kind::Github => {
+        ForgeKind::Github => {
             format!("log in with `gh auth login --hostname {host}`, or set {variables}")
         }
-        Kind::Gitlab | Kind::Gitea => format!("set {variables}"),
+        ForgeKind::Gitlab | ForgeKind::Gitea => format!("set {variables}"),
     }
 }
 
-fn refused(kind: Kind, status: u16, token: &str, pause: Option<Duration>) -> String {
+fn refused(kind: ForgeKind, status: u16, token: &str, pause: Option<Duration>) -> String {
     let scope = match kind {
-        Kind::Github => "write access to pull requests",
-        Kind::Gitlab => "the scope `api`",
-        Kind::Gitea => "the scopes `write:repository` and `write:issue`",
+        ForgeKind::Github => "write access to pull requests",
+        ForgeKind::Gitlab => "the scope `api`",
+        ForgeKind::Gitea => "the scopes `write:repository` and `write:issue`",
     };
     match status {
         300..=399 => "the repository has moved: give the remote its new address with \

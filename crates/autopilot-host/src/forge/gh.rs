@@ -1,9 +1,9 @@
 //! GitHub by its own program `gh`, with the user's login there.
 
-use super::address::Address;
+use super::address::ForgeAddress;
 use super::http::{one_line, web_address};
-use super::{Change, Draft, Forge, ForgeError, PullRequest};
-use crate::git::command::{CommandError, Git, Output};
+use super::{Forge, ForgeError, PullRequest, PullRequestChange, PullRequestDraft};
+use crate::git::command::{CommandError, GitCommand, Output};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,7 +16,7 @@ const FOUND_MAX: &str = "100";
 pub(super) struct Gh<'a> {
     program: PathBuf,
     dir: &'a Path,
-    address: Address,
+    address: ForgeAddress,
     timeout: Duration,
     unwanted: &'a dyn Fn() -> bool,
 }
@@ -26,7 +26,7 @@ impl<'a> Gh<'a> {
     pub(super) fn logged_in(
         path: &str,
         dir: &'a Path,
-        address: &Address,
+        address: &ForgeAddress,
         timeout: Duration,
         unwanted: &'a dyn Fn() -> bool,
     ) -> Option<Gh<'a>> {
@@ -39,8 +39,8 @@ impl<'a> Gh<'a> {
         status.is_ok_and(|out| out.code() == Some(0)).then_some(gh)
     }
 
-    fn command(&self, operation: &str, args: &[&str]) -> Git {
-        Git::program_as_user(operation, &self.program, self.dir)
+    fn command(&self, operation: &str, args: &[&str]) -> GitCommand {
+        GitCommand::program_as_user(operation, &self.program, self.dir)
             .args(args.iter().copied())
             .env("GH_PROMPT_DISABLED", "1")
             .env("GH_NO_UPDATE_NOTIFIER", "1")
@@ -82,7 +82,11 @@ impl<'a> Gh<'a> {
 
     /// Changes the pull request by `gh api`. Older versions of `gh pr edit` fail on a field that
     /// GitHub has removed; the API needs no such field.
-    fn update_by_api(&self, known: &PullRequest, change: &Change) -> Result<(), ForgeError> {
+    fn update_by_api(
+        &self,
+        known: &PullRequest,
+        change: &PullRequestChange,
+    ) -> Result<(), ForgeError> {
         let path = format!("repos/{}/pulls/{}", self.address.path, known.number);
         let host = format!("--hostname={}", self.address.host);
         let args = ["api", "--method=PATCH", &host, &path, "--input=-"];
@@ -126,7 +130,7 @@ impl Forge for Gh<'_> {
         Ok(Some(PullRequest { number, url, title: text("title"), body: text("body") }))
     }
 
-    fn open(&self, draft: &Draft) -> Result<PullRequest, ForgeError> {
+    fn open(&self, draft: &PullRequestDraft) -> Result<PullRequest, ForgeError> {
         let asked = "open the pull request";
         let args = [
             "pr".to_owned(),
@@ -148,7 +152,7 @@ impl Forge for Gh<'_> {
         Ok(PullRequest { number, url, title: draft.title.clone(), body: draft.body.clone() })
     }
 
-    fn update(&self, known: &PullRequest, change: &Change) -> Result<(), ForgeError> {
+    fn update(&self, known: &PullRequest, change: &PullRequestChange) -> Result<(), ForgeError> {
         let number = known.number.to_string();
         let mut args = vec!["pr".to_owned(), "edit".to_owned(), number, self.repository()];
         args.extend(change.title.as_ref().map(|title| format!("--title={title}")));

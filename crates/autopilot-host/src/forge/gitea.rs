@@ -1,9 +1,9 @@
 //! The REST API of Gitea and Forgejo.
 
-use super::address::{Address, encoded_path};
+use super::address::{ForgeAddress, encoded_path};
 use super::github::changed;
 use super::http::{Http, Verb, web_address};
-use super::{Change, Draft, Forge, ForgeError, PullRequest};
+use super::{Forge, ForgeError, PullRequest, PullRequestChange, PullRequestDraft};
 use serde_json::{Value, json};
 
 /// How many pull requests Gitea returns at a time, unless its owner says otherwise.
@@ -15,7 +15,7 @@ const PAGES_MAX: usize = 20;
 /// The API of one repository on Gitea or Forgejo.
 pub(super) struct Gitea<'a> {
     pub http: Http<'a>,
-    pub address: Address,
+    pub address: ForgeAddress,
 }
 
 impl Gitea<'_> {
@@ -60,7 +60,7 @@ impl Forge for Gitea<'_> {
         Ok(None)
     }
 
-    fn open(&self, draft: &Draft) -> Result<PullRequest, ForgeError> {
+    fn open(&self, draft: &PullRequestDraft) -> Result<PullRequest, ForgeError> {
         let asked = "open the pull request";
         let body = json!({
             "head": draft.head, "base": draft.base, "title": draft.title, "body": draft.body,
@@ -69,7 +69,7 @@ impl Forge for Gitea<'_> {
         self.read(asked, &opened)
     }
 
-    fn update(&self, known: &PullRequest, change: &Change) -> Result<(), ForgeError> {
+    fn update(&self, known: &PullRequest, change: &PullRequestChange) -> Result<(), ForgeError> {
         let path = format!("{}/{}", self.pulls(), known.number);
         let asked = "update the pull request";
         self.http.ask(asked, Verb::PATCH, &path, Some(&changed(change, "body"))).map(|_| ())

@@ -1,17 +1,17 @@
 //! GitHub's REST API, on its own hosts and on enterprise servers.
 
-use super::address::{Address, encoded, encoded_path};
+use super::address::{ForgeAddress, encoded, encoded_path};
 use super::http::{Http, Verb, web_address};
-use super::{Change, Draft, Forge, ForgeError, PullRequest};
+use super::{Forge, ForgeError, PullRequest, PullRequestChange, PullRequestDraft};
 use serde_json::{Value, json};
 
 /// The API of one repository on GitHub.
-pub(super) struct Github<'a> {
+pub(super) struct GithubForge<'a> {
     pub http: Http<'a>,
-    pub address: Address,
+    pub address: ForgeAddress,
 }
 
-impl Github<'_> {
+impl GithubForge<'_> {
     fn pulls(&self) -> String {
         format!("/repos/{}/pulls", encoded_path(&self.address.path))
     }
@@ -27,7 +27,7 @@ impl Github<'_> {
     }
 }
 
-impl Forge for Github<'_> {
+impl Forge for GithubForge<'_> {
     fn find(&self, head: &str) -> Result<Option<PullRequest>, ForgeError> {
         let asked = "look for the pull request";
         let wanted = format!("{}:{head}", self.address.owner());
@@ -44,7 +44,7 @@ impl Forge for Github<'_> {
         ours.map(|one| self.read(asked, one)).transpose()
     }
 
-    fn open(&self, draft: &Draft) -> Result<PullRequest, ForgeError> {
+    fn open(&self, draft: &PullRequestDraft) -> Result<PullRequest, ForgeError> {
         let asked = "open the pull request";
         let body = json!({
             "head": draft.head, "base": draft.base, "title": draft.title, "body": draft.body,
@@ -53,7 +53,7 @@ impl Forge for Github<'_> {
         self.read(asked, &opened)
     }
 
-    fn update(&self, known: &PullRequest, change: &Change) -> Result<(), ForgeError> {
+    fn update(&self, known: &PullRequest, change: &PullRequestChange) -> Result<(), ForgeError> {
         let path = format!("{}/{}", self.pulls(), known.number);
         let asked = "update the pull request";
         self.http.ask(asked, Verb::PATCH, &path, Some(&changed(change, "body"))).map(|_| ())
@@ -61,7 +61,7 @@ impl Forge for Github<'_> {
 }
 
 /// Returns the change as JSON; `body_key` is the forge's name for the text.
-pub(super) fn changed(change: &Change, body_key: &str) -> Value {
+pub(super) fn changed(change: &PullRequestChange, body_key: &str) -> Value {
     let mut object = serde_json::Map::new();
     if let Some(title) = &change.title {
         object.insert("title".to_owned(), json!(title));

@@ -1,15 +1,15 @@
 //! GitLab's REST API, where a pull request is a merge request.
 
-use super::address::{Address, encoded};
+use super::address::{ForgeAddress, encoded};
 use super::github::changed;
 use super::http::{Http, Verb, web_address};
-use super::{Change, Draft, Forge, ForgeError, PullRequest};
+use super::{Forge, ForgeError, PullRequest, PullRequestChange, PullRequestDraft};
 use serde_json::{Value, json};
 
 /// The API of one project on GitLab.
 pub(super) struct Gitlab<'a> {
     pub http: Http<'a>,
-    pub address: Address,
+    pub address: ForgeAddress,
 }
 
 impl Gitlab<'_> {
@@ -43,7 +43,7 @@ impl Forge for Gitlab<'_> {
         ours.map(|one| self.read(asked, one)).transpose()
     }
 
-    fn open(&self, draft: &Draft) -> Result<PullRequest, ForgeError> {
+    fn open(&self, draft: &PullRequestDraft) -> Result<PullRequest, ForgeError> {
         let asked = "open the merge request";
         let body = json!({
             "source_branch": draft.head, "target_branch": draft.base,
@@ -53,7 +53,7 @@ impl Forge for Gitlab<'_> {
         self.read(asked, &opened)
     }
 
-    fn update(&self, known: &PullRequest, change: &Change) -> Result<(), ForgeError> {
+    fn update(&self, known: &PullRequest, change: &PullRequestChange) -> Result<(), ForgeError> {
         let path = format!("{}/{}", self.requests(), known.number);
         let asked = "update the merge request";
         self.http.ask(asked, Verb::PUT, &path, Some(&changed(change, "description"))).map(|_| ())

@@ -1,7 +1,7 @@
 //! One JSON request at a time to a forge's API: a deadline, a limit on the answer, no redirects,
 //! and a token that appears in no message.
 
-use super::address::Kind;
+use super::address::ForgeKind;
 use super::error::ForgeError;
 use crate::web;
 use serde_json::Value;
@@ -28,7 +28,7 @@ pub(super) struct Token {
 /// An HTTP client for the API of one forge.
 pub(super) struct Http<'a> {
     pub agent: ureq::Agent,
-    pub kind: Kind,
+    pub kind: ForgeKind,
     /// The base address, without a slash at its end.
     pub api: String,
     /// The name of the forge in messages.
@@ -58,7 +58,7 @@ pub(super) fn agent(
     Ok(config.new_agent())
 }
 
-struct Answer {
+struct HttpAnswer {
     status: u16,
     headers: HeaderMap,
     body: String,
@@ -94,7 +94,7 @@ impl Http<'_> {
         verb: Verb,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<Answer, ForgeError> {
+    ) -> Result<HttpAnswer, ForgeError> {
         let unreachable = |reason: String| ForgeError::Unreachable {
             asked: asked.to_owned(),
             whom: self.whom.clone(),
@@ -135,7 +135,7 @@ impl Http<'_> {
             .uri(format!("{}{path}", self.api))
             .header(self.token.header, self.token.value.clone())
             .header("Accept", accepted(self.kind));
-        if self.kind == Kind::Github {
+        if self.kind == ForgeKind::Github {
             request = request.header("X-GitHub-Api-Version", "2022-11-28");
         }
         if body.is_some() {
@@ -145,7 +145,7 @@ impl Http<'_> {
         request.body(body).map_err(|error| error.to_string())
     }
 
-    fn refusal(&self, asked: &str, answer: &Answer) -> ForgeError {
+    fn refusal(&self, asked: &str, answer: &HttpAnswer) -> ForgeError {
         let header = |name: &str| answer.headers.get(name).and_then(|value| value.to_str().ok());
         let mut said = said(&answer.body);
         if (300..400).contains(&answer.status)
@@ -165,14 +165,14 @@ impl Http<'_> {
     }
 }
 
-fn accepted(kind: Kind) -> &'static str {
+fn accepted(kind: ForgeKind) -> &'static str {
     match kind {
-        Kind::Github => "application/vnd.github+json",
-        Kind::Gitlab | Kind::Gitea => "application/json",
+        ForgeKind::Github => "application/vnd.github+json",
+        ForgeKind::Gitlab | ForgeKind::Gitea => "application/json",
     }
 }
 
-fn exchange(agent: &ureq::Agent, request: Request<Vec<u8>>) -> Result<Answer, String> {
+fn exchange(agent: &ureq::Agent, request: Request<Vec<u8>>) -> Result<HttpAnswer, String> {
     // ureq sends `Content-Length: 0` with an empty body, which a GET must not have.
     let result =
         if request.body().is_empty() { agent.run(request.map(|_| ())) } else { agent.run(request) };
@@ -185,7 +185,7 @@ fn exchange(agent: &ureq::Agent, request: Request<Vec<u8>>) -> Result<Answer, St
         .read_to_string()
         .map_err(|error| in_words(&error))?;
     let (parts, _) = response.into_parts();
-    Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body })
+    Ok(HttpAnswer { status: parts.status.as_u16(), headers: parts.headers, body })
 }
 
 fn in_words(error: &ureq::Error) -> String {

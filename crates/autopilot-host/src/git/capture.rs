@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use super::command::{CommandError, TRANSFER_TIMEOUT};
 use super::commit::{NewCommit, trailers, write_commit};
-use super::disposable::{self, Found};
+use super::disposable::{self, FoundRefs};
 use super::error::{GitError, OnFile};
-use super::hub::{AGENTS_COMMITS, Expected};
+use super::hub::{AGENTS_COMMITS, ExpectedRef};
 use super::name::ref_component;
 use super::object::Oid;
-use super::slot::{Note, Slot};
+use super::slot::{Slot, SlotNote};
 use super::sweep::{loosen, remove_tree};
-use super::transfer::{Check, Source, transfer, typed};
+use super::transfer::{ObjectCheck, ObjectSource, transfer, typed};
 use crate::fail;
 
 /// The deadline for reading objects that an agent may have booby-trapped (a pipe for a pack).
@@ -29,14 +29,14 @@ const NESTED_FILES_MAX: usize = 200_000;
 
 /// One try of a step of a task, after which commits, merges and salvage refs are named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attempt<'a> {
+pub struct AttemptName<'a> {
     /// The name of the task.
     pub task: &'a str,
     /// The id of the attempt, unique in its run.
     pub id: &'a str,
 }
 
-impl Attempt<'_> {
+impl AttemptName<'_> {
     /// Returns the ref that keeps the work of this attempt.
     pub fn salvage_ref(&self) -> String {
         format!("refs/autopilot/salvage/{}/{}", ref_component(self.task), ref_component(self.id))
@@ -51,7 +51,7 @@ impl Attempt<'_> {
 #[derive(Clone, Debug)]
 pub struct CaptureRequest<'a> {
     /// The attempt that worked in the slot.
-    pub attempt: Attempt<'a>,
+    pub attempt: AttemptName<'a>,
     /// The commit the slot was prepared with.
     pub base: &'a Oid,
     /// The time of the salvage commit, in seconds since 1970.
@@ -101,7 +101,7 @@ pub struct Capture {
 }
 
 /// A tree of the slot's files as they are.
-pub(crate) struct Snapshot {
+pub(crate) struct TreeSnapshot {
     pub tree: Oid,
     pub violations: Vec<Violation>,
 }
@@ -114,7 +114,7 @@ impl Slot {
         }
         fs::create_dir_all(&self.own).on("create", &self.own)?;
         let index = self.scratch_index()?;
-        let Snapshot { tree, mut violations } = match self.snapshot_tree(&index) {
+        let TreeSnapshot { tree, mut violations } = match self.snapshot_tree(&index) {
             Ok(snapshot) => snapshot,
             Err(_) => {
                 // The index is only a cache; one cut short by a crash costs reading every file.
@@ -156,7 +156,7 @@ impl Slot {
     }
 
     /// Writes the slot's files as a tree, nested repositories as plain files.
-    pub(crate) fn snapshot_tree(&self, index: &Path) -> Result<Snapshot, GitError> {
+    pub(crate) fn snapshot_tree(&self, index: &Path) -> Result<TreeSnapshot, GitError> {
         let mut violations = Vec::new();
         let nested = self.nested(index)?;
         self.add_all(index, &nested, &mut violations)?;
@@ -169,7 +169,7 @@ impl Slot {
             .git_in("write the tree of the slot", &self.dir, index)
             .arg("write-tree")
             .oid()?;
-        Ok(Snapshot { tree, violations })
+        Ok(TreeSnapshot { tree, violations })
     }
 
     /// Restores the form of files that nobody changed. Git writes a file it reads again in the form
@@ -355,14 +355,14 @@ impl Slot {
                 now: request.now,
             },
         )?;
-        hub.set_ref(&name, &commit, old.as_ref().map_or(Expected::Absent, Expected::At))?;
+        hub.set_ref(&name, &commit, old.as_ref().map_or(ExpectedRef::Absent, ExpectedRef::At))?;
         fail::point("salvage.done");
         self.remember(request, tree)?;
         Ok((Some(commit), true))
     }
 
     fn remember(&self, request: &CaptureRequest<'_>, tree: &Oid) -> Result<(), GitError> {
-        self.write_note(&Note {
+        self.write_note(&SlotNote {
             task: request.attempt.task.to_owned(),
             attempt: request.attempt.id.to_owned(),
             base: request.base.clone(),
@@ -373,7 +373,7 @@ impl Slot {
     fn take_commits(
         &self,
         request: &CaptureRequest<'_>,
-        found: Option<&Found>,
+        found: Option<&FoundRefs>,
         violations: &mut Vec<Violation>,
     ) -> Result<Taken, GitError> {
         let Some(found) = found else {
@@ -397,11 +397,11 @@ impl Slot {
     fn import_one_by_one(
         &self,
         request: &CaptureRequest<'_>,
-        found: &Found,
+        found: &FoundRefs,
     ) -> Result<Taken, GitError> {
         let mut all = Taken::default();
         for tip in &found.tips {
-            let one = Found { tips: BTreeSet::from([tip.clone()]), ..Found::default() };
+            let one = FoundRefs { tips: BTreeSet::from([tip.clone()]), ..FoundRefs::default() };
             match self.import(request, &one) {
                 Ok(taken) => {
                     all.newly_saved |= taken.newly_saved;
@@ -415,7 +415,7 @@ impl Slot {
         Ok(all)
     }
 
-    fn import(&self, request: &CaptureRequest<'_>, found: &Found) -> Result<Taken, GitError> {
+    fn import(&self, request: &CaptureRequest<'_>, found: &FoundRefs) -> Result<Taken, GitError> {
         let hub = self.hub();
         let objects = self.dir.join(".git/objects");
         let with_agent = |operation: &str| {
@@ -451,7 +451,7 @@ impl Slot {
         if new.is_empty() {
             return Ok(Taken::default());
         }
-        let source = Source { git_dir: hub.dir(), objects: vec![&objects] };
+        let source = ObjectSource { git_dir: hub.dir(), objects: vec![&objects] };
         let mut saved = false;
         let missing: Vec<Oid> = {
             let mut missing = Vec::new();
@@ -463,9 +463,9 @@ impl Slot {
             missing
         };
         if !missing.is_empty() {
-            let _kept = transfer(&source, hub.dir(), &missing, &hub.tips()?, Check::Strict)?;
+            let _kept = transfer(&source, hub.dir(), &missing, &hub.tips()?, ObjectCheck::Strict)?;
             for head in &missing {
-                hub.set_ref(&format!("{prefix}/{head}"), head, Expected::Absent)?;
+                hub.set_ref(&format!("{prefix}/{head}"), head, ExpectedRef::Absent)?;
             }
             saved = true;
         }

@@ -42,7 +42,7 @@ impl Default for ChangeLimits {
 
 /// What happened to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum PathStatus {
     /// The path is new.
     Added,
     /// The content or the mode changed.
@@ -65,7 +65,7 @@ pub struct ChangedPath {
     /// The former path of a rename or the source of a copy; guards look at both.
     pub old_path: Option<Vec<u8>>,
     /// What happened to the path.
-    pub status: Status,
+    pub status: PathStatus,
     /// The mode before the change, as git writes it; 0 if the path is new.
     pub old_mode: u32,
     /// The mode after the change, as git writes it; 0 if the path is gone.
@@ -99,7 +99,7 @@ impl ChangedPath {
 
 /// The facts of a whole change.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub struct GitChange {
     /// The tree before the change.
     pub base_tree: Oid,
     /// The tree after the change.
@@ -128,7 +128,7 @@ pub struct Change {
     pub binary_bytes: u64,
 }
 
-impl Change {
+impl GitChange {
     /// Reads the change from a base (commit or tree) to a tree (or commit).
     pub fn between(
         hub: &Hub,
@@ -167,7 +167,7 @@ impl Change {
         self.insertions + self.deletions
     }
 
-    fn diff_tree(&self, hub: &Hub, args: &[&str]) -> super::command::Git {
+    fn diff_tree(&self, hub: &Hub, args: &[&str]) -> super::command::GitCommand {
         hub.git(format!("compare {} with {}", self.base_tree.short(), self.tree.short()))
             .args(["diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color"])
             .arg(format!("-l{RENAMES_MAX}"))
@@ -280,18 +280,21 @@ fn read_raw<'a>(
     let mode = |word: &str| u32::from_str_radix(word, 8).map_err(|_| unreadable());
     let first = fields.next().ok_or_else(unreadable)?.to_vec();
     let status = match letter.as_bytes().first() {
-        Some(b'A') => Status::Added,
-        Some(b'D') => Status::Deleted,
-        Some(b'R') => Status::Renamed,
-        Some(b'C') => Status::Copied,
-        Some(b'T') => Status::TypeChanged,
-        _ => Status::Modified,
+        Some(b'A') => PathStatus::Added,
+        Some(b'D') => PathStatus::Deleted,
+        Some(b'R') => PathStatus::Renamed,
+        Some(b'C') => PathStatus::Copied,
+        Some(b'T') => PathStatus::TypeChanged,
+        _ => PathStatus::Modified,
     };
     let (path, old_path) = match status {
-        Status::Renamed | Status::Copied => {
+        PathStatus::Renamed | PathStatus::Copied => {
             (fields.next().ok_or_else(unreadable)?.to_vec(), Some(first))
         }
-        Status::Added | Status::Modified | Status::Deleted | Status::TypeChanged => (first, None),
+        PathStatus::Added
+        | PathStatus::Modified
+        | PathStatus::Deleted
+        | PathStatus::TypeChanged => (first, None),
     };
     let (old_mode, new_mode) = (mode(old_mode)?, mode(new_mode)?);
     Ok(ChangedPath {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::error::GitError;
 use super::object::Oid;
-use super::pump::{Drained, Tail, drain, kill_group};
+use super::pump::{Drained, StderrTail, drain, kill_group};
 
 /// The deadline of local commands; those that move many objects set their own.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -65,7 +65,7 @@ impl Output {
 
 /// A git command line in the making. `operation` completes "cannot …" in error messages.
 #[derive(Debug)]
-pub struct Git {
+pub struct GitCommand {
     operation: String,
     program: Option<PathBuf>,
     config: Vec<OsString>,
@@ -88,7 +88,7 @@ enum Inherit {
     User,
 }
 
-impl Git {
+impl GitCommand {
     /// Makes a command on `git_dir` alone: its own config is the only one read.
     pub fn isolated(operation: impl Into<String>, git_dir: &Path) -> Self {
         Self::bare_minimum(operation).env("GIT_DIR", git_dir)
@@ -329,7 +329,7 @@ impl Git {
         command.stdin(stdin).stdout(stdout).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(spawn_error)?;
         let deadline = Instant::now() + self.timeout;
-        let mut tail = Tail::default();
+        let mut tail = StderrTail::default();
         let ended = drain(&mut child, deadline, unwanted, sink, &mut tail);
         if !matches!(ended, Ok(Drained::Ended)) {
             kill_group(&mut child);
@@ -473,7 +473,7 @@ mod tests {
     #[test]
     fn a_failure_names_the_operation_and_the_words_of_git() {
         let dir = tempfile::tempdir().unwrap();
-        let error = Git::isolated("read the base branch", dir.path())
+        let error = GitCommand::isolated("read the base branch", dir.path())
             .args(["rev-parse", "HEAD"])
             .ok()
             .unwrap_err()
@@ -485,7 +485,7 @@ mod tests {
     #[test]
     fn the_deadline_ends_a_git_that_hangs() {
         let started = Instant::now();
-        let error = Git::bare_minimum("wait")
+        let error = GitCommand::bare_minimum("wait")
             .config("alias.hang", "!sleep 30")
             .arg("hang")
             .timeout(Duration::from_millis(200))
@@ -498,7 +498,7 @@ mod tests {
     #[test]
     fn a_git_nobody_wants_any_more_is_ended_with_its_children() {
         let started = Instant::now();
-        let error = Git::bare_minimum("wait")
+        let error = GitCommand::bare_minimum("wait")
             .config("alias.hang", "!sleep 30")
             .arg("hang")
             .run_unless(&|| started.elapsed() > Duration::from_millis(200))
@@ -510,7 +510,7 @@ mod tests {
     #[test]
     fn a_child_that_keeps_the_pipe_open_does_not_hold_us() {
         let started = Instant::now();
-        let out = Git::bare_minimum("leak")
+        let out = GitCommand::bare_minimum("leak")
             .config("alias.leak", "!sleep 4 & echo done")
             .arg("leak")
             .run()
@@ -522,7 +522,7 @@ mod tests {
     #[test]
     fn a_stream_can_be_cut() {
         let mut seen = 0;
-        Git::bare_minimum("stream")
+        GitCommand::bare_minimum("stream")
             .config("alias.long", "!yes")
             .arg("long")
             .stream(&mut |bytes| {

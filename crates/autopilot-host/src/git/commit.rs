@@ -1,9 +1,9 @@
 //! The controller's commits: one per task, found again by its trailer after a crash.
 
-use super::capture::Attempt;
+use super::capture::AttemptName;
 use super::error::GitError;
-use super::hub::{Expected, Hub};
-use super::identity::Identity;
+use super::hub::{ExpectedRef, Hub};
+use super::identity::CommitIdentity;
 use super::name::ref_component;
 use super::object::Oid;
 use crate::fail;
@@ -21,7 +21,7 @@ pub struct CommitRequest<'a> {
     /// The id of the run.
     pub run: &'a str,
     /// The attempt whose work is committed.
-    pub attempt: Attempt<'a>,
+    pub attempt: AttemptName<'a>,
     /// The short branch name, `autopilot/<task>` or the result of `free_branch`.
     pub branch: &'a str,
     /// The commit on which the work is based.
@@ -31,14 +31,14 @@ pub struct CommitRequest<'a> {
     /// The message, without trailers.
     pub message: &'a str,
     /// Author and committer.
-    pub identity: &'a Identity,
+    pub identity: &'a CommitIdentity,
     /// The time of the commit, in seconds since 1970.
     pub now: i64,
 }
 
 /// A commit of a task that is in the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Committed {
+pub struct CommittedTask {
     /// The commit.
     pub commit: Oid,
     /// Whether the commit of this attempt was there already and nothing was done.
@@ -47,14 +47,14 @@ pub struct Committed {
 
 /// Commits a tree on the task's branch in the hub. A commit of the same attempt is returned as it is;
 /// one of an earlier attempt is replaced, and stays reachable under a salvage ref.
-pub fn commit_task(hub: &Hub, request: &CommitRequest<'_>) -> Result<Committed, GitError> {
+pub fn commit_task(hub: &Hub, request: &CommitRequest<'_>) -> Result<CommittedTask, GitError> {
     let name = format!("refs/heads/{}", request.branch);
     let old = hub.resolve(&name)?;
     if let Some(tip) = &old
         && let Some(commit) =
             find_attempt(hub, tip, Some(request.parent), (request.run, request.attempt.id))?
     {
-        return Ok(Committed { commit, already: true });
+        return Ok(CommittedTask { commit, already: true });
     }
     let commit = write_commit(
         hub,
@@ -73,15 +73,15 @@ pub fn commit_task(hub: &Hub, request: &CommitRequest<'_>) -> Result<Committed, 
     if let Some(tip) = old.as_ref().filter(|tip| *tip != request.parent) {
         keep_replaced(hub, request.attempt.task, tip)?;
     }
-    hub.set_ref(&name, &commit, old.as_ref().map_or(Expected::Absent, Expected::At))?;
+    hub.set_ref(&name, &commit, old.as_ref().map_or(ExpectedRef::Absent, ExpectedRef::At))?;
     fail::point("commit.done");
-    Ok(Committed { commit, already: false })
+    Ok(CommittedTask { commit, already: false })
 }
 
 /// Keeps the commit of an earlier attempt under a salvage ref.
 fn keep_replaced(hub: &Hub, task: &str, tip: &Oid) -> Result<(), GitError> {
     let name = format!("refs/autopilot/salvage/{}/replaced-{}", ref_component(task), tip.short());
-    match hub.set_ref(&name, tip, Expected::Absent) {
+    match hub.set_ref(&name, tip, ExpectedRef::Absent) {
         Err(GitError::RefMoved { found, .. }) if found.as_ref() == Some(tip) => Ok(()),
         other => other,
     }
@@ -122,7 +122,7 @@ pub(crate) struct NewCommit<'a> {
     pub tree: &'a Oid,
     pub parents: &'a [Oid],
     pub message: &'a str,
-    pub identity: &'a Identity,
+    pub identity: &'a CommitIdentity,
     pub now: i64,
 }
 

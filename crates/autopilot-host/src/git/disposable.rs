@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::capture::copy_with_time;
 use super::error::{GitError, OnFile};
-use super::identity::Identity;
+use super::identity::CommitIdentity;
 use super::object::Oid;
 
 const REF_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -29,7 +29,7 @@ pub(crate) struct Fresh<'a> {
     pub branch: &'a str,
     /// Another branch by its short name, and its commit (the base branch, for `git diff main`).
     pub beside: Option<(&'a str, &'a Oid)>,
-    pub identity: &'a Identity,
+    pub identity: &'a CommitIdentity,
     pub remotes: &'a [(String, String)],
 }
 
@@ -108,7 +108,7 @@ fn quoted(value: &str) -> String {
 
 /// The agent's `.git` after its work, read as plain files.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FoundRefs {
     /// The name of the ref that HEAD points to, if it is symbolic.
     pub head_ref: Option<String>,
     pub head: Option<Oid>,
@@ -121,12 +121,12 @@ pub(crate) struct Found {
 }
 
 /// Reads the agent's refs; `None` when `.git` is no longer a directory.
-pub(crate) fn read(slot: &Path) -> Option<Found> {
+pub(crate) fn read(slot: &Path) -> Option<FoundRefs> {
     let git = slot.join(".git");
     if !git.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
         return None;
     }
-    let mut found = Found::default();
+    let mut found = FoundRefs::default();
     let mut loose: Vec<(PathBuf, Oid)> = Vec::new();
     let mut pending: Vec<PathBuf> = ["HEAD", "ORIG_HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD"]
         .iter()
@@ -158,7 +158,7 @@ pub(crate) fn read(slot: &Path) -> Option<Found> {
     Some(found)
 }
 
-fn resolve_head(git: &Path, loose: &[(PathBuf, Oid)], found: &mut Found) {
+fn resolve_head(git: &Path, loose: &[(PathBuf, Oid)], found: &mut FoundRefs) {
     let Some(text) = read_small(&git.join("HEAD")) else { return };
     let Some(name) = text.trim().strip_prefix("ref: ") else {
         found.head = Oid::parse(text.trim()).ok();
@@ -212,7 +212,7 @@ mod tests {
         nix::unistd::mkfifo(&git.join("refs/heads/pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         std::os::unix::fs::symlink("/etc/passwd", git.join("HEAD")).unwrap();
         let found = read(temp.path()).unwrap();
-        assert_eq!(found, Found::default());
+        assert_eq!(found, FoundRefs::default());
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! One file that the controller itself puts on the run's branch, at most once per attempt.
 
-use super::capture::Attempt;
-use super::commit::{ATTEMPT, Committed, NewCommit, RUN, find_attempt, trailers, write_commit};
+use super::capture::AttemptName;
+use super::commit::{ATTEMPT, CommittedTask, NewCommit, RUN, find_attempt, trailers, write_commit};
 use super::error::{GitError, OnFile};
-use super::hub::{Expected, Hub};
-use super::identity::Identity;
+use super::hub::{ExpectedRef, Hub};
+use super::identity::CommitIdentity;
 use super::object::Oid;
 use crate::fail;
 
@@ -17,7 +17,7 @@ pub struct DocumentRequest<'a> {
     /// The id of the run.
     pub run: &'a str,
     /// The attempt that writes the file.
-    pub attempt: Attempt<'a>,
+    pub attempt: AttemptName<'a>,
     /// The short name of the run's branch.
     pub onto: &'a str,
     /// The commit at which that branch starts when it does not exist yet.
@@ -29,7 +29,7 @@ pub struct DocumentRequest<'a> {
     /// The message, without trailers.
     pub message: &'a str,
     /// Author and committer.
-    pub identity: &'a Identity,
+    pub identity: &'a CommitIdentity,
     /// The time of the commit, in seconds since 1970.
     pub now: i64,
 }
@@ -39,7 +39,7 @@ pub struct DocumentRequest<'a> {
 pub fn commit_document(
     hub: &Hub,
     request: &DocumentRequest<'_>,
-) -> Result<Option<Committed>, GitError> {
+) -> Result<Option<CommittedTask>, GitError> {
     let name = format!("refs/heads/{}", request.onto);
     let blob = hub
         .git(format!("keep {}", request.path))
@@ -53,7 +53,7 @@ pub fn commit_document(
         if let Some(commit) =
             find_attempt(hub, &tip, Some(request.start), (request.run, request.attempt.id))?
         {
-            return Ok(Some(Committed { commit, already: true }));
+            return Ok(Some(CommittedTask { commit, already: true }));
         }
         if !is_free(hub, &tip, request.path)? {
             return Ok(None);
@@ -74,10 +74,11 @@ pub fn commit_document(
         let commit = write_commit(hub, &new)?;
         fail::point("document.written");
         tries += 1;
-        match hub.set_ref(&name, &commit, old.as_ref().map_or(Expected::Absent, Expected::At)) {
+        match hub.set_ref(&name, &commit, old.as_ref().map_or(ExpectedRef::Absent, ExpectedRef::At))
+        {
             Ok(()) => {
                 fail::point("document.done");
-                return Ok(Some(Committed { commit, already: false }));
+                return Ok(Some(CommittedTask { commit, already: false }));
             }
             Err(GitError::RefMoved { .. }) if tries < SWAPS_MAX => {}
             Err(other) => return Err(other),

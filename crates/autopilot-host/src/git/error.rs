@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::command::CommandError;
 use super::object::Oid;
-use super::repo::Refusal;
+use super::repo::RepoRefusal;
 
 /// The reason why something could not be done with git or its files.
 #[derive(Debug, thiserror::Error)]
@@ -15,7 +15,7 @@ pub enum GitError {
     Command(#[from] CommandError),
     /// The user's repository cannot be worked on.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] RepoRefusal),
     /// A file operation failed.
     #[error("cannot {operation} `{}`", path.display())]
     File { operation: &'static str, path: PathBuf, source: io::Error },

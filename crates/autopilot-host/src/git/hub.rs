@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use super::command::{Git, TRANSFER_TIMEOUT};
+use super::command::{GitCommand, TRANSFER_TIMEOUT};
 use super::error::{GitError, OnFile};
 use super::name::ref_component;
 use super::object::Oid;
 use super::repo::{Filter, UserRepo, list_refs, resolve_ref};
 use super::state::write_atomic;
-use super::transfer::{Check, Source, transfer};
+use super::transfer::{ObjectCheck, ObjectSource, transfer};
 use crate::fail;
 
 /// The refs of base branches as they were when last read, away from `refs/heads/` where they could
@@ -32,7 +32,7 @@ const TREES_KNOWN_MAX: usize = 16_384;
 
 /// The state that a ref must have for a write to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expected<'a> {
+pub enum ExpectedRef<'a> {
     /// The ref does not exist.
     Absent,
     /// The ref is at this object.
@@ -99,18 +99,25 @@ impl Hub {
         if known.as_ref() == Some(&tip) {
             return Ok(tip);
         }
-        let _kept = self.import(&Source { git_dir: &repo.common_dir, objects: vec![] }, &tip)?;
-        self.set_ref(&name, &tip, known.as_ref().map_or(Expected::Absent, Expected::At))?;
+        let _kept =
+            self.import(&ObjectSource { git_dir: &repo.common_dir, objects: vec![] }, &tip)?;
+        self.set_ref(&name, &tip, known.as_ref().map_or(ExpectedRef::Absent, ExpectedRef::At))?;
         Ok(tip)
     }
 
     /// Copies one commit with all it reaches from another object store.
     pub(crate) fn import(
         &self,
-        source: &Source<'_>,
+        source: &ObjectSource<'_>,
         tip: &Oid,
-    ) -> Result<super::transfer::Kept, GitError> {
-        transfer(source, &self.dir, std::slice::from_ref(tip), &self.tips()?, Check::Connected)
+    ) -> Result<super::transfer::KeptPack, GitError> {
+        transfer(
+            source,
+            &self.dir,
+            std::slice::from_ref(tip),
+            &self.tips()?,
+            ObjectCheck::Connected,
+        )
     }
 
     /// Returns all objects that the hub is known to hold completely.
@@ -199,9 +206,9 @@ impl Hub {
     }
 
     /// Moves one ref by compare-and-swap.
-    pub fn set_ref(&self, name: &str, new: &Oid, old: Expected<'_>) -> Result<(), GitError> {
+    pub fn set_ref(&self, name: &str, new: &Oid, old: ExpectedRef<'_>) -> Result<(), GitError> {
         let moved = set_ref(&self.dir, name, new, old);
-        if let Expected::At(old) = old {
+        if let ExpectedRef::At(old) = old {
             self.no_longer_holds(old);
         }
         moved
@@ -210,7 +217,7 @@ impl Hub {
     /// Deletes a ref that is at this object.
     pub fn delete_ref(&self, name: &str, old: &Oid) -> Result<(), GitError> {
         let line = format!("option no-deref\0delete {name}\0{old}\0");
-        let deleted = update_refs(&self.dir, name, &line, Expected::At(old));
+        let deleted = update_refs(&self.dir, name, &line, ExpectedRef::At(old));
         self.no_longer_holds(old);
         deleted
     }
@@ -334,12 +341,17 @@ impl Hub {
     }
 
     /// Makes a command on the hub alone.
-    pub(crate) fn git(&self, operation: impl Into<String>) -> Git {
-        Git::isolated(operation, &self.dir)
+    pub(crate) fn git(&self, operation: impl Into<String>) -> GitCommand {
+        GitCommand::isolated(operation, &self.dir)
     }
 
     /// Makes a command on the hub with a slot's files, and the filters the user has allowed.
-    pub(crate) fn git_in(&self, operation: impl Into<String>, tree: &Path, index: &Path) -> Git {
+    pub(crate) fn git_in(
+        &self,
+        operation: impl Into<String>,
+        tree: &Path,
+        index: &Path,
+    ) -> GitCommand {
         let mut git = self.git(operation).work_tree(tree).index(index);
         for filter in &self.filters {
             if filter.name == "lfs" {
@@ -357,7 +369,7 @@ impl Hub {
         if fresh.exists() {
             fs::remove_dir_all(&fresh).on("remove", &fresh)?;
         }
-        Git::bare_minimum("create the hub")
+        GitCommand::bare_minimum("create the hub")
             .args(["init", "--quiet", "--bare", "--template="])
             .arg(format!("--object-format={}", repo.object_format))
             .arg(&fresh)
@@ -388,7 +400,7 @@ impl Hub {
             .timeout(TRANSFER_TIMEOUT)
             .run()?;
         if complete.code() == Some(0) {
-            self.set_ref(&base_ref(repo), &tip, Expected::Absent)
+            self.set_ref(&base_ref(repo), &tip, ExpectedRef::Absent)
         } else {
             self.forget_links()
         }
@@ -432,26 +444,31 @@ pub(crate) fn set_ref(
     git_dir: &Path,
     name: &str,
     new: &Oid,
-    old: Expected<'_>,
+    old: ExpectedRef<'_>,
 ) -> Result<(), GitError> {
     let old_text = match old {
-        Expected::Absent => "0".repeat(new.as_str().len()),
-        Expected::At(oid) => oid.to_string(),
+        ExpectedRef::Absent => "0".repeat(new.as_str().len()),
+        ExpectedRef::At(oid) => oid.to_string(),
     };
     let line = format!("option no-deref\0update {name}\0{new}\0{old_text}\0");
     update_refs(git_dir, name, &line, old)
 }
 
-fn update_refs(git_dir: &Path, name: &str, lines: &str, old: Expected<'_>) -> Result<(), GitError> {
-    let result = Git::isolated(format!("move ref {name}"), git_dir)
+fn update_refs(
+    git_dir: &Path,
+    name: &str,
+    lines: &str,
+    old: ExpectedRef<'_>,
+) -> Result<(), GitError> {
+    let result = GitCommand::isolated(format!("move ref {name}"), git_dir)
         .args(["update-ref", "-z", "--stdin"])
         .stdin(lines.as_bytes())
         .ok();
     let Err(error) = result else { return Ok(()) };
     let found = resolve_ref(git_dir, name)?;
     let expected = match old {
-        Expected::Absent => None,
-        Expected::At(oid) => Some(oid.clone()),
+        ExpectedRef::Absent => None,
+        ExpectedRef::At(oid) => Some(oid.clone()),
     };
     if found == expected {
         Err(error.into())

@@ -2,20 +2,20 @@
 
 /// The author and committer of the controller's commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct CommitIdentity {
     /// The name.
     pub name: String,
     /// The e-mail address.
     pub email: String,
 }
 
-impl Default for Identity {
+impl Default for CommitIdentity {
     fn default() -> Self {
         Self { name: "Autopilot".into(), email: "autopilot@localhost".into() }
     }
 }
 
-impl Identity {
+impl CommitIdentity {
     /// Returns the configured identity, or the default if git would refuse it. Git refuses an
     /// identity with only punctuation in it, and angle brackets or line ends would break the commit
     /// header.
@@ -37,9 +37,9 @@ mod tests {
 
     #[test]
     fn half_an_identity_is_none() {
-        assert_eq!(Identity::or_default("Ada", ""), Identity::default());
-        assert_eq!(Identity::or_default(" . ", "a@b"), Identity::default());
-        let ada = Identity::or_default("Ada <x>\n", "a@b");
-        assert_eq!(ada, Identity { name: "Ada x".into(), email: "a@b".into() });
+        assert_eq!(CommitIdentity::or_default("Ada", ""), CommitIdentity::default());
+        assert_eq!(CommitIdentity::or_default(" . ", "a@b"), CommitIdentity::default());
+        let ada = CommitIdentity::or_default("Ada <x>\n", "a@b");
+        assert_eq!(ada, CommitIdentity { name: "Ada x".into(), email: "a@b".into() });
     }
 }

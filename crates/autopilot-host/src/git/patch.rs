@@ -114,13 +114,13 @@ impl PatchReader {
         match mark {
             b'+' => {
                 let number = self.hunk.new_number;
-                self.keep(Side::New, number, rest);
+                self.keep(PatchSide::New, number, rest);
                 self.hunk.new_number += 1;
                 self.hunk.new_left = self.hunk.new_left.saturating_sub(1);
             }
             b'-' => {
                 let number = self.hunk.old_number;
-                self.keep(Side::Old, number, rest);
+                self.keep(PatchSide::Old, number, rest);
                 self.hunk.old_number += 1;
                 self.hunk.old_left = self.hunk.old_left.saturating_sub(1);
             }
@@ -146,10 +146,10 @@ impl PatchReader {
         }
     }
 
-    fn keep(&mut self, side: Side, number: u64, text: &[u8]) {
+    fn keep(&mut self, side: PatchSide, number: u64, text: &[u8]) {
         let (list, path) = match side {
-            Side::New => (&mut self.added, &self.new_path),
-            Side::Old => (&mut self.removed, &self.old_path),
+            PatchSide::New => (&mut self.added, &self.new_path),
+            PatchSide::Old => (&mut self.removed, &self.old_path),
         };
         if list.len() >= self.limits.lines_max {
             self.lines_cut = true;
@@ -165,7 +165,7 @@ impl PatchReader {
 }
 
 #[derive(Clone, Copy)]
-enum Side {
+enum PatchSide {
     Old,
     New,
 }

@@ -4,13 +4,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::command::Git;
+use super::command::GitCommand;
 use super::error::GitError;
-use super::hub::{Expected, Hub, set_ref};
+use super::hub::{ExpectedRef, Hub, set_ref};
 use super::name::{beside, branches, collide};
 use super::object::Oid;
 use super::repo::{UserRepo, resolve_ref};
-use super::transfer::{Check, Source, transfer};
+use super::transfer::{ObjectCheck, ObjectSource, transfer};
 use crate::fail;
 
 /// The reason why a branch of the user's repository was left as it is.
@@ -120,11 +120,11 @@ pub(crate) fn publish_as(
     // Everything that the user's refs reach is there in full; after a rewrite and prune the old
     // base may not be.
     let haves: Vec<Oid> = repo.refs("refs/")?.into_iter().map(|(_, oid)| oid).collect();
-    let source = Source { git_dir: hub.dir(), objects: vec![] };
+    let source = ObjectSource { git_dir: hub.dir(), objects: vec![] };
     let wants = std::slice::from_ref(commit);
-    let _kept = transfer(&source, &repo.common_dir, wants, &haves, Check::Connected)?;
+    let _kept = transfer(&source, &repo.common_dir, wants, &haves, ObjectCheck::Connected)?;
     fail::point("publish.sent");
-    let expected = old.as_ref().map_or(Expected::Absent, Expected::At);
+    let expected = old.as_ref().map_or(ExpectedRef::Absent, ExpectedRef::At);
     set_ref(&repo.common_dir, &name, commit, expected)?;
     fail::point("publish.done");
     remember(hub, &mark, commit)?;
@@ -159,13 +159,13 @@ fn remember(hub: &Hub, mark: &str, commit: &Oid) -> Result<(), GitError> {
     if old.as_ref() == Some(commit) {
         return Ok(());
     }
-    hub.set_ref(mark, commit, old.as_ref().map_or(Expected::Absent, Expected::At))
+    hub.set_ref(mark, commit, old.as_ref().map_or(ExpectedRef::Absent, ExpectedRef::At))
 }
 
 /// Returns the worktree that has the branch checked out or is in the middle of rebasing it.
 fn checked_out(repo: &UserRepo, branch: &str) -> Result<Option<PathBuf>, GitError> {
     use std::os::unix::ffi::OsStringExt;
-    let out = Git::isolated("list the user's worktrees", &repo.common_dir)
+    let out = GitCommand::isolated("list the user's worktrees", &repo.common_dir)
         .args(["worktree", "list", "--porcelain", "-z"])
         .ok()?;
     let wanted = format!("branch refs/heads/{branch}");

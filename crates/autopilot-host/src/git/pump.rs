@@ -30,7 +30,7 @@ pub(super) fn drain(
     deadline: Instant,
     unwanted: &dyn Fn() -> bool,
     sink: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
-    tail: &mut Tail,
+    tail: &mut StderrTail,
 ) -> io::Result<Drained> {
     let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
     let mut buffer = vec![0_u8; 64 * 1024];
@@ -133,9 +133,9 @@ pub(super) fn kill_group(child: &mut Child) {
 
 /// The last bytes of stderr.
 #[derive(Default)]
-pub(super) struct Tail(Vec<u8>);
+pub(super) struct StderrTail(Vec<u8>);
 
-impl Tail {
+impl StderrTail {
     fn push(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
         let over = self.0.len().saturating_sub(STDERR_TAIL_MAX);
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn stderr_is_kept_to_its_tail() {
-        let mut tail = Tail::default();
+        let mut tail = StderrTail::default();
         tail.push(&vec![b'a'; STDERR_TAIL_MAX]);
         tail.push(b"end");
         assert_eq!(tail.0.len(), STDERR_TAIL_MAX);

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::artifact::{Artifacts, write_artifacts};
-use super::command::{CommandError, Git, Output, find_program};
+use super::command::{CommandError, GitCommand, Output, find_program};
 use super::error::{GitError, OnFile};
-use super::hub::{Expected, Hub};
+use super::hub::{ExpectedRef, Hub};
 use super::object::Oid;
-use super::replay::{Replayed, replay};
+use super::replay::{RebaseOutcome, replay};
 use super::repo::UserRepo;
-use super::transfer::Source;
+use super::transfer::ObjectSource;
 
 pub use classify::{PushClass, classify};
 
@@ -143,12 +143,12 @@ fn push_until(
     loop {
         tries += 1;
         let (class, stderr) = match try_once(hub, repo, request, &commit, unwanted)? {
-            Tried::Done { already } => {
+            PushTry::Done { already } => {
                 let pushed =
                     Pushed { commit, already: already && tries == 1, rebased: rebases > 0 };
                 return Ok(PushOutcome::Pushed(pushed));
             }
-            Tried::Failed { class, stderr } => (class, stderr),
+            PushTry::Failed { class, stderr } => (class, stderr),
         };
         let again = match class {
             PushClass::Network => match delays.next() {
@@ -179,7 +179,8 @@ fn push_until(
             | PushClass::Unknown => false,
         };
         if !again {
-            let failure = give_up(hub, repo, request, &commit, Failed { class, stderr, tries })?;
+            let failure =
+                give_up(hub, repo, request, &commit, PushFailed { class, stderr, tries })?;
             return Ok(PushOutcome::Failed(failure));
         }
     }
@@ -198,7 +199,7 @@ fn wait(delay: Duration, unwanted: &dyn Fn() -> bool) -> bool {
     false
 }
 
-enum Tried {
+enum PushTry {
     Done { already: bool },
     Failed { class: PushClass, stderr: String },
 }
@@ -209,11 +210,11 @@ fn try_once(
     request: &PushRequest<'_>,
     commit: &Oid,
     unwanted: &dyn Fn() -> bool,
-) -> Result<Tried, GitError> {
+) -> Result<PushTry, GitError> {
     match remote_tip(repo, request, unwanted)? {
-        Ok(Some(tip)) if tip == *commit => return Ok(Tried::Done { already: true }),
+        Ok(Some(tip)) if tip == *commit => return Ok(PushTry::Done { already: true }),
         Ok(_) => {}
-        Err((class, stderr)) => return Ok(Tried::Failed { class, stderr }),
+        Err((class, stderr)) => return Ok(PushTry::Failed { class, stderr }),
     }
     let objects = hub.dir().join("objects");
     let mut git =
@@ -227,22 +228,22 @@ fn try_once(
         .arg(format!("{commit}:refs/heads/{}", request.branch))
         .run_unless(unwanted);
     match out {
-        Ok(out) if out.code() == Some(0) => Ok(Tried::Done { already: false }),
+        Ok(out) if out.code() == Some(0) => Ok(PushTry::Done { already: false }),
         Ok(out) => Ok(failed(&out)),
         Err(error) => timed_out(error),
     }
 }
 
-fn failed(out: &Output) -> Tried {
+fn failed(out: &Output) -> PushTry {
     // With --porcelain the line that says why a ref was rejected is on stdout.
     let text = format!("{}\n{}", out.stderr, String::from_utf8_lossy(&out.stdout));
-    Tried::Failed { class: classify(&text), stderr: text.trim().to_owned() }
+    PushTry::Failed { class: classify(&text), stderr: text.trim().to_owned() }
 }
 
-fn timed_out(error: CommandError) -> Result<Tried, GitError> {
+fn timed_out(error: CommandError) -> Result<PushTry, GitError> {
     match error {
         CommandError::TimedOut { .. } => {
-            Ok(Tried::Failed { class: PushClass::Network, stderr: error.to_string() })
+            Ok(PushTry::Failed { class: PushClass::Network, stderr: error.to_string() })
         }
         CommandError::NoGit
         | CommandError::Spawn { .. }
@@ -269,8 +270,8 @@ fn remote_tip(
         Ok(out) => out,
         Err(error) => {
             return match timed_out(error)? {
-                Tried::Failed { class, stderr } => Ok(Err((class, stderr))),
-                Tried::Done { .. } => Ok(Ok(None)),
+                PushTry::Failed { class, stderr } => Ok(Err((class, stderr))),
+                PushTry::Done { .. } => Ok(Ok(None)),
             };
         }
     };
@@ -297,17 +298,17 @@ fn rebase(
         return Ok(None);
     }
     let replayed = match replay(hub, request.base, commit, &tip, request.now)? {
-        Replayed::Onto(oid) => oid,
-        Replayed::Conflict { .. } => return Ok(None),
+        RebaseOutcome::Onto(oid) => oid,
+        RebaseOutcome::Conflict { .. } => return Ok(None),
     };
     if !accept(&replayed) {
         return Ok(None);
     }
     let kept = format!("refs/autopilot/salvage/push/{}", commit);
     if hub.resolve(&kept)?.is_none() {
-        hub.set_ref(&kept, commit, Expected::Absent)?;
+        hub.set_ref(&kept, commit, ExpectedRef::Absent)?;
     }
-    hub.set_ref(name, &replayed, Expected::At(commit))?;
+    hub.set_ref(name, &replayed, ExpectedRef::At(commit))?;
     Ok(Some(replayed))
 }
 
@@ -331,18 +332,18 @@ fn fetch_into_hub(
     if out.code() != Some(0) {
         return Ok(false);
     }
-    let source = Source { git_dir: &repo.common_dir, objects: vec![quarantine.path()] };
+    let source = ObjectSource { git_dir: &repo.common_dir, objects: vec![quarantine.path()] };
     let kept = hub.import(&source, tip)?;
     let mark = format!("refs/autopilot/remote/{}", request.branch);
     let old = hub.resolve(&mark)?;
     if old.as_ref() != Some(tip) {
-        hub.set_ref(&mark, tip, old.as_ref().map_or(Expected::Absent, Expected::At))?;
+        hub.set_ref(&mark, tip, old.as_ref().map_or(ExpectedRef::Absent, ExpectedRef::At))?;
     }
     drop(kept);
     Ok(true)
 }
 
-struct Failed {
+struct PushFailed {
     class: PushClass,
     stderr: String,
     tries: usize,
@@ -353,7 +354,7 @@ fn give_up(
     repo: &UserRepo,
     request: &PushRequest<'_>,
     commit: &Oid,
-    failed: Failed,
+    failed: PushFailed,
 ) -> Result<PushFailure, GitError> {
     let artifacts = write_artifacts(
         hub,
@@ -404,13 +405,13 @@ fn next_step(class: PushClass, request: &PushRequest<'_>) -> String {
 
 /// Makes a git command in the user's repository with their configuration; ssh must not ask
 /// questions.
-fn as_user(repo: &UserRepo, request: &PushRequest<'_>, operation: &str) -> Git {
-    let git = Git::as_user(format!("{operation} `{}`", request.remote), &repo.root)
+fn as_user(repo: &UserRepo, request: &PushRequest<'_>, operation: &str) -> GitCommand {
+    let git = GitCommand::as_user(format!("{operation} `{}`", request.remote), &repo.root)
         .env("SSH_ASKPASS_REQUIRE", "never")
         .env("GCM_INTERACTIVE", "never")
         .timeout(request.timeout);
     let own_ssh = ["GIT_SSH_COMMAND", "GIT_SSH"].iter().any(|v| std::env::var_os(v).is_some());
-    let configured = Git::as_user("read the ssh command", &repo.root)
+    let configured = GitCommand::as_user("read the ssh command", &repo.root)
         .args(["config", "--get", "core.sshCommand"])
         .run()
         .is_ok_and(|out| out.code() == Some(0));
@@ -421,7 +422,7 @@ fn as_user(repo: &UserRepo, request: &PushRequest<'_>, operation: &str) -> Git {
 fn hooks_path(repo: &UserRepo) -> Result<PathBuf, GitError> {
     use std::os::unix::ffi::OsStringExt;
     // The path is read with isolated settings, because ours switch the hooks off.
-    let out = Git::isolated("find the hooks", &repo.common_dir)
+    let out = GitCommand::isolated("find the hooks", &repo.common_dir)
         .args(["config", "--file"])
         .arg(repo.common_dir.join("config"))
         .args(["--type=path", "--get", "core.hooksPath"])
@@ -435,7 +436,7 @@ fn hooks_path(repo: &UserRepo) -> Result<PathBuf, GitError> {
 
 fn gh_auth_status(dir: &Path) -> Option<String> {
     let gh = find_program("gh")?;
-    let out = Git::program_as_user("ask gh who is logged in", &gh, dir)
+    let out = GitCommand::program_as_user("ask gh who is logged in", &gh, dir)
         .args(["auth", "status"])
         .timeout(GH_TIMEOUT)
         .run()

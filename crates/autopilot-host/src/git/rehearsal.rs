@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use super::command::{Git, TRANSFER_TIMEOUT};
+use super::command::{GitCommand, TRANSFER_TIMEOUT};
 use super::error::GitError;
 use super::hub::Hub;
-use super::identity::Identity;
+use super::identity::CommitIdentity;
 use super::object::Oid;
 
 /// Makes `dir` a repository whose branch `branch` is at `base`, checked out.
@@ -14,16 +14,16 @@ pub fn make_rehearsal(
     hub: &Hub,
     base: &Oid,
     branch: &str,
-    identity: &Identity,
+    identity: &CommitIdentity,
     dir: &Path,
 ) -> Result<(), GitError> {
-    Git::bare_minimum("create a repository for the replay")
+    GitCommand::bare_minimum("create a repository for the replay")
         .args(["init", "-q"])
         .arg(format!("--initial-branch={branch}"))
         .arg(dir)
         .ok()?;
     let git_dir = dir.join(".git");
-    let at = |operation: &str| Git::isolated(operation, &git_dir).work_tree(dir);
+    let at = |operation: &str| GitCommand::isolated(operation, &git_dir).work_tree(dir);
     for (key, value) in [
         ("user.name", identity.name.as_str()),
         ("user.email", identity.email.as_str()),

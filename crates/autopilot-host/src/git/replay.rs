@@ -3,7 +3,7 @@
 use super::commit::{NewCommit, write_commit};
 use super::error::GitError;
 use super::hub::Hub;
-use super::identity::Identity;
+use super::identity::CommitIdentity;
 use super::merge::{Conflict, Conflicts, Merged, merge_trees};
 use super::object::Oid;
 
@@ -12,7 +12,7 @@ const COMMITS_MAX: usize = 2000;
 
 /// The result of a replay.
 #[derive(Clone, Debug)]
-pub enum Replayed {
+pub enum RebaseOutcome {
     /// The new tip.
     Onto(Oid),
     /// The commit that could not be replayed, and where it conflicts.
@@ -34,7 +34,7 @@ pub fn carry(
     hub: &Hub,
     work: &Oid,
     onto: &Oid,
-    identity: &Identity,
+    identity: &CommitIdentity,
     now: i64,
 ) -> Result<Carried, GitError> {
     let (tree, conflicts) = match merge_trees(hub, onto, work)? {
@@ -59,7 +59,7 @@ pub fn replay(
     head: &Oid,
     onto: &Oid,
     now: i64,
-) -> Result<Replayed, GitError> {
+) -> Result<RebaseOutcome, GitError> {
     let out = hub
         .git(format!("list commits to replay onto {onto}"))
         .args(["rev-list", "--first-parent", "--reverse", head.as_str()])
@@ -78,10 +78,10 @@ pub fn replay(
     for commit in commits {
         match pick(hub, &commit, &tip, now)? {
             Ok(next) => tip = next,
-            Err(conflicts) => return Ok(Replayed::Conflict { commit, conflicts }),
+            Err(conflicts) => return Ok(RebaseOutcome::Conflict { commit, conflicts }),
         }
     }
-    Ok(Replayed::Onto(tip))
+    Ok(RebaseOutcome::Onto(tip))
 }
 
 /// Replays one commit onto the tip.
@@ -100,7 +100,7 @@ fn pick(
     let mut parts = text.splitn(4, '\n');
     let mut part = || parts.next().unwrap_or_default().to_owned();
     let (parents, name, email, message) = (part(), part(), part(), part());
-    let identity = Identity { name, email };
+    let identity = CommitIdentity { name, email };
     let parent = Oid::parse(parents.split(' ').next().unwrap_or_default())?;
     // `--merge-base` needs git 2.40. A stand-in commit with the tip's tree and the picked commit's
     // parent makes that parent the merge base for older ones too.

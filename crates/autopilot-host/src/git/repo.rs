@@ -6,9 +6,9 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use super::command::{CommandError, Git};
+use super::command::{CommandError, GitCommand};
 use super::error::GitError;
-use super::identity::Identity;
+use super::identity::CommitIdentity;
 use super::object::Oid;
 use crate::redact;
 
@@ -20,7 +20,7 @@ const EXCLUDES_BYTES_MAX: u64 = 1024 * 1024;
 
 /// The reason why a repository can't be worked on, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum RepoRefusal {
     /// The installed git lacks commands that we need.
     #[error("git {found} is too old; install git 2.38 or newer")]
     GitTooOld { found: String },
@@ -69,7 +69,7 @@ pub enum Refusal {
 
 /// The position of the user's HEAD.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Head {
+pub enum RepoHead {
     /// HEAD is on this branch.
     Branch(String),
     /// HEAD is at this commit and on no branch.
@@ -98,9 +98,9 @@ pub struct UserRepo {
     /// The commit of the base branch when the repository was examined.
     pub base_tip: Oid,
     /// The position of the user's HEAD.
-    pub head: Head,
+    pub head: RepoHead,
     /// The author of commits, as configured.
-    pub identity: Identity,
+    pub identity: CommitIdentity,
     /// The remotes by name and URL, without passwords: both go where agents can read.
     pub remotes: Vec<(String, String)>,
     /// Passwords and tokens in the URLs and headers of the user's configuration, to be redacted.
@@ -164,7 +164,7 @@ impl UserRepo {
 
 /// Lists the refs of a repository below a prefix.
 pub(crate) fn list_refs(git_dir: &Path, prefix: &str) -> Result<Vec<(String, Oid)>, GitError> {
-    let out = Git::isolated(format!("list refs below {prefix}"), git_dir)
+    let out = GitCommand::isolated(format!("list refs below {prefix}"), git_dir)
         .args(["for-each-ref", "--format=%(objectname) %(refname)", "--end-of-options", prefix])
         .ok()?;
     let text = String::from_utf8_lossy(&out);
@@ -176,7 +176,7 @@ pub(crate) fn list_refs(git_dir: &Path, prefix: &str) -> Result<Vec<(String, Oid
 
 /// Returns the object that a ref names, if there is such a ref.
 pub(crate) fn resolve_ref(git_dir: &Path, name: &str) -> Result<Option<Oid>, GitError> {
-    let out = Git::isolated(format!("resolve {name}"), git_dir)
+    let out = GitCommand::isolated(format!("resolve {name}"), git_dir)
         .args(["rev-parse", "--quiet", "--verify", "--end-of-options", name])
         .run()?;
     match out.code() {
@@ -186,12 +186,12 @@ pub(crate) fn resolve_ref(git_dir: &Path, name: &str) -> Result<Option<Oid>, Git
 }
 
 fn check_version() -> Result<String, GitError> {
-    let line = Git::bare_minimum("ask git for its version").arg("--version").line()?;
+    let line = GitCommand::bare_minimum("ask git for its version").arg("--version").line()?;
     let found = line.trim_start_matches("git version ").to_owned();
     if version_at_least(&found, GIT_OLDEST) {
         Ok(found)
     } else {
-        Err(Refusal::GitTooOld { found }.into())
+        Err(RepoRefusal::GitTooOld { found }.into())
     }
 }
 
@@ -200,26 +200,26 @@ fn version_at_least(found: &str, oldest: (u32, u32)) -> bool {
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= oldest
 }
 
-fn user(dir: &Path, operation: &str) -> Git {
-    Git::as_user(operation, dir)
+fn user(dir: &Path, operation: &str) -> GitCommand {
+    GitCommand::as_user(operation, dir)
 }
 
 fn locate(dir: &Path) -> Result<(PathBuf, PathBuf), GitError> {
     if !dir.is_dir() {
-        return Err(Refusal::NotARepository { path: dir.to_owned() }.into());
+        return Err(RepoRefusal::NotARepository { path: dir.to_owned() }.into());
     }
     let bare =
         user(dir, "find the repository").args(["rev-parse", "--is-bare-repository"]).run()?;
     if bare.code() != Some(0) {
         let path = dir.to_owned();
         return Err(if bare.stderr.contains("dubious ownership") {
-            Refusal::ForeignOwner { path }.into()
+            RepoRefusal::ForeignOwner { path }.into()
         } else {
-            Refusal::NotARepository { path }.into()
+            RepoRefusal::NotARepository { path }.into()
         });
     }
     if bare.stdout.trim_ascii() == b"true" {
-        return Err(Refusal::Bare { path: dir.to_owned() }.into());
+        return Err(RepoRefusal::Bare { path: dir.to_owned() }.into());
     }
     let ask = |what: &str| -> Result<PathBuf, GitError> {
         let out = user(dir, "find the repository")
@@ -227,7 +227,7 @@ fn locate(dir: &Path) -> Result<(PathBuf, PathBuf), GitError> {
             .run()?;
         if out.code() != Some(0) {
             // Inside `.git` itself there is a repository but no working tree.
-            return Err(Refusal::NotARepository { path: dir.to_owned() }.into());
+            return Err(RepoRefusal::NotARepository { path: dir.to_owned() }.into());
         }
         let path = out.stdout.strip_suffix(b"\n").unwrap_or(&out.stdout);
         Ok(PathBuf::from(OsString::from_vec(path.to_vec())))
@@ -240,11 +240,11 @@ fn refuse_incomplete(root: &Path) -> Result<(), GitError> {
         .args(["rev-parse", "--is-shallow-repository"])
         .line()?;
     if shallow == "true" {
-        return Err(Refusal::Shallow.into());
+        return Err(RepoRefusal::Shallow.into());
     }
     let promisor = "^(extensions\\.partialclone|remote\\..*\\.(promisor|partialclonefilter))$";
     if config_entries(root, promisor)?.iter().any(|(_, value)| value != "false") {
-        return Err(Refusal::PartialClone.into());
+        return Err(RepoRefusal::PartialClone.into());
     }
     Ok(())
 }
@@ -254,21 +254,21 @@ fn refuse_incomplete(root: &Path) -> Result<(), GitError> {
 fn refuse_branch_in_the_way(common_dir: &Path) -> Result<(), GitError> {
     let name = super::name::FOLDER;
     match resolve_ref(common_dir, &format!("refs/heads/{name}"))? {
-        Some(_) => Err(Refusal::BranchInTheWay { name: name.to_owned() }.into()),
+        Some(_) => Err(RepoRefusal::BranchInTheWay { name: name.to_owned() }.into()),
         None => Ok(()),
     }
 }
 
-fn read_head(common_dir: &Path, root: &Path) -> Result<Head, GitError> {
+fn read_head(common_dir: &Path, root: &Path) -> Result<RepoHead, GitError> {
     let symbolic = user(root, "read HEAD").args(["symbolic-ref", "--quiet", "HEAD"]).run()?;
     if symbolic.code() == Some(0) {
         let name = String::from_utf8_lossy(symbolic.stdout.trim_ascii()).into_owned();
-        return Ok(Head::Branch(name.trim_start_matches("refs/heads/").to_owned()));
+        return Ok(RepoHead::Branch(name.trim_start_matches("refs/heads/").to_owned()));
     }
     let out = user(root, "read HEAD").args(["rev-parse", "--quiet", "--verify", "HEAD"]).run()?;
     match Oid::from_bytes(out.stdout.trim_ascii()) {
-        Ok(oid) => Ok(Head::Detached(oid)),
-        Err(_) => Err(Refusal::NoCommits { path: common_dir.to_owned() }.into()),
+        Ok(oid) => Ok(RepoHead::Detached(oid)),
+        Err(_) => Err(RepoRefusal::NoCommits { path: common_dir.to_owned() }.into()),
     }
 }
 
@@ -278,17 +278,17 @@ fn find_base(common_dir: &Path, root: &Path, base_branch: &str) -> Result<Oid, G
     }
     let branches = list_refs(common_dir, "refs/heads/")?;
     if branches.is_empty() {
-        return Err(Refusal::NoCommits { path: root.to_owned() }.into());
+        return Err(RepoRefusal::NoCommits { path: root.to_owned() }.into());
     }
     let mut candidates: Vec<String> =
         branches.into_iter().map(|(n, _)| n.trim_start_matches("refs/heads/").to_owned()).collect();
     candidates.sort_by_key(|name| (!matches!(name.as_str(), "main" | "master"), name.clone()));
     candidates.truncate(CANDIDATES_MAX);
-    Err(Refusal::NoBaseBranch { wanted: base_branch.to_owned(), candidates }.into())
+    Err(RepoRefusal::NoBaseBranch { wanted: base_branch.to_owned(), candidates }.into())
 }
 
 fn refuse_submodules(common_dir: &Path, tip: &Oid) -> Result<(), GitError> {
-    let out = Git::isolated("look for submodules", common_dir)
+    let out = GitCommand::isolated("look for submodules", common_dir)
         .args(["ls-tree", "-r", "-z", "--full-tree", tip.as_str()])
         .ok()?;
     let gitlink = out.split(|b| *b == 0).find(|entry| entry.starts_with(b"160000 "));
@@ -296,7 +296,7 @@ fn refuse_submodules(common_dir: &Path, tip: &Oid) -> Result<(), GitError> {
         None => Ok(()),
         Some(entry) => {
             let path = entry.splitn(2, |b| *b == b'\t').nth(1).unwrap_or_default();
-            Err(Refusal::Submodule { path: String::from_utf8_lossy(path).into_owned() }.into())
+            Err(RepoRefusal::Submodule { path: String::from_utf8_lossy(path).into_owned() }.into())
         }
     }
 }
@@ -309,12 +309,12 @@ fn allowed_filters(
 ) -> Result<Vec<Filter>, GitError> {
     for (path, filter) in named_filters(common_dir, tip)? {
         if !allowed.contains(&filter) {
-            return Err(Refusal::FilterNotAllowed { path, filter }.into());
+            return Err(RepoRefusal::FilterNotAllowed { path, filter }.into());
         }
     }
     let mut filters = Vec::new();
     for name in allowed.iter().collect::<BTreeSet<_>>() {
-        let unknown = || Refusal::FilterUnknown { filter: name.clone() };
+        let unknown = || RepoRefusal::FilterUnknown { filter: name.clone() };
         if !name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_')) {
             return Err(unknown().into());
         }
@@ -331,7 +331,7 @@ fn allowed_filters(
 /// Returns every `filter=name` in the `.gitattributes` files of a commit, with the file that names
 /// it.
 fn named_filters(git_dir: &Path, tip: &Oid) -> Result<Vec<(String, String)>, GitError> {
-    let out = Git::isolated("look for content filters", git_dir)
+    let out = GitCommand::isolated("look for content filters", git_dir)
         .args(["grep", "-z", "--no-color", "--full-name", "-I", "-e", "filter="])
         .args([tip.as_str(), "--", ":(glob)**/.gitattributes"])
         .run()?;
@@ -359,12 +359,12 @@ fn named_filters(git_dir: &Path, tip: &Oid) -> Result<Vec<(String, String)>, Git
     Ok(found)
 }
 
-fn read_identity(root: &Path) -> Result<Identity, GitError> {
+fn read_identity(root: &Path) -> Result<CommitIdentity, GitError> {
     let get = |key: &str| -> Result<String, GitError> {
         let out = user(root, "read the user's identity").args(["config", "--get", key]).run()?;
         Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned())
     };
-    Ok(Identity::or_default(&get("user.name")?, &get("user.email")?))
+    Ok(CommitIdentity::or_default(&get("user.name")?, &get("user.email")?))
 }
 
 fn read_remotes(root: &Path) -> Result<Vec<(String, String)>, GitError> {

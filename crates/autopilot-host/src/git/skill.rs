@@ -1,7 +1,7 @@
 //! Skill files of a commit: files of one name in the directories of a folder, as a checkout would
 //! show them. Links inside of the commit are followed, those that leave it are not.
 
-use super::command::Git;
+use super::command::GitCommand;
 use super::error::GitError;
 use std::path::Path;
 
@@ -38,7 +38,7 @@ pub fn skill_files(
     let trees = checked(git_dir, folders.iter().map(|folder| format!("{commit}:{folder}")))?;
     let mut names: Vec<(String, String)> = Vec::new();
     for (folder, tree) in folders.iter().zip(trees) {
-        if let Seen::Object { oid, kind, .. } = tree
+        if let SeenObject::Object { oid, kind, .. } = tree
             && kind == "tree"
         {
             let dirs = list(git_dir, &oid)?;
@@ -52,7 +52,7 @@ pub fn skill_files(
     let (mut wanted, mut found) = (Vec::new(), Vec::new());
     for ((folder, dir_name), seen) in names.into_iter().zip(seen) {
         let text = match seen {
-            Seen::Object { oid, kind, bytes } if kind == "blob" => {
+            SeenObject::Object { oid, kind, bytes } if kind == "blob" => {
                 if bytes > limits.bytes_max || bytes > room {
                     Err(format!("it is too large ({bytes} bytes)"))
                 } else {
@@ -61,8 +61,8 @@ pub fn skill_files(
                     Ok(Vec::new())
                 }
             }
-            Seen::Outside => Err("it is a link out of the repository".to_owned()),
-            Seen::Object { .. } | Seen::Nothing => continue,
+            SeenObject::Outside => Err("it is a link out of the repository".to_owned()),
+            SeenObject::Object { .. } | SeenObject::Nothing => continue,
         };
         found.push(SkillFile { folder, dir_name, text });
     }
@@ -79,8 +79,10 @@ fn read(git_dir: &Path, wanted: &[(String, usize)]) -> Result<Vec<Vec<u8>>, GitE
         return Ok(Vec::new());
     }
     let lines: String = wanted.iter().map(|(oid, _)| format!("{oid}\n")).collect();
-    let said =
-        Git::isolated("read skills", git_dir).args(["cat-file", "--batch"]).stdin(lines).ok()?;
+    let said = GitCommand::isolated("read skills", git_dir)
+        .args(["cat-file", "--batch"])
+        .stdin(lines)
+        .ok()?;
     let mut rest = said.as_slice();
     let mut texts = Vec::new();
     for (_, bytes) in wanted {
@@ -93,20 +95,23 @@ fn read(git_dir: &Path, wanted: &[(String, usize)]) -> Result<Vec<Vec<u8>>, GitE
 }
 
 /// Git's answer about a name.
-enum Seen {
+enum SeenObject {
     Object { oid: String, kind: String, bytes: usize },
     Outside,
     Nothing,
 }
 
 /// Returns one answer for each name, in order.
-fn checked(git_dir: &Path, names: impl Iterator<Item = String>) -> Result<Vec<Seen>, GitError> {
+fn checked(
+    git_dir: &Path,
+    names: impl Iterator<Item = String>,
+) -> Result<Vec<SeenObject>, GitError> {
     let asked: Vec<String> = names.collect();
     if asked.is_empty() {
         return Ok(Vec::new());
     }
     let lines: String = asked.iter().map(|name| format!("{name}\n")).collect();
-    let said = Git::isolated("look for skills", git_dir)
+    let said = GitCommand::isolated("look for skills", git_dir)
         .args(["cat-file", "--batch-check", "--follow-symlinks"])
         .stdin(lines)
         .ok()?;
@@ -120,25 +125,25 @@ fn checked(git_dir: &Path, names: impl Iterator<Item = String>) -> Result<Vec<Se
             // The next line is the target of the link.
             ["symlink", _] => {
                 lines.next();
-                Seen::Outside
+                SeenObject::Outside
             }
             ["dangling" | "loop" | "notdir", _] => {
                 lines.next();
-                Seen::Nothing
+                SeenObject::Nothing
             }
-            [oid, kind, bytes] if bytes.parse::<usize>().is_ok() => Seen::Object {
+            [oid, kind, bytes] if bytes.parse::<usize>().is_ok() => SeenObject::Object {
                 oid: (*oid).to_owned(),
                 kind: (*kind).to_owned(),
                 bytes: bytes.parse().unwrap_or(usize::MAX),
             },
-            _ => Seen::Nothing,
+            _ => SeenObject::Nothing,
         });
     }
     Ok(seen)
 }
 
 fn list(git_dir: &Path, tree: &str) -> Result<Vec<String>, GitError> {
-    let said = Git::isolated(format!("list {tree}"), git_dir)
+    let said = GitCommand::isolated(format!("list {tree}"), git_dir)
         .args(["ls-tree", "-z", "--name-only", tree])
         .ok()?;
     let names = said.split(|byte| *byte == 0).filter(|name| !name.is_empty());

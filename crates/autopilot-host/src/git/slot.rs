@@ -10,12 +10,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::capture::{Attempt, CaptureRequest, Snapshot};
+use super::capture::{AttemptName, CaptureRequest, TreeSnapshot};
 use super::command::TRANSFER_TIMEOUT;
 use super::disposable::{self, Fresh};
 use super::error::{GitError, OnFile};
 use super::hub::Hub;
-use super::identity::Identity;
+use super::identity::CommitIdentity;
 use super::object::Oid;
 use super::repo::UserRepo;
 use super::state::write_atomic;
@@ -37,7 +37,7 @@ const COPY_FILES_MAX: usize = 1000;
 #[derive(Clone, Debug)]
 pub struct Slots {
     pub(crate) hub: Hub,
-    pub(crate) identity: Identity,
+    pub(crate) identity: CommitIdentity,
     remotes: Vec<(String, String)>,
     base_branch: String,
     checkout: PathBuf,
@@ -54,7 +54,7 @@ pub enum Pool {
 
 /// Which build output stays in a slot when it is filled again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
+pub enum KeepFiles {
     /// No build output stays.
     Nothing,
     /// `target`, `node_modules` and `.venv` while their lock files are the ones of the new commit.
@@ -71,9 +71,9 @@ pub struct Prepare<'a> {
     /// The short name of the branch the agent finds itself on.
     pub branch: &'a str,
     /// The attempt that will work in the slot.
-    pub attempt: Attempt<'a>,
+    pub attempt: AttemptName<'a>,
     /// Which build output stays.
-    pub keep: Keep,
+    pub keep: KeepFiles,
     /// Ignored files of the user's checkout that a slot needs (`.env`), relative to its root.
     pub copy: &'a [PathBuf],
     /// The time of the salvage commit of work that is found, in seconds since 1970.
@@ -82,7 +82,7 @@ pub struct Prepare<'a> {
 
 /// The result of filling a slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Prepared {
+pub struct PreparedSlot {
     /// The build directories that stayed.
     pub kept: Vec<PathBuf>,
     /// The files of the copy list that were copied.
@@ -108,7 +108,7 @@ pub struct Slot {
 
 /// The controller's record about a slot.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Note {
+pub(crate) struct SlotNote {
     pub task: String,
     pub attempt: String,
     pub base: Oid,
@@ -171,20 +171,20 @@ impl Slot {
     }
 
     /// Fills the slot with a commit. Work found in it that no ref holds is rescued first.
-    pub fn prepare(&self, wanted: &Prepare<'_>) -> Result<Prepared, GitError> {
+    pub fn prepare(&self, wanted: &Prepare<'_>) -> Result<PreparedSlot, GitError> {
         let rescued = self.rescue(wanted.now)?;
         self.make_dirs()?;
         let tracked = self.tracked(wanted.commit)?;
         let keep = match wanted.keep {
-            Keep::Nothing => HashSet::new(),
-            Keep::WhileLocked => self.kept(wanted.commit, &tracked)?,
+            KeepFiles::Nothing => HashSet::new(),
+            KeepFiles::WhileLocked => self.kept(wanted.commit, &tracked)?,
         };
         remove_tree(&self.dir.join(".git"))?;
         sweep(&self.dir, &tracked, &keep)?;
         fail::point("slot.swept");
         self.checkout(wanted.commit)?;
         let (copied, not_copied) = self.copy_in(wanted.copy)?;
-        self.write_note(&Note {
+        self.write_note(&SlotNote {
             task: wanted.attempt.task.to_owned(),
             attempt: wanted.attempt.id.to_owned(),
             base: wanted.commit.clone(),
@@ -196,7 +196,7 @@ impl Slot {
         }
         let mut kept: Vec<PathBuf> = keep.into_iter().collect();
         kept.sort();
-        Ok(Prepared { kept, copied, not_copied, rescued })
+        Ok(PreparedSlot { kept, copied, not_copied, rescued })
     }
 
     /// Reads every file again and fails unless the slot holds exactly the commit's tree (and ignored
@@ -213,7 +213,7 @@ impl Slot {
     }
 
     /// Returns the tree of the slot's files, starting from an index that knows nothing about them.
-    fn read_again(&self, commit: &Oid) -> Result<Snapshot, GitError> {
+    fn read_again(&self, commit: &Oid) -> Result<TreeSnapshot, GitError> {
         let index = self.own.join("verify.index");
         remove_tree(&index)?;
         self.hub()
@@ -250,7 +250,7 @@ impl Slot {
         if !self.is_dir() {
             return Ok(None);
         }
-        let attempt = Attempt { task: &note.task, id: &note.attempt };
+        let attempt = AttemptName { task: &note.task, id: &note.attempt };
         let capture = self.capture(&CaptureRequest { attempt, base: &note.base, now })?;
         Ok(capture.newly_saved.then_some(capture.salvage_ref))
     }
@@ -271,11 +271,11 @@ impl Slot {
         self.own.join("index")
     }
 
-    pub(crate) fn note(&self) -> Option<Note> {
+    pub(crate) fn note(&self) -> Option<SlotNote> {
         serde_json::from_slice(&fs::read(self.own.join("note.json")).ok()?).ok()
     }
 
-    pub(crate) fn write_note(&self, note: &Note) -> Result<(), GitError> {
+    pub(crate) fn write_note(&self, note: &SlotNote) -> Result<(), GitError> {
         let path = self.own.join("note.json");
         let text = serde_json::to_vec(note).map_err(|error| GitError::Unreadable {
             what: "note".into(),

@@ -5,11 +5,11 @@
 //! on which the train was built. Until then candidates are objects nobody refers to, and building
 //! them again is harmless.
 
-use super::capture::Attempt;
+use super::capture::AttemptName;
 use super::commit::{ATTEMPT, NewCommit, RUN, TASK, trailers, write_commit};
 use super::error::GitError;
-use super::hub::{Expected, Hub};
-use super::identity::Identity;
+use super::hub::{ExpectedRef, Hub};
+use super::identity::CommitIdentity;
 use super::merge::{Conflicts, Merged, merge_trees};
 use super::object::Oid;
 use crate::fail;
@@ -24,7 +24,7 @@ pub struct Track<'a> {
     /// The commit at which that branch starts when it does not exist yet.
     pub start: &'a Oid,
     /// Author and committer of the merges.
-    pub identity: &'a Identity,
+    pub identity: &'a CommitIdentity,
     /// The time of the merges, in seconds since 1970.
     pub now: i64,
 }
@@ -41,7 +41,7 @@ pub struct Tip {
 #[derive(Clone, Copy, Debug)]
 pub struct Wagon<'a> {
     /// The attempt that merges.
-    pub attempt: Attempt<'a>,
+    pub attempt: AttemptName<'a>,
     /// The task's commit.
     pub commit: &'a Oid,
     /// The message of the merge, without trailers.
@@ -79,7 +79,7 @@ pub enum Advanced {
 #[derive(Clone, Copy, Debug)]
 pub struct Sought<'a> {
     /// The attempt that may have merged already.
-    pub attempt: Attempt<'a>,
+    pub attempt: AttemptName<'a>,
     /// The parent of the task's commit.
     pub base: &'a Oid,
     /// The files of the task's commit.
@@ -119,7 +119,8 @@ impl Track<'_> {
 
     /// Moves the branch to the end of a train, if it still is where the train begins.
     pub fn advance(&self, hub: &Hub, from: &Tip, to: &Oid) -> Result<Advanced, GitError> {
-        let expected = if from.exists { Expected::At(&from.commit) } else { Expected::Absent };
+        let expected =
+            if from.exists { ExpectedRef::At(&from.commit) } else { ExpectedRef::Absent };
         fail::point("merge.written");
         match hub.set_ref(&self.name(), to, expected) {
             Ok(()) => {

@@ -6,19 +6,19 @@
 use std::io::{Seek, SeekFrom};
 use std::path::Path;
 
-use super::command::{Git, TRANSFER_TIMEOUT};
+use super::command::{GitCommand, TRANSFER_TIMEOUT};
 use super::error::{GitError, OnFile};
 use super::object::Oid;
 
 /// The source of objects: a trusted git directory, and more object directories to read beside it.
-pub(crate) struct Source<'a> {
+pub(crate) struct ObjectSource<'a> {
     pub git_dir: &'a Path,
     pub objects: Vec<&'a Path>,
 }
 
 /// How strictly arriving objects are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Check {
+pub(crate) enum ObjectCheck {
     /// Every object must hash to its name and every link must be there.
     Connected,
     /// Every object must also be well-formed by fsck's rules: for objects an agent made.
@@ -27,9 +27,9 @@ pub(crate) enum Check {
 
 /// A guard that holds the arrived pack against a concurrent gc until the refs that need it are
 /// written.
-pub(crate) struct Kept(Option<std::path::PathBuf>);
+pub(crate) struct KeptPack(Option<std::path::PathBuf>);
 
-impl Drop for Kept {
+impl Drop for KeptPack {
     fn drop(&mut self) {
         if let Some(file) = &self.0 {
             let _ = std::fs::remove_file(file);
@@ -40,12 +40,12 @@ impl Drop for Kept {
 /// Copies the objects that `wants` reach and `target` lacks. Tips the target already has cost one
 /// look-up.
 pub(crate) fn transfer(
-    source: &Source<'_>,
+    source: &ObjectSource<'_>,
     target: &Path,
     wants: &[Oid],
     haves: &[Oid],
-    check: Check,
-) -> Result<Kept, GitError> {
+    check: ObjectCheck,
+) -> Result<KeptPack, GitError> {
     let haves = existing(from(source, "find common history"), haves)?;
     let mut revs = String::new();
     for want in wants {
@@ -66,34 +66,34 @@ pub(crate) fn transfer(
         .timeout(TRANSFER_TIMEOUT)
         .write_to(writer)?;
     pack.seek(SeekFrom::Start(0)).on("read", &temp)?;
-    let mut index = Git::isolated("check and store history", target).args([
+    let mut index = GitCommand::isolated("check and store history", target).args([
         "index-pack",
         "--stdin",
         "--fix-thin",
         "--keep=autopilot",
     ]);
     index = match check {
-        Check::Connected => index,
-        Check::Strict => index.arg("--strict"),
+        ObjectCheck::Connected => index,
+        ObjectCheck::Strict => index.arg("--strict"),
     };
     let answer = index.stdin_file(pack).timeout(TRANSFER_TIMEOUT).line()?;
     let kept = answer
         .strip_prefix("keep\t")
         .map(|hash| target.join("objects/pack").join(format!("pack-{}.keep", hash.trim())));
-    Ok(Kept(kept))
+    Ok(KeptPack(kept))
 }
 
-fn from(source: &Source<'_>, operation: &str) -> Git {
-    Git::isolated(operation, source.git_dir).also_objects(&source.objects)
+fn from(source: &ObjectSource<'_>, operation: &str) -> GitCommand {
+    GitCommand::isolated(operation, source.git_dir).also_objects(&source.objects)
 }
 
 /// Returns those of these objects that the repository of `git` has.
-pub(crate) fn existing(git: Git, oids: &[Oid]) -> Result<Vec<Oid>, GitError> {
+pub(crate) fn existing(git: GitCommand, oids: &[Oid]) -> Result<Vec<Oid>, GitError> {
     Ok(typed(git, oids)?.into_iter().map(|(oid, _)| oid).collect())
 }
 
 /// Returns the objects that exist, with their types.
-pub(crate) fn typed(git: Git, oids: &[Oid]) -> Result<Vec<(Oid, String)>, GitError> {
+pub(crate) fn typed(git: GitCommand, oids: &[Oid]) -> Result<Vec<(Oid, String)>, GitError> {
     if oids.is_empty() {
         return Ok(Vec::new());
     }

@@ -23,7 +23,7 @@ pub struct Look<'a> {
 
 /// The activity of a process tree at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Sample {
+pub struct LifeSample {
     /// The time of the look on a monotonic clock, from any origin.
     pub at_ms: u64,
     /// The CPU time that all living processes have used.
@@ -42,9 +42,9 @@ pub struct Sample {
     pub newest_write: Option<SystemTime>,
 }
 
-impl Sample {
+impl LifeSample {
     /// Looks at the process tree and the directory. `at_ms` is the time of the look.
-    pub fn take(look: Look<'_>, at_ms: u64) -> Sample {
+    pub fn take(look: Look<'_>, at_ms: u64) -> LifeSample {
         let table = proc::all();
         let root = table.iter().find(|process| process.id.pid == look.root).copied();
         let below = proc::below(&table, look.root);
@@ -52,7 +52,7 @@ impl Sample {
             root.into_iter().chain(below.iter().copied()).filter(|one| !one.is_zombie()).collect();
         let is_tool = |one: &Process| !one.is_zombie() && one.id.start_time >= look.tools_since;
         let ticks: u64 = living.iter().map(|one| one.cpu_ticks).sum();
-        Sample {
+        LifeSample {
             at_ms,
             cpu_ms: ticks.saturating_mul(1000) / ticks_per_second(),
             io_bytes: living.iter().map(|one| io_bytes(one.id.pid)).sum(),
@@ -66,7 +66,7 @@ impl Sample {
 
     /// Returns one line for a person.
     pub fn words(&self) -> String {
-        let Sample { processes, cpu_ms, io_bytes, connections, .. } = self;
+        let LifeSample { processes, cpu_ms, io_bytes, connections, .. } = self;
         let processes_word = if *processes == 1 { "process" } else { "processes" };
         let connections_word = if *connections == 1 { "connection" } else { "connections" };
         format!(
@@ -180,13 +180,13 @@ mod tests {
     fn a_busy_process_burns_and_an_idle_one_does_not() {
         let busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
         let idle = Command::new("sleep").arg("100").spawn().unwrap();
-        let first = [&busy, &idle].map(|child| Sample::take(look(child), 0).cpu_ms);
+        let first = [&busy, &idle].map(|child| LifeSample::take(look(child), 0).cpu_ms);
         let deadline = std::time::Instant::now() + Duration::from_secs(10);
-        while Sample::take(look(&busy), 0).cpu_ms < first[0] + 50 {
+        while LifeSample::take(look(&busy), 0).cpu_ms < first[0] + 50 {
             assert!(std::time::Instant::now() < deadline);
             std::thread::yield_now();
         }
-        assert!(Sample::take(look(&idle), 0).cpu_ms < first[1] + 20);
+        assert!(LifeSample::take(look(&idle), 0).cpu_ms < first[1] + 20);
         end(busy);
         end(idle);
     }
@@ -199,7 +199,7 @@ mod tests {
         while proc::descendants(root).is_empty() {
             std::thread::yield_now();
         }
-        let since = |tools_since| Sample::take(Look { tools_since, ..look(&shell) }, 0);
+        let since = |tools_since| LifeSample::take(Look { tools_since, ..look(&shell) }, 0);
         assert!(since(before).tool_child && since(before).processes == 2);
         assert!(!since(ticks_before(Duration::ZERO) + 10).tool_child);
         for process in proc::descendants(root) {
@@ -213,10 +213,10 @@ mod tests {
         let us = i32::try_from(std::process::id()).unwrap();
         let look = Look { root: us, dir: None, entries_max: 0, tools_since: u64::MAX };
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let before = Sample::take(look, 0).connections;
+        let before = LifeSample::take(look, 0).connections;
         let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (server, _) = listener.accept().unwrap();
-        assert_eq!(Sample::take(look, 0).connections, before + 2);
+        assert_eq!(LifeSample::take(look, 0).connections, before + 2);
         drop((client, server));
     }
 

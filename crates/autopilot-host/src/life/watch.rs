@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::patience::{Limits, Patience, Step};
-use super::sample::{Look, Sample, ticks_before};
-use crate::exec::{Child, Control, Exit, Heard};
-use crate::output::Line;
+use super::patience::{PatienceStep, SilencePatience, WatchLimits};
+use super::sample::{LifeSample, Look, ticks_before};
+use crate::exec::{Child, ChildWord, Control, Exit};
+use crate::output::OutputLine;
 
 /// The slack for a tool that begins just before the line that announces it is read.
 const TOOL_SLACK: Duration = Duration::from_secs(2);
 
 /// The settings of a watch.
 #[derive(Debug, Clone)]
-pub struct Watch {
+pub struct LifeWatch {
     /// The limits on time and silence.
-    pub limits: Limits,
+    pub limits: WatchLimits,
     /// The time between TERM and KILL.
     pub grace: Duration,
     /// The directory in which the agent works; its writes are a sign of life.
@@ -29,9 +29,9 @@ pub struct Watch {
 
 /// An event on the way; none of them is an end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notice {
+pub enum WatchNotice {
     /// A line of output.
-    Line(Line),
+    Line(OutputLine),
     /// The agent may be stuck.
     Suspect { idle: Duration, evidence: String },
     /// A suspected agent moves again or has spoken.
@@ -42,7 +42,7 @@ pub enum Notice {
 
 /// The way in which a watched agent ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
+pub enum WatchEnd {
     /// The agent ended by itself or was ended by somebody else.
     Exited(Exit),
     /// The watch ended the agent because its time was over.
@@ -51,16 +51,18 @@ pub enum Ended {
     Stuck { evidence: String, exit: Exit },
 }
 
-impl Ended {
+impl WatchEnd {
     /// Returns how the process ended.
     pub fn exit(&self) -> &Exit {
         match self {
-            Ended::Exited(exit) | Ended::TimedOut(exit) | Ended::Stuck { exit, .. } => exit,
+            WatchEnd::Exited(exit) | WatchEnd::TimedOut(exit) | WatchEnd::Stuck { exit, .. } => {
+                exit
+            }
         }
     }
 }
 
-enum Reason {
+enum EndReason {
     TimedOut,
     Stuck(String),
 }
@@ -69,39 +71,39 @@ enum Reason {
 pub async fn watch(
     mut child: Child,
     control: &Control,
-    watch: &Watch,
-    mut notice: impl FnMut(Notice),
-) -> Ended {
+    watch: &LifeWatch,
+    mut notice: impl FnMut(WatchNotice),
+) -> WatchEnd {
     let started = Instant::now();
-    let mut patience = Patience::new(watch.limits);
-    let mut reason: Option<Reason> = None;
+    let mut patience = SilencePatience::new(watch.limits);
+    let mut reason: Option<EndReason> = None;
     // The due time is fixed in advance: output must not put the next tick off.
     let mut due = started + patience.pause();
     loop {
         tokio::select! {
             heard = child.next() => match heard {
-                Heard::Line(line) => notice(Notice::Line(line)),
-                Heard::Stopped { resumed } => {
-                    notice(Notice::Stopped { resumed });
+                ChildWord::Line(line) => notice(WatchNotice::Line(line)),
+                ChildWord::Stopped { resumed } => {
+                    notice(WatchNotice::Stopped { resumed });
                     if !resumed && reason.is_none() {
                         let evidence = String::from("stopped by a signal again after it was continued");
                         control.terminate(watch.grace);
-                        reason = Some(Reason::Stuck(evidence));
+                        reason = Some(EndReason::Stuck(evidence));
                     }
                 }
-                Heard::Ended(exit) => return ended(exit, reason),
+                ChildWord::Ended(exit) => return ended(exit, reason),
             },
             () = tokio::time::sleep_until(due), if reason.is_none() => {
                 let mut step = patience.tick(started.elapsed(), child.progress().bytes());
-                if step == Step::Look {
+                if step == PatienceStep::Look {
                     step = patience.judge(look(&child, watch, started).await);
                 }
                 match step {
-                    Step::Wait | Step::Look => {}
-                    Step::Suspect { idle, evidence } => notice(Notice::Suspect { idle, evidence }),
-                    Step::Cleared => notice(Notice::Cleared),
-                    Step::Stuck { evidence } => reason = Some(Reason::Stuck(evidence)),
-                    Step::TimedOut => reason = Some(Reason::TimedOut),
+                    PatienceStep::Wait | PatienceStep::Look => {}
+                    PatienceStep::Suspect { idle, evidence } => notice(WatchNotice::Suspect { idle, evidence }),
+                    PatienceStep::Cleared => notice(WatchNotice::Cleared),
+                    PatienceStep::Stuck { evidence } => reason = Some(EndReason::Stuck(evidence)),
+                    PatienceStep::TimedOut => reason = Some(EndReason::TimedOut),
                 }
                 if reason.is_some() {
                     control.terminate(watch.grace);
@@ -112,17 +114,17 @@ pub async fn watch(
     }
 }
 
-fn ended(exit: Exit, reason: Option<Reason>) -> Ended {
+fn ended(exit: Exit, reason: Option<EndReason>) -> WatchEnd {
     match reason {
-        None => Ended::Exited(exit),
-        Some(Reason::TimedOut) => Ended::TimedOut(exit),
-        Some(Reason::Stuck(evidence)) => Ended::Stuck { evidence, exit },
+        None => WatchEnd::Exited(exit),
+        Some(EndReason::TimedOut) => WatchEnd::TimedOut(exit),
+        Some(EndReason::Stuck(evidence)) => WatchEnd::Stuck { evidence, exit },
     }
 }
 
 /// Takes a sample on a thread that may block, because reading `/proc` and the directory may take a
 /// while.
-async fn look(child: &Child, watch: &Watch, started: Instant) -> Sample {
+async fn look(child: &Child, watch: &LifeWatch, started: Instant) -> LifeSample {
     let root = child.agent().pid;
     let silence = child.progress().last().elapsed() + TOOL_SLACK;
     let tools_since = ticks_before(silence);
@@ -130,7 +132,7 @@ async fn look(child: &Child, watch: &Watch, started: Instant) -> Sample {
     let at_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let sample = move || {
         let look = Look { root, dir: dir.as_deref(), entries_max, tools_since };
-        Sample::take(look, at_ms)
+        LifeSample::take(look, at_ms)
     };
     tokio::task::spawn_blocking(sample).await.unwrap_or_default()
 }

@@ -4,14 +4,14 @@ use std::net::IpAddr;
 
 /// An address of the form `http(s)://host[:port][/path]`, without a slash at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
+pub struct ApiAddress {
     text: String,
     host: String,
 }
 
-impl Address {
+impl ApiAddress {
     /// Reads an address. The error completes "the base address … ".
-    pub fn parse(text: &str) -> Result<Address, &'static str> {
+    pub fn parse(text: &str) -> Result<ApiAddress, &'static str> {
         let text = text.trim().trim_end_matches('/');
         if text.bytes().any(|byte| !byte.is_ascii_graphic()) {
             return Err("contains a character that is not allowed in an address");
@@ -32,7 +32,7 @@ impl Address {
         if host.is_empty() {
             return Err("has no host");
         }
-        Ok(Address { text: text.to_owned(), host: host.to_ascii_lowercase() })
+        Ok(ApiAddress { text: text.to_owned(), host: host.to_ascii_lowercase() })
     }
 
     /// Returns the address as text.
@@ -64,7 +64,7 @@ impl Address {
     }
 }
 
-impl std::fmt::Display for Address {
+impl std::fmt::Display for ApiAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.text)
     }
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn only_a_plain_web_address_is_one() {
-        let address = Address::parse(" https://api.example.com/v1/ ").unwrap();
+        let address = ApiAddress::parse(" https://api.example.com/v1/ ").unwrap();
         assert_eq!(address.as_str(), "https://api.example.com/v1");
         for (text, why) in [
             ("api.example.com/v1", "https://"),
@@ -87,14 +87,14 @@ mod tests {
             ("https://host/v1\nX: y", "character"),
             ("", "https://"),
         ] {
-            let error = Address::parse(text).unwrap_err();
+            let error = ApiAddress::parse(text).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");
         }
     }
 
     #[test]
     fn near_servers_are_told_from_far_ones() {
-        let local = |text: &str| Address::parse(text).unwrap().is_local();
+        let local = |text: &str| ApiAddress::parse(text).unwrap().is_local();
         for near in [
             "http://127.0.0.1:11434/v1",
             "http://localhost:1234/v1",
@@ -116,8 +116,8 @@ mod tests {
         ] {
             assert!(!local(far), "{far}");
         }
-        assert!(Address::parse("http://api.example.com").unwrap().is_readable_by_others());
-        assert!(!Address::parse("https://api.example.com").unwrap().is_readable_by_others());
-        assert!(!Address::parse("http://localhost").unwrap().is_readable_by_others());
+        assert!(ApiAddress::parse("http://api.example.com").unwrap().is_readable_by_others());
+        assert!(!ApiAddress::parse("https://api.example.com").unwrap().is_readable_by_others());
+        assert!(!ApiAddress::parse("http://localhost").unwrap().is_readable_by_others());
     }
 }

@@ -1,13 +1,13 @@
 //! The Chat Completions API, which local servers have.
 
-use super::door::Stop;
-use super::reader::{Heard, Shape, string};
+use super::door::ReadStop;
+use super::reader::{ApiShape, HeardEvents, string};
 use super::way::Format;
-use super::{Answer, Failure, FailureKind, Question, Tokens};
+use super::{ApiAnswer, ApiFailure, ApiQuestion, ApiTokens, FailureKind};
 use serde_json::{Value, json};
 
 /// Returns the body of a request.
-pub(super) fn body(question: &Question, format: Format, usage: bool) -> Value {
+pub(super) fn body(question: &ApiQuestion, format: Format, usage: bool) -> Value {
     let mut messages = Vec::new();
     if let Some(instructions) = &question.instructions {
         messages.push(json!({ "role": "system", "content": instructions }));
@@ -45,14 +45,14 @@ pub(super) struct ChatReader {
     model: Option<String>,
     refusal: String,
     /// The result, once the answer has ended; the tokens come in a later event.
-    finished: Option<Result<(), Failure>>,
-    tokens: Option<Tokens>,
+    finished: Option<Result<(), ApiFailure>>,
+    tokens: Option<ApiTokens>,
 }
 
-impl Shape for ChatReader {
-    fn event(&mut self, event: &Value, heard: &mut Heard<'_>) -> Result<(), Stop> {
+impl ApiShape for ChatReader {
+    fn event(&mut self, event: &Value, heard: &mut HeardEvents<'_>) -> Result<(), ReadStop> {
         if !event["error"].is_null() {
-            return Err(Stop::Failed(Failure::refused(None, "the server", event, "")));
+            return Err(ReadStop::Failed(ApiFailure::refused(None, "the server", event, "")));
         }
         self.named(event);
         let choice = &event["choices"][0];
@@ -61,12 +61,12 @@ impl Shape for ChatReader {
         Ok(())
     }
 
-    fn whole(&mut self, answer: &Value, heard: &mut Heard<'_>) -> Result<(), Stop> {
+    fn whole(&mut self, answer: &Value, heard: &mut HeardEvents<'_>) -> Result<(), ReadStop> {
         self.named(answer);
         let choice = &answer["choices"][0];
         if choice["message"].is_null() {
             let why = "the server's answer does not follow the Chat Completions API";
-            return Err(Stop::Failed(Failure::new(FailureKind::Unreadable, why)));
+            return Err(ReadStop::Failed(ApiFailure::new(FailureKind::Unreadable, why)));
         }
         self.said(&choice["message"], heard)?;
         self.finish(choice, heard);
@@ -74,12 +74,12 @@ impl Shape for ChatReader {
         Ok(())
     }
 
-    fn end(&mut self) -> Option<Result<Answer, Failure>> {
-        let answer = Answer { id: self.id.take(), stored: false, model: self.model.take() };
+    fn end(&mut self) -> Option<Result<ApiAnswer, ApiFailure>> {
+        let answer = ApiAnswer { id: self.id.take(), stored: false, model: self.model.take() };
         self.finished.take().map(|finished| finished.map(|()| answer))
     }
 
-    fn tokens(&self) -> Option<Tokens> {
+    fn tokens(&self) -> Option<ApiTokens> {
         self.tokens
     }
 }
@@ -91,7 +91,7 @@ impl ChatReader {
         let usage = &event["usage"];
         if usage.is_object() {
             let count = |value: &Value| value.as_u64().unwrap_or(0);
-            self.tokens = Some(Tokens {
+            self.tokens = Some(ApiTokens {
                 input: count(&usage["prompt_tokens"]),
                 output: count(&usage["completion_tokens"]),
                 cached: count(&usage["prompt_tokens_details"]["cached_tokens"]),
@@ -99,16 +99,16 @@ impl ChatReader {
         }
     }
 
-    fn said(&mut self, message: &Value, heard: &mut Heard<'_>) -> Result<(), Stop> {
+    fn said(&mut self, message: &Value, heard: &mut HeardEvents<'_>) -> Result<(), ReadStop> {
         heard.thought(&message["reasoning_content"]);
         heard.thought(&message["reasoning"]);
         self.refusal.push_str(message["refusal"].as_str().unwrap_or_default());
         heard.text(&message["content"])
     }
 
-    fn finish(&mut self, choice: &Value, heard: &Heard<'_>) {
+    fn finish(&mut self, choice: &Value, heard: &HeardEvents<'_>) {
         let Some(reason) = choice["finish_reason"].as_str() else { return };
-        let failed = |kind, why: &str| Err(Failure::new(kind, why));
+        let failed = |kind, why: &str| Err(ApiFailure::new(kind, why));
         self.finished = Some(match reason {
             "length" => failed(FailureKind::OutputLimit, "the model stopped at its output limit"),
             "content_filter" => {

@@ -4,7 +4,7 @@
 use super::failure::one_line;
 use super::retry::wanted_pause;
 use super::sse::{EventTooLong, Events};
-use super::{Address, Failure, FailureKind, Limits};
+use super::{ApiAddress, ApiFailure, ApiLimits, FailureKind};
 use crate::web;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -28,14 +28,14 @@ pub struct Key {
 
 impl Key {
     /// Makes a key of a variable's value; `None` if the variable is not set or empty.
-    pub fn new(variable: &str, value: Option<&str>) -> Result<Option<Key>, Failure> {
+    pub fn new(variable: &str, value: Option<&str>) -> Result<Option<Key>, ApiFailure> {
         let Some(secret) = value.map(str::trim).filter(|value| !value.is_empty()) else {
             return Ok(None);
         };
         let unfit = || {
             let text =
                 format!("the value of `{variable}` is not a valid key: it is not plain text");
-            Failure::new(FailureKind::Key, text)
+            ApiFailure::new(FailureKind::Key, text)
         };
         let mut header = HeaderValue::try_from(format!("Bearer {secret}")).map_err(|_| unfit())?;
         if !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -54,16 +54,16 @@ impl std::fmt::Debug for Key {
 
 /// A client for one API.
 #[derive(Debug)]
-pub struct Door {
+pub struct ApiDoor {
     agent: ureq::Agent,
-    address: Address,
+    address: ApiAddress,
     key: Option<Key>,
     headers: Vec<(HeaderName, HeaderValue)>,
-    limits: Limits,
+    limits: ApiLimits,
 }
 
 /// A piece of a server's answer.
-pub(super) enum Part<'a> {
+pub(super) enum ServerPart<'a> {
     /// The data of one event.
     Event(&'a str),
     /// The whole answer at once.
@@ -71,37 +71,40 @@ pub(super) enum Part<'a> {
 }
 
 /// The reason why no more is read.
-pub(super) enum Stop {
+pub(super) enum ReadStop {
     Complete,
-    Failed(Failure),
+    Failed(ApiFailure),
 }
 
-impl From<EventTooLong> for Stop {
-    fn from(_: EventTooLong) -> Stop {
-        Stop::Failed(Failure::new(FailureKind::TooLong, "one event of the answer is too long"))
+impl From<EventTooLong> for ReadStop {
+    fn from(_: EventTooLong) -> ReadStop {
+        ReadStop::Failed(ApiFailure::new(
+            FailureKind::TooLong,
+            "one event of the answer is too long",
+        ))
     }
 }
 
-impl Door {
+impl ApiDoor {
     /// Makes a client. `variable` is where the key should be; a server nearby may go without one.
     /// `headers` whose value is not valid in HTTP are left out. `certificates` is a file of
     /// certificates to trust instead of the public ones.
     pub fn new(
-        address: Address,
+        address: ApiAddress,
         variable: &str,
         key: Option<&str>,
         headers: &[(&'static str, String)],
         certificates: Option<&str>,
-        limits: Limits,
-    ) -> Result<Door, Failure> {
+        limits: ApiLimits,
+    ) -> Result<ApiDoor, ApiFailure> {
         let key = Key::new(variable, key)?;
         if key.is_none() && !address.is_local() {
             let text = format!("no key for {address}: the variable `{variable}` is not set");
-            return Err(Failure::new(FailureKind::Key, text));
+            return Err(ApiFailure::new(FailureKind::Key, text));
         }
         let tls = web::tls(certificates).map_err(|reason| {
             let text = format!("cannot use {}: {reason}", web::CERTIFICATES_VARIABLE);
-            Failure::new(FailureKind::Lost, text)
+            ApiFailure::new(FailureKind::Lost, text)
         })?;
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
@@ -120,11 +123,11 @@ impl Door {
             Some((HeaderName::from_static(name), HeaderValue::try_from(value).ok()?))
         });
         let headers = headers.collect();
-        Ok(Door { agent: config.new_agent(), address, key, headers, limits })
+        Ok(ApiDoor { agent: config.new_agent(), address, key, headers, limits })
     }
 
     /// Returns the base address of the API.
-    pub fn address(&self) -> &Address {
+    pub fn address(&self) -> &ApiAddress {
         &self.address
     }
 
@@ -133,7 +136,7 @@ impl Door {
         self.key.is_some() && self.address.is_readable_by_others()
     }
 
-    pub(super) fn limits(&self) -> &Limits {
+    pub(super) fn limits(&self) -> &ApiLimits {
         &self.limits
     }
 
@@ -142,8 +145,8 @@ impl Door {
         &self,
         path: &str,
         body: &Value,
-        part: &mut dyn FnMut(Part<'_>) -> Result<(), Stop>,
-    ) -> Result<(), Failure> {
+        part: &mut dyn FnMut(ServerPart<'_>) -> Result<(), ReadStop>,
+    ) -> Result<(), ApiFailure> {
         self.exchange(path, body, part).map_err(|failure| self.without_key(failure))
     }
 
@@ -151,8 +154,8 @@ impl Door {
         &self,
         path: &str,
         body: &Value,
-        part: &mut dyn FnMut(Part<'_>) -> Result<(), Stop>,
-    ) -> Result<(), Failure> {
+        part: &mut dyn FnMut(ServerPart<'_>) -> Result<(), ReadStop>,
+    ) -> Result<(), ApiFailure> {
         let url = format!("{}{path}", self.address);
         let request = self.request(&url, body)?;
         let response = self.agent.run(request).map_err(|error| self.broken(&url, &error))?;
@@ -169,12 +172,12 @@ impl Door {
             self.whole(&url, status, bytes, part)
         };
         match read {
-            Ok(()) | Err(Stop::Complete) => Ok(()),
-            Err(Stop::Failed(failure)) => Err(failure),
+            Ok(()) | Err(ReadStop::Complete) => Ok(()),
+            Err(ReadStop::Failed(failure)) => Err(failure),
         }
     }
 
-    fn request(&self, url: &str, body: &Value) -> Result<Request<Vec<u8>>, Failure> {
+    fn request(&self, url: &str, body: &Value) -> Result<Request<Vec<u8>>, ApiFailure> {
         let mut request = Request::post(url)
             .header("Content-Type", "application/json")
             .header("Accept", "text/event-stream, application/json");
@@ -185,7 +188,7 @@ impl Door {
             request = request.header(name, value.clone());
         }
         request.body(body.to_string().into_bytes()).map_err(|error| {
-            Failure::new(FailureKind::Lost, format!("cannot send a request to {url}: {error}"))
+            ApiFailure::new(FailureKind::Lost, format!("cannot send a request to {url}: {error}"))
         })
     }
 
@@ -193,10 +196,10 @@ impl Door {
         &self,
         url: &str,
         mut bytes: impl Read,
-        part: &mut dyn FnMut(Part<'_>) -> Result<(), Stop>,
-    ) -> Result<(), Stop> {
+        part: &mut dyn FnMut(ServerPart<'_>) -> Result<(), ReadStop>,
+    ) -> Result<(), ReadStop> {
         let mut events = Events::default();
-        let mut each = |data: &str| part(Part::Event(data));
+        let mut each = |data: &str| part(ServerPart::Event(data));
         let mut chunk = vec![0; CHUNK_BYTES];
         let mut total = 0;
         loop {
@@ -206,7 +209,7 @@ impl Door {
             }
             total += count as u64;
             if total > self.limits.stream_bytes_max {
-                return Err(Stop::Failed(self.too_long(url)));
+                return Err(ReadStop::Failed(self.too_long(url)));
             }
             events.push(&chunk[..count], &mut each)?;
         }
@@ -219,8 +222,8 @@ impl Door {
         url: &str,
         status: u16,
         mut bytes: impl Read,
-        part: &mut dyn FnMut(Part<'_>) -> Result<(), Stop>,
-    ) -> Result<(), Stop> {
+        part: &mut dyn FnMut(ServerPart<'_>) -> Result<(), ReadStop>,
+    ) -> Result<(), ReadStop> {
         let mut all = Vec::new();
         let mut chunk = vec![0; CHUNK_BYTES];
         loop {
@@ -232,50 +235,50 @@ impl Door {
             if all.len() as u64
                 > self.limits.stream_bytes_max.min(super::sse::EVENT_BYTES_MAX as u64)
             {
-                return Err(Stop::Failed(self.too_long(url)));
+                return Err(ReadStop::Failed(self.too_long(url)));
             }
         }
         let text = String::from_utf8_lossy(&all);
         if let Ok(value) = serde_json::from_str::<Value>(&text) {
             if !value["error"].is_null() {
-                let failure = Failure::refused(Some(status), url, &value, "");
-                return Err(Stop::Failed(failure));
+                let failure = ApiFailure::refused(Some(status), url, &value, "");
+                return Err(ReadStop::Failed(failure));
             }
-            return part(Part::Whole(&value));
+            return part(ServerPart::Whole(&value));
         }
         if ["data:", "event:", ":"].iter().any(|start| text.trim_start().starts_with(start)) {
             let mut events = Events::default();
-            let mut each = |data: &str| part(Part::Event(data));
+            let mut each = |data: &str| part(ServerPart::Event(data));
             events.push(&all, &mut each)?;
             return events.end(&mut each);
         }
         let start = one_line(&text.chars().take(80).collect::<String>());
         let said = format!("{url} did not send a model's answer; the text starts with `{start}`");
-        Err(Stop::Failed(Failure::new(FailureKind::Unreadable, said)))
+        Err(ReadStop::Failed(ApiFailure::new(FailureKind::Unreadable, said)))
     }
 
-    fn read(&self, url: &str, bytes: &mut impl Read, chunk: &mut [u8]) -> Result<usize, Stop> {
+    fn read(&self, url: &str, bytes: &mut impl Read, chunk: &mut [u8]) -> Result<usize, ReadStop> {
         loop {
             match bytes.read(chunk) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    return Err(Stop::Failed(self.broken(url, &ureq::Error::from(error))));
+                    return Err(ReadStop::Failed(self.broken(url, &ureq::Error::from(error))));
                 }
                 Ok(count) => return Ok(count),
             }
         }
     }
 
-    fn too_long(&self, url: &str) -> Failure {
+    fn too_long(&self, url: &str) -> ApiFailure {
         let max = self.limits.stream_bytes_max;
-        Failure::new(FailureKind::TooLong, format!("{url} sent more than {max} bytes"))
+        ApiFailure::new(FailureKind::TooLong, format!("{url} sent more than {max} bytes"))
     }
 
-    fn broken(&self, url: &str, error: &ureq::Error) -> Failure {
+    fn broken(&self, url: &str, error: &ureq::Error) -> ApiFailure {
         if let ureq::Error::Timeout(ureq::Timeout::PerRead | ureq::Timeout::PerWrite) = error {
             let seconds = self.limits.idle_time_max.as_secs_f32();
             let text = format!("{url} sent nothing for {seconds} s");
-            return Failure::new(FailureKind::Silent, text);
+            return ApiFailure::new(FailureKind::Silent, text);
         }
         let why = if let ureq::Error::Timeout(_) = error {
             "no answer in time".to_owned()
@@ -284,10 +287,10 @@ impl Door {
         } else {
             one_line(&error.to_string())
         };
-        Failure::new(FailureKind::Lost, format!("the connection to {url} failed: {why}"))
+        ApiFailure::new(FailureKind::Lost, format!("the connection to {url} failed: {why}"))
     }
 
-    fn refusal(&self, url: &str, response: Response<ureq::Body>) -> Failure {
+    fn refusal(&self, url: &str, response: Response<ureq::Body>) -> ApiFailure {
         let status = response.status().as_u16();
         let headers = response.headers().clone();
         let mut body = Vec::new();
@@ -301,7 +304,7 @@ impl Door {
             .read_to_end(&mut body);
         let text = String::from_utf8_lossy(&body);
         let said = serde_json::from_str(&text).unwrap_or(Value::Null);
-        let mut failure = Failure::refused(Some(status), url, &said, &text);
+        let mut failure = ApiFailure::refused(Some(status), url, &said, &text);
         if let Some(hint) = self.hint(status, &headers, &failure) {
             failure.message = format!("{} ({hint})", failure.message);
         }
@@ -311,7 +314,7 @@ impl Door {
         failure
     }
 
-    fn hint(&self, status: u16, headers: &HeaderMap, failure: &Failure) -> Option<String> {
+    fn hint(&self, status: u16, headers: &HeaderMap, failure: &ApiFailure) -> Option<String> {
         match status {
             300..=399 => {
                 let place = headers.get("location").and_then(|place| place.to_str().ok())?;
@@ -329,7 +332,7 @@ impl Door {
     }
 
     /// Hides the key in a failure, because a server may repeat in an error what it was sent.
-    fn without_key(&self, mut failure: Failure) -> Failure {
+    fn without_key(&self, mut failure: ApiFailure) -> ApiFailure {
         let Some(key) = self.key.as_ref().filter(|key| key.secret.len() >= SECRET_BYTES_MIN) else {
             return failure;
         };
@@ -350,9 +353,9 @@ fn seconds_after(now: Timestamp, pause: Duration) -> i64 {
 mod tests {
     use super::*;
 
-    fn door(base: &str, key: Option<&str>) -> Result<Door, Failure> {
-        let address = Address::parse(base).unwrap();
-        Door::new(address, "MY_KEY", key, &[], None, Limits::default())
+    fn door(base: &str, key: Option<&str>) -> Result<ApiDoor, ApiFailure> {
+        let address = ApiAddress::parse(base).unwrap();
+        ApiDoor::new(address, "MY_KEY", key, &[], None, ApiLimits::default())
     }
 
     #[test]
@@ -382,7 +385,7 @@ mod tests {
         let door = door("https://api.example.com", Some("sk-secret-1")).unwrap();
         let said =
             serde_json::json!({"error": {"message": "no: sk-secret-1", "code": "sk-secret-1"}});
-        let failure = door.without_key(Failure::refused(Some(401), "S", &said, ""));
+        let failure = door.without_key(ApiFailure::refused(Some(401), "S", &said, ""));
         assert!(!format!("{failure:?}").contains("secret"), "{failure:?}");
     }
 }

@@ -8,7 +8,7 @@ const SAID_CHARS_MAX: usize = 600;
 /// The reason why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Failure {
+pub struct ApiFailure {
     /// The kind of failure.
     pub kind: FailureKind,
     /// The HTTP status, if there was one.
@@ -72,9 +72,9 @@ const USED_UP: &[&str] = &[
     "usage_limit_reached",
 ];
 
-impl Failure {
-    pub(super) fn new(kind: FailureKind, message: impl Into<String>) -> Failure {
-        Failure {
+impl ApiFailure {
+    pub(super) fn new(kind: FailureKind, message: impl Into<String>) -> ApiFailure {
+        ApiFailure {
             kind,
             status: None,
             error_type: None,
@@ -86,7 +86,12 @@ impl Failure {
     }
 
     /// Makes a failure from a server's error: every server has its own form for it.
-    pub(super) fn refused(status: Option<u16>, whom: &str, said: &Value, plain: &str) -> Failure {
+    pub(super) fn refused(
+        status: Option<u16>,
+        whom: &str,
+        said: &Value,
+        plain: &str,
+    ) -> ApiFailure {
         let said = said.get(0).unwrap_or(said);
         let error = if said["error"].is_null() { said } else { &said["error"] };
         let word = |key: &str| error[key].as_str().map(str::to_owned);
@@ -102,11 +107,11 @@ impl Failure {
         let status_word = status.map(|status| format!(" answered {status}")).unwrap_or_default();
         let says = if text.is_empty() { String::new() } else { format!(": {text}") };
         let by = if status.is_some() { "" } else { " reported an error" };
-        Failure {
+        ApiFailure {
             status,
             error_type: word("type").or_else(|| word("status")),
             code: word("code"),
-            ..Failure::new(FailureKind::Refused, format!("{whom}{status_word}{by}{says}"))
+            ..ApiFailure::new(FailureKind::Refused, format!("{whom}{status_word}{by}{says}"))
         }
     }
 
@@ -211,22 +216,22 @@ mod tests {
             (json!(null), "S answered 400: said as text |  | "),
         ];
         for (said, wanted) in table {
-            let failure = Failure::refused(Some(400), "S", &said, "said as\ntext");
+            let failure = ApiFailure::refused(Some(400), "S", &said, "said as\ntext");
             let words = [&failure.error_type, &failure.code].map(|w| w.clone().unwrap_or_default());
             assert_eq!(format!("{failure} | {} | {}", words[0], words[1]), wanted);
         }
-        let page = Failure::refused(Some(502), "S", &Value::Null, "<html>Bad gateway</html>");
+        let page = ApiFailure::refused(Some(502), "S", &Value::Null, "<html>Bad gateway</html>");
         assert_eq!(page.to_string(), "S answered 502");
-        let long = Failure::refused(None, "S", &json!({"error": "x".repeat(9_000)}), "");
+        let long = ApiFailure::refused(None, "S", &json!({"error": "x".repeat(9_000)}), "");
         assert!(long.message.chars().count() < SAID_CHARS_MAX + 40, "{long}");
     }
 
     #[test]
     fn only_what_may_pass_is_asked_again() {
-        let refused = |status: Option<u16>, code: &str| Failure {
+        let refused = |status: Option<u16>, code: &str| ApiFailure {
             status,
             code: Some(code.to_owned()),
-            ..Failure::new(FailureKind::Refused, "")
+            ..ApiFailure::new(FailureKind::Refused, "")
         };
         for status in [408, 409, 429, 500, 502, 503, 504, 529] {
             assert!(refused(Some(status), "").may_pass(), "{status}");
@@ -237,7 +242,7 @@ mod tests {
         assert!(!refused(Some(429), "insufficient_quota").may_pass());
         assert!(refused(None, "server_error").may_pass());
         assert!(!refused(None, "invalid_prompt").may_pass());
-        assert!(Failure::new(FailureKind::Lost, "").may_pass());
-        assert!(!Failure::new(FailureKind::TooLong, "").may_pass());
+        assert!(ApiFailure::new(FailureKind::Lost, "").may_pass());
+        assert!(!ApiFailure::new(FailureKind::TooLong, "").may_pass());
     }
 }

@@ -1,48 +1,48 @@
 //! The reader of an answer, whatever the form of its events, with a limit on its length.
 
-use super::door::{Part, Stop};
-use super::{Answer, Event, Failure, FailureKind, Tokens};
+use super::door::{ReadStop, ServerPart};
+use super::{ApiAnswer, ApiEvent, ApiFailure, ApiTokens, FailureKind};
 use serde_json::Value;
 
 /// The form of one API's answers.
-pub(super) trait Shape {
+pub(super) trait ApiShape {
     /// Reads one event of a stream.
-    fn event(&mut self, event: &Value, heard: &mut Heard<'_>) -> Result<(), Stop>;
+    fn event(&mut self, event: &Value, heard: &mut HeardEvents<'_>) -> Result<(), ReadStop>;
     /// Reads an answer that came in one piece.
-    fn whole(&mut self, answer: &Value, heard: &mut Heard<'_>) -> Result<(), Stop>;
+    fn whole(&mut self, answer: &Value, heard: &mut HeardEvents<'_>) -> Result<(), ReadStop>;
     /// Returns the result; `None` when the answer was not complete.
-    fn end(&mut self) -> Option<Result<Answer, Failure>>;
+    fn end(&mut self) -> Option<Result<ApiAnswer, ApiFailure>>;
     /// Returns the tokens the server has counted so far.
-    fn tokens(&self) -> Option<Tokens>;
+    fn tokens(&self) -> Option<ApiTokens>;
 }
 
 /// The receiver of the pieces of an answer; it passes them on and counts their bytes.
-pub(super) struct Heard<'a> {
-    hear: &'a mut dyn FnMut(Event),
+pub(super) struct HeardEvents<'a> {
+    hear: &'a mut dyn FnMut(ApiEvent),
     bytes: &'a mut usize,
     bytes_max: usize,
 }
 
-impl Heard<'_> {
-    pub(super) fn text(&mut self, text: &Value) -> Result<(), Stop> {
+impl HeardEvents<'_> {
+    pub(super) fn text(&mut self, text: &Value) -> Result<(), ReadStop> {
         let Some(text) = text.as_str().filter(|text| !text.is_empty()) else { return Ok(()) };
         *self.bytes += text.len();
         if *self.bytes > self.bytes_max {
             let why = format!("the model's answer is longer than {} bytes", self.bytes_max);
-            return Err(Stop::Failed(Failure::new(FailureKind::TooLong, why)));
+            return Err(ReadStop::Failed(ApiFailure::new(FailureKind::TooLong, why)));
         }
-        (self.hear)(Event::Text(text.to_owned()));
+        (self.hear)(ApiEvent::Text(text.to_owned()));
         Ok(())
     }
 
     pub(super) fn thought(&mut self, text: &Value) {
         if let Some(text) = text.as_str().filter(|text| !text.is_empty()) {
-            (self.hear)(Event::Thought(text.to_owned()));
+            (self.hear)(ApiEvent::Thought(text.to_owned()));
         }
     }
 
     pub(super) fn anew(&mut self) {
-        (self.hear)(Event::Anew);
+        (self.hear)(ApiEvent::Anew);
     }
 
     /// Returns whether no text has come yet.
@@ -52,8 +52,8 @@ impl Heard<'_> {
 }
 
 /// The reader of one answer.
-pub(super) struct Reader {
-    shape: Box<dyn Shape>,
+pub(super) struct StreamReader {
+    shape: Box<dyn ApiShape>,
     bytes: usize,
     bytes_max: usize,
     /// The error of the first event that was not JSON, for a stream in which none was.
@@ -61,25 +61,25 @@ pub(super) struct Reader {
     understood: bool,
 }
 
-impl Reader {
-    pub(super) fn new(shape: Box<dyn Shape>, bytes_max: usize) -> Reader {
-        Reader { shape, bytes: 0, bytes_max, nonsense: None, understood: false }
+impl StreamReader {
+    pub(super) fn new(shape: Box<dyn ApiShape>, bytes_max: usize) -> StreamReader {
+        StreamReader { shape, bytes: 0, bytes_max, nonsense: None, understood: false }
     }
 
     pub(super) fn part(
         &mut self,
-        part: &Part<'_>,
-        hear: &mut dyn FnMut(Event),
-    ) -> Result<(), Stop> {
-        let mut heard = Heard { hear, bytes: &mut self.bytes, bytes_max: self.bytes_max };
+        part: &ServerPart<'_>,
+        hear: &mut dyn FnMut(ApiEvent),
+    ) -> Result<(), ReadStop> {
+        let mut heard = HeardEvents { hear, bytes: &mut self.bytes, bytes_max: self.bytes_max };
         match part {
-            Part::Whole(answer) => {
+            ServerPart::Whole(answer) => {
                 self.understood = true;
                 self.shape.whole(answer, &mut heard)
             }
             // This mark ends a stream of the Chat Completions API.
-            Part::Event("[DONE]") => Err(Stop::Complete),
-            Part::Event(data) => match serde_json::from_str::<Value>(data) {
+            ServerPart::Event("[DONE]") => Err(ReadStop::Complete),
+            ServerPart::Event(data) => match serde_json::from_str::<Value>(data) {
                 Ok(event) => {
                     self.understood = true;
                     self.shape.event(&event, &mut heard)
@@ -92,19 +92,19 @@ impl Reader {
         }
     }
 
-    pub(super) fn end(&mut self) -> Result<Answer, Failure> {
+    pub(super) fn end(&mut self) -> Result<ApiAnswer, ApiFailure> {
         if let Some(ended) = self.shape.end() {
             return ended;
         }
         if let Some(nonsense) = self.nonsense.as_ref().filter(|_| !self.understood) {
             let text = format!("the stream is not a model's answer: {nonsense}");
-            return Err(Failure::new(FailureKind::Unreadable, text));
+            return Err(ApiFailure::new(FailureKind::Unreadable, text));
         }
         let text = "the stream ended before the answer was complete";
-        Err(Failure::new(FailureKind::Lost, text))
+        Err(ApiFailure::new(FailureKind::Lost, text))
     }
 
-    pub(super) fn tokens(&self) -> Option<Tokens> {
+    pub(super) fn tokens(&self) -> Option<ApiTokens> {
         self.shape.tokens()
     }
 }

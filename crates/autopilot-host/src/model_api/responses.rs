@@ -1,15 +1,15 @@
 //! The Responses API.
 
-use super::door::Stop;
-use super::reader::{Heard, Shape, string};
-use super::way::{Format, History};
-use super::{Answer, Failure, FailureKind, Question, Tokens};
+use super::door::ReadStop;
+use super::reader::{ApiShape, HeardEvents, string};
+use super::way::{Format, HistoryWay};
+use super::{ApiAnswer, ApiFailure, ApiQuestion, ApiTokens, FailureKind};
 use serde_json::{Value, json};
 
 /// Returns the body of a request.
-pub(super) fn body(question: &Question, format: Format, history: History) -> Value {
+pub(super) fn body(question: &ApiQuestion, format: Format, history: HistoryWay) -> Value {
     let mut input = Vec::new();
-    if history == History::Told {
+    if history == HistoryWay::Told {
         for turn in &question.earlier {
             input.push(json!({ "role": "user", "content": turn.prompt }));
             input.push(json!({ "role": "assistant", "content": turn.answer }));
@@ -23,7 +23,7 @@ pub(super) fn body(question: &Question, format: Format, history: History) -> Val
     if let Some(effort) = &question.effort {
         body["reasoning"] = json!({ "effort": effort });
     }
-    if let Some(previous) = question.previous.as_ref().filter(|_| history == History::Named) {
+    if let Some(previous) = question.previous.as_ref().filter(|_| history == HistoryWay::Named) {
         body["previous_response_id"] = json!(previous);
     }
     match (format, &question.schema) {
@@ -46,12 +46,12 @@ pub(super) struct ResponsesReader {
     /// The message that is being written: only the last one is the answer.
     message: Option<u64>,
     refusal: String,
-    tokens: Option<Tokens>,
-    answer: Option<Answer>,
+    tokens: Option<ApiTokens>,
+    answer: Option<ApiAnswer>,
 }
 
-impl Shape for ResponsesReader {
-    fn event(&mut self, event: &Value, heard: &mut Heard<'_>) -> Result<(), Stop> {
+impl ApiShape for ResponsesReader {
+    fn event(&mut self, event: &Value, heard: &mut HeardEvents<'_>) -> Result<(), ReadStop> {
         match event["type"].as_str() {
             Some("response.output_text.delta") => {
                 let message = event["output_index"].as_u64();
@@ -74,25 +74,25 @@ impl Shape for ResponsesReader {
             }
             Some("error") => {
                 // The fields of the error are in the event itself, with some servers in an object.
-                Err(Stop::Failed(Failure::refused(None, "the server", event, "")))
+                Err(ReadStop::Failed(ApiFailure::refused(None, "the server", event, "")))
             }
             Some(_) => Ok(()),
             // A server that breaks off says so without a type.
             None if !event["error"].is_null() => {
-                Err(Stop::Failed(Failure::refused(None, "the server", event, "")))
+                Err(ReadStop::Failed(ApiFailure::refused(None, "the server", event, "")))
             }
             None => Ok(()),
         }
     }
 
-    fn whole(&mut self, response: &Value, heard: &mut Heard<'_>) -> Result<(), Stop> {
+    fn whole(&mut self, response: &Value, heard: &mut HeardEvents<'_>) -> Result<(), ReadStop> {
         self.count(&response["usage"]);
         if heard.nothing_said() {
             self.last_message(response, heard)?;
         }
         match response["status"].as_str() {
             Some("failed" | "cancelled") => {
-                Err(Stop::Failed(Failure::refused(None, "the server", response, "")))
+                Err(ReadStop::Failed(ApiFailure::refused(None, "the server", response, "")))
             }
             Some("incomplete") => Err(match response["incomplete_details"]["reason"].as_str() {
                 Some("content_filter") => {
@@ -115,26 +115,30 @@ impl Shape for ResponsesReader {
         }
     }
 
-    fn end(&mut self) -> Option<Result<Answer, Failure>> {
+    fn end(&mut self) -> Option<Result<ApiAnswer, ApiFailure>> {
         self.answer.take().map(Ok)
     }
 
-    fn tokens(&self) -> Option<Tokens> {
+    fn tokens(&self) -> Option<ApiTokens> {
         self.tokens
     }
 }
 
 impl ResponsesReader {
-    fn complete(&mut self, response: &Value) -> Result<(), Stop> {
+    fn complete(&mut self, response: &Value) -> Result<(), ReadStop> {
         let id = string(&response["id"]);
         // An answer is stored unless the server says otherwise.
         let stored = id.is_some() && response["store"].as_bool() != Some(false);
-        self.answer = Some(Answer { id, stored, model: string(&response["model"]) });
-        Err(Stop::Complete)
+        self.answer = Some(ApiAnswer { id, stored, model: string(&response["model"]) });
+        Err(ReadStop::Complete)
     }
 
     /// Passes on the last message of a response whose text did not come in pieces.
-    fn last_message(&mut self, response: &Value, heard: &mut Heard<'_>) -> Result<(), Stop> {
+    fn last_message(
+        &mut self,
+        response: &Value,
+        heard: &mut HeardEvents<'_>,
+    ) -> Result<(), ReadStop> {
         let mut items = response["output"].as_array().into_iter().flatten();
         let Some(message) = items.rfind(|item| item["type"] == "message") else {
             return Ok(());
@@ -151,7 +155,7 @@ impl ResponsesReader {
     fn count(&mut self, usage: &Value) {
         if usage.is_object() {
             let count = |value: &Value| value.as_u64().unwrap_or(0);
-            self.tokens = Some(Tokens {
+            self.tokens = Some(ApiTokens {
                 input: count(&usage["input_tokens"]),
                 output: count(&usage["output_tokens"]),
                 cached: count(&usage["input_tokens_details"]["cached_tokens"]),
@@ -160,6 +164,6 @@ impl ResponsesReader {
     }
 }
 
-fn stopped(kind: FailureKind, why: &str) -> Stop {
-    Stop::Failed(Failure::new(kind, why))
+fn stopped(kind: FailureKind, why: &str) -> ReadStop {
+    ReadStop::Failed(ApiFailure::new(kind, why))
 }

@@ -1,6 +1,6 @@
 //! The rules for asking a server again, and the pause it wants before that.
 
-use super::{Failure, Limits};
+use super::{ApiFailure, ApiLimits};
 use jiff::Timestamp;
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
@@ -11,8 +11,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const OWN_PAUSE_MAX: Duration = Duration::from_secs(16);
 
 /// The tries of one question so far.
-pub(super) struct Patience {
-    limits: Limits,
+pub(super) struct RetryPatience {
+    limits: ApiLimits,
     began: Instant,
     tries: u32,
 }
@@ -24,13 +24,13 @@ pub(super) struct Pause {
     pub length: Duration,
 }
 
-impl Patience {
-    pub(super) fn begin(limits: &Limits) -> Patience {
-        Patience { limits: *limits, began: Instant::now(), tries: 1 }
+impl RetryPatience {
+    pub(super) fn begin(limits: &ApiLimits) -> RetryPatience {
+        RetryPatience { limits: *limits, began: Instant::now(), tries: 1 }
     }
 
     /// Returns the pause before the next try; `None` when there is to be none.
-    pub(super) fn wait_for(&mut self, failure: &Failure) -> Option<Pause> {
+    pub(super) fn wait_for(&mut self, failure: &ApiFailure) -> Option<Pause> {
         if !failure.may_pass() || self.tries >= self.limits.tries_max {
             return None;
         }
@@ -155,18 +155,18 @@ mod tests {
 
     #[test]
     fn patience_ends_with_its_tries_its_time_and_a_long_pause() {
-        let limits = Limits { tries_max: 3, ..Limits::default() };
-        let lost = Failure::new(FailureKind::Lost, "");
-        let mut patience = Patience::begin(&limits);
+        let limits = ApiLimits { tries_max: 3, ..ApiLimits::default() };
+        let lost = ApiFailure::new(FailureKind::Lost, "");
+        let mut patience = RetryPatience::begin(&limits);
         assert_eq!(patience.wait_for(&lost).unwrap().number, 2);
         assert_eq!(patience.wait_for(&lost).unwrap().number, 3);
         assert!(patience.wait_for(&lost).is_none());
-        let long = Failure { retry_after: Some(Duration::from_secs(61)), ..lost.clone() };
-        assert!(Patience::begin(&limits).wait_for(&long).is_none());
-        let short = Failure { retry_after: Some(Duration::from_secs(59)), ..lost.clone() };
-        let waited = Patience::begin(&limits).wait_for(&short).unwrap().length;
+        let long = ApiFailure { retry_after: Some(Duration::from_secs(61)), ..lost.clone() };
+        assert!(RetryPatience::begin(&limits).wait_for(&long).is_none());
+        let short = ApiFailure { retry_after: Some(Duration::from_secs(59)), ..lost.clone() };
+        let waited = RetryPatience::begin(&limits).wait_for(&short).unwrap().length;
         assert_eq!(waited, Duration::from_secs(59));
-        let brief = Limits { retry_time_max: Duration::from_secs(58), ..limits };
-        assert!(Patience::begin(&brief).wait_for(&short).is_none());
+        let brief = ApiLimits { retry_time_max: Duration::from_secs(58), ..limits };
+        assert!(RetryPatience::begin(&brief).wait_for(&short).is_none());
     }
 }

@@ -22,7 +22,11 @@ fn bench() -> Bench {
     Bench { stdout, stderr, gone, pipes }
 }
 
-fn run(pipes: Pipes, settings: &Settings, redactor: &Redactor) -> (Captured, Vec<Line>) {
+fn run(
+    pipes: Pipes,
+    settings: &OutputSettings,
+    redactor: &Redactor,
+) -> (Captured, Vec<OutputLine>) {
     let (sender, mut receiver) = mpsc::channel(BATCHES_MAX);
     let progress = Arc::new(Progress::new());
     std::thread::scope(|scope| {
@@ -35,7 +39,11 @@ fn run(pipes: Pipes, settings: &Settings, redactor: &Redactor) -> (Captured, Vec
     })
 }
 
-fn printed(out: &[u8], settings: &Settings, redactor: &Redactor) -> (Captured, Vec<Line>) {
+fn printed(
+    out: &[u8],
+    settings: &OutputSettings,
+    redactor: &Redactor,
+) -> (Captured, Vec<OutputLine>) {
     let Bench { mut stdout, stderr, gone, pipes } = bench();
     stdout.write_all(out).unwrap();
     drop((stdout, stderr));
@@ -48,7 +56,7 @@ fn printed(out: &[u8], settings: &Settings, redactor: &Redactor) -> (Captured, V
 fn what_is_kept_is_redacted_and_the_parser_gets_what_was_said() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log");
-    let settings = Settings { stdout_log: Some(log.clone()), ..Settings::default() };
+    let settings = OutputSettings { stdout_log: Some(log.clone()), ..OutputSettings::default() };
     let redactor = Redactor::new([""; 0], ["hunter2hunter2"]).unwrap();
     let (kept, lines) = printed(b"a hunter2hunter2 b\nend", &settings, &redactor);
     assert_eq!(std::fs::read_to_string(log).unwrap(), "a [redacted] b\nend");
@@ -62,8 +70,11 @@ fn what_is_kept_is_redacted_and_the_parser_gets_what_was_said() {
 fn the_log_ends_at_its_cap_with_a_mark() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log");
-    let settings =
-        Settings { stdout_log: Some(log.clone()), log_bytes_max: 5, ..Settings::default() };
+    let settings = OutputSettings {
+        stdout_log: Some(log.clone()),
+        log_bytes_max: 5,
+        ..OutputSettings::default()
+    };
     let (kept, lines) = printed(b"0123456789\nend\n", &settings, &Redactor::none());
     let text = std::fs::read_to_string(log).unwrap();
     assert_eq!(text, "01234\n[log ends here: its size limit is reached]\n");
@@ -73,7 +84,8 @@ fn the_log_ends_at_its_cap_with_a_mark() {
 
 #[test]
 fn d02_a_full_disk_only_ends_the_log() {
-    let settings = Settings { stdout_log: Some("/dev/full".into()), ..Settings::default() };
+    let settings =
+        OutputSettings { stdout_log: Some("/dev/full".into()), ..OutputSettings::default() };
     let (kept, lines) = printed(b"one\ntwo\n", &settings, &Redactor::none());
     assert!(matches!(&kept.stdout.log, LogEnd::Failed(why) if why.contains("No space left")));
     assert_eq!((kept.stdout.text.as_str(), lines.len()), ("one\ntwo\n", 2));
@@ -84,7 +96,7 @@ fn d09_a_log_directory_that_became_a_link_is_refused_and_the_run_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/tmp", dir.path().join("logs")).unwrap();
     let log = Some(dir.path().join("logs/never-written"));
-    let settings = Settings { stdout_log: log, ..Settings::default() };
+    let settings = OutputSettings { stdout_log: log, ..OutputSettings::default() };
     let (kept, lines) = printed(b"one\n", &settings, &Redactor::none());
     assert!(matches!(&kept.stdout.log, LogEnd::Failed(why) if why.contains("symbolic link")));
     assert_eq!(lines.len(), 1);
@@ -95,7 +107,7 @@ fn p07_a_pipe_held_open_does_not_hold_the_end() {
     let Bench { mut stdout, stderr, gone, pipes } = bench();
     stdout.write_all(b"last words").unwrap();
     drop(gone);
-    let (kept, lines) = run(pipes, &Settings::default(), &Redactor::none());
+    let (kept, lines) = run(pipes, &OutputSettings::default(), &Redactor::none());
     assert_eq!((kept.stdout.text.as_str(), lines.len()), ("last words", 1));
     drop((stdout, stderr));
 }
@@ -110,7 +122,7 @@ fn a_parser_that_left_does_not_stop_the_log() {
         drop((stdout, stderr));
     });
     let progress = Arc::new(Progress::new());
-    let kept = pump(pipes, &Settings::default(), &Redactor::none(), &progress, sender);
+    let kept = pump(pipes, &OutputSettings::default(), &Redactor::none(), &progress, sender);
     writer.join().unwrap();
     assert_eq!((kept.stdout.bytes, progress.bytes()), (500_000, 500_000));
     drop(gone);

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use autopilot_host::git::salvage;
-use autopilot_host::git::{Attempt, PublishOutcome, Violation};
+use autopilot_host::git::{AttemptName, PublishOutcome, Violation};
 
 use crate::world::{NOW, World, git, git_fed, in_hub, oid, put, raw_git};
 
@@ -50,7 +50,7 @@ fn a_change_of_the_same_size_in_the_same_second_is_seen_later() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     for (n, slot) in slots.iter().enumerate() {
-        let tree = open.capture_as(slot, Attempt { task: "t", id: &n.to_string() }).tree;
+        let tree = open.capture_as(slot, AttemptName { task: "t", id: &n.to_string() }).tree;
         let text = in_hub(&open.hub, &["show", &format!("{tree}:src/lib.rs")]);
         assert_eq!(text, "fn b() {}", "slot {n}");
     }
@@ -88,7 +88,7 @@ fn g19_odd_names_are_bytes() {
         fs::write(slot.dir().join(OsStr::from_bytes(name)), "x\n").unwrap();
     }
     let capture = open.capture(&slot);
-    let change = autopilot_host::git::Change::between(
+    let change = autopilot_host::git::GitChange::between(
         &open.hub,
         &open.base(),
         &capture.tree,

@@ -3,13 +3,13 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use autopilot_host::git::{Change, ChangeLimits, Status};
+use autopilot_host::git::{ChangeLimits, GitChange, PathStatus};
 
 use crate::world::{Open, World, put};
 
-fn change(open: &Open, slot: &autopilot_host::git::Slot, limits: &ChangeLimits) -> Change {
+fn change(open: &Open, slot: &autopilot_host::git::Slot, limits: &ChangeLimits) -> GitChange {
     let tree = open.capture(slot).tree;
-    Change::between(&open.hub, &open.base(), &tree, limits).unwrap()
+    GitChange::between(&open.hub, &open.base(), &tree, limits).unwrap()
 }
 
 #[test]
@@ -33,11 +33,11 @@ fn a8_untracked_renamed_deleted_and_binary_files_are_counted() {
     let renamed = find("new/name.rs");
     assert_eq!(
         (renamed.status, renamed.old_path.as_deref()),
-        (Status::Renamed, Some(b"old/name.rs".as_slice()))
+        (PathStatus::Renamed, Some(b"old/name.rs".as_slice()))
     );
     assert_eq!((renamed.insertions, renamed.deletions), (1, 1));
-    assert_eq!((find("gone.rs").status, find("gone.rs").deletions), (Status::Deleted, 2));
-    assert_eq!((find("untracked").status, find("untracked").insertions), (Status::Added, 2));
+    assert_eq!((find("gone.rs").status, find("gone.rs").deletions), (PathStatus::Deleted, 2));
+    assert_eq!((find("untracked").status, find("untracked").insertions), (PathStatus::Added, 2));
     assert!(find("bin").binary);
     let link = find("link");
     assert!(link.is_link());
@@ -99,10 +99,10 @@ fn the_digest_is_of_the_content_alone() {
     let same = open.tree_with(2, "a", "x\n");
     let other = open.tree_with(3, "a", "y\n");
     let digest = |tree| {
-        Change::between(&open.hub, &open.base(), tree, &ChangeLimits::default()).unwrap().digest
+        GitChange::between(&open.hub, &open.base(), tree, &ChangeLimits::default()).unwrap().digest
     };
     assert_eq!(digest(&one), digest(&same));
     assert_ne!(digest(&one), digest(&other));
-    let none = Change::between(&open.hub, &open.base(), &open.base(), &ChangeLimits::default());
+    let none = GitChange::between(&open.hub, &open.base(), &open.base(), &ChangeLimits::default());
     assert!(none.unwrap().paths.is_empty());
 }

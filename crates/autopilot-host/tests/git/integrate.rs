@@ -3,7 +3,7 @@
 use std::fs;
 
 use autopilot_host::git::{
-    Attempt, Conflicts, GitError, Oid, PublishOutcome, PublishRefusal, Reachable, free_branch,
+    AttemptName, Conflicts, GitError, Oid, PublishOutcome, PublishRefusal, Reachable, free_branch,
     publish, publish_reachable, user_digest,
 };
 
@@ -144,7 +144,7 @@ fn a_commit_of_an_earlier_attempt_is_replaced_but_kept() {
         &open.hub,
         &autopilot_host::git::CommitRequest {
             run: "r1",
-            attempt: Attempt { task: "t1", id: "t1.2" },
+            attempt: AttemptName { task: "t1", id: "t1.2" },
             branch: "autopilot/t1",
             parent: &open.base(),
             tree: &tree,
@@ -318,15 +318,15 @@ fn g04_a_taken_or_colliding_name_gets_a_suffix() {
 
 #[test]
 fn a_ref_is_only_moved_from_where_it_is_expected() {
-    use autopilot_host::git::Expected;
+    use autopilot_host::git::ExpectedRef;
     let world = World::new();
     let open = world.open();
     let base = open.base();
     let other = oid(&git(&world.user, &["rev-parse", "HEAD~1"]));
-    open.hub.set_ref("refs/x/y", &base, Expected::Absent).unwrap();
-    let error = open.hub.set_ref("refs/x/y", &other, Expected::Absent).unwrap_err();
+    open.hub.set_ref("refs/x/y", &base, ExpectedRef::Absent).unwrap();
+    let error = open.hub.set_ref("refs/x/y", &other, ExpectedRef::Absent).unwrap_err();
     assert!(matches!(error, GitError::RefMoved { .. }), "{error}");
-    open.hub.set_ref("refs/x/y", &other, Expected::At(&base)).unwrap();
+    open.hub.set_ref("refs/x/y", &other, ExpectedRef::At(&base)).unwrap();
     assert!(open.hub.delete_ref("refs/x/y", &base).is_err());
     open.hub.delete_ref("refs/x/y", &other).unwrap();
     assert_eq!(open.hub.resolve("refs/x/y").unwrap(), None);

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use autopilot_host::git::push::{Hooks, Rebase};
-use autopilot_host::git::{Change, ChangeLimits, PushOutcome, PushRequest, publish, push, salvage};
+use autopilot_host::git::{
+    ChangeLimits, GitChange, PushOutcome, PushRequest, publish, push, salvage,
+};
 
 use crate::world::{NOW, World, git, put, raw_git};
 
@@ -126,7 +128,7 @@ fn g11_nothing_planted_is_executed_in_a_whole_cycle() {
 
     let capture = open.capture(&slot);
     assert_eq!(capture.agent_commits.len(), 1);
-    Change::between(&open.hub, &open.base(), &capture.tree, &ChangeLimits::default()).unwrap();
+    GitChange::between(&open.hub, &open.base(), &capture.tree, &ChangeLimits::default()).unwrap();
     let commit = open.commit("t1", &capture.tree).commit;
     open.merge("t1", &commit).unwrap();
     let other = open.commit("t2", &open.tree_with(2, "README", "one\nother\n")).commit;
@@ -195,7 +197,7 @@ fn an_allowed_filter_runs_and_no_other() {
     put(slot.dir(), "b.up", "new\n");
     let capture = slot
         .capture(&autopilot_host::git::CaptureRequest {
-            attempt: autopilot_host::git::Attempt { task: "t", id: "1" },
+            attempt: autopilot_host::git::AttemptName { task: "t", id: "1" },
             base: &repo.base_tip,
             now: NOW,
         })

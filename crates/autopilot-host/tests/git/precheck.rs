@@ -3,11 +3,11 @@
 use std::fs;
 
 use autopilot_host::git::state::adopt;
-use autopilot_host::git::{GitError, Head, Hub, Identity, Refusal, UserRepo};
+use autopilot_host::git::{CommitIdentity, GitError, Hub, RepoHead, RepoRefusal, UserRepo};
 
 use crate::world::{World, git, oid, put};
 
-fn refusal(result: Result<UserRepo, GitError>) -> Refusal {
+fn refusal(result: Result<UserRepo, GitError>) -> RepoRefusal {
     match result {
         Err(GitError::Refused(refusal)) => refusal,
         other => panic!("not refused: {other:?}"),
@@ -18,9 +18,9 @@ fn refusal(result: Result<UserRepo, GitError>) -> Refusal {
 fn g16_a_directory_without_a_repository_is_refused() {
     let temp = tempfile::tempdir().unwrap();
     let found = refusal(UserRepo::examine(temp.path(), "main", &[]));
-    assert!(matches!(found, Refusal::NotARepository { .. }), "{found}");
+    assert!(matches!(found, RepoRefusal::NotARepository { .. }), "{found}");
     let found = refusal(UserRepo::examine(&temp.path().join("missing"), "main", &[]));
-    assert!(matches!(found, Refusal::NotARepository { .. }), "{found}");
+    assert!(matches!(found, RepoRefusal::NotARepository { .. }), "{found}");
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn g16_a_bare_repository_is_refused() {
     let temp = tempfile::tempdir().unwrap();
     git(temp.path(), &["init", "-q", "--bare"]);
     let found = refusal(UserRepo::examine(temp.path(), "main", &[]));
-    assert!(matches!(found, Refusal::Bare { .. }), "{found}");
+    assert!(matches!(found, RepoRefusal::Bare { .. }), "{found}");
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn g16_a_repository_without_commits_is_refused() {
     let temp = tempfile::tempdir().unwrap();
     git(temp.path(), &["init", "-q", "-b", "main"]);
     let found = refusal(UserRepo::examine(temp.path(), "main", &[]));
-    assert!(matches!(found, Refusal::NoCommits { .. }), "{found}");
+    assert!(matches!(found, RepoRefusal::NoCommits { .. }), "{found}");
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn a_missing_base_branch_is_refused_with_the_branches_there_are() {
     let found = refusal(UserRepo::examine(&world.user, "trunk", &[]));
     assert_eq!(
         found,
-        Refusal::NoBaseBranch {
+        RepoRefusal::NoBaseBranch {
             wanted: "trunk".into(),
             candidates: vec!["main".into(), "develop".into()]
         }
@@ -58,7 +58,7 @@ fn g04_a_branch_where_the_folder_of_ours_goes_is_refused_with_the_way_out() {
     let world = World::new();
     git(&world.user, &["branch", "autopilot"]);
     let found = UserRepo::examine(&world.user, "main", &[]).unwrap_err();
-    assert!(matches!(found, GitError::Refused(Refusal::BranchInTheWay { .. })), "{found}");
+    assert!(matches!(found, GitError::Refused(RepoRefusal::BranchInTheWay { .. })), "{found}");
     assert!(found.to_string().contains("git branch -m autopilot autopilot-old"), "{found}");
     git(&world.user, &["branch", "-m", "autopilot", "autopilot-old"]);
     UserRepo::examine(&world.user, "main", &[]).unwrap();
@@ -72,7 +72,7 @@ fn g15_g24_a_submodule_is_refused() {
     git(&world.user, &["-c", "protocol.file.allow=always", "submodule", "add", "-q", url, "lib"]);
     world.commit("submodule");
     let found = refusal(UserRepo::examine(&world.user, "main", &[]));
-    assert_eq!(found, Refusal::Submodule { path: "lib".into() });
+    assert_eq!(found, RepoRefusal::Submodule { path: "lib".into() });
 }
 
 #[test]
@@ -81,11 +81,11 @@ fn g15_shallow_and_partial_clones_are_refused() {
     let url = format!("file://{}", world.user.display());
     let shallow = world.temp.path().join("shallow");
     git(world.temp.path(), &["clone", "-q", "--depth=1", &url, shallow.to_str().unwrap()]);
-    assert_eq!(refusal(UserRepo::examine(&shallow, "main", &[])), Refusal::Shallow);
+    assert_eq!(refusal(UserRepo::examine(&shallow, "main", &[])), RepoRefusal::Shallow);
     git(&world.user, &["config", "uploadpack.allowFilter", "true"]);
     let partial = world.temp.path().join("partial");
     git(world.temp.path(), &["clone", "-q", "--filter=blob:none", &url, partial.to_str().unwrap()]);
-    assert_eq!(refusal(UserRepo::examine(&partial, "main", &[])), Refusal::PartialClone);
+    assert_eq!(refusal(UserRepo::examine(&partial, "main", &[])), RepoRefusal::PartialClone);
 }
 
 #[test]
@@ -96,11 +96,14 @@ fn g15_a_content_filter_needs_permission_and_configuration() {
     let found = refusal(UserRepo::examine(&world.user, "main", &[]));
     assert_eq!(
         found,
-        Refusal::FilterNotAllowed { path: "assets/.gitattributes".into(), filter: "lfs".into() }
+        RepoRefusal::FilterNotAllowed {
+            path: "assets/.gitattributes".into(),
+            filter: "lfs".into()
+        }
     );
     let allowed = ["lfs".to_owned()];
     let found = refusal(UserRepo::examine(&world.user, "main", &allowed));
-    assert_eq!(found, Refusal::FilterUnknown { filter: "lfs".into() });
+    assert_eq!(found, RepoRefusal::FilterUnknown { filter: "lfs".into() });
     git(&world.user, &["config", "filter.lfs.clean", "tr a-z A-Z"]);
     let repo = UserRepo::examine(&world.user, "main", &allowed).unwrap();
     assert_eq!(repo.filters.len(), 1);
@@ -111,15 +114,18 @@ fn a_subdirectory_a_linked_worktree_and_a_detached_head_are_fine() {
     let world = World::new();
     let repo = UserRepo::examine(&world.user.join("src"), "main", &[]).unwrap();
     assert_eq!(repo.root, world.user);
-    assert_eq!(repo.head, Head::Branch("main".into()));
-    assert_eq!(repo.identity, Identity { name: "Ada".into(), email: "ada@example.org".into() });
+    assert_eq!(repo.head, RepoHead::Branch("main".into()));
+    assert_eq!(
+        repo.identity,
+        CommitIdentity { name: "Ada".into(), email: "ada@example.org".into() }
+    );
 
     let linked = world.temp.path().canonicalize().unwrap().join("linked");
     git(&world.user, &["worktree", "add", "-q", "--detach", linked.to_str().unwrap()]);
     let repo = UserRepo::examine(&linked, "main", &[]).unwrap();
     assert_eq!(repo.root, linked);
     assert_eq!(repo.common_dir, world.user.join(".git"));
-    assert_eq!(repo.head, Head::Detached(repo.base_tip.clone()));
+    assert_eq!(repo.head, RepoHead::Detached(repo.base_tip.clone()));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
-use autopilot_host::git::{Attempt, GitError, Keep, Prepare};
+use autopilot_host::git::{AttemptName, GitError, KeepFiles, Prepare};
 
 use crate::world::{NOW, World, git, prepare, put, raw_git};
 
@@ -125,7 +125,7 @@ fn build_output_stays_only_while_its_lock_file_is_the_same() {
 
     fs::create_dir_all(world.temp.path().join("elsewhere")).unwrap();
     symlink(world.temp.path().join("elsewhere"), slot.dir().join("target")).unwrap();
-    let nothing = Prepare { keep: Keep::Nothing, ..prepare(&open.repo.base_tip) };
+    let nothing = Prepare { keep: KeepFiles::Nothing, ..prepare(&open.repo.base_tip) };
     assert!(slot.prepare(&nothing).unwrap().kept.is_empty());
     assert!(slot.dir().join("target").symlink_metadata().is_err());
     assert!(world.temp.path().join("elsewhere").exists());
@@ -215,7 +215,8 @@ fn c11_what_an_interrupted_attempt_left_is_rescued_before_the_slot_is_filled_aga
     let open = world.open();
     let slot = open.slot(1);
     put(slot.dir(), "half", "done\n");
-    let next = Prepare { attempt: Attempt { task: "t2", id: "9" }, ..prepare(&open.repo.base_tip) };
+    let next =
+        Prepare { attempt: AttemptName { task: "t2", id: "9" }, ..prepare(&open.repo.base_tip) };
     let rescued = slot.prepare(&next).unwrap().rescued.unwrap();
     assert_eq!(rescued, "refs/autopilot/salvage/t1/1");
     let kept = crate::world::in_hub(&open.hub, &["show", &format!("{rescued}:half")]);
@@ -223,7 +224,7 @@ fn c11_what_an_interrupted_attempt_left_is_rescued_before_the_slot_is_filled_aga
     assert_eq!(slot.prepare(&next).unwrap().rescued, None);
     // A slot that was captured has nothing left to rescue.
     put(slot.dir(), "more", "x");
-    open.capture_as(&slot, Attempt { task: "t2", id: "9" });
+    open.capture_as(&slot, AttemptName { task: "t2", id: "9" });
     assert_eq!(slot.prepare(&next).unwrap().rescued, None);
 }
 
@@ -234,7 +235,7 @@ fn g14_a_slot_removed_by_hand_is_made_again() {
     let slot = open.slot(1);
     fs::remove_dir_all(slot.dir()).unwrap();
     let request = autopilot_host::git::CaptureRequest {
-        attempt: Attempt { task: "t1", id: "1" },
+        attempt: AttemptName { task: "t1", id: "1" },
         base: &open.base(),
         now: NOW,
     };

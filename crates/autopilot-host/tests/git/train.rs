@@ -2,7 +2,7 @@
 
 use autopilot_host::git::replay::carry;
 use autopilot_host::git::{
-    Advanced, Attempt, Candidate, CaptureRequest, Conflicts, Coupled, Oid, Sought, Wagon,
+    Advanced, AttemptName, Candidate, CaptureRequest, Conflicts, Coupled, Oid, Sought, Wagon,
 };
 
 use crate::world::{NOW, Open, World, in_hub, oid};
@@ -11,7 +11,7 @@ const RUN: &str = "refs/heads/autopilot/run-r1";
 
 fn couple(open: &Open, onto: &Oid, task: &str, commit: &Oid) -> Result<Candidate, Box<Conflicts>> {
     let id = format!("{task}.merge");
-    let attempt = Attempt { task, id: &id };
+    let attempt = AttemptName { task, id: &id };
     let wagon = Wagon { attempt, commit, message: &format!("Merge task {task}") };
     match open.track().couple(&open.hub, onto, &wagon).unwrap() {
         Coupled::On(candidate) => Ok(candidate),
@@ -24,7 +24,7 @@ fn work(open: &Open, n: usize, path: &str, text: &str) -> Oid {
     open.commit(&format!("t{n}"), &open.tree_with(n, path, text)).commit
 }
 
-fn find(open: &Open, attempt: Attempt<'_>, commit: &Oid) -> Option<Oid> {
+fn find(open: &Open, attempt: AttemptName<'_>, commit: &Oid) -> Option<Oid> {
     let tree = open.hub.tree_of(commit).unwrap();
     let sought = Sought { attempt, base: &open.base(), tree: &tree };
     open.track().find(&open.hub, &sought).unwrap()
@@ -115,18 +115,18 @@ fn a_merge_is_found_again_by_its_attempt_and_by_its_work_but_not_by_its_name_alo
     let world = World::new();
     let open = world.open();
     let commit = work(&open, 1, "f", "x\n");
-    assert_eq!(find(&open, Attempt { task: "t1", id: "t1.merge" }, &commit), None);
+    assert_eq!(find(&open, AttemptName { task: "t1", id: "t1.merge" }, &commit), None);
     open.merge("t1", &commit).unwrap();
     open.merge("t2", &work(&open, 2, "g", "x\n")).unwrap();
-    let same = Attempt { task: "t1", id: "t1.merge" };
+    let same = AttemptName { task: "t1", id: "t1.merge" };
     assert_eq!(find(&open, same, &commit), Some(commit.clone()));
     // This is a later attempt at the very same work, after others were merged.
-    let later = Attempt { task: "t1", id: "t1.9" };
+    let later = AttemptName { task: "t1", id: "t1.9" };
     assert_eq!(find(&open, later, &commit), Some(commit.clone()));
     // These differ: other work of the same task, the same work under another name, another run.
     let other = oid(&in_hub(&open.hub, &["rev-parse", &format!("{}^", commit)]));
     assert_eq!(find(&open, later, &other), None);
-    assert_eq!(find(&open, Attempt { task: "t7", id: "t7.1" }, &commit), None);
+    assert_eq!(find(&open, AttemptName { task: "t7", id: "t7.1" }, &commit), None);
     let (tree, mut track) = (open.hub.tree_of(&commit).unwrap(), open.track());
     track.run = "r2";
     let sought = Sought { attempt: same, base: &open.base(), tree: &tree };
@@ -152,7 +152,7 @@ fn carried_work_has_markers_where_it_conflicts_and_its_resolution_merges() {
     let slot = open.slots.agent(4);
     open.fill(&slot, &carried.commit);
     crate::world::put(slot.dir(), "README", "one\nmine and yours\n");
-    let attempt = Attempt { task: "t2", id: "fix" };
+    let attempt = AttemptName { task: "t2", id: "fix" };
     let request = CaptureRequest { attempt, base: &carried.commit, now: NOW };
     let resolved = slot.capture(&request).unwrap().commit.unwrap();
     couple(&open, &tip, "t2", &resolved).unwrap();

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use autopilot_host::git::{
-    Advanced, Attempt, Capture, CaptureRequest, CommitRequest, Committed, Conflicts, Coupled, Hub,
-    Keep, Oid, Prepare, Prepared, Slot, Slots, Sought, Track, UserRepo, Wagon, commit_task,
+    Advanced, AttemptName, Capture, CaptureRequest, CommitRequest, CommittedTask, Conflicts,
+    Coupled, Hub, KeepFiles, Oid, Prepare, PreparedSlot, Slot, Slots, Sought, Track, UserRepo,
+    Wagon, commit_task,
 };
 
 pub const NOW: i64 = 1_700_000_000;
@@ -76,25 +77,25 @@ impl Open {
         slot
     }
 
-    pub fn fill(&self, slot: &Slot, commit: &Oid) -> Prepared {
+    pub fn fill(&self, slot: &Slot, commit: &Oid) -> PreparedSlot {
         slot.prepare(&prepare(commit)).unwrap()
     }
 
     pub fn capture(&self, slot: &Slot) -> Capture {
-        self.capture_as(slot, Attempt { task: "t1", id: "1" })
+        self.capture_as(slot, AttemptName { task: "t1", id: "1" })
     }
 
-    pub fn capture_as(&self, slot: &Slot, attempt: Attempt<'_>) -> Capture {
+    pub fn capture_as(&self, slot: &Slot, attempt: AttemptName<'_>) -> Capture {
         slot.capture(&CaptureRequest { attempt, base: &self.base(), now: NOW }).unwrap()
     }
 
-    pub fn commit(&self, task: &str, tree: &Oid) -> Committed {
+    pub fn commit(&self, task: &str, tree: &Oid) -> CommittedTask {
         let id = format!("{task}.1");
         commit_task(
             &self.hub,
             &CommitRequest {
                 run: "r1",
-                attempt: Attempt { task, id: &id },
+                attempt: AttemptName { task, id: &id },
                 branch: &format!("autopilot/{task}"),
                 parent: &self.base(),
                 tree,
@@ -119,7 +120,7 @@ impl Open {
     /// Merges one task's commit as attempt `<task>.merge`, as often as somebody is faster.
     pub fn merge(&self, task: &str, commit: &Oid) -> Result<(Oid, bool), Box<Conflicts>> {
         let (track, id) = (self.track(), format!("{task}.merge"));
-        let attempt = Attempt { task, id: &id };
+        let attempt = AttemptName { task, id: &id };
         let tree = self.hub.tree_of(commit).unwrap();
         let sought = Sought { attempt, base: &self.base(), tree: &tree };
         loop {
@@ -143,7 +144,7 @@ impl Open {
     pub fn tree_with(&self, n: usize, path: &str, text: &str) -> Oid {
         let slot = self.slot(n);
         put(slot.dir(), path, text);
-        self.capture_as(&slot, Attempt { task: &format!("made{n}"), id: "1" }).tree
+        self.capture_as(&slot, AttemptName { task: &format!("made{n}"), id: "1" }).tree
     }
 }
 
@@ -152,8 +153,8 @@ pub fn prepare(commit: &Oid) -> Prepare<'_> {
         commit,
         base: commit,
         branch: "autopilot/t1",
-        attempt: Attempt { task: "t1", id: "1" },
-        keep: Keep::WhileLocked,
+        attempt: AttemptName { task: "t1", id: "1" },
+        keep: KeepFiles::WhileLocked,
         copy: &[],
         now: NOW,
     }

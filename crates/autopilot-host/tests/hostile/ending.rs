@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use autopilot_host::exec::{self, Heard};
+use autopilot_host::exec::{self, ChildWord};
 use autopilot_host::proc;
 
 use crate::world::*;
@@ -116,9 +116,11 @@ pub fn stops_itself() {
         let mut heard = Vec::new();
         loop {
             match child.next().await {
-                Heard::Line(line) => heard.push(line.text),
-                Heard::Stopped { resumed } => heard.push(format!("stopped, resumed: {resumed}")),
-                Heard::Ended(_) => panic!("it ended by itself"),
+                ChildWord::Line(line) => heard.push(line.text),
+                ChildWord::Stopped { resumed } => {
+                    heard.push(format!("stopped, resumed: {resumed}"))
+                }
+                ChildWord::Ended(_) => panic!("it ended by itself"),
             }
             if heard.len() == 3 {
                 break;

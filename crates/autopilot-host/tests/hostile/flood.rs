@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use autopilot_host::exec::{self, Heard};
+use autopilot_host::exec::{self, ChildWord};
 
 use crate::world::*;
 
@@ -23,9 +23,9 @@ pub fn one_line() {
         let mut lines = Vec::new();
         let exit = loop {
             match child.next().await {
-                Heard::Line(line) => lines.push((line.text.len(), line.cut)),
-                Heard::Stopped { .. } => panic!("nobody stopped it"),
-                Heard::Ended(exit) => break exit,
+                ChildWord::Line(line) => lines.push((line.text.len(), line.cut)),
+                ChildWord::Stopped { .. } => panic!("nobody stopped it"),
+                ChildWord::Ended(exit) => break exit,
             }
         };
         let cost = memory("VmHWM:").saturating_sub(before);
@@ -48,13 +48,13 @@ pub fn many_lines() {
         let mut count = 0;
         let exit = loop {
             match child.next().await {
-                Heard::Line(line) => {
+                ChildWord::Line(line) => {
                     count += 1;
                     let expected = if count > LINES { "end".to_owned() } else { count.to_string() };
                     assert_eq!((line.text, line.cut), (expected, false));
                 }
-                Heard::Stopped { .. } => panic!("nobody stopped it"),
-                Heard::Ended(exit) => break exit,
+                ChildWord::Stopped { .. } => panic!("nobody stopped it"),
+                ChildWord::Ended(exit) => break exit,
             }
         };
         assert_eq!(count, LINES + 1);

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use autopilot_host::exec::{self, Launch, SpawnError, Stage};
-use autopilot_host::sandbox::{self, Mode, Plan};
+use autopilot_host::exec::{self, Launch, LaunchStage, SpawnError};
+use autopilot_host::sandbox::{self, HostSandboxMode, SandboxPlan};
 
 use crate::world::*;
 
-fn plan(mode: Mode, write: &Path) -> Plan {
+fn plan(mode: HostSandboxMode, write: &Path) -> SandboxPlan {
     let probe = sandbox::probe(&std::env::var_os("PATH").unwrap());
     println!("  {}", probe.sentence());
     probe.choose(mode, &[PathBuf::from(write)]).unwrap().plan
@@ -24,7 +24,7 @@ const WRITES: &str = "
 ";
 
 /// A launch that may write `$INSIDE` and not `$OUTSIDE`.
-fn jailed(script: &str, mode: Mode, inside: &Path, outside: &Path) -> Launch {
+fn jailed(script: &str, mode: HostSandboxMode, inside: &Path, outside: &Path) -> Launch {
     let mut launch = shell(script);
     launch.cwd = inside.into();
     launch.env.insert("INSIDE".into(), inside.into());
@@ -33,7 +33,7 @@ fn jailed(script: &str, mode: Mode, inside: &Path, outside: &Path) -> Launch {
     launch
 }
 
-fn writes(mode: Mode) {
+fn writes(mode: HostSandboxMode) {
     let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     std::fs::write(outside.path().join("precious"), "readable\n").unwrap();
     let launch = jailed(WRITES, mode, inside.path(), outside.path());
@@ -51,11 +51,11 @@ fn writes(mode: Mode) {
 }
 
 pub fn landlock_writes() {
-    writes(Mode::Landlock);
+    writes(HostSandboxMode::Landlock);
 }
 
 pub fn bwrap_writes() {
-    writes(Mode::Bwrap);
+    writes(HostSandboxMode::Bwrap);
 }
 
 const METADATA: &str = "
@@ -68,9 +68,10 @@ const METADATA: &str = "
 
 /// The difference between the two sandboxes, as `doctor` and the documentation describe it.
 pub fn metadata() {
-    for (mode, outside_changed) in
-        [(Mode::Landlock, "mode changed\ntime changed\nowner set\n"), (Mode::Bwrap, "")]
-    {
+    for (mode, outside_changed) in [
+        (HostSandboxMode::Landlock, "mode changed\ntime changed\nowner set\n"),
+        (HostSandboxMode::Bwrap, ""),
+    ] {
         let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         std::fs::write(inside.path().join("file"), "").unwrap();
         std::fs::write(outside.path().join("precious"), "").unwrap();
@@ -89,7 +90,7 @@ pub fn landlock_signals() {
     let dir = tempfile::tempdir().unwrap();
     let script = "kill -9 $PPID || echo refused; sleep 1000 & kill $! && wait $!; echo own $?";
     let mut launch = launch("sh", &["-c", script, &mark]);
-    launch.sandbox = plan(Mode::Landlock, dir.path());
+    launch.sandbox = plan(HostSandboxMode::Landlock, dir.path());
     block_on(async {
         let (_, child) = exec::spawn(launch).await.unwrap();
         let exit = end(child).await;
@@ -100,12 +101,12 @@ pub fn landlock_signals() {
 
 pub fn unprepared() {
     let mut landlock = shell("echo never");
-    landlock.sandbox = Plan::Landlock { write: vec!["/no/such/place".into()] };
+    landlock.sandbox = SandboxPlan::Landlock { write: vec!["/no/such/place".into()] };
     let mut bwrap = shell("echo never");
-    bwrap.sandbox = Plan::Bwrap { program: "/no/such/bwrap".into(), write: vec![] };
+    bwrap.sandbox = SandboxPlan::Bwrap { program: "/no/such/bwrap".into(), write: vec![] };
     block_on(async {
         let error = exec::spawn(landlock).await.err().unwrap();
-        assert!(matches!(error, SpawnError::Start { stage: Stage::Sandbox, .. }), "{error}");
+        assert!(matches!(error, SpawnError::Start { stage: LaunchStage::Sandbox, .. }), "{error}");
         assert!(error.to_string().contains("/no/such/place"), "{error}");
         assert!(exec::spawn(bwrap).await.is_err());
     });
@@ -120,7 +121,7 @@ pub fn bwrap_grace() {
     );
     let mut launch = shell(&script);
     launch.cwd = dir.path().into();
-    launch.sandbox = plan(Mode::Bwrap, dir.path());
+    launch.sandbox = plan(HostSandboxMode::Bwrap, dir.path());
     block_on(async {
         let (control, child) = ready(launch).await;
         let asked = Instant::now();

@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use autopilot_host::exec::{self, Child, Control, Exit, Heard, Launch};
+use autopilot_host::exec::{self, Child, ChildWord, Control, Exit, Launch};
 use autopilot_host::proc;
 
 /// A number no other process has among its arguments; `sleep` accepts it.
@@ -79,9 +79,9 @@ pub async fn ready(launch: Launch) -> (Control, Child) {
     let (control, mut child) = exec::spawn(launch).await.unwrap();
     loop {
         match child.next().await {
-            Heard::Line(line) if line.text == "ready" => return (control, child),
-            Heard::Line(_) | Heard::Stopped { .. } => {}
-            Heard::Ended(exit) => panic!("ended before it was ready: {exit:?}"),
+            ChildWord::Line(line) if line.text == "ready" => return (control, child),
+            ChildWord::Line(_) | ChildWord::Stopped { .. } => {}
+            ChildWord::Ended(exit) => panic!("ended before it was ready: {exit:?}"),
         }
     }
 }

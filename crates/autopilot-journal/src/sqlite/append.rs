@@ -6,9 +6,9 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 
 use super::query::{KEY, record_sum, snapshot_sum, unsigned};
 use super::{SNAPSHOTS_KEPT_MAX, Store, storage_error};
-use crate::entry::{Blob, Entry, Record, Snapshot};
+use crate::entry::{Blob, JournalEntry, JournalRecord, Snapshot};
 use crate::error::Error;
-use crate::run::{Claim, Lease, NewRun};
+use crate::run::{LeaseClaim, NewRun, RunLease};
 
 impl Store {
     pub(super) fn create_run(&mut self, run: &NewRun) -> Result<(), Error> {
@@ -27,10 +27,10 @@ impl Store {
         &mut self,
         run: &str,
         holder: &str,
-        claim: Claim,
+        claim: LeaseClaim,
         now_ms: i64,
         expires_ms: i64,
-    ) -> Result<Lease, Error> {
+    ) -> Result<RunLease, Error> {
         let path = self.path.clone();
         let fail = |source| storage_error(&path, "take a lease", source);
         let tx =
@@ -47,7 +47,7 @@ impl Store {
         if let Some(other) = holder_now
             && other != holder
             && expires_now > now_ms
-            && claim == Claim::WhenFree
+            && claim == LeaseClaim::WhenFree
         {
             let run = run.to_owned();
             return Err(Error::LeaseHeld { run, holder: other, expires_ms: expires_now });
@@ -56,11 +56,11 @@ impl Store {
         let sql = "UPDATE run SET holder = ?2, epoch = ?3, expires = ?4 WHERE key = ?1";
         tx.execute(sql, params![key, holder, epoch, expires_ms]).map_err(fail)?;
         tx.commit().map_err(fail)?;
-        Ok(Lease { holder: holder.to_owned(), epoch: epoch.unsigned_abs(), expires_ms })
+        Ok(RunLease { holder: holder.to_owned(), epoch: epoch.unsigned_abs(), expires_ms })
     }
 
-    pub(super) fn commit(&mut self, entries: &[Entry]) -> Result<(), Error> {
-        entries.iter().try_for_each(Entry::check_size)?;
+    pub(super) fn commit(&mut self, entries: &[JournalEntry]) -> Result<(), Error> {
+        entries.iter().try_for_each(JournalEntry::check_size)?;
         let path = self.path.clone();
         let fail = |source| storage_error(&path, "append", source);
         let tx =
@@ -69,8 +69,8 @@ impl Store {
         for entry in entries {
             match batch.add(entry) {
                 Ok(()) => {}
-                Err(Refusal::Storage(source)) => return Err(fail(source)),
-                Err(Refusal::Rule(error)) => return Err(error),
+                Err(AppendRefusal::Storage(source)) => return Err(fail(source)),
+                Err(AppendRefusal::Rule(error)) => return Err(error),
             }
         }
         tx.commit().map_err(fail)
@@ -78,7 +78,7 @@ impl Store {
 }
 
 /// The state of a run inside the open transaction.
-struct Head {
+struct RunHead {
     key: i64,
     epoch: u64,
     last: u64,
@@ -87,35 +87,35 @@ struct Head {
 /// The entries of one transaction and the runs they have touched so far.
 struct Batch<'a> {
     tx: &'a Transaction<'a>,
-    heads: BTreeMap<&'a str, Head>,
+    heads: BTreeMap<&'a str, RunHead>,
 }
 
 /// The reason why an entry was not written: the database failed, or a rule of the journal forbids
 /// it.
-enum Refusal {
+enum AppendRefusal {
     Storage(rusqlite::Error),
     Rule(Error),
 }
 
-impl From<rusqlite::Error> for Refusal {
+impl From<rusqlite::Error> for AppendRefusal {
     fn from(source: rusqlite::Error) -> Self {
         Self::Storage(source)
     }
 }
 
 impl<'a> Batch<'a> {
-    fn add(&mut self, entry: &'a Entry) -> Result<(), Refusal> {
+    fn add(&mut self, entry: &'a JournalEntry) -> Result<(), AppendRefusal> {
         match entry {
-            Entry::Record(record) => self.record(record),
-            Entry::Blob(blob) => Ok(put_blob(self.tx, blob)?),
-            Entry::Snapshot(snapshot) => self.snapshot(snapshot),
-            Entry::Renew { run, epoch, expires_ms } => {
+            JournalEntry::Record(record) => self.record(record),
+            JournalEntry::Blob(blob) => Ok(put_blob(self.tx, blob)?),
+            JournalEntry::Snapshot(snapshot) => self.snapshot(snapshot),
+            JournalEntry::Renew { run, epoch, expires_ms } => {
                 let key = self.head(run, *epoch)?.key;
                 let sql = "UPDATE run SET expires = ?2 WHERE key = ?1";
                 self.tx.prepare_cached(sql)?.execute(params![key, expires_ms])?;
                 Ok(())
             }
-            Entry::End { run, epoch, outcome } => {
+            JournalEntry::End { run, epoch, outcome } => {
                 let key = self.head(run, *epoch)?.key;
                 let sql = "UPDATE run SET ended = ?2 WHERE key = ?1";
                 self.tx.prepare_cached(sql)?.execute(params![key, outcome])?;
@@ -124,23 +124,23 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn record(&mut self, record: &'a Record) -> Result<(), Refusal> {
+    fn record(&mut self, record: &'a JournalRecord) -> Result<(), AppendRefusal> {
         let head = self.head(&record.run, record.epoch)?;
         let expected = head.last + 1;
         if record.seq != expected {
             let (run, got) = (record.run.clone(), record.seq);
-            return Err(Refusal::Rule(Error::OutOfSequence { run, expected, got }));
+            return Err(AppendRefusal::Rule(Error::OutOfSequence { run, expected, got }));
         }
         head.last = record.seq;
         let key = head.key;
         Ok(put_record(self.tx, Table::Record, key, record)?)
     }
 
-    fn snapshot(&mut self, snapshot: &'a Snapshot) -> Result<(), Refusal> {
+    fn snapshot(&mut self, snapshot: &'a Snapshot) -> Result<(), AppendRefusal> {
         let head = self.head(&snapshot.run, snapshot.epoch)?;
         if snapshot.seq > head.last {
             let (run, seq, last) = (snapshot.run.clone(), snapshot.seq, head.last);
-            return Err(Refusal::Rule(Error::SnapshotAhead { run, seq, last }));
+            return Err(AppendRefusal::Rule(Error::SnapshotAhead { run, seq, last }));
         }
         let key = head.key;
         put_snapshot(self.tx, key, snapshot)?;
@@ -153,26 +153,26 @@ impl<'a> Batch<'a> {
     }
 
     /// Returns the run's head, if `epoch` is its current lease.
-    fn head(&mut self, run: &'a str, epoch: u64) -> Result<&mut Head, Refusal> {
+    fn head(&mut self, run: &'a str, epoch: u64) -> Result<&mut RunHead, AppendRefusal> {
         let head = match self.heads.entry(run) {
             std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::btree_map::Entry::Vacant(new) => new.insert(head_of(self.tx, run)?),
         };
         if head.epoch != epoch {
             let (run, given, current) = (run.to_owned(), epoch, head.epoch);
-            return Err(Refusal::Rule(Error::LostLease { run, given, current }));
+            return Err(AppendRefusal::Rule(Error::LostLease { run, given, current }));
         }
         Ok(head)
     }
 }
 
-fn head_of(tx: &Connection, run: &str) -> Result<Head, Refusal> {
+fn head_of(tx: &Connection, run: &str) -> Result<RunHead, AppendRefusal> {
     let Some(key) = tx.prepare_cached(KEY)?.query_row([run], |row| row.get(0)).optional()? else {
-        return Err(Refusal::Rule(Error::NoRun { run: run.to_owned() }));
+        return Err(AppendRefusal::Rule(Error::NoRun { run: run.to_owned() }));
     };
     let sql = "SELECT epoch, (SELECT max(seq) FROM record WHERE run = ?1) FROM run WHERE key = ?1";
     let head = tx.prepare_cached(sql)?.query_row([key], |row| {
-        Ok(Head { key, epoch: unsigned(row, 0)?, last: unsigned(row, 1)? })
+        Ok(RunHead { key, epoch: unsigned(row, 0)?, last: unsigned(row, 1)? })
     })?;
     Ok(head)
 }
@@ -189,7 +189,7 @@ pub(super) fn put_record(
     tx: &Connection,
     table: Table,
     key: i64,
-    record: &Record,
+    record: &JournalRecord,
 ) -> rusqlite::Result<()> {
     let sql = match table {
         Table::Record => "INSERT INTO record VALUES (?1, ?2, ?3, ?4, ?5, ?6)",

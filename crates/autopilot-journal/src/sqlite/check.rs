@@ -5,8 +5,8 @@ use rusqlite::{Row, params};
 
 use super::reader::open_read_only;
 use super::{Store, file, query, schema, wal};
-use crate::entry::{Record, sha256_hex};
-use crate::error::{Error, Reach, Trouble};
+use crate::entry::{JournalRecord, sha256_hex};
+use crate::error::{Error, Reach, StorageTrouble};
 
 /// The most findings of one kind in a report, which is for a person.
 const FINDINGS_MAX: usize = 100;
@@ -36,12 +36,12 @@ pub struct RunHealth {
     /// The number of the highest record that can be read, which may lie behind a gap.
     pub last_seen_seq: u64,
     /// The numbers of the records that are missing or damaged, in order.
-    pub lost: Vec<Span>,
+    pub lost: Vec<SeqSpan>,
 }
 
 /// A range of record numbers, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct SeqSpan {
     /// The lowest number.
     pub first: u64,
     /// The highest number.
@@ -67,7 +67,7 @@ pub fn check(path: &Utf8Path) -> Result<Health, Error> {
         Ok(store)
     }) {
         Ok(store) => store,
-        Err(error) if error.trouble() == Some(Trouble::Damaged) => {
+        Err(error) if error.trouble() == Some(StorageTrouble::Damaged) => {
             health.structure.push(words(&error));
             return Ok(health);
         }
@@ -160,7 +160,7 @@ pub(super) fn walk(
     store: &Store,
     key: i64,
     run: &str,
-    visit: &mut dyn FnMut(Record) -> Result<(), Error>,
+    visit: &mut dyn FnMut(JournalRecord) -> Result<(), Error>,
 ) -> Result<RunHealth, Error> {
     let top = highest(store, key);
     let mut walk = Walk { key, run, next: 1, last_good: None, last_seen: 0, lost: Vec::new() };
@@ -190,7 +190,7 @@ struct Walk<'a> {
     /// The number at which the unbroken sequence ends; `None` while it goes on.
     last_good: Option<u64>,
     last_seen: u64,
-    lost: Vec<Span>,
+    lost: Vec<SeqSpan>,
 }
 
 #[derive(PartialEq, Eq)]
@@ -203,7 +203,7 @@ impl Walk<'_> {
     fn scan(
         &mut self,
         store: &Store,
-        visit: &mut dyn FnMut(Record) -> Result<(), Error>,
+        visit: &mut dyn FnMut(JournalRecord) -> Result<(), Error>,
     ) -> Result<Scan, Error> {
         let sql = "SELECT seq, epoch, at, sum, body FROM record
             WHERE run = ?1 AND seq >= ?2 ORDER BY seq";
@@ -224,7 +224,7 @@ impl Walk<'_> {
     fn take(
         &mut self,
         row: &Row<'_>,
-        visit: &mut dyn FnMut(Record) -> Result<(), Error>,
+        visit: &mut dyn FnMut(JournalRecord) -> Result<(), Error>,
     ) -> Result<(), Error> {
         match query::sound_record(row, self.key, self.run) {
             Ok(Some(record)) if record.seq >= self.next => {
@@ -250,7 +250,7 @@ impl Walk<'_> {
         &mut self,
         store: &Store,
         top: Option<u64>,
-        visit: &mut dyn FnMut(Record) -> Result<(), Error>,
+        visit: &mut dyn FnMut(JournalRecord) -> Result<(), Error>,
     ) -> Result<bool, Error> {
         let end = top.unwrap_or(self.next.saturating_add(MISSES_MAX));
         for seq in self.next..=end {
@@ -276,7 +276,7 @@ impl Walk<'_> {
         self.last_good.get_or_insert(self.next - 1);
         match self.lost.last_mut() {
             Some(span) if span.last + 1 == self.next => span.last = last,
-            _ => self.lost.push(Span { first: self.next, last }),
+            _ => self.lost.push(SeqSpan { first: self.next, last }),
         }
         self.next = last + 1;
     }

@@ -3,9 +3,9 @@
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::Store;
-use crate::entry::{Record, Snapshot, sha256_hex};
+use crate::entry::{JournalRecord, Snapshot, sha256_hex};
 use crate::error::Error;
-use crate::run::{Lease, Run};
+use crate::run::{JournalRun, RunLease};
 
 /// The columns of a run's row and the number of its last record, as [`run_of`] reads them.
 const RUN: &str = "SELECT id, mode, title, created_at, ended, holder, epoch, expires,
@@ -15,8 +15,8 @@ const RUN: &str = "SELECT id, mode, title, created_at, ended, holder, epoch, exp
 pub(super) const KEY: &str = "SELECT key FROM run WHERE id = ?1";
 
 impl Store {
-    pub(super) fn runs(&self, runs_max: usize) -> Result<Vec<Run>, Error> {
-        let list = || -> rusqlite::Result<Vec<Run>> {
+    pub(super) fn runs(&self, runs_max: usize) -> Result<Vec<JournalRun>, Error> {
+        let list = || -> rusqlite::Result<Vec<JournalRun>> {
             let sql = format!("{RUN} ORDER BY created_at DESC, key DESC LIMIT ?1");
             let mut statement = self.conn.prepare_cached(&sql)?;
             statement.query_map([limit(runs_max)], run_of)?.collect()
@@ -24,7 +24,7 @@ impl Store {
         list().map_err(|source| self.error("list the runs", source))
     }
 
-    pub(super) fn run(&self, id: &str) -> Result<Option<Run>, Error> {
+    pub(super) fn run(&self, id: &str) -> Result<Option<JournalRun>, Error> {
         let find = || {
             let mut statement = self.conn.prepare_cached(&format!("{RUN} WHERE id = ?1"))?;
             statement.query_row([id], run_of).optional()
@@ -37,7 +37,7 @@ impl Store {
         run: &str,
         from_seq: u64,
         records_max: usize,
-    ) -> Result<Vec<Record>, Error> {
+    ) -> Result<Vec<JournalRecord>, Error> {
         let fail = |source| self.error("read records", source);
         let Some(key) = self.key(run).map_err(fail)? else {
             return Err(Error::NoRun { run: run.to_owned() });
@@ -150,7 +150,11 @@ impl Store {
 }
 
 /// Reads a record; `None` when a value has the wrong type or the checksum does not match.
-pub(super) fn sound_record(row: &Row<'_>, key: i64, run: &str) -> rusqlite::Result<Option<Record>> {
+pub(super) fn sound_record(
+    row: &Row<'_>,
+    key: i64,
+    run: &str,
+) -> rusqlite::Result<Option<JournalRecord>> {
     let number = |at: usize| row.get_ref(at).map(|value| value.as_i64().ok());
     let (seq, epoch, at_ms, sum) = (number(0)?, number(1)?, number(2)?, number(3)?);
     let (Some(seq), Some(epoch), Some(at_ms), Some(sum)) = (seq, epoch, at_ms, sum) else {
@@ -164,7 +168,7 @@ pub(super) fn sound_record(row: &Row<'_>, key: i64, run: &str) -> rusqlite::Resu
         return Ok(None);
     }
     let (run, body) = (run.to_owned(), body.to_vec());
-    Ok(Some(Record { run, seq: seq_u, epoch: epoch_u, at_ms, body }))
+    Ok(Some(JournalRecord { run, seq: seq_u, epoch: epoch_u, at_ms, body }))
 }
 
 /// Computes the checksum of a record. It covers the numbers too: a record that moved to another
@@ -188,16 +192,16 @@ fn checksum(numbers: [i64; 4], parts: &[&[u8]]) -> i64 {
     i64::from(hasher.finalize())
 }
 
-fn run_of(row: &Row<'_>) -> rusqlite::Result<Run> {
+fn run_of(row: &Row<'_>) -> rusqlite::Result<JournalRun> {
     let holder: Option<String> = row.get(5)?;
     let (epoch, expires_ms) = (unsigned(row, 6)?, row.get(7)?);
-    Ok(Run {
+    Ok(JournalRun {
         id: row.get(0)?,
         mode: row.get(1)?,
         title: row.get(2)?,
         created_at_ms: row.get(3)?,
         ended: row.get(4)?,
-        lease: holder.map(|holder| Lease { holder, epoch, expires_ms }),
+        lease: holder.map(|holder| RunLease { holder, epoch, expires_ms }),
         last_seq: unsigned(row, 8)?,
     })
 }

@@ -7,8 +7,8 @@ use super::append::{Table, put_blob, put_record, put_snapshot};
 use super::check::{RunHealth, gather, runs, survey, walk, walk_blobs};
 use super::reader::open_read_only;
 use super::{Store, file, wal};
-use crate::entry::{Blob, Record, Snapshot};
-use crate::error::{Error, Trouble};
+use crate::entry::{Blob, JournalRecord, Snapshot};
+use crate::error::{Error, StorageTrouble};
 
 /// The result of a salvage: what was saved and what was lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub fn salvage(from: &Utf8Path, into: &Utf8Path) -> Result<Salvage, Error> {
     file::check_present(from)?;
     let mut salvage = Salvage { log_lost: wal::damage(from)?, ..Salvage::default() };
     let old = open_read_only(from).map_err(|error| match error.trouble() {
-        Some(Trouble::Damaged) => survey(from, error),
+        Some(StorageTrouble::Damaged) => survey(from, error),
         _ => error,
     })?;
     file::create_filled(into, |new| {
@@ -118,7 +118,7 @@ impl Rescue<'_> {
             .collect()
     }
 
-    fn put(&self, table: Table, record: &Record) -> Result<(), Error> {
+    fn put(&self, table: Table, record: &JournalRecord) -> Result<(), Error> {
         put_record(self.tx, table, self.key, record).map_err(|source| self.error(source))
     }
 

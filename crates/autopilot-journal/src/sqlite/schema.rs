@@ -117,6 +117,6 @@ fn migration_error(store: &Store, source: rusqlite_migration::Error) -> Error {
     if let rusqlite_migration::Error::RusqliteError { err, .. } = source {
         return store.error(operation, err);
     }
-    let (journal, trouble) = (store.path.to_string(), crate::Trouble::Other);
+    let (journal, trouble) = (store.path.to_string(), crate::StorageTrouble::Other);
     Error::Storage { operation, journal, trouble, source: source.into() }
 }

@@ -9,8 +9,8 @@ use tempfile::TempDir;
 
 use super::SqliteJournal;
 use crate::{
-    Blob, Claim, Entry, Error, History, Journal, NewRun, Notice, Record, Snapshot, SqliteReader,
-    Trouble, Writer, check,
+    Blob, Error, Journal, JournalEntry, JournalHistory, JournalRecord, LeaseClaim, NewRun,
+    Snapshot, SqliteReader, StorageTrouble, Writer, WriterNotice, check,
 };
 
 fn place() -> (TempDir, Utf8PathBuf) {
@@ -23,13 +23,13 @@ fn journal_with_run(path: &Utf8Path) -> SqliteJournal {
     let mut journal = SqliteJournal::create(path).unwrap();
     let (id, mode, title) = ("r".to_owned(), "task".to_owned(), String::new());
     journal.create_run(&NewRun { id, mode, title, created_at_ms: 0 }).unwrap();
-    journal.take_lease("r", "test", Claim::WhenFree, 0, 1).unwrap();
+    journal.take_lease("r", "test", LeaseClaim::WhenFree, 0, 1).unwrap();
     journal
 }
 
-fn record(seq: u64) -> Record {
+fn record(seq: u64) -> JournalRecord {
     let body = format!("{{\"record\":{seq}}}").into_bytes();
-    Record { run: "r".into(), seq, epoch: 1, at_ms: 0, body }
+    JournalRecord { run: "r".into(), seq, epoch: 1, at_ms: 0, body }
 }
 
 fn names(directory: &TempDir) -> Vec<String> {
@@ -41,7 +41,7 @@ fn names(directory: &TempDir) -> Vec<String> {
     names
 }
 
-fn start(journal: SqliteJournal) -> (Writer, Receiver<Notice>) {
+fn start(journal: SqliteJournal) -> (Writer, Receiver<WriterNotice>) {
     let (tell, told) = channel();
     let notify = Box::new(move |notice| tell.send(notice).unwrap());
     (Writer::start(Box::new(journal), 64, notify).unwrap(), told)
@@ -171,21 +171,22 @@ fn a_full_disk_is_reported_once_and_nothing_more_is_taken() {
     let mut acknowledged = 0;
     let error = (1..1000)
         .find_map(|seq| {
-            let record = Record { body: vec![b'x'; 900], ..record(seq) };
-            let answer = appender.append_now(vec![Entry::Record(record)]).err();
+            let record = JournalRecord { body: vec![b'x'; 900], ..record(seq) };
+            let answer = appender.append_now(vec![JournalEntry::Record(record)]).err();
             acknowledged = if answer.is_none() { seq } else { acknowledged };
             answer
         })
         .unwrap();
-    assert_eq!(error.trouble(), Some(Trouble::Full));
+    assert_eq!(error.trouble(), Some(StorageTrouble::Full));
     assert!(acknowledged > 0);
 
     // Even an entry that would still fit is refused now.
-    let refused = appender.submit(Entry::Record(record(acknowledged + 1))).unwrap_err();
+    let refused = appender.submit(JournalEntry::Record(record(acknowledged + 1))).unwrap_err();
     assert!(matches!(refused, Error::Refused { .. }));
-    assert!(appender.append_now(vec![Entry::Record(record(acknowledged + 1))]).is_err());
+    assert!(appender.append_now(vec![JournalEntry::Record(record(acknowledged + 1))]).is_err());
     assert!(matches!(writer.close(), Err(Error::Refused { .. })));
-    let failures = told.iter().filter(|notice| matches!(notice, Notice::Failed { .. })).count();
+    let failures =
+        told.iter().filter(|notice| matches!(notice, WriterNotice::Failed { .. })).count();
     assert_eq!(failures, 1);
 
     // Opened again, with space, the journal continues where the acknowledgements ended.
@@ -200,11 +201,13 @@ fn a_read_only_connection_fails_the_writer_with_that_reason() {
     let journal = journal_with_run(&path);
     journal.store.conn.pragma_update(None, "query_only", true).unwrap();
     let (writer, told) = start(journal);
-    let error = writer.appender().append_now(vec![Entry::Record(record(1))]).unwrap_err();
-    assert_eq!(error.trouble(), Some(Trouble::ReadOnly));
+    let error = writer.appender().append_now(vec![JournalEntry::Record(record(1))]).unwrap_err();
+    assert_eq!(error.trouble(), Some(StorageTrouble::ReadOnly));
     match told.recv().unwrap() {
-        Notice::Failed { error } => assert_eq!(error.trouble(), Some(Trouble::ReadOnly)),
-        Notice::Durable { .. } => panic!("nothing can be durable"),
+        WriterNotice::Failed { error } => {
+            assert_eq!(error.trouble(), Some(StorageTrouble::ReadOnly))
+        }
+        WriterNotice::Durable { .. } => panic!("nothing can be durable"),
     }
 }
 
@@ -259,7 +262,7 @@ fn a_damaged_snapshot_gives_way_to_the_one_before() {
         let (run, core_version) = ("r".to_owned(), "v".to_owned());
         let body = b"state".to_vec();
         let snapshot = Snapshot { run, core_version, epoch: 1, seq, body };
-        journal.commit(&[Entry::Snapshot(snapshot)]).unwrap();
+        journal.commit(&[JournalEntry::Snapshot(snapshot)]).unwrap();
     }
     let newest = |journal: &SqliteJournal| journal.snapshot("r", "v").unwrap().map(|s| s.seq);
     assert_eq!(newest(&journal), Some(4));
@@ -276,8 +279,9 @@ fn a_snapshot_newer_than_the_records_is_passed_over() {
     let mut journal = journal_with_run(&path);
     let (run, core_version) = ("r".to_owned(), "v".to_owned());
     let snapshot = Snapshot { run, core_version, epoch: 1, seq: 3, body: Vec::new() };
-    let mut entries: Vec<Entry> = (1..=3).map(|seq| Entry::Record(record(seq))).collect();
-    entries.push(Entry::Snapshot(snapshot));
+    let mut entries: Vec<JournalEntry> =
+        (1..=3).map(|seq| JournalEntry::Record(record(seq))).collect();
+    entries.push(JournalEntry::Snapshot(snapshot));
     journal.commit(&entries).unwrap();
     journal.store.conn.execute("DELETE FROM record WHERE seq = 3", []).unwrap();
     assert_eq!(journal.snapshot("r", "v").unwrap(), None);
@@ -288,11 +292,11 @@ fn a_damaged_blob_is_reported_and_replaced_by_the_same_bytes() {
     let (_directory, path) = place();
     let mut journal = journal_with_run(&path);
     let blob = Blob::new(b"proof".to_vec());
-    journal.commit(&[Entry::Blob(blob.clone())]).unwrap();
+    journal.commit(&[JournalEntry::Blob(blob.clone())]).unwrap();
     journal.store.conn.execute("UPDATE blob SET body = x'00'", []).unwrap();
     assert!(matches!(journal.blob(blob.hash()), Err(Error::DamagedBlob { .. })));
     assert_eq!(check(&path).unwrap().blobs_lost, [blob.hash()]);
-    journal.commit(&[Entry::Blob(blob.clone())]).unwrap();
+    journal.commit(&[JournalEntry::Blob(blob.clone())]).unwrap();
     assert_eq!(journal.blob(blob.hash()).unwrap().unwrap(), b"proof");
 }
 

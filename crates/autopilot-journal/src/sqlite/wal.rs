@@ -28,7 +28,7 @@ const PAGE_BYTES_DEFAULT: usize = 4096;
 pub(super) fn damage(path: &Utf8Path) -> Result<Option<String>, Error> {
     let log = Utf8PathBuf::from(format!("{path}-wal"));
     let fail = |source| Error::File { operation: "read", path: log.clone(), source };
-    let look = || -> std::io::Result<Option<Finding>> {
+    let look = || -> std::io::Result<Option<WalFinding>> {
         let Some(found) = scan(&log)? else { return Ok(None) };
         let again = scan(&log)?.filter(|again| *again == found);
         let header = open(&log)?.map(|mut log| read_header(&mut log)).transpose()?.flatten();
@@ -42,20 +42,20 @@ pub(super) fn damage(path: &Utf8Path) -> Result<Option<String>, Error> {
 }
 
 #[derive(PartialEq, Eq)]
-struct Finding {
+struct WalFinding {
     header: [u8; HEADER_BYTES],
     /// Frames count from 1; 0 stands for the header.
     first_bad: u64,
 }
 
-fn scan(log: &Utf8Path) -> std::io::Result<Option<Finding>> {
+fn scan(log: &Utf8Path) -> std::io::Result<Option<WalFinding>> {
     let Some(mut log) = open(log)? else { return Ok(None) };
     let Some(header) = read_header(&mut log)? else { return Ok(None) };
     let mut chain = Chain::new(&header);
     let mut frame = vec![0; FRAME_HEADER_BYTES + chain.page_bytes];
     while fill(&mut log, &mut frame)? {
         if let Some(first_bad) = chain.add(&frame) {
-            return Ok(Some(Finding { header, first_bad }));
+            return Ok(Some(WalFinding { header, first_bad }));
         }
     }
     Ok(None)

@@ -5,7 +5,7 @@
 use super::{Drawn, Play, Scene};
 use crate::fault::Fault;
 use crate::random::{Random, mix, mix_bytes};
-use autopilot_core::event::TaskSpec;
+use autopilot_core::event::TaskEntry;
 use autopilot_core::flow::Flow;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::state::{State, Task};
@@ -47,7 +47,7 @@ fn depth(state: &State, task: &Task) -> usize {
     task.parent.map_or(0, |parent| 1 + depth(state, state.task(parent)))
 }
 
-fn plan(seed: u64, whole: &Task, depth: usize) -> Vec<TaskSpec> {
+fn plan(seed: u64, whole: &Task, depth: usize) -> Vec<TaskEntry> {
     let name = whole.name();
     let mut random = Random::new(mix_bytes(mix(seed, 0x9a7), name.as_bytes()));
     let most = if random.chance(400) { TASKS_MAX } else { TASKS_BELOW_MAX };
@@ -66,14 +66,14 @@ fn plan(seed: u64, whole: &Task, depth: usize) -> Vec<TaskSpec> {
             }
         }
         let expand = random.chance(EXPANDS.get(depth).copied().unwrap_or(0));
-        tasks.push(TaskSpec {
+        tasks.push(TaskEntry {
             name: named(at),
             depends_on: depends_on.into_iter().collect(),
             switches: random.chance(300).then_some(Switch::Uat).into_iter().collect(),
             expand,
             priority: if random.chance(300) { random.below(5) as i32 - 2 } else { 0 },
             paths: paths(&mut random),
-            ..TaskSpec::default()
+            ..TaskEntry::default()
         });
     }
     count_urgency(&mut tasks);
@@ -86,7 +86,7 @@ fn paths(random: &mut Random) -> Vec<String> {
 }
 
 /// The longest chain that waits for each; whatever a task needs comes before it.
-pub fn count_urgency(tasks: &mut [TaskSpec]) {
+pub fn count_urgency(tasks: &mut [TaskEntry]) {
     for at in (0..tasks.len()).rev() {
         let (before, rest) = tasks.split_at_mut(at);
         let last = &rest[0];
@@ -96,7 +96,7 @@ pub fn count_urgency(tasks: &mut [TaskSpec]) {
     }
 }
 
-fn mends(state: &State, fate: &mut Random) -> Vec<TaskSpec> {
+fn mends(state: &State, fate: &mut Random) -> Vec<TaskEntry> {
     let mut task = mending_task(state);
     task.paths = paths(fate);
     task.expand = fate.chance(50);
@@ -109,14 +109,14 @@ fn mends(state: &State, fate: &mut Random) -> Vec<TaskSpec> {
 }
 
 /// A task under the first name that is free.
-pub fn mending_task(state: &State) -> TaskSpec {
+pub fn mending_task(state: &State) -> TaskEntry {
     let name = (1..).map(|number| format!("mend-{number}"));
     let free = name.into_iter().find(|name| state.named(name).is_none());
-    TaskSpec { name: free.unwrap_or_default(), ..TaskSpec::default() }
+    TaskEntry { name: free.unwrap_or_default(), ..TaskEntry::default() }
 }
 
 /// None, one twice, or in an order in which nobody could know what it waits for.
-pub fn spoilt(mut tasks: Vec<TaskSpec>, fate: &mut Random) -> Vec<TaskSpec> {
+pub fn spoilt(mut tasks: Vec<TaskEntry>, fate: &mut Random) -> Vec<TaskEntry> {
     match (fate.below(3), tasks.first().cloned()) {
         (0, _) | (_, None) => Vec::new(),
         (1, Some(first)) => {

@@ -6,7 +6,7 @@ use super::planner::{count_urgency, spoilt};
 use super::{Drawn, Play, Scene};
 use crate::fault::Fault;
 use crate::random::{Random, mix};
-use autopilot_core::event::{Outcome, TaskSpec};
+use autopilot_core::event::{Outcome, TaskEntry};
 use autopilot_core::flow::Flow;
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
@@ -42,7 +42,7 @@ pub fn bring(drawn: &Drawn, scene: &Scene<'_>, fate: &mut Random, play: &mut Pla
     debug_assert_eq!(play.outcome, Outcome::Passed, "the end is drawn after this");
 }
 
-fn steps(seed: u64, state: &State, iteration: u32) -> Vec<TaskSpec> {
+fn steps(seed: u64, state: &State, iteration: u32) -> Vec<TaskEntry> {
     let mut random = Random::new(mix(mix(seed, 0x60a1), u64::from(iteration)));
     let many = random.between(1, STEPS_MAX);
     let needs = random.below(3);
@@ -61,21 +61,21 @@ fn steps(seed: u64, state: &State, iteration: u32) -> Vec<TaskSpec> {
             }
         }
         let depends_on = depends_on.into_iter().collect();
-        steps.push(TaskSpec { name: named(at), depends_on, ..TaskSpec::default() });
+        steps.push(TaskEntry { name: named(at), depends_on, ..TaskEntry::default() });
     }
     count_urgency(&mut steps);
     steps
 }
 
 /// Names that earlier iterations had.
-fn old(state: &State) -> Vec<TaskSpec> {
+fn old(state: &State) -> Vec<TaskEntry> {
     state.tasks.iter().skip(1).take(2).map(|task| task.spec.clone()).collect()
 }
 
 /// The steps of a scenario under the names they have in an iteration.
-pub fn again(steps: &[TaskSpec], iteration: u32) -> Vec<TaskSpec> {
+pub fn again(steps: &[TaskEntry], iteration: u32) -> Vec<TaskEntry> {
     let name = |name: &String| autopilot_core::workflow::task_name(name, iteration);
-    let step = |step: &TaskSpec| TaskSpec {
+    let step = |step: &TaskEntry| TaskEntry {
         name: name(&step.name),
         depends_on: step.depends_on.iter().map(name).collect(),
         ..step.clone()

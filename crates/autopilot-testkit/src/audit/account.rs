@@ -7,7 +7,7 @@
 use super::books::{Books, Entry, Place};
 use super::rule::{Kept, kept};
 use super::table;
-use autopilot_core::config::By;
+use autopilot_core::config::WorkBy;
 use autopilot_core::event::{Event, HaltWhy, HoldWhy, Outcome, Record};
 use autopilot_core::id::{AttemptId, TaskId, Time};
 use autopilot_core::limit::Limits;
@@ -56,7 +56,7 @@ impl Books {
     }
 
     /// What the task itself says of who does the step: only of its own work.
-    fn own(&self, task: TaskId, step: Step) -> Option<&By> {
+    fn own(&self, task: TaskId, step: Step) -> Option<&WorkBy> {
         let is_its_work = matches!(step, Step::Build | Step::Fix | Step::WorkflowStep);
         self.tasks.get(task.index()).map(|entry| &entry.spec.by).filter(|_| is_its_work)
     }
@@ -285,14 +285,14 @@ impl Books {
     }
 }
 
-fn list_of<'a>(limits: &'a Limits, own: Option<&By>, step: Step) -> Option<&'a Vec<String>> {
+fn list_of<'a>(limits: &'a Limits, own: Option<&WorkBy>, step: Step) -> Option<&'a Vec<String>> {
     match own.and_then(|by| by.agent.as_ref()) {
         Some(name) => limits.agents.get(name),
         None => limits.lanes.get(&step),
     }
 }
 
-fn name_of(limits: &Limits, own: Option<&By>, step: Step, lane: u32) -> String {
+fn name_of(limits: &Limits, own: Option<&WorkBy>, step: Step, lane: u32) -> String {
     let list = list_of(limits, own, step);
     let found = list.and_then(|lanes| lanes.get(lane as usize)).cloned();
     let named = own.and_then(|by| by.agent.clone());

@@ -2,7 +2,7 @@
 
 use super::account::Doubt;
 use super::table;
-use autopilot_core::event::{Bill, End, Facts, Halt, Outcome, Record, Skip, TaskSpec};
+use autopilot_core::event::{Bill, Facts, Halt, Outcome, Record, Skip, TaskEnd, TaskEntry};
 use autopilot_core::flow::Flow;
 use autopilot_core::id::{AttemptId, TaskId, Time};
 use autopilot_core::limit::Limits;
@@ -50,7 +50,7 @@ pub struct Entry {
     pub parent: Option<TaskId>,
     pub children: Vec<TaskId>,
     pub kind: Kind,
-    pub spec: TaskSpec,
+    pub spec: TaskEntry,
     /// The round that failed last.
     pub failed_round: u32,
     /// Its tasks were made.
@@ -114,15 +114,15 @@ pub enum Place {
 }
 
 impl Place {
-    pub fn of(end: &End) -> Place {
+    pub fn of(end: &TaskEnd) -> Place {
         match end {
-            End::Closed => Place::Closed,
-            End::Skipped { why: Skip::Asked } => Place::SkippedByAsk,
-            End::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } } => {
+            TaskEnd::Closed => Place::Closed,
+            TaskEnd::Skipped { why: Skip::Asked } => Place::SkippedByAsk,
+            TaskEnd::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } } => {
                 Place::SkippedFor(*by)
             }
-            End::Skipped { why: Skip::Dropped } => Place::SkippedFor(TaskId::ROOT),
-            End::Failed { .. } => Place::Failed,
+            TaskEnd::Skipped { why: Skip::Dropped } => Place::SkippedFor(TaskId::ROOT),
+            TaskEnd::Failed { .. } => Place::Failed,
         }
     }
 

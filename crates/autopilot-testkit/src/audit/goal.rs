@@ -7,14 +7,14 @@
 
 use super::books::{Books, Entry, Kind, Place};
 use super::rule::{Kept, kept};
-use autopilot_core::event::{Event, Outcome, Record, TaskSpec, Verdict};
-use autopilot_core::flow::Reason;
+use autopilot_core::event::{Event, Outcome, Record, TaskEntry, Verdict};
+use autopilot_core::flow::RoundReason;
 use autopilot_core::id::TaskId;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
 
 /// The workflow that comes with a no is what is done next; nothing of it is lost.
-pub(super) fn next_is_kept(brought: &[TaskSpec], record: Option<&Record>) -> Kept {
+pub(super) fn next_is_kept(brought: &[TaskEntry], record: Option<&Record>) -> Kept {
     let events = || record.iter().flat_map(|record| &record.events);
     let says_no = |event: &Event| {
         matches!(event, Event::AttemptEnded { step: Step::Completion, outcome, .. }
@@ -23,7 +23,7 @@ pub(super) fn next_is_kept(brought: &[TaskSpec], record: Option<&Record>) -> Kep
     if !events().any(says_no) {
         return Ok(());
     }
-    let came = |spec: &TaskSpec| {
+    let came = |spec: &TaskEntry| {
         events().any(|event| matches!(event, Event::TaskAdded { spec: it, .. } if **it == *spec))
     };
     let lost = brought.iter().find(|spec| !came(spec));
@@ -167,7 +167,7 @@ impl Books {
     }
 
     /// The next iteration hears why there is one.
-    pub(super) fn says_why(&self, task: TaskId, reasons: &[Reason]) -> Kept {
+    pub(super) fn says_why(&self, task: TaskId, reasons: &[RoundReason]) -> Kept {
         let entry = &self.tasks[task.index()];
         let Some(at) = entry.place.step().filter(|_| entry.kind == Kind::Goal) else {
             return Ok(());
@@ -180,7 +180,7 @@ impl Books {
             Some((Outcome::Failed { why }, _)) => Some(why),
             Some(_) | None => None,
         };
-        let says = |reason: &Reason| reason.step == shown_by && Some(&reason.text) == words;
+        let says = |reason: &RoundReason| reason.step == shown_by && Some(&reason.text) == words;
         kept(reasons.iter().any(says), || format!("S1: what {shown_by} said is not carried on"))
     }
 

@@ -4,7 +4,7 @@ use super::account::Before;
 use super::books::{Books, Entry, Kind, Place};
 use super::table;
 use autopilot_core::event::{
-    Bill, End, Event, Facts, Failure, Outcome, Record, RunSpec, Skip, TaskSpec, Verdict,
+    Bill, Event, Facts, Failure, Outcome, Record, RunSpec, Skip, TaskEnd, TaskEntry, Verdict,
 };
 use autopilot_core::flow::{Flow, Pipeline};
 use autopilot_core::id::{AttemptId, TaskId, Time};
@@ -382,7 +382,7 @@ impl Books {
         task: TaskId,
         parent: Option<TaskId>,
         pipeline: Pipeline,
-        spec: &TaskSpec,
+        spec: &TaskEntry,
     ) -> Kept {
         let id = TaskId(self.tasks.len() as u32);
         kept(task == id, || format!("I9: {task} comes before {id}"))?;
@@ -802,15 +802,15 @@ impl Books {
         kept(accepted, || format!("I6: {tree} of {} was not accepted", entry.name))
     }
 
-    fn settled(&mut self, task: TaskId, end: &End) -> Kept {
+    fn settled(&mut self, task: TaskId, end: &TaskEnd) -> Kept {
         let entry = self.entry(task)?.clone();
         let name = &entry.name;
         kept(!entry.place.is_settled(), || format!("I9: {name} settled twice"))?;
         kept(!matches!(entry.place, Place::Running(..)), || format!("I9: {name} still runs"))?;
         match end {
-            End::Closed => self.may_close(task, &entry)?,
-            End::Skipped { why: Skip::Asked } => {}
-            End::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } } => {
+            TaskEnd::Closed => self.may_close(task, &entry)?,
+            TaskEnd::Skipped { why: Skip::Asked } => {}
+            TaskEnd::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } } => {
                 if entry.kind == Kind::Session {
                     self.is_left_out_rightly(&entry, *by)?;
                 }
@@ -819,11 +819,11 @@ impl Books {
                     format!("I9: {name} was blocked at work")
                 })?;
             }
-            End::Skipped { why: Skip::Dropped } => {
+            TaskEnd::Skipped { why: Skip::Dropped } => {
                 kept(entry.place == Place::Open, || format!("I9: {name} was dropped at work"))?;
                 self.may_be_dropped(&entry)?;
             }
-            End::Failed { why } => self.may_fail(task, &entry, why)?,
+            TaskEnd::Failed { why } => self.may_fail(task, &entry, why)?,
         }
         self.focus = self.focus.filter(|focus| *focus != task);
         let settled = self.entry(task)?;

@@ -1,6 +1,6 @@
 //! The board a scenario is judged by: one line of words.
 
-use autopilot_core::event::{End, Skip};
+use autopilot_core::event::{Skip, TaskEnd};
 use autopilot_core::flow::Flow;
 use autopilot_core::state::{State, Status, Task};
 use autopilot_core::step::Step;
@@ -39,9 +39,9 @@ fn word(state: &State, task: &Task) -> String {
         Status::At { step } => format!("at {step}"),
         Status::Running { step, .. } => format!("running {step}"),
         Status::Waiting { step, .. } => format!("waiting at {step}"),
-        Status::Settled(End::Closed) => "done".to_owned(),
-        Status::Settled(End::Failed { why }) => format!("failed: {why}"),
-        Status::Settled(End::Skipped { why }) => match why {
+        Status::Settled(TaskEnd::Closed) => "done".to_owned(),
+        Status::Settled(TaskEnd::Failed { why }) => format!("failed: {why}"),
+        Status::Settled(TaskEnd::Skipped { why }) => match why {
             Skip::Asked => "skipped".to_owned(),
             Skip::Dropped => "dropped".to_owned(),
             Skip::Blocked { by } => format!("blocked by {}", state.task(*by).name()),

@@ -2,12 +2,12 @@
 
 use crate::agent::{Ending, Line, Scripted, count_urgency};
 use crate::world::people::{Act, Cue, When, answer};
-use autopilot_core::event::{Bill, Facts, HaltWhy, HoldWhy, Outcome, RunSpec, TaskSpec};
+use autopilot_core::event::{Bill, Facts, HaltWhy, HoldWhy, Outcome, RunSpec, TaskEntry};
 use autopilot_core::flow::Flow;
 use autopilot_core::flow::review::ReviewIssue;
 use autopilot_core::guard::Severity;
 use autopilot_core::id::Micros;
-use autopilot_core::input::{Ask, Word};
+use autopilot_core::input::{Ask, AttemptWord};
 use autopilot_core::limit::{Limits, ReviewGate};
 use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
@@ -84,7 +84,7 @@ fn run(head: &str) -> Result<RunSpec, String> {
         config: "c".into(),
         red_base_allowed: false,
         options: Default::default(),
-        whole: TaskSpec::default(),
+        whole: TaskEntry::default(),
         plan: None,
         tasks,
     })
@@ -92,11 +92,11 @@ fn run(head: &str) -> Result<RunSpec, String> {
 
 /// `b after a, expand, priority 2, paths src docs, by own, model m, in big`, and what it is brought by: the run if
 /// nothing is said.
-fn task(words: &str) -> Result<(TaskSpec, String), String> {
+fn task(words: &str) -> Result<(TaskEntry, String), String> {
     let mut parts = words.split(',').map(str::trim);
     let head = parts.next().unwrap_or_default();
     let (name, first) = head.split_once(' ').unwrap_or((head, ""));
-    let mut task = TaskSpec { name: name.to_owned(), ..TaskSpec::default() };
+    let mut task = TaskEntry { name: name.to_owned(), ..TaskEntry::default() };
     let mut above = String::new();
     for part in std::iter::once(first).chain(parts).filter(|part| !part.is_empty()) {
         let words: Vec<&str> = part.split_whitespace().collect();
@@ -137,7 +137,7 @@ impl Script {
     fn has(&self, name: &str) -> bool {
         let mut planned = self.agents.planned.values().flatten().chain(&self.spec.tasks);
         let mut brought = self.agents.lines.values().flatten().flat_map(|line| &line.brings);
-        let is_step = |task: &TaskSpec| {
+        let is_step = |task: &TaskEntry| {
             let rest = name.strip_prefix(task.name.as_str()).unwrap_or("?");
             rest.is_empty() || rest.strip_prefix("-i").is_some_and(|n| number(n).is_ok())
         };
@@ -236,12 +236,12 @@ fn item(words: &str) -> Result<Line, String> {
 }
 
 /// `a+b`, `b<a` for one that needs another, or `nothing`.
-fn names(words: &str) -> Vec<TaskSpec> {
+fn names(words: &str) -> Vec<TaskEntry> {
     let names = words.split('+').filter(|name| *name != "nothing");
     let task = |words: &str| {
         let mut names = words.split('<').map(str::to_owned);
         let name = names.next().unwrap_or_default();
-        TaskSpec { name, depends_on: names.collect(), ..TaskSpec::default() }
+        TaskEntry { name, depends_on: names.collect(), ..TaskEntry::default() }
     };
     names.map(task).collect()
 }
@@ -356,11 +356,12 @@ fn cue(words: &str, limits: &mut Limits) -> Result<Cue, String> {
 
 fn late(task: &str, step: Step, said: &str) -> Result<Act, String> {
     let word = match said {
-        "ok" => Word::Ended { outcome: Outcome::Passed, facts: Box::new(Facts::default()) },
-        "broke" => {
-            Word::Ended { outcome: Outcome::Broke { why: "late".into() }, facts: Box::default() }
-        }
-        usd => Word::Bill(Bill { usd: money(usd)?, ..Bill::default() }),
+        "ok" => AttemptWord::Ended { outcome: Outcome::Passed, facts: Box::new(Facts::default()) },
+        "broke" => AttemptWord::Ended {
+            outcome: Outcome::Broke { why: "late".into() },
+            facts: Box::default(),
+        },
+        usd => AttemptWord::Bill(Bill { usd: money(usd)?, ..Bill::default() }),
     };
     let task = if task == "run" { "" } else { task };
     Ok(Act::Late { task: task.to_owned(), step, word })

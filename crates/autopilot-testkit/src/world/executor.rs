@@ -7,8 +7,8 @@ use crate::audit::table::is_serial;
 use crate::fault::Fault;
 use autopilot_core::event::{Bill, HoldWhy, Outcome};
 use autopilot_core::id::{AttemptId, Micros};
-use autopilot_core::input::{Input, Word};
-use autopilot_core::pilot::Order;
+use autopilot_core::input::{AttemptWord, Input};
+use autopilot_core::pilot::PilotOrder;
 use autopilot_core::step::Step;
 use autopilot_core::wanted::Want;
 
@@ -18,7 +18,7 @@ pub struct Running {
 }
 
 impl World {
-    pub(super) fn obey(&mut self, orders: Vec<Order>) {
+    pub(super) fn obey(&mut self, orders: Vec<PilotOrder>) {
         for order in orders {
             if self.shell.is_none() {
                 return;
@@ -27,9 +27,9 @@ impl World {
                 return self.crash();
             }
             match order {
-                Order::Tell(record) => self.audit.told(record, &self.disk.durable),
-                Order::Start(want) => self.begin(want),
-                Order::End(id) => self.end(id),
+                PilotOrder::Tell(record) => self.audit.told(record, &self.disk.durable),
+                PilotOrder::Start(want) => self.begin(want),
+                PilotOrder::End(id) => self.end(id),
             }
         }
     }
@@ -87,7 +87,7 @@ impl World {
         }
     }
 
-    pub(super) fn said(&mut self, by: Option<Process>, want: Want, word: Word) {
+    pub(super) fn said(&mut self, by: Option<Process>, want: Want, word: AttemptWord) {
         if let Some(process) = by {
             let job = self.processes.job(process);
             let is_heard = job.is_some_and(|job| self.is_life(job.boot));
@@ -95,7 +95,7 @@ impl World {
                 return;
             }
         }
-        if let Word::Bill(_) = word {
+        if let AttemptWord::Bill(_) = word {
             self.count(Fault::Bills);
         }
         self.hear(Input::Heard { id: want.id, task: want.task, word });
@@ -107,8 +107,10 @@ impl World {
         self.processes.ended(process);
         let want = job.want;
         let play = running.play;
-        let ended =
-            || Word::Ended { outcome: play.outcome.clone(), facts: Box::new(play.facts.clone()) };
+        let ended = || AttemptWord::Ended {
+            outcome: play.outcome.clone(),
+            facts: Box::new(play.facts.clone()),
+        };
         // An effect keeps its id over a boot: its words come from inside the process and die with it.
         let is_fenced = !is_serial(want.step);
         if !self.is_life(job.boot) {
@@ -146,13 +148,13 @@ impl World {
         // Done or not, all it knows is that it was told to end.
         let is_effect = running.is_some_and(|running| running.play.has_effect);
         if is_effect && (self.is_scripted || self.pace.chance(500)) {
-            let word = Word::Ended { outcome: Outcome::Revoked, facts: Box::default() };
+            let word = AttemptWord::Ended { outcome: Outcome::Revoked, facts: Box::default() };
             self.hear(Input::Heard { id: want.id, task: want.task, word });
         }
         if self.faults.contains(&Fault::Bills) && self.pace.chance(500) {
             let bill =
                 Bill { usd: Micros(2_000_000), tokens_in: 9, tokens_out: 9, ..Bill::default() };
-            self.later(2_000, Happening::Said { by: None, want, word: Word::Bill(bill) });
+            self.later(2_000, Happening::Said { by: None, want, word: AttemptWord::Bill(bill) });
         }
         self.forget(want.id);
     }

@@ -3,10 +3,10 @@
 use super::{Happening, World};
 use crate::fault::Fault;
 use crate::random::mix;
-use autopilot_core::event::{End, HaltWhy, Words};
+use autopilot_core::event::{HaltWhy, SessionPrompt, TaskEnd};
 use autopilot_core::flow::Flow;
 use autopilot_core::id::{AttemptId, Micros};
-use autopilot_core::input::{Ask, Input, Word};
+use autopilot_core::input::{Ask, AttemptWord, Input};
 use autopilot_core::limit::Limits;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::state::{State, Status};
@@ -50,7 +50,7 @@ pub enum Act {
     Late {
         task: String,
         step: Step,
-        word: Word,
+        word: AttemptWord,
     },
 }
 
@@ -175,7 +175,7 @@ impl World {
     /// Says something in the session a step had last.
     fn goes_on_with(&self, task: &str, said: u64) -> Ask {
         let attempt = self.audit.last_of(task).unwrap_or(AttemptId { seq: 0, place: 0 });
-        let words = Words {
+        let words = SessionPrompt {
             prompt: format!("words-{said}"),
             session: format!("session-{attempt}"),
             is_its_own: true,
@@ -248,8 +248,8 @@ impl World {
             return Some(limit.into_iter().chain([Ask::Resume]).collect());
         }
         let is_open = |status: &Status| match status {
-            Status::Settled(End::Failed { .. } | End::Skipped { .. }) => true,
-            Status::Settled(End::Closed)
+            Status::Settled(TaskEnd::Failed { .. } | TaskEnd::Skipped { .. }) => true,
+            Status::Settled(TaskEnd::Closed)
             | Status::Open
             | Status::At { .. }
             | Status::Running { .. }

@@ -1,7 +1,7 @@
 //! Goals: workflows, their steps, the word on completion, and what comes of it.
 
 use super::{added, check, order, story};
-use autopilot_core::event::{End, Event, Failure, Outcome, Skip};
+use autopilot_core::event::{Event, Failure, Outcome, Skip, TaskEnd};
 use autopilot_core::pipeline::Switch;
 use autopilot_core::state::{Status, Task};
 use autopilot_core::step::Step;
@@ -794,7 +794,7 @@ fn a_word_of_a_dead_session_moves_nothing() {
 #[test]
 fn a_run_that_did_not_converge_says_so_in_its_end() {
     let story = story("goal a\n limit rounds 1\n run: completion unfinished");
-    let end = End::Failed { why: Failure::Rounds { rounds: 1 } };
+    let end = TaskEnd::Failed { why: Failure::Rounds { rounds: 1 } };
     assert_eq!(root(&story).status, Status::Settled(end));
 }
 
@@ -803,7 +803,7 @@ fn who_was_left_out_is_told_for_whom() {
     let story = story("goal a; b after a; c after b\n with fail-fast\n a: step fails");
     let by = story.state.named("a").unwrap().id;
     for name in ["b", "c"] {
-        let end = End::Skipped { why: Skip::Blocked { by } };
+        let end = TaskEnd::Skipped { why: Skip::Blocked { by } };
         assert_eq!(story.state.named(name).unwrap().status, Status::Settled(end));
     }
     assert!(story.state.run.switches.contains(&Switch::FailFast));

@@ -3,12 +3,12 @@
 use super::text::{column, fit, heading, right};
 use super::{BAD, CARE, FAINT, GOOD, NEWS, STRONG};
 use crate::notice::needed;
-use crate::screen::{Kind, Screen, Seat, TAIL_LINES_MAX, Worker};
+use crate::screen::{LineKind, Screen, Seat, TAIL_LINES_MAX, Worker};
 use crate::word::{some, tasks};
 use autopilot_core::event::HaltWhy;
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::pipeline::Work;
-use autopilot_core::state::{Door, Live, Status, Task};
+use autopilot_core::state::{LaneState, LiveAttempt, Status, Task};
 use autopilot_view::{self as view, ExitWord};
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -180,8 +180,8 @@ fn banner(screen: &Screen, now: Time) -> Option<(String, Style)> {
 fn waits(screen: &Screen, task: &Task, now: Time) -> String {
     let Status::Waiting { step, until } = task.status else { return String::new() };
     let whom = match screen.state.door(step, task.by(step)) {
-        Door::Held { account, why, .. } => format!(" for {account} ({})", why.word()),
-        Door::Open { .. } | Door::Probed => String::new(),
+        LaneState::Held { account, why, .. } => format!(" for {account} ({})", why.word()),
+        LaneState::Open { .. } | LaneState::Probed => String::new(),
     };
     let text = format!(
         "nothing runs until {}, in {}: everything waits{whom}",
@@ -211,7 +211,7 @@ fn held(screen: &Screen, width: usize) -> Vec<Line<'static>> {
 }
 
 fn workers(screen: &Screen, now: Time, width: usize, height: usize) -> Vec<Line<'static>> {
-    let live: Vec<&Live> =
+    let live: Vec<&LiveAttempt> =
         screen.state.live.values().filter(|live| !screen.state.is_gate(live)).collect();
     if height == 0 {
         return Vec::new();
@@ -254,7 +254,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(screen: &Screen, live: &[&Live], width: usize) -> Columns {
+    fn of(screen: &Screen, live: &[&LiveAttempt], width: usize) -> Columns {
         let widest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0);
         let mut names = live.iter().map(|live| screen.name(live.task).chars().count());
         let mut doings = live.iter().map(|live| live.step.row().doing.len());
@@ -270,7 +270,7 @@ impl Columns {
     fn line(
         &self,
         screen: &Screen,
-        live: &Live,
+        live: &LiveAttempt,
         worker: Option<&Worker>,
         now: Time,
     ) -> Line<'static> {
@@ -389,11 +389,11 @@ fn log(screen: &Screen, width: usize, height: usize) -> Vec<Line<'static>> {
     let from = screen.log.len().saturating_sub(rows);
     for line in screen.log.iter().skip(from) {
         let style = match line.kind {
-            Kind::Plain => Style::new(),
-            Kind::Graph => NEWS,
-            Kind::Good => GOOD,
-            Kind::Bad => BAD,
-            Kind::Output => FAINT,
+            LineKind::Plain => Style::new(),
+            LineKind::Graph => NEWS,
+            LineKind::Good => GOOD,
+            LineKind::Bad => BAD,
+            LineKind::Output => FAINT,
         };
         let clock = (screen.manner.clock)(line.at);
         let cells = width.saturating_sub(clock.len() + 3);

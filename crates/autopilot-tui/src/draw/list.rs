@@ -6,7 +6,7 @@ use super::{BAD, CARE, FAINT, GOOD, NEWS, STRONG};
 use crate::notice::needed;
 use crate::screen::Screen;
 use crate::word::some;
-use autopilot_core::event::{End, Skip};
+use autopilot_core::event::{Skip, TaskEnd};
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::Status;
 use autopilot_view::{self as view, task_word};
@@ -80,7 +80,7 @@ fn detail(screen: &Screen, id: TaskId) -> String {
         Status::Open if task.needs > 0 => {
             format!("waits for {}", some(&needed(&screen.state, id), 4))
         }
-        Status::Settled(End::Skipped { why: Skip::Blocked { by } }) => {
+        Status::Settled(TaskEnd::Skipped { why: Skip::Blocked { by } }) => {
             format!("needs {}, which did not close", screen.name(*by))
         }
         Status::Open | Status::Settled(_) => screen.manner.line(&task.spec.title),

@@ -1,11 +1,13 @@
 //! What a person sees, at several sizes.
 
-use crate::key::{Act, By};
-use crate::page::Page;
-use crate::sample::Sample;
+use crate::key::{KeyAct, MoveBy};
+use crate::page::TextPage;
+use crate::sample::SampleRun;
 use crate::screen::{Seat, View};
 use autopilot_agents::AgentEvent;
-use autopilot_core::event::{Bill, End, Event, Facts, Failure, HaltWhy, HoldWhy, Outcome, Skip};
+use autopilot_core::event::{
+    Bill, Event, Facts, Failure, HaltWhy, HoldWhy, Outcome, Skip, TaskEnd,
+};
 use autopilot_core::id::{Micros, TaskId};
 use autopilot_core::step::Step;
 use autopilot_engine::feed::Sight;
@@ -14,7 +16,7 @@ use std::time::Duration;
 
 const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (40, 10)];
 
-fn at_all_sizes(name: &str, sample: &Sample) {
+fn at_all_sizes(name: &str, sample: &SampleRun) {
     for (width, height) in SIZES {
         assert_snapshot!(format!("{name}_{width}x{height}"), sample.seen(width, height));
     }
@@ -30,8 +32,8 @@ fn tool(id: &str, name: &str, summary: &str) -> Sight {
 }
 
 /// Four workers at once, in different steps, and others that wait.
-fn busy() -> Sample {
-    let mut sample = Sample::planned(&[
+fn busy() -> SampleRun {
+    let mut sample = SampleRun::planned(&[
         ("parser", &[]),
         ("ledger", &[]),
         ("report", &[]),
@@ -61,13 +63,13 @@ fn busy() -> Sample {
 
 #[test]
 fn planning() {
-    at_all_sizes("planning", &Sample::planning());
+    at_all_sizes("planning", &SampleRun::planning());
 }
 
 #[test]
 fn four_workers_busy() {
     let mut sample = busy();
-    sample.screen.act(Act::Move(By::Line(1)), 10);
+    sample.screen.act(KeyAct::Move(MoveBy::Line(1)), 10);
     at_all_sizes("busy", &sample);
 }
 
@@ -87,7 +89,7 @@ fn a_failure_with_its_tail_and_log() {
 
 #[test]
 fn waiting_for_a_persons_word() {
-    let mut sample = Sample::planning();
+    let mut sample = SampleRun::planning();
     sample.ends(TaskId::ROOT, Outcome::Passed, Facts::default());
     sample.happens(vec![
         Event::TaskMoved { task: TaskId::ROOT, step: Step::ApprovePlan, round: 1 },
@@ -97,8 +99,9 @@ fn waiting_for_a_persons_word() {
 }
 
 /// Both tasks meet the limit of the account they share, and what was asked has no price.
-fn all_waiting() -> Sample {
-    let mut sample = Sample::planned(&[("parser", &[]), ("ledger", &[]), ("export", &["parser"])]);
+fn all_waiting() -> SampleRun {
+    let mut sample =
+        SampleRun::planned(&[("parser", &[]), ("ledger", &[]), ("export", &["parser"])]);
     sample.start(&["parser", "ledger"], Step::Build);
     let parser = sample.id("parser");
     let (id, _) = sample.attempt(parser);
@@ -144,25 +147,25 @@ fn while_somebody_works_nothing_is_said_to_wait_and_the_account_is_shown_all_the
 
 #[test]
 fn everything_done() {
-    let mut sample = Sample::planned(&[("a", &[]), ("b", &["a"])]);
+    let mut sample = SampleRun::planned(&[("a", &[]), ("b", &["a"])]);
     sample.start(&["a"], Step::Merge);
     sample.close("a");
     sample.start(&["b"], Step::Merge);
     sample.close("b");
-    sample.happens(vec![Event::TaskSettled { task: TaskId::ROOT, end: End::Closed }]);
+    sample.happens(vec![Event::TaskSettled { task: TaskId::ROOT, end: TaskEnd::Closed }]);
     at_all_sizes("done", &sample);
 }
 
 #[test]
 fn failed_with_what_it_blocks() {
-    let mut sample = Sample::planned(&[("a", &[]), ("b", &["a"])]);
+    let mut sample = SampleRun::planned(&[("a", &[]), ("b", &["a"])]);
     sample.start(&["a"], Step::Build);
     let (a, b) = (sample.id("a"), sample.id("b"));
     sample.ends(a, Outcome::Broke { why: "no answer".into() }, Facts::default());
     let why = Failure::Broke { step: Step::Build, why: "no answer".into() };
     sample.happens(vec![
-        Event::TaskSettled { task: a, end: End::Failed { why } },
-        Event::TaskSettled { task: b, end: End::Skipped { why: Skip::Blocked { by: a } } },
+        Event::TaskSettled { task: a, end: TaskEnd::Failed { why } },
+        Event::TaskSettled { task: b, end: TaskEnd::Skipped { why: Skip::Blocked { by: a } } },
     ]);
     sample.screen.view = View::Tasks;
     assert_snapshot!("failed_tasks_80x24", sample.seen(80, 24));
@@ -177,10 +180,10 @@ fn paused_help_and_pages() {
     sample.screen.view = View::Help;
     assert_snapshot!("help_80x24", sample.seen(80, 24));
     let text: String = (1..=30).map(|n| format!("line {n}\n")).collect();
-    sample.screen.view = View::Page(Page::log("parser: .autopilot/logs/x.log".into(), &text));
+    sample.screen.view = View::Page(TextPage::log("parser: .autopilot/logs/x.log".into(), &text));
     assert_snapshot!("log_40x10", sample.seen(40, 10));
     let patch = "diff --git a/x b/x\n@@ -1 +1 @@\n-old\n+new\n";
-    sample.screen.view = View::Page(Page::diff("parser: changed so far".into(), patch));
+    sample.screen.view = View::Page(TextPage::diff("parser: changed so far".into(), patch));
     assert_snapshot!("diff_40x10", sample.seen(40, 10));
 }
 
@@ -190,7 +193,7 @@ fn no_size_is_too_small_or_too_large() {
     let failed = Outcome::Failed { why: "red".into() };
     let report = sample.id("report");
     sample.ends(report, failed, Facts { log: Some("logs/x.log".into()), ..Facts::default() });
-    let page = View::Page(Page::log("l".into(), "a\nb\n"));
+    let page = View::Page(TextPage::log("l".into(), "a\nb\n"));
     for view in [View::Board, View::Tasks, View::Help, page] {
         sample.screen.view = view;
         for width in [1, 2, 3, 5, 8, 13, 21, 39, 60, 79, 100, 300] {
@@ -223,10 +226,10 @@ fn of_ten_thousand_tasks_those_that_fit_are_drawn() {
         .collect();
     let tasks: Vec<(&str, &[&str])> =
         names.iter().zip(&needs).map(|(name, needs)| (name.as_str(), needs.as_slice())).collect();
-    let mut sample = Sample::planned(&tasks);
+    let mut sample = SampleRun::planned(&tasks);
     sample.start(&["task-00000", "task-00001", "task-00002", "task-00003"], Step::Build);
     assert_snapshot!("ten_thousand_80x24", sample.seen(80, 24));
-    sample.screen.act(Act::Tasks, 10);
-    sample.screen.act(Act::Move(By::Last), 10);
+    sample.screen.act(KeyAct::Tasks, 10);
+    sample.screen.act(KeyAct::Move(MoveBy::Last), 10);
     assert_snapshot!("ten_thousand_tasks_80x24", sample.seen(80, 24));
 }

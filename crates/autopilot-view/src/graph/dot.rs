@@ -1,9 +1,9 @@
 //! The graph in Graphviz's language.
 
-use super::{Graph, Group, Node, Place, plain};
+use super::{EdgePlace, GraphGroup, GraphNode, GraphPicture, plain};
 use std::fmt::Write;
 
-pub fn dot(graph: &Graph) -> String {
+pub fn dot(graph: &GraphPicture) -> String {
     let mut text = String::from("digraph tasks {\n");
     let _ = writeln!(text, "  label={};", quoted(&graph.title));
     text.push_str("  labelloc=t;\n  rankdir=LR;\n  compound=true;\n");
@@ -21,16 +21,16 @@ pub fn dot(graph: &Graph) -> String {
     }
     for edge in &graph.edges {
         // A cluster is no end of an edge: one of its nodes is, and the edge is cut at the border.
-        let from = node_of(graph, edge.from, End::Tail);
-        let to = node_of(graph, edge.to, End::Head);
+        let from = node_of(graph, edge.from, ArrowEnd::Tail);
+        let to = node_of(graph, edge.to, ArrowEnd::Head);
         let (Some(from), Some(to)) = (from, to) else {
             continue;
         };
         let mut cuts = Vec::new();
-        if let Place::Group(index) = edge.from {
+        if let EdgePlace::Group(index) = edge.from {
             cuts.push(format!("ltail=cluster_{index}"));
         }
-        if let Place::Group(index) = edge.to {
+        if let EdgePlace::Group(index) = edge.to {
             cuts.push(format!("lhead=cluster_{index}"));
         }
         let cuts = if cuts.is_empty() { String::new() } else { format!(" [{}]", cuts.join(", ")) };
@@ -40,7 +40,7 @@ pub fn dot(graph: &Graph) -> String {
     text
 }
 
-fn cluster(text: &mut String, graph: &Graph, index: usize, depth: usize) {
+fn cluster(text: &mut String, graph: &GraphPicture, index: usize, depth: usize) {
     let pad = "  ".repeat(depth);
     let group = &graph.groups[index];
     let _ = writeln!(text, "{pad}subgraph cluster_{index} {{");
@@ -60,11 +60,11 @@ fn cluster(text: &mut String, graph: &Graph, index: usize, depth: usize) {
     let _ = writeln!(text, "{pad}}}");
 }
 
-fn group_label(group: &Group) -> String {
+fn group_label(group: &GraphGroup) -> String {
     quoted(&format!("{} {}: {}", group.mark.sign(), group.id, group.title))
 }
 
-fn node_line(text: &mut String, index: usize, node: &Node, depth: usize) {
+fn node_line(text: &mut String, index: usize, node: &GraphNode, depth: usize) {
     let (fill, line, ink) = node.mark.colours();
     let _ = writeln!(
         text,
@@ -77,26 +77,26 @@ fn node_line(text: &mut String, index: usize, node: &Node, depth: usize) {
 }
 
 /// Of a group, its first node where an arrow arrives and its last where one leaves.
-fn node_of(graph: &Graph, place: Place, end: End) -> Option<usize> {
+fn node_of(graph: &GraphPicture, place: EdgePlace, end: ArrowEnd) -> Option<usize> {
     let group = match place {
-        Place::Node(index) => return Some(index),
-        Place::Group(group) => group,
+        EdgePlace::Node(index) => return Some(index),
+        EdgePlace::Group(group) => group,
     };
     let mut inside = graph.nodes.iter().enumerate().filter(|(_, node)| is_in(graph, node, group));
     match end {
-        End::Head => inside.next(),
-        End::Tail => inside.next_back(),
+        ArrowEnd::Head => inside.next(),
+        ArrowEnd::Tail => inside.next_back(),
     }
     .map(|(index, _)| index)
 }
 
 #[derive(Clone, Copy)]
-enum End {
+enum ArrowEnd {
     Head,
     Tail,
 }
 
-fn is_in(graph: &Graph, node: &Node, group: usize) -> bool {
+fn is_in(graph: &GraphPicture, node: &GraphNode, group: usize) -> bool {
     let outer = |inner: &usize| graph.groups[*inner].group;
     std::iter::successors(node.group, outer).any(|inner| inner == group)
 }

@@ -1,12 +1,12 @@
 //! The graph as data.
 
-use super::{Graph, Place, layer};
+use super::{EdgePlace, GraphPicture, layer};
 use serde_json::{Value, json};
 
-pub fn json(graph: &Graph) -> Value {
+pub fn json(graph: &GraphPicture) -> Value {
     let levels = layer::levels(graph);
     let (before_node, before_group) = graph.before();
-    let ids = |places: &[Place]| -> Vec<Value> {
+    let ids = |places: &[EdgePlace]| -> Vec<Value> {
         places.iter().map(|place| json!(graph.id_of(*place))).collect()
     };
     let group_id = |group: Option<usize>| group.map(|index| graph.groups[index].id.as_str());

@@ -1,11 +1,11 @@
 //! Levels of a graph: a task stands one level behind the last of those it waits for.
 
-use super::{Graph, Place};
+use super::{EdgePlace, GraphPicture};
 use std::collections::BTreeSet;
 
 /// The level of every node, from 0. What waits in a circle is cut open at its first task.
-pub(super) fn levels(graph: &Graph) -> Vec<usize> {
-    let net = Net::of(graph);
+pub(super) fn levels(graph: &GraphPicture) -> Vec<usize> {
+    let net = LayerNet::of(graph);
     let mut level = vec![0; net.after.len()];
     let mut needs = net.needs.clone();
     let mut open: BTreeSet<usize> = (0..needs.len()).collect();
@@ -31,18 +31,18 @@ pub(super) fn levels(graph: &Graph) -> Vec<usize> {
 }
 
 /// Nodes, then for each group where it begins and where it ends.
-struct Net {
+struct LayerNet {
     after: Vec<Vec<usize>>,
     needs: Vec<usize>,
 }
 
-impl Net {
-    fn of(graph: &Graph) -> Net {
+impl LayerNet {
+    fn of(graph: &GraphPicture) -> LayerNet {
         let nodes = graph.nodes.len();
         let size = nodes + 2 * graph.groups.len();
         let begins = |group: usize| nodes + 2 * group;
         let ends = |group: usize| nodes + 2 * group + 1;
-        let mut net = Net { after: vec![Vec::new(); size], needs: vec![0; size] };
+        let mut net = LayerNet { after: vec![Vec::new(); size], needs: vec![0; size] };
         for (index, node) in graph.nodes.iter().enumerate() {
             if let Some(group) = node.group {
                 net.link(begins(group), index);
@@ -58,12 +58,12 @@ impl Net {
         }
         for edge in &graph.edges {
             let from = match edge.from {
-                Place::Node(index) => index,
-                Place::Group(index) => ends(index),
+                EdgePlace::Node(index) => index,
+                EdgePlace::Group(index) => ends(index),
             };
             let to = match edge.to {
-                Place::Node(index) => index,
-                Place::Group(index) => begins(index),
+                EdgePlace::Node(index) => index,
+                EdgePlace::Group(index) => begins(index),
             };
             net.link(from, to);
         }

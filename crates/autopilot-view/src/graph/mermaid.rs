@@ -1,6 +1,6 @@
 //! The graph as a Mermaid flowchart.
 
-use super::{Graph, Mark, Node, Place, plain};
+use super::{EdgePlace, GraphNode, GraphPicture, TaskMark, plain};
 use std::fmt::Write;
 
 /// Renderers refuse more than this many edges unless they are told otherwise.
@@ -8,7 +8,7 @@ const RENDERER_EDGES_MAX: usize = 500;
 /// The same for characters.
 const RENDERER_CHARS_MAX: usize = 50_000;
 
-pub fn mermaid(graph: &Graph) -> String {
+pub fn mermaid(graph: &GraphPicture) -> String {
     let mut body = String::from("flowchart LR\n");
     for (index, node) in graph.nodes.iter().enumerate() {
         if node.group.is_none() {
@@ -23,7 +23,7 @@ pub fn mermaid(graph: &Graph) -> String {
     for edge in &graph.edges {
         let _ = writeln!(body, "  {} --> {}", name(edge.from), name(edge.to));
     }
-    for mark in Mark::ALL {
+    for mark in TaskMark::ALL {
         let (fill, line, text) = mark.colours();
         let word = mark.word();
         let of = |index: &usize| graph.nodes[*index].mark == mark;
@@ -44,7 +44,7 @@ pub fn mermaid(graph: &Graph) -> String {
     body
 }
 
-fn subgraph(body: &mut String, graph: &Graph, index: usize, depth: usize) {
+fn subgraph(body: &mut String, graph: &GraphPicture, index: usize, depth: usize) {
     let (pad, group) = ("  ".repeat(depth), &graph.groups[index]);
     let _ = writeln!(body, "{pad}subgraph g{index}[\"{}\"]", label(&group.id, &group.title));
     for (at, node) in graph.nodes.iter().enumerate() {
@@ -60,28 +60,28 @@ fn subgraph(body: &mut String, graph: &Graph, index: usize, depth: usize) {
     let _ = writeln!(body, "{pad}end");
 }
 
-fn node_line(body: &mut String, index: usize, node: &Node, depth: usize) {
+fn node_line(body: &mut String, index: usize, node: &GraphNode, depth: usize) {
     let label = label(&node.id, &node.title);
     let _ = writeln!(body, "{}n{index}[\"{} {label}\"]", "  ".repeat(depth), sign(node.mark));
 }
 
 /// Signs that are markup nowhere.
-fn sign(mark: Mark) -> char {
+fn sign(mark: TaskMark) -> char {
     match mark {
-        Mark::Skipped => '–',
-        Mark::Failed
-        | Mark::Running
-        | Mark::Waiting
-        | Mark::Blocked
-        | Mark::Pending
-        | Mark::Done => mark.sign(),
+        TaskMark::Skipped => '–',
+        TaskMark::Failed
+        | TaskMark::Running
+        | TaskMark::Waiting
+        | TaskMark::Blocked
+        | TaskMark::Pending
+        | TaskMark::Done => mark.sign(),
     }
 }
 
-fn name(place: Place) -> String {
+fn name(place: EdgePlace) -> String {
     match place {
-        Place::Node(index) => format!("n{index}"),
-        Place::Group(index) => format!("g{index}"),
+        EdgePlace::Node(index) => format!("n{index}"),
+        EdgePlace::Group(index) => format!("g{index}"),
     }
 }
 

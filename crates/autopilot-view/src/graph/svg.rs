@@ -2,7 +2,7 @@
 
 mod layout;
 
-use super::{Graph, Group, Mark, Node, cut, plain};
+use super::{GraphGroup, GraphNode, GraphPicture, TaskMark, cut, plain};
 use layout::{Layout, MARGIN, NODE_HEIGHT, NODE_WIDTH, Point, Rect};
 use std::fmt::Write;
 
@@ -21,7 +21,7 @@ text{font-family:ui-sans-serif,system-ui,-apple-system,'Segoe UI',sans-serif;fil
 .g{fill:#f8fafc;stroke-width:1.5;stroke-dasharray:6 4}.l{font-size:12px;font-weight:600;fill:#475569}\
 .e{fill:none;stroke:#94a3b8;stroke-width:1.5}";
 
-pub fn svg(graph: &Graph) -> String {
+pub fn svg(graph: &GraphPicture) -> String {
     let layout = Layout::of(graph);
     let width = layout.width.max(WIDTH_MIN);
     let height = layout.height + HEAD;
@@ -47,7 +47,7 @@ pub fn svg(graph: &Graph) -> String {
 
 /// The same as part of a page: without a heading, and in the colours the page has for the classes
 /// of its boxes. `name` is unlike any other on that page.
-pub fn svg_part(graph: &Graph, name: &str) -> String {
+pub fn svg_part(graph: &GraphPicture, name: &str) -> String {
     let layout = Layout::of(graph);
     let (width, height) = (layout.width, layout.height);
     let label = escaped(&graph.tally());
@@ -79,14 +79,14 @@ impl Dress<'_> {
     }
 
     /// What a box begins with.
-    fn opening(self, mark: Mark) -> String {
+    fn opening(self, mark: TaskMark) -> String {
         match self {
             Dress::Alone => "<g>".to_owned(),
             Dress::Page { .. } => format!("<g class=\"m-{}\">", mark.word()),
         }
     }
 
-    fn ink(self, mark: Mark) -> String {
+    fn ink(self, mark: TaskMark) -> String {
         match self {
             Dress::Alone => format!(" style=\"fill:{}\"", mark.colours().2),
             Dress::Page { .. } => String::new(),
@@ -94,7 +94,7 @@ impl Dress<'_> {
     }
 
     /// A page says the word too: not everybody sees colours or knows the signs.
-    fn head(self, mark: Mark, id: &str) -> String {
+    fn head(self, mark: TaskMark, id: &str) -> String {
         match self {
             Dress::Alone => format!("{} {id}", mark.sign()),
             Dress::Page { .. } => format!("{} {} · {id}", mark.sign(), mark.word()),
@@ -102,7 +102,7 @@ impl Dress<'_> {
     }
 }
 
-fn draw(text: &mut String, graph: &Graph, layout: &Layout, dress: Dress<'_>) {
+fn draw(text: &mut String, graph: &GraphPicture, layout: &Layout, dress: Dress<'_>) {
     for (group, rect) in graph.groups.iter().zip(&layout.groups) {
         draw_group(text, group, rect, dress);
     }
@@ -115,7 +115,7 @@ fn draw(text: &mut String, graph: &Graph, layout: &Layout, dress: Dress<'_>) {
     }
 }
 
-fn draw_group(text: &mut String, group: &Group, rect: &Rect, dress: Dress<'_>) {
+fn draw_group(text: &mut String, group: &GraphGroup, rect: &Rect, dress: Dress<'_>) {
     let Rect { x, y, width, height } = rect;
     let line = group.mark.colours().1;
     let head = format!("{}  {}", dress.head(group.mark, &plain(&group.id)), plain(&group.title));
@@ -155,12 +155,16 @@ fn draw_path(text: &mut String, points: &[Point], arrow: &str) {
     let _ = writeln!(text, "\" marker-end=\"url(#{arrow})\"/>");
 }
 
-fn draw_node(text: &mut String, node: &Node, at: Point, dress: Dress<'_>) {
+fn draw_node(text: &mut String, node: &GraphNode, at: Point, dress: Dress<'_>) {
     let (fill, line, _) = node.mark.colours();
     let (opening, ink) = (dress.opening(node.mark), dress.ink(node.mark));
     let dashes = match node.mark {
-        Mark::Skipped | Mark::Blocked => " stroke-dasharray=\"4 3\"",
-        Mark::Failed | Mark::Running | Mark::Waiting | Mark::Pending | Mark::Done => "",
+        TaskMark::Skipped | TaskMark::Blocked => " stroke-dasharray=\"4 3\"",
+        TaskMark::Failed
+        | TaskMark::Running
+        | TaskMark::Waiting
+        | TaskMark::Pending
+        | TaskMark::Done => "",
     };
     let remark = node.remark.as_ref().map(|remark| format!(" · {remark}")).unwrap_or_default();
     let head = format!("{}{remark}", dress.head(node.mark, &node.id));

@@ -2,40 +2,40 @@
 
 use super::*;
 
-fn graph(lines: &str) -> Graph {
-    let mut graph = Graph { title: "A plan".to_owned(), ..Graph::default() };
-    let mut places: BTreeMap<String, Place> = BTreeMap::new();
+fn graph(lines: &str) -> GraphPicture {
+    let mut graph = GraphPicture { title: "A plan".to_owned(), ..GraphPicture::default() };
+    let mut places: BTreeMap<String, EdgePlace> = BTreeMap::new();
     for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
         // `done a in big after b, c`, `done group big after b`
         let (head, before) = line.split_once(" after ").unwrap_or((line, ""));
         let (head, group) = head.split_once(" in ").unwrap_or((head, ""));
         let (word, id) = head.split_once(' ').unwrap();
-        let mark = Mark::ALL.into_iter().find(|mark| mark.word() == word).unwrap();
+        let mark = TaskMark::ALL.into_iter().find(|mark| mark.word() == word).unwrap();
         let group = match places.get(group) {
-            Some(Place::Group(index)) => Some(*index),
-            Some(Place::Node(_)) | None => None,
+            Some(EdgePlace::Group(index)) => Some(*index),
+            Some(EdgePlace::Node(_)) | None => None,
         };
         let place = match id.strip_prefix("group ") {
             Some(id) => {
                 let (id, title) = (id.to_owned(), format!("Title of {id}"));
-                graph.groups.push(Group { id, title, mark, group });
-                Place::Group(graph.groups.len() - 1)
+                graph.groups.push(GraphGroup { id, title, mark, group });
+                EdgePlace::Group(graph.groups.len() - 1)
             }
             None => {
                 let (id, title) = (id.to_owned(), format!("Title of {id}"));
-                graph.nodes.push(Node { id, title, mark, remark: None, group });
-                Place::Node(graph.nodes.len() - 1)
+                graph.nodes.push(GraphNode { id, title, mark, remark: None, group });
+                EdgePlace::Node(graph.nodes.len() - 1)
             }
         };
         places.insert(id.strip_prefix("group ").unwrap_or(id).to_owned(), place);
         for name in before.split(", ").filter(|name| !name.is_empty()) {
-            graph.edges.push(Edge { from: places[name], to: place });
+            graph.edges.push(GraphEdge { from: places[name], to: place });
         }
     }
     graph
 }
 
-fn small() -> Graph {
+fn small() -> GraphPicture {
     graph(
         "done a
          running b after a
@@ -50,22 +50,23 @@ fn small() -> Graph {
 const HOSTILE: &str = "\u{1b}[31m\"<script>alert('x')</script>\"\n]; --> n0 %%{init}%% `x` #quot; \\\" \
                        \\N & &lt; \u{202e}evil";
 
-fn hostile() -> Graph {
+fn hostile() -> GraphPicture {
     let mut graph = small();
     graph.for_each_text(|text| *text = HOSTILE.to_owned());
     graph
 }
 
-fn big(count: usize, before: impl Fn(usize) -> Option<usize>) -> Graph {
-    let nodes = (0..count).map(|index| Node {
+fn big(count: usize, before: impl Fn(usize) -> Option<usize>) -> GraphPicture {
+    let nodes = (0..count).map(|index| GraphNode {
         id: format!("task-{index}"),
         title: format!("Number {index} of many"),
-        mark: if index % 3 == 0 { Mark::Done } else { Mark::Pending },
+        mark: if index % 3 == 0 { TaskMark::Done } else { TaskMark::Pending },
         remark: None,
         group: None,
     });
-    let edge = |to: usize| Some(Edge { from: Place::Node(before(to)?), to: Place::Node(to) });
-    Graph {
+    let edge =
+        |to: usize| Some(GraphEdge { from: EdgePlace::Node(before(to)?), to: EdgePlace::Node(to) });
+    GraphPicture {
         title: "Many".into(),
         nodes: nodes.collect(),
         edges: (0..count).filter_map(edge).collect(),
@@ -73,14 +74,14 @@ fn big(count: usize, before: impl Fn(usize) -> Option<usize>) -> Graph {
     }
 }
 
-fn drawn(graph: &Graph, columns: usize, extent: Extent) -> String {
+fn drawn(graph: &GraphPicture, columns: usize, extent: GraphExtent) -> String {
     text(graph, columns, Paint::Plain, extent)
 }
 
 #[test]
 fn a_task_stands_behind_whatever_it_waits_for_and_a_group_around_its_tasks() {
     assert_eq!(layer::levels(&small()), [0, 1, 1, 2, 3, 4]);
-    insta::assert_snapshot!(drawn(&small(), 80, Extent::Bounded), @r"
+    insta::assert_snapshot!(drawn(&small(), 80, GraphExtent::Bounded), @r"
     A plan
     6 tasks: 2 done, 1 pending, 1 blocked, 1 running, 1 failed
 
@@ -101,7 +102,7 @@ fn a_task_stands_behind_whatever_it_waits_for_and_a_group_around_its_tasks() {
     level 5 of 5 (1 task)
       · d    Title of d  after a, c
     ");
-    insta::assert_snapshot!(drawn(&small(), 44, Extent::Bounded), @r"
+    insta::assert_snapshot!(drawn(&small(), 44, GraphExtent::Bounded), @r"
     A plan
     6 tasks: 2 done, 1 pending, 1 blocked, 1 ru…
 
@@ -126,13 +127,13 @@ fn a_task_stands_behind_whatever_it_waits_for_and_a_group_around_its_tasks() {
 
 #[test]
 fn colours_are_only_there_when_asked_for() {
-    let coloured = text(&small(), 80, Paint::Ansi, Extent::Bounded);
+    let coloured = text(&small(), 80, Paint::Ansi, GraphExtent::Bounded);
     assert!(coloured.contains("\u{1b}[31m✗\u{1b}[0m big"), "{coloured}");
     let mut plain = coloured.clone();
     for code in ["0", "1", "2", "31", "32", "33", "34"] {
         plain = plain.replace(&format!("\u{1b}[{code}m"), "");
     }
-    assert_eq!(plain, drawn(&small(), 80, Extent::Bounded));
+    assert_eq!(plain, drawn(&small(), 80, GraphExtent::Bounded));
 }
 
 #[test]
@@ -140,7 +141,7 @@ fn no_line_is_wider_than_the_terminal() {
     let mut wide = small();
     wide.for_each_text(|text| *text = format!("{text} 日本語の長い題名 {}", "x".repeat(100)));
     for columns in [COLUMNS_LEAST, 40, 80, 200] {
-        for line in drawn(&wide, columns, Extent::All).lines() {
+        for line in drawn(&wide, columns, GraphExtent::All).lines() {
             assert!(line.width() <= columns, "{columns}: {line}");
         }
     }
@@ -152,7 +153,7 @@ const COLUMNS_LEAST: usize = 30;
 fn a_queue_is_a_list() {
     let mut queue = graph("done a\nrunning b\npending c");
     queue.nodes[1].remark = Some("validate".into());
-    insta::assert_snapshot!(drawn(&queue, 60, Extent::Bounded), @r"
+    insta::assert_snapshot!(drawn(&queue, 60, GraphExtent::Bounded), @r"
     A plan
     3 tasks: 1 done, 1 pending, 1 running
 
@@ -165,24 +166,24 @@ fn a_queue_is_a_list() {
 #[test]
 fn a_level_of_ten_thousand_shows_the_urgent_ones_and_counts_the_rest() {
     let mut wide = big(10_000, |_| None);
-    wide.nodes[9_000].mark = Mark::Failed;
-    let shown = drawn(&wide, 80, Extent::Bounded);
+    wide.nodes[9_000].mark = TaskMark::Failed;
+    let shown = drawn(&wide, 80, GraphExtent::Bounded);
     assert_eq!(shown.lines().count(), 24, "{shown}");
     assert!(shown.contains("… and 9,980 more"), "{shown}");
     assert!(shown.contains("✗ task-9000"), "{shown}");
-    assert!(drawn(&wide, 80, Extent::All).lines().count() > 10_000);
+    assert!(drawn(&wide, 80, GraphExtent::All).lines().count() > 10_000);
 }
 
 #[test]
 fn a_chain_of_ten_thousand_shows_the_levels_where_work_is() {
     let mut chain = big(10_000, |index| index.checked_sub(1));
     for node in &mut chain.nodes[..500] {
-        node.mark = Mark::Done;
+        node.mark = TaskMark::Done;
     }
     for node in &mut chain.nodes[500..] {
-        node.mark = Mark::Pending;
+        node.mark = TaskMark::Pending;
     }
-    let shown = drawn(&chain, 80, Extent::Bounded);
+    let shown = drawn(&chain, 80, GraphExtent::Bounded);
     assert!(shown.lines().count() < 110, "{shown}");
     assert!(shown.contains("… levels 1 to 500: 500 tasks"), "{shown}");
     assert!(shown.contains("· task-500 "), "{shown}");
@@ -198,7 +199,7 @@ fn ten_thousand_tasks_are_drawn_whole_in_every_form() {
         big(10_000, |index| (index > 0).then_some(index / 2)),
         big(10_000, |index| (index > 0).then_some(0)),
     ] {
-        for extent in [Extent::Bounded, Extent::All] {
+        for extent in [GraphExtent::Bounded, GraphExtent::All] {
             drawn(&graph, 100, extent);
         }
         let picture = svg(&graph);
@@ -235,11 +236,12 @@ fn data() {
 #[test]
 fn hostile_titles_act_nowhere() {
     let graph = hostile();
-    for drawing in [drawn(&graph, 200, Extent::All), mermaid(&graph), dot(&graph), svg(&graph)] {
+    for drawing in [drawn(&graph, 200, GraphExtent::All), mermaid(&graph), dot(&graph), svg(&graph)]
+    {
         assert!(!drawing.contains('\u{1b}') && !drawing.contains('\u{202e}'), "{drawing}");
         assert_eq!(drawing.lines().count(), drawing.split('\n').count() - 1, "{drawing}");
     }
-    let usual = |draw: fn(&Graph) -> String| draw(&small()).lines().count();
+    let usual = |draw: fn(&GraphPicture) -> String| draw(&small()).lines().count();
     assert_eq!(mermaid(&graph).lines().count(), usual(mermaid));
     assert_eq!(dot(&graph).lines().count(), usual(dot));
     let picture = svg(&graph);
@@ -314,7 +316,7 @@ fn boxes_of_a_picture_do_not_overlap_and_arrows_go_to_the_right() {
             }
         }
         for edge in &graph.edges {
-            if let (Place::Node(from), Place::Node(to)) = (edge.from, edge.to) {
+            if let (EdgePlace::Node(from), EdgePlace::Node(to)) = (edge.from, edge.to) {
                 assert!(boxes[from][0] + boxes[from][2] < boxes[to][0]);
             }
         }
@@ -327,7 +329,7 @@ fn number(line: &str, name: &str) -> i64 {
     rest.split_once('"').unwrap().0.parse().unwrap()
 }
 
-fn nested() -> Graph {
+fn nested() -> GraphPicture {
     graph(
         "done a
          running group outer after a
@@ -353,7 +355,7 @@ fn a_group_within_a_group_ends_before_what_waits_for_the_outer_one() {
 #[test]
 fn a_plan_is_drawn_before_it_is_run() {
     use autopilot_core::config::Config;
-    use autopilot_core::plan::{Plan, Rules, check};
+    use autopilot_core::plan::{Plan, PlanRules, check};
     let plan: Plan = serde_json::from_value(serde_json::json!({
         "plan_summary": "P",
         "tasks": [
@@ -365,17 +367,17 @@ fn a_plan_is_drawn_before_it_is_run() {
     }))
     .unwrap();
     let (config, _) = Config::parse("commands: { tests: t }").unwrap();
-    let rules = Rules::of(&config, &Default::default(), Default::default());
-    let graph = Graph::of_plan("P", &check(&plan, &rules).unwrap());
-    assert_eq!(graph.edges, [Edge { from: Place::Node(0), to: Place::Node(1) }]);
-    let shown = drawn(&graph, 60, Extent::Bounded);
+    let rules = PlanRules::of(&config, &Default::default(), Default::default());
+    let graph = GraphPicture::of_plan("P", &check(&plan, &rules).unwrap());
+    assert_eq!(graph.edges, [GraphEdge { from: EdgePlace::Node(0), to: EdgePlace::Node(1) }]);
+    let shown = drawn(&graph, 60, GraphExtent::Bounded);
     assert!(shown.contains("b  B  expanded later · after a"), "{shown}");
 }
 
 #[test]
 fn a_circle_is_cut_open_where_it_must_be_drawn_all_the_same() {
     let mut graph = graph("pending a\npending b after a\npending c after b");
-    graph.edges.push(Edge { from: Place::Node(2), to: Place::Node(0) });
+    graph.edges.push(GraphEdge { from: EdgePlace::Node(2), to: EdgePlace::Node(0) });
     assert_eq!(layer::levels(&graph), [0, 1, 2]);
     assert!(is_well_formed(&svg(&graph)));
 }

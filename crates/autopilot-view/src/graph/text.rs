@@ -1,6 +1,6 @@
 //! The graph for a terminal: one heading per level, one line per task.
 
-use super::{Graph, Mark, Place, cut, layer, plain, tasks, thousands};
+use super::{EdgePlace, GraphPicture, TaskMark, cut, layer, plain, tasks, thousands};
 use std::collections::BTreeMap;
 use unicode_width::UnicodeWidthStr;
 
@@ -25,14 +25,14 @@ pub enum Paint {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum GraphExtent {
     /// What matters most of each level, and the levels where work is.
     Bounded,
     All,
 }
 
 /// No line is wider than `columns`.
-pub fn text(graph: &Graph, columns: usize, paint: Paint, extent: Extent) -> String {
+pub fn text(graph: &GraphPicture, columns: usize, paint: Paint, extent: GraphExtent) -> String {
     let columns = columns.max(COLUMNS_MIN);
     let drawing = Drawing::of(graph, columns, paint, extent);
     let mut lines = Vec::new();
@@ -46,20 +46,25 @@ pub fn text(graph: &Graph, columns: usize, paint: Paint, extent: Extent) -> Stri
 }
 
 struct Drawing<'a> {
-    graph: &'a Graph,
+    graph: &'a GraphPicture,
     columns: usize,
     paint: Paint,
-    extent: Extent,
+    extent: GraphExtent,
     /// Nodes by level, in the order of the graph.
     rows: Vec<Vec<usize>>,
     /// Groups by the level they begin at.
     opens: BTreeMap<usize, Vec<usize>>,
-    before: (Vec<Vec<Place>>, Vec<Vec<Place>>),
+    before: (Vec<Vec<EdgePlace>>, Vec<Vec<EdgePlace>>),
     id_columns: usize,
 }
 
 impl<'a> Drawing<'a> {
-    fn of(graph: &'a Graph, columns: usize, paint: Paint, extent: Extent) -> Drawing<'a> {
+    fn of(
+        graph: &'a GraphPicture,
+        columns: usize,
+        paint: Paint,
+        extent: GraphExtent,
+    ) -> Drawing<'a> {
         let levels = layer::levels(graph);
         let mut rows = vec![Vec::new(); levels.iter().max().map_or(0, |last| last + 1)];
         let mut first: BTreeMap<usize, usize> = BTreeMap::new();
@@ -105,10 +110,10 @@ impl<'a> Drawing<'a> {
     /// The levels to show: from the first where something is left to do.
     fn window(&self) -> std::ops::Range<usize> {
         let all = self.rows.len();
-        if self.extent == Extent::All || all <= LEVELS_MAX {
+        if self.extent == GraphExtent::All || all <= LEVELS_MAX {
             return 0..all;
         }
-        let is_over = |index: &usize| self.graph.nodes[*index].mark >= Mark::Skipped;
+        let is_over = |index: &usize| self.graph.nodes[*index].mark >= TaskMark::Skipped;
         let open = self.rows.iter().position(|row| !row.iter().all(is_over)).unwrap_or(0);
         let start = open.min(all - LEVELS_MAX);
         start..start + LEVELS_MAX
@@ -141,7 +146,7 @@ impl<'a> Drawing<'a> {
     /// The most urgent, in the order of the graph.
     fn shown(&self, row: &[usize]) -> Vec<usize> {
         let mut shown = row.to_vec();
-        if self.extent == Extent::Bounded && row.len() > LEVEL_LINES_MAX {
+        if self.extent == GraphExtent::Bounded && row.len() > LEVEL_LINES_MAX {
             shown.sort_by_key(|index| (self.graph.nodes[*index].mark, *index));
             shown.truncate(LEVEL_LINES_MAX);
             shown.sort_unstable();
@@ -167,7 +172,7 @@ impl<'a> Drawing<'a> {
         self.line(group.mark, &group.id, &group.title, &remarks.join(" · "))
     }
 
-    fn after(&self, before: &[Place]) -> Option<String> {
+    fn after(&self, before: &[EdgePlace]) -> Option<String> {
         if before.is_empty() {
             return None;
         }
@@ -180,7 +185,7 @@ impl<'a> Drawing<'a> {
     }
 
     /// `  ✓ id   title   after a, b`, cut where it hurts least.
-    fn line(&self, mark: Mark, id: &str, title: &str, remarks: &str) -> String {
+    fn line(&self, mark: TaskMark, id: &str, title: &str, remarks: &str) -> String {
         let id = padded(&cut(&plain(id), self.id_columns), self.id_columns);
         let room = self.columns.saturating_sub(2 + 2 + self.id_columns + 2);
         let title = plain(title);
@@ -205,13 +210,13 @@ impl<'a> Drawing<'a> {
     }
 }
 
-fn colour(mark: Mark) -> &'static str {
+fn colour(mark: TaskMark) -> &'static str {
     match mark {
-        Mark::Failed => "31",
-        Mark::Running => "34",
-        Mark::Waiting | Mark::Blocked => "33",
-        Mark::Pending | Mark::Skipped => "2",
-        Mark::Done => "32",
+        TaskMark::Failed => "31",
+        TaskMark::Running => "34",
+        TaskMark::Waiting | TaskMark::Blocked => "33",
+        TaskMark::Pending | TaskMark::Skipped => "2",
+        TaskMark::Done => "32",
     }
 }
 

@@ -1,8 +1,8 @@
 //! The files of runs told event by event.
 
 use super::*;
-use autopilot_core::event::{Bill, Failure, RoundMark, Skip, TaskSpec};
-use autopilot_core::flow::{Pipeline, Reason};
+use autopilot_core::event::{Bill, Failure, RoundMark, Skip, TaskEntry};
+use autopilot_core::flow::{Pipeline, RoundReason};
 use autopilot_core::id::{Micros, Time};
 use autopilot_core::workflow::WorkflowStep;
 
@@ -10,7 +10,7 @@ use autopilot_core::workflow::WorkflowStep;
 struct Story {
     seq: u64,
     state: State,
-    history: History,
+    history: IterationHistory,
     texts: BTreeMap<String, String>,
 }
 
@@ -18,7 +18,7 @@ impl Story {
     fn new() -> Story {
         let mut story = Story::default();
         story.texts.insert("goal".into(), r#"{"text":"Make it work","more":1}"#.into());
-        let spec = TaskSpec { name: "run".into(), body: "goal".into(), ..TaskSpec::default() };
+        let spec = TaskEntry { name: "run".into(), body: "goal".into(), ..TaskEntry::default() };
         story.add(TaskId::ROOT, None, Pipeline::Goal, spec);
         story.at_round(1);
         story
@@ -33,7 +33,7 @@ impl Story {
         self.history.record(&record);
     }
 
-    fn add(&mut self, task: TaskId, parent: Option<TaskId>, pipeline: Pipeline, spec: TaskSpec) {
+    fn add(&mut self, task: TaskId, parent: Option<TaskId>, pipeline: Pipeline, spec: TaskEntry) {
         self.tell(vec![Event::TaskAdded { task, parent, pipeline, spec: Box::new(spec) }]);
     }
 
@@ -53,7 +53,7 @@ impl Story {
         let needs: Vec<String> =
             depends_on.iter().map(|on| workflow::task_name(on, iteration)).collect();
         let spec =
-            TaskSpec { name: name.clone(), body: name, depends_on: needs, ..TaskSpec::default() };
+            TaskEntry { name: name.clone(), body: name, depends_on: needs, ..TaskEntry::default() };
         let task = TaskId(self.state.tasks.len() as u32);
         self.add(task, Some(TaskId::ROOT), Pipeline::WorkflowStep, spec);
         task
@@ -69,7 +69,7 @@ impl Story {
     }
 
     /// Says so and ends.
-    fn work(&mut self, task: TaskId, answer: &str, end: End) {
+    fn work(&mut self, task: TaskId, answer: &str, end: TaskEnd) {
         let step = Step::WorkflowStep;
         let id = self.start(task, step);
         let session = format!("s-{}", task.0);
@@ -107,7 +107,7 @@ impl Story {
 
     fn round_failed(&mut self, step: Step, text: &str) {
         let (task, round) = (TaskId::ROOT, self.state.task(TaskId::ROOT).round);
-        let reasons = vec![Reason { step, text: text.into() }];
+        let reasons = vec![RoundReason { step, text: text.into() }];
         // In one record with the next round, as it is decided.
         self.tell(vec![
             Event::RoundFailed { task, round, reasons, mark: RoundMark::default() },
@@ -115,7 +115,7 @@ impl Story {
         ]);
     }
 
-    fn manifest(&self, execs: &[Exec]) -> Value {
+    fn manifest(&self, execs: &[ExecEntry]) -> Value {
         let read = |hash: &str| self.texts.get(hash).cloned();
         manifest(&self.state, &self.history, &setting(), execs, &read)
     }
@@ -126,12 +126,12 @@ impl Story {
     }
 }
 
-fn setting() -> Setting {
-    Setting { cwd: "/checkout".into(), adapter: "claude".into(), model: Some("big".into()) }
+fn setting() -> ManifestSetting {
+    ManifestSetting { cwd: "/checkout".into(), adapter: "claude".into(), model: Some("big".into()) }
 }
 
-fn failed() -> End {
-    End::Failed { why: Failure::Refused { step: Step::WorkflowStep, why: "no".into() } }
+fn failed() -> TaskEnd {
+    TaskEnd::Failed { why: Failure::Refused { step: Step::WorkflowStep, why: "no".into() } }
 }
 
 fn no(why: &str) -> Outcome {
@@ -147,12 +147,12 @@ fn two_iterations() -> Story {
     let after = story.step("after", 1, 0, &["bad"]);
     story.work(bad, "I could not", failed());
     let why = Skip::Blocked { by: bad };
-    story.tell(vec![Event::TaskSettled { task: after, end: End::Skipped { why } }]);
+    story.tell(vec![Event::TaskSettled { task: after, end: TaskEnd::Skipped { why } }]);
     let answer = r#"{"done":false,"reason":"bad is missing"}"#;
     story.root(Step::Completion, no("not done: bad is missing"), answer, &["`x` is not known"]);
     story.round_failed(Step::Completion, "not done: bad is missing");
     let again = story.step("bad", 2, 0, &[]);
-    story.work(again, "now I could", End::Closed);
+    story.work(again, "now I could", TaskEnd::Closed);
     story.step("more", 2, 1, &["bad"]);
     story
 }
@@ -227,7 +227,7 @@ fn an_iteration_without_a_workflow_and_one_that_was_overruled_say_so() {
     let why = "it was said to be done although tests fail".to_owned();
     story.tell(vec![Event::Overruled { task: TaskId::ROOT, why: why.clone() }]);
     story.round_failed(Step::Validate, "tests fail");
-    let end = End::Failed { why: Failure::Rounds { rounds: 2 } };
+    let end = TaskEnd::Failed { why: Failure::Rounds { rounds: 2 } };
     story.tell(vec![Event::TaskSettled { task: TaskId::ROOT, end }]);
     let iterations = story.run_state()["iterations"].clone();
     let empty = json!({ "index": 1, "workflow": null, "steps": [], "completion": null });
@@ -252,13 +252,13 @@ fn questions_are_told_with_the_step_they_were_of() {
     let mut story = two_iterations();
     let more = story.state.named("more-i2").unwrap().id;
     let live = story.start(more, Step::WorkflowStep);
-    let exec = |number, task: &str, attempt: &str, status: Option<&str>| Exec {
+    let exec = |number, task: &str, attempt: &str, status: Option<&str>| ExecEntry {
         number,
         task: task.into(),
         round: 1,
         attempt: attempt.into(),
         status: status.map(str::to_owned),
-        ..Exec::default()
+        ..ExecEntry::default()
     };
     let execs = [
         exec(1, "run", "1.0", Some("succeeded")),

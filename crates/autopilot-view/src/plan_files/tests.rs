@@ -2,7 +2,7 @@
 
 use super::*;
 use autopilot_core::config::yaml;
-use autopilot_core::event::{Event, Facts, Failure, Outcome, Record, TaskSpec};
+use autopilot_core::event::{Event, Facts, Failure, Outcome, Record, TaskEntry};
 use autopilot_core::flow::Pipeline;
 use autopilot_core::id::{AttemptId, Time};
 use autopilot_core::plan::{PlanTask, body};
@@ -20,7 +20,7 @@ impl Story {
     /// `a; b after a`
     fn new(tasks: &str) -> Story {
         let mut story = Story { seq: 0, state: State::default() };
-        story.add(TaskId::ROOT, None, Pipeline::Plan, TaskSpec { name: "run".into(), ..spec("") });
+        story.add(TaskId::ROOT, None, Pipeline::Plan, TaskEntry { name: "run".into(), ..spec("") });
         for (place, part) in tasks.split(';').enumerate() {
             let id = TaskId(place as u32 + 1);
             story.add(id, Some(TaskId::ROOT), Pipeline::Paired, spec(part));
@@ -34,7 +34,7 @@ impl Story {
         self.state.apply_record(&Record { seq: self.seq, at, events });
     }
 
-    fn add(&mut self, task: TaskId, parent: Option<TaskId>, pipeline: Pipeline, spec: TaskSpec) {
+    fn add(&mut self, task: TaskId, parent: Option<TaskId>, pipeline: Pipeline, spec: TaskEntry) {
         self.tell(vec![Event::TaskAdded { task, parent, pipeline, spec: Box::new(spec) }]);
     }
 
@@ -48,7 +48,7 @@ impl Story {
         AttemptId { seq: self.seq, place: 1 }
     }
 
-    fn end(&mut self, name: &str, id: AttemptId, end: End) {
+    fn end(&mut self, name: &str, id: AttemptId, end: TaskEnd) {
         let (task, step) = (self.task(name).id, Step::Build);
         let outcome = Outcome::Passed;
         self.tell(vec![
@@ -75,28 +75,28 @@ impl Story {
     }
 }
 
-fn spec(part: &str) -> TaskSpec {
+fn spec(part: &str) -> TaskEntry {
     let (name, after) = part.split_once(" after ").unwrap_or((part, ""));
-    TaskSpec {
+    TaskEntry {
         name: name.trim().into(),
         title: format!("Do {}", name.trim()),
         depends_on: after.split_whitespace().map(str::to_owned).collect(),
-        ..TaskSpec::default()
+        ..TaskEntry::default()
     }
 }
 
-const FAILED: fn() -> End = || End::Failed { why: Failure::Rounds { rounds: 5 } };
+const FAILED: fn() -> TaskEnd = || TaskEnd::Failed { why: Failure::Rounds { rounds: 5 } };
 
 #[test]
 fn the_graph_tells_states_batches_and_what_is_ready() {
     let mut story = Story::new("a; b after a; c after a; d after b c; e; f after e");
     let done = story.start("a");
-    story.end("a", done, End::Closed);
+    story.end("a", done, TaskEnd::Closed);
     story.start("b");
     let lost = story.start("e");
     story.end("e", lost, FAILED());
     let (blocked, by) = (story.task("f").id, story.task("e").id);
-    let end = End::Skipped { why: Skip::Blocked { by } };
+    let end = TaskEnd::Skipped { why: Skip::Blocked { by } };
     story.tell(vec![Event::TaskSettled { task: blocked, end }]);
     let graph = task_graph(&story.state);
     let told: Vec<String> = graph["nodes"]
@@ -175,7 +175,7 @@ fn a_task_file_reads_as_a_task_and_says_where_it_stands() {
     - critic (reads it)
     "#);
     let done = story.start("a");
-    story.end("a", done, End::Closed);
+    story.end("a", done, TaskEnd::Closed);
     story.start("b");
     insta::assert_snapshot!(story.front("b"), @r#"
     id: "b"
@@ -208,7 +208,7 @@ fn a_key_changes_exactly_when_the_file_does() {
     look(&story);
     let c = story.start("c");
     look(&story);
-    story.end("a", a, End::Closed);
+    story.end("a", a, TaskEnd::Closed);
     look(&story);
     story.end("c", c, FAILED());
     look(&story);
@@ -224,10 +224,10 @@ fn a_key_changes_exactly_when_the_file_does() {
 fn one_dependency_closed_while_another_opens_again_is_a_change() {
     let mut story = Story::new("a; b; c after a b");
     let a = story.start("a");
-    story.end("a", a, End::Closed);
+    story.end("a", a, TaskEnd::Closed);
     let before = story.key("c");
     let (of_a, b) = (story.task("a").id, story.start("b"));
-    story.end("b", b, End::Closed);
+    story.end("b", b, TaskEnd::Closed);
     story.tell(vec![Event::TaskReopened { task: of_a }]);
     assert_eq!(story.task("c").needs, 1);
     assert_ne!(story.key("c"), before);
@@ -285,7 +285,7 @@ fn hostile_titles_stay_titles() {
             TaskId(2),
             Some(TaskId::ROOT),
             Pipeline::Paired,
-            TaskSpec { title: title.into(), ..spec("b") },
+            TaskEntry { title: title.into(), ..spec("b") },
         );
         assert_eq!(title_in(&story.file("b")), title, "{title:?}");
     }
@@ -295,7 +295,7 @@ proptest! {
     #[test]
     fn any_title_is_valid_yaml(title in any::<String>()) {
         let mut story = Story::new("a");
-        let spec = TaskSpec { title: title.clone(), ..spec("b") };
+        let spec = TaskEntry { title: title.clone(), ..spec("b") };
         story.add(TaskId(2), Some(TaskId::ROOT), Pipeline::Paired, spec);
         prop_assert_eq!(title_in(&story.file("b")), title);
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use autopilot_core::event::{
-    Bill, End, Event, Facts, Failure, Record, RunSpec, StepAnswer, TaskSpec,
+    Bill, Event, Facts, Failure, Record, RunSpec, StepAnswer, TaskEnd, TaskEntry,
 };
 use autopilot_core::flow::{Flow, Pipeline};
 use autopilot_core::id::{AttemptId, Micros, Time};
@@ -10,8 +10,8 @@ use autopilot_core::limit::Limits;
 
 const ROOT: TaskId = TaskId(0);
 
-fn spec(name: &str, title: &str) -> TaskSpec {
-    TaskSpec { name: name.into(), title: title.into(), ..TaskSpec::default() }
+fn spec(name: &str, title: &str) -> TaskEntry {
+    TaskEntry { name: name.into(), title: title.into(), ..TaskEntry::default() }
 }
 
 /// A run under way, told event by event.
@@ -48,7 +48,7 @@ impl Story {
         self.state.apply_record(&Record { seq: self.seq, at, events });
     }
 
-    fn add(&mut self, task: TaskId, parent: Option<TaskId>, pipeline: Pipeline, spec: TaskSpec) {
+    fn add(&mut self, task: TaskId, parent: Option<TaskId>, pipeline: Pipeline, spec: TaskEntry) {
         self.tell(vec![Event::TaskAdded { task, parent, pipeline, spec: Box::new(spec) }]);
     }
 
@@ -72,7 +72,7 @@ impl Story {
     }
 
     fn close(&mut self, task: TaskId) {
-        self.tell(vec![Event::TaskSettled { task, end: End::Closed }]);
+        self.tell(vec![Event::TaskSettled { task, end: TaskEnd::Closed }]);
     }
 }
 
@@ -89,8 +89,8 @@ fn exit(code: i32) -> Facts {
     Facts { exit: Some(code), ..Facts::default() }
 }
 
-fn check(command: &str) -> Check {
-    Check { name: "tests".into(), command: command.into(), exit: Some(0) }
+fn check(command: &str) -> ShownCheck {
+    ShownCheck { name: "tests".into(), command: command.into(), exit: Some(0) }
 }
 
 #[test]
@@ -117,10 +117,10 @@ fn a_run_is_told_whole() {
     ]);
     story.close(docs);
     let why = Failure::Rounds { rounds: 5 };
-    story.tell(vec![Event::TaskSettled { task: late, end: End::Failed { why } }]);
+    story.tell(vec![Event::TaskSettled { task: late, end: TaskEnd::Failed { why } }]);
     story.step(ROOT, Step::Validate, exit(0));
     story.step(ROOT, Step::Uat, exit(0));
-    let known = Known {
+    let known = PullRequestFacts {
         prefix: "[autopilot]",
         remote: "origin",
         goal: "A shop that sells.\n- with an API\n- with a page",
@@ -146,7 +146,7 @@ fn hostile_words_stay_words() {
     let goal = "/merge\n# big\n<b>@team</b>\n- /close\n```\n/assign @x\n```\n---";
     let checks =
         BTreeMap::from([((TaskId(1), Step::Validate), vec![check("a ``b`` | @c\n/merge")])]);
-    let known = Known { goal, checks, ..Known::default() };
+    let known = PullRequestFacts { goal, checks, ..PullRequestFacts::default() };
     let text = pull_request(&story.state, &known);
     assert!(!text.title.contains('\n'), "{}", text.title);
     let body = &text.body;
@@ -174,10 +174,10 @@ fn a_run_of_any_size_fits() {
     }
     let text = pull_request(
         &story.state,
-        &Known {
+        &PullRequestFacts {
             prefix: "[autopilot]",
             goal: &format!("{long}\n").repeat(500),
-            ..Known::default()
+            ..PullRequestFacts::default()
         },
     );
     assert!(text.body.len() <= BODY_BYTES_MAX, "{}", text.body.len());

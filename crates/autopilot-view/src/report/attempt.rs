@@ -1,8 +1,8 @@
 //! One try of a step on the page: how it ended, what the controller saw, what was asked and said.
 
-use super::words::{Body, Excerpt, Line, Words};
-use super::{Call, Known, Tone, Way};
-use crate::history::Tried;
+use super::words::{Body, Excerpt, PageWords, ReportLine};
+use super::{AgentCall, ReportFacts, ResumeWay, Tone};
+use crate::history::PastAttempt;
 use crate::{duration, money, passed_word, state_json};
 use autopilot_core::event::{Outcome, Verdict};
 use autopilot_core::id::Time;
@@ -13,64 +13,70 @@ use serde::Deserialize;
 const FINDINGS_MAX: usize = 100;
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Attempt {
+pub struct ReportAttempt {
     pub id: String,
     pub step: &'static str,
     pub round: u32,
     pub tone: Tone,
     pub word: &'static str,
-    pub why: Option<Line>,
+    pub why: Option<ReportLine>,
     pub started: Time,
-    pub facts: Vec<(&'static str, Line)>,
-    pub checks: Vec<Check>,
-    pub said: Option<Said>,
-    pub notes: Vec<Line>,
+    pub facts: Vec<(&'static str, ReportLine)>,
+    pub checks: Vec<ReportCheck>,
+    pub said: Option<ReportVerdict>,
+    pub notes: Vec<ReportLine>,
     /// The end of its output, where nothing else tells what happened.
     pub tail: Option<Body>,
-    pub calls: Vec<Asked>,
+    pub calls: Vec<ReportQuestion>,
 }
 
 /// A command the controller ran itself.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Check {
-    pub name: Line,
-    pub command: Line,
+pub struct ReportCheck {
+    pub name: ReportLine,
+    pub command: ReportLine,
     pub exit: Option<i32>,
     pub output: Body,
 }
 
 /// What a reviewer said.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Said {
+pub struct ReportVerdict {
     pub verdict: &'static str,
     pub tone: Tone,
     pub summary: Body,
-    pub findings: Vec<Line>,
+    pub findings: Vec<ReportLine>,
     /// Findings that are not listed.
     pub more: usize,
 }
 
 /// A question to an agent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct ReportQuestion {
     pub number: u32,
     pub tone: Tone,
-    pub status: Line,
-    pub facts: Vec<(&'static str, Line)>,
-    pub resume: Option<Line>,
+    pub status: ReportLine,
+    pub facts: Vec<(&'static str, ReportLine)>,
+    pub resume: Option<ReportLine>,
     pub prompt: Body,
     pub output: Body,
 }
 
-pub fn attempt(tried: &Tried, known: &Known<'_>, is_live: bool, words: &Words<'_>) -> Attempt {
+pub fn attempt(
+    tried: &PastAttempt,
+    known: &ReportFacts<'_>,
+    is_live: bool,
+    words: &PageWords<'_>,
+) -> ReportAttempt {
     let (tone, word) = how(tried, is_live);
     let evidence = evidence(tried, known);
     let said = said(tried, known, words);
     let id = tried.id.to_string();
-    let calls: Vec<&Call> = known.calls.iter().filter(|call| call.exec.attempt == id).collect();
+    let calls: Vec<&AgentCall> =
+        known.calls.iter().filter(|call| call.exec.attempt == id).collect();
     let is_told = !evidence.checks.is_empty() || !calls.is_empty();
     let tail = tried.facts.tail.as_deref().filter(|_| !is_told && tone == Tone::Bad);
-    Attempt {
+    ReportAttempt {
         id,
         step: tried.step.word(),
         round: tried.round,
@@ -88,7 +94,7 @@ pub fn attempt(tried: &Tried, known: &Known<'_>, is_live: bool, words: &Words<'_
 }
 
 /// In a colour and a word.
-pub fn how(tried: &Tried, is_live: bool) -> (Tone, &'static str) {
+pub fn how(tried: &PastAttempt, is_live: bool) -> (Tone, &'static str) {
     let Some((_, outcome)) = &tried.ended else {
         return if is_live { (Tone::Busy, "running") } else { (Tone::Worse, "interrupted") };
     };
@@ -107,7 +113,7 @@ pub fn how(tried: &Tried, is_live: bool) -> (Tone, &'static str) {
     }
 }
 
-fn why(tried: &Tried) -> Option<String> {
+fn why(tried: &PastAttempt) -> Option<String> {
     match &tried.ended.as_ref()?.1 {
         Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why } => {
             Some(why.clone())
@@ -118,7 +124,7 @@ fn why(tried: &Tried) -> Option<String> {
     }
 }
 
-fn facts(tried: &Tried, words: &Words<'_>) -> Vec<(&'static str, Line)> {
+fn facts(tried: &PastAttempt, words: &PageWords<'_>) -> Vec<(&'static str, ReportLine)> {
     let (seen, bill) = (&tried.facts, tried.bill);
     let mut rows = vec![("started", words.line(&tried.started.rfc3339()))];
     if let Some((at, _)) = &tried.ended {
@@ -155,16 +161,16 @@ pub fn tokens(input: u64, output: u64) -> String {
 /// As much of the evidence as a reader needs.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Evidence {
-    checks: Vec<Seen>,
-    findings: Vec<Finding>,
+struct ReportEvidence {
+    checks: Vec<ReportCommand>,
+    findings: Vec<ReportFinding>,
     differs: Vec<String>,
     conflict: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Seen {
+struct ReportCommand {
     name: String,
     command: String,
     exit_code: Option<i32>,
@@ -174,7 +180,7 @@ struct Seen {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Finding {
+struct ReportFinding {
     severity: String,
     message: String,
     fix: String,
@@ -184,25 +190,25 @@ struct Finding {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Review {
+struct ReportReview {
     summary: String,
-    issues: Vec<Finding>,
+    issues: Vec<ReportFinding>,
     /// Of whoever says whether a goal is reached.
     reason: String,
 }
 
-fn evidence(tried: &Tried, known: &Known<'_>) -> Evidence {
+fn evidence(tried: &PastAttempt, known: &ReportFacts<'_>) -> ReportEvidence {
     let runs_commands = tried.step.role().is_none() && tried.step.row().limits.is_some();
     if !runs_commands {
-        return Evidence::default();
+        return ReportEvidence::default();
     }
     let text = tried.facts.answer.as_deref().and_then(known.read);
     text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
-fn check(seen: &Seen, words: &Words<'_>) -> Check {
+fn check(seen: &ReportCommand, words: &PageWords<'_>) -> ReportCheck {
     let log = (!seen.log.is_empty()).then(|| state_json::in_root(&seen.log));
-    Check {
+    ReportCheck {
         name: words.line(&seen.name),
         command: words.line(&seen.command),
         exit: seen.exit_code,
@@ -210,12 +216,16 @@ fn check(seen: &Seen, words: &Words<'_>) -> Check {
     }
 }
 
-fn said(tried: &Tried, known: &Known<'_>, words: &Words<'_>) -> Option<Said> {
+fn said(
+    tried: &PastAttempt,
+    known: &ReportFacts<'_>,
+    words: &PageWords<'_>,
+) -> Option<ReportVerdict> {
     if !matches!(tried.step, Step::Review | Step::Completion) {
         return None;
     }
     let text = tried.facts.answer.as_deref().and_then(known.read)?;
-    let review: Review = serde_json::from_str(&text).ok()?;
+    let review: ReportReview = serde_json::from_str(&text).ok()?;
     let (verdict, tone) = match (tried.step, tried.facts.verdict()?) {
         (Step::Completion, Verdict::Approve) => ("done", Tone::Good),
         (Step::Completion, Verdict::RequestChanges) => ("not done", Tone::Bad),
@@ -223,7 +233,7 @@ fn said(tried: &Tried, known: &Known<'_>, words: &Words<'_>) -> Option<Said> {
         (_, Verdict::RequestChanges) => ("changes requested", Tone::Bad),
     };
     let summary = [review.summary.trim(), review.reason.trim()].join("\n");
-    Some(Said {
+    Some(ReportVerdict {
         verdict,
         tone,
         summary: words.text(summary.trim()),
@@ -233,11 +243,11 @@ fn said(tried: &Tried, known: &Known<'_>, words: &Words<'_>) -> Option<Said> {
 }
 
 /// What the controller itself found in a change.
-fn guarded(evidence: &Evidence, words: &Words<'_>) -> Option<Said> {
+fn guarded(evidence: &ReportEvidence, words: &PageWords<'_>) -> Option<ReportVerdict> {
     if evidence.findings.is_empty() && evidence.conflict.is_none() {
         return None;
     }
-    Some(Said {
+    Some(ReportVerdict {
         verdict: "found by the controller",
         tone: Tone::Bad,
         summary: words.text(evidence.conflict.as_deref().unwrap_or_default()),
@@ -251,7 +261,7 @@ fn guarded(evidence: &Evidence, words: &Words<'_>) -> Option<Said> {
     })
 }
 
-fn finding(it: &Finding, words: &Words<'_>) -> Line {
+fn finding(it: &ReportFinding, words: &PageWords<'_>) -> ReportLine {
     let place = match (&it.file, it.line) {
         (Some(file), Some(line)) => format!("{file}:{line}: "),
         (Some(file), None) => format!("{file}: "),
@@ -261,7 +271,12 @@ fn finding(it: &Finding, words: &Words<'_>) -> Line {
     words.line(&format!("{}: {place}{}{fix}", it.severity, it.message))
 }
 
-fn asked(call: &Call, known: &Known<'_>, is_live: bool, words: &Words<'_>) -> Asked {
+fn asked(
+    call: &AgentCall,
+    known: &ReportFacts<'_>,
+    is_live: bool,
+    words: &PageWords<'_>,
+) -> ReportQuestion {
     let exec = &call.exec;
     let (tone, status) = match exec.status.as_deref() {
         Some("succeeded") => (Tone::Good, "succeeded"),
@@ -278,10 +293,10 @@ fn asked(call: &Call, known: &Known<'_>, is_live: bool, words: &Words<'_>) -> As
     more("cost", exec.cost_usd.map(|usd| format!("${usd:.2}")));
     more("tokens", exec.usage.map(|usage| tokens(usage.input_tokens, usage.output_tokens)));
     more("files", Some(exec.path.clone()));
-    let way: Option<&Way> = known.ways.get(&call.session);
+    let way: Option<&ResumeWay> = known.ways.get(&call.session);
     more("session", Some(call.session.clone()));
     more("not resumable", way.and_then(|way| way.hindrance.clone()));
-    Asked {
+    ReportQuestion {
         number: exec.number,
         tone,
         status: words.line(status),

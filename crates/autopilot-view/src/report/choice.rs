@@ -1,7 +1,7 @@
 //! What of a large run is on its page: what went wrong and what is not over comes first.
 
-use crate::history::Tried;
-use autopilot_core::event::End;
+use crate::history::PastAttempt;
+use autopilot_core::event::TaskEnd;
 use autopilot_core::id::TaskId;
 use autopilot_core::state::{State, Status, Task};
 use std::collections::BTreeSet;
@@ -16,14 +16,14 @@ pub const CALLS_MAX: usize = 1_000;
 
 /// The tasks that are shown, the run itself among them, in order.
 #[derive(Clone, Debug, Default)]
-pub struct Choice {
+pub struct TaskChoice {
     pub tasks: Vec<TaskId>,
     /// How many tasks are not.
     pub left_out: usize,
 }
 
-impl Choice {
-    pub fn of(state: &State) -> Choice {
+impl TaskChoice {
+    pub fn of(state: &State) -> TaskChoice {
         let below = || state.tasks.iter().filter(|task| task.parent.is_some());
         let all = below().count();
         let mut ranked: Vec<(u8, TaskId)> = below().map(|task| (rank(task), task.id)).collect();
@@ -32,7 +32,7 @@ impl Choice {
         let kept = ranked.into_iter().take(TASKS_MAX).map(|(_, id)| id);
         let tasks: BTreeSet<TaskId> = root.into_iter().chain(kept).collect();
         let left_out = all - tasks.len().saturating_sub(root.iter().count());
-        Choice { tasks: tasks.into_iter().collect(), left_out }
+        TaskChoice { tasks: tasks.into_iter().collect(), left_out }
     }
 
     pub fn has(&self, task: TaskId) -> bool {
@@ -42,18 +42,18 @@ impl Choice {
 
 fn rank(task: &Task) -> u8 {
     match &task.status {
-        Status::Settled(End::Failed { .. }) => 0,
+        Status::Settled(TaskEnd::Failed { .. }) => 0,
         Status::Running { .. } | Status::Waiting { .. } => 1,
         Status::At { .. } => 2,
-        Status::Settled(End::Closed) => 3,
-        Status::Settled(End::Skipped { .. }) => 4,
+        Status::Settled(TaskEnd::Closed) => 3,
+        Status::Settled(TaskEnd::Skipped { .. }) => 4,
         Status::Open => 5,
     }
 }
 
 /// The last attempts of a task, and how many came before them.
-pub fn attempts(all: &[Tried], task: TaskId) -> (Vec<&Tried>, usize) {
-    let own: Vec<&Tried> = all.iter().filter(|tried| tried.task == task).collect();
+pub fn attempts(all: &[PastAttempt], task: TaskId) -> (Vec<&PastAttempt>, usize) {
+    let own: Vec<&PastAttempt> = all.iter().filter(|tried| tried.task == task).collect();
     let before = own.len().saturating_sub(ATTEMPTS_OF_TASK_MAX);
     (own[before..].to_vec(), before)
 }

@@ -1,11 +1,11 @@
 //! The page as HTML. Every text goes through the escaping of `maud`; only the picture of the graph,
 //! which escapes its own, is put in as it is.
 
-use super::attempt::{Asked, Attempt, Check, Said};
-use super::iteration::Iteration;
-use super::timeline::{Bar, Extent, Kind, Row, Timeline};
-use super::words::Line;
-use super::{Drawn, Limit, Page, Told, Tone};
+use super::attempt::{ReportAttempt, ReportCheck, ReportQuestion, ReportVerdict};
+use super::iteration::ReportIteration;
+use super::timeline::{Bar, BarExtent, BarKind, Row, Timeline};
+use super::words::ReportLine;
+use super::{Drawn, Limit, ReportPage, ReportTask, Tone};
 use autopilot_core::id::TaskId;
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 
@@ -14,7 +14,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src dat
                       base-uri 'none'; form-action 'none'";
 const STYLE: &str = include_str!("report.css");
 
-pub fn html(page: &Page) -> String {
+pub fn html(page: &ReportPage) -> String {
     let title = format!("{}: {}", page.outcome.word, page.title.as_str());
     markup! {
         (DOCTYPE)
@@ -55,7 +55,7 @@ pub fn html(page: &Page) -> String {
     .into_string()
 }
 
-fn head(page: &Page) -> Markup {
+fn head(page: &ReportPage) -> Markup {
     markup! {
         header {
             p.kind { "autopilot run " (page.run) }
@@ -77,7 +77,7 @@ fn head(page: &Page) -> Markup {
     }
 }
 
-fn outcome(page: &Page) -> Markup {
+fn outcome(page: &ReportPage) -> Markup {
     markup! {
         section #outcome aria-labelledby="outcome-h" {
             h2 #outcome-h { "Outcome" }
@@ -115,14 +115,14 @@ fn left_out(lines: &[String]) -> Markup {
     }
 }
 
-fn list(lines: &[Line], none: &str) -> Markup {
+fn list(lines: &[ReportLine], none: &str) -> Markup {
     markup! {
         @if lines.is_empty() { p.none { (none) } }
         @else { ul { @for line in lines { li { (line) } } } }
     }
 }
 
-fn rows(rows: &[(&'static str, Line)]) -> Markup {
+fn rows(rows: &[(&'static str, ReportLine)]) -> Markup {
     markup! {
         dl.facts { @for (name, value) in rows { div { dt { (name) } dd { (value) } } } }
     }
@@ -143,7 +143,7 @@ fn drawn(graph: &Drawn) -> Markup {
     }
 }
 
-fn of_iteration(iteration: &Iteration) -> Markup {
+fn of_iteration(iteration: &ReportIteration) -> Markup {
     let id = format!("iteration-{}", iteration.index);
     markup! {
         section id=(id) aria-labelledby={ (id) "-h" } {
@@ -211,8 +211,8 @@ fn time_row(row: &Row) -> Markup {
 
 fn of_bar(bar: &Bar) -> Markup {
     let class = match bar.kind {
-        Kind::Work(tone) => tone.class(),
-        Kind::Wait => "wait",
+        BarKind::Work(tone) => tone.class(),
+        BarKind::Wait => "wait",
     };
     let words = bar.words.as_str();
     markup! {
@@ -225,7 +225,7 @@ fn of_bar(bar: &Bar) -> Markup {
     }
 }
 
-fn place(extent: Extent) -> String {
+fn place(extent: BarExtent) -> String {
     let percent = |part: u64| format!("{}.{:03}%", part / 1000, part % 1000);
     format!("left:{};width:{}", percent(extent.left), percent(extent.width))
 }
@@ -234,7 +234,7 @@ fn anchor(task: TaskId) -> String {
     format!("task-{}", task.0)
 }
 
-fn tasks(tasks: &[Told]) -> Markup {
+fn tasks(tasks: &[ReportTask]) -> Markup {
     markup! {
         section #tasks aria-labelledby="tasks-h" {
             h2 #tasks-h { "Agents and steps" }
@@ -245,7 +245,7 @@ fn tasks(tasks: &[Told]) -> Markup {
     }
 }
 
-fn of_task(told: &Told) -> Markup {
+fn of_task(told: &ReportTask) -> Markup {
     let is_open = told.tone == Tone::Bad;
     markup! {
         details.task id=(anchor(told.id)) open[is_open] {
@@ -261,7 +261,7 @@ fn of_task(told: &Told) -> Markup {
     }
 }
 
-fn of_attempt(attempt: &Attempt) -> Markup {
+fn of_attempt(attempt: &ReportAttempt) -> Markup {
     markup! {
         article id={ "attempt-" (attempt.id) } {
             h4 {
@@ -281,7 +281,7 @@ fn of_attempt(attempt: &Attempt) -> Markup {
     }
 }
 
-fn of_check(check: &Check) -> Markup {
+fn of_check(check: &ReportCheck) -> Markup {
     let (tone, word) = match check.exit {
         Some(0) => (Tone::Good, "exit 0".to_owned()),
         Some(code) => (Tone::Bad, format!("exit {code}")),
@@ -295,7 +295,7 @@ fn of_check(check: &Check) -> Markup {
     }
 }
 
-fn of_said(said: &Said) -> Markup {
+fn of_said(said: &ReportVerdict) -> Markup {
     markup! {
         div class={ "said " (said.tone.class()) } {
             h5 { (said.verdict) }
@@ -306,7 +306,7 @@ fn of_said(said: &Said) -> Markup {
     }
 }
 
-fn of_call(asked: &Asked) -> Markup {
+fn of_call(asked: &ReportQuestion) -> Markup {
     markup! {
         div.call {
             h5 { (badge(asked.tone, asked.status.as_str())) " Question " (asked.number) }
@@ -343,7 +343,7 @@ fn limits(limits: &[Limit]) -> Markup {
     }
 }
 
-fn warnings(lines: &[Line]) -> Markup {
+fn warnings(lines: &[ReportLine]) -> Markup {
     markup! {
         @if !lines.is_empty() {
             section #warnings aria-labelledby="warnings-h" {
@@ -354,7 +354,7 @@ fn warnings(lines: &[Line]) -> Markup {
     }
 }
 
-fn remarks(remarks: &[(String, Line, Line)]) -> Markup {
+fn remarks(remarks: &[(String, ReportLine, ReportLine)]) -> Markup {
     markup! {
         section #events aria-labelledby="events-h" {
             h2 #events-h { "Events" }

@@ -1,10 +1,10 @@
 //! The iterations of a run towards a goal: each with its workflow, its steps and what was said of it.
 
-use super::choice::Choice;
-use super::words::{Body, Line, Words};
-use super::{Drawn, Known, Tone, drawn};
-use crate::graph::Graph;
-use crate::manifest::{self, History};
+use super::choice::TaskChoice;
+use super::words::{Body, PageWords, ReportLine};
+use super::{Drawn, ReportFacts, Tone, drawn};
+use crate::graph::GraphPicture;
+use crate::manifest::{self, IterationHistory};
 use crate::sessions::{Session, last_of};
 use crate::{duration, money};
 use autopilot_core::id::TaskId;
@@ -14,37 +14,37 @@ use autopilot_core::state::State;
 const ITERATIONS_MAX: usize = 50;
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Iteration {
+pub struct ReportIteration {
     pub index: u32,
-    pub workflow: Option<Line>,
+    pub workflow: Option<ReportLine>,
     pub graph: Option<Drawn>,
-    pub steps: Vec<StepRow>,
+    pub steps: Vec<ReportStepRow>,
     pub verdict: Option<(Tone, &'static str, Body)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct StepRow {
+pub struct ReportStepRow {
     pub task: TaskId,
-    pub id: Line,
+    pub id: ReportLine,
     pub goal: Body,
     pub word: &'static str,
     pub tone: Tone,
-    pub session: Line,
+    pub session: ReportLine,
     pub took: String,
     pub cost: String,
 }
 
 pub fn all(
     state: &State,
-    history: &History,
+    history: &IterationHistory,
     sessions: &[Session],
-    known: &Known<'_>,
-    words: &Words<'_>,
-) -> Vec<Iteration> {
+    known: &ReportFacts<'_>,
+    words: &PageWords<'_>,
+) -> Vec<ReportIteration> {
     let steps = manifest::steps(state, known.read);
     let last = state.root().map_or(0, |root| root.round);
     let first = last.saturating_sub(ITERATIONS_MAX as u32 - 1).max(1);
-    let whole = Graph::of_run(state);
+    let whole = GraphPicture::of_run(state);
     let one = |index: u32| {
         let own: Vec<_> = steps
             .iter()
@@ -52,11 +52,12 @@ pub fn all(
             .collect();
         let names: Vec<&str> = own.iter().map(|step| step.task.name()).collect();
         let graph = whole.only(|node| names.contains(&node.id.as_str()));
-        let choice = Choice { tasks: own.iter().map(|step| step.task.id).collect(), left_out: 0 };
-        let row = |step: &&manifest::Placed<'_>| {
+        let choice =
+            TaskChoice { tasks: own.iter().map(|step| step.task.id).collect(), left_out: 0 };
+        let row = |step: &&manifest::PlacedStep<'_>| {
             let task = step.task;
             let word = manifest::status_word(state, task);
-            StepRow {
+            ReportStepRow {
                 task: task.id,
                 id: words.line(&step.body.step.id),
                 goal: words.text(&step.body.step.goal),
@@ -67,7 +68,7 @@ pub fn all(
                 cost: money::cost(task.spent.bill),
             }
         };
-        Iteration {
+        ReportIteration {
             index,
             workflow: own.first().map(|step| words.line(&step.body.workflow)),
             graph: drawn(&graph, &format!("g{index}"), &choice, state, words),
@@ -81,9 +82,9 @@ pub fn all(
 /// What the reviewer said, or what the controller made of it.
 fn verdict(
     index: u32,
-    history: &History,
-    known: &Known<'_>,
-    words: &Words<'_>,
+    history: &IterationHistory,
+    known: &ReportFacts<'_>,
+    words: &PageWords<'_>,
 ) -> Option<(Tone, &'static str, Body)> {
     let said = history.completion(index, known.read)?;
     let text = [said.summary.as_deref(), said.reason.as_deref()];

@@ -1,12 +1,12 @@
 //! What became of a run in plain words: what was proven, and what was not.
 
-use super::words::{Line, Words};
-use super::{Known, Tone};
+use super::words::{PageWords, ReportLine};
+use super::{ReportFacts, Tone};
 use crate::{
     ExitWord, Standing, awaited, excused, failure, headline, leaves, let_pass, money, still_shown,
     tells_how_to_go_on, waivers,
 };
-use autopilot_core::event::{End, Outcome as Ended, Verdict};
+use autopilot_core::event::{Outcome as Ended, TaskEnd, Verdict};
 use autopilot_core::state::{Shown, State, Task};
 use autopilot_core::step::Step;
 use std::collections::BTreeMap;
@@ -15,17 +15,17 @@ use std::collections::BTreeMap;
 const LINES_MAX: usize = 60;
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct ReportOutcome {
     pub tone: Tone,
     pub word: &'static str,
-    pub sentence: Line,
+    pub sentence: ReportLine,
     /// By the controller itself.
-    pub proven: Vec<Line>,
+    pub proven: Vec<ReportLine>,
     /// What rests on somebody's word, was left out, or failed.
-    pub unproven: Vec<Line>,
+    pub unproven: Vec<ReportLine>,
 }
 
-pub fn outcome(state: &State, known: &Known<'_>, words: &Words<'_>) -> Outcome {
+pub fn outcome(state: &State, known: &ReportFacts<'_>, words: &PageWords<'_>) -> ReportOutcome {
     let (tone, word) = match (known.standing, ExitWord::of(state)) {
         (Standing::Live { .. }, _) => (Tone::Busy, "running"),
         (Standing::Interrupted, _) => (Tone::Worse, "interrupted"),
@@ -49,7 +49,7 @@ pub fn outcome(state: &State, known: &Known<'_>, words: &Words<'_>) -> Outcome {
             list.push(format!("and {more} more of the same kind"));
         }
     }
-    Outcome {
+    ReportOutcome {
         tone,
         word,
         sentence: words.line(&sentence(state, known)),
@@ -58,7 +58,7 @@ pub fn outcome(state: &State, known: &Known<'_>, words: &Words<'_>) -> Outcome {
     }
 }
 
-fn sentence(state: &State, known: &Known<'_>) -> String {
+fn sentence(state: &State, known: &ReportFacts<'_>) -> String {
     match known.standing {
         Standing::Live { pid } => format!(
             "The run is still going (process {pid}, {}). This page shows how it stood at {}; write \
@@ -95,7 +95,7 @@ fn rests(state: &State) -> String {
 fn over(state: &State) -> String {
     let has_iterations = state.run.flow.has_iterations();
     match state.end() {
-        Some(End::Closed | End::Skipped { .. }) if has_iterations => {
+        Some(TaskEnd::Closed | TaskEnd::Skipped { .. }) if has_iterations => {
             let rounds = state.root().map_or(0, |root| root.round);
             let how = if excused(state).is_some() {
                 "by the reviewer's word: what the controller ran fails, as it did on the base, and \
@@ -107,7 +107,7 @@ fn over(state: &State) -> String {
             };
             format!("The goal was reached in {}, {how}.", count(rounds as usize, "iteration"))
         }
-        Some(End::Closed | End::Skipped { .. }) => {
+        Some(TaskEnd::Closed | TaskEnd::Skipped { .. }) => {
             let all = leaves(state).count();
             let closed = leaves(state).filter(|task| task.is_closed()).count();
             let how = match excused(state) {
@@ -119,7 +119,7 @@ fn over(state: &State) -> String {
             };
             format!("{closed} of {} done{how}.", count(all, "task"))
         }
-        Some(End::Failed { why }) => {
+        Some(TaskEnd::Failed { why }) => {
             format!("It did not come to its end: {why}. Everything that was done is kept.")
         }
         None => "It has not begun.".to_owned(),

@@ -1,11 +1,11 @@
 //! The page of a run, from records made by hand.
 
 use super::*;
-use autopilot_core::event::{Event, Facts, HoldWhy, Outcome as Ended, RunSpec, TaskSpec};
+use autopilot_core::event::{Event, Facts, HoldWhy, Outcome as Ended, RunSpec, TaskEntry};
 use autopilot_core::flow::Pipeline;
 use autopilot_core::id::AttemptId;
 use autopilot_core::step::Step;
-use autopilot_core::{event::End, limit::Limits};
+use autopilot_core::{event::TaskEnd, limit::Limits};
 
 #[derive(Default)]
 struct Story {
@@ -30,11 +30,11 @@ impl Story {
             config: "config".into(),
             red_base_allowed: false,
             options: Default::default(),
-            whole: TaskSpec::default(),
+            whole: TaskEntry::default(),
             plan: None,
             tasks: Vec::new(),
         };
-        let spec = Box::new(TaskSpec { name: "run".into(), ..TaskSpec::default() });
+        let spec = Box::new(TaskEntry { name: "run".into(), ..TaskEntry::default() });
         story.tell(vec![
             Event::RunStarted { run: Box::new(run) },
             Event::TaskAdded { task: TaskId::ROOT, parent: None, pipeline: Pipeline::Plan, spec },
@@ -52,7 +52,7 @@ impl Story {
     fn task(&mut self, name: &str) -> TaskId {
         let task = TaskId(self.state.tasks.len() as u32);
         let spec =
-            TaskSpec { name: name.into(), title: format!("Do {name}"), ..TaskSpec::default() };
+            TaskEntry { name: name.into(), title: format!("Do {name}"), ..TaskEntry::default() };
         let (parent, pipeline) = (Some(TaskId::ROOT), Pipeline::Paired);
         self.tell(vec![Event::TaskAdded { task, parent, pipeline, spec: Box::new(spec) }]);
         task
@@ -66,7 +66,7 @@ impl Story {
         AttemptId { seq: self.records.len() as u64, place: 1 }
     }
 
-    fn work(&mut self, task: TaskId, outcome: Ended, end: End) {
+    fn work(&mut self, task: TaskId, outcome: Ended, end: TaskEnd) {
         let (id, step) = (self.start(task, Step::Build), Step::Build);
         let facts = Box::<Facts>::default();
         self.tell(vec![
@@ -76,7 +76,7 @@ impl Story {
     }
 
     fn html(&self, standing: Standing) -> String {
-        let known = Known {
+        let known = ReportFacts {
             standing,
             now: Time(self.records.len() as i64 * 1000 + 500),
             goal: None,
@@ -91,8 +91,8 @@ impl Story {
     }
 }
 
-fn failed() -> End {
-    End::Failed { why: autopilot_core::event::Failure::Rounds { rounds: 3 } }
+fn failed() -> TaskEnd {
+    TaskEnd::Failed { why: autopilot_core::event::Failure::Rounds { rounds: 3 } }
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_large_run_gives_a_small_page_that_says_what_is_not_on_it() {
     let mut story = Story::plan("Ten thousand things");
     let tasks: Vec<TaskId> = (0..10_000).map(|n| story.task(&format!("task-{n:05}"))).collect();
     for task in &tasks[..3_000] {
-        story.work(*task, Ended::Passed, End::Closed);
+        story.work(*task, Ended::Passed, TaskEnd::Closed);
     }
     let late = tasks[2_999 + 5];
     story.work(late, Ended::Failed { why: "red".into() }, failed());
@@ -161,8 +161,8 @@ fn waiting_for_an_account_is_a_bar_of_its_own() {
 fn a_branch_with_a_strange_name_is_quoted_in_commands() {
     let mut story = Story::plan("x");
     let task = story.task("a");
-    story.work(task, Ended::Passed, End::Closed);
-    story.tell(vec![Event::TaskSettled { task: TaskId::ROOT, end: End::Closed }]);
+    story.work(task, Ended::Passed, TaskEnd::Closed);
+    story.tell(vec![Event::TaskSettled { task: TaskId::ROOT, end: TaskEnd::Closed }]);
     let page = story.html(Standing::Over);
     assert!(page.contains("git diff 'main; rm -rf'...autopilot/run-1"), "{page}");
     assert!(page.contains("git merge autopilot/run-1"));

@@ -1,8 +1,8 @@
 //! Attempts as bars on an axis of time, and between them what a task waited for.
 
-use super::choice::Choice;
-use super::words::{Line, Words};
-use crate::history::Tried;
+use super::choice::TaskChoice;
+use super::words::{PageWords, ReportLine};
+use crate::history::PastAttempt;
 use crate::{duration, report::Tone};
 use autopilot_core::event::{Event, HoldWhy, Record};
 use autopilot_core::id::{TaskId, Time};
@@ -25,9 +25,9 @@ pub struct Timeline {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub task: TaskId,
-    pub name: Line,
+    pub name: ReportLine,
     /// From when the task was known until it was over.
-    pub life: Extent,
+    pub life: BarExtent,
     pub bars: Vec<Bar>,
     /// Bars that are not shown.
     pub before: usize,
@@ -35,15 +35,15 @@ pub struct Row {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
-    pub extent: Extent,
-    pub kind: Kind,
-    pub words: Line,
+    pub extent: BarExtent,
+    pub kind: BarKind,
+    pub words: ReportLine,
     /// The attempt it stands for.
     pub attempt: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum BarKind {
     Work(Tone),
     /// For an account, or for somebody to go on with it.
     Wait,
@@ -51,12 +51,12 @@ pub enum Kind {
 
 /// In thousandths of a percent of the whole, so that the same run gives the same page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
+pub struct BarExtent {
     pub left: u64,
     pub width: u64,
 }
 
-struct Span {
+struct TimeSpan {
     from: Time,
     to: Option<Time>,
     why: String,
@@ -65,12 +65,12 @@ struct Span {
 /// What is not over ends at `until`.
 pub fn timeline(
     state: &State,
-    attempts: &[Tried],
+    attempts: &[PastAttempt],
     records: &[Record],
-    choice: &Choice,
+    choice: &TaskChoice,
     until: Time,
     is_live: bool,
-    words: &Words<'_>,
+    words: &PageWords<'_>,
 ) -> Timeline {
     let begin = state.run.started_at;
     let end = Time(until.0.max(begin.0 + 1));
@@ -86,7 +86,7 @@ pub fn timeline(
                 let extent = scale.extent(span.from, span.to.unwrap_or(end));
                 let lasted = duration(span.to.unwrap_or(end).since_ms(span.from));
                 let words = words.line(&format!("{} ({lasted})", span.why));
-                (span.from, Bar { extent, kind: Kind::Wait, words, attempt: None })
+                (span.from, Bar { extent, kind: BarKind::Wait, words, attempt: None })
             }))
             .collect();
         bars.sort_by_key(|(from, _)| *from);
@@ -97,7 +97,7 @@ pub fn timeline(
             name: if task.parent.is_some() {
                 words.line(task.name())
             } else {
-                Line::own("the run itself")
+                ReportLine::own("the run itself")
             },
             life: scale.extent(known, task.ended_at.unwrap_or(end)),
             bars: bars.into_iter().skip(before).map(|(_, bar)| bar).collect(),
@@ -114,23 +114,29 @@ struct Scale {
 }
 
 impl Scale {
-    fn extent(&self, from: Time, to: Time) -> Extent {
+    fn extent(&self, from: Time, to: Time) -> BarExtent {
         let place = |at: Time| {
             let ms = u128::from(at.since_ms(self.begin).min(self.ms));
             u64::try_from(ms * 100_000 / u128::from(self.ms)).unwrap_or(100_000)
         };
         let left = place(from);
-        Extent { left, width: place(to).saturating_sub(left) }
+        BarExtent { left, width: place(to).saturating_sub(left) }
     }
 }
 
-fn work(tried: &Tried, scale: &Scale, end: Time, is_live: bool, words: &Words<'_>) -> Bar {
+fn work(
+    tried: &PastAttempt,
+    scale: &Scale,
+    end: Time,
+    is_live: bool,
+    words: &PageWords<'_>,
+) -> Bar {
     let to = tried.ended.as_ref().map_or(end, |(at, _)| *at);
     let (tone, word) = super::attempt::how(tried, is_live);
     let lasted = duration(to.since_ms(tried.started));
     Bar {
         extent: scale.extent(tried.started, to),
-        kind: Kind::Work(tone),
+        kind: BarKind::Work(tone),
         words: words.line(&format!("{}: {word} ({lasted})", tried.step)),
         attempt: Some(tried.id.to_string()),
     }
@@ -150,8 +156,8 @@ fn births(records: &[Record]) -> BTreeMap<TaskId, Time> {
 }
 
 /// What tasks waited for, and in the row of the run when nobody worked on any of it.
-fn waits(records: &[Record]) -> BTreeMap<TaskId, Vec<Span>> {
-    let mut all: BTreeMap<TaskId, Vec<Span>> = BTreeMap::new();
+fn waits(records: &[Record]) -> BTreeMap<TaskId, Vec<TimeSpan>> {
+    let mut all: BTreeMap<TaskId, Vec<TimeSpan>> = BTreeMap::new();
     let mut last: Option<Time> = None;
     for record in records {
         for event in &record.events {
@@ -163,19 +169,19 @@ fn waits(records: &[Record]) -> BTreeMap<TaskId, Vec<Span>> {
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "no other event begins or ends a wait")]
-fn wait(all: &mut BTreeMap<TaskId, Vec<Span>>, event: &Event, at: Time, last: Option<Time>) {
+fn wait(all: &mut BTreeMap<TaskId, Vec<TimeSpan>>, event: &Event, at: Time, last: Option<Time>) {
     match event {
         Event::WaitBegan { task, account, why, .. } => {
             let text = format!("waits for {account}: {}", why.word());
             let text =
                 if *why == HoldWhy::Quota { format!("waits for quota of {account}") } else { text };
-            all.entry(*task).or_default().push(Span { from: at, to: None, why: text });
+            all.entry(*task).or_default().push(TimeSpan { from: at, to: None, why: text });
         }
         Event::WaitEnded { task } | Event::AttemptStarted { task, .. } => close(all, *task, at),
         Event::TaskSettled { task, .. } => close(all, *task, at),
         Event::Halted { halt } => {
             let why = format!("rests: {}", halt.why);
-            all.entry(TaskId::ROOT).or_default().push(Span { from: at, to: None, why });
+            all.entry(TaskId::ROOT).or_default().push(TimeSpan { from: at, to: None, why });
         }
         Event::Resumed => close(all, TaskId::ROOT, at),
         Event::Booted { .. } => {
@@ -183,14 +189,14 @@ fn wait(all: &mut BTreeMap<TaskId, Vec<Span>>, event: &Event, at: Time, last: Op
             let rests = root.last().is_some_and(|span| span.to.is_none());
             if let (Some(from), false) = (last, rests) {
                 let why = "no process worked on it".to_owned();
-                root.push(Span { from, to: Some(at), why });
+                root.push(TimeSpan { from, to: Some(at), why });
             }
         }
         _ => {}
     }
 }
 
-fn close(all: &mut BTreeMap<TaskId, Vec<Span>>, task: TaskId, at: Time) {
+fn close(all: &mut BTreeMap<TaskId, Vec<TimeSpan>>, task: TaskId, at: Time) {
     if let Some(span) = all.get_mut(&task).and_then(|spans| spans.last_mut())
         && span.to.is_none()
     {

@@ -35,12 +35,12 @@ impl Excerpt {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line(String);
+pub struct ReportLine(String);
 
-impl Line {
+impl ReportLine {
     /// Of our own making.
-    pub fn own(text: &'static str) -> Line {
-        Line(text.to_owned())
+    pub fn own(text: &'static str) -> ReportLine {
+        ReportLine(text.to_owned())
     }
 
     pub fn as_str(&self) -> &str {
@@ -48,7 +48,7 @@ impl Line {
     }
 }
 
-impl Render for Line {
+impl Render for ReportLine {
     fn render_to(&self, buffer: &mut String) {
         self.0.render_to(buffer);
     }
@@ -60,7 +60,7 @@ pub struct Body {
     /// Bytes between the two that are not shown.
     left_out: u64,
     tail: String,
-    path: Option<Line>,
+    path: Option<ReportLine>,
 }
 
 impl Body {
@@ -93,22 +93,22 @@ impl Render for Body {
 }
 
 /// The one way onto the page.
-pub struct Words<'a> {
+pub struct PageWords<'a> {
     clean: Clean<'a>,
     /// Bytes of longer texts there is still room for.
     room: Cell<usize>,
 }
 
-impl<'a> Words<'a> {
-    pub fn new(clean: Clean<'a>) -> Words<'a> {
-        Words { clean, room: Cell::new(PAGE_BYTES_MAX) }
+impl<'a> PageWords<'a> {
+    pub fn new(clean: Clean<'a>) -> PageWords<'a> {
+        PageWords { clean, room: Cell::new(PAGE_BYTES_MAX) }
     }
 
-    pub fn line(&self, text: &str) -> Line {
+    pub fn line(&self, text: &str) -> ReportLine {
         self.cut_line(text, LINE_CHARS_MAX)
     }
 
-    pub fn cut_line(&self, text: &str, chars_max: usize) -> Line {
+    pub fn cut_line(&self, text: &str, chars_max: usize) -> ReportLine {
         let clean = (self.clean)(text);
         let mut chars = clean.trim().chars();
         let kept = chars.by_ref().take(chars_max);
@@ -117,10 +117,10 @@ impl<'a> Words<'a> {
         if chars.next().is_some() {
             line.push('…');
         }
-        Line(line)
+        ReportLine(line)
     }
 
-    pub fn lines<S: AsRef<str>>(&self, texts: impl IntoIterator<Item = S>) -> Vec<Line> {
+    pub fn lines<S: AsRef<str>>(&self, texts: impl IntoIterator<Item = S>) -> Vec<ReportLine> {
         texts.into_iter().map(|text| self.line(text.as_ref())).collect()
     }
 
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_line_is_one_line_and_bounded() {
-        let words = Words::new(&same);
+        let words = PageWords::new(&same);
         assert_eq!(words.line("a\nb\tc").as_str(), "a b c");
         let long = words.line(&"ä".repeat(LINE_CHARS_MAX + 1));
         assert_eq!(long.as_str().chars().count(), LINE_CHARS_MAX + 1);
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn markup_in_texts_is_text() {
-        let words = Words::new(&same);
+        let words = PageWords::new(&same);
         let hostile = "</pre><script>x</script>&\"";
         let safe = "&lt;/pre&gt;&lt;script&gt;x&lt;/script&gt;&amp;&quot;";
         assert_eq!(html! { (words.line(hostile)) }.into_string(), safe);
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_long_text_keeps_both_ends_and_says_where_the_whole_is() {
-        let words = Words::new(&same);
+        let words = PageWords::new(&same);
         let text = format!("begin{}end", "ü".repeat(HEAD_BYTES_MAX));
         let bytes = text.len() as u64;
         let body = words.body(&Excerpt {
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn a_secret_at_the_cut_is_hidden_as_a_whole() {
         let hide = |text: &str| text.replace("secret", "******");
-        let words = Words::new(&hide);
+        let words = PageWords::new(&hide);
         let text =
             format!("{}secret{}", "x".repeat(HEAD_BYTES_MAX - 3), "y".repeat(TAIL_BYTES_MAX * 2));
         let body = words.body(&Excerpt::whole(text, None));
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_page_holds_so_much_and_then_only_says_where_to_look() {
-        let words = Words::new(&same);
+        let words = PageWords::new(&same);
         let text = "x".repeat(HEAD_BYTES_MAX);
         let shown = (0..PAGE_BYTES_MAX / HEAD_BYTES_MAX + 3)
             .map(|_| words.body(&Excerpt::whole(text.clone(), Some("p".into()))))

@@ -1,21 +1,21 @@
 //! `autopilot approve` and `reject`: a person's word at the gate a run waits at.
 
 use super::ask;
-use super::work::{self, Worked};
+use super::work::{self, WorkedRun};
 use crate::cli::{Approve, Global, Reject};
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::terminal;
 use autopilot_core::decide::{Deed, Hindrance, Refusal};
 use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::input::Ask;
-use autopilot_core::plan::{self, Rules};
+use autopilot_core::plan::{self, PlanRules};
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_engine::ask::{self as engine, AskReply};
 use autopilot_engine::begin::parse_plan;
 use autopilot_engine::inbox::LimitChange;
-use autopilot_engine::place::Place;
+use autopilot_engine::place::StatePaths;
 use autopilot_engine::run_process::{Intent, OpenedRepository};
 use autopilot_engine::{store, workspace};
 use autopilot_view::ExitWord;
@@ -33,7 +33,7 @@ pub fn approve(global: &Global, args: &Approve) -> super::Done {
         return ask::say(global, &place, LimitChange::default(), asked, args.wait);
     }
     if let Some(holder) = workspace::holder(&place) {
-        return Err(Failure::failed(format!(
+        return Err(CommandFailure::failed(format!(
             "process {} is waiting at the gate, so the plan can't be edited beside it",
             holder.process.pid
         ))
@@ -41,7 +41,7 @@ pub fn approve(global: &Global, args: &Approve) -> super::Done {
     }
     let edited = match engine::ask(&place, &LimitChange::default(), &[asked])? {
         AskReply::Unattended(state) => edit(&place, &state)?,
-        AskReply::Answered { text, .. } => return Err(Failure::failed(text)),
+        AskReply::Answered { text, .. } => return Err(CommandFailure::failed(text)),
     };
     let opened = work::reopen(global, &place, false)?;
     work::work(global, opened, approving(edited), args.wait)
@@ -60,7 +60,7 @@ pub fn edit_then_work(
     intent: Intent,
     wait: bool,
 ) -> super::Done {
-    let worked: Worked<'_> = work::until_rest(global, opened, intent, wait)?;
+    let worked: WorkedRun<'_> = work::until_rest(global, opened, intent, wait)?;
     if !worked.waits_at(Step::ApprovePlan) {
         return worked.tell();
     }
@@ -80,7 +80,7 @@ fn approving(edited: Option<String>) -> Intent {
 }
 
 /// A repository in which something may wait for a person.
-fn place(global: &Global, deed: Deed) -> Result<Place, Failure> {
+fn place(global: &Global, deed: Deed) -> Result<StatePaths, CommandFailure> {
     let (place, known) = super::place(global)?;
     let nothing = || Refusal { task: None, deed, why: Hindrance::NoGate };
     known.then_some(place).ok_or_else(|| nothing().into())
@@ -92,20 +92,22 @@ fn by() -> String {
 }
 
 /// The plan as a person wants it, or nothing if they left it as it is.
-fn edit(place: &Place, state: &State) -> Result<Option<String>, Failure> {
-    let gone = |what: &str| Failure::failed(format!("the {what} of run {} is gone", state.run.id));
+fn edit(place: &StatePaths, state: &State) -> Result<Option<String>, CommandFailure> {
+    let gone =
+        |what: &str| CommandFailure::failed(format!("the {what} of run {} is gone", state.run.id));
     let reader = workspace::reader(place)?;
-    let read =
-        |hash: &str| store::text(&reader, hash).map_err(|error| Failure::failed(error.to_string()));
+    let read = |hash: &str| {
+        store::text(&reader, hash).map_err(|error| CommandFailure::failed(error.to_string()))
+    };
     let root = state.root().ok_or_else(|| gone("root"))?;
     let made = root.last(Step::Plan).and_then(|shown| shown.facts.answer.clone());
     let made = made.ok_or_else(|| gone("plan"))?;
     let text = read(&made)?;
     let whole: TaskSpec = serde_json::from_str(&read(&root.spec.body)?)
-        .map_err(|error| Failure::failed(format!("the plan can't be read: {error}")))?;
+        .map_err(|error| CommandFailure::failed(format!("the plan can't be read: {error}")))?;
     let (config, _) =
         autopilot_engine::run_process::pinned_config(place, false).map_err(work::refused)?;
-    let rules = Rules::of(&config, &whole, BTreeMap::new());
+    let rules = PlanRules::of(&config, &whole, BTreeMap::new());
     let (before, _) = parse_plan(&text, &rules).map_err(|_| gone("plan"))?;
     let mark: String = made.chars().take(8).collect();
     let file = place.state.join("edit").join(format!("{}-{mark}-plan.json", state.run.id));
@@ -116,7 +118,7 @@ fn edit(place: &Place, state: &State) -> Result<Option<String>, Failure> {
     for _ in 0..EDITS_MAX {
         open(&file)?;
         let edited = std::fs::read_to_string(&file)
-            .map_err(|error| Failure::failed(format!("cannot read `{file}`: {error}")))?;
+            .map_err(|error| CommandFailure::failed(format!("cannot read `{file}`: {error}")))?;
         let faults = match parse_plan(&edited, &rules) {
             Ok((after, _)) => {
                 for line in plan::difference(&before, &after) {
@@ -129,7 +131,7 @@ fn edit(place: &Place, state: &State) -> Result<Option<String>, Failure> {
         let message = format!("the plan can't be worked on:\n{}", faults.join("\n"));
         if !std::io::stdin().is_terminal() || !terminal::confirm(&format!("{message}\nedit again?"))
         {
-            return Err(Failure {
+            return Err(CommandFailure {
                 code: ExitWord::Failed.code(),
                 message,
                 help: Some(format!(
@@ -138,12 +140,13 @@ fn edit(place: &Place, state: &State) -> Result<Option<String>, Failure> {
             });
         }
     }
-    Err(Failure::failed(format!("the plan in `{file}` is still not right")))
+    Err(CommandFailure::failed(format!("the plan in `{file}` is still not right")))
 }
 
-fn write(file: &Utf8PathBuf, text: &str) -> Result<(), Failure> {
-    let failed =
-        |error: &dyn std::fmt::Display| Failure::failed(format!("cannot write `{file}`: {error}"));
+fn write(file: &Utf8PathBuf, text: &str) -> Result<(), CommandFailure> {
+    let failed = |error: &dyn std::fmt::Display| {
+        CommandFailure::failed(format!("cannot write `{file}`: {error}"))
+    };
     if let Some(dir) = file.parent() {
         autopilot_host::dir::create(dir.as_std_path()).map_err(|error| failed(&error))?;
     }
@@ -152,16 +155,17 @@ fn write(file: &Utf8PathBuf, text: &str) -> Result<(), Failure> {
 }
 
 /// A person's own editor, in their own terminal.
-fn open(file: &Utf8PathBuf) -> Result<(), Failure> {
+fn open(file: &Utf8PathBuf) -> Result<(), CommandFailure> {
     let editor = std::env::var("VISUAL").or_else(|_| std::env::var("EDITOR"));
     let editor = editor.ok().filter(|editor| !editor.trim().is_empty());
     let editor = editor.unwrap_or_else(|| "vi".to_owned());
-    let status = autopilot_host::editor::open(&editor, file.as_std_path())
-        .map_err(|error| Failure::failed(format!("cannot start the editor `{editor}`: {error}")))?;
+    let status = autopilot_host::editor::open(&editor, file.as_std_path()).map_err(|error| {
+        CommandFailure::failed(format!("cannot start the editor `{editor}`: {error}"))
+    })?;
     if status.success() {
         return Ok(());
     }
-    Err(Failure {
+    Err(CommandFailure {
         code: ExitWord::Paused.code(),
         message: format!("the editor `{editor}` ended with {status}"),
         help: Some(

@@ -3,14 +3,14 @@
 
 use super::work;
 use crate::cli::Global;
-use crate::exit::{FAILED, Failure, USAGE};
+use crate::exit::{CommandFailure, FAILED, USAGE};
 use crate::terminal;
 use autopilot_core::decide::{Hindrance, Refusal};
 use autopilot_core::input::Ask;
 use autopilot_engine::ask::{AskError, AskReply, ask};
 use autopilot_engine::cause::chain;
 use autopilot_engine::inbox::LimitChange;
-use autopilot_engine::place::Place;
+use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::QueryError;
 use autopilot_engine::run_process::Intent;
 use serde_json::json;
@@ -18,7 +18,7 @@ use serde_json::json;
 /// Asks one thing, under limits that are changed first.
 pub fn say(
     global: &Global,
-    place: &Place,
+    place: &StatePaths,
     limits: LimitChange,
     asked: Ask,
     wait: bool,
@@ -40,26 +40,25 @@ pub fn say(
     }
 }
 
-impl From<AskError> for Failure {
-    fn from(error: AskError) -> Failure {
+impl From<AskError> for CommandFailure {
+    fn from(error: AskError) -> CommandFailure {
         let message = chain(&error);
         match error {
             AskError::NoRun => QueryError::NoRunYet.into(),
             AskError::Refused(refusal) => refusal.into(),
             AskError::Workspace(error) => error.into(),
-            AskError::Inbox(_) | AskError::Failed { .. } => Failure::failed(message),
+            AskError::Inbox(_) | AskError::Failed { .. } => CommandFailure::failed(message),
             AskError::Elsewhere { .. } => {
-                Failure::failed(message).help("wait for it, or `autopilot stop` it first")
+                CommandFailure::failed(message).help("wait for it, or `autopilot stop` it first")
             }
-            AskError::Silent { .. } | AskError::Ended { .. } => {
-                Failure::failed(message).help("`autopilot status` shows where the run stands")
-            }
+            AskError::Silent { .. } | AskError::Ended { .. } => CommandFailure::failed(message)
+                .help("`autopilot status` shows where the run stands"),
         }
     }
 }
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Failure {
+impl From<Refusal> for CommandFailure {
+    fn from(refusal: Refusal) -> CommandFailure {
         let code = match &refusal.why {
             Hindrance::Acting
             | Hindrance::Lifetime { .. }
@@ -83,6 +82,6 @@ impl From<Refusal> for Failure {
             | Hindrance::NoReason
             | Hindrance::Nonsense { .. } => USAGE,
         };
-        Failure { code, message: refusal.to_string(), help: refusal.remedy() }
+        CommandFailure { code, message: refusal.to_string(), help: refusal.remedy() }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::past;
 use crate::cli::{Attach, Global};
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::terminal::{self, lines};
 use autopilot_agents::{AgentEvent, listens};
 use autopilot_core::config::Mode;
@@ -28,10 +28,10 @@ const EARLIER_BYTES_MAX: u64 = 64 * 1024;
 
 pub fn attach(global: &Global, args: &Attach) -> super::Done {
     let past = past::must(global)?;
-    let watched = Watched::of(&past, &args.task)?;
+    let watched = WatchedTask::of(&past, &args.task)?;
     watched.must_be_live(&past)?;
     if let Some(why) = watched.nobody(&watched.told(&past)?) {
-        return Err(Failure::usage(why).help(
+        return Err(CommandFailure::usage(why).help(
             "`autopilot status` shows the tasks at work, `autopilot attach <task>` watches one",
         ));
     }
@@ -45,7 +45,9 @@ pub fn attach(global: &Global, args: &Attach) -> super::Done {
     }
     if let Some(message) = &args.message {
         if message.trim().is_empty() {
-            return Err(Failure::usage("say something: autopilot attach TASK --message \"text\""));
+            return Err(CommandFailure::usage(
+                "say something: autopilot attach TASK --message \"text\"",
+            ));
         }
         tell(&past, &watched.run, InboxRequest::Tell { task, text: message.clone() })?;
         terminal::say("it was told");
@@ -56,46 +58,47 @@ pub fn attach(global: &Global, args: &Attach) -> super::Done {
 }
 
 /// Says something to the agent, and fails with why it was not told.
-fn tell(past: &RunArchive, run: &str, request: InboxRequest) -> Result<(), Failure> {
+fn tell(past: &RunArchive, run: &str, request: InboxRequest) -> Result<(), CommandFailure> {
     ask::tell(&past.place, run, request).map_err(|error| {
-        Failure::failed(format!("it was not told: {}", chain(&error)))
+        CommandFailure::failed(format!("it was not told: {}", chain(&error)))
             .help("`autopilot status` shows what works on it now")
     })
 }
 
-struct Watched {
+struct WatchedTask {
     run: String,
     /// `run` for the run itself.
     task: String,
     views: Utf8PathBuf,
 }
 
-impl Watched {
-    fn of(past: &RunArchive, name: &str) -> Result<Watched, Failure> {
+impl WatchedTask {
+    fn of(past: &RunArchive, name: &str) -> Result<WatchedTask, CommandFailure> {
         let (told, id) = match name {
             "run" => (past.run(None)?, TaskId::ROOT),
             _ => past.task(name)?,
         };
         let task = told.state.task(id).label();
         let views = past.place.views();
-        Ok(Watched { run: told.run.id.clone(), task: task.to_owned(), views })
+        Ok(WatchedTask { run: told.run.id.clone(), task: task.to_owned(), views })
     }
 
-    fn told(&self, past: &RunArchive) -> Result<KnownRun, Failure> {
+    fn told(&self, past: &RunArchive) -> Result<KnownRun, CommandFailure> {
         Ok(past.run(Some(&self.run))?)
     }
 
-    fn must_be_live(&self, past: &RunArchive) -> Result<(), Failure> {
+    fn must_be_live(&self, past: &RunArchive) -> Result<(), CommandFailure> {
         let told = self.told(past)?;
         match told.standing() {
             Standing::Live { .. } => Ok(()),
-            Standing::Over | Standing::Abandoned | Standing::Rests | Standing::Interrupted => Err(
-                Failure::usage(format!("no process works on run {} now", self.run)).help(format!(
-                    "`autopilot logs {0}` has what was said, `autopilot sessions` the \
+            Standing::Over | Standing::Abandoned | Standing::Rests | Standing::Interrupted => {
+                Err(CommandFailure::usage(format!("no process works on run {} now", self.run))
+                    .help(format!(
+                        "`autopilot logs {0}` has what was said, `autopilot sessions` the \
                          conversations that can be resumed",
-                    self.task
-                )),
-            ),
+                        self.task
+                    )))
+            }
         }
     }
 
@@ -123,7 +126,7 @@ impl Watched {
 
     fn watch(&self, global: &Global, past: &RunArchive) -> super::Done {
         let typed = typed_lines();
-        let mut reader = Reader::default();
+        let mut reader = ExecReader::default();
         loop {
             // Asked before reading: what is written after the end would be missed otherwise.
             let told = self.told(past)?;
@@ -186,7 +189,7 @@ fn typed_lines() -> mpsc::Receiver<String> {
 
 /// Follows the newest question of a task, and the next when there is one.
 #[derive(Default)]
-struct Reader {
+struct ExecReader {
     number: u32,
     path: Option<Utf8PathBuf>,
     offset: u64,
@@ -194,7 +197,7 @@ struct Reader {
     rest: String,
 }
 
-impl Reader {
+impl ExecReader {
     fn look(&mut self, global: &Global, (views, run): (&Utf8Path, &str), task: &str) {
         self.print(global);
         let Ok(run) = RecordedRun::open(views, run) else { return };

@@ -2,15 +2,15 @@
 //! The agents are scripted; everything else is real: git, processes, tests, and a `kill -9`.
 
 use crate::cli::{Demo, Global};
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::terminal;
 use autopilot_core::event::Event;
 use autopilot_core::state::Status;
 use autopilot_core::step::Step;
 use autopilot_engine::{store, workspace};
-use autopilot_host::git::{Git, StateEnv};
+use autopilot_host::git::{GitCommand, StateEnv};
 use autopilot_host::{hand, proc};
-use autopilot_tui::tty::Kept;
+use autopilot_tui::tty::KeptTerminal;
 use camino::{Utf8Path, Utf8PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ pub fn demo(global: &Global, args: &Demo) -> super::Done {
         .tempdir()
         .map_err(cannot("make a folder"))?;
     let root = Utf8PathBuf::from_path_buf(temp.path().to_owned())
-        .map_err(|path| Failure::failed(format!("{} is not UTF-8", path.display())))?;
+        .map_err(|path| CommandFailure::failed(format!("{} is not UTF-8", path.display())))?;
     let shown = play(global, &root);
     if args.keep {
         let kept = temp.keep();
@@ -67,7 +67,7 @@ fn play(global: &Global, root: &Utf8Path) -> super::Done {
     let mut how: Vec<&str> = Vec::new();
     how.extend(global.quiet.then_some("--quiet"));
     how.extend(global.no_ui.then_some("--no-ui"));
-    let before = Kept::now();
+    let before = KeptTerminal::now();
     let mut first = start(&project, &state, &[&["run", "plan.md"], how.as_slice()].concat())?;
     let run = wait_for_fix(&project, &state, &mut first)?;
     first.kill().map_err(cannot("kill the controller"))?;
@@ -85,14 +85,16 @@ fn play(global: &Global, root: &Utf8Path) -> super::Done {
     let code = second.wait().map_err(cannot("wait for the resumed run"))?;
     terminal::say("");
     if code != Some(0) || survivors > 0 {
-        return Err(Failure::failed(format!("the demo did not end as it should (exit {code:?})")));
+        return Err(CommandFailure::failed(format!(
+            "the demo did not end as it should (exit {code:?})"
+        )));
     }
     judge(&project, &state)?;
     tell("What is on the branch: every task merged once, one after the other.");
-    let log = Git::isolated("read the log", project.join(".git").as_std_path())
+    let log = GitCommand::isolated("read the log", project.join(".git").as_std_path())
         .args(["log", "--graph", "--oneline", "--branches=autopilot/run-*"])
         .ok()
-        .map_err(|error| Failure::failed(error.to_string()))?;
+        .map_err(|error| CommandFailure::failed(error.to_string()))?;
     terminal::say(String::from_utf8_lossy(&log).trim_end());
     terminal::say("");
     tell("Try it on your own project: `autopilot init`, then `autopilot run plan.md`.");
@@ -100,9 +102,9 @@ fn play(global: &Global, root: &Utf8Path) -> super::Done {
 }
 
 /// What the demo shows must have happened, or it showed something else.
-fn judge(project: &Utf8Path, state: &Utf8Path) -> Result<(), Failure> {
+fn judge(project: &Utf8Path, state: &Utf8Path) -> Result<(), CommandFailure> {
     let unreadable = |error: &dyn std::fmt::Display| {
-        Failure::failed(format!("cannot read the demo's journal: {error}"))
+        CommandFailure::failed(format!("cannot read the demo's journal: {error}"))
     };
     let env = StateEnv { autopilot_state_dir: Some(state.as_str().into()), ..StateEnv::default() };
     let (place, _) = workspace::find(project, &env)?;
@@ -122,7 +124,9 @@ fn judge(project: &Utf8Path, state: &Utf8Path) -> Result<(), Failure> {
     }
     terminal::say("");
     if merges.len() < 2 {
-        return Err(Failure::failed("the demo did not come to its conflict and its broken pair"));
+        return Err(CommandFailure::failed(
+            "the demo did not come to its conflict and its broken pair",
+        ));
     }
     Ok(())
 }
@@ -131,7 +135,7 @@ fn tell(text: &str) {
     terminal::say(&format!("▸  {text}"));
 }
 
-fn set_up(project: &Utf8Path) -> Result<(), Failure> {
+fn set_up(project: &Utf8Path) -> Result<(), CommandFailure> {
     let files = [
         ("lib/price.sh", PRICE),
         ("tests/price.sh", PRICE_TEST),
@@ -160,16 +164,20 @@ fn set_up(project: &Utf8Path) -> Result<(), Failure> {
         ],
     ];
     for step in steps {
-        Git::bare_minimum("set up the project")
+        GitCommand::bare_minimum("set up the project")
             .cwd(project.as_std_path())
             .args(step.iter().copied())
             .ok()
-            .map_err(|error| Failure::failed(error.to_string()))?;
+            .map_err(|error| CommandFailure::failed(error.to_string()))?;
     }
     Ok(())
 }
 
-fn start(project: &Utf8Path, state: &Utf8Path, args: &[&str]) -> Result<hand::Started, Failure> {
+fn start(
+    project: &Utf8Path,
+    state: &Utf8Path,
+    args: &[&str],
+) -> Result<hand::Started, CommandFailure> {
     let own = std::env::current_exe().map_err(cannot("find our own executable"))?;
     let env = [("AUTOPILOT_STATE_DIR", state.as_str())];
     hand::start(&own, args, project.as_std_path(), &env).map_err(cannot("start autopilot"))
@@ -180,19 +188,19 @@ fn wait_for_fix(
     project: &Utf8Path,
     state: &Utf8Path,
     first: &mut hand::Started,
-) -> Result<String, Failure> {
+) -> Result<String, CommandFailure> {
     let env = StateEnv { autopilot_state_dir: Some(state.as_str().into()), ..StateEnv::default() };
     let began = Instant::now();
     while began.elapsed() < FIX_WAIT_MAX {
         if first.has_ended().map_err(cannot("watch the run"))? {
-            return Err(Failure::failed("the run ended before its first fix"));
+            return Err(CommandFailure::failed("the run ended before its first fix"));
         }
         if let Some(run) = fixing(project, &env) {
             return Ok(run);
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    Err(Failure::failed("the run did not come to its first fix in time"))
+    Err(CommandFailure::failed("the run did not come to its first fix in time"))
 }
 
 fn fixing(project: &Utf8Path, env: &StateEnv) -> Option<String> {
@@ -218,6 +226,6 @@ fn wait_until_gone(run: &str) -> usize {
     alive()
 }
 
-fn cannot(what: &'static str) -> impl Fn(std::io::Error) -> Failure {
-    move |error| Failure::failed(format!("cannot {what}: {error}"))
+fn cannot(what: &'static str) -> impl Fn(std::io::Error) -> CommandFailure {
+    move |error| CommandFailure::failed(format!("cannot {what}: {error}"))
 }

@@ -2,7 +2,7 @@
 
 use super::{Done, done, past};
 use crate::cli::{Diff, Global};
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::terminal;
 use autopilot_engine::query::diff::{ChangeForm, TreeChange, change_of};
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ pub fn diff(global: &Global, args: &Diff) -> Done {
     done()
 }
 
-fn print(change: &TreeChange, form: ChangeForm) -> Result<(), Failure> {
+fn print(change: &TreeChange, form: ChangeForm) -> Result<(), CommandFailure> {
     let to_terminal = terminal::stdout_is_terminal();
     let mut held = Vec::new();
     change.stream(form, &mut |bytes| {

@@ -11,10 +11,10 @@ use crate::terminal;
 use autopilot_core::config::Config;
 use autopilot_core::flow::Flow;
 use autopilot_engine::begin;
-use autopilot_engine::place::Place;
+use autopilot_engine::place::StatePaths;
 use autopilot_engine::workspace;
 use camino::Utf8PathBuf;
-use finding::{Finding, Level};
+use finding::{DoctorFinding, Level};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -22,7 +22,7 @@ pub fn doctor(global: &Global) -> Done {
     let findings = look_around(global);
     let worst = findings.iter().map(|finding| finding.level).max().unwrap_or(Level::Ok);
     if global.json {
-        let objects: Vec<_> = findings.iter().map(Finding::object).collect();
+        let objects: Vec<_> = findings.iter().map(DoctorFinding::object).collect();
         terminal::json(&json!({ "ok": worst != Level::Missing, "checks": objects }));
     } else {
         for finding in &findings {
@@ -36,20 +36,22 @@ pub fn doctor(global: &Global) -> Done {
 }
 
 /// Every check is made, whatever the others find.
-fn look_around(global: &Global) -> Vec<Finding> {
+fn look_around(global: &Global) -> Vec<DoctorFinding> {
     let mut findings = vec![look::git(), look::sandbox()];
     let place = match place(global) {
         Ok((place, _)) => place,
         Err(failure) => {
-            findings.push(Finding::missing("repository", failure.message));
+            findings.push(DoctorFinding::missing("repository", failure.message));
             let root = Utf8PathBuf::from("/");
             findings.extend(look::machine(&root));
             return findings;
         }
     };
     findings.push(match ground::repo(&place) {
-        Ok(repo) => Finding::ok("repository", format!("{} on {}", place.root, repo.base_branch)),
-        Err(failure) => Finding::missing("repository", failure.message),
+        Ok(repo) => {
+            DoctorFinding::ok("repository", format!("{} on {}", place.root, repo.base_branch))
+        }
+        Err(failure) => DoctorFinding::missing("repository", failure.message),
     });
     findings.extend(configured(&place));
     findings.extend(look::machine(&place.root));
@@ -57,16 +59,16 @@ fn look_around(global: &Global) -> Vec<Finding> {
     findings
 }
 
-fn configured(place: &Place) -> Vec<Finding> {
+fn configured(place: &StatePaths) -> Vec<DoctorFinding> {
     let (config, warnings) = match workspace::read_config(place) {
         Ok(read) => read,
         Err(error) => {
             let text = autopilot_engine::cause::chain(&error);
-            return vec![Finding::missing("configuration", text)];
+            return vec![DoctorFinding::missing("configuration", text)];
         }
     };
-    let mut findings = vec![Finding::ok("configuration", place.config().to_string())];
-    let warn = |warning| Finding::warning("configuration", format!("{warning}"));
+    let mut findings = vec![DoctorFinding::ok("configuration", place.config().to_string())];
+    let warn = |warning| DoctorFinding::warning("configuration", format!("{warning}"));
     findings.extend(warnings.into_iter().map(warn));
     findings.extend(unkept(&config));
     findings.extend(agents(&config, place));
@@ -74,36 +76,42 @@ fn configured(place: &Place) -> Vec<Finding> {
 }
 
 /// What a run would refuse to begin with; what only some kind of run would, is worth knowing.
-fn unkept(config: &Config) -> Option<Finding> {
+fn unkept(config: &Config) -> Option<DoctorFinding> {
     let refused = |flow| begin::check_settings(config, &begin::limits(config), flow).err();
     let words = |error| autopilot_engine::cause::chain(&error);
     let by_any = refused(Flow::default());
-    let by_any = by_any.map(|why| Finding::missing("configuration", words(why)));
+    let by_any = by_any.map(|why| DoctorFinding::missing("configuration", words(why)));
     let by_one = || Flow::ALL.into_iter().find_map(refused);
-    by_any.or_else(|| by_one().map(|why| Finding::warning("configuration", words(why))))
+    by_any.or_else(|| by_one().map(|why| DoctorFinding::warning("configuration", words(why))))
 }
 
-fn agents(config: &Config, place: &Place) -> Vec<Finding> {
-    use super::equipment::{self, Found};
+fn agents(config: &Config, place: &StatePaths) -> Vec<DoctorFinding> {
+    use super::equipment::{self, FoundAgent};
     let agents = equipment::agents(config, &place.root);
     let said = |agent: &equipment::Equipped| match &agent.program {
-        Found::Own => {
-            Finding::ok(&agent.role, format!("{}, played by autopilot itself", agent.mode))
+        FoundAgent::Own => {
+            DoctorFinding::ok(&agent.role, format!("{}, played by autopilot itself", agent.mode))
         }
-        Found::Model(model) => Finding::ok(&agent.role, format!("{}, {model}", agent.mode)),
-        Found::At(path) if agent.mode == "command" => {
+        FoundAgent::Model(model) => {
+            DoctorFinding::ok(&agent.role, format!("{}, {model}", agent.mode))
+        }
+        FoundAgent::At(path) if agent.mode == "command" => {
             // Somebody's own program: nobody knows what it does when asked for its version.
-            Finding::ok(&agent.role, format!("command, {path}"))
+            DoctorFinding::ok(&agent.role, format!("command, {path}"))
         }
-        Found::At(path) => match version::of(path) {
-            Ok(version) => Finding::ok(&agent.role, format!("{}, {version} ({path})", agent.mode)),
+        FoundAgent::At(path) => match version::of(path) {
+            Ok(version) => {
+                DoctorFinding::ok(&agent.role, format!("{}, {version} ({path})", agent.mode))
+            }
             Err(why) => {
                 let text = format!("{path} is there but does not tell its version: {why}");
-                Finding::warning(&agent.role, text)
+                DoctorFinding::warning(&agent.role, text)
             }
         },
-        Found::Nowhere(why) if agent.is_optional => Finding::warning(&agent.role, why.clone()),
-        Found::Nowhere(why) => Finding::missing(&agent.role, why.clone()),
+        FoundAgent::Nowhere(why) if agent.is_optional => {
+            DoctorFinding::warning(&agent.role, why.clone())
+        }
+        FoundAgent::Nowhere(why) => DoctorFinding::missing(&agent.role, why.clone()),
     };
     agents.iter().map(said).collect()
 }

@@ -1,7 +1,7 @@
 //! The agents of a configuration as programs of this machine: found or not.
 
-use autopilot_agents::{Agent, Ask, Program};
-use autopilot_core::config::{Agent as AgentConfig, Config, Mode, Role};
+use autopilot_agents::{Agent, LaunchProgram, LaunchRequest};
+use autopilot_core::config::{AgentConfig, Config, Mode, Role};
 use autopilot_engine::begin::address_ready;
 use autopilot_engine::job::{agent_of, find_program};
 use camino::{Utf8Path, Utf8PathBuf};
@@ -12,10 +12,10 @@ pub struct Equipped {
     /// Only whoever names it needs it.
     pub is_optional: bool,
     pub mode: &'static str,
-    pub program: Found,
+    pub program: FoundAgent,
 }
 
-pub enum Found {
+pub enum FoundAgent {
     /// Our own executable plays it.
     Own,
     /// Our own executable asks a model; in words.
@@ -27,8 +27,8 @@ pub enum Found {
 impl Equipped {
     pub fn missing(&self) -> Option<&str> {
         match &self.program {
-            Found::Nowhere(why) => Some(why),
-            Found::Own | Found::Model(_) | Found::At(_) => None,
+            FoundAgent::Nowhere(why) => Some(why),
+            FoundAgent::Own | FoundAgent::Model(_) | FoundAgent::At(_) => None,
         }
     }
 }
@@ -72,27 +72,27 @@ fn name_of(section: &str, place: usize) -> String {
     }
 }
 
-fn find(config: &AgentConfig, name: &str, path: &str, root: &Utf8Path) -> Found {
+fn find(config: &AgentConfig, name: &str, path: &str, root: &Utf8Path) -> FoundAgent {
     let agent = match agent_of(config, root) {
         Ok(agent) => agent,
-        Err(error) => return Found::Nowhere(error.to_string()),
+        Err(error) => return FoundAgent::Nowhere(error.to_string()),
     };
     if let Agent::Script { file } = &agent
         && !file.is_file()
     {
-        return Found::Nowhere(format!("the script `{file}` does not exist"));
+        return FoundAgent::Nowhere(format!("the script `{file}` does not exist"));
     }
     match address_ready(&agent, config) {
-        Ok(Some(model)) if matches!(agent, Agent::OpenAi(_)) => return Found::Model(model),
+        Ok(Some(model)) if matches!(agent, Agent::OpenAi(_)) => return FoundAgent::Model(model),
         Ok(_) => {}
-        Err(why) => return Found::Nowhere(why),
+        Err(why) => return FoundAgent::Nowhere(why),
     }
-    let plan = agent.launch(&Ask::new("", root));
+    let plan = agent.launch(&LaunchRequest::new("", root));
     match plan.program {
-        Program::Own => Found::Own,
-        Program::Named(program) => match find_program(&program, path, root) {
-            Some(path) => Found::At(path),
-            None => Found::Nowhere(nowhere(&agent, &program, name)),
+        LaunchProgram::Own => FoundAgent::Own,
+        LaunchProgram::Named(program) => match find_program(&program, path, root) {
+            Some(path) => FoundAgent::At(path),
+            None => FoundAgent::Nowhere(nowhere(&agent, &program, name)),
         },
     }
 }

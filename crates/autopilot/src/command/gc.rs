@@ -3,9 +3,9 @@
 use super::ground::{self, Ground};
 use super::{Done, done, place};
 use crate::cli::{Gc, Global};
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::terminal;
-use autopilot_engine::place::Place;
+use autopilot_engine::place::StatePaths;
 use autopilot_engine::{kept, workspace};
 use autopilot_host::dir;
 use autopilot_host::git::Slots;
@@ -19,7 +19,7 @@ use std::time::SystemTime;
 const DAY_SECONDS: i64 = 86_400;
 
 /// Something that may go, with what it takes up.
-struct Item {
+struct GcItem {
     what: What,
     path: Utf8PathBuf,
     bytes: u64,
@@ -60,7 +60,7 @@ pub fn gc(global: &Global, args: &Gc) -> Done {
     let (place, has_journal) = place(global)?;
     if place.state.as_str().is_empty() || !place.state.join("hub.git").is_dir() {
         if global.json {
-            terminal::json(&Report { dry_run: args.dry_run, ..Report::default() }.object());
+            terminal::json(&GcReport { dry_run: args.dry_run, ..GcReport::default() }.object());
         } else {
             terminal::say("nothing to remove: no run was begun in this repository yet");
         }
@@ -81,7 +81,7 @@ pub fn gc(global: &Global, args: &Gc) -> Done {
         // Its next attempt goes on where the last one was cut short.
         items.retain(|item| item.what != What::AgentSlot);
     }
-    let session = |path: &Utf8PathBuf| Item {
+    let session = |path: &Utf8PathBuf| GcItem {
         what: What::Session,
         bytes: bytes_below(path),
         path: path.clone(),
@@ -89,8 +89,9 @@ pub fn gc(global: &Global, args: &Gc) -> Done {
     items.extend(sessions.iter().map(session));
     let mut rescued = Vec::new();
     if !args.dry_run {
-        kept::remember_removed(&place, &sessions)
-            .map_err(|error| Failure::failed(format!("cannot note which sessions go: {error}")))?;
+        kept::remember_removed(&place, &sessions).map_err(|error| {
+            CommandFailure::failed(format!("cannot note which sessions go: {error}"))
+        })?;
         for item in &items {
             rescued.extend(remove(&ground, item)?);
         }
@@ -99,7 +100,7 @@ pub fn gc(global: &Global, args: &Gc) -> Done {
         Some(days) => old_salvage(&ground, days, args.dry_run)?,
         None => Vec::new(),
     };
-    let report = Report { items, rescued, dropped, unfinished, dry_run: args.dry_run };
+    let report = GcReport { items, rescued, dropped, unfinished, dry_run: args.dry_run };
     if global.json {
         terminal::json(&report.object())
     } else {
@@ -108,7 +109,7 @@ pub fn gc(global: &Global, args: &Gc) -> Done {
     done()
 }
 
-fn items(place: &Place, args: &Gc) -> Vec<Item> {
+fn items(place: &StatePaths, args: &Gc) -> Vec<GcItem> {
     let mut folders = vec![
         (What::AgentSlot, place.state.join("slots")),
         (What::ProofSlot, place.state.join("proof")),
@@ -125,13 +126,17 @@ fn items(place: &Place, args: &Gc) -> Vec<Item> {
         // Whatever is there and not of ours stays.
         paths.retain(|path| !what.is_slot() || what.number(path).is_some());
         paths.sort();
-        items.extend(paths.into_iter().map(|path| Item { what, bytes: bytes_below(&path), path }));
+        items.extend(paths.into_iter().map(|path| GcItem {
+            what,
+            bytes: bytes_below(&path),
+            path,
+        }));
     }
     items
 }
 
 /// The salvage ref that now holds what was in it, if anything was.
-fn remove(ground: &Ground, item: &Item) -> Result<Option<String>, Failure> {
+fn remove(ground: &Ground, item: &GcItem) -> Result<Option<String>, CommandFailure> {
     let slots = Slots::new(&ground.hub, &ground.repo);
     let now = autopilot_engine::clock::now().0 / 1000;
     match (item.what, item.what.number(&item.path)) {
@@ -140,13 +145,13 @@ fn remove(ground: &Ground, item: &Item) -> Result<Option<String>, Failure> {
         (What::AgentSlot | What::ProofSlot, None) => Ok(None),
         (What::Scratch | What::Session | What::Cache, _) => {
             let path = &item.path;
-            let failed = |error| Failure::failed(format!("cannot remove `{path}`: {error}"));
+            let failed = |error| CommandFailure::failed(format!("cannot remove `{path}`: {error}"));
             dir::remove(path.as_std_path()).map(|()| None).map_err(failed)
         }
     }
 }
 
-fn old_salvage(ground: &Ground, days: u32, dry_run: bool) -> Result<Vec<String>, Failure> {
+fn old_salvage(ground: &Ground, days: u32, dry_run: bool) -> Result<Vec<String>, CommandFailure> {
     let before = autopilot_engine::clock::now().0 / 1000 - i64::from(days) * DAY_SECONDS;
     let found = if dry_run {
         let mut all = salvage::list(&ground.hub)?;
@@ -172,15 +177,15 @@ fn bytes_below(root: &Utf8Path) -> u64 {
 }
 
 #[derive(Default)]
-struct Report {
-    items: Vec<Item>,
+struct GcReport {
+    items: Vec<GcItem>,
     rescued: Vec<String>,
     dropped: Vec<String>,
     unfinished: Option<String>,
     dry_run: bool,
 }
 
-impl Report {
+impl GcReport {
     fn bytes(&self) -> u64 {
         self.items.iter().map(|item| item.bytes).sum()
     }
@@ -226,7 +231,7 @@ pub fn size(bytes: u64) -> String {
 }
 
 /// What the state of a repository takes up on disk.
-pub fn used(place: &Place) -> u64 {
+pub fn used(place: &StatePaths) -> u64 {
     bytes_below(&place.state)
 }
 

@@ -1,25 +1,27 @@
 //! `autopilot goal "…"`: workflow after workflow until the goal is reached.
 
 use super::run;
-use crate::cli::{Global, Goal, LimitArgs, Run};
-use crate::exit::Failure;
+use crate::cli::{Global, GoalArgs, LimitArgs, RunArgs};
+use crate::exit::CommandFailure;
 use autopilot_core::config::Options;
-use autopilot_engine::begin::Source;
+use autopilot_engine::begin::WorkSource;
 
 /// Longer goals belong into a plan.
 const GOAL_BYTES_MAX: usize = 64 * 1024;
 
-pub fn goal(global: &Global, args: &Goal) -> super::Done {
+pub fn goal(global: &Global, args: &GoalArgs) -> super::Done {
     let text = args.text.trim();
     if text.is_empty() {
-        return Err(Failure::usage("the goal is empty")
+        return Err(CommandFailure::usage("the goal is empty")
             .help("say what is to be reached: autopilot goal \"Fix the login\""));
     }
     if text.len() > GOAL_BYTES_MAX {
-        return Err(Failure::usage(format!("the goal is longer than {GOAL_BYTES_MAX} bytes"))
-            .help("write a plan, and work on it with `autopilot run plan.md`"));
+        return Err(CommandFailure::usage(format!(
+            "the goal is longer than {GOAL_BYTES_MAX} bytes"
+        ))
+        .help("write a plan, and work on it with `autopilot run plan.md`"));
     }
-    let run = Run {
+    let run = RunArgs {
         path: None,
         queue: None,
         pattern: None,
@@ -40,7 +42,7 @@ pub fn goal(global: &Global, args: &Goal) -> super::Done {
             max_workers: args.concurrency,
         },
     };
-    let source = Source::Goal { text: text.to_owned() };
+    let source = WorkSource::Goal { text: text.to_owned() };
     let options = Options {
         adapter: args.adapter.clone(),
         model: args.model.clone(),

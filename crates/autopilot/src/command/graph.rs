@@ -1,17 +1,17 @@
 //! `autopilot graph`: the tasks of a run or a plan, and what each waits for.
 
 use super::{Done, done, past, place};
-use crate::cli::{Global, Graph as Asked, GraphFormat};
-use crate::exit::Failure;
+use crate::cli::{Global, GraphArgs as Asked, GraphFormat};
+use crate::exit::CommandFailure;
 use crate::terminal;
 use autopilot_core::config::Config;
-use autopilot_core::plan::{self, Plan, Rules};
+use autopilot_core::plan::{self, Plan, PlanRules};
 use autopilot_core::task_file::TaskSpec;
 use autopilot_engine::cause::chain;
 use autopilot_engine::query::graph as query;
 use autopilot_engine::workspace;
 use autopilot_host::{escape, file};
-use autopilot_view::graph::{self, Extent, Graph, Paint};
+use autopilot_view::graph::{self, GraphExtent, GraphPicture, Paint};
 use camino::Utf8Path;
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ pub fn graph(global: &Global, args: &Asked) -> Done {
     match args.out.as_deref().map(|out| global.path(out)) {
         Some(path) => {
             file::write_atomic(path.as_std_path(), text.as_bytes()).map_err(|error| {
-                Failure::failed(format!("cannot write `{path}`: {}", chain(&error)))
+                CommandFailure::failed(format!("cannot write `{path}`: {}", chain(&error)))
                     .help("name another file with --out")
             })?;
             terminal::note(&format!("wrote {path}: {}", graph.tally()));
@@ -53,9 +53,9 @@ pub fn graph(global: &Global, args: &Asked) -> Done {
     done()
 }
 
-fn format(global: &Global, args: &Asked) -> Result<GraphFormat, Failure> {
+fn format(global: &Global, args: &Asked) -> Result<GraphFormat, CommandFailure> {
     if global.json && args.format.is_some_and(|format| format != GraphFormat::Json) {
-        return Err(Failure::usage("`--json` asks for another form than `--format`")
+        return Err(CommandFailure::usage("`--json` asks for another form than `--format`")
             .help("leave one of them out"));
     }
     if let Some(format) = args.format {
@@ -66,57 +66,58 @@ fn format(global: &Global, args: &Asked) -> Result<GraphFormat, Failure> {
     let known = known.map(|(_, format)| *format);
     if global.json {
         return match known {
-            Some(other) if other != GraphFormat::Json => {
-                Err(Failure::usage("`--json` asks for another form than the name of `--out`")
-                    .help("leave one of them out, or add --format json"))
-            }
+            Some(other) if other != GraphFormat::Json => Err(CommandFailure::usage(
+                "`--json` asks for another form than the name of `--out`",
+            )
+            .help("leave one of them out, or add --format json")),
             Some(_) | None => Ok(GraphFormat::Json),
         };
     }
     let Some(out) = &args.out else { return Ok(GraphFormat::Text) };
     known.ok_or_else(|| {
-        Failure::usage(format!("the name `{out}` does not say which form to write"))
+        CommandFailure::usage(format!("the name `{out}` does not say which form to write"))
             .help("add --format svg, mermaid, dot, json or text")
     })
 }
 
 /// Checked as a run of it would be, all faults at once.
-fn of_plan(global: &Global, path: &Utf8Path) -> Result<Graph, Failure> {
+fn of_plan(global: &Global, path: &Utf8Path) -> Result<GraphPicture, CommandFailure> {
     let bytes = file::read_capped(path.as_std_path(), PLAN_BYTES_MAX).map_err(|error| {
-        Failure::usage(chain(&error)).help("name a plan in JSON, such as .autopilot/plan/plan.json")
+        CommandFailure::usage(chain(&error))
+            .help("name a plan in JSON, such as .autopilot/plan/plan.json")
     })?;
     let plan: Plan = serde_json::from_slice(&bytes).map_err(|error| {
-        Failure::failed(format!("`{path}` is no plan: {error}"))
+        CommandFailure::failed(format!("`{path}` is no plan: {error}"))
             .help("a plan is the JSON a planner answers; .autopilot/plan_schema.json describes it")
     })?;
-    let rules = Rules::of(&config(global)?, &TaskSpec::default(), BTreeMap::new());
+    let rules = PlanRules::of(&config(global)?, &TaskSpec::default(), BTreeMap::new());
     let checked = plan::check(&plan, &rules).map_err(|faults| {
         let faults: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
-        Failure::failed(format!("`{path}` can't be worked as it is:{}", faults.concat()))
+        CommandFailure::failed(format!("`{path}` can't be worked as it is:{}", faults.concat()))
             .help("correct the plan, then draw it again")
     })?;
     for note in &checked.notes {
         terminal::note(note);
     }
     let summary = plan.plan_summary.lines().next().unwrap_or_default();
-    Ok(Graph::of_plan(&format!("plan {path}  {summary}"), &checked))
+    Ok(GraphPicture::of_plan(&format!("plan {path}  {summary}"), &checked))
 }
 
 /// The repository's own rules, or the usual ones where there is no configuration.
-fn config(global: &Global) -> Result<Config, Failure> {
+fn config(global: &Global) -> Result<Config, CommandFailure> {
     if let Ok((place, _)) = place(global)
         && place.config().symlink_metadata().is_ok()
     {
         return Ok(workspace::read_config(&place)?.0);
     }
     let usual = Config::parse("commands: { tests: \"true\" }");
-    usual.map(|(config, _)| config).map_err(|faults| Failure::config(faults.to_string()))
+    usual.map(|(config, _)| config).map_err(|faults| CommandFailure::config(faults.to_string()))
 }
 
-fn drawn(graph: &Graph, format: GraphFormat, args: &Asked) -> String {
+fn drawn(graph: &GraphPicture, format: GraphFormat, args: &Asked) -> String {
     match format {
         GraphFormat::Text => {
-            let extent = if args.all { Extent::All } else { Extent::Bounded };
+            let extent = if args.all { GraphExtent::All } else { GraphExtent::Bounded };
             let (columns, paint) = surface(args.out.is_some());
             graph::text(graph, columns, paint, extent)
         }

@@ -1,9 +1,9 @@
 //! The user's repository and its hub, opened under the lock for commands that change them.
 
 use super::init::base_branch;
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use autopilot_core::config::Config;
-use autopilot_engine::place::Place;
+use autopilot_engine::place::StatePaths;
 use autopilot_engine::workspace;
 use autopilot_host::git::{Hub, UserRepo};
 use autopilot_host::lock::Lock;
@@ -15,16 +15,16 @@ pub struct Ground {
 }
 
 /// Refused while a run is live: the message names its process.
-pub fn open(place: &Place) -> Result<Ground, Failure> {
+pub fn open(place: &StatePaths) -> Result<Ground, CommandFailure> {
     let lock = lock(place)?;
     let repo = repo(place)?;
     let hub = Hub::open(place.state.as_std_path(), &repo)?;
     Ok(Ground { repo, hub, _lock: lock })
 }
 
-pub fn lock(place: &Place) -> Result<Lock, Failure> {
+pub fn lock(place: &StatePaths) -> Result<Lock, CommandFailure> {
     workspace::lock(place, "").map_err(|error| {
-        let failure = Failure::from(error);
+        let failure = CommandFailure::from(error);
         match workspace::holder(place) {
             Some(_) => failure.help("stop it first with `autopilot stop`, then try again"),
             None => failure,
@@ -33,7 +33,7 @@ pub fn lock(place: &Place) -> Result<Lock, Failure> {
 }
 
 /// A configuration that has faults must not keep anybody from their work.
-pub fn repo(place: &Place) -> Result<UserRepo, Failure> {
+pub fn repo(place: &StatePaths) -> Result<UserRepo, CommandFailure> {
     let config: Option<Config> = workspace::read_config(place).ok().map(|(config, _)| config);
     let filters = config.as_ref().map(|config| config.git.filters.clone()).unwrap_or_default();
     let root = place.root.as_std_path();

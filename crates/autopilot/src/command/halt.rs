@@ -1,15 +1,15 @@
 //! `autopilot stop`, `pause`, `unpause`: by files, so that they work from anywhere and survive.
 
-use crate::cli::{Global, Stop};
-use crate::exit::Failure;
+use crate::cli::{Global, StopArgs};
+use crate::exit::CommandFailure;
 use crate::terminal;
 use autopilot_engine::flag::Flag;
-use autopilot_engine::place::Place;
+use autopilot_engine::place::StatePaths;
 use autopilot_engine::workspace;
 use camino::Utf8Path;
 use serde_json::json;
 
-pub fn stop(global: &Global, args: &Stop) -> super::Done {
+pub fn stop(global: &Global, args: &StopArgs) -> super::Done {
     let (place, _) = super::place(global)?;
     let Some(holder) = workspace::holder(&place) else {
         if global.json {
@@ -66,15 +66,15 @@ pub fn unpause(global: &Global) -> super::Done {
     super::done()
 }
 
-fn in_repository(path: &Utf8Path, place: &Place) -> String {
+fn in_repository(path: &Utf8Path, place: &StatePaths) -> String {
     path.strip_prefix(&place.root).unwrap_or(path).to_string()
 }
 
-fn has_unfinished(place: &Place) -> Result<bool, Failure> {
+fn has_unfinished(place: &StatePaths) -> Result<bool, CommandFailure> {
     let reader = workspace::reader(place)?;
     Ok(workspace::unfinished(&reader)?.is_some())
 }
 
-fn cannot(flag: Flag, error: &std::io::Error) -> Failure {
-    Failure::failed(format!("cannot change {}: {error}", flag.file_name()))
+fn cannot(flag: Flag, error: &std::io::Error) -> CommandFailure {
+    CommandFailure::failed(format!("cannot change {}: {error}", flag.file_name()))
 }

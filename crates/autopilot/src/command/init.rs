@@ -8,13 +8,13 @@ pub use look::base_branch;
 
 use super::{Done, done, equipment};
 use crate::cli::{Global, Init};
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::terminal;
-use autopilot_agents::answer::{Answer, Plan, ReviewAnswer};
+use autopilot_agents::answer::{AgentAnswer, Plan, ReviewAnswer};
 use autopilot_core::config::{Config, template};
-use autopilot_core::detect::{Detected, Kind, Proposal, detect};
+use autopilot_core::detect::{Detected, ProjectKind, Proposal, detect};
 use autopilot_core::task_file;
-use autopilot_engine::place::Place;
+use autopilot_engine::place::StatePaths;
 use autopilot_engine::views;
 use autopilot_host::{dir, file};
 use camino::{Utf8Path, Utf8PathBuf};
@@ -36,10 +36,10 @@ pub fn init(global: &Global, args: &Init) -> Done {
         let why = "the command line".to_owned();
         detected.tests = Some(Proposal { value: tests.clone(), why });
     }
-    let place = Place { root: found.root.clone(), state: Utf8PathBuf::new() };
+    let place = StatePaths { root: found.root.clone(), state: Utf8PathBuf::new() };
     let written = write_all(&place, &detected, &found.base_branch)?;
     let skills = args.skills.then(|| skills::write(&found.root)).transpose()?;
-    let report = Report {
+    let report = InitReport {
         faults: faults(&place),
         missing: missing(&place),
         root: found.root,
@@ -60,7 +60,7 @@ pub fn init(global: &Global, args: &Init) -> Done {
     }
 }
 
-struct Report {
+struct InitReport {
     root: Utf8PathBuf,
     base_branch: String,
     detected: Detected,
@@ -79,7 +79,11 @@ struct Written {
     kept: Vec<String>,
 }
 
-fn write_all(place: &Place, detected: &Detected, base: &str) -> Result<Written, Failure> {
+fn write_all(
+    place: &StatePaths,
+    detected: &Detected,
+    base: &str,
+) -> Result<Written, CommandFailure> {
     let views = place.views();
     make_folder(&views, dir::create)?;
     let mut written = Written::default();
@@ -105,8 +109,8 @@ fn write_all(place: &Place, detected: &Detected, base: &str) -> Result<Written, 
     Ok(written)
 }
 
-fn make_folder(path: &Utf8Path, create: fn(&Path) -> io::Result<()>) -> Result<(), Failure> {
-    let failed = |why: String| Failure::failed(format!("cannot create `{path}`: {why}"));
+fn make_folder(path: &Utf8Path, create: fn(&Path) -> io::Result<()>) -> Result<(), CommandFailure> {
+    let failed = |why: String| CommandFailure::failed(format!("cannot create `{path}`: {why}"));
     if path.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
         return Err(failed("something that is not a directory is there".to_owned()));
     }
@@ -114,14 +118,14 @@ fn make_folder(path: &Utf8Path, create: fn(&Path) -> io::Result<()>) -> Result<(
 }
 
 /// Whether it was written; whatever is there already stays.
-fn write_new(root: &Utf8Path, path: &str, text: &str) -> Result<bool, Failure> {
+fn write_new(root: &Utf8Path, path: &str, text: &str) -> Result<bool, CommandFailure> {
     let full = root.join(path);
     if full.symlink_metadata().is_ok() {
         return Ok(false);
     }
     let ended = if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") };
     file::write_atomic(full.as_std_path(), ended.as_bytes())
-        .map_err(|error| Failure::failed(autopilot_engine::cause::chain(&error)))?;
+        .map_err(|error| CommandFailure::failed(autopilot_engine::cause::chain(&error)))?;
     Ok(true)
 }
 
@@ -136,7 +140,7 @@ fn config(detected: &Detected, base: &str) -> String {
 }
 
 /// What has to be filled in before a task can be worked on.
-fn faults(place: &Place) -> Option<String> {
+fn faults(place: &StatePaths) -> Option<String> {
     match autopilot_engine::workspace::read_config(place) {
         Err(error) => Some(autopilot_engine::cause::chain(&error)),
         Ok((config, warnings)) if !config.commands.has_tests() => {
@@ -148,7 +152,7 @@ fn faults(place: &Place) -> Option<String> {
 }
 
 /// Executables a run would look for in vain. With a faulty configuration, those of the defaults.
-fn missing(place: &Place) -> Vec<String> {
+fn missing(place: &StatePaths) -> Vec<String> {
     let config = autopilot_engine::workspace::read_config(place).map(|(config, _)| config);
     let usual = || Config::parse("commands: { tests: \"true\" }").ok().map(|(config, _)| config);
     let Some(config) = config.ok().or_else(usual) else { return Vec::new() };
@@ -159,7 +163,7 @@ fn missing(place: &Place) -> Vec<String> {
         .collect()
 }
 
-impl Report {
+impl InitReport {
     fn text(&self) -> String {
         let mut lines = Vec::new();
         for path in &self.written.new {
@@ -236,7 +240,7 @@ impl Report {
     }
 }
 
-fn kind_word(kind: &Kind) -> String {
+fn kind_word(kind: &ProjectKind) -> String {
     match serde_json::to_value(kind) {
         Ok(Value::String(word)) => word,
         Ok(_) | Err(_) => format!("{kind:?}"),

@@ -4,7 +4,7 @@
 use super::past;
 use crate::cli::Global;
 use crate::terminal;
-use crate::terminal::lines::{Lines, PATIENCE, clock};
+use crate::terminal::lines::{PATIENCE, TerminalLines, clock};
 use crate::terminal::watching::Watching;
 use autopilot_core::decide::refusal;
 use autopilot_core::event::HaltWhy;
@@ -14,7 +14,7 @@ use autopilot_core::state::State;
 use autopilot_engine::clock::now;
 use autopilot_engine::feed::{FeedItem, FeedNews, SightLevel, Subscription};
 use autopilot_engine::flag::Flag;
-use autopilot_engine::place::Place;
+use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::{diff, log};
 use autopilot_engine::run_process::OpenRun;
 use autopilot_engine::workspace;
@@ -45,22 +45,25 @@ fn is_for_people(term: Option<&str>, ci: Option<&str>) -> bool {
 }
 
 /// Shows the dashboard of a run while it is worked on.
-pub fn watch(global: &Global, place: &Place, run: &OpenRun) -> Watching {
-    let live =
-        Live { place: place.clone(), streams_output: global.verbose, lines: Lines::of(global) };
+pub fn watch(global: &Global, place: &StatePaths, run: &OpenRun) -> Watching {
+    let live = LiveView {
+        place: place.clone(),
+        streams_output: global.verbose,
+        lines: TerminalLines::of(global),
+    };
     let (subscription, state) = run.follow(SightLevel::Output);
     Watching::start(move || live.show(subscription, state))
 }
 
 /// Shows the dashboard from the first record on; from then on signals are caught, so that it is
 /// always taken away again. Before that, and should the terminal be lost, lines are told.
-struct Live {
-    place: Place,
+struct LiveView {
+    place: StatePaths,
     streams_output: bool,
-    lines: Lines,
+    lines: TerminalLines,
 }
 
-impl Live {
+impl LiveView {
     fn show(mut self, mut subscription: Subscription, mut state: State) {
         let first = loop {
             match subscription.take(PATIENCE) {
@@ -87,7 +90,7 @@ impl Live {
 }
 
 /// An empty screen in this person's time zone, colours and with this run's secrets taken out.
-pub fn screen(seat: Seat, place: &Place, state: &State) -> Screen {
+pub fn screen(seat: Seat, place: &StatePaths, state: &State) -> Screen {
     let redactor = past::at(place).ok().map(|archive| archive.redactor(state));
     let clean = move |text: &str| match &redactor {
         Some(redactor) => redactor.redact(text).into_owned(),
@@ -101,11 +104,11 @@ pub fn screen(seat: Seat, place: &Place, state: &State) -> Screen {
 
 /// What the keys do.
 pub struct OwnHands {
-    place: Place,
+    place: StatePaths,
 }
 
 impl OwnHands {
-    pub fn new(place: &Place) -> OwnHands {
+    pub fn new(place: &StatePaths) -> OwnHands {
         OwnHands { place: place.clone() }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Done, done, past, place};
 use crate::cli::{self, Global, Logs};
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::terminal::{self, lines};
 use autopilot_engine::job::EVENTS;
 use autopilot_engine::query::Standing;
@@ -17,7 +17,7 @@ pub fn logs(global: &Global, args: &Logs) -> Done {
     let wanted = selection(global, args)?;
     if global.json {
         if args.follow {
-            return Err(Failure::usage("--json lists the log files and can't follow them")
+            return Err(CommandFailure::usage("--json lists the log files and can't follow them")
                 .help("leave out --json or --follow"));
         }
         terminal::json(&list(&wanted));
@@ -44,13 +44,13 @@ fn finish(printed: &Printed, wanted: &LogSelection) -> Done {
     done()
 }
 
-fn is_live(global: &Global) -> Result<bool, Failure> {
+fn is_live(global: &Global) -> Result<bool, CommandFailure> {
     let Some(archive) = past::open(global)?.1 else { return Ok(false) };
     let newest = archive.newest()?;
     Ok(newest.is_some_and(|known| matches!(known.standing(), Standing::Live { .. })))
 }
 
-fn selection(global: &Global, args: &Logs) -> Result<LogSelection, Failure> {
+fn selection(global: &Global, args: &Logs) -> Result<LogSelection, CommandFailure> {
     let stream = args.stream.map(stream);
     if args.task.is_none() && matches!(stream, None | Some(LogStream::Controller)) {
         return Ok(LogSelection::controller(&place(global)?.0, None));
@@ -60,12 +60,12 @@ fn selection(global: &Global, args: &Logs) -> Result<LogSelection, Failure> {
     Ok(LogSelection::of(&past::must(global)?, args.task.as_deref(), stream, raw)?)
 }
 
-fn stream(asked: cli::LogStream) -> LogStream {
+fn stream(asked: cli::LogStreamArg) -> LogStream {
     match asked {
-        cli::LogStream::Controller => LogStream::Controller,
-        cli::LogStream::Builder => LogStream::Builder,
-        cli::LogStream::Reviewer => LogStream::Reviewer,
-        cli::LogStream::Validation => LogStream::Validation,
+        cli::LogStreamArg::Controller => LogStream::Controller,
+        cli::LogStreamArg::Builder => LogStream::Builder,
+        cli::LogStreamArg::Reviewer => LogStream::Reviewer,
+        cli::LogStreamArg::Validation => LogStream::Validation,
     }
 }
 

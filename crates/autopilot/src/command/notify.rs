@@ -4,15 +4,15 @@ use crate::terminal;
 use autopilot_core::config::Notify;
 use autopilot_core::state::State;
 use autopilot_engine::cause::chain;
-use autopilot_engine::place::Place;
-use autopilot_host::notify::{self, Message, NotifyError, Way};
+use autopilot_engine::place::StatePaths;
+use autopilot_host::notify::{self, NotifyError, NotifyMessage, NotifyWay};
 use autopilot_view::{ExitWord, run_word};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 /// Never fails a run: what can't be told is noted.
-pub fn tell(config: &Notify, place: &Place, state: &State, word: ExitWord, told: &Value) {
+pub fn tell(config: &Notify, place: &StatePaths, state: &State, word: ExitWord, told: &Value) {
     if config.bell {
         terminal::bell();
     }
@@ -22,7 +22,7 @@ pub fn tell(config: &Notify, place: &Place, state: &State, word: ExitWord, told:
     }
     let message = message(state, word, told);
     let env: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
-    let from = notify::Place::new(place.root.clone().into_std_path_buf(), env);
+    let from = notify::NotifyPlace::new(place.root.clone().into_std_path_buf(), env);
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return terminal::note("cannot notify: no runtime");
     };
@@ -30,26 +30,26 @@ pub fn tell(config: &Notify, place: &Place, state: &State, word: ExitWord, told:
         match runtime.block_on(notify::notify(&way, &message, &from)) {
             // Asked for by default, and no desktop is there to be told.
             Ok(()) => {}
-            Err(NotifyError::NoProgram { .. }) if way == Way::Desktop => {}
+            Err(NotifyError::NoProgram { .. }) if way == NotifyWay::Desktop => {}
             Err(error) => terminal::note(&chain(&error)),
         }
     }
 }
 
-fn ways(config: &Notify) -> Vec<Way> {
+fn ways(config: &Notify) -> Vec<NotifyWay> {
     let mut ways = Vec::new();
     if config.desktop {
-        ways.push(Way::Desktop);
+        ways.push(NotifyWay::Desktop);
     }
     if let Some(command) = &config.command {
         let words = autopilot_agents::words::split(command).unwrap_or_default();
-        ways.push(Way::Command(words.into_iter().map(OsString::from).collect()));
+        ways.push(NotifyWay::Command(words.into_iter().map(OsString::from).collect()));
     }
-    ways.extend(config.webhook.clone().map(Way::Webhook));
+    ways.extend(config.webhook.clone().map(NotifyWay::Webhook));
     ways
 }
 
-fn message(state: &State, word: ExitWord, told: &Value) -> Message {
+fn message(state: &State, word: ExitWord, told: &Value) -> NotifyMessage {
     // Redacted, unlike the state's own.
     let title = told["title"].as_str().unwrap_or_default();
     let text = match word {
@@ -59,5 +59,5 @@ fn message(state: &State, word: ExitWord, told: &Value) -> Message {
             format!("{title} needs you")
         }
     };
-    Message { title: format!("autopilot: {}", run_word(state)), text, json: told.to_string() }
+    NotifyMessage { title: format!("autopilot: {}", run_word(state)), text, json: told.to_string() }
 }

@@ -3,55 +3,55 @@
 
 use super::{place, work};
 use crate::cli::Global;
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use autopilot_engine::cause::chain;
-use autopilot_engine::place::Place;
+use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::{QueryError, RunArchive};
 use autopilot_engine::store::StoreError;
-use autopilot_journal::Trouble;
+use autopilot_journal::StorageTrouble;
 
 /// Nothing when no run was ever begun here.
-pub fn open(global: &Global) -> Result<(Place, Option<RunArchive>), Failure> {
+pub fn open(global: &Global) -> Result<(StatePaths, Option<RunArchive>), CommandFailure> {
     let (place, has_journal) = place(global)?;
     let archive = has_journal.then(|| at(&place)).transpose()?;
     Ok((place, archive))
 }
 
-pub fn at(place: &Place) -> Result<RunArchive, QueryError> {
+pub fn at(place: &StatePaths) -> Result<RunArchive, QueryError> {
     RunArchive::open(place, work::variables())
 }
 
 /// For commands that need a run to say anything.
-pub fn must(global: &Global) -> Result<RunArchive, Failure> {
+pub fn must(global: &Global) -> Result<RunArchive, CommandFailure> {
     Ok(open(global)?.1.ok_or(QueryError::NoRunYet)?)
 }
 
-pub fn unreadable(error: autopilot_journal::Error) -> Failure {
+pub fn unreadable(error: autopilot_journal::Error) -> CommandFailure {
     QueryError::from(error).into()
 }
 
-impl From<QueryError> for Failure {
-    fn from(error: QueryError) -> Failure {
+impl From<QueryError> for CommandFailure {
+    fn from(error: QueryError) -> CommandFailure {
         let message = chain(&error);
         match error {
-            QueryError::NoRunYet => Failure::usage(message)
+            QueryError::NoRunYet => CommandFailure::usage(message)
                 .help("write a task file and start with `autopilot run tasks/<name>.md`"),
             QueryError::Unknown { nearest: Some(near), .. } => {
-                Failure::usage(message).help(format!("did you mean `{near}`?"))
+                CommandFailure::usage(message).help(format!("did you mean `{near}`?"))
             }
-            QueryError::Unknown { nearest: None, .. } => Failure::usage(message)
+            QueryError::Unknown { nearest: None, .. } => CommandFailure::usage(message)
                 .help("`autopilot status` shows the tasks, `autopilot runs` the runs"),
-            QueryError::NotARepository { .. } => Failure::usage(message),
-            QueryError::NothingChanged { help, .. } => Failure::usage(message).help(help),
+            QueryError::NotARepository { .. } => CommandFailure::usage(message),
+            QueryError::NothingChanged { help, .. } => CommandFailure::usage(message).help(help),
             QueryError::Store(StoreError::Journal(error))
-                if error.trouble() == Some(Trouble::Damaged) =>
+                if error.trouble() == Some(StorageTrouble::Damaged) =>
             {
-                Failure::failed(message)
+                CommandFailure::failed(message)
                     .help("`autopilot recover --journal` saves what can be read of it")
             }
             QueryError::Git(error) => error.into(),
             QueryError::Kept(_) | QueryError::Store(_) | QueryError::Write(_) => {
-                Failure::failed(message)
+                CommandFailure::failed(message)
             }
         }
     }

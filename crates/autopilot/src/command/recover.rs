@@ -5,13 +5,13 @@ mod traces;
 
 use super::{Done, done, ground, place};
 use crate::cli::{Global, Recover};
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::terminal;
 use autopilot_core::config::nearest::nearest;
 use autopilot_core::id::Time;
-use autopilot_engine::place::Place;
+use autopilot_engine::place::StatePaths;
 use autopilot_host::checkout;
-use autopilot_host::git::{Git, GitError, PublishOutcome, salvage};
+use autopilot_host::git::{GitCommand, GitError, PublishOutcome, salvage};
 use camino::Utf8PathBuf;
 use serde_json::{Value, json};
 
@@ -45,8 +45,8 @@ struct Piece {
 }
 
 /// Read without a lock: a running engine only adds to it.
-fn pieces(hub: &Utf8PathBuf) -> Result<Vec<Piece>, Failure> {
-    let out = Git::isolated("list salvaged work", hub.as_std_path())
+fn pieces(hub: &Utf8PathBuf) -> Result<Vec<Piece>, CommandFailure> {
+    let out = GitCommand::isolated("list salvaged work", hub.as_std_path())
         .args(["for-each-ref", "--sort=-committerdate"])
         .args(["--format=%(objectname) %(committerdate:unix) %(refname)", SALVAGE])
         .ok()
@@ -62,7 +62,7 @@ fn piece(line: &str) -> Option<Piece> {
     Some(Piece { id: id.to_owned(), commit: commit.to_owned(), at })
 }
 
-fn list(global: &Global, place: &Place, hub: &Utf8PathBuf) -> Done {
+fn list(global: &Global, place: &StatePaths, hub: &Utf8PathBuf) -> Done {
     let pieces = pieces(hub)?;
     let mut rows = Vec::new();
     for piece in pieces.iter().take(LISTED_MAX) {
@@ -98,8 +98,8 @@ fn list(global: &Global, place: &Place, hub: &Utf8PathBuf) -> Done {
 }
 
 /// Against the state before it: `3 files changed, 10 insertions(+)`.
-fn size(hub: &Utf8PathBuf, commit: &str) -> Result<String, Failure> {
-    let line = Git::isolated(format!("measure {commit}"), hub.as_std_path())
+fn size(hub: &Utf8PathBuf, commit: &str) -> Result<String, CommandFailure> {
+    let line = GitCommand::isolated(format!("measure {commit}"), hub.as_std_path())
         .args(["diff-tree", "--shortstat", "--root", "--no-commit-id"])
         .args(["--diff-merges=first-parent", commit])
         .line()
@@ -109,9 +109,9 @@ fn size(hub: &Utf8PathBuf, commit: &str) -> Result<String, Failure> {
 }
 
 /// A branch of the user's repository that holds it, if there is one.
-fn branch_with(place: &Place, commit: &str) -> Result<Option<String>, Failure> {
+fn branch_with(place: &StatePaths, commit: &str) -> Result<Option<String>, CommandFailure> {
     let Some(found) = checkout::find(place.root.as_std_path()) else { return Ok(None) };
-    let out = Git::isolated(format!("look for {commit} on a branch"), &found.common_dir)
+    let out = GitCommand::isolated(format!("look for {commit} on a branch"), &found.common_dir)
         .args(["for-each-ref", "--count=1", "--format=%(refname:lstrip=2)", "--contains", commit])
         .arg("refs/heads/")
         .run()
@@ -121,7 +121,7 @@ fn branch_with(place: &Place, commit: &str) -> Result<Option<String>, Failure> {
     Ok(Some(name).filter(|name| out.code() == Some(0) && !name.is_empty()))
 }
 
-fn bring_back(global: &Global, place: &Place, hub: &Utf8PathBuf, id: &str) -> Done {
+fn bring_back(global: &Global, place: &StatePaths, hub: &Utf8PathBuf, id: &str) -> Done {
     let known = pieces(hub)?;
     if !known.iter().any(|piece| piece.id == id) {
         let near = nearest(id, known.iter().map(|piece| piece.id.as_str()));
@@ -139,7 +139,9 @@ fn bring_back(global: &Global, place: &Place, hub: &Utf8PathBuf, id: &str) -> Do
     let word = match outcome {
         PublishOutcome::Published { .. } => "is now",
         PublishOutcome::Already { .. } => "was already",
-        PublishOutcome::Refused(refusal) => return Err(Failure::failed(refusal.to_string())),
+        PublishOutcome::Refused(refusal) => {
+            return Err(CommandFailure::failed(refusal.to_string()));
+        }
     };
     if global.json {
         terminal::json(&json!({ "id": id, "branch": branch, "commit": found.commit.to_string() }));
@@ -152,8 +154,8 @@ fn bring_back(global: &Global, place: &Place, hub: &Utf8PathBuf, id: &str) -> Do
     done()
 }
 
-fn nothing(id: &str) -> Failure {
-    Failure::usage(format!("there is no salvaged work `{id}`"))
+fn nothing(id: &str) -> CommandFailure {
+    CommandFailure::usage(format!("there is no salvaged work `{id}`"))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::ground;
 use super::past;
 use super::work;
 use crate::cli::{Global, Replay};
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::terminal::{self, lines};
 use autopilot_core::event::HaltWhy;
 use autopilot_core::input::Ask;
@@ -15,7 +15,7 @@ use autopilot_engine::host::EngineHost;
 use autopilot_engine::query::{RunArchive, Standing};
 use autopilot_engine::replay::{Difference, Recording, RecordingError, compare, decisions};
 use autopilot_engine::run_process::{self, Intent, OpenedRepository};
-use autopilot_engine::shell::Patience;
+use autopilot_engine::shell::WaitPolicy;
 use autopilot_engine::{store, workspace};
 use autopilot_host::git::{Hub, Oid, StateEnv, UserRepo, make_rehearsal};
 use autopilot_host::{dir, hand};
@@ -33,17 +33,20 @@ pub fn replay(global: &Global, args: &Replay) -> super::Done {
     let past = past::must(global)?;
     let told = past.run(args.run.as_deref())?;
     if let Standing::Live { pid } = told.standing() {
-        return Err(Failure::failed(format!("process {pid} still works on run {}", told.run.id))
-            .help("wait for its end, or stop it with `autopilot stop`"));
+        return Err(CommandFailure::failed(format!(
+            "process {pid} still works on run {}",
+            told.run.id
+        ))
+        .help("wait for its end, or stop it with `autopilot stop`"));
     }
     let recording =
         Recording::read(&past.place, &past.history, &told.run.id).map_err(unreadable)?;
     let temp = tempfile::Builder::new()
         .prefix("autopilot-replay-")
         .tempdir()
-        .map_err(|error| Failure::failed(format!("cannot make a folder: {error}")))?;
+        .map_err(|error| CommandFailure::failed(format!("cannot make a folder: {error}")))?;
     let root = Utf8PathBuf::from_path_buf(temp.path().to_owned())
-        .map_err(|path| Failure::failed(format!("{} is not UTF-8", path.display())))?;
+        .map_err(|path| CommandFailure::failed(format!("{} is not UTF-8", path.display())))?;
     let replayed = play(global, &past, &recording, &root)?;
     let differences = compare(&recording.decisions, &replayed.decisions);
     tell(global, &told.run.id, &recording, &replayed, &differences);
@@ -54,7 +57,7 @@ pub fn replay(global: &Global, args: &Replay) -> super::Done {
     Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENT) })
 }
 
-struct Replayed {
+struct ReplayedRun {
     decisions: autopilot_engine::replay::Decisions,
     state: State,
 }
@@ -64,15 +67,16 @@ fn play(
     past: &RunArchive,
     recording: &Recording,
     root: &Utf8Path,
-) -> Result<Replayed, Failure> {
+) -> Result<ReplayedRun, CommandFailure> {
     let repo = ground::repo(&past.place)?;
     let hub = Hub::open(past.place.state.as_std_path(), &repo)?;
     let project = root.join("project");
     let base = Oid::parse(&recording.spec.base)?;
     let branch = &recording.spec.base_branch;
     make_rehearsal(&hub, &base, branch, &repo.identity, project.as_std_path())?;
-    bring_along(&past.place.root, &project, recording)
-        .map_err(|error| Failure::failed(format!("cannot copy files of the project: {error}")))?;
+    bring_along(&past.place.root, &project, recording).map_err(|error| {
+        CommandFailure::failed(format!("cannot copy files of the project: {error}"))
+    })?;
     let player = Arc::new(recording.player(hub));
     let mut spec = Box::new(recording.spec.clone());
     // The files of the run itself stay as they are.
@@ -89,7 +93,7 @@ fn play(
         let quiet = Global { json: false, quiet: true, ..global.clone() };
         let watching = lines::watch(&quiet, &run);
         let host = EngineHost::new().map_err(work::refused)?;
-        let ended = host.start(run, Patience::default()).join();
+        let ended = host.start(run, WaitPolicy::default()).join();
         watching.drain();
         let state = ended.map_err(work::refused)?;
         let texts = recording.texts.clone();
@@ -107,12 +111,12 @@ fn play(
         if asks.is_empty() && !goes_on || state.end().is_some() {
             let history = workspace::reader(&place)?;
             let records = store::records(&history, &recording.spec.id)
-                .map_err(|error| Failure::failed(chain(&error)))?;
-            return Ok(Replayed { decisions: decisions(&records), state });
+                .map_err(|error| CommandFailure::failed(chain(&error)))?;
+            return Ok(ReplayedRun { decisions: decisions(&records), state });
         }
         intent = Intent::Resume { asks, limits: Default::default(), model: None, texts };
     }
-    Err(Failure::failed("the run asks a person again and again"))
+    Err(CommandFailure::failed("the run asks a person again and again"))
 }
 
 /// What a slot or a check needs of the checkout and git does not have.
@@ -135,7 +139,7 @@ fn open(
     project: &Utf8Path,
     root: &Utf8Path,
     recording: &Recording,
-) -> Result<OpenedRepository, Failure> {
+) -> Result<OpenedRepository, CommandFailure> {
     let config = recording.config.clone();
     let base = &recording.spec.base_branch;
     let repo = UserRepo::examine(project.as_std_path(), base, &config.git.filters)?;
@@ -147,17 +151,17 @@ fn open(
     Ok(OpenedRepository { place, repo, config })
 }
 
-fn unreadable(error: RecordingError) -> Failure {
+fn unreadable(error: RecordingError) -> CommandFailure {
     let message = chain(&error);
     match error {
-        RecordingError::NotRecorded { .. } => Failure::usage(message).help(
+        RecordingError::NotRecorded { .. } => CommandFailure::usage(message).help(
             "runs are recorded unless `logging.record: false` says otherwise, and until their \
              artifacts are removed",
         ),
         RecordingError::Store(_)
         | RecordingError::Empty { .. }
         | RecordingError::Config { .. }
-        | RecordingError::Recorded(_) => Failure::failed(message),
+        | RecordingError::Recorded(_) => CommandFailure::failed(message),
     }
 }
 
@@ -165,7 +169,7 @@ fn tell(
     global: &Global,
     run: &str,
     recording: &Recording,
-    replayed: &Replayed,
+    replayed: &ReplayedRun,
     differences: &[Difference],
 ) {
     let count: usize = recording.decisions.values().map(Vec::len).sum();

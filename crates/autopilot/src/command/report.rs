@@ -1,13 +1,13 @@
 //! `autopilot report`: a whole run on one page.
 
 use super::{Done, done, past};
-use crate::cli::{Global, Report};
-use crate::exit::Failure;
+use crate::cli::{Global, ReportArgs};
+use crate::exit::CommandFailure;
 use crate::terminal;
 use autopilot_core::flow::FlowFiles;
 use autopilot_core::state::State;
 use autopilot_engine::cause::chain;
-use autopilot_engine::place::Place;
+use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::report as query;
 use autopilot_engine::report;
 use autopilot_host::file;
@@ -19,11 +19,13 @@ use std::path::Path;
 /// Prompts and answers are their owner's alone.
 const PRIVATE_MODE: u32 = 0o600;
 
-pub fn report(global: &Global, args: &Report) -> Done {
+pub fn report(global: &Global, args: &ReportArgs) -> Done {
     let is_printed = args.out.as_deref().is_some_and(|path| path == "-");
     if is_printed && global.json {
-        return Err(Failure::usage("`--out -` prints the page, and `--json` prints an object")
-            .help("leave one of them out; `autopilot show --json` tells the run as data"));
+        return Err(CommandFailure::usage(
+            "`--out -` prints the page, and `--json` prints an object",
+        )
+        .help("leave one of them out; `autopilot show --json` tells the run as data"));
     }
     let archive = past::must(global)?;
     let known = archive.run(args.run.as_deref())?;
@@ -34,8 +36,9 @@ pub fn report(global: &Global, args: &Report) -> Done {
     }
     let path = match args.out.as_deref() {
         Some(path) => written(&global.path(path), &text)?,
-        None => report::write(&archive.place, &known.state, &text)
-            .map_err(|error| Failure::failed(chain(&error)).help("name another file with --out"))?,
+        None => report::write(&archive.place, &known.state, &text).map_err(|error| {
+            CommandFailure::failed(chain(&error)).help("name another file with --out")
+        })?,
     };
     if global.json {
         let path = camino::absolute_utf8(&path).unwrap_or(path);
@@ -48,7 +51,7 @@ pub fn report(global: &Global, args: &Report) -> Done {
 
 /// At the end of a run with a directory of its own its page is there. What stands in the way is not worth more
 /// than a line: the page can be written at any time.
-pub fn at_end(place: &Place, state: &State) -> Option<Utf8PathBuf> {
+pub fn at_end(place: &StatePaths, state: &State) -> Option<Utf8PathBuf> {
     if state.run.flow.row().files != FlowFiles::RunDirectory {
         return None;
     }
@@ -63,9 +66,9 @@ pub fn at_end(place: &Place, state: &State) -> Option<Utf8PathBuf> {
 
 /// Replaced as a whole, for its owner alone: whoever looks meanwhile sees the old page or the new.
 /// What is no plain file, such as `/dev/stdout`, stays what it is.
-fn written(path: &Utf8Path, text: &str) -> Result<Utf8PathBuf, Failure> {
+fn written(path: &Utf8Path, text: &str) -> Result<Utf8PathBuf, CommandFailure> {
     let failed = |reason: String| {
-        Failure::failed(format!("cannot write `{path}`: {reason}"))
+        CommandFailure::failed(format!("cannot write `{path}`: {reason}"))
             .help("name another file with --out, in a directory that is there")
     };
     let is_special = path.symlink_metadata().is_ok_and(|found| !found.is_file() && !found.is_dir());

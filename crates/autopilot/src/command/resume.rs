@@ -5,7 +5,7 @@ mod step;
 
 use super::work;
 use crate::cli::{Global, Resume};
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::terminal;
 use autopilot_engine::run_process::Intent;
 use autopilot_engine::workspace;
@@ -17,7 +17,7 @@ pub fn resume(global: &Global, args: &Resume) -> super::Done {
     }
     let (place, known) = super::place(global)?;
     let nothing = || {
-        Failure::usage("there is nothing to resume in this repository")
+        CommandFailure::usage("there is nothing to resume in this repository")
             .help("begin with `autopilot run tasks/<task>.md`")
     };
     if !known {

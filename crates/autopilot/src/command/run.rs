@@ -1,23 +1,23 @@
 //! `autopilot run`: a task file, a plan, or a queue of task files.
 
 use super::work;
-use crate::cli::{Global, Run};
-use crate::exit::Failure;
+use crate::cli::{Global, RunArgs};
+use crate::exit::CommandFailure;
 use crate::terminal;
-use autopilot_core::config::{Agent, Config, HumanGate, Mode, Options, Role};
+use autopilot_core::config::{AgentConfig, Config, HumanGate, Mode, Options, Role};
 use autopilot_core::flow::{FlowFiles, FlowInput};
 use autopilot_core::limit::Limits;
-use autopilot_core::plan::{Plan, Rules};
+use autopilot_core::plan::{Plan, PlanRules};
 use autopilot_core::prompt::Caps;
 use autopilot_core::skill::{Owner, Shelf, give, listed, offered};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_core::workflow::{Workflow, WorkflowPrompt, workflow_prompt};
-use autopilot_engine::begin::{self, BeginError, PlanBody, Request, Source, Tasks};
-use autopilot_engine::place::Place;
+use autopilot_engine::begin::{self, BeginError, PlanBody, RunRequest, Tasks, WorkSource};
+use autopilot_engine::place::StatePaths;
 use autopilot_engine::redaction;
 use autopilot_engine::run_process::{Intent, OpenedRepository};
-use autopilot_engine::skill::{Places, shelf};
+use autopilot_engine::skill::{SkillPlaces, shelf};
 use autopilot_engine::workspace;
 use autopilot_host::forge;
 use autopilot_host::git::UserRepo;
@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 /// Faults of skills that are told before a run.
 const SKILL_FAULTS_MAX: usize = 10;
 
-pub fn run(global: &Global, args: &Run) -> super::Done {
+pub fn run(global: &Global, args: &RunArgs) -> super::Done {
     let source = source(global, args)?;
     begin(global, source, args, false, Options::default())
 }
@@ -35,8 +35,8 @@ pub fn run(global: &Global, args: &Run) -> super::Done {
 /// Begins what `source` names.
 pub fn begin(
     global: &Global,
-    mut source: Source,
-    args: &Run,
+    mut source: WorkSource,
+    args: &RunArgs,
     fail_fast: bool,
     mut options: Options,
 ) -> super::Done {
@@ -44,7 +44,7 @@ pub fn begin(
     // Nothing is written before everything that was asked for is known to be right.
     let (place, config) = work::configured(global)?;
     let config = with_options(&config, &options)?;
-    if let Source::Goal { text } = &mut source {
+    if let WorkSource::Goal { text } = &mut source {
         *text = without_secrets(text, &place, &config)?;
     }
     if let Some(given) = &options.out {
@@ -72,7 +72,7 @@ pub fn begin(
     if (args.pr || config.github.open_pr) && !args.dry_run {
         refuse_unknown_forge(&repo, &config)?;
     }
-    let request = Request {
+    let request = RunRequest {
         source,
         push: args.push,
         pr: args.pr,
@@ -107,19 +107,23 @@ pub fn begin(
 
 /// What is typed at a prompt goes into the journal, where a later process could not know that it is
 /// a secret.
-fn without_secrets(text: &str, place: &Place, config: &Config) -> Result<String, Failure> {
+fn without_secrets(
+    text: &str,
+    place: &StatePaths,
+    config: &Config,
+) -> Result<String, CommandFailure> {
     let redactor = redaction::redactor(place, config, &work::variables(), &[]);
     Ok(redactor.map_err(work::refused)?.redact(text).into_owned())
 }
 
-fn with_options(config: &Config, options: &Options) -> Result<Config, Failure> {
+fn with_options(config: &Config, options: &Options) -> Result<Config, CommandFailure> {
     let config = config
         .with_options(options)
-        .map_err(|error| Failure::usage(error.to_string()).help(error.help()))?;
-    let edits = |agent: &Agent| agent.mode != Mode::OpenaiApi;
+        .map_err(|error| CommandFailure::usage(error.to_string()).help(error.help()))?;
+    let edits = |agent: &AgentConfig| agent.mode != Mode::OpenaiApi;
     match &options.adapter {
         Some(name) if !config.candidates(Role::Builder).all(edits) => {
-            Err(Failure::usage(format!("the adapter `{name}` can't edit files"))
+            Err(CommandFailure::usage(format!("the adapter `{name}` can't edit files"))
                 .help("a model behind an API only answers; choose an agent that works in a folder"))
         }
         Some(_) | None => Ok(config),
@@ -128,13 +132,17 @@ fn with_options(config: &Config, options: &Options) -> Result<Config, Failure> {
 
 /// Those of the commit the run begins with, for each of those who may build; the repository's own
 /// faults are worth a word.
-fn skills(place: &Place, repo: &UserRepo, config: &Config) -> Result<Vec<(Mode, Shelf)>, Failure> {
+fn skills(
+    place: &StatePaths,
+    repo: &UserRepo,
+    config: &Config,
+) -> Result<Vec<(Mode, Shelf)>, CommandFailure> {
     let commit = repo.base_tip.as_str();
     let variables = work::variables();
     let mut shelves = Vec::new();
     for agent in config.candidates(Role::Builder) {
         let of = (&repo.common_dir, &place.root);
-        let places = Places::new(of.0, commit, of.1, Some(config), Some(agent), &variables);
+        let places = SkillPlaces::new(of.0, commit, of.1, Some(config), Some(agent), &variables);
         shelves.push((agent.mode, shelf(&places)?));
     }
     let faults = shelves.first().map(|(_, shelf)| &shelf.faults[..]).unwrap_or_default();
@@ -145,46 +153,46 @@ fn skills(place: &Place, repo: &UserRepo, config: &Config) -> Result<Vec<(Mode, 
     Ok(shelves)
 }
 
-fn source(global: &Global, args: &Run) -> Result<Source, Failure> {
+fn source(global: &Global, args: &RunArgs) -> Result<WorkSource, CommandFailure> {
     let here = |path: &camino::Utf8PathBuf| global.path(path);
     match (&args.path, &args.queue, &args.from) {
         (file, _, Some(from)) => {
-            Ok(Source::Plan { from: here(from), file: file.as_ref().map(here) })
+            Ok(WorkSource::Plan { from: here(from), file: file.as_ref().map(here) })
         }
-        (Some(path), _, None) => Ok(Source::File(here(path))),
+        (Some(path), _, None) => Ok(WorkSource::File(here(path))),
         (None, Some(dir), None) => {
-            Ok(Source::Queue { dir: here(dir), pattern: args.pattern.clone() })
+            Ok(WorkSource::Queue { dir: here(dir), pattern: args.pattern.clone() })
         }
         (None, None, None) => {
-            Err(Failure::usage("name a task file or a plan, or a directory with --queue"))
+            Err(CommandFailure::usage("name a task file or a plan, or a directory with --queue"))
         }
     }
 }
 
-fn refuse_what_only_plans_have(args: &Run, tasks: &Tasks) -> Result<(), Failure> {
+fn refuse_what_only_plans_have(args: &RunArgs, tasks: &Tasks) -> Result<(), CommandFailure> {
     let asked = [("--plan-only", args.plan_only), ("--edit", args.edit)];
     let is_plan = tasks.flow.row().input == FlowInput::PlanFile;
     match asked.iter().find(|(_, is_asked)| *is_asked && !is_plan) {
-        Some((flag, _)) => Err(Failure::usage(format!("{flag} goes with a plan"))
+        Some((flag, _)) => Err(CommandFailure::usage(format!("{flag} goes with a plan"))
             .help("a plan begins with `# Plan: <title>`")),
         None => Ok(()),
     }
 }
 
 /// Found out now, not after everything is built and paid for.
-fn refuse_unknown_remote(repo: &UserRepo, config: &Config) -> Result<(), Failure> {
+fn refuse_unknown_remote(repo: &UserRepo, config: &Config) -> Result<(), CommandFailure> {
     let wanted = &config.repo.remote_name;
     if repo.remotes.iter().any(|(name, _)| name == wanted) {
         return Ok(());
     }
     let add = format!("add it with `git remote add {wanted} <url>`");
-    Err(Failure::usage(format!("there is no remote `{wanted}` to push to"))
+    Err(CommandFailure::usage(format!("there is no remote `{wanted}` to push to"))
         .help(format!("{add}, set repo.remote_name, or run without a push")))
 }
 
 /// The same of a forge nobody knows and of a login nobody has.
-fn refuse_unknown_forge(repo: &UserRepo, config: &Config) -> Result<(), Failure> {
-    let asked = forge::Asked {
+fn refuse_unknown_forge(repo: &UserRepo, config: &Config) -> Result<(), CommandFailure> {
+    let asked = forge::ForgeRequest {
         dir: &repo.root,
         remote: &config.repo.remote_name,
         variables: &work::variables(),
@@ -193,8 +201,10 @@ fn refuse_unknown_forge(repo: &UserRepo, config: &Config) -> Result<(), Failure>
     };
     match forge::choose(&asked) {
         Ok(_) => Ok(()),
-        Err(error) => Err(Failure::usage(format!("a pull request can't be opened: {error}"))
-            .help(format!("{}, or run without a pull request", error.next_step()))),
+        Err(error) => {
+            Err(CommandFailure::usage(format!("a pull request can't be opened: {error}"))
+                .help(format!("{}, or run without a pull request", error.next_step())))
+        }
     }
 }
 
@@ -202,7 +212,7 @@ fn refuse_unknown_forge(repo: &UserRepo, config: &Config) -> Result<(), Failure>
 fn dry_run(
     opened: &OpenedRepository,
     tasks: &Tasks,
-    request: &Request,
+    request: &RunRequest,
     shelf: &Shelf,
 ) -> super::Done {
     let config = &opened.config;
@@ -276,7 +286,7 @@ fn dry_goal(opened: &OpenedRepository, whole: &PlanBody, limits: &Limits, shelf:
             faults: &[],
             rules: &begin::step_rules(config, limits, &opened.place, &path),
             skills_known: &offered(shelf),
-            schema: <Workflow as autopilot_agents::answer::Answer>::SCHEMA_JSON,
+            schema: <Workflow as autopilot_agents::answer::AgentAnswer>::SCHEMA_JSON,
         },
         caps(config),
     );
@@ -314,11 +324,11 @@ fn dry_plan(opened: &OpenedRepository, whole: &PlanBody, is_given: bool, shelf: 
         text.push_str("the plan is given; no planner is asked\n");
         return text;
     }
-    let rules = Rules::of(config, spec, BTreeMap::new());
+    let rules = PlanRules::of(config, spec, BTreeMap::new());
     let asked: Vec<String> =
         spec.asked_skills().iter().map(|asked| asked.text().to_owned()).collect();
     let prompt = autopilot_core::prompt::plan(
-        &autopilot_core::prompt::Plan {
+        &autopilot_core::prompt::PlanPrompt {
             body: &whole.text,
             constraints: &spec.constraints,
             allowed_paths: &spec.allowed_paths,
@@ -330,7 +340,7 @@ fn dry_plan(opened: &OpenedRepository, whole: &PlanBody, is_given: bool, shelf: 
             tasks_max: rules.tasks_max,
             skills_known: &known(config, shelf, config.planner.mode),
             skills_asked: &asked,
-            schema: <Plan as autopilot_agents::answer::Answer>::SCHEMA_JSON,
+            schema: <Plan as autopilot_agents::answer::AgentAnswer>::SCHEMA_JSON,
             ..Default::default()
         },
         caps(config),
@@ -356,12 +366,12 @@ fn known(config: &Config, shelf: &Shelf, mode: Mode) -> Vec<String> {
 }
 
 fn first_prompt(opened: &OpenedRepository, spec: &TaskSpec, shelf: &Shelf) -> String {
-    use autopilot_core::prompt::{Build, Guidance, builder};
+    use autopilot_core::prompt::{Build, PromptGuidance, builder};
     let status = based_on(opened);
     let mode = opened.config.builder.mode;
     let build = Build {
         task: spec,
-        guidance: Guidance::default(),
+        guidance: PromptGuidance::default(),
         skills_known: &known(&opened.config, shelf, mode),
         repo_status: &status,
         last_review: None,

@@ -4,7 +4,7 @@ mod stats;
 
 use super::{Done, done, past};
 use crate::cli::{Global, Runs};
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::terminal;
 use autopilot_core::config::duration;
 use autopilot_core::id::Time;
@@ -50,7 +50,7 @@ fn none(since: Option<Time>) -> &'static str {
 }
 
 /// `7d` ago, or the beginning of a day.
-pub fn since(text: &str, now: Time) -> Result<Time, Failure> {
+pub fn since(text: &str, now: Time) -> Result<Time, CommandFailure> {
     if let Ok(time) = duration(text) {
         let ms = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         return Ok(Time(now.0.saturating_sub(ms)));
@@ -58,7 +58,7 @@ pub fn since(text: &str, now: Time) -> Result<Time, Failure> {
     let day = text.parse::<jiff::civil::Date>().ok();
     let begin = day.and_then(|day| day.to_zoned(jiff::tz::TimeZone::UTC).ok());
     begin.map(|begin| Time(begin.timestamp().as_millisecond())).ok_or_else(|| {
-        Failure::usage(format!("`{text}` is neither a time such as 7d or 12h nor a day"))
+        CommandFailure::usage(format!("`{text}` is neither a time such as 7d or 12h nor a day"))
             .help("as in `--since 7d` or `--since 2026-01-31`")
     })
 }

@@ -10,7 +10,7 @@ use autopilot_core::state::Task;
 use autopilot_engine::query::KnownRun;
 use autopilot_engine::query::show::{self as query, ShownRun, outcome_word};
 use autopilot_host::escape::one_line;
-use autopilot_view::history::{RunHistory, Tried};
+use autopilot_view::history::{PastAttempt, RunHistory};
 use autopilot_view::{self as view, state_json};
 use std::fmt::Write;
 
@@ -120,7 +120,7 @@ fn of_task(task: &Task, history: &RunHistory) -> String {
     text
 }
 
-fn of_attempt(tried: &Tried) -> String {
+fn of_attempt(tried: &PastAttempt) -> String {
     let (facts, id) = (&tried.facts, tried.id.to_string());
     let mut parts = vec![outcome(tried)];
     parts.extend(facts.exit.map(|code| format!("exit {code}")));
@@ -150,7 +150,7 @@ fn of_attempt(tried: &Tried) -> String {
     text
 }
 
-fn outcome(tried: &Tried) -> String {
+fn outcome(tried: &PastAttempt) -> String {
     let Some((_, outcome)) = &tried.ended else { return "running".to_owned() };
     match outcome {
         Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why } => {

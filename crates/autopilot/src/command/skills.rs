@@ -2,12 +2,12 @@
 
 use super::{Done, done};
 use crate::cli::Global;
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::terminal;
 use autopilot_core::config::{Config, Mode, Role};
 use autopilot_core::skill::{Owner, Shelf, Skill};
-use autopilot_engine::place::Place;
-use autopilot_engine::skill::{Places, shelf};
+use autopilot_engine::place::StatePaths;
+use autopilot_engine::skill::{SkillPlaces, shelf};
 use autopilot_engine::workspace;
 use autopilot_host::escape::one_line;
 use serde_json::{Value, json};
@@ -28,12 +28,13 @@ pub fn skills(global: &Global) -> Done {
 }
 
 /// Of the commit a run would begin with, and of the person.
-fn found(place: &Place, config: Option<&Config>) -> Result<Shelf, Failure> {
+fn found(place: &StatePaths, config: Option<&Config>) -> Result<Shelf, CommandFailure> {
     let repo = super::ground::repo(place)?;
     let variables = super::work::variables();
     let commit = repo.base_tip.as_str();
     let builder = config.map(|config| config.agent(Role::Builder));
-    let places = Places::new(&repo.common_dir, commit, &place.root, config, builder, &variables);
+    let places =
+        SkillPlaces::new(&repo.common_dir, commit, &place.root, config, builder, &variables);
     Ok(shelf(&places)?)
 }
 

@@ -4,13 +4,13 @@
 mod watch;
 
 use super::{Done, done, past};
-use crate::cli::{Global, Status};
-use crate::exit::Failure;
+use crate::cli::{Global, StatusArgs};
+use crate::exit::CommandFailure;
 use crate::terminal;
 use autopilot_core::id::Time;
 use autopilot_core::state::{State, Status as TaskStatus, Task};
 use autopilot_engine::clock::now;
-use autopilot_engine::place::Place;
+use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::status::known_status;
 use autopilot_engine::query::{KnownRun, RunArchive, Standing};
 use autopilot_host::escape::one_line;
@@ -24,7 +24,7 @@ const REFRESH: Duration = Duration::from_millis(250);
 /// Tasks shown; a longer list is cut in the middle of nothing interesting, at its end.
 const TASKS_SHOWN_MAX: usize = 60;
 
-pub fn status(global: &Global, args: &Status) -> Done {
+pub fn status(global: &Global, args: &StatusArgs) -> Done {
     let mut shown = String::new();
     if args.watch && !global.json {
         watch::watch(global)?;
@@ -47,7 +47,7 @@ pub fn status(global: &Global, args: &Status) -> Done {
 
 fn text(
     global: &Global,
-    place: &Place,
+    place: &StatePaths,
     past: Option<&RunArchive>,
     told: Option<&KnownRun>,
 ) -> String {
@@ -62,11 +62,11 @@ fn text(
     told.map_or_else(|| none_yet(place), screen)
 }
 
-fn newest(past: Option<&RunArchive>) -> Result<Option<KnownRun>, Failure> {
+fn newest(past: Option<&RunArchive>) -> Result<Option<KnownRun>, CommandFailure> {
     Ok(past.map_or(Ok(None), RunArchive::newest)?)
 }
 
-fn none_yet(place: &Place) -> String {
+fn none_yet(place: &StatePaths) -> String {
     let next = if place.config().exists() {
         "`autopilot run tasks/<name>.md` begins one"
     } else {
@@ -75,7 +75,7 @@ fn none_yet(place: &Place) -> String {
     format!("no run yet in {}; {next}", place.root)
 }
 
-fn screen(told: &KnownRun, place: &Place, now: Time) -> String {
+fn screen(told: &KnownRun, place: &StatePaths, now: Time) -> String {
     let (state, run) = (&told.state, &told.state.run);
     let mut text = String::new();
     let _ = writeln!(text, "{}  {}", told.headline(), one_line(&told.run.title));

@@ -1,16 +1,16 @@
 //! The summary of a run that is over or rests, as it is printed: what became of each task, where
 //! the work is, how to look at it and how to go on.
 
-use super::work::Worked;
+use super::work::WorkedRun;
 use crate::terminal;
-use autopilot_core::event::{End, Failure as Failed, Skip};
+use autopilot_core::event::{Failure as Failed, Skip, TaskEnd};
 use autopilot_core::state::{State, Status, Task};
 use autopilot_core::step::Step;
 use autopilot_engine::begin::costs_unknown;
-use autopilot_engine::place::Place;
+use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::diff::diffstat;
 use autopilot_host::escape::one_line;
-use autopilot_host::git::{Git, UserRepo};
+use autopilot_host::git::{GitCommand, UserRepo};
 use autopilot_view::{self as view, ExitWord};
 use serde_json::Value;
 
@@ -20,8 +20,8 @@ const SAID_CHARS_MAX: usize = 300;
 const TASKS_TOLD_MAX: usize = 60;
 
 /// Prints the summary. `told` is the same as an object, and has what the state does not know.
-pub fn print(worked: &Worked, told: &Value) {
-    let Worked { state, repo, place, .. } = worked;
+pub fn print(worked: &WorkedRun, told: &Value) {
+    let WorkedRun { state, repo, place, .. } = worked;
     let title = told["title"].as_str().unwrap_or_default();
     let mut text = format!("\n{}: {title}\n", view::run_word(state));
     text.push_str(&task_lines(state));
@@ -99,7 +99,7 @@ fn said(completion: &Value) -> String {
     format!("; reviewer: {word}{}{why}", if why.is_empty() { "" } else { ": " })
 }
 
-fn cost_lines(worked: &Worked) -> String {
+fn cost_lines(worked: &WorkedRun) -> String {
     let run = &worked.state.run;
     let unknown = match costs_unknown(&worked.config, run.flow).as_slice() {
         [] if run.spent.unpriced => " + unknown".to_owned(),
@@ -133,7 +133,7 @@ fn branch_lines(repo: &UserRepo, state: &State) -> String {
 /// What a person should know before they merge.
 fn notes(repo: &UserRepo, state: &State) -> Vec<String> {
     let mut notes: Vec<String> = base_moved(repo, state).into_iter().collect();
-    let left_out = Status::Settled(End::Skipped { why: Skip::Asked });
+    let left_out = Status::Settled(TaskEnd::Skipped { why: Skip::Asked });
     let left_out = view::leaves(state).filter(|task| task.status == left_out);
     notes.extend(left_out.map(|task| format!("{}: left out by a person", task.name())));
     let waivers = view::waivers(state).iter();
@@ -148,7 +148,7 @@ fn notes(repo: &UserRepo, state: &State) -> Vec<String> {
 /// The branch the run began on may have gone on meanwhile; whoever merges should know.
 fn base_moved(repo: &UserRepo, state: &State) -> Option<String> {
     let base = &state.run.base_branch;
-    let count = Git::isolated("look at the base branch", &repo.common_dir)
+    let count = GitCommand::isolated("look at the base branch", &repo.common_dir)
         .args(["rev-list", "--count", "--end-of-options"])
         .arg(format!("{}..refs/heads/{base}", state.run.base))
         .line()
@@ -162,7 +162,7 @@ fn base_moved(repo: &UserRepo, state: &State) -> Option<String> {
 }
 
 /// Why the run is not done, and what a person can do about it.
-fn next_lines(place: &Place, state: &State) -> String {
+fn next_lines(place: &StatePaths, state: &State) -> String {
     match ExitWord::of(state) {
         ExitWord::Done => String::new(),
         ExitWord::Paused => rests(state),

@@ -3,10 +3,10 @@
 
 use super::{ask, work};
 use crate::cli::{Global, OneTask, Retry};
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use autopilot_core::input::Ask;
 use autopilot_engine::inbox::LimitChange;
-use autopilot_engine::place::Place;
+use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::QueryError;
 
 pub fn retry(global: &Global, args: &Retry) -> super::Done {
@@ -21,7 +21,7 @@ pub fn skip(global: &Global, args: &OneTask) -> super::Done {
     ask::say(global, &place(global)?, LimitChange::default(), asked, args.wait)
 }
 
-fn place(global: &Global) -> Result<Place, Failure> {
+fn place(global: &Global) -> Result<StatePaths, CommandFailure> {
     let (place, known) = super::place(global)?;
     known.then_some(place).ok_or_else(|| QueryError::NoRunYet.into())
 }

@@ -5,9 +5,9 @@ mod list;
 mod new;
 
 use super::Done;
-use crate::cli::{Global, Task, TaskCommand};
-use crate::exit::Failure;
-use autopilot_core::task_file::{self, Faults, Parsed};
+use crate::cli::{Global, TaskArgs, TaskCommand};
+use crate::exit::CommandFailure;
+use autopilot_core::task_file::{self, ConfigFaults, Parsed};
 use autopilot_engine::begin::{self, QUEUE_MAX};
 use autopilot_engine::cause::chain;
 use autopilot_host::file;
@@ -17,7 +17,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 const DIR: &str = "tasks";
 const TEMPLATE: &str = "TEMPLATE.md";
 
-pub fn task(global: &Global, args: &Task) -> Done {
+pub fn task(global: &Global, args: &TaskArgs) -> Done {
     match &args.command {
         TaskCommand::New(args) => new::new(global, args),
         TaskCommand::List(args) => list::list(global, args),
@@ -26,7 +26,7 @@ pub fn task(global: &Global, args: &Task) -> Done {
 }
 
 /// The one given, else the one of the repository.
-fn dir(global: &Global, given: Option<&Utf8PathBuf>) -> Result<Utf8PathBuf, Failure> {
+fn dir(global: &Global, given: Option<&Utf8PathBuf>) -> Result<Utf8PathBuf, CommandFailure> {
     match given {
         Some(dir) => Ok(global.path(dir)),
         None => {
@@ -44,9 +44,9 @@ fn near(path: &Utf8Path) -> Utf8PathBuf {
 }
 
 /// What a queue of this directory would take, in its order.
-fn files(dir: &Utf8Path) -> Result<Vec<Utf8PathBuf>, Failure> {
+fn files(dir: &Utf8Path) -> Result<Vec<Utf8PathBuf>, CommandFailure> {
     let unreadable = |error: std::io::Error| {
-        Failure::usage(format!("cannot read the directory `{dir}`: {error}"))
+        CommandFailure::usage(format!("cannot read the directory `{dir}`: {error}"))
             .help("`autopilot task new \"Title\"` makes it, or name another with --dir")
     };
     let mut files = Vec::new();
@@ -59,7 +59,7 @@ fn files(dir: &Utf8Path) -> Result<Vec<Utf8PathBuf>, Failure> {
     }
     files.sort();
     if files.len() > QUEUE_MAX {
-        return Err(Failure::failed(format!(
+        return Err(CommandFailure::failed(format!(
             "`{dir}` holds {} task files, more than the {QUEUE_MAX} a queue may have",
             files.len()
         ))
@@ -71,7 +71,7 @@ fn files(dir: &Utf8Path) -> Result<Vec<Utf8PathBuf>, Failure> {
 /// What the parser makes of a file.
 enum Read {
     Parsed(Box<Parsed>, String),
-    Faulty(Faults),
+    Faulty(ConfigFaults),
     Unreadable(String),
 }
 

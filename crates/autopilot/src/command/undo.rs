@@ -5,10 +5,12 @@ use super::ground::{self, Ground};
 use super::past;
 use super::{Done, done};
 use crate::cli::{Global, Undo};
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::terminal;
 use autopilot_engine::query::{KnownRun, Standing};
-use autopilot_host::git::{Expected, Git, GitError, Oid, UserRepo, ref_component, task_branch};
+use autopilot_host::git::{
+    ExpectedRef, GitCommand, GitError, Oid, UserRepo, ref_component, task_branch,
+};
 use autopilot_view as view;
 use serde_json::json;
 use std::path::Path;
@@ -20,7 +22,7 @@ const UNDONE: &str = "undone";
 const MARKS: &str = "refs/autopilot/published/";
 
 /// A branch of ours in the user's repository.
-struct Branch {
+struct PublishedBranch {
     name: String,
     tip: Oid,
     /// What `recover` calls it.
@@ -32,7 +34,7 @@ pub fn undo(global: &Global, args: &Undo) -> Done {
     let told = past.run(args.run.as_deref())?;
     if let Standing::Live { pid } = told.standing() {
         let text = format!("run {} is live (process {pid}); its branches stay", told.run.id);
-        return Err(Failure::failed(text).help("stop it first with `autopilot stop`"));
+        return Err(CommandFailure::failed(text).help("stop it first with `autopilot stop`"));
     }
     let ground = ground::open(&past.place)?;
     let branches = published(&ground, &told)?;
@@ -49,7 +51,7 @@ pub fn undo(global: &Global, args: &Undo) -> Done {
     done()
 }
 
-fn published(ground: &Ground, told: &KnownRun) -> Result<Vec<Branch>, Failure> {
+fn published(ground: &Ground, told: &KnownRun) -> Result<Vec<PublishedBranch>, CommandFailure> {
     let run = &told.state.run;
     let mut names = vec![(run.branch.clone(), format!("run-{}", told.run.id))];
     names.extend(view::leaves(&told.state).map(|t| (task_branch(t.name()), t.name().to_owned())));
@@ -67,7 +69,7 @@ fn published(ground: &Ground, told: &KnownRun) -> Result<Vec<Branch>, Failure> {
             let is_at_ours = branch == name && ours.as_ref() == Some(tip);
             if is_name_or_suffixed(branch, &name) && (is_marked || is_at_ours) {
                 let (name, tip, task) = (branch.to_owned(), tip.clone(), task.clone());
-                branches.push(Branch { name, tip, task });
+                branches.push(PublishedBranch { name, tip, task });
             }
         }
     }
@@ -82,20 +84,22 @@ fn is_name_or_suffixed(branch: &str, name: &str) -> bool {
 }
 
 /// A later run may have worked on a task of the same name and published over its branch.
-fn is_of_run(ground: &Ground, branch: &str, told: &KnownRun) -> Result<bool, Failure> {
+fn is_of_run(ground: &Ground, branch: &str, told: &KnownRun) -> Result<bool, CommandFailure> {
     let Some(tip) = ground.hub.resolve(&format!("refs/heads/{branch}"))? else { return Ok(false) };
-    let run = Git::isolated(format!("read the trailers of {branch}"), ground.hub.dir())
+    let run = GitCommand::isolated(format!("read the trailers of {branch}"), ground.hub.dir())
         .args(["log", "-1", "--format=%(trailers:key=Autopilot-Run,valueonly)", tip.as_str()])
         .line()
         .map_err(GitError::from)?;
     Ok(run.trim() == told.run.id)
 }
 
-fn refuse(ground: &Ground, branch: &Branch) -> Result<(), Failure> {
-    let Branch { name, tip, .. } = branch;
+fn refuse(ground: &Ground, branch: &PublishedBranch) -> Result<(), CommandFailure> {
+    let PublishedBranch { name, tip, .. } = branch;
     if let Some(worktree) = checked_out(&ground.repo, name)? {
         let text = format!("branch `{name}` is checked out in `{worktree}`; nothing was changed");
-        return Err(Failure::failed(text).help("switch to another branch there, then undo again"));
+        return Err(
+            CommandFailure::failed(text).help("switch to another branch there, then undo again")
+        );
     }
     let ours = [format!("{MARKS}{name}"), format!("refs/heads/{name}")];
     for known in ours {
@@ -107,12 +111,12 @@ fn refuse(ground: &Ground, branch: &Branch) -> Result<(), Failure> {
         "branch `{name}` has commits that are not of this run ({}); nothing was changed",
         tip.short()
     );
-    Err(Failure::failed(text)
+    Err(CommandFailure::failed(text)
         .help(format!("rename it with `git branch -m {name} <name>` to keep them")))
 }
 
-fn checked_out(repo: &UserRepo, branch: &str) -> Result<Option<String>, Failure> {
-    let out = Git::isolated("list the worktrees", &repo.common_dir)
+fn checked_out(repo: &UserRepo, branch: &str) -> Result<Option<String>, CommandFailure> {
+    let out = GitCommand::isolated("list the worktrees", &repo.common_dir)
         .args(["worktree", "list", "--porcelain", "-z"])
         .ok()
         .map_err(GitError::from)?;
@@ -145,27 +149,27 @@ fn is_rebased_in(git_dir: &Path, branch: &str) -> bool {
 }
 
 /// A salvage ref holds the tip before the branch goes.
-fn keep(ground: &Ground, branch: &Branch) -> Result<String, Failure> {
+fn keep(ground: &Ground, branch: &PublishedBranch) -> Result<String, CommandFailure> {
     let task = ref_component(&branch.task);
     let attempt = format!("{UNDONE}-{}", branch.tip.short());
     let name = format!("refs/autopilot/salvage/{task}/{attempt}");
     if ground.hub.resolve(&name)?.as_ref() != Some(&branch.tip) {
-        ground.hub.set_ref(&name, &branch.tip, Expected::Absent)?;
+        ground.hub.set_ref(&name, &branch.tip, ExpectedRef::Absent)?;
     }
     Ok(format!("{task}/{attempt}"))
 }
 
 /// Only if it is still where it was looked at.
-fn remove(repo: &UserRepo, branch: &Branch) -> Result<(), Failure> {
+fn remove(repo: &UserRepo, branch: &PublishedBranch) -> Result<(), CommandFailure> {
     let name = format!("refs/heads/{}", branch.name);
-    Git::isolated(format!("remove branch {}", branch.name), &repo.common_dir)
+    GitCommand::isolated(format!("remove branch {}", branch.name), &repo.common_dir)
         .args(["update-ref", "--no-deref", "-d", &name, branch.tip.as_str()])
         .ok()
         .map_err(GitError::from)?;
     Ok(())
 }
 
-fn tell(global: &Global, told: &KnownRun, branches: &[Branch], kept: &[String]) {
+fn tell(global: &Global, told: &KnownRun, branches: &[PublishedBranch], kept: &[String]) {
     if global.json {
         let gone = branches.iter().zip(kept).map(|(branch, kept)| {
             json!({ "branch": branch.name, "commit": branch.tip.to_string(), "recover": kept })

@@ -4,7 +4,7 @@ use super::live;
 use super::past;
 use super::summary;
 use crate::cli::{Global, LimitArgs};
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::terminal::{self, lines};
 use autopilot_core::config::{Config, duration as parse_duration};
 use autopilot_core::state::State;
@@ -14,11 +14,11 @@ use autopilot_engine::cause::chain;
 use autopilot_engine::flag::Flag;
 use autopilot_engine::host::EngineHost;
 use autopilot_engine::inbox::LimitChange;
-use autopilot_engine::place::Place;
+use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::RunArchive;
 use autopilot_engine::query::status::status_object;
 use autopilot_engine::run_process::{self, Intent, Machine, OpenedRepository, RunProcessError};
-use autopilot_engine::shell::Patience;
+use autopilot_engine::shell::WaitPolicy;
 use autopilot_engine::store;
 use autopilot_engine::workspace::{self, WorkspaceError};
 use autopilot_host::git::{StateEnv, UserRepo};
@@ -30,7 +30,11 @@ use std::process::ExitCode;
 
 /// Opens the repository to go on with a run, which keeps the configuration it began with: that
 /// file may have been changed, broken or deleted meanwhile. `any` takes a run that is over too.
-pub fn reopen(global: &Global, place: &Place, any: bool) -> Result<OpenedRepository, Failure> {
+pub fn reopen(
+    global: &Global,
+    place: &StatePaths,
+    any: bool,
+) -> Result<OpenedRepository, CommandFailure> {
     workspace::refuse_linked_views(place)?;
     let (config, options) = run_process::pinned_config(place, any).map_err(refused)?;
     let as_asked = |now: Config| now.with_options(&options).unwrap_or(now);
@@ -45,12 +49,12 @@ pub fn reopen(global: &Global, place: &Place, any: bool) -> Result<OpenedReposit
     adopt(repo, config)
 }
 
-fn keeps_its_own(place: &Place, why: &str) {
+fn keeps_its_own(place: &StatePaths, why: &str) {
     terminal::note(&format!("{} {why}; the run keeps its own configuration", place.config()));
 }
 
 /// The repository and its configuration, both only read.
-pub fn configured(global: &Global) -> Result<(Place, Config), Failure> {
+pub fn configured(global: &Global) -> Result<(StatePaths, Config), CommandFailure> {
     let (place, _) = workspace::find(&global.repo, &StateEnv::from_process())?;
     let (config, warnings) = workspace::read_config(&place)?;
     for warning in warnings {
@@ -60,16 +64,16 @@ pub fn configured(global: &Global) -> Result<(Place, Config), Failure> {
 }
 
 /// From here on the repository is known to us: it gets its state directory.
-pub fn adopt(repo: UserRepo, config: Config) -> Result<OpenedRepository, Failure> {
+pub fn adopt(repo: UserRepo, config: Config) -> Result<OpenedRepository, CommandFailure> {
     let place = workspace::adopt(&repo, &StateEnv::from_process())?;
     Ok(OpenedRepository { place, repo, config })
 }
 
 /// A raised stop file means: do not begin. The file is named so that it can be removed.
-pub fn refuse_stop_file(place: &Place) -> Result<(), Failure> {
+pub fn refuse_stop_file(place: &StatePaths) -> Result<(), CommandFailure> {
     match Flag::Stop.raised(place) {
         None => Ok(()),
-        Some(path) => Err(Failure {
+        Some(path) => Err(CommandFailure {
             code: ExitWord::Paused.code(),
             message: format!("`{path}` is there, so nothing is begun"),
             help: Some(format!("remove it with `rm {path}`, or use `autopilot resume`")),
@@ -77,10 +81,10 @@ pub fn refuse_stop_file(place: &Place) -> Result<(), Failure> {
     }
 }
 
-pub fn limits(args: &LimitArgs) -> Result<LimitChange, Failure> {
+pub fn limits(args: &LimitArgs) -> Result<LimitChange, CommandFailure> {
     let money = |name: &str, usd: Option<f64>| match usd {
         Some(usd) if !usd.is_finite() || usd <= 0.0 => {
-            Err(Failure::usage(format!("--{name} {usd} is not an amount above 0")))
+            Err(CommandFailure::usage(format!("--{name} {usd} is not an amount above 0")))
         }
         other => Ok(other),
     };
@@ -88,7 +92,7 @@ pub fn limits(args: &LimitArgs) -> Result<LimitChange, Failure> {
         None => None,
         Some(text) => {
             let time = parse_duration(text)
-                .map_err(|reason| Failure::usage(format!("--max-wall {text}: {reason}")))?;
+                .map_err(|reason| CommandFailure::usage(format!("--max-wall {text}: {reason}")))?;
             Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
         }
     };
@@ -101,12 +105,13 @@ pub fn limits(args: &LimitArgs) -> Result<LimitChange, Failure> {
     })
 }
 
-pub fn machine() -> Result<Machine, Failure> {
+pub fn machine() -> Result<Machine, CommandFailure> {
     let variables = variables();
-    let own = std::env::current_exe()
-        .map_err(|error| Failure::failed(format!("cannot find our own executable: {error}")))?;
+    let own = std::env::current_exe().map_err(|error| {
+        CommandFailure::failed(format!("cannot find our own executable: {error}"))
+    })?;
     let own = Utf8PathBuf::from_path_buf(own)
-        .map_err(|path| Failure::failed(format!("{} is not UTF-8", path.display())))?;
+        .map_err(|path| CommandFailure::failed(format!("{} is not UTF-8", path.display())))?;
     let salt = uuid::Uuid::now_v7().simple().to_string();
     let holder = format!("pid {}", std::process::id());
     Ok(Machine { variables, own, salt: salt[salt.len() - 4..].to_owned(), holder })
@@ -136,11 +141,11 @@ pub fn until_rest<'a>(
     opened: OpenedRepository,
     intent: Intent,
     wait: bool,
-) -> Result<Worked<'a>, Failure> {
+) -> Result<WorkedRun<'a>, CommandFailure> {
     let (place, repo, config) = (opened.place.clone(), opened.repo.clone(), opened.config.clone());
     // Whoever sees the dashboard sees the pause, and takes it back there with a key.
     let is_live = live::is_wanted(global);
-    let wait = Patience { paused: wait || is_live, asked: wait };
+    let wait = WaitPolicy { paused: wait || is_live, asked: wait };
     let run = run_process::open(opened, intent, machine()?, None, &mut terminal::note);
     let run = run.map_err(refused)?;
     let watching =
@@ -149,19 +154,19 @@ pub fn until_rest<'a>(
     let ended = host.start(run, wait).join();
     watching.drain();
     let state = ended.map_err(refused)?;
-    Ok(Worked { global, place, repo, config, state })
+    Ok(WorkedRun { global, place, repo, config, state })
 }
 
 /// What the work on a run came to.
-pub struct Worked<'a> {
+pub struct WorkedRun<'a> {
     global: &'a Global,
-    pub place: Place,
+    pub place: StatePaths,
     pub repo: UserRepo,
     pub config: Config,
     pub state: State,
 }
 
-impl Worked<'_> {
+impl WorkedRun<'_> {
     /// Whether a person is asked at this gate.
     pub fn waits_at(&self, step: Step) -> bool {
         self.state.run.halt.is_none()
@@ -211,40 +216,40 @@ impl Worked<'_> {
     }
 }
 
-pub fn refused(error: RunProcessError) -> Failure {
+pub fn refused(error: RunProcessError) -> CommandFailure {
     let message = chain(&error);
     match error {
         RunProcessError::Workspace(error) => error.into(),
         RunProcessError::Shell(error) => error.into(),
         RunProcessError::Begin(error) => begin_failure(&error),
-        RunProcessError::Unfinished { run, .. } => Failure::failed(message).help(format!(
+        RunProcessError::Unfinished { run, .. } => CommandFailure::failed(message).help(format!(
             "go on with `autopilot resume`, look with `autopilot show {run}`, or give it up with --fresh"
         )),
-        RunProcessError::UnderWay { run, flag, .. } => Failure::usage(message).help(format!(
+        RunProcessError::UnderWay { run, flag, .. } => CommandFailure::usage(message).help(format!(
             "go on without {flag}, look with `autopilot show {run}`, or give it up with --fresh"
         )),
-        RunProcessError::StateGone { .. } => Failure::failed(message).help(
+        RunProcessError::StateGone { .. } => CommandFailure::failed(message).help(
             "what was merged is on its branch; `autopilot recover` lists what is left, \
              `autopilot run` begins again",
         ),
-        RunProcessError::Flag { .. } => Failure::failed(message),
+        RunProcessError::Flag { .. } => CommandFailure::failed(message),
         RunProcessError::NothingToResume => {
-            Failure::usage(message).help("begin one with `autopilot run tasks/<task>.md`")
+            CommandFailure::usage(message).help("begin one with `autopilot run tasks/<task>.md`")
         }
-        RunProcessError::PinnedConfig(_) | RunProcessError::Redaction(_) => Failure::config(message),
-        RunProcessError::Runtime(_) | RunProcessError::Loop(_) => Failure::failed(message),
+        RunProcessError::PinnedConfig(_) | RunProcessError::Redaction(_) => CommandFailure::config(message),
+        RunProcessError::Runtime(_) | RunProcessError::Loop(_) => CommandFailure::failed(message),
     }
 }
 
-pub fn begin_failure(error: &BeginError) -> Failure {
+pub fn begin_failure(error: &BeginError) -> CommandFailure {
     let message = chain(error);
     match error {
-        BeginError::Agent { .. } | BeginError::Settings { .. } => Failure::config(message),
-        BeginError::Skill { .. } => Failure::config(message).help(
+        BeginError::Agent { .. } | BeginError::Settings { .. } => CommandFailure::config(message),
+        BeginError::Skill { .. } => CommandFailure::config(message).help(
             "`autopilot skills` lists those there are; a text that means something else says so \
              with `skills: []` in its front matter",
         ),
-        BeginError::Refused { .. } => Failure::failed(message),
+        BeginError::Refused { .. } => CommandFailure::failed(message),
         BeginError::Unreadable { .. }
         | BeginError::TaskFile { .. }
         | BeginError::PlanInQueue { .. }
@@ -253,6 +258,6 @@ pub fn begin_failure(error: &BeginError) -> Failure {
         | BeginError::EmptyQueue { .. }
         | BeginError::QueueTooLong { .. }
         | BeginError::Pattern { .. }
-        | BeginError::Out { .. } => Failure::usage(message),
+        | BeginError::Out { .. } => CommandFailure::usage(message),
     }
 }

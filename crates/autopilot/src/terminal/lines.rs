@@ -12,7 +12,7 @@ use autopilot_engine::run_process::OpenRun;
 use autopilot_tui::notice;
 use autopilot_tui::screen::is_subagent;
 use autopilot_tui::tally::Tally;
-use autopilot_view::progress::{self, Weight};
+use autopilot_view::progress::{self, LineWeight};
 use std::time::Duration;
 
 /// How long a quiet feed is waited for at a time.
@@ -34,10 +34,10 @@ impl Verbosity {
         }
     }
 
-    fn shows(self, weight: Weight) -> bool {
+    fn shows(self, weight: LineWeight) -> bool {
         match self {
-            Verbosity::Quiet => weight == Weight::Transition,
-            Verbosity::Normal => weight <= Weight::Step,
+            Verbosity::Quiet => weight == LineWeight::Transition,
+            Verbosity::Normal => weight <= LineWeight::Step,
             Verbosity::Verbose => true,
         }
     }
@@ -45,20 +45,20 @@ impl Verbosity {
 
 /// Tells a run line by line while it is worked on.
 pub fn watch(global: &Global, run: &OpenRun) -> Watching {
-    let mut lines = Lines::of(global);
+    let mut lines = TerminalLines::of(global);
     let (mut subscription, mut state) = run.follow(lines.level());
     Watching::start(move || lines.follow(&mut subscription, &mut state))
 }
 
 /// A run told line by line on standard error.
-pub struct Lines {
+pub struct TerminalLines {
     verbosity: Verbosity,
     tally: Tally,
 }
 
-impl Lines {
-    pub fn of(global: &Global) -> Lines {
-        Lines { verbosity: Verbosity::of(global), tally: Tally::default() }
+impl TerminalLines {
+    pub fn of(global: &Global) -> TerminalLines {
+        TerminalLines { verbosity: Verbosity::of(global), tally: Tally::default() }
     }
 
     /// What a record means to someone watching: its steps, then what it means for the graph.
@@ -68,14 +68,14 @@ impl Lines {
         let steps = record.events.iter().filter_map(|event| progress::told(event, state));
         let steps = steps.filter(|line| self.verbosity.shows(line.weight)).map(|line| line.text);
         let mut lines: Vec<String> = steps.collect();
-        if self.verbosity.shows(Weight::Step) {
+        if self.verbosity.shows(LineWeight::Step) {
             lines.extend(notice::told(record, state, &self.tally));
         }
         lines.into_iter().map(|line| format!("{clock} {line}")).collect()
     }
 }
 
-impl Lines {
+impl TerminalLines {
     /// What has to be told besides the records.
     pub fn level(&self) -> SightLevel {
         match self.verbosity {

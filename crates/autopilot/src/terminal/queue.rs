@@ -13,11 +13,11 @@ const BYTES_MAX: usize = 1024 * 1024;
 const STUCK_MAX: Duration = Duration::from_secs(1);
 const SLOW_MAX: Duration = Duration::from_secs(10);
 
-static QUEUE: Mutex<Queue> = Mutex::new(Queue::new());
+static QUEUE: Mutex<TextQueue> = Mutex::new(TextQueue::new());
 static CHANGED: Condvar = Condvar::new();
 static WRITER: OnceLock<bool> = OnceLock::new();
 
-struct Queue {
+struct TextQueue {
     texts: VecDeque<String>,
     bytes: usize,
     /// Texts that were left out since the last one written.
@@ -30,9 +30,9 @@ struct Queue {
     stuck_at: Option<u64>,
 }
 
-impl Queue {
-    const fn new() -> Queue {
-        Queue {
+impl TextQueue {
+    const fn new() -> TextQueue {
+        TextQueue {
             texts: VecDeque::new(),
             bytes: 0,
             missed: 0,
@@ -66,7 +66,7 @@ impl Queue {
     }
 }
 
-fn queue() -> MutexGuard<'static, Queue> {
+fn queue() -> MutexGuard<'static, TextQueue> {
     QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_newest_texts_stay_and_the_others_are_counted() {
-        let mut queue = Queue::new();
+        let mut queue = TextQueue::new();
         for n in 0..TEXTS_MAX + 3 {
             queue.push(format!("{n}\n"));
         }
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn long_texts_count_by_their_bytes() {
-        let mut queue = Queue::new();
+        let mut queue = TextQueue::new();
         for _ in 0..10 {
             queue.push("x".repeat(BYTES_MAX / 4));
         }

@@ -12,8 +12,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use autopilot_agents::{
-    Act, Agent, AgentEvent, Ask, Conversation, Ending, ExitFacts, Expected, Heard, LaunchPlan,
-    McpServer, Outcome, Program, Settings, Stdin, Stream, Transport, Wish,
+    Act, Agent, AgentEnding, AgentEvent, AgentMessage, AgentOutcome, AgentSettings, Conversation,
+    ExitFacts, ExpectedLaunch, HeardLine, LaunchPlan, LaunchProgram, LaunchRequest, LaunchServer,
+    LaunchStdin, OutputStream, Transport,
 };
 use autopilot_core::config::Mode;
 use autopilot_testkit::agents::Variables;
@@ -30,7 +31,7 @@ const RUN_MAX: Duration = Duration::from_secs(60);
 const BRIEF_CHARS_MAX: usize = 110;
 
 pub struct Ran {
-    pub ending: Ending,
+    pub ending: AgentEnding,
     pub events: Vec<AgentEvent>,
     pub out: String,
     pub err: String,
@@ -75,16 +76,16 @@ impl Place {
 pub fn agent(mode: &str, executable: &std::path::Path) -> Agent {
     let executable = executable.to_str();
     let mode = Mode::of(mode).unwrap();
-    Agent::new(Settings { mode, executable, ..Settings::default() }).unwrap()
+    Agent::new(AgentSettings { mode, executable, ..AgentSettings::default() }).unwrap()
 }
 
-pub fn run(agent: &Agent, ask: &Ask<'_>, variables: &Variables) -> Ran {
+pub fn run(agent: &Agent, ask: &LaunchRequest<'_>, variables: &Variables) -> Ran {
     run_while(agent, ask, variables, |_, _| {})
 }
 
 enum News {
-    Line(Stream, String),
-    Wish(Wish),
+    Line(OutputStream, String),
+    Wish(AgentMessage),
     EndOfStream,
 }
 
@@ -92,7 +93,7 @@ enum News {
 pub struct Ear(Sender<News>);
 
 impl Ear {
-    pub fn wish(&self, wish: Wish) {
+    pub fn wish(&self, wish: AgentMessage) {
         self.0.send(News::Wish(wish)).unwrap();
     }
 }
@@ -100,7 +101,7 @@ impl Ear {
 /// `meanwhile` goes on beside the run and knows the process.
 pub fn run_while(
     agent: &Agent,
-    ask: &Ask<'_>,
+    ask: &LaunchRequest<'_>,
     variables: &Variables,
     meanwhile: impl FnOnce(Pid, Ear) + Send,
 ) -> Ran {
@@ -112,8 +113,8 @@ pub fn run_while(
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
     let (news, heard) = channel();
     let readers = [
-        reader(child.stdout.take().unwrap(), Stream::Out, news.clone()),
-        reader(child.stderr.take().unwrap(), Stream::Err, news.clone()),
+        reader(child.stdout.take().unwrap(), OutputStream::Out, news.clone()),
+        reader(child.stderr.take().unwrap(), OutputStream::Err, news.clone()),
     ];
     let stdin = child.stdin.take();
     let ran = thread::scope(|scope| {
@@ -128,7 +129,7 @@ pub fn run_while(
 }
 
 fn start(plan: &LaunchPlan, cwd: &Utf8Path, variables: &Variables) -> Child {
-    let Program::Named(program) = &plan.program else { panic!("an agent of its own") };
+    let LaunchProgram::Named(program) = &plan.program else { panic!("an agent of its own") };
     Command::new(program)
         .args(&plan.args)
         .current_dir(cwd)
@@ -152,16 +153,21 @@ struct Talk {
 }
 
 impl Talk {
-    fn begin(agent: &Agent, ask: &Ask<'_>, plan: &LaunchPlan, stdin: Option<ChildStdin>) -> Self {
-        let conversation = agent.conversation(Expected::from(ask));
+    fn begin(
+        agent: &Agent,
+        ask: &LaunchRequest<'_>,
+        plan: &LaunchPlan,
+        stdin: Option<ChildStdin>,
+    ) -> Self {
+        let conversation = agent.conversation(ExpectedLaunch::from(ask));
         let (events, out, err) = (Vec::new(), String::new(), String::new());
         let mut talk = Talk { conversation, stdin, events, out, err };
         match &plan.stdin {
-            Stdin::Whole(bytes) => {
+            LaunchStdin::Whole(bytes) => {
                 // One that ends at once reads nothing.
                 drop(talk.stdin.take().unwrap().write_all(bytes));
             }
-            Stdin::Open => {
+            LaunchStdin::Open => {
                 let heard = talk.conversation.begin();
                 talk.take(heard);
             }
@@ -169,7 +175,7 @@ impl Talk {
         talk
     }
 
-    fn take(&mut self, heard: Heard) {
+    fn take(&mut self, heard: HeardLine) {
         self.events.extend(heard.events);
         for act in heard.acts {
             match act {
@@ -209,10 +215,10 @@ impl Talk {
         Ran { ending, events: self.events, out: self.out, err: self.err, exit }
     }
 
-    fn line(&mut self, stream: Stream, line: &str) {
+    fn line(&mut self, stream: OutputStream, line: &str) {
         let text = match stream {
-            Stream::Out => &mut self.out,
-            Stream::Err => &mut self.err,
+            OutputStream::Out => &mut self.out,
+            OutputStream::Err => &mut self.err,
         };
         text.push_str(line);
         text.push('\n');
@@ -223,7 +229,7 @@ impl Talk {
 
 fn reader(
     from: impl Read + Send + 'static,
-    stream: Stream,
+    stream: OutputStream,
     news: Sender<News>,
 ) -> thread::JoinHandle<()> {
     thread::spawn(move || {
@@ -246,13 +252,15 @@ pub fn brief(ran: &Ran) -> String {
     };
     let ending = &ran.ending;
     let judged = match &ending.outcome {
-        Outcome::Success => format!("success: {}", ending.answer.trim()),
-        Outcome::Broke { cause, why } => format!("broke ({cause:?}): {why}"),
-        Outcome::Quota { until_unix: Some(until), why } => format!("quota until {until}: {why}"),
-        Outcome::Quota { until_unix: None, why } => format!("quota: {why}"),
-        Outcome::Auth { why } => format!("auth: {why}"),
-        Outcome::Outage { why } => format!("outage: {why}"),
-        Outcome::Interrupted => "interrupted".to_owned(),
+        AgentOutcome::Success => format!("success: {}", ending.answer.trim()),
+        AgentOutcome::Broke { cause, why } => format!("broke ({cause:?}): {why}"),
+        AgentOutcome::Quota { until_unix: Some(until), why } => {
+            format!("quota until {until}: {why}")
+        }
+        AgentOutcome::Quota { until_unix: None, why } => format!("quota: {why}"),
+        AgentOutcome::Auth { why } => format!("auth: {why}"),
+        AgentOutcome::Outage { why } => format!("outage: {why}"),
+        AgentOutcome::Interrupted => "interrupted".to_owned(),
     };
     let odd = match ending.odd {
         odd if odd == Default::default() => String::new(),
@@ -302,19 +310,19 @@ pub fn wait_for_file(path: &Utf8Path) {
 }
 
 /// A server of tools with one tool, `echo`.
-pub fn echo_server() -> McpServer {
+pub fn echo_server() -> LaunchServer {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agents/echo_server.py").to_owned();
     stdio_server("echo", "python3", vec![script])
 }
 
 /// One that can't start.
-pub fn dead_server() -> McpServer {
+pub fn dead_server() -> LaunchServer {
     stdio_server("dead", "false", Vec::new())
 }
 
-fn stdio_server(name: &str, command: &str, args: Vec<String>) -> McpServer {
+fn stdio_server(name: &str, command: &str, args: Vec<String>) -> LaunchServer {
     let transport = Transport::Stdio { command: command.to_owned(), args, env: Vec::new() };
-    McpServer { name: name.to_owned(), transport }
+    LaunchServer { name: name.to_owned(), transport }
 }
 
 /// A row of a table: a name for it, and the judgement.

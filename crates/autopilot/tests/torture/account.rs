@@ -6,7 +6,7 @@ use autopilot_core::event::{Bill, Event, Outcome, Record, Verdict};
 use autopilot_core::id::AttemptId;
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
-use autopilot_engine::place::Place;
+use autopilot_engine::place::StatePaths;
 use autopilot_engine::{store, workspace};
 use autopilot_host::git::StateEnv;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -78,7 +78,7 @@ fn read_all(dir: &Utf8Path, files: &mut BTreeMap<Utf8PathBuf, Vec<u8>>, but: &[&
     }
 }
 
-pub fn place(stage: &Stage) -> Place {
+pub fn place(stage: &Stage) -> StatePaths {
     let env =
         StateEnv { autopilot_state_dir: Some(stage.state.as_str().into()), ..StateEnv::default() };
     workspace::find(&stage.repo, &env).unwrap().0
@@ -102,7 +102,7 @@ pub fn settle(stage: &Stage) -> (Account, Price) {
 }
 
 /// No object is broken, no lock is left behind.
-fn sound_repositories(stage: &Stage, place: &Place) {
+fn sound_repositories(stage: &Stage, place: &StatePaths) {
     for dir in [stage.repo.join(".git"), place.state.join("hub.git")] {
         let (code, out) = stage.try_git(&dir, &["fsck", "--strict", "--no-dangling"]);
         assert_eq!(code, Some(0), "fsck of {dir}: {out}");
@@ -135,7 +135,7 @@ fn proven(stage: &Stage, records: &[Record], state: &State) {
 }
 
 /// Every bill counts once, also those of attempts that were cut short.
-fn price(stage: &Stage, place: &Place, records: &[Record], state: &State) -> Price {
+fn price(stage: &Stage, place: &StatePaths, records: &[Record], state: &State) -> Price {
     let mut bills: BTreeMap<AttemptId, Bill> = BTreeMap::new();
     let mut starts = 0;
     let mut ends: BTreeSet<AttemptId> = BTreeSet::new();
@@ -170,7 +170,7 @@ fn price(stage: &Stage, place: &Place, records: &[Record], state: &State) -> Pri
     }
 }
 
-fn account(stage: &Stage, place: &Place, state: &State) -> Account {
+fn account(stage: &Stage, place: &StatePaths, state: &State) -> Account {
     let branch = &state.run.branch;
     let range = format!("{}..{branch}", state.run.base);
     let format = "--format=%P%x09%(trailers:key=Autopilot-Task,valueonly,separator=%x2c)%x09\
@@ -207,7 +207,7 @@ fn account(stage: &Stage, place: &Place, state: &State) -> Account {
 }
 
 /// Entries by task; a key that comes twice is an entry written twice.
-fn notes(place: &Place) -> BTreeMap<String, usize> {
+fn notes(place: &StatePaths) -> BTreeMap<String, usize> {
     let path = place.views().join("RELEASE_NOTES_RUNNING.md");
     let text = fs::read_to_string(path).unwrap();
     let keys: Vec<&str> = text.lines().filter(|line| line.starts_with("<!-- ")).collect();

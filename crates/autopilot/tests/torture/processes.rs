@@ -1,6 +1,6 @@
 //! Who is alive of a stage: found by what it was started with or where it stands, not by its parents.
 
-use autopilot_host::proc::{self, Identity};
+use autopilot_host::proc::{self, ProcessIdentity};
 use camino::Utf8Path;
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 pub const GONE_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Every living process whose environment, arguments or directory lead into the stage.
-pub fn alive(root: &Utf8Path) -> BTreeSet<Identity> {
+pub fn alive(root: &Utf8Path) -> BTreeSet<ProcessIdentity> {
     let needle = root.as_str().as_bytes();
     let has = |bytes: &[u8]| bytes.windows(needle.len()).any(|window| window == needle);
     proc::all()
@@ -30,10 +30,10 @@ pub fn alive(root: &Utf8Path) -> BTreeSet<Identity> {
 }
 
 /// Waits until nobody but `known` is left; what remains after the time allowed.
-pub fn left(root: &Utf8Path, known: &BTreeSet<Identity>, wait_max: Duration) -> Vec<String> {
+pub fn left(root: &Utf8Path, known: &BTreeSet<ProcessIdentity>, wait_max: Duration) -> Vec<String> {
     let began = Instant::now();
     loop {
-        let left: Vec<Identity> = alive(root).difference(known).copied().collect();
+        let left: Vec<ProcessIdentity> = alive(root).difference(known).copied().collect();
         if left.is_empty() || began.elapsed() > wait_max {
             return left.iter().map(|id| told(*id)).collect();
         }
@@ -41,7 +41,7 @@ pub fn left(root: &Utf8Path, known: &BTreeSet<Identity>, wait_max: Duration) -> 
     }
 }
 
-fn told(id: Identity) -> String {
+fn told(id: ProcessIdentity) -> String {
     let line = fs::read(format!("/proc/{}/cmdline", id.pid)).unwrap_or_default();
     format!("{}: {}", id.pid, String::from_utf8_lossy(&line).replace('\0', " "))
 }

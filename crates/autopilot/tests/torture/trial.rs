@@ -4,7 +4,7 @@ use crate::account::{Account, Price, Untouched, settle};
 use crate::processes::{self, GONE_WAIT_MAX};
 use crate::stage::{BILL_MAX, Ended, Flow, Running, Stage};
 use autopilot_engine::{store, workspace};
-use autopilot_host::proc::Identity;
+use autopilot_host::proc::ProcessIdentity;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -47,7 +47,7 @@ pub struct Trial {
     time: Duration,
     before: Untouched,
     /// Left by a kill that took the supervisors too: the next boot must find them.
-    orphans: BTreeSet<Identity>,
+    orphans: BTreeSet<ProcessIdentity>,
     over: bool,
 }
 

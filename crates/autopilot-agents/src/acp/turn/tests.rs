@@ -1,7 +1,7 @@
 //! Turns, line by line: `<` marks the agent's lines, `>` our replies, the rest are events.
 
 use super::*;
-use crate::launch::{Access, Ask, Network};
+use crate::launch::{Access, LaunchRequest, Network};
 
 struct Play {
     turn: Box<AcpConversation>,
@@ -12,7 +12,7 @@ const NEW: &str = r#"{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s1"}}"#;
 const CAN_LOAD: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}}"#;
 
 impl Play {
-    fn begin(ask: &Ask<'_>) -> Play {
+    fn begin(ask: &LaunchRequest<'_>) -> Play {
         let mut play = Play { turn: Box::new(AcpConversation::new(ask.into())), seen: Vec::new() };
         let heard = play.turn.begin();
         play.note(heard);
@@ -21,14 +21,14 @@ impl Play {
     }
 
     /// A turn whose prompt was sent, as request 3.
-    fn prompted(ask: &Ask<'_>) -> Play {
+    fn prompted(ask: &LaunchRequest<'_>) -> Play {
         let mut play = Play::begin(ask);
         play.hear(CAN_LOAD).hear(NEW);
         play.seen.clear();
         play
     }
 
-    fn note(&mut self, heard: Heard) {
+    fn note(&mut self, heard: HeardLine) {
         let events = heard.events.iter().map(|event| serde_json::to_string(event).unwrap());
         self.seen.extend(events);
         self.seen.extend(heard.acts.into_iter().map(|act| match act {
@@ -40,7 +40,7 @@ impl Play {
     }
 
     fn hear(&mut self, line: &str) -> &mut Play {
-        let heard = self.turn.line(Stream::Out, line, false);
+        let heard = self.turn.line(OutputStream::Out, line, false);
         self.note(heard);
         self
     }
@@ -62,7 +62,7 @@ impl Play {
         self.hear(&rpc::error(&json!(id), code, message))
     }
 
-    fn wish(&mut self, wish: Wish) -> &mut Play {
+    fn wish(&mut self, wish: AgentMessage) -> &mut Play {
         let heard = self.turn.wish(wish).unwrap();
         self.note(heard);
         self
@@ -72,13 +72,13 @@ impl Play {
         std::mem::take(&mut self.seen).join("\n")
     }
 
-    fn finish(self, exit: ExitFacts) -> Ending {
+    fn finish(self, exit: ExitFacts) -> AgentEnding {
         self.turn.finish(exit)
     }
 }
 
-fn ask() -> Ask<'static> {
-    Ask::new("do it", "/slot".into())
+fn ask() -> LaunchRequest<'static> {
+    LaunchRequest::new("do it", "/slot".into())
 }
 
 fn permission(kind: &str) -> String {
@@ -104,14 +104,14 @@ fn a_turn_from_hello_to_good_bye() {
     "#);
     // The process may have to be killed afterwards: the result stands.
     let ending = play.finish(ExitFacts::signal(15));
-    assert_eq!(ending.outcome, Outcome::Success);
+    assert_eq!(ending.outcome, AgentOutcome::Success);
     assert_eq!((ending.answer.as_str(), ending.session.as_deref()), ("Done.", Some("s1")));
     assert_eq!(ending.odd, Odd::default());
 }
 
 #[test]
 fn the_first_word_offers_files_only_when_configured() {
-    let offers = |ask: &Ask<'_>| {
+    let offers = |ask: &LaunchRequest<'_>| {
         let heard = AcpConversation::new(ask.into()).begin();
         let Act::Say(line) = &heard.acts[0] else { panic!("{heard:?}") };
         serde_json::from_str::<Value>(line).unwrap()["params"]["clientCapabilities"].take()
@@ -120,7 +120,7 @@ fn the_first_word_offers_files_only_when_configured() {
         json!({ "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false });
     assert_eq!(offers(&ask()), none);
     let both = json!({ "fs": { "readTextFile": true, "writeTextFile": true }, "terminal": false });
-    assert_eq!(offers(&Ask { fs: true, ..ask() }), both);
+    assert_eq!(offers(&LaunchRequest { fs: true, ..ask() }), both);
 }
 
 #[test]
@@ -131,15 +131,15 @@ fn every_way_to_stop_has_its_outcome() {
         play.finish(ExitFacts::code(0)).outcome
     };
     let broke = |reason: &str| match outcome(reason) {
-        Outcome::Broke { cause, .. } => cause,
-        other @ (Outcome::Success
-        | Outcome::Quota { .. }
-        | Outcome::Auth { .. }
-        | Outcome::Outage { .. }
-        | Outcome::Interrupted) => panic!("{other:?}"),
+        AgentOutcome::Broke { cause, .. } => cause,
+        other @ (AgentOutcome::Success
+        | AgentOutcome::Quota { .. }
+        | AgentOutcome::Auth { .. }
+        | AgentOutcome::Outage { .. }
+        | AgentOutcome::Interrupted) => panic!("{other:?}"),
     };
-    assert_eq!(outcome("end_turn"), Outcome::Success);
-    assert_eq!(outcome("cancelled"), Outcome::Interrupted);
+    assert_eq!(outcome("end_turn"), AgentOutcome::Success);
+    assert_eq!(outcome("cancelled"), AgentOutcome::Interrupted);
     assert_eq!(broke("max_tokens"), Cause::OutputLimit);
     assert_eq!(broke("max_turn_requests"), Cause::Turns);
     assert_eq!(broke("refusal"), Cause::Refusal);
@@ -147,7 +147,10 @@ fn every_way_to_stop_has_its_outcome() {
     let mut silent = Play::prompted(&ask());
     silent.stops(3, "end_turn");
     let outcome = silent.finish(ExitFacts::code(0)).outcome;
-    assert_eq!(outcome, Outcome::broke(Cause::Empty, "the agent ended its turn without an answer"));
+    assert_eq!(
+        outcome,
+        AgentOutcome::broke(Cause::Empty, "the agent ended its turn without an answer")
+    );
 }
 
 #[test]
@@ -164,12 +167,12 @@ fn a_request_with_the_id_of_ours_is_a_request() {
     assert_eq!(play.seen(), "");
     play.says("ok").stops(3, "end_turn");
     let ending = play.finish(ExitFacts::code(0));
-    assert_eq!((ending.outcome, ending.odd.unknown), (Outcome::Success, 2));
+    assert_eq!((ending.outcome, ending.odd.unknown), (AgentOutcome::Success, 2));
 }
 
 #[test]
 fn a_reader_that_wants_to_write_is_refused_and_goes_on() {
-    let reader = Ask { access: Access::Read, ..ask() };
+    let reader = LaunchRequest { access: Access::Read, ..ask() };
     let mut play = Play::prompted(&reader);
     play.hear(&permission("edit")).says("I may not.").stops(3, "end_turn");
     insta::assert_snapshot!(play.seen(), @r#"
@@ -180,7 +183,7 @@ fn a_reader_that_wants_to_write_is_refused_and_goes_on() {
     {"event":"result","ok":true,"text":"I may not."}
     > Close
     "#);
-    assert_eq!(play.finish(ExitFacts::code(0)).outcome, Outcome::Success);
+    assert_eq!(play.finish(ExitFacts::code(0)).outcome, AgentOutcome::Success);
 }
 
 #[test]
@@ -212,7 +215,7 @@ fn a_change_outside_is_refused_wherever_the_call_names_it() {
 
 #[test]
 fn without_a_fitting_option_the_request_is_cancelled() {
-    let offline = Ask { network: Network::Off, ..ask() };
+    let offline = LaunchRequest { network: Network::Off, ..ask() };
     let mut play = Play::prompted(&offline);
     let params = json!({ "toolCall": { "toolCallId": "c", "kind": "fetch" },
         "options": [{ "optionId": "yes", "kind": "allow_once" }] });
@@ -222,7 +225,7 @@ fn without_a_fitting_option_the_request_is_cancelled() {
 
 #[test]
 fn a_session_is_taken_up_and_its_old_words_are_not_new_ones() {
-    let again = Ask { session: Some("s1"), ..ask() };
+    let again = LaunchRequest { session: Some("s1"), ..ask() };
     let mut play = Play::begin(&again);
     play.hear(CAN_LOAD).says("old words");
     play.update(json!({ "sessionUpdate": "usage_update", "used": 900, "size": 1000 }));
@@ -242,7 +245,7 @@ fn a_session_is_taken_up_and_its_old_words_are_not_new_ones() {
 
 #[test]
 fn a_session_that_is_gone_is_noticed_before_anything_is_asked() {
-    let again = Ask { session: Some("s1"), ..ask() };
+    let again = LaunchRequest { session: Some("s1"), ..ask() };
     let lost = |line: &str| {
         let mut play = Play::begin(&again);
         play.hear(CAN_LOAD).hear(line);
@@ -251,18 +254,18 @@ fn a_session_that_is_gone_is_noticed_before_anything_is_asked() {
     };
     let other = lost(r#"{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s2"}}"#);
     let why = "the agent answered in session s2 instead of resuming s1";
-    assert_eq!(other, Outcome::broke(Cause::Session, why));
+    assert_eq!(other, AgentOutcome::broke(Cause::Session, why));
     let gone = lost(&rpc::error(&json!(2), -32002, "Resource not found"));
-    assert_eq!(gone, Outcome::broke(Cause::Session, "Resource not found"));
+    assert_eq!(gone, AgentOutcome::broke(Cause::Session, "Resource not found"));
     let unsaid = lost(&rpc::error(&json!(2), -32603, "Internal error"));
-    assert_eq!(unsaid, Outcome::broke(Cause::Session, "Internal error"));
+    assert_eq!(unsaid, AgentOutcome::broke(Cause::Session, "Internal error"));
     let auth = lost(&rpc::error(&json!(2), -32000, "Authentication required"));
-    assert!(matches!(auth, Outcome::Auth { .. }));
+    assert!(matches!(auth, AgentOutcome::Auth { .. }));
 }
 
 #[test]
 fn an_agent_that_cannot_load_begins_anew_and_the_loss_is_said() {
-    let again = Ask { session: Some("s1"), ..ask() };
+    let again = LaunchRequest { session: Some("s1"), ..ask() };
     let mut play = Play::begin(&again);
     play.hear(r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}"#);
     insta::assert_snapshot!(play.seen(), @r#"
@@ -274,7 +277,7 @@ fn an_agent_that_cannot_load_begins_anew_and_the_loss_is_said() {
 #[test]
 fn the_model_is_set_before_the_prompt_and_never_replaced_by_another() {
     let with = |reply: &str, settled: Option<&str>| {
-        let asked = Ask { model: Some("big"), ..ask() };
+        let asked = LaunchRequest { model: Some("big"), ..ask() };
         let mut play = Play::begin(&asked);
         play.hear(CAN_LOAD);
         play.seen.clear();
@@ -309,7 +312,7 @@ fn the_model_is_set_before_the_prompt_and_never_replaced_by_another() {
 #[test]
 fn servers_are_given_as_the_protocol_has_them() {
     let servers = [
-        McpServer {
+        LaunchServer {
             name: "docs".into(),
             transport: Transport::Stdio {
                 command: "docs-server".into(),
@@ -317,9 +320,9 @@ fn servers_are_given_as_the_protocol_has_them() {
                 env: vec![("TAG".into(), "x".into())],
             },
         },
-        McpServer { name: "web".into(), transport: Transport::Http { url: "http://h/".into() } },
+        LaunchServer { name: "web".into(), transport: Transport::Http { url: "http://h/".into() } },
     ];
-    let asked = Ask { mcp_servers: &servers, ..ask() };
+    let asked = LaunchRequest { mcp_servers: &servers, ..ask() };
     let mut play = Play::begin(&asked);
     play.hear(CAN_LOAD);
     insta::assert_snapshot!(play.seen(), @r#"
@@ -334,29 +337,34 @@ fn servers_are_given_as_the_protocol_has_them() {
 #[test]
 fn an_interrupt_cancels_the_prompt_and_the_turn_is_interrupted() {
     let mut play = Play::prompted(&ask());
-    play.says("half").wish(Wish::Interrupt).wish(Wish::Interrupt).stops(3, "cancelled");
+    play.says("half")
+        .wish(AgentMessage::Interrupt)
+        .wish(AgentMessage::Interrupt)
+        .stops(3, "cancelled");
     insta::assert_snapshot!(play.seen(), @r#"
     > {"method":"session/cancel","params":{"sessionId":"s1"}}
     {"event":"text","text":"half"}
     {"event":"result","ok":false,"text":"the agent was interrupted"}
     > Close
     "#);
-    assert_eq!(play.turn.wish(Wish::Interrupt), Err(Deaf::Over));
-    assert_eq!(play.finish(ExitFacts::code(0)).outcome, Outcome::Interrupted);
+    assert_eq!(play.turn.wish(AgentMessage::Interrupt), Err(Deaf::Over));
+    assert_eq!(play.finish(ExitFacts::code(0)).outcome, AgentOutcome::Interrupted);
     // An agent that does not even answer is stopped from outside.
     let mut deaf = Play::prompted(&ask());
-    deaf.wish(Wish::Interrupt);
-    assert_eq!(deaf.finish(ExitFacts::signal(9)).outcome, Outcome::Interrupted);
+    deaf.wish(AgentMessage::Interrupt);
+    assert_eq!(deaf.finish(ExitFacts::signal(9)).outcome, AgentOutcome::Interrupted);
     let mut early = Play::begin(&ask());
-    early.wish(Wish::Interrupt);
+    early.wish(AgentMessage::Interrupt);
     assert!(early.seen().ends_with("> Close"));
-    assert_eq!(early.finish(ExitFacts::code(0)).outcome, Outcome::Interrupted);
+    assert_eq!(early.finish(ExitFacts::code(0)).outcome, AgentOutcome::Interrupted);
 }
 
 #[test]
 fn a_message_stops_the_turn_and_begins_the_next_with_itself() {
     let mut play = Play::prompted(&ask());
-    play.says("half").wish(Wish::Message("use b".into())).wish(Wish::Message("and c".into()));
+    play.says("half")
+        .wish(AgentMessage::Message("use b".into()))
+        .wish(AgentMessage::Message("and c".into()));
     play.hear(&permission("edit")).stops(3, "cancelled").says("whole").stops(4, "end_turn");
     insta::assert_snapshot!(play.seen(), @r#"
     {"event":"steer","text":"use b"}
@@ -372,16 +380,16 @@ fn a_message_stops_the_turn_and_begins_the_next_with_itself() {
     > Close
     "#);
     let ending = play.finish(ExitFacts::code(0));
-    assert_eq!((ending.outcome, ending.answer.as_str()), (Outcome::Success, "whole"));
+    assert_eq!((ending.outcome, ending.answer.as_str()), (AgentOutcome::Success, "whole"));
 }
 
 #[test]
 fn a_message_before_the_prompt_goes_with_it_and_only_so_many_wait() {
     let mut play = Play::begin(&ask());
     for n in 0..MESSAGES_MAX {
-        play.wish(Wish::Message(n.to_string()));
+        play.wish(AgentMessage::Message(n.to_string()));
     }
-    assert_eq!(play.turn.wish(Wish::Message("more".into())), Err(Deaf::Full));
+    assert_eq!(play.turn.wish(AgentMessage::Message("more".into())), Err(Deaf::Full));
     play.hear(CAN_LOAD).hear(NEW);
     assert!(play.seen().contains(r#"[{"type":"text","text":"do it"},{"type":"text","text":"0"}"#));
 }
@@ -389,14 +397,14 @@ fn a_message_before_the_prompt_goes_with_it_and_only_so_many_wait() {
 #[test]
 fn a_message_after_an_interrupt_takes_it_back() {
     let mut play = Play::prompted(&ask());
-    play.wish(Wish::Interrupt).wish(Wish::Message("no, go on".into()));
+    play.wish(AgentMessage::Interrupt).wish(AgentMessage::Message("no, go on".into()));
     play.fails(3, -32603, "aborted").says("ok").stops(4, "end_turn");
-    assert_eq!(play.finish(ExitFacts::code(0)).outcome, Outcome::Success);
+    assert_eq!(play.finish(ExitFacts::code(0)).outcome, AgentOutcome::Success);
 }
 
 #[test]
 fn files_are_read_and_written_through_us_where_that_is_offered() {
-    let offered = Ask { fs: true, ..ask() };
+    let offered = LaunchRequest { fs: true, ..ask() };
     let mut play = Play::prompted(&offered);
     play.hear(r#"{"id":0,"method":"fs/read_text_file","params":{"path":"/slot/a","line":2}}"#);
     play.hear(
@@ -441,19 +449,19 @@ fn a_line_that_was_cut_is_answered_if_somebody_waits() {
     let mut play = Play::prompted(&ask());
     let long =
         format!(r#"{{"id":5,"method":"fs/write_text_file","params":{{"x":"{}"#, "a".repeat(99));
-    let heard = play.turn.line(Stream::Out, &long, true);
+    let heard = play.turn.line(OutputStream::Out, &long, true);
     play.note(heard);
     insta::assert_snapshot!(play.seen(), @r#"
     {"event":"notice","text":"the agent requested fs/write_text_file in a line that is too long"}
     > {"id":5,"error":{"code":-32603,"message":"the request is too long"}}
     "#);
     let update = r#"{"method":"session/update","params":{"update":{"content":{"text":"aaaa"#;
-    assert_eq!(play.turn.line(Stream::Out, update, true), Heard::default());
-    let heard = play.turn.line(Stream::Out, r#"{"id":3,"result":{"_meta":"aaaa"#, true);
+    assert_eq!(play.turn.line(OutputStream::Out, update, true), HeardLine::default());
+    let heard = play.turn.line(OutputStream::Out, r#"{"id":3,"result":{"_meta":"aaaa"#, true);
     play.note(heard);
     assert!(play.seen().ends_with("> Close"));
     let ending = play.finish(ExitFacts::code(0));
-    assert_eq!(ending.outcome, Outcome::broke(Cause::Other, "the reply was too long to read"));
+    assert_eq!(ending.outcome, AgentOutcome::broke(Cause::Other, "the reply was too long to read"));
     assert_eq!(ending.odd.cut, 3);
 }
 
@@ -461,19 +469,25 @@ fn a_line_that_was_cut_is_answered_if_somebody_waits() {
 fn an_end_without_a_result_is_judged_by_the_process() {
     let ended = |exit: ExitFacts, words: &str| {
         let mut play = Play::prompted(&ask());
-        play.turn.line(Stream::Err, words, false);
+        play.turn.line(OutputStream::Err, words, false);
         play.finish(exit).outcome
     };
     let crash = ended(ExitFacts::code(1), "TypeError: x");
-    assert_eq!(crash, Outcome::broke(Cause::Crash, "the agent exited with code 1: TypeError: x"));
-    assert!(matches!(ended(ExitFacts::code(0), ""), Outcome::Broke { cause: Cause::Empty, .. }));
+    assert_eq!(
+        crash,
+        AgentOutcome::broke(Cause::Crash, "the agent exited with code 1: TypeError: x")
+    );
+    assert!(matches!(
+        ended(ExitFacts::code(0), ""),
+        AgentOutcome::Broke { cause: Cause::Empty, .. }
+    ));
     let timed_out = ExitFacts { timed_out: true, ..ExitFacts::signal(9) };
-    assert!(matches!(ended(timed_out, ""), Outcome::Broke { cause: Cause::TimedOut, .. }));
-    assert!(matches!(ended(ExitFacts::code(1), "401 Unauthorized"), Outcome::Auth { .. }));
+    assert!(matches!(ended(timed_out, ""), AgentOutcome::Broke { cause: Cause::TimedOut, .. }));
+    assert!(matches!(ended(ExitFacts::code(1), "401 Unauthorized"), AgentOutcome::Auth { .. }));
     let mut unknown = Play::begin(&ask());
-    unknown.turn.line(Stream::Err, "unknown option --acp", false);
+    unknown.turn.line(OutputStream::Err, "unknown option --acp", false);
     let outcome = unknown.finish(ExitFacts::code(2)).outcome;
-    assert!(matches!(outcome, Outcome::Broke { cause: Cause::Startup, .. }));
+    assert!(matches!(outcome, AgentOutcome::Broke { cause: Cause::Startup, .. }));
 }
 
 #[test]
@@ -503,11 +517,11 @@ fn a_cost_is_told_when_it_rises() {
 
 #[test]
 fn an_addition_to_the_system_prompt_is_said_once_at_the_start_of_a_session() {
-    let first = Ask { system_prompt: Some("Be brief."), ..ask() };
+    let first = LaunchRequest { system_prompt: Some("Be brief."), ..ask() };
     let mut play = Play::begin(&first);
     play.hear(CAN_LOAD).hear(NEW);
     assert!(play.seen().contains(r#""text":"Be brief.\n\ndo it""#));
-    let again = Ask { session: Some("s1"), ..first };
+    let again = LaunchRequest { session: Some("s1"), ..first };
     let mut play = Play::begin(&again);
     play.hear(CAN_LOAD).hear(r#"{"id":2,"result":null}"#);
     assert!(!play.seen().contains("Be brief."));

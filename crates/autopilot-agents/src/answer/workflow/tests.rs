@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::answer::{Answer, Completion, Workflow, strict_form};
+use crate::answer::{AgentAnswer, Completion, Workflow, strict_form};
 
 const WORKFLOW: &str = r#"{"version":1,"id":"wf","steps":[
     {"id":"test","goal":"use the tester skill.","dependsOn":["fix"],"adapter":null},
@@ -12,12 +12,12 @@ const WORKFLOW: &str = r#"{"version":1,"id":"wf","steps":[
 const YES: &str = r#"{"done":true,"summary":"all of it"}"#;
 const NO: &str = r#"{"done":false,"reason":"a test fails"}"#;
 
-fn rules() -> Rules {
-    Rules::new(["claude", "codex"])
+fn rules() -> WorkflowRules {
+    WorkflowRules::new(["claude", "codex"])
 }
 
-fn lines(faults: &[Fault]) -> String {
-    faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("\n")
+fn lines(faults: &[AnswerFault]) -> String {
+    faults.iter().map(AnswerFault::to_string).collect::<Vec<_>>().join("\n")
 }
 
 fn workflow(text: &str) -> String {
@@ -68,7 +68,7 @@ fn all_that_is_wrong_with_a_workflow_is_told_once() {
 
 #[test]
 fn a_schema_of_the_user_holds_in_addition() {
-    let own = Schema::parse("mine.json", r#"{"required":["risk"]}"#).unwrap();
+    let own = AnswerSchema::parse("mine.json", r#"{"required":["risk"]}"#).unwrap();
     let faults = read_workflow(WORKFLOW, Some(&own), &rules()).unwrap_err();
     assert_eq!(lines(&faults), "\"risk\" is a required property");
     let faults = read_completion(YES, Some(&own), &rules()).unwrap_err();
@@ -78,13 +78,13 @@ fn a_schema_of_the_user_holds_in_addition() {
 #[test]
 fn the_structured_answer_comes_first() {
     let structured: Value = serde_json::from_str(NO).unwrap();
-    let given = Given { text: YES, structured: Some(&structured) };
+    let given = GivenAnswer { text: YES, structured: Some(&structured) };
     assert!(!read_completion(given, None, &rules()).unwrap().completion.done);
     let odd = json!({ "done": "yes" });
-    let given = Given { text: YES, structured: Some(&odd) };
+    let given = GivenAnswer { text: YES, structured: Some(&odd) };
     assert!(read_completion(given, None, &rules()).is_err());
     let none = json!({});
-    let given = Given { text: YES, structured: Some(&none) };
+    let given = GivenAnswer { text: YES, structured: Some(&none) };
     assert!(read_completion(given, None, &rules()).unwrap().completion.done);
 }
 
@@ -125,7 +125,7 @@ fn the_schemas_say_the_same_of_workflows() {
     }
     let strict = strict_form(&within);
     assert_eq!(strict["required"], json!(["done", "summary", "reason", "nextWorkflow"]));
-    let strict = Schema::parse("strict", &strict.to_string()).unwrap();
+    let strict = AnswerSchema::parse("strict", &strict.to_string()).unwrap();
     let nulls = json!({ "done": true, "summary": "s", "reason": null, "nextWorkflow": null });
     assert_eq!(strict.faults(&nulls), []);
     let value: Value = serde_json::from_str(WORKFLOW).unwrap();

@@ -3,22 +3,25 @@
 use std::collections::BTreeMap;
 
 use super::is_http;
-use super::section::{Reader, Section};
+use super::section::{ConfigReader, ConfigSection};
 use crate::config::adapter::{AGENT_NAME_CHARS_MAX, AGENTS_MAX, reserved};
 use crate::config::text::SECONDS_MAX;
-use crate::config::{API_KEY_ENV, Agent, Api, FALLBACK_MAX, McpServer, Mode, SkillPolicy};
+use crate::config::{API_KEY_ENV, AgentConfig, Api, FALLBACK_MAX, McpServer, Mode, SkillPolicy};
 use crate::step::Role;
 
 const APIS: &[(&str, Api)] =
     &[("auto", Api::Auto), ("responses", Api::Responses), ("chat", Api::Chat)];
 
-pub(super) fn read(r: &mut Reader, top: &mut Section<'_>, role: Role) -> Agent {
+pub(super) fn read(r: &mut ConfigReader, top: &mut ConfigSection<'_>, role: Role) -> AgentConfig {
     top.inner(r, section(role), |r, s| whole(r, s, role, &defaults(role)))
 }
 
 /// Reads the agents that the user has named. Steps of workflows change files, so these agents are
 /// checked like a builder.
-pub(super) fn named(r: &mut Reader, top: &mut Section<'_>) -> BTreeMap<String, Agent> {
+pub(super) fn named(
+    r: &mut ConfigReader,
+    top: &mut ConfigSection<'_>,
+) -> BTreeMap<String, AgentConfig> {
     let place = top.place_of("agents");
     let agents = top.named(r, "agents", |r, s| {
         name(r, s);
@@ -37,7 +40,7 @@ pub(super) fn named(r: &mut Reader, top: &mut Section<'_>) -> BTreeMap<String, A
 }
 
 /// Checks a name, which is written in command lines and workflows and must mean one agent only.
-fn name(r: &mut Reader, s: &Section<'_>) {
+fn name(r: &mut ConfigReader, s: &ConfigSection<'_>) {
     let name = s.path_name().strip_prefix("agents.").unwrap_or_default();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -62,7 +65,12 @@ fn name(r: &mut Reader, s: &Section<'_>) {
 }
 
 /// Reads an agent with its fallbacks.
-fn whole(r: &mut Reader, s: &mut Section<'_>, role: Role, or: &Agent) -> Agent {
+fn whole(
+    r: &mut ConfigReader,
+    s: &mut ConfigSection<'_>,
+    role: Role,
+    or: &AgentConfig,
+) -> AgentConfig {
     let agent = keys(r, s, role, or);
     let place = s.place_of("fallback");
     let fallback = s.items(r, "fallback", |r, s| {
@@ -76,16 +84,21 @@ fn whole(r: &mut Reader, s: &mut Section<'_>, role: Role, or: &Agent) -> Agent {
             format!("`{section}.fallback` has {count} entries; write at most {FALLBACK_MAX}"),
         );
     }
-    Agent { fallback, ..agent }
+    AgentConfig { fallback, ..agent }
 }
 
 /// Reads the keys of one agent; keys that are not given are taken from `or`.
-fn keys(r: &mut Reader, s: &mut Section<'_>, role: Role, or: &Agent) -> Agent {
+fn keys(
+    r: &mut ConfigReader,
+    s: &mut ConfigSection<'_>,
+    role: Role,
+    or: &AgentConfig,
+) -> AgentConfig {
     let place = address(r, s, "base_url");
     // A key is meant for the address that it was given with.
     let is_elsewhere = place.is_some() && place != or.base_url;
     let inherited = or.api_key_env.clone().filter(|_| !is_elsewhere);
-    let agent = Agent {
+    let agent = AgentConfig {
         mode: s.choice(r, "mode", &Mode::ALL.map(|mode| (mode.word(), mode)), or.mode),
         command: s.command(r, "command").or_else(|| or.command.clone()),
         script: s.path(r, "script").or_else(|| or.script.clone()),
@@ -130,25 +143,25 @@ fn section(role: Role) -> &'static str {
 }
 
 /// A kind of agent without any settings.
-pub fn of_kind(mode: Mode) -> Agent {
+pub fn of_kind(mode: Mode) -> AgentConfig {
     let like = if mode == Mode::ClaudeCodeCli { Role::Builder } else { Role::Planner };
-    Agent { mode, schema_path: None, ..defaults(like) }
+    AgentConfig { mode, schema_path: None, ..defaults(like) }
 }
 
 /// Gives an agent without allowed tools those of a builder.
-pub fn able(agent: &mut Agent) {
+pub fn able(agent: &mut AgentConfig) {
     if agent.allowed_tools.is_empty() {
         agent.allowed_tools = defaults(Role::Builder).allowed_tools;
     }
 }
 
-fn defaults(role: Role) -> Agent {
+fn defaults(role: Role) -> AgentConfig {
     let (mode, schema, allowed_tools): (_, _, &[&str]) = match role {
         Role::Builder => (Mode::ClaudeCodeCli, None, &["Read", "Edit", "Bash"]),
         Role::Reviewer => (Mode::CodexCli, Some(".autopilot/review_schema.json"), &[]),
         Role::Planner => (Mode::CodexCli, Some(".autopilot/plan_schema.json"), &[]),
     };
-    Agent {
+    AgentConfig {
         mode,
         command: None,
         script: None,
@@ -185,8 +198,8 @@ fn defaults(role: Role) -> Agent {
 
 /// The base of a fallback of another kind. It keeps the settings that hold for the work, whoever
 /// does it: a tool or network that was forbidden to the first must not be free to the second.
-fn other_kind(role: Role, first: &Agent) -> Agent {
-    Agent {
+fn other_kind(role: Role, first: &AgentConfig) -> AgentConfig {
+    AgentConfig {
         timeout_sec: first.timeout_sec,
         max_usd: first.max_usd,
         schema_path: first.schema_path.clone(),
@@ -203,7 +216,7 @@ fn strs(words: &[String]) -> Vec<&str> {
     words.iter().map(String::as_str).collect()
 }
 
-fn skill_policy(r: &mut Reader, s: &mut Section<'_>, or: SkillPolicy) -> SkillPolicy {
+fn skill_policy(r: &mut ConfigReader, s: &mut ConfigSection<'_>, or: SkillPolicy) -> SkillPolicy {
     SkillPolicy {
         detect_skills: s.flag(r, "detect_skills", or.detect_skills),
         allow_upscale: s.flag(r, "allow_upscale", or.allow_upscale),
@@ -214,7 +227,7 @@ fn skill_policy(r: &mut Reader, s: &mut Section<'_>, or: SkillPolicy) -> SkillPo
 }
 
 /// Reads `env`; `None` if the key is not there.
-fn env(r: &mut Reader, s: &mut Section<'_>) -> Option<BTreeMap<String, String>> {
+fn env(r: &mut ConfigReader, s: &mut ConfigSection<'_>) -> Option<BTreeMap<String, String>> {
     let given = s.has("env");
     let pairs = s.pairs(r, "env");
     for (name, _, place) in pairs.iter().filter(|(name, ..)| !is_variable(name)) {
@@ -223,13 +236,18 @@ fn env(r: &mut Reader, s: &mut Section<'_>) -> Option<BTreeMap<String, String>> 
     given.then(|| pairs.into_iter().map(|(name, value, _)| (name, value)).collect())
 }
 
-fn variables(r: &mut Reader, s: &mut Section<'_>, key: &'static str, or: &[String]) -> Vec<String> {
+fn variables(
+    r: &mut ConfigReader,
+    s: &mut ConfigSection<'_>,
+    key: &'static str,
+    or: &[String],
+) -> Vec<String> {
     let given = s.has(key);
     let names = s.variables(r, key);
     if given { names } else { or.to_vec() }
 }
 
-fn address(r: &mut Reader, s: &mut Section<'_>, key: &'static str) -> Option<String> {
+fn address(r: &mut ConfigReader, s: &mut ConfigSection<'_>, key: &'static str) -> Option<String> {
     let place = s.place_of(key);
     let url = s.filled(r, key)?;
     if !is_http(&url) {
@@ -239,7 +257,7 @@ fn address(r: &mut Reader, s: &mut Section<'_>, key: &'static str) -> Option<Str
     Some(url)
 }
 
-fn api_key_env(r: &mut Reader, s: &mut Section<'_>) -> Option<String> {
+fn api_key_env(r: &mut ConfigReader, s: &mut ConfigSection<'_>) -> Option<String> {
     let place = s.place_of("api_key_env");
     let name = s.filled(r, "api_key_env")?;
     if !is_variable(&name) {
@@ -257,7 +275,10 @@ fn api_key_env(r: &mut Reader, s: &mut Section<'_>) -> Option<String> {
 }
 
 /// Reads `mcp_servers`; `None` if the key is not there.
-fn mcp_servers(r: &mut Reader, s: &mut Section<'_>) -> Option<BTreeMap<String, McpServer>> {
+fn mcp_servers(
+    r: &mut ConfigReader,
+    s: &mut ConfigSection<'_>,
+) -> Option<BTreeMap<String, McpServer>> {
     let given = s.has("mcp_servers");
     let place = s.place_of("mcp_servers");
     let servers = s.named(r, "mcp_servers", mcp_server);
@@ -273,7 +294,7 @@ fn mcp_servers(r: &mut Reader, s: &mut Section<'_>) -> Option<BTreeMap<String, M
     given.then(|| servers.into_iter().collect())
 }
 
-fn mcp_server(r: &mut Reader, s: &mut Section<'_>) -> McpServer {
+fn mcp_server(r: &mut ConfigReader, s: &mut ConfigSection<'_>) -> McpServer {
     let place = s.place_of("command");
     let url = address(r, s, "url");
     let command = s.command(r, "command");
@@ -306,7 +327,7 @@ pub(super) fn is_variable(name: &str) -> bool {
 }
 
 /// Reports a key that the mode requires and that is missing.
-fn needs(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
+fn needs(r: &mut ConfigReader, s: &ConfigSection<'_>, agent: &AgentConfig) {
     let (mode, key, example) = match agent.mode {
         Mode::Command if agent.command.is_none() => ("command", "command", "./my-agent.sh"),
         Mode::Acp if agent.command.is_none() => ("acp", "command", "opencode acp"),
@@ -330,7 +351,7 @@ fn needs(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
 
 /// Reports a key without an address: Codex may have any address in its own settings, and the key is
 /// for none of them.
-fn key_needs_address(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
+fn key_needs_address(r: &mut ConfigReader, s: &ConfigSection<'_>, agent: &AgentConfig) {
     let (Mode::CodexCli, Some(_), None) = (agent.mode, &agent.api_key_env, &agent.base_url) else {
         return;
     };
@@ -344,7 +365,7 @@ fn key_needs_address(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
 }
 
 /// Reports an address among the variables, because it would be sent the user's own key.
-fn address_in_env(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
+fn address_in_env(r: &mut ConfigReader, s: &ConfigSection<'_>, agent: &AgentConfig) {
     let variable = match agent.mode {
         Mode::ClaudeCodeCli => "ANTHROPIC_BASE_URL",
         Mode::CodexCli => "OPENAI_BASE_URL",
@@ -363,8 +384,8 @@ fn address_in_env(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
 }
 
 /// Reports keys that would be accepted and never used.
-fn useless(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
-    let kept = Kept::by(agent.mode);
+fn useless(r: &mut ConfigReader, s: &ConfigSection<'_>, agent: &AgentConfig) {
+    let kept = KeptSettings::by(agent.mode);
     let keys = [
         ("base_url", agent.base_url.is_some() && !kept.address),
         ("api_key_env", agent.api_key_env.is_some() && !kept.address),
@@ -391,7 +412,7 @@ fn useless(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
 }
 
 /// The settings that an agent of a mode enforces.
-struct Kept {
+struct KeptSettings {
     /// Covers `base_url` and `api_key_env`.
     address: bool,
     mcp: bool,
@@ -404,15 +425,15 @@ struct Kept {
     has_tools: bool,
 }
 
-impl Kept {
-    fn by(mode: Mode) -> Kept {
+impl KeptSettings {
+    fn by(mode: Mode) -> KeptSettings {
         let (cli, acp, api) = match mode {
             Mode::ClaudeCodeCli | Mode::CodexCli => (true, false, false),
             Mode::Acp => (false, true, false),
             Mode::OpenaiApi => (false, false, true),
             Mode::Command | Mode::Script => (false, false, false),
         };
-        Kept {
+        KeptSettings {
             address: cli || api,
             mcp: cli || acp,
             effort: cli || acp || api,
@@ -425,8 +446,8 @@ impl Kept {
 }
 
 /// Reports a restriction of the first agent that a fallback of another kind would not enforce.
-fn unkept(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
-    let kept = Kept::by(agent.mode);
+fn unkept(r: &mut ConfigReader, s: &ConfigSection<'_>, agent: &AgentConfig) {
+    let kept = KeptSettings::by(agent.mode);
     let keys = [
         (
             "disallowed_tools",
@@ -446,7 +467,7 @@ fn unkept(r: &mut Reader, s: &Section<'_>, agent: &Agent) {
 }
 
 /// Reports a builder that cannot edit: the answer of a model changes no file.
-fn writes(r: &mut Reader, s: &Section<'_>, role: Role, mode: Mode) {
+fn writes(r: &mut ConfigReader, s: &ConfigSection<'_>, role: Role, mode: Mode) {
     let (Role::Builder, Mode::OpenaiApi) = (role, mode) else { return };
     r.fault(
         s.place_of("mode"),

@@ -7,43 +7,48 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::agent::is_variable;
-use crate::config::fault::{Fault, Place};
+use crate::config::fault::{ConfigFault, TextPlace};
 use crate::config::nearest::nearest;
 use crate::config::text;
-use crate::config::yaml::{Entry, Node, Value};
+use crate::config::yaml::{Value, YamlEntry, YamlNode};
 
 #[derive(Default)]
-pub(super) struct Reader {
-    pub(super) faults: Vec<Fault>,
-    pub(super) warnings: Vec<Fault>,
+pub(super) struct ConfigReader {
+    pub(super) faults: Vec<ConfigFault>,
+    pub(super) warnings: Vec<ConfigFault>,
 }
 
-impl Reader {
-    pub(super) fn warn(&mut self, place: Place, message: String) {
-        self.warnings.push(Fault::new(place, message));
+impl ConfigReader {
+    pub(super) fn warn(&mut self, place: TextPlace, message: String) {
+        self.warnings.push(ConfigFault::new(place, message));
     }
 
-    pub(super) fn fault(&mut self, place: Place, message: String) {
-        self.faults.push(Fault::new(place, message));
+    pub(super) fn fault(&mut self, place: TextPlace, message: String) {
+        self.faults.push(ConfigFault::new(place, message));
     }
 }
 
-pub(super) struct Section<'a> {
+pub(super) struct ConfigSection<'a> {
     name: String,
-    place: Place,
-    entries: &'a [Entry],
+    place: TextPlace,
+    entries: &'a [YamlEntry],
     asked: Vec<&'static str>,
 }
 
-impl<'a> Section<'a> {
-    pub(super) fn root(r: &mut Reader, node: Option<&'a Node>) -> Self {
-        Self::of(r, String::new(), Place::at(1, 1), node)
+impl<'a> ConfigSection<'a> {
+    pub(super) fn root(r: &mut ConfigReader, node: Option<&'a YamlNode>) -> Self {
+        Self::of(r, String::new(), TextPlace::at(1, 1), node)
     }
 
-    fn of(r: &mut Reader, name: String, place: Place, node: Option<&'a Node>) -> Self {
-        let entries: &'a [Entry] = match node.filter(|node| !node.is_null()) {
+    fn of(
+        r: &mut ConfigReader,
+        name: String,
+        place: TextPlace,
+        node: Option<&'a YamlNode>,
+    ) -> Self {
+        let entries: &'a [YamlEntry] = match node.filter(|node| !node.is_null()) {
             None => &[],
-            Some(Node { value: Value::Mapping(entries), .. }) => entries,
+            Some(YamlNode { value: Value::Mapping(entries), .. }) => entries,
             Some(other) => {
                 let what = if name.is_empty() { "the file" } else { &format!("`{name}`") };
                 let shown = other.shown();
@@ -56,14 +61,15 @@ impl<'a> Section<'a> {
 
     pub(super) fn inner<T>(
         &mut self,
-        r: &mut Reader,
+        r: &mut ConfigReader,
         key: &'static str,
-        read: impl FnOnce(&mut Reader, &mut Section<'a>) -> T,
+        read: impl FnOnce(&mut ConfigReader, &mut ConfigSection<'a>) -> T,
     ) -> T {
         self.asked.push(key);
         let entry = self.entries.iter().find(|entry| entry.key == key);
         let place = entry.map_or(self.place, |entry| entry.place);
-        let mut section = Section::of(r, self.full(key), place, entry.map(|entry| &entry.node));
+        let mut section =
+            ConfigSection::of(r, self.full(key), place, entry.map(|entry| &entry.node));
         let value = read(r, &mut section);
         section.finish(r);
         value
@@ -72,9 +78,9 @@ impl<'a> Section<'a> {
     /// Reads a mapping whose keys are the user's own names, each with a section.
     pub(super) fn named<T>(
         &mut self,
-        r: &mut Reader,
+        r: &mut ConfigReader,
         key: &'static str,
-        mut read: impl FnMut(&mut Reader, &mut Section<'a>) -> T,
+        mut read: impl FnMut(&mut ConfigReader, &mut ConfigSection<'a>) -> T,
     ) -> Vec<(String, T)> {
         let Some(node) = self.node(key) else { return Vec::new() };
         let Value::Mapping(entries) = &node.value else {
@@ -85,7 +91,7 @@ impl<'a> Section<'a> {
         let mut found = Vec::new();
         for entry in entries {
             let name = format!("{}.{}", self.full(key), entry.key);
-            let mut section = Section::of(r, name, entry.place, Some(&entry.node));
+            let mut section = ConfigSection::of(r, name, entry.place, Some(&entry.node));
             found.push((entry.key.clone(), read(r, &mut section)));
             section.finish(r);
         }
@@ -95,9 +101,9 @@ impl<'a> Section<'a> {
     /// Reads a list of sections.
     pub(super) fn items<T>(
         &mut self,
-        r: &mut Reader,
+        r: &mut ConfigReader,
         key: &'static str,
-        mut read: impl FnMut(&mut Reader, &mut Section<'a>) -> T,
+        mut read: impl FnMut(&mut ConfigReader, &mut ConfigSection<'a>) -> T,
     ) -> Vec<T> {
         let Some(node) = self.node(key) else { return Vec::new() };
         let Value::Sequence(items) = &node.value else {
@@ -107,7 +113,7 @@ impl<'a> Section<'a> {
         };
         let mut found = Vec::new();
         for item in items {
-            let mut section = Section::of(r, self.full(key), item.place, Some(item));
+            let mut section = ConfigSection::of(r, self.full(key), item.place, Some(item));
             found.push(read(r, &mut section));
             section.finish(r);
         }
@@ -119,7 +125,7 @@ impl<'a> Section<'a> {
     }
 
     /// Reports the keys that nobody asked for as unknown.
-    pub(super) fn finish(self, r: &mut Reader) {
+    pub(super) fn finish(self, r: &mut ConfigReader) {
         for entry in self.entries.iter().filter(|e| !self.asked.contains(&e.key.as_str())) {
             let place =
                 if self.name.is_empty() { String::new() } else { format!(" in `{}`", self.name) };
@@ -135,12 +141,12 @@ impl<'a> Section<'a> {
         &self.name
     }
 
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> TextPlace {
         self.place
     }
 
     /// The place of a value, or of the section in which it is missing.
-    pub(super) fn place_of(&self, key: &str) -> Place {
+    pub(super) fn place_of(&self, key: &str) -> TextPlace {
         let entry = self.entries.iter().find(|entry| entry.key == key);
         entry.map_or(self.place, |entry| entry.node.place)
     }
@@ -149,7 +155,7 @@ impl<'a> Section<'a> {
         if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) }
     }
 
-    fn node(&mut self, key: &'static str) -> Option<&'a Node> {
+    fn node(&mut self, key: &'static str) -> Option<&'a YamlNode> {
         self.asked.push(key);
         let entry = self.entries.iter().find(|entry| entry.key == key)?;
         (!entry.node.is_null()).then_some(&entry.node)
@@ -157,10 +163,10 @@ impl<'a> Section<'a> {
 
     fn scalar(
         &mut self,
-        r: &mut Reader,
+        r: &mut ConfigReader,
         key: &'static str,
         want: &str,
-    ) -> Option<(&'a str, Place)> {
+    ) -> Option<(&'a str, TextPlace)> {
         let node = self.node(key)?;
         match &node.value {
             Value::Scalar { text, .. } => Some((text.as_str(), node.place)),
@@ -174,7 +180,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    pub(super) fn word(&mut self, r: &mut Reader, key: &'static str) -> Option<String> {
+    pub(super) fn word(&mut self, r: &mut ConfigReader, key: &'static str) -> Option<String> {
         let (text, place) = self.scalar(r, key, "a text")?;
         if text.contains('\0') {
             r.fault(place, format!("`{}` has a NUL character; remove it", self.full(key)));
@@ -183,12 +189,12 @@ impl<'a> Section<'a> {
     }
 
     /// Reads a text; an empty one counts as not given.
-    pub(super) fn filled(&mut self, r: &mut Reader, key: &'static str) -> Option<String> {
+    pub(super) fn filled(&mut self, r: &mut ConfigReader, key: &'static str) -> Option<String> {
         self.word(r, key).filter(|text| !text.trim().is_empty())
     }
 
     /// Reads the name of a branch or remote: one word that no git command takes for an option.
-    pub(super) fn name(&mut self, r: &mut Reader, key: &'static str, or: &str) -> String {
+    pub(super) fn name(&mut self, r: &mut ConfigReader, key: &'static str, or: &str) -> String {
         let place = self.place_of(key);
         let Some(name) = self.word(r, key) else { return or.to_owned() };
         let odd = |c: char| c.is_whitespace() || c.is_control() || "~^:?*[\\".contains(c);
@@ -199,7 +205,7 @@ impl<'a> Section<'a> {
     }
 
     /// Reads a command that is started without a shell.
-    pub(super) fn command(&mut self, r: &mut Reader, key: &'static str) -> Option<String> {
+    pub(super) fn command(&mut self, r: &mut ConfigReader, key: &'static str) -> Option<String> {
         let place = self.place_of(key);
         let command = self.filled(r, key)?;
         if let Err(why) = text::words(&command) {
@@ -208,7 +214,7 @@ impl<'a> Section<'a> {
         Some(command)
     }
 
-    pub(super) fn path(&mut self, r: &mut Reader, key: &'static str) -> Option<String> {
+    pub(super) fn path(&mut self, r: &mut ConfigReader, key: &'static str) -> Option<String> {
         let place = self.place_of(key);
         let path = self.filled(r, key)?;
         if let Some(why) = text::path_fault(&path) {
@@ -217,7 +223,12 @@ impl<'a> Section<'a> {
         Some(path)
     }
 
-    pub(super) fn paths(&mut self, r: &mut Reader, key: &'static str, or: &[&str]) -> Vec<String> {
+    pub(super) fn paths(
+        &mut self,
+        r: &mut ConfigReader,
+        key: &'static str,
+        or: &[&str],
+    ) -> Vec<String> {
         let paths = self.placed_words(r, key, or);
         for (path, place) in &paths {
             if let Some(why) = text::path_fault(path) {
@@ -228,7 +239,7 @@ impl<'a> Section<'a> {
     }
 
     /// Reads paths that may lie outside the repository.
-    pub(super) fn outside_paths(&mut self, r: &mut Reader, key: &'static str) -> Vec<String> {
+    pub(super) fn outside_paths(&mut self, r: &mut ConfigReader, key: &'static str) -> Vec<String> {
         let paths = self.placed_words(r, key, &[]);
         for (path, place) in &paths {
             if path.trim().is_empty() || path.split('/').any(|part| part == "..") {
@@ -239,7 +250,7 @@ impl<'a> Section<'a> {
         paths.into_iter().map(|(path, _)| path).collect()
     }
 
-    pub(super) fn flag(&mut self, r: &mut Reader, key: &'static str, or: bool) -> bool {
+    pub(super) fn flag(&mut self, r: &mut ConfigReader, key: &'static str, or: bool) -> bool {
         let Some((text, place)) = self.scalar(r, key, "`true` or `false`") else { return or };
         match text {
             "true" => true,
@@ -254,7 +265,7 @@ impl<'a> Section<'a> {
 
     pub(super) fn number<T>(
         &mut self,
-        r: &mut Reader,
+        r: &mut ConfigReader,
         key: &'static str,
         range: RangeInclusive<T>,
         or: T,
@@ -267,7 +278,7 @@ impl<'a> Section<'a> {
 
     pub(super) fn given_number<T>(
         &mut self,
-        r: &mut Reader,
+        r: &mut ConfigReader,
         key: &'static str,
         range: RangeInclusive<T>,
     ) -> Option<T>
@@ -283,7 +294,7 @@ impl<'a> Section<'a> {
         number
     }
 
-    pub(super) fn money(&mut self, r: &mut Reader, key: &'static str) -> Option<f64> {
+    pub(super) fn money(&mut self, r: &mut ConfigReader, key: &'static str) -> Option<f64> {
         const USD_MAX: f64 = 1_000_000.0;
         let want = "an amount in dollars, as in `5` or `2.50`";
         let (text, place) = self.scalar(r, key, want)?;
@@ -296,7 +307,7 @@ impl<'a> Section<'a> {
     }
 
     /// Reads an amount above zero.
-    pub(super) fn some_money(&mut self, r: &mut Reader, key: &'static str) -> Option<f64> {
+    pub(super) fn some_money(&mut self, r: &mut ConfigReader, key: &'static str) -> Option<f64> {
         let place = self.place_of(key);
         let amount = self.money(r, key)?;
         if amount <= 0.0 {
@@ -306,7 +317,7 @@ impl<'a> Section<'a> {
         Some(amount)
     }
 
-    pub(super) fn duration(&mut self, r: &mut Reader, key: &'static str) -> Option<Duration> {
+    pub(super) fn duration(&mut self, r: &mut ConfigReader, key: &'static str) -> Option<Duration> {
         let (text, place) = self.scalar(r, key, "a duration, as in `6h`")?;
         match text::duration(text) {
             Ok(duration) => Some(duration),
@@ -319,7 +330,7 @@ impl<'a> Section<'a> {
 
     pub(super) fn choice<T: Copy>(
         &mut self,
-        r: &mut Reader,
+        r: &mut ConfigReader,
         key: &'static str,
         choices: &[(&'static str, T)],
         or: T,
@@ -338,11 +349,16 @@ impl<'a> Section<'a> {
         or
     }
 
-    pub(super) fn words(&mut self, r: &mut Reader, key: &'static str, or: &[&str]) -> Vec<String> {
+    pub(super) fn words(
+        &mut self,
+        r: &mut ConfigReader,
+        key: &'static str,
+        or: &[&str],
+    ) -> Vec<String> {
         self.placed_words(r, key, or).into_iter().map(|(word, _)| word).collect()
     }
 
-    pub(super) fn variables(&mut self, r: &mut Reader, key: &'static str) -> Vec<String> {
+    pub(super) fn variables(&mut self, r: &mut ConfigReader, key: &'static str) -> Vec<String> {
         let names = self.placed_words(r, key, &[]);
         for (name, place) in names.iter().filter(|(name, _)| !is_variable(name)) {
             r.fault(*place, format!("`{name}` is not a valid environment variable name"));
@@ -352,10 +368,10 @@ impl<'a> Section<'a> {
 
     pub(super) fn placed_words(
         &mut self,
-        r: &mut Reader,
+        r: &mut ConfigReader,
         key: &'static str,
         or: &[&str],
-    ) -> Vec<(String, Place)> {
+    ) -> Vec<(String, TextPlace)> {
         let place = self.place;
         let standing_in = || or.iter().map(|word| ((*word).to_owned(), place)).collect();
         let Some(node) = self.node(key) else { return standing_in() };
@@ -381,9 +397,9 @@ impl<'a> Section<'a> {
 
     pub(super) fn pairs(
         &mut self,
-        r: &mut Reader,
+        r: &mut ConfigReader,
         key: &'static str,
-    ) -> Vec<(String, String, Place)> {
+    ) -> Vec<(String, String, TextPlace)> {
         let Some(node) = self.node(key) else { return Vec::new() };
         let Value::Mapping(entries) = &node.value else {
             let (key, shown) = (self.full(key), node.shown());

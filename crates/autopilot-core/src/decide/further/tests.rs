@@ -2,9 +2,9 @@
 
 use crate::decide::refusal::{Hindrance, refusal};
 use crate::decide::story::{Story, bringing, words};
-use crate::event::{End, Facts, Failure, Halt, HaltWhy, Outcome};
+use crate::event::{Facts, Failure, Halt, HaltWhy, Outcome, TaskEnd};
 use crate::id::{Micros, TaskId, Time};
-use crate::input::{Ask, Input, Word};
+use crate::input::{Ask, AttemptWord, Input};
 use crate::limit::Limits;
 use crate::pipeline::Switch;
 use crate::step::Step;
@@ -38,7 +38,7 @@ fn after_the_last_round_the_step_is_worked_on_alone_and_the_run_is_judged_again(
     // What a retry grants: a round that fails is followed by another.
     assert_eq!(story.task("run").rounds_used(), 1);
     story.says(true);
-    assert_eq!(story.state.end(), Some(&End::Closed));
+    assert_eq!(story.state.end(), Some(&TaskEnd::Closed));
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn what_a_failure_kept_from_beginning_waits_for_the_new_result() {
     story.works("beside", "y");
     story.works("after", "z");
     story.says(true);
-    assert_eq!(story.state.end(), Some(&End::Closed));
+    assert_eq!(story.state.end(), Some(&TaskEnd::Closed));
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn of_an_earlier_round_nothing_else_moves() {
     story.makes(&[("next", &[])]);
     story.works("next", "n");
     story.says(true);
-    assert_eq!(story.state.end(), Some(&End::Closed));
+    assert_eq!(story.state.end(), Some(&TaskEnd::Closed));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_merge_that_fails_is_repaired_and_then_the_step_is_over() {
     story.makes(&[("one", &[])]);
     story.works("one", "first");
     story.says(true);
-    assert_eq!(story.state.end(), Some(&End::Closed));
+    assert_eq!(story.state.end(), Some(&TaskEnd::Closed));
     assert!(story.goes_on_with("one", "otherwise"));
     assert_eq!(story.task("one").round, 2);
     let facts = Facts { tree: Some("t".into()), ..Facts::default() };
@@ -195,7 +195,7 @@ fn neither_money_nor_rounds_are_given_twice() {
     story.makes(&[("one", &[])]);
     let (id, _) = story.live("one");
     let bill = crate::event::Bill { usd: Micros(9), ..Default::default() };
-    story.hear(Input::Heard { id, task: TaskId(1), word: Word::Bill(bill) });
+    story.hear(Input::Heard { id, task: TaskId(1), word: AttemptWord::Bill(bill) });
     story.works("one", "first");
     story.says(false);
     let limits = story.state.run.limits.clone();
@@ -208,7 +208,7 @@ fn neither_money_nor_rounds_are_given_twice() {
     story.ask(Ask::Limit(Box::new(old)));
     assert_eq!(hindrance(&story, "one"), Some(Hindrance::Lifetime { rounds_max: 1 }));
     assert!(!story.goes_on_with("one", "x"));
-    assert!(matches!(story.state.end(), Some(End::Failed { why: Failure::Rounds { .. } })));
+    assert!(matches!(story.state.end(), Some(TaskEnd::Failed { why: Failure::Rounds { .. } })));
 }
 
 #[test]

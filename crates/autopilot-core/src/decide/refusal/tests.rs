@@ -4,7 +4,7 @@ use super::*;
 use crate::decide::story::{Story, bringing, words};
 use crate::event::{Bill, Facts, HaltWhy, Outcome};
 use crate::flow::Flow;
-use crate::input::Word;
+use crate::input::AttemptWord;
 use crate::pipeline::Switch;
 use crate::step::Step;
 
@@ -177,7 +177,7 @@ fn rounds_of_a_lifetime_and_money_of_a_task_are_given_once() {
     let mut story = failed_queue();
     let (id, task) = (crate::id::AttemptId { seq: 1, place: 9 }, story.task("a").id);
     let bill = Bill { usd: Micros(2_000_000), ..Bill::default() };
-    story.hear(Input::Heard { id, task, word: Word::Bill(bill) });
+    story.hear(Input::Heard { id, task, word: AttemptWord::Bill(bill) });
     let poor = limit(&story, |limits| limits.usd_per_task_max = Some(Micros(1_000_000)));
     assert_eq!(answer(&mut story, poor), "yes");
     let money = "task `a` has spent $2.00 of its limit of $1.00 | raise its limit in the same \

@@ -1,14 +1,16 @@
 //! Reads sections into a [`TaskSpec`].
 
-use super::{Name, Outline, Section};
+use super::{FileSection, Name, Outline};
 use crate::config::nearest::nearest;
 use crate::config::path_fault;
-use crate::task_file::item::{Item, items};
-use crate::task_file::{CommandOverrides, Findings, ITEMS_MAX, Kind, TITLE_CHARS_MAX, TaskSpec};
+use crate::task_file::item::{TextItem, items};
+use crate::task_file::{
+    CommandOverrides, FileKind, Findings, ITEMS_MAX, TITLE_CHARS_MAX, TaskSpec,
+};
 
 pub(in crate::task_file) fn spec(
     outline: &Outline<'_>,
-    kind: Kind,
+    kind: FileKind,
     findings: &mut Findings,
 ) -> TaskSpec {
     let mut spec = TaskSpec { title: title(outline, findings), ..TaskSpec::default() };
@@ -30,7 +32,7 @@ pub(in crate::task_file) fn spec(
         left -= items.len();
         take(&mut spec, section, items, findings);
     }
-    if kind == Kind::Task {
+    if kind == FileKind::Task {
         required(&spec, &seen, findings);
     }
     spec
@@ -50,7 +52,12 @@ fn title(outline: &Outline<'_>, findings: &mut Findings) -> String {
     title.text.clone()
 }
 
-fn take(spec: &mut TaskSpec, section: &Section<'_>, items: Vec<Item>, findings: &mut Findings) {
+fn take(
+    spec: &mut TaskSpec,
+    section: &FileSection<'_>,
+    items: Vec<TextItem>,
+    findings: &mut Findings,
+) {
     match section.name {
         Name::Goal => {
             for item in items {
@@ -78,7 +85,7 @@ fn take(spec: &mut TaskSpec, section: &Section<'_>, items: Vec<Item>, findings: 
     }
 }
 
-fn texts(items: Vec<Item>) -> impl Iterator<Item = String> {
+fn texts(items: Vec<TextItem>) -> impl Iterator<Item = String> {
     items.into_iter().map(|item| item.text)
 }
 
@@ -105,7 +112,7 @@ fn required(spec: &TaskSpec, seen: &[(Name, usize)], findings: &mut Findings) {
     }
 }
 
-fn paths(items: Vec<Item>, findings: &mut Findings) -> Vec<String> {
+fn paths(items: Vec<TextItem>, findings: &mut Findings) -> Vec<String> {
     let mut paths = Vec::new();
     for item in items {
         let path = unquoted(&item.text);
@@ -117,7 +124,7 @@ fn paths(items: Vec<Item>, findings: &mut Findings) -> Vec<String> {
     paths
 }
 
-fn commands(commands: &mut CommandOverrides, items: Vec<Item>, findings: &mut Findings) {
+fn commands(commands: &mut CommandOverrides, items: Vec<TextItem>, findings: &mut Findings) {
     const KEYS: &[&str] = &["tests", "lint", "format", "uat"];
     for item in items {
         let Some((key, command)) = item.text.split_once(':') else {

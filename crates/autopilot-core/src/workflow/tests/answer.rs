@@ -74,7 +74,7 @@ fn a_yes_needs_no_next_workflow() {
 
 #[test]
 fn what_can_t_be_read_means_not_done_with_that_reason() {
-    let fault = [Fault { pointer: "/done".into(), what: "is odd".into() }];
+    let fault = [PlanFault { pointer: "/done".into(), what: "is odd".into() }];
     for json in
         [None, Some(json!({ "done": true })), Some(json!({ "done": false })), Some(json!(1))]
     {

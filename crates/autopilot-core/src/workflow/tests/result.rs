@@ -5,7 +5,7 @@ use super::*;
 
 #[test]
 fn results_are_written_and_read_back_by_the_names_other_programs_know() {
-    let usage = Some(Usage { input_tokens: 3, output_tokens: 5 });
+    let usage = Some(StepUsage { input_tokens: 3, output_tokens: 5 });
     let given = StepResult { usage, ..result("a", StepStatus::Succeeded, "out") };
     let json = r#"{"stepId":"a","status":"succeeded","sessionId":"s-a","outputText":"out","usage":{"inputTokens":3,"outputTokens":5}}"#;
     assert_eq!(serde_json::to_string(&given).unwrap(), json);

@@ -89,7 +89,7 @@ fn more_steps_than_allowed_are_a_fault_and_of_a_next_workflow_fewer() {
     );
     assert!(check(&many(NEXT_STEPS_MAX), &rules().of_next()).is_ok());
     assert!(check(&many(NEXT_STEPS_MAX + 1), &rules().of_next()).is_err());
-    assert_eq!(Rules { steps_max: 2, ..rules() }.of_next().steps_max, 2);
+    assert_eq!(WorkflowRules { steps_max: 2, ..rules() }.of_next().steps_max, 2);
 }
 
 #[test]
@@ -183,14 +183,14 @@ fn an_adapter_is_one_of_those_there_are() {
         "/steps/0/adapter: there is no adapter `Claude`; the adapters are `claude`, `codex`; did \
          you mean `claude`?"
     );
-    let none = check(&with("a", "adapter", json!("x")), &Rules::new([""; 0])).unwrap_err();
+    let none = check(&with("a", "adapter", json!("x")), &WorkflowRules::new([""; 0])).unwrap_err();
     assert_eq!(lines(&none), "/steps/0/adapter: there is no adapter `x`; leave it out");
 }
 
 #[test]
 fn an_adapter_that_can_t_be_used_is_a_fault_with_its_reason() {
     let unusable = [("gone".to_owned(), "it is not installed".to_owned())].into();
-    let rules = Rules { unusable, ..rules() };
+    let rules = WorkflowRules { unusable, ..rules() };
     let said = lines(&check(&with("a", "adapter", json!("gone")), &rules).unwrap_err());
     assert_eq!(
         said,
@@ -219,7 +219,10 @@ fn where_money_is_limited_a_step_has_a_price() {
         models: ["known".to_owned()].into(),
         usual: "builder".to_owned(),
     };
-    let rules = Rules { prices: Some(prices), ..Rules::new(["claude", "codex", "builder"]) };
+    let rules = WorkflowRules {
+        prices: Some(prices),
+        ..WorkflowRules::new(["claude", "codex", "builder"])
+    };
     let said = |adapter: Option<&str>, model: Option<&str>| {
         let mut made = workflow("a");
         for (key, value) in [("adapter", adapter), ("model", model)] {
@@ -396,7 +399,7 @@ fn likely() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn what_is_accepted_has_an_order_and_reads_back(given in likely()) {
-        if let Ok(Checked { workflow, order, urgency, .. }) = check(&given, &rules()) {
+        if let Ok(CheckedWorkflow { workflow, order, urgency, .. }) = check(&given, &rules()) {
             let mut done = BTreeSet::new();
             for place in &order {
                 let step = &workflow.steps[*place];
@@ -433,7 +436,7 @@ proptest! {
 
     #[test]
     fn no_json_makes_the_check_panic(given in proptest::arbitrary::any::<Vec<u8>>(), it in likely()) {
-        let _ = check(&it, &Rules { steps_max: 0, timeout_sec_max: 0, ..Rules::new([""; 0]) });
+        let _ = check(&it, &WorkflowRules { steps_max: 0, timeout_sec_max: 0, ..WorkflowRules::new([""; 0]) });
         if let Ok(value) = serde_json::from_slice::<Value>(&given) {
             let _ = check(&value, &rules());
         }

@@ -1,7 +1,7 @@
 //! What the ending of an agent without an answer means for its attempt.
 
 use crate::job::until;
-use autopilot_agents::{Cause, Outcome as AgentOutcome};
+use autopilot_agents::{AgentOutcome, Cause};
 use autopilot_core::event::{HoldWhy, Outcome};
 use autopilot_core::id::Time;
 use jiff::Zoned;

@@ -3,20 +3,20 @@
 use super::Question;
 use crate::environment::{self, Variables};
 use crate::job::agent::{agent_of, find_program, mcp_servers};
-use crate::job::artifact::Exec;
+use crate::job::artifact::ExecRecorder;
 use crate::job::home::Home;
-use crate::job::process::{Program, Ran, write_plain};
+use crate::job::process::{JobProgram, ProcessResult, write_plain};
 use crate::job::talk::Talk;
 use crate::job::workshop::blocking;
 use crate::job::{Job, JobError};
 use crate::replay::Played;
 use autopilot_agents::{
-    Access, Agent, Ask, Conversation, Ending, Exchange, ExitFacts, Expected, LaunchPlan, McpServer,
-    Network, Outcome as AgentOutcome, Program as AgentProgram, Sandbox, Schema,
-    Stdin as AgentStdin,
+    Access, Agent, AgentEnding, AgentOutcome, Conversation, Exchange, ExitFacts, ExpectedLaunch,
+    LaunchPlan, LaunchProgram as AgentProgram, LaunchRequest, LaunchSandbox, LaunchSchema,
+    LaunchServer, LaunchStdin as AgentStdin, Network,
 };
-use autopilot_core::config::{Agent as AgentConfig, Mode, Role};
-use autopilot_host::exec::{Control, Stdin};
+use autopilot_core::config::{AgentConfig, Mode, Role};
+use autopilot_host::exec::{Control, ProcessStdin};
 use autopilot_host::git::apply_change;
 use camino::{Utf8Path, Utf8PathBuf};
 use std::collections::BTreeSet;
@@ -25,9 +25,9 @@ use std::time::Duration;
 const LOGIN_LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// What became of one turn.
-pub struct Turn {
-    pub ending: Ending,
-    pub ran: Ran,
+pub struct AgentTurn {
+    pub ending: AgentEnding,
+    pub ran: ProcessResult,
     pub log: String,
 }
 
@@ -37,14 +37,17 @@ struct Prepared {
     config: AgentConfig,
     plan: LaunchPlan,
     variables: Variables,
-    exec: Exec,
+    exec: ExecRecorder,
     log: String,
     /// What the agent said when the run was recorded, where it is played again.
     played: Option<Played>,
 }
 
 impl Job {
-    pub(in crate::job) async fn turn(&self, question: &Question<'_>) -> Result<Turn, JobError> {
+    pub(in crate::job) async fn turn(
+        &self,
+        question: &Question<'_>,
+    ) -> Result<AgentTurn, JobError> {
         let (ready, mut home, conversation) = self.prepare(question).await?;
         let starting = self.wait_to_start(&ready.agent).await;
         let talk = Talk::new(self, &ready.exec, question.dir, conversation, starting);
@@ -61,7 +64,7 @@ impl Job {
         let config = self.agent.candidate(lane).clone();
         self.watch_deeds(config.mode);
         let agent = agent_of(&config, &self.context.place.root)?;
-        let sandbox = if self.is_sandboxed()? { Sandbox::Ours } else { Sandbox::None };
+        let sandbox = if self.is_sandboxed()? { LaunchSandbox::Ours } else { LaunchSandbox::None };
         let servers = mcp_servers(&config)?;
         let session = question.session.as_deref();
         let max_usd = self.open_bill(&config, session).await?;
@@ -94,13 +97,13 @@ impl Job {
             answer: self.clean(&said.answer),
         };
         let earlier: Vec<Exchange> = question.earlier.iter().map(clean).collect();
-        let ask = Ask {
+        let ask = LaunchRequest {
             prompt: &prompt,
             cwd: question.dir,
             model: config.model.as_deref(),
             effort: config.effort.as_deref(),
             args: &config.args,
-            schema: question.schema.as_ref().map(|(json, path)| Schema { path, json }),
+            schema: question.schema.as_ref().map(|(json, path)| LaunchSchema { path, json }),
             session: question.session.as_deref(),
             earlier: &earlier,
             access: match (question.access, config.r#unsafe) {
@@ -117,7 +120,7 @@ impl Job {
             mcp_servers: servers,
             fs: config.fs,
         };
-        (agent.launch(&ask), agent.conversation(Expected::from(&ask)))
+        (agent.launch(&ask), agent.conversation(ExpectedLaunch::from(&ask)))
     }
 
     /// Runs the agent until its process has ended.
@@ -127,7 +130,7 @@ impl Job {
         question: &Question<'_>,
         ready: &Prepared,
         home: &mut Home,
-    ) -> Result<Ran, JobError> {
+    ) -> Result<ProcessResult, JobError> {
         // Whoever was let in before may have renewed the login.
         let mut untaken: BTreeSet<String> = home.put_back().into_iter().collect();
         let program = self.program(question, ready, home)?;
@@ -156,7 +159,7 @@ impl Job {
         question: &Question<'_>,
         ready: &Prepared,
         home: &Home,
-    ) -> Result<Program, JobError> {
+    ) -> Result<JobProgram, JobError> {
         let (dir, write) = match ready.agent {
             // It asks a server, and needs nothing of the worktree.
             Agent::OpenAi(_) => (self.scratch(), Vec::new()),
@@ -170,15 +173,15 @@ impl Job {
             Some(played) => (self.context.own.clone(), played.args()),
             None => (self.program_path(&ready.plan)?, ready.plan.args.clone()),
         };
-        Ok(Program {
+        Ok(JobProgram {
             program,
             args,
             variables: ready.variables.clone(),
             dir,
             stdin: match &ready.plan.stdin {
-                AgentStdin::Whole(bytes) if bytes.is_empty() => Stdin::Null,
-                AgentStdin::Whole(bytes) => Stdin::Bytes(bytes.clone()),
-                AgentStdin::Open => Stdin::Open,
+                AgentStdin::Whole(bytes) if bytes.is_empty() => ProcessStdin::Null,
+                AgentStdin::Whole(bytes) => ProcessStdin::Bytes(bytes.clone()),
+                AgentStdin::Open => ProcessStdin::Open,
             },
             log: ready.log.clone(),
             timeout: self.timeout(),
@@ -193,8 +196,8 @@ impl Job {
         ready: &Prepared,
         home: &Home,
         talk: Talk<'_>,
-        mut ran: Ran,
-    ) -> Result<Turn, JobError> {
+        mut ran: ProcessResult,
+    ) -> Result<AgentTurn, JobError> {
         ran.lingered = talk.was_ended();
         let was_ended_in_time = !ran.timed_out;
         ran.timed_out |= talk.is_out_of_time();
@@ -218,7 +221,7 @@ impl Job {
         ran.notes.extend(self.keep_session(home, ending.session.as_deref()));
         let Prepared { exec, config, log, .. } = ready;
         self.describe_exec(exec, config, log, question.session(), Some((&ending, &ran)))?;
-        Ok(Turn { ending, ran, log: log.clone() })
+        Ok(AgentTurn { ending, ran, log: log.clone() })
     }
 
     /// Where a run is played again, what its agent said then takes the agent's place, whichever of
@@ -265,7 +268,7 @@ impl Job {
 struct Asking<'a> {
     question: &'a Question<'a>,
     config: &'a AgentConfig,
-    sandbox: Sandbox,
-    servers: &'a [McpServer],
+    sandbox: LaunchSandbox,
+    servers: &'a [LaunchServer],
     max_usd: Option<f64>,
 }

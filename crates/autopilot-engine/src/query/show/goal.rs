@@ -10,11 +10,11 @@ use autopilot_core::event::{Bill, Outcome, Record};
 use autopilot_core::id::TaskId;
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
-use autopilot_core::workflow::{Completion, Past};
+use autopilot_core::workflow::{Completion, PastStep};
 use autopilot_host::checkout;
 use autopilot_view as view;
-use autopilot_view::history::{RunHistory, Tried};
-use autopilot_view::manifest::{self, History, Placed};
+use autopilot_view::history::{PastAttempt, RunHistory};
+use autopilot_view::manifest::{self, IterationHistory, PlacedStep};
 use autopilot_view::sessions::{Session, last_of, sessions};
 use serde::Serialize;
 
@@ -73,14 +73,15 @@ impl GoalHistory {
         tried: &RunHistory,
         records: &[Record],
     ) -> GoalHistory {
-        let mut history = History::default();
+        let mut history = IterationHistory::default();
         records.iter().for_each(|record| history.record(record));
         let sessions = sessions(&known.run.id, records);
         let state = &known.state;
         let read = |hash: &str| store::text(&archive.history, hash).ok();
         let steps = manifest::steps(state, &read);
         let iteration = |index: u32| {
-            let own: Vec<&Placed<'_>> = steps.iter().filter(|step| is_of(step, index)).collect();
+            let own: Vec<&PlacedStep<'_>> =
+                steps.iter().filter(|step| is_of(step, index)).collect();
             ShownIteration {
                 index,
                 workflow: own.first().map(|step| step.body.workflow.clone()),
@@ -103,11 +104,11 @@ impl GoalHistory {
 }
 
 /// One that was proposed and never begun is of no iteration.
-fn is_of(step: &Placed<'_>, iteration: u32) -> bool {
+fn is_of(step: &PlacedStep<'_>, iteration: u32) -> bool {
     step.body.iteration == iteration && !step.task.is_dropped()
 }
 
-fn shown_step(state: &State, step: &Placed<'_>, sessions: &[Session]) -> ShownStep {
+fn shown_step(state: &State, step: &PlacedStep<'_>, sessions: &[Session]) -> ShownStep {
     let task = step.task;
     ShownStep {
         id: step.body.step.id.clone(),
@@ -120,7 +121,7 @@ fn shown_step(state: &State, step: &Placed<'_>, sessions: &[Session]) -> ShownSt
         cost_usd: task.spent.bill.usd.usd(),
         tokens_in: task.spent.bill.tokens_in,
         tokens_out: task.spent.bill.tokens_out,
-        why: Past::of(state, task).and_then(|past| past.why),
+        why: PastStep::of(state, task).and_then(|past| past.why),
         work_ms: task.spent.work_ms,
         bill: task.spent.bill,
         failure: view::failure(task).map(ToString::to_string),
@@ -128,7 +129,7 @@ fn shown_step(state: &State, step: &Placed<'_>, sessions: &[Session]) -> ShownSt
 }
 
 fn validation(state: &State, tried: &RunHistory, index: u32) -> Option<String> {
-    let is_it = |tried: &&Tried| tried.step == Step::Validate && tried.round == index;
+    let is_it = |tried: &&PastAttempt| tried.step == Step::Validate && tried.round == index;
     let last = tried.of_task(TaskId::ROOT).filter(is_it).last()?;
     let word = match &last.ended {
         Some((_, Outcome::Failed { why } | Outcome::Broke { why })) => {

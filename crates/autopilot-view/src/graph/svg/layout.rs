@@ -3,7 +3,7 @@
 //!
 //! Whole numbers only, so that the same graph is the same picture everywhere.
 
-use crate::graph::{Graph, Place, layer};
+use crate::graph::{EdgePlace, GraphPicture, layer};
 
 pub(super) const NODE_WIDTH: i64 = 232;
 pub(super) const NODE_HEIGHT: i64 = 62;
@@ -49,10 +49,10 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub(super) fn of(graph: &Graph) -> Layout {
+    pub(super) fn of(graph: &GraphPicture) -> Layout {
         let levels = layer::levels(graph);
-        let lanes = Lanes::of(graph);
-        let mut net = Net::of(graph, &levels, &lanes);
+        let lanes = LaneLayout::of(graph);
+        let mut net = LayoutNet::of(graph, &levels, &lanes);
         net.sort();
         let placed = net.place(graph.nodes.len(), &lanes);
         let nodes: Vec<Point> = placed.items[..graph.nodes.len()].to_vec();
@@ -71,7 +71,7 @@ impl Layout {
 }
 
 /// Lane 0 is for what is in no group; a group's lane follows that of the group it is part of.
-struct Lanes {
+struct LaneLayout {
     of_group: Vec<usize>,
     /// How many groups enclose it, itself included.
     depth: Vec<usize>,
@@ -80,10 +80,10 @@ struct Lanes {
     count: usize,
 }
 
-impl Lanes {
-    fn of(graph: &Graph) -> Lanes {
+impl LaneLayout {
+    fn of(graph: &GraphPicture) -> LaneLayout {
         let size = graph.groups.len();
-        let mut lanes = Lanes {
+        let mut lanes = LaneLayout {
             of_group: vec![0; size],
             depth: vec![1; size],
             span: vec![(0, 0); size],
@@ -113,7 +113,7 @@ impl Lanes {
 }
 
 /// Nodes, and behind them the places where long arrows pass a level.
-struct Net {
+struct LayoutNet {
     /// Items by lane and level, in the order they are drawn from above.
     cells: Vec<Vec<Vec<usize>>>,
     place_in_cell: Vec<usize>,
@@ -123,8 +123,8 @@ struct Net {
     bends: Vec<Vec<usize>>,
 }
 
-impl Net {
-    fn of(graph: &Graph, levels: &[usize], lanes: &Lanes) -> Net {
+impl LayoutNet {
+    fn of(graph: &GraphPicture, levels: &[usize], lanes: &LaneLayout) -> LayoutNet {
         let lane = |node: usize| graph.nodes[node].group.map_or(0, |group| lanes.of_group[group]);
         let count = levels.iter().max().map_or(0, |last| last + 1);
         let mut cells = vec![vec![Vec::new(); count]; lanes.count];
@@ -132,7 +132,7 @@ impl Net {
             cells[lane(node)][*level].push(node);
         }
         let size = graph.nodes.len();
-        let mut net = Net {
+        let mut net = LayoutNet {
             cells,
             place_in_cell: vec![0; size],
             left: vec![Vec::new(); size],
@@ -141,8 +141,13 @@ impl Net {
         };
         let passed = |from: usize, to: usize| levels[to].saturating_sub(levels[from] + 1);
         let ends = |edge: usize| match (graph.edges[edge].from, graph.edges[edge].to) {
-            (Place::Node(from), Place::Node(to)) if lane(from) == lane(to) => Some((from, to)),
-            (Place::Node(_) | Place::Group(_), Place::Node(_) | Place::Group(_)) => None,
+            (EdgePlace::Node(from), EdgePlace::Node(to)) if lane(from) == lane(to) => {
+                Some((from, to))
+            }
+            (
+                EdgePlace::Node(_) | EdgePlace::Group(_),
+                EdgePlace::Node(_) | EdgePlace::Group(_),
+            ) => None,
         };
         let all = 0..graph.edges.len();
         let bends: usize = all.clone().filter_map(ends).map(|(from, to)| passed(from, to)).sum();
@@ -183,21 +188,21 @@ impl Net {
             }
             for _ in 0..SWEEPS {
                 for level in 0..levels {
-                    self.sort_cell(lane, level, Side::Left);
+                    self.sort_cell(lane, level, LayoutSide::Left);
                 }
                 for level in (0..levels).rev() {
-                    self.sort_cell(lane, level, Side::Right);
+                    self.sort_cell(lane, level, LayoutSide::Right);
                 }
             }
         }
     }
 
-    fn sort_cell(&mut self, lane: usize, level: usize, side: Side) {
+    fn sort_cell(&mut self, lane: usize, level: usize, side: LayoutSide) {
         let mut cell = std::mem::take(&mut self.cells[lane][level]);
         cell.sort_by_key(|item| {
             let beside = match side {
-                Side::Left => &self.left[*item],
-                Side::Right => &self.right[*item],
+                LayoutSide::Left => &self.left[*item],
+                LayoutSide::Right => &self.right[*item],
             };
             let sum: usize = beside.iter().map(|other| self.place_in_cell[*other]).sum();
             match beside.len() {
@@ -218,12 +223,12 @@ impl Net {
         }
     }
 
-    fn place(&self, nodes: usize, lanes: &Lanes) -> Placed {
+    fn place(&self, nodes: usize, lanes: &LaneLayout) -> PlacedItems {
         let rows = ROWS_MIN.max((nodes * 3).isqrt());
-        let stacks: Vec<Vec<Stack>> = self
+        let stacks: Vec<Vec<LaneStack>> = self
             .cells
             .iter()
-            .map(|lane| lane.iter().map(|cell| Stack::of(cell, nodes, rows)).collect())
+            .map(|lane| lane.iter().map(|cell| LaneStack::of(cell, nodes, rows)).collect())
             .collect();
         let levels = self.cells.first().map_or(0, Vec::len);
         let mut x_of_level = Vec::new();
@@ -233,7 +238,7 @@ impl Net {
             let columns = stacks.iter().map(|lane| lane[level].columns).max().unwrap_or(1).max(1);
             x += columns * (NODE_WIDTH + GAP) - GAP + GAP_LEVEL;
         }
-        let mut placed = Placed {
+        let mut placed = PlacedItems {
             items: vec![Point::default(); self.left.len()],
             lanes: Vec::new(),
             height: MARGIN,
@@ -257,22 +262,22 @@ impl Net {
 }
 
 #[derive(Clone, Copy)]
-enum Side {
+enum LayoutSide {
     Left,
     Right,
 }
 
 /// One level of one lane, from its own upper left corner.
-struct Stack {
+struct LaneStack {
     items: Vec<(usize, Point)>,
     columns: i64,
     height: i64,
 }
 
-impl Stack {
-    fn of(cell: &[usize], nodes: usize, rows_max: usize) -> Stack {
+impl LaneStack {
+    fn of(cell: &[usize], nodes: usize, rows_max: usize) -> LaneStack {
         let full = rows_max as i64 * ROW;
-        let mut stack = Stack { items: Vec::new(), columns: 0, height: 0 };
+        let mut stack = LaneStack { items: Vec::new(), columns: 0, height: 0 };
         let mut y = 0;
         for item in cell {
             let needs = if *item < nodes { ROW } else { BEND };
@@ -289,14 +294,19 @@ impl Stack {
     }
 }
 
-struct Placed {
+struct PlacedItems {
     items: Vec<Point>,
     /// Top and bottom.
     lanes: Vec<(i64, i64)>,
     height: i64,
 }
 
-fn group_boxes(graph: &Graph, nodes: &[Point], lanes: &Lanes, placed: &Placed) -> Vec<Rect> {
+fn group_boxes(
+    graph: &GraphPicture,
+    nodes: &[Point],
+    lanes: &LaneLayout,
+    placed: &PlacedItems,
+) -> Vec<Rect> {
     // From the innermost out: a box holds what is in it, and the boxes in it.
     let mut reach: Vec<Option<(i64, i64)>> = vec![None; graph.groups.len()];
     let mut widen = |group: usize, left: i64, right: i64| {
@@ -325,28 +335,33 @@ fn group_boxes(graph: &Graph, nodes: &[Point], lanes: &Lanes, placed: &Placed) -
     reach.into_iter().enumerate().map(boxed).collect()
 }
 
-fn paths(graph: &Graph, net: &Net, placed: &Placed, groups: &[Rect]) -> Vec<Vec<Point>> {
-    let leaves = |place: Place| match place {
-        Place::Node(node) => {
+fn paths(
+    graph: &GraphPicture,
+    net: &LayoutNet,
+    placed: &PlacedItems,
+    groups: &[Rect],
+) -> Vec<Vec<Point>> {
+    let leaves = |place: EdgePlace| match place {
+        EdgePlace::Node(node) => {
             let at = placed.items[node];
             Point { x: at.x + NODE_WIDTH, y: at.y + NODE_HEIGHT / 2 }
         }
-        Place::Group(group) => {
+        EdgePlace::Group(group) => {
             let Rect { x, y, width, height } = groups[group];
             Point { x: x + width, y: y + height / 2 }
         }
     };
-    let enters = |place: Place| match place {
-        Place::Node(node) => {
+    let enters = |place: EdgePlace| match place {
+        EdgePlace::Node(node) => {
             let at = placed.items[node];
             Point { x: at.x, y: at.y + NODE_HEIGHT / 2 }
         }
-        Place::Group(group) => {
+        EdgePlace::Group(group) => {
             let Rect { x, y, height, .. } = groups[group];
             Point { x, y: y + height / 2 }
         }
     };
-    let path = |(index, edge): (usize, &crate::graph::Edge)| {
+    let path = |(index, edge): (usize, &crate::graph::GraphEdge)| {
         let mut points = vec![leaves(edge.from)];
         for bend in &net.bends[index] {
             let at = placed.items[*bend];

@@ -23,23 +23,23 @@ impl Level {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct DoctorFinding {
     pub level: Level,
     pub name: String,
     pub text: String,
 }
 
-impl Finding {
-    pub fn ok(name: &str, text: impl Into<String>) -> Finding {
-        Finding { level: Level::Ok, name: name.to_owned(), text: text.into() }
+impl DoctorFinding {
+    pub fn ok(name: &str, text: impl Into<String>) -> DoctorFinding {
+        DoctorFinding { level: Level::Ok, name: name.to_owned(), text: text.into() }
     }
 
-    pub fn warning(name: &str, text: impl Into<String>) -> Finding {
-        Finding { level: Level::Warning, ..Finding::ok(name, text) }
+    pub fn warning(name: &str, text: impl Into<String>) -> DoctorFinding {
+        DoctorFinding { level: Level::Warning, ..DoctorFinding::ok(name, text) }
     }
 
-    pub fn missing(name: &str, text: impl Into<String>) -> Finding {
-        Finding { level: Level::Missing, ..Finding::ok(name, text) }
+    pub fn missing(name: &str, text: impl Into<String>) -> DoctorFinding {
+        DoctorFinding { level: Level::Missing, ..DoctorFinding::ok(name, text) }
     }
 
     /// Further lines of a text are set under its first.
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_the_worst() {
         assert!(Level::Missing > Level::Warning && Level::Warning > Level::Ok);
-        let text = Finding::missing("git", "one\ntwo").text();
+        let text = DoctorFinding::missing("git", "one\ntwo").text();
         assert_eq!(text, "missing   git             one\n                          two");
     }
 }

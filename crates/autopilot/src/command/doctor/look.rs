@@ -2,10 +2,10 @@
 
 use super::super::gc;
 use super::super::past;
-use super::finding::Finding;
-use autopilot_engine::place::Place;
+use super::finding::DoctorFinding;
+use autopilot_engine::place::StatePaths;
 use autopilot_engine::workspace;
-use autopilot_host::git::{Git, StateEnv, state_root};
+use autopilot_host::git::{GitCommand, StateEnv, state_root};
 use autopilot_host::{proc, room, sandbox};
 use autopilot_journal::check;
 use camino::Utf8Path;
@@ -20,15 +20,17 @@ const MEMORY_BYTES_MIN: u64 = 1_000_000_000;
 const RUNS_MAX: usize = 20;
 const OLDEST: (u32, u32) = (2, 38);
 
-pub fn git() -> Finding {
-    let line = Git::bare_minimum("ask git for its version").arg("--version").line();
+pub fn git() -> DoctorFinding {
+    let line = GitCommand::bare_minimum("ask git for its version").arg("--version").line();
     match line {
-        Err(error) => Finding::missing(
+        Err(error) => DoctorFinding::missing(
             "git",
             format!("{}; install git 2.38 or newer", autopilot_engine::cause::chain(&error)),
         ),
-        Ok(line) if is_new_enough(&line) => Finding::ok("git", line),
-        Ok(line) => Finding::missing("git", format!("{line} is too old; install 2.38 or newer")),
+        Ok(line) if is_new_enough(&line) => DoctorFinding::ok("git", line),
+        Ok(line) => {
+            DoctorFinding::missing("git", format!("{line} is too old; install 2.38 or newer"))
+        }
     }
 }
 
@@ -38,7 +40,7 @@ fn is_new_enough(line: &str) -> bool {
     (number(), number()) >= OLDEST
 }
 
-pub fn sandbox() -> Finding {
+pub fn sandbox() -> DoctorFinding {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let probe = sandbox::probe(&path);
     if probe.landlock_abi.is_none() && probe.bwrap.is_none() {
@@ -46,19 +48,19 @@ pub fn sandbox() -> Finding {
             "{}; agents run unconfined: use a kernel with Landlock (5.13 or newer) or install bubblewrap",
             probe.sentence()
         );
-        return Finding::warning("sandbox", text);
+        return DoctorFinding::warning("sandbox", text);
     }
     let told: Vec<String> = [probe.sentence()].into_iter().chain(probe.gap()).collect();
-    Finding::ok("sandbox", told.join(". "))
+    DoctorFinding::ok("sandbox", told.join(". "))
 }
 
 /// Disk, descriptors and memory; `beside` is on the disk that holds the repository.
-pub fn machine(beside: &Utf8Path) -> Vec<Finding> {
+pub fn machine(beside: &Utf8Path) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     let state = state_root(&StateEnv::from_process());
     match &state {
-        Some(root) => findings.push(Finding::ok("state root", root.display().to_string())),
-        None => findings.push(Finding::missing(
+        Some(root) => findings.push(DoctorFinding::ok("state root", root.display().to_string())),
+        None => findings.push(DoctorFinding::missing(
             "state root",
             "set HOME, XDG_STATE_HOME or AUTOPILOT_STATE_DIR to an absolute path",
         )),
@@ -70,11 +72,11 @@ pub fn machine(beside: &Utf8Path) -> Vec<Finding> {
     findings
 }
 
-fn disk(path: &std::path::Path) -> Finding {
+fn disk(path: &std::path::Path) -> DoctorFinding {
     let room = match room::disk(path) {
         Ok(room) => room,
         Err(error) => {
-            return Finding::warning(
+            return DoctorFinding::warning(
                 "disk",
                 format!("cannot ask for the room at {}: {error}", path.display()),
             );
@@ -85,66 +87,72 @@ fn disk(path: &std::path::Path) -> Finding {
     let short =
         room.bytes_free < DISK_BYTES_MIN || room.inodes_free.is_some_and(|free| free < INODES_MIN);
     if short {
-        return Finding::warning(
+        return DoctorFinding::warning(
             "disk",
             format!("only {text}; free some, or see `autopilot gc --dry-run`"),
         );
     }
-    Finding::ok("disk", text)
+    DoctorFinding::ok("disk", text)
 }
 
-fn descriptors() -> Option<Finding> {
+fn descriptors() -> Option<DoctorFinding> {
     let found = room::descriptors().ok()?;
     let agents = found.agents_max();
     let text = format!("{} allowed, enough for {agents} agents at once", found.limit);
     if agents < AGENTS_MIN {
-        return Some(Finding::warning(
+        return Some(DoctorFinding::warning(
             "open files",
             format!("{text}; raise it with `ulimit -n 4096`"),
         ));
     }
-    Some(Finding::ok("open files", text))
+    Some(DoctorFinding::ok("open files", text))
 }
 
-fn memory(found: room::Memory) -> Finding {
+fn memory(found: room::Memory) -> DoctorFinding {
     let (free, all) = (gc::size(found.bytes_available), gc::size(found.bytes_total));
     let text = format!("{free} of {all} available");
     if found.bytes_available < MEMORY_BYTES_MIN {
-        return Finding::warning("memory", format!("only {text}; builds of agents may be killed"));
+        return DoctorFinding::warning(
+            "memory",
+            format!("only {text}; builds of agents may be killed"),
+        );
     }
-    Finding::ok("memory", text)
+    DoctorFinding::ok("memory", text)
 }
 
 /// What we keep of this repository, and processes that should be gone.
-pub fn state(place: &Place) -> Vec<Finding> {
+pub fn state(place: &StatePaths) -> Vec<DoctorFinding> {
     if place.state.as_str().is_empty() || !place.state.is_dir() {
-        return vec![Finding::ok("state", "none yet; the first run makes it")];
+        return vec![DoctorFinding::ok("state", "none yet; the first run makes it")];
     }
     let used = gc::size(gc::used(place));
-    let mut findings = vec![Finding::ok("state", format!("{} ({used})", place.state))];
+    let mut findings = vec![DoctorFinding::ok("state", format!("{} ({used})", place.state))];
     let journal = place.journal();
     if journal.exists() {
         findings.push(match check(&journal) {
             Ok(health) if health.is_sound() => {
-                Finding::ok("journal", format!("sound, {} runs", health.runs.len()))
+                DoctorFinding::ok("journal", format!("sound, {} runs", health.runs.len()))
             }
-            Ok(_) => Finding::missing(
+            Ok(_) => DoctorFinding::missing(
                 "journal",
                 format!(
                     "`{journal}` is damaged; `autopilot recover --journal` saves what can be read"
                 ),
             ),
-            Err(error) => Finding::missing("journal", autopilot_engine::cause::chain(&error)),
+            Err(error) => DoctorFinding::missing("journal", autopilot_engine::cause::chain(&error)),
         });
     }
     findings.extend(leftovers(place));
     findings
 }
 
-fn leftovers(place: &Place) -> Option<Finding> {
+fn leftovers(place: &StatePaths) -> Option<DoctorFinding> {
     if let Some(holder) = workspace::holder(place) {
         let pid = holder.process.pid;
-        return Some(Finding::ok("processes", format!("process {pid} works on this repository")));
+        return Some(DoctorFinding::ok(
+            "processes",
+            format!("process {pid} works on this repository"),
+        ));
     }
     let markers: Vec<String> = past::at(place)
         .ok()?
@@ -162,10 +170,10 @@ fn leftovers(place: &Place) -> Option<Finding> {
         .map(|process| process.id.pid.to_string())
         .collect();
     if left.is_empty() {
-        return Some(Finding::ok("processes", "none left of earlier runs"));
+        return Some(DoctorFinding::ok("processes", "none left of earlier runs"));
     }
     let text = format!("left of an earlier run: {}; `autopilot resume` ends them", left.join(", "));
-    Some(Finding::warning("processes", text))
+    Some(DoctorFinding::warning("processes", text))
 }
 
 /// Ourselves and those we descend from: an agent may have started us.

@@ -1,9 +1,9 @@
 //! Looking at a repository before anything is written into it.
 
-use crate::exit::Failure;
-use autopilot_core::detect::{CONTENTS_WANTED, Facts};
+use crate::exit::CommandFailure;
+use autopilot_core::detect::{CONTENTS_WANTED, ProjectFacts};
 use autopilot_host::file;
-use autopilot_host::git::{Git, GitError, Refusal, UserRepo};
+use autopilot_host::git::{GitCommand, GitError, RepoRefusal, UserRepo};
 use camino::{Utf8Path, Utf8PathBuf};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -13,15 +13,15 @@ const CONTENT_BYTES_MAX: u64 = 256 * 1024;
 /// Ignored files looked at for local settings; more would only be build output.
 const IGNORED_MAX: usize = 10_000;
 
-pub struct Found {
+pub struct FoundProject {
     pub root: Utf8PathBuf,
     pub base_branch: String,
-    pub facts: Facts,
+    pub facts: ProjectFacts,
     /// What a run would refuse, though there is a repository to set up.
     pub warnings: Vec<String>,
 }
 
-pub fn look(dir: &Utf8Path) -> Result<Found, Failure> {
+pub fn look(dir: &Utf8Path) -> Result<FoundProject, CommandFailure> {
     let mut warnings = Vec::new();
     let base_branch = base_branch(dir.as_std_path()).unwrap_or_else(|| "main".to_owned());
     match UserRepo::examine(dir.as_std_path(), &base_branch, &[]) {
@@ -31,20 +31,22 @@ pub fn look(dir: &Utf8Path) -> Result<Found, Failure> {
         }
         Err(error) => return Err(error.into()),
     }
-    let root = Git::as_user("find the repository", dir.as_std_path())
+    let root = GitCommand::as_user("find the repository", dir.as_std_path())
         .args(["rev-parse", "--show-toplevel"])
         .line()
         .map_err(GitError::from)?;
     let root = Utf8PathBuf::from(root);
     let facts = facts(&root)?;
-    Ok(Found { root, base_branch, facts, warnings })
+    Ok(FoundProject { root, base_branch, facts, warnings })
 }
 
 /// `main`, else `master`, else the branch the user is on.
 pub fn base_branch(dir: &Path) -> Option<String> {
     let ask = |args: &[&str]| {
-        let out =
-            Git::as_user("find the base branch", dir).args(args.iter().copied()).run().ok()?;
+        let out = GitCommand::as_user("find the base branch", dir)
+            .args(args.iter().copied())
+            .run()
+            .ok()?;
         let line = String::from_utf8_lossy(&out.stdout).trim().to_owned();
         (out.code() == Some(0)).then_some(line)
     };
@@ -56,26 +58,27 @@ pub fn base_branch(dir: &Path) -> Option<String> {
 }
 
 /// Something a person changes in the configuration or the clone, after which a run can begin.
-fn can_be_mended(refusal: &Refusal) -> bool {
+fn can_be_mended(refusal: &RepoRefusal) -> bool {
     match refusal {
-        Refusal::BranchInTheWay { .. }
-        | Refusal::FilterNotAllowed { .. }
-        | Refusal::FilterUnknown { .. }
-        | Refusal::NoBaseBranch { .. }
-        | Refusal::Shallow
-        | Refusal::PartialClone
-        | Refusal::Submodule { .. } => true,
-        Refusal::GitTooOld { .. }
-        | Refusal::NotARepository { .. }
-        | Refusal::ForeignOwner { .. }
-        | Refusal::Bare { .. }
-        | Refusal::NoCommits { .. } => false,
+        RepoRefusal::BranchInTheWay { .. }
+        | RepoRefusal::FilterNotAllowed { .. }
+        | RepoRefusal::FilterUnknown { .. }
+        | RepoRefusal::NoBaseBranch { .. }
+        | RepoRefusal::Shallow
+        | RepoRefusal::PartialClone
+        | RepoRefusal::Submodule { .. } => true,
+        RepoRefusal::GitTooOld { .. }
+        | RepoRefusal::NotARepository { .. }
+        | RepoRefusal::ForeignOwner { .. }
+        | RepoRefusal::Bare { .. }
+        | RepoRefusal::NoCommits { .. } => false,
     }
 }
 
-fn facts(root: &Utf8Path) -> Result<Facts, Failure> {
-    let failed =
-        |error: std::io::Error| Failure::failed(format!("cannot look into `{root}`: {error}"));
+fn facts(root: &Utf8Path) -> Result<ProjectFacts, CommandFailure> {
+    let failed = |error: std::io::Error| {
+        CommandFailure::failed(format!("cannot look into `{root}`: {error}"))
+    };
     let mut files = BTreeSet::new();
     for entry in root.as_std_path().read_dir().map_err(failed)? {
         let entry = entry.map_err(failed)?;
@@ -87,14 +90,14 @@ fn facts(root: &Utf8Path) -> Result<Facts, Failure> {
         Some(((*name).to_owned(), String::from_utf8_lossy(&bytes).into_owned()))
     };
     let contents: BTreeMap<String, String> = CONTENTS_WANTED.iter().filter_map(content).collect();
-    Ok(Facts { files, contents, ignored: ignored(root)? })
+    Ok(ProjectFacts { files, contents, ignored: ignored(root)? })
 }
 
-fn ignored(root: &Utf8Path) -> Result<BTreeSet<String>, Failure> {
+fn ignored(root: &Utf8Path) -> Result<BTreeSet<String>, CommandFailure> {
     let mut found = BTreeSet::new();
     let mut held = Vec::new();
     // Ignored directories come as one entry, so `node_modules` costs nothing.
-    Git::as_user("list ignored files", root.as_std_path())
+    GitCommand::as_user("list ignored files", root.as_std_path())
         .args(["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"])
         .stream(&mut |bytes| {
             held.extend_from_slice(bytes);

@@ -1,7 +1,7 @@
 //! `autopilot init --skills`: the shipped skills as files of the project, where its agents look for
 //! them. A file that says something else is somebody's: it stays, and the difference is shown.
 
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use autopilot_core::skill::SKILL_BYTES_MAX;
 use autopilot_engine::cause::chain;
 use autopilot_engine::skill::shipped::{ALL, FOLDERS, Shipped};
@@ -26,10 +26,10 @@ pub struct Skills {
 
 struct File {
     path: String,
-    state: State,
+    state: SkillState,
 }
 
-enum State {
+enum SkillState {
     Written,
     Same,
     /// Somebody's own words, and how the shipped ones differ.
@@ -42,8 +42,9 @@ enum State {
 }
 
 /// Writes what is missing. One file that can't be written stops no other.
-pub fn write(root: &Utf8Path) -> Result<Skills, Failure> {
-    let top = Dir::open(root.as_std_path()).map_err(|error| Failure::failed(chain(&error)))?;
+pub fn write(root: &Utf8Path) -> Result<Skills, CommandFailure> {
+    let top =
+        Dir::open(root.as_std_path()).map_err(|error| CommandFailure::failed(chain(&error)))?;
     let mut files = Vec::new();
     for folder in FOLDERS {
         for shipped in ALL {
@@ -55,14 +56,14 @@ pub fn write(root: &Utf8Path) -> Result<Skills, Failure> {
     Ok(Skills { files })
 }
 
-fn one(top: &Dir, path: &str, shipped: Shipped) -> State {
-    let refused = |error: &FileError| State::Refused { why: chain(error) };
+fn one(top: &Dir, path: &str, shipped: Shipped) -> SkillState {
+    let refused = |error: &FileError| SkillState::Refused { why: chain(error) };
     match top.read_capped(Path::new(path), SKILL_BYTES_MAX as u64) {
-        Ok(bytes) if shipped.is_in(&bytes) => State::Same,
-        Ok(bytes) => State::Changed { diff: difference(path, &bytes, shipped.text) },
+        Ok(bytes) if shipped.is_in(&bytes) => SkillState::Same,
+        Ok(bytes) => SkillState::Changed { diff: difference(path, &bytes, shipped.text) },
         Err(FileError::Failed { source, .. }) if source.kind() == ErrorKind::NotFound => {
             match top.write_atomic(Path::new(path), shipped.text.as_bytes()) {
-                Ok(()) => State::Written,
+                Ok(()) => SkillState::Written,
                 Err(error) => refused(&error),
             }
         }
@@ -89,16 +90,16 @@ impl Skills {
         let mut lines = Vec::new();
         for File { path, state } in &self.files {
             match state {
-                State::Written => lines.push(format!("wrote    {path}")),
-                State::Same => lines.push(format!("kept     {path} (as shipped)")),
-                State::Changed { diff } => {
+                SkillState::Written => lines.push(format!("wrote    {path}")),
+                SkillState::Same => lines.push(format!("kept     {path} (as shipped)")),
+                SkillState::Changed { diff } => {
                     lines.push(format!("left     {path} (changed; the shipped one differs:)"));
                     lines.extend(diff.lines().map(|line| format!("  {line}")));
                 }
-                State::Refused { why } => lines.push(format!("refused  {path}: {why}")),
+                SkillState::Refused { why } => lines.push(format!("refused  {path}: {why}")),
             }
         }
-        if self.files.iter().any(|file| matches!(file.state, State::Written)) {
+        if self.files.iter().any(|file| matches!(file.state, SkillState::Written)) {
             lines.push("commit   the skills: an agent sees only what is committed".to_owned());
         }
         lines
@@ -106,25 +107,28 @@ impl Skills {
 
     pub fn object(&self) -> Value {
         let file = |File { path, state }: &File| match state {
-            State::Written => json!({ "path": path, "state": "written" }),
-            State::Same => json!({ "path": path, "state": "same" }),
-            State::Changed { diff } => json!({ "path": path, "state": "changed", "diff": diff }),
-            State::Refused { why } => json!({ "path": path, "state": "refused", "why": why }),
+            SkillState::Written => json!({ "path": path, "state": "written" }),
+            SkillState::Same => json!({ "path": path, "state": "same" }),
+            SkillState::Changed { diff } => {
+                json!({ "path": path, "state": "changed", "diff": diff })
+            }
+            SkillState::Refused { why } => json!({ "path": path, "state": "refused", "why": why }),
         };
         self.files.iter().map(file).collect()
     }
 
     /// What was asked for and is not there.
-    pub fn failure(&self) -> Option<Failure> {
-        let is_refused = |file: &&File| matches!(file.state, State::Refused { .. });
+    pub fn failure(&self) -> Option<CommandFailure> {
+        let is_refused = |file: &&File| matches!(file.state, SkillState::Refused { .. });
         let count = self.files.iter().filter(is_refused).count();
         let first = self.files.iter().find(is_refused)?;
-        let State::Refused { why } = &first.state else { return None };
+        let SkillState::Refused { why } = &first.state else { return None };
         let files = if count == 1 { "file" } else { "files" };
         Some(
-            Failure::failed(format!("{count} {files} of skills could not be written: {why}")).help(
-                "put plain directories there, or leave it: the shipped skills are used anyway",
-            ),
+            CommandFailure::failed(format!(
+                "{count} {files} of skills could not be written: {why}"
+            ))
+            .help("put plain directories there, or leave it: the shipped skills are used anyway"),
         )
     }
 }

@@ -3,18 +3,20 @@
 use super::super::past::unreadable;
 use super::super::{Done, done, ground};
 use crate::cli::Global;
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::terminal;
-use autopilot_engine::place::Place;
+use autopilot_engine::place::StatePaths;
 use autopilot_journal::{Health, RunHealth, Salvage, check, salvage};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 
-pub fn recover(global: &Global, place: &Place) -> Done {
+pub fn recover(global: &Global, place: &StatePaths) -> Done {
     let path = place.journal();
     if place.state.as_str().is_empty() || !place.state.is_dir() {
-        return Err(Failure::usage("this repository has no state directory and so no journal")
-            .help("`autopilot recover` tells what refs still show"));
+        return Err(CommandFailure::usage(
+            "this repository has no state directory and so no journal",
+        )
+        .help("`autopilot recover` tells what refs still show"));
     }
     let _lock = ground::lock(place)?;
     let rebuilt = path.with_extension("db.rebuilt");
@@ -49,7 +51,11 @@ fn sound(global: &Global, path: &Utf8Path, health: &Health) -> Done {
 
 /// The damaged file goes first: without it nobody takes its log, alone, for a journal, and an
 /// interruption is seen. Its log must be gone before the new file has that name.
-fn put_in_place(path: &Utf8Path, rebuilt: &Utf8Path, aside: &Utf8Path) -> Result<(), Failure> {
+fn put_in_place(
+    path: &Utf8Path,
+    rebuilt: &Utf8Path,
+    aside: &Utf8Path,
+) -> Result<(), CommandFailure> {
     for ending in ["", "-wal"] {
         let from = Utf8PathBuf::from(format!("{path}{ending}"));
         if from.exists() {
@@ -60,20 +66,21 @@ fn put_in_place(path: &Utf8Path, rebuilt: &Utf8Path, aside: &Utf8Path) -> Result
     rename(rebuilt, path)
 }
 
-fn remove_with_log(path: &Utf8Path) -> Result<(), Failure> {
+fn remove_with_log(path: &Utf8Path) -> Result<(), CommandFailure> {
     for ending in ["", "-wal", "-shm"] {
         remove(&Utf8PathBuf::from(format!("{path}{ending}")))?;
     }
     Ok(())
 }
 
-fn remove(path: &Utf8Path) -> Result<(), Failure> {
-    let failed = |error| Failure::failed(format!("cannot remove `{path}`: {error}"));
+fn remove(path: &Utf8Path) -> Result<(), CommandFailure> {
+    let failed = |error| CommandFailure::failed(format!("cannot remove `{path}`: {error}"));
     autopilot_host::dir::remove_file(path.as_std_path()).map(|_was_there| ()).map_err(failed)
 }
 
-fn rename(from: &Utf8Path, to: &Utf8Path) -> Result<(), Failure> {
-    let failed = |error| Failure::failed(format!("cannot rename `{from}` to `{to}`: {error}"));
+fn rename(from: &Utf8Path, to: &Utf8Path) -> Result<(), CommandFailure> {
+    let failed =
+        |error| CommandFailure::failed(format!("cannot rename `{from}` to `{to}`: {error}"));
     std::fs::rename(from, to).map_err(failed)
 }
 

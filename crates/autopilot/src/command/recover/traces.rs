@@ -3,11 +3,11 @@
 
 use super::super::{Done, done};
 use crate::cli::Global;
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::terminal;
-use autopilot_engine::place::Place;
+use autopilot_engine::place::StatePaths;
 use autopilot_host::checkout;
-use autopilot_host::git::{Git, GitError};
+use autopilot_host::git::{GitCommand, GitError};
 use serde_json::{Value, json};
 
 /// Fields are kept apart by a character no ref or trailer has.
@@ -17,7 +17,7 @@ const FORMAT: &str = "%(refname:lstrip=2)%1f%(objectname:short=12)%1f%(committer
 %(trailers:key=Autopilot-Attempt,valueonly,separator=;)";
 const NAMES: [&str; 6] = ["branch", "commit", "when", "run", "task", "attempt"];
 
-pub fn tell(global: &Global, place: &Place) -> Done {
+pub fn tell(global: &Global, place: &StatePaths) -> Done {
     let traces = traces(place)?;
     if global.json {
         let object = |fields: &Vec<String>| -> Value {
@@ -49,9 +49,9 @@ pub fn tell(global: &Global, place: &Place) -> Done {
     done()
 }
 
-fn traces(place: &Place) -> Result<Vec<Vec<String>>, Failure> {
+fn traces(place: &StatePaths) -> Result<Vec<Vec<String>>, CommandFailure> {
     let Some(found) = checkout::find(place.root.as_std_path()) else { return Ok(Vec::new()) };
-    let out = Git::isolated("list our branches", &found.common_dir)
+    let out = GitCommand::isolated("list our branches", &found.common_dir)
         .args(["for-each-ref", "--sort=refname", &format!("--format={FORMAT}")])
         .args(["refs/heads/autopilot/", "refs/heads/autopilot-branches/"])
         .ok()

@@ -3,19 +3,19 @@
 
 use super::super::past;
 use super::super::work::{self, adopt, machine, refused};
-use super::step::{self, Wish};
+use super::step::{self, ContinueRequest};
 use crate::cli::{Global, Resume};
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::terminal::{self, lines};
-use autopilot_agents::{Access, Outcome};
+use autopilot_agents::{Access, AgentOutcome};
 use autopilot_core::config::{Config, Role};
 use autopilot_core::event::Bill;
 use autopilot_core::wanted::Want;
 use autopilot_engine::cause::chain;
 use autopilot_engine::feed::Sight;
-use autopilot_engine::further::{self, Ended, Gone, Stopped};
+use autopilot_engine::further::{self, Gone, Stopped, TurnEnded};
 use autopilot_engine::job::execs_of;
-use autopilot_engine::job::further::{Branch, Further, Furthered};
+use autopilot_engine::job::further::{ContinuedBranch, Further, Furthered};
 use autopilot_engine::query::{KnownRun, RunArchive, Standing};
 use autopilot_engine::{kept, workspace};
 use autopilot_view::ExitWord;
@@ -40,15 +40,17 @@ pub fn go_on(global: &Global, args: &Resume, id: &str, prompt: &str) -> super::s
         ("--max-workers", limits.max_workers.is_some()),
     ];
     if let Some((flag, _)) = of_runs.iter().find(|(_, given)| *given) {
-        return Err(Failure::usage(format!("{flag} is for runs; a session has one turn")));
+        return Err(CommandFailure::usage(format!("{flag} is for runs; a session has one turn")));
     }
     if prompt.trim().is_empty() {
-        return Err(Failure::usage("the prompt is empty")
+        return Err(CommandFailure::usage("the prompt is empty")
             .help(format!("as in `autopilot resume {id} --prompt \"why so?\"`")));
     }
     if prompt.len() > PROMPT_BYTES_MAX {
         let bytes = prompt.len();
-        return Err(Failure::usage(format!("the prompt has {bytes} bytes, more than 1 MiB")));
+        return Err(CommandFailure::usage(format!(
+            "the prompt has {bytes} bytes, more than 1 MiB"
+        )));
     }
     let past = past::must(global)?;
     let (told, session) = find(&past, id)?;
@@ -56,7 +58,11 @@ pub fn go_on(global: &Global, args: &Resume, id: &str, prompt: &str) -> super::s
     let is_given_up = told.standing() == Standing::Abandoned;
     if step::is_of_a_step(&told, &session) && !args.read_only && !is_given_up {
         let is_rehearsal = args.dry_run;
-        return step::go_on(global, past, Wish { told, session, prompt, limits, is_rehearsal });
+        return step::go_on(
+            global,
+            past,
+            ContinueRequest { told, session, prompt, limits, is_rehearsal },
+        );
     }
     refuse_removed(&past, &told, &session)?;
     if args.dry_run {
@@ -69,7 +75,7 @@ pub fn go_on(global: &Global, args: &Resume, id: &str, prompt: &str) -> super::s
     let repo = workspace::examine(&global.repo, &config)?;
     let opened = adopt(repo, config)?;
     let edits = session.step.role() == Some(Role::Builder) && !args.read_only;
-    let wish = further::Wish {
+    let wish = further::SessionRequest {
         run: told.run.id.clone(),
         want: Want {
             id: session.attempt,
@@ -92,7 +98,7 @@ pub fn go_on(global: &Global, args: &Resume, id: &str, prompt: &str) -> super::s
     account(global, &session, ended)
 }
 
-fn find(past: &RunArchive, id: &str) -> Result<(KnownRun, Session), Failure> {
+fn find(past: &RunArchive, id: &str) -> Result<(KnownRun, Session), CommandFailure> {
     let mut alike: Vec<(KnownRun, Session)> = Vec::new();
     let mut records = 0;
     for run in past.runs(RUNS_SEARCHED_MAX)? {
@@ -115,21 +121,21 @@ fn find(past: &RunArchive, id: &str) -> Result<(KnownRun, Session), Failure> {
         0 => {
             let known = known_of_newest(past)?;
             let known = if known.is_empty() { String::new() } else { format!(": {known}") };
-            Err(Failure::usage(format!("there is no session `{id}` in this repository"))
+            Err(CommandFailure::usage(format!("there is no session `{id}` in this repository"))
                 .help(format!("`autopilot sessions` lists those of the newest run{known}")))
         }
-        1 => alike.pop().ok_or_else(|| Failure::usage("there is no such session")),
+        1 => alike.pop().ok_or_else(|| CommandFailure::usage("there is no such session")),
         count => {
             let names: Vec<&str> =
                 alike.iter().take(NAMED_MAX).map(|(_, session)| session.id.as_str()).collect();
             let more = if count > NAMED_MAX { ", …" } else { "" };
-            Err(Failure::usage(format!("{count} sessions begin with `{id}`"))
+            Err(CommandFailure::usage(format!("{count} sessions begin with `{id}`"))
                 .help(format!("say which: {}{more}", names.join(", "))))
         }
     }
 }
 
-fn known_of_newest(past: &RunArchive) -> Result<String, Failure> {
+fn known_of_newest(past: &RunArchive) -> Result<String, CommandFailure> {
     let Some(newest) = past.runs(1)?.into_iter().next() else { return Ok(String::new()) };
     let known = sessions(&newest.id, &past.records(&newest.id)?);
     let names: Vec<&str> = known.iter().rev().take(NAMED_MAX).map(|s| s.id.as_str()).collect();
@@ -138,7 +144,7 @@ fn known_of_newest(past: &RunArchive) -> Result<String, Failure> {
 }
 
 /// Two at once in one conversation would each hear half of it.
-fn refuse_at_work(told: &KnownRun, session: &Session) -> Result<(), Failure> {
+fn refuse_at_work(told: &KnownRun, session: &Session) -> Result<(), CommandFailure> {
     match told.standing() {
         Standing::Live { pid } if session.ended.is_none() => {
             let run = &told.run.id;
@@ -146,19 +152,26 @@ fn refuse_at_work(told: &KnownRun, session: &Session) -> Result<(), Failure> {
                 "session `{}` is at work right now, in run {run} of process {pid}",
                 session.id
             );
-            Err(Failure::failed(message).help("wait for it, or `autopilot stop` the run first"))
+            Err(CommandFailure::failed(message)
+                .help("wait for it, or `autopilot stop` the run first"))
         }
         Standing::Live { pid } => {
             let run = &told.run.id;
-            Err(Failure::failed(format!("run {run} is at work in this repository, process {pid}"))
-                .help("wait for it, or `autopilot stop` it first and `autopilot resume` it after"))
+            Err(CommandFailure::failed(format!(
+                "run {run} is at work in this repository, process {pid}"
+            ))
+            .help("wait for it, or `autopilot stop` it first and `autopilot resume` it after"))
         }
         Standing::Over | Standing::Abandoned | Standing::Rests | Standing::Interrupted => Ok(()),
     }
 }
 
 /// Its agent would know nothing of it; what a step was asked can be told again, this can't.
-fn refuse_removed(past: &RunArchive, told: &KnownRun, session: &Session) -> Result<(), Failure> {
+fn refuse_removed(
+    past: &RunArchive,
+    told: &KnownRun,
+    session: &Session,
+) -> Result<(), CommandFailure> {
     let (run, id) = (&told.run.id, &session.id);
     if !session.is_its_own || !kept::is_removed(&past.place, run, session.attempt, id) {
         return Ok(());
@@ -172,7 +185,7 @@ fn refuse_removed(past: &RunArchive, told: &KnownRun, session: &Session) -> Resu
         "what was asked and answered is in `.autopilot/{}`; ask anew with `autopilot goal \"…\"`",
         execs_of(run)
     );
-    Err(Failure::failed(message).help(help))
+    Err(CommandFailure::failed(message).help(help))
 }
 
 fn name(told: &KnownRun, session: &Session) -> String {
@@ -202,15 +215,15 @@ fn show(global: &Global, name: &str, sight: &Sight) {
     }
 }
 
-fn account(global: &Global, session: &Session, ended: Ended) -> super::super::Done {
+fn account(global: &Global, session: &Session, ended: TurnEnded) -> super::super::Done {
     let (bill, stopped) = (ended.bill, ended.stopped);
     let done = match (ended.done, stopped) {
         (Ok(done), _) => done,
         (Err(error), Some(stopped)) => {
-            return Err(Failure { code: ExitWord::Paused.code(), ..failure(stopped) }
+            return Err(CommandFailure { code: ExitWord::Paused.code(), ..failure(stopped) }
                 .help(format!("{}; it cost {}", chain(&error), cost(bill))));
         }
-        (Err(error), None) => return Err(Failure::failed(chain(&error))),
+        (Err(error), None) => return Err(CommandFailure::failed(chain(&error))),
     };
     if global.json {
         terminal::put(&format!("{}\n", object(session, &done, bill, stopped)));
@@ -219,19 +232,21 @@ fn account(global: &Global, session: &Session, ended: Ended) -> super::super::Do
     }
     if done.is_vanished {
         let id = &session.id;
-        return Err(Failure::failed(format!("the agent does not know session `{id}` any more"))
-            .help("nothing was answered; `autopilot sessions` lists the others"));
+        return Err(CommandFailure::failed(format!(
+            "the agent does not know session `{id}` any more"
+        ))
+        .help("nothing was answered; `autopilot sessions` lists the others"));
     }
     if let Some(stopped) = stopped {
         return Err(failure(stopped));
     }
-    if done.ending == Outcome::Success {
+    if done.ending == AgentOutcome::Success {
         return Ok(ExitCode::SUCCESS);
     }
-    Err(Failure::failed(why(&done.ending)).help(format!("its log: .autopilot/{}", done.log)))
+    Err(CommandFailure::failed(why(&done.ending)).help(format!("its log: .autopilot/{}", done.log)))
 }
 
-fn failure(stopped: Stopped) -> Failure {
+fn failure(stopped: Stopped) -> CommandFailure {
     let message = match stopped {
         Stopped::ByPerson => "stopped".to_owned(),
         Stopped::ByMoney(Gone { spent, max, option }) => {
@@ -241,23 +256,23 @@ fn failure(stopped: Stopped) -> Failure {
             )
         }
     };
-    Failure { code: ExitWord::Paused.code(), message, help: None }
+    CommandFailure { code: ExitWord::Paused.code(), message, help: None }
 }
 
-fn why(ending: &Outcome) -> String {
+fn why(ending: &AgentOutcome) -> String {
     match ending {
-        Outcome::Success => String::new(),
-        Outcome::Broke { why, .. } => why.clone(),
-        Outcome::Quota { why, .. } => format!("the account is used up: {why}"),
-        Outcome::Auth { why } => format!("the agent is not logged in: {why}"),
-        Outcome::Outage { why } => format!("the agent's service is away: {why}"),
-        Outcome::Interrupted => "somebody ended it by a signal".to_owned(),
+        AgentOutcome::Success => String::new(),
+        AgentOutcome::Broke { why, .. } => why.clone(),
+        AgentOutcome::Quota { why, .. } => format!("the account is used up: {why}"),
+        AgentOutcome::Auth { why } => format!("the agent is not logged in: {why}"),
+        AgentOutcome::Outage { why } => format!("the agent's service is away: {why}"),
+        AgentOutcome::Interrupted => "somebody ended it by a signal".to_owned(),
     }
 }
 
 fn text(done: &Furthered, bill: Bill) -> String {
     let mut text = String::new();
-    let is_answer = !done.is_vanished && done.ending == Outcome::Success;
+    let is_answer = !done.is_vanished && done.ending == AgentOutcome::Success;
     if is_answer && !done.answer.trim().is_empty() {
         text.push_str(&format!("{}\n\n", done.answer.trim_end()));
     }
@@ -265,7 +280,7 @@ fn text(done: &Furthered, bill: Bill) -> String {
     for note in &done.notes {
         text.push_str(&format!("note:   {note}\n"));
     }
-    if let Some(Branch { name, base, instead, .. }) = &done.branch {
+    if let Some(ContinuedBranch { name, base, instead, .. }) = &done.branch {
         if let Some(instead) = instead {
             text.push_str(&format!("note:   {instead}\n"));
         }
@@ -281,13 +296,13 @@ fn object(session: &Session, done: &Furthered, bill: Bill, stopped: Option<Stopp
     let outcome = match (&done.ending, stopped) {
         _ if done.is_vanished => "vanished",
         (_, Some(_)) => "stopped",
-        (Outcome::Success, None) => "success",
+        (AgentOutcome::Success, None) => "success",
         (
-            Outcome::Broke { .. }
-            | Outcome::Quota { .. }
-            | Outcome::Auth { .. }
-            | Outcome::Outage { .. }
-            | Outcome::Interrupted,
+            AgentOutcome::Broke { .. }
+            | AgentOutcome::Quota { .. }
+            | AgentOutcome::Auth { .. }
+            | AgentOutcome::Outage { .. }
+            | AgentOutcome::Interrupted,
             None,
         ) => "failed",
     };
@@ -296,7 +311,7 @@ fn object(session: &Session, done: &Furthered, bill: Bill, stopped: Option<Stopp
         "event": "ended",
         "session": session.id,
         "outcome": outcome,
-        "why": (done.ending != Outcome::Success).then(|| why(&done.ending)),
+        "why": (done.ending != AgentOutcome::Success).then(|| why(&done.ending)),
         "answer": done.answer,
         "cost_usd": is_known(bill).then(|| bill.usd.usd()),
         "tokens_in": (bill.tokens_in > 0).then_some(bill.tokens_in),

@@ -1,18 +1,18 @@
 //! `autopilot resume <session> --prompt "…"` where the session is that of a step of a workflow: the
 //! step is gone on with inside of its run, and nothing else is.
 
-use super::super::work::{self, Worked, adopt};
+use super::super::work::{self, WorkedRun, adopt};
 use crate::cli::Global;
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::terminal;
 use autopilot_core::decide::{Hindrance, Refusal, rehearse};
-use autopilot_core::event::{Bill, End, HaltWhy, Outcome, Words};
+use autopilot_core::event::{Bill, HaltWhy, Outcome, SessionPrompt, TaskEnd};
 use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::id::TaskId;
 use autopilot_core::input::{Ask, Input};
 use autopilot_core::state::{Shown, State, Status, Task};
 use autopilot_core::step::Step;
-use autopilot_core::workflow::Past as PastStep;
+use autopilot_core::workflow::PastStep;
 use autopilot_engine::clock;
 use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::query::{KnownRun, RunArchive};
@@ -28,7 +28,7 @@ use std::process::ExitCode;
 const NAMED_MAX: usize = 20;
 
 /// What a person wants said, and where.
-pub struct Wish<'a> {
+pub struct ContinueRequest<'a> {
     pub told: KnownRun,
     pub session: Session,
     pub prompt: &'a str,
@@ -41,12 +41,12 @@ pub fn is_of_a_step(told: &KnownRun, session: &Session) -> bool {
     told.state.task(session.task).pipeline.continues_at().is_some()
 }
 
-pub fn go_on(global: &Global, past: RunArchive, wish: Wish<'_>) -> super::super::Done {
-    let Wish { told, session, prompt, limits, is_rehearsal } = wish;
+pub fn go_on(global: &Global, past: RunArchive, wish: ContinueRequest<'_>) -> super::super::Done {
+    let ContinueRequest { told, session, prompt, limits, is_rehearsal } = wish;
     let prompt = past.redactor(&told.state).redact(prompt).into_owned();
     let id = session.task;
     let now = taken_up(&told.state, &limits)?;
-    let words = Words {
+    let words = SessionPrompt {
         prompt: sha256_hex(prompt.as_bytes()),
         session: session.id.clone(),
         is_its_own: session.is_its_own,
@@ -76,7 +76,7 @@ pub fn go_on(global: &Global, past: RunArchive, wish: Wish<'_>) -> super::super:
 }
 
 /// The run as it is once a process has taken it up.
-fn taken_up(state: &State, limits: &LimitChange) -> Result<State, Failure> {
+fn taken_up(state: &State, limits: &LimitChange) -> Result<State, CommandFailure> {
     let rests = Input::Asked(Ask::Halt { why: HaltWhy::Stop, now: false });
     let change = limits.ask(&state.run.limits).map(Input::Asked);
     let inputs = [rests, Input::Boot].into_iter().chain(change);
@@ -84,10 +84,10 @@ fn taken_up(state: &State, limits: &LimitChange) -> Result<State, Failure> {
 }
 
 /// A limit that is used up rests the run; it is no failure of the step.
-fn refused(refusal: Refusal) -> Failure {
+fn refused(refusal: Refusal) -> CommandFailure {
     let is_money = matches!(refusal.why, Hindrance::Money { .. });
-    let failure = Failure::from(refusal);
-    if is_money { Failure { code: ExitWord::Paused.code(), ..failure } } else { failure }
+    let failure = CommandFailure::from(refusal);
+    if is_money { CommandFailure { code: ExitWord::Paused.code(), ..failure } } else { failure }
 }
 
 fn tell_rehearsal(
@@ -167,7 +167,7 @@ fn status(state: &State, task: &Task) -> &'static str {
 }
 
 /// How a turn ended.
-enum Ended<'a> {
+enum TurnEnd<'a> {
     Well,
     Failed(String),
     /// The turn failed; the step is what it was before.
@@ -178,7 +178,7 @@ enum Ended<'a> {
 
 fn account(
     global: &Global,
-    worked: &Worked<'_>,
+    worked: &WorkedRun<'_>,
     id: TaskId,
     session: &Session,
     before: &Before,
@@ -188,18 +188,18 @@ fn account(
     let is_new = result(task).map(|shown| shown.id) != before.result.as_ref().map(|old| old.id);
     let why = state.run.halt.as_ref().map(|halt| halt.why.to_string()).unwrap_or_default();
     let ended = match &task.status {
-        Status::Settled(End::Closed) if is_new => match result(task).and_then(why_it_stands) {
-            Some(why) => Ended::Stands(why.to_owned()),
-            None => Ended::Well,
+        Status::Settled(TaskEnd::Closed) if is_new => match result(task).and_then(why_it_stands) {
+            Some(why) => TurnEnd::Stands(why.to_owned()),
+            None => TurnEnd::Well,
         },
-        Status::Settled(End::Failed { why }) => Ended::Failed(why.to_string()),
-        Status::Settled(End::Closed | End::Skipped { .. })
+        Status::Settled(TaskEnd::Failed { why }) => TurnEnd::Failed(why.to_string()),
+        Status::Settled(TaskEnd::Closed | TaskEnd::Skipped { .. })
         | Status::Open
         | Status::At { .. }
         | Status::Running { .. }
-        | Status::Waiting { .. } => Ended::Rests(&why),
+        | Status::Waiting { .. } => TurnEnd::Rests(&why),
     };
-    let told = Account::of(worked, task, session, before, is_new);
+    let told = ContinuedTurn::of(worked, task, session, before, is_new);
     if global.json {
         terminal::json(&told.object(&ended));
     } else {
@@ -212,12 +212,14 @@ fn account(
         told.session
     );
     match ended {
-        Ended::Well => Ok(ExitCode::SUCCESS),
-        Ended::Failed(why) => {
-            Err(Failure::failed(format!("step `{name}` failed: {why}")).help(otherwise))
+        TurnEnd::Well => Ok(ExitCode::SUCCESS),
+        TurnEnd::Failed(why) => {
+            Err(CommandFailure::failed(format!("step `{name}` failed: {why}")).help(otherwise))
         }
-        Ended::Stands(why) => Err(Failure::failed(format!("step `{name}`: {why}")).help(otherwise)),
-        Ended::Rests(why) => Err(Failure {
+        TurnEnd::Stands(why) => {
+            Err(CommandFailure::failed(format!("step `{name}`: {why}")).help(otherwise))
+        }
+        TurnEnd::Rests(why) => Err(CommandFailure {
             code: ExitWord::Paused.code(),
             message: format!("step `{name}` is not over: {why}"),
             help: Some(format!("go on with it and with the run: {}", view::money::go_on(state))),
@@ -225,7 +227,7 @@ fn account(
     }
 }
 
-struct Account<'a> {
+struct ContinuedTurn<'a> {
     state: &'a State,
     task: &'a Task,
     /// The one it is in now.
@@ -238,14 +240,14 @@ struct Account<'a> {
     log: Option<String>,
 }
 
-impl<'a> Account<'a> {
+impl<'a> ContinuedTurn<'a> {
     fn of(
-        worked: &'a Worked<'_>,
+        worked: &'a WorkedRun<'_>,
         task: &'a Task,
         session: &Session,
         before: &'a Before,
         is_new: bool,
-    ) -> Account<'a> {
+    ) -> ContinuedTurn<'a> {
         let shown = result(task).filter(|_| is_new);
         // That of a result that stands was not said in this turn.
         let said = shown.filter(|shown| why_it_stands(shown).is_none());
@@ -257,7 +259,7 @@ impl<'a> Account<'a> {
             merge.outcome == Outcome::Passed && shown.is_some_and(|shown| merge.id > shown.id)
         });
         let last = task.pipeline.continues_at().and_then(|step| task.sessions.get(&step));
-        Account {
+        ContinuedTurn {
             state: &worked.state,
             task,
             session: last.cloned().unwrap_or_else(|| session.id.clone()),
@@ -317,11 +319,11 @@ impl<'a> Account<'a> {
         }
     }
 
-    fn object(&self, ended: &Ended<'_>) -> Value {
+    fn object(&self, ended: &TurnEnd<'_>) -> Value {
         let (outcome, why) = match ended {
-            Ended::Well => ("success", None),
-            Ended::Failed(why) | Ended::Stands(why) => ("failed", Some(why.as_str())),
-            Ended::Rests(why) => ("stopped", Some(*why)),
+            TurnEnd::Well => ("success", None),
+            TurnEnd::Failed(why) | TurnEnd::Stands(why) => ("failed", Some(why.as_str())),
+            TurnEnd::Rests(why) => ("stopped", Some(*why)),
         };
         json!({
             "event": "ended",

@@ -4,12 +4,12 @@
 use crate::cli::Global;
 use crate::command::live::{self, OwnHands};
 use crate::command::past;
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::terminal;
-use crate::terminal::lines::{Lines, PATIENCE};
+use crate::terminal::lines::{PATIENCE, TerminalLines};
 use autopilot_core::state::State;
 use autopilot_engine::feed::{FeedItem, FeedNews, Subscription};
-use autopilot_engine::place::Place;
+use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::{QueryError, Standing};
 use autopilot_host::redact::Redactor;
 use autopilot_tui::dashboard::ScreenFeed;
@@ -19,7 +19,7 @@ use autopilot_tui::tty::{self, Signals};
 use std::sync::Arc;
 
 /// Watches the newest run until nobody works on it any more. What it came to is for the caller.
-pub fn watch(global: &Global) -> Result<(), Failure> {
+pub fn watch(global: &Global) -> Result<(), CommandFailure> {
     let (place, Some(past)) = past::open(global)? else { return Ok(()) };
     let Some(told) = past.newest()? else { return Ok(()) };
     if !matches!(told.standing(), Standing::Live { .. }) {
@@ -39,8 +39,8 @@ fn lines(
     mut subscription: Subscription,
     mut state: State,
     redactor: &Redactor,
-) -> Result<(), Failure> {
-    let mut lines = Lines::of(global);
+) -> Result<(), CommandFailure> {
+    let mut lines = TerminalLines::of(global);
     let counted = autopilot_tui::notice::counted(&autopilot_tui::tally::Tally::of(&state));
     let title = format!("{}: {counted}", state.run.title);
     terminal::say(&redactor.redact(&title));
@@ -62,8 +62,13 @@ fn lines(
     }
 }
 
-fn dashboard(place: &Place, subscription: Subscription, state: State) -> Result<(), Failure> {
-    let cannot = |error: std::io::Error| Failure::failed(format!("cannot hear signals: {error}"));
+fn dashboard(
+    place: &StatePaths,
+    subscription: Subscription,
+    state: State,
+) -> Result<(), CommandFailure> {
+    let cannot =
+        |error: std::io::Error| CommandFailure::failed(format!("cannot hear signals: {error}"));
     let signals = Arc::new(Signals::listen().map_err(cannot)?);
     let mut screen = live::screen(Seat::Onlooker, place, &state);
     screen.take_up(state);
@@ -77,5 +82,5 @@ fn dashboard(place: &Place, subscription: Subscription, state: State) -> Result<
     if let Some(error) = feed.failed {
         return Err(QueryError::from(error).into());
     }
-    shown.map_err(|error| Failure::failed(error.to_string()))
+    shown.map_err(|error| CommandFailure::failed(error.to_string()))
 }

@@ -3,28 +3,29 @@
 use super::super::done;
 use super::{Done, Global, Read, dir, files, read};
 use crate::cli::TaskLint;
-use crate::exit::{FAILED, Failure};
+use crate::exit::{CommandFailure, FAILED};
 use crate::terminal;
-use autopilot_core::task_file::{Kind, Parsed, Place, TEMPLATE};
+use autopilot_core::task_file::{FileKind, Parsed, TEMPLATE, TextPlace};
 use autopilot_host::escape::one_line;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-const START: Place = Place::at(1, 1);
+const START: TextPlace = TextPlace::at(1, 1);
 
 pub fn lint(global: &Global, args: &TaskLint) -> Done {
     let files = asked(global, args)?;
     let findings = findings(&files);
-    let faults = findings.iter().filter(|finding| finding.weight == Weight::Fault).count();
+    let faults = findings.iter().filter(|finding| finding.weight == LintWeight::Fault).count();
     let warnings = findings.len() - faults;
     if global.json {
-        let of = |weight| findings.iter().filter(move |f| f.weight == weight).map(Finding::object);
+        let of =
+            |weight| findings.iter().filter(move |f| f.weight == weight).map(LintFinding::object);
         terminal::json(&json!({
             "files": files.len(),
-            "faults": of(Weight::Fault).collect::<Vec<Value>>(),
-            "warnings": of(Weight::Warning).collect::<Vec<Value>>(),
+            "faults": of(LintWeight::Fault).collect::<Vec<Value>>(),
+            "warnings": of(LintWeight::Warning).collect::<Vec<Value>>(),
         }));
     } else {
         for finding in &findings {
@@ -42,16 +43,21 @@ pub fn lint(global: &Global, args: &TaskLint) -> Done {
 
 /// How a file came to be looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum LintSource {
     Named,
     /// A queue of its directory would take it.
     Listed,
 }
 
-fn asked(global: &Global, args: &TaskLint) -> Result<Vec<(Utf8PathBuf, Source)>, Failure> {
+fn asked(
+    global: &Global,
+    args: &TaskLint,
+) -> Result<Vec<(Utf8PathBuf, LintSource)>, CommandFailure> {
     let listed = |dir: &Utf8Path| {
         let found = files(dir)?;
-        Ok::<_, Failure>(found.into_iter().map(|path| (path, Source::Listed)).collect::<Vec<_>>())
+        Ok::<_, CommandFailure>(
+            found.into_iter().map(|path| (path, LintSource::Listed)).collect::<Vec<_>>(),
+        )
     };
     if args.files.is_empty() {
         return listed(&dir(global, args.dir.as_ref())?);
@@ -61,7 +67,7 @@ fn asked(global: &Global, args: &TaskLint) -> Result<Vec<(Utf8PathBuf, Source)>,
         if path.is_dir() {
             all.extend(listed(&path)?);
         } else if path.symlink_metadata().is_ok() {
-            all.push((path, Source::Named));
+            all.push((path, LintSource::Named));
         } else {
             return Err(missing(&path));
         }
@@ -72,8 +78,8 @@ fn asked(global: &Global, args: &TaskLint) -> Result<Vec<(Utf8PathBuf, Source)>,
     Ok(all)
 }
 
-fn missing(path: &Utf8Path) -> Failure {
-    let failure = Failure::usage(format!("there is no file `{path}`"));
+fn missing(path: &Utf8Path) -> CommandFailure {
+    let failure = CommandFailure::usage(format!("there is no file `{path}`"));
     let dir = path.parent().filter(|dir| !dir.as_str().is_empty()).unwrap_or(Utf8Path::new("."));
     let names: Vec<String> = files(dir)
         .unwrap_or_default()
@@ -89,73 +95,73 @@ fn missing(path: &Utf8Path) -> Failure {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weight {
+pub enum LintWeight {
     Fault,
     Warning,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct LintFinding {
     path: Utf8PathBuf,
-    place: Place,
-    weight: Weight,
+    place: TextPlace,
+    weight: LintWeight,
     message: String,
 }
 
-impl Finding {
+impl LintFinding {
     /// As compilers say it, so that editors find the place.
     pub fn text(&self) -> String {
         let word = match self.weight {
-            Weight::Fault => "error",
-            Weight::Warning => "warning",
+            LintWeight::Fault => "error",
+            LintWeight::Warning => "warning",
         };
-        let Place { line, column } = self.place;
+        let TextPlace { line, column } = self.place;
         let (path, message) = (one_line(self.path.as_str()), one_line(&self.message));
         format!("{path}:{line}:{column}: {word}: {message}")
     }
 
     fn object(&self) -> Value {
-        let Place { line, column } = self.place;
+        let TextPlace { line, column } = self.place;
         json!({ "file": self.path, "line": line, "column": column, "message": self.message })
     }
 
     pub fn is_fault(&self) -> bool {
-        self.weight == Weight::Fault
+        self.weight == LintWeight::Fault
     }
 }
 
 /// Of one file by itself.
-pub fn findings_in(path: &Utf8Path) -> Vec<Finding> {
-    findings(&[(path.to_owned(), Source::Named)])
+pub fn findings_in(path: &Utf8Path) -> Vec<LintFinding> {
+    findings(&[(path.to_owned(), LintSource::Named)])
 }
 
-fn findings(files: &[(Utf8PathBuf, Source)]) -> Vec<Finding> {
+fn findings(files: &[(Utf8PathBuf, LintSource)]) -> Vec<LintFinding> {
     let mut all = Vec::new();
     let mut known: Vec<(Utf8PathBuf, Parsed)> = Vec::new();
     for (path, source) in files {
-        let mut find = |place: Place, weight: Weight, message: String| {
-            all.push(Finding { path: path.clone(), place, weight, message });
+        let mut find = |place: TextPlace, weight: LintWeight, message: String| {
+            all.push(LintFinding { path: path.clone(), place, weight, message });
         };
         match read(path) {
-            Read::Unreadable(why) => find(START, Weight::Fault, why),
+            Read::Unreadable(why) => find(START, LintWeight::Fault, why),
             Read::Faulty(faults) => {
                 for fault in faults.iter() {
-                    find(fault.place, Weight::Fault, fault.message.clone());
+                    find(fault.place, LintWeight::Fault, fault.message.clone());
                 }
             }
             Read::Parsed(parsed, text) => {
                 for warning in &parsed.warnings {
-                    find(warning.place, Weight::Warning, warning.message.clone());
+                    find(warning.place, LintWeight::Warning, warning.message.clone());
                 }
                 for (line, said) in left_over(&text) {
-                    find(Place::at(line, 1), Weight::Fault, said);
+                    find(TextPlace::at(line, 1), LintWeight::Fault, said);
                 }
                 match parsed.kind {
-                    Kind::Task => known.push((path.clone(), *parsed)),
-                    Kind::Plan if *source == Source::Named => {}
-                    Kind::Plan => {
+                    FileKind::Task => known.push((path.clone(), *parsed)),
+                    FileKind::Plan if *source == LintSource::Named => {}
+                    FileKind::Plan => {
                         let said = "this is a plan; a queue takes task files only: move it out";
-                        find(START, Weight::Fault, said.to_owned());
+                        find(START, LintWeight::Fault, said.to_owned());
                     }
                 }
             }
@@ -181,7 +187,7 @@ fn left_over(text: &str) -> Vec<(usize, String)> {
 }
 
 /// What only shows when the files are seen together.
-fn across(known: &[(Utf8PathBuf, Parsed)]) -> Vec<Finding> {
+fn across(known: &[(Utf8PathBuf, Parsed)]) -> Vec<LintFinding> {
     let mut first: BTreeMap<String, &Utf8Path> = BTreeMap::new();
     let mut found = Vec::new();
     for (path, parsed) in known {
@@ -191,10 +197,10 @@ fn across(known: &[(Utf8PathBuf, Parsed)]) -> Vec<Finding> {
             None => {
                 first.insert(id.to_lowercase(), path);
             }
-            Some(other) => found.push(Finding {
+            Some(other) => found.push(LintFinding {
                 path: path.clone(),
                 place: START,
-                weight: Weight::Fault,
+                weight: LintWeight::Fault,
                 message: format!("the id `{id}` is that of `{other}` too; rename one of them"),
             }),
         }
@@ -203,8 +209,8 @@ fn across(known: &[(Utf8PathBuf, Parsed)]) -> Vec<Finding> {
         let unknown = |id: &&String| !first.contains_key(&id.to_lowercase());
         for id in parsed.spec.depends_on.iter().filter(unknown) {
             let message = format!("depends_on names `{id}`, which is none of the files looked at");
-            let (place, weight) = (START, Weight::Warning);
-            found.push(Finding { path: path.clone(), place, weight, message });
+            let (place, weight) = (START, LintWeight::Warning);
+            found.push(LintFinding { path: path.clone(), place, weight, message });
         }
     }
     found

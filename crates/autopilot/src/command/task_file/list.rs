@@ -4,10 +4,10 @@ use super::super::done;
 use super::super::past;
 use super::{Done, Global, Read, dir, files, lint, read};
 use crate::cli::TaskList;
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::terminal;
 use autopilot_core::task_file::task_id;
-use autopilot_engine::place::Place;
+use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::RunArchive;
 use autopilot_host::escape::one_line;
 use autopilot_view as view;
@@ -20,7 +20,7 @@ const RUNS_SEARCHED_MAX: usize = 200;
 /// Titles are cut to this many characters so that a row stays a row.
 const TITLE_CHARS_MAX: usize = 60;
 
-struct Listed {
+struct ListedFile {
     id: String,
     title: String,
     path: Utf8PathBuf,
@@ -46,7 +46,7 @@ pub fn list(global: &Global, args: &TaskList) -> Done {
         Some(past) => last_of(past, &place, &paths)?,
         None => BTreeMap::new(),
     };
-    let listed: Vec<Listed> =
+    let listed: Vec<ListedFile> =
         paths.into_iter().map(|path| told(last.get(&path).cloned(), path)).collect();
     if global.json {
         terminal::json(&Value::Array(listed.iter().map(object).collect()));
@@ -67,22 +67,22 @@ pub fn list(global: &Global, args: &TaskList) -> Done {
     done()
 }
 
-fn told(last: Option<Last>, path: Utf8PathBuf) -> Listed {
+fn told(last: Option<Last>, path: Utf8PathBuf) -> ListedFile {
     let findings = lint::findings_in(&path);
-    let faults = findings.iter().filter(|f| f.is_fault()).map(lint::Finding::text).collect();
+    let faults = findings.iter().filter(|f| f.is_fault()).map(lint::LintFinding::text).collect();
     let (id, title) = match read(&path) {
         Read::Parsed(parsed, _) => (parsed.spec.id, parsed.spec.title),
         Read::Faulty(_) | Read::Unreadable(_) => (task_id(&path), String::new()),
     };
-    Listed { id, title, path, faults, last }
+    ListedFile { id, title, path, faults, last }
 }
 
 /// By the file, because the same name may have been another task's before.
 fn last_of(
     past: &RunArchive,
-    place: &Place,
+    place: &StatePaths,
     paths: &[Utf8PathBuf],
-) -> Result<BTreeMap<Utf8PathBuf, Last>, Failure> {
+) -> Result<BTreeMap<Utf8PathBuf, Last>, CommandFailure> {
     let root = place.root.canonicalize_utf8().unwrap_or_else(|_| place.root.clone());
     let source = |path: &Utf8Path| {
         let real = path.canonicalize_utf8().unwrap_or_else(|_| path.to_owned());
@@ -109,7 +109,7 @@ fn last_of(
     Ok(last)
 }
 
-fn row(task: &Listed) -> Vec<String> {
+fn row(task: &ListedFile) -> Vec<String> {
     let title: String = if task.faults.is_empty() || !task.title.is_empty() {
         task.title.chars().take(TITLE_CHARS_MAX).collect()
     } else {
@@ -128,7 +128,7 @@ fn row(task: &Listed) -> Vec<String> {
     ]
 }
 
-fn object(task: &Listed) -> Value {
+fn object(task: &ListedFile) -> Value {
     json!({
         "id": task.id,
         "title": task.title,

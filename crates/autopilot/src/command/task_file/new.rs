@@ -3,7 +3,7 @@
 use super::super::done;
 use super::{Done, Global, TEMPLATE, dir, lint};
 use crate::cli::TaskNew;
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::terminal;
 use autopilot_core::task_file::id::{ID_CHARS_MAX, slug};
 use autopilot_core::task_file::{self, TASK_BYTES_MAX, TITLE_CHARS_MAX, task_id};
@@ -44,7 +44,7 @@ pub fn new(global: &Global, args: &TaskNew) -> Done {
     done()
 }
 
-fn title(given: &str) -> Result<String, Failure> {
+fn title(given: &str) -> Result<String, CommandFailure> {
     let title = given.trim();
     let wrong = if title.is_empty() {
         "the title is empty".to_owned()
@@ -55,7 +55,7 @@ fn title(given: &str) -> Result<String, Failure> {
     } else {
         return Ok(title.to_owned());
     };
-    Err(Failure::usage(wrong).help("as in `autopilot task new \"Fix the login\"`"))
+    Err(CommandFailure::usage(wrong).help("as in `autopilot task new \"Fix the login\"`"))
 }
 
 /// What begins it, said from the same place.
@@ -69,7 +69,7 @@ fn run_of(global: &Global, path: &Utf8Path) -> String {
 }
 
 /// The template with the title in it; one that no run would take is refused here.
-fn text(dir: &Utf8Path, given: Option<Utf8PathBuf>, title: &str) -> Result<String, Failure> {
+fn text(dir: &Utf8Path, given: Option<Utf8PathBuf>, title: &str) -> Result<String, CommandFailure> {
     let own = dir.join(TEMPLATE);
     let source = given.or_else(|| own.is_file().then_some(own));
     let template = match &source {
@@ -77,10 +77,11 @@ fn text(dir: &Utf8Path, given: Option<Utf8PathBuf>, title: &str) -> Result<Strin
         Some(path) => {
             let bytes = file::read_capped(path.as_std_path(), TASK_BYTES_MAX as u64);
             let bytes = bytes.map_err(|error| {
-                Failure::usage(chain(&error)).help("name another file with --template")
+                CommandFailure::usage(chain(&error)).help("name another file with --template")
             })?;
-            String::from_utf8(bytes)
-                .map_err(|_| Failure::failed(format!("the template `{path}` is not UTF-8")))?
+            String::from_utf8(bytes).map_err(|_| {
+                CommandFailure::failed(format!("the template `{path}` is not UTF-8"))
+            })?
         }
     };
     let named = source.map_or("the template".to_owned(), |path| format!("the template `{path}`"));
@@ -88,7 +89,7 @@ fn text(dir: &Utf8Path, given: Option<Utf8PathBuf>, title: &str) -> Result<Strin
         line.get(..HEADING.len()).is_some_and(|head| head.eq_ignore_ascii_case(HEADING))
     };
     let Some(heading) = template.lines().find(is_heading) else {
-        return Err(Failure::failed(format!("{named} has no line `{HEADING} <title>`"))
+        return Err(CommandFailure::failed(format!("{named} has no line `{HEADING} <title>`"))
             .help("add it, or name another file with --template"));
     };
     let text = template.replacen(heading, &format!("{HEADING} {title}"), 1);
@@ -96,21 +97,21 @@ fn text(dir: &Utf8Path, given: Option<Utf8PathBuf>, title: &str) -> Result<Strin
         Ok(parsed) if parsed.spec.title == title => Ok(text),
         Ok(parsed) => {
             let read = parsed.spec.title;
-            Err(Failure::usage(format!("the title would be read as `{read}`"))
+            Err(CommandFailure::usage(format!("the title would be read as `{read}`"))
                 .help("leave signs that mean something in Markdown out of it"))
         }
         Err(faults) => {
             let faults = faults.to_string().replace('\n', "\n  ");
-            Err(Failure::failed(format!("{named} would make a faulty task:\n  {faults}"))
+            Err(CommandFailure::failed(format!("{named} would make a faulty task:\n  {faults}"))
                 .help("correct it, or name another file with --template"))
         }
     }
 }
 
 /// Two files of one id would confuse people, so a later date alone does not make a name new.
-fn create(dir: &Utf8Path, title: &str, text: &str) -> Result<Utf8PathBuf, Failure> {
+fn create(dir: &Utf8Path, title: &str, text: &str) -> Result<Utf8PathBuf, CommandFailure> {
     let failed = |path: &Utf8Path, error: std::io::Error| {
-        Failure::failed(format!("cannot write `{path}`: {error}")).help("name another --dir")
+        CommandFailure::failed(format!("cannot write `{path}`: {error}")).help("name another --dir")
     };
     folder::create(dir.as_std_path()).map_err(|error| failed(dir, error))?;
     let there = dir.read_dir_utf8().map_err(|error| failed(dir, error))?;
@@ -133,7 +134,7 @@ fn create(dir: &Utf8Path, title: &str, text: &str) -> Result<Utf8PathBuf, Failur
             Err(error) => return Err(failed(&path, error)),
         }
     }
-    Err(Failure::failed(format!("`{dir}` has {NAMES_MAX} tasks of this name"))
+    Err(CommandFailure::failed(format!("`{dir}` has {NAMES_MAX} tasks of this name"))
         .help("choose another title"))
 }
 
@@ -146,19 +147,20 @@ fn numbered(id: &str, number: u32) -> String {
     format!("{}{suffix}", head.trim_end_matches('-'))
 }
 
-fn editor() -> Result<(), Failure> {
+fn editor() -> Result<(), CommandFailure> {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     if set("VISUAL") || set("EDITOR") {
         return Ok(());
     }
-    Err(Failure::usage("no editor is set").help("set EDITOR, as in `EDITOR=nano`, or leave --edit"))
+    Err(CommandFailure::usage("no editor is set")
+        .help("set EDITOR, as in `EDITOR=nano`, or leave --edit"))
 }
 
 /// By the shell, because an editor's setting may have arguments.
-fn edit(path: &Utf8Path) -> Result<(), Failure> {
+fn edit(path: &Utf8Path) -> Result<(), CommandFailure> {
     let quoted = path.as_str().replace('\'', "'\\''");
     let failed = |why: String| {
-        Failure::failed(format!("the editor failed: {why}"))
+        CommandFailure::failed(format!("the editor failed: {why}"))
             .help(format!("the task file is there: {path}"))
     };
     match hand::shell(&format!("${{VISUAL:-$EDITOR}} '{quoted}'")) {
