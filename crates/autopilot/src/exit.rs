@@ -1,4 +1,4 @@
-//! How a command ends: a message that names the object, what to do next, and the exit code.
+//! How a command ends: one message with the object and the next step, and the right exit code.
 
 use crate::terminal;
 use autopilot_engine::shell::ShellError;
@@ -8,11 +8,9 @@ use autopilot_journal::StorageTrouble;
 use autopilot_view::ExitWord;
 use std::process::ExitCode;
 
-/// The exit code of a usage error or an unknown run or task, as in sysexits.h.
+/// Codes of the shell's own tradition: usage, unknown object; configuration.
 pub const USAGE: u8 = 64;
-/// The exit code of a configuration error, as in sysexits.h.
 pub const CONFIG: u8 = 78;
-/// The exit code of a failure.
 pub const FAILED: u8 = 10;
 
 /// Why a command could not do what it was asked.
@@ -25,22 +23,18 @@ pub struct CommandFailure {
 }
 
 impl CommandFailure {
-    /// A usage error.
     pub fn usage(message: impl Into<String>) -> CommandFailure {
         CommandFailure { code: USAGE, message: message.into(), help: None }
     }
 
-    /// A configuration error.
     pub fn config(message: impl Into<String>) -> CommandFailure {
         CommandFailure { code: CONFIG, message: message.into(), help: None }
     }
 
-    /// Any other failure.
     pub fn failed(message: impl Into<String>) -> CommandFailure {
         CommandFailure { code: FAILED, message: message.into(), help: None }
     }
 
-    /// Adds what to do about it.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> CommandFailure {
         self.help = Some(help.into());
@@ -62,12 +56,12 @@ impl From<WorkspaceError> for CommandFailure {
             | WorkspaceError::NotUtf8 { .. }
             | WorkspaceError::NoStateRoot => CommandFailure::config(message),
             WorkspaceError::Store(StoreError::Journal(error)) => match error.trouble() {
-                Some(StorageTrouble::Full | StorageTrouble::ReadOnly) => CommandFailure::failed(
-                    message,
-                )
-                .help("free disk space or make the state directory writable, then try again"),
+                Some(StorageTrouble::Full | StorageTrouble::ReadOnly) => {
+                    CommandFailure::failed(message)
+                        .help("make room or make the state directory writable, then run it again")
+                }
                 Some(StorageTrouble::Damaged) => CommandFailure::failed(message)
-                    .help("`autopilot recover --journal` rebuilds it from what can still be read"),
+                    .help("`autopilot recover --journal` keeps what can be read"),
                 Some(StorageTrouble::Io | StorageTrouble::Busy | StorageTrouble::Other) | None => {
                     CommandFailure::failed(message)
                 }
@@ -83,10 +77,9 @@ impl From<WorkspaceError> for CommandFailure {
 impl From<ShellError> for CommandFailure {
     fn from(error: ShellError) -> CommandFailure {
         let text = autopilot_engine::cause::chain(&error);
-        // The run counts as paused because nothing is lost: every acknowledged record is on disk.
-        CommandFailure { code: ExitWord::Paused.code(), message: text, help: None }.help(
-            "free disk space or make the state directory writable, then run `autopilot resume`",
-        )
+        // Nothing is lost: whatever was acknowledged is on disk.
+        CommandFailure { code: ExitWord::Paused.code(), message: text, help: None }
+            .help("make room or make the state directory writable, then run `autopilot resume`")
     }
 }
 
@@ -96,7 +89,6 @@ impl From<autopilot_host::git::GitError> for CommandFailure {
     }
 }
 
-/// Prints a failure and returns its exit code.
 pub fn report(failure: &CommandFailure) -> ExitCode {
     terminal::error(&failure.message);
     if let Some(help) = &failure.help {
@@ -105,10 +97,10 @@ pub fn report(failure: &CommandFailure) -> ExitCode {
     ExitCode::from(failure.code)
 }
 
-/// Prints clap's message. Help and version are not errors; the rest are usage errors.
+/// Help and version are no errors; everything else clap refuses is a usage error.
 pub fn usage(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind;
-    // If it can't be printed, the exit code still says what happened.
+    // Where it can't be shown, the code still tells.
     let _closed = error.print();
     let asked = [
         ErrorKind::DisplayHelp,

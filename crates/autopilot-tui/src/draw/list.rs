@@ -82,7 +82,7 @@ fn detail(screen: &Screen, id: TaskId) -> String {
             format!("waits for {}", some(&needed(&screen.state, id), 4))
         }
         Status::Settled(TaskEnd::Skipped { why: Skip::Blocked { by } }) => {
-            format!("needs {}, which is not done", screen.name(*by))
+            format!("blocked by {}", screen.name(*by))
         }
         Status::Open | Status::Settled(_) => screen.manner.line(&task.spec.title),
     }

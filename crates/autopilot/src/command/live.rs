@@ -129,23 +129,23 @@ impl Hands for OwnHands {
             return refusal.to_string();
         }
         let said = if is_raised {
-            Flag::Pause.lower(&self.place).map(|_| "the pause is taken back".to_owned())
+            Flag::Pause.lower(&self.place).map(|_| "the pause is cancelled".to_owned())
         } else {
             Flag::Pause
                 .raise(&self.place, false)
-                .map(|_| "pauses before the next step; p takes it back".to_owned())
+                .map(|_| "pausing before the next step; p to cancel".to_owned())
         };
         said.unwrap_or_else(|error| format!("cannot change the pause: {error}"))
     }
 
     fn stop(&mut self, now: bool) -> String {
         if workspace::holder(&self.place).is_none() {
-            return "no run is under way; nothing was changed".to_owned();
+            return "no run is active; nothing was changed".to_owned();
         }
         match Flag::Stop.raise(&self.place, now) {
-            Ok(_) if now => "ending everything; `autopilot resume` goes on".to_owned(),
-            Ok(_) => "stops at the next step boundary; S ends what runs now".to_owned(),
-            Err(error) => format!("cannot stop it: {error}"),
+            Ok(_) if now => "stopping now; `autopilot resume` continues the run".to_owned(),
+            Ok(_) => "stopping after the current step; S to stop now".to_owned(),
+            Err(error) => format!("cannot stop the run: {error}"),
         }
     }
 
