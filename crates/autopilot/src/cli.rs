@@ -215,7 +215,7 @@ pub struct GoalArgs {
     /// Maximum number of steps in parallel
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub concurrency: Option<u32>,
-    /// Don't let agents ask for permissions; the sandbox still applies
+    /// Turn off the agents' own permission checks; the sandbox still applies
     #[arg(long = "unsafe")]
     pub is_unsafe: bool,
     /// Skip steps that depend on a failed step, instead of running them without it
