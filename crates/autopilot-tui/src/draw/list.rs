@@ -5,7 +5,7 @@ use super::text::{column, fit, heading, right};
 use super::{BAD, CARE, FAINT, GOOD, NEWS, STRONG};
 use crate::notice::needed;
 use crate::screen::Screen;
-use crate::word::{doing, some};
+use crate::word::some;
 use autopilot_core::event::{Skip, TaskEnd};
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::Status;
@@ -73,8 +73,8 @@ fn detail(screen: &Screen, id: TaskId) -> String {
         return screen.manner.line(&why.to_string());
     }
     match &task.status {
-        Status::Running { step, .. } => format!("{} (iteration {})", doing(*step), task.round),
-        Status::At { step } => format!("next: {}", doing(*step)),
+        Status::Running { step, .. } => format!("{} (iteration {})", step.row().doing, task.round),
+        Status::At { step } => format!("next: {}", step.row().doing),
         Status::Waiting { .. } => {
             screen.manner.line(&view::waits(&screen.state, task).unwrap_or_default())
         }

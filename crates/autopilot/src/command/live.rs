@@ -133,7 +133,7 @@ impl Hands for OwnHands {
         } else {
             Flag::Pause
                 .raise(&self.place, false)
-                .map(|_| "pausing before the next step; p to cancel".to_owned())
+                .map(|_| "pause requested: the run pauses before its next step".to_owned())
         };
         said.unwrap_or_else(|error| format!("cannot change the pause: {error}"))
     }
