@@ -19,7 +19,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
                   `autopilot demo` shows how it works in a temporary folder.\n\n\
                   Exit codes: 0 done, 2 paused or stopped (resumable), 10 failed, 11 did not converge,\n\
                   12 push failed, 64 usage, 78 configuration. In a repository without runs, commands that\n\
-                  list or sum up print nothing (0), and commands about a run or a task fail with 64."
+                  list or sum up succeed (0), and commands about a run or a task are usage errors (64)."
 )]
 pub struct Cli {
     #[command(flatten)]
