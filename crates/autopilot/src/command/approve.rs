@@ -3,7 +3,7 @@
 use super::ask;
 use super::work::{self, WorkedRun};
 use crate::cli::{Approve, Global, Reject};
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, ExitKind};
 use crate::terminal;
 use autopilot_core::decide::{Deed, Hindrance, Refusal};
 use autopilot_core::fingerprint::sha256_hex;
@@ -18,7 +18,6 @@ use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::run_process::{Intent, OpenedRepository};
 use autopilot_engine::{store, workspace};
-use autopilot_view::ExitWord;
 use camino::Utf8PathBuf;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -37,7 +36,7 @@ pub fn approve(global: &Global, args: &Approve) -> super::Done {
             "process {} is waiting at the gate, so the plan can't be edited beside it",
             holder.process.pid
         ))
-        .help("end it with Ctrl-C or `autopilot stop`, or approve without --edit"));
+        .hint("end it with Ctrl-C or `autopilot stop`, or approve without --edit"));
     }
     let edited = match engine::ask(&place, &LimitChange::default(), &[asked])? {
         AskReply::Unattended(state) => edit(&place, &state)?,
@@ -96,17 +95,14 @@ fn edit(place: &StatePaths, state: &State) -> Result<Option<String>, CommandFail
     let gone =
         |what: &str| CommandFailure::failed(format!("the {what} of run {} is gone", state.run.id));
     let reader = workspace::reader(place)?;
-    let read = |hash: &str| {
-        store::text(&reader, hash).map_err(|error| CommandFailure::failed(error.to_string()))
-    };
+    let read = |hash: &str| store::text(&reader, hash).map_err(CommandFailure::failed);
     let root = state.root().ok_or_else(|| gone("root"))?;
     let made = root.last(Step::Plan).and_then(|shown| shown.facts.answer.clone());
     let made = made.ok_or_else(|| gone("plan"))?;
     let text = read(&made)?;
     let whole: TaskSpec = serde_json::from_str(&read(&root.spec.body)?)
-        .map_err(|error| CommandFailure::failed(format!("the plan can't be read: {error}")))?;
-    let (config, _) =
-        autopilot_engine::run_process::pinned_config(place, false).map_err(work::refused)?;
+        .map_err(|error| CommandFailure::failed(error).context("the plan can't be read"))?;
+    let (config, _) = autopilot_engine::run_process::pinned_config(place, false)?;
     let rules = PlanRules::of(&config, &whole, BTreeMap::new());
     let (before, _) = parse_plan(&text, &rules).map_err(|_| gone("plan"))?;
     let mark: String = made.chars().take(8).collect();
@@ -117,8 +113,9 @@ fn edit(place: &StatePaths, state: &State) -> Result<Option<String>, CommandFail
     }
     for _ in 0..EDITS_MAX {
         open(&file)?;
-        let edited = std::fs::read_to_string(&file)
-            .map_err(|error| CommandFailure::failed(format!("cannot read `{file}`: {error}")))?;
+        let edited = std::fs::read_to_string(&file).map_err(|error| {
+            CommandFailure::failed(error).context(format!("cannot read `{file}`"))
+        })?;
         let faults = match parse_plan(&edited, &rules) {
             Ok((after, _)) => {
                 for line in plan::difference(&before, &after) {
@@ -131,27 +128,22 @@ fn edit(place: &StatePaths, state: &State) -> Result<Option<String>, CommandFail
         let message = format!("the plan can't be worked on:\n{}", faults.join("\n"));
         if !std::io::stdin().is_terminal() || !terminal::confirm(&format!("{message}\nedit again?"))
         {
-            return Err(CommandFailure {
-                code: ExitWord::Failed.code(),
-                message,
-                help: Some(format!(
-                    "what you wrote is in {file}; the run still waits: autopilot approve --edit"
-                )),
-            });
+            return Err(CommandFailure::failed(message).hint(format!(
+                "what you wrote is in {file}; the run still waits: autopilot approve --edit"
+            )));
         }
     }
     Err(CommandFailure::failed(format!("the plan in `{file}` is still not right")))
 }
 
 fn write(file: &Utf8PathBuf, text: &str) -> Result<(), CommandFailure> {
-    let failed = |error: &dyn std::fmt::Display| {
-        CommandFailure::failed(format!("cannot write `{file}`: {error}"))
-    };
+    let failed = |failure: CommandFailure| failure.context(format!("cannot write `{file}`"));
     if let Some(dir) = file.parent() {
-        autopilot_host::dir::create(dir.as_std_path()).map_err(|error| failed(&error))?;
+        let made = autopilot_host::dir::create(dir.as_std_path());
+        made.map_err(|error| failed(CommandFailure::failed(error)))?;
     }
     autopilot_host::file::write_atomic(file.as_std_path(), text.as_bytes())
-        .map_err(|error| failed(&error))
+        .map_err(|error| failed(CommandFailure::failed(error)))
 }
 
 /// A person's own editor, in their own terminal.
@@ -160,16 +152,12 @@ fn open(file: &Utf8PathBuf) -> Result<(), CommandFailure> {
     let editor = editor.ok().filter(|editor| !editor.trim().is_empty());
     let editor = editor.unwrap_or_else(|| "vi".to_owned());
     let status = autopilot_host::editor::open(&editor, file.as_std_path()).map_err(|error| {
-        CommandFailure::failed(format!("cannot start the editor `{editor}`: {error}"))
+        CommandFailure::failed(error).context(format!("cannot start the editor `{editor}`"))
     })?;
     if status.success() {
         return Ok(());
     }
-    Err(CommandFailure {
-        code: ExitWord::Paused.code(),
-        message: format!("the editor `{editor}` ended with {status}"),
-        help: Some(
-            "nothing was approved; the run still waits: autopilot approve --edit".to_owned(),
-        ),
-    })
+    let message = format!("the editor `{editor}` ended with {status}");
+    Err(CommandFailure::new(ExitKind::Paused, message)
+        .hint("nothing was approved; the run still waits: autopilot approve --edit"))
 }

@@ -11,7 +11,6 @@ use autopilot_core::pipeline::Stage;
 use autopilot_core::state::{Status, Task};
 use autopilot_core::step::Role;
 use autopilot_engine::ask;
-use autopilot_engine::cause::chain;
 use autopilot_engine::inbox::InboxRequest;
 use autopilot_engine::job::{EVENTS, Metadata};
 use autopilot_engine::query::{KnownRun, RunArchive, Standing};
@@ -31,7 +30,7 @@ pub fn attach(global: &Global, args: &Attach) -> super::Done {
     let watched = WatchedTask::of(&past, &args.task)?;
     watched.must_be_live(&past)?;
     if let Some(why) = watched.nobody(&watched.told(&past)?) {
-        return Err(CommandFailure::usage(why).help(
+        return Err(CommandFailure::usage(why).hint(
             "`autopilot status` shows the tasks at work, `autopilot attach <task>` watches one",
         ));
     }
@@ -60,8 +59,9 @@ pub fn attach(global: &Global, args: &Attach) -> super::Done {
 /// Says something to the agent, and fails with why it was not told.
 fn tell(past: &RunArchive, run: &str, request: InboxRequest) -> Result<(), CommandFailure> {
     ask::tell(&past.place, run, request).map_err(|error| {
-        CommandFailure::failed(format!("it was not told: {}", chain(&error)))
-            .help("`autopilot status` shows what works on it now")
+        CommandFailure::failed(error)
+            .context("it was not told")
+            .hint("`autopilot status` shows what works on it now")
     })
 }
 
@@ -93,7 +93,7 @@ impl WatchedTask {
             Standing::Live { .. } => Ok(()),
             Standing::Over | Standing::Abandoned | Standing::Rests | Standing::Interrupted => {
                 Err(CommandFailure::usage(format!("no process works on run {} now", self.run))
-                    .help(format!(
+                    .hint(format!(
                         "`autopilot logs {0}` has what was said, `autopilot sessions` the \
                          conversations that can be resumed",
                         self.task
@@ -141,7 +141,7 @@ impl WatchedTask {
                 let words = InboxRequest::Tell { task: self.task.clone(), text: line };
                 match tell(past, &self.run, words) {
                     Ok(()) => terminal::note("it was told"),
-                    Err(failure) => terminal::error(&failure.message),
+                    Err(failure) => terminal::error(&failure.message()),
                 }
             }
             std::thread::sleep(POLL);

@@ -7,11 +7,12 @@ use crate::terminal;
 use autopilot_core::event::Event;
 use autopilot_core::state::Status;
 use autopilot_core::step::Step;
+use autopilot_engine::query::QueryError;
 use autopilot_engine::{store, workspace};
 use autopilot_host::git::{GitCommand, StateEnv};
 use autopilot_host::{hand, proc};
 use autopilot_tui::tty::KeptTerminal;
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -39,12 +40,7 @@ builder: { mode: script, script: agents.yml }\nreviewer: { mode: script, script:
 planner: { mode: script, script: agents.yml }\n";
 
 pub fn demo(global: &Global, args: &Demo) -> super::Done {
-    let temp = tempfile::Builder::new()
-        .prefix("autopilot-demo-")
-        .tempdir()
-        .map_err(cannot("make a folder"))?;
-    let root = Utf8PathBuf::from_path_buf(temp.path().to_owned())
-        .map_err(|path| CommandFailure::failed(format!("{} is not UTF-8", path.display())))?;
+    let (temp, root) = super::work::temporary_folder("autopilot-demo-")?;
     let shown = play(global, &root);
     if args.keep {
         let kept = temp.keep();
@@ -94,7 +90,7 @@ fn play(global: &Global, root: &Utf8Path) -> super::Done {
     let log = GitCommand::isolated("read the log", project.join(".git").as_std_path())
         .args(["log", "--graph", "--oneline", "--branches=autopilot/run-*"])
         .ok()
-        .map_err(|error| CommandFailure::failed(error.to_string()))?;
+        .map_err(CommandFailure::failed)?;
     terminal::say(String::from_utf8_lossy(&log).trim_end());
     terminal::say("");
     tell("Try it on your own project: `autopilot init`, then `autopilot run plan.md`.");
@@ -103,14 +99,11 @@ fn play(global: &Global, root: &Utf8Path) -> super::Done {
 
 /// What the demo shows must have happened, or it showed something else.
 fn judge(project: &Utf8Path, state: &Utf8Path) -> Result<(), CommandFailure> {
-    let unreadable = |error: &dyn std::fmt::Display| {
-        CommandFailure::failed(format!("cannot read the demo's journal: {error}"))
-    };
     let env = StateEnv { autopilot_state_dir: Some(state.as_str().into()), ..StateEnv::default() };
     let (place, _) = workspace::find(project, &env)?;
     let reader = workspace::reader(&place)?;
-    let run = workspace::pick(&reader, None)?.ok_or_else(|| unreadable(&"there is no run"))?;
-    let records = store::records(&reader, &run.id).map_err(|error| unreadable(&error))?;
+    let run = workspace::pick(&reader, None)?.ok_or(QueryError::NoRunYet)?;
+    let records = store::records(&reader, &run.id).map_err(QueryError::from)?;
     let mut merges: Vec<&str> = Vec::new();
     for event in records.iter().flat_map(|record| &record.events) {
         if let Event::RoundFailed { reasons, .. } = event {
@@ -168,7 +161,7 @@ fn set_up(project: &Utf8Path) -> Result<(), CommandFailure> {
             .cwd(project.as_std_path())
             .args(step.iter().copied())
             .ok()
-            .map_err(|error| CommandFailure::failed(error.to_string()))?;
+            .map_err(CommandFailure::failed)?;
     }
     Ok(())
 }
@@ -227,5 +220,5 @@ fn wait_until_gone(run: &str) -> usize {
 }
 
 fn cannot(what: &'static str) -> impl Fn(std::io::Error) -> CommandFailure {
-    move |error| CommandFailure::failed(format!("cannot {what}: {error}"))
+    move |error| CommandFailure::failed(error).context(format!("cannot {what}"))
 }

@@ -6,7 +6,7 @@ mod version;
 
 use super::{Done, ground, place};
 use crate::cli::Global;
-use crate::exit::CONFIG;
+use crate::exit::ExitKind;
 use crate::terminal;
 use autopilot_core::config::Config;
 use autopilot_core::flow::Flow;
@@ -31,7 +31,7 @@ pub fn doctor(global: &Global) -> Done {
     }
     Ok(match worst {
         Level::Ok | Level::Warning => ExitCode::SUCCESS,
-        Level::Missing => ExitCode::from(CONFIG),
+        Level::Missing => ExitKind::Config.into(),
     })
 }
 
@@ -41,7 +41,7 @@ fn look_around(global: &Global) -> Vec<DoctorFinding> {
     let place = match place(global) {
         Ok((place, _)) => place,
         Err(failure) => {
-            findings.push(DoctorFinding::missing("repository", failure.message));
+            findings.push(DoctorFinding::missing("repository", failure.message()));
             let root = Utf8PathBuf::from("/");
             findings.extend(look::machine(&root));
             return findings;
@@ -51,7 +51,7 @@ fn look_around(global: &Global) -> Vec<DoctorFinding> {
         Ok(repo) => {
             DoctorFinding::ok("repository", format!("{} on {}", place.root, repo.base_branch))
         }
-        Err(failure) => DoctorFinding::missing("repository", failure.message),
+        Err(failure) => DoctorFinding::missing("repository", failure.message()),
     });
     findings.extend(configured(&place));
     findings.extend(look::machine(&place.root));

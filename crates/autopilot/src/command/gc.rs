@@ -90,7 +90,7 @@ pub fn gc(global: &Global, args: &Gc) -> Done {
     let mut rescued = Vec::new();
     if !args.dry_run {
         kept::remember_removed(&place, &sessions).map_err(|error| {
-            CommandFailure::failed(format!("cannot note which sessions go: {error}"))
+            CommandFailure::failed(error).context("cannot note which sessions go")
         })?;
         for item in &items {
             rescued.extend(remove(&ground, item)?);
@@ -145,7 +145,8 @@ fn remove(ground: &Ground, item: &GcItem) -> Result<Option<String>, CommandFailu
         (What::AgentSlot | What::ProofSlot, None) => Ok(None),
         (What::Scratch | What::Session | What::Cache, _) => {
             let path = &item.path;
-            let failed = |error| CommandFailure::failed(format!("cannot remove `{path}`: {error}"));
+            let failed =
+                |error| CommandFailure::failed(error).context(format!("cannot remove `{path}`"));
             dir::remove(path.as_std_path()).map(|()| None).map_err(failed)
         }
     }

@@ -13,13 +13,13 @@ pub fn goal(global: &Global, args: &GoalArgs) -> super::Done {
     let text = args.text.trim();
     if text.is_empty() {
         return Err(CommandFailure::usage("the goal is empty")
-            .help("say what is to be reached: autopilot goal \"Fix the login\""));
+            .hint("say what is to be reached: autopilot goal \"Fix the login\""));
     }
     if text.len() > GOAL_BYTES_MAX {
         return Err(CommandFailure::usage(format!(
             "the goal is longer than {GOAL_BYTES_MAX} bytes"
         ))
-        .help("write a plan, and work on it with `autopilot run plan.md`"));
+        .hint("write a plan, and work on it with `autopilot run plan.md`"));
     }
     let run = RunArgs {
         path: None,

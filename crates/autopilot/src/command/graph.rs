@@ -7,7 +7,6 @@ use crate::terminal;
 use autopilot_core::config::Config;
 use autopilot_core::plan::{self, Plan, PlanRules};
 use autopilot_core::task_file::TaskSpec;
-use autopilot_engine::cause::chain;
 use autopilot_engine::query::graph as query;
 use autopilot_engine::workspace;
 use autopilot_host::{escape, file};
@@ -43,8 +42,9 @@ pub fn graph(global: &Global, args: &Asked) -> Done {
     match args.out.as_deref().map(|out| global.path(out)) {
         Some(path) => {
             file::write_atomic(path.as_std_path(), text.as_bytes()).map_err(|error| {
-                CommandFailure::failed(format!("cannot write `{path}`: {}", chain(&error)))
-                    .help("name another file with --out")
+                CommandFailure::failed(error)
+                    .context(format!("cannot write `{path}`"))
+                    .hint("name another file with --out")
             })?;
             terminal::note(&format!("wrote {path}: {}", graph.tally()));
         }
@@ -56,7 +56,7 @@ pub fn graph(global: &Global, args: &Asked) -> Done {
 fn format(global: &Global, args: &Asked) -> Result<GraphFormat, CommandFailure> {
     if global.json && args.format.is_some_and(|format| format != GraphFormat::Json) {
         return Err(CommandFailure::usage("`--json` asks for another form than `--format`")
-            .help("leave one of them out"));
+            .hint("leave one of them out"));
     }
     if let Some(format) = args.format {
         return Ok(format);
@@ -69,32 +69,32 @@ fn format(global: &Global, args: &Asked) -> Result<GraphFormat, CommandFailure> 
             Some(other) if other != GraphFormat::Json => Err(CommandFailure::usage(
                 "`--json` asks for another form than the name of `--out`",
             )
-            .help("leave one of them out, or add --format json")),
+            .hint("leave one of them out, or add --format json")),
             Some(_) | None => Ok(GraphFormat::Json),
         };
     }
     let Some(out) = &args.out else { return Ok(GraphFormat::Text) };
     known.ok_or_else(|| {
         CommandFailure::usage(format!("the name `{out}` does not say which form to write"))
-            .help("add --format svg, mermaid, dot, json or text")
+            .hint("add --format svg, mermaid, dot, json or text")
     })
 }
 
 /// Checked as a run of it would be, all faults at once.
 fn of_plan(global: &Global, path: &Utf8Path) -> Result<GraphPicture, CommandFailure> {
     let bytes = file::read_capped(path.as_std_path(), PLAN_BYTES_MAX).map_err(|error| {
-        CommandFailure::usage(chain(&error))
-            .help("name a plan in JSON, such as .autopilot/plan/plan.json")
+        CommandFailure::usage(error).hint("name a plan in JSON, such as .autopilot/plan/plan.json")
     })?;
     let plan: Plan = serde_json::from_slice(&bytes).map_err(|error| {
-        CommandFailure::failed(format!("`{path}` is no plan: {error}"))
-            .help("a plan is the JSON a planner answers; .autopilot/plan_schema.json describes it")
+        CommandFailure::failed(error)
+            .context(format!("`{path}` is no plan"))
+            .hint("a plan is the JSON a planner answers; .autopilot/plan_schema.json describes it")
     })?;
     let rules = PlanRules::of(&config(global)?, &TaskSpec::default(), BTreeMap::new());
     let checked = plan::check(&plan, &rules).map_err(|faults| {
         let faults: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
         CommandFailure::failed(format!("`{path}` can't be worked as it is:{}", faults.concat()))
-            .help("correct the plan, then draw it again")
+            .hint("correct the plan, then draw it again")
     })?;
     for note in &checked.notes {
         terminal::note(note);
@@ -111,7 +111,7 @@ fn config(global: &Global) -> Result<Config, CommandFailure> {
         return Ok(workspace::read_config(&place)?.0);
     }
     let usual = Config::parse("commands: { tests: \"true\" }");
-    usual.map(|(config, _)| config).map_err(|faults| CommandFailure::config(faults.to_string()))
+    usual.map(|(config, _)| config).map_err(CommandFailure::config)
 }
 
 fn drawn(graph: &GraphPicture, format: GraphFormat, args: &Asked) -> String {

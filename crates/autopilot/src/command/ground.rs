@@ -26,7 +26,7 @@ pub fn lock(place: &StatePaths) -> Result<Lock, CommandFailure> {
     workspace::lock(place, "").map_err(|error| {
         let failure = CommandFailure::from(error);
         match workspace::holder(place) {
-            Some(_) => failure.help("stop it first with `autopilot stop`, then try again"),
+            Some(_) => failure.hint("stop it first with `autopilot stop`, then try again"),
             None => failure,
         }
     })

@@ -110,11 +110,14 @@ fn write_all(
 }
 
 fn make_folder(path: &Utf8Path, create: fn(&Path) -> io::Result<()>) -> Result<(), CommandFailure> {
-    let failed = |why: String| CommandFailure::failed(format!("cannot create `{path}`: {why}"));
-    if path.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
-        return Err(failed("something that is not a directory is there".to_owned()));
-    }
-    create(path.as_std_path()).map_err(|error| failed(error.to_string()))
+    let created = match path.symlink_metadata() {
+        Ok(meta) if !meta.is_dir() => {
+            Err(io::Error::other("something that is not a directory is there"))
+        }
+        Ok(_) | Err(_) => create(path.as_std_path()),
+    };
+    created
+        .map_err(|error| CommandFailure::failed(error).context(format!("cannot create `{path}`")))
 }
 
 /// Whether it was written; whatever is there already stays.
@@ -124,8 +127,7 @@ fn write_new(root: &Utf8Path, path: &str, text: &str) -> Result<bool, CommandFai
         return Ok(false);
     }
     let ended = if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") };
-    file::write_atomic(full.as_std_path(), ended.as_bytes())
-        .map_err(|error| CommandFailure::failed(autopilot_engine::cause::chain(&error)))?;
+    file::write_atomic(full.as_std_path(), ended.as_bytes()).map_err(CommandFailure::failed)?;
     Ok(true)
 }
 

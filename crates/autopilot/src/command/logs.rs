@@ -18,7 +18,7 @@ pub fn logs(global: &Global, args: &Logs) -> Done {
     if global.json {
         if args.follow {
             return Err(CommandFailure::usage("--json lists the log files and can't follow them")
-                .help("leave out --json or --follow"));
+                .hint("leave out --json or --follow"));
         }
         terminal::json(&list(&wanted));
         return done();

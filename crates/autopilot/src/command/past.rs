@@ -4,7 +4,6 @@
 use super::{place, work};
 use crate::cli::Global;
 use crate::exit::CommandFailure;
-use autopilot_engine::cause::chain;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::{QueryError, RunArchive};
 use autopilot_engine::store::StoreError;
@@ -32,26 +31,29 @@ pub fn unreadable(error: autopilot_journal::Error) -> CommandFailure {
 
 impl From<QueryError> for CommandFailure {
     fn from(error: QueryError) -> CommandFailure {
-        let message = chain(&error);
         match error {
-            QueryError::NoRunYet => CommandFailure::usage(message)
-                .help("write a task file and start with `autopilot run tasks/<name>.md`"),
-            QueryError::Unknown { nearest: Some(near), .. } => {
-                CommandFailure::usage(message).help(format!("did you mean `{near}`?"))
+            QueryError::NoRunYet => CommandFailure::usage(error)
+                .hint("write a task file and start with `autopilot run tasks/<name>.md`"),
+            QueryError::Unknown { nearest: Some(ref near), .. } => {
+                let hint = format!("did you mean `{near}`?");
+                CommandFailure::usage(error).hint(hint)
             }
-            QueryError::Unknown { nearest: None, .. } => CommandFailure::usage(message)
-                .help("`autopilot status` shows the tasks, `autopilot runs` the runs"),
-            QueryError::NotARepository { .. } => CommandFailure::usage(message),
-            QueryError::NothingChanged { help, .. } => CommandFailure::usage(message).help(help),
-            QueryError::Store(StoreError::Journal(error))
-                if error.trouble() == Some(StorageTrouble::Damaged) =>
+            QueryError::Unknown { nearest: None, .. } => CommandFailure::usage(error)
+                .hint("`autopilot status` shows the tasks, `autopilot runs` the runs"),
+            QueryError::NotARepository { .. } => CommandFailure::usage(error),
+            QueryError::NothingChanged { ref help, .. } => {
+                let hint = help.clone();
+                CommandFailure::usage(error).hint(hint)
+            }
+            QueryError::Store(StoreError::Journal(ref journal))
+                if journal.trouble() == Some(StorageTrouble::Damaged) =>
             {
-                CommandFailure::failed(message)
-                    .help("`autopilot recover --journal` saves what can be read of it")
+                CommandFailure::failed(error)
+                    .hint("`autopilot recover --journal` saves what can be read of it")
             }
             QueryError::Git(error) => error.into(),
             QueryError::Kept(_) | QueryError::Store(_) | QueryError::Write(_) => {
-                CommandFailure::failed(message)
+                CommandFailure::failed(error)
             }
         }
     }

@@ -28,7 +28,7 @@ pub fn recover(global: &Global, args: &Recover) -> Done {
     if place.state.as_str().is_empty() || !hub.is_dir() {
         return match &args.id {
             None => traces::tell(global, &place),
-            Some(id) => Err(nothing(id).help("`autopilot recover` tells what there is")),
+            Some(id) => Err(nothing(id).hint("`autopilot recover` tells what there is")),
         };
     }
     match &args.id {
@@ -126,8 +126,8 @@ fn bring_back(global: &Global, place: &StatePaths, hub: &Utf8PathBuf, id: &str) 
     if !known.iter().any(|piece| piece.id == id) {
         let near = nearest(id, known.iter().map(|piece| piece.id.as_str()));
         return Err(match near {
-            Some(near) => nothing(id).help(format!("did you mean `{near}`?")),
-            None => nothing(id).help("`autopilot recover` lists what there is"),
+            Some(near) => nothing(id).hint(format!("did you mean `{near}`?")),
+            None => nothing(id).hint("`autopilot recover` lists what there is"),
         });
     }
     let ground = ground::open(place)?;
@@ -140,7 +140,7 @@ fn bring_back(global: &Global, place: &StatePaths, hub: &Utf8PathBuf, id: &str) 
         PublishOutcome::Published { .. } => "is now",
         PublishOutcome::Already { .. } => "was already",
         PublishOutcome::Refused(refusal) => {
-            return Err(CommandFailure::failed(refusal.to_string()));
+            return Err(CommandFailure::failed(refusal));
         }
     };
     if global.json {

@@ -10,7 +10,6 @@ use crate::terminal::{self, lines};
 use autopilot_core::event::HaltWhy;
 use autopilot_core::input::Ask;
 use autopilot_core::state::State;
-use autopilot_engine::cause::chain;
 use autopilot_engine::host::EngineHost;
 use autopilot_engine::query::{RunArchive, Standing};
 use autopilot_engine::replay::{Difference, Recording, RecordingError, compare, decisions};
@@ -19,7 +18,7 @@ use autopilot_engine::shell::WaitPolicy;
 use autopilot_engine::{store, workspace};
 use autopilot_host::git::{Hub, Oid, StateEnv, UserRepo, make_rehearsal};
 use autopilot_host::{dir, hand};
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -37,16 +36,11 @@ pub fn replay(global: &Global, args: &Replay) -> super::Done {
             "process {pid} still works on run {}",
             told.run.id
         ))
-        .help("wait for its end, or stop it with `autopilot stop`"));
+        .hint("wait for its end, or stop it with `autopilot stop`"));
     }
     let recording =
         Recording::read(&past.place, &past.history, &told.run.id).map_err(unreadable)?;
-    let temp = tempfile::Builder::new()
-        .prefix("autopilot-replay-")
-        .tempdir()
-        .map_err(|error| CommandFailure::failed(format!("cannot make a folder: {error}")))?;
-    let root = Utf8PathBuf::from_path_buf(temp.path().to_owned())
-        .map_err(|path| CommandFailure::failed(format!("{} is not UTF-8", path.display())))?;
+    let (temp, root) = work::temporary_folder("autopilot-replay-")?;
     let replayed = play(global, &past, &recording, &root)?;
     let differences = compare(&recording.decisions, &replayed.decisions);
     tell(global, &told.run.id, &recording, &replayed, &differences);
@@ -75,7 +69,7 @@ fn play(
     let branch = &recording.spec.base_branch;
     make_rehearsal(&hub, &base, branch, &repo.identity, project.as_std_path())?;
     bring_along(&past.place.root, &project, recording).map_err(|error| {
-        CommandFailure::failed(format!("cannot copy files of the project: {error}"))
+        CommandFailure::failed(error).context("cannot copy files of the project")
     })?;
     let player = Arc::new(recording.player(hub));
     let mut spec = Box::new(recording.spec.clone());
@@ -88,14 +82,13 @@ fn play(
         let place = opened.place.clone();
         let machine = work::machine()?;
         let playing = Some(Arc::clone(&player));
-        let run = run_process::open(opened, intent, machine, playing, &mut terminal::note);
-        let run = run.map_err(work::refused)?;
+        let run = run_process::open(opened, intent, machine, playing, &mut terminal::note)?;
         let quiet = Global { json: false, quiet: true, ..global.clone() };
         let watching = lines::watch(&quiet, &run);
-        let host = EngineHost::new().map_err(work::refused)?;
+        let host = EngineHost::new()?;
         let ended = host.start(run, WaitPolicy::default()).join();
         watching.drain();
-        let state = ended.map_err(work::refused)?;
+        let state = ended?;
         let texts = recording.texts.clone();
         let ended = player.ended();
         if let Some((_, ask)) = visits.pop_front_if(|(after, _)| *after <= ended) {
@@ -110,8 +103,8 @@ fn play(
         let asks: Vec<Ask> = next.into_iter().collect();
         if asks.is_empty() && !goes_on || state.end().is_some() {
             let history = workspace::reader(&place)?;
-            let records = store::records(&history, &recording.spec.id)
-                .map_err(|error| CommandFailure::failed(chain(&error)))?;
+            let records =
+                store::records(&history, &recording.spec.id).map_err(CommandFailure::failed)?;
             return Ok(ReplayedRun { decisions: decisions(&records), state });
         }
         intent = Intent::Resume { asks, limits: Default::default(), model: None, texts };
@@ -152,16 +145,15 @@ fn open(
 }
 
 fn unreadable(error: RecordingError) -> CommandFailure {
-    let message = chain(&error);
     match error {
-        RecordingError::NotRecorded { .. } => CommandFailure::usage(message).help(
+        RecordingError::NotRecorded { .. } => CommandFailure::usage(error).hint(
             "runs are recorded unless `logging.record: false` says otherwise, and until their \
              artifacts are removed",
         ),
         RecordingError::Store(_)
         | RecordingError::Empty { .. }
         | RecordingError::Config { .. }
-        | RecordingError::Recorded(_) => CommandFailure::failed(message),
+        | RecordingError::Recorded(_) => CommandFailure::failed(error),
     }
 }
 

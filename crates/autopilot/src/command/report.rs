@@ -25,7 +25,7 @@ pub fn report(global: &Global, args: &ReportArgs) -> Done {
         return Err(CommandFailure::usage(
             "`--out -` prints the page, and `--json` prints an object",
         )
-        .help("leave one of them out; `autopilot show --json` tells the run as data"));
+        .hint("leave one of them out; `autopilot show --json` tells the run as data"));
     }
     let archive = past::must(global)?;
     let known = archive.run(args.run.as_deref())?;
@@ -36,9 +36,8 @@ pub fn report(global: &Global, args: &ReportArgs) -> Done {
     }
     let path = match args.out.as_deref() {
         Some(path) => written(&global.path(path), &text)?,
-        None => report::write(&archive.place, &known.state, &text).map_err(|error| {
-            CommandFailure::failed(chain(&error)).help("name another file with --out")
-        })?,
+        None => report::write(&archive.place, &known.state, &text)
+            .map_err(|error| CommandFailure::failed(error).hint("name another file with --out"))?,
     };
     if global.json {
         let path = camino::absolute_utf8(&path).unwrap_or(path);
@@ -67,21 +66,22 @@ pub fn at_end(place: &StatePaths, state: &State) -> Option<Utf8PathBuf> {
 /// Replaced as a whole, for its owner alone: whoever looks meanwhile sees the old page or the new.
 /// What is no plain file, such as `/dev/stdout`, stays what it is.
 fn written(path: &Utf8Path, text: &str) -> Result<Utf8PathBuf, CommandFailure> {
-    let failed = |reason: String| {
-        CommandFailure::failed(format!("cannot write `{path}`: {reason}"))
-            .help("name another file with --out, in a directory that is there")
+    let failed = |failure: CommandFailure| {
+        failure
+            .context(format!("cannot write `{path}`"))
+            .hint("name another file with --out, in a directory that is there")
     };
     let is_special = path.symlink_metadata().is_ok_and(|found| !found.is_file() && !found.is_dir());
     if is_special {
         let opened = std::fs::OpenOptions::new().write(true).truncate(true).open(path);
         let wrote = opened.and_then(|mut file| file.write_all(text.as_bytes()));
-        wrote.map_err(|error| failed(error.to_string()))?;
+        wrote.map_err(|error| failed(CommandFailure::failed(error)))?;
     } else {
         let name = path.file_name().unwrap_or_default();
         let parent = path.parent().filter(|parent| !parent.as_str().is_empty());
         let dir = file::Dir::open(parent.unwrap_or(Utf8Path::new(".")).as_std_path());
         dir.and_then(|dir| dir.write_with_mode(Path::new(name), text.as_bytes(), PRIVATE_MODE))
-            .map_err(|error| failed(chain(&error)))?;
+            .map_err(|error| failed(CommandFailure::failed(error)))?;
     }
     Ok(path.to_owned())
 }

@@ -18,7 +18,7 @@ pub fn resume(global: &Global, args: &Resume) -> super::Done {
     let (place, known) = super::place(global)?;
     let nothing = || {
         CommandFailure::usage("there is nothing to resume in this repository")
-            .help("begin with `autopilot run tasks/<task>.md`")
+            .hint("begin with `autopilot run tasks/<task>.md`")
     };
     if !known {
         return Err(nothing());

@@ -13,7 +13,7 @@ use autopilot_core::skill::{Owner, Shelf, give, listed, offered};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_core::workflow::{Workflow, WorkflowPrompt, workflow_prompt};
-use autopilot_engine::begin::{self, BeginError, PlanBody, RunRequest, Tasks, WorkSource};
+use autopilot_engine::begin::{self, PlanBody, RunRequest, Tasks, WorkSource};
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::redaction;
 use autopilot_engine::run_process::{Intent, OpenedRepository};
@@ -48,24 +48,21 @@ pub fn begin(
         *text = without_secrets(text, &place, &config)?;
     }
     if let Some(given) = &options.out {
-        let out = begin::out_dir(&global.path(Utf8Path::new(given)), &place.root);
-        options.out = Some(out.map_err(|error| work::begin_failure(&error))?);
+        options.out = Some(begin::out_dir(&global.path(Utf8Path::new(given)), &place.root)?);
     }
-    let tasks =
-        begin::read_tasks(&source, &place.root).map_err(|error| work::begin_failure(&error))?;
+    let tasks = begin::read_tasks(&source, &place.root)?;
     for (path, warning) in &tasks.warnings {
         terminal::note(&format!("warning: {path}: {warning}"));
     }
     let path = std::env::var("PATH").unwrap_or_default();
-    let refused = |error: BeginError| work::begin_failure(&error);
     refuse_what_only_plans_have(args, &tasks)?;
-    begin::check_plan(&source, &tasks, &config).map_err(refused)?;
-    begin::check_agents(&config, &place, &path, tasks.flow).map_err(refused)?;
+    begin::check_plan(&source, &tasks, &config)?;
+    begin::check_agents(&config, &place, &path, tasks.flow)?;
     let asked = limits.applied_to(&begin::limits_of(&config, tasks.flow));
-    begin::check_settings(&config, &asked, tasks.flow).map_err(refused)?;
+    begin::check_settings(&config, &asked, tasks.flow)?;
     let repo = workspace::examine(&global.repo, &config)?;
     let shelves = skills(&place, &repo, &config)?;
-    begin::check_skills(&tasks, &shelves, &place.root).map_err(refused)?;
+    begin::check_skills(&tasks, &shelves, &place.root)?;
     if args.push || args.pr || config.github.enabled || config.github.open_pr {
         refuse_unknown_remote(&repo, &config)?;
     }
@@ -90,7 +87,7 @@ pub fn begin(
     }
     work::refuse_stop_file(&place)?;
     if tasks.flow.row().files == FlowFiles::RunDirectory {
-        begin::prove_out(request.options.out.as_deref(), &place.root).map_err(refused)?;
+        begin::prove_out(request.options.out.as_deref(), &place.root)?;
     }
     let opened = work::adopt(repo, config)?;
     let intent =
@@ -113,18 +110,19 @@ fn without_secrets(
     config: &Config,
 ) -> Result<String, CommandFailure> {
     let redactor = redaction::redactor(place, config, &work::variables(), &[]);
-    Ok(redactor.map_err(work::refused)?.redact(text).into_owned())
+    Ok(redactor?.redact(text).into_owned())
 }
 
 fn with_options(config: &Config, options: &Options) -> Result<Config, CommandFailure> {
-    let config = config
-        .with_options(options)
-        .map_err(|error| CommandFailure::usage(error.to_string()).help(error.help()))?;
+    let config = config.with_options(options).map_err(|error| {
+        let hint = error.help();
+        CommandFailure::usage(error).hint(hint)
+    })?;
     let edits = |agent: &AgentConfig| agent.mode != Mode::OpenaiApi;
     match &options.adapter {
         Some(name) if !config.candidates(Role::Builder).all(edits) => {
             Err(CommandFailure::usage(format!("the adapter `{name}` can't edit files"))
-                .help("a model behind an API only answers; choose an agent that works in a folder"))
+                .hint("a model behind an API only answers; choose an agent that works in a folder"))
         }
         Some(_) | None => Ok(config),
     }
@@ -174,7 +172,7 @@ fn refuse_what_only_plans_have(args: &RunArgs, tasks: &Tasks) -> Result<(), Comm
     let is_plan = tasks.flow.row().input == FlowInput::PlanFile;
     match asked.iter().find(|(_, is_asked)| *is_asked && !is_plan) {
         Some((flag, _)) => Err(CommandFailure::usage(format!("{flag} goes with a plan"))
-            .help("a plan begins with `# Plan: <title>`")),
+            .hint("a plan begins with `# Plan: <title>`")),
         None => Ok(()),
     }
 }
@@ -187,7 +185,7 @@ fn refuse_unknown_remote(repo: &UserRepo, config: &Config) -> Result<(), Command
     }
     let add = format!("add it with `git remote add {wanted} <url>`");
     Err(CommandFailure::usage(format!("there is no remote `{wanted}` to push to"))
-        .help(format!("{add}, set repo.remote_name, or run without a push")))
+        .hint(format!("{add}, set repo.remote_name, or run without a push")))
 }
 
 /// The same of a forge nobody knows and of a login nobody has.
@@ -202,8 +200,8 @@ fn refuse_unknown_forge(repo: &UserRepo, config: &Config) -> Result<(), CommandF
     match forge::choose(&asked) {
         Ok(_) => Ok(()),
         Err(error) => {
-            Err(CommandFailure::usage(format!("a pull request can't be opened: {error}"))
-                .help(format!("{}, or run without a pull request", error.next_step())))
+            let hint = format!("{}, or run without a pull request", error.next_step());
+            Err(CommandFailure::usage(error).context("a pull request can't be opened").hint(hint))
         }
     }
 }

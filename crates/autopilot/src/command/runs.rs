@@ -59,7 +59,7 @@ pub fn since(text: &str, now: Time) -> Result<Time, CommandFailure> {
     let begin = day.and_then(|day| day.to_zoned(jiff::tz::TimeZone::UTC).ok());
     begin.map(|begin| Time(begin.timestamp().as_millisecond())).ok_or_else(|| {
         CommandFailure::usage(format!("`{text}` is neither a time such as 7d or 12h nor a day"))
-            .help("as in `--since 7d` or `--since 2026-01-31`")
+            .hint("as in `--since 7d` or `--since 2026-01-31`")
     })
 }
 
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(since("1h", now).unwrap(), Time(1_799_996_400_000));
         assert_eq!(since("1970-01-02", now).unwrap(), Time(86_400_000));
         for bad in ["", "yesterday", "7", "2026-13-01"] {
-            assert_eq!(since(bad, now).unwrap_err().code, crate::exit::USAGE, "{bad}");
+            assert_eq!(since(bad, now).unwrap_err().kind, crate::exit::ExitKind::Usage, "{bad}");
         }
     }
 }

@@ -46,8 +46,9 @@ fn near(path: &Utf8Path) -> Utf8PathBuf {
 /// What a queue of this directory would take, in its order.
 fn files(dir: &Utf8Path) -> Result<Vec<Utf8PathBuf>, CommandFailure> {
     let unreadable = |error: std::io::Error| {
-        CommandFailure::usage(format!("cannot read the directory `{dir}`: {error}"))
-            .help("`autopilot task new \"Title\"` makes it, or name another with --dir")
+        CommandFailure::usage(error)
+            .context(format!("cannot read the directory `{dir}`"))
+            .hint("`autopilot task new \"Title\"` makes it, or name another with --dir")
     };
     let mut files = Vec::new();
     for entry in dir.read_dir_utf8().map_err(unreadable)? {
@@ -63,7 +64,7 @@ fn files(dir: &Utf8Path) -> Result<Vec<Utf8PathBuf>, CommandFailure> {
             "`{dir}` holds {} task files, more than the {QUEUE_MAX} a queue may have",
             files.len()
         ))
-        .help("divide them into several directories"));
+        .hint("divide them into several directories"));
     }
     Ok(files)
 }

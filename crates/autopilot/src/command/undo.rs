@@ -34,7 +34,7 @@ pub fn undo(global: &Global, args: &Undo) -> Done {
     let told = past.run(args.run.as_deref())?;
     if let Standing::Live { pid } = told.standing() {
         let text = format!("run {} is live (process {pid}); its branches stay", told.run.id);
-        return Err(CommandFailure::failed(text).help("stop it first with `autopilot stop`"));
+        return Err(CommandFailure::failed(text).hint("stop it first with `autopilot stop`"));
     }
     let ground = ground::open(&past.place)?;
     let branches = published(&ground, &told)?;
@@ -98,7 +98,7 @@ fn refuse(ground: &Ground, branch: &PublishedBranch) -> Result<(), CommandFailur
     if let Some(worktree) = checked_out(&ground.repo, name)? {
         let text = format!("branch `{name}` is checked out in `{worktree}`; nothing was changed");
         return Err(
-            CommandFailure::failed(text).help("switch to another branch there, then undo again")
+            CommandFailure::failed(text).hint("switch to another branch there, then undo again")
         );
     }
     let ours = [format!("{MARKS}{name}"), format!("refs/heads/{name}")];
@@ -112,7 +112,7 @@ fn refuse(ground: &Ground, branch: &PublishedBranch) -> Result<(), CommandFailur
         tip.short()
     );
     Err(CommandFailure::failed(text)
-        .help(format!("rename it with `git branch -m {name} <name>` to keep them")))
+        .hint(format!("rename it with `git branch -m {name} <name>` to keep them")))
 }
 
 fn checked_out(repo: &UserRepo, branch: &str) -> Result<Option<String>, CommandFailure> {

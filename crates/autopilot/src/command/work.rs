@@ -4,20 +4,18 @@ use super::live;
 use super::past;
 use super::summary;
 use crate::cli::{Global, LimitArgs};
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, ExitKind};
 use crate::terminal::{self, lines};
 use autopilot_core::config::{Config, duration as parse_duration};
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
-use autopilot_engine::begin::BeginError;
-use autopilot_engine::cause::chain;
 use autopilot_engine::flag::Flag;
 use autopilot_engine::host::EngineHost;
 use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::RunArchive;
 use autopilot_engine::query::status::status_object;
-use autopilot_engine::run_process::{self, Intent, Machine, OpenedRepository, RunProcessError};
+use autopilot_engine::run_process::{self, Intent, Machine, OpenedRepository};
 use autopilot_engine::shell::WaitPolicy;
 use autopilot_engine::store;
 use autopilot_engine::workspace::{self, WorkspaceError};
@@ -26,7 +24,9 @@ use autopilot_view::ExitWord;
 use camino::Utf8PathBuf;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use tempfile::TempDir;
 
 /// Opens the repository to go on with a run, which keeps the configuration it began with: that
 /// file may have been changed, broken or deleted meanwhile. `any` takes a run that is over too.
@@ -36,7 +36,7 @@ pub fn reopen(
     any: bool,
 ) -> Result<OpenedRepository, CommandFailure> {
     workspace::refuse_linked_views(place)?;
-    let (config, options) = run_process::pinned_config(place, any).map_err(refused)?;
+    let (config, options) = run_process::pinned_config(place, any)?;
     let as_asked = |now: Config| now.with_options(&options).unwrap_or(now);
     match workspace::read_config(place).map(|(now, warnings)| (as_asked(now), warnings)) {
         // Models are taken over, which is told when it happens.
@@ -73,11 +73,11 @@ pub fn adopt(repo: UserRepo, config: Config) -> Result<OpenedRepository, Command
 pub fn refuse_stop_file(place: &StatePaths) -> Result<(), CommandFailure> {
     match Flag::Stop.raised(place) {
         None => Ok(()),
-        Some(path) => Err(CommandFailure {
-            code: ExitWord::Paused.code(),
-            message: format!("`{path}` is there, so nothing is begun"),
-            help: Some(format!("remove it with `rm {path}`, or use `autopilot resume`")),
-        }),
+        Some(path) => {
+            let message = format!("`{path}` is there, so nothing is begun");
+            Err(CommandFailure::new(ExitKind::Paused, message)
+                .hint(format!("remove it with `rm {path}`, or use `autopilot resume`")))
+        }
     }
 }
 
@@ -92,7 +92,7 @@ pub fn limits(args: &LimitArgs) -> Result<LimitChange, CommandFailure> {
         None => None,
         Some(text) => {
             let time = parse_duration(text)
-                .map_err(|reason| CommandFailure::usage(format!("--max-wall {text}: {reason}")))?;
+                .map_err(|why| CommandFailure::usage(why).context(format!("--max-wall {text}")))?;
             Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
         }
     };
@@ -107,14 +107,26 @@ pub fn limits(args: &LimitArgs) -> Result<LimitChange, CommandFailure> {
 
 pub fn machine() -> Result<Machine, CommandFailure> {
     let variables = variables();
-    let own = std::env::current_exe().map_err(|error| {
-        CommandFailure::failed(format!("cannot find our own executable: {error}"))
-    })?;
-    let own = Utf8PathBuf::from_path_buf(own)
-        .map_err(|path| CommandFailure::failed(format!("{} is not UTF-8", path.display())))?;
+    let own = std::env::current_exe()
+        .map_err(|error| CommandFailure::failed(error).context("cannot find our own executable"))?;
+    let own = utf8(own)?;
     let salt = uuid::Uuid::now_v7().simple().to_string();
     let holder = format!("pid {}", std::process::id());
     Ok(Machine { variables, own, salt: salt[salt.len() - 4..].to_owned(), holder })
+}
+
+fn utf8(path: PathBuf) -> Result<Utf8PathBuf, CommandFailure> {
+    Utf8PathBuf::from_path_buf(path)
+        .map_err(|path| CommandFailure::failed(format!("{} is not UTF-8", path.display())))
+}
+
+/// A temporary folder, removed when the guard is dropped, and its path.
+pub fn temporary_folder(prefix: &str) -> Result<(TempDir, Utf8PathBuf), CommandFailure> {
+    let made = tempfile::Builder::new().prefix(prefix).tempdir();
+    let temp = made
+        .map_err(|error| CommandFailure::failed(error).context("cannot make a temporary folder"))?;
+    let path = utf8(temp.path().to_owned())?;
+    Ok((temp, path))
 }
 
 /// The environment, as far as it is text.
@@ -146,15 +158,13 @@ pub fn until_rest<'a>(
     // Whoever sees the dashboard sees the pause, and takes it back there with a key.
     let is_live = live::is_wanted(global);
     let wait = WaitPolicy { paused: wait || is_live, asked: wait };
-    let run = run_process::open(opened, intent, machine()?, None, &mut terminal::note);
-    let run = run.map_err(refused)?;
+    let run = run_process::open(opened, intent, machine()?, None, &mut terminal::note)?;
     let watching =
         if is_live { live::watch(global, &place, &run) } else { lines::watch(global, &run) };
-    let host = EngineHost::new().map_err(refused)?;
+    let host = EngineHost::new()?;
     let ended = host.start(run, wait).join();
     watching.drain();
-    let state = ended.map_err(refused)?;
-    Ok(WorkedRun { global, place, repo, config, state })
+    Ok(WorkedRun { global, place, repo, config, state: ended? })
 }
 
 /// What the work on a run came to.
@@ -213,51 +223,5 @@ impl WorkedRun<'_> {
             ));
         }
         super::done()
-    }
-}
-
-pub fn refused(error: RunProcessError) -> CommandFailure {
-    let message = chain(&error);
-    match error {
-        RunProcessError::Workspace(error) => error.into(),
-        RunProcessError::Shell(error) => error.into(),
-        RunProcessError::Begin(error) => begin_failure(&error),
-        RunProcessError::Unfinished { run, .. } => CommandFailure::failed(message).help(format!(
-            "go on with `autopilot resume`, look with `autopilot show {run}`, or give it up with --fresh"
-        )),
-        RunProcessError::UnderWay { run, flag, .. } => CommandFailure::usage(message).help(format!(
-            "go on without {flag}, look with `autopilot show {run}`, or give it up with --fresh"
-        )),
-        RunProcessError::StateGone { .. } => CommandFailure::failed(message).help(
-            "what was merged is on its branch; `autopilot recover` lists what is left, \
-             `autopilot run` begins again",
-        ),
-        RunProcessError::Flag { .. } => CommandFailure::failed(message),
-        RunProcessError::NothingToResume => {
-            CommandFailure::usage(message).help("begin one with `autopilot run tasks/<task>.md`")
-        }
-        RunProcessError::PinnedConfig(_) | RunProcessError::Redaction(_) => CommandFailure::config(message),
-        RunProcessError::Runtime(_) | RunProcessError::Loop(_) => CommandFailure::failed(message),
-    }
-}
-
-pub fn begin_failure(error: &BeginError) -> CommandFailure {
-    let message = chain(error);
-    match error {
-        BeginError::Agent { .. } | BeginError::Settings { .. } => CommandFailure::config(message),
-        BeginError::Skill { .. } => CommandFailure::config(message).help(
-            "`autopilot skills` lists those there are; a text that means something else says so \
-             with `skills: []` in its front matter",
-        ),
-        BeginError::Refused { .. } => CommandFailure::failed(message),
-        BeginError::Unreadable { .. }
-        | BeginError::TaskFile { .. }
-        | BeginError::PlanInQueue { .. }
-        | BeginError::NotAPlan { .. }
-        | BeginError::IsDirectory { .. }
-        | BeginError::EmptyQueue { .. }
-        | BeginError::QueueTooLong { .. }
-        | BeginError::Pattern { .. }
-        | BeginError::Out { .. } => CommandFailure::usage(message),
     }
 }

@@ -77,7 +77,7 @@ fn can_be_mended(refusal: &RepoRefusal) -> bool {
 
 fn facts(root: &Utf8Path) -> Result<ProjectFacts, CommandFailure> {
     let failed = |error: std::io::Error| {
-        CommandFailure::failed(format!("cannot look into `{root}`: {error}"))
+        CommandFailure::failed(error).context(format!("cannot look into `{root}`"))
     };
     let mut files = BTreeSet::new();
     for entry in root.as_std_path().read_dir().map_err(failed)? {

@@ -43,8 +43,7 @@ enum SkillState {
 
 /// Writes what is missing. One file that can't be written stops no other.
 pub fn write(root: &Utf8Path) -> Result<Skills, CommandFailure> {
-    let top =
-        Dir::open(root.as_std_path()).map_err(|error| CommandFailure::failed(chain(&error)))?;
+    let top = Dir::open(root.as_std_path()).map_err(CommandFailure::failed)?;
     let mut files = Vec::new();
     for folder in FOLDERS {
         for shipped in ALL {
@@ -128,7 +127,7 @@ impl Skills {
             CommandFailure::failed(format!(
                 "{count} {files} of skills could not be written: {why}"
             ))
-            .help("put plain directories there, or leave it: the shipped skills are used anyway"),
+            .hint("put plain directories there, or leave it: the shipped skills are used anyway"),
         )
     }
 }

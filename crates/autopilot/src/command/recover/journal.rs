@@ -16,7 +16,7 @@ pub fn recover(global: &Global, place: &StatePaths) -> Done {
         return Err(CommandFailure::usage(
             "this repository has no state directory and so no journal",
         )
-        .help("`autopilot recover` tells what refs still show"));
+        .hint("`autopilot recover` tells what refs still show"));
     }
     let _lock = ground::lock(place)?;
     let rebuilt = path.with_extension("db.rebuilt");
@@ -74,13 +74,13 @@ fn remove_with_log(path: &Utf8Path) -> Result<(), CommandFailure> {
 }
 
 fn remove(path: &Utf8Path) -> Result<(), CommandFailure> {
-    let failed = |error| CommandFailure::failed(format!("cannot remove `{path}`: {error}"));
+    let failed = |error| CommandFailure::failed(error).context(format!("cannot remove `{path}`"));
     autopilot_host::dir::remove_file(path.as_std_path()).map(|_was_there| ()).map_err(failed)
 }
 
 fn rename(from: &Utf8Path, to: &Utf8Path) -> Result<(), CommandFailure> {
     let failed =
-        |error| CommandFailure::failed(format!("cannot rename `{from}` to `{to}`: {error}"));
+        |error| CommandFailure::failed(error).context(format!("cannot rename `{from}` to `{to}`"));
     std::fs::rename(from, to).map_err(failed)
 }
 

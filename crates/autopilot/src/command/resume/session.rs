@@ -2,10 +2,10 @@
 //! step of a workflow is part of its run, any other is outside of what the run decides.
 
 use super::super::past;
-use super::super::work::{self, adopt, machine, refused};
+use super::super::work::{self, adopt, machine};
 use super::step::{self, ContinueRequest};
 use crate::cli::{Global, Resume};
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, ExitKind};
 use crate::terminal::{self, lines};
 use autopilot_agents::{Access, AgentOutcome};
 use autopilot_core::config::{Config, Role};
@@ -18,7 +18,6 @@ use autopilot_engine::job::execs_of;
 use autopilot_engine::job::further::{ContinuedBranch, Further, Furthered};
 use autopilot_engine::query::{KnownRun, RunArchive, Standing};
 use autopilot_engine::{kept, workspace};
-use autopilot_view::ExitWord;
 use autopilot_view::sessions::{Session, sessions};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -44,7 +43,7 @@ pub fn go_on(global: &Global, args: &Resume, id: &str, prompt: &str) -> super::s
     }
     if prompt.trim().is_empty() {
         return Err(CommandFailure::usage("the prompt is empty")
-            .help(format!("as in `autopilot resume {id} --prompt \"why so?\"`")));
+            .hint(format!("as in `autopilot resume {id} --prompt \"why so?\"`")));
     }
     if prompt.len() > PROMPT_BYTES_MAX {
         let bytes = prompt.len();
@@ -94,7 +93,7 @@ pub fn go_on(global: &Global, args: &Resume, id: &str, prompt: &str) -> super::s
     drop(past);
     let name = name(&told, &session);
     let see = |sight: &Sight| show(global, &name, sight);
-    let ended = further::go_on(opened, wish, machine()?, see).map_err(refused)?;
+    let ended = further::go_on(opened, wish, machine()?, see)?;
     account(global, &session, ended)
 }
 
@@ -122,7 +121,7 @@ fn find(past: &RunArchive, id: &str) -> Result<(KnownRun, Session), CommandFailu
             let known = known_of_newest(past)?;
             let known = if known.is_empty() { String::new() } else { format!(": {known}") };
             Err(CommandFailure::usage(format!("there is no session `{id}` in this repository"))
-                .help(format!("`autopilot sessions` lists those of the newest run{known}")))
+                .hint(format!("`autopilot sessions` lists those of the newest run{known}")))
         }
         1 => alike.pop().ok_or_else(|| CommandFailure::usage("there is no such session")),
         count => {
@@ -130,7 +129,7 @@ fn find(past: &RunArchive, id: &str) -> Result<(KnownRun, Session), CommandFailu
                 alike.iter().take(NAMED_MAX).map(|(_, session)| session.id.as_str()).collect();
             let more = if count > NAMED_MAX { ", …" } else { "" };
             Err(CommandFailure::usage(format!("{count} sessions begin with `{id}`"))
-                .help(format!("say which: {}{more}", names.join(", "))))
+                .hint(format!("say which: {}{more}", names.join(", "))))
         }
     }
 }
@@ -153,14 +152,14 @@ fn refuse_at_work(told: &KnownRun, session: &Session) -> Result<(), CommandFailu
                 session.id
             );
             Err(CommandFailure::failed(message)
-                .help("wait for it, or `autopilot stop` the run first"))
+                .hint("wait for it, or `autopilot stop` the run first"))
         }
         Standing::Live { pid } => {
             let run = &told.run.id;
             Err(CommandFailure::failed(format!(
                 "run {run} is at work in this repository, process {pid}"
             ))
-            .help("wait for it, or `autopilot stop` it first and `autopilot resume` it after"))
+            .hint("wait for it, or `autopilot stop` it first and `autopilot resume` it after"))
         }
         Standing::Over | Standing::Abandoned | Standing::Rests | Standing::Interrupted => Ok(()),
     }
@@ -185,7 +184,7 @@ fn refuse_removed(
         "what was asked and answered is in `.autopilot/{}`; ask anew with `autopilot goal \"…\"`",
         execs_of(run)
     );
-    Err(CommandFailure::failed(message).help(help))
+    Err(CommandFailure::failed(message).hint(help))
 }
 
 fn name(told: &KnownRun, session: &Session) -> String {
@@ -220,10 +219,13 @@ fn account(global: &Global, session: &Session, ended: TurnEnded) -> super::super
     let done = match (ended.done, stopped) {
         (Ok(done), _) => done,
         (Err(error), Some(stopped)) => {
-            return Err(CommandFailure { code: ExitWord::Paused.code(), ..failure(stopped) }
-                .help(format!("{}; it cost {}", chain(&error), cost(bill))));
+            return Err(failure(stopped).hint(format!(
+                "{}; it cost {}",
+                chain(&error),
+                cost(bill)
+            )));
         }
-        (Err(error), None) => return Err(CommandFailure::failed(chain(&error))),
+        (Err(error), None) => return Err(CommandFailure::failed(error)),
     };
     if global.json {
         terminal::put(&format!("{}\n", object(session, &done, bill, stopped)));
@@ -235,7 +237,7 @@ fn account(global: &Global, session: &Session, ended: TurnEnded) -> super::super
         return Err(CommandFailure::failed(format!(
             "the agent does not know session `{id}` any more"
         ))
-        .help("nothing was answered; `autopilot sessions` lists the others"));
+        .hint("nothing was answered; `autopilot sessions` lists the others"));
     }
     if let Some(stopped) = stopped {
         return Err(failure(stopped));
@@ -243,7 +245,7 @@ fn account(global: &Global, session: &Session, ended: TurnEnded) -> super::super
     if done.ending == AgentOutcome::Success {
         return Ok(ExitCode::SUCCESS);
     }
-    Err(CommandFailure::failed(why(&done.ending)).help(format!("its log: .autopilot/{}", done.log)))
+    Err(CommandFailure::failed(why(&done.ending)).hint(format!("its log: .autopilot/{}", done.log)))
 }
 
 fn failure(stopped: Stopped) -> CommandFailure {
@@ -256,7 +258,7 @@ fn failure(stopped: Stopped) -> CommandFailure {
             )
         }
     };
-    CommandFailure { code: ExitWord::Paused.code(), message, help: None }
+    CommandFailure::new(ExitKind::Paused, message)
 }
 
 fn why(ending: &AgentOutcome) -> String {

@@ -3,7 +3,7 @@
 
 use super::super::work::{self, WorkedRun, adopt};
 use crate::cli::Global;
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, ExitKind};
 use crate::terminal;
 use autopilot_core::decide::{Hindrance, Refusal, rehearse};
 use autopilot_core::event::{Bill, HaltWhy, Outcome, SessionPrompt, TaskEnd};
@@ -19,8 +19,8 @@ use autopilot_engine::query::{KnownRun, RunArchive};
 use autopilot_engine::run_process::Intent;
 use autopilot_engine::{store, workspace};
 use autopilot_host::escape::one_line;
+use autopilot_view as view;
 use autopilot_view::sessions::Session;
-use autopilot_view::{self as view, ExitWord};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -86,8 +86,11 @@ fn taken_up(state: &State, limits: &LimitChange) -> Result<State, CommandFailure
 /// A limit that is used up rests the run; it is no failure of the step.
 fn refused(refusal: Refusal) -> CommandFailure {
     let is_money = matches!(refusal.why, Hindrance::Money { .. });
-    let failure = CommandFailure::from(refusal);
-    if is_money { CommandFailure { code: ExitWord::Paused.code(), ..failure } } else { failure }
+    let mut failure = CommandFailure::from(refusal);
+    if is_money {
+        failure.kind = ExitKind::Paused;
+    }
+    failure
 }
 
 fn tell_rehearsal(
@@ -214,16 +217,16 @@ fn account(
     match ended {
         TurnEnd::Well => Ok(ExitCode::SUCCESS),
         TurnEnd::Failed(why) => {
-            Err(CommandFailure::failed(format!("step `{name}` failed: {why}")).help(otherwise))
+            Err(CommandFailure::failed(format!("step `{name}` failed: {why}")).hint(otherwise))
         }
         TurnEnd::Stands(why) => {
-            Err(CommandFailure::failed(format!("step `{name}`: {why}")).help(otherwise))
+            Err(CommandFailure::failed(format!("step `{name}`: {why}")).hint(otherwise))
         }
-        TurnEnd::Rests(why) => Err(CommandFailure {
-            code: ExitWord::Paused.code(),
-            message: format!("step `{name}` is not over: {why}"),
-            help: Some(format!("go on with it and with the run: {}", view::money::go_on(state))),
-        }),
+        TurnEnd::Rests(why) => {
+            let message = format!("step `{name}` is not over: {why}");
+            Err(CommandFailure::new(ExitKind::Paused, message)
+                .hint(format!("go on with it and with the run: {}", view::money::go_on(state))))
+        }
     }
 }
 

@@ -68,7 +68,7 @@ fn dashboard(
     state: State,
 ) -> Result<(), CommandFailure> {
     let cannot =
-        |error: std::io::Error| CommandFailure::failed(format!("cannot hear signals: {error}"));
+        |error: std::io::Error| CommandFailure::failed(error).context("cannot hear signals");
     let signals = Arc::new(Signals::listen().map_err(cannot)?);
     let mut screen = live::screen(Seat::Onlooker, place, &state);
     screen.take_up(state);
@@ -82,5 +82,5 @@ fn dashboard(
     if let Some(error) = feed.failed {
         return Err(QueryError::from(error).into());
     }
-    shown.map_err(|error| CommandFailure::failed(error.to_string()))
+    shown.map_err(CommandFailure::failed)
 }

@@ -3,14 +3,13 @@
 use super::super::done;
 use super::{Done, Global, Read, dir, files, read};
 use crate::cli::TaskLint;
-use crate::exit::{CommandFailure, FAILED};
+use crate::exit::{CommandFailure, ExitKind};
 use crate::terminal;
 use autopilot_core::task_file::{FileKind, Parsed, TEMPLATE, TextPlace};
 use autopilot_host::escape::one_line;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::process::ExitCode;
 
 const START: TextPlace = TextPlace::at(1, 1);
 
@@ -38,7 +37,7 @@ pub fn lint(global: &Global, args: &TaskLint) -> Done {
             count(warnings, "warning")
         ));
     }
-    if faults > 0 { Ok(ExitCode::from(FAILED)) } else { done() }
+    if faults > 0 { Ok(ExitKind::Failed.into()) } else { done() }
 }
 
 /// How a file came to be looked at.
@@ -89,8 +88,8 @@ fn missing(path: &Utf8Path) -> CommandFailure {
     let given = path.file_name().unwrap_or_default();
     let known = names.iter().map(String::as_str);
     match autopilot_core::config::nearest::nearest(given, known) {
-        Some(near) => failure.help(format!("did you mean `{near}`?")),
-        None => failure.help("`autopilot task list` shows the task files"),
+        Some(near) => failure.hint(format!("did you mean `{near}`?")),
+        None => failure.hint("`autopilot task list` shows the task files"),
     }
 }
 
