@@ -162,7 +162,7 @@ pub struct LimitArgs {
     pub max_workers: Option<u32>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct RunArgs {
     /// A task file (`# Task: …`) or a plan (`# Plan: …`, plan.md)
     #[arg(value_name = "FILE", required_unless_present_any = ["queue", "from"])]

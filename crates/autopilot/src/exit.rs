@@ -116,12 +116,12 @@ impl From<WorkspaceError> for CommandFailure {
             | WorkspaceError::NotUtf8 { .. }
             | WorkspaceError::NoStateRoot => CommandFailure::config(error),
             WorkspaceError::Store(StoreError::Journal(journal)) => match journal.trouble() {
-                Some(StorageTrouble::Full | StorageTrouble::ReadOnly) => {
-                    CommandFailure::failed(error)
-                        .hint("make room or make the state directory writable, then run it again")
-                }
+                Some(StorageTrouble::Full | StorageTrouble::ReadOnly) => CommandFailure::failed(
+                    error,
+                )
+                .hint("free disk space or make the state directory writable, then try again"),
                 Some(StorageTrouble::Damaged) => CommandFailure::failed(error)
-                    .hint("`autopilot recover --journal` keeps what can be read"),
+                    .hint("`autopilot recover --journal` rebuilds it from what can still be read"),
                 Some(StorageTrouble::Io | StorageTrouble::Busy | StorageTrouble::Other) | None => {
                     CommandFailure::failed(error)
                 }
@@ -137,8 +137,9 @@ impl From<WorkspaceError> for CommandFailure {
 impl From<ShellError> for CommandFailure {
     fn from(error: ShellError) -> CommandFailure {
         // Every acknowledged record is on disk, so the run can be resumed.
-        CommandFailure::new(ExitKind::Paused, error)
-            .hint("make room or make the state directory writable, then run `autopilot resume`")
+        CommandFailure::new(ExitKind::Paused, error).hint(
+            "free disk space or make the state directory writable, then run `autopilot resume`",
+        )
     }
 }
 
@@ -217,10 +218,10 @@ pub fn report(failure: &CommandFailure) -> ExitCode {
     failure.kind.into()
 }
 
-/// Help and version are no errors; everything else clap refuses is a usage error.
+/// Prints clap's message. Help and version are not errors; the rest are usage errors.
 pub fn usage(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind;
-    // The exit code tells it even where nothing can be printed.
+    // If it can't be printed, the exit code still says what happened.
     let _closed = error.print();
     let asked = [
         ErrorKind::DisplayHelp,

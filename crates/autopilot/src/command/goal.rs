@@ -22,14 +22,7 @@ pub fn goal(global: &Global, args: &GoalArgs) -> super::Done {
         .hint("write a plan, and work on it with `autopilot run plan.md`"));
     }
     let run = RunArgs {
-        path: None,
-        queue: None,
-        pattern: None,
         push: args.push,
-        pr: false,
-        plan_only: false,
-        from: None,
-        edit: false,
         fresh: args.fresh,
         allow_red_base: args.allow_red_base,
         dry_run: args.dry_run,
@@ -37,10 +30,11 @@ pub fn goal(global: &Global, args: &GoalArgs) -> super::Done {
         limits: LimitArgs {
             max_iterations: args.max_iterations,
             max_usd: args.max_usd,
-            max_usd_per_task: None,
             max_wall: args.max_wall.clone(),
             max_workers: args.concurrency,
+            ..LimitArgs::default()
         },
+        ..RunArgs::default()
     };
     let source = WorkSource::Goal { text: text.to_owned() };
     let options = Options {

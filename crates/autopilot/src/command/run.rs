@@ -224,20 +224,14 @@ fn dry_run(
     );
     for spec in &tasks.specs {
         text.push_str(&format!("\n# {} ({})\n", spec.id, spec.path));
-        let commands = [
-            ("tests", Some(spec.commands.tests.as_ref().unwrap_or(&config.commands.tests))),
-            ("lint", spec.commands.lint.as_ref().or(config.commands.lint.as_ref())),
-            ("format", spec.commands.format.as_ref().or(config.commands.format.as_ref())),
-            ("uat", spec.commands.uat.as_ref().or(config.commands.uat.as_ref())),
-        ];
-        for (name, command) in commands {
-            let command = command.map_or("– (skipped, and recorded as skipped)", String::as_str);
-            text.push_str(&format!("{name:<7} {command}\n"));
+        let commands = config.commands.all(&spec.commands);
+        for name in ["tests", "lint", "format", "uat"] {
+            let known = commands.iter().find(|(known, _)| *known == name);
+            let line = known.map_or("– (skipped, and recorded as skipped)", |(_, line)| line);
+            text.push_str(&format!("{name:<7} {line}\n"));
         }
-        text.push_str(&format!(
-            "prompt of the first build:\n{}\n",
-            first_prompt(opened, spec, shelf)
-        ));
+        let prompt = first_prompt(opened, spec, shelf);
+        text.push_str(&format!("prompt of the first build:\n{prompt}\n"));
     }
     if let Some(whole) = &tasks.whole {
         text.push_str(&match tasks.flow.row().input {
@@ -271,7 +265,7 @@ fn dry_run(
 fn dry_goal(opened: &OpenedRepository, whole: &PlanBody, limits: &Limits, shelf: &Shelf) -> String {
     let config = &opened.config;
     let mut text = String::from("\n# the result of every iteration\n");
-    match commands_of(config, &whole.spec).as_slice() {
+    match config.commands.all(&whole.spec.commands).as_slice() {
         [] => text.push_str("no `tests` command is configured, so nothing would be proven\n"),
         some => some.iter().for_each(|(name, line)| text.push_str(&format!("{name:<7} {line}\n"))),
     }
@@ -286,34 +280,22 @@ fn dry_goal(opened: &OpenedRepository, whole: &PlanBody, limits: &Limits, shelf:
             skills_known: &offered(shelf),
             schema: <Workflow as autopilot_agents::answer::AgentAnswer>::SCHEMA_JSON,
         },
-        caps(config),
+        Caps::of(&config.logging),
     );
     let goal = prompt.lines().next().unwrap_or_default().to_owned();
     let asked = TaskSpec { goal, ..TaskSpec::default() }.asked_skills();
     let mode = config.planner.mode;
     let wanted = shelf.wanted(&asked, mode).unwrap_or_default();
-    let prompt = give(prompt, &wanted, mode, caps(config));
+    let prompt = give(prompt, &wanted, mode, Caps::of(&config.logging));
     text.push_str(&format!("prompt of the first workflow:\n{prompt}\n"));
     text
-}
-
-/// What is run on the whole.
-fn commands_of(config: &Config, spec: &TaskSpec) -> Vec<(&'static str, String)> {
-    let tests = spec.commands.tests.as_ref().unwrap_or(&config.commands.tests);
-    let given = [
-        ("tests", Some(tests).filter(|line| !line.is_empty())),
-        ("lint", spec.commands.lint.as_ref().or(config.commands.lint.as_ref())),
-        ("format", spec.commands.format.as_ref().or(config.commands.format.as_ref())),
-        ("uat", spec.commands.uat.as_ref().or(config.commands.uat.as_ref())),
-    ];
-    given.into_iter().filter_map(|(name, line)| Some((name, line?.clone()))).collect()
 }
 
 /// The commands and the question a plan would begin with.
 fn dry_plan(opened: &OpenedRepository, whole: &PlanBody, is_given: bool, shelf: &Shelf) -> String {
     let config = &opened.config;
     let spec = &whole.spec;
-    let commands = commands_of(config, spec);
+    let commands = config.commands.all(&spec.commands);
     let mut text = String::from("\n# every task, and the whole at the end\n");
     for (name, line) in &commands {
         text.push_str(&format!("{name:<7} {line}\n"));
@@ -341,7 +323,7 @@ fn dry_plan(opened: &OpenedRepository, whole: &PlanBody, is_given: bool, shelf: 
             schema: <Plan as autopilot_agents::answer::AgentAnswer>::SCHEMA_JSON,
             ..Default::default()
         },
-        caps(config),
+        Caps::of(&config.logging),
     );
     text.push_str(&format!("prompt of the planner:\n{prompt}\n"));
     text
@@ -349,14 +331,6 @@ fn dry_plan(opened: &OpenedRepository, whole: &PlanBody, is_given: bool, shelf: 
 
 fn based_on(opened: &OpenedRepository) -> String {
     format!("based on {} of {}\n", opened.repo.base_tip.short(), opened.repo.base_branch)
-}
-
-fn caps(config: &Config) -> Caps {
-    let logging = &config.logging;
-    Caps {
-        prompt_bytes_max: usize::try_from(logging.prompt_bytes_max).unwrap_or(usize::MAX),
-        tail_lines_max: logging.tail_lines_max as usize,
-    }
 }
 
 fn known(config: &Config, shelf: &Shelf, mode: Mode) -> Vec<String> {
@@ -379,5 +353,10 @@ fn first_prompt(opened: &OpenedRepository, spec: &TaskSpec, shelf: &Shelf) -> St
     };
     let asked = spec.asked_skills();
     let wanted = shelf.wanted(&asked, mode).unwrap_or_default();
-    give(builder(&build, caps(&opened.config)), &wanted, mode, caps(&opened.config))
+    give(
+        builder(&build, Caps::of(&opened.config.logging)),
+        &wanted,
+        mode,
+        Caps::of(&opened.config.logging),
+    )
 }
