@@ -103,6 +103,18 @@ impl CommandFailure {
     }
 }
 
+/// Turns an error into the failure of an operation.
+pub trait OrFailed<T> {
+    /// Names the operation and its object: "cannot write `x`".
+    fn or_failed(self, operation: impl Into<String>) -> Result<T, CommandFailure>;
+}
+
+impl<T, E: Into<BoxedError>> OrFailed<T> for Result<T, E> {
+    fn or_failed(self, operation: impl Into<String>) -> Result<T, CommandFailure> {
+        self.map_err(|error| CommandFailure::failed(error).context(operation))
+    }
+}
+
 impl From<WorkspaceError> for CommandFailure {
     fn from(error: WorkspaceError) -> CommandFailure {
         match &error {

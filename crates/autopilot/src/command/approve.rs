@@ -3,7 +3,7 @@
 use super::ask;
 use super::work::{self, WorkedRun};
 use crate::cli::{Approve, Global, Reject};
-use crate::exit::{CommandFailure, ExitKind};
+use crate::exit::{CommandFailure, ExitKind, OrFailed};
 use crate::terminal;
 use autopilot_core::decide::{Deed, Hindrance, Refusal};
 use autopilot_core::fingerprint::sha256_hex;
@@ -100,8 +100,8 @@ fn edit(place: &StatePaths, state: &State) -> Result<Option<String>, CommandFail
     let made = root.last(Step::Plan).and_then(|shown| shown.facts.answer.clone());
     let made = made.ok_or_else(|| gone("plan"))?;
     let text = read(&made)?;
-    let whole: TaskSpec = serde_json::from_str(&read(&root.spec.body)?)
-        .map_err(|error| CommandFailure::failed(error).context("the plan can't be read"))?;
+    let whole: TaskSpec =
+        serde_json::from_str(&read(&root.spec.body)?).or_failed("the plan can't be read")?;
     let (config, _) = autopilot_engine::run_process::pinned_config(place, false)?;
     let rules = PlanRules::of(&config, &whole, BTreeMap::new());
     let (before, _) = parse_plan(&text, &rules).map_err(|_| gone("plan"))?;
@@ -113,9 +113,7 @@ fn edit(place: &StatePaths, state: &State) -> Result<Option<String>, CommandFail
     }
     for _ in 0..EDITS_MAX {
         open(&file)?;
-        let edited = std::fs::read_to_string(&file).map_err(|error| {
-            CommandFailure::failed(error).context(format!("cannot read `{file}`"))
-        })?;
+        let edited = std::fs::read_to_string(&file).or_failed(format!("cannot read `{file}`"))?;
         let faults = match parse_plan(&edited, &rules) {
             Ok((after, _)) => {
                 for line in plan::difference(&before, &after) {
@@ -137,13 +135,11 @@ fn edit(place: &StatePaths, state: &State) -> Result<Option<String>, CommandFail
 }
 
 fn write(file: &Utf8PathBuf, text: &str) -> Result<(), CommandFailure> {
-    let failed = |failure: CommandFailure| failure.context(format!("cannot write `{file}`"));
+    let failed = || format!("cannot write `{file}`");
     if let Some(dir) = file.parent() {
-        let made = autopilot_host::dir::create(dir.as_std_path());
-        made.map_err(|error| failed(CommandFailure::failed(error)))?;
+        autopilot_host::dir::create(dir.as_std_path()).or_failed(failed())?;
     }
-    autopilot_host::file::write_atomic(file.as_std_path(), text.as_bytes())
-        .map_err(|error| failed(CommandFailure::failed(error)))
+    autopilot_host::file::write_atomic(file.as_std_path(), text.as_bytes()).or_failed(failed())
 }
 
 /// A person's own editor, in their own terminal.
@@ -151,9 +147,8 @@ fn open(file: &Utf8PathBuf) -> Result<(), CommandFailure> {
     let editor = std::env::var("VISUAL").or_else(|_| std::env::var("EDITOR"));
     let editor = editor.ok().filter(|editor| !editor.trim().is_empty());
     let editor = editor.unwrap_or_else(|| "vi".to_owned());
-    let status = autopilot_host::editor::open(&editor, file.as_std_path()).map_err(|error| {
-        CommandFailure::failed(error).context(format!("cannot start the editor `{editor}`"))
-    })?;
+    let status = autopilot_host::editor::open(&editor, file.as_std_path())
+        .or_failed(format!("cannot start the editor `{editor}`"))?;
     if status.success() {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 //! The agents are scripted; everything else is real: git, processes, tests, and a `kill -9`.
 
 use crate::cli::{Demo, Global};
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, OrFailed};
 use crate::terminal;
 use autopilot_core::event::Event;
 use autopilot_core::state::Status;
@@ -66,7 +66,7 @@ fn play(global: &Global, root: &Utf8Path) -> super::Done {
     let before = KeptTerminal::now();
     let mut first = start(&project, &state, &[&["run", "plan.md"], how.as_slice()].concat())?;
     let run = wait_for_fix(&project, &state, &mut first)?;
-    first.kill().map_err(cannot("kill the controller"))?;
+    first.kill().or_failed("cannot kill the controller")?;
     // It had no time to give the terminal back.
     before.put_back();
     terminal::say("");
@@ -78,7 +78,7 @@ fn play(global: &Global, root: &Utf8Path) -> super::Done {
     terminal::say(&format!("   processes of the run that are left: {survivors}\n"));
     tell("`autopilot resume`. The journal knows where it was; no round and no retry was spent.\n");
     let mut second = start(&project, &state, &[&["resume"], how.as_slice()].concat())?;
-    let code = second.wait().map_err(cannot("wait for the resumed run"))?;
+    let code = second.wait().or_failed("cannot wait for the resumed run")?;
     terminal::say("");
     if code != Some(0) || survivors > 0 {
         return Err(CommandFailure::failed(format!(
@@ -140,7 +140,7 @@ fn set_up(project: &Utf8Path) -> Result<(), CommandFailure> {
     ];
     for (name, content) in files {
         hand::write(project.join(name).as_std_path(), content)
-            .map_err(cannot("write the project"))?;
+            .or_failed("cannot write the project")?;
     }
     let steps: [&[&str]; 3] = [
         &["init", "-q", "-b", "main"],
@@ -171,9 +171,9 @@ fn start(
     state: &Utf8Path,
     args: &[&str],
 ) -> Result<hand::Started, CommandFailure> {
-    let own = std::env::current_exe().map_err(cannot("find our own executable"))?;
+    let own = std::env::current_exe().or_failed("cannot find our own executable")?;
     let env = [("AUTOPILOT_STATE_DIR", state.as_str())];
-    hand::start(&own, args, project.as_std_path(), &env).map_err(cannot("start autopilot"))
+    hand::start(&own, args, project.as_std_path(), &env).or_failed("cannot start autopilot")
 }
 
 /// Looks at the journal, as any other program could, until the fix runs.
@@ -185,7 +185,7 @@ fn wait_for_fix(
     let env = StateEnv { autopilot_state_dir: Some(state.as_str().into()), ..StateEnv::default() };
     let began = Instant::now();
     while began.elapsed() < FIX_WAIT_MAX {
-        if first.has_ended().map_err(cannot("watch the run"))? {
+        if first.has_ended().or_failed("cannot watch the run")? {
             return Err(CommandFailure::failed("the run ended before its first fix"));
         }
         if let Some(run) = fixing(project, &env) {
@@ -217,8 +217,4 @@ fn wait_until_gone(run: &str) -> usize {
         std::thread::sleep(Duration::from_millis(20));
     }
     alive()
-}
-
-fn cannot(what: &'static str) -> impl Fn(std::io::Error) -> CommandFailure {
-    move |error| CommandFailure::failed(error).context(format!("cannot {what}"))
 }

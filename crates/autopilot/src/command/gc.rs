@@ -3,7 +3,7 @@
 use super::ground::{self, Ground};
 use super::{Done, done, place};
 use crate::cli::{Gc, Global};
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, OrFailed};
 use crate::terminal;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::{kept, workspace};
@@ -89,9 +89,7 @@ pub fn gc(global: &Global, args: &Gc) -> Done {
     items.extend(sessions.iter().map(session));
     let mut rescued = Vec::new();
     if !args.dry_run {
-        kept::remember_removed(&place, &sessions).map_err(|error| {
-            CommandFailure::failed(error).context("cannot note which sessions go")
-        })?;
+        kept::remember_removed(&place, &sessions).or_failed("cannot note which sessions go")?;
         for item in &items {
             rescued.extend(remove(&ground, item)?);
         }
@@ -145,9 +143,8 @@ fn remove(ground: &Ground, item: &GcItem) -> Result<Option<String>, CommandFailu
         (What::AgentSlot | What::ProofSlot, None) => Ok(None),
         (What::Scratch | What::Session | What::Cache, _) => {
             let path = &item.path;
-            let failed =
-                |error| CommandFailure::failed(error).context(format!("cannot remove `{path}`"));
-            dir::remove(path.as_std_path()).map(|()| None).map_err(failed)
+            let removed = dir::remove(path.as_std_path()).map(|()| None);
+            removed.or_failed(format!("cannot remove `{path}`"))
         }
     }
 }

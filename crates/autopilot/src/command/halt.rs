@@ -1,7 +1,7 @@
 //! `autopilot stop`, `pause`, `unpause`: by files, so that they work from anywhere and survive.
 
 use crate::cli::{Global, StopArgs};
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, OrFailed};
 use crate::terminal;
 use autopilot_engine::flag::Flag;
 use autopilot_engine::place::StatePaths;
@@ -21,7 +21,7 @@ pub fn stop(global: &Global, args: &StopArgs) -> super::Done {
         terminal::say("no run is under way; nothing was changed");
         return super::done();
     };
-    let path = Flag::Stop.raise(&place, args.now).map_err(|error| cannot(Flag::Stop, error))?;
+    let path = Flag::Stop.raise(&place, args.now).or_failed(cannot_change(Flag::Stop))?;
     let pid = holder.process.pid;
     if global.json {
         let path = in_repository(&path, &place);
@@ -35,7 +35,7 @@ pub fn stop(global: &Global, args: &StopArgs) -> super::Done {
 
 pub fn pause(global: &Global) -> super::Done {
     let (place, _) = super::place(global)?;
-    let path = Flag::Pause.raise(&place, false).map_err(|error| cannot(Flag::Pause, error))?;
+    let path = Flag::Pause.raise(&place, false).or_failed(cannot_change(Flag::Pause))?;
     if global.json {
         terminal::json(&json!({ "paused": true, "path": in_repository(&path, &place) }));
         return super::done();
@@ -48,7 +48,7 @@ pub fn pause(global: &Global) -> super::Done {
 
 pub fn unpause(global: &Global) -> super::Done {
     let (place, known) = super::place(global)?;
-    let gone = Flag::Pause.lower(&place).map_err(|error| cannot(Flag::Pause, error))?;
+    let gone = Flag::Pause.lower(&place).or_failed(cannot_change(Flag::Pause))?;
     let rests = known && workspace::holder(&place).is_none() && has_unfinished(&place)?;
     if global.json {
         let gone: Vec<String> = gone.iter().map(|path| in_repository(path, &place)).collect();
@@ -75,6 +75,6 @@ fn has_unfinished(place: &StatePaths) -> Result<bool, CommandFailure> {
     Ok(workspace::unfinished(&reader)?.is_some())
 }
 
-fn cannot(flag: Flag, error: std::io::Error) -> CommandFailure {
-    CommandFailure::failed(error).context(format!("cannot change {}", flag.file_name()))
+fn cannot_change(flag: Flag) -> String {
+    format!("cannot change {}", flag.file_name())
 }

@@ -8,7 +8,7 @@ pub use look::base_branch;
 
 use super::{Done, done, equipment};
 use crate::cli::{Global, Init};
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, OrFailed};
 use crate::terminal;
 use autopilot_agents::answer::{AgentAnswer, Plan, ReviewAnswer};
 use autopilot_core::config::{Config, template};
@@ -116,8 +116,7 @@ fn make_folder(path: &Utf8Path, create: fn(&Path) -> io::Result<()>) -> Result<(
         }
         Ok(_) | Err(_) => create(path.as_std_path()),
     };
-    created
-        .map_err(|error| CommandFailure::failed(error).context(format!("cannot create `{path}`")))
+    created.or_failed(format!("cannot create `{path}`"))
 }
 
 /// Whether it was written; whatever is there already stays.

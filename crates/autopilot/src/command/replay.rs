@@ -5,7 +5,7 @@ use super::ground;
 use super::past;
 use super::work;
 use crate::cli::{Global, Replay};
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, OrFailed};
 use crate::terminal::{self, lines};
 use autopilot_core::event::HaltWhy;
 use autopilot_core::input::Ask;
@@ -68,9 +68,8 @@ fn play(
     let base = Oid::parse(&recording.spec.base)?;
     let branch = &recording.spec.base_branch;
     make_rehearsal(&hub, &base, branch, &repo.identity, project.as_std_path())?;
-    bring_along(&past.place.root, &project, recording).map_err(|error| {
-        CommandFailure::failed(error).context("cannot copy files of the project")
-    })?;
+    bring_along(&past.place.root, &project, recording)
+        .or_failed("cannot copy files of the project")?;
     let player = Arc::new(recording.player(hub));
     let mut spec = Box::new(recording.spec.clone());
     // The files of the run itself stay as they are.

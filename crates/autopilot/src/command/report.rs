@@ -66,22 +66,21 @@ pub fn at_end(place: &StatePaths, state: &State) -> Option<Utf8PathBuf> {
 /// Replaced as a whole, for its owner alone: whoever looks meanwhile sees the old page or the new.
 /// What is no plain file, such as `/dev/stdout`, stays what it is.
 fn written(path: &Utf8Path, text: &str) -> Result<Utf8PathBuf, CommandFailure> {
-    let failed = |failure: CommandFailure| {
-        failure
-            .context(format!("cannot write `{path}`"))
-            .hint("name another file with --out, in a directory that is there")
-    };
     let is_special = path.symlink_metadata().is_ok_and(|found| !found.is_file() && !found.is_dir());
-    if is_special {
+    let wrote = if is_special {
         let opened = std::fs::OpenOptions::new().write(true).truncate(true).open(path);
         let wrote = opened.and_then(|mut file| file.write_all(text.as_bytes()));
-        wrote.map_err(|error| failed(CommandFailure::failed(error)))?;
+        wrote.map_err(CommandFailure::failed)
     } else {
         let name = path.file_name().unwrap_or_default();
         let parent = path.parent().filter(|parent| !parent.as_str().is_empty());
         let dir = file::Dir::open(parent.unwrap_or(Utf8Path::new(".")).as_std_path());
         dir.and_then(|dir| dir.write_with_mode(Path::new(name), text.as_bytes(), PRIVATE_MODE))
-            .map_err(|error| failed(CommandFailure::failed(error)))?;
-    }
-    Ok(path.to_owned())
+            .map_err(CommandFailure::failed)
+    };
+    wrote.map(|()| path.to_owned()).map_err(|failure| {
+        failure
+            .context(format!("cannot write `{path}`"))
+            .hint("name another file with --out, in a directory that is there")
+    })
 }

@@ -4,7 +4,7 @@ use super::live;
 use super::past;
 use super::summary;
 use crate::cli::{Global, LimitArgs};
-use crate::exit::{CommandFailure, ExitKind};
+use crate::exit::{CommandFailure, ExitKind, OrFailed};
 use crate::terminal::{self, lines};
 use autopilot_core::config::{Config, duration as parse_duration};
 use autopilot_core::state::State;
@@ -107,8 +107,7 @@ pub fn limits(args: &LimitArgs) -> Result<LimitChange, CommandFailure> {
 
 pub fn machine() -> Result<Machine, CommandFailure> {
     let variables = variables();
-    let own = std::env::current_exe()
-        .map_err(|error| CommandFailure::failed(error).context("cannot find our own executable"))?;
+    let own = std::env::current_exe().or_failed("cannot find our own executable")?;
     let own = utf8(own)?;
     let salt = uuid::Uuid::now_v7().simple().to_string();
     let holder = format!("pid {}", std::process::id());
@@ -123,8 +122,7 @@ fn utf8(path: PathBuf) -> Result<Utf8PathBuf, CommandFailure> {
 /// A temporary folder, removed when the guard is dropped, and its path.
 pub fn temporary_folder(prefix: &str) -> Result<(TempDir, Utf8PathBuf), CommandFailure> {
     let made = tempfile::Builder::new().prefix(prefix).tempdir();
-    let temp = made
-        .map_err(|error| CommandFailure::failed(error).context("cannot make a temporary folder"))?;
+    let temp = made.or_failed("cannot make a temporary folder")?;
     let path = utf8(temp.path().to_owned())?;
     Ok((temp, path))
 }

@@ -1,6 +1,6 @@
 //! Looking at a repository before anything is written into it.
 
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, OrFailed};
 use autopilot_core::detect::{CONTENTS_WANTED, ProjectFacts};
 use autopilot_host::file;
 use autopilot_host::git::{GitCommand, GitError, RepoRefusal, UserRepo};
@@ -76,12 +76,10 @@ fn can_be_mended(refusal: &RepoRefusal) -> bool {
 }
 
 fn facts(root: &Utf8Path) -> Result<ProjectFacts, CommandFailure> {
-    let failed = |error: std::io::Error| {
-        CommandFailure::failed(error).context(format!("cannot look into `{root}`"))
-    };
+    let failed = || format!("cannot look into `{root}`");
     let mut files = BTreeSet::new();
-    for entry in root.as_std_path().read_dir().map_err(failed)? {
-        let entry = entry.map_err(failed)?;
+    for entry in root.as_std_path().read_dir().or_failed(failed())? {
+        let entry = entry.or_failed(failed())?;
         let Ok(name) = entry.file_name().into_string() else { continue };
         files.insert(if entry.path().is_dir() { format!("{name}/") } else { name });
     }

@@ -3,7 +3,7 @@
 use super::super::past::unreadable;
 use super::super::{Done, done, ground};
 use crate::cli::Global;
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, OrFailed};
 use crate::terminal;
 use autopilot_engine::place::StatePaths;
 use autopilot_journal::{Health, RunHealth, Salvage, check, salvage};
@@ -74,14 +74,12 @@ fn remove_with_log(path: &Utf8Path) -> Result<(), CommandFailure> {
 }
 
 fn remove(path: &Utf8Path) -> Result<(), CommandFailure> {
-    let failed = |error| CommandFailure::failed(error).context(format!("cannot remove `{path}`"));
-    autopilot_host::dir::remove_file(path.as_std_path()).map(|_was_there| ()).map_err(failed)
+    let removed = autopilot_host::dir::remove_file(path.as_std_path());
+    removed.map(|_was_there| ()).or_failed(format!("cannot remove `{path}`"))
 }
 
 fn rename(from: &Utf8Path, to: &Utf8Path) -> Result<(), CommandFailure> {
-    let failed =
-        |error| CommandFailure::failed(error).context(format!("cannot rename `{from}` to `{to}`"));
-    std::fs::rename(from, to).map_err(failed)
+    std::fs::rename(from, to).or_failed(format!("cannot rename `{from}` to `{to}`"))
 }
 
 fn stamp() -> String {

@@ -4,7 +4,7 @@
 use crate::cli::Global;
 use crate::command::live::{self, OwnHands};
 use crate::command::past;
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, OrFailed};
 use crate::terminal;
 use crate::terminal::lines::{PATIENCE, TerminalLines};
 use autopilot_core::state::State;
@@ -67,9 +67,7 @@ fn dashboard(
     subscription: Subscription,
     state: State,
 ) -> Result<(), CommandFailure> {
-    let cannot =
-        |error: std::io::Error| CommandFailure::failed(error).context("cannot hear signals");
-    let signals = Arc::new(Signals::listen().map_err(cannot)?);
+    let signals = Arc::new(Signals::listen().or_failed("cannot listen for signals")?);
     let mut screen = live::screen(Seat::Onlooker, place, &state);
     screen.take_up(state);
     let heard = Arc::clone(&signals);
