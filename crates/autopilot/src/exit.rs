@@ -170,25 +170,25 @@ impl From<RunProcessError> for CommandFailure {
             RunProcessError::Unfinished { ref run, .. } => (
                 ExitKind::Failed,
                 format!(
-                    "go on with `autopilot resume`, look with `autopilot show {run}`, or give it \
-                     up with --fresh"
+                    "continue with `autopilot resume`, look at it with `autopilot show {run}`, \
+                     or abandon it with --fresh"
                 ),
             ),
             RunProcessError::UnderWay { ref run, flag, .. } => (
                 ExitKind::Usage,
                 format!(
-                    "go on without {flag}, look with `autopilot show {run}`, or give it up with \
-                     --fresh"
+                    "continue without {flag}, look at it with `autopilot show {run}`, or \
+                     abandon it with --fresh"
                 ),
             ),
             RunProcessError::StateGone { .. } => (
                 ExitKind::Failed,
-                "what was merged is on its branch; `autopilot recover` lists what is left, \
-                 `autopilot run` begins again"
+                "merged work is on its branch; `autopilot recover` lists what is left, \
+                 `autopilot run` starts again"
                     .to_owned(),
             ),
             RunProcessError::NothingToResume => {
-                (ExitKind::Usage, "begin one with `autopilot run tasks/<task>.md`".to_owned())
+                (ExitKind::Usage, "start one with `autopilot run tasks/<task>.md`".to_owned())
             }
             RunProcessError::PinnedConfig(_) | RunProcessError::Redaction(_) => {
                 return CommandFailure::config(error);

@@ -1,4 +1,4 @@
-//! `autopilot approve` and `reject`: a person's word at the gate a run waits at.
+//! `autopilot approve` and `reject`: a person's decision at the gate where a run waits.
 
 use super::ask;
 use super::work::{self, WorkedRun};
@@ -22,9 +22,10 @@ use camino::Utf8PathBuf;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
-/// Times an editor is opened again for a plan that breaks a rule.
+/// How often the editor is opened again for a plan that breaks a rule.
 const EDITS_MAX: u32 = 20;
 
+/// Approves what the run waits for, after editing the plan with `--edit`.
 pub fn approve(global: &Global, args: &Approve) -> super::Done {
     let place = place(global, Deed::Approve)?;
     let asked = Ask::Approve { by: by(), answer: None };
@@ -46,13 +47,14 @@ pub fn approve(global: &Global, args: &Approve) -> super::Done {
     work::work(global, opened, approving(edited), args.wait)
 }
 
+/// Rejects what the run waits for, with a reason.
 pub fn reject(global: &Global, args: &Reject) -> super::Done {
     let place = place(global, Deed::Reject)?;
     let asked = Ask::Reject { by: by(), why: args.why.trim().to_owned() };
     ask::say(global, &place, LimitChange::default(), asked, args.wait)
 }
 
-/// Works until the plan is there, lets a person edit it, and goes on with what they made of it.
+/// Works until the plan is made, opens it in an editor, and continues with the edited plan.
 pub fn edit_then_work(
     global: &Global,
     opened: OpenedRepository,
@@ -78,7 +80,7 @@ fn approving(edited: Option<String>) -> Intent {
     }
 }
 
-/// A repository in which something may wait for a person.
+/// The state paths of a repository that has had a run; otherwise nothing can wait at a gate.
 fn place(global: &Global, deed: Deed) -> Result<StatePaths, CommandFailure> {
     let (place, known) = super::place(global)?;
     let nothing = || Refusal { task: None, deed, why: Hindrance::NoGate };
@@ -90,7 +92,7 @@ fn by() -> String {
     name.unwrap_or_else(|_| "a person".to_owned())
 }
 
-/// The plan as a person wants it, or nothing if they left it as it is.
+/// The edited plan, or `None` if the person changed nothing.
 fn edit(place: &StatePaths, state: &State) -> Result<Option<String>, CommandFailure> {
     let gone =
         |what: &str| CommandFailure::failed(format!("the {what} of run {} is gone", state.run.id));
@@ -107,7 +109,7 @@ fn edit(place: &StatePaths, state: &State) -> Result<Option<String>, CommandFail
     let (before, _) = parse_plan(&text, &rules).map_err(|_| gone("plan"))?;
     let mark: String = made.chars().take(8).collect();
     let file = place.state.join("edit").join(format!("{}-{mark}-plan.json", state.run.id));
-    // What somebody wrote and did not get right is theirs to go on with.
+    // A faulty plan from an earlier edit is opened again, so that the person can correct it.
     if !file.exists() {
         write(&file, &text)?;
     }
@@ -142,7 +144,7 @@ fn write(file: &Utf8PathBuf, text: &str) -> Result<(), CommandFailure> {
     autopilot_host::file::write_atomic(file.as_std_path(), text.as_bytes()).or_failed(failed())
 }
 
-/// A person's own editor, in their own terminal.
+/// Opens the person's own editor in their terminal.
 fn open(file: &Utf8PathBuf) -> Result<(), CommandFailure> {
     let editor = std::env::var("VISUAL").or_else(|_| std::env::var("EDITOR"));
     let editor = editor.ok().filter(|editor| !editor.trim().is_empty());

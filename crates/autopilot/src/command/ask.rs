@@ -1,5 +1,5 @@
-//! What commands ask of a run. The process that works on it answers; where none does, the run is
-//! taken up with what was asked.
+//! Requests to a run. The process that works on the run answers; if there is none, this process
+//! resumes the run with the request.
 
 use super::work;
 use crate::cli::Global;
@@ -14,7 +14,7 @@ use autopilot_engine::query::QueryError;
 use autopilot_engine::run_process::Intent;
 use serde_json::json;
 
-/// Asks one thing, under limits that are changed first.
+/// Sends one request, after the changes of the limits.
 pub fn say(
     global: &Global,
     place: &StatePaths,

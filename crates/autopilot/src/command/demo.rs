@@ -1,4 +1,4 @@
-//! `autopilot demo`: the whole of it on a small project in a temporary folder, told as it happens.
+//! `autopilot demo`: a whole run on a small project in a temporary folder, explained as it happens.
 //! The agents are scripted; everything else is real: git, processes, tests, and a `kill -9`.
 
 use crate::cli::{Demo, Global};
@@ -17,9 +17,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const AGENTS: &str = include_str!("../../demo/agents.yml");
-/// The controller must have come to the fix by then.
+/// The time in which the controller must reach its first fix.
 const FIX_WAIT_MAX: Duration = Duration::from_secs(60);
-/// How soon nothing of a killed controller may be left.
+/// The time in which all processes of a killed controller must be gone.
 const GONE_WAIT_MAX: Duration = Duration::from_secs(5);
 
 const PRICE: &str = "# What things cost.\nprice() { case \"$1\" in apple) echo 50 ;; \
@@ -39,6 +39,7 @@ plan: { task_uat: false }\norchestrator: { max_workers: 3 }\n\
 builder: { mode: script, script: agents.yml }\nreviewer: { mode: script, script: agents.yml }\n\
 planner: { mode: script, script: agents.yml }\n";
 
+/// Plays the demo and removes its folder, unless `--keep` is given.
 pub fn demo(global: &Global, args: &Demo) -> super::Done {
     let (temp, root) = super::work::temporary_folder("autopilot-demo-")?;
     let shown = play(global, &root);
@@ -67,7 +68,7 @@ fn play(global: &Global, root: &Utf8Path) -> super::Done {
     let mut first = start(&project, &state, &[&["run", "plan.md"], how.as_slice()].concat())?;
     let run = wait_for_fix(&project, &state, &mut first)?;
     first.kill().or_failed("cannot kill the controller")?;
-    // It had no time to give the terminal back.
+    // A killed process can't restore the terminal itself.
     before.put_back();
     terminal::say("");
     tell(&format!(
@@ -97,7 +98,7 @@ fn play(global: &Global, root: &Utf8Path) -> super::Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the demo shows must have happened, or it showed something else.
+/// Checks that the run had the merge conflict and the broken pair that the demo is about.
 fn judge(project: &Utf8Path, state: &Utf8Path) -> Result<(), CommandFailure> {
     let env = StateEnv { autopilot_state_dir: Some(state.as_str().into()), ..StateEnv::default() };
     let (place, _) = workspace::find(project, &env)?;
@@ -176,7 +177,7 @@ fn start(
     hand::start(&own, args, project.as_std_path(), &env).or_failed("cannot start autopilot")
 }
 
-/// Looks at the journal, as any other program could, until the fix runs.
+/// Reads the journal, as any other program could, until the first fix runs.
 fn wait_for_fix(
     project: &Utf8Path,
     state: &Utf8Path,

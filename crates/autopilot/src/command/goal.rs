@@ -1,4 +1,4 @@
-//! `autopilot goal "…"`: workflow after workflow until the goal is reached.
+//! `autopilot goal "…"`: works in iterations until the goal is met.
 
 use super::run;
 use crate::cli::{Global, GoalArgs, LimitArgs, RunArgs};
@@ -6,9 +6,10 @@ use crate::exit::CommandFailure;
 use autopilot_core::config::Options;
 use autopilot_engine::begin::WorkSource;
 
-/// Longer goals belong into a plan.
+/// The longest goal; a longer one should be a plan.
 const GOAL_BYTES_MAX: usize = 64 * 1024;
 
+/// Starts a run towards a goal.
 pub fn goal(global: &Global, args: &GoalArgs) -> super::Done {
     let text = args.text.trim();
     if text.is_empty() {

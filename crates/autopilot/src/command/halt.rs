@@ -1,4 +1,5 @@
-//! `autopilot stop`, `pause`, `unpause`: by files, so that they work from anywhere and survive.
+//! `autopilot stop`, `pause` and `unpause`: by flag files, which work from anywhere and survive a
+//! crash.
 
 use crate::cli::{Global, StopArgs};
 use crate::exit::{CommandFailure, OrFailed};
@@ -9,6 +10,7 @@ use autopilot_engine::workspace;
 use camino::Utf8Path;
 use serde_json::json;
 
+/// Stops the process that works on the run.
 pub fn stop(global: &Global, args: &StopArgs) -> super::Done {
     let (place, _) = super::place(global)?;
     let Some(holder) = workspace::holder(&place) else {
@@ -28,11 +30,12 @@ pub fn stop(global: &Global, args: &StopArgs) -> super::Done {
         terminal::json(&json!({ "stopping": true, "pid": pid, "now": args.now, "path": path }));
         return super::done();
     }
-    let how = if args.now { "is ended now" } else { "stops at the next step boundary" };
+    let how = if args.now { "stops now" } else { "stops at the next step boundary" };
     terminal::say(&format!("the run of process {pid} {how} ({path})"));
     super::done()
 }
 
+/// Pauses the run before its next step.
 pub fn pause(global: &Global) -> super::Done {
     let (place, _) = super::place(global)?;
     let path = Flag::Pause.raise(&place, false).or_failed(cannot_change(Flag::Pause))?;
@@ -41,11 +44,12 @@ pub fn pause(global: &Global) -> super::Done {
         return super::done();
     }
     terminal::say(&format!(
-        "paused before the next step ({path}); `autopilot unpause` takes it back"
+        "paused before the next step ({path}); `autopilot unpause` removes the pause"
     ));
     super::done()
 }
 
+/// Removes the pause.
 pub fn unpause(global: &Global) -> super::Done {
     let (place, known) = super::place(global)?;
     let gone = Flag::Pause.lower(&place).or_failed(cannot_change(Flag::Pause))?;
@@ -58,10 +62,10 @@ pub fn unpause(global: &Global) -> super::Done {
     if gone.is_empty() {
         terminal::say("there was no pause");
     } else {
-        terminal::say("the pause is taken back");
+        terminal::say("the pause was removed");
     }
     if rests {
-        terminal::say("go on with `autopilot resume`");
+        terminal::say("continue with `autopilot resume`");
     }
     super::done()
 }

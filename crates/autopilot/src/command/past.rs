@@ -1,5 +1,4 @@
-//! The runs of the repository a command is asked about, and what a person reads when there is no
-//! answer.
+//! Opens the runs of a repository for reading, and turns query errors into failures.
 
 use super::{place, work};
 use crate::cli::Global;
@@ -9,22 +8,24 @@ use autopilot_engine::query::{QueryError, RunArchive};
 use autopilot_engine::store::StoreError;
 use autopilot_journal::StorageTrouble;
 
-/// Nothing when no run was ever begun here.
+/// Opens the runs of the repository; `None` if there has never been one.
 pub fn open(global: &Global) -> Result<(StatePaths, Option<RunArchive>), CommandFailure> {
     let (place, has_journal) = place(global)?;
     let archive = has_journal.then(|| at(&place)).transpose()?;
     Ok((place, archive))
 }
 
+/// Opens the runs at these paths.
 pub fn at(place: &StatePaths) -> Result<RunArchive, QueryError> {
     RunArchive::open(place, work::variables())
 }
 
-/// For commands that need a run to say anything.
+/// Opens the runs for a command that needs one.
 pub fn must(global: &Global) -> Result<RunArchive, CommandFailure> {
     Ok(open(global)?.1.ok_or(QueryError::NoRunYet)?)
 }
 
+/// The failure of a journal that can't be read.
 pub fn unreadable(error: autopilot_journal::Error) -> CommandFailure {
     QueryError::from(error).into()
 }

@@ -1,5 +1,5 @@
-//! `autopilot replay`: a run once more, offline, with what its agents said then; and where the
-//! controller now decides otherwise.
+//! `autopilot replay`: repeats a run offline with the recorded answers of its agents, and shows
+//! where the controller now decides differently.
 
 use super::ground;
 use super::past;
@@ -23,11 +23,11 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Answers at gates and words in sessions; a run that asks more often than it did is not played for
-/// ever.
+/// The most pauses of one replay, so that a run that asks more often than before still ends.
 const ANSWERS_MAX: usize = 200;
 const DIFFERENT: u8 = 10;
 
+/// Replays a run and prints the differences.
 pub fn replay(global: &Global, args: &Replay) -> super::Done {
     let past = past::must(global)?;
     let told = past.run(args.run.as_deref())?;
@@ -72,7 +72,7 @@ fn play(
         .or_failed("cannot copy files of the project")?;
     let player = Arc::new(recording.player(hub));
     let mut spec = Box::new(recording.spec.clone());
-    // The files of the run itself stay as they are.
+    // The output files of the recorded run stay as they are.
     spec.options.out = None;
     let mut intent = Intent::Again { spec, texts: recording.texts.clone() };
     let (mut answers, mut visits) = (recording.answers.clone(), recording.visits.clone());
@@ -108,10 +108,12 @@ fn play(
         }
         intent = Intent::Resume { asks, limits: Default::default(), model: None, texts };
     }
-    Err(CommandFailure::failed("the run asks a person again and again"))
+    Err(CommandFailure::failed(format!(
+        "the replay paused more than {ANSWERS_MAX} times without an end"
+    )))
 }
 
-/// What a slot or a check needs of the checkout and git does not have.
+/// Copies the files that a slot or a check needs and git does not have.
 fn bring_along(from: &Utf8Path, to: &Utf8Path, recording: &Recording) -> std::io::Result<()> {
     let config = &recording.config;
     let schemas =

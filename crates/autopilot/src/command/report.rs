@@ -1,4 +1,4 @@
-//! `autopilot report`: a whole run on one page.
+//! `autopilot report`: writes a page about a whole run.
 
 use super::{Done, done, past};
 use crate::cli::{Global, ReportArgs};
@@ -16,9 +16,10 @@ use serde_json::json;
 use std::io::Write;
 use std::path::Path;
 
-/// Prompts and answers are their owner's alone.
+/// Only the owner may read the page, because it has prompts and answers.
 const PRIVATE_MODE: u32 = 0o600;
 
+/// Writes or prints the page.
 pub fn report(global: &Global, args: &ReportArgs) -> Done {
     let is_printed = args.out.as_deref().is_some_and(|path| path == "-");
     if is_printed && global.json {
@@ -48,8 +49,8 @@ pub fn report(global: &Global, args: &ReportArgs) -> Done {
     done()
 }
 
-/// At the end of a run with a directory of its own its page is there. What stands in the way is not worth more
-/// than a line: the page can be written at any time.
+/// Writes the page at the end of a run that has a directory of its own. A failure is only noted,
+/// because the page can be written at any time.
 pub fn at_end(place: &StatePaths, state: &State) -> Option<Utf8PathBuf> {
     if state.run.flow.row().files != FlowFiles::RunDirectory {
         return None;
@@ -63,8 +64,8 @@ pub fn at_end(place: &StatePaths, state: &State) -> Option<Utf8PathBuf> {
     }
 }
 
-/// Replaced as a whole, for its owner alone: whoever looks meanwhile sees the old page or the new.
-/// What is no plain file, such as `/dev/stdout`, stays what it is.
+/// Replaces the file as a whole, so that a reader sees the old page or the new one. Something that
+/// is no plain file, such as `/dev/stdout`, is written to instead.
 fn written(path: &Utf8Path, text: &str) -> Result<Utf8PathBuf, CommandFailure> {
     let is_special = path.symlink_metadata().is_ok_and(|found| !found.is_file() && !found.is_dir());
     let wrote = if is_special {

@@ -24,15 +24,16 @@ use autopilot_host::git::UserRepo;
 use camino::Utf8Path;
 use std::collections::BTreeMap;
 
-/// Faults of skills that are told before a run.
+/// The most faults of skills that are printed before a run.
 const SKILL_FAULTS_MAX: usize = 10;
 
+/// Starts a run of files.
 pub fn run(global: &Global, args: &RunArgs) -> super::Done {
     let source = source(global, args)?;
     begin(global, source, args, false, Options::default())
 }
 
-/// Begins what `source` names.
+/// Starts a run of what `source` names.
 pub fn begin(
     global: &Global,
     mut source: WorkSource,
@@ -41,7 +42,7 @@ pub fn begin(
     mut options: Options,
 ) -> super::Done {
     let limits = work::limits(&args.limits)?;
-    // Nothing is written before everything that was asked for is known to be right.
+    // Nothing is written before the whole request is known to be valid.
     let (place, config) = work::configured(global)?;
     let config = with_options(&config, &options)?;
     if let WorkSource::Goal { text } = &mut source {
@@ -102,8 +103,8 @@ pub fn begin(
     worked.tell()
 }
 
-/// What is typed at a prompt goes into the journal, where a later process could not know that it is
-/// a secret.
+/// Hides secrets in the goal, because it goes into the journal and a later process does not know
+/// them.
 fn without_secrets(
     text: &str,
     place: &StatePaths,
@@ -128,8 +129,8 @@ fn with_options(config: &Config, options: &Options) -> Result<Config, CommandFai
     }
 }
 
-/// Those of the commit the run begins with, for each of those who may build; the repository's own
-/// faults are worth a word.
+/// The skills at the base commit for each agent that may build. Faulty skills of the repository are
+/// printed as warnings.
 fn skills(
     place: &StatePaths,
     repo: &UserRepo,
@@ -177,7 +178,7 @@ fn refuse_what_only_plans_have(args: &RunArgs, tasks: &Tasks) -> Result<(), Comm
     }
 }
 
-/// Found out now, not after everything is built and paid for.
+/// Refuses an unknown remote now, before anything is built and paid for.
 fn refuse_unknown_remote(repo: &UserRepo, config: &Config) -> Result<(), CommandFailure> {
     let wanted = &config.repo.remote_name;
     if repo.remotes.iter().any(|(name, _)| name == wanted) {
@@ -188,7 +189,7 @@ fn refuse_unknown_remote(repo: &UserRepo, config: &Config) -> Result<(), Command
         .hint(format!("{add}, set repo.remote_name, or run without a push")))
 }
 
-/// The same of a forge nobody knows and of a login nobody has.
+/// Does the same for an unknown forge or a missing login.
 fn refuse_unknown_forge(repo: &UserRepo, config: &Config) -> Result<(), CommandFailure> {
     let asked = forge::ForgeRequest {
         dir: &repo.root,
@@ -206,7 +207,7 @@ fn refuse_unknown_forge(repo: &UserRepo, config: &Config) -> Result<(), CommandF
     }
 }
 
-/// What would be done, and nothing of it.
+/// Prints what the run would do.
 fn dry_run(
     opened: &OpenedRepository,
     tasks: &Tasks,
@@ -261,7 +262,7 @@ fn dry_run(
     super::done()
 }
 
-/// The commands a goal is proven by, and the question it would begin with.
+/// The commands that prove a goal, and its first prompt.
 fn dry_goal(opened: &OpenedRepository, whole: &PlanBody, limits: &Limits, shelf: &Shelf) -> String {
     let config = &opened.config;
     let mut text = String::from("\n# the result of every iteration\n");
@@ -291,7 +292,7 @@ fn dry_goal(opened: &OpenedRepository, whole: &PlanBody, limits: &Limits, shelf:
     text
 }
 
-/// The commands and the question a plan would begin with.
+/// The commands and the first prompt of a plan.
 fn dry_plan(opened: &OpenedRepository, whole: &PlanBody, is_given: bool, shelf: &Shelf) -> String {
     let config = &opened.config;
     let spec = &whole.spec;

@@ -1,4 +1,4 @@
-//! What every command that works on a run shares: opening, watching, and the end.
+//! The shared parts of all commands that work on a run: opening it, watching it, and its result.
 
 use super::live;
 use super::past;
@@ -28,8 +28,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use tempfile::TempDir;
 
-/// Opens the repository to go on with a run, which keeps the configuration it began with: that
-/// file may have been changed, broken or deleted meanwhile. `any` takes a run that is over too.
+/// Opens the repository to resume a run with the configuration it started with, because the file
+/// may have changed or gone. `any` accepts a run that has ended.
 pub fn reopen(
     global: &Global,
     place: &StatePaths,
@@ -39,7 +39,7 @@ pub fn reopen(
     let (config, options) = run_process::pinned_config(place, any)?;
     let as_asked = |now: Config| now.with_options(&options).unwrap_or(now);
     match workspace::read_config(place).map(|(now, warnings)| (as_asked(now), warnings)) {
-        // Models are taken over, which is told when it happens.
+        // Changed models are adopted, with a message of their own.
         Ok((now, _)) if now.digest() == config.with_models_of(&now).0.digest() => {}
         Ok(_) => keeps_its_own(place, "has changed since the run began"),
         Err(WorkspaceError::NoConfig { .. }) => keeps_its_own(place, "is gone"),
@@ -53,7 +53,7 @@ fn keeps_its_own(place: &StatePaths, why: &str) {
     terminal::note(&format!("{} {why}; the run keeps its own configuration", place.config()));
 }
 
-/// The repository and its configuration, both only read.
+/// Reads the configuration of the repository.
 pub fn configured(global: &Global) -> Result<(StatePaths, Config), CommandFailure> {
     let (place, _) = workspace::find(&global.repo, &StateEnv::from_process())?;
     let (config, warnings) = workspace::read_config(&place)?;
@@ -63,24 +63,25 @@ pub fn configured(global: &Global) -> Result<(StatePaths, Config), CommandFailur
     Ok((place, config))
 }
 
-/// From here on the repository is known to us: it gets its state directory.
+/// Creates the state directory of the repository.
 pub fn adopt(repo: UserRepo, config: Config) -> Result<OpenedRepository, CommandFailure> {
     let place = workspace::adopt(&repo, &StateEnv::from_process())?;
     Ok(OpenedRepository { place, repo, config })
 }
 
-/// A raised stop file means: do not begin. The file is named so that it can be removed.
+/// Refuses to start while a stop file exists, and names the file.
 pub fn refuse_stop_file(place: &StatePaths) -> Result<(), CommandFailure> {
     match Flag::Stop.raised(place) {
         None => Ok(()),
         Some(path) => {
-            let message = format!("`{path}` is there, so nothing is begun");
+            let message = format!("`{path}` exists, so no run was started");
             Err(CommandFailure::new(ExitKind::Paused, message)
                 .hint(format!("remove it with `rm {path}`, or use `autopilot resume`")))
         }
     }
 }
 
+/// The limits given on the command line.
 pub fn limits(args: &LimitArgs) -> Result<LimitChange, CommandFailure> {
     let money = |name: &str, usd: Option<f64>| match usd {
         Some(usd) if !usd.is_finite() || usd <= 0.0 => {
@@ -105,6 +106,7 @@ pub fn limits(args: &LimitArgs) -> Result<LimitChange, CommandFailure> {
     })
 }
 
+/// Facts about this machine for the engine.
 pub fn machine() -> Result<Machine, CommandFailure> {
     let variables = variables();
     let own = std::env::current_exe().or_failed("cannot find our own executable")?;
@@ -127,25 +129,25 @@ pub fn temporary_folder(prefix: &str) -> Result<(TempDir, Utf8PathBuf), CommandF
     Ok((temp, path))
 }
 
-/// The environment, as far as it is text.
+/// The environment variables that are valid UTF-8.
 pub fn variables() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect()
 }
 
-/// Whoever the commits will be by.
+/// The name of the user who starts the run.
 pub fn started_by(repo: &UserRepo) -> String {
     let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
     name.unwrap_or_else(|_| repo.identity.name.clone())
 }
 
-/// Works until the run is over or rests, and gives the account of it.
+/// Works until the run ends or pauses, and prints the summary.
 pub fn work(global: &Global, opened: OpenedRepository, intent: Intent, wait: bool) -> super::Done {
     until_rest(global, opened, intent, wait)?.tell()
 }
 
-/// Works until the run is over or rests.
+/// Works until the run ends or pauses.
 pub fn until_rest<'a>(
     global: &'a Global,
     opened: OpenedRepository,
@@ -153,7 +155,7 @@ pub fn until_rest<'a>(
     wait: bool,
 ) -> Result<WorkedRun<'a>, CommandFailure> {
     let (place, repo, config) = (opened.place.clone(), opened.repo.clone(), opened.config.clone());
-    // Whoever sees the dashboard sees the pause, and takes it back there with a key.
+    // With the dashboard a pause keeps the process, because a key of the dashboard ends it.
     let is_live = live::is_wanted(global);
     let wait = WaitPolicy { paused: wait || is_live, asked: wait };
     let run = run_process::open(opened, intent, machine()?, None, &mut terminal::note)?;
@@ -165,7 +167,7 @@ pub fn until_rest<'a>(
     Ok(WorkedRun { global, place, repo, config, state: ended? })
 }
 
-/// What the work on a run came to.
+/// A run after this process has worked on it.
 pub struct WorkedRun<'a> {
     global: &'a Global,
     pub place: StatePaths,
@@ -175,13 +177,13 @@ pub struct WorkedRun<'a> {
 }
 
 impl WorkedRun<'_> {
-    /// Whether a person is asked at this gate.
+    /// Whether the run waits for a person at this gate.
     pub fn waits_at(&self, step: Step) -> bool {
         self.state.run.halt.is_none()
             && self.state.gate().is_some_and(|(_, live)| live.step == step)
     }
 
-    /// Gives the account of it.
+    /// Prints the summary, sends the notifications and returns the exit code.
     pub fn tell(&self) -> super::Done {
         let word = ExitWord::of(&self.state);
         let archive = past::at(&self.place)?;
@@ -201,14 +203,14 @@ impl WorkedRun<'_> {
         Ok(ExitCode::from(word.code()))
     }
 
-    /// What was said last of whether the goal is reached, as it was kept.
+    /// The last answer to whether the goal is met.
     fn completion(&self, archive: &RunArchive) -> Option<Value> {
         let shown = self.state.root()?.last(Step::Completion)?;
         let text = store::text(&archive.history, shown.facts.answer.as_deref()?).ok()?;
         serde_json::from_str(&text).ok()
     }
 
-    /// A plan was asked for and is there.
+    /// Prints where the plan is, for a run that was to stop after it.
     pub fn planned(&self) -> super::Done {
         if self.global.json {
             let told = status_object(&self.state, &past::at(&self.place)?.redactor(&self.state));

@@ -1,4 +1,4 @@
-//! A damaged journal: what can be read goes into a new one, the damaged file is kept beside it.
+//! Rebuilds a damaged journal from its readable records and keeps the damaged file beside it.
 
 use super::super::past::unreadable;
 use super::super::{Done, done, ground};
@@ -10,6 +10,7 @@ use autopilot_journal::{Health, RunHealth, Salvage, check, salvage};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 
+/// Rebuilds the journal if it is damaged.
 pub fn recover(global: &Global, place: &StatePaths) -> Done {
     let path = place.journal();
     if place.state.as_str().is_empty() || !place.state.is_dir() {
@@ -31,7 +32,7 @@ pub fn recover(global: &Global, place: &StatePaths) -> Done {
     if health.is_sound() {
         return sound(global, &path, &health);
     }
-    // Unfinished from before; the damaged file still has all of it.
+    // An earlier recovery did not finish; the damaged file still has everything.
     remove_with_log(&rebuilt)?;
     let saved = salvage(&path, &rebuilt).map_err(unreadable)?;
     put_in_place(&path, &rebuilt, &aside)?;
@@ -49,8 +50,8 @@ fn sound(global: &Global, path: &Utf8Path, health: &Health) -> Done {
     done()
 }
 
-/// The damaged file goes first: without it nobody takes its log, alone, for a journal, and an
-/// interruption is seen. Its log must be gone before the new file has that name.
+/// Swaps the files. The damaged one is moved first, so that an interruption can be seen and its
+/// log is never taken for a journal; the log must be gone before the new file has that name.
 fn put_in_place(
     path: &Utf8Path,
     rebuilt: &Utf8Path,

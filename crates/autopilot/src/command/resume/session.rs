@@ -1,5 +1,5 @@
-//! `autopilot resume <session> --prompt "…"`: one more turn of an agent's conversation. That of a
-//! step of a workflow is part of its run, any other is outside of what the run decides.
+//! `autopilot resume <session> --prompt "…"`: one more turn of an agent's session. A session of a
+//! workflow step continues inside its run, any other beside it.
 
 use super::super::past;
 use super::super::work::{self, adopt, machine};
@@ -22,15 +22,16 @@ use autopilot_view::sessions::{Session, sessions};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Runs looked through, and their records.
+/// The most runs and records that are searched.
 const RUNS_SEARCHED_MAX: usize = 10_000;
 const RECORDS_MAX: u64 = 500_000;
-/// A shorter beginning of an id is more likely a slip.
+/// The shortest prefix of an id that is accepted; a shorter one is more likely a mistake.
 const PREFIX_CHARS_MIN: usize = 4;
-/// Of several that begin alike.
+/// The most sessions that a message names.
 const NAMED_MAX: usize = 10;
 const PROMPT_BYTES_MAX: usize = 1 << 20;
 
+/// Continues a session with a prompt.
 pub fn go_on(global: &Global, args: &Resume, id: &str, prompt: &str) -> super::super::Done {
     let limits = work::limits(&args.limits)?;
     let of_runs = [
@@ -142,7 +143,7 @@ fn known_of_newest(past: &RunArchive) -> Result<String, CommandFailure> {
     Ok(format!("{}{more}", names.join(", ")))
 }
 
-/// Two at once in one conversation would each hear half of it.
+/// Refuses a session that is in use: two processes would each get half of the answers.
 fn refuse_at_work(told: &KnownRun, session: &Session) -> Result<(), CommandFailure> {
     match told.standing() {
         Standing::Live { pid } if session.ended.is_none() => {
@@ -165,7 +166,7 @@ fn refuse_at_work(told: &KnownRun, session: &Session) -> Result<(), CommandFailu
     }
 }
 
-/// Its agent would know nothing of it; what a step was asked can be told again, this can't.
+/// Refuses a session whose files are gone: its agent would remember nothing.
 fn refuse_removed(
     past: &RunArchive,
     told: &KnownRun,
@@ -177,7 +178,7 @@ fn refuse_removed(
     }
     let (days, many) = (kept::SESSION_DAYS_MAX, kept::SESSIONS_MAX);
     let message = format!(
-        "session `{id}` can't be gone on with: `autopilot gc` has removed what was kept of it \
+        "session `{id}` can't be continued: `autopilot gc` has removed its files \
          (unused for {days} days, or not among the newest {many})"
     );
     let help = format!(
@@ -265,10 +266,10 @@ fn why(ending: &AgentOutcome) -> String {
     match ending {
         AgentOutcome::Success => String::new(),
         AgentOutcome::Broke { why, .. } => why.clone(),
-        AgentOutcome::Quota { why, .. } => format!("the account is used up: {why}"),
+        AgentOutcome::Quota { why, .. } => format!("the quota of the account is used up: {why}"),
         AgentOutcome::Auth { why } => format!("the agent is not logged in: {why}"),
-        AgentOutcome::Outage { why } => format!("the agent's service is away: {why}"),
-        AgentOutcome::Interrupted => "somebody ended it by a signal".to_owned(),
+        AgentOutcome::Outage { why } => format!("the agent's service can't be reached: {why}"),
+        AgentOutcome::Interrupted => "it was ended by a signal".to_owned(),
     }
 }
 

@@ -1,5 +1,5 @@
-//! `autopilot resume <session> --prompt "…"` where the session is that of a step of a workflow: the
-//! step is gone on with inside of its run, and nothing else is.
+//! `autopilot resume <session> --prompt "…"` for the session of a workflow step: the step continues
+//! inside its run, and nothing else of the run does.
 
 use super::super::work::{self, WorkedRun, adopt};
 use crate::cli::Global;
@@ -24,10 +24,10 @@ use autopilot_view::sessions::Session;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Of the steps that are opened again, those that are named.
+/// The most reopened steps that a message names.
 const NAMED_MAX: usize = 20;
 
-/// What a person wants said, and where.
+/// A prompt for a session of a run.
 pub struct ContinueRequest<'a> {
     pub told: KnownRun,
     pub session: Session,
@@ -36,11 +36,12 @@ pub struct ContinueRequest<'a> {
     pub is_rehearsal: bool,
 }
 
-/// A session of anything else is gone on with beside its run.
+/// Whether the session belongs to a workflow step; any other continues beside its run.
 pub fn is_of_a_step(told: &KnownRun, session: &Session) -> bool {
     told.state.task(session.task).pipeline.continues_at().is_some()
 }
 
+/// Continues the step, or says what would happen.
 pub fn go_on(global: &Global, past: RunArchive, wish: ContinueRequest<'_>) -> super::super::Done {
     let ContinueRequest { told, session, prompt, limits, is_rehearsal } = wish;
     let prompt = past.redactor(&told.state).redact(prompt).into_owned();
@@ -68,14 +69,14 @@ pub fn go_on(global: &Global, past: RunArchive, wish: ContinueRequest<'_>) -> su
     let run = told.run.id.clone();
     drop(past);
     let intent = Intent::Only { run, ask, limits, texts: vec![prompt] };
-    // Whoever says something to an agent wants to see what it does.
+    // The person wants to see what the agent does, unless --quiet says otherwise.
     let seen = Global { verbose: !global.quiet, ..global.clone() };
     let worked = work::until_rest(&seen, opened, intent, false)?;
     super::super::report::at_end(&worked.place, &worked.state);
     account(global, &worked, id, &session, &before)
 }
 
-/// The run as it is once a process has taken it up.
+/// The state of the run after a process has resumed it.
 fn taken_up(state: &State, limits: &LimitChange) -> Result<State, CommandFailure> {
     let rests = Input::Asked(Ask::Halt { why: HaltWhy::Stop, now: false });
     let change = limits.ask(&state.run.limits).map(Input::Asked);
@@ -83,7 +84,7 @@ fn taken_up(state: &State, limits: &LimitChange) -> Result<State, CommandFailure
     Ok(rehearse(state, inputs, clock::now())?)
 }
 
-/// A limit that is used up rests the run; it is no failure of the step.
+/// The failure for a refusal. A spent limit pauses the run and is no failure of the step.
 fn refused(refusal: Refusal) -> CommandFailure {
     let is_money = matches!(refusal.why, Hindrance::Money { .. });
     let mut failure = CommandFailure::from(refusal);
@@ -127,7 +128,7 @@ fn tell_rehearsal(
     }
 }
 
-/// What the turn is told apart from.
+/// The state of the step before the turn.
 struct Before {
     status: &'static str,
     bill: Bill,
@@ -151,7 +152,7 @@ fn result(task: &Task) -> Option<&Shown> {
     task.last(task.pipeline.continues_at()?)
 }
 
-/// Of a turn that failed where there was a result before.
+/// Why an earlier result still holds: the turn failed.
 fn why_it_stands(shown: &Shown) -> Option<&str> {
     match &shown.outcome {
         Outcome::Skipped { why } => Some(why),
@@ -173,9 +174,9 @@ fn status(state: &State, task: &Task) -> &'static str {
 enum TurnEnd<'a> {
     Well,
     Failed(String),
-    /// The turn failed; the step is what it was before.
+    /// The turn failed, and the step keeps its earlier result.
     Stands(String),
-    /// It is not over.
+    /// The turn is not over.
     Rests(&'a str),
 }
 
@@ -233,7 +234,7 @@ fn account(
 struct ContinuedTurn<'a> {
     state: &'a State,
     task: &'a Task,
-    /// The one it is in now.
+    /// The session that the step has now.
     session: String,
     before: &'a Before,
     answer: String,
@@ -252,7 +253,7 @@ impl<'a> ContinuedTurn<'a> {
         is_new: bool,
     ) -> ContinuedTurn<'a> {
         let shown = result(task).filter(|_| is_new);
-        // That of a result that stands was not said in this turn.
+        // The answer of an earlier result was not given in this turn.
         let said = shown.filter(|shown| why_it_stands(shown).is_none());
         let answer = said.and_then(|shown| shown.facts.answer.as_deref()).and_then(|hash| {
             let reader = workspace::reader(&worked.place).ok()?;
@@ -311,7 +312,7 @@ impl<'a> ContinuedTurn<'a> {
         text
     }
 
-    /// What the run does when it goes on.
+    /// What the run does next when it is resumed.
     fn next(&self) -> String {
         let Some(root) = self.state.root() else { return String::new() };
         match (root.step(), root.unsettled) {

@@ -1,5 +1,5 @@
-//! `autopilot status --watch`: the run of another process as it goes on, read from the journal.
-//! On a terminal the dashboard, elsewhere a line per change. It ends when nobody works on it.
+//! `autopilot status --watch`: follows the run of another process in the journal, with the
+//! dashboard on a terminal and a line per change elsewhere, until no process works on it.
 
 use crate::cli::Global;
 use crate::command::live::{self, OwnHands};
@@ -18,7 +18,7 @@ use autopilot_tui::show;
 use autopilot_tui::tty::{self, Signals};
 use std::sync::Arc;
 
-/// Watches the newest run until nobody works on it any more. What it came to is for the caller.
+/// Watches the newest run until no process works on it. The caller prints the result.
 pub fn watch(global: &Global) -> Result<(), CommandFailure> {
     let (place, Some(past)) = past::open(global)? else { return Ok(()) };
     let Some(told) = past.newest()? else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! `autopilot task new`: a task file from the template, under a name nobody has.
+//! `autopilot task new`: writes a task file from the template, under an unused name.
 
 use super::super::done;
 use super::{Done, Global, TEMPLATE, dir, lint};
@@ -16,9 +16,10 @@ use std::io::{ErrorKind, Write};
 
 /// Names tried before giving up: `fix-login`, `fix-login-2`, …
 const NAMES_MAX: u32 = 1_000;
-/// What the first line of a template holds the place of the title with.
+/// The beginning of the template's line for the title.
 const HEADING: &str = "# Task:";
 
+/// Writes the file and opens the editor with `--edit`.
 pub fn new(global: &Global, args: &TaskNew) -> Done {
     let title = title(&args.title)?;
     let dir = dir(global, args.dir.as_ref())?;
@@ -57,7 +58,7 @@ fn title(given: &str) -> Result<String, CommandFailure> {
     Err(CommandFailure::usage(wrong).hint("as in `autopilot task new \"Fix the login\"`"))
 }
 
-/// What begins it, said from the same place.
+/// The command that runs the file, relative to the same directory.
 fn run_of(global: &Global, path: &Utf8Path) -> String {
     if global.repo == "." {
         return format!("run {path}");
@@ -67,7 +68,7 @@ fn run_of(global: &Global, path: &Utf8Path) -> String {
     format!("-C {} run {}", global.repo, path.unwrap_or_default())
 }
 
-/// The template with the title in it; one that no run would take is refused here.
+/// The template with the title; a result that a run would refuse is an error here.
 fn text(dir: &Utf8Path, given: Option<Utf8PathBuf>, title: &str) -> Result<String, CommandFailure> {
     let own = dir.join(TEMPLATE);
     let source = given.or_else(|| own.is_file().then_some(own));
@@ -97,7 +98,7 @@ fn text(dir: &Utf8Path, given: Option<Utf8PathBuf>, title: &str) -> Result<Strin
         Ok(parsed) => {
             let read = parsed.spec.title;
             Err(CommandFailure::usage(format!("the title would be read as `{read}`"))
-                .hint("leave signs that mean something in Markdown out of it"))
+                .hint("leave out characters that have a meaning in Markdown"))
         }
         Err(faults) => {
             let faults = faults.to_string().replace('\n', "\n  ");
@@ -107,7 +108,7 @@ fn text(dir: &Utf8Path, given: Option<Utf8PathBuf>, title: &str) -> Result<Strin
     }
 }
 
-/// Two files of one id would confuse people, so a later date alone does not make a name new.
+/// Writes the file. The id must be unused, whatever the date in the file name.
 fn create(dir: &Utf8Path, title: &str, text: &str) -> Result<Utf8PathBuf, CommandFailure> {
     let failed = |path: &Utf8Path, error: std::io::Error| {
         CommandFailure::failed(error)
@@ -157,7 +158,7 @@ fn editor() -> Result<(), CommandFailure> {
         .hint("set EDITOR, as in `EDITOR=nano`, or leave --edit"))
 }
 
-/// By the shell, because an editor's setting may have arguments.
+/// Opens the editor by the shell, because the setting may have arguments.
 fn edit(path: &Utf8Path) -> Result<(), CommandFailure> {
     let quoted = path.as_str().replace('\'', "'\\''");
     let failed = |failure: CommandFailure| {
