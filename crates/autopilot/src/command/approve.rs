@@ -88,8 +88,7 @@ fn place(global: &Global, deed: Deed) -> Result<StatePaths, CommandFailure> {
 }
 
 fn by() -> String {
-    let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
-    name.unwrap_or_else(|_| "a person".to_owned())
+    work::user().unwrap_or_else(|| "a person".to_owned())
 }
 
 /// The edited plan, or `None` if the person changed nothing.

@@ -138,8 +138,12 @@ pub fn variables() -> BTreeMap<String, String> {
 
 /// The name of the user who starts the run.
 pub fn started_by(repo: &UserRepo) -> String {
-    let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
-    name.unwrap_or_else(|_| repo.identity.name.clone())
+    user().unwrap_or_else(|| repo.identity.name.clone())
+}
+
+/// The login name of the user, if the environment has it.
+pub fn user() -> Option<String> {
+    std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok()
 }
 
 /// Works until the run ends or pauses, and prints the summary.

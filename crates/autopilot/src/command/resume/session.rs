@@ -316,7 +316,7 @@ fn object(session: &Session, done: &Furthered, bill: Bill, stopped: Option<Stopp
         "outcome": outcome,
         "why": (done.ending != AgentOutcome::Success).then(|| why(&done.ending)),
         "answer": done.answer,
-        "cost_usd": is_known(bill).then(|| bill.usd.usd()),
+        "cost_usd": known_cost(bill),
         "tokens_in": (bill.tokens_in > 0).then_some(bill.tokens_in),
         "tokens_out": (bill.tokens_out > 0).then_some(bill.tokens_out),
         "branch_name": branch.map(|branch| &branch.name),
@@ -327,10 +327,12 @@ fn object(session: &Session, done: &Furthered, bill: Bill, stopped: Option<Stopp
     })
 }
 
-fn is_known(bill: Bill) -> bool {
-    bill != Bill::default() && !bill.unpriced
+/// The dollars of a bill, if they are known.
+pub fn known_cost(bill: Bill) -> Option<f64> {
+    (bill != Bill::default() && !bill.unpriced).then(|| bill.usd.usd())
 }
 
-fn cost(bill: Bill) -> String {
-    if is_known(bill) { format!("${:.4}", bill.usd.usd()) } else { "unknown".to_owned() }
+/// The dollars of a bill as text.
+pub fn cost(bill: Bill) -> String {
+    known_cost(bill).map_or("unknown".to_owned(), |usd| format!("${usd:.4}"))
 }

@@ -2,6 +2,7 @@
 //! inside its run, and nothing else of the run does.
 
 use super::super::work::{self, WorkedRun, adopt};
+use super::session::{cost, known_cost};
 use crate::cli::Global;
 use crate::exit::{CommandFailure, ExitKind};
 use crate::terminal;
@@ -280,20 +281,14 @@ impl<'a> ContinuedTurn<'a> {
         status(self.state, self.task)
     }
 
-    fn cost(&self) -> Option<f64> {
-        let is_known = self.bill != Bill::default() && !self.bill.unpriced;
-        is_known.then(|| self.bill.usd.usd())
-    }
-
     fn text(&self) -> String {
         let mut text = String::new();
         if !self.answer.trim().is_empty() {
             text.push_str(&format!("{}\n\n", self.answer.trim_end()));
         }
-        let cost = self.cost().map_or("unknown".to_owned(), |usd| format!("${usd:.4}"));
         let (name, was, is) = (self.task.name(), self.before.status, self.status());
         text.push_str(&format!("step:   {name}: {is} (was {was}), session {}\n", self.session));
-        text.push_str(&format!("cost:   {cost}\n"));
+        text.push_str(&format!("cost:   {}\n", cost(self.bill)));
         for note in &self.notes {
             text.push_str(&format!("note:   {}\n", one_line(note)));
         }
@@ -339,7 +334,7 @@ impl<'a> ContinuedTurn<'a> {
             "answer": self.answer,
             "status": self.status(),
             "status_before": self.before.status,
-            "cost_usd": self.cost(),
+            "cost_usd": known_cost(self.bill),
             "tokens_in": (self.bill.tokens_in > 0).then_some(self.bill.tokens_in),
             "tokens_out": (self.bill.tokens_out > 0).then_some(self.bill.tokens_out),
             "branch_name": self.state.run.branch,
