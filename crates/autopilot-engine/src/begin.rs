@@ -30,7 +30,7 @@ use autopilot_core::limit::{Limits, ReviewGate};
 use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::{self, FileKind, Parsed, TaskSpec, unique_ids};
-use autopilot_host::file;
+use autopilot_host::file::{self, FileError};
 use autopilot_host::model_api::{ApiAddress, BASE_DEFAULT};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
@@ -82,8 +82,8 @@ pub struct RunRequest {
 
 #[derive(Debug, thiserror::Error)]
 pub enum BeginError {
-    #[error("cannot read `{path}`: {reason}")]
-    Unreadable { path: Utf8PathBuf, reason: String },
+    #[error(transparent)]
+    Unreadable(#[from] FileError),
     #[error("{}", faults.in_file(path.as_str()))]
     TaskFile { path: Utf8PathBuf, faults: ConfigFaults },
     #[error("`{path}` is a plan; a queue holds tasks: run it with `autopilot run {path}`")]
@@ -220,9 +220,7 @@ fn read_file(path: &Utf8Path) -> Result<Read, BeginError> {
         return Err(BeginError::IsDirectory { path: path.to_owned() });
     }
     let bytes_max = task_file::TASK_BYTES_MAX as u64 + 1;
-    let bytes = file::read_capped(path.as_std_path(), bytes_max).map_err(|error| {
-        BeginError::Unreadable { path: path.to_owned(), reason: crate::cause::chain(&error) }
-    })?;
+    let bytes = file::read_capped(path.as_std_path(), bytes_max)?;
     let mut parsed = task_file::parse(path, &bytes)
         .map_err(|faults| BeginError::TaskFile { path: path.to_owned(), faults })?;
     let warnings = std::mem::take(&mut parsed.warnings);
@@ -236,10 +234,7 @@ pub fn is_task_name(name: &str) -> bool {
 }
 
 fn queue_files(dir: &Utf8Path, pattern: Option<&str>) -> Result<Vec<Utf8PathBuf>, BeginError> {
-    let unreadable = |error: std::io::Error| BeginError::Unreadable {
-        path: dir.to_owned(),
-        reason: error.to_string(),
-    };
+    let unreadable = |source| FileError::Failed { what: "read", path: dir.into(), source };
     let matcher = match pattern {
         None => None,
         Some(pattern) => Some(

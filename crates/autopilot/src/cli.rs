@@ -155,7 +155,7 @@ pub struct LimitArgs {
     pub max_workers: Option<u32>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct RunArgs {
     /// Task file (`# Task: …`) or plan (`# Plan: …`, plan.md)
     #[arg(value_name = "FILE", required_unless_present_any = ["queue", "from"])]

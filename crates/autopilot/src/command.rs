@@ -42,8 +42,10 @@ use autopilot_engine::workspace;
 use autopilot_host::git::StateEnv;
 use std::process::ExitCode;
 
+/// The exit code of a command, or its failure.
 pub type Done = Result<ExitCode, CommandFailure>;
 
+/// Runs the command.
 pub fn execute(cli: Cli) -> Done {
     let global = cli.global;
     match cli.command {
@@ -85,6 +87,7 @@ pub fn place(global: &Global) -> Result<(StatePaths, bool), CommandFailure> {
     Ok(workspace::find(&global.repo, &StateEnv::from_process())?)
 }
 
+/// Success without anything more to say.
 pub fn done() -> Done {
     Ok(ExitCode::SUCCESS)
 }
