@@ -739,6 +739,19 @@ fn a_failed_task_that_is_skipped_frees_what_it_blocked() {
 }
 
 #[test]
+fn a_blocked_task_that_is_skipped_frees_what_only_it_kept_from_the_failure() {
+    let text = "plan a; b after a; c after b; d after b, a; e\n a: build broke, build broke";
+    check(
+        &format!("{text}\n skip b during e build"),
+        "a failed broke · b skipped · c done · d blocked by a · e done — run failed",
+    );
+    check(
+        &format!("{text}\n skip b during e build; skip a during e validate"),
+        "a skipped · b skipped · c done · d done · e done — run done",
+    );
+}
+
+#[test]
 fn a_task_at_its_merge_can_no_longer_be_skipped() {
     let story = check("task a\n skip a during merge", "a done — run done");
     assert_eq!(story.merged, "a1");
