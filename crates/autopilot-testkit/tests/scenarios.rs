@@ -740,7 +740,7 @@ fn a_failed_task_that_is_skipped_frees_what_it_blocked() {
 
 #[test]
 fn a_blocked_task_that_is_skipped_frees_what_only_it_kept_from_the_failure() {
-    let text = "plan a; b after a; c after b; d after b, a; e\n a: build broke, build broke";
+    let text = "plan a; b after a; c after b; d after b a; e\n a: build broke, build broke";
     check(
         &format!("{text}\n skip b during e build"),
         "a failed broke · b skipped · c done · d blocked by a · e done — run failed",
@@ -748,6 +748,14 @@ fn a_blocked_task_that_is_skipped_frees_what_only_it_kept_from_the_failure() {
     check(
         &format!("{text}\n skip b during e build; skip a during e validate"),
         "a skipped · b skipped · c done · d done · e done — run done",
+    );
+}
+
+#[test]
+fn a_failed_task_that_is_skipped_frees_what_it_stopped_and_did_not_hold_up() {
+    check(
+        "task a; b; c after b\n a: build broke, build broke\n skip a",
+        "a skipped · b done · c done — run done",
     );
 }
 

@@ -168,6 +168,8 @@ impl RecordDraft<'_> {
         }
         self.settle(task, TaskEnd::Skipped { why: Skip::Asked });
         self.stop_below(task, task);
+        // What was re-opened with it need not depend on it.
+        self.open_siblings(task);
     }
 
     /// Ends what is below a task that is left out. It is said of them who stopped them, so that
