@@ -742,12 +742,21 @@ fn a_failed_task_that_is_skipped_frees_what_it_blocked() {
 fn a_blocked_task_that_is_skipped_frees_what_only_it_kept_from_the_failure() {
     let text = "plan a; b after a; c after b; d after b a; e\n a: build broke, build broke";
     check(
-        &format!("{text}\n skip b during e build"),
-        "a failed broke · b skipped · c done · d blocked by a · e done — run failed",
+        &format!("{text}\n skip b during e review"),
+        "a failed: build broke: exit status 1 (2 retries) · b skipped · c done · d blocked by a \
+         · e done — run failed: 2 tasks did not close",
     );
     check(
-        &format!("{text}\n skip b during e build; skip a during e validate"),
+        &format!("{text}\n skip b during e review; skip a during e uat"),
         "a skipped · b skipped · c done · d done · e done — run done",
+    );
+}
+
+#[test]
+fn a_task_does_not_wait_for_the_paths_of_one_that_waits_for_it() {
+    check(
+        "plan a; b after a, paths docs; c after b, paths docs\n skip b during a build; retry b during c build",
+        "a done · b done · c done — run done",
     );
 }
 
