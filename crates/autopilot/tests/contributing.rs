@@ -41,9 +41,9 @@ fn the_files_of_a_diff_are_those_that_it_leaves_behind() {
 
 /// The diff in the section with this title.
 fn example<'a>(text: &'a str, title: &str) -> &'a str {
-    let (_, section) = text.split_once(title).unwrap_or_else(|| panic!("no section {title}"));
+    let (_, section) = text.split_once(title).unwrap();
     let section = section.find("\n## ").map_or(section, |end| &section[..=end]);
-    let (_, diff) = section.split_once("```diff\n").unwrap_or_else(|| panic!("no diff in {title}"));
+    let (_, diff) = section.split_once("```diff\n").unwrap();
     let (diff, rest) = diff.split_once("```\n").unwrap();
     assert!(!rest.contains("```diff"), "{title} has a second diff, which nothing checks");
     diff
