@@ -38,8 +38,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Files a queue may hold.
 pub const QUEUE_MAX: usize = 10_000;
-/// Of a goal, what its run is called.
-const GOAL_TITLE_CHARS_MAX: usize = 100;
+/// The longest title that a run takes from the first line of its text.
+const TEXT_TITLE_CHARS_MAX: usize = 100;
 /// Names in a tasks directory that are no tasks.
 const NOT_TASKS: [&str; 2] = ["TEMPLATE.md", "README.md"];
 
@@ -51,8 +51,9 @@ pub enum WorkSource {
         dir: Utf8PathBuf,
         pattern: Option<String>,
     },
-    /// What is to be reached, in a person's words.
-    Goal {
+    /// What is to be reached, in a person's words, and the flow that works on it.
+    Text {
+        flow: Flow,
         text: String,
     },
     /// A plan somebody has made already, and the file it was made for.
@@ -182,17 +183,17 @@ pub fn read_tasks(source: &WorkSource, root: &Utf8Path) -> Result<Tasks, BeginEr
             Ok(Tasks { flow: Flow::Queue, title, source, specs, whole, plan, warnings })
         }
         WorkSource::Plan { from, file } => given::read(from, file.as_deref(), root),
-        WorkSource::Goal { text } => Ok(goal(text)),
+        WorkSource::Text { flow, text } => Ok(from_text(*flow, text)),
     }
 }
 
-fn goal(text: &str) -> Tasks {
+fn from_text(flow: Flow, text: &str) -> Tasks {
     let text = text.trim().to_owned();
     let line = text.lines().next().unwrap_or_default();
-    let title: String = line.chars().take(GOAL_TITLE_CHARS_MAX).collect();
+    let title: String = line.chars().take(TEXT_TITLE_CHARS_MAX).collect();
     let spec = TaskSpec { title: title.clone(), goal: text.clone(), ..TaskSpec::default() };
     Tasks {
-        flow: Flow::Goal,
+        flow,
         title,
         source: text.clone(),
         specs: Vec::new(),

@@ -37,6 +37,7 @@ mod work;
 
 use crate::cli::{Cli, Command, Global};
 use crate::exit::CommandFailure;
+use autopilot_core::flow::Flow;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::workspace;
 use autopilot_host::git::StateEnv;
@@ -51,7 +52,7 @@ pub fn execute(cli: Cli) -> Done {
     match cli.command {
         Command::Init(args) => init::init(&global, &args),
         Command::Run(args) => run::run(&global, &args),
-        Command::Goal(args) => goal::goal(&global, &args),
+        Command::Goal(args) => goal::goal(&global, Flow::Goal, &args),
         Command::Resume(args) => resume::resume(&global, &args),
         Command::Status(args) => status::status(&global, &args),
         Command::Stop(args) => halt::stop(&global, &args),

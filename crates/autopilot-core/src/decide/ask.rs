@@ -96,10 +96,11 @@ impl RecordDraft<'_> {
                 | Status::Running { .. }
                 | Status::Waiting { .. } => false,
             };
-            if was_blocked {
+            // The same failure may still stand in its way, or another.
+            let blocker = blocker(self.state, task);
+            if was_blocked && blocker != Some(by) {
                 self.emit(Event::TaskReopened { task });
-                // Another failure may stand in its way as well.
-                if let Some(by) = blocker(self.state, task) {
+                if let Some(by) = blocker {
                     let end = TaskEnd::Skipped { why: Skip::Blocked { by } };
                     self.emit(Event::TaskSettled { task, end });
                 }
@@ -149,9 +150,17 @@ impl RecordDraft<'_> {
 
     fn skip(&mut self, task: TaskId) {
         match self.state.task(task).status {
-            Status::Settled(_) => {
+            Status::Settled(ref end) => {
+                let blocked_by = match end {
+                    TaskEnd::Skipped { why: Skip::Blocked { by } } => Some(*by),
+                    TaskEnd::Closed | TaskEnd::Failed { .. } | TaskEnd::Skipped { .. } => None,
+                };
                 self.emit(Event::TaskReopened { task });
                 self.reopen_blocked(task);
+                // Dependants that reach the failure through this task alone need not wait for it.
+                if let Some(by) = blocked_by {
+                    self.reopen_blocked(by);
+                }
                 self.reopen_above(task);
             }
             Status::Running { .. } => self.revoke(task),
@@ -159,6 +168,8 @@ impl RecordDraft<'_> {
         }
         self.settle(task, TaskEnd::Skipped { why: Skip::Asked });
         self.stop_below(task, task);
+        // What was re-opened with it need not depend on it.
+        self.open_siblings(task);
     }
 
     /// Ends what is below a task that is left out. It is said of them who stopped them, so that

@@ -54,7 +54,7 @@ fn a_retry_names_what_stands_in_its_way() {
 fn rounds_of_a_lifetime_are_not_given_again() {
     refused(
         "task a\n limit rounds 1, lifetime 1\n a: validate fails\n retry a",
-        "a failed: halted: 1 rounds, all this task may ever have (overruled) — run failed: 1 task did not close",
+        "a failed: halted: the task has used all its rounds (1) (overruled) — run failed: 1 task did not close",
         &["task `a` has used all of the 1 rounds it may ever have"],
     );
 }

@@ -4,13 +4,14 @@ use super::run;
 use crate::cli::{Global, GoalArgs, LimitArgs, RunArgs};
 use crate::exit::CommandFailure;
 use autopilot_core::config::Options;
+use autopilot_core::flow::Flow;
 use autopilot_engine::begin::WorkSource;
 
 /// The longest goal; a longer one should be a plan.
 const GOAL_BYTES_MAX: usize = 64 * 1024;
 
-/// Starts a run towards a goal.
-pub fn goal(global: &Global, args: &GoalArgs) -> super::Done {
+/// Starts a run of a flow that is asked for with words.
+pub fn goal(global: &Global, flow: Flow, args: &GoalArgs) -> super::Done {
     let text = args.text.trim();
     if text.is_empty() {
         return Err(CommandFailure::usage("the goal is empty")
@@ -37,7 +38,7 @@ pub fn goal(global: &Global, args: &GoalArgs) -> super::Done {
         },
         ..RunArgs::default()
     };
-    let source = WorkSource::Goal { text: text.to_owned() };
+    let source = WorkSource::Text { flow, text: text.to_owned() };
     let options = Options {
         adapter: args.adapter.clone(),
         model: args.model.clone(),

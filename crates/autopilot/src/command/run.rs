@@ -45,7 +45,7 @@ pub fn begin(
     // Nothing is written before the whole request is known to be valid.
     let (place, config) = work::configured(global)?;
     let config = with_options(&config, &options)?;
-    if let WorkSource::Goal { text } = &mut source {
+    if let WorkSource::Text { text, .. } = &mut source {
         *text = without_secrets(text, &place, &config)?;
     }
     if let Some(given) = &options.out {
