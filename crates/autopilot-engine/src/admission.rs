@@ -1,4 +1,4 @@
-//! Whether the machine can carry one more worker: memory, disk and descriptors.
+//! Checks that the machine has memory, disk and file descriptors for one more worker.
 
 use crate::place::StatePaths;
 use autopilot_core::config::Orchestrator;
@@ -6,9 +6,9 @@ use autopilot_host::room::{self, Descriptors, Disk, Memory};
 
 const MB: u64 = 1 << 20;
 
-/// What the machine is short of, in words, if it is short of anything.
+/// The resource the machine is short of, as a sentence, or `None` when there is room.
 pub fn short(place: &StatePaths, config: &Orchestrator, workers: u32) -> Option<String> {
-    // What can't be measured can't be short.
+    // A resource that can't be measured is not treated as short.
     let measured = Measured {
         memory: room::memory(),
         disk: room::disk(place.state.as_std_path()).ok(),

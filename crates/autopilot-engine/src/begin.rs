@@ -1,4 +1,4 @@
-//! From what was asked on the command line to the first word of a run.
+//! Turns a command line's request into the first record of a run.
 
 mod given;
 mod lane;
@@ -36,14 +36,14 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Files a queue may hold.
+/// The maximum number of files in a queue.
 pub const QUEUE_MAX: usize = 10_000;
-/// Of a goal, what its run is called.
+/// The maximum length of a run's title that is taken from a goal.
 const GOAL_TITLE_CHARS_MAX: usize = 100;
-/// Names in a tasks directory that are no tasks.
+/// File names in a tasks directory that are not task files.
 const NOT_TASKS: [&str; 2] = ["TEMPLATE.md", "README.md"];
 
-/// What to work on, as given.
+/// The work that a command line names.
 #[derive(Clone, Debug)]
 pub enum WorkSource {
     File(Utf8PathBuf),
@@ -51,35 +51,37 @@ pub enum WorkSource {
         dir: Utf8PathBuf,
         pattern: Option<String>,
     },
-    /// What is to be reached, in a person's words.
+    /// A goal in a person's words.
     Goal {
         text: String,
     },
-    /// A plan somebody has made already, and the file it was made for.
+    /// An existing plan as JSON, and the plan file it was made for.
     Plan {
         from: Utf8PathBuf,
         file: Option<Utf8PathBuf>,
     },
 }
 
+/// A request to start a run, as given on the command line.
 #[derive(Clone, Debug)]
 pub struct RunRequest {
     pub source: WorkSource,
     pub push: bool,
     pub pr: bool,
-    /// Work on a plan only when a person has approved it.
+    /// A person must approve the plan before any task starts (`--plan-only`).
     pub hold_plan: bool,
-    /// The configuration asks for it too.
+    /// The configuration also has a gate for plans.
     pub gates_plan: bool,
-    /// What depends on something that failed is not begun.
+    /// Tasks that depend on a failed task are not started.
     pub fail_fast: bool,
     pub allow_red_base: bool,
-    /// What the configuration was changed by.
+    /// The command-line options that override the configuration.
     pub options: Options,
     pub limits: LimitChange,
     pub started_by: String,
 }
 
+/// Why a run can't start.
 #[derive(Debug, thiserror::Error)]
 pub enum BeginError {
     #[error("cannot read `{path}`: {reason}")]
@@ -117,7 +119,7 @@ fn pattern_words(pattern: &Option<String>) -> String {
     pattern.as_ref().map(|pattern| format!(" that matches `{pattern}`")).unwrap_or_default()
 }
 
-/// A plan as it is kept with the run: what was understood of it, and its text for the planner.
+/// A plan file as it is kept with the run: its parsed specification, and its text for the planner.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PlanBody {
     #[serde(flatten)]
@@ -125,21 +127,21 @@ pub struct PlanBody {
     pub text: String,
 }
 
-/// The tasks of a request, all of them readable and right.
+/// The valid tasks of a request.
 pub struct Tasks {
     pub flow: Flow,
     pub title: String,
     pub source: String,
     pub specs: Vec<TaskSpec>,
-    /// Of a plan: what it asks for as a whole.
+    /// The specification of the whole plan or goal.
     pub whole: Option<PlanBody>,
-    /// A plan that is given instead of being made, as JSON.
+    /// An existing plan, as JSON.
     pub plan: Option<String>,
     pub warnings: Vec<(Utf8PathBuf, Warning)>,
 }
 
-/// Paths are as given: relative to the directory the command was started in. What is kept of them
-/// is relative to the repository, so that the same file is the same task from anywhere.
+/// Reads and checks the task files of a request. Given paths are relative to the current directory;
+/// kept paths are relative to the repository, so that a file is the same task from anywhere.
 pub fn read_tasks(source: &WorkSource, root: &Utf8Path) -> Result<Tasks, BeginError> {
     match source {
         WorkSource::File(path) => {
@@ -202,7 +204,7 @@ fn goal(text: &str) -> Tasks {
     }
 }
 
-/// The one name of a file: from the top of the repository, or absolute outside of it.
+/// A file's path relative to the repository, or absolute when the file is outside of it.
 fn in_repository(path: &Utf8Path, root: &Utf8Path) -> Utf8PathBuf {
     let Ok(real) = path.canonicalize_utf8() else { return path.to_owned() };
     let root = root.canonicalize_utf8().unwrap_or_else(|_| root.to_owned());
@@ -230,7 +232,7 @@ fn read_file(path: &Utf8Path) -> Result<Read, BeginError> {
     Ok((parsed, warnings))
 }
 
-/// Whether a file of a tasks directory is taken for a task by its name.
+/// Returns whether a file name in a tasks directory looks like a task file.
 pub fn is_task_name(name: &str) -> bool {
     name.ends_with(".md") && !name.starts_with('.') && !NOT_TASKS.contains(&name)
 }
@@ -274,7 +276,7 @@ fn queue_files(dir: &Utf8Path, pattern: Option<&str>) -> Result<Vec<Utf8PathBuf>
     Ok(files)
 }
 
-/// Every agent the run will need can be started: its executable is there.
+/// Checks that the executable of every agent the run needs is installed.
 pub fn check_agents(
     config: &Config,
     place: &StatePaths,
@@ -323,8 +325,8 @@ fn check_agent(
     Ok(plan)
 }
 
-/// An address or a key of the configuration's own: is there all that asking there needs? In words,
-/// for an agent that has one.
+/// Checks that an agent with its own address or key has everything it needs to connect, and returns
+/// a sentence for it.
 pub fn address_ready(agent: &Agent, settings: &AgentConfig) -> Result<Option<String>, String> {
     let gateway = match agent {
         Agent::OpenAi(model) => return model_ready(model, settings).map(Some),
@@ -356,7 +358,7 @@ fn unset(key: &str) -> String {
     )
 }
 
-/// `key` is the variable that may be sent there.
+/// Checks that the key for an address is set; `key` is the variable that may be sent there.
 fn key_ready(
     address: &ApiAddress,
     key: Option<&str>,
@@ -379,7 +381,7 @@ fn key_ready(
     }
 }
 
-/// Which model is asked where, in words, if there is all that asking needs. Nobody is asked.
+/// Says which model is asked at which address, if its settings are complete. Makes no connection.
 fn model_ready(model: &Model, settings: &AgentConfig) -> Result<String, String> {
     let variable = |name: &str| variable(settings, name);
     let base = model.base_url.clone().or_else(|| variable(BASE_URL_VARIABLE));
@@ -390,12 +392,13 @@ fn model_ready(model: &Model, settings: &AgentConfig) -> Result<String, String> 
     Ok(format!("{} at {address}, {key}", model.name))
 }
 
-/// A run that is about to begin, with the texts its first record names.
+/// A run that is about to start, with the texts its first record names.
 pub struct PreparedRun {
     pub spec: RunSpec,
     pub texts: Vec<String>,
 }
 
+/// The commit and branch names a run starts from.
 pub struct Base<'a> {
     pub run: &'a str,
     pub branch: String,
@@ -403,6 +406,7 @@ pub struct Base<'a> {
     pub base: &'a str,
 }
 
+/// Builds the first record of a run from its tasks, configuration and base commit.
 pub fn prepare(
     tasks: &Tasks,
     request: &RunRequest,
@@ -426,7 +430,7 @@ pub fn prepare(
                 title: spec.title.clone(),
                 source: spec.path.to_string(),
                 body,
-                // A queue is worked in order; only a graph has dependencies of its own.
+                // A queue runs in order; only a plan has dependencies.
                 depends_on: Vec::new(),
                 switches: has_uat.then_some(Switch::Uat).into_iter().collect(),
                 paths: spec.allowed_paths.clone(),
@@ -477,7 +481,7 @@ pub fn prepare(
     PreparedRun { spec, texts }
 }
 
-/// What leaves the machine, and where a person is asked before it goes on.
+/// The switches of a run: results that leave the machine, and gates that wait for a person.
 fn asked_for(request: &RunRequest, config: &Config) -> Vec<Switch> {
     let pr = request.pr || config.github.open_pr;
     let push = pr || request.push || config.github.enabled;
@@ -496,13 +500,13 @@ fn asked_for(request: &RunRequest, config: &Config) -> Vec<Switch> {
     asked.into_iter().filter(|(_, on)| *on).map(|(switch, _)| switch).collect()
 }
 
-/// A task as it is kept with the run.
+/// A task's specification as it is kept with the run.
 fn body_of(spec: &TaskSpec) -> String {
     serde_json::to_string(spec).unwrap_or_default()
 }
 
-/// The same for a flow. A round of a goal is a whole workflow, not another try of a task, so the
-/// configured number is not meant for it.
+/// The limits of a run of this flow. A round of a goal is a whole workflow, so the configured
+/// number of tries does not apply to it.
 pub fn limits_of(config: &Config, flow: Flow) -> Limits {
     let limits = limits(config);
     match flow.row().iterations_max {
@@ -513,7 +517,7 @@ pub fn limits_of(config: &Config, flow: Flow) -> Limits {
     }
 }
 
-/// The limits a configuration asks for.
+/// The limits that a configuration sets.
 pub fn limits(config: &Config) -> Limits {
     let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let retries: BTreeMap<Step, u32> =
