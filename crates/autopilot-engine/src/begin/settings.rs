@@ -1,4 +1,4 @@
-//! Settings that would be accepted and not kept are refused before a run begins.
+//! Refuses settings that a run could not honour, before it starts.
 
 use super::{BeginError, check_agent};
 use crate::place::StatePaths;
@@ -8,7 +8,8 @@ use autopilot_core::limit::Limits;
 use autopilot_core::workflow::{Prices, WorkflowRules};
 use std::collections::BTreeMap;
 
-/// Every fault at once. `limits` are those the run would have, command line included.
+/// Checks all settings and reports every fault. `limits` are the run's limits, command line
+/// included.
 pub fn check_settings(config: &Config, limits: &Limits, flow: Flow) -> Result<(), BeginError> {
     let mut faults = unavailable(config);
     faults.extend(unproven(config, flow));
@@ -16,8 +17,8 @@ pub fn check_settings(config: &Config, limits: &Limits, flow: Flow) -> Result<()
     none(faults)
 }
 
-/// The part of it that a change of limits or models can spoil. `open` is who else has something to
-/// do. What is spoiled already is no reason: raising a limit is the way out of it.
+/// Checks the prices again after a change of limits or models. `open` are the further agents with
+/// open tasks. Faults that existed before are ignored: raising a limit is the way out of them.
 pub fn check_prices(
     was: (&Config, &Limits),
     now: (&Config, &Limits),
@@ -44,8 +45,8 @@ fn unpriced_of((config, limits): (&Config, &Limits), flow: Flow, open: &[WorkBy]
     faults
 }
 
-/// What the steps of a workflow may ask for here: agents that can be started, can change files, and
-/// tell what they cost where money is limited.
+/// The agents that workflow steps may name: they can be started, can change files, and report their
+/// cost where money is limited.
 pub fn step_rules(
     config: &Config,
     limits: &Limits,
@@ -59,7 +60,7 @@ pub fn step_rules(
         let Some(agent) = config.adapter(&name) else { continue };
         match usable(config, is_limited, &agent, &name, place, path) {
             Ok(()) => {
-                // A limit of its own holds without one of the run.
+                // An agent's own limit holds even when the run has none.
                 let is_limited = is_limited || agent.max_usd.is_some();
                 if is_limited && matches!(tells(agent.mode), Tells::Tokens) {
                     asked_of.insert(name.clone(), is_priced(config, &agent));
@@ -86,7 +87,7 @@ fn usable(
     place: &StatePaths,
     path: &str,
 ) -> Result<(), String> {
-    // Where the user would set it: a kind without settings is nobody's in particular.
+    // Name the section in which the user would set it.
     let section = match name {
         "builder" | "reviewer" | "planner" => name.to_owned(),
         _ => format!("agents.{name}"),
@@ -96,7 +97,7 @@ fn usable(
             return Err("it can't edit files".to_owned());
         }
         check_agent(candidate, &section, place, path)?;
-        // A model of the step's own may have a price; whoever stands in has only its own.
+        // A step's own model may have a price; a fallback has only its own.
         let stands_in = place_of > 0;
         let is_unknown = match tells(candidate.mode) {
             Tells::Cost => false,
@@ -123,7 +124,7 @@ fn unavailable(config: &Config) -> Vec<String> {
         faults.push(format!("`{given}` is not available yet; remove it or set it to `{instead}`"));
     };
     if config.database != "sqlite" {
-        // The address may hold a password.
+        // The address may hold a password, so it is not repeated.
         refuse("database: postgres://…", "sqlite");
     }
     match config.gates.proof {
@@ -133,7 +134,7 @@ fn unavailable(config: &Config) -> Vec<String> {
     faults
 }
 
-/// What these flows promise is proof.
+/// The fault of a configuration without tests, for flows that need them.
 fn unproven(config: &Config, flow: Flow) -> Option<String> {
     (flow.row().needs_tests && !config.commands.has_tests()).then(|| {
         "`commands.tests` is missing; write the command that runs the tests, as in `tests: \"cargo \
@@ -142,7 +143,7 @@ fn unproven(config: &Config, flow: Flow) -> Option<String> {
     })
 }
 
-/// A limit on money holds only where every agent tells what it costs.
+/// The faults of a limit on money: it holds only when the cost of every agent is known.
 fn unpriced(config: &Config, limits: &Limits, flow: Flow) -> Vec<String> {
     let mut faults = Vec::new();
     for role in flow.roles() {
@@ -183,7 +184,7 @@ fn unpriced_agent(
     faults
 }
 
-/// What would make the cost of an agent known, if it is not.
+/// The setting that would make an agent's cost known, if it is unknown.
 fn unpriced_for_want_of(config: &Config, agent: &AgentConfig, key: &str) -> Option<String> {
     if is_priced(config, agent) {
         return None;
@@ -199,7 +200,7 @@ fn unpriced_for_want_of(config: &Config, agent: &AgentConfig, key: &str) -> Opti
     })
 }
 
-/// Agents of a run whose cost nobody can know, as `builder (command)`.
+/// The agents of a run whose cost can't be known, as `builder (command)`.
 pub fn costs_unknown(config: &Config, flow: Flow) -> Vec<String> {
     let unknown = |role: Role| {
         let agent = config.agent(role);
@@ -216,7 +217,7 @@ fn is_priced(config: &Config, agent: &AgentConfig) -> bool {
     }
 }
 
-/// What an agent says of what it used.
+/// What an agent reports about its usage.
 enum Tells {
     Cost,
     Tokens,
@@ -225,7 +226,7 @@ enum Tells {
 
 fn tells(mode: Mode) -> Tells {
     match mode {
-        // A script tells whatever it was written to tell.
+        // A script reports whatever it was written to report.
         Mode::ClaudeCodeCli | Mode::Script => Tells::Cost,
         Mode::CodexCli | Mode::Acp | Mode::OpenaiApi => Tells::Tokens,
         Mode::Command => Tells::Nothing,

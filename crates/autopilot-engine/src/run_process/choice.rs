@@ -1,7 +1,7 @@
-//! Which run a process works on: the unfinished one, one that is opened again, or a new one.
+//! Chooses the run a process works on: the unfinished one, a re-opened one, or a new one.
 //!
-//! The rule that a repository has one unfinished run, and that another one is refused while there
-//! is one, is in [`take_up`] and nowhere else.
+//! The rule that a repository has one unfinished run, and that a second one is refused, is in
+//! [`take_up`] and nowhere else.
 
 use super::model_change::ModelChange;
 use super::{Intent, Machine, RunProcessError};
@@ -21,9 +21,9 @@ pub struct ChosenRun {
     pub run: String,
     pub state: State,
     pub config: Config,
-    /// What its agents are asked from here on, where that was changed.
+    /// The models its agents use from here on, where they changed.
     pub models: Option<ModelChange>,
-    /// Of a run that only begins.
+    /// The first record of a new run.
     pub prepared: Option<PreparedRun>,
 }
 
@@ -36,7 +36,7 @@ impl ChosenRun {
 
 type FoundRun = Option<(JournalRun, State)>;
 
-/// The run to go on with, if that is what was asked or what follows from it.
+/// The existing run to resume, if the intent asks for it or implies it.
 pub fn take_up(
     intent: &Intent,
     journal: &mut SqliteJournal,
@@ -64,7 +64,7 @@ pub fn take_up(
         },
         Intent::Again { .. } => Ok(None),
         Intent::Resume { asks, .. } => {
-            // A task that failed is re-opened in the newest run even though that run is over.
+            // A failed task is re-opened in the newest run even when that run has ended.
             let found = if known.is_none() && !asks.is_empty() { newest(journal)? } else { known };
             found.map(Some).ok_or(RunProcessError::NothingToResume)
         }
@@ -86,7 +86,7 @@ fn named(journal: &dyn JournalHistory, run: &str) -> Result<(JournalRun, State),
     if state.has_begun() { Ok((known, state)) } else { Err(none().into()) }
 }
 
-/// What was asked for and can't be had any more once the run is under way.
+/// The option of a request that can't take effect in a run that is under way.
 fn not_kept(request: &RunRequest, state: &State) -> Option<&'static str> {
     let asked = [(request.push, Switch::Push, "--push"), (request.pr, Switch::Pr, "--pr")];
     for (is_asked, switch, flag) in asked {
@@ -107,8 +107,8 @@ fn not_kept(request: &RunRequest, state: &State) -> Option<&'static str> {
     others.iter().find(|(is_asked, _)| *is_asked).map(|(_, flag)| *flag)
 }
 
-/// The configuration of the run that would be taken up, before anything is locked, and what it was
-/// made with beside the file.
+/// The configuration of the run that would be resumed, with its command-line options, before
+/// anything is locked.
 pub fn pinned_config(place: &StatePaths, any: bool) -> Result<(Config, Options), RunProcessError> {
     let reader = workspace::reader(place)?;
     let found = match workspace::unfinished(&reader)? {
@@ -119,7 +119,7 @@ pub fn pinned_config(place: &StatePaths, any: bool) -> Result<(Config, Options),
     Ok((pinned(&reader, &state)?, state.run.options))
 }
 
-/// The run that is begun, with its row in the journal.
+/// Creates a new run with its row in the journal.
 pub fn new_run(
     intent: &Intent,
     journal: &mut SqliteJournal,
@@ -168,14 +168,14 @@ fn create(journal: &mut SqliteJournal, prepared: &PreparedRun) -> Result<(), Run
     Ok(())
 }
 
-/// A run that had ended and is retried must be found again if this process dies.
+/// Marks an ended run as unfinished again, so that it is found if this process dies.
 pub fn reopen(journal: &mut SqliteJournal, run: &str, epoch: u64) -> Result<(), RunProcessError> {
     let open = JournalEntry::End { run: run.to_owned(), epoch, outcome: None };
     journal.commit(&[open]).map_err(|error| WorkspaceError::from(StoreError::from(error)))?;
     Ok(())
 }
 
-/// The old run is over by a person's word; what it left in slots is rescued like after a crash.
+/// Ends an abandoned run; work left in its slots is rescued as after a crash.
 fn abandon(
     journal: &mut SqliteJournal,
     run: Option<String>,
@@ -188,7 +188,7 @@ fn abandon(
     Ok(())
 }
 
-/// A run keeps the configuration it began with.
+/// The configuration a run started with.
 pub(crate) fn pinned(
     history: &dyn JournalHistory,
     state: &State,

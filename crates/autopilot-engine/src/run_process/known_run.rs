@@ -1,5 +1,5 @@
-//! Going on with a run that is known: with the configuration it began with, the models of now, and
-//! without the flags that had stopped it.
+//! Resumes an existing run: with the configuration it started with, the current models, and without
+//! the flags that had stopped it.
 
 use super::choice::{ChosenRun, pinned};
 use super::model_change::{ModelChange, check_prices};
@@ -14,17 +14,17 @@ use autopilot_journal::{JournalHistory, JournalRun};
 use autopilot_view as view;
 use std::collections::BTreeSet;
 
-/// What is asked of a run that is gone on with.
+/// A request to resume a run.
 pub struct ResumeRequest<'a> {
     pub intent: &'a Intent,
     pub place: &'a StatePaths,
-    /// The configuration as it is now.
+    /// The current configuration.
     pub config: Config,
-    /// Nothing of a run that is played again changes.
+    /// Nothing changes in a replayed run.
     pub is_replay: bool,
 }
 
-/// Checks that the run can go on as asked, and tells what has changed since it began.
+/// Checks that the run can be resumed as requested, and reports what has changed since it started.
 pub fn go_on(
     (run, state): (JournalRun, State),
     history: &dyn JournalHistory,
@@ -57,7 +57,7 @@ pub fn go_on(
     Ok(ChosenRun { run: run.id, state, config: pinned, models, prepared: None })
 }
 
-/// Whoever resumes takes a stop and a pause back; not before nobody else works on the run.
+/// Removes the stop and pause flags of a resumed run, once no other process works on it.
 fn lower_flags(
     intent: &Intent,
     place: &StatePaths,
