@@ -1,4 +1,4 @@
-//! A change as git sees it, in the words of the guards.
+//! A git change in the words of the guards.
 
 use super::workshop::blocking;
 use super::{Job, JobError};
@@ -10,11 +10,11 @@ use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::{ChangedPath, GitChange, LineFact, Oid, PathStatus as GitStatus};
 use std::sync::Arc;
 
-/// What a binary counts against the cap of lines.
+/// Bytes of a binary file that count as one line against the limit of lines.
 const BYTES_PER_LINE: u64 = 80;
 
 impl Job {
-    /// The commit that a gate looks at.
+    /// The commit that a gate checks.
     pub(super) fn commit(&self) -> Result<Oid, JobError> {
         let missing = JobError::Internal("there is no commit to look at");
         Ok(Oid::parse(self.task.commit.as_deref().ok_or(missing)?)?)
@@ -24,7 +24,7 @@ impl Job {
         Ok(Oid::parse(self.task.base.as_deref().unwrap_or(&self.run.base))?)
     }
 
-    /// The whole change of the task: base to the tree that was captured.
+    /// The whole change of the task, from its base to the captured tree.
     pub(super) async fn change(&self) -> Result<Arc<GitChange>, JobError> {
         let missing = || JobError::Internal("there is no work to look at");
         let base = Oid::parse(self.task.base.as_deref().ok_or_else(missing)?)?;
@@ -33,7 +33,7 @@ impl Job {
         blocking(move || workshop.change(&base, &tree)).await
     }
 
-    /// What the guards say of work on top of `base`.
+    /// The guards' findings about work on top of `base`.
     pub(super) async fn looked_at(
         &self,
         base: &Oid,
@@ -62,7 +62,8 @@ impl Job {
 }
 
 impl Job {
-    /// A change to a file that a gate's command names changes the gate: the reviewer must see it.
+    /// Findings about changed files that a gate's command names: such a change also changes the
+    /// gate, so the reviewer must see it.
     fn touched_commands(&self, change: &GitChange, spec: &TaskSpec) -> Vec<Finding> {
         let mut commands = super::user_command::validation(self, Some(spec));
         commands.extend(super::user_command::uat(self, spec).map(|line| ("uat", line)));
@@ -84,13 +85,13 @@ impl Job {
     }
 }
 
-/// Rules that block by themselves; the rest goes to whoever judges the work.
+/// Findings that block by themselves; the others go to the reviewer.
 pub(super) fn broken_rules(findings: &[Finding]) -> Vec<String> {
     let blocks = |found: &&Finding| found.severity == Severity::Blocker;
     findings.iter().filter(blocks).map(worded).collect()
 }
 
-/// What blocks nothing and has to be known by whoever judges the work.
+/// Findings that do not block but that the reviewer must know.
 pub(super) fn doubts(findings: &[Finding]) -> Vec<String> {
     let blocks = |found: &&Finding| found.severity == Severity::Blocker;
     findings.iter().filter(|found| !blocks(found)).map(worded).collect()
@@ -103,7 +104,7 @@ fn worded(found: &Finding) -> String {
     }
 }
 
-/// Whether a command line has this path as one of its words.
+/// Returns whether a command line has this path as one of its words.
 fn names(line: &str, path: &str) -> bool {
     let is_word_end = |c: char| c.is_whitespace() || "'\"`;&|()<>=".contains(c);
     line.split(is_word_end).any(|word| word.trim_start_matches("./") == path)

@@ -1,4 +1,4 @@
-//! Why a job could not even see what there is to see.
+//! Why a job failed before it could produce an outcome.
 
 use crate::recorded::RecordedError;
 use crate::store::StoreError;
@@ -16,7 +16,8 @@ use camino::Utf8PathBuf;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Spends a retry. Its causes are kept until the outcome is told in words.
+/// The error of a job, which counts as a failed try. Causes are kept until the outcome is put into
+/// words.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
     #[error(transparent)]
@@ -69,7 +70,7 @@ pub enum JobError {
     TooManyQuestions { max: u32 },
     #[error("somebody else moved the run's branch {times} times in a row")]
     RacesLost { times: u32 },
-    /// What hindered whoever led the integration of several tasks.
+    /// The error of the job that led the merge of several tasks.
     #[error(transparent)]
     Integration(Arc<JobError>),
     #[error("{step} is not done by a job")]
@@ -81,7 +82,7 @@ pub enum JobError {
 }
 
 impl JobError {
-    /// For errors of the file system, which say nothing of what they are about.
+    /// Adds the operation and the path to an error of the file system.
     pub(super) fn directory(
         what: &'static str,
         path: impl Into<Utf8PathBuf>,

@@ -1,5 +1,5 @@
-//! PLAN and SCHEDULE: a planner divides the work, the controller checks what it says and makes tasks
-//! of it. Nothing a planner says reaches the run before every rule holds.
+//! PLAN and SCHEDULE: a planner divides the work, and the controller checks the plan and turns it
+//! into tasks. A plan takes effect only when it keeps every rule.
 
 use super::asking::{AskedQuestion, Question, refused};
 use super::workshop::{For, blocking, seconds_now};
@@ -16,11 +16,11 @@ use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::{AttemptName, DocumentRequest, Oid, commit_document, list_paths};
 
-/// Files whose names are looked at for the summary of the repository.
+/// Maximum number of paths in the summary of the repository.
 const PATHS_MAX: usize = 200_000;
 /// Lines of that summary in the prompt.
 const TREE_LINES_MAX: usize = 120;
-/// Where the planner's test plan goes on the run's branch.
+/// The path of the planner's test plan on the run's branch.
 const TEST_PLAN: &str = "tests/TEST_PLAN.md";
 const REFUSED: &str = "the plan is refused";
 
@@ -110,7 +110,7 @@ impl Job {
         }
     }
 
-    /// The tasks of the plan that was made, or of the one a person made of it.
+    /// Turns the plan, or a person's edited version of it, into tasks.
     pub(super) async fn schedule(&self) -> Result<Done, JobError> {
         let whole = self.plan_body()?;
         let edited = self.task.shown(Step::ApprovePlan).and_then(|s| s.facts.answer.clone());
@@ -128,7 +128,7 @@ impl Job {
         facts.notes.extend(self.keep_test_plan(&plan, &whole.spec).await?);
         let kit = self.kit(&whole.spec, &self.tip().await?).await?;
         let mode = self.builder_mode();
-        // What the planner wrote was noted when it came.
+        // The planner's own plan was noted when it arrived.
         facts.notes.extend(kit.left_out(&plan, mode).filter(|_| is_edited));
         let tasks: Vec<&PlanTask> = checked.tasks.iter().map(|planned| &planned.task).collect();
         let skills = kit.shared_out(&tasks, mode);
@@ -141,7 +141,7 @@ impl Job {
         Ok((Outcome::Passed, facts))
     }
 
-    /// Skills matter to whoever builds.
+    /// The mode of the builder, who uses the skills.
     fn builder_mode(&self) -> Mode {
         self.context.config.agent(Role::Builder).mode
     }
@@ -167,7 +167,7 @@ impl Job {
         })
     }
 
-    /// The planner's test plan goes where the result is read; the checkout is not touched.
+    /// Commits the planner's test plan to the run's branch; the checkout is not touched.
     async fn keep_test_plan(&self, plan: &Plan, whole: &TaskSpec) -> Result<Vec<String>, JobError> {
         let Some(text) = plan.test_plan.as_deref().filter(|text| !text.trim().is_empty()) else {
             return Ok(Vec::new());
@@ -207,7 +207,7 @@ impl Job {
         })
     }
 
-    /// What is to be planned: the plan of the run, or a task that is planned only now.
+    /// The text to plan: the plan file of the run, or a task that is planned later.
     fn plan_body(&self) -> Result<PlanBody, JobError> {
         let text = self.context.text(&self.task.spec.body)?;
         if self.task.parent.is_none() {
@@ -219,7 +219,7 @@ impl Job {
         Ok(PlanBody { text: above.text, spec: body.spec })
     }
 
-    /// A plan somebody gave with the run, to be taken as it is. One that was rejected is made anew.
+    /// A plan supplied with the run, used as it is. After a rejection, a new plan is made.
     fn given_plan(&self) -> Result<Option<String>, JobError> {
         match &self.run.plan {
             Some(hash) if self.task.parent.is_none() && self.task.round == 1 => {
@@ -229,7 +229,7 @@ impl Job {
         }
     }
 
-    /// Why a person sent the last plan back.
+    /// Why a person rejected the last plan.
     fn rejection(&self) -> Option<String> {
         let is_gate = |step: Step| step == Step::ApprovePlan;
         let reason = self.task.reasons.iter().find(|reason| is_gate(reason.step))?;
@@ -240,7 +240,7 @@ impl Job {
         PlanRules::of(&self.context.config, whole, self.kin.taken.clone())
     }
 
-    /// Where the run's branch is.
+    /// The tip of the run's branch.
     pub(super) async fn tip(&self) -> Result<Oid, JobError> {
         let hub = self.context.workshop.hub.clone();
         let name = format!("refs/heads/{}", self.run.branch);
