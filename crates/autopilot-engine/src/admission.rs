@@ -28,7 +28,8 @@ impl Measured {
         let less = |free: u64, min_mb: u64, of: &str| {
             let free_mb = free / MB;
             let key = format!("orchestrator.min_free_{of}_mb");
-            (free_mb < min_mb).then(|| format!("{free_mb} MB of {of} are free, {key} is {min_mb}"))
+            (free_mb < min_mb)
+                .then(|| format!("only {free_mb} MB of {of} free ({key} is {min_mb})"))
         };
         let memory =
             self.memory.and_then(|m| less(m.bytes_available, config.min_free_memory_mb, "memory"));
@@ -36,7 +37,7 @@ impl Measured {
         let descriptors = self
             .descriptors
             .filter(|d| d.agents_max() <= u64::from(workers))
-            .map(|d| format!("the limit of {} open files is used up", d.limit));
+            .map(|d| format!("the limit of {} open files is reached", d.limit));
         memory.or(disk).or(descriptors)
     }
 }
@@ -63,9 +64,9 @@ mod tests {
         let short = |m: Measured, workers| m.short(&config, workers);
         assert_eq!(short(measured(512, 256, 1024), 3), None);
         let memory = short(measured(100, 256, 1024), 3).unwrap();
-        assert_eq!(memory, "100 MB of memory are free, orchestrator.min_free_memory_mb is 512");
+        assert_eq!(memory, "only 100 MB of memory free (orchestrator.min_free_memory_mb is 512)");
         let disk = short(measured(512, 255, 1024), 3).unwrap();
-        assert_eq!(disk, "255 MB of disk are free, orchestrator.min_free_disk_mb is 256");
+        assert_eq!(disk, "only 255 MB of disk free (orchestrator.min_free_disk_mb is 256)");
         assert_eq!(short(measured(512, 256, 64), 1), None);
         assert!(short(measured(512, 256, 64), 2).unwrap().contains("64 open files"));
         let unknown = Measured { memory: None, disk: None, descriptors: None };

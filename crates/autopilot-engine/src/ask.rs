@@ -39,7 +39,7 @@ pub enum AskError {
     NoRun,
     #[error("{0}")]
     Refused(Refusal),
-    #[error("process {pid} is at work in this repository, but not on run {run}")]
+    #[error("process {pid} is working on another run in this repository, not on {run}")]
     Elsewhere { pid: i32, run: String },
     #[error("{why}")]
     Failed { why: String },
@@ -75,7 +75,7 @@ pub fn ask(place: &StatePaths, limits: &LimitChange, asks: &[Ask]) -> Result<Ask
 
 /// Sends a message to the agent that works on a task, and waits until it was delivered.
 pub fn tell(place: &StatePaths, run: &str, request: InboxRequest) -> Result<(), AskError> {
-    let nobody = || AskError::Failed { why: format!("no process works on run {run} now") };
+    let nobody = || AskError::Failed { why: format!("no process is working on run {run}") };
     let holder = workspace::holder(place).ok_or_else(nobody)?;
     let answer = deliver(place, &holder, run, request)?.ok_or_else(nobody)?;
     answered(answer).map(|_told| ())

@@ -88,18 +88,15 @@ pub enum BeginError {
     Unreadable { path: Utf8PathBuf, reason: String },
     #[error("{}", faults.in_file(path.as_str()))]
     TaskFile { path: Utf8PathBuf, faults: ConfigFaults },
-    #[error("`{path}` is a plan; a queue holds tasks: run it with `autopilot run {path}`")]
+    #[error("`{path}` is a plan, but a queue takes task files; run it with `autopilot run {path}`")]
     PlanInQueue { path: Utf8PathBuf },
-    #[error("`{path}` is a task; --from goes with the plan it was made for, or alone")]
+    #[error("`{path}` is a task file; use --from with the plan file it was made for, or alone")]
     NotAPlan { path: Utf8PathBuf },
-    #[error("the plan `{path}` can't be worked on:\n{}", faults.join("\n"))]
+    #[error("the plan `{path}` is not valid:\n{}", faults.join("\n"))]
     Refused { path: Utf8PathBuf, faults: Vec<String> },
     #[error("`{path}` is a directory; use `autopilot run --queue {path}`")]
     IsDirectory { path: Utf8PathBuf },
-    #[error(
-        "there is no task file in `{dir}`{}; write one or check the pattern",
-        pattern_words(pattern)
-    )]
+    #[error("no task file in `{dir}`{}; write one or check the pattern", pattern_words(pattern))]
     EmptyQueue { dir: Utf8PathBuf, pattern: Option<String> },
     #[error("`{dir}` holds {found} task files, more than the {QUEUE_MAX} a queue may have")]
     QueueTooLong { dir: Utf8PathBuf, found: usize },
@@ -340,8 +337,8 @@ pub fn address_ready(agent: &Agent, settings: &AgentConfig) -> Result<Option<Str
             None => Ok(None),
         };
     };
-    let address = ApiAddress::parse(base)
-        .map_err(|why| format!("the base address of its model can't be used: it {why}"))?;
+    let address =
+        ApiAddress::parse(base).map_err(|why| format!("its base URL can't be used: it {why}"))?;
     let key = gateway.key_env.as_deref();
     key_ready(&address, key, settings).map(|key| Some(format!("at {address}, {key}")))
 }
@@ -375,8 +372,8 @@ fn key_ready(
              as `api_key_env` in .autopilot/config.yml"
         )),
         None => Err(format!(
-            "no key is named for {address}, and yours is for its own vendor only: name the \
-             environment variable that holds one as `api_key_env` in .autopilot/config.yml"
+            "no key is configured for {address}, and your own is only for its vendor: set \
+             `api_key_env` in .autopilot/config.yml to the variable that holds the key"
         )),
     }
 }
@@ -386,8 +383,8 @@ fn model_ready(model: &Model, settings: &AgentConfig) -> Result<String, String> 
     let variable = |name: &str| variable(settings, name);
     let base = model.base_url.clone().or_else(|| variable(BASE_URL_VARIABLE));
     let base = base.as_deref().unwrap_or(BASE_DEFAULT);
-    let address = ApiAddress::parse(base)
-        .map_err(|why| format!("the base address of its model can't be used: it {why}"))?;
+    let address =
+        ApiAddress::parse(base).map_err(|why| format!("its base URL can't be used: it {why}"))?;
     let key = key_ready(&address, model.key_variable(), settings)?;
     Ok(format!("{} at {address}, {key}", model.name))
 }

@@ -283,11 +283,9 @@ impl Job {
         facts.ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         match self.told.load(Ordering::Relaxed) {
             0 => {}
-            1 => facts.notes.push("a person spoke to its agent while it worked".to_owned()),
+            1 => facts.notes.push("a person sent its agent a message".to_owned()),
             times => {
-                facts
-                    .notes
-                    .push(format!("a person spoke to its agent {times} times while it worked"));
+                facts.notes.push(format!("a person sent its agent {times} messages"));
             }
         }
         let outcome = self.redacted(outcome);

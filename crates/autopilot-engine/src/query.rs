@@ -43,11 +43,11 @@ const PREFIX_CHARS_MIN: usize = 4;
 /// Why a query can't be answered.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
-    #[error("no run was begun in this repository yet")]
+    #[error("no runs in this repository yet")]
     NoRunYet,
-    #[error("there is no {what} `{id}` in this repository")]
+    #[error("no {what} `{id}` in this repository")]
     Unknown { what: &'static str, id: String, nearest: Option<String> },
-    #[error("what the run keeps can't be read: {0}")]
+    #[error("cannot read a text of the run: {0}")]
     Kept(serde_json::Error),
     #[error("`{path}` is not inside a git repository")]
     NotARepository { path: String },

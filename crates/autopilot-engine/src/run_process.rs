@@ -54,18 +54,18 @@ pub enum RunProcessError {
     Begin(#[from] begin::BeginError),
     #[error("run {run} ({title}) is not finished")]
     Unfinished { run: String, title: String },
-    #[error("run {run} ({title}) is already under way without {flag}")]
+    #[error("run {run} ({title}) was started without {flag}")]
     UnderWay { run: String, title: String, flag: &'static str },
     #[error("cannot remove {name}: {source}")]
     Flag { name: &'static str, source: std::io::Error },
     #[error(
-        "the state directory `{path}` was removed while the run was under way, and its journal \
-         and unmerged work with it"
+        "the state directory `{path}` was removed during the run, and its journal and unmerged \
+         work with it"
     )]
     StateGone { path: Utf8PathBuf },
-    #[error("there is nothing to resume in this repository")]
+    #[error("nothing to resume in this repository")]
     NothingToResume,
-    #[error("the configuration the run began with can't be read: {0}")]
+    #[error("the configuration the run started with can't be read: {0}")]
     PinnedConfig(String),
     #[error("cannot start the runtime: {0}")]
     Runtime(std::io::Error),

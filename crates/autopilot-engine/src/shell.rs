@@ -312,7 +312,7 @@ impl Shell {
                 let orders = self.pilot.catch_up();
                 self.obey(orders);
             }
-            Err(error) => self.journal_failed(format!("a step's code failed: {error}")),
+            Err(error) => self.journal_failed(format!("internal: a step panicked: {error}")),
         }
     }
 
@@ -356,7 +356,7 @@ impl Shell {
     /// Stops everything when nothing more can be recorded.
     fn journal_failed(&mut self, text: String) {
         if self.journal_failed.is_none() {
-            self.feed.notice(&format!("the journal can't be written, so the run rests: {text}"));
+            self.feed.notice(&format!("the journal can't be written, so the run stops: {text}"));
             self.journal_failed = Some(text);
             self.vows.clear();
         }

@@ -20,7 +20,7 @@ pub const SNAPSHOT_EVERY: u64 = 2_000;
 pub enum StoreError {
     #[error(transparent)]
     Journal(#[from] journal::Error),
-    #[error("record {seq} of run `{run}` can't be understood: {source}")]
+    #[error("record {seq} of run `{run}` can't be decoded: {source}")]
     Record { run: String, seq: u64, source: serde_json::Error },
     #[error("record {seq} of run `{run}` can't be written: {source}")]
     Encode { run: String, seq: u64, source: serde_json::Error },

@@ -30,7 +30,7 @@ pub enum WorkspaceError {
     #[error("{path} has a name that is not UTF-8; move the repository")]
     NotUtf8 { path: String },
     #[error(
-        "no place for the state: set HOME, XDG_STATE_HOME or AUTOPILOT_STATE_DIR to an absolute path"
+        "no state directory: set HOME, XDG_STATE_HOME or AUTOPILOT_STATE_DIR to an absolute path"
     )]
     NoStateRoot,
     #[error("there is no configuration at `{path}`; run `autopilot init`")]

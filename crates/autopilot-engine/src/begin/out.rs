@@ -29,21 +29,23 @@ pub fn out_dir(given: &Utf8Path, root: &Utf8Path) -> Result<String, BeginError> 
     let there = whole.ancestors().find(|path| path.exists()).unwrap_or(Utf8Path::new("/"));
     let missing = whole.strip_prefix(there).unwrap_or(Utf8Path::new(""));
     if missing.components().any(|part| part == Utf8Component::ParentDir) {
-        return Err(refused("a directory that is not there has no `..`; name it directly"));
+        return Err(refused(
+            "a directory that does not exist has no `..`; write the path without it",
+        ));
     }
     let real = there.canonicalize_utf8().map_err(|error| refused(&error.to_string()))?;
     if !real.is_dir() {
         let what = if missing.as_str().is_empty() { "it" } else { there.as_str() };
-        return Err(refused(&format!("{what} is no directory; name another")));
+        return Err(refused(&format!("{what} is not a directory; use another one")));
     }
     if missing.components().next().is_some_and(|part| real.join(part).symlink_metadata().is_ok()) {
-        return Err(refused("it is a link that leads nowhere; remove it or name another"));
+        return Err(refused("it is a broken symbolic link; remove it or use another directory"));
     }
     let real = if missing.as_str().is_empty() { real } else { real.join(missing) };
     let root = root.canonicalize_utf8().unwrap_or_else(|_| root.to_owned());
     let Ok(inside) = real.strip_prefix(&root) else { return Ok(real.into()) };
     if inside.components().any(|part| part.as_str() == ".git") {
-        return Err(refused("it is git's own; name another directory"));
+        return Err(refused("it belongs to git; use another directory"));
     }
     Ok(if inside.as_str().is_empty() { ".".to_owned() } else { inside.to_string() })
 }
@@ -57,7 +59,7 @@ pub fn prove_out(out: Option<&str>, root: &Utf8Path) -> Result<(), BeginError> {
         .and_then(|()| file::write_atomic(probe.as_std_path(), b"").map_err(std::io::Error::other))
         .and_then(|()| dir::remove_file(probe.as_std_path()));
     proven.map(|_was_there| ()).map_err(|error| BeginError::Out {
-        reason: format!("nothing can be written there: {}", crate::cause::chain(&error)),
+        reason: format!("cannot write there: {}", crate::cause::chain(&error)),
         path,
     })
 }
@@ -71,7 +73,7 @@ pub fn prove_out_of(run: &Run, place: &StatePaths) -> Result<(), BeginError> {
     });
     proven.map(|_was_there| ()).map_err(|error| BeginError::Out {
         reason: format!(
-            "nothing can be written there: {}; put that right and say it once more",
+            "cannot write there: {}; fix that and try again",
             crate::cause::chain(&error)
         ),
         path: goal_dir(place, run),
@@ -83,7 +85,7 @@ fn prove_usual(root: &Utf8Path) -> Result<(), BeginError> {
     let made = Dir::open(root.as_std_path()).and_then(|dir| dir.below(Path::new(RUNS_DIR)));
     made.map(|_dir| ()).map_err(|error| BeginError::Out {
         reason: format!(
-            "the files of a goal go there if no other place is named: {}",
+            "it is the default place for the files of a goal: {}",
             crate::cause::chain(&error)
         ),
         path: root.join(RUNS_DIR),

@@ -107,7 +107,7 @@ fn usable(
         if is_unknown && (is_limited || candidate.max_usd.is_some()) {
             let mode = candidate.mode.word();
             return Err(format!(
-                "mode {mode} reports no cost, so the limit on money could not hold"
+                "mode {mode} reports no cost, so the cost limit can't be enforced"
             ));
         }
     }
@@ -174,8 +174,8 @@ fn unpriced_agent(
             && !asked.is_empty()
         {
             faults.push(format!(
-                "{key}: mode {} reports no cost, so the limit could not hold; {remedy}, or \
-                 remove {} (`max_wall` and `max_iterations` hold with any agent)",
+                "{key}: mode {} reports no cost, so the limit can't be enforced; {remedy}, or \
+                 remove {} (`max_wall` and `max_iterations` work with any agent)",
                 agent.mode.word(),
                 asked.join(" and "),
             ));
@@ -191,7 +191,7 @@ fn unpriced_for_want_of(config: &Config, agent: &AgentConfig, key: &str) -> Opti
     }
     Some(match (tells(agent.mode), &agent.model) {
         (Tells::Tokens, Some(model)) => {
-            format!("add `prices.\"{model}\"` with dollars for a million tokens")
+            format!("add `prices.\"{model}\"` with its price per million tokens")
         }
         (Tells::Tokens, None) => {
             format!("name `{key}.model` and add its price under `prices`")
@@ -273,7 +273,7 @@ mod tests {
         let found =
             faults(&format!("{command}{told}budget: {{ max_usd: 1, max_usd_per_task: 1 }}\n"));
         assert_eq!(found.len(), 1, "{found:?}");
-        let named = "builder: mode command reports no cost, so the limit could not hold; use an \
+        let named = "builder: mode command reports no cost, so the limit can't be enforced; use an \
                      agent that reports its cost, or remove `max_usd` and `max_usd_per_task`";
         assert!(found[0].starts_with(named), "{}", found[0]);
     }

@@ -113,7 +113,7 @@ impl ExecRecorder {
             None if room == 0 => return,
             None => {
                 self.room.store(0, Ordering::Relaxed);
-                let text = "more was said than is kept".to_owned();
+                let text = "further events were not kept".to_owned();
                 serde_json::to_string(&AgentEvent::Notice { text }).unwrap_or_default()
             }
         };

@@ -262,11 +262,11 @@ mod tests {
     #[test]
     fn a_refusal_names_the_first_faults_and_counts_the_rest() {
         let why = |count| {
-            let outcome = refused("the plan is refused", &faults(count));
+            let outcome = refused("the plan is not valid", &faults(count));
             let Outcome::Failed { why } = outcome else { panic!("{outcome:?}") };
             why
         };
-        assert_eq!(why(2), "the plan is refused: fault 0; fault 1");
+        assert_eq!(why(2), "the plan is not valid: fault 0; fault 1");
         assert!(why(FAULTS_NAMED_MAX).ends_with("fault 11"));
         assert!(why(FAULTS_NAMED_MAX + 3).ends_with("fault 11; and 3 more"));
     }

@@ -194,7 +194,7 @@ pub enum MoneyGone {
     Task { name: String, spent: Micros, max: Micros },
     #[error("it has spent {spent} of the {max} its agent may spend (`max_usd`)")]
     Agent { spent: Micros, max: Micros },
-    #[error("it has spent {spent} and there is no more for it")]
+    #[error("it has spent {spent} and has no money left")]
     Attempt { spent: Micros },
 }
 

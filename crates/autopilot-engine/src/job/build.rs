@@ -46,7 +46,7 @@ impl Job {
         facts.notes.extend(start.note);
         facts.notes.extend(start.conflicts.map(|conflicts| {
             let count = conflicts.paths.len() + conflicts.more;
-            format!("{count} files were in conflict with the run's branch")
+            format!("{count} files conflicted with the run's branch")
         }));
         facts.notes.extend(notes_of(&capture));
         let mut against: Vec<String> = capture.violations.iter().map(violation).collect();
@@ -100,7 +100,7 @@ impl Job {
                 }
             }
             let note = adopted.as_ref().map(|commit| {
-                format!("took up the work of an interrupted attempt ({})", commit.short())
+                format!("continued the work of an interrupted attempt ({})", commit.short())
             });
             let done = done.as_deref().map(Oid::parse).transpose()?;
             let Some(work) = adopted.or(done) else {
@@ -223,10 +223,10 @@ impl Job {
             text.push_str("the worktree holds the changes of the work so far\n");
         }
         if start.conflicts.is_some() {
-            text.push_str("its files hold conflict markers that are to be resolved\n");
+            text.push_str("its files contain conflict markers to resolve\n");
         } else if let Some(why) = self.failed_merge() {
             text.push_str(&format!(
-                "the last merge failed: {why}\nthe work now lies on top of the run's branch\n"
+                "the last merge failed: {why}\nthe work is now on top of the run's branch\n"
             ));
         }
         if let Some(note) = &start.note {
@@ -280,9 +280,7 @@ pub(super) fn violation(violation: &Violation) -> String {
         Violation::GitDirectoryGone => {
             "the worktree's .git was removed or replaced; leave it alone".to_owned()
         }
-        Violation::TooManyRefs => {
-            "there are more refs in the worktree than are looked at; make none".to_owned()
-        }
+        Violation::TooManyRefs => "the worktree has too many refs; do not create any".to_owned(),
     }
 }
 

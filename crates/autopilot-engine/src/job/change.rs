@@ -16,7 +16,7 @@ const BYTES_PER_LINE: u64 = 80;
 impl Job {
     /// The commit that a gate checks.
     pub(super) fn commit(&self) -> Result<Oid, JobError> {
-        let missing = JobError::Internal("there is no commit to look at");
+        let missing = JobError::Internal("there is no commit to check");
         Ok(Oid::parse(self.task.commit.as_deref().ok_or(missing)?)?)
     }
 
@@ -26,7 +26,7 @@ impl Job {
 
     /// The whole change of the task, from its base to the captured tree.
     pub(super) async fn change(&self) -> Result<Arc<GitChange>, JobError> {
-        let missing = || JobError::Internal("there is no work to look at");
+        let missing = || JobError::Internal("there is no work to check");
         let base = Oid::parse(self.task.base.as_deref().ok_or_else(missing)?)?;
         let tree = Oid::parse(self.task.tree.as_deref().ok_or_else(missing)?)?;
         let workshop = self.context.workshop.clone();

@@ -49,10 +49,7 @@ pub fn report(conflicts: &Conflicts, branch: &str, work: &str) -> String {
     for conflict in &conflicts.paths {
         let sides = sides(conflict);
         let Some(left) = room.checked_sub(sides.len()) else {
-            text.push_str(&format!(
-                "\n{}: its sides are too long to be shown here\n",
-                path(conflict)
-            ));
+            text.push_str(&format!("\n{}: its sides are too long to show here\n", path(conflict)));
             continue;
         };
         room = left;

@@ -50,9 +50,9 @@ pub enum JobError {
     McpServer { name: String, source: WordsError },
     #[error("session {session}")]
     Session { session: String, source: std::io::Error },
-    #[error("nothing of what was said in this session is kept, so it can't be gone on with")]
+    #[error("nothing of this session is kept, so it can't be resumed")]
     NothingSaid,
-    #[error("the recording has no further answer of {name} at {step}")]
+    #[error("the recording has no further answer for {name} at {step}")]
     NotRecorded { name: String, step: Step },
     #[error("the executable `{name}` was not found")]
     NoProgram { name: String },
@@ -62,20 +62,20 @@ pub enum JobError {
     Skill { faults: Vec<String> },
     #[error(transparent)]
     Money(#[from] super::billing::MoneyGone),
-    #[error("it is not wanted any more")]
+    #[error("the attempt was cancelled")]
     NotWanted,
     #[error("{} is not UTF-8", .path.display())]
     NotUtf8 { path: PathBuf },
     #[error("more than {max} questions in one run")]
     TooManyQuestions { max: u32 },
-    #[error("somebody else moved the run's branch {times} times in a row")]
+    #[error("the run's branch was moved by someone else {times} times in a row")]
     RacesLost { times: u32 },
     /// The error of the job that led the merge of several tasks.
     #[error(transparent)]
     Integration(Arc<JobError>),
-    #[error("{step} is not done by a job")]
+    #[error("internal: no job does step {step}")]
     NoJob { step: Step },
-    #[error("internal: a thread ended without its work")]
+    #[error("internal: a thread ended without a result")]
     Thread(#[from] tokio::task::JoinError),
     #[error("internal: {0}")]
     Internal(&'static str),

@@ -90,7 +90,7 @@ impl Job {
                 let kept = capture.commit.as_ref().map(|_| &capture.salvage_ref);
                 notes.extend(kept.map(|kept| {
                     format!(
-                        "it changed files although it was only to look; they are kept at {kept}"
+                        "it changed files although it may only read; the changes are kept at {kept}"
                     )
                 }));
                 None
@@ -142,9 +142,9 @@ impl Job {
             turn.ran.notes.splice(0..0, notes);
             turn.ran
                 .notes
-                .push("its session was gone; a new one was told what was said".to_owned());
+                .push("its session was gone; a new one got the earlier conversation".to_owned());
         }
-        turn.ran.notes.push(format!("a person went on with it: {}", title(&asked)));
+        turn.ran.notes.push(format!("continued by a person: {}", title(&asked)));
         Ok(turn)
     }
 

@@ -53,13 +53,13 @@ impl Job {
         let read = |ending: &_, own: Option<&_>| read_workflow(ending, own, &rules);
         let AskedQuestion { mut facts, answer, repaired } =
             self.ask_by::<Workflow, _>(question, read).await?;
-        facts.notes.extend(repaired.map(|count| {
-            format!("the first workflow had {count} faults and was asked for once more")
-        }));
+        facts.notes.extend(
+            repaired.map(|count| format!("the first workflow had problems ({count}); asked again")),
+        );
         let checked = match answer {
             Ok(checked) => checked,
             Err(unanswered) => {
-                return Ok((unanswered.refused("the workflow can't be worked on"), facts));
+                return Ok((unanswered.refused("the workflow is not valid"), facts));
             }
         };
         self.keep_answer(&mut facts, &checked.workflow, None)?;
@@ -243,7 +243,9 @@ impl Job {
             let usual = config.timeout_by(Step::WorkflowStep, Some(&agent)).as_secs();
             let asked = step.timeout_sec.filter(|asked| *asked > usual)?;
             let id = &step.id;
-            Some(format!("step `{id}` asks for {asked} s; the configured limit of {usual} s holds"))
+            Some(format!(
+                "step `{id}` asks for {asked} s; the configured limit of {usual} s applies"
+            ))
         };
         workflow.steps.iter().filter_map(over).collect()
     }
@@ -337,7 +339,7 @@ impl Job {
         let Some((number, workflow, results)) = self.last_iteration()? else { return Ok(carry) };
         let texts: Vec<&str> = weighed.iter().map(|reason| reason.text.as_str()).collect();
         let said = self.said_of(number)?.unwrap_or_else(|| match texts.is_empty() {
-            true => Completion::not_done("the goal was not reached"),
+            true => Completion::not_done("the goal was not met"),
             false => Completion::not_done(texts.join("; ")),
         });
         carry.summary = Some(workflow::carry_summary(&workflow, &results, &said));
@@ -411,7 +413,7 @@ impl Carry {
 fn on_the_branch(start: Start) -> Start {
     let Some(conflicts) = &start.conflicts else { return start };
     let note = format!(
-        "{}; it began without its earlier work, which is kept as {}",
+        "{}; it started without its earlier work, which is kept as {}",
         conflict::sentence(conflicts),
         conflicts.theirs.short()
     );

@@ -145,7 +145,7 @@ impl Job {
         };
         kept::keep(&kept, (&self.run.id, session), &home.plan.dir, &home.sessions, left_out)
             .err()
-            .map(|error| format!("its session can't be gone on with: {error}"))
+            .map(|error| format!("its session can't be resumed: {error}"))
             .into_iter()
             .collect()
     }

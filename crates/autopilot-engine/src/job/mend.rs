@@ -28,8 +28,8 @@ impl Job {
         };
         let (name, number) = self.free_name(kind);
         let mut goal = String::from(
-            "All tasks of the plan are merged, and the whole does not hold. Find out why and mend \
-             it with as little change as possible; keep what the tasks were asked to do.",
+            "All tasks of the plan are merged, but together they fail. Find out why and fix \
+             it with as small a change as possible; keep what the tasks were asked to do.",
         );
         for check in failed {
             let output = tail(&check.ran.tail, TAIL_LINES_MAX);

@@ -19,7 +19,7 @@ use std::sync::{Arc, PoisonError};
 impl Job {
     pub(super) async fn merge(&self) -> Result<Done, JobError> {
         if self.stands_as_it_was() {
-            let why = "its earlier result stands, which is merged".to_owned();
+            let why = "its earlier result is merged already".to_owned();
             return Ok((Outcome::Skipped { why }, Facts::default()));
         }
         let Some(tree) = self.proven_tree() else {
@@ -207,18 +207,18 @@ fn elsewhere(wanted: &str, got: &str, why: &PublishRefusal) -> String {
     let why = match why {
         PublishRefusal::CheckedOut { branch, worktree } => {
             format!(
-                "branch {branch} is checked out in {} and was left as it is",
+                "branch {branch} is checked out in {} and was left unchanged",
                 worktree.display()
             )
         }
         PublishRefusal::ForeignCommits { branch, .. } => {
-            format!("branch {branch} has commits that are not this run's and was left as it is")
+            format!("branch {branch} has commits that are not this run's and was left unchanged")
         }
         PublishRefusal::InTheWay { other, .. } => {
-            format!("branch {other} leaves no place for {wanted}")
+            format!("branch {other} prevents a branch named {wanted}")
         }
     };
-    format!("{why}; the work is on {got}, so look and merge there: git merge {got}")
+    format!("{why}; the work is on {got} instead: git merge {got}")
 }
 
 /// A commit message: a one-line subject and the goal as the body.

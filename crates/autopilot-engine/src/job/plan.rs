@@ -22,7 +22,7 @@ const PATHS_MAX: usize = 200_000;
 const TREE_LINES_MAX: usize = 120;
 /// The path of the planner's test plan on the run's branch.
 const TEST_PLAN: &str = "tests/TEST_PLAN.md";
-const REFUSED: &str = "the plan is refused";
+const REFUSED: &str = "the plan is not valid";
 
 impl Job {
     pub(super) async fn plan(&self) -> Result<Done, JobError> {
@@ -35,7 +35,7 @@ impl Job {
         }
         let AskedQuestion { mut facts, answer, repaired } = self.ask_planner(&whole).await?;
         facts.notes.extend(repaired.map(|count| {
-            format!("the planner's first answer had {count} faults and was asked for once more")
+            format!("the planner's first answer had problems ({count}); asked again")
         }));
         match answer {
             Ok((plan, checked)) => self.planned(&plan, checked, facts).await,
@@ -176,7 +176,9 @@ impl Job {
             return Ok(Vec::new());
         }
         if is_denied(TEST_PLAN, &self.rules(whole).deny_paths) {
-            return Ok(vec![format!("the test plan was not kept: {TEST_PLAN} is denied")]);
+            return Ok(vec![format!(
+                "the test plan was not committed: {TEST_PLAN} is a denied path"
+            )]);
         }
         let text = format!("{}\n", self.clean(text).trim_end());
         let (hub, repo) = (self.context.workshop.hub.clone(), self.context.workshop.repo.clone());
@@ -202,7 +204,7 @@ impl Job {
         Ok(match kept {
             Some(_) => Vec::new(),
             None => {
-                vec![format!("the test plan was not kept: something else is at {TEST_PLAN}")]
+                vec![format!("the test plan was not committed: {TEST_PLAN} is not a file")]
             }
         })
     }

@@ -141,7 +141,7 @@ impl Job {
         };
         let mut notes = Vec::new();
         if exit.leaked > 0 {
-            notes.push(format!("{} processes it left behind were ended", exit.leaked));
+            notes.push(format!("ended processes it left behind ({})", exit.leaked));
         }
         if exit.survivors > 0 {
             notes.push(format!("{} of its processes could not be ended", exit.survivors));

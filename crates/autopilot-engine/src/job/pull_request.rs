@@ -130,14 +130,14 @@ impl Job {
         let mut facts = Facts {
             log: Some(log),
             tail: Some(self.context.texts.put(&said)?),
-            notes: vec![format!("text of the pull request: {}", views.join(&artifact))],
+            notes: vec![format!("pull request text: {}", views.join(&artifact))],
             artifact: Some(artifact),
             ..Facts::default()
         };
         facts.notes.extend(self.branch_as_files()?);
         let by_hand = match site {
             Some(site) => format!(
-                "the branch is pushed; by hand it is opened at {}",
+                "the branch is pushed; open the pull request at {}",
                 site.page(&draft.base, &draft.head)
             ),
             None => "the branch is pushed".to_owned(),

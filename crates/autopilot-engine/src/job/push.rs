@@ -53,7 +53,8 @@ impl Job {
                 let mut facts =
                     Facts { commit: Some(pushed.commit.to_string()), ..Facts::default() };
                 if pushed.rebased {
-                    let note = "rebased onto what the remote had; the files are the validated ones";
+                    let note =
+                        "rebased onto the remote's commits; the files are still the validated ones";
                     facts.notes.push(note.to_owned());
                 }
                 Ok((Outcome::Passed, facts))

@@ -168,7 +168,7 @@ impl Kit {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         (!lost.is_empty()).then(|| {
             format!(
-                "the planner suggests skills that there are not, left out: {}{more}",
+                "the planner suggested skills that do not exist; ignored: {}{more}",
                 lost.join(", ")
             )
         })

@@ -267,13 +267,13 @@ impl<'a> Talk<'a> {
         if let Some((given, spent)) = excess
             && ending.outcome != AgentOutcome::Success
         {
-            let why = format!("it was given {given} and has spent {spent}");
+            let why = format!("it was allowed {given} and has spent {spent}");
             ending.outcome = AgentOutcome::broke(Cause::Budget, why);
         }
         // The id becomes an argument when the session is resumed.
         if ending.session.as_deref().is_some_and(|id| !session_id::is_safe(id)) {
             ending.session = None;
-            let why = "what it calls its session is no name of one";
+            let why = "its session id is not valid";
             ending.outcome = AgentOutcome::broke(Cause::Session, why);
         }
         let session = ending.session.as_deref().map(|session| self.job.clean(session));
@@ -315,7 +315,7 @@ fn winding_up(timeout: Duration) -> Duration {
 }
 
 fn flooded() -> String {
-    format!("it asked for more than it took answers to: the limit is {ACTS_MAX} at once")
+    format!("it sent more requests than it read answers to: the limit is {ACTS_MAX} at once")
 }
 
 /// The decoder that remains when a conversation has ended.

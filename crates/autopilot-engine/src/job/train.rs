@@ -149,7 +149,7 @@ impl Job {
     pub(super) async fn integrate(&self, request: MergeRequest) -> Result<MergeVerdict, JobError> {
         let queue = Arc::clone(&self.context.workshop.queue);
         let batch = self.context.config.integration.batch as usize;
-        let left = || JobError::Internal("whoever led the integration went away");
+        let left = || JobError::Internal("the job that led the merge ended early");
         let (ticket, mut answer) = queue.join(request);
         let mut handed_over = false;
         loop {
@@ -350,7 +350,7 @@ impl Job {
             }
         };
         let why = format!(
-            "green alone, broken together with {}: {}",
+            "passes alone, fails together with {}: {}",
             named(&others),
             bad.reasons.join("; ")
         );
@@ -419,7 +419,7 @@ fn all_commands<'a>(
 
 fn named(others: &[String]) -> String {
     if others.is_empty() {
-        return "what else is on the run's branch".to_owned();
+        return "other commits on the run's branch".to_owned();
     }
     let skipped = others.len().saturating_sub(NAMED_MAX);
     let mut text = others.iter().skip(skipped).cloned().collect::<Vec<_>>().join(", ");
@@ -519,7 +519,7 @@ mod tests {
 
     #[test]
     fn only_so_many_others_are_named() {
-        assert_eq!(named(&[]), "what else is on the run's branch");
+        assert_eq!(named(&[]), "other commits on the run's branch");
         let many: Vec<String> = (0..13).map(|n| format!("t{n}")).collect();
         assert_eq!(named(&many), "t3, t4, t5, t6, t7, t8, t9, t10, t11, t12 and 3 before them");
     }

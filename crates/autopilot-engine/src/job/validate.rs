@@ -63,7 +63,7 @@ impl Job {
         };
         facts.answer = Some(self.keep(&evidence)?);
         if !self.is_sandboxed()? {
-            let note = "without a sandbox an agent can write where the proofs are made";
+            let note = "without a sandbox, agents can write where results are tested";
             facts.notes.push(note.to_owned());
         }
         let failed: Vec<String> =
@@ -78,9 +78,8 @@ impl Job {
             return Ok((Outcome::Passed, facts));
         }
         let branch = &self.run.base_branch;
-        let why = format!(
-            "{why} on the untouched base `{branch}`; repair it, or run with --allow-red-base"
-        );
+        let why =
+            format!("{why} on the untouched base `{branch}`; fix it, or run with --allow-red-base");
         Ok((Outcome::Failed { why }, facts))
     }
 

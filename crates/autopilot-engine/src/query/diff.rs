@@ -138,7 +138,7 @@ fn of_task(task: &Task) -> Result<(Oid, Oid), QueryError> {
         (Some(base), Some(to)) => Ok((Oid::parse(base)?, Oid::parse(to)?)),
         (_, None) | (None, _) => {
             let what = format!("task {} has changed nothing yet", task.name());
-            let help = format!("`autopilot show {}` tells what it did so far", task.name());
+            let help = format!("`autopilot show {}` shows what it did so far", task.name());
             Err(QueryError::NothingChanged { what, help })
         }
     }

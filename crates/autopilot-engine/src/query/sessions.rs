@@ -129,7 +129,11 @@ impl<'a> RunSessions<'a> {
     /// Why the session can't be resumed now.
     pub fn hindrance(&self, session: &Session) -> Option<&'static str> {
         if matches!(self.known.standing(), Standing::Live { .. }) {
-            return Some(if session.ended.is_none() { "at work" } else { "its run is at work" });
+            return Some(if session.ended.is_none() {
+                "at work"
+            } else {
+                "its run is in progress"
+            });
         }
         // The first question of such a step can be built again whatever is kept.
         if self.known.state.task(session.task).pipeline.continues_at().is_some() {
@@ -139,14 +143,14 @@ impl<'a> RunSessions<'a> {
             return Some("removed by `autopilot gc`");
         }
         let keeps_it = match self.config_of(session).map(|agent| agent.mode) {
-            None => return Some("its agent is not known"),
+            None => return Some("its agent is unknown"),
             Some(Mode::ClaudeCodeCli | Mode::CodexCli | Mode::Acp | Mode::OpenaiApi) => {
                 session.is_its_own
             }
             Some(Mode::Command | Mode::Script) => false,
         };
         let can = keeps_it || self.kept.contains(&session.attempt.to_string());
-        (!can).then_some("nothing of what was said is kept")
+        (!can).then_some("its conversation was not kept")
     }
 
     /// The command that resumes the session.

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub enum RecordingError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("run {run} was never begun")]
+    #[error("run {run} never started")]
     Empty { run: String },
     #[error("the configuration of run {run} can't be read: {reason}")]
     Config { run: String, reason: String },

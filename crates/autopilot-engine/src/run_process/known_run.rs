@@ -44,14 +44,15 @@ pub fn go_on(
     if let Some(models) = &models {
         check_prices(intent, &state, &pinned, &models.config)?;
         for change in &models.changes {
-            let whose = if models.model.is_some() { "as asked for" } else { "as config.yml says" };
+            let whose =
+                if models.model.is_some() { "as requested" } else { "as set in config.yml" };
             notice(&format!("{change} from here on, {whose}"));
         }
     }
     let kept = models.as_ref().map_or(&pinned, |models| &models.config);
     let config = config.with_options(options).unwrap_or(config);
     if kept.digest() != config.digest() && pinned.digest() != config.digest() {
-        notice("config.yml has changed since the run began; the run keeps its own");
+        notice("config.yml has changed since the run started; the run keeps its configuration");
     }
     tell_changes(intent, &state, place, notice);
     Ok(ChosenRun { run: run.id, state, config: pinned, models, prepared: None })
@@ -84,14 +85,14 @@ fn lower_flags(
 fn tell_changes(intent: &Intent, state: &State, place: &StatePaths, notice: &mut dyn FnMut(&str)) {
     for path in begin::changed_since(state, &place.root) {
         notice(&format!(
-            "`{path}` has changed since the run began; the run keeps what it began with"
+            "`{path}` has changed since the run started; the run keeps the earlier version"
         ));
     }
     let Intent::Begin { tasks, .. } = intent else { return };
     let known: BTreeSet<&str> = view::leaves(state).map(|t| t.spec.source.as_str()).collect();
     for spec in tasks.specs.iter().filter(|spec| !known.contains(spec.path.as_str())) {
         notice(&format!(
-            "`{}` came after the run began; the run keeps what it began with",
+            "`{}` was added after the run started; the run does not include it",
             spec.path
         ));
     }

@@ -30,7 +30,7 @@ pub(crate) fn make_room(
         return Err(WorkspaceError::NotWritable { path: place.state.clone(), reason }.into());
     }
     if disk.inodes_free.is_some_and(|inodes| inodes < INODES_MIN) {
-        notice("few inodes are left where the state is kept; worktrees may not fit");
+        notice("few inodes are left for the state directory; worktrees may not fit");
     }
     Ok(())
 }
@@ -45,10 +45,10 @@ pub(crate) fn sweep_leftovers(place: &StatePaths, run: &str, notice: &mut dyn Fn
     let swept = sweep::sweep(&traces);
     if !swept.killed.is_empty() {
         let count = swept.killed.len();
-        notice(&format!("{count} processes of an interrupted attempt were ended"));
+        notice(&format!("ended processes of an interrupted attempt ({count})"));
     }
     if !swept.left.is_empty() {
-        notice(&format!("{} processes could not be ended", swept.left.len()));
+        notice(&format!("processes that could not be ended: {}", swept.left.len()));
     }
     crate::job::put_back_left(place, notice);
     // Temporary files of attempts that no longer run.

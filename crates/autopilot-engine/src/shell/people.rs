@@ -56,9 +56,7 @@ impl Shell {
     /// Starts watching the inbox and reads the messages that are there already.
     pub(super) fn open_inbox(&mut self) -> Result<(), ShellError> {
         if let Err(error) = self.ears.listen(&self.place) {
-            self.feed.notice(&format!(
-                "the system can't tell of messages ({error}), so they are looked for instead"
-            ));
+            self.feed.notice(&format!("cannot watch the inbox ({error}); polling it instead"));
         }
         self.hear_inbox()
     }
@@ -110,7 +108,7 @@ impl Shell {
         {
             return Ok(InboxAnswer::Refused(refusal));
         }
-        let mut answer = InboxAnswer::Unchanged { text: "nothing was asked".to_owned() };
+        let mut answer = InboxAnswer::Unchanged { text: "the message has no request".to_owned() };
         for ask in asks {
             let text = ask.carried_out();
             answer = match self.judge(Input::Asked(ask))? {
@@ -157,10 +155,10 @@ impl Shell {
         tokio::spawn(async move {
             let heard = match voice {
                 Some(voice) => say(voice, wish).await,
-                None => Err(format!("nobody works on {task} now")),
+                None => Err(format!("no agent is working on {task}")),
             };
             let answer = match heard {
-                Ok(()) => InboxAnswer::Done { text: "it was told".to_owned() },
+                Ok(()) => InboxAnswer::Done { text: "sent to the agent".to_owned() },
                 Err(why) => InboxAnswer::Failed { why },
             };
             // A sender whose answer can't be written gives up by itself.
@@ -193,9 +191,9 @@ impl Shell {
         self.interrupts += 1;
         let now = self.interrupts > 1;
         let how = if now {
-            "ending everything"
+            "stopping now"
         } else {
-            "stopping at the step boundary; again to end at once"
+            "stopping after the current step; interrupt again to stop now"
         };
         self.feed.notice(how);
         self.hear(Input::Asked(Ask::Halt { why: HaltWhy::Stop, now }))?;
@@ -206,12 +204,12 @@ impl Shell {
 /// Passes a message to a job and waits for its agent's answer.
 async fn say(voice: mpsc::Sender<job::Spoken>, wish: AgentMessage) -> Result<(), String> {
     let (heard, answer) = oneshot::channel();
-    let busy = "it already has more to hear than it takes in";
+    let busy = "it already has too many unread messages";
     voice.try_send(job::Spoken { wish, heard }).map_err(|_full| busy.to_owned())?;
     // A step without an agent never answers.
     match tokio::time::timeout(HEARING_MAX, answer).await {
         Ok(Ok(answer)) => answer.map_err(|deaf| deaf.to_string()),
         Ok(Err(_)) => Err("its turn is over".to_owned()),
-        Err(_) => Err("no agent listens at this step".to_owned()),
+        Err(_) => Err("no agent takes messages at this step".to_owned()),
     }
 }
