@@ -19,8 +19,7 @@ use crate::place::StatePaths;
 use autopilot_agents::openai::{BASE_URL_VARIABLE, Model};
 use autopilot_agents::{Agent, LaunchPlan, LaunchProgram};
 use autopilot_core::config::{
-    AgentConfig, Config, ConfigFaults, HumanGate, Mode, Options, ReviewGateConfig as ReviewConfig,
-    Role, Warning,
+    AgentConfig, Config, ConfigFaults, HumanGate, Mode, Options, ReviewGateConfig, Role, Warning,
 };
 use autopilot_core::event::{RunSpec, TaskEntry};
 use autopilot_core::fingerprint::sha256_hex;
@@ -533,9 +532,9 @@ pub fn limits(config: &Config) -> Limits {
         usd_per_task_max: config.budget.max_usd_per_task.map(Micros::from_usd),
         wall_max_ms: config.budget.max_wall.map(ms),
         review: match config.gates.review {
-            ReviewConfig::Required => ReviewGate::Required,
-            ReviewConfig::Evidence => ReviewGate::Evidence,
-            ReviewConfig::Advisory => ReviewGate::Advisory,
+            ReviewGateConfig::Required => ReviewGate::Required,
+            ReviewGateConfig::Evidence => ReviewGate::Evidence,
+            ReviewGateConfig::Advisory => ReviewGate::Advisory,
         },
         lanes: lanes.steps,
         agents: lanes.agents,

@@ -3,7 +3,7 @@
 use super::{Job, JobError};
 use crate::environment::{self, AttemptIdentity, Variables};
 use autopilot_agents::{Agent, AgentEvent, AgentSettings, LaunchServer, Transport};
-use autopilot_core::config::{AgentConfig, McpServer as ServerConfig, Mode, Role};
+use autopilot_core::config::{AgentConfig, McpServer, Mode, Role};
 use camino::{Utf8Path, Utf8PathBuf};
 
 /// The agent a configuration describes; relative paths are relative to the checkout.
@@ -89,9 +89,9 @@ pub(super) fn mcp_servers(config: &AgentConfig) -> Result<Vec<LaunchServer>, Job
     if !config.skill_policy.use_mcp {
         return Ok(Vec::new());
     }
-    let server = |(name, server): (&String, &ServerConfig)| {
+    let server = |(name, server): (&String, &McpServer)| {
         let transport = match server {
-            ServerConfig::Command { command, args, env } => {
+            McpServer::Command { command, args, env } => {
                 let words = autopilot_agents::words::split(command);
                 let failed = |source| JobError::McpServer { name: name.clone(), source };
                 let mut words = words.map_err(failed)?.into_iter();
@@ -101,7 +101,7 @@ pub(super) fn mcp_servers(config: &AgentConfig) -> Result<Vec<LaunchServer>, Job
                     env: env.clone().into_iter().collect(),
                 }
             }
-            ServerConfig::Url { url } => Transport::Http { url: url.clone() },
+            McpServer::Url { url } => Transport::Http { url: url.clone() },
         };
         Ok(LaunchServer { name: name.clone(), transport })
     };

@@ -7,7 +7,7 @@ use autopilot_core::guard::{
     Severity,
 };
 use autopilot_core::task_file::TaskSpec;
-use autopilot_host::git::{ChangedPath, GitChange, LineFact, Oid, PathStatus as GitStatus};
+use autopilot_host::git::{ChangedPath, GitChange, LineFact, Oid, PathStatus};
 use std::sync::Arc;
 
 /// Bytes of a binary file that count as one line against the limit of lines.
@@ -125,16 +125,16 @@ fn changed_file(path: &ChangedPath) -> ChangedFile {
     ChangedFile {
         path: text(&path.path),
         status: match path.status {
-            GitStatus::Added => FileStatus::Added,
-            GitStatus::Modified => FileStatus::Modified,
-            GitStatus::Deleted => FileStatus::Deleted,
-            GitStatus::Renamed => FileStatus::Renamed,
-            GitStatus::Copied => FileStatus::Copied,
-            GitStatus::TypeChanged => FileStatus::TypeChanged,
+            PathStatus::Added => FileStatus::Added,
+            PathStatus::Modified => FileStatus::Modified,
+            PathStatus::Deleted => FileStatus::Deleted,
+            PathStatus::Renamed => FileStatus::Renamed,
+            PathStatus::Copied => FileStatus::Copied,
+            PathStatus::TypeChanged => FileStatus::TypeChanged,
         },
         old_path: path.old_path.as_ref().map(text),
         link_target: path.link_target.as_ref().map(text),
-        mode: mode(if path.status == GitStatus::Deleted { path.old_mode } else { path.new_mode }),
+        mode: mode(if path.status == PathStatus::Deleted { path.old_mode } else { path.new_mode }),
         binary: path.binary,
     }
 }

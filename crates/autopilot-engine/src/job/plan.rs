@@ -204,7 +204,7 @@ impl Job {
         Ok(match kept {
             Some(_) => Vec::new(),
             None => {
-                vec![format!("the test plan was not committed: {TEST_PLAN} is not a file")]
+                vec![format!("the test plan was not committed: the path {TEST_PLAN} is taken")]
             }
         })
     }

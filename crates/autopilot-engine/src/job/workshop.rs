@@ -4,7 +4,7 @@ use super::train::MergeQueue;
 use super::{Job, JobError};
 use crate::pool::{Lessor, SlotLease};
 use crate::ports::Ports;
-use autopilot_core::config::KeepWorktrees as KeepConfig;
+use autopilot_core::config::KeepWorktrees;
 use autopilot_core::id::TaskId;
 use autopilot_core::step::CacheUse;
 use autopilot_host::git::{
@@ -215,9 +215,11 @@ impl Job {
             base: base.clone(),
             branch: format!("autopilot/{}", self.name_for_refs()),
             keep: match (config.keep, purpose) {
-                (KeepConfig::Always, _) | (KeepConfig::Auto, For::Agent) => KeepFiles::WhileLocked,
+                (KeepWorktrees::Always, _) | (KeepWorktrees::Auto, For::Agent) => {
+                    KeepFiles::WhileLocked
+                }
                 // Files that one gate's tests leave could make the next gate pass.
-                (KeepConfig::Auto, For::Proof) | (KeepConfig::Never, _) => KeepFiles::Nothing,
+                (KeepWorktrees::Auto, For::Proof) | (KeepWorktrees::Never, _) => KeepFiles::Nothing,
             },
             copy: config.copy.iter().map(PathBuf::from).collect(),
         };

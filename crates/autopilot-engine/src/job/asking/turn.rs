@@ -12,8 +12,8 @@ use crate::job::{Job, JobError};
 use crate::replay::Played;
 use autopilot_agents::{
     Access, Agent, AgentEnding, AgentOutcome, Conversation, Exchange, ExitFacts, ExpectedLaunch,
-    LaunchPlan, LaunchProgram as AgentProgram, LaunchRequest, LaunchSandbox, LaunchSchema,
-    LaunchServer, LaunchStdin as AgentStdin, Network,
+    LaunchPlan, LaunchProgram, LaunchRequest, LaunchSandbox, LaunchSchema, LaunchServer,
+    LaunchStdin, Network,
 };
 use autopilot_core::config::{AgentConfig, Mode, Role};
 use autopilot_host::exec::{Control, ProcessStdin};
@@ -179,9 +179,9 @@ impl Job {
             variables: ready.variables.clone(),
             dir,
             stdin: match &ready.plan.stdin {
-                AgentStdin::Whole(bytes) if bytes.is_empty() => ProcessStdin::Null,
-                AgentStdin::Whole(bytes) => ProcessStdin::Bytes(bytes.clone()),
-                AgentStdin::Open => ProcessStdin::Open,
+                LaunchStdin::Whole(bytes) if bytes.is_empty() => ProcessStdin::Null,
+                LaunchStdin::Whole(bytes) => ProcessStdin::Bytes(bytes.clone()),
+                LaunchStdin::Open => ProcessStdin::Open,
             },
             log: ready.log.clone(),
             timeout: self.timeout(),
@@ -253,8 +253,8 @@ impl Job {
 
     fn program_path(&self, plan: &LaunchPlan) -> Result<Utf8PathBuf, JobError> {
         match &plan.program {
-            AgentProgram::Own => Ok(self.context.own.clone()),
-            AgentProgram::Named(name) => {
+            LaunchProgram::Own => Ok(self.context.own.clone()),
+            LaunchProgram::Named(name) => {
                 let path = self.context.variables.get("PATH").map(String::as_str).unwrap_or("");
                 let found = find_program(name, path, &self.context.place.root);
                 found.ok_or_else(|| JobError::NoProgram { name: name.clone() })
