@@ -1,5 +1,6 @@
 //! Turns a command line's request into the first record of a run.
 
+mod agent;
 mod given;
 mod lane;
 mod out;
@@ -7,6 +8,7 @@ mod settings;
 mod since;
 mod skill;
 
+pub use agent::{address_ready, check_agents};
 pub use given::{check_plan, parse_plan};
 pub use out::{out_dir, prove_out, prove_out_of};
 pub use settings::{check_prices, check_settings, costs_unknown, step_rules};
@@ -14,13 +16,7 @@ pub use since::changed_since;
 pub use skill::check_skills;
 
 use crate::inbox::LimitChange;
-use crate::job::{agent_of, find_program};
-use crate::place::StatePaths;
-use autopilot_agents::openai::{BASE_URL_VARIABLE, Model};
-use autopilot_agents::{Agent, LaunchPlan, LaunchProgram};
-use autopilot_core::config::{
-    AgentConfig, Config, ConfigFaults, HumanGate, Mode, Options, ReviewGateConfig, Role, Warning,
-};
+use autopilot_core::config::{Config, ConfigFaults, HumanGate, Options, ReviewGateConfig, Warning};
 use autopilot_core::event::{RunSpec, TaskEntry};
 use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::flow::Flow;
@@ -30,7 +26,6 @@ use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::{self, FileKind, Parsed, TaskSpec, unique_ids};
 use autopilot_host::file;
-use autopilot_host::model_api::{ApiAddress, BASE_DEFAULT};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -270,122 +265,6 @@ fn queue_files(dir: &Utf8Path, pattern: Option<&str>) -> Result<Vec<Utf8PathBuf>
         return Err(BeginError::QueueTooLong { dir: dir.to_owned(), found: files.len() });
     }
     Ok(files)
-}
-
-/// Checks that the executable of every agent the run needs is installed.
-pub fn check_agents(
-    config: &Config,
-    place: &StatePaths,
-    path: &str,
-    flow: Flow,
-) -> Result<Vec<(Role, LaunchPlan)>, BeginError> {
-    let mut plans = Vec::new();
-    for role in flow.roles() {
-        let name = role.word();
-        for settings in config.candidates(role) {
-            let failed = |reason| BeginError::Agent { role: name, reason };
-            let plan = check_agent(settings, name, place, path).map_err(failed)?;
-            plans.push((role, plan));
-        }
-    }
-    Ok(plans)
-}
-
-fn check_agent(
-    settings: &AgentConfig,
-    name: &str,
-    place: &StatePaths,
-    path: &str,
-) -> Result<LaunchPlan, String> {
-    let agent = agent_of(settings, &place.root).map_err(|error| error.to_string())?;
-    if let Agent::Script { file } = &agent
-        && !file.is_file()
-    {
-        return Err(format!("the script `{file}` does not exist"));
-    }
-    address_ready(&agent, settings)?;
-    let plan = agent.launch(&autopilot_agents::LaunchRequest::new("", &place.root));
-    if let LaunchProgram::Named(program) = &plan.program
-        && find_program(program, path, &place.root).is_none()
-    {
-        let mode = settings.mode.word();
-        let key = match settings.mode {
-            Mode::Acp | Mode::Command => "command",
-            Mode::ClaudeCodeCli | Mode::CodexCli | Mode::OpenaiApi | Mode::Script => "executable",
-        };
-        return Err(format!(
-            "the executable `{program}` of mode {mode} was not found; install it, or set \
-             `{name}.{key}` in .autopilot/config.yml"
-        ));
-    }
-    Ok(plan)
-}
-
-/// Checks that an agent with its own address or key has everything it needs to connect, and returns
-/// a sentence for it.
-pub fn address_ready(agent: &Agent, settings: &AgentConfig) -> Result<Option<String>, String> {
-    let gateway = match agent {
-        Agent::OpenAi(model) => return model_ready(model, settings).map(Some),
-        Agent::ClaudeCode { gateway, .. } | Agent::Codex { gateway, .. } => gateway,
-        Agent::Acp { .. } | Agent::Command { .. } | Agent::Script { .. } => return Ok(None),
-    };
-    let Some(base) = &gateway.base_url else {
-        return match &gateway.key_env {
-            Some(key) if variable(settings, key).is_none() => Err(unset(key)),
-            Some(key) => Ok(Some(format!("key from {key}"))),
-            None => Ok(None),
-        };
-    };
-    let address =
-        ApiAddress::parse(base).map_err(|why| format!("its base URL can't be used: it {why}"))?;
-    let key = gateway.key_env.as_deref();
-    key_ready(&address, key, settings).map(|key| Some(format!("at {address}, {key}")))
-}
-
-fn variable(settings: &AgentConfig, name: &str) -> Option<String> {
-    let own = settings.env.get(name).cloned().or_else(|| std::env::var(name).ok());
-    own.filter(|value| !value.trim().is_empty())
-}
-
-fn unset(key: &str) -> String {
-    format!(
-        "its `api_key_env` is `{key}`, and this environment variable is not set: export it, or \
-         name another in .autopilot/config.yml"
-    )
-}
-
-/// Checks that the key for an address is set; `key` is the variable that may be sent there.
-fn key_ready(
-    address: &ApiAddress,
-    key: Option<&str>,
-    settings: &AgentConfig,
-) -> Result<String, String> {
-    match key {
-        Some(key) if variable(settings, key).is_some() => Ok(format!("key from {key}")),
-        Some(key) if settings.api_key_env.is_some() => {
-            Err(format!("there is no key for {address}: {}", unset(key)))
-        }
-        Some(_) | None if address.is_local() => Ok("without a key".to_owned()),
-        Some(key) => Err(format!(
-            "there is no key for {address}: set the environment variable `{key}`, or name another \
-             as `api_key_env` in .autopilot/config.yml"
-        )),
-        None => Err(format!(
-            "no key is configured for {address}, and your own is only for its vendor: set \
-             `api_key_env` in .autopilot/config.yml to the variable that holds the key"
-        )),
-    }
-}
-
-/// Says which model is asked at which address, if its settings are complete. Makes no connection.
-fn model_ready(model: &Model, settings: &AgentConfig) -> Result<String, String> {
-    let variable = |name: &str| variable(settings, name);
-    let base = model.base_url.clone().or_else(|| variable(BASE_URL_VARIABLE));
-    let base = base.as_deref().unwrap_or(BASE_DEFAULT);
-    let address =
-        ApiAddress::parse(base).map_err(|why| format!("its base URL can't be used: it {why}"))?;
-    let key = key_ready(&address, model.key_variable(), settings)?;
-    Ok(format!("{} at {address}, {key}", model.name))
 }
 
 /// A run that is about to start, with the texts its first record names.

@@ -1,6 +1,7 @@
 //! Refuses settings that a run could not honour, before it starts.
 
-use super::{BeginError, check_agent};
+use super::BeginError;
+use super::agent::check_agent;
 use crate::place::StatePaths;
 use autopilot_core::config::{AgentConfig, Config, Mode, ProofGate, Role, WorkBy};
 use autopilot_core::flow::Flow;
