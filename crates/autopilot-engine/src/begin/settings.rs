@@ -287,10 +287,10 @@ mod tests {
         assert!(found.len() == 1 && found[0].contains("add `prices.\"gpt-5.5\"`"), "{found:?}");
         let prices = "prices: { gpt-5.5: { input: 1.25, output: 10, cached: 0.125 } }\n";
         assert_eq!(faults(&format!("{codex}{rest}{prices}")), [""; 0]);
-        // Which model it would be, nobody knows.
+        // The default model of the agent is not known.
         let found = faults(&format!("builder: {{ mode: codex_cli }}\n{rest}{prices}"));
         assert!(found.len() == 1 && found[0].contains("name `builder.model`"), "{found:?}");
-        // Whoever may take its place is held to the same.
+        // A fallback agent needs a price too.
         let other =
             "builder: { mode: claude_code_cli, fallback: [{ mode: codex_cli, model: gpt-6 }] }\n";
         let found = faults(&format!("{other}{rest}{prices}"));

@@ -420,7 +420,7 @@ mod tests {
         billing.begin(None, None, None, Some(Micros(500)));
         billing.end(Some(&session_tokens(5, 0, 5)), None, CostDoubt::Perhaps);
         assert_eq!(billing.owed().0.usd, Micros(500));
-        // Who never reached a model is unknown, and owes nothing; nor is there a limit to hold.
+        // The cost of an agent that never reached a model is unknown, but nothing is owed.
         for (given, worked) in [(Some(Micros(500)), CostDoubt::No), (None, CostDoubt::Perhaps)] {
             let mut billing = Billing::default();
             billing.begin(None, None, None, given);
@@ -429,7 +429,7 @@ mod tests {
             assert_eq!((bill.usd, bill.unpriced), (Micros(0), true));
             assert_eq!(billing.note(), None);
         }
-        // Who told its cost owes that.
+        // An agent that reported its cost owes that.
         let mut billing = Billing::default();
         billing.begin(None, None, None, Some(Micros(500_000)));
         billing.end(Some(&session_cost(0.1, 1)), None, CostDoubt::Perhaps);

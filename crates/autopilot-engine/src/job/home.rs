@@ -411,7 +411,7 @@ mod tests {
         {
             assert_eq!(case.read(other), None, "{other}");
         }
-        // What it changes is a file of its own, and so is what plugins remember.
+        // Files the agent changes, and its plugins' data, are not the user's.
         fs::create_dir(case.dir().join("plugins/store")).unwrap();
         fs::write(case.dir().join(".claude.json"), "{}").unwrap();
         assert!(fs::read_to_string(case.user().join(".claude.json")).unwrap().contains("starts"));
@@ -481,7 +481,7 @@ mod tests {
         assert_eq!(writes(&Agent::Script { file: "claude.yml".into() }), 0);
         // Lent by its user.
         assert_eq!(writes(&acp(&["gemini", "--acp"])), 1);
-        // The same program started by another.
+        // The agent started by another program.
         let (_, variables) = case.made(&acp(&["npx", "@zed/claude-code-acp"]));
         assert!(variables.contains_key("CLAUDE_CONFIG_DIR"));
     }

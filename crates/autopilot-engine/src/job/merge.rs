@@ -71,7 +71,7 @@ impl Job {
 
     fn proven_tree(&self) -> Option<String> {
         if self.task.pipeline.place(Step::Validate).is_none() {
-            // The whole tree is proven once all of it is there.
+            // Such a task is not validated alone: the whole run is validated at its end.
             return self.task.tree.clone();
         }
         let proven = self.task.shown(Step::Validate)?;

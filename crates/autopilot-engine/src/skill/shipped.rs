@@ -99,7 +99,7 @@ mod tests {
     };
     use serde_json::Value;
 
-    /// What an agent reads twice a minute has to be short.
+    /// Agents read a skill often, so it has to be short.
     const TEXT_BYTES_MAX: usize = 4 * 1024;
 
     #[test]
@@ -111,7 +111,7 @@ mod tests {
             assert!(skill.is_complete && skill.name == found.dir_name);
             assert!(skill.may.model_calls && skill.may.person_calls && skill.may.stays);
             assert!(skill.body.len() <= TEXT_BYTES_MAX, "{} is too long", skill.name);
-            // Where the project has it, each agent calls it by name, and its text takes no arguments.
+            // An agent calls a skill of the project by name, and the text takes no arguments.
             for (folder, mode, start) in [
                 (Folder::Claude, Mode::ClaudeCodeCli, format!("/{} ", skill.name)),
                 (
