@@ -8,7 +8,6 @@ use crate::inbox::{
     self, ANSWER_WAIT_MAX, InboxAnswer, InboxError, InboxMessage, InboxRequest, LimitChange,
 };
 use crate::place::StatePaths;
-use crate::store;
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::decide::{Refusal, refusal, rehearse};
 use autopilot_core::input::{Ask, Input};
@@ -83,12 +82,8 @@ pub fn tell(place: &StatePaths, run: &str, request: InboxRequest) -> Result<(), 
 
 /// The unfinished run, or else the newest one.
 fn newest(place: &StatePaths) -> Result<State, AskError> {
-    let reader = workspace::reader(place)?;
-    if let Some((_, state)) = workspace::unfinished(&reader)? {
-        return Ok(state);
-    }
-    let run = workspace::pick(&reader, None)?.ok_or(AskError::NoRun)?;
-    Ok(store::load(&reader, &run.id).map_err(WorkspaceError::from)?)
+    let found = workspace::unfinished_or_newest(&workspace::reader(place)?)?;
+    found.map(|(_, state)| state).ok_or(AskError::NoRun)
 }
 
 /// Judges the requests as the process that resumes the run will judge them.

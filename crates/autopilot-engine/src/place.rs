@@ -1,6 +1,6 @@
 //! Paths: the user's checkout, its `.autopilot` directory, and the state directory outside of it.
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 
 /// The directories of one repository.
 #[derive(Clone, Debug)]
@@ -41,10 +41,5 @@ impl StatePaths {
     /// The package caches that agents and commands share.
     pub fn caches(&self) -> Utf8PathBuf {
         self.state.join("cache")
-    }
-
-    /// A path relative to `.autopilot`, as the views name it.
-    pub fn in_views(&self, path: &Utf8Path) -> String {
-        path.strip_prefix(self.views()).unwrap_or(path).to_string()
     }
 }

@@ -166,26 +166,31 @@ pub fn unfinished(
     Ok(None)
 }
 
+/// The unfinished run, or else the newest one, with its state.
+pub fn unfinished_or_newest(
+    history: &dyn JournalHistory,
+) -> Result<Option<(JournalRun, State)>, WorkspaceError> {
+    if let Some(found) = unfinished(history)? {
+        return Ok(Some(found));
+    }
+    let Some(run) = pick(history, None)? else { return Ok(None) };
+    let state = store::load(history, &run.id)?;
+    Ok(Some((run, state)))
+}
+
 /// The ids of all runs whose end is not recorded.
 pub fn not_ended(history: &dyn JournalHistory) -> Result<BTreeSet<String>, WorkspaceError> {
     let runs = history.runs(RUNS_LOOKED_AT_MAX).map_err(StoreError::from)?;
     Ok(runs.into_iter().filter(|run| run.ended.is_none()).map(|run| run.id).collect())
 }
 
-/// Finds a run by its id or a prefix of it; without an id, the newest run.
+/// Finds a run by its id; without an id, the newest run.
 pub fn pick(
     history: &dyn JournalHistory,
     id: Option<&str>,
 ) -> Result<Option<JournalRun>, WorkspaceError> {
     let runs = history.runs(RUNS_LOOKED_AT_MAX).map_err(StoreError::from)?;
-    match id {
-        None => Ok(runs.into_iter().next()),
-        Some(id) => {
-            let exact = runs.iter().find(|run| run.id == id).cloned();
-            let begins = || runs.iter().find(|run| run.id.starts_with(id)).cloned();
-            Ok(exact.or_else(begins))
-        }
-    }
+    Ok(runs.into_iter().find(|run| id.is_none_or(|id| run.id == id)))
 }
 
 /// Takes the run's lease. This process holds the lock, so the previous owner of the lease is dead.

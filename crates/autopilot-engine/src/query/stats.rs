@@ -35,15 +35,6 @@ pub fn stats(
     let mut runs = begun_since(archive, runs_max.saturating_add(1), since)?;
     sums.more_runs = runs.len() > runs_max;
     runs.truncate(runs_max);
-    gather(archive, runs, &mut sums)?;
-    Ok(sums)
-}
-
-fn gather(
-    archive: &RunArchive,
-    runs: Vec<JournalRun>,
-    sums: &mut RunStats,
-) -> Result<(), QueryError> {
     let mut records = 0;
     for run in runs {
         // The newest run counts however long it is.
@@ -55,7 +46,7 @@ fn gather(
         sums.steps_of(archive, &run)?;
         sums.add(&archive.tell(run)?);
     }
-    Ok(())
+    Ok(sums)
 }
 
 /// Statistics over many runs.

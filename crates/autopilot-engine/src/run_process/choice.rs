@@ -65,7 +65,10 @@ pub fn take_up(
         Intent::Again { .. } => Ok(None),
         Intent::Resume { asks, .. } => {
             // A failed task is re-opened in the newest run even when that run has ended.
-            let found = if known.is_none() && !asks.is_empty() { newest(journal)? } else { known };
+            let found = match asks.is_empty() {
+                true => known,
+                false => workspace::unfinished_or_newest(journal)?,
+            };
             found.map(Some).ok_or(RunProcessError::NothingToResume)
         }
         Intent::Only { run, .. } => match known {
@@ -80,8 +83,7 @@ pub fn take_up(
 
 fn named(journal: &dyn JournalHistory, run: &str) -> Result<(JournalRun, State), RunProcessError> {
     let none = || WorkspaceError::NoRun(run.to_owned());
-    let known = workspace::pick(journal, Some(run))?.filter(|known| known.id == run);
-    let known = known.ok_or_else(none)?;
+    let known = workspace::pick(journal, Some(run))?.ok_or_else(none)?;
     let state = store::load(journal, run).map_err(WorkspaceError::from)?;
     if state.has_begun() { Ok((known, state)) } else { Err(none().into()) }
 }
@@ -111,9 +113,9 @@ fn not_kept(request: &RunRequest, state: &State) -> Option<&'static str> {
 /// anything is locked.
 pub fn pinned_config(place: &StatePaths, any: bool) -> Result<(Config, Options), RunProcessError> {
     let reader = workspace::reader(place)?;
-    let found = match workspace::unfinished(&reader)? {
-        None if any => newest(&reader)?,
-        found => found,
+    let found = match any {
+        true => workspace::unfinished_or_newest(&reader)?,
+        false => workspace::unfinished(&reader)?,
     };
     let (_, state) = found.ok_or(RunProcessError::NothingToResume)?;
     Ok((pinned(&reader, &state)?, state.run.options))
@@ -149,12 +151,6 @@ pub fn new_run(
     let prepared = begin::prepare(tasks, request, &config, base);
     create(journal, &prepared)?;
     Ok(ChosenRun::new(run, config, prepared))
-}
-
-fn newest(journal: &dyn JournalHistory) -> Result<FoundRun, RunProcessError> {
-    let Some(run) = workspace::pick(journal, None)? else { return Ok(None) };
-    let state = store::load(journal, &run.id).map_err(WorkspaceError::from)?;
-    Ok(Some((run, state)))
 }
 
 fn create(journal: &mut SqliteJournal, prepared: &PreparedRun) -> Result<(), RunProcessError> {
