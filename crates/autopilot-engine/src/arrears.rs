@@ -21,13 +21,13 @@ const EVENTS_SLACK_BYTES: u64 = 4096;
 pub fn collect(state: &mut State, place: &StatePaths, config: &Config) -> Vec<Record> {
     let grants = state.grants.clone();
     let found = grants.into_iter().filter_map(|(id, grant)| {
-        let (bill, total) = told(state, place, config, id, grant)?.owed();
+        let (bill, total) = unrecorded_bill(state, place, config, id, grant)?.owed();
         owe(state, (id, grant.task), grant.owed.plus(bill), total, now())
     });
     found.collect()
 }
 
-fn told(
+fn unrecorded_bill(
     state: &State,
     place: &StatePaths,
     config: &Config,
@@ -37,7 +37,7 @@ fn told(
     let run = RecordedRun::open(&place.views(), &state.run.id).ok()?;
     let (exec, metadata) = question(&run, id, grant)?;
     let bytes_max = config.logging.output_bytes_max.saturating_add(EVENTS_SLACK_BYTES);
-    let (session, usage) = last_words(&run.text(&exec, EVENTS, bytes_max)?);
+    let (session, usage) = last_usage(&run.text(&exec, EVENTS, bytes_max)?);
     let price = metadata.model.as_deref().and_then(|model| config.price(model));
     let resumed = metadata.resumed.as_deref();
     let known = resumed.and_then(|session| state.task(grant.task).totals.get(session));
@@ -53,7 +53,7 @@ fn question(run: &RecordedRun, id: AttemptId, grant: Grant) -> Option<(RecordedE
 }
 
 /// The last session id and the last usage figures among an agent's events.
-fn last_words(events: &str) -> (Option<String>, Option<AgentUsage>) {
+fn last_usage(events: &str) -> (Option<String>, Option<AgentUsage>) {
     let (mut session, mut usage) = (None, None);
     // The last line may be cut off, and its figure is then unknown.
     for event in events.lines().filter_map(|line| serde_json::from_str(line).ok()) {
@@ -97,7 +97,7 @@ mod tests {
             r#"{"event":"usa"#.to_owned(),
         ]
         .join("\n");
-        assert_eq!(last_words(&text), (Some("s-1".to_owned()), Some(usage(0.3))));
-        assert_eq!(last_words("{}\nno"), (None, None));
+        assert_eq!(last_usage(&text), (Some("s-1".to_owned()), Some(usage(0.3))));
+        assert_eq!(last_usage("{}\nno"), (None, None));
     }
 }

@@ -327,7 +327,7 @@ pub fn prepare(
     let plan = tasks.plan.clone().map(&mut keep);
     let pinned = keep(serde_json::to_string(config).unwrap_or_default());
     let mut switches = BTreeSet::from([Switch::Baseline, Switch::Review]);
-    switches.extend(asked_for(request, config));
+    switches.extend(switches_of(request, config));
     if !tasks.flow.row().needs_tests {
         let has_tests = config.commands.has_tests();
         switches.extend(has_tests.then_some(Switch::HasTests));
@@ -357,7 +357,7 @@ pub fn prepare(
 }
 
 /// The switches of a run: results that leave the machine, and gates that wait for a person.
-fn asked_for(request: &RunRequest, config: &Config) -> Vec<Switch> {
+fn switches_of(request: &RunRequest, config: &Config) -> Vec<Switch> {
     let pr = request.pr || config.github.open_pr;
     let push = pr || request.push || config.github.enabled;
     let (plan_gate, end_gate) = match config.gates.human {

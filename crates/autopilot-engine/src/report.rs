@@ -116,7 +116,7 @@ fn calls(place: &StatePaths, state: &State, records: &[Record]) -> Vec<AgentCall
     if execs.len() > EXECS_READ_MAX {
         let tasks: BTreeSet<String> =
             choice.tasks.iter().map(|id| label(state.task(*id))).collect();
-        execs.retain(|exec| is_of(&exec.name, &tasks));
+        execs.retain(|exec| belongs_to(&exec.name, &tasks));
     }
     let call = |exec: &RecordedExec| {
         let said = run.metadata(exec).ok()?;
@@ -138,7 +138,7 @@ fn label(task: &Task) -> String {
 }
 
 /// `exec-012-parser-build` belongs to the task `parser`.
-fn is_of(name: &str, tasks: &BTreeSet<String>) -> bool {
+fn belongs_to(name: &str, tasks: &BTreeSet<String>) -> bool {
     let label = name.splitn(3, '-').nth(2).unwrap_or_default();
     label.match_indices('-').any(|(at, _)| tasks.contains(&label[..at]))
 }
@@ -167,9 +167,9 @@ mod tests {
     #[test]
     fn the_name_of_a_question_says_whose_it_is() {
         let tasks: BTreeSet<String> = ["parser-two", "run"].map(str::to_owned).into();
-        assert!(is_of("exec-012-parser-two-build", &tasks));
-        assert!(is_of("exec-1000-run-uat_generate", &tasks));
-        assert!(!is_of("exec-012-parser-build", &tasks));
-        assert!(!is_of("exec-012-other-parser-two-build", &tasks));
+        assert!(belongs_to("exec-012-parser-two-build", &tasks));
+        assert!(belongs_to("exec-1000-run-uat_generate", &tasks));
+        assert!(!belongs_to("exec-012-parser-build", &tasks));
+        assert!(!belongs_to("exec-012-other-parser-two-build", &tasks));
     }
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// included.
 pub fn check_settings(config: &Config, limits: &Limits, flow: Flow) -> Result<(), BeginError> {
     let mut faults = unavailable(config);
-    faults.extend(unproven(config, flow));
+    faults.extend(missing_tests(config, flow));
     faults.extend(unpriced(config, limits, flow));
     none(faults)
 }
@@ -136,7 +136,7 @@ fn unavailable(config: &Config) -> Vec<String> {
 }
 
 /// The fault of a configuration without tests, for flows that need them.
-fn unproven(config: &Config, flow: Flow) -> Option<String> {
+fn missing_tests(config: &Config, flow: Flow) -> Option<String> {
     (flow.row().needs_tests && !config.commands.has_tests()).then(|| {
         "`commands.tests` is missing; write the command that runs the tests, as in `tests: \"cargo \
          test\"`, in .autopilot/config.yml"
@@ -171,7 +171,7 @@ fn unpriced_agent(
         ];
         let asked: Vec<String> =
             asked.iter().filter(|(_, set)| *set).map(|(key, _)| format!("`{key}`")).collect();
-        if let Some(remedy) = unpriced_for_want_of(config, agent, &key)
+        if let Some(remedy) = missing_price(config, agent, &key)
             && !asked.is_empty()
         {
             faults.push(format!(
@@ -186,7 +186,7 @@ fn unpriced_agent(
 }
 
 /// The setting that would make an agent's cost known, if it is unknown.
-fn unpriced_for_want_of(config: &Config, agent: &AgentConfig, key: &str) -> Option<String> {
+fn missing_price(config: &Config, agent: &AgentConfig, key: &str) -> Option<String> {
     if is_priced(config, agent) {
         return None;
     }

@@ -127,7 +127,7 @@ impl Job {
             access: question.access(),
         };
         let mut earlier =
-            self.said_in(Some(&words.session), words.attempt, RetoldQuestions::All)?;
+            self.exchanges_of(Some(&words.session), words.attempt, RetoldQuestions::All)?;
         if earlier.is_empty() {
             earlier.push(Exchange { prompt: question.prompt.clone(), answer: String::new() });
         }
@@ -136,7 +136,7 @@ impl Job {
         let mut turn = self.turn(&further).await?;
         let asked_for = further.session().filter(|_| ask.is_its_own);
         if is_vanished(&turn.ending, asked_for) && !self.cancel.is_asked() {
-            let prompt = retold(&earlier, &said)?;
+            let prompt = with_exchanges(&earlier, &said)?;
             let notes = turn.ran.notes;
             turn = self.turn(&further.instead(prompt)).await?;
             turn.ran.notes.splice(0..0, notes);
@@ -183,7 +183,7 @@ impl Job {
     /// The question in a form this agent can continue from: with its own session, or with the
     /// earlier exchanges.
     fn put<'a>(&self, ask: &Further, bench: &'a Bench) -> Result<Question<'a>, JobError> {
-        let earlier = self.said_in(None, self.want.id, RetoldQuestions::Answered)?;
+        let earlier = self.exchanges_of(None, self.want.id, RetoldQuestions::Answered)?;
         let Putting { prompt, session, earlier } = self.putting(ask, earlier)?;
         Ok(Question::new(prompt, &bench.dir, ask.access).in_session(session, earlier))
     }
@@ -207,13 +207,13 @@ impl Job {
         } else if ask.is_its_own && agent.keeps_sessions() {
             return by_session(ask.session.clone(), Vec::new());
         }
-        let prompt = retold(&earlier, &ask.prompt)?;
+        let prompt = with_exchanges(&earlier, &ask.prompt)?;
         Ok(Putting { prompt, session: None, earlier: Vec::new() })
     }
 
     /// The questions and answers of an attempt, oldest first; with a session, also those of the
     /// earlier attempts that had it.
-    fn said_in(
+    fn exchanges_of(
         &self,
         session: Option<&str>,
         attempt: AttemptId,
@@ -338,7 +338,7 @@ fn is_answered(said: &Metadata) -> bool {
 }
 
 /// The prompt with the earlier exchanges, for an agent that remembers nothing.
-fn retold(earlier: &[Exchange], prompt: &str) -> Result<String, JobError> {
+fn with_exchanges(earlier: &[Exchange], prompt: &str) -> Result<String, JobError> {
     if earlier.is_empty() {
         return Err(JobError::NothingSaid);
     }
@@ -370,10 +370,10 @@ mod tests {
     #[test]
     fn what_was_said_is_told_again_and_nothing_is_made_up() {
         let said = Exchange { prompt: "first?".into(), answer: "yes".into() };
-        let text = retold(&[said], "and now?").unwrap();
+        let text = with_exchanges(&[said], "and now?").unwrap();
         let order = ["first?", "yes", "and now?"].map(|part| text.find(part).unwrap());
         assert!(order.is_sorted(), "{text}");
-        assert!(retold(&[], "and now?").is_err());
+        assert!(with_exchanges(&[], "and now?").is_err());
     }
 
     #[test]

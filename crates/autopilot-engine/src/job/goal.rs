@@ -78,7 +78,7 @@ impl Job {
         }
         let start = self.start().await?;
         let left_behind = self.left_behind(&start).await?;
-        let start = on_the_branch(start);
+        let start = without_conflicts(start);
         let bench = self.bench(For::Agent, &start.commit, &start.base).await?;
         let goal = self.goal_above()?;
         let results = self.results(&self.kin.steps)?;
@@ -338,7 +338,7 @@ impl Job {
         carry.faults = made.iter().map(|reason| reason.text.clone()).collect();
         let Some((number, workflow, results)) = self.last_iteration()? else { return Ok(carry) };
         let texts: Vec<&str> = weighed.iter().map(|reason| reason.text.as_str()).collect();
-        let said = self.said_of(number)?.unwrap_or_else(|| match texts.is_empty() {
+        let said = self.completion_of(number)?.unwrap_or_else(|| match texts.is_empty() {
             true => Completion::not_done("the goal was not met"),
             false => Completion::not_done(texts.join("; ")),
         });
@@ -359,7 +359,7 @@ impl Job {
     }
 
     /// The completion check's answer for an iteration.
-    fn said_of(&self, iteration: u32) -> Result<Option<Completion>, JobError> {
+    fn completion_of(&self, iteration: u32) -> Result<Option<Completion>, JobError> {
         let shown = self.task.last(Step::Completion).filter(|shown| shown.round == iteration);
         let Some(hash) = shown.and_then(|shown| shown.facts.answer.as_ref()) else {
             return Ok(None);
@@ -410,7 +410,7 @@ impl Carry {
 
 /// Unlike a repair, a step starts on the run's branch as it is, without conflicts, so that
 /// undecided files undo nothing that others merged.
-fn on_the_branch(start: Start) -> Start {
+fn without_conflicts(start: Start) -> Start {
     let Some(conflicts) = &start.conflicts else { return start };
     let note = format!(
         "{}; it started without its earlier work, which is kept as {}",

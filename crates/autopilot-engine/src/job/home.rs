@@ -203,7 +203,7 @@ fn planned(agent: &Agent, variables: &mut Variables, dir: &Utf8Path) -> Home {
             let mut links = settings(&from, CODEX);
             // The file may hold another key under the same name.
             links.retain(|(name, _)| own_login || name != Path::new(".env"));
-            let made = opened(&mut links);
+            let made = open_shared_folders(&mut links);
             Home {
                 plan: HomePlan { dir: dir.into(), made, links, logins, ..HomePlan::default() },
                 sessions: vec!["sessions".into()],
@@ -236,7 +236,7 @@ fn claude_home(from: &Utf8Path, state: &Utf8Path, dir: &Utf8Path, way: GatewayWa
             Some((name, gateway::without_own_way(&bytes?, way)?.into_bytes()))
         }));
     }
-    let made = opened(&mut links);
+    let made = open_shared_folders(&mut links);
     Home {
         plan: HomePlan {
             dir: dir.into(),
@@ -252,7 +252,7 @@ fn claude_home(from: &Utf8Path, state: &Utf8Path, dir: &Utf8Path, way: GatewayWa
 
 /// Replaces links to folders that agents write to (skills, plugins) by real folders with links to
 /// their entries.
-fn opened(links: &mut Vec<(PathBuf, PathBuf)>) -> Vec<PathBuf> {
+fn open_shared_folders(links: &mut Vec<(PathBuf, PathBuf)>) -> Vec<PathBuf> {
     let is_shared = |(name, path): &mut (PathBuf, PathBuf)| {
         SHARED.iter().any(|shared| *name == Path::new(shared)) && path.is_dir()
     };

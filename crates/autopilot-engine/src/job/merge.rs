@@ -18,7 +18,7 @@ use std::sync::{Arc, PoisonError};
 
 impl Job {
     pub(super) async fn merge(&self) -> Result<Done, JobError> {
-        if self.stands_as_it_was() {
+        if self.keeps_earlier_result() {
             let why = "its earlier result is merged already".to_owned();
             return Ok((Outcome::Skipped { why }, Facts::default()));
         }
@@ -64,7 +64,7 @@ impl Job {
     }
 
     /// Returns whether the work of this round was dropped in favour of the earlier result.
-    fn stands_as_it_was(&self) -> bool {
+    fn keeps_earlier_result(&self) -> bool {
         let work = self.task.pipeline.continues_at().and_then(|step| self.task.shown(step));
         work.is_some_and(|shown| matches!(shown.outcome, Outcome::Skipped { .. }))
     }
@@ -194,7 +194,7 @@ impl MergeWork {
         for name in [&task_branch(&self.task), &self.branch] {
             let reached = publish_reachable(&self.hub, &self.repo, name)?;
             if let Some(why) = &reached.instead {
-                notes.push(elsewhere(name, &reached.branch, why));
+                notes.push(wrong_branch_warning(name, &reached.branch, why));
             }
         }
         fail::point("merge.published");
@@ -203,7 +203,7 @@ impl MergeWork {
 }
 
 /// A warning for a person who would otherwise merge the wrong branch.
-fn elsewhere(wanted: &str, got: &str, why: &PublishRefusal) -> String {
+fn wrong_branch_warning(wanted: &str, got: &str, why: &PublishRefusal) -> String {
     let why = match why {
         PublishRefusal::CheckedOut { branch, worktree } => {
             format!(

@@ -54,7 +54,7 @@ pub fn take_up(
             {
                 Err(RunProcessError::Unfinished { run: run.id, title: run.title })
             }
-            Some((run, state)) => match not_kept(request, &state) {
+            Some((run, state)) => match unavailable_option(request, &state) {
                 Some(flag) => {
                     Err(RunProcessError::UnderWay { run: run.id, title: run.title, flag })
                 }
@@ -76,12 +76,12 @@ pub fn take_up(
                 Err(RunProcessError::Unfinished { run: other.id, title: other.title })
             }
             Some(found) => Ok(Some(found)),
-            None => Ok(Some(named(journal, run)?)),
+            None => Ok(Some(by_id(journal, run)?)),
         },
     }
 }
 
-fn named(journal: &dyn JournalHistory, run: &str) -> Result<(JournalRun, State), RunProcessError> {
+fn by_id(journal: &dyn JournalHistory, run: &str) -> Result<(JournalRun, State), RunProcessError> {
     let none = || WorkspaceError::NoRun(run.to_owned());
     let known = workspace::pick(journal, Some(run))?.ok_or_else(none)?;
     let state = store::load(journal, run).map_err(WorkspaceError::from)?;
@@ -89,7 +89,7 @@ fn named(journal: &dyn JournalHistory, run: &str) -> Result<(JournalRun, State),
 }
 
 /// The option of a request that can't take effect in a run that is under way.
-fn not_kept(request: &RunRequest, state: &State) -> Option<&'static str> {
+fn unavailable_option(request: &RunRequest, state: &State) -> Option<&'static str> {
     let asked = [(request.push, Switch::Push, "--push"), (request.pr, Switch::Pr, "--pr")];
     for (is_asked, switch, flag) in asked {
         if is_asked && !state.run.switches.contains(&switch) {

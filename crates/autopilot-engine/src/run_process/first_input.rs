@@ -16,17 +16,17 @@ pub fn first_inputs(intent: &Intent, chosen: &ChosenRun) -> Vec<Input> {
         (Intent::Begin { request, .. }, None) => {
             let mut asks = approval(request, &chosen.state);
             asks.push(Ask::Resume);
-            taking_up(chosen, &request.limits, asks)
+            resume_inputs(chosen, &request.limits, asks)
         }
         (Intent::Again { .. }, None) => vec![Input::Boot],
         (Intent::Resume { asks, limits, .. }, None) => {
-            taking_up(chosen, limits, [&asks[..], &[Ask::Resume]].concat())
+            resume_inputs(chosen, limits, [&asks[..], &[Ask::Resume]].concat())
         }
         (Intent::Only { ask, limits, .. }, None) => {
             // Attempts that an interrupted process left must not start again here.
             let rests = Ask::Halt { why: HaltWhy::Stop, now: false };
             let mut inputs = vec![Input::Asked(rests)];
-            inputs.extend(taking_up(chosen, limits, vec![ask.clone()]));
+            inputs.extend(resume_inputs(chosen, limits, vec![ask.clone()]));
             inputs
         }
     }
@@ -40,7 +40,7 @@ fn approval(request: &RunRequest, state: &State) -> Vec<Ask> {
     if approves { vec![Ask::Approve { by, answer: None }] } else { Vec::new() }
 }
 
-fn taking_up(chosen: &ChosenRun, limits: &LimitChange, asks: Vec<Ask>) -> Vec<Input> {
+fn resume_inputs(chosen: &ChosenRun, limits: &LimitChange, asks: Vec<Ask>) -> Vec<Input> {
     let mut inputs = vec![Input::Boot];
     let known = &chosen.state.run.limits;
     let change = match &chosen.models {

@@ -69,14 +69,14 @@ pub fn check_prices(
 
 /// The agents named by tasks that are still open, besides the default ones.
 fn named_agents(intent: &Intent, state: &State) -> Vec<WorkBy> {
-    let asked = asked_for(intent, state);
+    let asked = reopened_tasks(intent, state);
     let is_open = |task: &&Task| !task.is_settled() || asked.contains(&task.id);
     let tasks = state.tasks.iter().filter(is_open);
     tasks.map(|task| task.spec.by.clone()).filter(|by| !by.is_anybody()).collect()
 }
 
 /// The ended tasks that the asks re-open, with the tasks that depend on them.
-fn asked_for(intent: &Intent, state: &State) -> BTreeSet<TaskId> {
+fn reopened_tasks(intent: &Intent, state: &State) -> BTreeSet<TaskId> {
     let asks = match intent {
         Intent::Begin { .. } | Intent::Again { .. } => &[],
         Intent::Resume { asks, .. } => asks.as_slice(),
