@@ -284,9 +284,7 @@ impl Job {
         match self.told.load(Ordering::Relaxed) {
             0 => {}
             1 => facts.notes.push("a person sent its agent a message".to_owned()),
-            times => {
-                facts.notes.push(format!("a person sent its agent {times} messages"));
-            }
+            times => facts.notes.push(format!("a person sent its agent {times} messages")),
         }
         let outcome = self.redacted(outcome);
         facts.notes = facts.notes.iter().map(|note| self.clean(note)).collect();

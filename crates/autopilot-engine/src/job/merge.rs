@@ -206,10 +206,8 @@ impl MergeWork {
 fn wrong_branch_warning(wanted: &str, got: &str, why: &PublishRefusal) -> String {
     let why = match why {
         PublishRefusal::CheckedOut { branch, worktree } => {
-            format!(
-                "branch {branch} is checked out in {} and was left unchanged",
-                worktree.display()
-            )
+            let worktree = worktree.display();
+            format!("branch {branch} is checked out in {worktree} and was left unchanged")
         }
         PublishRefusal::ForeignCommits { branch, .. } => {
             format!("branch {branch} has commits that are not this run's and was left unchanged")

@@ -201,12 +201,8 @@ impl Job {
             )
         })
         .await?;
-        Ok(match kept {
-            Some(_) => Vec::new(),
-            None => {
-                vec![format!("the test plan was not committed: the path {TEST_PLAN} is taken")]
-            }
-        })
+        let taken = || format!("the test plan was not committed: the path {TEST_PLAN} is taken");
+        Ok(if kept.is_none() { vec![taken()] } else { Vec::new() })
     }
 
     /// The text to plan: the plan file of the run, or a task that is planned later.
