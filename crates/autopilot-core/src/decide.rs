@@ -1,6 +1,6 @@
 //! The rules: an input, a state and the time make a record.
 //!
-//! Every rule changes the state only through [`Draft::emit`], so the next rule sees what the one
+//! Every rule changes the state only through [`RecordDraft::emit`], so the next rule sees what the one
 //! before it decided. Starting what is ready is the last act of every decision.
 
 mod ask;

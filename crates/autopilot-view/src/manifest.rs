@@ -2,7 +2,7 @@
 //! its steps, and `<run-id>.json`, its iterations with what became of each step.
 //!
 //! The state knows what each step showed last; what earlier iterations came to is folded from the
-//! records by [`History`].
+//! records by [`IterationHistory`].
 
 #[cfg(test)]
 mod tests;

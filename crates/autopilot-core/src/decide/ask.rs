@@ -1,4 +1,4 @@
-//! Carrying out what people ask for. Whether it is carried out at all is for [`super::refusal`] to
+//! Carrying out what people ask for. Whether it is carried out at all is for [`super::refusal()`] to
 //! say, and for nobody else.
 
 use super::RecordDraft;
@@ -10,7 +10,7 @@ use crate::pipeline::Work;
 use crate::state::Status;
 
 impl RecordDraft<'_> {
-    /// Carries out what [`super::refusal`] lets through.
+    /// Carries out what [`super::refusal()`] lets through.
     pub(super) fn asked(&mut self, ask: Ask) {
         match ask {
             Ask::Halt { why, now } => self.halt(why, now),

@@ -1,4 +1,4 @@
-//! Text on the page. What agents and people wrote gets there only as a [`Line`] or a [`Body`], and
+//! Text on the page. What agents and people wrote gets there only as a [`ReportLine`] or a [`Body`], and
 //! those are made only here: secrets hidden, what acts made visible, and cut to what a page can hold.
 
 use maud::{Markup, PreEscaped, Render, html};
