@@ -657,7 +657,7 @@ fn a_place_where_nothing_can_be_written_is_refused_before_anything_begins() {
     for (out, why) in [
         ("a-file", "it is not a directory"),
         ("a-file/below", "is not a directory"),
-        ("dangling", "leads nowhere"),
+        ("dangling", "broken symbolic link"),
         (".git/runs", "it belongs to git"),
         ("new/../../other", "has no `..`"),
         ("", "it is empty"),
