@@ -1,4 +1,4 @@
-//! Whether the machine can carry one more worker: memory, disk and descriptors.
+//! Checks that the machine has memory, disk and file descriptors for one more worker.
 
 use crate::place::StatePaths;
 use autopilot_core::config::Orchestrator;
@@ -6,9 +6,9 @@ use autopilot_host::room::{self, Descriptors, Disk, Memory};
 
 const MB: u64 = 1 << 20;
 
-/// What the machine is short of, in words, if it is short of anything.
+/// The resource the machine is short of, as a sentence, or `None` when there is room.
 pub fn short(place: &StatePaths, config: &Orchestrator, workers: u32) -> Option<String> {
-    // What can't be measured can't be short.
+    // A resource that can't be measured is not treated as short.
     let measured = Measured {
         memory: room::memory(),
         disk: room::disk(place.state.as_std_path()).ok(),
@@ -28,7 +28,8 @@ impl Measured {
         let less = |free: u64, min_mb: u64, of: &str| {
             let free_mb = free / MB;
             let key = format!("orchestrator.min_free_{of}_mb");
-            (free_mb < min_mb).then(|| format!("{free_mb} MB of {of} are free, {key} is {min_mb}"))
+            (free_mb < min_mb)
+                .then(|| format!("only {free_mb} MB of {of} free ({key} is {min_mb})"))
         };
         let memory =
             self.memory.and_then(|m| less(m.bytes_available, config.min_free_memory_mb, "memory"));
@@ -36,7 +37,7 @@ impl Measured {
         let descriptors = self
             .descriptors
             .filter(|d| d.agents_max() <= u64::from(workers))
-            .map(|d| format!("the limit of {} open files is used up", d.limit));
+            .map(|d| format!("the limit of {} open files is reached", d.limit));
         memory.or(disk).or(descriptors)
     }
 }
@@ -63,9 +64,9 @@ mod tests {
         let short = |m: Measured, workers| m.short(&config, workers);
         assert_eq!(short(measured(512, 256, 1024), 3), None);
         let memory = short(measured(100, 256, 1024), 3).unwrap();
-        assert_eq!(memory, "100 MB of memory are free, orchestrator.min_free_memory_mb is 512");
+        assert_eq!(memory, "only 100 MB of memory free (orchestrator.min_free_memory_mb is 512)");
         let disk = short(measured(512, 255, 1024), 3).unwrap();
-        assert_eq!(disk, "255 MB of disk are free, orchestrator.min_free_disk_mb is 256");
+        assert_eq!(disk, "only 255 MB of disk free (orchestrator.min_free_disk_mb is 256)");
         assert_eq!(short(measured(512, 256, 64), 1), None);
         assert!(short(measured(512, 256, 64), 2).unwrap().contains("64 open files"));
         let unknown = Measured { memory: None, disk: None, descriptors: None };

@@ -1,7 +1,7 @@
-//! What agents told of their cost to a process that died before it could put that on the record.
+//! Costs that agents reported to a process which died before it could record them.
 //!
-//! Whatever is not found here is charged as unknown when the run is booted, so a file that is gone
-//! or can't be read never makes an attempt cheaper.
+//! A cost that is not found here is charged as unknown when the run boots, so a missing or
+//! unreadable file never makes an attempt cheaper.
 
 use crate::clock::now;
 use crate::job::{Billing, EVENTS, Metadata};
@@ -14,20 +14,20 @@ use autopilot_core::event::Record;
 use autopilot_core::id::AttemptId;
 use autopilot_core::state::{Grant, State};
 
-/// Beyond what of an agent's events is kept: the line that says that there were more.
+/// Room beyond the configured size of an events file, for the line that says that it was cut.
 const EVENTS_SLACK_BYTES: u64 = 4096;
 
-/// Puts it on the record, before anything else is decided about the run.
+/// Records the costs that a dead process left unrecorded, before anything else is decided.
 pub fn collect(state: &mut State, place: &StatePaths, config: &Config) -> Vec<Record> {
     let grants = state.grants.clone();
     let found = grants.into_iter().filter_map(|(id, grant)| {
-        let (bill, total) = told(state, place, config, id, grant)?.owed();
+        let (bill, total) = unrecorded_bill(state, place, config, id, grant)?.owed();
         owe(state, (id, grant.task), grant.owed.plus(bill), total, now())
     });
     found.collect()
 }
 
-fn told(
+fn unrecorded_bill(
     state: &State,
     place: &StatePaths,
     config: &Config,
@@ -37,14 +37,14 @@ fn told(
     let run = RecordedRun::open(&place.views(), &state.run.id).ok()?;
     let (exec, metadata) = question(&run, id, grant)?;
     let bytes_max = config.logging.output_bytes_max.saturating_add(EVENTS_SLACK_BYTES);
-    let (session, usage) = last_words(&run.text(&exec, EVENTS, bytes_max)?);
+    let (session, usage) = last_usage(&run.text(&exec, EVENTS, bytes_max)?);
     let price = metadata.model.as_deref().and_then(|model| config.price(model));
     let resumed = metadata.resumed.as_deref();
     let known = resumed.and_then(|session| state.task(grant.task).totals.get(session));
     Some(Billing::of_turn(resumed, known, price, session.as_deref(), &usage?))
 }
 
-/// The one that was asked with the money, and was the last.
+/// The last question that was paid for with this grant.
 fn question(run: &RecordedRun, id: AttemptId, grant: Grant) -> Option<(RecordedExec, Metadata)> {
     let id = id.to_string();
     let (exec, metadata) = run.newest_first().ok()?.find(|(_, said)| said.attempt == id)?;
@@ -52,10 +52,10 @@ fn question(run: &RecordedRun, id: AttemptId, grant: Grant) -> Option<(RecordedE
     (began.as_millisecond() >= grant.at.0).then_some((exec, metadata))
 }
 
-/// The session it was in and the last figure it told.
-fn last_words(events: &str) -> (Option<String>, Option<AgentUsage>) {
+/// The last session id and the last usage figures among an agent's events.
+fn last_usage(events: &str) -> (Option<String>, Option<AgentUsage>) {
     let (mut session, mut usage) = (None, None);
-    // The last line may be cut; what it would have said is unknown.
+    // The last line may be cut off, and its figure is then unknown.
     for event in events.lines().filter_map(|line| serde_json::from_str(line).ok()) {
         match event {
             AgentEvent::Session { id } => session = Some(id),
@@ -97,7 +97,7 @@ mod tests {
             r#"{"event":"usa"#.to_owned(),
         ]
         .join("\n");
-        assert_eq!(last_words(&text), (Some("s-1".to_owned()), Some(usage(0.3))));
-        assert_eq!(last_words("{}\nno"), (None, None));
+        assert_eq!(last_usage(&text), (Some("s-1".to_owned()), Some(usage(0.3))));
+        assert_eq!(last_usage("{}\nno"), (None, None));
     }
 }

@@ -1,13 +1,13 @@
-//! Asking something of a run, whoever asks: a command, a key of the dashboard, a remote client.
+//! Requests to a run from a command, a dashboard key or a remote client.
 //!
-//! Where a process works on the run, it is told and its answer is what is given back. Where none
-//! does, the asks are judged as they will be, and whoever asked takes the run up with them.
+//! When a process is working on the run, the request goes to that process and its answer is
+//! returned. Otherwise the request is judged by the same rules, and the caller resumes the run with
+//! it.
 
 use crate::inbox::{
     self, ANSWER_WAIT_MAX, InboxAnswer, InboxError, InboxMessage, InboxRequest, LimitChange,
 };
 use crate::place::StatePaths;
-use crate::store;
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::decide::{Refusal, refusal, rehearse};
 use autopilot_core::input::{Ask, Input};
@@ -16,28 +16,29 @@ use autopilot_host::dir_watch::DirWatch;
 use autopilot_host::lock::Holder;
 use std::time::{Duration, Instant};
 
-/// How often it is made sure that the process is still there.
+/// How often the process is checked to be still alive.
 const ALIVE_EVERY: Duration = Duration::from_millis(250);
-/// How often it is looked for the answer where the kernel can't tell.
+/// How often the answer is looked for where the kernel can't report file changes.
 const POLL_EVERY: Duration = Duration::from_millis(50);
 
-/// What came of asking a run.
+/// The outcome of a request to a run.
 #[derive(Debug)]
 pub enum AskReply {
-    /// The answer: what has happened, or that it is so already.
+    /// The process's answer; `changed` is false when the run was already as requested.
     Answered { text: String, changed: bool },
-    /// No process works on the run, and nothing hinders the asks: it is for the caller to take the
-    /// run up with them. This is the run as it is.
+    /// No process works on the run and the request is legal: the caller resumes the run with it.
+    /// Holds the current state of the run.
     Unattended(Box<State>),
 }
 
+/// Why a request to a run was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     #[error("no runs in this repository yet")]
     NoRun,
     #[error("{0}")]
     Refused(Refusal),
-    #[error("process {pid} is at work in this repository, but not on run {run}")]
+    #[error("process {pid} is working on another run in this repository, not on {run}")]
     Elsewhere { pid: i32, run: String },
     #[error("{why}")]
     Failed { why: String },
@@ -54,8 +55,8 @@ pub enum AskError {
     Inbox(#[from] InboxError),
 }
 
-/// Asks the newest run of a repository, an unfinished one before all others. The limits are changed
-/// first, so that the asks are judged under them.
+/// Sends requests to the unfinished run of a repository, or else to its newest run. The limits
+/// change first, so that the requests are judged under the new ones.
 pub fn ask(place: &StatePaths, limits: &LimitChange, asks: &[Ask]) -> Result<AskReply, AskError> {
     let state = newest(place)?;
     let Some(holder) = workspace::holder(place) else {
@@ -66,30 +67,26 @@ pub fn ask(place: &StatePaths, limits: &LimitChange, asks: &[Ask]) -> Result<Ask
         Some(answer) => {
             answered(answer).map(|(text, changed)| AskReply::Answered { text, changed })
         }
-        // It ended without having heard of it.
+        // The process ended before it took the message.
         None => unattended(newest(place)?, limits, asks),
     }
 }
 
-/// Says something to the agent that works on a task, and gives back what became of it.
+/// Sends a message to the agent that works on a task, and waits until it was delivered.
 pub fn tell(place: &StatePaths, run: &str, request: InboxRequest) -> Result<(), AskError> {
-    let nobody = || AskError::Failed { why: format!("no process works on run {run} now") };
+    let nobody = || AskError::Failed { why: format!("no process is working on run {run}") };
     let holder = workspace::holder(place).ok_or_else(nobody)?;
     let answer = deliver(place, &holder, run, request)?.ok_or_else(nobody)?;
     answered(answer).map(|_told| ())
 }
 
-/// The run that is asked: the unfinished one, else the newest.
+/// The unfinished run, or else the newest one.
 fn newest(place: &StatePaths) -> Result<State, AskError> {
-    let reader = workspace::reader(place)?;
-    if let Some((_, state)) = workspace::unfinished(&reader)? {
-        return Ok(state);
-    }
-    let run = workspace::pick(&reader, None)?.ok_or(AskError::NoRun)?;
-    Ok(store::load(&reader, &run.id).map_err(WorkspaceError::from)?)
+    let found = workspace::unfinished_or_newest(&workspace::reader(place)?)?;
+    found.map(|(_, state)| state).ok_or(AskError::NoRun)
 }
 
-/// Judges the asks as the process that takes the run up will.
+/// Judges the requests as the process that resumes the run will judge them.
 fn unattended(state: State, limits: &LimitChange, asks: &[Ask]) -> Result<AskReply, AskError> {
     let now = crate::clock::now();
     let change = limits.ask(&state.run.limits).map(Input::Asked);
@@ -105,8 +102,8 @@ fn unattended(state: State, limits: &LimitChange, asks: &[Ask]) -> Result<AskRep
     Ok(AskReply::Unattended(Box::new(state)))
 }
 
-/// Leaves a message for the process and waits for its answer. None: it ended, and the message was
-/// never taken.
+/// Leaves a message for the process and waits for its answer. Returns `None` when the process ended
+/// without taking the message.
 fn deliver(
     place: &StatePaths,
     holder: &Holder,
@@ -114,12 +111,12 @@ fn deliver(
     request: InboxRequest,
 ) -> Result<Option<InboxAnswer>, AskError> {
     let pid = holder.process.pid;
-    // A process that only begins has not said yet which run it works on.
+    // A process that is still starting has not recorded yet which run it works on.
     if !holder.run.is_empty() && holder.run != run {
         return Err(AskError::Elsewhere { pid, run: run.to_owned() });
     }
     inbox::create(place)?;
-    // Before the message is there, or its answer could be missed.
+    // Watch before the message is written, or its answer could be missed.
     let watch = DirWatch::new(place.inbox().as_std_path());
     let sent = inbox::put(place, &InboxMessage { run: run.to_owned(), request })?;
     let began = Instant::now();
@@ -140,7 +137,7 @@ fn deliver(
     Err(AskError::Silent { pid })
 }
 
-/// The answer in words, and whether anything changed.
+/// The answer as text, and whether it changed anything.
 fn answered(answer: InboxAnswer) -> Result<(String, bool), AskError> {
     match answer {
         InboxAnswer::Done { text } => Ok((text, true)),

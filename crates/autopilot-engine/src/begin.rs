@@ -1,5 +1,6 @@
-//! From what was asked on the command line to the first word of a run.
+//! Turns a command line's request into the first record of a run.
 
+mod agent;
 mod given;
 mod lane;
 mod out;
@@ -7,6 +8,7 @@ mod settings;
 mod since;
 mod skill;
 
+pub use agent::{address_ready, check_agents};
 pub use given::{check_plan, parse_plan};
 pub use out::{out_dir, prove_out, prove_out_of};
 pub use settings::{check_prices, check_settings, costs_unknown, step_rules};
@@ -14,14 +16,7 @@ pub use since::changed_since;
 pub use skill::check_skills;
 
 use crate::inbox::LimitChange;
-use crate::job::{agent_of, find_program};
-use crate::place::StatePaths;
-use autopilot_agents::openai::{BASE_URL_VARIABLE, Model};
-use autopilot_agents::{Agent, LaunchPlan, LaunchProgram};
-use autopilot_core::config::{
-    AgentConfig, Config, ConfigFaults, HumanGate, Mode, Options, ReviewGateConfig as ReviewConfig,
-    Role, Warning,
-};
+use autopilot_core::config::{Config, ConfigFaults, HumanGate, Options, ReviewGateConfig, Warning};
 use autopilot_core::event::{RunSpec, TaskEntry};
 use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::flow::Flow;
@@ -31,19 +26,18 @@ use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::{self, FileKind, Parsed, TaskSpec, unique_ids};
 use autopilot_host::file::{self, FileError};
-use autopilot_host::model_api::{ApiAddress, BASE_DEFAULT};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Files a queue may hold.
+/// The maximum number of files in a queue.
 pub const QUEUE_MAX: usize = 10_000;
-/// The longest title that a run takes from the first line of its text.
+/// The maximum length of a run's title that is taken from the first line of its text.
 const TEXT_TITLE_CHARS_MAX: usize = 100;
-/// Names in a tasks directory that are no tasks.
+/// File names in a tasks directory that are not task files.
 const NOT_TASKS: [&str; 2] = ["TEMPLATE.md", "README.md"];
 
-/// What to work on, as given.
+/// The work that a command line names.
 #[derive(Clone, Debug)]
 pub enum WorkSource {
     File(Utf8PathBuf),
@@ -51,54 +45,53 @@ pub enum WorkSource {
         dir: Utf8PathBuf,
         pattern: Option<String>,
     },
-    /// What is to be reached, in a person's words, and the flow that works on it.
+    /// A person's own words, and the flow that works on them.
     Text {
         flow: Flow,
         text: String,
     },
-    /// A plan somebody has made already, and the file it was made for.
+    /// An existing plan as JSON, and the plan file it was made for.
     Plan {
         from: Utf8PathBuf,
         file: Option<Utf8PathBuf>,
     },
 }
 
+/// A request to start a run, as given on the command line.
 #[derive(Clone, Debug)]
 pub struct RunRequest {
     pub source: WorkSource,
     pub push: bool,
     pub pr: bool,
-    /// Work on a plan only when a person has approved it.
+    /// A person must approve the plan before any task starts (`--plan-only`).
     pub hold_plan: bool,
-    /// The configuration asks for it too.
+    /// The configuration also has a gate for plans.
     pub gates_plan: bool,
-    /// What depends on something that failed is not begun.
+    /// Tasks that depend on a failed task are not started.
     pub fail_fast: bool,
     pub allow_red_base: bool,
-    /// What the configuration was changed by.
+    /// The command-line options that override the configuration.
     pub options: Options,
     pub limits: LimitChange,
     pub started_by: String,
 }
 
+/// Why a run can't start.
 #[derive(Debug, thiserror::Error)]
 pub enum BeginError {
     #[error(transparent)]
     Unreadable(#[from] FileError),
     #[error("{}", faults.in_file(path.as_str()))]
     TaskFile { path: Utf8PathBuf, faults: ConfigFaults },
-    #[error("`{path}` is a plan; a queue holds tasks: run it with `autopilot run {path}`")]
+    #[error("`{path}` is a plan, but a queue takes task files; run it with `autopilot run {path}`")]
     PlanInQueue { path: Utf8PathBuf },
-    #[error("`{path}` is a task; --from goes with the plan it was made for, or alone")]
+    #[error("`{path}` is a task file; use --from with the plan file it was made for, or alone")]
     NotAPlan { path: Utf8PathBuf },
-    #[error("the plan `{path}` can't be worked on:\n{}", faults.join("\n"))]
+    #[error("the plan `{path}` is not valid:\n{}", faults.join("\n"))]
     Refused { path: Utf8PathBuf, faults: Vec<String> },
     #[error("`{path}` is a directory; use `autopilot run --queue {path}`")]
     IsDirectory { path: Utf8PathBuf },
-    #[error(
-        "there is no task file in `{dir}`{}; write one or check the pattern",
-        pattern_words(pattern)
-    )]
+    #[error("no task file in `{dir}`{}; write one or check the pattern", pattern_words(pattern))]
     EmptyQueue { dir: Utf8PathBuf, pattern: Option<String> },
     #[error("`{dir}` holds {found} task files, more than the {QUEUE_MAX} a queue may have")]
     QueueTooLong { dir: Utf8PathBuf, found: usize },
@@ -118,7 +111,7 @@ fn pattern_words(pattern: &Option<String>) -> String {
     pattern.as_ref().map(|pattern| format!(" that matches `{pattern}`")).unwrap_or_default()
 }
 
-/// A plan as it is kept with the run: what was understood of it, and its text for the planner.
+/// A plan file as it is kept with the run: its parsed specification, and its text for the planner.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PlanBody {
     #[serde(flatten)]
@@ -126,21 +119,21 @@ pub struct PlanBody {
     pub text: String,
 }
 
-/// The tasks of a request, all of them readable and right.
+/// The valid tasks of a request.
 pub struct Tasks {
     pub flow: Flow,
     pub title: String,
     pub source: String,
     pub specs: Vec<TaskSpec>,
-    /// Of a plan: what it asks for as a whole.
+    /// The specification of the whole plan or goal.
     pub whole: Option<PlanBody>,
-    /// A plan that is given instead of being made, as JSON.
+    /// An existing plan, as JSON.
     pub plan: Option<String>,
     pub warnings: Vec<(Utf8PathBuf, Warning)>,
 }
 
-/// Paths are as given: relative to the directory the command was started in. What is kept of them
-/// is relative to the repository, so that the same file is the same task from anywhere.
+/// Reads and checks the task files of a request. Given paths are relative to the current directory;
+/// kept paths are relative to the repository, so that a file is the same task from anywhere.
 pub fn read_tasks(source: &WorkSource, root: &Utf8Path) -> Result<Tasks, BeginError> {
     match source {
         WorkSource::File(path) => {
@@ -203,7 +196,7 @@ fn from_text(flow: Flow, text: &str) -> Tasks {
     }
 }
 
-/// The one name of a file: from the top of the repository, or absolute outside of it.
+/// A file's path relative to the repository, or absolute when the file is outside of it.
 fn in_repository(path: &Utf8Path, root: &Utf8Path) -> Utf8PathBuf {
     let Ok(real) = path.canonicalize_utf8() else { return path.to_owned() };
     let root = root.canonicalize_utf8().unwrap_or_else(|_| root.to_owned());
@@ -229,7 +222,7 @@ fn read_file(path: &Utf8Path) -> Result<Read, BeginError> {
     Ok((parsed, warnings))
 }
 
-/// Whether a file of a tasks directory is taken for a task by its name.
+/// Returns whether a file name in a tasks directory looks like a task file.
 pub fn is_task_name(name: &str) -> bool {
     name.ends_with(".md") && !name.starts_with('.') && !NOT_TASKS.contains(&name)
 }
@@ -270,128 +263,13 @@ fn queue_files(dir: &Utf8Path, pattern: Option<&str>) -> Result<Vec<Utf8PathBuf>
     Ok(files)
 }
 
-/// Every agent the run will need can be started: its executable is there.
-pub fn check_agents(
-    config: &Config,
-    place: &StatePaths,
-    path: &str,
-    flow: Flow,
-) -> Result<Vec<(Role, LaunchPlan)>, BeginError> {
-    let mut plans = Vec::new();
-    for role in flow.roles() {
-        let name = role.word();
-        for settings in config.candidates(role) {
-            let failed = |reason| BeginError::Agent { role: name, reason };
-            let plan = check_agent(settings, name, place, path).map_err(failed)?;
-            plans.push((role, plan));
-        }
-    }
-    Ok(plans)
-}
-
-fn check_agent(
-    settings: &AgentConfig,
-    name: &str,
-    place: &StatePaths,
-    path: &str,
-) -> Result<LaunchPlan, String> {
-    let agent = agent_of(settings, &place.root).map_err(|error| error.to_string())?;
-    if let Agent::Script { file } = &agent
-        && !file.is_file()
-    {
-        return Err(format!("the script `{file}` does not exist"));
-    }
-    address_ready(&agent, settings)?;
-    let plan = agent.launch(&autopilot_agents::LaunchRequest::new("", &place.root));
-    if let LaunchProgram::Named(program) = &plan.program
-        && find_program(program, path, &place.root).is_none()
-    {
-        let mode = settings.mode.word();
-        let key = match settings.mode {
-            Mode::Acp | Mode::Command => "command",
-            Mode::ClaudeCodeCli | Mode::CodexCli | Mode::OpenaiApi | Mode::Script => "executable",
-        };
-        return Err(format!(
-            "the executable `{program}` of mode {mode} was not found; install it, or set \
-             `{name}.{key}` in .autopilot/config.yml"
-        ));
-    }
-    Ok(plan)
-}
-
-/// An address or a key of the configuration's own: is there all that asking there needs? In words,
-/// for an agent that has one.
-pub fn address_ready(agent: &Agent, settings: &AgentConfig) -> Result<Option<String>, String> {
-    let gateway = match agent {
-        Agent::OpenAi(model) => return model_ready(model, settings).map(Some),
-        Agent::ClaudeCode { gateway, .. } | Agent::Codex { gateway, .. } => gateway,
-        Agent::Acp { .. } | Agent::Command { .. } | Agent::Script { .. } => return Ok(None),
-    };
-    let Some(base) = &gateway.base_url else {
-        return match &gateway.key_env {
-            Some(key) if variable(settings, key).is_none() => Err(unset(key)),
-            Some(key) => Ok(Some(format!("key from {key}"))),
-            None => Ok(None),
-        };
-    };
-    let address = ApiAddress::parse(base)
-        .map_err(|why| format!("the base address of its model can't be used: it {why}"))?;
-    let key = gateway.key_env.as_deref();
-    key_ready(&address, key, settings).map(|key| Some(format!("at {address}, {key}")))
-}
-
-fn variable(settings: &AgentConfig, name: &str) -> Option<String> {
-    let own = settings.env.get(name).cloned().or_else(|| std::env::var(name).ok());
-    own.filter(|value| !value.trim().is_empty())
-}
-
-fn unset(key: &str) -> String {
-    format!(
-        "its `api_key_env` is `{key}`, and this environment variable is not set: export it, or \
-         name another in .autopilot/config.yml"
-    )
-}
-
-/// `key` is the variable that may be sent there.
-fn key_ready(
-    address: &ApiAddress,
-    key: Option<&str>,
-    settings: &AgentConfig,
-) -> Result<String, String> {
-    match key {
-        Some(key) if variable(settings, key).is_some() => Ok(format!("key from {key}")),
-        Some(key) if settings.api_key_env.is_some() => {
-            Err(format!("there is no key for {address}: {}", unset(key)))
-        }
-        Some(_) | None if address.is_local() => Ok("without a key".to_owned()),
-        Some(key) => Err(format!(
-            "there is no key for {address}: set the environment variable `{key}`, or name another \
-             as `api_key_env` in .autopilot/config.yml"
-        )),
-        None => Err(format!(
-            "no key is named for {address}, and yours is for its own vendor only: name the \
-             environment variable that holds one as `api_key_env` in .autopilot/config.yml"
-        )),
-    }
-}
-
-/// Which model is asked where, in words, if there is all that asking needs. Nobody is asked.
-fn model_ready(model: &Model, settings: &AgentConfig) -> Result<String, String> {
-    let variable = |name: &str| variable(settings, name);
-    let base = model.base_url.clone().or_else(|| variable(BASE_URL_VARIABLE));
-    let base = base.as_deref().unwrap_or(BASE_DEFAULT);
-    let address = ApiAddress::parse(base)
-        .map_err(|why| format!("the base address of its model can't be used: it {why}"))?;
-    let key = key_ready(&address, model.key_variable(), settings)?;
-    Ok(format!("{} at {address}, {key}", model.name))
-}
-
-/// A run that is about to begin, with the texts its first record names.
+/// A run that is about to start, with the texts its first record names.
 pub struct PreparedRun {
     pub spec: RunSpec,
     pub texts: Vec<String>,
 }
 
+/// The commit and branch names a run starts from.
 pub struct Base<'a> {
     pub run: &'a str,
     pub branch: String,
@@ -399,6 +277,7 @@ pub struct Base<'a> {
     pub base: &'a str,
 }
 
+/// Builds the first record of a run from its tasks, configuration and base commit.
 pub fn prepare(
     tasks: &Tasks,
     request: &RunRequest,
@@ -422,7 +301,7 @@ pub fn prepare(
                 title: spec.title.clone(),
                 source: spec.path.to_string(),
                 body,
-                // A queue is worked in order; only a graph has dependencies of its own.
+                // A queue runs in order; only a plan has dependencies.
                 depends_on: Vec::new(),
                 switches: has_uat.then_some(Switch::Uat).into_iter().collect(),
                 paths: spec.allowed_paths.clone(),
@@ -444,7 +323,7 @@ pub fn prepare(
     let plan = tasks.plan.clone().map(&mut keep);
     let pinned = keep(serde_json::to_string(config).unwrap_or_default());
     let mut switches = BTreeSet::from([Switch::Baseline, Switch::Review]);
-    switches.extend(asked_for(request, config));
+    switches.extend(switches_of(request, config));
     if !tasks.flow.row().needs_tests {
         let has_tests = config.commands.has_tests();
         switches.extend(has_tests.then_some(Switch::HasTests));
@@ -473,8 +352,8 @@ pub fn prepare(
     PreparedRun { spec, texts }
 }
 
-/// What leaves the machine, and where a person is asked before it goes on.
-fn asked_for(request: &RunRequest, config: &Config) -> Vec<Switch> {
+/// The switches of a run: results that leave the machine, and gates that wait for a person.
+fn switches_of(request: &RunRequest, config: &Config) -> Vec<Switch> {
     let pr = request.pr || config.github.open_pr;
     let push = pr || request.push || config.github.enabled;
     let (plan_gate, end_gate) = match config.gates.human {
@@ -492,13 +371,13 @@ fn asked_for(request: &RunRequest, config: &Config) -> Vec<Switch> {
     asked.into_iter().filter(|(_, on)| *on).map(|(switch, _)| switch).collect()
 }
 
-/// A task as it is kept with the run.
+/// A task's specification as it is kept with the run.
 fn body_of(spec: &TaskSpec) -> String {
     serde_json::to_string(spec).unwrap_or_default()
 }
 
-/// The same for a flow. A round of a goal is a whole workflow, not another try of a task, so the
-/// configured number is not meant for it.
+/// The limits of a run of this flow. A round of a goal is a whole workflow, so the configured
+/// number of tries does not apply to it.
 pub fn limits_of(config: &Config, flow: Flow) -> Limits {
     let limits = limits(config);
     match flow.row().iterations_max {
@@ -509,7 +388,7 @@ pub fn limits_of(config: &Config, flow: Flow) -> Limits {
     }
 }
 
-/// The limits a configuration asks for.
+/// The limits that a configuration sets.
 pub fn limits(config: &Config) -> Limits {
     let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let retries: BTreeMap<Step, u32> =
@@ -528,9 +407,9 @@ pub fn limits(config: &Config) -> Limits {
         usd_per_task_max: config.budget.max_usd_per_task.map(Micros::from_usd),
         wall_max_ms: config.budget.max_wall.map(ms),
         review: match config.gates.review {
-            ReviewConfig::Required => ReviewGate::Required,
-            ReviewConfig::Evidence => ReviewGate::Evidence,
-            ReviewConfig::Advisory => ReviewGate::Advisory,
+            ReviewGateConfig::Required => ReviewGate::Required,
+            ReviewGateConfig::Evidence => ReviewGate::Evidence,
+            ReviewGateConfig::Advisory => ReviewGate::Advisory,
         },
         lanes: lanes.steps,
         agents: lanes.agents,

@@ -1,12 +1,13 @@
-//! What agents and commands find in their environment: what they need, and nothing of ours.
+//! The environment variables of agents and commands: those they need, and no secrets of others.
 
 use autopilot_agents::{Agent, LaunchPlan};
 use autopilot_core::config::{API_KEY_ENV, AgentConfig, Config, McpServer};
 use std::collections::BTreeMap;
 
+/// Environment variables by name.
 pub type Variables = BTreeMap<String, String>;
 
-/// Who the attempt is; every agent and command is told.
+/// The identity of an attempt, passed to every agent and command in `AUTOPILOT_*` variables.
 #[derive(Clone, Debug)]
 pub struct AttemptIdentity<'a> {
     pub run: &'a str,
@@ -19,7 +20,7 @@ pub struct AttemptIdentity<'a> {
     pub schema: Option<&'a str>,
 }
 
-/// Needed by any program to run at all, and to reach its network.
+/// Variables that any program needs to run and to reach the network.
 const NEEDED: &[&str] = &[
     "PATH",
     "HOME",
@@ -50,13 +51,13 @@ const NEEDED: &[&str] = &[
     "RUSTUP_TOOLCHAIN",
 ];
 
-/// By the beginning of the name: locale settings.
+/// Prefixes of further needed variables: the locale settings.
 const NEEDED_PREFIXES: &[&str] = &["LC_"];
 
-/// Never inherited by anything: ours, git's and the loader's.
+/// Prefixes of variables that nothing inherits: Autopilot's, git's and the dynamic loader's.
 const WITHHELD_PREFIXES: &[&str] = &["AUTOPILOT_", "GIT_", "LD_"];
 
-/// What an agent of a configuration gets. Where the configuration names another address or key, the
+/// The variables an agent starts with. Where the configuration names another address or key, the
 /// user's own are left out.
 pub fn for_agent(
     ours: &Variables,
@@ -77,7 +78,7 @@ pub fn for_agent(
     variables
 }
 
-/// For an agent: the needed ones, its vendor's, and those the configuration names.
+/// The inherited variables of an agent: the needed ones, its vendor's, and those in `env_pass`.
 pub fn of_agent(ours: &Variables, vendor_prefixes: &[&str], pass: &[String]) -> Variables {
     let wanted = |name: &str| {
         NEEDED.contains(&name)
@@ -89,20 +90,20 @@ pub fn of_agent(ours: &Variables, vendor_prefixes: &[&str], pass: &[String]) -> 
     ours.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// For the user's own validation commands: everything but secrets, because they run code an agent
-/// wrote.
+/// The inherited variables of the user's own commands: everything but secrets, because these
+/// commands run code that an agent wrote.
 pub fn of_command(ours: &Variables, is_secret: impl Fn(&str) -> bool) -> Variables {
     let wanted = |name: &str| !starts(name, WITHHELD_PREFIXES) && !is_secret(name);
     let ours = ours.iter().filter(|(name, _)| wanted(name));
     ours.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// The variables that the configuration says hold keys.
+/// The names of variables that hold API keys according to the configuration.
 pub fn key_variables(config: &Config) -> impl Iterator<Item = &str> {
     config.all_agents().filter_map(|agent| agent.api_key_env.as_deref()).chain([API_KEY_ENV])
 }
 
-/// Variables the configuration gives to agents and their servers, or passes on to them.
+/// Variables that the configuration sets for, or passes on to, agents and their MCP servers.
 pub fn given(config: &Config, ours: &Variables) -> Vec<(String, String)> {
     let mut given = Vec::new();
     for agent in config.all_agents() {
@@ -119,6 +120,7 @@ pub fn given(config: &Config, ours: &Variables) -> Vec<(String, String)> {
     given
 }
 
+/// Adds the identity of an attempt to its variables.
 pub fn identify(variables: &mut Variables, who: &AttemptIdentity<'_>) {
     let mut put = |name: &str, value: &str| {
         variables.insert(name.to_owned(), value.to_owned());
@@ -174,7 +176,7 @@ mod tests {
         assert_eq!(names(&of_command(&ours(), secret)), ["DATABASE_URL", "LC_ALL", "PATH"]);
     }
 
-    /// What an agent section of these keys gets of an environment full of keys.
+    /// The variables an agent section with these keys gets from an environment full of keys.
     fn given(keys: &str) -> Variables {
         let text = format!("commands: {{ tests: t }}\nreviewer: {{ {keys} }}\n");
         let (config, _) = Config::parse(&text).unwrap();
@@ -228,7 +230,7 @@ mod tests {
         assert!(!claude.contains_key("ANTHROPIC_AUTH_TOKEN"), "{claude:?}");
         assert_eq!(given("mode: claude_code_cli")["ANTHROPIC_API_KEY"], "own-1");
         assert_eq!(given("mode: codex_cli")["CODEX_API_KEY"], "own-5");
-        // A token that is named is sent as one.
+        // A token that `api_key_env` names is sent as a token.
         let named =
             "mode: claude_code_cli, base_url: 'http://h', api_key_env: ANTHROPIC_AUTH_TOKEN";
         let claude = given(named);

@@ -1,9 +1,9 @@
-//! What a run tells while it works, to any number of subscribers: terminal, dashboard, files.
+//! Publishes a working run to any number of subscribers: terminal, dashboard, files.
 //!
-//! Records come by their number, each once and without a gap, from wherever a subscriber starts:
-//! from memory while it keeps up, from the journal when it does not. What is only seen in passing
-//! (output, notices) is kept for a subscriber up to a limit and counted beyond it. Publishing never
-//! waits for a subscriber, and one that takes nothing costs no more memory than that limit.
+//! Records arrive in order, each once and without a gap, from any starting number: from memory
+//! while a subscriber keeps up, from the journal when it does not. Transient items (output,
+//! notices) are kept per subscriber up to a limit and counted beyond it. Publishing never waits for
+//! a subscriber, and a stalled one costs no more memory than that limit.
 
 mod follower;
 mod seat;
@@ -29,7 +29,7 @@ pub const RING_RECORDS_MAX: usize = 1024;
 /// Records read at a time for a subscriber that is further behind.
 const BATCH_RECORDS_MAX: usize = 256;
 
-/// Something live and transient: shown, never replayed.
+/// Live, transient output: shown once and never replayed.
 #[derive(Clone, Debug)]
 pub enum Sight {
     /// An agent did or said something.
@@ -39,30 +39,30 @@ pub enum Sight {
         /// The line, redacted.
         text: String,
     },
-    /// A step has been silent for longer than it should be.
+    /// A step has been silent for longer than expected.
     Suspect {
-        /// How long it has said nothing.
+        /// How long the step has been silent.
         silent: Duration,
     },
 }
 
-/// One thing a subscriber is told.
+/// One item that a subscriber receives.
 #[derive(Clone, Debug)]
 pub enum FeedItem {
     /// A record became durable.
     Record(Arc<Record>),
-    /// A step showed something in passing.
+    /// A step showed transient output.
     Sight {
         /// The task it belongs to.
         task: TaskId,
         /// The step of that task.
         step: Step,
-        /// What was seen.
+        /// The transient output.
         sight: Arc<Sight>,
     },
-    /// Something about the run itself that is no event.
+    /// A message about the run itself that is not an event.
     Notice(Arc<str>),
-    /// So many sights were left out here, because the subscriber did not take them in time.
+    /// The number of transient items left out here because the subscriber was too slow.
     Missed(u64),
 }
 
@@ -71,24 +71,24 @@ pub enum FeedItem {
 pub enum FeedNews {
     /// The next item.
     Item(FeedItem),
-    /// Nothing came in the time that was given.
+    /// Nothing arrived within the wait.
     Quiet,
-    /// Everything was told, and no more will come.
+    /// Every item was delivered and the feed has ended.
     Ended,
 }
 
-/// Which transient items a subscriber wants besides the records.
+/// The transient items a subscriber receives besides the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SightLevel {
-    /// None of them.
+    /// No transient items.
     Nothing,
-    /// Notices, and steps that are silent for too long.
+    /// Notices, and warnings about silent steps.
     Notices,
-    /// What agents and commands print, too.
+    /// The output of agents and commands too.
     Output,
 }
 
-/// Opens the journal for a subscriber that has fallen behind what memory holds.
+/// Opens the journal for a subscriber that has fallen behind the records in memory.
 pub type JournalOpener =
     Arc<dyn Fn() -> Result<Box<dyn JournalHistory + Send>, StoreError> + Send + Sync>;
 
@@ -150,7 +150,7 @@ impl RunFeed {
         Subscription { next: from_seq.max(1), backlog: VecDeque::new(), source }
     }
 
-    /// Tells a record that is durable. Records must come in order.
+    /// Publishes a durable record. Records must come in order.
     pub fn publish(&self, record: Record) {
         let mut board = self.shared.lock();
         board.last = record.seq;
@@ -161,25 +161,25 @@ impl RunFeed {
         self.shared.tell(board);
     }
 
-    /// Shows something in passing; left out for whoever has no room for it.
+    /// Publishes transient output; subscribers without room for it miss it.
     pub fn show(&self, task: TaskId, step: Step, sight: Sight) {
         let level = match &sight {
             Sight::Agent(_) | Sight::Output { .. } => SightLevel::Output,
             Sight::Suspect { .. } => SightLevel::Notices,
         };
-        // Most runs print much that nobody watches.
+        // Most runs print a lot while nobody watches.
         if level == SightLevel::Output && !self.shared.wants_output.load(Ordering::Relaxed) {
             return;
         }
         self.offer(level, &FeedItem::Sight { task, step, sight: Arc::new(sight) });
     }
 
-    /// Says something about the run itself that is no event.
+    /// Publishes a message about the run itself that is not an event.
     pub fn notice(&self, text: &str) {
         self.offer(SightLevel::Notices, &FeedItem::Notice(text.into()));
     }
 
-    /// Ends the feed: subscribers get what is left, and then learn that it is all.
+    /// Ends the feed: subscribers receive the remaining items and then the end.
     pub fn end(&self) {
         let mut board = self.shared.lock();
         board.has_ended = true;
@@ -213,11 +213,11 @@ impl Shared {
     }
 }
 
-/// One subscriber's place in the records of a run.
+/// One subscriber's position in the records of a run.
 pub struct Subscription {
-    /// The number of the record that is told next.
+    /// The number of the record that is delivered next.
     next: u64,
-    /// Records read from the journal and not told yet.
+    /// Records read from the journal and not delivered yet.
     backlog: VecDeque<Arc<Record>>,
     source: Source,
 }
@@ -225,22 +225,22 @@ pub struct Subscription {
 enum Source {
     /// A run of this process.
     Live { shared: Arc<Shared>, seat: u64, history: Option<Box<dyn JournalHistory + Send>> },
-    /// A run that any process works on, seen through the journal.
+    /// A run of any process, followed through the journal.
     Journal(JournalFollower),
 }
 
-/// What a look at the board found.
+/// The result of looking for the next item in memory.
 enum BoardLook {
     News(FeedNews),
-    /// The records up to this one have left the memory.
+    /// The records up to this one are no longer in memory.
     Behind {
         last: u64,
     },
 }
 
 impl Subscription {
-    /// Follows a run of whatever process by its journal: the same records, nothing transient. It
-    /// ends when nobody is at work on the run and everything was told.
+    /// Follows a run of any process through its journal, without transient items. The subscription
+    /// ends when no process works on the run and all records were delivered.
     pub fn of_journal(
         history: Box<dyn JournalHistory + Send>,
         run: &str,
@@ -251,7 +251,7 @@ impl Subscription {
         Subscription { next: from_seq.max(1), backlog: VecDeque::new(), source }
     }
 
-    /// The next item, waited for up to `wait`.
+    /// Returns the next item, waiting at most `wait`.
     pub fn take(&mut self, wait: Duration) -> Result<FeedNews, StoreError> {
         let until = Instant::now() + wait;
         loop {
@@ -266,7 +266,7 @@ impl Subscription {
         }
     }
 
-    /// The next item, however long it takes. Nothing is lost when the wait is given up.
+    /// Returns the next item, however long it takes. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Result<FeedNews, StoreError> {
         loop {
             let bell = match &self.source {
@@ -275,7 +275,7 @@ impl Subscription {
             };
             let rung = bell.as_ref().map(|shared| shared.bell.notified());
             let mut rung = std::pin::pin!(rung);
-            // Listens before it looks, so that nothing comes in between.
+            // Listen before looking, so that nothing arrives unnoticed in between.
             if let Some(rung) = rung.as_mut().as_pin_mut() {
                 rung.enable();
             }
@@ -334,7 +334,7 @@ impl Subscription {
         Some(FeedItem::Record(record))
     }
 
-    /// Reads what memory no longer holds; false where the journal does not have it any more.
+    /// Reads records that memory no longer holds; false when the journal lacks them too.
     fn read_behind(&mut self, last: u64) -> Result<bool, StoreError> {
         let Source::Live { shared, history, .. } = &mut self.source else { return Ok(true) };
         let journal = match history {
@@ -360,7 +360,7 @@ impl Drop for Subscription {
 }
 
 impl FeedBoard {
-    /// What was shown before the record `next`, or after everything that was published.
+    /// The next transient item shown before the record `next`, or after the newest record.
     fn due(&mut self, seat: u64, next: u64) -> Option<FeedItem> {
         self.seats.get_mut(&seat)?.due(next)
     }

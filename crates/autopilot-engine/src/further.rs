@@ -1,5 +1,5 @@
-//! Going on with a session of a run, beside the run: the same agent, sandbox, limits and records of
-//! money, but no decision.
+//! Continues an agent session outside the loop of its run: with the same agent, sandbox, limits and
+//! cost records, but without any decision about the run.
 
 use crate::clock::now;
 use crate::feed::{FeedItem, FeedNews, RunFeed, Sight, SightLevel};
@@ -26,12 +26,12 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Entries on their way to the disk.
+/// Maximum number of entries queued for the journal's writer.
 const WRITER_QUEUE_MAX: usize = 64;
-/// Who holds the repository meanwhile; no run has this name.
+/// The lock holder's name while a session is continued; no run has this name.
 const HOLDER: &str = "(a session)";
 
-/// Which session, and what a person asks in it.
+/// The session to continue, and a person's prompt.
 pub struct SessionRequest {
     pub run: String,
     /// The attempt that had the session.
@@ -40,30 +40,31 @@ pub struct SessionRequest {
     pub limits: LimitChange,
 }
 
-/// How it ended and what it cost.
+/// How a continued turn ended and what it cost.
 pub struct TurnEnded {
     pub done: Result<Furthered, JobError>,
     pub bill: Bill,
-    /// Somebody stopped it, or a limit on money did.
+    /// Set when a person or a limit on money stopped the turn.
     pub stopped: Option<Stopped>,
 }
 
+/// Why a continued turn was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
     ByPerson,
     ByMoney(Gone),
 }
 
-/// The limit on money that is used up.
+/// A limit on money that is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone {
     pub spent: Micros,
     pub max: Micros,
-    /// The option that raises it.
+    /// The command-line option that raises the limit.
     pub option: &'static str,
 }
 
-/// `see` is shown what the agent does while it does it.
+/// Continues a session with one turn. `see` receives what the agent does meanwhile.
 pub fn go_on(
     opened: OpenedRepository,
     wish: SessionRequest,
@@ -82,7 +83,7 @@ pub fn go_on(
     let epoch = workspace::take_lease(&mut journal, &wish.run, &machine.holder)?;
     let hub = Hub::open(place.state.as_std_path(), &repo).map_err(WorkspaceError::from)?;
     let workshop = Workshop::new(repo, hub);
-    // A slot is used anew; whatever an interrupted run left in it is kept first.
+    // The slot is reused, so work that an interrupted run left in it is saved first.
     workshop.rescue_all().map_err(WorkspaceError::from)?;
     let ground = JobGround::new(place.clone(), config, workshop, machine, None)?;
     let ended = EngineHost::new()?
@@ -111,7 +112,7 @@ async fn turn(
     let texts = store::Texts::new(appender.clone());
     let context: Arc<Context> = Arc::new(ground.context(texts, teller));
     let cancel = Cancel::default();
-    // Nobody speaks to it but through the question.
+    // Nobody can send messages to this agent; the question is its only input.
     let (_voice, ears) = mpsc::channel(1);
     let mut job = Job::new(&state, wish.want, context, cancel.clone(), ears);
     job.run.limits = wish.limits.applied_to(&job.run.limits);
@@ -168,7 +169,7 @@ fn tell(news: FeedNews, see: &mut impl FnMut(&Sight)) {
     }
 }
 
-/// Raised for us, as nobody else works here: taken back as soon as it is heard.
+/// The stop file is meant for this process, as it holds the lock, and is removed once it is seen.
 fn is_told_to_stop(place: &StatePaths) -> bool {
     if Flag::Stop.raised(place).is_none() {
         return false;
@@ -190,7 +191,7 @@ fn hands() -> Result<mpsc::Receiver<()>, RunProcessError> {
     Ok(hands)
 }
 
-/// Puts on the record of the run what the turn costs, on top of what its attempt has cost.
+/// Records what the turn costs, in addition to what its attempt has cost already.
 struct Ledger {
     before: Bill,
     limits: autopilot_core::limit::Limits,
@@ -201,7 +202,7 @@ struct Ledger {
 }
 
 impl Ledger {
-    /// The limit that is used up, if one is.
+    /// Records a signal from the job, and returns the limit that is used up, if any.
     fn hear(&mut self, signal: LoopSignal) -> Result<Option<Gone>, RunProcessError> {
         match signal {
             LoopSignal::Heard { word: AttemptWord::Bill(bill), .. } => self.owe(bill, None)?,

@@ -1,5 +1,5 @@
-//! The runs this process works on, side by side on one runtime. Each has a lock, a journal writer, a
-//! loop and a feed of its own; nothing is shared between them but the machine.
+//! The runs this process works on, side by side on one runtime. Each run has its own lock, journal
+//! writer, loop and feed.
 
 use crate::feed::RunFeed;
 use crate::run_process::{OpenRun, RunProcessError};
@@ -8,10 +8,10 @@ use autopilot_core::state::State;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 
-/// Threads that run the loops; the work itself is done by other processes.
+/// Threads of the runtime; agents and commands run in other processes.
 const THREADS: usize = 2;
 
-/// The runtime that runs are worked on with.
+/// The runtime on which runs are executed.
 pub struct EngineHost {
     runtime: Runtime,
 }
@@ -23,31 +23,31 @@ impl EngineHost {
         Ok(EngineHost { runtime: runtime.map_err(RunProcessError::Runtime)? })
     }
 
-    /// Begins to work on a run, beside those at work already.
+    /// Starts a run beside those that are already running.
     pub fn start(&self, run: OpenRun, wait: WaitPolicy) -> HostedRun {
         let (id, feed) = (run.id().to_owned(), run.feed().clone());
         let task = self.runtime.spawn(run.work(wait));
         HostedRun { id, feed, task, handle: self.runtime.handle().clone() }
     }
 
-    /// Waits for work that is done outside of any run.
+    /// Blocks on a future outside of any run.
     pub(crate) fn block_on<F: Future>(&self, work: F) -> F::Output {
         self.runtime.block_on(work)
     }
 }
 
-/// A run at work.
+/// A run that is being executed.
 pub struct HostedRun {
     /// The id of the run.
     pub id: String,
-    /// What it tells while it works.
+    /// The feed of the run.
     pub feed: RunFeed,
     task: JoinHandle<Result<State, RunProcessError>>,
     handle: Handle,
 }
 
 impl HostedRun {
-    /// Waits until the run is over or rests, and returns what it came to.
+    /// Waits until the run ends or pauses, and returns its state.
     pub fn join(self) -> Result<State, RunProcessError> {
         self.handle.block_on(self.task).map_err(RunProcessError::Loop)?
     }

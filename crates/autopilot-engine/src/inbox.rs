@@ -1,8 +1,8 @@
-//! What people say to a process that works on a run: one small file per message, put there whole,
-//! taken by the process in order of name, and answered by a file beside it.
+//! Messages to the process that works on a run: one small file per message, written atomically,
+//! taken in order of name, and answered by a file beside it.
 //!
-//! A message is taken once. Whoever left it waits for the answer and withdraws it otherwise, so one
-//! that nobody waits for any more is never carried out.
+//! A message is taken once. The sender waits for the answer and otherwise withdraws the message, so
+//! a message that nobody waits for is never carried out.
 
 use crate::place::StatePaths;
 use autopilot_core::decide::Refusal;
@@ -15,56 +15,57 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Messages taken at a time; the rest waits for the next look.
+/// Messages taken at a time; the others wait for the next pass.
 const MESSAGES_MAX: usize = 64;
 const MESSAGE_BYTES_MAX: u64 = 64 * 1024;
-/// How long whoever left a message waits for its answer.
+/// How long the sender of a message waits for its answer.
 pub const ANSWER_WAIT_MAX: Duration = Duration::from_secs(15);
 
 /// A message to the process that works on a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InboxMessage {
-    /// The run it is meant for; a process that works on another one refuses it.
+    /// The run the message is for; a process that works on another run refuses it.
     pub run: String,
     pub request: InboxRequest,
 }
 
+/// The content of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InboxRequest {
-    /// Asked of the run: its limits are changed first, then the asks are judged in order. All of it
-    /// is carried out, or nothing.
+    /// Requests to the run: its limits change first, then the asks are judged in order. Either all
+    /// of them are carried out or none.
     Asks {
         #[serde(default)]
         limits: LimitChange,
         asks: Vec<Ask>,
     },
-    /// Words for the agent that works on a task now.
+    /// A message to the agent that works on a task.
     Tell { task: String, text: String },
-    /// The agent that works on a task is to end its turn.
+    /// The agent that works on a task must end its turn.
     Interrupt { task: String },
 }
 
-/// What became of a message.
+/// The answer to a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InboxAnswer {
-    /// It was carried out, and that is durable.
+    /// The request was carried out and is durable.
     Done {
         text: String,
     },
-    /// It is so already.
+    /// The run was already as requested.
     Unchanged {
         text: String,
     },
     Refused(Refusal),
-    /// It reached nobody who could do anything about it.
+    /// Nobody could act on the message.
     Failed {
         why: String,
     },
 }
 
-/// Limits that a person may move while a run is under way.
+/// Limits that a person may change while a run is in progress.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LimitChange {
     pub max_iterations: Option<u32>,
@@ -75,15 +76,17 @@ pub struct LimitChange {
 }
 
 impl LimitChange {
+    /// Returns whether no limit changes.
     pub fn is_empty(&self) -> bool {
         *self == LimitChange::default()
     }
 
-    /// The change as it is asked of a run with these limits; none where nothing is to change.
+    /// The request that changes a run's limits; `None` when they would stay the same.
     pub fn ask(&self, limits: &Limits) -> Option<Ask> {
         (!self.is_empty()).then(|| Ask::Limit(Box::new(self.applied_to(limits))))
     }
 
+    /// The limits with the change applied.
     pub fn applied_to(&self, limits: &Limits) -> Limits {
         let mut limits = limits.clone();
         if let Some(rounds) = self.max_iterations {
@@ -105,23 +108,24 @@ impl LimitChange {
     }
 }
 
+/// Why a message could not be left in the inbox.
 #[derive(Debug, thiserror::Error)]
 pub enum InboxError {
     #[error("cannot leave a message for the running process in `{path}`")]
     Put { path: Utf8PathBuf, source: std::io::Error },
 }
 
-/// A message that was left and is not answered yet.
+/// A message that has not been answered yet.
 #[derive(Debug)]
 pub struct SentMessage(Utf8PathBuf);
 
-/// Makes sure that there is an inbox.
+/// Creates the inbox directory if it is missing.
 pub fn create(place: &StatePaths) -> Result<(), InboxError> {
     let path = place.inbox();
     dir::create_private(path.as_std_path()).map_err(|source| InboxError::Put { path, source })
 }
 
-/// Leaves a message; the inbox must be there.
+/// Leaves a message in the inbox, which must exist.
 pub fn put(place: &StatePaths, message: &InboxMessage) -> Result<SentMessage, InboxError> {
     static SENT: AtomicU32 = AtomicU32::new(0);
     let (now, pid) = (crate::clock::now().0, std::process::id());
@@ -135,7 +139,7 @@ pub fn put(place: &StatePaths, message: &InboxMessage) -> Result<SentMessage, In
 }
 
 impl SentMessage {
-    /// What became of it, once: nothing while nobody has answered.
+    /// Takes the answer, if there is one.
     pub fn answered(&self) -> Option<InboxAnswer> {
         let path = answer_path(&self.0);
         let bytes = file::read_capped(path.as_std_path(), MESSAGE_BYTES_MAX).ok()?;
@@ -145,26 +149,26 @@ impl SentMessage {
         }))
     }
 
-    /// Takes it back; whether nobody had taken it.
+    /// Withdraws the message; returns whether nobody had taken it.
     pub fn withdraw(self) -> bool {
         dir::remove_file(self.0.as_std_path()).unwrap_or(false)
     }
 }
 
-/// Where the answer to a message goes.
+/// The file that the answer to a message is written to.
 #[derive(Clone, Debug)]
 pub struct ReplyAddress(Utf8PathBuf);
 
 impl ReplyAddress {
-    /// Whoever asked is woken by it.
+    /// Writes the answer, which wakes the sender.
     pub fn send(&self, answer: &InboxAnswer) -> std::io::Result<()> {
         let body = serde_json::to_vec(answer)?;
         file::write_atomic(self.0.as_std_path(), &body).map_err(std::io::Error::other)
     }
 }
 
-/// Takes the messages that are waiting, or what is wrong with them, each with where its answer goes.
-/// Those whose askers must have gone are removed unheard.
+/// Takes the waiting messages, or what is wrong with them, each with the address for its answer.
+/// Messages whose senders must have given up are removed unread.
 pub fn take(place: &StatePaths) -> Vec<(ReplyAddress, Result<InboxMessage, String>)> {
     let mut paths = files(place, "json");
     paths.sort();
@@ -172,7 +176,7 @@ pub fn take(place: &StatePaths) -> Vec<(ReplyAddress, Result<InboxMessage, Strin
     let take = |path: Utf8PathBuf| {
         let is_stale = is_stale(&path);
         let bytes = file::read_capped(path.as_std_path(), MESSAGE_BYTES_MAX);
-        // Whoever could not take it away would carry it out again and again.
+        // A message that can't be removed would be carried out again and again, so it is skipped.
         let is_ours = dir::remove_file(path.as_std_path()).unwrap_or(false);
         let message = bytes.map_err(|error| error.to_string()).and_then(|bytes| {
             serde_json::from_slice(&bytes)

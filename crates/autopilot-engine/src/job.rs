@@ -1,6 +1,6 @@
-//! Doing one attempt: from what the settled state wants to the word that is said about it.
+//! Executes one attempt: from the wanted step in the settled state to its recorded outcome.
 //!
-//! A job has no policy. It looks, does, and says what it saw; what that means is the core's matter.
+//! A job has no policy. It reports what it saw, and the core decides what that means.
 
 mod agent;
 mod artifact;
@@ -68,39 +68,41 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::sync::{mpsc, watch};
 
-/// What every job of a run shares.
+/// Everything the jobs of a run share.
 pub struct Context {
     pub place: StatePaths,
     pub config: Config,
     pub workshop: Workshop,
     pub redactor: Arc<Redactor>,
     pub variables: Variables,
-    /// Our own executable, started again as supervisor and scripted agent.
+    /// Autopilot's own executable, which is also the supervisor and the scripted agent.
     pub own: Utf8PathBuf,
     pub sandbox: autopilot_host::sandbox::Probe,
     pub texts: Texts,
     pub history: Mutex<SqliteReader>,
     pub signals: Teller,
-    /// Says again what agents said, where a run is played again.
+    /// Plays back recorded answers when a run is replayed.
     pub player: Option<Arc<Player>>,
-    /// Held while a number for a question is chosen.
+    /// Held while the number of a new question is chosen.
     pub numbering: Mutex<()>,
-    /// What is promised of the run's money.
+    /// The money of the run that is promised to attempts at work.
     pub purse: Purse,
 }
 
 impl Context {
+    /// The redactor of the run.
     pub fn redactor(&self) -> Arc<Redactor> {
         Arc::clone(&self.redactor)
     }
 
+    /// Reads a text from the journal by its hash.
     pub fn text(&self, hash: &str) -> Result<String, StoreError> {
         let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         text(&*history, hash)
     }
 }
 
-/// Tells a job that it is no longer wanted.
+/// Tells a job that its result is no longer wanted.
 #[derive(Clone, Debug)]
 pub struct Cancel {
     sender: Arc<watch::Sender<bool>>,
@@ -113,45 +115,51 @@ impl Default for Cancel {
 }
 
 impl Cancel {
+    /// Cancels the job.
     pub fn now(&self) {
         self.sender.send_replace(true);
     }
 
+    /// Returns whether the job was cancelled.
     pub fn is_asked(&self) -> bool {
         *self.sender.borrow()
     }
 
+    /// Waits until the job is cancelled.
     pub async fn asked(&self) {
         let mut receiver = self.sender.subscribe();
-        // The sender lives as long as this; an error can't come before the wish.
+        // The sender lives as long as `self`, so this wait can't fail.
         let _never = receiver.wait_for(|asked| *asked).await;
     }
 }
 
-/// What the validation of the untouched base showed.
+/// The result of validating the untouched base.
 #[derive(Clone, Debug, Default)]
 pub struct BaseFacts {
     pub evidence: Option<String>,
 }
 
+/// The result of validating the untouched base, from the run's state.
 pub fn base_facts(state: &State) -> BaseFacts {
     let shown = state.root().and_then(|root| root.last(Step::Preflight));
     BaseFacts { evidence: shown.and_then(|shown| shown.facts.answer.clone()) }
 }
 
-/// What a job knows of the run's other tasks.
+/// The facts about the run's other tasks that a job needs.
 #[derive(Clone, Debug, Default)]
 pub struct Kin {
-    /// The name of the task above, if that is not the run itself.
+    /// The name of the parent task, unless that is the run itself.
     pub parent: String,
-    /// Specification of the run itself, where it has one.
+    /// The specification of the run itself, if it has one.
     pub whole: String,
-    /// The names a new task can't have, each with a word on its task. Only for jobs that bring some.
+    /// The names a new task can't have, each with a word on its task. Only filled for jobs that add
+    /// tasks.
     pub taken: BTreeMap<String, String>,
-    /// Steps of a workflow that are over, as far as they matter to this one.
+    /// Finished workflow steps that matter to this one.
     pub steps: Vec<autopilot_core::workflow::PastStep>,
 }
 
+/// Collects the facts about other tasks for one attempt.
 pub fn kin(state: &State, want: Want) -> Kin {
     let task = state.task(want.task);
     let parent = task.parent.map(|parent| state.task(parent).name().to_owned());
@@ -171,41 +179,44 @@ pub fn kin(state: &State, want: Want) -> Kin {
     }
 }
 
-/// That could want money at the same time.
+/// The number of workers that could spend money at the same time.
 fn workers(state: &State) -> u32 {
     let ready = u32::try_from(state.ready().count()).unwrap_or(u32::MAX);
     state.slots_live().saturating_add(ready).min(state.run.limits.workers_max)
 }
 
+/// One attempt at a step, with everything it needs.
 pub struct Job {
     pub want: Want,
     pub run: Run,
     pub task: Task,
-    /// Who does the step, with those who stand in.
+    /// The configuration of the agent for the step, with its fallbacks.
     pub agent: AgentConfig,
     pub base: BaseFacts,
     pub kin: Kin,
     pub context: Arc<Context>,
     pub cancel: Cancel,
-    /// What its agents were seen doing.
+    /// What the attempt's agents were seen doing.
     pub deeds: Mutex<autopilot_core::skill::Deeds>,
     pub billing: Mutex<billing::Billing>,
     pub ears: Ears,
-    /// Times a person spoke to its agent.
+    /// The number of messages a person sent to its agent.
     pub told: AtomicU32,
-    /// Directories of the questions it has asked.
+    /// The directories of the questions this attempt has asked.
     pub execs: Mutex<Vec<Utf8PathBuf>>,
-    /// Workers that are or could be at work, this one among them.
+    /// Workers that are or could be busy, this one included.
     pub workers: u32,
-    /// The step's time limit is over all it does.
+    /// When the attempt started: the step's time limit covers everything it does.
     pub began: Instant,
-    /// That limit, where the step has one of its own.
+    /// The time limit that a workflow set for this step.
     pub time_limit: std::sync::OnceLock<std::time::Duration>,
 }
 
+/// The outcome of an attempt and the facts it found.
 pub type Done = (Outcome, Facts);
 
 impl Job {
+    /// A job for an attempt of the settled state.
     pub fn new(
         state: &State,
         want: Want,
@@ -235,6 +246,7 @@ impl Job {
         }
     }
 
+    /// Runs the attempt to its end and returns the word for the loop.
     pub async fn run(self) -> AttemptWord {
         let Some(player) = self.context.player.clone() else { return self.attempt().await };
         let (name, step, cancel) = (self.name_in_recording(), self.want.step, self.cancel.clone());
@@ -264,28 +276,24 @@ impl Job {
         self.context.purse.settle(self.want.id, bill.usd);
         facts.notes.extend(self.billing().note());
         (facts.bill, facts.total) = (Some(bill), total);
-        // Best effort: the next boot removes what is left of it.
+        // Best effort: the next boot removes leftovers.
         let _leftover = autopilot_host::dir::remove(self.scratch().as_std_path());
         self.leave_home();
         let _leftover = autopilot_host::dir::remove(self.gate_caches().as_std_path());
         facts.ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         match self.told.load(Ordering::Relaxed) {
             0 => {}
-            1 => facts.notes.push("a person spoke to its agent while it worked".to_owned()),
-            times => {
-                facts
-                    .notes
-                    .push(format!("a person spoke to its agent {times} times while it worked"));
-            }
+            1 => facts.notes.push("a person sent its agent a message".to_owned()),
+            times => facts.notes.push(format!("a person sent its agent {times} messages")),
         }
         let outcome = self.redacted(outcome);
         facts.notes = facts.notes.iter().map(|note| self.clean(note)).collect();
-        // What was ended on purpose says nothing about the work.
+        // A cancelled attempt says nothing about the work.
         let outcome = if self.cancel.is_asked() { Outcome::Revoked } else { outcome };
         AttemptWord::Ended { outcome, facts: Box::new(facts) }
     }
 
-    /// The name a recording knows the task by.
+    /// The name of the task in a recording.
     pub(super) fn name_in_recording(&self) -> String {
         self.task.label().to_owned()
     }
@@ -296,7 +304,7 @@ impl Job {
         self.step().await
     }
 
-    /// The work of the run itself is whatever its branch holds.
+    /// For the run itself, the work under test is the tip of its branch.
     async fn look_at_whole(&mut self) -> Result<(), JobError> {
         if self.task.parent.is_some() || self.want.step == Step::Preflight {
             return Ok(());
@@ -332,13 +340,13 @@ impl Job {
         }
     }
 
-    /// The specification as it was when the run began.
+    /// The task's specification as it was when the run started.
     fn spec(&self) -> Result<TaskSpec, JobError> {
         let body = self.context.text(&self.task.spec.body)?;
         serde_json::from_str(&body).map_err(JobError::Spec)
     }
 
-    /// What the planner suggested to whoever builds it.
+    /// The planner's suggestions for the builder of the task.
     fn guidance(&self) -> Result<PlanGuidance, JobError> {
         let body = self.context.text(&self.task.spec.body)?;
         let body: TaskBody = serde_json::from_str(&body).map_err(JobError::Spec)?;
@@ -349,7 +357,7 @@ impl Job {
         self.context.redactor.redact(text).into_owned()
     }
 
-    /// As JSON whose values are redacted; redacting its text could break it.
+    /// JSON with redacted values; redacting the text as a whole could break the JSON.
     fn clean_json(&self, value: &impl serde::Serialize) -> Result<String, JobError> {
         let mut value = serde_json::to_value(value).map_err(JobError::Json)?;
         self.context.redactor.redact_json(&mut value);
@@ -376,12 +384,13 @@ impl Job {
         self.context.signals.show(self.want, sight);
     }
 
-    /// Writes a view's file that a fact names, and gives its path relative to `.autopilot`.
+    /// Redacts a text, writes it to a view's file and returns the path relative to `.autopilot`.
     fn write_view(&self, path: &str, text: &str) -> Result<String, JobError> {
         self.write_clean(path, &self.clean(text))
     }
 
-    /// The same for a text that is redacted already.
+    /// Writes an already redacted text to a view's file and returns the path relative to
+    /// `.autopilot`.
     fn write_clean(&self, path: &str, text: &str) -> Result<String, JobError> {
         let views = self.context.place.views();
         let full = views.join(path);

@@ -1,6 +1,6 @@
-//! The files agents need to go on with a session: kept outside of their homes, which go with each
-//! attempt, until they are old or too many. That one was removed is remembered, so that whoever
-//! asks for it hears why.
+//! The session files of agents: kept outside the attempts' temporary homes until they are too old
+//! or too many. Removed sessions are remembered, so that a person who asks for one learns why it is
+//! gone.
 
 use crate::place::StatePaths;
 use autopilot_core::fingerprint::sha256_hex;
@@ -14,21 +14,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Days a session of a run that is over is kept after it was last used.
+/// Days that a session of a finished run is kept after its last use.
 pub const SESSION_DAYS_MAX: u64 = 30;
-/// Of all runs that are over, the newest are kept.
+/// The number of sessions kept over all finished runs; the newest stay.
 pub const SESSIONS_MAX: usize = 500;
-/// Removed ones that are remembered, the newest.
+/// The number of removed sessions that are remembered; the newest stay.
 const REMOVED_MAX: usize = 20_000;
 const REMOVED_BYTES_MAX: u64 = 1 << 20;
 const NOTE_BYTES_MAX: u64 = 4 * 1024;
 const DAY: Duration = Duration::from_secs(86_400);
-/// Letters of a session's digest that name the place where it is kept.
+/// Characters of a session's digest in the name of its directory.
 const DIGEST_CHARS: usize = 32;
 const NOTE: &str = "session.json";
 const REMOVED: &str = "removed.txt";
 
-/// Whose it is. When it was written is when the session was last used.
+/// The owner of a kept session. The file's modification time is the session's last use.
 #[derive(Serialize, Deserialize)]
 struct SessionNote {
     run: String,
@@ -36,15 +36,16 @@ struct SessionNote {
     session: String,
 }
 
-/// Where the files of a session are kept. Another attempt that names the same one has its own.
+/// The directory for the files of a session. Two attempts that name the same session have two
+/// directories.
 pub fn place_of(place: &StatePaths, run: &str, attempt: AttemptId, session: &str) -> Utf8PathBuf {
     let name = format!("{run} {attempt} {session}");
     let digest: String = sha256_hex(name.as_bytes()).chars().take(DIGEST_CHARS).collect();
     folder(place).join(digest)
 }
 
-/// Where a session is kept that `attempt` goes on with: by itself, else by the one that had it
-/// `before`, else, where that was cut short and kept nothing, by the last that did.
+/// The kept session that `attempt` continues: its own, or that of the attempt which had the session
+/// `before`, or else that of the last attempt which kept it.
 pub fn found(
     place: &StatePaths,
     run: &str,
@@ -65,7 +66,7 @@ pub fn found(
     newest.or(Some(before).filter(|path| path.is_dir())).unwrap_or(own)
 }
 
-/// Takes the parts of an agent's home that its session consists of.
+/// Copies the parts of an agent's home that make up its session.
 pub fn keep(
     kept: &Utf8Path,
     (run, session): (&str, &str),
@@ -84,7 +85,7 @@ pub fn keep(
     Ok(())
 }
 
-/// Those that may go: too old or too many, and of no run in `open`.
+/// The sessions that may be removed: too old or too many, and not of a run in `open`.
 pub fn due(place: &StatePaths, open: &BTreeSet<String>, now: SystemTime) -> Vec<Utf8PathBuf> {
     let gone = removed(place);
     let kept = all(place).filter_map(|path| {
@@ -92,10 +93,10 @@ pub fn due(place: &StatePaths, open: &BTreeSet<String>, now: SystemTime) -> Vec<
         let note = path.join(NOTE);
         let run = note_of(&note).map(|note| note.run);
         if is_plain && run.is_none() && is_among(&gone, &path) {
-            // Its removal was cut short.
+            // An earlier removal of this session was interrupted.
             return Some((SystemTime::UNIX_EPOCH, path));
         }
-        // One that was cut short has no note yet.
+        // A session whose copying was interrupted has no note yet.
         let noted = note.symlink_metadata().or_else(|_| path.symlink_metadata()).ok()?;
         (is_plain && !run.is_some_and(|run| open.contains(&run)))
             .then_some((noted.modified().ok()?, path))
@@ -110,7 +111,7 @@ pub fn due(place: &StatePaths, open: &BTreeSet<String>, now: SystemTime) -> Vec<
     due.map(|(_, (_, path))| path).collect()
 }
 
-/// To be called before they are removed: nobody must miss one without being told why.
+/// Remembers sessions before they are removed, so that no session disappears without a reason.
 pub fn remember_removed(place: &StatePaths, paths: &[Utf8PathBuf]) -> io::Result<()> {
     if paths.is_empty() {
         return Ok(());
@@ -123,7 +124,7 @@ pub fn remember_removed(place: &StatePaths, paths: &[Utf8PathBuf]) -> io::Result
     file::write_atomic(folder(place).join(REMOVED).as_std_path(), text.as_bytes()).map_err(plain)
 }
 
-/// Whether what was kept of the session has been removed to make room.
+/// Returns whether a session was removed to make room.
 pub fn is_removed(place: &StatePaths, run: &str, attempt: AttemptId, session: &str) -> bool {
     let path = place_of(place, run, attempt, session);
     path.join(NOTE).symlink_metadata().is_err() && is_among(&removed(place), &path)
@@ -175,7 +176,7 @@ mod tests {
             Case { _temp: temp, place: StatePaths { root: state.join("root"), state } }
         }
 
-        /// Kept from the home of an agent, last used so many days ago.
+        /// Keeps a session from an agent's home that was last used so many days ago.
         fn session(&self, run: &str, name: &str, days: u64) -> Utf8PathBuf {
             let kept = place_of(&self.place, run, AttemptId { seq: 1, place: 0 }, name);
             let home = self.place.state.join("home");
@@ -201,7 +202,7 @@ mod tests {
         case.session("over", "new", SESSION_DAYS_MAX - 1);
         assert_eq!(case.due(&["open"]), BTreeSet::from([old.clone()]));
         assert_eq!(case.due(&[]), BTreeSet::from([old, of_open.clone()]));
-        // Gone on with, it is new again.
+        // A continued session counts as new.
         case.session("open", "old too", 0);
         assert!(!case.due(&[]).contains(&of_open));
     }

@@ -1,43 +1,45 @@
-//! Where things are: the user's checkout, its `.autopilot` directory, and our state outside of it.
+//! Paths: the user's checkout, its `.autopilot` directory, and the state directory outside of it.
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 
+/// The directories of one repository.
 #[derive(Clone, Debug)]
 pub struct StatePaths {
     /// Top level of the user's checkout.
     pub root: Utf8PathBuf,
-    /// Outside the checkout: journal, hub, slots. `git clean` can't reach it.
+    /// The state directory outside the checkout, with journal, hub and slots: `git clean` can't
+    /// reach it.
     pub state: Utf8PathBuf,
 }
 
 impl StatePaths {
+    /// The `.autopilot` directory of the checkout.
     pub fn views(&self) -> Utf8PathBuf {
         self.root.join(".autopilot")
     }
 
+    /// The configuration file.
     pub fn config(&self) -> Utf8PathBuf {
         self.views().join("config.yml")
     }
 
+    /// The journal's database.
     pub fn journal(&self) -> Utf8PathBuf {
         crate::store::journal_path(&self.state)
     }
 
+    /// The directory for messages to the running process.
     pub fn inbox(&self) -> Utf8PathBuf {
         self.state.join("inbox")
     }
 
-    /// Directory for what one attempt may scribble in.
+    /// The temporary directory of one attempt.
     pub fn scratch(&self, name: &str) -> Utf8PathBuf {
         self.state.join("tmp").join(name)
     }
 
+    /// The package caches that agents and commands share.
     pub fn caches(&self) -> Utf8PathBuf {
         self.state.join("cache")
-    }
-
-    /// A path as the views name it: relative to `.autopilot`.
-    pub fn in_views(&self, path: &Utf8Path) -> String {
-        path.strip_prefix(self.views()).unwrap_or(path).to_string()
     }
 }

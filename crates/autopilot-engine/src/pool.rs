@@ -1,10 +1,11 @@
-//! Which slot directory an attempt works in. A task gets the slot it had before if it is free, so
+//! Assigns slot directories to attempts. A task gets the slot it had before if that is free, so
 //! that its build output is still warm.
 
 use autopilot_core::id::TaskId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Leases slots to attempts.
 #[derive(Clone, Debug, Default)]
 pub struct Lessor {
     inner: Arc<Mutex<PoolInner>>,
@@ -16,7 +17,7 @@ struct PoolInner {
     last: BTreeMap<TaskId, usize>,
 }
 
-/// A slot number that is nobody else's until this is dropped.
+/// A slot number that is reserved until the lease is dropped.
 #[derive(Debug)]
 pub struct SlotLease {
     pub number: usize,
@@ -24,6 +25,7 @@ pub struct SlotLease {
 }
 
 impl Lessor {
+    /// Leases a slot for a task.
     pub fn lease(&self, task: TaskId) -> SlotLease {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let before = inner.last.get(&task).copied().filter(|n| !inner.taken.contains(n));
@@ -33,7 +35,7 @@ impl Lessor {
             (0..).find(|n| !refused(n))
         };
         let lowest = free(&inner, false).unwrap_or(0);
-        // Someone else's warm slot is only taken when the pool would have to grow otherwise.
+        // Another task's warm slot is only taken when the pool would otherwise have to grow.
         let number = before.unwrap_or_else(|| {
             let unclaimed = free(&inner, true).unwrap_or(lowest);
             if unclaimed <= inner.taken.len() { unclaimed } else { lowest }

@@ -1,4 +1,4 @@
-//! Ports leased to live attempts: what is started for one gets them as `AUTOPILOT_PORT_0` and so on.
+//! TCP ports leased to running attempts, whose programs get them as `AUTOPILOT_PORT_0` and so on.
 
 use crate::environment::Variables;
 use autopilot_core::id::AttemptId;
@@ -6,12 +6,13 @@ use autopilot_host::port::{self, PortError};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// The ports leased to attempts.
 #[derive(Clone, Debug, Default)]
 pub struct Ports {
     leases: Arc<Mutex<BTreeMap<AttemptId, port::PortLease>>>,
 }
 
-/// Gives the ports of an attempt back when it is dropped.
+/// Returns the ports of an attempt when it is dropped.
 #[derive(Debug)]
 pub struct Held {
     ports: Ports,
@@ -19,6 +20,7 @@ pub struct Held {
 }
 
 impl Ports {
+    /// Leases `count` ports to an attempt; `None` when it needs none.
     pub fn lease(&self, id: AttemptId, count: u32) -> Result<Option<Held>, PortError> {
         if count == 0 {
             return Ok(None);
@@ -28,6 +30,7 @@ impl Ports {
         Ok(Some(Held { ports: self.clone(), id }))
     }
 
+    /// Adds the ports of an attempt to its variables.
     pub fn name(&self, id: AttemptId, variables: &mut Variables) {
         let leases = self.leases.lock().unwrap_or_else(PoisonError::into_inner);
         for (n, port) in leases.get(&id).into_iter().flat_map(|lease| &lease.ports).enumerate() {

@@ -1,4 +1,4 @@
-//! What of the run's limit on money is promised to attempts at work. No two are promised the same
+//! Divides a run's limit on money among attempts at work. No two attempts are promised the same
 //! dollar, so the limit holds however many work at once.
 
 use autopilot_core::id::{AttemptId, Micros};
@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
+/// The money of one run.
 #[derive(Debug, Default)]
 pub struct Purse {
     book: Mutex<Book>,
@@ -14,29 +15,30 @@ pub struct Purse {
 
 #[derive(Debug, Default)]
 struct Book {
-    /// Spent before this process; nothing is spent here before the first claim.
+    /// Spent before this process started; `None` until the first claim.
     before: Option<Micros>,
-    /// To attempts at work.
+    /// Money promised to attempts at work.
     promised: BTreeMap<AttemptId, Micros>,
-    /// By attempts that ended.
+    /// Money spent by attempts that ended.
     spent: Micros,
 }
 
+/// An attempt's claim to a share of the run's money.
 #[derive(Clone, Copy, Debug)]
 pub struct MoneyClaim {
     pub id: AttemptId,
-    /// The limit of the run, and what had been spent of it when the attempt was begun.
+    /// The limit of the run, and how much of it was spent when the attempt started.
     pub max: Micros,
     pub spent: Micros,
-    /// Workers that are or could be at work, this one among them.
+    /// Workers that are or could be busy, this one included.
     pub workers: u32,
-    /// What it may have in any case: its task's and its agent's limit.
+    /// The most this attempt may have: the limit of its task and its agent.
     pub own_max: Option<Micros>,
 }
 
 impl Purse {
-    /// What the attempt may spend. Waits while others have been promised all there is, because they
-    /// may leave some of it.
+    /// Returns the amount the attempt may spend. Waits while all the money is promised to others,
+    /// because they may leave some of it.
     pub async fn claim(&self, claim: MoneyClaim) -> Micros {
         loop {
             let mut settled = std::pin::pin!(self.settled.notified());
@@ -48,7 +50,7 @@ impl Purse {
         }
     }
 
-    /// It has ended and owes `spent`; what it has left is there for others.
+    /// Settles an attempt that ended and owes `spent`; the rest of its promise is free for others.
     pub fn settle(&self, id: AttemptId, spent: Micros) {
         let mut book = self.book();
         if book.promised.remove(&id).is_some() {
@@ -58,7 +60,7 @@ impl Purse {
         self.settled.notify_waiters();
     }
 
-    /// What all attempts that ended have spent; nothing if nobody ever claimed any.
+    /// The money spent by all attempts that ended; `None` if none ever claimed any.
     pub fn spent(&self) -> Option<Micros> {
         let book = self.book();
         book.before.map(|before| before.plus(book.spent))
@@ -70,7 +72,7 @@ impl Purse {
 }
 
 impl Book {
-    /// Nothing if all that is left is promised to others.
+    /// Returns `None` while all the remaining money is promised to others.
     fn claim(&mut self, claim: MoneyClaim) -> Option<Micros> {
         let before = *self.before.get_or_insert(claim.spent);
         let promised = self.promised.values().fold(Micros(0), |sum, given| sum.plus(*given));

@@ -1,7 +1,7 @@
-//! What a person can ask about the runs of a repository, answered as data from the journal, without
-//! a lock and without git. Any number of runs can be read while one of them is worked on.
+//! Queries about the runs of a repository, answered as data from the journal, without a lock and
+//! without git. Any number of runs can be read while one of them is in progress.
 //!
-//! Commands print what the modules in this folder return; whatever else asks gets the same.
+//! Commands print the data that the modules in this folder return; other clients get the same data.
 
 pub mod cost;
 pub mod diff;
@@ -33,21 +33,21 @@ use autopilot_journal::{JournalHistory, JournalRun, SqliteReader};
 use autopilot_view as view;
 pub use autopilot_view::Standing;
 
-/// Runs looked through for a task of a given name.
+/// Runs that are searched for a task by name.
 const RUNS_SEARCHED_MAX: usize = 50;
-/// Runs whose ids can be asked for.
+/// Runs that are searched for an id.
 const RUNS_KNOWN_MAX: usize = 10_000;
-/// A shorter beginning of an id is more likely a misspelt task.
+/// A shorter prefix of an id is more likely a misspelt task name.
 const PREFIX_CHARS_MIN: usize = 4;
 
-/// Why a question can't be answered.
+/// Why a query can't be answered.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
-    #[error("no run was begun in this repository yet")]
+    #[error("no runs in this repository yet")]
     NoRunYet,
-    #[error("there is no {what} `{id}` in this repository")]
+    #[error("no {what} `{id}` in this repository")]
     Unknown { what: &'static str, id: String, nearest: Option<String> },
-    #[error("what the run keeps can't be read: {0}")]
+    #[error("cannot read a text of the run: {0}")]
     Kept(serde_json::Error),
     #[error("`{path}` is not inside a git repository")]
     NotARepository { path: String },
@@ -67,26 +67,26 @@ impl From<autopilot_journal::Error> for QueryError {
     }
 }
 
-/// The runs of one repository as its journal tells of them.
+/// The runs in one repository's journal.
 pub struct RunArchive {
     pub place: StatePaths,
     pub history: SqliteReader,
-    /// The environment, for the secrets in it.
+    /// The environment, whose secrets are redacted.
     variables: Variables,
 }
 
-/// A run with its state, and who works on it.
+/// A run with its state and the process that works on it.
 pub struct KnownRun {
     pub run: JournalRun,
     pub state: State,
     pub holder: Option<Holder>,
 }
 
-/// The configurations of a run: which models its agents ask may change while it goes on.
+/// The configurations of a run, by record number: its models may change when it is resumed.
 pub struct RunConfigs(Vec<(u64, Option<Config>)>);
 
 impl RunConfigs {
-    /// One that can't be read any more tells nothing; the rest of the run still does.
+    /// Reads the configurations of a run. One that can't be read is skipped.
     pub fn of(past: &RunArchive, records: &[Record]) -> RunConfigs {
         let mut all = Vec::new();
         for record in records {
@@ -99,7 +99,7 @@ impl RunConfigs {
         RunConfigs(all)
     }
 
-    /// The one an attempt was made with.
+    /// The configuration an attempt was made with.
     pub fn at(&self, attempt: AttemptId) -> Option<&Config> {
         let known = self.0.iter().rev().find(|(seq, _)| *seq <= attempt.seq);
         known.and_then(|(_, config)| config.as_ref())
@@ -115,7 +115,7 @@ fn config_of(event: &Event) -> Option<&str> {
     }
 }
 
-/// What an id on the command line names.
+/// The run or task that an id on the command line names.
 pub enum NamedEntry {
     Run(KnownRun),
     Task(KnownRun, TaskId),
@@ -128,19 +128,19 @@ impl RunArchive {
         Ok(RunArchive { place: place.clone(), history, variables })
     }
 
-    /// The newest runs, at most so many.
+    /// The newest runs, at most `runs_max`.
     pub fn runs(&self, runs_max: usize) -> Result<Vec<JournalRun>, QueryError> {
         Ok(self.history.runs(runs_max)?)
     }
 
-    /// A run with its state, and who works on it now.
+    /// Loads a run's state and looks up the process that works on it.
     pub fn tell(&self, run: JournalRun) -> Result<KnownRun, QueryError> {
         let state = store::load(&self.history, &run.id)?;
         let holder = workspace::holder(&self.place);
         Ok(KnownRun { run, state, holder })
     }
 
-    /// The run that was begun last.
+    /// The run that was started last.
     pub fn newest(&self) -> Result<Option<KnownRun>, QueryError> {
         self.runs(1)?.into_iter().next().map(|run| self.tell(run)).transpose()
     }
@@ -150,7 +150,7 @@ impl RunArchive {
         Ok(store::records(&self.history, run)?)
     }
 
-    /// The run as it goes on in whatever process works on it, from what is known of it on.
+    /// Subscribes to a run of any process, from the known state on.
     pub fn follow(&self, told: &KnownRun) -> Result<Subscription, QueryError> {
         let history = Box::new(SqliteReader::open(&self.place.journal())?);
         let (place, run) = (self.place.clone(), told.run.id.clone());
@@ -159,21 +159,22 @@ impl RunArchive {
         Ok(Subscription::of_journal(history, &told.run.id, told.state.seq + 1, at_work))
     }
 
-    /// What a run keeps under a hash, as JSON.
+    /// Reads a text that the run keeps under a hash, as JSON.
     pub fn kept<T: serde::de::DeserializeOwned>(&self, hash: &str) -> Result<T, QueryError> {
         let text = store::text(&self.history, hash)?;
         serde_json::from_str(&text).map_err(QueryError::Kept)
     }
 
-    /// What the run hides, hidden also from whoever asks about it.
+    /// The redactor of the run, used for everything that is shown of it.
     pub fn redactor(&self, state: &State) -> Redactor {
         let variables = &self.variables;
         let redactor = redaction::redactor_of(&self.place, &self.history, state, variables);
-        // What the run wrote is redacted in the journal; a damaged one must still be told of.
+        // The journal is redacted already, and a run with a damaged configuration must still be
+        // shown.
         redactor.unwrap_or_else(|_| Redactor::none())
     }
 
-    /// A run by its id or the beginning of it; without one, the newest.
+    /// Finds a run by its id or a prefix of it; without an id, the newest run.
     pub fn run(&self, id: Option<&str>) -> Result<KnownRun, QueryError> {
         let Some(id) = id else { return self.newest()?.ok_or(QueryError::NoRunYet) };
         let runs = self.runs(RUNS_KNOWN_MAX)?;
@@ -183,7 +184,7 @@ impl RunArchive {
         }
     }
 
-    /// A task of the newest run that has it.
+    /// Finds a task by name in the newest run that has it.
     pub fn task(&self, name: &str) -> Result<(KnownRun, TaskId), QueryError> {
         match self.find_task(name)? {
             Some(found) => Ok(found),
@@ -191,7 +192,7 @@ impl RunArchive {
         }
     }
 
-    /// The run or the task an id names; without one, the newest run.
+    /// Finds the run or task that an id names; without an id, the newest run.
     pub fn named(&self, id: Option<&str>) -> Result<NamedEntry, QueryError> {
         let Some(id) = id else { return Ok(NamedEntry::Run(self.run(None)?)) };
         let runs = self.runs(RUNS_KNOWN_MAX)?;
@@ -233,7 +234,7 @@ impl KnownRun {
         standing(&self.run, &self.state, self.holder.as_ref())
     }
 
-    /// The same, as a person reads it.
+    /// How the run stands, as a sentence for people.
     pub fn headline(&self) -> String {
         match self.standing() {
             Standing::Live { .. } => view::headline(&self.state),
@@ -243,7 +244,7 @@ impl KnownRun {
         }
     }
 
-    /// The state of the run in a word, true also when nobody is there to work on it.
+    /// How the run stands in a word, also when no process works on it.
     pub fn word(&self) -> &'static str {
         match self.standing() {
             Standing::Live { .. } | Standing::Over | Standing::Rests => {
@@ -255,7 +256,7 @@ impl KnownRun {
     }
 }
 
-/// How a run stands: who holds the lock, and what its records say.
+/// How a run stands, judged by the lock's holder and the records.
 pub fn standing(run: &JournalRun, state: &State, holder: Option<&Holder>) -> Standing {
     let ours = |holder: &&Holder| holder.run == run.id || holder.run.is_empty();
     let over = state.end().is_some();

@@ -1,6 +1,7 @@
-//! The one reader of what was recorded of agents: `artifacts/<run>/exec-NNN-<label>/`.
+//! The one reader of recorded questions to agents: `artifacts/<run>/exec-NNN-<label>/`.
 //!
-//! Invariant: no symbolic link below `.autopilot` is followed, and no file is read beyond its limit.
+//! Invariant: no symbolic link below `.autopilot` is followed, and no file is read beyond its
+//! limit.
 
 use crate::job::{METADATA, Metadata, WORKTREE, WorktreeChange, execs_of, number_of};
 use autopilot_host::dir;
@@ -9,9 +10,10 @@ use camino::{Utf8Path, Utf8PathBuf};
 use std::io;
 use std::path::Path;
 
-/// A description is written by us; anything larger is none.
+/// Autopilot writes the metadata itself; a larger file is not a valid one.
 const METADATA_BYTES_MAX: u64 = 1 << 20;
 
+/// Why a recording can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordedError {
     #[error(transparent)]
@@ -22,10 +24,10 @@ pub enum RecordedError {
     Json { path: Utf8PathBuf, source: serde_json::Error },
 }
 
-/// What was recorded of the questions of one run.
+/// The recorded questions of one run.
 pub struct RecordedRun {
     views: Dir,
-    /// The directory of its questions, relative to `.autopilot`.
+    /// The directory of the questions, relative to `.autopilot`.
     pub base: String,
     pub path: Utf8PathBuf,
 }
@@ -34,11 +36,12 @@ pub struct RecordedRun {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RecordedExec {
     pub number: u32,
-    /// The name of its directory.
+    /// The name of the question's directory.
     pub name: String,
 }
 
 impl RecordedRun {
+    /// Opens the recordings of a run.
     pub fn open(views: &Utf8Path, run: &str) -> Result<RecordedRun, RecordedError> {
         let base = execs_of(run);
         let path = views.join(&base);
@@ -55,7 +58,7 @@ impl RecordedRun {
         Ok(execs)
     }
 
-    /// Every question with its description, newest first; those that can't be read are left out.
+    /// Every question with its metadata, newest first; unreadable ones are left out.
     pub fn newest_first(
         &self,
     ) -> Result<impl Iterator<Item = (RecordedExec, Metadata)>, RecordedError> {
@@ -66,10 +69,12 @@ impl RecordedRun {
         Ok(self.execs()?.into_iter().rev().filter_map(described))
     }
 
+    /// The metadata of a question.
     pub fn metadata(&self, exec: &RecordedExec) -> Result<Metadata, RecordedError> {
         self.json(exec, METADATA)
     }
 
+    /// The change the agent made in its worktree.
     pub fn worktree(&self, exec: &RecordedExec) -> Result<WorktreeChange, RecordedError> {
         self.json(exec, WORKTREE)
     }
@@ -90,7 +95,7 @@ impl RecordedRun {
         self.path.join(&exec.name)
     }
 
-    /// `.autopilot` itself, for files of which only the ends are read.
+    /// The `.autopilot` directory, for files of which only the end is read.
     pub fn views(&self) -> &Dir {
         &self.views
     }

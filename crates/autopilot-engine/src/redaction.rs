@@ -1,4 +1,4 @@
-//! What is hidden of a run: what its configuration asks for and every secret that can be known.
+//! Builds the redactor of a run from its configuration and every known secret.
 
 use crate::environment::{self, Variables};
 use crate::place::StatePaths;
@@ -11,8 +11,8 @@ use autopilot_journal::JournalHistory;
 
 const COPIED_BYTES_MAX: u64 = 1 << 20;
 
-/// Hides what the run's configuration asks for, and every secret that can be known: of the
-/// environment, of files copied into worktrees, and `known`.
+/// The redactor for a configuration. It hides the configured patterns and every known secret: those
+/// in the environment, in files copied into worktrees, and in `known`.
 pub fn redactor(
     place: &StatePaths,
     config: &Config,
@@ -23,7 +23,7 @@ pub fn redactor(
         redact::secrets_of(variables.iter().map(|(name, value)| (name.as_str(), value.clone())));
     secrets.extend(variables.values().flat_map(|value| redact::secrets_of_url(value)));
     secrets.extend(known.iter().cloned());
-    // A key is one whatever its variable is called.
+    // A key is a secret whatever its variable is called.
     secrets
         .extend(environment::key_variables(config).filter_map(|key| variables.get(key).cloned()));
     for (name, value) in environment::given(config, variables) {
@@ -40,7 +40,7 @@ pub fn redactor(
     Ok(Redactor::new(&config.logging.redact_patterns, &secrets)?)
 }
 
-/// The same for a run that was begun, with the configuration it began with.
+/// The redactor of an existing run, with the configuration it started with.
 pub fn redactor_of(
     place: &StatePaths,
     history: &dyn JournalHistory,
@@ -53,8 +53,8 @@ pub fn redactor_of(
     redactor(place, &pinned(history, state)?, variables, &[])
 }
 
-/// The secrets among the values of `NAME=value` lines, as in `.env`: not every setting is one, and
-/// a hidden word such as `production` hides what was said about it too.
+/// The secrets among the values of `NAME=value` lines, as in `.env`. Not every setting is a secret,
+/// and hiding a word such as `production` would hide unrelated text too.
 fn assigned_values(text: &str) -> Vec<String> {
     let mut secrets = Vec::new();
     for (name, value) in text.lines().filter_map(|line| line.split_once('=')) {

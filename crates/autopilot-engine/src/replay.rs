@@ -1,5 +1,5 @@
-//! Playing a run again from what was kept of it: its agents say again what they said, everything
-//! else is done anew, and the decisions of both are compared.
+//! Replays a recorded run: its agents repeat their recorded answers, everything else is done again,
+//! and the decisions of both runs are compared.
 
 mod decision;
 mod player;
@@ -9,5 +9,5 @@ pub use decision::{Decisions, Difference, compare, decisions};
 pub use player::{Played, Player};
 pub use recording::{Recording, RecordingError};
 
-/// The hidden command of our binary that says again what an agent said.
+/// The hidden command of Autopilot's binary that repeats an agent's recorded answer.
 pub const COMMAND: &str = "__replay";

@@ -1,4 +1,4 @@
-//! The page of a run: reads what the view in the core needs, and puts the page where it belongs.
+//! The HTML report of a run: reads what the view needs and writes the page.
 
 use crate::begin::PlanBody;
 use crate::job::{OUTPUT, PROMPT, execs_of};
@@ -25,27 +25,28 @@ use camino::Utf8PathBuf;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+/// The file name of the report.
 pub const FILE: &str = "report.html";
 
-/// More is read than is shown, so that a secret at the cut is whole.
+/// More is read than is shown, so that a secret at the cut is still recognized.
 const HEAD_BYTES_MAX: u64 = 96 * 1024;
 const TAIL_BYTES_MAX: u64 = 32 * 1024;
-/// With more questions, only those whose names say that they are of a task that is shown are opened.
+/// Beyond this many questions, only those of the shown tasks are opened, by their names.
 const EXECS_READ_MAX: usize = 4_000;
-/// What agents said is their owner's alone, as in `.autopilot`.
+/// Only the owner may read what agents said, as in `.autopilot`.
 const PRIVATE_MODE: u32 = 0o600;
 
-/// What only the caller knows.
+/// Parts of the report that only the caller knows.
 pub struct ReportGiven {
     pub standing: Standing,
     pub now: Time,
-    /// What the branch changes, in a line; none where there is no branch.
+    /// The change of the branch in one line; none where there is no branch.
     pub change: Option<String>,
-    /// How to go on with each session.
+    /// How to resume each session.
     pub ways: BTreeMap<String, ResumeWay>,
 }
 
-/// The whole page.
+/// The HTML page about a run.
 pub fn of_run(
     place: &StatePaths,
     history: &dyn JournalHistory,
@@ -55,7 +56,7 @@ pub fn of_run(
     redactor: &Redactor,
 ) -> String {
     let read = |hash: &str| store::text(history, hash).ok();
-    // Once more after what acts is gone: it may have stood in the middle of a secret.
+    // Redact again after removing control characters: one may have stood inside a secret.
     let clean = |text: &str| redactor.redact(&escape::plain(&redactor.redact(text))).into_owned();
     let known = ReportFacts {
         standing: given.standing,
@@ -71,7 +72,7 @@ pub fn of_run(
     html(&page(state, records, &known))
 }
 
-/// Beside the other files of the run.
+/// Writes the report beside the other files of the run.
 pub fn write(place: &StatePaths, state: &State, text: &str) -> Result<Utf8PathBuf, FileError> {
     let dir = match state.run.flow.row().files {
         FlowFiles::RunDirectory => open_goal_dir(place, &state.run)?,
@@ -93,7 +94,7 @@ pub fn write(place: &StatePaths, state: &State, text: &str) -> Result<Utf8PathBu
         .unwrap_or_else(|path| path.to_string_lossy().into_owned().into()))
 }
 
-/// A task file has it as its title; what else was written is in the prompts.
+/// The author's text of a plan or goal; the title of a run of task files says enough.
 fn goal(state: &State, read: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     match state.run.flow.row().input {
         FlowInput::TaskFiles => None,
@@ -104,7 +105,7 @@ fn goal(state: &State, read: &dyn Fn(&str) -> Option<String>) -> Option<String> 
     }
 }
 
-/// The questions of the attempts that are shown, in order.
+/// The questions of the shown attempts, in order.
 fn calls(place: &StatePaths, state: &State, records: &[Record]) -> Vec<AgentCall> {
     let choice = TaskChoice::of(state);
     let history = history(records);
@@ -115,7 +116,7 @@ fn calls(place: &StatePaths, state: &State, records: &[Record]) -> Vec<AgentCall
     if execs.len() > EXECS_READ_MAX {
         let tasks: BTreeSet<String> =
             choice.tasks.iter().map(|id| label(state.task(*id))).collect();
-        execs.retain(|exec| is_of(&exec.name, &tasks));
+        execs.retain(|exec| belongs_to(&exec.name, &tasks));
     }
     let call = |exec: &RecordedExec| {
         let said = run.metadata(exec).ok()?;
@@ -136,13 +137,13 @@ fn label(task: &Task) -> String {
     ref_component(task.label())
 }
 
-/// `exec-012-parser-build` is of `parser`.
-fn is_of(name: &str, tasks: &BTreeSet<String>) -> bool {
+/// `exec-012-parser-build` belongs to the task `parser`.
+fn belongs_to(name: &str, tasks: &BTreeSet<String>) -> bool {
     let label = name.splitn(3, '-').nth(2).unwrap_or_default();
     label.match_indices('-').any(|(at, _)| tasks.contains(&label[..at]))
 }
 
-/// One that is not there has nothing in it.
+/// The beginning of a file; a missing file is empty.
 fn excerpt(views: &Dir, file: &str) -> Excerpt {
     let path = Some(format!(".autopilot/{file}"));
     let Ok(mut ends) = views.read_ends(Path::new(file), HEAD_BYTES_MAX, TAIL_BYTES_MAX) else {
@@ -166,9 +167,9 @@ mod tests {
     #[test]
     fn the_name_of_a_question_says_whose_it_is() {
         let tasks: BTreeSet<String> = ["parser-two", "run"].map(str::to_owned).into();
-        assert!(is_of("exec-012-parser-two-build", &tasks));
-        assert!(is_of("exec-1000-run-uat_generate", &tasks));
-        assert!(!is_of("exec-012-parser-build", &tasks));
-        assert!(!is_of("exec-012-other-parser-two-build", &tasks));
+        assert!(belongs_to("exec-012-parser-two-build", &tasks));
+        assert!(belongs_to("exec-1000-run-uat_generate", &tasks));
+        assert!(!belongs_to("exec-012-parser-build", &tasks));
+        assert!(!belongs_to("exec-012-other-parser-two-build", &tasks));
     }
 }

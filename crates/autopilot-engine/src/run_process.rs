@@ -1,5 +1,6 @@
-//! A process at a run: [`open`] takes the lock, sweeps and opens; [`OpenRun::work`] works on it and
-//! says how it ended. The runtime is the caller's, so that one process can work on several runs.
+//! A process that works on a run: [`open`] takes the lock, cleans up and opens the journal;
+//! [`OpenRun::work`] runs the loop. The caller owns the runtime, so that one process can work on
+//! several runs.
 
 mod choice;
 mod first_input;
@@ -38,9 +39,9 @@ use choice::ChosenRun;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often it is made sure that the state directory is still there.
+/// How often the state directory is checked to be still there.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Given to what runs to end when the state directory has gone.
+/// The time that running steps get to end once the state directory is gone.
 const ENDING_MAX: Duration = Duration::from_secs(15);
 
 /// Why a run can't be worked on.
@@ -54,18 +55,18 @@ pub enum RunProcessError {
     Begin(#[from] begin::BeginError),
     #[error("run {run} ({title}) is not finished")]
     Unfinished { run: String, title: String },
-    #[error("run {run} ({title}) is already under way without {flag}")]
+    #[error("run {run} ({title}) was started without {flag}")]
     UnderWay { run: String, title: String, flag: &'static str },
     #[error("cannot remove {name}")]
     Flag { name: &'static str, source: std::io::Error },
     #[error(
-        "the state directory `{path}` was removed while the run was under way, and its journal \
-         and unmerged work with it"
+        "the state directory `{path}` was removed during the run, and its journal and unmerged \
+         work with it"
     )]
     StateGone { path: Utf8PathBuf },
-    #[error("there is nothing to resume in this repository")]
+    #[error("nothing to resume in this repository")]
     NothingToResume,
-    #[error("the configuration the run began with can't be read")]
+    #[error("the configuration the run started with can't be read")]
     PinnedConfig(#[source] serde_json::Error),
     #[error("cannot start the runtime")]
     Runtime(#[source] std::io::Error),
@@ -75,37 +76,37 @@ pub enum RunProcessError {
     Redaction(#[from] RedactError),
 }
 
-/// What the caller knows of the machine and gives to every job.
+/// Facts about the machine that the caller passes to every job.
 pub struct Machine {
     pub variables: Variables,
-    /// Our own executable.
+    /// Autopilot's own executable.
     pub own: Utf8PathBuf,
     /// A few characters that make a run's id unique.
     pub salt: String,
     pub holder: String,
 }
 
-/// What to do with the repository that was opened.
+/// What to do with the opened repository.
 pub enum Intent {
     Begin {
         tasks: Box<Tasks>,
         request: Box<RunRequest>,
         fresh: bool,
     },
-    /// A run that is played again as it was begun.
+    /// Replay a run as it was started.
     Again {
         spec: Box<RunSpec>,
         texts: Vec<String>,
     },
-    /// `texts` are what the asks name by their hash.
+    /// Resume the run. `texts` are the texts that the asks name by their hashes.
     Resume {
         asks: Vec<Ask>,
         limits: LimitChange,
-        /// The model everybody uses from here on.
+        /// The model that all agents use from here on.
         model: Option<String>,
         texts: Vec<String>,
     },
-    /// Nothing of the run but what is asked for is done. It may have ended.
+    /// Do only what is asked, and nothing else of the run, which may have ended.
     Only {
         run: String,
         ask: Ask,
@@ -131,14 +132,14 @@ impl Intent {
     }
 }
 
-/// A repository that was examined and has a state directory, with its configuration.
+/// An examined repository with its state directory and configuration.
 pub struct OpenedRepository {
     pub place: StatePaths,
     pub repo: UserRepo,
     pub config: Config,
 }
 
-/// A run this process has opened and holds the lock of: nothing is worked on yet.
+/// A run that this process has opened and locked, but not started.
 pub struct OpenRun {
     parts: ShellParts,
     ground: JobGround,
@@ -147,8 +148,8 @@ pub struct OpenRun {
     lock: Lock,
 }
 
-/// Opens a run to work on it: takes the lock, sweeps what a dead process left, opens journal and
-/// hub. With a `player`, agents say again what they said in a recording.
+/// Opens a run: takes the lock, cleans up after a dead process, opens journal and hub. With a
+/// `player`, agents repeat their recorded answers.
 pub fn open(
     opened: OpenedRepository,
     intent: Intent,
@@ -206,18 +207,18 @@ impl OpenRun {
         &self.parts.run
     }
 
-    /// What the run will tell while it is worked on.
+    /// The feed of the run.
     pub fn feed(&self) -> &RunFeed {
         &self.parts.feed
     }
 
-    /// A subscription to everything from here on, with what holds before it.
+    /// A subscription to all records from here on, with the state before them.
     pub fn follow(&self, level: SightLevel) -> (Subscription, State) {
         let state = self.parts.state.clone();
         (self.parts.feed.subscribe(state.seq + 1, level), state)
     }
 
-    /// Works on the run until it is over or rests, and returns what it came to.
+    /// Works on the run until it ends or pauses, and returns its state.
     pub async fn work(self, wait: WaitPolicy) -> Result<State, RunProcessError> {
         let OpenRun { parts, ground, first, texts, lock } = self;
         let place = parts.place.clone();
@@ -232,7 +233,7 @@ impl OpenRun {
     }
 }
 
-/// Subscribers learn that there is no more, however the work ended.
+/// Ends the feed when the work ends, for whatever reason.
 struct EndOfFeed(RunFeed);
 
 impl Drop for EndOfFeed {
@@ -241,8 +242,8 @@ impl Drop for EndOfFeed {
     }
 }
 
-/// Ends the work when the ground is taken from under it: whatever would be done from then on could
-/// be neither kept nor merged.
+/// Stops the work when the state directory is removed: nothing done after that could be kept or
+/// merged.
 async fn watched(
     work: impl Future<Output = Result<State, ShellError>>,
     place: &StatePaths,
@@ -261,7 +262,7 @@ async fn watched(
         Some(ended) if place.journal().exists() => Ok(ended?),
         Some(_) => Err(RunProcessError::StateGone { path: place.state.clone() }),
         None => {
-            // What runs is ended in good order, by the same word a person has for it.
+            // Running steps are stopped in good order, by the same flag a person would use.
             if Flag::Stop.raised(place).is_none() && Flag::Stop.raise(place, true).is_ok() {
                 let _in_vain = tokio::time::timeout(ENDING_MAX, work).await;
                 let _stays = Flag::Stop.lower(place);
@@ -271,7 +272,7 @@ async fn watched(
     }
 }
 
-/// What the process before was told and did not come to record.
+/// Records the costs that were reported to the process before this one.
 fn collect_arrears(
     journal: &mut SqliteJournal,
     epoch: u64,

@@ -1,7 +1,7 @@
-//! The loop with its I/O: one owner of the state, and messages to it.
+//! The loop of a run with its I/O: one owner of the state, and messages to it.
 //!
-//! Inputs are heard at once, their records go to the writer thread, and only what came back as
-//! durable is shown and acted upon. There is no other path to start, stop or end anything.
+//! Inputs are judged at once, their records go to the writer thread, and only durable records are
+//! shown and acted upon. There is no other path to start, stop or end anything.
 
 use crate::admission;
 use crate::cause::chain;
@@ -30,17 +30,17 @@ mod people;
 
 use people::Ears;
 
-/// How often the views are written, the flag files are looked at and time is let pass; a person is
+/// How often the views are written, the flag files are checked and time passes; a person is
 /// promised one second.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// How often it is looked whether the machine has room for more workers.
+/// How often the machine is checked for room for more workers.
 const ROOM_EVERY: Duration = Duration::from_secs(2);
-/// Records on their way to the disk.
+/// Maximum number of records queued for the journal's writer.
 const WRITER_QUEUE_MAX: usize = 1024;
 
 type BoxedError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why the work on a run could not go on.
+/// Why a run's loop failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ShellError {
     #[error(transparent)]
@@ -64,11 +64,11 @@ pub struct Shell {
     context: Arc<Context>,
     jobs: JoinSet<AttemptId>,
     cancels: BTreeMap<AttemptId, Cancel>,
-    /// Ways to the agents that work now.
+    /// Channels to the agents that work now.
     voices: BTreeMap<AttemptId, mpsc::Sender<job::Spoken>>,
     files: FileKeeper,
     feed: RunFeed,
-    /// Who waits until the record at this number is durable.
+    /// Jobs that wait until the record with this number is durable.
     vows: Vec<(u64, oneshot::Sender<()>)>,
     ears: Ears,
     interrupts: u32,
@@ -78,7 +78,7 @@ pub struct Shell {
     journal_failed: Option<BoxedError>,
 }
 
-/// What keeps the process waiting instead of ending it.
+/// The conditions under which the process waits instead of ending.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WaitPolicy {
     pub paused: bool,
@@ -86,7 +86,7 @@ pub struct WaitPolicy {
     pub asked: bool,
 }
 
-/// What the shell is built from; the caller holds the lock and has swept.
+/// The parts of a shell. The caller holds the lock and has cleaned up.
 pub struct ShellParts {
     pub place: StatePaths,
     pub run: String,
@@ -94,12 +94,13 @@ pub struct ShellParts {
     pub state: State,
     pub journal: Box<dyn autopilot_journal::Journal + Send>,
     pub feed: RunFeed,
-    /// Every record so far: the files may lack what a dead process did not come to write.
+    /// Every record so far: a dead process may not have written the files for the last ones.
     pub known: Vec<Record>,
 }
 
 impl Shell {
-    /// `context` is made from what jobs need of the loop: where to put texts and whom to tell.
+    /// `context` is built from the jobs' connections to the loop: the store of texts and the
+    /// signals.
     pub fn new(
         parts: ShellParts,
         wait: WaitPolicy,
@@ -112,7 +113,7 @@ impl Shell {
             WRITER_QUEUE_MAX,
             Box::new(move |notice| {
                 autopilot_host::fail::point("journal.durable");
-                // The loop may have ended; then nobody needs to know.
+                // The loop may have ended, and then nobody needs the notice.
                 let _gone = told.send(match notice {
                     WriterNotice::Durable { seq, .. } => LoopSignal::Durable { seq },
                     WriterNotice::Failed { error } => LoopSignal::JournalFailed { error },
@@ -152,13 +153,13 @@ impl Shell {
         })
     }
 
-    /// Where texts go that the first record will name.
+    /// The store for texts that the first record will name.
     pub fn texts(&self) -> store::Texts {
         store::Texts::new(self.appender.clone())
     }
 
-    /// Hears the first inputs of a boot, each written before anything else happens, and then works
-    /// until the run is over or rests.
+    /// Hears the first inputs of a boot, each made durable before the next, and then works until
+    /// the run ends or pauses.
     pub async fn work(mut self, first: Vec<Input>) -> Result<State, ShellError> {
         for input in first {
             match self.pilot.hear(input, now()) {
@@ -208,7 +209,7 @@ impl Shell {
             }
             LoopSignal::Vowed { want, word, kept } => {
                 let heard = self.hear(Input::Heard { id: want.id, task: want.task, word })?;
-                // Dropped where there is no record: whoever waits learns that.
+                // Dropped when there is no record, which tells the waiting job so.
                 self.vows.extend(heard.map(|seq| (seq, kept)));
             }
             LoopSignal::Interrupt => self.interrupt()?,
@@ -219,12 +220,12 @@ impl Shell {
         Ok(())
     }
 
-    /// The number of the record that came of it. What is refused leaves none.
+    /// The number of the resulting record. A refused input leaves none.
     fn hear(&mut self, input: Input) -> Result<Option<u64>, ShellError> {
         Ok(self.judge(input)?.unwrap_or_default())
     }
 
-    /// The same with the refusal of an ask, for whoever gets an answer.
+    /// Judges an input and returns its record number, or the refusal of an ask.
     fn judge(&mut self, input: Input) -> Result<Result<Option<u64>, Refusal>, ShellError> {
         if self.journal_failed.is_some() {
             return Ok(Ok(None));
@@ -267,8 +268,8 @@ impl Shell {
     }
 
     fn start(&mut self, want: Want) {
-        // What it came to could not be recorded, so it would be begun again without end. It is
-        // wanted again when the run goes on.
+        // The outcome could not be recorded, so the attempt would start again without end. A
+        // resumed run wants it again.
         if self.journal_failed.is_some() {
             return;
         }
@@ -281,7 +282,7 @@ impl Shell {
         self.voices.insert(want.id, voice);
         let sender = self.sender.clone();
         let player = self.context.player.clone();
-        // What begins must find what ended before it.
+        // A starting step must find the files of the steps before it.
         let written = self.files.written(self.pilot.settled().seq);
         self.jobs.spawn(async move {
             written.await;
@@ -295,7 +296,7 @@ impl Shell {
         });
     }
 
-    /// The job's word was sent before it ended, so it is heard before the job is forgotten.
+    /// Forgets a job that ended; its word was sent earlier, so it is heard first.
     fn joined(&mut self, ended: Result<AttemptId, tokio::task::JoinError>) {
         while let Ok(signal) = self.signals.try_recv() {
             if let Err(error) = self.take(signal) {
@@ -307,11 +308,11 @@ impl Shell {
                 self.cancels.remove(&id);
                 self.voices.remove(&id);
                 self.pilot.gone(id);
-                // The next step of the task may be durable already and only have waited for this.
+                // The next step of the task may be durable already and wait only for this.
                 let orders = self.pilot.catch_up();
                 self.obey(orders);
             }
-            Err(error) => self.journal_failed(format!("a step's code failed: {error}")),
+            Err(error) => self.journal_failed(format!("internal: a step panicked: {error}")),
         }
     }
 
@@ -328,7 +329,7 @@ impl Shell {
         Ok(())
     }
 
-    /// Many workers on a machine that is nearly full would fail one by one; fewer get through.
+    /// Limits the workers on a machine that is nearly full: many would fail, fewer get through.
     fn look_at_room(&mut self) -> Result<(), ShellError> {
         if self.room_looked.is_some_and(|at| at.elapsed() < ROOM_EVERY) {
             return Ok(());
@@ -352,12 +353,12 @@ impl Shell {
         Ok(())
     }
 
-    /// Nothing more can be recorded, so nothing more may happen: end what runs and rest.
+    /// Stops everything when nothing more can be recorded.
     fn journal_failed(&mut self, error: impl Into<BoxedError>) {
         if self.journal_failed.is_none() {
             let error = error.into();
             let text = chain(&*error);
-            self.feed.notice(&format!("the journal can't be written, so the run rests: {text}"));
+            self.feed.notice(&format!("the journal can't be written, so the run stops: {text}"));
             self.journal_failed = Some(error);
             self.vows.clear();
         }
@@ -374,7 +375,7 @@ impl Shell {
         }
         self.snapshot_at = state.seq;
         if let Some(entry) = store::snapshot(state, self.epoch) {
-            // A cache: without it the next start reads more records.
+            // A snapshot is a cache: without it the next start only reads more records.
             let _not_cached = self.appender.submit(entry);
         }
     }

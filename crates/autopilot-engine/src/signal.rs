@@ -1,4 +1,4 @@
-//! How jobs reach the loop of their run: words for certain, what they show in passing.
+//! How jobs reach the loop of their run: words are delivered for certain, sights only in passing.
 
 use crate::feed::{RunFeed, Sight};
 use autopilot_core::input::AttemptWord;
@@ -6,7 +6,7 @@ use autopilot_core::wanted::Want;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
-/// What reaches the loop from the jobs, the writer and the operating system.
+/// A signal to the loop from jobs, the journal's writer or the operating system.
 #[derive(Debug)]
 pub enum LoopSignal {
     Durable {
@@ -19,18 +19,18 @@ pub enum LoopSignal {
         want: Want,
         word: AttemptWord,
     },
-    /// The same, of a job that goes on only once it is on the record.
+    /// A word from a job that waits until the word is durable.
     Vowed {
         want: Want,
         word: AttemptWord,
         kept: oneshot::Sender<()>,
     },
     Interrupt,
-    /// A run that is played again was cut short here.
+    /// A replayed run was interrupted here when it was recorded.
     CutShort,
 }
 
-/// A job's way to the loop and to whoever watches the run.
+/// A job's channel to the loop and to the run's subscribers.
 #[derive(Clone)]
 pub struct Teller {
     signals: mpsc::UnboundedSender<LoopSignal>,
@@ -38,25 +38,25 @@ pub struct Teller {
 }
 
 impl Teller {
-    /// A way to whoever has the other end of `signals`, and to the subscribers of `feed`.
+    /// A channel to the receiver of `signals` and to the subscribers of `feed`.
     pub fn new(signals: mpsc::UnboundedSender<LoopSignal>, feed: RunFeed) -> Teller {
         Teller { signals, feed }
     }
 
-    /// Says a word about an attempt to the loop.
+    /// Sends a word about an attempt to the loop.
     pub fn say(&self, want: Want, word: AttemptWord) {
         let _loop_is_gone = self.signals.send(LoopSignal::Heard { want, word });
     }
 
-    /// Whether it is on the record, and durable there. It is not if the attempt is not wanted any
-    /// more, or if nothing can be recorded.
+    /// Sends a word and returns whether it became durable. It does not if the attempt is no longer
+    /// wanted or nothing can be recorded.
     pub async fn vow(&self, want: Want, word: AttemptWord) -> bool {
         let (kept, answer) = oneshot::channel();
         let _loop_is_gone = self.signals.send(LoopSignal::Vowed { want, word, kept });
         answer.await.is_ok()
     }
 
-    /// Shows something in passing to whoever watches, past the loop.
+    /// Publishes transient output, past the loop.
     pub fn show(&self, want: Want, sight: Sight) {
         self.feed.show(want.task, want.step, sight);
     }

@@ -1,5 +1,5 @@
-//! The skills an agent can be given: of the commit it works on, of files copied beside it, of the
-//! person's home, and those shipped.
+//! The skills available to an agent: from its commit, from files copied into its slot, from the
+//! person's home, and the shipped ones.
 
 pub mod shipped;
 
@@ -13,26 +13,26 @@ use autopilot_host::skill::files_below;
 use camino::{Utf8Path, Utf8PathBuf};
 use std::path::Path;
 
-/// Bytes of all skills of one commit.
+/// Maximum bytes of all skills in one commit.
 const ALL_BYTES_MAX: usize = 16 << 20;
-/// Where one vendor keeps what it brings itself, beside a person's own.
+/// The folder in which a vendor keeps its own skills beside a person's.
 const OF_VENDOR: &str = ".system";
 
-/// Where to look.
+/// The places in which skills are looked for.
 #[derive(Clone, Debug)]
 pub struct SkillPlaces {
-    /// The repository whose commit is looked at.
+    /// The git directory with the commit.
     pub git_dir: std::path::PathBuf,
     pub commit: String,
-    /// The checkout, and what of it a slot gets besides the commit.
+    /// The checkout, from which a slot gets copied files.
     pub root: Utf8PathBuf,
     pub copied: Vec<String>,
-    /// Folders of the person, each in the place of one of [`Folder`].
+    /// The person's folders, each standing for one of [`Folder`].
     pub homes: Vec<(Folder, Utf8PathBuf)>,
 }
 
 impl SkillPlaces {
-    /// For `agent`, whose own environment may lead it to other folders than ours leads us.
+    /// The places for `agent`, whose own environment may name other folders.
     pub fn new(
         git_dir: &Path,
         commit: &str,
@@ -51,7 +51,7 @@ impl SkillPlaces {
     }
 }
 
-/// As the agents themselves look for them.
+/// The person's folders, found as the agents themselves find them.
 fn homes(variables: &Variables, agent: Option<&AgentConfig>) -> Vec<(Folder, Utf8PathBuf)> {
     let value = |name: &str| {
         let own = agent.and_then(|agent| agent.env.get(name));
@@ -71,7 +71,7 @@ fn homes(variables: &Variables, agent: Option<&AgentConfig>) -> Vec<(Folder, Utf
     homes
 }
 
-/// Everything there is. Blocks.
+/// Reads all available skills. Blocks.
 pub fn shelf(places: &SkillPlaces) -> Result<Shelf, GitError> {
     let limits = SkillLimits {
         dirs_max: SKILLS_MAX,
@@ -123,7 +123,7 @@ fn below(dir: &Utf8Path) -> Vec<(String, Result<Vec<u8>, String>)> {
     files_below(dir.as_std_path(), SKILL_FILE, SKILLS_MAX, SKILL_BYTES_MAX as u64)
 }
 
-/// Whether something at `path`, above it or below it is copied into a slot.
+/// Returns whether a path above, at or below `path` is copied into slots.
 fn is_copied(copied: &[String], path: &str) -> bool {
     let path = Utf8Path::new(path);
     copied.iter().map(Utf8Path::new).any(|copy| path.starts_with(copy) || copy.starts_with(path))
@@ -136,7 +136,7 @@ fn looked_in(places: &SkillPlaces) -> Vec<String> {
     tree.into_iter().chain(homes).collect()
 }
 
-/// Whether the checkout has a skill that no commit has yet: an agent would not see it.
+/// The path of a skill that is in the checkout but in no commit, where no agent would see it.
 pub fn is_uncommitted(root: &Utf8Path, name: &str) -> Option<String> {
     let path = |folder: Folder| format!("{}/{name}/{SKILL_FILE}", folder.path());
     Folder::ALL.into_iter().map(path).find(|path| root.join(path).is_file())

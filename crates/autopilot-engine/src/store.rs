@@ -1,4 +1,4 @@
-//! The journal in the core's own words: records and states instead of bytes.
+//! The journal as records and states instead of bytes.
 
 use autopilot_core::event::Record;
 use autopilot_core::state::State;
@@ -6,7 +6,7 @@ use autopilot_journal as journal;
 use autopilot_journal::{Blob, JournalEntry, JournalHistory};
 use camino::{Utf8Path, Utf8PathBuf};
 
-/// Snapshots are a cache of this version's fold and of no other's.
+/// The version of the fold: a snapshot of another version is ignored.
 pub const CORE_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Records read from the journal at a time.
@@ -15,11 +15,12 @@ const READ_MAX: usize = 4096;
 /// Records between two snapshots.
 pub const SNAPSHOT_EVERY: u64 = 2_000;
 
+/// Why the journal can't be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error(transparent)]
     Journal(#[from] journal::Error),
-    #[error("record {seq} of run `{run}` can't be understood: {source}")]
+    #[error("record {seq} of run `{run}` can't be decoded: {source}")]
     Record { run: String, seq: u64, source: serde_json::Error },
     #[error("record {seq} of run `{run}` can't be written: {source}")]
     Encode { run: String, seq: u64, source: serde_json::Error },
@@ -29,14 +30,15 @@ pub enum StoreError {
     NoBlob { hash: String },
 }
 
+/// The path of the journal in a state directory.
 pub fn journal_path(state_dir: &Utf8Path) -> Utf8PathBuf {
     state_dir.join("autopilot.db")
 }
 
-/// The state of a run: the newest snapshot and what came after it.
+/// Loads the state of a run: the newest snapshot and the records after it.
 pub fn load(history: &dyn JournalHistory, run: &str) -> Result<State, StoreError> {
     let mut state = match history.snapshot(run, CORE_VERSION)? {
-        // A cache that can't be read is no cache.
+        // An unreadable snapshot is ignored: it is only a cache.
         Some(snapshot) => serde_json::from_slice(&snapshot.body).unwrap_or_default(),
         None => State::default(),
     };
@@ -68,12 +70,14 @@ pub fn records(history: &dyn JournalHistory, run: &str) -> Result<Vec<Record>, S
     }
 }
 
+/// Reads a text by its hash.
 pub fn text(history: &dyn JournalHistory, hash: &str) -> Result<String, StoreError> {
     let missing = || StoreError::NoBlob { hash: hash.to_owned() };
     let bytes = history.blob(hash)?.ok_or_else(missing)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// Decodes a record from the journal.
 pub fn decode(record: &journal::JournalRecord) -> Result<Record, StoreError> {
     serde_json::from_slice(&record.body).map_err(|source| StoreError::Record {
         run: record.run.clone(),
@@ -82,6 +86,7 @@ pub fn decode(record: &journal::JournalRecord) -> Result<Record, StoreError> {
     })
 }
 
+/// Encodes a record for the journal.
 pub fn encode(run: &str, epoch: u64, record: &Record) -> Result<JournalEntry, StoreError> {
     let body = serde_json::to_vec(record).map_err(|source| StoreError::Encode {
         run: run.to_owned(),
@@ -98,6 +103,7 @@ pub fn encode(run: &str, epoch: u64, record: &Record) -> Result<JournalEntry, St
     }))
 }
 
+/// A snapshot of a state, unless it can't be encoded.
 pub fn snapshot(state: &State, epoch: u64) -> Option<JournalEntry> {
     let body = serde_json::to_vec(state).ok()?;
     Some(JournalEntry::Snapshot(journal::Snapshot {
@@ -109,18 +115,20 @@ pub fn snapshot(state: &State, epoch: u64) -> Option<JournalEntry> {
     }))
 }
 
-/// Where steps put the texts their facts name. Queued before the record that will name them, so
-/// durable no later than it.
+/// The store for texts that facts name. A text is queued before the record that names it, so it is
+/// durable no later.
 #[derive(Clone)]
 pub struct Texts {
     appender: journal::Appender,
 }
 
 impl Texts {
+    /// A store that writes through the journal's writer.
     pub fn new(appender: journal::Appender) -> Texts {
         Texts { appender }
     }
 
+    /// Stores a text and returns its hash.
     pub fn put(&self, text: &str) -> Result<String, StoreError> {
         let blob = Blob::new(text.as_bytes().to_vec());
         let hash = blob.hash().to_owned();

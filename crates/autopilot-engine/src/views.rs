@@ -1,7 +1,7 @@
-//! The files people and scripts read, kept current from settled state.
+//! The files that people and scripts read, kept current from settled state.
 //!
-//! Never read back to decide. Whatever goes wrong here is told once and does not stop the run: a
-//! deleted `.autopilot` is made again at the next write.
+//! These files are never read back to decide. A failure here is reported once and does not stop the
+//! run: a deleted `.autopilot` is created again at the next write.
 
 mod goal;
 mod keeper;
@@ -27,13 +27,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A file is rewritten at most this often while a run is busy.
+/// The shortest time between two writes of the files while a run is busy.
 const WRITE_EVERY: Duration = Duration::from_millis(200);
-/// The loop has this many times as long for the run as it takes to write its files.
+/// The pause between two writes, as a multiple of the time the last write took.
 const WORK_PER_WRITE: u32 = 10;
-/// Keys of entries already in the release notes are looked for in this much of its end.
+/// Bytes at the end of the release notes that are searched for entries already written.
 const NOTES_TAIL_BYTES_MAX: u64 = 64 << 20;
 
+/// The files of one run.
 pub struct Views {
     place: StatePaths,
     redactor: Arc<Redactor>,
@@ -42,14 +43,15 @@ pub struct Views {
     noted: Option<BTreeSet<String>>,
     plan: PlanFiles,
     goal: GoalFiles,
-    /// Not before this long after the last: a large run's files cost more to write.
+    /// The pause until the next write: a large run's files take longer to write.
     pause: Duration,
 }
 
-/// Folders of prompts, answers and output. They are made for their owner alone; `.autopilot` itself
-/// is not, as the configuration in it is shared.
+/// Folders of prompts, answers and output, readable by their owner only. `.autopilot` itself is not
+/// private, as the configuration in it is shared.
 pub const PRIVATE: [&str; 5] = ["artifacts", "diagnostics", "logs", "plan", "uat"];
 
+/// The `.gitignore` of `.autopilot`.
 pub const IGNORE: &str = "# Written by autopilot: everything here is derived, except what a team shares.\n\
 *\n!.gitignore\n!config.yml\n!review_schema.json\n!plan_schema.json\n";
 
@@ -68,6 +70,7 @@ impl Views {
         }
     }
 
+    /// Notes what a record changes in the files.
     pub fn record(&mut self, record: &Record, state: &State) {
         self.dirty = true;
         let mut log = String::new();
@@ -86,7 +89,7 @@ impl Views {
         self.flush(state);
     }
 
-    /// A crash may have come between a record and its entry, so a boot looks at all of them again.
+    /// Looks at all records again at boot: a crash may have come between a record and its entry.
     pub fn catch_up(&mut self, records: &[Record]) {
         let mut state = State::default();
         for record in records {
@@ -97,7 +100,7 @@ impl Views {
         self.plan.all(&state);
     }
 
-    /// Writes what changed, unless it was written a moment ago.
+    /// Writes what changed, unless the last write was a moment ago.
     pub fn flush(&mut self, state: &State) {
         let recent = self.written.is_some_and(|at| at.elapsed() < self.pause);
         if self.goal.is_due() || self.dirty && !recent {
@@ -105,6 +108,7 @@ impl Views {
         }
     }
 
+    /// Writes everything that is left when the run ends.
     pub fn close(&mut self, state: &State) {
         self.write(state);
         self.plan.close(&self.place.views(), state, &self.redactor);
@@ -129,8 +133,8 @@ impl Views {
         self.written = Some(Instant::now());
     }
 
-    /// Append-only, and no entry twice: a crash may have come after the write and before the next
-    /// record.
+    /// Appends entries to the release notes, none of them twice: a crash may have come after the
+    /// write and before the next record.
     fn note(&mut self, entries: Vec<notes::NoteEntry>) {
         if entries.is_empty() {
             return;
@@ -151,7 +155,8 @@ impl Views {
 
     fn append(&self, path: Utf8PathBuf, text: &str) {
         let Some(parent) = path.parent() else { return };
-        // Told nowhere else: a log that can't be written must not stop the work it tells of.
+        // A log that can't be written must not stop the run, and there is nowhere else to report
+        // it.
         let _lost = ensure(&self.place.views())
             .and_then(|()| dir::create_private(parent.as_std_path()))
             .and_then(|()| {
@@ -165,13 +170,13 @@ impl Views {
     }
 }
 
-/// Specifications of tasks as views show them.
+/// Reads the specifications of tasks as views show them.
 fn bodies(context: &Arc<Context>) -> Bodies {
     let context = Arc::clone(context);
     Box::new(move |hash| context.text(hash).ok())
 }
 
-/// Who works on the steps of workflows, and where.
+/// The agents of workflow steps and their directories, for the manifest.
 fn setting(context: &Context) -> ManifestSetting {
     let agent = context.config.agent(Role::Builder);
     ManifestSetting {
@@ -181,14 +186,14 @@ fn setting(context: &Context) -> ManifestSetting {
     }
 }
 
-/// What `state.json` holds and commands print: the same values, redacted one by one.
+/// The object in `state.json`, which commands also print, with each value redacted.
 pub fn state_object(state: &State, redactor: &Redactor) -> serde_json::Value {
     let mut object = state_json::state_json(state);
     redactor.redact_json(&mut object);
     object
 }
 
-/// `.autopilot` with the file that keeps it out of commits.
+/// Creates `.autopilot` with the file that keeps it out of commits.
 pub fn ensure(views: &camino::Utf8Path) -> std::io::Result<()> {
     let ignore = views.join(".gitignore");
     if ignore.symlink_metadata().is_ok() {
@@ -198,7 +203,7 @@ pub fn ensure(views: &camino::Utf8Path) -> std::io::Result<()> {
     file::write_atomic(ignore.as_std_path(), IGNORE.as_bytes()).map_err(std::io::Error::other)
 }
 
-/// Logs go there too, so nothing could be run without it.
+/// Checks that `.autopilot` is writable: logs go there too, so nothing could run without it.
 pub fn prove_writable(views: &camino::Utf8Path) -> std::io::Result<()> {
     let probe = views.join(".writable");
     ensure(views)?;

@@ -1,4 +1,4 @@
-//! Opening a repository to work in it: examined, configured, locked, swept.
+//! Opens a repository to work in it: examines it, reads its configuration, takes the lock.
 
 use crate::feed::JournalOpener;
 use crate::place::StatePaths;
@@ -16,12 +16,13 @@ use camino::{Utf8Path, Utf8PathBuf};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Runs looked through for an unfinished one; older ones have long been followed by others.
+/// Runs that are searched for an unfinished one; older runs have long been followed by others.
 const RUNS_MAX: usize = 50;
-/// Where all of them matter.
+/// Runs that are searched where every unfinished one matters.
 const RUNS_LOOKED_AT_MAX: usize = 10_000;
 const CONFIG_BYTES_MAX: u64 = 256 * 1024;
 
+/// Why a repository can't be worked in.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
     #[error("`{path}` is not inside a git repository; run `git init` and commit, or use -C")]
@@ -29,7 +30,7 @@ pub enum WorkspaceError {
     #[error("{path} has a name that is not UTF-8; move the repository")]
     NotUtf8 { path: String },
     #[error(
-        "no place for the state: set HOME, XDG_STATE_HOME or AUTOPILOT_STATE_DIR to an absolute path"
+        "no state directory: set HOME, XDG_STATE_HOME or AUTOPILOT_STATE_DIR to an absolute path"
     )]
     NoStateRoot,
     #[error("there is no configuration at `{path}`; run `autopilot init`")]
@@ -65,7 +66,8 @@ impl From<GitError> for WorkspaceError {
     }
 }
 
-/// Finds the repository around a directory without starting git. `state` may not exist yet.
+/// Finds the repository around a directory without starting git. The returned flag says whether it
+/// has a journal.
 pub fn find(dir: &Utf8Path, env: &StateEnv) -> Result<(StatePaths, bool), WorkspaceError> {
     let none = || match ["HEAD", "objects", "refs"].iter().all(|name| dir.join(name).exists()) {
         true => WorkspaceError::Repository(RepoRefusal::Bare { path: dir.into() }),
@@ -83,12 +85,14 @@ pub fn find(dir: &Utf8Path, env: &StateEnv) -> Result<(StatePaths, bool), Worksp
     }
 }
 
-/// What we write must stay in the repository it is about.
+/// Refuses a `.autopilot` that is a symbolic link: files must stay in the repository they are
+/// about.
 pub fn refuse_linked_views(place: &StatePaths) -> Result<(), WorkspaceError> {
     let path = place.views();
     if path.is_symlink() { Err(WorkspaceError::Linked { path }) } else { Ok(()) }
 }
 
+/// Reads and checks the configuration file.
 pub fn read_config(place: &StatePaths) -> Result<(Config, Vec<Warning>), WorkspaceError> {
     refuse_linked_views(place)?;
     let path = place.config();
@@ -102,25 +106,25 @@ pub fn read_config(place: &StatePaths) -> Result<(Config, Vec<Warning>), Workspa
     Config::parse(&text).map_err(|faults| WorkspaceError::Config { path: path.clone(), faults })
 }
 
-/// Looks at the repository and writes nothing.
+/// Examines the repository without writing anything.
 pub fn examine(dir: &Utf8Path, config: &Config) -> Result<UserRepo, WorkspaceError> {
     let (base, filters) = (&config.repo.base_branch, &config.git.filters);
     Ok(UserRepo::examine(dir.as_std_path(), base, filters)?)
 }
 
-/// Makes sure the repository has a state directory.
+/// Creates the repository's state directory if it is missing.
 pub fn adopt(repo: &UserRepo, env: &StateEnv) -> Result<StatePaths, WorkspaceError> {
     let states = autopilot_host::git::state_root(env).ok_or(WorkspaceError::NoStateRoot)?;
     let (_, state, _) = state::adopt(&repo.common_dir, &states)?;
     Ok(StatePaths { root: utf8(repo.root.clone())?, state: utf8(state)? })
 }
 
-/// Nobody else works on this repository while this is held.
+/// Takes the lock, so that no other process works on this repository while it is held.
 pub fn lock(place: &StatePaths, run: &str) -> Result<Lock, WorkspaceError> {
     Ok(lock::acquire(place.state.as_std_path(), &Holder::us(run))?)
 }
 
-/// Who works on it now, if anybody.
+/// The process that holds the lock, if any.
 pub fn holder(place: &StatePaths) -> Option<Holder> {
     if place.state.as_str().is_empty() {
         return None;
@@ -128,22 +132,24 @@ pub fn holder(place: &StatePaths) -> Option<Holder> {
     lock::holder(place.state.as_std_path()).ok().flatten()
 }
 
+/// Opens the journal for reading.
 pub fn reader(place: &StatePaths) -> Result<SqliteReader, WorkspaceError> {
     Ok(SqliteReader::open(&place.journal()).map_err(StoreError::from)?)
 }
 
-/// Opens the journal for whoever follows a run and has fallen behind.
+/// Opens the journal for a subscriber that has fallen behind.
 pub fn opener(place: &StatePaths) -> JournalOpener {
     let path = place.journal();
     Arc::new(move || Ok(Box::new(SqliteReader::open(&path)?)))
 }
 
+/// Opens the journal for writing.
 pub fn journal(place: &StatePaths) -> Result<SqliteJournal, WorkspaceError> {
     Ok(SqliteJournal::open_or_create(&place.journal()).map_err(StoreError::from)?)
 }
 
-/// The newest run that is not over, with its state. A run whose tasks have all settled is over only
-/// when that was written down: a crash just before leaves views to be brought up to date.
+/// The newest unfinished run with its state. A run whose tasks have all settled is finished only
+/// when its end is recorded: a crash just before leaves views to bring up to date.
 pub fn unfinished(
     history: &dyn JournalHistory,
 ) -> Result<Option<(JournalRun, State)>, WorkspaceError> {
@@ -159,29 +165,34 @@ pub fn unfinished(
     Ok(None)
 }
 
-/// The ids of all runs of which it was not written down that they are over.
+/// The unfinished run, or else the newest one, with its state.
+pub fn unfinished_or_newest(
+    history: &dyn JournalHistory,
+) -> Result<Option<(JournalRun, State)>, WorkspaceError> {
+    if let Some(found) = unfinished(history)? {
+        return Ok(Some(found));
+    }
+    let Some(run) = pick(history, None)? else { return Ok(None) };
+    let state = store::load(history, &run.id)?;
+    Ok(Some((run, state)))
+}
+
+/// The ids of all runs whose end is not recorded.
 pub fn not_ended(history: &dyn JournalHistory) -> Result<BTreeSet<String>, WorkspaceError> {
     let runs = history.runs(RUNS_LOOKED_AT_MAX).map_err(StoreError::from)?;
     Ok(runs.into_iter().filter(|run| run.ended.is_none()).map(|run| run.id).collect())
 }
 
-/// A run by its id or the beginning of it; without one, the newest.
+/// Finds a run by its id; without an id, the newest run.
 pub fn pick(
     history: &dyn JournalHistory,
     id: Option<&str>,
 ) -> Result<Option<JournalRun>, WorkspaceError> {
     let runs = history.runs(RUNS_LOOKED_AT_MAX).map_err(StoreError::from)?;
-    match id {
-        None => Ok(runs.into_iter().next()),
-        Some(id) => {
-            let exact = runs.iter().find(|run| run.id == id).cloned();
-            let begins = || runs.iter().find(|run| run.id.starts_with(id)).cloned();
-            Ok(exact.or_else(begins))
-        }
-    }
+    Ok(runs.into_iter().find(|run| id.is_none_or(|id| run.id == id)))
 }
 
-/// Takes the run's lease. We hold the lock, so whoever had it before is dead.
+/// Takes the run's lease. This process holds the lock, so the previous owner of the lease is dead.
 pub fn take_lease(
     journal: &mut dyn Journal,
     run: &str,

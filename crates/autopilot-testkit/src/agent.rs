@@ -278,7 +278,7 @@ impl Drawn {
             Step::Push | Step::PullRequest => {
                 no(play, fails && fate.chance(50), "authentication refused");
             }
-            Step::Plan => no(play, fails && fate.chance(40), "the plan is refused"),
+            Step::Plan => no(play, fails && fate.chance(40), "the plan is not valid"),
             Step::Workflow => no(play, fails && fate.chance(150), "it can't be worked on"),
             Step::WorkflowStep => {
                 let made = self.tree(scene, &tree, &mut fate);
@@ -286,7 +286,7 @@ impl Drawn {
                 no(play, fails && fate.chance(250), "the step failed");
             }
             Step::Completion => self.complete(scene, play, &mut fate),
-            Step::Schedule => no(play, fails && fate.chance(30), "the plan is refused"),
+            Step::Schedule => no(play, fails && fate.chance(30), "the plan is not valid"),
             _ => {}
         }
         if is_serial(step) && play.outcome != Outcome::Passed {

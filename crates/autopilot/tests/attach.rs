@@ -51,7 +51,7 @@ fn a_message_reaches_the_agent_that_works_and_is_kept_with_what_it_did() {
     let events = stage.texts_of("build/events.jsonl");
     assert!(events.contains(r#"{"event":"steer","text":"add a line"}"#), "{events}");
     let shown = stage.run(&["show", "say-done"]).expect(0);
-    shown.says(&["a person spoke to its agent while it worked"]);
+    shown.says(&["a person sent its agent a message"]);
     // It is over: nobody is there to be told.
     let late = stage.run(&["attach", "say-done", "--message", "and more"]).expect(64);
     late.says(&["no process works on run"]);

@@ -58,7 +58,12 @@ fn a_plan_is_told_apart_from_a_task() {
     let stage = stage();
     let plan = "# Plan: All of it\n\nGoal:\n- x\n\nAcceptance Criteria:\n- y\n";
     stage.write("tasks/all.md", plan);
-    refused(&stage, &["run", "--queue", "tasks"], 64, &["tasks/all.md", "a queue holds tasks"]);
+    refused(
+        &stage,
+        &["run", "--queue", "tasks"],
+        64,
+        &["tasks/all.md", "a queue takes task files"],
+    );
     let task = ["run", "tasks/say-done.md", "--plan-only"];
     refused(&stage, &task, 64, &["--plan-only goes with a plan"]);
     stage.write("plan.json", "{}");
@@ -353,7 +358,7 @@ fn a_limit_on_money_is_refused_where_an_agent_reports_no_cost() {
         "builder: { mode: command, command: \"true\" }",
     );
     stage.write(".autopilot/config.yml", &config);
-    let words = ["mode command reports no cost, so the limit could not hold", "max_usd"];
+    let words = ["mode command reports no cost, so the limit can't be enforced", "max_usd"];
     refused(&stage, &["run", "tasks/say-done.md", "--max-usd", "1"], 78, &words);
     refused(&stage, &["run", "tasks/say-done.md", "--max-usd-per-task", "1"], 78, &words);
     stage.write(".autopilot/config.yml", &format!("{config}budget: {{ max_usd: 3 }}\n"));

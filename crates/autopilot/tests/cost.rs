@@ -444,7 +444,7 @@ fn an_agent_that_spends_more_than_it_may_is_ended_by_its_own_limit() {
     assert!(config.contains(builder), "{config}");
     let limited = format!("{builder}, max_usd: 0.01");
     stage.write(".autopilot/config.yml", &config.replace(builder, &limited));
-    stage.run_task().expect(10).says(&["it was given $0.01 and has spent $0.02"]);
+    stage.run_task().expect(10).says(&["it was allowed $0.01 and has spent $0.02"]);
     assert!(stage.survivors().is_empty());
 }
 

@@ -15,7 +15,7 @@ fn the_demo_shows_a_plan_a_crash_a_conflict_and_a_pair_broken_together() {
     for text in [
         "processes of the run that are left: 0",
         "conflicts with",
-        "broken together",
+        "fails together",
         "DONE: A shop that can count",
     ] {
         assert!(said.contains(text), "nothing says `{text}`:\n{said}\n{told}");

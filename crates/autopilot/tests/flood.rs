@@ -91,7 +91,7 @@ fn an_agent_that_asks_and_never_reads_is_ended_and_the_limit_named() {
          reviewer: { mode: script, script: agents.yml }\n",
     );
     let ended = stage.run_task().expect(10);
-    ended.says(&["asked for more than it took answers to: the limit is 4096 at once"]);
+    ended.says(&["sent more requests than it read answers to: the limit is 4096 at once"]);
     assert!(stage.survivors().is_empty());
 }
 

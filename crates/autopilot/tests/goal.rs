@@ -191,7 +191,7 @@ fn a_workflow_that_is_malformed_twice_costs_the_iteration() {
         WORKS,
         &answers("completion", "", &done("fine")),
     ]);
-    stage.run(&GOAL).expect(0).says(&["the workflow can't be worked on"]);
+    stage.run(&GOAL).expect(0).says(&["the workflow is not valid"]);
     // Asked once, once more for the repair, and anew in the next iteration.
     assert_eq!(stage.views("run-workflow/prompt.txt").len(), 3);
 }
@@ -204,7 +204,7 @@ fn a_circle_is_named_with_its_path() {
     let told = stage.run(&args).expect(11);
     let said = told.said();
     let account = said.split_once("why:").unwrap().1;
-    assert!(account.contains("last: the workflow can't be worked on"), "{account}");
+    assert!(account.contains("last: the workflow is not valid"), "{account}");
     assert!(account.contains("Workflow stuck") && account.contains("a → b → a"), "{account}");
 }
 
@@ -568,8 +568,8 @@ fn a_workflow_does_not_raise_the_limit_of_the_user() {
     ]);
     stage.config("commands: { tests: sh test.sh }\nloop: { step_timeouts_sec: { step: 1 } }\n");
     let warnings = [
-        "step `slow` asks for 600 s; the configured limit of 1 s holds",
-        "step `slower` asks for 700 s; the configured limit of 1 s holds",
+        "step `slow` asks for 600 s; the configured limit of 1 s applies",
+        "step `slower` asks for 700 s; the configured limit of 1 s applies",
     ];
     stage.run(&GOAL).expect(0).says(&warnings);
     let weighed = stage.texts_of("run-completion/prompt.txt");

@@ -542,7 +542,7 @@ fn a_limit_that_the_agent_of_the_step_can_not_keep_is_refused_before_it_is_asked
     let stage = with_one_untold();
     let (one, asked) = (session_of(&stage, "one"), stage.views("one-step/prompt.txt").len());
     let told = stage.run(&["resume", &one, "--prompt", OTHERWISE, "--max-usd", "1"]).expect(78);
-    told.says(&["mine: mode command reports no cost, so the limit could not hold"]);
+    told.says(&["mine: mode command reports no cost, so the limit can't be enforced"]);
     assert_eq!(stage.views("one-step/prompt.txt").len(), asked, "nobody was asked");
     // Without a limit it goes on, and so does the run.
     stage.run(&["resume", &one, "--prompt", OTHERWISE]).expect(0);

@@ -584,7 +584,7 @@ fn a_model_of_the_command_line_that_nobody_knows_is_named_anew() {
     stage.run(&["resume"]).expect(2).says(&["script/opsu"]);
     stage.agents(&[&rules(WORKS)]);
     let told = stage.run(&["resume", "--model", "opus"]).expect(0);
-    told.says(&["builder.model was opsu, is opus from here on, as asked for", "DONE"]);
+    told.says(&["builder.model was opsu, is opus from here on, as requested", "DONE"]);
     assert_eq!(asked(&stage, "one")["model"], "opus");
     assert_eq!(manifest(&stage)["options"]["model"], "opus");
 }
@@ -655,13 +655,13 @@ fn a_place_where_nothing_can_be_written_is_refused_before_anything_begins() {
     stage.write("a-file", "");
     std::os::unix::fs::symlink("nowhere", stage.path("dangling")).unwrap();
     for (out, why) in [
-        ("a-file", "it is no directory"),
-        ("a-file/below", "is no directory"),
-        ("dangling", "leads nowhere"),
-        (".git/runs", "it is git's own"),
+        ("a-file", "it is not a directory"),
+        ("a-file/below", "is not a directory"),
+        ("dangling", "broken symbolic link"),
+        (".git/runs", "it belongs to git"),
         ("new/../../other", "has no `..`"),
         ("", "it is empty"),
-        ("/proc/nothing", "nothing can be written there"),
+        ("/proc/nothing", "cannot write there"),
     ] {
         let told = stage.run(&with(&["--out", out])).expect(64);
         told.says(&["--out `", why]);
@@ -688,7 +688,7 @@ fn a_run_that_goes_on_is_refused_where_its_files_can_not_be_written_any_more() {
         fs::remove_dir_all(&run).unwrap();
         fs::write(&run, "").unwrap();
         let told = stage.run(&["resume"]).expect(64);
-        told.says(&["--out `", "nothing can be written there", text(&run).as_str()]);
+        told.says(&["--out `", "cannot write there", text(&run).as_str()]);
         assert!(stage.views("one-step/prompt.txt").is_empty(), "nothing was begun");
         fs::remove_file(&run).unwrap();
         stage.run(&["resume"]).expect(0).says(&["DONE"]);

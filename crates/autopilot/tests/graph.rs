@@ -106,7 +106,7 @@ fn what_is_not_there_is_named_with_the_next_step() {
     stage.write("bad.json", "{ no json");
     stage.run(&["graph", "--plan", "bad.json"]).expect(10).says(&["bad.json", "is no plan"]);
     let fresh = Stage::new(env!("CARGO_BIN_EXE_autopilot"));
-    fresh.run(&["graph"]).expect(64).says(&["no run was begun", "autopilot run"]);
+    fresh.run(&["graph"]).expect(64).says(&["no runs in this repository yet", "autopilot run"]);
 }
 
 #[test]

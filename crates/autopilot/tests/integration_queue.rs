@@ -97,7 +97,7 @@ fn without_revalidation_a_clean_merge_is_not_tested_again() {
 fn work_that_is_green_alone_and_broken_together_is_repaired_with_the_evidence() {
     let repairs = "
 - step: fix
-  prompt: \"green alone, broken together with what else is on the run's branch: tests failed\"
+  prompt: \"passes alone, fails together with other commits on the run's branch: tests failed\"
   do:
     - run: \"cat theirs.txt > both.txt\"
     - answer: { changed_files: [both.txt], notes: x }
@@ -300,7 +300,7 @@ fn integrations(stage: &Stage) -> usize {
 fn a_pair_that_is_green_alone_and_broken_together_is_caught_and_repaired() {
     let repairs = "
 - step: fix
-  prompt: \"green alone, broken together with\"
+  prompt: \"passes alone, fails together with\"
   do:
     - run: \"ls mine.txt theirs.txt > both.txt\"
     - answer: { changed_files: [both.txt], notes: x }
@@ -311,7 +311,7 @@ fn a_pair_that_is_green_alone_and_broken_together_is_caught_and_repaired() {
     assert_eq!(sorted(order.clone()), ["mine", "theirs"]);
     assert_eq!(on_the_branch(&stage, "both.txt"), "mine.txt\ntheirs.txt", "both were in its files");
     let prompt = stage.texts_of("fix");
-    let named = format!("broken together with {}: tests failed with exit code 1", order[0]);
+    let named = format!("fails together with {}: tests failed with exit code 1", order[0]);
     assert!(prompt.contains(&named) && prompt.contains("FAILED together"), "{prompt}");
 }
 
@@ -346,7 +346,7 @@ fn a_batch_is_proven_once_for_all_its_members() {
 fn the_culprit_of_a_batch_goes_back_and_the_others_are_merged() {
     let repairs = "
 - step: fix
-  prompt: \"broken together with\"
+  prompt: \"fails together with\"
   do:
     - run: \"echo x > both.txt\"
     - answer: { changed_files: [both.txt], notes: x }

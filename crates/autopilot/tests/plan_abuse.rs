@@ -56,7 +56,7 @@ fn one_repair_prompt_carries_every_fault_and_a_good_plan_after_it_is_worked_on()
     let rules = says_then(&bad_in_every_way(), &good());
     stage.agents(&[&rules, &builds(&stage), APPROVES]);
     configure(&stage, &format!("{TESTS}safety: {{ deny_paths: [secret/] }}\n"));
-    stage.run(&RUN).expect(0).says(&["was asked for once more"]);
+    stage.run(&RUN).expect(0).says(&["first answer had problems"]);
     let prompts = planner_prompts(&stage);
     assert_eq!(prompts.len(), 2, "one question and one repair");
     for fault in EVERY_FAULT {
@@ -70,12 +70,12 @@ fn one_repair_prompt_carries_every_fault_and_a_good_plan_after_it_is_worked_on()
 #[test]
 fn a_second_bad_plan_ends_the_run_with_10_and_no_task() {
     let (stage, ended) = asked(&bad_in_every_way(), &plan(&[task("a", &["a"])]));
-    ended.expect(10).says(&["the plan is refused", "a → a"]);
+    ended.expect(10).says(&["the plan is not valid", "a → a"]);
     assert_eq!(planner_prompts(&stage).len(), 2, "no third question");
     let state = stage.state_json();
     assert_eq!(state["current_state"], "FAILED");
     assert_eq!(state["tasks"], json!([]));
-    assert!(state["reason"].as_str().unwrap().contains("the plan is refused"), "{state:#}");
+    assert!(state["reason"].as_str().unwrap().contains("the plan is not valid"), "{state:#}");
     assert_eq!(stage.git(&["branch", "--list", "autopilot/*"]), "");
     assert!(!outside(&stage, "log").exists(), "nobody built anything");
 }

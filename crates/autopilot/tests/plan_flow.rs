@@ -673,7 +673,7 @@ fn a_test_plan_takes_nothing_away() {
         let stage = stage(BINARY, &diamond());
         stage.write(name, text);
         stage.commit("something in the way");
-        stage.run(&RUN).expect(0).says(&["the test plan was not kept"]);
+        stage.run(&RUN).expect(0).says(&["the test plan was not committed"]);
         let kept = stage.git(&["show", &format!("{}:{name}", branch(&stage))]);
         assert_eq!(kept.trim(), text.trim());
     }

@@ -367,12 +367,12 @@ fn with_another_repository_files_are_meant_from_there() {
 #[test]
 fn an_unknown_run_is_a_usage_error_with_the_nearest() {
     let stage = two_iterations();
-    stage.run(&["report"]).expect(64).says(&["no run was begun"]);
+    stage.run(&["report"]).expect(64).says(&["no runs in this repository yet"]);
     stage.run(&GOAL).expect(0);
     let run = stage.status()["run_id"].as_str().unwrap().to_owned();
     let wrong = format!("{}x", &run[..run.len() - 1]);
     let nearest = format!("did you mean `{run}`?");
-    stage.run(&["report", &wrong]).expect(64).says(&["there is no run", &nearest]);
+    stage.run(&["report", &wrong]).expect(64).says(&["no run `", &nearest]);
     stage.run(&["report", "zzz"]).expect(64).says(&["autopilot runs"]);
 }
 

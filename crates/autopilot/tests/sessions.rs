@@ -83,13 +83,13 @@ fn a_session_under_way_runs_and_one_whose_process_died_is_interrupted() {
     let told = sessions(&stage, &[]);
     assert_eq!(told["sessions"][0]["state"], "interrupted", "{told}");
     // A script keeps nothing, and it was cut short before it had said anything.
-    let why = "nothing of what was said is kept";
+    let why = "its conversation was not kept";
     assert_eq!(told["sessions"][0]["not_resumable_because"], why, "{told}");
     let text = stage.run(&["sessions"]).expect(0).says(&["resumable", &format!("no: {why}")]);
     assert!(!text.out.contains("autopilot resume"), "{}", text.out);
     let refused = stage.run(&["resume", "s-1", "--prompt", "go on"]);
     assert!(
-        refused.code != 0 && refused.said().contains("nothing of what was said"),
+        refused.code != 0 && refused.said().contains("nothing of this session is kept"),
         "{}",
         refused.said()
     );
@@ -176,7 +176,7 @@ fn a_turn_outside_the_run_answers_is_paid_for_and_leaves_a_branch() {
     let said = stage.run(&["resume", &review, "--prompt", "why so?"]).expect(0);
     assert!(said.out.contains("because") && !said.out.contains("branch"), "{}", said.out);
     let said = stage.run(&["resume", &build, "--read-only", "--prompt", "only look"]).expect(0);
-    said.says(&["I have looked", "although it was only to look", "cost:   unknown"]);
+    said.says(&["I have looked", "although it may only read", "cost:   unknown"]);
     assert_eq!(tip(&branch), last["commit"].as_str().unwrap());
 }
 

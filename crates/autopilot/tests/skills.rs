@@ -354,7 +354,7 @@ fn a_plans_skills_go_to_the_tasks_they_are_meant_for_and_a_bad_hint_is_left_out(
         plan::PLAN_MD.replace("leaves a file.", "leaves a file. Use the tdd and style skills.");
     stage.write("plan.md", &text);
     stage.agents(&[&says(&made), &plan::builds(&stage), APPROVES]);
-    stage.run(&plan::RUN).expect(0).says(&["left out: `no-such-thing` of one"]);
+    stage.run(&plan::RUN).expect(0).says(&["ignored: `no-such-thing` of one"]);
     let planner = prompt(&stage, "-plan");
     for part in
         ["## Available skills", "- `tdd` — Does tdd well", "it is meant for: `tdd`, `style`."]
@@ -388,7 +388,7 @@ fn a_plan_that_asks_for_a_skill_nobody_has_is_refused_made_or_given() {
         .says(&["task `one` of the plan asks for a skill: there is no skill `nowhere`"]);
     // A planner's own words are no order of a person.
     stage.write("plan.md", plan::PLAN_MD);
-    stage.run(&plan::RUN).expect(0).says(&["left out: `nowhere` of one"]);
+    stage.run(&plan::RUN).expect(0).says(&["ignored: `nowhere` of one"]);
 }
 
 #[test]

@@ -235,14 +235,14 @@ fn a_planners_hint_leads_to_one_only_if_the_plan_asks_for_it() {
     let stage = plan::stage(env!("CARGO_BIN_EXE_autopilot"), &made);
     stage.agents(&[&says(&made), &plan::builds(&stage), APPROVES]);
     // Its builder could not read it anywhere.
-    stage.run(&plan::RUN).expect(0).says(&["left out: `tester` of one"]);
+    stage.run(&plan::RUN).expect(0).says(&["ignored: `tester` of one"]);
     assert!(!prompt(&stage, "one").contains("tester"));
 
     let stage = plan::stage(env!("CARGO_BIN_EXE_autopilot"), &made);
     stage.write("plan.md", &plan::PLAN_MD.replace("a file.", "a file. Use the tester skill."));
     stage.agents(&[&says(&made), &plan::builds(&stage), APPROVES]);
     let said = stage.run(&plan::RUN).expect(0).said();
-    assert!(!said.contains("left out"), "{said}");
+    assert!(!said.contains("do not exist"), "{said}");
     let has = |task: &str| prompt(&stage, task).contains("# Tester");
     assert_eq!(["one", "two"].map(has), [true, false]);
 }

@@ -112,7 +112,7 @@ fn two_interrupts_end_everything_at_once() {
     let stage = stage(ENDLESS);
     let run = started(&stage);
     run.signal("INT");
-    stage.wait_until("the first was heard", |_| run.err().contains("again to end at once"));
+    stage.wait_until("the first was heard", |_| run.err().contains("again to stop now"));
     run.signal("INT");
     rests(&stage, run);
     ends_done(&stage);

@@ -89,7 +89,7 @@ fn what_a_run_under_way_can_not_take_up_is_refused_not_ignored() {
     stage.git(&["remote", "add", "origin", "/nowhere"]);
     for flag in ["--push", "--allow-red-base"] {
         let ended = stage.run(&[RUN[0], RUN[1], flag]).expect(64);
-        ended.says(&[&format!("already under way without {flag}"), "--fresh"]);
+        ended.says(&[&format!("was started without {flag}"), "--fresh"]);
     }
     stage.run(&RUN).expect(0);
 }
@@ -102,7 +102,7 @@ fn a_flag_the_run_began_with_may_be_given_again() {
 
 #[test]
 fn a_task_file_that_was_edited_is_told_and_the_run_keeps_its_own() {
-    let said = "`tasks/say-done.md` has changed since the run began; the run keeps what it began";
+    let said = "`tasks/say-done.md` has changed since the run started; the run keeps the earlier";
     for again in [&RUN[..], &["resume"]] {
         let stage = resting(&RUN);
         let as_it_was = stage.run(&["resume", "--dry-run"]).expect(0);

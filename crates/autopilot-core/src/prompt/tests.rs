@@ -153,7 +153,7 @@ fn a_fix_names_every_failure_and_forbids_the_rest() {
         uat_cases: Some("## 1. Log in"),
         conflict: Some("UU src/login.py\n<<<<<<< ours"),
         together: Some(Together {
-            why: "green alone, broken together with logout: tests failed with exit code 1",
+            why: "passes alone, fails together with logout: tests failed with exit code 1",
             ran: &[FAILED, PASSED],
         }),
     };
@@ -217,7 +217,7 @@ fn a_fix_names_every_failure_and_forbids_the_rest() {
     ## Broken together with other tasks
 
     ```text
-    green alone, broken together with logout: tests failed with exit code 1
+    passes alone, fails together with logout: tests failed with exit code 1
     ```
 
     Your work passed by itself. The files in your working directory hold it together with the work that other tasks have finished meanwhile, and there these checks failed. Make both work.

@@ -1,4 +1,4 @@
-//! A plan that somebody brings along instead of having one made.
+//! Plans that a person supplies instead of having them made.
 
 use super::{BeginError, PlanBody, Tasks, WorkSource, in_repository, read_file};
 use autopilot_agents::answer;
@@ -10,7 +10,7 @@ use autopilot_host::file;
 use camino::Utf8Path;
 use std::collections::BTreeMap;
 
-/// A plan of 10,000 tasks with a page of text each.
+/// Room for a plan of 10,000 tasks with a page of text each.
 const PLAN_BYTES_MAX: u64 = 64 << 20;
 
 pub(super) fn read(
@@ -48,8 +48,8 @@ pub(super) fn read(
     })
 }
 
-/// A file of JSON, and what it says of the plan as a whole. Its faults are looked for when the
-/// rules are known, and told all at once.
+/// Reads a JSON plan and its goal. Its faults are reported later, all at once, when the rules are
+/// known.
 fn read_json(path: &Utf8Path) -> Result<(String, String), BeginError> {
     let bytes = file::read_capped(path.as_std_path(), PLAN_BYTES_MAX)?;
     let refused = |faults: Vec<String>| BeginError::Refused { path: path.to_owned(), faults };
@@ -64,7 +64,7 @@ fn parse_json(text: &str) -> Result<serde_json::Value, Vec<String>> {
     serde_json::from_str(text).map_err(|error| vec![format!("it is not JSON: {error}")])
 }
 
-/// A plan as JSON, by its schema and its rules. Every fault in words.
+/// Parses a JSON plan and checks it by the schema and the rules. Returns every fault as a sentence.
 pub fn parse_plan(text: &str, rules: &PlanRules) -> Result<(Plan, CheckedPlan), Vec<String>> {
     let words = |faults: Vec<answer::AnswerFault>| faults.iter().map(ToString::to_string).collect();
     let value = parse_json(text)?;
@@ -72,7 +72,7 @@ pub fn parse_plan(text: &str, rules: &PlanRules) -> Result<(Plan, CheckedPlan), 
     answer::read_plan(given, None, rules).map_err(words)
 }
 
-/// Refuses a plan that was brought along and breaks a rule, before anything is begun.
+/// Refuses a supplied plan that breaks a rule, before the run starts.
 pub fn check_plan(source: &WorkSource, tasks: &Tasks, config: &Config) -> Result<(), BeginError> {
     let (Some(text), Some(whole)) = (&tasks.plan, &tasks.whole) else { return Ok(()) };
     let WorkSource::Plan { from, .. } = source else { return Ok(()) };

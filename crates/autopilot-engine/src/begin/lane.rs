@@ -1,19 +1,21 @@
-//! Who can do each step, by name: the accounts behind a configuration's agents.
+//! The accounts behind a configuration's agents, by name.
 //!
-//! Two agents share an account when the same login would serve both. What a vendor refuses one of
-//! them it refuses the other, so they are held together.
+//! Two agents share an account when the same login serves both. A vendor that refuses one of them
+//! refuses the other too, so both are put on hold together.
 
 use autopilot_core::config::{AgentConfig, Config, Mode, Role};
 use autopilot_core::step::Step;
 use std::collections::BTreeMap;
 
-/// In order of preference, as `claude_code_cli`, `codex_cli:2` or `codex_cli/gpt-5.5`.
+/// The accounts for each role, in order of preference, as `claude_code_cli`, `codex_cli:2` or
+/// `codex_cli/gpt-5.5`.
 pub struct RunLanes {
     pub steps: BTreeMap<Step, Vec<String>>,
-    /// By the names of agents.
+    /// The accounts of the named agents.
     pub agents: BTreeMap<String, Vec<String>>,
 }
 
+/// Names the accounts of a configuration's agents.
 pub fn lanes(config: &Config) -> RunLanes {
     let named: BTreeMap<String, AgentConfig> = config
         .adapters()
@@ -36,16 +38,16 @@ pub fn lanes(config: &Config) -> RunLanes {
     RunLanes { steps: Step::ALL.into_iter().filter_map(lanes).collect(), agents }
 }
 
-/// The names given so far, each to one login of a kind.
+/// The account names given so far, each for one login.
 #[derive(Default)]
 struct Accounts<'a>(Vec<(LoginKey<'a>, String)>);
 
 #[derive(PartialEq)]
 struct LoginKey<'a> {
     mode: Mode,
-    /// A program of the user's own is an account of its own.
+    /// A program of the user counts as an account of its own.
     program: Option<&'a str>,
-    /// Where another login may come from: a wrapper, a profile, a folder of settings.
+    /// Settings that may lead to another login: a wrapper, a profile, a folder of settings.
     executable: Option<&'a str>,
     args: &'a [String],
     env: &'a BTreeMap<String, String>,
@@ -144,7 +146,7 @@ mod tests {
         assert_eq!(found, ["openai_api/m", "openai_api:2/m", "openai_api:3/m"]);
     }
 
-    /// What holds a step and who does it must never be told apart.
+    /// The account that puts a step on hold must be the account that does the step.
     #[test]
     fn a_task_with_its_own_agent_or_model_is_held_by_whoever_does_it() {
         use autopilot_core::config::WorkBy;

@@ -1,4 +1,4 @@
-//! Where the files of a run are to go, looked at before anything begins.
+//! The output directory of a run, checked before the run starts.
 
 use super::BeginError;
 use crate::place::StatePaths;
@@ -10,11 +10,11 @@ use autopilot_view::manifest::RUNS_DIR;
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use std::path::Path;
 
-/// Written and removed again.
+/// A file that is written and removed again to test a directory.
 const PROBE: &str = ".autopilot-writable";
 
-/// The one name of a directory: from the top of the repository, or absolute outside of it. Nothing
-/// is made yet. `given` is relative to where the command was started.
+/// A directory's path relative to the repository, or absolute when it is outside. `given` is
+/// relative to the current directory. Nothing is created yet.
 pub fn out_dir(given: &Utf8Path, root: &Utf8Path) -> Result<String, BeginError> {
     let refused = |reason: &str| BeginError::Out { path: given.to_owned(), reason: reason.into() };
     if given.as_str().trim().is_empty() {
@@ -25,30 +25,32 @@ pub fn out_dir(given: &Utf8Path, root: &Utf8Path) -> Result<String, BeginError> 
     }
     let whole = std::path::absolute(given).map_err(|error| refused(&error.to_string()))?;
     let whole = Utf8PathBuf::from_path_buf(whole).map_err(|_| refused("its name is not UTF-8"))?;
-    // What is there may be reached by links; what is not can't be.
+    // Existing parts of the path may be symbolic links, so they are resolved.
     let there = whole.ancestors().find(|path| path.exists()).unwrap_or(Utf8Path::new("/"));
     let missing = whole.strip_prefix(there).unwrap_or(Utf8Path::new(""));
     if missing.components().any(|part| part == Utf8Component::ParentDir) {
-        return Err(refused("a directory that is not there has no `..`; name it directly"));
+        return Err(refused(
+            "a directory that does not exist has no `..`; write the path without it",
+        ));
     }
     let real = there.canonicalize_utf8().map_err(|error| refused(&error.to_string()))?;
     if !real.is_dir() {
         let what = if missing.as_str().is_empty() { "it" } else { there.as_str() };
-        return Err(refused(&format!("{what} is no directory; name another")));
+        return Err(refused(&format!("{what} is not a directory; use another one")));
     }
     if missing.components().next().is_some_and(|part| real.join(part).symlink_metadata().is_ok()) {
-        return Err(refused("it is a link that leads nowhere; remove it or name another"));
+        return Err(refused("it is a broken symbolic link; remove it or use another directory"));
     }
     let real = if missing.as_str().is_empty() { real } else { real.join(missing) };
     let root = root.canonicalize_utf8().unwrap_or_else(|_| root.to_owned());
     let Ok(inside) = real.strip_prefix(&root) else { return Ok(real.into()) };
     if inside.components().any(|part| part.as_str() == ".git") {
-        return Err(refused("it is git's own; name another directory"));
+        return Err(refused("it belongs to git; use another directory"));
     }
     Ok(if inside.as_str().is_empty() { ".".to_owned() } else { inside.to_string() })
 }
 
-/// Makes it, and finds out whether anything can be written there.
+/// Creates the output directory and checks that it is writable.
 pub fn prove_out(out: Option<&str>, root: &Utf8Path) -> Result<(), BeginError> {
     let Some(out) = out else { return prove_usual(root) };
     let path = root.join(out);
@@ -57,12 +59,12 @@ pub fn prove_out(out: Option<&str>, root: &Utf8Path) -> Result<(), BeginError> {
         .and_then(|()| file::write_atomic(probe.as_std_path(), b"").map_err(std::io::Error::other))
         .and_then(|()| dir::remove_file(probe.as_std_path()));
     proven.map(|_was_there| ()).map_err(|error| BeginError::Out {
-        reason: format!("nothing can be written there: {}", crate::cause::chain(&error)),
+        reason: format!("cannot write there: {}", crate::cause::chain(&error)),
         path,
     })
 }
 
-/// The same for a run that goes on: its own directory is to be written to as well.
+/// Checks the output directory of a resumed run.
 pub fn prove_out_of(run: &Run, place: &StatePaths) -> Result<(), BeginError> {
     prove_out(run.options.out.as_deref(), &place.root)?;
     let proven = open_goal_dir(place, run).map_err(std::io::Error::other).and_then(|dir| {
@@ -71,19 +73,19 @@ pub fn prove_out_of(run: &Run, place: &StatePaths) -> Result<(), BeginError> {
     });
     proven.map(|_was_there| ()).map_err(|error| BeginError::Out {
         reason: format!(
-            "nothing can be written there: {}; put that right and say it once more",
+            "cannot write there: {}; fix that and try again",
             crate::cause::chain(&error)
         ),
         path: goal_dir(place, run),
     })
 }
 
-/// Where nobody named another place, nothing leads out of the checkout.
+/// Checks that the default output directory does not lead out of the checkout.
 fn prove_usual(root: &Utf8Path) -> Result<(), BeginError> {
     let made = Dir::open(root.as_std_path()).and_then(|dir| dir.below(Path::new(RUNS_DIR)));
     made.map(|_dir| ()).map_err(|error| BeginError::Out {
         reason: format!(
-            "the files of a goal go there if no other place is named: {}",
+            "it is the default place for the files of a goal: {}",
             crate::cause::chain(&error)
         ),
         path: root.join(RUNS_DIR),

@@ -1,6 +1,7 @@
-//! Settings that would be accepted and not kept are refused before a run begins.
+//! Refuses settings that a run could not honour, before it starts.
 
-use super::{BeginError, check_agent};
+use super::BeginError;
+use super::agent::check_agent;
 use crate::place::StatePaths;
 use autopilot_core::config::{AgentConfig, Config, Mode, ProofGate, Role, WorkBy};
 use autopilot_core::flow::Flow;
@@ -8,16 +9,17 @@ use autopilot_core::limit::Limits;
 use autopilot_core::workflow::{Prices, WorkflowRules};
 use std::collections::BTreeMap;
 
-/// Every fault at once. `limits` are those the run would have, command line included.
+/// Checks all settings and reports every fault. `limits` are the run's limits, command line
+/// included.
 pub fn check_settings(config: &Config, limits: &Limits, flow: Flow) -> Result<(), BeginError> {
     let mut faults = unavailable(config);
-    faults.extend(unproven(config, flow));
+    faults.extend(missing_tests(config, flow));
     faults.extend(unpriced(config, limits, flow));
     none(faults)
 }
 
-/// The part of it that a change of limits or models can spoil. `open` is who else has something to
-/// do. What is spoiled already is no reason: raising a limit is the way out of it.
+/// Checks the prices again after a change of limits or models. `open` are the further agents with
+/// open tasks. Faults that existed before are ignored: raising a limit is the way out of them.
 pub fn check_prices(
     was: (&Config, &Limits),
     now: (&Config, &Limits),
@@ -44,8 +46,8 @@ fn unpriced_of((config, limits): (&Config, &Limits), flow: Flow, open: &[WorkBy]
     faults
 }
 
-/// What the steps of a workflow may ask for here: agents that can be started, can change files, and
-/// tell what they cost where money is limited.
+/// The agents that workflow steps may name: they can be started, can change files, and report their
+/// cost where money is limited.
 pub fn step_rules(
     config: &Config,
     limits: &Limits,
@@ -59,7 +61,7 @@ pub fn step_rules(
         let Some(agent) = config.adapter(&name) else { continue };
         match usable(config, is_limited, &agent, &name, place, path) {
             Ok(()) => {
-                // A limit of its own holds without one of the run.
+                // An agent's own limit holds even when the run has none.
                 let is_limited = is_limited || agent.max_usd.is_some();
                 if is_limited && matches!(tells(agent.mode), Tells::Tokens) {
                     asked_of.insert(name.clone(), is_priced(config, &agent));
@@ -86,7 +88,7 @@ fn usable(
     place: &StatePaths,
     path: &str,
 ) -> Result<(), String> {
-    // Where the user would set it: a kind without settings is nobody's in particular.
+    // Name the section in which the user would set it.
     let section = match name {
         "builder" | "reviewer" | "planner" => name.to_owned(),
         _ => format!("agents.{name}"),
@@ -96,7 +98,7 @@ fn usable(
             return Err("it can't edit files".to_owned());
         }
         check_agent(candidate, &section, place, path)?;
-        // A model of the step's own may have a price; whoever stands in has only its own.
+        // A step's own model may have a price; a fallback has only its own.
         let stands_in = place_of > 0;
         let is_unknown = match tells(candidate.mode) {
             Tells::Cost => false,
@@ -106,7 +108,7 @@ fn usable(
         if is_unknown && (is_limited || candidate.max_usd.is_some()) {
             let mode = candidate.mode.word();
             return Err(format!(
-                "mode {mode} reports no cost, so the limit on money could not hold"
+                "mode {mode} reports no cost, so the cost limit can't be enforced"
             ));
         }
     }
@@ -123,7 +125,7 @@ fn unavailable(config: &Config) -> Vec<String> {
         faults.push(format!("`{given}` is not available yet; remove it or set it to `{instead}`"));
     };
     if config.database != "sqlite" {
-        // The address may hold a password.
+        // The address may hold a password, so it is not repeated.
         refuse("database: postgres://…", "sqlite");
     }
     match config.gates.proof {
@@ -133,8 +135,8 @@ fn unavailable(config: &Config) -> Vec<String> {
     faults
 }
 
-/// What these flows promise is proof.
-fn unproven(config: &Config, flow: Flow) -> Option<String> {
+/// The fault of a configuration without tests, for flows that need them.
+fn missing_tests(config: &Config, flow: Flow) -> Option<String> {
     (flow.row().needs_tests && !config.commands.has_tests()).then(|| {
         "`commands.tests` is missing; write the command that runs the tests, as in `tests: \"cargo \
          test\"`, in .autopilot/config.yml"
@@ -142,7 +144,7 @@ fn unproven(config: &Config, flow: Flow) -> Option<String> {
     })
 }
 
-/// A limit on money holds only where every agent tells what it costs.
+/// The faults of a limit on money: it holds only when the cost of every agent is known.
 fn unpriced(config: &Config, limits: &Limits, flow: Flow) -> Vec<String> {
     let mut faults = Vec::new();
     for role in flow.roles() {
@@ -169,12 +171,12 @@ fn unpriced_agent(
         ];
         let asked: Vec<String> =
             asked.iter().filter(|(_, set)| *set).map(|(key, _)| format!("`{key}`")).collect();
-        if let Some(remedy) = unpriced_for_want_of(config, agent, &key)
+        if let Some(remedy) = missing_price(config, agent, &key)
             && !asked.is_empty()
         {
             faults.push(format!(
-                "{key}: mode {} reports no cost, so the limit could not hold; {remedy}, or \
-                 remove {} (`max_wall` and `max_iterations` hold with any agent)",
+                "{key}: mode {} reports no cost, so the limit can't be enforced; {remedy}, or \
+                 remove {} (`max_wall` and `max_iterations` work with any agent)",
                 agent.mode.word(),
                 asked.join(" and "),
             ));
@@ -183,14 +185,14 @@ fn unpriced_agent(
     faults
 }
 
-/// What would make the cost of an agent known, if it is not.
-fn unpriced_for_want_of(config: &Config, agent: &AgentConfig, key: &str) -> Option<String> {
+/// The setting that would make an agent's cost known, if it is unknown.
+fn missing_price(config: &Config, agent: &AgentConfig, key: &str) -> Option<String> {
     if is_priced(config, agent) {
         return None;
     }
     Some(match (tells(agent.mode), &agent.model) {
         (Tells::Tokens, Some(model)) => {
-            format!("add `prices.\"{model}\"` with dollars for a million tokens")
+            format!("add `prices.\"{model}\"` with its price per million tokens")
         }
         (Tells::Tokens, None) => {
             format!("name `{key}.model` and add its price under `prices`")
@@ -199,7 +201,7 @@ fn unpriced_for_want_of(config: &Config, agent: &AgentConfig, key: &str) -> Opti
     })
 }
 
-/// Agents of a run whose cost nobody can know, as `builder (command)`.
+/// The agents of a run whose cost can't be known, as `builder (command)`.
 pub fn costs_unknown(config: &Config, flow: Flow) -> Vec<String> {
     let unknown = |role: Role| {
         let agent = config.agent(role);
@@ -216,7 +218,7 @@ fn is_priced(config: &Config, agent: &AgentConfig) -> bool {
     }
 }
 
-/// What an agent says of what it used.
+/// What an agent reports about its usage.
 enum Tells {
     Cost,
     Tokens,
@@ -225,7 +227,7 @@ enum Tells {
 
 fn tells(mode: Mode) -> Tells {
     match mode {
-        // A script tells whatever it was written to tell.
+        // A script reports whatever it was written to report.
         Mode::ClaudeCodeCli | Mode::Script => Tells::Cost,
         Mode::CodexCli | Mode::Acp | Mode::OpenaiApi => Tells::Tokens,
         Mode::Command => Tells::Nothing,
@@ -272,7 +274,7 @@ mod tests {
         let found =
             faults(&format!("{command}{told}budget: {{ max_usd: 1, max_usd_per_task: 1 }}\n"));
         assert_eq!(found.len(), 1, "{found:?}");
-        let named = "builder: mode command reports no cost, so the limit could not hold; use an \
+        let named = "builder: mode command reports no cost, so the limit can't be enforced; use an \
                      agent that reports its cost, or remove `max_usd` and `max_usd_per_task`";
         assert!(found[0].starts_with(named), "{}", found[0]);
     }
@@ -285,10 +287,10 @@ mod tests {
         assert!(found.len() == 1 && found[0].contains("add `prices.\"gpt-5.5\"`"), "{found:?}");
         let prices = "prices: { gpt-5.5: { input: 1.25, output: 10, cached: 0.125 } }\n";
         assert_eq!(faults(&format!("{codex}{rest}{prices}")), [""; 0]);
-        // Which model it would be, nobody knows.
+        // The default model of the agent is not known.
         let found = faults(&format!("builder: {{ mode: codex_cli }}\n{rest}{prices}"));
         assert!(found.len() == 1 && found[0].contains("name `builder.model`"), "{found:?}");
-        // Whoever may take its place is held to the same.
+        // A fallback agent needs a price too.
         let other =
             "builder: { mode: claude_code_cli, fallback: [{ mode: codex_cli, model: gpt-6 }] }\n";
         let found = faults(&format!("{other}{rest}{prices}"));

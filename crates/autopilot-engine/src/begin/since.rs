@@ -1,4 +1,4 @@
-//! What became of the task files since a run began. The run keeps what it began with.
+//! Finds task files that changed since the run started. The run keeps the text it started with.
 
 use super::{PlanBody, body_of, read_file};
 use autopilot_core::fingerprint::sha256_hex;
@@ -7,8 +7,8 @@ use autopilot_core::state::State;
 use autopilot_view as view;
 use camino::Utf8Path;
 
-/// Task files of unsettled or failed tasks that read otherwise than the run knows them. A file that
-/// is gone or has faults is no news: the run does not need it.
+/// The changed task files of tasks that are still open. A missing or faulty file is ignored: the
+/// run does not need it.
 pub fn changed_since(state: &State, root: &Utf8Path) -> Vec<String> {
     let input = state.run.flow.row().input;
     let changed = |task: &autopilot_core::state::Task| {
@@ -32,9 +32,9 @@ pub fn changed_since(state: &State, root: &Utf8Path) -> Vec<String> {
     };
     match input {
         FlowInput::TaskFiles => view::leaves(state).filter_map(changed).collect(),
-        // Its tasks have no files of their own.
+        // The tasks of a plan have no files of their own.
         FlowInput::PlanFile => state.root().and_then(changed).into_iter().collect(),
-        // There is no file of it.
+        // A goal has no file.
         FlowInput::Text => Vec::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! Skills that a person asks for and nobody has are found out before anything is begun.
+//! Checks before a run starts that the skills which its tasks ask for exist.
 
 use super::{BeginError, Tasks};
 use crate::skill::is_uncommitted;
@@ -10,8 +10,8 @@ use autopilot_core::task_file::TaskSpec;
 use camino::Utf8Path;
 use std::collections::BTreeSet;
 
-/// Every fault at once, with where it was looked. `shelves` is what there is for each of those who
-/// may build, and what it is.
+/// Reports every missing skill at once, with the folders that were searched. `shelves` are the
+/// available skills for each agent that may build.
 pub fn check_skills(
     tasks: &Tasks,
     shelves: &[(Mode, Shelf)],
@@ -52,11 +52,11 @@ fn fault(what: &str, missing: &Missing, root: &Utf8Path) -> String {
     text
 }
 
-/// Everything a person wrote, or brought along.
+/// Every specification a person wrote or supplied.
 fn asking(tasks: &Tasks) -> Vec<(String, TaskSpec)> {
     let mut asking: Vec<(String, TaskSpec)> =
         tasks.specs.iter().map(|spec| (format!("task `{}`", spec.id), spec.clone())).collect();
-    // A goal speaks of what is to be reached; which skills that takes its workflow says.
+    // A goal names no skills itself; the steps of its workflow do.
     let whole = tasks.whole.iter().filter(|_| tasks.flow.row().input != FlowInput::Text);
     asking.extend(whole.map(|whole| ("the plan".to_owned(), whole.spec.clone())));
     let given = tasks.plan.as_deref().map(serde_json::from_str::<Plan>);

@@ -8,13 +8,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often a journal that is followed is asked for news.
+/// How often a followed journal is checked for new records.
 pub const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// Tells whether somebody is at work on the run.
+/// Tells whether a process works on the run.
 pub type AtWork = Box<dyn FnMut() -> Result<bool, StoreError> + Send>;
 
-/// One run in the journal.
+/// A reader that follows one run in the journal.
 pub struct JournalFollower {
     history: Box<dyn JournalHistory + Send>,
     run: String,
@@ -23,6 +23,7 @@ pub struct JournalFollower {
 }
 
 impl JournalFollower {
+    /// A follower of a run in this journal.
     pub fn new(
         history: Box<dyn JournalHistory + Send>,
         run: &str,
@@ -31,8 +32,8 @@ impl JournalFollower {
         JournalFollower { history, run: run.to_owned(), at_work, looked: None }
     }
 
-    /// Reads the records from `next` on, waiting for one up to `until`; false when nobody is at
-    /// work any more and there is none.
+    /// Reads the records from `next` on, waiting for one until `until`; false when there is none
+    /// and no process works on the run any more.
     pub fn read(
         &mut self,
         next: u64,
@@ -47,13 +48,13 @@ impl JournalFollower {
             if due > left {
                 return Ok(true);
             }
-            // Asked before reading: what is written before the end would be missed otherwise.
+            // Ask before reading, or records written just before the end would be missed.
             let is_live = (self.at_work)()?;
             let batch = self.history.read(&self.run, next, BATCH_RECORDS_MAX)?;
             for record in &batch {
                 into.push_back(Arc::new(store::decode(record)?));
             }
-            // Where there is more, it is read at once.
+            // A full batch means that there is more to read at once.
             self.looked = (batch.len() < BATCH_RECORDS_MAX).then(Instant::now);
             if !batch.is_empty() || !is_live {
                 return Ok(!batch.is_empty());

@@ -1,28 +1,30 @@
-//! The transient items that wait for one subscriber: bounded, and what does not fit is counted.
+//! The transient items that wait for one subscriber: bounded, and counted beyond the limit.
 
 use super::{FeedItem, SightLevel};
 use std::collections::VecDeque;
 
-/// Lines of output that wait.
+/// Maximum number of waiting lines of output.
 pub const SIGHTS_MAX: usize = 1024;
-/// Room beyond it for what a person must see.
+/// Additional room for items that a person must see.
 const NOTICES_MAX: usize = 256;
 
 /// One subscriber's transient items.
 pub struct SubscriberSeat {
     pub level: SightLevel,
-    /// Each with the number of the newest record when it was shown.
+    /// The waiting items, each with the number of the newest record when it was shown.
     waiting: VecDeque<(u64, FeedItem)>,
-    /// Left out since the newest of those that wait, after this record.
+    /// The number of items left out after the newest waiting one.
     missed: u64,
     missed_after: u64,
 }
 
 impl SubscriberSeat {
+    /// An empty seat.
     pub fn new(level: SightLevel) -> SubscriberSeat {
         SubscriberSeat { level, waiting: VecDeque::new(), missed: 0, missed_after: 0 }
     }
 
+    /// Adds an item if the subscriber wants it and has room for it, or else counts it as missed.
     pub fn offer(&mut self, level: SightLevel, after: u64, item: &FeedItem) {
         if level > self.level {
             return;
@@ -43,7 +45,7 @@ impl SubscriberSeat {
         self.waiting.push_back((after, item.clone()));
     }
 
-    /// The next item that was shown before the record `next`.
+    /// Takes the next item that was shown before the record `next`.
     pub fn due(&mut self, next: u64) -> Option<FeedItem> {
         match self.waiting.front() {
             Some((after, _)) if *after < next => self.waiting.pop_front().map(|(_, item)| item),
@@ -55,6 +57,7 @@ impl SubscriberSeat {
         }
     }
 
+    /// The number of waiting items.
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.waiting.len()

@@ -79,7 +79,7 @@ impl Desk {
     }
 }
 
-/// What is told until it is quiet or over: records by number, the rest in a word.
+/// The delivered items until the feed is quiet or over: records by number, the rest in a word.
 fn told(subscription: &mut Subscription) -> Vec<String> {
     let mut told = Vec::new();
     while let FeedNews::Item(item) = subscription.take(Duration::ZERO).unwrap() {

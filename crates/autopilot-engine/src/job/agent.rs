@@ -1,15 +1,15 @@
-//! Who does a step: the agent of a configuration, and what it is told of its place.
+//! The agent of a configuration: how it is built, configured and found.
 
 use super::{Job, JobError};
 use crate::environment::{self, AttemptIdentity, Variables};
 use autopilot_agents::{Agent, AgentEvent, AgentSettings, LaunchServer, Transport};
-use autopilot_core::config::{AgentConfig, McpServer as ServerConfig, Mode, Role};
+use autopilot_core::config::{AgentConfig, McpServer, Mode, Role};
 use camino::{Utf8Path, Utf8PathBuf};
 
-/// The agent a configuration describes; relative paths are of the checkout.
+/// The agent a configuration describes; relative paths are relative to the checkout.
 pub fn agent_of(config: &AgentConfig, root: &Utf8Path) -> Result<Agent, JobError> {
     let script = config.script.as_ref().map(|path| root.join(path));
-    // An address in the file is one of the file, however it is written there.
+    // An address in the agent's `env` section counts as its `base_url`.
     let of_file = (config.mode == Mode::OpenaiApi)
         .then(|| config.env.get(autopilot_agents::openai::BASE_URL_VARIABLE))
         .flatten();
@@ -30,7 +30,7 @@ impl Job {
         self.want.step.role().unwrap_or(Role::Builder)
     }
 
-    /// The agent that was chosen for this attempt.
+    /// The configuration of the agent that was chosen for this attempt.
     pub(super) fn agent_config(&self) -> &AgentConfig {
         self.agent.candidate(self.want.lane)
     }
@@ -57,7 +57,7 @@ impl Job {
         self.context.place.scratch(&format!("{}-{}", self.run.id, self.want.id))
     }
 
-    /// The decoder was given what the agent said; nobody else is.
+    /// Redacts an agent's event; only the decoder sees the original output.
     pub(super) fn clean_event(&self, event: AgentEvent) -> AgentEvent {
         let clean = |text: String| self.clean(&text);
         match event {
@@ -84,14 +84,14 @@ impl Job {
     }
 }
 
-/// A configuration that does without such servers has none given to its agent.
+/// The MCP servers for an agent; none where the configuration turns them off.
 pub(super) fn mcp_servers(config: &AgentConfig) -> Result<Vec<LaunchServer>, JobError> {
     if !config.skill_policy.use_mcp {
         return Ok(Vec::new());
     }
-    let server = |(name, server): (&String, &ServerConfig)| {
+    let server = |(name, server): (&String, &McpServer)| {
         let transport = match server {
-            ServerConfig::Command { command, args, env } => {
+            McpServer::Command { command, args, env } => {
                 let words = autopilot_agents::words::split(command);
                 let failed = |source| JobError::McpServer { name: name.clone(), source };
                 let mut words = words.map_err(failed)?.into_iter();
@@ -101,14 +101,14 @@ pub(super) fn mcp_servers(config: &AgentConfig) -> Result<Vec<LaunchServer>, Job
                     env: env.clone().into_iter().collect(),
                 }
             }
-            ServerConfig::Url { url } => Transport::Http { url: url.clone() },
+            McpServer::Url { url } => Transport::Http { url: url.clone() },
         };
         Ok(LaunchServer { name: name.clone(), transport })
     };
     config.mcp_servers.iter().map(server).collect()
 }
 
-/// A program by its name in PATH, or by its path relative to the checkout.
+/// Finds a program by its name in PATH, or by its path relative to the checkout.
 pub fn find_program(name: &str, path: &str, root: &Utf8Path) -> Option<Utf8PathBuf> {
     let found = autopilot_host::exec::find(name.as_ref(), path.as_ref(), root.as_std_path())?;
     Utf8PathBuf::from_path_buf(found).ok()

@@ -1,8 +1,8 @@
-//! What is kept of every question to an agent: `artifacts/<run>/exec-NNN-<label>/`.
+//! The recording of every question to an agent: `artifacts/<run>/exec-NNN-<label>/`.
 //!
-//! `events.jsonl` grows while the agent works, so that others can watch it. Nothing here is read
-//! back to decide: it is for people, for a run that is played again, and for the last figure an
-//! attempt told before its controller was killed.
+//! `events.jsonl` grows while the agent works, so that others can watch it. No decision is made
+//! from these files: they are for people, for replays, and for the last cost that an attempt
+//! reported before its controller was killed.
 
 use super::{Job, JobError};
 use autopilot_agents::{AgentEnding, AgentEvent, AgentOutcome};
@@ -15,15 +15,22 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Questions of one run that are kept apart by number.
+/// Maximum number of questions in one run.
 const EXECS_MAX: u32 = 100_000;
 
+/// The file with the prompt of a question.
 pub const PROMPT: &str = "prompt.txt";
+/// The file with the agent's final answer.
 pub const OUTPUT: &str = "output.txt";
+/// The file with the agent's events.
 pub const EVENTS: &str = "events.jsonl";
+/// The file with the question's metadata.
 pub const METADATA: &str = "metadata.json";
+/// The file with the change of the agent's worktree.
 pub const WORKTREE: &str = "worktree.json";
+/// The file with the agent's raw standard output.
 pub const STDOUT: &str = "stdout.log";
+/// The file with the agent's raw standard error.
 pub const STDERR: &str = "stderr.log";
 
 /// The directory of a run's questions, relative to `.autopilot`.
@@ -31,9 +38,9 @@ pub fn execs_of(run: &str) -> String {
     format!("artifacts/{}", ref_component(run))
 }
 
-/// One question that is being asked.
+/// Records one question while it is asked.
 pub struct ExecRecorder {
-    /// Relative to `.autopilot`.
+    /// The directory of the question, relative to `.autopilot`.
     pub name: String,
     path: Utf8PathBuf,
     events: Mutex<Option<Append>>,
@@ -42,7 +49,7 @@ pub struct ExecRecorder {
     began: jiff::Timestamp,
 }
 
-/// What `metadata.json` says.
+/// The content of `metadata.json`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Metadata {
@@ -52,13 +59,13 @@ pub struct Metadata {
     pub round: u32,
     pub attempt: String,
     pub agent: String,
-    /// Its place among the agents that may do the step.
+    /// The position of the agent among those that may do the step.
     pub lane: u32,
     pub model: Option<String>,
     pub session: Option<String>,
     pub resumed: Option<String>,
     pub started_at: String,
-    /// None while it is asked, and for ever if the process died.
+    /// `None` while the question is asked, and forever if the process died.
     pub ended_at: Option<String>,
     pub duration_ms: Option<u64>,
     pub status: Option<String>,
@@ -67,15 +74,16 @@ pub struct Metadata {
     pub signal: Option<i32>,
     pub timed_out: bool,
     pub stuck: bool,
-    /// It did not end by itself after its answer.
+    /// The agent did not exit by itself after its answer.
     pub lingered: bool,
     pub usage: Option<UsageSaid>,
-    /// Of this question alone, as far as the agent said it.
+    /// The cost of this question alone, if the agent reported it.
     pub cost_usd: Option<f64>,
-    /// Raw output, relative to `.autopilot`.
+    /// The log of raw output, relative to `.autopilot`.
     pub log: String,
 }
 
+/// The token counts an agent reported.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct UsageSaid {
@@ -84,7 +92,7 @@ pub struct UsageSaid {
     pub cached_tokens: u64,
 }
 
-/// What the agent made of its worktree, as objects of the hub.
+/// The agent's change to its worktree, as objects of the hub.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WorktreeChange {
     pub from: String,
@@ -92,6 +100,7 @@ pub struct WorktreeChange {
 }
 
 impl ExecRecorder {
+    /// Appends an event to `events.jsonl`.
     pub fn event(&self, event: &AgentEvent) {
         let Ok(line) = serde_json::to_string(event) else { return };
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,18 +113,19 @@ impl ExecRecorder {
             None if room == 0 => return,
             None => {
                 self.room.store(0, Ordering::Relaxed);
-                let text = "more was said than is kept".to_owned();
+                let text = "further events were not kept".to_owned();
                 serde_json::to_string(&AgentEvent::Notice { text }).unwrap_or_default()
             }
         };
         if let Some(file) = events.as_mut()
             && file.write(format!("{line}\n").as_bytes()).is_err()
         {
-            // A disk that is full is told by what matters more; half a line is not followed by more.
+            // More important writes report a full disk; nothing may follow half a line.
             *events = None;
         }
     }
 
+    /// The directory of the question.
     pub fn path(&self) -> &Utf8Path {
         &self.path
     }
@@ -130,7 +140,7 @@ impl Job {
         crate::views::ensure(&views)
             .and_then(|()| dir::create_private(parent.as_std_path()))
             .map_err(JobError::directory("create", &parent))?;
-        // Two at once must not find the same number free.
+        // Two attempts at once must not find the same number free.
         let _alone = self.context.numbering.lock().unwrap_or_else(PoisonError::into_inner);
         let names =
             dir::names(parent.as_std_path()).map_err(JobError::directory("read", &parent))?;
@@ -156,7 +166,7 @@ impl Job {
         Err(JobError::TooManyQuestions { max: EXECS_MAX })
     }
 
-    /// `metadata.json` as far as it is known, and the raw output under names of its own.
+    /// Writes `metadata.json` as far as it is known, and links the raw output.
     pub(super) fn describe_exec(
         &self,
         exec: &ExecRecorder,
@@ -213,13 +223,13 @@ impl Job {
         }
         let log = self.context.place.views().join(log);
         for (from, to) in [(log.clone(), STDOUT), (log.with_extension("err.log"), STDERR)] {
-            // The log itself stays where it is; without the second name only replay misses it.
+            // The log itself stays where it is; only a replay misses the second name.
             let _only_there =
                 dir::link_or_copy(from.as_std_path(), exec.path().join(to).as_std_path());
         }
     }
 
-    /// Notes for every question of this attempt what its worktree was and became.
+    /// Records for every question of this attempt how its worktree changed.
     pub(super) fn note_worktree(&self, from: &str, to: &str) -> Result<(), JobError> {
         let change = WorktreeChange { from: from.to_owned(), to: to.to_owned() };
         let text = serde_json::to_string(&change).map_err(JobError::Json)?;

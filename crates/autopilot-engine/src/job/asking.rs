@@ -1,9 +1,9 @@
 //! The one way to ask an agent: a question goes in, a typed answer and the facts of the turn come
 //! out.
 //!
-//! A step that asks builds its prompt, calls [`Job::ask`] with the type of the answer, and makes
-//! facts of what it gets. Preparing the agent, talking with it and closing the turn is in `turn`;
-//! what an ending without an answer means is in `meaning`.
+//! A step builds its prompt, calls [`Job::ask`] with the type of the answer, and makes facts of the
+//! result. Preparing the agent, talking with it and closing the turn is in `turn`; the meaning of
+//! an ending without an answer is in `meaning`.
 
 mod meaning;
 mod turn;
@@ -19,9 +19,9 @@ use autopilot_host::file;
 use camino::{Utf8Path, Utf8PathBuf};
 
 const SCHEMA_BYTES_MAX: u64 = 1 << 20;
-/// Of an answer that can't be read, as much is shown to whoever is to repair it.
+/// Bytes of an unreadable answer that are shown to the agent that repairs it.
 const UNREADABLE_BYTES_MAX: usize = 16 * 1024;
-/// Faults of a refused answer named in the message.
+/// Faults of a refused answer that are named in the message.
 const FAULTS_NAMED_MAX: usize = 12;
 
 /// One question to the agent of an attempt.
@@ -29,28 +29,29 @@ pub struct Question<'a> {
     pub prompt: String,
     dir: &'a Utf8Path,
     access: Access,
-    /// The JSON Schema of the answer, and the file that holds it for the agent's own mechanism.
+    /// The JSON Schema of the answer, and a file with it for the agent's own schema option.
     schema: Option<(&'static str, Utf8PathBuf)>,
     session: Option<String>,
     earlier: Vec<Exchange>,
 }
 
 impl<'a> Question<'a> {
+    /// A question to an agent that works in `dir`.
     pub fn new(prompt: String, dir: &'a Utf8Path, access: Access) -> Question<'a> {
         Question { prompt, dir, access, schema: None, session: None, earlier: Vec::new() }
     }
 
-    /// A question to an agent that changes nothing.
+    /// A question to an agent that may only read.
     pub fn reading(prompt: String, dir: &'a Utf8Path) -> Question<'a> {
         Question::new(prompt, dir, Access::Read)
     }
 
-    /// A question to an agent that works in the directory.
+    /// A question to an agent that may change files in the directory.
     pub fn editing(prompt: String, dir: &'a Utf8Path) -> Question<'a> {
         Question::new(prompt, dir, Access::Edit)
     }
 
-    /// The same question in a session in which `earlier` was said.
+    /// The question in an existing session, after the `earlier` exchanges.
     #[must_use]
     pub fn in_session(self, session: Option<String>, earlier: Vec<Exchange>) -> Question<'a> {
         Question { session, earlier, ..self }
@@ -62,35 +63,37 @@ impl<'a> Question<'a> {
         Question { schema, ..Question::new(prompt, self.dir, self.access) }
     }
 
+    /// The agent's access to the directory.
     pub fn access(&self) -> Access {
         self.access
     }
 
+    /// The session the question is asked in.
     pub fn session(&self) -> Option<&str> {
         self.session.as_deref()
     }
 }
 
-/// What became of a question.
+/// The result of a question.
 pub struct AskedQuestion<T> {
     /// The facts of the turn, to which the step adds its own.
     pub facts: Facts,
     pub answer: Result<T, Unanswered>,
-    /// The number of faults of the first answer, if a second was asked for.
+    /// The number of faults in the first answer, if a second one was requested.
     pub repaired: Option<usize>,
 }
 
 /// Why there is no answer.
 #[derive(Debug)]
 pub enum Unanswered {
-    /// The agent did not end well.
+    /// The agent ended with a failure.
     Ended(Outcome),
-    /// The agent ended well, and what it said can't be used.
+    /// The agent ended well, but its answer can't be used.
     Faulty { faults: Vec<AnswerFault>, ending: Box<AgentEnding> },
 }
 
 impl Unanswered {
-    /// What it means for a step whose answer can be asked for again.
+    /// The outcome for a step whose answer can be requested again.
     pub fn outcome(self) -> Outcome {
         match self {
             Unanswered::Ended(outcome) => outcome,
@@ -101,8 +104,8 @@ impl Unanswered {
         }
     }
 
-    /// What it means for a step that brings tasks: asked once more and still not right, another try
-    /// would cost as much and say the same.
+    /// The outcome for a step that adds tasks: an answer that is still wrong after a repair would
+    /// be wrong again in another try.
     pub fn refused(self, what: &str) -> Outcome {
         match self {
             Unanswered::Ended(outcome) => outcome,
@@ -111,7 +114,7 @@ impl Unanswered {
     }
 }
 
-/// The refusal of an answer, with the first of its faults.
+/// The outcome for a refused answer, with the first of its faults.
 pub fn refused<T: ToString>(what: &str, faults: &[T]) -> Outcome {
     let mut named: Vec<String> =
         faults.iter().take(FAULTS_NAMED_MAX).map(ToString::to_string).collect();
@@ -122,7 +125,7 @@ pub fn refused<T: ToString>(what: &str, faults: &[T]) -> Outcome {
 }
 
 impl Job {
-    /// Asks, and once more if the answer can't be read: the second time only for the answer.
+    /// Asks a question, and asks again only for the answer if that can't be read.
     pub(super) async fn ask<T: AgentAnswer>(
         &self,
         question: Question<'_>,
@@ -130,14 +133,14 @@ impl Job {
         self.ask_by::<T, T>(question, |ending, own| answer::read::<T>(ending, own)).await
     }
 
-    /// The same for an answer that must also keep to rules no schema can say. `read` finds all that
-    /// is wrong with it at once, because it is asked for only once more.
+    /// Asks for an answer that must also keep rules beyond its schema. `read` finds all faults at
+    /// once, because the answer is requested only once more.
     pub(super) async fn ask_by<S: AgentAnswer, T>(
         &self,
         mut question: Question<'_>,
         read: impl Fn(&AgentEnding, Option<&answer::AnswerSchema>) -> Result<T, Vec<AnswerFault>>,
     ) -> Result<AskedQuestion<T>, JobError> {
-        // Whoever edits tells at the end what it did; its own mechanism would end the work early.
+        // An editing agent reports at the end; its schema option would end the work early.
         if question.access == Access::Read {
             question.schema = Some((S::SCHEMA_JSON, self.schema_file::<S>()?));
         }
@@ -188,7 +191,7 @@ impl Job {
         Ok(second)
     }
 
-    /// What the ending of a turn without an answer means for the attempt.
+    /// The outcome of a turn that ended without an answer.
     pub(super) fn judged(&self, ending: &AgentEnding) -> Outcome {
         let is_money_gone = self.money_left().is_some_and(|left| left.0 == 0);
         meaning::judged(&ending.outcome, is_money_gone, &jiff::Zoned::now())
@@ -220,7 +223,7 @@ impl Job {
         })
     }
 
-    /// The schema as a file that an agent's own mechanism can be given.
+    /// Writes the schema to a file for the agent's own schema option.
     fn schema_file<T: AgentAnswer>(&self) -> Result<Utf8PathBuf, JobError> {
         let name = format!("{}_schema.json", T::NAME);
         let path = self.context.place.state.join("schemas").join(name);
@@ -228,9 +231,9 @@ impl Job {
         Ok(path)
     }
 
-    /// A schema the user has edited holds in addition to ours.
+    /// The user's edited schema, which applies in addition to the built-in one.
     fn own_schema(&self) -> Result<Option<answer::AnswerSchema>, JobError> {
-        // The user's schemas are of plans and reviews.
+        // Users can edit the schemas of plans and reviews only.
         if !matches!(self.want.step, Step::Plan | Step::Review) {
             return Ok(None);
         }
@@ -238,7 +241,7 @@ impl Job {
             return Ok(None);
         };
         let path = self.context.place.root.join(path);
-        // Ours holds in any case; one that is there must be read.
+        // The built-in schema applies in any case; an existing file must be valid.
         if path.symlink_metadata().is_err() {
             return Ok(None);
         }
@@ -259,11 +262,11 @@ mod tests {
     #[test]
     fn a_refusal_names_the_first_faults_and_counts_the_rest() {
         let why = |count| {
-            let outcome = refused("the plan is refused", &faults(count));
+            let outcome = refused("the plan is not valid", &faults(count));
             let Outcome::Failed { why } = outcome else { panic!("{outcome:?}") };
             why
         };
-        assert_eq!(why(2), "the plan is refused: fault 0; fault 1");
+        assert_eq!(why(2), "the plan is not valid: fault 0; fault 1");
         assert!(why(FAULTS_NAMED_MAX).ends_with("fault 11"));
         assert!(why(FAULTS_NAMED_MAX + 3).ends_with("fault 11; and 3 more"));
     }

@@ -1,5 +1,5 @@
-//! What the turns of an attempt cost. Bills are cumulative per attempt; a vendor may count over the
-//! whole session instead, and then only what its count rises by is owed.
+//! The cost of an attempt's turns. A bill is cumulative per attempt; a vendor may count over the
+//! whole session instead, and then only the increase of its count is owed.
 
 use super::{Job, JobError};
 use crate::purse::MoneyClaim;
@@ -12,23 +12,24 @@ use autopilot_core::input::AttemptWord;
 use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
 
+/// The running bill of one attempt.
 #[derive(Debug, Default)]
 pub struct Billing {
-    /// Of the turns before this one.
+    /// The bill of the turns before this one.
     earlier: Bill,
     this_turn: Bill,
-    /// How far the vendor had counted the session when this turn began to go on with it.
+    /// The vendor's count of the session when this turn resumed it.
     before: Option<AgentUsage>,
-    /// What tokens cost where the agent does not say.
+    /// The price of tokens, for agents that do not report a cost.
     price: Option<Price>,
     session: Option<String>,
     totals: BTreeMap<String, SessionTotal>,
     last: Option<SessionTotal>,
-    /// What the attempt may cost at most, once that is known.
+    /// The most the attempt may cost, once that is known.
     allowance: Option<Allowance>,
-    /// What of it this turn may cost.
+    /// The share of the allowance that this turn may cost.
     given: Option<Micros>,
-    /// What was charged although nobody told it.
+    /// Money that was charged although no cost was reported.
     assumed: Micros,
 }
 
@@ -38,18 +39,18 @@ enum Allowance {
     Max(Micros),
 }
 
-/// Whether an agent that told no cost can have had any.
+/// Whether an agent that reported no cost may have had one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostDoubt {
     Perhaps,
-    /// It was turned away before.
+    /// The agent was turned away before any model answered.
     No,
-    /// A scripted agent asks no model.
+    /// A scripted agent uses no model.
     Scripted,
 }
 
 impl Billing {
-    /// `known` is how far the session that is gone on with was counted by earlier attempts.
+    /// Starts a turn. `known` is how far earlier attempts have counted the resumed session.
     fn begin(
         &mut self,
         session: Option<&str>,
@@ -64,7 +65,7 @@ impl Billing {
         self.given = given;
     }
 
-    /// Of a turn of which only this is left.
+    /// The bill of a turn of which only the last usage figures are left.
     pub fn of_turn(
         resumed: Option<&str>,
         known: Option<&SessionTotal>,
@@ -78,7 +79,7 @@ impl Billing {
         billing
     }
 
-    /// Another session than the one that was to go on counts from its own beginning.
+    /// Notes the session; one other than the resumed session counts from zero.
     pub fn opened(&mut self, session: &str) {
         if self.session.as_deref().is_some_and(|asked| asked != session) {
             self.before = self.totals.get(session).map(usage_of);
@@ -86,19 +87,19 @@ impl Billing {
         self.session = Some(session.to_owned());
     }
 
-    /// What the attempt owes by now.
+    /// Takes new usage figures and returns what the attempt owes by now.
     pub fn hear(&mut self, usage: &AgentUsage) -> AttemptWord {
         self.count(usage);
         word(self.earlier.plus(self.this_turn), self.total(usage))
     }
 
-    /// What the turn was given and has spent, if that is more.
+    /// The allowance and the cost of the turn, if the cost is higher.
     pub fn excess(&self) -> Option<(Micros, Micros)> {
         let given = self.given.filter(|given| self.this_turn.usd > *given)?;
         Some((given, self.this_turn.usd))
     }
 
-    /// What a person should know of the bill.
+    /// A remark about the bill for people.
     pub fn note(&self) -> Option<String> {
         (self.assumed > Micros(0)).then(|| untold(self.assumed))
     }
@@ -117,6 +118,7 @@ impl Billing {
         });
     }
 
+    /// Ends the turn with its final usage figures.
     pub fn end(&mut self, usage: Option<&AgentUsage>, session: Option<&str>, worked: CostDoubt) {
         if let Some(session) = session {
             self.opened(session);
@@ -129,14 +131,14 @@ impl Billing {
                     self.totals.insert(total.session.clone(), total.clone());
                 }
             }
-            // A figure of a turn that was cut short stays; of others nothing is known.
+            // Figures of an interrupted turn stay; without any, the cost is unknown.
             None if self.this_turn == Bill::default() => {
                 let is_free = worked == CostDoubt::Scripted && self.earlier == Bill::default();
                 self.this_turn.unpriced = !is_free;
             }
             None => {}
         }
-        // What may have been spent is not there to be spent again.
+        // Money that may have been spent must not be spent again.
         if self.this_turn.unpriced
             && worked == CostDoubt::Perhaps
             && let Some(given) = self.given.filter(|given| *given > self.this_turn.usd)
@@ -148,7 +150,7 @@ impl Billing {
         self.before = None;
     }
 
-    /// What all turns together owe, and how far the vendor has counted the last session.
+    /// The bill of all turns, and the vendor's count of the last session.
     pub fn owed(&self) -> (Bill, Option<Box<SessionTotal>>) {
         (self.earlier, self.last.clone().map(Box::new))
     }
@@ -181,7 +183,7 @@ fn usage_of(total: &SessionTotal) -> AgentUsage {
     }
 }
 
-/// The limit that leaves nothing for another turn, and what to do about it.
+/// The limit that leaves no money for another turn.
 #[derive(Debug, thiserror::Error)]
 pub enum MoneyGone {
     #[error("the run has spent {spent} of its limit of {max}; `--max-usd` raises the limit")]
@@ -192,7 +194,7 @@ pub enum MoneyGone {
     Task { name: String, spent: Micros, max: Micros },
     #[error("it has spent {spent} of the {max} its agent may spend (`max_usd`)")]
     Agent { spent: Micros, max: Micros },
-    #[error("it has spent {spent} and there is no more for it")]
+    #[error("it has spent {spent} and has no money left")]
     Attempt { spent: Micros },
 }
 
@@ -201,8 +203,8 @@ impl Job {
         self.billing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Before each turn: what was owed for the one before is told, because this one may be what a
-    /// limit forbids. Gives what the turn may cost at most.
+    /// Opens the bill of a turn and returns what the turn may cost at most. The bill so far is
+    /// recorded first, because a limit may forbid this turn.
     pub(super) async fn open_bill(
         &self,
         config: &AgentConfig,
@@ -219,7 +221,7 @@ impl Job {
         if given == Some(Micros(0)) {
             return Err(self.money_gone(config).into());
         }
-        // A scripted agent costs what it tells and nothing else.
+        // A scripted agent costs only what it reports.
         if let Some(given) = given.filter(|_| config.mode != Mode::Script)
             && !self.context.signals.vow(self.want, AttemptWord::Given(given)).await
         {
@@ -231,7 +233,7 @@ impl Job {
         Ok(given.map(Micros::usd))
     }
 
-    /// For all turns of the attempt together; settled before the first.
+    /// The allowance for all turns of the attempt, settled before the first one.
     async fn allowance(&self, config: &AgentConfig) -> Allowance {
         let known = self.billing().allowance;
         if let Some(known) = known {
@@ -260,14 +262,14 @@ impl Job {
         Some(Micros(max.0.saturating_sub(self.task.spent.bill.usd.plus(owed).0)))
     }
 
-    /// What all that ended have spent of the run's money, and this one by now.
+    /// The money of the run spent by ended attempts and by this one.
     fn spent_of_run(&self) -> Micros {
         let (owed, _) = self.billing().owed();
         self.context.purse.spent().unwrap_or(self.run.spent.usd).plus(owed.usd)
     }
 
-    /// Of what the run and the task may spend, as far as this job knows: others spend too, and the
-    /// core counts all of it.
+    /// The money left of the run's and the task's limits as far as this job knows: others spend
+    /// too, and the core counts everything.
     pub(super) fn money_left(&self) -> Option<Micros> {
         let (owed, _) = self.billing().owed();
         let spent = self.spent_of_run();
@@ -275,12 +277,12 @@ impl Job {
         of_run.into_iter().chain(self.left_of_task(owed.usd)).min()
     }
 
-    /// The run itself is no task: only its own limit holds for it.
+    /// The limit of the task; the run itself is not a task and has only its own limit.
     fn task_max(&self) -> Option<Micros> {
         self.run.limits.usd_per_task_max.filter(|_| self.task.parent.is_some())
     }
 
-    /// Which limit leaves nothing for another turn.
+    /// Finds the limit that leaves no money for another turn.
     fn money_gone(&self, config: &AgentConfig) -> MoneyGone {
         let (owed, _) = self.billing().owed();
         let (run, task) = (self.spent_of_run(), self.task.spent.bill.usd.plus(owed.usd));
@@ -418,7 +420,7 @@ mod tests {
         billing.begin(None, None, None, Some(Micros(500)));
         billing.end(Some(&session_tokens(5, 0, 5)), None, CostDoubt::Perhaps);
         assert_eq!(billing.owed().0.usd, Micros(500));
-        // Who never reached a model is unknown, and owes nothing; nor is there a limit to hold.
+        // The cost of an agent that never reached a model is unknown, but nothing is owed.
         for (given, worked) in [(Some(Micros(500)), CostDoubt::No), (None, CostDoubt::Perhaps)] {
             let mut billing = Billing::default();
             billing.begin(None, None, None, given);
@@ -427,7 +429,7 @@ mod tests {
             assert_eq!((bill.usd, bill.unpriced), (Micros(0), true));
             assert_eq!(billing.note(), None);
         }
-        // Who told its cost owes that.
+        // An agent that reported its cost owes that.
         let mut billing = Billing::default();
         billing.begin(None, None, None, Some(Micros(500_000)));
         billing.end(Some(&session_cost(0.1, 1)), None, CostDoubt::Perhaps);

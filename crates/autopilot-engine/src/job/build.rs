@@ -1,4 +1,4 @@
-//! BUILD and FIX: an agent works in a slot, and everything it wrote is taken into the hub.
+//! BUILD and FIX: an agent works in a slot, and everything it wrote is captured in the hub.
 
 use super::asking::{AskedQuestion, Question};
 use super::change::{broken_rules, doubts};
@@ -17,13 +17,13 @@ use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::replay::{RebaseOutcome, carry, replay};
 use autopilot_host::git::{AttemptName, Capture, Conflicts, GitError, Oid, Violation, task_branch};
 
-/// Where the work of an attempt starts.
+/// The commits an attempt starts from.
 pub struct Start {
     /// The commit the whole change is measured against.
     pub base: Oid,
     pub commit: Oid,
     pub note: Option<String>,
-    /// What in the slot's files is still to be decided between the work and the run's branch.
+    /// Conflicts between the work and the run's branch that are still in the slot's files.
     pub conflicts: Option<Conflicts>,
 }
 
@@ -38,7 +38,7 @@ impl Job {
         let asked = self.ask::<Summary>(question).await;
         let succeeded = asked.as_ref().is_ok_and(|asked| asked.answer.is_ok());
         let formatted = if succeeded { self.format(&spec, &bench).await } else { Ok(()) };
-        // Before anything is judged: whatever the agent wrote must be reachable.
+        // Capture before judging: whatever the agent wrote must be reachable.
         let capture = bench.capture(self.name_for_refs(), self.id_for_refs(self.want.id)).await?;
         self.note_worktree(start.commit.as_str(), capture.tree.as_str())?;
         let AskedQuestion { mut facts, answer, .. } = asked?;
@@ -46,7 +46,7 @@ impl Job {
         facts.notes.extend(start.note);
         facts.notes.extend(start.conflicts.map(|conflicts| {
             let count = conflicts.paths.len() + conflicts.more;
-            format!("{count} files were in conflict with the run's branch")
+            format!("{count} files conflicted with the run's branch")
         }));
         facts.notes.extend(notes_of(&capture));
         let mut against: Vec<String> = capture.violations.iter().map(violation).collect();
@@ -63,7 +63,7 @@ impl Job {
         facts.base = Some(start.base.to_string());
         facts.tree = Some(capture.tree.to_string());
         facts.commit = Some(capture.commit.unwrap_or(start.commit).to_string());
-        // Where nobody else looks at it before it is merged.
+        // No other step looks at the change before it is merged.
         if self.task.pipeline.place(Step::Validate).is_none() {
             let found = self.looked_at(&start.base, &capture.tree, &spec).await?;
             against.extend(broken_rules(&found));
@@ -76,8 +76,8 @@ impl Job {
         }
     }
 
-    /// On top of the run's branch, with the work so far: of the last round, or of an attempt that
-    /// was cut short.
+    /// The start of an attempt: the run's branch with the work so far, from the last round or from
+    /// an interrupted attempt.
     pub(super) async fn start(&self) -> Result<Start, JobError> {
         let hub = self.context.workshop.hub.clone();
         let branch = format!("refs/heads/{}", self.run.branch);
@@ -85,13 +85,13 @@ impl Job {
         let (task, base) = (self.name_for_refs().to_owned(), self.task.base.clone());
         let done = self.task.commit.clone();
         let identity = self.context.workshop.repo.identity.clone();
-        // One that is played again has done all it did then, however early it was cut short.
+        // A replayed attempt repeats all of its recorded work, however early it was interrupted.
         let left = self.task.cut_short.iter().rev().filter(|_| self.context.player.is_none());
         let cut_short: Vec<_> = left.map(|id| self.id_for_refs(*id)).collect();
         blocking(move || -> Result<Start, GitError> {
             let tip = hub.resolve(&branch)?.unwrap_or(first);
-            // One that was cut short before it did anything has left nothing; the work of the
-            // one before it is still to be taken up.
+            // An attempt that was interrupted before any change left nothing; the work of the one
+            // before it still counts.
             let mut adopted = None;
             for id in &cut_short {
                 adopted = hub.resolve(&AttemptName { task: &task, id }.salvage_ref())?;
@@ -100,25 +100,25 @@ impl Job {
                 }
             }
             let note = adopted.as_ref().map(|commit| {
-                format!("took up the work of an interrupted attempt ({})", commit.short())
+                format!("continued the work of an interrupted attempt ({})", commit.short())
             });
             let done = done.as_deref().map(Oid::parse).transpose()?;
             let Some(work) = adopted.or(done) else {
                 return Ok(Start { base: tip.clone(), commit: tip, note, conflicts: None });
             };
-            // Where the work really lies: an attempt that was cut short has told nobody.
+            // Ask the hub where the work is based: an interrupted attempt has recorded nothing.
             let known = base.as_deref().map(Oid::parse).transpose()?;
             let base = hub.merge_base(&work, &tip)?.or(known).unwrap_or_else(|| tip.clone());
             if base == tip {
                 return Ok(Start { base, commit: work, note, conflicts: None });
             }
-            // Others were merged since: the work moves on top of them if git can do it alone.
+            // Other tasks were merged meanwhile: rebase the work if git can do it alone.
             match replay(&hub, &base, &work, &tip, seconds_now())? {
                 RebaseOutcome::Onto(moved) => {
                     Ok(Start { base: tip, commit: moved, note, conflicts: None })
                 }
-                // Else somebody has to decide, on top of them as well: what they make of it is then
-                // a change to the branch as it is, and merges.
+                // Otherwise the agent resolves the conflicts on top of the branch, so that its
+                // result merges.
                 RebaseOutcome::Conflict { .. } => {
                     let carried = carry(&hub, &work, &tip, &identity, seconds_now())?;
                     let (commit, conflicts) = (carried.commit, carried.conflicts);
@@ -162,7 +162,7 @@ impl Job {
         let found = start.conflicts.as_ref().map(|conflicts| {
             conflict::report(conflicts, &self.run.branch, &task_branch(self.task.name()))
         });
-        // Whoever takes up a repair that was cut short must know what it was about.
+        // The agent that continues an interrupted repair must know its conflicts.
         let known = integration.conflict.clone().filter(|_| self.failed_merge().is_some());
         let conflict = found.or(known.filter(|_| !self.task.cut_short.is_empty()));
         let ran_together: Vec<_> = integration.checks.iter().map(SeenCommand::for_prompt).collect();
@@ -185,7 +185,7 @@ impl Job {
         Ok(prompt::fix(&fix, self.caps()))
     }
 
-    /// Why the last round ended at the merge, if it did.
+    /// Why the last round failed at the merge, if it did.
     fn failed_merge(&self) -> Option<&str> {
         let shown = self.task.last(Step::Merge)?;
         match &shown.outcome {
@@ -201,7 +201,7 @@ impl Job {
         }
     }
 
-    /// What stood against the last round and has no part of its own in the prompt, such as broken
+    /// Findings against the last round that have no part of their own in the prompt, such as broken
     /// rules of the worktree.
     fn other_reasons(&self) -> Vec<Finding> {
         let has_part =
@@ -225,10 +225,10 @@ impl Job {
             text.push_str("the worktree holds the changes of the work so far\n");
         }
         if start.conflicts.is_some() {
-            text.push_str("its files hold conflict markers that are to be resolved\n");
+            text.push_str("its files contain conflict markers to resolve\n");
         } else if let Some(why) = self.failed_merge() {
             text.push_str(&format!(
-                "the last merge failed: {why}\nthe work now lies on top of the run's branch\n"
+                "the last merge failed: {why}\nthe work is now on top of the run's branch\n"
             ));
         }
         if let Some(note) = &start.note {
@@ -238,17 +238,17 @@ impl Job {
         text
     }
 
-    /// A formatter rewrites files, so it runs where the work is, before the work is taken.
+    /// Runs the formatter in the slot before the work is captured, because it rewrites files.
     pub(super) async fn format(&self, spec: &TaskSpec, bench: &Bench) -> Result<(), JobError> {
         let configured = &self.context.config.commands.format;
         let Some(line) = spec.commands.format.as_ref().or(configured.as_ref()) else {
             return Ok(());
         };
-        // Where the base itself is not formatted, formatting would change what the task does not.
+        // Where the base itself is not formatted, formatting would change unrelated files.
         let base = self.known_failures()?;
         let is_base_rough = base.checks.iter().any(|check| check.changed);
         if !self.cancel.is_asked() && !is_base_rough {
-            // Its exit code counts in validation, where nobody else can have touched anything.
+            // The exit code counts in validation, where nobody else can have touched anything.
             let _judged_later = self.command("format", line, &bench.dir, self.timeout()).await?;
         }
         Ok(())
@@ -267,7 +267,7 @@ pub(super) fn notes_of(capture: &Capture) -> Vec<String> {
     notes
 }
 
-/// What must not be in a change, and what to do about it.
+/// A sentence about a file that must not be in a change, and what to do about it.
 pub(super) fn violation(violation: &Violation) -> String {
     match violation {
         Violation::NestedRepository { path } => {
@@ -282,9 +282,7 @@ pub(super) fn violation(violation: &Violation) -> String {
         Violation::GitDirectoryGone => {
             "the worktree's .git was removed or replaced; leave it alone".to_owned()
         }
-        Violation::TooManyRefs => {
-            "there are more refs in the worktree than are looked at; make none".to_owned()
-        }
+        Violation::TooManyRefs => "the worktree has too many refs; do not create any".to_owned(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! A change as git sees it, in the words of the guards.
+//! A git change in the words of the guards.
 
 use super::workshop::blocking;
 use super::{Job, JobError};
@@ -7,16 +7,16 @@ use autopilot_core::guard::{
     Severity,
 };
 use autopilot_core::task_file::TaskSpec;
-use autopilot_host::git::{ChangedPath, GitChange, LineFact, Oid, PathStatus as GitStatus};
+use autopilot_host::git::{ChangedPath, GitChange, LineFact, Oid, PathStatus};
 use std::sync::Arc;
 
-/// What a binary counts against the cap of lines.
+/// Bytes of a binary file that count as one line against the limit of lines.
 const BYTES_PER_LINE: u64 = 80;
 
 impl Job {
-    /// The commit that a gate looks at.
+    /// The commit that a gate checks.
     pub(super) fn commit(&self) -> Result<Oid, JobError> {
-        let missing = JobError::Internal("there is no commit to look at");
+        let missing = JobError::Internal("there is no commit to check");
         Ok(Oid::parse(self.task.commit.as_deref().ok_or(missing)?)?)
     }
 
@@ -24,16 +24,16 @@ impl Job {
         Ok(Oid::parse(self.task.base.as_deref().unwrap_or(&self.run.base))?)
     }
 
-    /// The whole change of the task: base to the tree that was captured.
+    /// The whole change of the task, from its base to the captured tree.
     pub(super) async fn change(&self) -> Result<Arc<GitChange>, JobError> {
-        let missing = || JobError::Internal("there is no work to look at");
+        let missing = || JobError::Internal("there is no work to check");
         let base = Oid::parse(self.task.base.as_deref().ok_or_else(missing)?)?;
         let tree = Oid::parse(self.task.tree.as_deref().ok_or_else(missing)?)?;
         let workshop = self.context.workshop.clone();
         blocking(move || workshop.change(&base, &tree)).await
     }
 
-    /// What the guards say of work on top of `base`.
+    /// The guards' findings about work on top of `base`.
     pub(super) async fn looked_at(
         &self,
         base: &Oid,
@@ -62,7 +62,8 @@ impl Job {
 }
 
 impl Job {
-    /// A change to a file that a gate's command names changes the gate: the reviewer must see it.
+    /// Findings about changed files that a gate's command names: such a change also changes the
+    /// gate, so the reviewer must see it.
     fn touched_commands(&self, change: &GitChange, spec: &TaskSpec) -> Vec<Finding> {
         let commands = self.context.config.commands.all(&spec.commands);
         let mut findings = Vec::new();
@@ -83,13 +84,13 @@ impl Job {
     }
 }
 
-/// Rules that block by themselves; the rest goes to whoever judges the work.
+/// Findings that block by themselves; the others go to the reviewer.
 pub(super) fn broken_rules(findings: &[Finding]) -> Vec<String> {
     let blocks = |found: &&Finding| found.severity == Severity::Blocker;
     findings.iter().filter(blocks).map(worded).collect()
 }
 
-/// What blocks nothing and has to be known by whoever judges the work.
+/// Findings that do not block but that the reviewer must know.
 pub(super) fn doubts(findings: &[Finding]) -> Vec<String> {
     let blocks = |found: &&Finding| found.severity == Severity::Blocker;
     findings.iter().filter(|found| !blocks(found)).map(worded).collect()
@@ -102,7 +103,7 @@ fn worded(found: &Finding) -> String {
     }
 }
 
-/// Whether a command line has this path as one of its words.
+/// Returns whether a command line has this path as one of its words.
 fn names(line: &str, path: &str) -> bool {
     let is_word_end = |c: char| c.is_whitespace() || "'\"`;&|()<>=".contains(c);
     line.split(is_word_end).any(|word| word.trim_start_matches("./") == path)
@@ -123,16 +124,16 @@ fn changed_file(path: &ChangedPath) -> ChangedFile {
     ChangedFile {
         path: text(&path.path),
         status: match path.status {
-            GitStatus::Added => FileStatus::Added,
-            GitStatus::Modified => FileStatus::Modified,
-            GitStatus::Deleted => FileStatus::Deleted,
-            GitStatus::Renamed => FileStatus::Renamed,
-            GitStatus::Copied => FileStatus::Copied,
-            GitStatus::TypeChanged => FileStatus::TypeChanged,
+            PathStatus::Added => FileStatus::Added,
+            PathStatus::Modified => FileStatus::Modified,
+            PathStatus::Deleted => FileStatus::Deleted,
+            PathStatus::Renamed => FileStatus::Renamed,
+            PathStatus::Copied => FileStatus::Copied,
+            PathStatus::TypeChanged => FileStatus::TypeChanged,
         },
         old_path: path.old_path.as_ref().map(text),
         link_target: path.link_target.as_ref().map(text),
-        mode: mode(if path.status == GitStatus::Deleted { path.old_mode } else { path.new_mode }),
+        mode: mode(if path.status == PathStatus::Deleted { path.old_mode } else { path.new_mode }),
         binary: path.binary,
     }
 }

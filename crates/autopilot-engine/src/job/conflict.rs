@@ -1,13 +1,13 @@
-//! A merge that git can't do alone, in words a builder can resolve it by.
+//! Describes a merge conflict so that a builder can resolve it.
 
 use autopilot_host::git::{Conflict, ConflictSide, Conflicts};
 
-/// Conflicted files named in a sentence.
+/// Conflicted files that are named in a sentence.
 const NAMED_MAX: usize = 20;
-/// Of all sides together; files beyond it are only listed.
+/// Bytes of all sides together; further files are only listed.
 const SIDES_BYTES_MAX: usize = 96 * 1024;
 
-/// One sentence for the record.
+/// One sentence about the conflicts, for the record.
 pub fn sentence(conflicts: &Conflicts) -> String {
     let names: Vec<String> = conflicts.paths.iter().take(NAMED_MAX).map(path).collect();
     let more = (conflicts.paths.len() + conflicts.more).saturating_sub(names.len());
@@ -15,8 +15,8 @@ pub fn sentence(conflicts: &Conflicts) -> String {
     format!("the change conflicts with the run's branch in {}{more}", names.join(", "))
 }
 
-/// For the agent of a step that begins without what it did before: it may remember having done it.
-/// `paths` is all it had changed.
+/// Tells an agent that its earlier work is not in the directory, as its session may remember that
+/// work. `paths` are all files it had changed.
 pub fn left_behind(conflicts: &Conflicts, paths: &[String]) -> String {
     let named: Vec<&str> = paths.iter().take(NAMED_MAX).map(String::as_str).collect();
     let more = paths.len() - named.len();
@@ -31,7 +31,7 @@ pub fn left_behind(conflicts: &Conflicts, paths: &[String]) -> String {
     )
 }
 
-/// The command that failed, what `git status` would say, and the sides of each file.
+/// The failed command, the output of `git status`, and the sides of each file.
 pub fn report(conflicts: &Conflicts, branch: &str, work: &str) -> String {
     let mut text = format!("$ git switch {branch} && git merge {work}   (exit code 1)\n");
     for message in &conflicts.messages {
@@ -49,10 +49,7 @@ pub fn report(conflicts: &Conflicts, branch: &str, work: &str) -> String {
     for conflict in &conflicts.paths {
         let sides = sides(conflict);
         let Some(left) = room.checked_sub(sides.len()) else {
-            text.push_str(&format!(
-                "\n{}: its sides are too long to be shown here\n",
-                path(conflict)
-            ));
+            text.push_str(&format!("\n{}: its sides are too long to show here\n", path(conflict)));
             continue;
         };
         room = left;

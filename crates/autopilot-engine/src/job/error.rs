@@ -1,4 +1,4 @@
-//! Why a job could not even see what there is to see.
+//! Why a job failed before it could produce an outcome.
 
 use crate::recorded::RecordedError;
 use crate::store::StoreError;
@@ -17,7 +17,8 @@ use camino::Utf8PathBuf;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Spends a retry. Its causes are kept until the outcome is told in words.
+/// The error of a job, which counts as a failed try. Causes are kept until the outcome is put into
+/// words.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
     #[error(transparent)]
@@ -50,9 +51,9 @@ pub enum JobError {
     McpServer { name: String, source: WordsError },
     #[error("session {session}")]
     Session { session: String, source: std::io::Error },
-    #[error("nothing of what was said in this session is kept, so it can't be gone on with")]
+    #[error("nothing of this session is kept, so it can't be resumed")]
     NothingSaid,
-    #[error("the recording has no further answer of {name} at {step}")]
+    #[error("the recording has no further answer for {name} at {step}")]
     NotRecorded { name: String, step: Step },
     #[error("the executable `{name}` was not found")]
     NoProgram { name: String },
@@ -62,27 +63,27 @@ pub enum JobError {
     Skill(Vec<Missing>),
     #[error(transparent)]
     Money(#[from] super::billing::MoneyGone),
-    #[error("it is not wanted any more")]
+    #[error("the attempt was cancelled")]
     NotWanted,
     #[error("{} is not UTF-8", .path.display())]
     NotUtf8 { path: PathBuf },
     #[error("more than {max} questions in one run")]
     TooManyQuestions { max: u32 },
-    #[error("somebody else moved the run's branch {times} times in a row")]
+    #[error("the run's branch was moved by someone else {times} times in a row")]
     RacesLost { times: u32 },
-    /// What hindered whoever led the integration of several tasks.
+    /// The error of the job that led the merge of several tasks.
     #[error(transparent)]
     Integration(Arc<JobError>),
-    #[error("{step} is not done by a job")]
+    #[error("internal: no job does step {step}")]
     NoJob { step: Step },
-    #[error("internal: a thread ended without its work")]
+    #[error("internal: a thread ended without a result")]
     Thread(#[from] tokio::task::JoinError),
     #[error("internal: {0}")]
     Internal(&'static str),
 }
 
 impl JobError {
-    /// For errors of the file system, which say nothing of what they are about.
+    /// Adds the operation and the path to an error of the file system.
     pub(super) fn directory(
         what: &'static str,
         path: impl Into<Utf8PathBuf>,

@@ -1,4 +1,4 @@
-//! What a gate showed, kept as one text so that later prompts and people can read it.
+//! The results of a gate, kept as one text for later prompts and for people.
 
 use super::user_command::CommandCheck;
 use super::{Job, JobError};
@@ -9,13 +9,14 @@ use autopilot_core::step::Step;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
+/// The results of a gate in one round.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RoundEvidence {
     pub checks: Vec<SeenCommand>,
     pub findings: Vec<Finding>,
-    /// Where the builder's account differs from what was seen.
+    /// Differences between the builder's report and what the controller saw.
     pub differs: Vec<String>,
-    /// What stood in the way of a merge.
+    /// The conflict that prevented a merge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conflict: Option<String>,
 }
@@ -28,22 +29,22 @@ pub struct SeenCommand {
     pub exit_code: Option<i32>,
     pub output: String,
     pub log: String,
-    /// Names of the tests that failed, where the output tells them.
+    /// Names of the failed tests, where the output names them.
     #[serde(default)]
     pub failing: BTreeSet<String>,
-    /// Of all the output, blind to times and addresses; none of an output without a word.
+    /// A hash of the output without times and addresses; none for an empty output.
     #[serde(default)]
     pub mark: Option<String>,
-    /// It left the files other than it found them, though it must not.
+    /// The command changed tracked files, which it must not.
     #[serde(default)]
     pub changed: bool,
-    /// It ended by itself, with an exit code.
+    /// The command ended by itself, with an exit code.
     #[serde(default)]
     pub ended: bool,
 }
 
 impl RoundEvidence {
-    /// The checks that failed, and did not fail like this on the untouched base.
+    /// The checks that failed, except those that fail the same way on the untouched base.
     pub fn new_failures<'a>(
         &'a self,
         base: &'a RoundEvidence,
@@ -52,16 +53,16 @@ impl RoundEvidence {
     }
 }
 
-/// What failed, told apart by what the untouched base showed.
+/// Failures, divided by whether the untouched base has them too.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct NewFailures {
     pub reasons: Vec<String>,
-    /// It fails on the base as well.
+    /// Failures that the base has as well.
     pub excused: Vec<String>,
 }
 
 impl NewFailures {
-    /// `failed` is what each failure is in words, and whether the base fails like it.
+    /// Divides failures, each given as a sentence and whether the base has it too.
     pub fn of(failed: impl Iterator<Item = (String, bool)>) -> NewFailures {
         let mut failures = NewFailures::default();
         for (failure, is_known) in failed {
@@ -72,14 +73,15 @@ impl NewFailures {
     }
 }
 
-/// Where a builder's word on the tests differs from what the controller saw. It is told to the
-/// reviewer and blocks nothing.
+/// The difference between the builder's claim about the tests and what the controller saw. It is
+/// shown to the reviewer and does not block.
 pub fn untrue_claim(tests_passed: Option<bool>, failure: Option<String>) -> Option<String> {
     let failure = failure.filter(|_| tests_passed == Some(true))?;
     Some(format!("the builder says the tests passed, but {failure}"))
 }
 
 impl SeenCommand {
+    /// The result of a command that was run.
     pub fn of(check: &CommandCheck) -> SeenCommand {
         SeenCommand {
             name: check.name.to_owned(),
@@ -94,17 +96,18 @@ impl SeenCommand {
         }
     }
 
+    /// Returns whether the command failed.
     pub fn failed(&self) -> bool {
         self.exit_code != Some(0) || !self.ended || self.changed
     }
 
-    /// Whether the base fails like this.
+    /// Returns whether the base has the same failure.
     pub fn is_known(&self, base: &RoundEvidence) -> bool {
         base.checks.iter().any(|base| self.is_as_on(base))
     }
 
-    /// Whether it fails no worse than it did on the base: the same way of ending, and either
-    /// nothing but tests that failed there too, or word for word the same output.
+    /// Returns whether the command fails no worse than on the base: it ends the same way, and
+    /// either only tests fail that failed there too, or the output is the same word for word.
     pub fn is_as_on(&self, base: &SeenCommand) -> bool {
         let same_end = self.ended && base.ended && self.exit_code == base.exit_code;
         let known = !self.failing.is_empty() && self.failing.is_subset(&base.failing);
@@ -113,6 +116,7 @@ impl SeenCommand {
         self.name == base.name && same_end && (known || same_words || same_rewrite)
     }
 
+    /// The result as a prompt shows it.
     pub fn for_prompt(&self) -> RanCommand<'_> {
         RanCommand {
             name: &self.name,
@@ -124,7 +128,7 @@ impl SeenCommand {
 }
 
 impl Job {
-    /// What a step showed last, this round or the one before.
+    /// The last result of a step, from this round or the one before.
     pub(super) fn evidence(&self, step: Step) -> Result<RoundEvidence, JobError> {
         Ok(match self.answer_of(step)? {
             Some(text) => serde_json::from_str(&text).unwrap_or_default(),

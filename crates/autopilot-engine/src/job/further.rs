@@ -1,7 +1,7 @@
-//! One more turn of a session that an attempt had, asked for by a person.
+//! One more turn of an attempt's session, requested by a person.
 //!
-//! Of a step of a workflow it is the step's next attempt. Of anything else nothing is decided by it
-//! and nothing is merged: what it changed becomes a branch of its own.
+//! For a step of a workflow, the turn is the step's next attempt. For any other step it decides
+//! nothing and merges nothing: its changes go to a separate branch.
 
 use super::agent::agent_of;
 use super::artifact::{Metadata, OUTPUT, PROMPT};
@@ -21,60 +21,61 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Of what was said earlier, as much of the newest as fits.
+/// Bytes of the earlier exchanges that are repeated, newest first.
 const EARLIER_BYTES_MAX: usize = 96 * 1024;
-/// Of a prompt or an answer that is told again.
+/// Maximum bytes of one repeated prompt or answer.
 const SAID_BYTES_MAX: u64 = 1 << 20;
-/// Of the prompt in the title of a commit.
+/// Characters of the prompt in the title of a commit.
 const TITLE_CHARS_MAX: usize = 60;
 
-/// What a person asks.
+/// A person's request to continue a session.
 #[derive(Clone, Debug)]
 pub struct Further {
     pub session: String,
-    /// The agent itself knows it by this id.
+    /// The agent itself knows the session by this id.
     pub is_its_own: bool,
     pub prompt: String,
     pub access: Access,
 }
 
-/// What came of it.
+/// The result of the continued turn.
 #[derive(Clone, Debug)]
 pub struct Furthered {
     pub ending: AgentOutcome,
     pub answer: String,
-    /// The agent does not know the session any more; nothing was answered.
+    /// The agent no longer knows the session; nothing was answered.
     pub is_vanished: bool,
     pub log: String,
     pub branch: Option<ContinuedBranch>,
     pub notes: Vec<String>,
 }
 
-/// Where the changes are.
+/// The branch with the changes of the turn.
 #[derive(Clone, Debug)]
 pub struct ContinuedBranch {
     pub name: String,
-    /// The commit they were made on.
+    /// The commit the changes were made on.
     pub base: String,
     pub commit: String,
-    /// Why it has not the name it should have.
+    /// Why the branch has not the expected name.
     pub instead: Option<PublishRefusal>,
 }
 
 impl Job {
+    /// Continues the session with one turn.
     pub async fn further(&self, ask: &Further) -> Result<Furthered, JobError> {
         let count = self.context.config.worktrees.ports;
         let _held = self.context.workshop.ports.lease(self.want.id, count)?;
         let branch = session_branch(&ask.session);
         let start = self.newest(&branch).await?;
-        // Salvage of the attempt itself keeps its name.
+        // The saved work of the attempt itself keeps its name.
         let name = format!("{}-turn-{}", self.id_for_refs(self.want.id), seconds_now());
         let of = (&start, &start);
         let bench = self.bench_as(name.clone(), For::Agent, of, Instant::now()).await?;
         let question = self.put(ask, &bench)?;
         let turn = self.turn(&question).await;
         self.leave_home();
-        // Before anything is judged: whatever the agent wrote must be reachable.
+        // Capture before judging: whatever the agent wrote must be reachable.
         let capture = bench.capture(self.name_for_refs(), name.clone()).await?;
         let turn = turn?;
         let asked_for = question.session().filter(|_| ask.is_its_own);
@@ -89,7 +90,7 @@ impl Job {
                 let kept = capture.commit.as_ref().map(|_| &capture.salvage_ref);
                 notes.extend(kept.map(|kept| {
                     format!(
-                        "it changed files although it was only to look; they are kept at {kept}"
+                        "it changed files although it may only read; the changes are kept at {kept}"
                     )
                 }));
                 None
@@ -105,7 +106,7 @@ impl Job {
         })
     }
 
-    /// The turn of a step that a person goes on with. `question` is how it was asked first,
+    /// The turn of a step that a person continues. `question` is how the step was first asked,
     /// `left_behind` a sentence about work that is not in the directory.
     pub(super) async fn turn_by(
         &self,
@@ -120,13 +121,13 @@ impl Job {
         };
         let ask = Further {
             session: words.session.clone(),
-            // Who did not have the session does not know it.
+            // An agent other than the one that had the session does not know it.
             is_its_own: words.is_its_own && words.lane == self.want.lane,
             prompt: said.clone(),
             access: question.access(),
         };
         let mut earlier =
-            self.said_in(Some(&words.session), words.attempt, RetoldQuestions::All)?;
+            self.exchanges_of(Some(&words.session), words.attempt, RetoldQuestions::All)?;
         if earlier.is_empty() {
             earlier.push(Exchange { prompt: question.prompt.clone(), answer: String::new() });
         }
@@ -135,24 +136,25 @@ impl Job {
         let mut turn = self.turn(&further).await?;
         let asked_for = further.session().filter(|_| ask.is_its_own);
         if is_vanished(&turn.ending, asked_for) && !self.cancel.is_asked() {
-            let prompt = retold(&earlier, &said)?;
+            let prompt = with_exchanges(&earlier, &said)?;
             let notes = turn.ran.notes;
             turn = self.turn(&further.instead(prompt)).await?;
             turn.ran.notes.splice(0..0, notes);
             turn.ran
                 .notes
-                .push("its session was gone; a new one was told what was said".to_owned());
+                .push("its session was gone; a new one got the earlier conversation".to_owned());
         }
-        turn.ran.notes.push(format!("a person went on with it: {}", title(&asked)));
+        turn.ran.notes.push(format!("continued by a person: {}", title(&asked)));
         Ok(turn)
     }
 
-    /// What this job owes by now.
+    /// The bill of this job by now.
     pub fn owed(&self) -> (Bill, Option<Box<SessionTotal>>) {
         self.billing().owed()
     }
 
-    /// What was done in the session since, else the work of the attempt's task, else the run's.
+    /// The commit with the changes made in the session since, or else the work of the task, or else
+    /// the run's branch.
     async fn newest(&self, branch: &str) -> Result<Oid, JobError> {
         let hub = self.context.workshop.hub.clone();
         let task = self.name_for_refs().to_owned();
@@ -178,9 +180,10 @@ impl Job {
         .await
     }
 
-    /// The question as this agent can go on from: by its own session, or by what was said.
+    /// The question in a form this agent can continue from: with its own session, or with the
+    /// earlier exchanges.
     fn put<'a>(&self, ask: &Further, bench: &'a Bench) -> Result<Question<'a>, JobError> {
-        let earlier = self.said_in(None, self.want.id, RetoldQuestions::Answered)?;
+        let earlier = self.exchanges_of(None, self.want.id, RetoldQuestions::Answered)?;
         let Putting { prompt, session, earlier } = self.putting(ask, earlier)?;
         Ok(Question::new(prompt, &bench.dir, ask.access).in_session(session, earlier))
     }
@@ -198,19 +201,19 @@ impl Job {
                 return by_session(ask.session.clone(), answered);
             }
             if is_all_lost || !answered.is_empty() {
-                // By this name it knows that only we keep what was said.
+                // This id tells the agent's adapter that only Autopilot keeps the exchanges.
                 return by_session(format!("told:{}", self.want.id), answered);
             }
         } else if ask.is_its_own && agent.keeps_sessions() {
             return by_session(ask.session.clone(), Vec::new());
         }
-        let prompt = retold(&earlier, &ask.prompt)?;
+        let prompt = with_exchanges(&earlier, &ask.prompt)?;
         Ok(Putting { prompt, session: None, earlier: Vec::new() })
     }
 
-    /// What was asked and answered in an attempt, oldest first; with a session also in the attempts
-    /// that had it before.
-    fn said_in(
+    /// The questions and answers of an attempt, oldest first; with a session, also those of the
+    /// earlier attempts that had it.
+    fn exchanges_of(
         &self,
         session: Option<&str>,
         attempt: AttemptId,
@@ -228,7 +231,7 @@ impl Job {
         for (exec, _) in execs.filter(|(_, said)| is_part(said) && kept.takes(said)) {
             let Some(mut said) = exchange(&run, &exec) else { continue };
             let left = room.checked_sub(said.prompt.len() + said.answer.len());
-            // The last one is cut rather than left out.
+            // The oldest exchange that fits only partly is cut rather than left out.
             if left.is_none() && !exchanges.is_empty() {
                 break;
             }
@@ -241,7 +244,7 @@ impl Job {
         Ok(exchanges)
     }
 
-    /// The changes as a commit on the session's branch, brought to the user's repository.
+    /// Commits the changes on the session's branch and publishes it to the user's repository.
     async fn keep_changes(
         &self,
         ask: &Further,
@@ -284,7 +287,7 @@ impl Job {
     }
 }
 
-/// It said so, or it went on with another one than it was asked for.
+/// Returns whether the agent lost the session: it said so, or it used another one.
 fn is_vanished(ending: &AgentEnding, asked_for: Option<&str>) -> bool {
     let said = matches!(ending.outcome, AgentOutcome::Broke { cause: Cause::Session, .. });
     let other = match (asked_for, ending.session.as_deref()) {
@@ -294,11 +297,11 @@ fn is_vanished(ending: &AgentEnding, asked_for: Option<&str>) -> bool {
     said || other
 }
 
-/// Which of the questions that were asked are told again.
+/// The earlier questions that are repeated.
 #[derive(Clone, Copy)]
 enum RetoldQuestions {
     Answered,
-    /// Also those whose end came before the answer.
+    /// Also questions that ended before they were answered.
     All,
 }
 
@@ -311,7 +314,7 @@ impl RetoldQuestions {
     }
 }
 
-/// How an agent is asked so that it goes on from what was said.
+/// The way in which an agent continues from earlier exchanges.
 struct Putting {
     prompt: String,
     session: Option<String>,
@@ -323,7 +326,7 @@ fn exchange(run: &RecordedRun, exec: &RecordedExec) -> Option<Exchange> {
     Some(Exchange { prompt: text(PROMPT)?, answer: text(OUTPUT).unwrap_or_default() })
 }
 
-/// The attempts of a run of which something that was asked and answered is kept.
+/// The attempts of a run with at least one recorded question and answer.
 pub fn kept_attempts(views: &Utf8Path, run: &str) -> BTreeSet<String> {
     let Ok(run) = RecordedRun::open(views, run) else { return BTreeSet::new() };
     let said = run.newest_first().into_iter().flatten().map(|(_, said)| said);
@@ -334,8 +337,8 @@ fn is_answered(said: &Metadata) -> bool {
     said.status.as_deref() == Some("succeeded")
 }
 
-/// For an agent that remembers nothing.
-fn retold(earlier: &[Exchange], prompt: &str) -> Result<String, JobError> {
+/// The prompt with the earlier exchanges, for an agent that remembers nothing.
+fn with_exchanges(earlier: &[Exchange], prompt: &str) -> Result<String, JobError> {
     if earlier.is_empty() {
         return Err(JobError::NothingSaid);
     }
@@ -367,10 +370,10 @@ mod tests {
     #[test]
     fn what_was_said_is_told_again_and_nothing_is_made_up() {
         let said = Exchange { prompt: "first?".into(), answer: "yes".into() };
-        let text = retold(&[said], "and now?").unwrap();
+        let text = with_exchanges(&[said], "and now?").unwrap();
         let order = ["first?", "yes", "and now?"].map(|part| text.find(part).unwrap());
         assert!(order.is_sorted(), "{text}");
-        assert!(retold(&[], "and now?").is_err());
+        assert!(with_exchanges(&[], "and now?").is_err());
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! WORKFLOW, STEP and COMPLETION: towards a goal, one workflow after the other. The controller knows
-//! nothing of what is to be done: it carries what was said from one session to the next.
+//! WORKFLOW, STEP and COMPLETION: one workflow after the other towards a goal. The controller knows
+//! nothing about the work: it carries the results from one session to the next.
 
 use super::asking::{AgentTurn, AskedQuestion, Question, Unanswered};
 use super::build::{Start, notes_of};
@@ -26,7 +26,7 @@ use autopilot_host::git::{ChangedPath, GitError, Oid};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Characters of a step's goal that are its title.
+/// Characters of a step's goal that become its title.
 const TITLE_CHARS_MAX: usize = 80;
 
 impl Job {
@@ -53,13 +53,13 @@ impl Job {
         let read = |ending: &_, own: Option<&_>| read_workflow(ending, own, &rules);
         let AskedQuestion { mut facts, answer, repaired } =
             self.ask_by::<Workflow, _>(question, read).await?;
-        facts.notes.extend(repaired.map(|count| {
-            format!("the first workflow had {count} faults and was asked for once more")
-        }));
+        facts.notes.extend(
+            repaired.map(|count| format!("the first workflow had problems ({count}); asked again")),
+        );
         let checked = match answer {
             Ok(checked) => checked,
             Err(unanswered) => {
-                return Ok((unanswered.refused("the workflow can't be worked on"), facts));
+                return Ok((unanswered.refused("the workflow is not valid"), facts));
             }
         };
         self.keep_answer(&mut facts, &checked.workflow, None)?;
@@ -72,13 +72,13 @@ impl Job {
     pub(super) async fn workflow_step(&self) -> Result<Done, JobError> {
         let body = self.step_body(&self.task.spec.body)?;
         if let Some(seconds) = body.step.timeout_sec {
-            // Set once: an attempt is of one step.
+            // Set once: an attempt belongs to one step.
             let asked = Duration::from_secs(seconds);
             let _first = self.time_limit.set(asked.min(self.usual_limit()));
         }
         let start = self.start().await?;
         let left_behind = self.left_behind(&start).await?;
-        let start = on_the_branch(start);
+        let start = without_conflicts(start);
         let bench = self.bench(For::Agent, &start.commit, &start.base).await?;
         let goal = self.goal_above()?;
         let results = self.results(&self.kin.steps)?;
@@ -101,7 +101,7 @@ impl Job {
             |turn: &AgentTurn| turn.ending.outcome == autopilot_agents::AgentOutcome::Success;
         let is_done = turn.as_ref().is_ok_and(succeeded);
         let formatted = if is_done { self.format(&body.spec, &bench).await } else { Ok(()) };
-        // Before anything is judged: whatever the agent wrote must be reachable.
+        // Capture before judging: whatever the agent wrote must be reachable.
         let capture = bench.capture(self.name_for_refs(), self.id_for_refs(self.want.id)).await?;
         self.note_worktree(start.commit.as_str(), capture.tree.as_str())?;
         let turn = turn?;
@@ -131,7 +131,7 @@ impl Job {
         Ok(workflow_step::unless_it_stands(stands, outcome, facts))
     }
 
-    /// What an agent that remembers its work must know before it looks for it.
+    /// A sentence for an agent whose session remembers work that is not in the directory.
     async fn left_behind(&self, start: &Start) -> Result<Option<String>, JobError> {
         let Some(conflicts) = &start.conflicts else { return Ok(None) };
         let workshop = self.context.workshop.clone();
@@ -146,7 +146,7 @@ impl Job {
         Ok(Some(conflict::left_behind(conflicts, &paths.await?)))
     }
 
-    /// Why the step was not taken in an earlier round.
+    /// Why the step's result was not merged in an earlier round.
     fn failed_before(&self) -> Option<&str> {
         match &self.task.last(self.want.step)?.outcome {
             Outcome::Failed { why } => Some(why),
@@ -160,7 +160,7 @@ impl Job {
         }
     }
 
-    /// The model that the workflow named for this step, if it is the one in use, and its agent.
+    /// The model that the workflow named for this step, if that model is in use, and its agent.
     fn named_model(&self) -> Option<(&str, &'static str)> {
         let config = self.agent_config();
         let model = self.task.by(self.want.step).model.as_deref();
@@ -196,7 +196,7 @@ impl Job {
         let assessed = match answer {
             Ok(assessed) => assessed,
             Err(Unanswered::Ended(outcome)) => return Ok((outcome, facts)),
-            // What can't be read means: not done.
+            // An unreadable answer means that the goal is not met.
             Err(Unanswered::Faulty { faults, ending }) => completion_after_all(&*ending, &faults),
         };
         facts.notes.extend(assessed.warnings.iter().cloned());
@@ -214,7 +214,7 @@ impl Job {
         serde_json::from_str(&text).map_err(JobError::Spec)
     }
 
-    /// What the whole run is to reach.
+    /// The goal of the whole run.
     fn goal_above(&self) -> Result<String, JobError> {
         let text = self.context.text(&self.kin.whole)?;
         let body: PlanBody = serde_json::from_str(&text).map_err(JobError::Spec)?;
@@ -234,7 +234,7 @@ impl Job {
         step_rules(&self.context.config, &self.run.limits, &self.context.place, path)
     }
 
-    /// What its steps ask for beyond the time the user gives whoever does them.
+    /// Notes about steps that ask for more time than the user allows.
     fn capped(&self, workflow: &Workflow) -> Vec<String> {
         let config = &self.context.config;
         let over = |step: &WorkflowStep| {
@@ -243,12 +243,14 @@ impl Job {
             let usual = config.timeout_by(Step::WorkflowStep, Some(&agent)).as_secs();
             let asked = step.timeout_sec.filter(|asked| *asked > usual)?;
             let id = &step.id;
-            Some(format!("step `{id}` asks for {asked} s; the configured limit of {usual} s holds"))
+            Some(format!(
+                "step `{id}` asks for {asked} s; the configured limit of {usual} s applies"
+            ))
         };
         workflow.steps.iter().filter_map(over).collect()
     }
 
-    /// The tasks of a workflow, each after what it needs.
+    /// The tasks of a workflow, each after its dependencies.
     fn entries(
         &self,
         checked: &CheckedWorkflow,
@@ -287,7 +289,7 @@ impl Job {
         Ok(entries)
     }
 
-    /// The step's own name, told apart from those of earlier iterations.
+    /// The step's own name, made different from those of earlier iterations.
     fn step_name(&self, id: &str, iteration: u32, others: &BTreeMap<&str, String>) -> String {
         let is_free = |name: &String| {
             !self.kin.taken.contains_key(name) && !others.values().any(|other| other == name)
@@ -309,7 +311,7 @@ impl Job {
         Ok((body, result))
     }
 
-    /// The workflow of an iteration and what became of its steps, in its own order.
+    /// The workflow of an iteration and the results of its steps, in order.
     fn iteration(&self, number: u32) -> Result<(Workflow, Vec<StepResult>), JobError> {
         let mut found = Vec::new();
         for past in &self.kin.steps {
@@ -324,7 +326,7 @@ impl Job {
         Ok((Workflow { version: workflow::VERSION, id, steps }, results))
     }
 
-    /// What the next workflow is to know of the iteration before it.
+    /// The results of the iteration before, for the next workflow.
     fn carry(&self) -> Result<Carry, JobError> {
         let mut carry = Carry::default();
         if self.task.round < 2 {
@@ -336,8 +338,8 @@ impl Job {
         carry.faults = made.iter().map(|reason| reason.text.clone()).collect();
         let Some((number, workflow, results)) = self.last_iteration()? else { return Ok(carry) };
         let texts: Vec<&str> = weighed.iter().map(|reason| reason.text.as_str()).collect();
-        let said = self.said_of(number)?.unwrap_or_else(|| match texts.is_empty() {
-            true => Completion::not_done("the goal was not reached"),
+        let said = self.completion_of(number)?.unwrap_or_else(|| match texts.is_empty() {
+            true => Completion::not_done("the goal was not met"),
             false => Completion::not_done(texts.join("; ")),
         });
         carry.summary = Some(workflow::carry_summary(&workflow, &results, &said));
@@ -345,7 +347,7 @@ impl Job {
         Ok(carry)
     }
 
-    /// The newest before this one in which there was anything to do.
+    /// The newest earlier iteration that had any steps.
     fn last_iteration(&self) -> Result<Option<(u32, Workflow, Vec<StepResult>)>, JobError> {
         for number in (1..self.task.round).rev() {
             let (workflow, results) = self.iteration(number)?;
@@ -356,8 +358,8 @@ impl Job {
         Ok(None)
     }
 
-    /// The word of whoever checked an iteration.
-    fn said_of(&self, iteration: u32) -> Result<Option<Completion>, JobError> {
+    /// The completion check's answer for an iteration.
+    fn completion_of(&self, iteration: u32) -> Result<Option<Completion>, JobError> {
         let shown = self.task.last(Step::Completion).filter(|shown| shown.round == iteration);
         let Some(hash) = shown.and_then(|shown| shown.facts.answer.as_ref()) else {
             return Ok(None);
@@ -365,7 +367,7 @@ impl Job {
         Ok(serde_json::from_str(&self.context.text(hash)?).ok())
     }
 
-    /// Why the controller did not let the result of an iteration pass, and what it saw.
+    /// Why the controller rejected the result of an iteration, and the commands it ran.
     fn refuted(&self, iteration: u32) -> Result<Option<(String, Vec<SeenCommand>)>, JobError> {
         let shown = self.task.last(Step::Validate).filter(|shown| shown.round == iteration);
         let Some(Outcome::Failed { why }) = shown.map(|shown| &shown.outcome) else {
@@ -375,7 +377,7 @@ impl Job {
         Ok(Some((why.clone(), shown.new_failures(&known).cloned().collect())))
     }
 
-    /// The prompt with the skill it begins with, if there is one of that name.
+    /// The prompt with the skill of this name, if there is one.
     async fn with_skills_of(
         &self,
         prompt: String,
@@ -390,12 +392,12 @@ impl Job {
     }
 }
 
-/// What one iteration leaves to whoever makes the next workflow.
+/// The results of one iteration that the next workflow is built from.
 #[derive(Default)]
 struct Carry {
     summary: Option<String>,
     refuted: Option<(String, Vec<SeenCommand>)>,
-    /// Why the last workflow could not be worked on.
+    /// Why the last workflow could not be used.
     faults: Vec<String>,
 }
 
@@ -406,12 +408,12 @@ impl Carry {
     }
 }
 
-/// A step is not told of conflicts as a repair is: it begins on the run's branch as it is, so that
-/// nothing others merged is undone by files nobody decided about.
-fn on_the_branch(start: Start) -> Start {
+/// Unlike a repair, a step starts on the run's branch as it is, without conflicts, so that
+/// undecided files undo nothing that others merged.
+fn without_conflicts(start: Start) -> Start {
     let Some(conflicts) = &start.conflicts else { return start };
     let note = format!(
-        "{}; it began without its earlier work, which is kept as {}",
+        "{}; it started without its earlier work, which is kept as {}",
         conflict::sentence(conflicts),
         conflicts.theirs.short()
     );
@@ -419,7 +421,7 @@ fn on_the_branch(start: Start) -> Start {
     Start { commit: start.base.clone(), base: start.base, note: Some(note), conflicts: None }
 }
 
-/// Steps that are over and matter to this attempt: what a step depends on, or all of them.
+/// The finished steps that matter to this attempt: those it depends on, or all of them.
 pub fn past(state: &State, want: Want) -> Vec<PastStep> {
     let task = state.task(want.task);
     let is_step = task.pipeline.continues_at() == Some(want.step);

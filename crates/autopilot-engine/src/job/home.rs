@@ -1,8 +1,8 @@
-//! The home each attempt's agent is given: where its kind keeps settings, login and sessions, and
-//! what of the user's own is there for it.
+//! The home directory of each attempt's agent, with settings, login and sessions, and links to the
+//! user's own files.
 //!
-//! Builders and reviewers are often agents of one kind. What one of them writes into its settings
-//! must not be obeyed by the next, nor by the agent its user starts tomorrow.
+//! Builders and reviewers often run the same kind of agent. Settings that one of them writes must
+//! not affect the next, nor the agent that the user starts tomorrow.
 
 use super::{Job, JobError};
 use crate::environment::Variables;
@@ -15,9 +15,9 @@ use autopilot_host::{dir, file};
 use camino::{Utf8Path, Utf8PathBuf};
 use std::path::{Path, PathBuf};
 
-/// Names of homes; what is noted of one lies beside it.
+/// The suffix of home directories; notes about a home lie beside it.
 const HOME: &str = "home";
-/// What people have scripts, rules and instructions in, whoever the vendor is.
+/// The files in which people keep scripts, rules and instructions, for every vendor.
 const USUAL: &[&str] = &[
     "hooks*", "commands", "agents", "skills", "plugins", "rules", "prompts", "scripts", "bin",
     "*.sh", "*.py", "*.js", "*.mjs", "*.cjs", "*.ts", "*.md",
@@ -31,7 +31,7 @@ const CLAUDE: &[&str] = &[
     "statusline*",
 ];
 const SHARED: &[&str] = &["skills", "plugins"];
-/// What agents write there at their start.
+/// Files that agents write in their homes when they start.
 const ITS_OWN: &[&str] = &["store", ".system"];
 const CODEX: &[&str] = &["*.toml", "requirements*", ".env"];
 
@@ -40,9 +40,9 @@ const CODEX: &[&str] = &["*.toml", "requirements*", ".env"];
 enum Vendor {
     Claude,
     Codex,
-    /// It is lent its user's directory: what of it may be elsewhere depends on its version.
+    /// Gemini uses the user's own directory: which parts can be elsewhere depends on its version.
     Gemini,
-    /// One that keeps to the XDG base directories, under this name.
+    /// An agent that uses the XDG base directories under this name.
     Xdg(&'static str),
 }
 
@@ -54,22 +54,22 @@ const VENDORS: &[(&str, Vendor)] = &[
     ("goose", Vendor::Xdg("goose")),
     ("crush", Vendor::Xdg("crush")),
 ];
-/// Variable, place in the user's home, place in the agent's.
+/// Variable, path in the user's home, path in the agent's home.
 const XDG: &[(&str, &str, &str)] = &[
     ("XDG_CONFIG_HOME", ".config", "config"),
     ("XDG_DATA_HOME", ".local/share", "data"),
     ("XDG_STATE_HOME", ".local/state", "state"),
 ];
-/// Files of such an agent by which it is logged in.
+/// The login files of an agent that uses the XDG directories.
 const XDG_LOGINS: &[&str] = &["auth.json", "mcp-auth.json", "secrets.yaml"];
-/// What it has fetched for itself, and its logs: no part of a session.
+/// Downloads, caches and logs, which are not part of a session.
 const XDG_LEFT_OUT: &[&str] = &["bin", "log", "cache"];
 
 fn vendor(agent: &Agent) -> Option<Vendor> {
     match agent {
         Agent::ClaudeCode { .. } => Some(Vendor::Claude),
         Agent::Codex { .. } => Some(Vendor::Codex),
-        // Often started by another program: `npx @vendor/claude-code-acp`.
+        // The agent is often started by another program: `npx @vendor/claude-code-acp`.
         Agent::Acp { words } => words.iter().find_map(|word| {
             let name = Utf8Path::new(word).file_name().unwrap_or_default();
             VENDORS.iter().find(|(own, _)| name.contains(own)).map(|(_, vendor)| *vendor)
@@ -82,28 +82,28 @@ fn vendor(agent: &Agent) -> Option<Vendor> {
 #[derive(Debug, Default)]
 pub(super) struct Home {
     plan: HomePlan,
-    /// Where agents of this kind keep their sessions, relative to the home.
+    /// The session directories of this kind of agent, relative to the home.
     sessions: Vec<PathBuf>,
-    /// Of the user's own, where a home can't be given.
+    /// Directories of the user that the agent writes because it can't be given a home.
     shared: Vec<Utf8PathBuf>,
 }
 
 impl Home {
-    /// What its agent may write.
+    /// The directories the agent may write.
     pub fn writable(&self) -> Vec<Utf8PathBuf> {
         let own = (!self.plan.dir.as_os_str().is_empty()).then(|| self.plan.dir.clone());
         let own = own.and_then(|path| Utf8PathBuf::from_path_buf(path).ok());
         own.into_iter().chain(self.shared.iter().cloned()).collect()
     }
 
-    /// What became of its login is the user's; said is what was not taken over.
+    /// Copies a renewed login back to the user, and returns messages about what was not copied.
     pub fn put_back(&mut self) -> Vec<String> {
         self.plan.put_back()
     }
 }
 
 impl Job {
-    /// Makes the home of this attempt's agent, and names it in `variables`.
+    /// Creates the home of this attempt's agent, and names it in `variables`.
     pub(super) fn home(
         &self,
         agent: &Agent,
@@ -117,7 +117,8 @@ impl Job {
         let home = planned(agent, variables, &dir);
         if home.plan.dir.as_os_str().is_empty() {
             for shared in &home.shared {
-                // A sandbox admits only what exists; without it the agent says what it misses.
+                // A sandbox admits only existing paths; without it the agent reports what it
+                // misses.
                 let _later = dir::create(shared.as_std_path());
             }
             return Ok(home);
@@ -134,7 +135,7 @@ impl Job {
         Ok(home)
     }
 
-    /// Keeps what is needed to go on with the session.
+    /// Keeps the files needed to resume the session.
     pub(super) fn keep_session(&self, home: &Home, session: Option<&str>) -> Vec<String> {
         let Some(session) = session else { return Vec::new() };
         let kept = kept::place_of(&self.context.place, &self.run.id, self.want.id, session);
@@ -144,7 +145,7 @@ impl Job {
         };
         kept::keep(&kept, (&self.run.id, session), &home.plan.dir, &home.sessions, left_out)
             .err()
-            .map(|error| format!("its session can't be gone on with: {error}"))
+            .map(|error| format!("its session can't be resumed: {error}"))
             .into_iter()
             .collect()
     }
@@ -155,18 +156,19 @@ impl Job {
         kept::found(&self.context.place, &self.run.id, attempts, session)
     }
 
-    /// The home goes with the attempt.
+    /// Removes the home with the attempt.
     pub(super) fn leave_home(&self) {
         let name = format!("{}-{}", self.run.id, self.want.id);
         let place = &self.context.place;
-        // Best effort: the next boot removes what is left of it.
+        // Best effort: the next boot removes leftovers.
         let _leftover = dir::remove(place.scratch(&format!("{name}.{HOME}")).as_std_path());
         let _leftover =
             dir::remove_file(place.scratch(&format!("{name}.logins.json")).as_std_path());
     }
 }
 
-/// Logins that were renewed by agents whose controller was killed. Before anything is started.
+/// Copies back the logins that agents renewed before their controller was killed. Runs before any
+/// agent starts.
 pub(crate) fn put_back_left(place: &StatePaths, notice: &mut dyn FnMut(&str)) {
     for told in agent_home::put_back_left(place.state.join("tmp").as_std_path()) {
         notice(&told);
@@ -176,7 +178,7 @@ pub(crate) fn put_back_left(place: &StatePaths, notice: &mut dyn FnMut(&str)) {
 fn planned(agent: &Agent, variables: &mut Variables, dir: &Utf8Path) -> Home {
     let user = set(variables, "HOME").map(Utf8PathBuf::from);
     let in_user = |name: &str| user.as_ref().map(|user| user.join(name)).unwrap_or_default();
-    // Another address or key: what the user is logged in with is not for it.
+    // An agent with another address or key must not use the user's login.
     let way = agent.way();
     let own_login = way == GatewayWay::Own;
     match vendor(agent) {
@@ -199,9 +201,9 @@ fn planned(agent: &Agent, variables: &mut Variables, dir: &Utf8Path) -> Home {
             variables.insert("CODEX_HOME".to_owned(), dir.to_string());
             let logins = logins_of(&from, "", &["auth.json", ".credentials.json"], own_login);
             let mut links = settings(&from, CODEX);
-            // It may hold another key under the name of the one that is meant.
+            // The file may hold another key under the same name.
             links.retain(|(name, _)| own_login || name != Path::new(".env"));
-            let made = opened(&mut links);
+            let made = open_shared_folders(&mut links);
             Home {
                 plan: HomePlan { dir: dir.into(), made, links, logins, ..HomePlan::default() },
                 sessions: vec!["sessions".into()],
@@ -221,7 +223,7 @@ fn claude_home(from: &Utf8Path, state: &Utf8Path, dir: &Utf8Path, way: GatewayWa
     if own_login {
         files.extend(read(state).map(|bytes| (state_file, bytes)));
     } else {
-        // They may lead to the user's own account again.
+        // The settings may lead back to the user's own account.
         let is_settings = |name: &Path| {
             name == Path::new("settings.json") || name == Path::new("settings.local.json")
         };
@@ -234,7 +236,7 @@ fn claude_home(from: &Utf8Path, state: &Utf8Path, dir: &Utf8Path, way: GatewayWa
             Some((name, gateway::without_own_way(&bytes?, way)?.into_bytes()))
         }));
     }
-    let made = opened(&mut links);
+    let made = open_shared_folders(&mut links);
     Home {
         plan: HomePlan {
             dir: dir.into(),
@@ -248,9 +250,9 @@ fn claude_home(from: &Utf8Path, state: &Utf8Path, dir: &Utf8Path, way: GatewayWa
     }
 }
 
-/// Agents put something of their own beside the user's skills and plugins: the folder is theirs,
-/// and what is in it the user's.
-fn opened(links: &mut Vec<(PathBuf, PathBuf)>) -> Vec<PathBuf> {
+/// Replaces links to folders that agents write to (skills, plugins) by real folders with links to
+/// their entries.
+fn open_shared_folders(links: &mut Vec<(PathBuf, PathBuf)>) -> Vec<PathBuf> {
     let is_shared = |(name, path): &mut (PathBuf, PathBuf)| {
         SHARED.iter().any(|shared| *name == Path::new(shared)) && path.is_dir()
     };
@@ -261,7 +263,8 @@ fn opened(links: &mut Vec<(PathBuf, PathBuf)>) -> Vec<PathBuf> {
     found.into_iter().map(|(name, _)| name).collect()
 }
 
-/// The base directories with all that others have there, and one of its own in each.
+/// The XDG base directories, with links to everything of other programs and an own directory for
+/// the agent in each.
 fn xdg_home(name: &str, variables: &mut Variables, user: &Utf8Path, dir: &Utf8Path) -> Home {
     let mut plan = HomePlan { dir: dir.into(), ..HomePlan::default() };
     for (variable, usual, folder) in XDG {
@@ -292,7 +295,7 @@ fn logins_of(from: &Utf8Path, under: &str, names: &[&str], own_login: bool) -> V
     if own_login { names.iter().filter_map(found).collect() } else { Vec::new() }
 }
 
-/// A name may begin or end with `*`.
+/// Matches a name with a pattern that may begin or end with `*`.
 fn fits(pattern: &str, name: &str) -> bool {
     if let Some(end) = pattern.strip_prefix('*') {
         return name.ends_with(end);
@@ -408,7 +411,7 @@ mod tests {
         {
             assert_eq!(case.read(other), None, "{other}");
         }
-        // What it changes is a file of its own, and so is what plugins remember.
+        // Files the agent changes, and its plugins' data, are not the user's.
         fs::create_dir(case.dir().join("plugins/store")).unwrap();
         fs::write(case.dir().join(".claude.json"), "{}").unwrap();
         assert!(fs::read_to_string(case.user().join(".claude.json")).unwrap().contains("starts"));
@@ -478,7 +481,7 @@ mod tests {
         assert_eq!(writes(&Agent::Script { file: "claude.yml".into() }), 0);
         // Lent by its user.
         assert_eq!(writes(&acp(&["gemini", "--acp"])), 1);
-        // The same program started by another.
+        // The agent started by another program.
         let (_, variables) = case.made(&acp(&["npx", "@zed/claude-code-acp"]));
         assert!(variables.contains_key("CLAUDE_CONFIG_DIR"));
     }

@@ -1,7 +1,7 @@
-//! Files of the worktree that an agent reads and writes through us.
+//! Reads and writes files of the worktree on behalf of an agent.
 //!
-//! We are not in its sandbox, so nothing outside the worktree may be reached: neither by a name nor
-//! by a link it has planted.
+//! Autopilot is outside the agent's sandbox, so nothing outside the worktree may be reached:
+//! neither by a name nor by a link the agent has planted.
 
 use crate::cause::chain;
 use autopilot_host::file::Dir;
@@ -9,7 +9,7 @@ use camino::Utf8Path;
 
 const FILE_BYTES_MAX: u64 = 8 << 20;
 
-/// The text, or `lines_max` lines of it from `first_line` on, which is counted from 1.
+/// The text of a file, or `lines_max` lines of it from `first_line` on, counted from 1.
 pub fn read(
     worktree: &Utf8Path,
     path: &str,
@@ -30,6 +30,7 @@ pub fn read(
     Ok(text.split_inclusive('\n').skip(skipped).take(taken).collect())
 }
 
+/// Writes a file of the worktree.
 pub fn write(worktree: &Utf8Path, path: &str, text: &str) -> Result<(), String> {
     let relative = inside(worktree, path)?;
     Dir::open(worktree.as_std_path())

@@ -1,4 +1,4 @@
-//! A task that mends the whole: what all tasks together have left broken.
+//! Creates a task that repairs what all merged tasks together have broken.
 
 use super::user_command::CommandCheck;
 use super::{Job, JobError};
@@ -9,11 +9,12 @@ use autopilot_core::prompt::tail;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 
-/// Lines of a failing command's output in the goal of the task that mends it.
+/// Lines of a failing command's output in the goal of the repair task.
 const TAIL_LINES_MAX: usize = 60;
 
 impl Job {
-    /// `failed` are the commands that failed on the run's branch, `cases` what acceptance means.
+    /// The repair task. `failed` are the commands that failed on the run's branch, `cases` the
+    /// acceptance cases.
     pub(super) fn mending_task(
         &self,
         whole: &TaskSpec,
@@ -27,8 +28,8 @@ impl Job {
         };
         let (name, number) = self.free_name(kind);
         let mut goal = String::from(
-            "All tasks of the plan are merged, and the whole does not hold. Find out why and mend \
-             it with as little change as possible; keep what the tasks were asked to do.",
+            "All tasks of the plan are merged, but together they fail. Find out why and fix \
+             it with as small a change as possible; keep what the tasks were asked to do.",
         );
         for check in failed {
             let output = tail(&check.ran.tail, TAIL_LINES_MAX);
@@ -47,7 +48,7 @@ impl Job {
             acceptance,
             commands,
             uat: cases.map(|cases| self.clean(cases)).into_iter().collect(),
-            // Its text is the output of programs, in which nobody asks for anything.
+            // The goal is the output of programs, so skill names in it are not requests.
             skills: Some(self.asked_names(whole)),
             ..whole.clone()
         };

@@ -1,5 +1,5 @@
-//! The controller's commit of a task, its merge onto the run's branch, and both brought into the
-//! user's repository. Each part looks for its own trace first, so doing it again does nothing.
+//! The controller's commit of a task, its merge to the run's branch, and both published to the
+//! user's repository. Each part looks for its own result first, so repeating it does nothing.
 
 use super::conflict;
 use super::evidence::RoundEvidence;
@@ -18,12 +18,12 @@ use std::sync::{Arc, PoisonError};
 
 impl Job {
     pub(super) async fn merge(&self) -> Result<Done, JobError> {
-        if self.stands_as_it_was() {
-            let why = "its earlier result stands, which is merged".to_owned();
+        if self.keeps_earlier_result() {
+            let why = "its earlier result is merged already".to_owned();
             return Ok((Outcome::Skipped { why }, Facts::default()));
         }
         let Some(tree) = self.proven_tree() else {
-            // Nothing but the exact tree that passed may be merged.
+            // Only the exact tree that passed may be merged.
             let why = "the tree to merge is not the one that was validated".to_owned();
             return Ok((Outcome::Failed { why }, Facts::default()));
         };
@@ -63,15 +63,15 @@ impl Job {
         }
     }
 
-    /// The work of this round was not taken, in favour of what there was before.
-    fn stands_as_it_was(&self) -> bool {
+    /// Returns whether the work of this round was dropped in favour of the earlier result.
+    fn keeps_earlier_result(&self) -> bool {
         let work = self.task.pipeline.continues_at().and_then(|step| self.task.shown(step));
         work.is_some_and(|shown| matches!(shown.outcome, Outcome::Skipped { .. }))
     }
 
     fn proven_tree(&self) -> Option<String> {
         if self.task.pipeline.place(Step::Validate).is_none() {
-            // What is proven is the whole, when all of it is there.
+            // Such a task is not validated alone: the whole run is validated at its end.
             return self.task.tree.clone();
         }
         let proven = self.task.shown(Step::Validate)?;
@@ -104,7 +104,7 @@ impl Job {
         let evidence = RoundEvidence { conflict: Some(report), ..RoundEvidence::default() };
         let facts = Facts {
             answer: Some(self.keep(&evidence)?),
-            // The same files in conflict with something else is another failure.
+            // The same files in conflict with another commit are a different failure.
             fingerprint: Some(fingerprint(&format!("conflict with {}", conflicts.ours))),
             ..Facts::default()
         };
@@ -133,18 +133,18 @@ enum EarlierMerge {
 }
 
 impl MergeWork {
-    /// The tree is the one it began with.
+    /// Returns whether the tree equals the base.
     async fn is_empty(&self) -> Result<bool, JobError> {
         let (hub, base) = (self.hub.clone(), self.base.clone());
         let tree = blocking(move || hub.tree_of(&base)).await?;
         Ok(tree == self.tree)
     }
 
-    /// The task's own commit on its branch.
+    /// The task's commit on its branch.
     fn commit(&self) -> Result<EarlierMerge, JobError> {
         let attempt = AttemptName { task: &self.task, id: &self.attempt };
         let branch = task_branch(&self.task);
-        // Without a branch no attempt has come so far, and there is no history to be searched.
+        // Without a branch no earlier attempt came this far, so there is no history to search.
         if self.hub.resolve(&format!("refs/heads/{branch}"))?.is_some() {
             let sought = Sought { attempt, base: &self.base, tree: &self.tree };
             if let Some(commit) = self.track().find(&self.hub, &sought)? {
@@ -194,7 +194,7 @@ impl MergeWork {
         for name in [&task_branch(&self.task), &self.branch] {
             let reached = publish_reachable(&self.hub, &self.repo, name)?;
             if let Some(why) = &reached.instead {
-                notes.push(elsewhere(name, &reached.branch, why));
+                notes.push(wrong_branch_warning(name, &reached.branch, why));
             }
         }
         fail::point("merge.published");
@@ -202,26 +202,24 @@ impl MergeWork {
     }
 }
 
-/// What a person has to know who would otherwise merge the branch that has not got the work.
-fn elsewhere(wanted: &str, got: &str, why: &PublishRefusal) -> String {
+/// A warning for a person who would otherwise merge the wrong branch.
+fn wrong_branch_warning(wanted: &str, got: &str, why: &PublishRefusal) -> String {
     let why = match why {
         PublishRefusal::CheckedOut { branch, worktree } => {
-            format!(
-                "branch {branch} is checked out in {} and was left as it is",
-                worktree.display()
-            )
+            let worktree = worktree.display();
+            format!("branch {branch} is checked out in {worktree} and was left unchanged")
         }
         PublishRefusal::ForeignCommits { branch, .. } => {
-            format!("branch {branch} has commits that are not this run's and was left as it is")
+            format!("branch {branch} has commits that are not this run's and was left unchanged")
         }
         PublishRefusal::InTheWay { other, .. } => {
-            format!("branch {other} leaves no place for {wanted}")
+            format!("branch {other} prevents a branch named {wanted}")
         }
     };
-    format!("{why}; the work is on {got}, so look and merge there: git merge {got}")
+    format!("{why}; the work is on {got} instead: git merge {got}")
 }
 
-/// A subject of one line and the goal as the body.
+/// A commit message: a one-line subject and the goal as the body.
 fn message(title: &str, goal: &str) -> String {
     let title: String = title.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("{}\n\n{}\n", title.trim(), goal.trim())

@@ -1,5 +1,5 @@
-//! PLAN and SCHEDULE: a planner divides the work, the controller checks what it says and makes tasks
-//! of it. Nothing a planner says reaches the run before every rule holds.
+//! PLAN and SCHEDULE: a planner divides the work, and the controller checks the plan and turns it
+//! into tasks. A plan takes effect only when it keeps every rule.
 
 use super::asking::{AskedQuestion, Question, refused};
 use super::workshop::{For, blocking, seconds_now};
@@ -16,13 +16,13 @@ use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::{AttemptName, DocumentRequest, Oid, commit_document, list_paths};
 
-/// Files whose names are looked at for the summary of the repository.
+/// Maximum number of paths in the summary of the repository.
 const PATHS_MAX: usize = 200_000;
 /// Lines of that summary in the prompt.
 const TREE_LINES_MAX: usize = 120;
-/// Where the planner's test plan goes on the run's branch.
+/// The path of the planner's test plan on the run's branch.
 const TEST_PLAN: &str = "tests/TEST_PLAN.md";
-const REFUSED: &str = "the plan is refused";
+const REFUSED: &str = "the plan is not valid";
 
 impl Job {
     pub(super) async fn plan(&self) -> Result<Done, JobError> {
@@ -35,7 +35,7 @@ impl Job {
         }
         let AskedQuestion { mut facts, answer, repaired } = self.ask_planner(&whole).await?;
         facts.notes.extend(repaired.map(|count| {
-            format!("the planner's first answer had {count} faults and was asked for once more")
+            format!("the planner's first answer had problems ({count}); asked again")
         }));
         match answer {
             Ok((plan, checked)) => self.planned(&plan, checked, facts).await,
@@ -109,7 +109,7 @@ impl Job {
         }
     }
 
-    /// The tasks of the plan that was made, or of the one a person made of it.
+    /// Turns the plan, or a person's edited version of it, into tasks.
     pub(super) async fn schedule(&self) -> Result<Done, JobError> {
         let whole = self.plan_body()?;
         let edited = self.task.shown(Step::ApprovePlan).and_then(|s| s.facts.answer.clone());
@@ -127,7 +127,7 @@ impl Job {
         facts.notes.extend(self.keep_test_plan(&plan, &whole.spec).await?);
         let kit = self.kit(&whole.spec, &self.tip().await?).await?;
         let mode = self.builder_mode();
-        // What the planner wrote was noted when it came.
+        // The planner's own plan was noted when it arrived.
         facts.notes.extend(kit.left_out(&plan, mode).filter(|_| is_edited));
         let tasks: Vec<&PlanTask> = checked.tasks.iter().map(|planned| &planned.task).collect();
         let skills = kit.shared_out(&tasks, mode);
@@ -140,7 +140,7 @@ impl Job {
         Ok((Outcome::Passed, facts))
     }
 
-    /// Skills matter to whoever builds.
+    /// The mode of the builder, who uses the skills.
     fn builder_mode(&self) -> Mode {
         self.context.config.agent(Role::Builder).mode
     }
@@ -166,7 +166,7 @@ impl Job {
         })
     }
 
-    /// The planner's test plan goes where the result is read; the checkout is not touched.
+    /// Commits the planner's test plan to the run's branch; the checkout is not touched.
     async fn keep_test_plan(&self, plan: &Plan, whole: &TaskSpec) -> Result<Vec<String>, JobError> {
         let Some(text) = plan.test_plan.as_deref().filter(|text| !text.trim().is_empty()) else {
             return Ok(Vec::new());
@@ -175,7 +175,9 @@ impl Job {
             return Ok(Vec::new());
         }
         if is_denied(TEST_PLAN, &self.rules(whole).deny_paths) {
-            return Ok(vec![format!("the test plan was not kept: {TEST_PLAN} is denied")]);
+            return Ok(vec![format!(
+                "the test plan was not committed: {TEST_PLAN} is a denied path"
+            )]);
         }
         let text = format!("{}\n", self.clean(text).trim_end());
         let (hub, repo) = (self.context.workshop.hub.clone(), self.context.workshop.repo.clone());
@@ -198,15 +200,11 @@ impl Job {
             )
         })
         .await?;
-        Ok(match kept {
-            Some(_) => Vec::new(),
-            None => {
-                vec![format!("the test plan was not kept: something else is at {TEST_PLAN}")]
-            }
-        })
+        let taken = || format!("the test plan was not committed: the path {TEST_PLAN} is taken");
+        Ok(if kept.is_none() { vec![taken()] } else { Vec::new() })
     }
 
-    /// What is to be planned: the plan of the run, or a task that is planned only now.
+    /// The text to plan: the plan file of the run, or a task that is planned later.
     fn plan_body(&self) -> Result<PlanBody, JobError> {
         let text = self.context.text(&self.task.spec.body)?;
         if self.task.parent.is_none() {
@@ -218,7 +216,7 @@ impl Job {
         Ok(PlanBody { text: above.text, spec: body.spec })
     }
 
-    /// A plan somebody gave with the run, to be taken as it is. One that was rejected is made anew.
+    /// A plan supplied with the run, used as it is. After a rejection, a new plan is made.
     fn given_plan(&self) -> Result<Option<String>, JobError> {
         match &self.run.plan {
             Some(hash) if self.task.parent.is_none() && self.task.round == 1 => {
@@ -228,7 +226,7 @@ impl Job {
         }
     }
 
-    /// Why a person sent the last plan back.
+    /// Why a person rejected the last plan.
     fn rejection(&self) -> Option<String> {
         let is_gate = |step: Step| step == Step::ApprovePlan;
         let reason = self.task.reasons.iter().find(|reason| is_gate(reason.step))?;
@@ -239,7 +237,7 @@ impl Job {
         PlanRules::of(&self.context.config, whole, self.kin.taken.clone())
     }
 
-    /// Where the run's branch is.
+    /// The tip of the run's branch.
     pub(super) async fn tip(&self) -> Result<Oid, JobError> {
         let hub = self.context.workshop.hub.clone();
         let name = format!("refs/heads/{}", self.run.branch);

@@ -1,4 +1,4 @@
-//! Running one program under supervision: sandboxed, bounded, watched, logged, redacted.
+//! Runs one program under supervision: sandboxed, limited, watched, logged and redacted.
 
 use super::{Job, JobError};
 use crate::environment::Variables;
@@ -18,11 +18,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::unix::pipe;
 
-/// Time between the polite signal and the other one.
+/// Time between the terminate signal and the kill signal.
 const GRACE: Duration = Duration::from_secs(5);
 const TAIL_BYTES_MAX: usize = 64 * 1024;
 const SETTINGS_BYTES_MAX: u64 = 1 << 20;
-/// Where tools keep what they download: variable and folder.
+/// Package caches of common tools: variable and folder.
 const CACHES: &[(&str, &str)] = &[
     ("CARGO_HOME", "cargo"),
     ("npm_config_cache", "npm"),
@@ -31,32 +31,35 @@ const CACHES: &[(&str, &str)] = &[
     ("GOMODCACHE", "go-mod"),
     ("GRADLE_USER_HOME", "gradle"),
 ];
-/// Files looked at for a sign of life.
+/// Files that are checked for changes as a sign of life.
 const WATCHED_ENTRIES_MAX: usize = 20_000;
 
+/// A program to run for a job.
 pub struct JobProgram {
     pub program: Utf8PathBuf,
     pub args: Vec<String>,
     pub variables: Variables,
     pub dir: Utf8PathBuf,
     pub stdin: ProcessStdin,
-    /// Relative to `.autopilot`.
+    /// The log file, relative to `.autopilot`.
     pub log: String,
     pub timeout: Duration,
-    /// What it may write besides its directory, its scratch, caches and what the user allows all.
+    /// Writable paths besides its directory, its temporary files, the caches and the configured
+    /// paths.
     pub write: Vec<Utf8PathBuf>,
 }
 
+/// The result of a program.
 pub struct ProcessResult {
     pub code: Option<i32>,
     pub signal: Option<i32>,
     pub timed_out: bool,
     pub stuck: bool,
-    /// It was ended because it did not end by itself after its answer.
+    /// The program was killed because it did not exit after its answer.
     pub lingered: bool,
-    /// The last lines, harmless to show.
+    /// The last lines, with control characters removed.
     pub tail: String,
-    /// All of it that was kept, for finding the names of failing tests.
+    /// All kept output, in which the names of failing tests are found.
     pub text: String,
     pub notes: Vec<String>,
 }
@@ -70,8 +73,7 @@ impl Job {
         self.run_spoken_to(program, on_line, async |_, _| {}).await
     }
 
-    /// The same for a program that is told something while it runs: `voice` has its stdin and may
-    /// ask for its end.
+    /// Runs a program that receives messages: `voice` writes to its stdin and may ask for its end.
     pub(super) async fn run_spoken_to(
         &self,
         program: JobProgram,
@@ -115,7 +117,7 @@ impl Job {
         }));
         let mut speaking = std::pin::pin!(async {
             voice(input, &control).await;
-            // Whoever has nothing more to say still listens.
+            // When there is nothing more to say, keep waiting for the program.
             std::future::pending::<()>().await
         });
         let ended = tokio::select! {
@@ -139,7 +141,7 @@ impl Job {
         };
         let mut notes = Vec::new();
         if exit.leaked > 0 {
-            notes.push(format!("{} processes it left behind were ended", exit.leaked));
+            notes.push(format!("ended processes it left behind ({})", exit.leaked));
         }
         if exit.survivors > 0 {
             notes.push(format!("{} of its processes could not be ended", exit.survivors));
@@ -211,9 +213,9 @@ impl Job {
         Ok((launch, program.timeout))
     }
 
-    /// Package caches of our own, because the user's can't be written from a sandbox. Agents share
-    /// one. Gates run code an agent wrote, so each gets a copy of what this run's untouched base
-    /// filled: nothing reaches a proof through a cache.
+    /// Separate package caches, because a sandbox can't write the user's. Agents share one. Gates
+    /// run code that an agent wrote, so each gets a copy of the cache that this run's untouched
+    /// base filled: nothing reaches a proof through a cache.
     fn caches(&self) -> Result<Vec<(&'static str, Utf8PathBuf)>, JobError> {
         let root = match self.want.step.row().caches {
             CacheUse::Agents => self.context.place.caches().join("agent"),
@@ -231,7 +233,7 @@ impl Job {
         Ok(caches)
     }
 
-    /// Gives a gate its caches anew, whatever the one before left in them.
+    /// Gives a gate fresh caches, whatever the gate before left in them.
     pub(super) fn fill_gate_caches(&self) -> Result<(), JobError> {
         let (seed, root) = (self.seed_caches(), self.gate_caches());
         dir::remove(root.as_std_path()).map_err(JobError::directory("clear", &root))?;
@@ -246,13 +248,13 @@ impl Job {
         self.context.place.caches().join("proof").join(&self.run.id)
     }
 
-    /// Beside the scratch and not in it: what can be written there must not be able to put a link
-    /// in the place of a directory that the next command may write.
+    /// The caches lie beside the temporary directory, not in it: a program that writes there must
+    /// not be able to replace the next command's cache directory by a link.
     pub(super) fn gate_caches(&self) -> Utf8PathBuf {
         self.context.place.scratch(&format!("gate-{}-{}", self.run.id, self.want.id))
     }
 
-    /// Cargo reads its settings (registries, proxies) where its cache is.
+    /// Copies cargo's settings (registries, proxies), which it reads from its cache directory.
     fn seed_cargo(&self, cache: &Utf8Path) {
         let variables = &self.context.variables;
         let home = variables.get("HOME").map(|home| Utf8Path::new(home).join(".cargo"));
@@ -263,12 +265,12 @@ impl Job {
             && file::read_capped(ours.as_std_path(), SETTINGS_BYTES_MAX).ok().as_ref()
                 != Some(&bytes)
         {
-            // Without it cargo uses its defaults, and says so if they do not do.
+            // Without the file cargo uses its defaults, and reports it if they do not work.
             let _defaults = file::write_atomic(ours.as_std_path(), &bytes);
         }
     }
 
-    /// Whether a sandbox of ours will hold what is started.
+    /// Returns whether programs will run in Autopilot's sandbox.
     pub(super) fn is_sandboxed(&self) -> Result<bool, JobError> {
         let mode = sandbox_mode(self.context.config.sandbox.mode);
         let choice = self.context.sandbox.choose(mode, &[])?;
@@ -289,7 +291,7 @@ fn sandbox_mode(mode: SandboxMode) -> sandbox::HostSandboxMode {
     }
 }
 
-/// A file an agent's launch needs, such as a schema.
+/// Writes a file that an agent's launch needs, such as a schema.
 pub fn write_plain(path: &Utf8Path, content: &str) -> Result<(), JobError> {
     if let Some(parent) = path.parent() {
         dir::create_private(parent.as_std_path()).map_err(JobError::directory("create", parent))?;

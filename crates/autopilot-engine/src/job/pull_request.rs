@@ -1,5 +1,5 @@
-//! PULL_REQUEST: the pushed branch as a pull request, opened or brought up to date. One that can't
-//! be opened is left as a text to paste, beside the patch and the bundle.
+//! PULL_REQUEST: opens or updates a pull request for the pushed branch. When that fails, its text
+//! is left in a file, beside the patch and the bundle.
 
 use super::evidence::RoundEvidence;
 use super::{Done, Job, JobError};
@@ -20,12 +20,12 @@ use autopilot_view::pull_request::{PullRequestFacts, ShownCheck, pull_request};
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
-/// Tasks whose commands are looked up; a text has room for fewer.
+/// Tasks whose commands are looked up; the text has room for fewer.
 const CHECKED_MAX: usize = 500;
 
 impl Job {
     pub(super) async fn pull_request(&self) -> Result<Done, JobError> {
-        // The forge is waited for on this thread; the loop's other tasks move to another one.
+        // This thread waits for the forge; the loop's other tasks move to another one.
         tokio::task::block_in_place(|| self.pull_request_blocking())
     }
 
@@ -53,7 +53,7 @@ impl Job {
         }
     }
 
-    /// What it should say. It leaves the machine, so it is redacted like a log.
+    /// The text of the pull request, redacted like a log because it leaves the machine.
     fn draft(&self) -> Result<PullRequestDraft, JobError> {
         let history = self.context.history.lock().unwrap_or_else(PoisonError::into_inner);
         let state = store::load(&*history, &self.run.id)?;
@@ -75,7 +75,7 @@ impl Job {
         })
     }
 
-    /// The run's own specification, or that of its only task.
+    /// The run's own goal, or that of its only task.
     fn goal(&self, state: &State) -> Result<String, JobError> {
         let mut specs = self.task.children.iter().map(|child| &state.task(*child).spec.body);
         let hash = match (self.task.spec.body.as_str(), specs.next(), specs.next()) {
@@ -86,7 +86,7 @@ impl Job {
             return Ok(String::new());
         }
         let text = self.context.text(hash)?;
-        // A plan is kept as it was written, a task as it was understood.
+        // A plan is kept as its text, a task as its parsed specification.
         Ok(serde_json::from_str::<TaskSpec>(&text).map_or(text, |spec| spec.goal))
     }
 
@@ -130,14 +130,14 @@ impl Job {
         let mut facts = Facts {
             log: Some(log),
             tail: Some(self.context.texts.put(&said)?),
-            notes: vec![format!("text of the pull request: {}", views.join(&artifact))],
+            notes: vec![format!("pull request text: {}", views.join(&artifact))],
             artifact: Some(artifact),
             ..Facts::default()
         };
         facts.notes.extend(self.branch_as_files()?);
         let by_hand = match site {
             Some(site) => format!(
-                "the branch is pushed; by hand it is opened at {}",
+                "the branch is pushed; open the pull request at {}",
                 site.page(&draft.base, &draft.head)
             ),
             None => "the branch is pushed".to_owned(),
@@ -145,7 +145,7 @@ impl Job {
         Ok((Outcome::Failed { why: format!("{said}; {next}; {by_hand}") }, facts))
     }
 
-    /// The same files that a push which failed leaves.
+    /// Writes the patch and bundle that a failed push also leaves.
     fn branch_as_files(&self) -> Result<Vec<String>, JobError> {
         let hub = &self.context.workshop.hub;
         let branch = &self.run.branch;

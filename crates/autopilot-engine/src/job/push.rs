@@ -1,5 +1,5 @@
-//! PUSH: the run's branch to the remote, after everything is proven. What can't be pushed is left
-//! as a patch and a bundle.
+//! PUSH: pushes the run's proven branch to the remote. When that fails, the branch is left as a
+//! patch and a bundle.
 
 use super::workshop::seconds_now;
 use super::{Done, Job, JobError};
@@ -8,7 +8,7 @@ use autopilot_host::git::push::{Hooks, Rebase};
 use autopilot_host::git::{Oid, PushFailure, PushOutcome, PushRequest, push};
 use std::time::Duration;
 
-/// Waits between tries when the network is away, as many as the configuration allows.
+/// Delays between tries when the network fails, as many as the configuration allows.
 const NETWORK_DELAYS: [Duration; 5] = [
     Duration::from_secs(1),
     Duration::from_secs(3),
@@ -19,7 +19,7 @@ const NETWORK_DELAYS: [Duration; 5] = [
 
 impl Job {
     pub(super) async fn push(&self) -> Result<Done, JobError> {
-        // Git is waited for on this thread; the loop's other tasks move to another one.
+        // This thread waits for git; the loop's other tasks move to another one.
         tokio::task::block_in_place(|| self.push_blocking())
     }
 
@@ -42,8 +42,8 @@ impl Job {
             hooks: Hooks::Off,
             now: seconds_now(),
         };
-        // What is pushed must have passed as it is; a rebase makes a tree nobody has seen, unless
-        // what the remote has besides changes nothing.
+        // The pushed tree must be the proven one: a rebase makes an unproven tree, unless the
+        // remote's other commits change nothing.
         let proven = self.proven_tip()?;
         let mut accept =
             |tip: &Oid| workshop.hub.tree_of(tip).is_ok_and(|tree| Some(tree) == proven);
@@ -53,7 +53,8 @@ impl Job {
                 let mut facts =
                     Facts { commit: Some(pushed.commit.to_string()), ..Facts::default() };
                 if pushed.rebased {
-                    let note = "rebased onto what the remote had; the files are the validated ones";
+                    let note =
+                        "rebased onto the remote's commits; the files are still the validated ones";
                     facts.notes.push(note.to_owned());
                 }
                 Ok((Outcome::Passed, facts))
@@ -63,7 +64,7 @@ impl Job {
         }
     }
 
-    /// The tree at the end of the run's branch: merged only after it was validated.
+    /// The tree at the tip of the run's branch, which was validated before it was merged.
     fn proven_tip(&self) -> Result<Option<Oid>, JobError> {
         let hub = &self.context.workshop.hub;
         let tip = hub.resolve(&format!("refs/heads/{}", self.run.branch))?;
@@ -93,7 +94,7 @@ impl Job {
         Ok((Outcome::Failed { why }, facts))
     }
 
-    /// Artifacts of a run of one task are named after the task.
+    /// The name of artifacts; a run of one task uses the task's name.
     fn artifact_name(&self) -> String {
         let source = camino::Utf8Path::new(&self.run.source);
         match self.task.children.as_slice() {

@@ -1,4 +1,4 @@
-//! REVIEW: another agent judges the change. Its verdict is one of the things that are weighed.
+//! REVIEW: another agent judges the change. Its verdict is one of several findings.
 
 use super::asking::Question;
 use super::evidence::{RoundEvidence, SeenCommand};
@@ -54,7 +54,8 @@ impl Job {
     }
 }
 
-/// What a reviewer can cite. A check that fails on the base as well says nothing about the change.
+/// The evidence a reviewer can cite. A check that also fails on the base says nothing about the
+/// change.
 fn ground(
     spec: &TaskSpec,
     shown: &RoundEvidence,

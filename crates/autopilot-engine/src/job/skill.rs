@@ -1,4 +1,4 @@
-//! Skills in a job: what there is for its agent, what its task asks for, and what was used of it.
+//! Skills in a job: those available to its agent, those its task names, and those that were used.
 
 use super::workshop::blocking;
 use super::{Job, JobError};
@@ -12,10 +12,10 @@ use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::Oid;
 use std::sync::PoisonError;
 
-/// Suggestions that lead nowhere, named in one note.
+/// Unknown skills that are named in one note.
 const NAMED_MAX: usize = 10;
 
-/// What there is, and what is asked for.
+/// The skills available to an agent and those its task names.
 pub struct Kit {
     pub shelf: Shelf,
     asked: Vec<SkillRequest>,
@@ -23,7 +23,7 @@ pub struct Kit {
 }
 
 impl Job {
-    /// What there is for whoever builds: this job's agent if it does, else the usual one.
+    /// The kit for the builder: this job's agent if it builds, or else the default builder.
     pub(super) async fn kit(&self, spec: &TaskSpec, commit: &Oid) -> Result<Kit, JobError> {
         let builder = match self.role() {
             Role::Builder => self.agent_config(),
@@ -32,7 +32,7 @@ impl Job {
         self.kit_of(builder, spec, commit).await
     }
 
-    /// What there is for one agent, in its own environment.
+    /// The kit for one agent, in its own environment.
     pub(super) async fn kit_of(
         &self,
         agent: &AgentConfig,
@@ -52,7 +52,7 @@ impl Job {
         Ok(Kit { shelf, asked: spec.asked_skills(), mode: self.agent_config().mode })
     }
 
-    /// Before an agent begins: what silence means depends on who is silent.
+    /// Starts watching what an agent does; the meaning of silence depends on the agent.
     pub(super) fn watch_deeds(&self, mode: Mode) {
         self.deeds.lock().unwrap_or_else(PoisonError::into_inner).shows = doing::shows(mode);
     }
@@ -61,7 +61,7 @@ impl Job {
         doing::notice(&mut self.deeds.lock().unwrap_or_else(PoisonError::into_inner), event);
     }
 
-    /// The skills a text certainly asks for.
+    /// The skills that a text names explicitly.
     pub(super) fn asked_names(&self, spec: &TaskSpec) -> Vec<String> {
         let certain = |asked| match asked {
             SkillRequest::Name(name) => Some(name),
@@ -73,18 +73,20 @@ impl Job {
     pub(super) fn skill_policy(&self) -> SkillPolicy {
         match self.role() {
             Role::Builder => self.agent.skill_policy,
-            // Whoever looks at the work asks what its builder was held to.
+            // A reviewer or planner uses the builder's policy, because the builder was held to that
+            // one.
             Role::Reviewer | Role::Planner => self.context.config.agent(Role::Builder).skill_policy,
         }
     }
 
-    /// The prompt with what the task asks for.
+    /// The prompt with the skills that the task names.
     pub(super) fn with_skills(&self, prompt: String, kit: &Kit) -> Result<String, JobError> {
         let wanted = kit.wanted()?;
         Ok(skill::give(prompt, &wanted, kit.mode, self.caps()))
     }
 
-    /// What the builder says it used beside what was seen of it. `summary` is redacted already.
+    /// The skills the builder reports to have used, beside those it was seen using. `summary` is
+    /// redacted already.
     pub(super) fn used(&self, summary: &Summary, kit: &Kit) -> Used {
         let deeds = self.deeds.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let asked: Vec<String> = match kit.wanted() {
@@ -110,17 +112,17 @@ impl Kit {
         self.shelf.wanted(&self.asked, self.mode).map_err(JobError::Skill)
     }
 
-    /// There is all that is asked for.
+    /// Returns whether every named skill is available.
     pub fn is_complete(&self) -> bool {
         self.wanted().is_ok()
     }
 
-    /// Names of the skills that are asked for.
+    /// The names of the skills that the task names.
     pub fn asked_names(&self) -> Vec<String> {
         self.asked.iter().map(|asked| asked.text().to_owned()).collect()
     }
 
-    /// Lines of the list in a prompt.
+    /// The lines of the skill list in a prompt.
     pub fn listed(&self, policy: SkillPolicy) -> Vec<String> {
         if policy.detect_skills { skill::listed(&self.shelf, self.mode) } else { Vec::new() }
     }
@@ -130,8 +132,8 @@ impl Kit {
         skill::is_name(name) && self.shelf.wanted(&asked, mode).is_ok()
     }
 
-    /// Whether a builder could follow a hint to it: one that is shipped it sees only if it is asked
-    /// to use it.
+    /// Returns whether a builder could follow a hint to this skill: it sees a shipped skill only if
+    /// it is told to use it.
     fn leads_to(&self, name: &str, mode: Mode) -> bool {
         let is_shipped = |skill: &Skill| skill.owner == Owner::Shipped;
         let is_hidden = self.shelf.get(name, mode).is_some_and(is_shipped);
@@ -139,8 +141,8 @@ impl Kit {
         self.has(name, mode) && (!is_hidden || is_asked())
     }
 
-    /// What a plan says of skills and there is not. A hint that leads nowhere is left out; nobody
-    /// asked for it but the planner.
+    /// A note about skills in a plan that do not exist. Such hints are dropped, because only the
+    /// planner suggested them.
     pub fn left_out(&self, plan: &Plan, mode: Mode) -> Option<String> {
         let mut lost: Vec<String> = Vec::new();
         for task in &plan.tasks {
@@ -164,14 +166,14 @@ impl Kit {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         (!lost.is_empty()).then(|| {
             format!(
-                "the planner suggests skills that there are not, left out: {}{more}",
+                "the planner suggested skills that do not exist; ignored: {}{more}",
                 lost.join(", ")
             )
         })
     }
 
-    /// The skills each task of a plan has to use: those its text names, and of those the whole plan
-    /// asks for the ones it was chosen for. What no task was chosen for, every task has to use.
+    /// The skills each task of a plan must use: those its text names, and those of the whole plan
+    /// that it was chosen for. A skill that no task was chosen for is required of every task.
     pub fn shared_out(&self, tasks: &[&PlanTask], mode: Mode) -> Vec<Option<Vec<String>>> {
         let is_same = |a: &str, b: &str| skill::is_same_name(a.trim(), b);
         let takes = |task: &PlanTask, name: &str| {
@@ -203,7 +205,7 @@ impl Kit {
         out
     }
 
-    /// Hints that lead somewhere.
+    /// Drops hints to skills that do not exist.
     pub fn keep_known(&self, hints: &mut Vec<String>, mode: Mode) {
         hints.retain(|name| self.leads_to(name.trim(), mode));
     }

@@ -1,4 +1,4 @@
-//! One process that is talked with: its lines in, our words out, and what it costs.
+//! A conversation with one agent process: its output, our messages, and its cost.
 
 use super::artifact::ExecRecorder;
 use super::billing::CostDoubt;
@@ -20,55 +20,57 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc};
 
-/// An agent that was told that nothing more comes has this long to end by itself.
+/// The time an agent has to exit after it was told that no more input comes.
 const LINGER: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(5);
-/// Before its time is over an agent is asked to stop, because one that is killed never tells what it
-/// has cost.
+/// An agent is asked to stop this long before its time limit, because a killed agent never reports
+/// its cost.
 const WINDING_UP: Duration = Duration::from_secs(5);
 
-/// What somebody wants to tell a running agent, and how they learn whether it was heard.
+/// A message to a running agent, with the channel for its answer.
 #[derive(Debug)]
 pub struct Spoken {
     pub wish: AgentMessage,
     pub heard: tokio::sync::oneshot::Sender<Result<(), Deaf>>,
 }
 
-/// Where a job hears what is to be told to its agent.
+/// The channel through which a job receives messages for its agent.
 pub type Ears = tokio::sync::Mutex<mpsc::Receiver<Spoken>>;
 
-/// What is still to be said to one agent or done for it; one that lets it come to more is ended.
+/// Maximum number of pending messages and actions for one agent; beyond it, the agent is killed.
 const ACTS_MAX: usize = 4096;
-/// Sessions one process may name; a real one names one, or two when it goes on elsewhere.
+/// Maximum number of sessions one process may name; a real agent names one or two.
 const SESSIONS_MAX: u32 = 8;
-/// Words on their way to one agent.
+/// Maximum number of messages on their way to one agent.
 pub const SPOKEN_MAX: usize = 16;
 
+/// The conversation with one agent process.
 pub struct Talk<'a> {
     job: &'a Job,
     exec: &'a ExecRecorder,
-    /// Where its files are.
+    /// The directory of the conversation's files.
     dir: &'a Utf8Path,
     conversation: Mutex<Box<dyn Conversation>>,
-    /// Kept while it starts.
+    /// Held while the agent starts.
     starting: Mutex<Option<Turnstile>>,
     acts: mpsc::Sender<Act>,
     to_do: tokio::sync::Mutex<mpsc::Receiver<Act>>,
-    /// It asks for more than it takes in.
+    /// Signals that the agent requests more than it reads.
     flooded: Notify,
     is_flooded: AtomicBool,
-    /// It has spent more than it was given.
+    /// Signals that the agent has spent more than its allowance.
     overspent: Notify,
-    /// It was asked to stop because its time is over.
+    /// The agent was asked to stop because its time is over.
     is_out_of_time: AtomicBool,
-    /// A model was seen to answer.
+    /// A model has answered.
     is_answered: AtomicBool,
     ended: AtomicBool,
-    /// Sessions it has named.
+    /// The number of sessions the agent has named.
     sessions: AtomicU32,
 }
 
 impl<'a> Talk<'a> {
+    /// A conversation for one question.
     pub fn new(
         job: &'a Job,
         exec: &'a ExecRecorder,
@@ -97,6 +99,7 @@ impl<'a> Talk<'a> {
         }
     }
 
+    /// Handles a line of the agent's output.
     pub fn line(&self, out: OutputStream, line: &str, cut: bool) {
         if out == OutputStream::Out {
             self.has_started();
@@ -105,7 +108,7 @@ impl<'a> Talk<'a> {
         self.take(heard);
     }
 
-    /// Says what the conversation and people want said, until the process has ended.
+    /// Sends the conversation's and people's messages until the process has ended.
     pub async fn speak(&self, pipe: Option<pipe::Sender>, process: &Control, timeout: Duration) {
         let mut pipe = pipe;
         let mut to_do = self.to_do.lock().await;
@@ -123,7 +126,8 @@ impl<'a> Talk<'a> {
                         if let Some(pipe) = &mut pipe {
                             let line = format!("{line}\n");
                             tokio::select! {
-                                // It may have ended; its end tells more than this error could.
+                                // The process may have ended, and its exit says more than this
+                                // error could.
                                 _gone = pipe.write_all(line.as_bytes()) => {}
                                 () = self.flooded.notified() => process.kill(),
                             }
@@ -165,26 +169,26 @@ impl<'a> Talk<'a> {
         process.terminate(GRACE);
     }
 
-    /// It would not end by itself after its answer.
+    /// Returns whether the agent was killed because it did not exit after its answer.
     pub fn was_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// It was asked to stop because its time is over.
+    /// Returns whether the agent was asked to stop because its time is over.
     pub fn is_out_of_time(&self) -> bool {
         self.is_out_of_time.load(Ordering::Relaxed)
     }
 
     fn wind_up(&self) {
         let heard = self.conversation().wish(AgentMessage::Interrupt);
-        // Who does not listen is ended by a signal when the time is over.
+        // An agent that takes no messages is stopped by a signal at the time limit.
         if let Ok(heard) = heard {
             self.is_out_of_time.store(true, Ordering::Relaxed);
             self.take(heard);
         }
     }
 
-    /// The next of its kind may start.
+    /// Lets the next agent of this kind start.
     fn has_started(&self) {
         *self.starting.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -192,12 +196,12 @@ impl<'a> Talk<'a> {
     fn tell(&self, spoken: Spoken) {
         let answer = self.conversation().wish(spoken.wish);
         let answer = answer.map(|heard| self.take(heard));
-        // Whoever asked may have left.
+        // The sender may be gone.
         let _gone = spoken.heard.send(answer);
     }
 
     fn take(&self, heard: HeardLine) {
-        // A figure that comes with the result is the last one; it is told with the end.
+        // Figures that come with the result are the final ones and are reported with the end.
         let is_last = heard.events.iter().any(|event| matches!(event, AgentEvent::Result { .. }));
         for event in heard.events {
             self.job.notice(&event);
@@ -239,7 +243,7 @@ impl<'a> Talk<'a> {
             self.job.show(Sight::Agent(event));
         }
         for act in heard.acts {
-            // An agent that asks and asks and never reads would cost memory without end.
+            // An agent that keeps asking and never reads would use memory without end.
             if self.acts.try_send(act).is_err() {
                 self.is_flooded.store(true, Ordering::Relaxed);
                 self.flooded.notify_one();
@@ -247,6 +251,7 @@ impl<'a> Talk<'a> {
         }
     }
 
+    /// Ends the conversation and returns how the agent ended.
     pub fn finish(self, exit: ExitFacts) -> AgentEnding {
         let unheard = std::mem::replace(&mut *self.conversation(), Box::new(Silence));
         let mut ending = unheard.finish(exit);
@@ -262,13 +267,13 @@ impl<'a> Talk<'a> {
         if let Some((given, spent)) = excess
             && ending.outcome != AgentOutcome::Success
         {
-            let why = format!("it was given {given} and has spent {spent}");
+            let why = format!("it was allowed {given} and has spent {spent}");
             ending.outcome = AgentOutcome::broke(Cause::Budget, why);
         }
-        // It becomes an argument when the session is resumed.
+        // The id becomes an argument when the session is resumed.
         if ending.session.as_deref().is_some_and(|id| !session_id::is_safe(id)) {
             ending.session = None;
-            let why = "what it calls its session is no name of one";
+            let why = "its session id is not valid";
             ending.outcome = AgentOutcome::broke(Cause::Session, why);
         }
         let session = ending.session.as_deref().map(|session| self.job.clean(session));
@@ -277,7 +282,8 @@ impl<'a> Talk<'a> {
         ending
     }
 
-    /// Who was turned away before any model answered has cost nothing, as far as anybody knows.
+    /// An agent that was turned away before any model answered has cost nothing, as far as is
+    /// known.
     fn worked(&self, outcome: &AgentOutcome) -> CostDoubt {
         if self.job.agent_config().mode == Mode::Script {
             return CostDoubt::Scripted;
@@ -303,16 +309,16 @@ impl<'a> Talk<'a> {
     }
 }
 
-/// Short times are not spent on their end.
+/// The time to stop an agent early; short limits have less of it.
 fn winding_up(timeout: Duration) -> Duration {
     WINDING_UP.min(timeout / 4)
 }
 
 fn flooded() -> String {
-    format!("it asked for more than it took answers to: the limit is {ACTS_MAX} at once")
+    format!("it sent more requests than it read answers to: the limit is {ACTS_MAX} at once")
 }
 
-/// What is left when a conversation has ended.
+/// The decoder that remains when a conversation has ended.
 struct Silence;
 
 impl Conversation for Silence {

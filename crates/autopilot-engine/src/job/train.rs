@@ -1,9 +1,9 @@
-//! The integration queue: approved tasks wait in one line, and whoever gets the turn takes up to a
-//! batch of them, stacks them onto the run's branch, proves the result and moves the branch once.
+//! The merge queue: approved tasks wait in one line; the job whose turn it is takes a batch of
+//! them, stacks them onto the run's branch, proves the result and moves the branch once.
 //!
-//! Invariant: the branch moves only to a commit whose tree was proven, and only from where the stack
-//! was built. A member that spoils the stack is found by halving; those before it are merged, those
-//! behind it are tried again.
+//! Invariant: the branch moves only to a commit whose tree was proven, and only from where the
+//! stack was built. A member that breaks the stack is found by bisection; those before it are
+//! merged, those after it are tried again.
 
 use super::evidence::{NewFailures, RoundEvidence, SeenCommand};
 use super::workshop::{blocking, seconds_now};
@@ -19,12 +19,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::sync::oneshot;
 
-/// Times a stack is built anew because somebody else moved the branch.
+/// Times a stack is rebuilt because the branch was moved by someone else.
 const RACES_LOST_MAX: u32 = 5;
 /// Tasks named to a builder whose work breaks together with theirs.
 const NAMED_MAX: usize = 10;
 
-/// A task's commit that wants onto the run's branch.
+/// A task's commit that is to be merged to the run's branch.
 #[derive(Clone, Debug)]
 pub struct MergeRequest {
     pub run: String,
@@ -35,33 +35,33 @@ pub struct MergeRequest {
     pub base: Oid,
     pub tree: Oid,
     pub commit: Oid,
-    /// What proved the task by itself: name and line.
+    /// The commands that proved the task by itself: name and command line.
     pub commands: Vec<(&'static str, String)>,
     pub cancel: Cancel,
 }
 
-/// What became of a request.
+/// The result of a merge request.
 #[derive(Debug)]
 pub enum MergeVerdict {
     Merged(Box<Facts>),
     Conflict(Box<Conflicts>),
-    /// Proven alone, and not together with what was merged before it.
+    /// The commit is proven alone, but not together with what was merged before it.
     Broken {
         why: String,
         facts: Box<Facts>,
     },
     Withdrawn,
-    /// Nothing was found out about the work.
+    /// An error says nothing about the work.
     Trouble(Arc<JobError>),
 }
 
-/// Those who wait, and the turn to serve them.
+/// The waiting requests, and the turn to serve them.
 #[derive(Debug, Default)]
 pub struct MergeQueue {
     waiting: Mutex<VecDeque<Waiting>>,
     turn: tokio::sync::Mutex<()>,
     tickets: AtomicU64,
-    /// Branches of the user's repository are written by one at a time.
+    /// Held while a branch of the user's repository is written.
     pub publishing: Mutex<()>,
 }
 
@@ -74,7 +74,7 @@ struct Waiting {
 
 impl Waiting {
     fn tell(self, verdict: MergeVerdict) {
-        // Who has stopped waiting wants no answer.
+        // The requester may have stopped waiting.
         let _gone = self.answer.send(verdict);
     }
 }
@@ -93,7 +93,7 @@ impl MergeQueue {
         line.drain(..count).collect()
     }
 
-    /// In their old order, before those who came later.
+    /// Puts members back in their old order, before later ones.
     fn put_back(&self, members: Vec<Waiting>) {
         let mut line = self.line();
         for member in members.into_iter().rev() {
@@ -101,7 +101,7 @@ impl MergeQueue {
         }
     }
 
-    /// Whether it was still in the line.
+    /// Leaves the line; returns whether the member was still in it.
     fn leave(&self, ticket: u64) -> bool {
         let mut line = self.line();
         let before = line.len();
@@ -114,42 +114,42 @@ impl MergeQueue {
     }
 }
 
-/// How one pass over the members ended.
+/// The end of one pass over the members.
 enum Pass {
-    /// At least one of them has its answer.
+    /// At least one member has its answer.
     On,
     Lost,
-    /// The one who leads is no longer wanted.
+    /// The leading job was cancelled.
     Left,
 }
 
-/// Members coupled one onto the other, the first onto the branch.
+/// Members stacked one onto the other, the first onto the branch.
 struct TrainStack {
     from: Tip,
     cars: Vec<Candidate>,
-    /// The first member can't even be coupled to the branch itself.
+    /// The conflict of the first member with the branch itself.
     clash: Option<Box<Conflicts>>,
 }
 
-/// How far a stack is proven.
+/// How much of a stack is proven.
 struct Proof {
     good: usize,
     shown: Option<Looked>,
     bad: Option<Looked>,
 }
 
-/// What the commands said of one prefix of a stack.
+/// The result of the commands on a prefix of a stack.
 struct Looked {
     reasons: Vec<String>,
     facts: Facts,
 }
 
 impl Job {
-    /// Waits for the answer, and serves the line whenever it is this one's turn.
+    /// Waits for the answer, and serves the line whenever it is this job's turn.
     pub(super) async fn integrate(&self, request: MergeRequest) -> Result<MergeVerdict, JobError> {
         let queue = Arc::clone(&self.context.workshop.queue);
         let batch = self.context.config.integration.batch as usize;
-        let left = || JobError::Internal("whoever led the integration went away");
+        let left = || JobError::Internal("the job that led the merge ended early");
         let (ticket, mut answer) = queue.join(request);
         let mut handed_over = false;
         loop {
@@ -160,7 +160,8 @@ impl Job {
                     if queue.leave(ticket) {
                         return Ok(MergeVerdict::Withdrawn);
                     }
-                    // Somebody is at it; they see the wish before they move the branch.
+                    // Another job is serving this request and sees the cancellation before it moves
+                    // the branch.
                     handed_over = true;
                     continue;
                 }
@@ -218,7 +219,7 @@ impl Job {
         let Some(proof) = self.prove(&stack, &requests).await? else { return Ok(Pass::Left) };
         fail::point("merge.validated");
         if members.iter().take(proof.good).any(|member| member.request.cancel.is_asked()) {
-            // What nobody wants any more must not be merged; the next pass is without it.
+            // A cancelled member must not be merged; the next pass leaves it out.
             return Ok(if self.cancel.is_asked() { Pass::Left } else { Pass::On });
         }
         if let Some(top) = proof.good.checked_sub(1).and_then(|last| stack.cars.get(last)) {
@@ -231,8 +232,8 @@ impl Job {
         Ok(Pass::On)
     }
 
-    /// As many members as can be coupled one onto the other. One that clashes with a member before
-    /// it waits for what becomes of that.
+    /// Stacks as many members as possible. A member that conflicts with an earlier one waits for
+    /// the result of that one.
     async fn stack(&self, requests: &[MergeRequest]) -> Result<TrainStack, JobError> {
         let (hub, repo) = self.hub_and_repo();
         let requests = requests.to_vec();
@@ -263,7 +264,7 @@ impl Job {
         .await
     }
 
-    /// The longest proven prefix; none when nobody wants to know any more.
+    /// The longest proven prefix; `None` when the job was cancelled.
     async fn prove(
         &self,
         stack: &TrainStack,
@@ -273,7 +274,7 @@ impl Job {
         if !self.context.config.integration.revalidate {
             return Ok(Some(Proof { good: count, shown: None, bad: None }));
         }
-        // Onto its own base a task makes the tree that its validation has proven.
+        // On its own base, a task gives the tree that its validation has proven.
         let proven = requests.first().is_some_and(|first| first.base == stack.from.commit);
         let mut halving = Halving::new(usize::from(proven), count);
         let (mut shown, mut bad) = (None, None);
@@ -289,7 +290,7 @@ impl Job {
         Ok(Some(Proof { good: halving.good, shown, bad }))
     }
 
-    /// Runs what proved each of the first `count` members on all of them together.
+    /// Runs the commands of the first `count` members on all of them together.
     async fn look(
         &self,
         stack: &TrainStack,
@@ -349,7 +350,7 @@ impl Job {
             }
         };
         let why = format!(
-            "green alone, broken together with {}: {}",
+            "passes alone, fails together with {}: {}",
             named(&others),
             bad.reasons.join("; ")
         );
@@ -382,7 +383,7 @@ fn dismiss_unwanted(members: &mut Vec<Waiting>) {
     }
 }
 
-/// All members are of one run, so the first one's branch is everyone's.
+/// All members belong to one run, so they share the first one's branch.
 fn with_track<T, E>(
     repo: &UserRepo,
     requests: &[MergeRequest],
@@ -403,7 +404,7 @@ where
     Ok(work(&track)?)
 }
 
-/// Each line once, in the order of those who brought them.
+/// Every distinct command line, in the order of the members.
 fn all_commands<'a>(
     requests: impl Iterator<Item = &'a MergeRequest>,
 ) -> Vec<(&'static str, String)> {
@@ -418,7 +419,7 @@ fn all_commands<'a>(
 
 fn named(others: &[String]) -> String {
     if others.is_empty() {
-        return "what else is on the run's branch".to_owned();
+        return "other commits on the run's branch".to_owned();
     }
     let skipped = others.len().saturating_sub(NAMED_MAX);
     let mut text = others.iter().skip(skipped).cloned().collect::<Vec<_>>().join(", ");
@@ -428,10 +429,10 @@ fn named(others: &[String]) -> String {
     text
 }
 
-/// Looks for the first bad prefix, after the whole has been looked at.
+/// Bisects for the first bad prefix, after the whole stack was checked.
 struct Halving {
     good: usize,
-    /// The shortest prefix known to be bad; one more than there are while none is.
+    /// The shortest prefix known to be bad; one more than the number of members while none is.
     bad: usize,
     whole: usize,
     looked: bool,
@@ -460,94 +461,4 @@ impl Halving {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn request(task: &str) -> MergeRequest {
-        let oid = Oid::parse(&"a".repeat(40)).unwrap();
-        MergeRequest {
-            run: "r".into(),
-            branch: "autopilot/run-r".into(),
-            start: oid.clone(),
-            task: task.into(),
-            attempt: "1.0".into(),
-            base: oid.clone(),
-            tree: oid.clone(),
-            commit: oid,
-            commands: vec![("tests", "sh test.sh".into()), ("lint", format!("lint {task}"))],
-            cancel: Cancel::default(),
-        }
-    }
-
-    fn names(members: &[Waiting]) -> Vec<&str> {
-        members.iter().map(|member| member.request.task.as_str()).collect()
-    }
-
-    #[test]
-    fn the_line_is_served_in_order_and_those_put_back_come_first() {
-        let queue = MergeQueue::default();
-        let tickets: Vec<_> = ["a", "b", "c", "d"].map(|task| queue.join(request(task))).into();
-        let taken = queue.take(2);
-        assert_eq!(names(&taken), ["a", "b"]);
-        assert!(queue.leave(tickets[3].0) && !queue.leave(tickets[0].0));
-        queue.put_back(taken);
-        assert_eq!(names(&queue.take(9)), ["a", "b", "c"]);
-        assert_eq!(names(&queue.take(1)), [""; 0]);
-    }
-
-    #[tokio::test]
-    async fn who_is_no_longer_wanted_is_told_so_and_the_others_stay() {
-        let queue = MergeQueue::default();
-        let (_, gone) = queue.join(request("gone"));
-        let (_, mut stays) = queue.join(request("stays"));
-        let mut members = queue.take(2);
-        members[0].request.cancel.now();
-        dismiss_unwanted(&mut members);
-        assert_eq!(names(&members), ["stays"]);
-        assert!(matches!(gone.await.unwrap(), MergeVerdict::Withdrawn));
-        assert!(stays.try_recv().is_err());
-    }
-
-    #[test]
-    fn lines_that_several_tasks_share_are_run_once() {
-        let both = [request("a"), request("b")];
-        let lines: Vec<String> =
-            all_commands(both.iter()).into_iter().map(|(_, line)| line).collect();
-        assert_eq!(lines, ["sh test.sh", "lint a", "lint b"]);
-    }
-
-    #[test]
-    fn only_so_many_others_are_named() {
-        assert_eq!(named(&[]), "what else is on the run's branch");
-        let many: Vec<String> = (0..13).map(|n| format!("t{n}")).collect();
-        assert_eq!(named(&many), "t3, t4, t5, t6, t7, t8, t9, t10, t11, t12 and 3 before them");
-    }
-
-    /// How many looks it takes, and what it says is good, when member `culprit` spoils the stack.
-    fn halve(proven: usize, whole: usize, culprit: Option<usize>) -> (usize, usize, bool) {
-        let mut halving = Halving::new(proven, whole);
-        let mut looks = 0;
-        while let Some(at) = halving.next() {
-            looks += 1;
-            assert!(at > halving.good && at <= whole);
-            halving.saw(at, culprit.is_none_or(|culprit| at < culprit));
-        }
-        (halving.good, looks, halving.bad <= whole)
-    }
-
-    #[test]
-    fn the_first_bad_member_is_found_wherever_it_is() {
-        for whole in 1..=16 {
-            assert_eq!(halve(0, whole, None), (whole, 1, false), "one look at a good stack");
-            for culprit in 1..=whole {
-                let (good, looks, found) = halve(0, whole, Some(culprit));
-                assert_eq!((good, found), (culprit - 1, true));
-                assert!(looks <= 1 + whole.ilog2() as usize + 1, "{whole} {culprit}: {looks}");
-                if culprit > 1 {
-                    assert_eq!(halve(1, whole, Some(culprit)).0, culprit - 1);
-                }
-            }
-        }
-        assert_eq!(halve(1, 1, None), (1, 0, false), "what is proven is not looked at again");
-    }
-}
+mod tests;

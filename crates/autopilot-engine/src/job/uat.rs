@@ -43,7 +43,7 @@ impl Job {
         Ok((Outcome::Passed, facts))
     }
 
-    /// What files of this task are named after; the acceptance of the whole is the final one.
+    /// The word in the names of this task's files; the acceptance of the whole run is `final`.
     fn file_word(&self) -> &str {
         if self.task.parent.is_some() { self.task.name() } else { "final" }
     }

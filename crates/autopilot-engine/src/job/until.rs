@@ -1,16 +1,16 @@
-//! The end of a quota that an agent told in words, as a time.
+//! Parses the end of a quota from an agent's message.
 
 use autopilot_agents::comeback::{self, Clock, Comeback};
 use autopilot_core::id::Time;
 use jiff::civil::{Date, DateTime};
 use jiff::{SignedDuration, ToSpan, Zoned};
 
-/// Told without seconds, it is over by the end of that minute.
+/// A time without seconds means the end of that minute.
 const TOLD_TO: SignedDuration = SignedDuration::from_secs(60);
-/// A time without a date that was over less than this ago was not meant for tomorrow.
+/// A time without a date that passed less than this ago does not mean tomorrow.
 const HEARD_LATE: SignedDuration = SignedDuration::from_secs(120);
 
-/// What `text` says, heard at `now` where the agent works.
+/// The time that `text` names, received at `now` in the agent's time zone.
 pub fn told(text: &str, now: &Zoned) -> Option<Time> {
     let until = match comeback::read(text)? {
         Comeback::In { seconds } => {

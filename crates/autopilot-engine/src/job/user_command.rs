@@ -1,5 +1,5 @@
-//! The user's own commands, run by the controller itself on a committed tree. What they exit with
-//! is the proof; nobody's word is.
+//! The user's own commands, run by the controller on a committed tree. Only their exit codes prove
+//! anything.
 
 use super::process::{JobProgram, ProcessResult};
 use super::{Job, JobError};
@@ -9,9 +9,9 @@ use autopilot_core::task_file::TaskSpec;
 use camino::{Utf8Path, Utf8PathBuf};
 use std::time::{Duration, Instant};
 
-/// A formatter that has something to do has failed as a check.
+/// The name of the formatter's check, which fails when there is something to format.
 pub const FORMAT: &str = "format";
-/// Enough to see a program start and be told that its time is over.
+/// The shortest time limit of a command: enough to start it and report a timeout.
 const TIME_MIN: Duration = Duration::from_millis(100);
 
 /// One command that was run.
@@ -20,17 +20,18 @@ pub struct CommandCheck {
     pub line: String,
     pub ran: ProcessResult,
     pub log: String,
-    /// It left the tracked files other than it found them.
+    /// The command changed tracked files.
     pub changed: bool,
 }
 
 impl CommandCheck {
+    /// Returns whether the command passed.
     pub fn passed(&self) -> bool {
         let rewrites = self.changed && self.name == FORMAT;
         self.ran.code == Some(0) && !self.ran.timed_out && !self.ran.stuck && !rewrites
     }
 
-    /// In words: `tests failed with exit code 1`.
+    /// The failure as a sentence: `tests failed with exit code 1`.
     pub fn failure(&self) -> String {
         if self.changed && self.name == FORMAT && self.ran.code == Some(0) {
             return "format would change files".to_owned();
@@ -51,12 +52,13 @@ pub fn validation(job: &Job, spec: Option<&TaskSpec>) -> Vec<(&'static str, Stri
     job.context.config.commands.validation(spec.map(|spec| &spec.commands))
 }
 
+/// The acceptance command of a task.
 pub fn uat(job: &Job, spec: &TaskSpec) -> Option<String> {
     spec.commands.uat.clone().or_else(|| job.context.config.commands.uat.clone())
 }
 
 impl Job {
-    /// What is left of the step's time.
+    /// The rest of the step's time.
     pub(super) fn timeout(&self) -> Duration {
         self.time_left(self.began)
     }
@@ -66,14 +68,15 @@ impl Job {
         limit.saturating_sub(since.elapsed()).max(TIME_MIN)
     }
 
-    /// The time the user gives such a step.
+    /// The configured time limit for such a step.
     pub(super) fn usual_limit(&self) -> Duration {
         let step = self.want.step;
         let agent = step.role().map(|_| self.agent_config());
         self.context.config.timeout_by(step, agent)
     }
 
-    /// Attempts of two runs may have the same number; their work must not share a ref.
+    /// The attempt's name in refs. Attempts of two runs may have the same number, but must not
+    /// share a ref.
     pub(super) fn id_for_refs(&self, id: AttemptId) -> String {
         format!("{}-{id}", self.run.id)
     }

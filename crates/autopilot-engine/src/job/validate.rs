@@ -1,5 +1,5 @@
 //! VALIDATE and PREFLIGHT: the controller runs the commands itself, on a committed tree, in a
-//! directory no agent has written in.
+//! directory that no agent has written to.
 
 use super::change::broken_rules;
 use super::evidence::{NewFailures, RoundEvidence, SeenCommand, untrue_claim};
@@ -17,7 +17,7 @@ impl Job {
     pub(super) async fn validate(&self) -> Result<Done, JobError> {
         let spec = self.spec()?;
         let commit = self.commit()?;
-        // Of the whole each part has been looked at on its own.
+        // For the whole run, each task's change was checked on its own.
         let is_whole = self.task.parent.is_none();
         let change = self.change().await?;
         let findings = if is_whole { Vec::new() } else { self.guard(&change, &spec) };
@@ -52,7 +52,7 @@ impl Job {
         Ok((Outcome::Failed { why: reasons.join("; ") }, facts))
     }
 
-    /// The base must be green before the first agent is paid, or somebody must have allowed it.
+    /// Checks that the base is green before the first agent is paid, unless a red base is allowed.
     pub(super) async fn preflight(&self) -> Result<Done, JobError> {
         let base = Oid::parse(&self.run.base)?;
         let checks = self.checks(&base, user_command::validation(self, None), self.began).await?;
@@ -63,7 +63,7 @@ impl Job {
         };
         facts.answer = Some(self.keep(&evidence)?);
         if !self.is_sandboxed()? {
-            let note = "without a sandbox an agent can write where the proofs are made";
+            let note = "without a sandbox, agents can write where results are tested";
             facts.notes.push(note.to_owned());
         }
         let failed: Vec<String> =
@@ -78,13 +78,12 @@ impl Job {
             return Ok((Outcome::Passed, facts));
         }
         let branch = &self.run.base_branch;
-        let why = format!(
-            "{why} on the untouched base `{branch}`; repair it, or run with --allow-red-base"
-        );
+        let why =
+            format!("{why} on the untouched base `{branch}`; fix it, or run with --allow-red-base");
         Ok((Outcome::Failed { why }, facts))
     }
 
-    /// What failed and did not on the untouched base; and, as the others, what failed there too.
+    /// The failures that the untouched base does not have, and those that it has too.
     pub(super) fn new_failures(
         &self,
         checks: &[CommandCheck],
@@ -96,8 +95,8 @@ impl Job {
         Ok(NewFailures::of(failed))
     }
 
-    /// All of them, even after one failed: the next round should see everything. The step's time
-    /// counts from `since`.
+    /// Runs all commands, even after one failed, so that the next round sees everything. The step's
+    /// time counts from `since`.
     pub(super) async fn checks(
         &self,
         commit: &Oid,
@@ -109,7 +108,7 @@ impl Job {
             if self.cancel.is_asked() {
                 break;
             }
-            // Each on the commit as it is, not on what the one before made of it.
+            // Each command gets the commit as it is, not as the command before left it.
             let bench = self.proof_bench_since(commit, since).await?;
             let left = self.time_left(since);
             let mut check = self.command(name, &line, &bench.dir, left).await?;
@@ -155,7 +154,8 @@ impl Job {
         })
     }
 
-    /// An account that differs from what was seen is told to the reviewer; it blocks nothing.
+    /// Differences between the builder's report and the checks, for the reviewer; they do not
+    /// block.
     fn differences(&self, checks: &[CommandCheck]) -> Result<Vec<String>, JobError> {
         let step = if self.task.shown(Step::Fix).is_some() { Step::Fix } else { Step::Build };
         let Some(text) = self.answer_of(step)? else { return Ok(Vec::new()) };

@@ -1,10 +1,10 @@
-//! The repository's workshop: hub, slots and the user's repository, for jobs that must not block.
+//! The hub, the slots and the user's repository, for jobs that must not block.
 
 use super::train::MergeQueue;
 use super::{Job, JobError};
 use crate::pool::{Lessor, SlotLease};
 use crate::ports::Ports;
-use autopilot_core::config::KeepWorktrees as KeepConfig;
+use autopilot_core::config::KeepWorktrees;
 use autopilot_core::id::TaskId;
 use autopilot_core::step::CacheUse;
 use autopilot_host::git::{
@@ -17,9 +17,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Changes kept in mind: as many as tasks that are usually worked on at once.
+/// Changes that are cached: about as many as tasks at work at once.
 const CHANGES_KNOWN_MAX: usize = 8;
 
+/// The repository in which the jobs of a run work.
 #[derive(Clone)]
 pub struct Workshop {
     pub repo: Arc<UserRepo>,
@@ -29,11 +30,11 @@ pub struct Workshop {
     slots: Slots,
     agents: Lessor,
     proofs: Lessor,
-    /// Validation, review and acceptance cases look at the same change one after the other.
+    /// A cache, as validation, review and acceptance look at the same change one after the other.
     changes: Arc<Mutex<VecDeque<Arc<GitChange>>>>,
 }
 
-/// A slot that is ours for the time of an attempt, filled with a commit.
+/// A slot that is reserved for an attempt and filled with a commit.
 pub struct Bench {
     pub slot: Slot,
     pub dir: Utf8PathBuf,
@@ -42,23 +43,24 @@ pub struct Bench {
     _lease: SlotLease,
 }
 
+/// The purpose of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum For {
-    /// An agent will write here.
+    /// An agent will write in the slot.
     Agent,
-    /// A gate of the controller runs here, on exactly the commit.
+    /// A gate of the controller runs in the slot, on exactly the commit.
     Proof,
 }
 
-/// What a slot is filled with, and for whom.
+/// A request for a slot.
 pub struct SlotOrder {
     pub purpose: For,
     pub id: TaskId,
     pub task: String,
-    /// What refs to its work are named after.
+    /// The attempt's name in refs to its work.
     pub attempt: String,
     pub commit: Oid,
-    /// What the work is measured against.
+    /// The commit the work is measured against.
     pub base: Oid,
     pub branch: String,
     pub keep: KeepFiles,
@@ -66,6 +68,7 @@ pub struct SlotOrder {
 }
 
 impl Workshop {
+    /// A workshop for a repository and its hub.
     pub fn new(repo: UserRepo, hub: Hub) -> Workshop {
         let slots = Slots::new(&hub, &repo);
         let repo = Arc::new(repo);
@@ -81,7 +84,8 @@ impl Workshop {
         }
     }
 
-    /// Saves what attempts of a process that died left in their slots; says which refs hold it.
+    /// Saves the work that attempts of a dead process left in their slots, and returns the refs
+    /// that hold it.
     pub fn rescue_all(&self) -> Result<Vec<String>, GitError> {
         let mut saved = Vec::new();
         for slot in self.slots.existing()? {
@@ -90,7 +94,7 @@ impl Workshop {
         Ok(saved)
     }
 
-    /// What is different between two trees, or the trees of two commits.
+    /// The difference between two trees, or the trees of two commits.
     pub fn change(&self, base: &Oid, tree: &Oid) -> Result<Arc<GitChange>, GitError> {
         let known = || self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let (old, new) = (self.hub.tree_of(base)?, self.hub.tree_of(tree)?);
@@ -108,6 +112,7 @@ impl Workshop {
         Ok(change)
     }
 
+    /// Leases a slot and fills it.
     pub async fn bench(&self, order: SlotOrder) -> Result<Bench, JobError> {
         let lessor = match order.purpose {
             For::Agent => &self.agents,
@@ -140,7 +145,7 @@ fn fill(slot: &Slot, order: &SlotOrder) -> Result<PreparedSlot, GitError> {
 }
 
 impl Bench {
-    /// Whether its files are no longer those of the commit.
+    /// Returns whether the slot's files differ from the commit.
     pub async fn is_changed(&self) -> Result<bool, JobError> {
         let (slot, commit) = (self.slot.clone(), self.commit.clone());
         blocking(move || match slot.verify_clean(&commit) {
@@ -151,7 +156,7 @@ impl Bench {
         .await
     }
 
-    /// Takes everything in the slot into the hub, where nothing can lose it.
+    /// Captures everything in the slot in the hub, where it can't be lost.
     pub async fn capture(&self, task: &str, id: String) -> Result<Capture, JobError> {
         let (slot, base) = (self.slot.clone(), self.commit.clone());
         let task = task.to_owned();
@@ -164,12 +169,12 @@ impl Bench {
 }
 
 impl Job {
-    /// A directory with exactly this commit that no agent has ever written in.
+    /// A directory with exactly this commit that no agent has ever written to.
     pub(super) async fn proof_bench(&self, commit: &Oid) -> Result<Bench, JobError> {
         self.proof_bench_since(commit, self.began).await
     }
 
-    /// The same, with the step's time counted from `since`.
+    /// A directory for a gate, with the step's time counted from `since`.
     pub(super) async fn proof_bench_since(
         &self,
         commit: &Oid,
@@ -192,7 +197,7 @@ impl Job {
         self.bench_as(attempt, purpose, (commit, base), self.began).await
     }
 
-    /// `attempt` is what refs to the work in it are named after.
+    /// A slot with a commit; `attempt` names the refs to the work in it.
     pub(super) async fn bench_as(
         &self,
         attempt: String,
@@ -210,9 +215,11 @@ impl Job {
             base: base.clone(),
             branch: format!("autopilot/{}", self.name_for_refs()),
             keep: match (config.keep, purpose) {
-                (KeepConfig::Always, _) | (KeepConfig::Auto, For::Agent) => KeepFiles::WhileLocked,
-                // What a gate's tests leave behind could make the next gate pass.
-                (KeepConfig::Auto, For::Proof) | (KeepConfig::Never, _) => KeepFiles::Nothing,
+                (KeepWorktrees::Always, _) | (KeepWorktrees::Auto, For::Agent) => {
+                    KeepFiles::WhileLocked
+                }
+                // Files that one gate's tests leave could make the next gate pass.
+                (KeepWorktrees::Auto, For::Proof) | (KeepWorktrees::Never, _) => KeepFiles::Nothing,
             },
             copy: config.copy.iter().map(PathBuf::from).collect(),
         };
@@ -228,11 +235,12 @@ impl Job {
     }
 }
 
+/// The current time in seconds.
 pub fn seconds_now() -> i64 {
     jiff::Timestamp::now().as_second()
 }
 
-/// Git and files block; the loop must not.
+/// Runs blocking work on git and files outside the loop's threads.
 pub async fn blocking<T, E>(
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<T, JobError>

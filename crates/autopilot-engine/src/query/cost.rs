@@ -1,6 +1,6 @@
-//! What runs have cost in money and tokens, told by whatever it is asked by.
+//! The cost of runs in money and tokens, grouped by a key.
 //!
-//! Invariant: what nobody told is never shown as 0 and never part of a sum.
+//! Invariant: an unreported cost is never shown as 0 and never part of a sum.
 
 use super::{KnownRun, QueryError, RunArchive, RunConfigs};
 use autopilot_core::config::{AgentConfig, Config};
@@ -13,14 +13,14 @@ use autopilot_view::cost::{Sum, charges};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Runs whose records are looked at.
+/// Maximum number of runs whose records are read.
 const RUNS_MAX: usize = 100_000;
-/// Records read for it, over all runs; what is older is left out and said to be.
+/// Maximum number of records read over all runs; older runs are left out and counted.
 pub const RECORDS_MAX: u64 = 500_000;
 const WEEK_DAYS: i64 = 7;
 const DAY_MS: i64 = 86_400_000;
 
-/// What a sum is told by.
+/// The key by which costs are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostKey {
     Step,
@@ -32,7 +32,7 @@ pub enum CostKey {
 }
 
 impl CostKey {
-    /// The word for it, in a heading and in JSON.
+    /// The word for the key, in a heading and in JSON.
     pub fn word(self) -> &'static str {
         match self {
             CostKey::Step => "step",
@@ -45,7 +45,7 @@ impl CostKey {
     }
 }
 
-/// Answers what a run has cost, or all of them: by one thing, or at a glance.
+/// The cost of one run or of all runs, grouped by a key or as an overview.
 pub fn cost(
     archive: &RunArchive,
     run: Option<&str>,
@@ -83,7 +83,7 @@ fn at_a_glance(archive: &RunArchive, now: Time) -> Result<CostAnswer, QueryError
     Ok(CostAnswer { parts, left_out })
 }
 
-/// By one thing, or else by task and by step.
+/// The cost of one run, by a key or else by task and by step.
 fn of_run(
     archive: &RunArchive,
     known: &KnownRun,
@@ -97,11 +97,11 @@ fn of_run(
     Ok(ways.into_iter().map(|by| CostTable::of(&title, by, &spent)).collect())
 }
 
-/// Everything that was spent, with all it can be summed by.
+/// Every cost with all the keys it can be grouped by.
 #[derive(Default)]
 struct SpentLedger {
     items: Vec<SpentItem>,
-    /// Runs that would have been too much to read.
+    /// The number of runs that were too much to read.
     left_out: usize,
 }
 
@@ -123,7 +123,7 @@ impl SpentLedger {
             if is_older(archive, &run, from)? {
                 continue;
             }
-            // The newest counts however long it is.
+            // The newest run counts however long it is.
             if records > 0 && records + run.last_seq > RECORDS_MAX {
                 spent.left_out += 1;
                 continue;
@@ -172,7 +172,7 @@ impl SpentLedger {
     }
 }
 
-/// Whether nothing at all happened in it since then.
+/// Returns whether a run had no record since a time.
 fn is_older(
     archive: &RunArchive,
     run: &JournalRun,
@@ -183,7 +183,7 @@ fn is_older(
     Ok(last.first().is_none_or(|record| record.at_ms < from.0))
 }
 
-/// Who did it, by the configuration it was done with.
+/// The agent that made an attempt, by the configuration of that time.
 pub(super) fn agent_of(
     config: &Config,
     task: Option<&Task>,
@@ -207,7 +207,7 @@ impl SpentItem {
     }
 }
 
-/// One table with its total.
+/// One table of costs with its total.
 pub struct CostTable {
     pub title: String,
     pub by: CostKey,
@@ -229,7 +229,7 @@ impl CostTable {
         }
         let mut rows: Vec<(String, Sum)> = rows.into_iter().collect();
         match by {
-            // Newest first; ids of runs of the same second are in no order.
+            // Newest first; the ids of runs of the same second have no order.
             CostKey::Day | CostKey::Run => {
                 rows.sort_by_key(|(key, _)| std::cmp::Reverse(latest.get(key).copied()));
             }
@@ -256,11 +256,11 @@ impl CostTable {
     }
 }
 
-/// What was spent, in as many tables as were asked for.
+/// Costs in as many tables as were asked for.
 #[derive(Default)]
 pub struct CostAnswer {
     pub parts: Vec<CostTable>,
-    /// Runs that would have been too much to read.
+    /// The number of runs that were too much to read.
     pub left_out: usize,
 }
 
@@ -275,7 +275,7 @@ impl CostAnswer {
     }
 }
 
-/// Null where nothing is known; `…_complete` says whether all of it is.
+/// A sum as JSON: null where nothing is known; `…_complete` says whether all of it is.
 pub fn sum_object(sum: &Sum) -> Value {
     let bill = &sum.bill;
     let tokens = |number: u64| (!sum.are_tokens_dark()).then_some(number);

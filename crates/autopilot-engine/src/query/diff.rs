@@ -1,4 +1,4 @@
-//! What a run or a task changed, read from the hub, which nobody else writes.
+//! The change of a run or a task, read from the hub.
 
 use super::{KnownRun, NamedEntry, QueryError, RunArchive};
 use crate::place::StatePaths;
@@ -9,21 +9,21 @@ use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-/// Two states of the tree and where both are found.
+/// Two states of the tree and the repository that has both.
 pub struct TreeChange {
     store: PathBuf,
     from: Oid,
     to: Oid,
 }
 
-/// In which form a change is told.
+/// The form in which a change is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeForm {
     Patch,
     Stat,
 }
 
-/// What a run or a task has changed; without an id, the newest run.
+/// The change of a run or a task; without an id, of the newest run.
 pub fn change_of(archive: &RunArchive, id: Option<&str>) -> Result<TreeChange, QueryError> {
     let store = objects(&archive.place)?;
     let (from, to) = match archive.named(id)? {
@@ -43,7 +43,7 @@ impl TreeChange {
         ])
     }
 
-    /// The change as git writes it, piece by piece, until somebody has had enough.
+    /// Streams the change as git writes it, until `take` has had enough.
     pub fn stream(
         &self,
         form: ChangeForm,
@@ -59,7 +59,7 @@ impl TreeChange {
         Ok(())
     }
 
-    /// Files with their counted lines; those of a binary file can't be counted.
+    /// The changed files with their line counts; a binary file has none.
     pub fn counted(&self) -> Result<Value, QueryError> {
         let (from, to) = (self.from.as_str(), self.to.as_str());
         let git = self.git().args(["--no-renames", "--numstat", "-z", from, to, "--"]);
@@ -79,7 +79,7 @@ fn file(line: &str) -> Option<Value> {
     }))
 }
 
-/// What a task has changed so far, at most so many bytes of it.
+/// The change of a task so far, at most `bytes_max` of it.
 pub fn text_of(place: &StatePaths, task: &Task, bytes_max: usize) -> Result<String, QueryError> {
     let (from, to) = of_task(task)?;
     let change = TreeChange { store: objects(place)?, from, to };
@@ -93,7 +93,7 @@ pub fn text_of(place: &StatePaths, task: &Task, bytes_max: usize) -> Result<Stri
     Ok(format!("{}{cut}", String::from_utf8_lossy(&text)))
 }
 
-/// What a branch of the user's repository changes, in a line; nothing where there is none.
+/// The change of a branch in the user's repository in one line; `None` where there is no branch.
 pub fn diffstat(git_dir: &Path, base: &str, branch: &str) -> Option<String> {
     let range = format!("{base}..refs/heads/{branch}");
     GitCommand::isolated("measure the change", git_dir)
@@ -104,7 +104,7 @@ pub fn diffstat(git_dir: &Path, base: &str, branch: &str) -> Option<String> {
         .map(|line| line.trim().to_owned())
 }
 
-/// The hub; without it, the user's repository still has what was published.
+/// The hub, or else the user's repository, which has the published branches.
 fn objects(place: &StatePaths) -> Result<PathBuf, QueryError> {
     let hub = place.state.join("hub.git").into_std_path_buf();
     if hub.is_dir() {
@@ -132,13 +132,13 @@ fn of_run(known: &KnownRun, store: &Path) -> Result<(Oid, Oid), QueryError> {
     Ok((Oid::parse(&run.base)?, Oid::parse(tip.trim())?))
 }
 
-/// The commit of a task, or the tree its work is at.
+/// The base and the commit of a task, or the tree its work is at.
 fn of_task(task: &Task) -> Result<(Oid, Oid), QueryError> {
     match (&task.base, task.commit.as_ref().or(task.tree.as_ref())) {
         (Some(base), Some(to)) => Ok((Oid::parse(base)?, Oid::parse(to)?)),
         (_, None) | (None, _) => {
             let what = format!("task {} has changed nothing yet", task.name());
-            let help = format!("`autopilot show {}` tells what it did so far", task.name());
+            let help = format!("`autopilot show {}` shows what it did so far", task.name());
             Err(QueryError::NothingChanged { what, help })
         }
     }

@@ -1,4 +1,4 @@
-//! The tasks of a run, and what each waits for.
+//! The tasks of a run and their dependencies.
 
 use super::{QueryError, RunArchive};
 use autopilot_core::config::Config;
@@ -9,7 +9,7 @@ use autopilot_core::task_file::TaskSpec;
 use autopilot_view::graph::GraphPicture;
 use std::collections::BTreeMap;
 
-/// The graph of a run, redacted; without an id, of the newest.
+/// The redacted graph of a run; without an id, of the newest run.
 pub fn of_run(archive: &RunArchive, run: Option<&str>) -> Result<GraphPicture, QueryError> {
     let known = archive.run(run)?;
     let redactor = archive.redactor(&known.state);
@@ -22,7 +22,7 @@ pub fn of_run(archive: &RunArchive, run: Option<&str>) -> Result<GraphPicture, Q
     Ok(graph)
 }
 
-/// At its gate a plan has no tasks yet; what is asked about is the plan.
+/// The graph of a plan that waits for approval, while the run has no tasks yet.
 fn waiting_plan(state: &State, archive: &RunArchive) -> Result<Option<GraphPicture>, QueryError> {
     let Some(root) = state.root().filter(|root| root.children.is_empty()) else { return Ok(None) };
     let shown = root.last(Step::Plan).and_then(|shown| shown.facts.answer.as_ref());

@@ -1,4 +1,4 @@
-//! What the controller, the agents and the commands have written: which files, and their ends.
+//! The log files of the controller, the agents and the commands, and the ends of these files.
 
 mod name;
 
@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 
-/// Of a longer log only the end is read.
+/// Maximum number of bytes read from the end of a log.
 pub const LOG_BYTES_MAX: u64 = 64 << 20;
 /// A clock may have been set back a little between two processes.
 const CLOCK_SLACK_MS: u64 = 2_000;
 
-/// Whose logs are asked for.
+/// The stream whose logs are selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogStream {
     Controller,
@@ -28,27 +28,27 @@ pub enum LogStream {
     Validation,
 }
 
-/// The log files somebody asks for.
+/// A selection of log files.
 pub struct LogSelection {
     pub logs: Utf8PathBuf,
-    /// Nothing means the controller's own log.
+    /// The steps whose logs are selected; `None` means the controller's log.
     steps: Option<Steps>,
-    /// Lines of the controller's log that tell of this task.
+    /// The task that the selected lines of the controller's log mention.
     pub about: Option<String>,
 }
 
 struct Steps {
     task: Option<String>,
     stream: Option<LogStream>,
-    /// Logs of an earlier run of the same task are older than this.
+    /// The start of the run: older logs are of an earlier run of the same task.
     since: String,
-    /// Where agents' logs are kept as events, if they are to be shown in words.
+    /// The recorded events of agents, if their logs are to be shown as readable text.
     recorded: Option<RecordedRun>,
 }
 
 impl LogSelection {
-    /// The logs of a stream, of a task, or of both; without either, the controller's own. `raw`
-    /// leaves what agents said in the form their vendors give it.
+    /// The logs of a stream, of a task, or of both; without either, the controller's log. `raw`
+    /// leaves agents' output in the vendors' formats.
     pub fn of(
         archive: &RunArchive,
         task: Option<&str>,
@@ -76,7 +76,7 @@ impl LogSelection {
         }
     }
 
-    /// The controller's own log, or the lines of it that tell of a task.
+    /// The controller's log, or the lines of it that mention a task.
     pub fn controller(place: &StatePaths, about: Option<String>) -> LogSelection {
         LogSelection { logs: place.views().join("logs"), steps: None, about }
     }
@@ -94,7 +94,7 @@ impl LogSelection {
         LogSelection { logs: place.views().join("logs"), steps, about: None }
     }
 
-    /// Each file with the heading it is announced by, in the order they were begun.
+    /// Each file with its heading, oldest first.
     pub fn files(&self) -> Vec<(Utf8PathBuf, Option<String>)> {
         let Some(steps) = &self.steps else {
             return vec![(self.logs.join("controller.log"), None)];
@@ -110,7 +110,7 @@ impl LogSelection {
             let shown = format!(".autopilot/logs/{}", file.path.file_name().unwrap_or_default());
             let heading = file.name.heading(&shown);
             match events.get(&file.log()) {
-                // What it said there is among its events.
+                // The events include what the agent wrote to standard error.
                 Some(_) if file.name.is_errors => None,
                 Some(events) => Some((events.clone(), Some(heading))),
                 None => Some((file.path, Some(heading))),
@@ -120,7 +120,7 @@ impl LogSelection {
     }
 }
 
-/// The files themselves, for programs that read them.
+/// The selected files as JSON.
 pub fn list(selection: &LogSelection) -> Value {
     let one = |path: Utf8PathBuf| {
         let file = path.file_name()?;
@@ -139,7 +139,7 @@ pub fn list(selection: &LogSelection) -> Value {
     json!({ "logs": files.filter_map(|(path, _)| one(path)).collect::<Vec<_>>() })
 }
 
-/// The events of each agent's log, by the log's file name.
+/// The events file of each agent's log, by the log's file name.
 fn events_of(run: &RecordedRun) -> BTreeMap<String, Utf8PathBuf> {
     let one = |(exec, said): (RecordedExec, Metadata)| {
         let log = said.log.rsplit('/').next()?.to_owned();
@@ -148,7 +148,7 @@ fn events_of(run: &RecordedRun) -> BTreeMap<String, Utf8PathBuf> {
     run.newest_first().into_iter().flatten().filter_map(one).collect()
 }
 
-/// The newest log of a task of a run that began then; `run` for the run itself.
+/// The newest log of a task in a run that started at `began`; `run` means the run itself.
 pub fn newest_of(place: &StatePaths, task: &str, began: Time) -> Option<Utf8PathBuf> {
     let steps =
         Steps { task: Some(task.to_owned()), stream: None, since: since(began), recorded: None };
@@ -157,7 +157,7 @@ pub fn newest_of(place: &StatePaths, task: &str, began: Time) -> Option<Utf8Path
     selection.files().pop().map(|(path, _)| path)
 }
 
-/// The end of a file, at most so many bytes, from the beginning of a line on.
+/// The end of a file, at most `bytes_max`, starting at the beginning of a line.
 pub fn end_of(path: &Utf8Path, bytes_max: u64) -> std::io::Result<String> {
     let length = path.metadata()?.len();
     let (from, bytes) = read_from(path, length.saturating_sub(bytes_max))?;
@@ -176,12 +176,12 @@ struct LogFile {
 impl LogFile {
     fn of(path: &Utf8Path) -> Option<LogFile> {
         let name = LogName::parse(path.file_name()?)?;
-        // An empty log, as most of standard error are, has nothing to say.
+        // Empty logs, as most logs of standard error are, are left out.
         let has_text = path.metadata().is_ok_and(|meta| meta.is_file() && meta.len() > 0);
         has_text.then(|| LogFile { path: path.to_owned(), name })
     }
 
-    /// The name of the log it belongs to.
+    /// The file name of the standard-output log this file belongs to.
     fn log(&self) -> String {
         self.path.file_name().unwrap_or_default().replace(".err.log", ".log")
     }
@@ -200,11 +200,11 @@ fn since(started: Time) -> String {
     at.chars().filter(|c| !matches!(c, '-' | ':')).collect()
 }
 
-/// What a file holds from an offset on, at most its end; and where that begins.
+/// Reads a file from an offset on, but only its end if that is long; returns the actual offset too.
 pub fn read_from(path: &Utf8Path, offset: u64) -> std::io::Result<(u64, Vec<u8>)> {
     let mut file = std::fs::File::open(path)?;
     let length = file.metadata()?.len();
-    // A log that became shorter was begun anew.
+    // A log that became shorter was started again.
     let from = if offset > length { 0 } else { offset };
     let from = from.max(length.saturating_sub(LOG_BYTES_MAX));
     file.seek(SeekFrom::Start(from))?;

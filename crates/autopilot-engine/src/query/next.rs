@@ -1,12 +1,12 @@
-//! What a person can do next with a run that is over or rests.
+//! The commands a person can use next with a run that has ended or paused.
 
 use autopilot_core::event::Outcome;
 use autopilot_core::state::{State, Task};
 use autopilot_core::step::Step;
 use autopilot_view::{self as view, ExitWord};
 
-/// What a person does next with a run that is over or rests. `branch` is the run's, if it is in the
-/// repository: nothing may have been merged, or it was undone.
+/// The commands to use next with a run that has ended or paused. `branch` is the run's branch, if
+/// the repository has it: nothing may have been merged, or the merge was undone.
 pub fn next_commands(state: &State, branch: Option<&str>) -> Vec<String> {
     let recover = || "autopilot recover".to_owned();
     match ExitWord::of(state) {
@@ -34,7 +34,7 @@ pub fn next_commands(state: &State, branch: Option<&str>) -> Vec<String> {
     }
 }
 
-/// Whether anything ever came onto the run's branch.
+/// Returns whether anything was merged to the run's branch.
 fn has_merged(state: &State) -> bool {
     let is_merged =
         |task: &Task| task.last(Step::Merge).is_some_and(|shown| shown.outcome == Outcome::Passed);

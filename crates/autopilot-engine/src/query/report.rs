@@ -1,4 +1,4 @@
-//! A whole run on one page.
+//! The HTML report of a run.
 
 use super::diff::diffstat;
 use super::{KnownRun, QueryError, RunArchive, sessions};
@@ -7,7 +7,7 @@ use crate::report::{self, ReportGiven};
 use autopilot_host::checkout;
 use camino::Utf8PathBuf;
 
-/// The page about a run, in HTML.
+/// The HTML report of a run as text.
 pub fn page(archive: &RunArchive, known: &KnownRun) -> Result<String, QueryError> {
     let (state, run) = (&known.state, &known.state.run);
     let records = archive.records(&known.run.id)?;
@@ -22,7 +22,7 @@ pub fn page(archive: &RunArchive, known: &KnownRun) -> Result<String, QueryError
     Ok(report::of_run(&archive.place, &archive.history, state, &records, given, &redactor))
 }
 
-/// Writes the page where the files of the run are.
+/// Writes the HTML report beside the files of the run.
 pub fn write(archive: &RunArchive, run: &str) -> Result<Utf8PathBuf, QueryError> {
     let known = archive.run(Some(run))?;
     Ok(report::write(&archive.place, &known.state, &page(archive, &known)?)?)

@@ -7,7 +7,7 @@ use autopilot_journal::JournalRun;
 use autopilot_view::{self as view, ExitWord};
 use serde::Serialize;
 
-/// Runs among which those since a time are looked for.
+/// Runs that are searched for those started since a time.
 const RUNS_SEARCHED_MAX: usize = 100_000;
 
 /// One run in the list, as `runs --json` prints it.
@@ -20,7 +20,7 @@ pub struct RunRow {
     pub live: bool,
     pub started_at: String,
     pub last_transition_at: String,
-    /// Seconds it was worked on.
+    /// Seconds of work on the run.
     pub duration: f64,
     pub cost_usd: f64,
     pub cost_complete: bool,
@@ -35,7 +35,7 @@ pub struct RunRow {
     pub spent: Bill,
 }
 
-/// The newest runs, at most so many, of those begun since a time.
+/// The newest runs, at most `runs_max`, started since a time.
 pub fn runs(
     archive: &RunArchive,
     runs_max: usize,
@@ -75,7 +75,7 @@ impl RunRow {
     }
 }
 
-/// The runs begun since a time, newest first, at most so many.
+/// The runs started since a time, newest first, at most `runs_max`.
 pub(super) fn begun_since(
     archive: &RunArchive,
     runs_max: usize,
@@ -90,14 +90,14 @@ pub(super) fn begun_since(
     Ok(runs)
 }
 
-/// Of the whole towards a goal; else the most any task took.
+/// The iterations of a goal, or else the most that any task took.
 fn iterations(known: &KnownRun) -> u32 {
     let state = &known.state;
     let of_tasks = || view::leaves(state).map(|task| task.round).max();
     view::iteration(state).map(|(round, _)| round).or_else(of_tasks).unwrap_or(0)
 }
 
-/// What became of it in a word; nothing while that is open.
+/// The outcome of the run in a word; `None` while it is open.
 fn outcome(known: &KnownRun) -> Option<&'static str> {
     match known.standing() {
         Standing::Live { .. } | Standing::Rests | Standing::Interrupted => None,

@@ -1,4 +1,4 @@
-//! The conversations agents had in a run, and how to go on with each.
+//! The sessions agents had in a run, and how to resume each.
 
 use super::cost::{self, agent_of};
 use super::{KnownRun, QueryError, RunArchive, RunConfigs, Standing};
@@ -10,7 +10,7 @@ use autopilot_view::sessions::{self as view, Session};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How to go on with each session of a run, by its id.
+/// How to resume each session of a run, by session id.
 pub fn ways(
     archive: &RunArchive,
     known: &KnownRun,
@@ -24,12 +24,12 @@ pub fn ways(
     Ok(listed.sessions.iter().map(way).collect())
 }
 
-/// A run with the conversations agents had in it.
+/// A run with its agents' sessions.
 pub struct RunSessions<'a> {
     pub known: &'a KnownRun,
     configs: RunConfigs,
     pub sessions: Vec<Session>,
-    /// Attempts of which we could tell an agent what was said.
+    /// Attempts whose questions and answers are kept, so that an agent can be told of them.
     kept: BTreeSet<String>,
     /// Sessions whose files the agent has deleted.
     removed: BTreeSet<String>,
@@ -89,7 +89,7 @@ impl<'a> RunSessions<'a> {
         self.config_of(session).map_or("unknown", |agent| agent.mode.word())
     }
 
-    /// The id as it may be shown.
+    /// The session's id, redacted.
     pub fn id(&self, session: &Session) -> String {
         (self.clean)(&session.id)
     }
@@ -103,7 +103,7 @@ impl<'a> RunSessions<'a> {
         agent_of(self.configs.at(session.attempt)?, task, session.step, session.lane)
     }
 
-    /// The task it was about.
+    /// The name of the session's task.
     pub fn task(&self, session: &Session) -> String {
         let task = self.known.state.tasks.get(session.task.index());
         match task.filter(|task| task.parent.is_some()) {
@@ -112,7 +112,7 @@ impl<'a> RunSessions<'a> {
         }
     }
 
-    /// How it stands, in a word.
+    /// The session's state in a word.
     pub fn state(&self, session: &Session) -> &'static str {
         match &session.ended {
             Some((_, outcome)) => super::show::outcome_word(outcome),
@@ -121,17 +121,21 @@ impl<'a> RunSessions<'a> {
         }
     }
 
-    /// Whether the step it was about is in this session now.
+    /// Returns whether the session is the one its step is in now.
     pub fn is_current(&self, session: &Session) -> bool {
         view::is_current(session, &self.sessions, &self.known.state)
     }
 
-    /// Why nobody can go on with it now.
+    /// Why the session can't be resumed now.
     pub fn hindrance(&self, session: &Session) -> Option<&'static str> {
         if matches!(self.known.standing(), Standing::Live { .. }) {
-            return Some(if session.ended.is_none() { "at work" } else { "its run is at work" });
+            return Some(if session.ended.is_none() {
+                "at work"
+            } else {
+                "its run is in progress"
+            });
         }
-        // How it was asked first can be known again whatever is kept.
+        // The first question of such a step can be built again whatever is kept.
         if self.known.state.task(session.task).pipeline.continues_at().is_some() {
             return None;
         }
@@ -139,17 +143,17 @@ impl<'a> RunSessions<'a> {
             return Some("removed by `autopilot gc`");
         }
         let keeps_it = match self.config_of(session).map(|agent| agent.mode) {
-            None => return Some("its agent is not known"),
+            None => return Some("its agent is unknown"),
             Some(Mode::ClaudeCodeCli | Mode::CodexCli | Mode::Acp | Mode::OpenaiApi) => {
                 session.is_its_own
             }
             Some(Mode::Command | Mode::Script) => false,
         };
         let can = keeps_it || self.kept.contains(&session.attempt.to_string());
-        (!can).then_some("nothing of what was said is kept")
+        (!can).then_some("its conversation was not kept")
     }
 
-    /// The command that goes on with it.
+    /// The command that resumes the session.
     pub fn command(&self, session: &Session) -> String {
         format!("autopilot resume {} --prompt \"…\"", (self.clean)(&session.id))
     }

@@ -1,4 +1,4 @@
-//! A run or a task in full, with the evidence, from the records.
+//! A run or a task in full, with its evidence, from the records.
 
 mod goal;
 
@@ -14,20 +14,20 @@ use autopilot_view::sessions::{Session, is_current, sessions};
 use autopilot_view::state_json;
 use serde_json::{Value, json};
 
-/// Everything that is known of a run, or of one of its tasks.
+/// Everything known about a run or one of its tasks.
 pub struct ShownRun {
     pub known: KnownRun,
-    /// The task it is asked about; nothing means the run.
+    /// The task that is shown; `None` means the whole run.
     only: Option<TaskId>,
     pub history: RunHistory,
-    /// The sessions the steps were in last.
+    /// The last sessions of the steps.
     pub current: Vec<Session>,
-    /// Of a run towards a goal as a whole.
+    /// The history of a whole run towards a goal.
     pub goal: Option<GoalHistory>,
     pub redactor: Redactor,
 }
 
-/// Looks a run or a task up; without an id, the newest run.
+/// Finds a run or a task to show; without an id, the newest run.
 pub fn show(archive: &RunArchive, id: Option<&str>) -> Result<ShownRun, QueryError> {
     let (known, only) = match archive.named(id)? {
         NamedEntry::Run(known) => (known, None),
@@ -47,7 +47,7 @@ pub fn show(archive: &RunArchive, id: Option<&str>) -> Result<ShownRun, QueryErr
 }
 
 impl ShownRun {
-    /// The task it is asked about; nothing means the run.
+    /// The task that is shown; `None` means the whole run.
     pub fn only(&self) -> Option<&Task> {
         self.only.map(|id| self.known.state.task(id))
     }
@@ -65,14 +65,14 @@ impl ShownRun {
     }
 }
 
-/// The sessions the steps were in last.
+/// The last sessions of the steps.
 fn current(known: &KnownRun, records: &[Record]) -> Vec<Session> {
     let all = sessions(&known.run.id, records);
     let is_current = |session: &&Session| is_current(session, &all, &known.state);
     all.iter().filter(is_current).cloned().collect()
 }
 
-/// How an attempt ended, in a word.
+/// The outcome of an attempt in a word.
 pub fn outcome_word(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Passed => "passed",

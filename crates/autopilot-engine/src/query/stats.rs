@@ -1,4 +1,4 @@
-//! Runs in figures: how they ended, and what tasks took in iterations, time and money.
+//! Statistics over runs: how they ended, and the iterations, time and money of their tasks.
 
 mod figure;
 
@@ -16,14 +16,14 @@ use autopilot_view as view;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Runs summed up unless another number is asked for.
+/// The default number of runs.
 const RUNS_USUAL: usize = 1_000;
-/// Records read for it, over all runs; what is older is left out and said to be.
+/// Maximum number of records read over all runs; older runs are left out and counted.
 pub const RECORDS_MAX: u64 = 500_000;
 /// Records read from the journal at a time.
 const READ_MAX: usize = 4_096;
 
-/// Sums up the newest runs, at most so many, of those begun since a time.
+/// Statistics over the newest runs, at most `runs_max`, started since a time.
 pub fn stats(
     archive: &RunArchive,
     runs_max: Option<usize>,
@@ -31,22 +31,13 @@ pub fn stats(
 ) -> Result<RunStats, QueryError> {
     let mut sums = RunStats::default();
     let runs_max = runs_max.unwrap_or(RUNS_USUAL);
-    // One more, to know whether there are more.
+    // One more run tells whether there are more.
     let mut runs = begun_since(archive, runs_max.saturating_add(1), since)?;
     sums.more_runs = runs.len() > runs_max;
     runs.truncate(runs_max);
-    gather(archive, runs, &mut sums)?;
-    Ok(sums)
-}
-
-fn gather(
-    archive: &RunArchive,
-    runs: Vec<JournalRun>,
-    sums: &mut RunStats,
-) -> Result<(), QueryError> {
     let mut records = 0;
     for run in runs {
-        // The newest counts however long it is.
+        // The newest run counts however long it is.
         if records > 0 && records + run.last_seq > RECORDS_MAX {
             sums.left_out += 1;
             continue;
@@ -55,13 +46,13 @@ fn gather(
         sums.steps_of(archive, &run)?;
         sums.add(&archive.tell(run)?);
     }
-    Ok(())
+    Ok(sums)
 }
 
-/// Many runs in figures.
+/// Statistics over many runs.
 #[derive(Default)]
 pub struct RunStats {
-    /// By how they stand.
+    /// The number of runs by how they stand.
     pub runs: BTreeMap<&'static str, usize>,
     pub tasks: BTreeMap<&'static str, usize>,
     pub run_ms: Figures,
@@ -75,13 +66,13 @@ pub struct RunStats {
     pub lost: usize,
     pub steps: BTreeMap<Step, StepShare>,
     pub oldest: Option<Time>,
-    /// Runs that would have been too much to read.
+    /// The number of runs that were too much to read.
     pub left_out: usize,
-    /// Whether there are runs beyond the number asked for.
+    /// Whether there are runs beyond the requested number.
     pub more_runs: bool,
 }
 
-/// How often a step was tried, and how long that took.
+/// The attempts of a step and their total time.
 #[derive(Default)]
 pub struct StepShare {
     pub attempts: usize,
@@ -105,7 +96,7 @@ impl RunStats {
         }
     }
 
-    /// What was never begun took nothing, and would only make the others look good.
+    /// A task that never started would only make the averages look better, so it is left out.
     fn add_task(&mut self, task: &Task) {
         *self.tasks.entry(view::task_word(task)).or_default() += 1;
         if task.spent.attempts > 0 {
@@ -115,7 +106,7 @@ impl RunStats {
         }
     }
 
-    /// From the records, because a state forgets what a retry makes good.
+    /// Counts attempts from the records, because the state forgets attempts that a retry replaced.
     fn steps_of(&mut self, archive: &RunArchive, run: &JournalRun) -> Result<(), QueryError> {
         let mut from = 1;
         loop {
@@ -149,7 +140,7 @@ impl RunStats {
         }
     }
 
-    /// Steps that took time, the longest first, with their share.
+    /// The steps that took time with their share, longest first.
     pub fn shares(&self) -> Vec<(Step, &StepShare, f64)> {
         let all: u64 = self.steps.values().map(|tried| tried.ms).sum();
         let share = |ms: u64| if all == 0 { 0.0 } else { ms as f64 / all as f64 };
@@ -195,7 +186,7 @@ impl RunStats {
     }
 }
 
-/// What a person would call the end of it; a run that works is at no end.
+/// The outcome of a run as a person would call it.
 fn outcome(known: &KnownRun) -> &'static str {
     match known.standing() {
         Standing::Live { .. } => "RUNNING",

@@ -6,7 +6,7 @@ use autopilot_core::state::State;
 use autopilot_host::redact::Redactor;
 use serde_json::{Value, json};
 
-/// `state.json` and what it has cost.
+/// The object of `state.json` with the run's cost.
 pub fn status_object(state: &State, redactor: &Redactor) -> Value {
     let mut object = state_object(state, redactor);
     if let Value::Object(fields) = &mut object {
@@ -16,7 +16,7 @@ pub fn status_object(state: &State, redactor: &Redactor) -> Value {
     object
 }
 
-/// The same with the process at work, if there is one.
+/// The status of a run with the process that works on it, if there is one.
 pub fn known_status(told: Option<&KnownRun>, redactor: &Redactor) -> Value {
     let Some(told) = told else {
         return json!({

@@ -1,28 +1,30 @@
-//! What the controller decided about each task, in words that do not depend on when or where.
+//! The controller's decisions about each task, in words that do not depend on time or place.
 
 use autopilot_core::event::{Event, Outcome, Record, TaskEnd};
 use autopilot_core::id::TaskId;
 use std::collections::BTreeMap;
 
-/// Task name to its decisions in order; the run itself is `run`.
+/// The decisions of each task in order, by task name; the run itself is `run`.
 pub type Decisions = BTreeMap<String, Vec<String>>;
 
-/// Where the two first part ways for a task; none means that one of them had nothing more.
+/// The first difference between two runs for one task; `None` means that a run had no more
+/// decisions.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Difference {
     pub task: String,
-    /// Decisions that were the same before it.
+    /// The number of equal decisions before the difference.
     pub after: usize,
     pub recorded: Option<String>,
     pub replayed: Option<String>,
 }
 
-/// The name under which a task is compared.
+/// The name under which a task's decisions are compared.
 pub fn named(names: &BTreeMap<TaskId, String>, task: TaskId) -> String {
     names.get(&task).filter(|name| !name.is_empty()).cloned().unwrap_or_else(|| "run".to_owned())
 }
 
-/// Whether an end says something about the work, and not about the machine or the account.
+/// Returns whether an outcome says something about the work, and not about the machine or the
+/// account.
 pub fn is_about_work(outcome: &Outcome) -> bool {
     matches!(
         outcome,
@@ -30,6 +32,7 @@ pub fn is_about_work(outcome: &Outcome) -> bool {
     )
 }
 
+/// The decisions in a run's records.
 pub fn decisions(records: &[Record]) -> Decisions {
     let mut names = BTreeMap::new();
     let mut all = Decisions::new();

@@ -1,5 +1,5 @@
-//! Gives each question its recorded answer, and lets attempts end in the order they ended in then:
-//! who is merged first decides what others meet.
+//! Gives each question its recorded answer, and ends attempts in the recorded order: the order of
+//! merges decides what later attempts find.
 
 use crate::job::Metadata;
 use autopilot_agents::ExitFacts;
@@ -9,18 +9,19 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// A question that was asked, and what is kept of it.
+/// A recorded question.
 #[derive(Clone, Debug)]
 pub struct Played {
     pub dir: Utf8PathBuf,
-    /// Which of the agents that may do the step it was.
+    /// The position of the agent among those that may do the step.
     pub lane: u32,
     pub exit: ExitFacts,
-    /// What the agent made of its worktree, as objects of the recording's hub.
+    /// The agent's change to its worktree, as objects in the recording's hub.
     pub worktree: Option<(String, String)>,
 }
 
 impl Played {
+    /// A question from its metadata.
     pub fn new(dir: Utf8PathBuf, said: &Metadata, worktree: Option<(String, String)>) -> Played {
         let exit = ExitFacts {
             code: said.exit,
@@ -32,17 +33,18 @@ impl Played {
         Played { dir, lane: said.lane, exit, worktree }
     }
 
-    /// By which our own executable says again what the agent said.
+    /// The arguments with which Autopilot's own executable repeats the answer.
     pub fn args(&self) -> Vec<String> {
         vec![super::COMMAND.to_owned(), self.dir.to_string()]
     }
 }
 
+/// Plays back a recorded run.
 pub struct Player {
-    /// The hub whose objects the recording names.
+    /// The hub with the objects that the recording names.
     pub hub: autopilot_host::git::Hub,
-    /// Names of agents that steps of workflows asked for and got. None of them is started, so none
-    /// needs to be there.
+    /// The agents that workflow steps named. None of them is started, so none needs to be
+    /// installed.
     pub adapters: BTreeSet<String>,
     inner: Mutex<PlayerInner>,
     moved: watch::Sender<u64>,
@@ -51,28 +53,30 @@ pub struct Player {
 #[derive(Debug, Default)]
 struct PlayerInner {
     turns: BTreeMap<(String, Step), VecDeque<Played>>,
-    /// Ends that are still to come, oldest first.
+    /// The recorded ends that have not come yet, oldest first.
     order: VecDeque<(u64, String, Step)>,
-    /// Places in that order of those who wait to end.
+    /// The positions in that order of attempts that wait to end.
     waiting: Vec<u64>,
     live: usize,
-    /// Answers of attempts that have not ended. Whoever was cut short then was asked again.
+    /// The answers of attempts that have not ended. An attempt that was interrupted was asked
+    /// again.
     taken: BTreeMap<(String, Step), Vec<Played>>,
     ended: usize,
-    /// Ends after which a person came, oldest first.
+    /// The numbers of ends after which a person intervened, oldest first.
     visits: VecDeque<usize>,
-    /// It was said that the next of them is now.
+    /// The next intervention was announced already.
     is_announced: bool,
 }
 
 impl PlayerInner {
-    /// Whatever is under way was cut short then, and ends no more.
+    /// Returns whether a person intervenes now, so that attempts under way do not end any more.
     fn is_visited(&self) -> bool {
         self.visits.front().is_some_and(|after| *after <= self.ended)
     }
 }
 
 impl Player {
+    /// A player of these answers, ends and interventions.
     pub fn new(
         hub: autopilot_host::git::Hub,
         adapters: BTreeSet<String>,
@@ -85,7 +89,7 @@ impl Player {
         Player { hub, adapters, inner: Mutex::new(inner), moved: watch::channel(0).0 }
     }
 
-    /// The next answer that was recorded for this step of this task.
+    /// Takes the next recorded answer for this step of this task.
     pub fn next(&self, task: &str, step: Step) -> Option<Played> {
         let key = (task.to_owned(), step);
         let mut inner = self.inner();
@@ -94,13 +98,13 @@ impl Player {
         Some(next)
     }
 
-    /// Whether a person came now, and all that was under way was cut short. Said once.
+    /// Returns once per intervention that a person intervened here and interrupted all attempts.
     pub fn is_visited(&self) -> bool {
         let mut inner = self.inner();
         inner.is_visited() && !std::mem::replace(&mut inner.is_announced, true)
     }
 
-    /// What the person came for goes on from here.
+    /// Continues after an intervention.
     pub fn go_on(&self) {
         let mut inner = self.inner();
         inner.visits.pop_front();
@@ -109,21 +113,23 @@ impl Player {
         self.moved.send_modify(|count| *count += 1);
     }
 
+    /// The number of attempts that have ended.
     pub fn ended(&self) -> usize {
         self.inner().ended
     }
 
-    /// Something ended then that has not ended now.
+    /// Returns whether the recording has ends that have not come yet.
     pub fn has_more(&self) -> bool {
         !self.inner().order.is_empty()
     }
 
+    /// Counts an attempt that started.
     pub fn began(&self) {
         self.inner().live += 1;
     }
 
-    /// Returns when it is this attempt's turn to end. Where the two runs have parted ways, and all
-    /// wait for something that will not come, the earliest goes on.
+    /// Returns when it is this attempt's turn to end. When the runs differ and every attempt waits
+    /// for an end that will not come, the earliest one goes on.
     pub async fn end(&self, task: &str, step: Step) {
         let Some(place) = self.arrive(task, step) else { return };
         let key = (task.to_owned(), step);
@@ -136,7 +142,7 @@ impl Player {
         self.inner().taken.remove(&key);
     }
 
-    /// For an attempt that was ended by somebody: what it was answered is for whoever comes next.
+    /// Returns the answers of an attempt that was cancelled, for the next attempt.
     pub fn gave_up(&self, task: &str, step: Step) {
         let key = (task.to_owned(), step);
         let mut inner = self.inner();

@@ -1,4 +1,4 @@
-//! What was kept of a run, read so that it can be played.
+//! Reads a recorded run so that it can be replayed.
 
 use super::decision::{Decisions, decisions, is_about_work, named};
 use super::player::{Played, Player};
@@ -18,11 +18,12 @@ use autopilot_journal::JournalHistory;
 use camino::Utf8Path;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+/// Why a recorded run can't be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("run {run} was never begun")]
+    #[error("run {run} never started")]
     Empty { run: String },
     #[error("the configuration of run {run} can't be read")]
     Config { run: String, source: serde_json::Error },
@@ -35,19 +36,20 @@ pub enum RecordingError {
     NotRecorded { run: String, dir: String },
 }
 
+/// A recorded run.
 pub struct Recording {
     pub spec: RunSpec,
     pub config: Config,
-    /// Texts the specification and people's answers name.
+    /// The texts that the specification and people's answers name.
     pub texts: Vec<String>,
-    /// What people answered at gates, in order.
+    /// People's answers at gates, in order.
     pub answers: VecDeque<Ask>,
-    /// What people said in sessions of steps, and how many attempts had ended by then.
+    /// People's messages in sessions of steps, and the number of attempts that had ended by then.
     pub visits: VecDeque<(usize, Ask)>,
     pub decisions: Decisions,
-    /// What people did to the run besides; it is not done again.
+    /// People's other interventions, which are not replayed.
     pub interventions: Vec<String>,
-    /// Questions whose answers can't be played.
+    /// Questions whose answers can't be replayed.
     pub missing: Vec<String>,
     pub turns: usize,
     turns_of: BTreeMap<(String, Step), VecDeque<Played>>,
@@ -56,6 +58,7 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// Reads the recording of a run from its journal and artifacts.
     pub fn read(
         place: &StatePaths,
         history: &dyn JournalHistory,
@@ -67,8 +70,8 @@ impl Recording {
         let text = store::text(history, &spec.config)?;
         let config = serde_json::from_str(&text)
             .map_err(|source| RecordingError::Config { run: run.to_owned(), source })?;
-        // Nothing leaves the machine, and what the limits on money and time stopped, people let go
-        // on; what it came to is what is compared.
+        // A replay does not push, and has no limits on money and time: people resumed the run when
+        // those stopped it, and only the results are compared.
         spec.switches.remove(&Switch::Push);
         spec.switches.remove(&Switch::Pr);
         spec.limits = state.run.limits.clone();
@@ -99,13 +102,14 @@ impl Recording {
         })
     }
 
+    /// A player of the recording.
     pub fn player(&self, hub: Hub) -> Player {
         let visits = self.visits.iter().map(|(after, _)| *after).collect();
         Player::new(hub, self.adapters.clone(), self.turns_of.clone(), self.order.clone(), visits)
     }
 }
 
-/// The specification with the tasks it began with.
+/// The run's specification with the tasks it started with.
 fn begun(records: &[Record]) -> Option<RunSpec> {
     let first = &records.first()?.events;
     let mut begun = None;
@@ -121,19 +125,19 @@ fn begun(records: &[Record]) -> Option<RunSpec> {
     Some(RunSpec { tasks, ..begun? })
 }
 
-/// What the journal tells of ends and of people.
+/// What the journal records about the ends of attempts and about people.
 #[derive(Default)]
 struct RecordedEnds {
     order: Vec<(String, Step)>,
-    /// Agents that tasks were given to by name.
+    /// The agents that tasks name.
     adapters: BTreeSet<String>,
     answers: VecDeque<Ask>,
     visits: VecDeque<(usize, Ask)>,
-    /// Tasks with words in their session that nobody has answered.
+    /// Tasks with a message in their session that was not answered yet.
     spoken_to: BTreeSet<TaskId>,
     texts: Vec<String>,
     interventions: Vec<String>,
-    /// Attempts whose end says something about the work.
+    /// Attempts whose outcome says something about the work.
     ended: BTreeMap<String, (String, Step)>,
 }
 
@@ -143,7 +147,7 @@ impl RecordedEnds {
         let mut names = BTreeMap::new();
         for record in records {
             let is_continued = |event: &Event| matches!(event, Event::TaskContinued { .. });
-            // What is opened again with it is opened again by it.
+            // Tasks re-opened by the same record belong to the intervention.
             let is_visit = record.events.iter().any(is_continued);
             let is_told = |event: &Event| is_visit && matches!(event, Event::TaskReopened { .. });
             for event in record.events.iter().filter(|event| !is_told(event)) {
@@ -187,7 +191,7 @@ impl RecordedEnds {
         }
     }
 
-    /// Said once more to whoever was cut short, it is answered once.
+    /// A message that was repeated after an interruption is answered only once.
     fn spoken(&mut self, name: String, task: TaskId, words: &SessionPrompt) {
         if self.spoken_to.insert(task) {
             let ask = Ask::Continue { task: name, words: Box::new(words.clone()) };
@@ -216,7 +220,7 @@ impl RecordedEnds {
     }
 }
 
-/// What the directories of the questions hold.
+/// The recorded turns in the questions' directories.
 #[derive(Default)]
 struct KeptTurns {
     turns: BTreeMap<(String, Step), VecDeque<Played>>,
@@ -234,12 +238,12 @@ impl KeptTurns {
         let mut kept = KeptTurns::default();
         for exec in recorded.execs()? {
             let path = recorded.dir(&exec);
-            // Whoever was begun with it was killed before that was written, and asked again.
+            // The attempt was killed before its metadata was written, and was asked again.
             if !path.join(METADATA).exists() {
                 continue;
             }
             let metadata = recorded.metadata(&exec)?;
-            // What was cut short says nothing, and was asked again.
+            // An interrupted attempt says nothing, and was asked again.
             let Some(key) = ended.get(&metadata.attempt) else { continue };
             if !path.join(STDOUT).exists() {
                 kept.missing.push(exec.name);

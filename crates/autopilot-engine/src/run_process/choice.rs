@@ -1,7 +1,7 @@
-//! Which run a process works on: the unfinished one, one that is opened again, or a new one.
+//! Chooses the run a process works on: the unfinished one, a re-opened one, or a new one.
 //!
-//! The rule that a repository has one unfinished run, and that another one is refused while there
-//! is one, is in [`take_up`] and nowhere else.
+//! The rule that a repository has one unfinished run, and that a second one is refused, is in
+//! [`take_up`] and nowhere else.
 
 use super::model_change::ModelChange;
 use super::{Intent, Machine, RunProcessError};
@@ -21,9 +21,9 @@ pub struct ChosenRun {
     pub run: String,
     pub state: State,
     pub config: Config,
-    /// What its agents are asked from here on, where that was changed.
+    /// The models its agents use from here on, where they changed.
     pub models: Option<ModelChange>,
-    /// Of a run that only begins.
+    /// The first record of a new run.
     pub prepared: Option<PreparedRun>,
 }
 
@@ -36,7 +36,7 @@ impl ChosenRun {
 
 type FoundRun = Option<(JournalRun, State)>;
 
-/// The run to go on with, if that is what was asked or what follows from it.
+/// The existing run to resume, if the intent asks for it or implies it.
 pub fn take_up(
     intent: &Intent,
     journal: &mut SqliteJournal,
@@ -54,7 +54,7 @@ pub fn take_up(
             {
                 Err(RunProcessError::Unfinished { run: run.id, title: run.title })
             }
-            Some((run, state)) => match not_kept(request, &state) {
+            Some((run, state)) => match unavailable_option(request, &state) {
                 Some(flag) => {
                     Err(RunProcessError::UnderWay { run: run.id, title: run.title, flag })
                 }
@@ -64,8 +64,11 @@ pub fn take_up(
         },
         Intent::Again { .. } => Ok(None),
         Intent::Resume { asks, .. } => {
-            // A task that failed is re-opened in the newest run even though that run is over.
-            let found = if known.is_none() && !asks.is_empty() { newest(journal)? } else { known };
+            // A failed task is re-opened in the newest run even when that run has ended.
+            let found = match asks.is_empty() {
+                true => known,
+                false => workspace::unfinished_or_newest(journal)?,
+            };
             found.map(Some).ok_or(RunProcessError::NothingToResume)
         }
         Intent::Only { run, .. } => match known {
@@ -73,21 +76,20 @@ pub fn take_up(
                 Err(RunProcessError::Unfinished { run: other.id, title: other.title })
             }
             Some(found) => Ok(Some(found)),
-            None => Ok(Some(named(journal, run)?)),
+            None => Ok(Some(by_id(journal, run)?)),
         },
     }
 }
 
-fn named(journal: &dyn JournalHistory, run: &str) -> Result<(JournalRun, State), RunProcessError> {
+fn by_id(journal: &dyn JournalHistory, run: &str) -> Result<(JournalRun, State), RunProcessError> {
     let none = || WorkspaceError::NoRun(run.to_owned());
-    let known = workspace::pick(journal, Some(run))?.filter(|known| known.id == run);
-    let known = known.ok_or_else(none)?;
+    let known = workspace::pick(journal, Some(run))?.ok_or_else(none)?;
     let state = store::load(journal, run).map_err(WorkspaceError::from)?;
     if state.has_begun() { Ok((known, state)) } else { Err(none().into()) }
 }
 
-/// What was asked for and can't be had any more once the run is under way.
-fn not_kept(request: &RunRequest, state: &State) -> Option<&'static str> {
+/// The option of a request that can't take effect in a run that is under way.
+fn unavailable_option(request: &RunRequest, state: &State) -> Option<&'static str> {
     let asked = [(request.push, Switch::Push, "--push"), (request.pr, Switch::Pr, "--pr")];
     for (is_asked, switch, flag) in asked {
         if is_asked && !state.run.switches.contains(&switch) {
@@ -107,19 +109,19 @@ fn not_kept(request: &RunRequest, state: &State) -> Option<&'static str> {
     others.iter().find(|(is_asked, _)| *is_asked).map(|(_, flag)| *flag)
 }
 
-/// The configuration of the run that would be taken up, before anything is locked, and what it was
-/// made with beside the file.
+/// The configuration of the run that would be resumed, with its command-line options, before
+/// anything is locked.
 pub fn pinned_config(place: &StatePaths, any: bool) -> Result<(Config, Options), RunProcessError> {
     let reader = workspace::reader(place)?;
-    let found = match workspace::unfinished(&reader)? {
-        None if any => newest(&reader)?,
-        found => found,
+    let found = match any {
+        true => workspace::unfinished_or_newest(&reader)?,
+        false => workspace::unfinished(&reader)?,
     };
     let (_, state) = found.ok_or(RunProcessError::NothingToResume)?;
     Ok((pinned(&reader, &state)?, state.run.options))
 }
 
-/// The run that is begun, with its row in the journal.
+/// Creates a new run with its row in the journal.
 pub fn new_run(
     intent: &Intent,
     journal: &mut SqliteJournal,
@@ -151,12 +153,6 @@ pub fn new_run(
     Ok(ChosenRun::new(run, config, prepared))
 }
 
-fn newest(journal: &dyn JournalHistory) -> Result<FoundRun, RunProcessError> {
-    let Some(run) = workspace::pick(journal, None)? else { return Ok(None) };
-    let state = store::load(journal, &run.id).map_err(WorkspaceError::from)?;
-    Ok(Some((run, state)))
-}
-
 fn create(journal: &mut SqliteJournal, prepared: &PreparedRun) -> Result<(), RunProcessError> {
     let new = NewRun {
         id: prepared.spec.id.clone(),
@@ -168,14 +164,14 @@ fn create(journal: &mut SqliteJournal, prepared: &PreparedRun) -> Result<(), Run
     Ok(())
 }
 
-/// A run that had ended and is retried must be found again if this process dies.
+/// Marks an ended run as unfinished again, so that it is found if this process dies.
 pub fn reopen(journal: &mut SqliteJournal, run: &str, epoch: u64) -> Result<(), RunProcessError> {
     let open = JournalEntry::End { run: run.to_owned(), epoch, outcome: None };
     journal.commit(&[open]).map_err(|error| WorkspaceError::from(StoreError::from(error)))?;
     Ok(())
 }
 
-/// The old run is over by a person's word; what it left in slots is rescued like after a crash.
+/// Ends an abandoned run; work left in its slots is rescued as after a crash.
 fn abandon(
     journal: &mut SqliteJournal,
     run: Option<String>,
@@ -188,7 +184,7 @@ fn abandon(
     Ok(())
 }
 
-/// A run keeps the configuration it began with.
+/// The configuration a run started with.
 pub(crate) fn pinned(
     history: &dyn JournalHistory,
     state: &State,

@@ -1,4 +1,4 @@
-//! The first inputs of a process: what was asked of it, in the words of the core.
+//! The first inputs of a process, made from its intent.
 
 use super::Intent;
 use super::choice::ChosenRun;
@@ -16,23 +16,23 @@ pub fn first_inputs(intent: &Intent, chosen: &ChosenRun) -> Vec<Input> {
         (Intent::Begin { request, .. }, None) => {
             let mut asks = approval(request, &chosen.state);
             asks.push(Ask::Resume);
-            taking_up(chosen, &request.limits, asks)
+            resume_inputs(chosen, &request.limits, asks)
         }
         (Intent::Again { .. }, None) => vec![Input::Boot],
         (Intent::Resume { asks, limits, .. }, None) => {
-            taking_up(chosen, limits, [&asks[..], &[Ask::Resume]].concat())
+            resume_inputs(chosen, limits, [&asks[..], &[Ask::Resume]].concat())
         }
         (Intent::Only { ask, limits, .. }, None) => {
-            // What an interrupted process left under way is not begun again by taking it up.
+            // Attempts that an interrupted process left must not start again here.
             let rests = Ask::Halt { why: HaltWhy::Stop, now: false };
             let mut inputs = vec![Input::Asked(rests)];
-            inputs.extend(taking_up(chosen, limits, vec![ask.clone()]));
+            inputs.extend(resume_inputs(chosen, limits, vec![ask.clone()]));
             inputs
         }
     }
 }
 
-/// A plan that was held only because of `--plan-only` is approved by running it without.
+/// Running a plan without `--plan-only` approves it, if that option was the only reason to hold it.
 fn approval(request: &RunRequest, state: &State) -> Vec<Ask> {
     let at_plan = state.gate().is_some_and(|(_, live)| live.step == Step::ApprovePlan);
     let approves = at_plan && !request.hold_plan && !request.gates_plan;
@@ -40,7 +40,7 @@ fn approval(request: &RunRequest, state: &State) -> Vec<Ask> {
     if approves { vec![Ask::Approve { by, answer: None }] } else { Vec::new() }
 }
 
-fn taking_up(chosen: &ChosenRun, limits: &LimitChange, asks: Vec<Ask>) -> Vec<Input> {
+fn resume_inputs(chosen: &ChosenRun, limits: &LimitChange, asks: Vec<Ask>) -> Vec<Input> {
     let mut inputs = vec![Input::Boot];
     let known = &chosen.state.run.limits;
     let change = match &chosen.models {

@@ -1,4 +1,4 @@
-//! Where the jobs of a run work, and with what.
+//! The parts of a job's context that are known before there is a loop.
 
 use super::{Machine, RunProcessError};
 use crate::job::{Context, Workshop};
@@ -15,7 +15,7 @@ use autopilot_host::sandbox;
 use autopilot_journal::SqliteReader;
 use std::sync::{Arc, Mutex};
 
-/// Everything a job needs that is known before there is a loop.
+/// Everything the jobs of a run need besides the loop.
 pub struct JobGround {
     place: StatePaths,
     config: Config,
@@ -28,7 +28,7 @@ pub struct JobGround {
 }
 
 impl JobGround {
-    /// Looks up what can't be had without reading: the secrets, the journal, the sandbox.
+    /// Reads the secrets, opens the journal and finds the sandbox.
     pub fn new(
         place: StatePaths,
         config: Config,
@@ -50,7 +50,7 @@ impl JobGround {
         })
     }
 
-    /// With what the jobs need of the loop: where to put texts and whom to tell.
+    /// Completes the context with the store of texts and the signals to the loop.
     pub fn context(self, texts: Texts, signals: Teller) -> Context {
         Context {
             place: self.place,

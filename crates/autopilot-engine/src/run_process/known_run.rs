@@ -1,5 +1,5 @@
-//! Going on with a run that is known: with the configuration it began with, the models of now, and
-//! without the flags that had stopped it.
+//! Resumes an existing run: with the configuration it started with, the current models, and without
+//! the flags that had stopped it.
 
 use super::choice::{ChosenRun, pinned};
 use super::model_change::{ModelChange, check_prices};
@@ -14,17 +14,17 @@ use autopilot_journal::{JournalHistory, JournalRun};
 use autopilot_view as view;
 use std::collections::BTreeSet;
 
-/// What is asked of a run that is gone on with.
+/// A request to resume a run.
 pub struct ResumeRequest<'a> {
     pub intent: &'a Intent,
     pub place: &'a StatePaths,
-    /// The configuration as it is now.
+    /// The current configuration.
     pub config: Config,
-    /// Nothing of a run that is played again changes.
+    /// Nothing changes in a replayed run.
     pub is_replay: bool,
 }
 
-/// Checks that the run can go on as asked, and tells what has changed since it began.
+/// Checks that the run can be resumed as requested, and reports what has changed since it started.
 pub fn go_on(
     (run, state): (JournalRun, State),
     history: &dyn JournalHistory,
@@ -44,20 +44,21 @@ pub fn go_on(
     if let Some(models) = &models {
         check_prices(intent, &state, &pinned, &models.config)?;
         for change in &models.changes {
-            let whose = if models.model.is_some() { "as asked for" } else { "as config.yml says" };
+            let whose =
+                if models.model.is_some() { "as requested" } else { "as set in config.yml" };
             notice(&format!("{change} from here on, {whose}"));
         }
     }
     let kept = models.as_ref().map_or(&pinned, |models| &models.config);
     let config = config.with_options(options).unwrap_or(config);
     if kept.digest() != config.digest() && pinned.digest() != config.digest() {
-        notice("config.yml has changed since the run began; the run keeps its own");
+        notice("config.yml has changed since the run started; the run keeps its configuration");
     }
     tell_changes(intent, &state, place, notice);
     Ok(ChosenRun { run: run.id, state, config: pinned, models, prepared: None })
 }
 
-/// Whoever resumes takes a stop and a pause back; not before nobody else works on the run.
+/// Removes the stop and pause flags of a resumed run, once no other process works on it.
 fn lower_flags(
     intent: &Intent,
     place: &StatePaths,
@@ -84,14 +85,14 @@ fn lower_flags(
 fn tell_changes(intent: &Intent, state: &State, place: &StatePaths, notice: &mut dyn FnMut(&str)) {
     for path in begin::changed_since(state, &place.root) {
         notice(&format!(
-            "`{path}` has changed since the run began; the run keeps what it began with"
+            "`{path}` has changed since the run started; the run keeps the earlier version"
         ));
     }
     let Intent::Begin { tasks, .. } = intent else { return };
     let known: BTreeSet<&str> = view::leaves(state).map(|t| t.spec.source.as_str()).collect();
     for spec in tasks.specs.iter().filter(|spec| !known.contains(spec.path.as_str())) {
         notice(&format!(
-            "`{}` came after the run began; the run keeps what it began with",
+            "`{}` was added after the run started; the run does not include it",
             spec.path
         ));
     }

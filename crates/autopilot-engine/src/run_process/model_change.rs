@@ -1,5 +1,5 @@
-//! A run keeps its configuration, except for which models its agents ask: what has changed of them
-//! since, and whether the agents can keep the limits with it.
+//! A run keeps its configuration except for the models of its agents: finds what changed of them,
+//! and checks that the limits can still be kept.
 
 use super::{Intent, RunProcessError};
 use crate::begin;
@@ -14,17 +14,18 @@ use autopilot_core::limit::Limits;
 use autopilot_core::state::{State, Status, Task};
 use std::collections::BTreeSet;
 
-/// The configuration of a run with the models that the file names now.
+/// The configuration of a run with the current models.
 pub struct ModelChange {
     pub config: Config,
     pub text: String,
     pub changes: Vec<String>,
-    /// Where a person named it.
+    /// The model that a person named on the command line.
     pub model: Option<String>,
 }
 
 impl ModelChange {
-    /// None where nothing of it has changed, or the file can't be read: it is not needed.
+    /// The change of models; `None` where nothing changed or the file, which is not needed, can't
+    /// be read.
     pub fn now(
         pinned: &Config,
         place: &StatePaths,
@@ -35,7 +36,7 @@ impl ModelChange {
         options.model = model.clone().or(options.model);
         let now = match workspace::read_config(place) {
             Ok((now, _)) => now.with_options(&options).ok()?,
-            // What was asked for is known without the file.
+            // A model from the command line needs no file.
             Err(_) if model.is_some() => pinned.with_options(&options).ok()?,
             Err(_) => return None,
         };
@@ -44,6 +45,7 @@ impl ModelChange {
         (!changes.is_empty()).then_some(ModelChange { config, text, changes, model })
     }
 
+    /// The request that changes the models, with the run's limits.
     pub fn ask(&self, limits: Limits) -> Ask {
         let Limits { lanes, agents, .. } = begin::limits(&self.config);
         let limits = Box::new(Limits { lanes, agents, ..limits });
@@ -52,7 +54,7 @@ impl ModelChange {
     }
 }
 
-/// The limits and the models a run goes on with must be such as its agents can keep.
+/// Checks that the agents of a resumed run can keep its limits with its models.
 pub fn check_prices(
     intent: &Intent,
     state: &State,
@@ -67,14 +69,14 @@ pub fn check_prices(
 
 /// The agents named by tasks that are still open, besides the default ones.
 fn named_agents(intent: &Intent, state: &State) -> Vec<WorkBy> {
-    let asked = asked_for(intent, state);
+    let asked = reopened_tasks(intent, state);
     let is_open = |task: &&Task| !task.is_settled() || asked.contains(&task.id);
     let tasks = state.tasks.iter().filter(is_open);
     tasks.map(|task| task.spec.by.clone()).filter(|by| !by.is_anybody()).collect()
 }
 
-/// What is over and is opened again by what is asked, with what it stands in the way of.
-fn asked_for(intent: &Intent, state: &State) -> BTreeSet<TaskId> {
+/// The ended tasks that the asks re-open, with the tasks that depend on them.
+fn reopened_tasks(intent: &Intent, state: &State) -> BTreeSet<TaskId> {
     let asks = match intent {
         Intent::Begin { .. } | Intent::Again { .. } => &[],
         Intent::Resume { asks, .. } => asks.as_slice(),

@@ -1,21 +1,21 @@
-//! What a process makes sure of before it works: room on the disk, and nothing left of a process
-//! that died.
+//! Prepares the machine before a process works: checks the disk, and removes what a dead process
+//! left.
 
 use super::RunProcessError;
 use crate::place::StatePaths;
 use crate::workspace::{self, WorkspaceError};
 use autopilot_host::{dir, room, sweep};
 
-/// Below this not even the journal and a small worktree are safe.
+/// Below this, not even the journal and a small worktree are safe.
 const DISK_BYTES_MIN: u64 = 32 << 20;
 const INODES_MIN: u64 = 5_000;
 
-/// Refuses to begin what the machine can't carry, and takes what it gives.
+/// Refuses to start without room on the disk, and raises the limits of this process.
 pub(crate) fn make_room(
     place: &StatePaths,
     notice: &mut dyn FnMut(&str),
 ) -> Result<(), RunProcessError> {
-    // Both are kindnesses of the system; without them the run still works.
+    // Both are optional: without them the run still works.
     let _as_it_is = room::raise_descriptors();
     let _as_it_is = room::protect_from_oom();
     workspace::refuse_linked_views(place)?;
@@ -30,29 +30,30 @@ pub(crate) fn make_room(
         return Err(WorkspaceError::NotWritable { path: place.state.clone(), reason }.into());
     }
     if disk.inodes_free.is_some_and(|inodes| inodes < INODES_MIN) {
-        notice("few inodes are left where the state is kept; worktrees may not fit");
+        notice("few inodes are left for the state directory; worktrees may not fit");
     }
     Ok(())
 }
 
-/// Ends the processes of an interrupted attempt and removes its scratch files.
+/// Ends the processes of an interrupted attempt and removes its temporary files.
 pub(crate) fn sweep_leftovers(place: &StatePaths, run: &str, notice: &mut dyn FnMut(&str)) {
-    // A git that outlived its controller would write beside ours; nobody else works in the hub.
+    // A git process that outlived its controller would write beside ours; nobody else works in the
+    // hub.
     let hub = format!("GIT_DIR={}", place.state.join("hub.git"));
     let markers = vec![format!("AUTOPILOT_RUN_ID={run}"), hub];
     let traces = sweep::Traces { markers, ..Default::default() };
     let swept = sweep::sweep(&traces);
     if !swept.killed.is_empty() {
         let count = swept.killed.len();
-        notice(&format!("{count} processes of an interrupted attempt were ended"));
+        notice(&format!("ended processes of an interrupted attempt ({count})"));
     }
     if !swept.left.is_empty() {
-        notice(&format!("{} processes could not be ended", swept.left.len()));
+        notice(&format!("processes that could not be ended: {}", swept.left.len()));
     }
     crate::job::put_back_left(place, notice);
-    // Scratch of attempts that no longer run.
+    // Temporary files of attempts that no longer run.
     let _next_time = dir::remove(place.state.join("tmp").as_std_path());
-    // Each run fills its own, from its own base.
+    // Each run fills its own caches from its own base.
     if let Ok(seeds) = place.caches().join("proof").read_dir_utf8() {
         for seed in seeds.flatten().filter(|seed| seed.file_name() != run) {
             let _next_time = dir::remove(seed.path().as_std_path());

@@ -1,8 +1,8 @@
-//! What people want of a run while the loop works on it: messages in the inbox, each of which gets
-//! an answer, and the flag files.
+//! Handles what people want from a run while the loop works on it: messages in the inbox, each of
+//! which gets an answer, and the flag files.
 //!
-//! The inbox is heard when something arrives. The flag files are looked at in turn: anybody may put
-//! them there, in directories that come and go.
+//! The inbox is read when something arrives. The flag files are polled: anybody may create them, in
+//! directories that come and go.
 
 use super::{Shell, ShellError, now};
 use crate::flag::Flag;
@@ -19,19 +19,19 @@ use autopilot_host::dir_watch::Arrivals;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// How long a job may take to pass words on to its agent.
+/// How long a job may take to pass a message on to its agent.
 const HEARING_MAX: Duration = Duration::from_secs(5);
 
-/// The inbox of a run, and the answers that wait until what they tell is durable.
+/// The inbox of a run, and the answers that wait until what they report is durable.
 #[derive(Default)]
 pub(super) struct Ears {
-    /// None where the kernel can't tell of arrivals, so that they are looked for.
+    /// `None` where the kernel can't report arrivals, so that the inbox is polled.
     arrivals: Option<Arrivals>,
     answers: Vec<(u64, ReplyAddress, InboxAnswer)>,
 }
 
 impl Ears {
-    /// Waits until something has arrived; for ever where nobody can tell.
+    /// Waits until something has arrived; forever where the kernel can't report it.
     pub async fn arrival(&self) -> std::io::Result<()> {
         match &self.arrivals {
             Some(arrivals) => arrivals.next().await,
@@ -39,6 +39,7 @@ impl Ears {
         }
     }
 
+    /// Returns whether the inbox must be polled.
     pub fn must_look(&self) -> bool {
         self.arrivals.is_none()
     }
@@ -52,12 +53,10 @@ impl Ears {
 }
 
 impl Shell {
-    /// Listens at the inbox and hears what is there already.
+    /// Starts watching the inbox and reads the messages that are there already.
     pub(super) fn open_inbox(&mut self) -> Result<(), ShellError> {
         if let Err(error) = self.ears.listen(&self.place) {
-            self.feed.notice(&format!(
-                "the system can't tell of messages ({error}), so they are looked for instead"
-            ));
+            self.feed.notice(&format!("cannot watch the inbox ({error}); polling it instead"));
         }
         self.hear_inbox()
     }
@@ -96,7 +95,7 @@ impl Shell {
         Ok(())
     }
 
-    /// All of it is carried out, or nothing.
+    /// Carries out all of the asks, or none.
     fn asked(&mut self, limits: &LimitChange, asks: Vec<Ask>) -> Result<InboxAnswer, ShellError> {
         if let Some(text) = &self.journal_failed {
             let why = format!("the journal can't be written: {text}");
@@ -109,7 +108,7 @@ impl Shell {
         {
             return Ok(InboxAnswer::Refused(refusal));
         }
-        let mut answer = InboxAnswer::Unchanged { text: "nothing was asked".to_owned() };
+        let mut answer = InboxAnswer::Unchanged { text: "the message has no request".to_owned() };
         for ask in asks {
             let text = ask.carried_out();
             answer = match self.judge(Input::Asked(ask))? {
@@ -123,7 +122,7 @@ impl Shell {
         Ok(answer)
     }
 
-    /// A refusal too tells of a state that may not be durable yet.
+    /// Sends an answer once the state it reports is durable; a refusal reports a state too.
     fn answer_when_durable(&mut self, reply_to: ReplyAddress, answer: InboxAnswer) {
         self.ears.answers.push((self.pilot.ahead().seq, reply_to, answer));
     }
@@ -138,13 +137,13 @@ impl Shell {
                 }
                 None => answer,
             };
-            // Whoever asked gives up by itself if this can't be written.
+            // A sender whose answer can't be written gives up by itself.
             let _asker_gives_up = reply_to.send(&answer);
         }
     }
 
-    /// Passes a person's words on to an agent, and its answer back. They move nothing by themselves,
-    /// so they are no event; what the agent heard is in its own record.
+    /// Passes a person's message to an agent, and the answer back. A message changes no state by
+    /// itself, so it is not an event; the agent's own record has it.
     fn tell_agent(&mut self, reply_to: ReplyAddress, task: String, wish: AgentMessage) {
         let settled = self.pilot.settled();
         let is_it = |id: TaskId| match settled.task(id).parent {
@@ -156,13 +155,13 @@ impl Shell {
         tokio::spawn(async move {
             let heard = match voice {
                 Some(voice) => say(voice, wish).await,
-                None => Err(format!("nobody works on {task} now")),
+                None => Err(format!("no agent is working on {task}")),
             };
             let answer = match heard {
-                Ok(()) => InboxAnswer::Done { text: "it was told".to_owned() },
+                Ok(()) => InboxAnswer::Done { text: "sent to the agent".to_owned() },
                 Err(why) => InboxAnswer::Failed { why },
             };
-            // Whoever asked gives up by itself if this can't be written.
+            // A sender whose answer can't be written gives up by itself.
             let _asker_gives_up = tokio::task::spawn_blocking(move || reply_to.send(&answer)).await;
         });
     }
@@ -181,7 +180,7 @@ impl Shell {
             let by = path.to_string();
             self.hear(Input::Asked(Ask::Switch { switch: Switch::Review, on: false, by }))?;
         } else if !self.pilot.ahead().run.switches.contains(&Switch::Review) {
-            // Waived only while the file is there.
+            // The review is waived only while the file exists.
             let by = format!("{} is gone", Flag::SkipReview.file_name());
             self.hear(Input::Asked(Ask::Switch { switch: Switch::Review, on: true, by }))?;
         }
@@ -192,9 +191,9 @@ impl Shell {
         self.interrupts += 1;
         let now = self.interrupts > 1;
         let how = if now {
-            "ending everything"
+            "stopping now"
         } else {
-            "stopping at the step boundary; again to end at once"
+            "stopping after the current step; interrupt again to stop now"
         };
         self.feed.notice(how);
         self.hear(Input::Asked(Ask::Halt { why: HaltWhy::Stop, now }))?;
@@ -202,15 +201,15 @@ impl Shell {
     }
 }
 
-/// Says it to the job, and waits for what its agent makes of it.
+/// Passes a message to a job and waits for its agent's answer.
 async fn say(voice: mpsc::Sender<job::Spoken>, wish: AgentMessage) -> Result<(), String> {
     let (heard, answer) = oneshot::channel();
-    let busy = "it already has more to hear than it takes in";
+    let busy = "it already has too many unread messages";
     voice.try_send(job::Spoken { wish, heard }).map_err(|_full| busy.to_owned())?;
-    // A step without an agent listens to nobody.
+    // A step without an agent never answers.
     match tokio::time::timeout(HEARING_MAX, answer).await {
         Ok(Ok(answer)) => answer.map_err(|deaf| deaf.to_string()),
         Ok(Err(_)) => Err("its turn is over".to_owned()),
-        Err(_) => Err("no agent listens at this step".to_owned()),
+        Err(_) => Err("no agent takes messages at this step".to_owned()),
     }
 }

@@ -1,5 +1,5 @@
-//! The skills that come with the binary. They stand in where neither the repository nor the person
-//! has one of the name, and `autopilot init --skills` writes them into a project.
+//! The skills that come with the binary. They are used where neither the repository nor the person
+//! has a skill of that name; `autopilot init --skills` writes them into a project.
 
 use autopilot_core::skill::{
     BrokenSkill, Folder, FoundSkill, Owner, SKILL_BYTES_MAX, SKILL_FILE, Shelf,
@@ -8,13 +8,14 @@ use autopilot_host::file::{FileError, read_capped};
 use camino::Utf8Path;
 use std::io::ErrorKind;
 
-/// One that is shipped: the whole file, with its front matter.
+/// A shipped skill: the whole file, with its front matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shipped {
     pub name: &'static str,
     pub text: &'static str,
 }
 
+/// Every shipped skill.
 pub const ALL: [Shipped; 5] = [
     Shipped {
         name: "workflow-generator",
@@ -26,16 +27,16 @@ pub const ALL: [Shipped; 5] = [
     Shipped { name: "researcher", text: include_str!("../../skills/researcher/SKILL.md") },
 ];
 
-/// Where a project keeps them, so that each agent that looks for skills finds them.
+/// The folders of a project in which the agents look for skills.
 pub const FOLDERS: [Folder; 2] = [Folder::Claude, Folder::Codex];
 
 impl Shipped {
-    /// From the top of a project.
+    /// The path of the skill in a project.
     pub fn path(self, folder: Folder) -> String {
         format!("{}/{}/{SKILL_FILE}", folder.path(), self.name)
     }
 
-    /// Whether a file says the same; how its lines end is the checkout's affair.
+    /// Returns whether a file holds the same text; line endings depend on the checkout.
     pub fn is_in(self, file: &[u8]) -> bool {
         std::str::from_utf8(file).is_ok_and(|text| text.replace("\r\n", "\n") == self.text)
     }
@@ -51,8 +52,8 @@ pub(super) fn found() -> impl Iterator<Item = FoundSkill> {
     })
 }
 
-/// Files of the checkout that were changed and are in no commit: somebody who wrote one should hear
-/// that the shipped one is used all the same.
+/// Uncommitted changes to shipped skills in the checkout: their author should learn that the
+/// shipped text is used all the same.
 pub(super) fn drafts(root: &Utf8Path, shelf: &Shelf) -> Vec<BrokenSkill> {
     let stands_in = |shipped: &Shipped| {
         let is_it = |name: &str, owner| name == shipped.name && owner == Owner::Shipped;
@@ -98,7 +99,7 @@ mod tests {
     };
     use serde_json::Value;
 
-    /// What an agent reads twice a minute has to be short.
+    /// Agents read a skill often, so it has to be short.
     const TEXT_BYTES_MAX: usize = 4 * 1024;
 
     #[test]
@@ -110,7 +111,7 @@ mod tests {
             assert!(skill.is_complete && skill.name == found.dir_name);
             assert!(skill.may.model_calls && skill.may.person_calls && skill.may.stays);
             assert!(skill.body.len() <= TEXT_BYTES_MAX, "{} is too long", skill.name);
-            // Where the project has it, each agent calls it by name, and its text takes no arguments.
+            // An agent calls a skill of the project by name, and the text takes no arguments.
             for (folder, mode, start) in [
                 (Folder::Claude, Mode::ClaudeCodeCli, format!("/{} ", skill.name)),
                 (

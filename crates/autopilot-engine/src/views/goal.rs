@@ -1,9 +1,9 @@
-//! `runs/autopilot/<run-id>/` in the checkout: what a run towards a goal has done so far, for people
-//! and other programs.
+//! `runs/autopilot/<run-id>/` in the checkout: the progress of a run towards a goal, for people and
+//! other programs.
 //!
-//! `manifest.json` and `<run-id>.json` are written whenever something ended, so that a process that
-//! is killed leaves a run that can be read. What was asked and answered is in `.autopilot/artifacts`;
-//! each `exec-NNN-label` beside the two files is a relative symbolic link to its directory there.
+//! `manifest.json` and `<run-id>.json` are written whenever something ended, so that a killed
+//! process leaves a readable run. Questions and answers are in `.autopilot/artifacts`; each
+//! `exec-NNN-label` beside the two files is a relative symbolic link to its directory there.
 
 use super::plan::Bodies;
 use crate::job::Metadata;
@@ -23,22 +23,23 @@ use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// All of it is made again by the next run that needs it.
+/// Everything in the directory is generated.
 const IGNORE: &str = "*\n";
-/// What agents said is their owner's alone, as in `.autopilot`.
+/// Only the owner may read what agents said, as in `.autopilot`.
 const PRIVATE_MODE: u32 = 0o600;
 
-/// Where the files of a run towards a goal are; nothing else knows.
+/// The directory for the files of a run towards a goal; no other code builds this path.
 pub fn goal_dir(place: &StatePaths, run: &Run) -> Utf8PathBuf {
     place.root.join(runs_dir(run)).join(ref_component(&run.id))
 }
 
-/// Below the checkout, or absolute.
+/// The parent directory of a run's files, relative to the checkout or absolute.
 fn runs_dir(run: &Run) -> &str {
     run.options.out.as_deref().unwrap_or(RUNS_DIR)
 }
 
-/// The same to write to, made if it is missing; no symbolic link leads out of it.
+/// Opens the directory of a run for writing and creates it if it is missing; no symbolic link may
+/// lead out of it.
 pub fn open_goal_dir(place: &StatePaths, run: &Run) -> Result<Dir, FileError> {
     let name = ref_component(&run.id);
     let Some(out) = &run.options.out else {
@@ -47,14 +48,15 @@ pub fn open_goal_dir(place: &StatePaths, run: &Run) -> Result<Dir, FileError> {
         return runs.below(Path::new(&name));
     };
     let runs = if Path::new(out).is_absolute() {
-        // Somebody may have cleared it away meanwhile; if it can't be made, opening it says why.
+        // The directory may have been removed meanwhile; if it can't be created, opening it says
+        // why.
         let _opened_next = autopilot_host::dir::create(Path::new(out));
         Dir::open(Path::new(out))?
     } else {
         Dir::open(place.root.as_std_path())?.below(Path::new(out))?
     };
     let dir = runs.below(Path::new(&name))?;
-    // Not above it: what else is in a directory of the user's is not ours to hide.
+    // Only this directory gets a `.gitignore`: its parent may hold other files of the user.
     keep_out_of_git(&dir)?;
     Ok(dir)
 }
@@ -66,7 +68,7 @@ fn keep_out_of_git(dir: &Dir) -> Result<(), FileError> {
     dir.write_atomic(Path::new(".gitignore"), IGNORE.as_bytes())
 }
 
-/// From the directory of a run to something in the checkout, for a link.
+/// The relative path from the directory of a run to a path in the checkout, for a link.
 fn from_goal_dir(place: &StatePaths, run: &Run, path: &str) -> Utf8PathBuf {
     let runs = Utf8Path::new(runs_dir(run));
     if runs.is_absolute() {
@@ -77,18 +79,20 @@ fn from_goal_dir(place: &StatePaths, run: &Run, path: &str) -> Utf8PathBuf {
     Utf8PathBuf::from("../".repeat(depth)).join(path)
 }
 
+/// The files of a run towards a goal.
 pub struct GoalFiles {
     bodies: Bodies,
     setting: ManifestSetting,
     history: IterationHistory,
-    /// Questions that are over do not change.
+    /// Questions that have ended and do not change any more.
     over: BTreeMap<String, ExecEntry>,
     linked: BTreeSet<String>,
-    /// Something ended that is not in the files.
+    /// Something ended that is not in the files yet.
     is_due: bool,
 }
 
 impl GoalFiles {
+    /// Files that read task specifications from `bodies`.
     pub fn new(bodies: Bodies, setting: ManifestSetting) -> GoalFiles {
         GoalFiles {
             bodies,
@@ -100,6 +104,7 @@ impl GoalFiles {
         }
     }
 
+    /// Notes what a record changes in the files.
     pub fn record(&mut self, record: &Record, state: &State) {
         if state.run.flow.row().files != FlowFiles::RunDirectory {
             return;
@@ -113,17 +118,19 @@ impl GoalFiles {
         });
     }
 
-    /// Whatever was written a moment ago: what begins next must find what ended before it.
+    /// Returns whether the files must be written now: a starting step must find the result of the
+    /// step before it.
     pub fn is_due(&self) -> bool {
         self.is_due
     }
 
+    /// Writes the files.
     pub fn write(&mut self, place: &StatePaths, state: &State, redactor: &Redactor) {
         let is_wanted = state.run.flow.row().files == FlowFiles::RunDirectory;
         if !is_wanted || !state.has_begun() {
             return;
         }
-        // The next transition tries again; the journal holds the truth meanwhile.
+        // The next write tries again; the journal has everything meanwhile.
         let _again = self.write_all(place, state, redactor);
         self.is_due = false;
     }
@@ -159,7 +166,7 @@ impl GoalFiles {
         Ok(())
     }
 
-    /// By number. One that is only being opened is told of by the next write.
+    /// The questions by number. A question that is just being opened is listed by the next write.
     fn execs(&mut self, place: &StatePaths, state: &State) -> Vec<ExecEntry> {
         let Ok(run) = RecordedRun::open(&place.views(), &state.run.id) else { return Vec::new() };
         let mut found = Vec::new();
@@ -180,7 +187,7 @@ impl GoalFiles {
     }
 }
 
-/// What the metadata of a question say of it.
+/// A question's entry in the manifest, from its metadata.
 pub fn exec(number: u32, name: &str, path: String, said: Metadata) -> ExecEntry {
     let label = name.splitn(3, '-').nth(2).unwrap_or_default().to_owned();
     let usage = said.usage.map(|usage| StepUsage {

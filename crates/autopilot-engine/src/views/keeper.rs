@@ -1,5 +1,5 @@
-//! The files of a run on a thread of their own, as one of the subscribers of its feed: a slow disk
-//! does not hold up the loop.
+//! Writes the files of a run on their own thread, as a subscriber of its feed, so that a slow disk
+//! does not delay the loop.
 
 use super::Views;
 use crate::feed::{FeedItem, FeedNews, Subscription};
@@ -8,21 +8,21 @@ use autopilot_core::state::State;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How often files that could not be written at once are looked at again.
+/// How often files that could not be written at once are tried again.
 const FLUSH_EVERY: Duration = Duration::from_millis(250);
-/// A step begins without the files of the steps before it when they take longer than this.
+/// The longest time a step waits for the files of the steps before it.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// Instead of a record's number: everything is written.
+/// Used instead of a record's number once everything is written.
 const ALL: u64 = u64::MAX;
 
-/// The loop's end of the thread.
+/// The loop's handle to the thread.
 pub struct FileKeeper {
     written: watch::Receiver<u64>,
 }
 
 impl FileKeeper {
-    /// Starts the thread. `state` is what holds before the first record of the subscription, and
-    /// `known` are the records about which the process before may not have come to write.
+    /// Starts the thread. `state` is the state before the first record of the subscription, and
+    /// `known` are the records whose files the process before may not have written.
     pub fn start(
         views: Views,
         subscription: Subscription,
@@ -36,7 +36,7 @@ impl FileKeeper {
         Ok(FileKeeper { written })
     }
 
-    /// Waits until the files tell what holds after a record; not for long.
+    /// Waits, but not for long, until the files include the record `seq`.
     pub fn written(&self, seq: u64) -> impl Future<Output = ()> + use<> {
         let mut written = self.written.clone();
         async move {
@@ -45,7 +45,7 @@ impl FileKeeper {
         }
     }
 
-    /// Waits until everything is written, once the feed has ended.
+    /// Waits until everything is written, after the feed has ended.
     pub async fn close(mut self) {
         let _gone = self.written.wait_for(|at| *at == ALL).await;
     }
@@ -71,7 +71,7 @@ fn keep(
                 FeedItem::Sight { .. } | FeedItem::Notice(_) | FeedItem::Missed(_),
             )) => {}
             Ok(FeedNews::Quiet) => views.flush(&state),
-            // The journal holds the truth; whoever takes the run up writes the files again.
+            // The journal has everything; the process that resumes the run writes the files again.
             Ok(FeedNews::Ended) | Err(_) => break,
         }
     }

@@ -1,7 +1,7 @@
-//! `.autopilot/plan/`: the graph as it stands and a file per task, written as they change.
+//! `.autopilot/plan/`: the current graph and a file per task, written as they change.
 //!
-//! Ten thousand files cost seconds to make, so they are written a batch at a time beside the work;
-//! a run that ends writes what is left.
+//! Creating ten thousand files takes seconds, so they are written in batches beside the work; a run
+//! that ends writes the rest.
 
 use autopilot_core::event::{Event, Record};
 use autopilot_core::flow::FlowFiles;
@@ -15,30 +15,33 @@ use camino::Utf8Path;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Task files written at one time while the run goes on.
+/// Task files written in one batch while the run is in progress.
 const FILES_MAX: usize = 512;
 
-/// Where the specification of a task is read, by its hash.
+/// Reads the specification of a task by its hash.
 pub type Bodies = Box<dyn Fn(&str) -> Option<String> + Send>;
 
+/// The plan files of one run.
 pub struct PlanFiles {
     bodies: Bodies,
     dirty: BTreeSet<TaskId>,
     written: BTreeMap<TaskId, FileKey>,
-    /// What is there is of another run.
+    /// The existing files may belong to another run.
     is_foreign: bool,
 }
 
 impl PlanFiles {
+    /// Files that read task specifications from `bodies`.
     pub fn new(bodies: Bodies) -> PlanFiles {
         PlanFiles { bodies, dirty: BTreeSet::new(), written: BTreeMap::new(), is_foreign: false }
     }
 
-    /// Everything may be missing or old when a process takes a run up.
+    /// Marks everything to be written again, as a resumed run's files may be missing or old.
     pub fn all(&mut self, state: &State) {
         self.dirty = state.tasks.iter().map(|task| task.id).collect();
     }
 
+    /// Marks the files that a record changes.
     pub fn record(&mut self, record: &Record, state: &State) {
         for event in &record.events {
             match event {
@@ -49,7 +52,7 @@ impl PlanFiles {
                 | Event::TaskMoved { task, .. } => {
                     self.dirty.insert(*task);
                 }
-                // What waits for it is blocked by less, or by more.
+                // Tasks that depend on this one are blocked by fewer or more tasks.
                 Event::TaskSettled { task, .. } | Event::TaskReopened { task } => {
                     self.dirty.insert(*task);
                     self.dirty.extend(state.task(*task).dependants.iter().copied());
@@ -77,7 +80,7 @@ impl PlanFiles {
         }
     }
 
-    /// Writes a batch; true while there is more to write.
+    /// Writes a batch; returns whether there is more to write.
     pub fn write(&mut self, views: &Utf8Path, state: &State, redactor: &Redactor) -> bool {
         self.write_some(views, state, redactor, FILES_MAX)
     }
@@ -90,7 +93,7 @@ impl PlanFiles {
         files_max: usize,
     ) -> bool {
         if std::mem::take(&mut self.is_foreign) {
-            // Files of a run before would be taken for this one's.
+            // Files of an earlier run would be mistaken for this run's.
             let _stays = autopilot_host::dir::remove(views.join("plan").as_std_path());
         }
         if state.run.flow.row().files != FlowFiles::Plan || state.tasks.len() < 2 {
@@ -105,8 +108,8 @@ impl PlanFiles {
         !self.dirty.is_empty()
     }
 
-    /// All that is left at once: to wait for the disk after each of many batches takes as long as
-    /// a person would notice.
+    /// Writes everything that is left in one batch, because waiting for the disk after each of many
+    /// batches takes noticeably long.
     pub fn close(&mut self, views: &Utf8Path, state: &State, redactor: &Redactor) {
         let _given_up = self.write_some(views, state, redactor, usize::MAX);
     }
@@ -145,7 +148,8 @@ impl PlanFiles {
             self.dirty.remove(&id);
             self.written.insert(id, key);
         }
-        // At the first batch, because a graph is wanted at once, and when all is written.
+        // The graph is written with the first batch, because people want it at once, and with the
+        // last.
         if self.dirty.is_empty() || is_first {
             let mut graph = plan_files::task_graph(state);
             redactor.redact_json(&mut graph);

@@ -98,7 +98,7 @@ fn a_run_is_told_whole() {
     let tasks = [("api", "Add the API"), ("docs", "Write it down"), ("late", "Something else")];
     let mut story = Story::new("Build the shop", &tasks);
     let (api, docs, late) = (TaskId(1), TaskId(2), TaskId(3));
-    let note = "without a sandbox an agent can write where the proofs are made".to_owned();
+    let note = "without a sandbox, agents can write where results are tested".to_owned();
     story.step(ROOT, Step::Preflight, Facts { notes: vec![note], ..exit(0) });
     let note = "patch: /home/ada/shop/.autopilot/artifacts/x.patch".to_owned();
     story.step(ROOT, Step::Push, Facts { notes: vec![note], ..Facts::default() });

@@ -1,4 +1,4 @@
-//! What the ending of an agent without an answer means for its attempt.
+//! The outcome of an attempt whose agent ended without an answer.
 
 use crate::job::until;
 use autopilot_agents::{AgentOutcome, Cause};
@@ -6,14 +6,14 @@ use autopilot_core::event::{HoldWhy, Outcome};
 use autopilot_core::id::Time;
 use jiff::Zoned;
 
-/// Said of an answer that is there and can't be used.
+/// The reason given for an answer that can't be used.
 pub const UNREADABLE: &str = "its answer could not be read";
 
-/// `is_money_gone` says that the run or the task has nothing left to spend.
+/// The outcome of an attempt. `is_money_gone` says that the run or the task has no money left.
 pub fn judged(ended: &AgentOutcome, is_money_gone: bool, now: &Zoned) -> Outcome {
     match ended {
         AgentOutcome::Success => Outcome::Broke { why: UNREADABLE.to_owned() },
-        // The agent kept to what the run had left: nothing is wrong with it or the work.
+        // The agent kept to the run's limit: nothing is wrong with it or with the work.
         AgentOutcome::Broke { cause: Cause::Budget, .. } if is_money_gone => Outcome::Revoked,
         AgentOutcome::Broke { cause: Cause::Model, why } => away(HoldWhy::Model, why),
         AgentOutcome::Broke { why, .. } => Outcome::Broke { why: why.clone() },
@@ -30,7 +30,7 @@ pub fn judged(ended: &AgentOutcome, is_money_gone: bool, now: &Zoned) -> Outcome
     }
 }
 
-/// Nothing is wrong with the work; whoever would do it is not there.
+/// The outcome when the agent is unavailable: nothing is wrong with the work.
 fn away(why: HoldWhy, text: &str) -> Outcome {
     Outcome::Away { why, text: text.to_owned(), until: None }
 }

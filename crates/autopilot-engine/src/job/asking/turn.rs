@@ -12,8 +12,8 @@ use crate::job::{Job, JobError};
 use crate::replay::Played;
 use autopilot_agents::{
     Access, Agent, AgentEnding, AgentOutcome, Conversation, Exchange, ExitFacts, ExpectedLaunch,
-    LaunchPlan, LaunchProgram as AgentProgram, LaunchRequest, LaunchSandbox, LaunchSchema,
-    LaunchServer, LaunchStdin as AgentStdin, Network,
+    LaunchPlan, LaunchProgram, LaunchRequest, LaunchSandbox, LaunchSchema, LaunchServer,
+    LaunchStdin, Network,
 };
 use autopilot_core::config::{AgentConfig, Mode, Role};
 use autopilot_host::exec::{Control, ProcessStdin};
@@ -24,14 +24,14 @@ use std::time::Duration;
 
 const LOGIN_LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// What became of one turn.
+/// The result of one turn.
 pub struct AgentTurn {
     pub ending: AgentEnding,
     pub ran: ProcessResult,
     pub log: String,
 }
 
-/// An agent that can be started, and the files its turn is recorded in.
+/// An agent that is ready to start, and the files its turn is recorded in.
 struct Prepared {
     agent: Agent,
     config: AgentConfig,
@@ -39,7 +39,7 @@ struct Prepared {
     variables: Variables,
     exec: ExecRecorder,
     log: String,
-    /// What the agent said when the run was recorded, where it is played again.
+    /// The recorded answer, when the run is replayed.
     played: Option<Played>,
 }
 
@@ -84,7 +84,7 @@ impl Job {
         Ok((ready, home, conversation))
     }
 
-    /// The process that asks, and how its output is to be understood.
+    /// The agent's process and the decoder of its output.
     fn launch_plan(
         &self,
         agent: &Agent,
@@ -131,7 +131,7 @@ impl Job {
         ready: &Prepared,
         home: &mut Home,
     ) -> Result<ProcessResult, JobError> {
-        // Whoever was let in before may have renewed the login.
+        // An agent that started before this one may have renewed the login.
         let mut untaken: BTreeSet<String> = home.put_back().into_iter().collect();
         let program = self.program(question, ready, home)?;
         let timeout = program.timeout;
@@ -143,7 +143,7 @@ impl Job {
             loop {
                 tokio::select! {
                     ran = &mut running => break ran,
-                    // Others need a renewed login now: the old one may be worth nothing any more.
+                    // Others need a renewed login now: the old one may have become invalid.
                     _ = look.tick() => untaken.extend(home.put_back()),
                 }
             }
@@ -161,7 +161,7 @@ impl Job {
         home: &Home,
     ) -> Result<JobProgram, JobError> {
         let (dir, write) = match ready.agent {
-            // It asks a server, and needs nothing of the worktree.
+            // This agent asks a server and needs nothing from the worktree.
             Agent::OpenAi(_) => (self.scratch(), Vec::new()),
             Agent::ClaudeCode { .. }
             | Agent::Codex { .. }
@@ -179,9 +179,9 @@ impl Job {
             variables: ready.variables.clone(),
             dir,
             stdin: match &ready.plan.stdin {
-                AgentStdin::Whole(bytes) if bytes.is_empty() => ProcessStdin::Null,
-                AgentStdin::Whole(bytes) => ProcessStdin::Bytes(bytes.clone()),
-                AgentStdin::Open => ProcessStdin::Open,
+                LaunchStdin::Whole(bytes) if bytes.is_empty() => ProcessStdin::Null,
+                LaunchStdin::Whole(bytes) => ProcessStdin::Bytes(bytes.clone()),
+                LaunchStdin::Open => ProcessStdin::Open,
             },
             log: ready.log.clone(),
             timeout: self.timeout(),
@@ -189,7 +189,7 @@ impl Job {
         })
     }
 
-    /// Judges the end, and keeps what was said and the session.
+    /// Judges the ending, and keeps the answer and the session.
     async fn close(
         &self,
         question: &Question<'_>,
@@ -214,7 +214,7 @@ impl Job {
             stuck: ran.stuck,
             lingered: ran.lingered,
         });
-        // It was done before it heard that it should stop.
+        // The agent finished before it noticed the request to stop.
         if ending.outcome == AgentOutcome::Success && was_ended_in_time {
             ran.timed_out = false;
         }
@@ -224,8 +224,7 @@ impl Job {
         Ok(AgentTurn { ending, ran, log: log.clone() })
     }
 
-    /// Where a run is played again, what its agent said then takes the agent's place, whichever of
-    /// the agents it was.
+    /// The recorded answer that replaces the agent in a replay, whichever agent gave it.
     fn recorded(&self) -> Result<Option<Played>, JobError> {
         let Some(player) = &self.context.player else { return Ok(None) };
         let (name, step) = (self.name_in_recording(), self.want.step);
@@ -242,7 +241,7 @@ impl Job {
         blocking(move || apply_change(&hub, &from, &to, dir.as_std_path())).await
     }
 
-    /// Log files are named after the stream; the first document names the builder's.
+    /// The stream's name in the names of log files.
     fn stream_word(&self, config: &AgentConfig) -> &'static str {
         match (self.role(), config.mode) {
             (Role::Builder, Mode::ClaudeCodeCli) => "claude_code",
@@ -254,8 +253,8 @@ impl Job {
 
     fn program_path(&self, plan: &LaunchPlan) -> Result<Utf8PathBuf, JobError> {
         match &plan.program {
-            AgentProgram::Own => Ok(self.context.own.clone()),
-            AgentProgram::Named(name) => {
+            LaunchProgram::Own => Ok(self.context.own.clone()),
+            LaunchProgram::Named(name) => {
                 let path = self.context.variables.get("PATH").map(String::as_str).unwrap_or("");
                 let found = find_program(name, path, &self.context.place.root);
                 found.ok_or_else(|| JobError::NoProgram { name: name.clone() })
@@ -264,7 +263,7 @@ impl Job {
     }
 }
 
-/// What the launch of an agent depends on.
+/// The facts an agent's launch depends on.
 struct Asking<'a> {
     question: &'a Question<'a>,
     config: &'a AgentConfig,

@@ -1,24 +1,24 @@
-//! The name of a log file tells whose it is: `<stream>_<time>_<task>_<step>_<attempt>.log`.
+//! File names of logs: `<stream>_<time>_<task>_<step>_<attempt>.log`.
 
 use super::LogStream;
 use autopilot_core::id::AttemptId;
 use autopilot_core::step::Step;
 
-/// What the name of a log file says.
+/// The parts of a log's file name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogName {
     pub stream: String,
-    /// `20260101T120000Z`; sorts as time does.
+    /// The time as `20260101T120000Z`, which sorts by time.
     pub at: String,
     pub task: String,
     pub step: Step,
     pub attempt: AttemptId,
-    /// What went to standard error.
+    /// Whether the file holds standard error.
     pub is_errors: bool,
 }
 
 impl LogName {
-    /// Reads a file name; nothing where it is no log of a step.
+    /// Parses a file name; `None` where it is not the log of a step.
     pub fn parse(name: &str) -> Option<LogName> {
         let stem = name.strip_suffix(".log")?;
         let (stem, is_errors) =
@@ -37,7 +37,7 @@ impl LogName {
         })
     }
 
-    /// Whether the log belongs to a stream.
+    /// Returns whether the log belongs to a stream.
     pub fn is_of(&self, stream: LogStream) -> bool {
         match stream {
             LogStream::Builder => matches!(self.stream.as_str(), "builder" | "claude_code"),
@@ -47,14 +47,14 @@ impl LogName {
         }
     }
 
-    /// The line a log is announced by.
+    /// The heading of a log.
     pub fn heading(&self, path: &str) -> String {
         let errors = if self.is_errors { ", standard error" } else { "" };
         format!("==> {}: {} {}{errors} ({path}) <==", self.task, self.step, self.attempt)
     }
 }
 
-/// Longest word first: `uat_generate` also ends in no other step's word, but stay safe.
+/// Tries longer step words first, in case one word ends in another.
 fn step_of(rest: &str) -> Option<(&str, Step)> {
     let ending = |step: &Step| {
         let before = rest.strip_suffix(step.word())?.strip_suffix('_')?;

@@ -1,5 +1,4 @@
-//! A run towards a goal: its iterations with their steps, what the reviewer said, where the files
-//! are and what to do next.
+//! The history of a run towards a goal: iterations, steps, reviews, files and next commands.
 
 use super::super::diff::diffstat;
 use super::super::next::next_commands;
@@ -18,26 +17,26 @@ use autopilot_view::manifest::{self, IterationHistory, PlacedStep};
 use autopilot_view::sessions::{Session, last_of, sessions};
 use serde::Serialize;
 
-/// A run towards a goal, as `show --json` prints it beside what it prints of every run.
+/// A run towards a goal, as `show --json` prints it beside the usual object of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct GoalHistory {
     pub iterations: Vec<ShownIteration>,
     pub warnings: Vec<String>,
-    /// Where the files of the run are.
+    /// The directory of the run's files.
     pub artifacts: String,
-    /// The page about the run, if it is there.
+    /// The path of the run's HTML report, if there is one.
     pub report_path: Option<String>,
-    /// What a person can do next.
+    /// The commands a person can use next.
     pub next: Vec<String>,
 }
 
-/// One pass of the loop.
+/// One iteration of a goal.
 #[derive(Clone, Debug, Serialize)]
 pub struct ShownIteration {
     pub index: u32,
     pub workflow: Option<String>,
     pub steps: Vec<ShownStep>,
-    /// What the controller saw when it validated the result.
+    /// The result of the controller's validation.
     pub validation: Option<String>,
     pub completion: Option<Completion>,
     pub overruled: bool,
@@ -52,7 +51,7 @@ pub struct ShownStep {
     pub depends_on: Vec<String>,
     pub status: &'static str,
     pub session: Option<String>,
-    /// Seconds it was worked on.
+    /// Seconds of work on the step.
     pub duration: f64,
     pub cost_usd: f64,
     pub tokens_in: u64,
@@ -103,7 +102,7 @@ impl GoalHistory {
     }
 }
 
-/// One that was proposed and never begun is of no iteration.
+/// Returns whether a step belongs to an iteration; a proposed step that never started does not.
 fn is_of(step: &PlacedStep<'_>, iteration: u32) -> bool {
     step.body.iteration == iteration && !step.task.is_dropped()
 }
@@ -145,7 +144,7 @@ fn validation(state: &State, tried: &RunHistory, index: u32) -> Option<String> {
     })
 }
 
-/// A person has gone on with a step since.
+/// Returns whether a person has continued a step since.
 fn is_old(state: &State, index: u32) -> bool {
     let is_last = state.root().is_some_and(|root| root.round == index);
     is_last && view::still_shown(state, Step::Validate).is_none()
@@ -163,7 +162,7 @@ fn next(archive: &RunArchive, known: &KnownRun) -> Vec<String> {
     }
 }
 
-/// The branch of the run, if it is in the repository.
+/// The branch of the run, if the repository has it.
 fn branch<'a>(archive: &RunArchive, known: &'a KnownRun) -> Option<&'a str> {
     let run = &known.state.run;
     let found = checkout::find(archive.place.root.as_std_path())?;

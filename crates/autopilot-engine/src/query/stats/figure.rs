@@ -1,20 +1,20 @@
-//! Many numbers in four: mean, median, ninth tenth, largest.
+//! Summarizes many numbers in four: mean, median, 90th percentile and maximum.
 
 use serde_json::{Value, json};
 
-/// Numbers that are summed up.
+/// Numbers to summarize.
 #[derive(Default)]
 pub struct Figures {
     numbers: Vec<u64>,
 }
 
-/// What a person wants to know of many numbers.
+/// The summary of many numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FigureSummary {
     pub mean: f64,
-    /// Between two in the middle, half of both.
+    /// The mean of the two middle numbers when their count is even.
     pub median: f64,
-    /// Nine of ten are no larger.
+    /// The 90th percentile.
     pub p90: u64,
     pub max: u64,
 }
@@ -25,7 +25,7 @@ impl Figures {
         self.numbers.push(number);
     }
 
-    /// Nothing of nothing.
+    /// The summary; `None` without numbers.
     pub fn summary(&self) -> Option<FigureSummary> {
         let mut sorted = self.numbers.clone();
         sorted.sort_unstable();
@@ -40,7 +40,7 @@ impl Figures {
         })
     }
 
-    /// The summary as JSON, each number in the unit that is wanted.
+    /// The summary as JSON, each number converted by `unit`.
     pub fn object(&self, unit: impl Fn(f64) -> Value) -> Value {
         let Some(told) = self.summary() else { return Value::Null };
         json!({
