@@ -64,6 +64,7 @@ struct HistoryFold {
 }
 
 impl HistoryFold {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "other events are remarks")]
     fn event(&mut self, id: AttemptId, at: Time, event: &Event) {
         match event {
             Event::TaskMoved { task, round, .. } => {
@@ -81,28 +82,7 @@ impl HistoryFold {
                     tried.bill = tried.bill.max(*bill);
                 }
             }
-            Event::RunStarted { .. }
-            | Event::Booted { .. }
-            | Event::TaskAdded { .. }
-            | Event::StageSkipped { .. }
-            | Event::SessionOpened { .. }
-            | Event::MoneyGiven { .. }
-            | Event::Overruled { .. }
-            | Event::RoundFailed { .. }
-            | Event::RailTripped { .. }
-            | Event::TaskSettled { .. }
-            | Event::TaskReopened { .. }
-            | Event::TaskContinued { .. }
-            | Event::WaitBegan { .. }
-            | Event::WaitEnded { .. }
-            | Event::AccountHeld { .. }
-            | Event::AccountFreed { .. }
-            | Event::Halted { .. }
-            | Event::Resumed
-            | Event::LimitsChanged { .. }
-            | Event::Switched { .. }
-            | Event::RoomChanged { .. }
-            | Event::TimePassed => {}
+            _ => {}
         }
         if let Some((task, text)) = remark(event) {
             self.remarks.push(Remark { at, task, text });

@@ -26,6 +26,7 @@ pub fn entries(record: &Record, state: &State) -> Vec<NoteEntry> {
     entries
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "no other event is worth a note")]
 fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
     let at = record.at.rfc3339();
     match event {
@@ -82,31 +83,7 @@ fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
         Event::Switched { switch: autopilot_core::pipeline::Switch::Review, on: false, by } => {
             Some(format!("- {at} REVIEW SKIPPED from here on ({by})\n"))
         }
-        Event::RunStarted { .. }
-        | Event::Booted { .. }
-        | Event::TaskAdded { .. }
-        | Event::TaskMoved { .. }
-        | Event::StageSkipped { .. }
-        | Event::AttemptStarted { .. }
-        | Event::AttemptEnded { .. }
-        | Event::SessionOpened { .. }
-        | Event::Billed { .. }
-        | Event::MoneyGiven { .. }
-        | Event::Overruled { .. }
-        | Event::RailTripped { .. }
-        | Event::TaskSettled { .. }
-        | Event::TaskReopened { .. }
-        | Event::TaskContinued { .. }
-        | Event::WaitBegan { .. }
-        | Event::WaitEnded { .. }
-        | Event::AccountHeld { .. }
-        | Event::AccountFreed { .. }
-        | Event::Halted { .. }
-        | Event::Resumed
-        | Event::LimitsChanged { .. }
-        | Event::Switched { .. }
-        | Event::RoomChanged { .. }
-        | Event::TimePassed => None,
+        _ => None,
     }
 }
 
