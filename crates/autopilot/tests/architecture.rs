@@ -78,10 +78,8 @@ const LONG_FILES: &[(&str, usize)] = &[
     ("crates/autopilot-agents/src/acp/turn/tests.rs", 528),
     ("crates/autopilot-agents/src/claude/decode.rs", 588),
     ("crates/autopilot-core/src/config/tests.rs", 636),
-    ("crates/autopilot-core/src/event.rs", 638),
     ("crates/autopilot-core/src/plan/tests.rs", 659),
     ("crates/autopilot-core/src/prompt/tests.rs", 730),
-    ("crates/autopilot-core/src/state.rs", 521),
     ("crates/autopilot-engine/src/begin.rs", 538),
     ("crates/autopilot-engine/src/job/agent.rs", 521),
     ("crates/autopilot-engine/src/job/goal.rs", 525),
@@ -95,7 +93,7 @@ const LONG_FILES: &[(&str, usize)] = &[
     ("crates/autopilot-host/src/git/command.rs", 541),
     ("crates/autopilot-host/src/git/hub.rs", 526),
     ("crates/autopilot-testkit/src/agent.rs", 530),
-    ("crates/autopilot-testkit/src/audit/rule.rs", 962),
+    ("crates/autopilot-testkit/src/audit/rule.rs", 944),
     ("crates/autopilot/src/cli.rs", 590),
 ];
 

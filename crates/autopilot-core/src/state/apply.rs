@@ -1,4 +1,4 @@
-//! What each event changes. No rule is here: whatever was decided is already in the event.
+//! The effect of each event on the state. No rule is here: the event holds the whole decision.
 
 use super::{Grant, Hold, LiveAttempt, Run, Shown, Spent, State, Status, Task};
 use crate::event::{Bill, Event, Facts, Outcome, SessionTotal, Skip, TaskEnd, TaskEntry};
@@ -7,12 +7,13 @@ use crate::id::{AttemptId, Micros, TaskId, Time};
 use crate::pipeline::{Failing, Switch, Work};
 use crate::step::Step;
 
-/// Attempts cut short in a row that are looked at for what they left behind.
+/// The number of attempts cut short in a row whose leftover work is considered.
 const CUT_SHORT_MAX: usize = 64;
 /// A silence longer than this between two records is not counted as work: the machine slept.
 const ACTIVE_GAP_MAX_MS: u64 = 120_000;
 
 impl State {
+    /// Applies one event: the `place`-th of record `seq`.
     pub fn apply(&mut self, event: &Event, seq: u64, place: u32, at: Time) {
         if matches!(event, Event::Booted { .. }) {
             // Nobody worked between the two processes.
@@ -98,13 +99,14 @@ impl State {
         }
     }
 
+    /// Ends a record whose events were applied one by one.
     pub fn seal(&mut self, seq: u64, at: Time) {
         self.count_time(at);
         self.seq = seq;
     }
 
-    /// Before anything changes: of the time since the last record only that counts in which
-    /// somebody was at work. A halt, a question and a wait for an account are no work.
+    /// Counts the time since the last record, before anything changes, if something was at work. A
+    /// halt, a question and a wait for an account are not work.
     fn count_time(&mut self, at: Time) {
         if self.run.halt.is_none() && self.is_at_work() {
             self.run.active_ms += at.since_ms(self.at).min(ACTIVE_GAP_MAX_MS);
@@ -164,7 +166,7 @@ impl State {
         });
     }
 
-    /// What comes after the tasks of a round are over is for the next one.
+    /// The round of new child tasks: those brought after the tasks of a round are for the next one.
     fn round_of_what_it_brings(&self, task: TaskId) -> u32 {
         let now = self.task(task);
         now.round + u32::from(now.is_past_children())
@@ -174,7 +176,7 @@ impl State {
         self.run.moved_at = at;
         let task = self.task_mut(id);
         if task.status == Status::Open {
-            // Begun, or re-opened by a person: the rounds before this one are forgiven.
+            // The task starts or was re-opened by a person: the rounds before are forgiven.
             task.spent.rounds_forgiven = round.saturating_sub(1);
         }
         if task.round != round {
@@ -344,7 +346,7 @@ impl State {
         self.task_mut(task).notes.push(text);
     }
 
-    /// What is around it has gone on past its tasks: they are judged or about to be published.
+    /// Whether a task above has moved past its children, which are being judged or published.
     pub fn is_behind(&self, task: TaskId) -> bool {
         let mut above = self.task(task).parent.map(|parent| self.task(parent));
         while let Some(parent) = above {
@@ -356,7 +358,7 @@ impl State {
         false
     }
 
-    /// Whether nothing that depends on it will ever begin, unless a person has it done again.
+    /// Whether the dependants of a task will never start, unless a person retries it.
     pub(crate) fn is_dead_end(&self, task: TaskId) -> bool {
         match &self.task(task).status {
             Status::Settled(end) => !self.satisfies(task, end),
@@ -366,8 +368,8 @@ impl State {
         }
     }
 
-    /// Whether what depends on a task that ended so may begin. Skipped by a person counts: they
-    /// vouch. So does a failure that somebody weighs later, unless it was to end what follows it.
+    /// Whether the dependants of a task with this end may start. A task skipped by a person counts as
+    /// done: they vouch for it. So does a failure that a reviewer weighs later, unless failing fast.
     fn satisfies(&self, task: TaskId, end: &TaskEnd) -> bool {
         match end {
             TaskEnd::Closed | TaskEnd::Skipped { why: Skip::Asked } => true,
