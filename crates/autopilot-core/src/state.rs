@@ -229,12 +229,7 @@ impl State {
 
     /// The end of the run, if it is over.
     pub fn end(&self) -> Option<&TaskEnd> {
-        match &self.root()?.status {
-            Status::Settled(end) => Some(end),
-            Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
-                None
-            }
-        }
+        self.root()?.end()
     }
 
     /// Whether nothing runs and nothing will, until a person acts.
@@ -412,9 +407,19 @@ impl Task {
         !self.spec.paths.is_empty() && self.pipeline.children().is_none()
     }
 
+    /// The end of the task, if it is over.
+    pub fn end(&self) -> Option<&TaskEnd> {
+        match &self.status {
+            Status::Settled(end) => Some(end),
+            Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
+                None
+            }
+        }
+    }
+
     /// Whether the task is over.
     pub fn is_settled(&self) -> bool {
-        matches!(self.status, Status::Settled(_))
+        self.end().is_some()
     }
 
     /// Whether the task was brought for a round that never started.

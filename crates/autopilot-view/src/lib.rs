@@ -93,13 +93,9 @@ fn only_failed_to_converge(state: &State) -> bool {
 
 /// The reason why a task failed, if it did.
 pub fn failure(task: &Task) -> Option<&Failure> {
-    match &task.status {
-        Status::Settled(TaskEnd::Failed { why }) => Some(why),
-        Status::Settled(TaskEnd::Closed | TaskEnd::Skipped { .. })
-        | Status::Open
-        | Status::At { .. }
-        | Status::Running { .. }
-        | Status::Waiting { .. } => None,
+    match task.end()? {
+        TaskEnd::Failed { why } => Some(why),
+        TaskEnd::Closed | TaskEnd::Skipped { .. } => None,
     }
 }
 

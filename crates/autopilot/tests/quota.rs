@@ -103,7 +103,7 @@ fn who_is_not_logged_in_rests_the_run_with_the_next_step_and_resume_goes_on() {
     let ended = stage.run_task().expect(2);
     ended.says(&[
         "script is unavailable (not logged in): not now",
-        "log that agent in",
+        "log in to that agent",
         "autopilot resume",
     ]);
     let told = stage.status();
@@ -129,7 +129,7 @@ fn an_unknown_model_rests_the_run_at_once_and_resume_takes_the_one_the_file_name
     let ended = stage.run_task().expect(2);
     let ended = ended.says(&[
         "script/wrong is unavailable (unknown model): not now",
-        "name another in .autopilot/config.yml, then `autopilot resume`",
+        "name another in .autopilot/config.yml, then run `autopilot resume`",
     ]);
     // What the account says and how to go on are told once, wherever it is looked up.
     let status = stage.run(&["status"]).expect(0).out;
@@ -186,10 +186,10 @@ fn an_end_of_a_quota_that_nobody_named_is_not_told_as_one() {
     let rest = stage.run_task().expect(2);
     let said = rest.said();
     rest.says(&["script has no quota; reset time unknown; next try about"])
-        .says(&["nobody said until when; the next try, about"]);
-    assert!(!said.contains("quota until") && !said.contains("comes back"), "{said}");
+        .says(&["for an unknown time; the next try, about"]);
+    assert!(!said.contains("quota until") && !said.contains("quota resets"), "{said}");
     assert_eq!(stage.status()["held_accounts"][0]["until_is_a_guess"], true);
-    stage.run(&["show"]).expect(0).says(&["no quota: not now", "no end is known"]);
+    stage.run(&["show"]).expect(0).says(&["no quota: not now", "reset time unknown"]);
 }
 
 /// Says what the real one does at a usage limit, an hour before its end.
@@ -216,7 +216,7 @@ fn the_time_of_the_day_at_which_codex_has_quota_again_is_understood() {
             reviewer: { mode: script, script: agents.yml }\nbudget: { max_wait_quota: 1m }\n";
         stage.write(".autopilot/config.yml", config);
         let told_at = in_seconds(0);
-        stage.run_task().expect(2).says(&["codex_cli has no quota until", "comes back at"]);
+        stage.run_task().expect(2).says(&["codex_cli has no quota until", "quota resets at"]);
         let held = stage.status()["held_accounts"][0].clone();
         let until: jiff::Timestamp = held["until"].as_str().unwrap().parse().unwrap();
         // Told without seconds; it is over by the end of that minute.

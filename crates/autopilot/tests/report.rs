@@ -469,7 +469,7 @@ fn a_run_under_way_and_a_killed_one_say_so() {
     stage.run(&["resume"]).expect(0);
     let dom = Dom::parse(&std::fs::read_to_string(&path).unwrap());
     is_sound(&dom);
-    assert!(dom.tags("header")[0].text().contains("The goal was reached"), "written at the end");
+    assert!(dom.tags("header")[0].text().contains("The goal was met"), "written at the end");
     // The time without a process is on the axis as waiting.
     let waits = dom.by_id("timeline").classes("wait");
     assert_eq!(waits.len(), 1);

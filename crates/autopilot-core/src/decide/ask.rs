@@ -3,7 +3,7 @@
 
 use super::RecordDraft;
 use super::refusal::blocker;
-use crate::event::{Event, Facts, Failure, Outcome, Skip, TaskEnd};
+use crate::event::{Event, Facts, Outcome, Skip, TaskEnd};
 use crate::id::TaskId;
 use crate::input::Ask;
 use crate::pipeline::Work;
@@ -84,17 +84,13 @@ impl RecordDraft<'_> {
     pub(super) fn reopen_blocked(&mut self, by: TaskId) {
         for id in 0..self.state.tasks.len() {
             let task = TaskId(id as u32);
-            let was_blocked = match &self.state.task(task).status {
-                Status::Settled(TaskEnd::Skipped {
+            let was_blocked = match self.state.task(task).end() {
+                Some(TaskEnd::Skipped {
                     why: Skip::Blocked { by: who } | Skip::Stopped { by: who },
                 }) => *who == by,
-                Status::Settled(
-                    TaskEnd::Closed | TaskEnd::Failed { .. } | TaskEnd::Skipped { .. },
-                )
-                | Status::Open
-                | Status::At { .. }
-                | Status::Running { .. }
-                | Status::Waiting { .. } => false,
+                Some(TaskEnd::Closed | TaskEnd::Failed { .. } | TaskEnd::Skipped { .. }) | None => {
+                    false
+                }
             };
             if was_blocked {
                 self.emit(Event::TaskReopened { task });
@@ -128,20 +124,9 @@ impl RecordDraft<'_> {
     /// the lost round is not judged again, the next one starts.
     fn after_its_last_round(&self, task: TaskId) -> Option<usize> {
         let now = self.state.task(task);
-        let is_lost = match &now.status {
-            Status::Settled(TaskEnd::Failed { why }) => match why {
-                Failure::Rounds { .. } | Failure::Rail { .. } => true,
-                Failure::Refused { .. }
-                | Failure::Broke { .. }
-                | Failure::Interrupted { .. }
-                | Failure::Money { .. }
-                | Failure::Children { .. } => false,
-            },
-            Status::Settled(TaskEnd::Closed | TaskEnd::Skipped { .. })
-            | Status::Open
-            | Status::At { .. }
-            | Status::Running { .. }
-            | Status::Waiting { .. } => false,
+        let is_lost = match now.end() {
+            Some(TaskEnd::Failed { why }) => why.is_no_convergence(),
+            Some(TaskEnd::Closed | TaskEnd::Skipped { .. }) | None => false,
         };
         let has_next = self.round_with_tasks(task).0 > now.round;
         now.pipeline.place(now.pipeline.next().filter(|_| is_lost && !has_next)?)

@@ -204,19 +204,17 @@ fn unknown(state: &State, name: &str) -> Hindrance {
 }
 
 fn retrying(state: &State, now: &Task) -> Option<Hindrance> {
-    match &now.status {
+    match now.end() {
         // A retry helps only after one of the children is retried.
-        Status::Settled(TaskEnd::Failed { why: Failure::Children { .. } }) => {
+        Some(TaskEnd::Failed { why: Failure::Children { .. } }) => {
             let failed = failed_below(state, now).map(|task| task.name().to_owned());
             Some(Hindrance::ItsTasks { failed })
         }
         // The round of the task never started and will not.
-        Status::Settled(TaskEnd::Skipped { why: Skip::Dropped }) => Some(dropped(state)),
-        Status::Settled(TaskEnd::Failed { .. } | TaskEnd::Skipped { .. }) => reopening(state, now),
-        Status::Settled(TaskEnd::Closed) => Some(Hindrance::Done),
-        Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
-            Some(Hindrance::NotFailed)
-        }
+        Some(TaskEnd::Skipped { why: Skip::Dropped }) => Some(dropped(state)),
+        Some(TaskEnd::Failed { .. } | TaskEnd::Skipped { .. }) => reopening(state, now),
+        Some(TaskEnd::Closed) => Some(Hindrance::Done),
+        None => Some(Hindrance::NotFailed),
     }
 }
 
@@ -234,18 +232,10 @@ pub(super) fn blocker(state: &State, task: TaskId) -> Option<TaskId> {
     let needs = state.task(task).spec.depends_on.iter();
     let needs = needs.filter_map(|name| state.named(name));
     let mut unmet = needs.filter(|need| state.is_dead_end(need.id));
-    unmet.find_map(|need| match &need.status {
-        Status::Settled(TaskEnd::Failed { .. }) => Some(need.id),
-        Status::Settled(TaskEnd::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } }) => {
-            Some(*by)
-        }
-        Status::Settled(
-            TaskEnd::Closed | TaskEnd::Skipped { why: Skip::Asked | Skip::Dropped },
-        )
-        | Status::Open
-        | Status::At { .. }
-        | Status::Running { .. }
-        | Status::Waiting { .. } => None,
+    unmet.find_map(|need| match need.end()? {
+        TaskEnd::Failed { .. } => Some(need.id),
+        TaskEnd::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } } => Some(*by),
+        TaskEnd::Closed | TaskEnd::Skipped { why: Skip::Asked | Skip::Dropped } => None,
     })
 }
 
@@ -253,14 +243,14 @@ fn skipping(state: &State, now: &Task) -> Option<Hindrance> {
     if now.parent.is_none() {
         return Some(Hindrance::TheRun);
     }
-    match &now.status {
-        Status::Settled(TaskEnd::Closed) => Some(Hindrance::Done),
-        Status::Settled(TaskEnd::Skipped { why: Skip::Asked }) => Some(Hindrance::AlreadySo),
-        Status::Settled(TaskEnd::Skipped { why: Skip::Dropped }) => Some(dropped(state)),
-        Status::Settled(TaskEnd::Skipped { .. } | TaskEnd::Failed { .. }) => {
+    match now.end() {
+        Some(TaskEnd::Closed) => Some(Hindrance::Done),
+        Some(TaskEnd::Skipped { why: Skip::Asked }) => Some(Hindrance::AlreadySo),
+        Some(TaskEnd::Skipped { why: Skip::Dropped }) => Some(dropped(state)),
+        Some(TaskEnd::Skipped { .. } | TaskEnd::Failed { .. }) => {
             left_out(state, now).or_else(|| behind(state, now))
         }
-        Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
+        None => {
             let acting = is_acting(state, now).then_some(Hindrance::Acting);
             left_out(state, now).or(acting)
         }
@@ -271,15 +261,9 @@ fn skipping(state: &State, now: &Task) -> Option<Hindrance> {
 /// the parent.
 fn left_out(state: &State, now: &Task) -> Option<Hindrance> {
     let above = state.task(now.parent?);
-    match above.status {
-        Status::Settled(TaskEnd::Skipped { .. }) => {
-            Some(Hindrance::LeftOut { with: above.name().to_owned() })
-        }
-        Status::Settled(TaskEnd::Closed | TaskEnd::Failed { .. })
-        | Status::Open
-        | Status::At { .. }
-        | Status::Running { .. }
-        | Status::Waiting { .. } => left_out(state, above),
+    match above.end() {
+        Some(TaskEnd::Skipped { .. }) => Some(Hindrance::LeftOut { with: above.name().to_owned() }),
+        Some(TaskEnd::Closed | TaskEnd::Failed { .. }) | None => left_out(state, above),
     }
 }
 
@@ -361,16 +345,10 @@ fn dropped(state: &State) -> Hindrance {
 
 /// The first child, at any depth, that failed by itself.
 fn failed_below<'a>(state: &'a State, now: &Task) -> Option<&'a Task> {
-    now.children.iter().map(|child| state.task(*child)).find_map(|child| match &child.status {
-        Status::Settled(TaskEnd::Failed { why: Failure::Children { .. } }) => {
-            failed_below(state, child)
-        }
-        Status::Settled(TaskEnd::Failed { .. }) => Some(child),
-        Status::Settled(TaskEnd::Closed | TaskEnd::Skipped { .. })
-        | Status::Open
-        | Status::At { .. }
-        | Status::Running { .. }
-        | Status::Waiting { .. } => None,
+    now.children.iter().map(|child| state.task(*child)).find_map(|child| match child.end()? {
+        TaskEnd::Failed { why: Failure::Children { .. } } => failed_below(state, child),
+        TaskEnd::Failed { .. } => Some(child),
+        TaskEnd::Closed | TaskEnd::Skipped { .. } => None,
     })
 }
 

@@ -117,12 +117,8 @@ impl State {
     fn add(&mut self, id: TaskId, parent: Option<TaskId>, pipeline: Pipeline, spec: &TaskEntry) {
         let before: Vec<TaskId> =
             spec.depends_on.iter().filter_map(|name| self.names.get(name).copied()).collect();
-        let is_met = |dep: &TaskId| match &self.task(*dep).status {
-            Status::Settled(end) => self.satisfies(*dep, end),
-            Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
-                false
-            }
-        };
+        let is_met =
+            |dep: &TaskId| self.task(*dep).end().is_some_and(|end| self.satisfies(*dep, end));
         let needs = before.iter().filter(|dep| !is_met(dep)).count() as u32;
         let of_round = parent.map_or(0, |parent| self.round_of_what_it_brings(parent));
         for dep in before {
@@ -311,7 +307,7 @@ impl State {
     }
 
     fn reopened(&mut self, id: TaskId) {
-        let Status::Settled(end) = self.task(id).status.clone() else { return };
+        let Some(end) = self.task(id).end().cloned() else { return };
         self.set_status(id, Status::Open);
         let task = self.task_mut(id);
         task.ended_at = None;
@@ -360,12 +356,7 @@ impl State {
 
     /// Whether the dependants of a task will never start, unless a person retries it.
     pub(crate) fn is_dead_end(&self, task: TaskId) -> bool {
-        match &self.task(task).status {
-            Status::Settled(end) => !self.satisfies(task, end),
-            Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
-                false
-            }
-        }
+        self.task(task).end().is_some_and(|end| !self.satisfies(task, end))
     }
 
     /// Whether the dependants of a task with this end may start. A task skipped by a person counts as

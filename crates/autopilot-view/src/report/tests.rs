@@ -106,7 +106,7 @@ fn a_large_run_gives_a_small_page_that_says_what_is_not_on_it() {
     story.work(late, Ended::Failed { why: "red".into() }, failed());
     let page = story.html(Standing::Interrupted);
     assert!(page.len() < 2_000_000, "{} bytes", page.len());
-    assert!(page.contains("9800 tasks that went well or were not begun;"), "says how many");
+    assert!(page.contains("9800 tasks that succeeded or were not started;"), "says how many");
     assert!(page.contains("task-03004"), "what failed is there however late it came");
     assert!(page.contains("10,000 tasks: 3,000 done"), "the tally is of all");
     assert!(page.contains("are not in this picture"));

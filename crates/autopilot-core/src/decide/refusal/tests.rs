@@ -128,8 +128,8 @@ fn what_the_run_has_moved_past_is_neither_retried_nor_skipped() {
     assert_eq!(answer(&mut story, skip("one")), skipped);
     story.ask(stop(false));
     let stopped = format!(
-        "task `one` {behind} | let `autopilot resume` finish the run; {again}; its session can be \
-         continued: `autopilot resume <session> --prompt …`"
+        "task `one` {behind} | let `autopilot resume` finish the run; {again}; you can continue its \
+         session: `autopilot resume <session> --prompt …`"
     );
     assert_eq!(answer(&mut story, retry("one")), stopped);
 }
