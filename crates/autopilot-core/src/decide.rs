@@ -12,7 +12,7 @@ mod outcome;
 mod refusal;
 mod schedule;
 #[cfg(test)]
-mod story;
+mod tests;
 
 pub use money::untold;
 pub use refusal::{Deed, Hindrance, Refusal, RunStanding, refusal, rehearse};

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use kind::ProjectKind;
 
-/// The files whose contents tell more than their names; [`Facts::contents`] should hold those that
+/// The files whose contents tell more than their names; [`ProjectFacts::contents`] should hold those that
 /// exist.
 pub const CONTENTS_WANTED: &[&str] = &[
     "Gemfile",

@@ -195,7 +195,7 @@ fn the_page_of_a_goal_tells_every_iteration() {
     assert!(failed[0].text().contains("✗ failed · bad"), "{}", failed[0].text());
     assert_eq!(first.tags("svg")[0].classes("e").len(), 2, "an arrow per dependency");
     assert_eq!(second.tags("svg")[0].classes("e").len(), 1);
-    assert!(dom.by_id("warnings").text().contains("`colour` of the workflow is not known"));
+    assert!(dom.by_id("warnings").text().contains("`colour` of the workflow is unknown"));
 }
 
 #[test]

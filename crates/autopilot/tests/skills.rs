@@ -334,7 +334,7 @@ fn a_broken_policy_is_shown_and_blocks_nothing() {
         assert!(stage.read(".autopilot/STATUS.md").contains(line), "{line}");
     }
     let text = prompt(&stage, "-build");
-    for line in ["Do not use `upscale`.", "Do not use MCP servers.", "at most 1;"] {
+    for line in ["Do not use `upscale`.", "Do not use MCP servers.", "at most 1 sub-agent"] {
         assert!(text.contains(line), "`{line}` is not in:\n{text}");
     }
 }

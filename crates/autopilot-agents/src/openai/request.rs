@@ -21,7 +21,7 @@ pub struct ModelRequest {
     /// The system prompt.
     pub instructions: Option<String>,
     pub prompt: String,
-    /// The id of the session to resume, as [`Request::session_after`] made it.
+    /// The id of the session to resume, as [`ModelRequest::session_after`] made it.
     pub session: Option<String>,
     /// The earlier exchanges, for a server that does not keep them.
     pub earlier: Vec<Exchange>,

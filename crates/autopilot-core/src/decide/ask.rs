@@ -1,4 +1,4 @@
-//! Carrying out the requests of people. Only [`super::refusal`] says whether a request is carried
+//! Carrying out the requests of people. Only [`super::refusal()`] says whether a request is carried
 //! out at all.
 
 use super::RecordDraft;

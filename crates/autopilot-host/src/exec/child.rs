@@ -92,7 +92,7 @@ impl Child {
         &self.parts.progress
     }
 
-    /// Returns the agent's stdin, if it was launched with [`super::Stdin::Open`]; dropping it
+    /// Returns the agent's stdin, if it was launched with [`super::ProcessStdin::Open`]; dropping it
     /// closes it.
     pub fn take_input(&mut self) -> Option<pipe::Sender> {
         self.parts.input.take()

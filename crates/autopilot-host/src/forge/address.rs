@@ -38,7 +38,7 @@ impl ForgeKind {
         }
     }
 
-    /// Returns the word for the kind, which [`Kind::named`] reads.
+    /// Returns the word for the kind, which [`ForgeKind::named`] reads.
     pub fn word(self) -> &'static str {
         match self {
             ForgeKind::Github => "github",

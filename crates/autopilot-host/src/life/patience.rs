@@ -34,7 +34,7 @@ pub struct WatchLimits {
 pub enum PatienceStep {
     /// Nothing, until the next tick.
     Wait,
-    /// Take a sample and give it to [`Patience::judge`].
+    /// Take a sample and give it to [`SilencePatience::judge`].
     Look,
     /// Report that the agent may be stuck.
     Suspect { idle: Duration, evidence: String },

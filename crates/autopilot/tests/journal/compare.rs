@@ -1,7 +1,9 @@
 //! A replayed run as JSON, and the differences between what 0.3.0 said and what is said today.
 
-use autopilot_core::state::{State, Task};
+use autopilot_core::state::{Shown, State, Task};
+use autopilot_core::step::Step;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// Members that hold sentences for people. Their wording may improve; whether there is a sentence at
 /// all is data.
@@ -130,7 +132,7 @@ fn task_as_json(task: &Task) -> Value {
         "of_round": task.of_round,
         "words": task.words,
         "spent": task.spent,
-        "results": task.results,
+        "results": task.results.iter().map(result_as_json).collect::<BTreeMap<_, _>>(),
         "broken": task.broken,
         "cut_short": task.cut_short,
         "reasons": task.reasons,
@@ -144,4 +146,14 @@ fn task_as_json(task: &Task) -> Value {
         "started_at": task.started_at,
         "ended_at": task.ended_at,
     })
+}
+
+/// A result of a step. 0.3.0 kept what an answer says beside the other facts.
+fn result_as_json((step, shown): (&Step, &Shown)) -> (String, Value) {
+    let mut result = json!(shown);
+    let facts = &mut result["facts"];
+    facts["verdict"] = json!(shown.facts.verdict());
+    facts["issues"] = json!(shown.facts.issues());
+    facts["blocking"] = json!(shown.facts.blocking());
+    (json!(step).as_str().unwrap().to_owned(), result)
 }

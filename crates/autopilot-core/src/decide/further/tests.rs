@@ -1,7 +1,7 @@
 //! Stories of runs towards a goal in which a person goes on with a step.
 
 use crate::decide::refusal::{Hindrance, refusal};
-use crate::decide::story::{Story, bringing, words};
+use crate::decide::tests::{Story, bringing, words};
 use crate::event::{Facts, Failure, Halt, HaltWhy, Outcome, TaskEnd};
 use crate::id::{Micros, TaskId, Time};
 use crate::input::{Ask, AttemptWord, Input};

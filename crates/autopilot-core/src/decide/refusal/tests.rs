@@ -1,7 +1,7 @@
 //! Each refusal in words: what happened, what is asked, what is answered.
 
 use super::*;
-use crate::decide::story::{Story, bringing, words};
+use crate::decide::tests::{Story, bringing, words};
 use crate::event::{Bill, Facts, HaltWhy, Outcome};
 use crate::flow::Flow;
 use crate::input::AttemptWord;
