@@ -1,7 +1,7 @@
 //! The rules: an input, a state and the time make a record.
 //!
-//! Every rule changes the state only through [`RecordDraft::emit`], so the next rule sees what the one
-//! before it decided. Starting what is ready is the last act of every decision.
+//! Every rule changes the state only through [`RecordDraft::emit`], so the next rule sees what the
+//! one before it decided. Every decision ends by starting the tasks that are ready.
 
 mod ask;
 mod further;
@@ -25,10 +25,10 @@ use crate::input::{AttemptWord, Input};
 use crate::pipeline::Work;
 use crate::state::State;
 
-/// How often the passing of time alone is put on the record while something is at work.
+/// The interval at which time alone makes a record while something is at work.
 const TIME_RECORD_MS: u64 = 60_000;
 
-/// Decides, and applies what was decided. Nothing to say means no record; an ask that is refused
+/// Decides on an input and applies the decision. Without a change there is no record; a refused ask
 /// changes nothing at all.
 pub fn decide(state: &mut State, input: Input, now: Time) -> Result<Option<Record>, Refusal> {
     if let Input::Asked(ask) = &input
@@ -43,8 +43,8 @@ pub fn decide(state: &mut State, input: Input, now: Time) -> Result<Option<Recor
     Ok(draft.sealed())
 }
 
-/// Puts on the record what is owed for an attempt of a run nobody works on. Decides nothing else:
-/// nothing is started, ended or halted by it.
+/// Records a bill for an attempt of a run that no process works on. Nothing is started, ended or
+/// halted by it.
 pub fn owe(
     state: &mut State,
     (id, task): (AttemptId, TaskId),
@@ -116,7 +116,7 @@ impl RecordDraft<'_> {
         self.emit(Event::TaskAdded { task, parent, pipeline, spec: Box::new(spec) });
     }
 
-    /// Work on workers died with the process before us; effects go on under their old id.
+    /// Takes over a run: work on workers died with the last process; effects keep their attempt id.
     fn boot(&mut self) {
         self.emit(Event::Booted { epoch: self.state.run.epoch + 1 });
         let mut notes = self.charge_grants();
@@ -134,7 +134,7 @@ impl RecordDraft<'_> {
 
     fn heard(&mut self, id: AttemptId, task: TaskId, word: AttemptWord) {
         match word {
-            // Money is owed whether or not we still listen to who spent it.
+            // Money is owed even if the attempt is no longer live.
             AttemptWord::Bill(bill) => self.bill(id, task, bill, None),
             AttemptWord::Counted { bill, total } => self.bill(id, task, bill, Some(total)),
             AttemptWord::Given(usd) => {
@@ -148,14 +148,14 @@ impl RecordDraft<'_> {
                     self.emit(Event::SessionOpened { id, task, step, session });
                 }
             }
-            // An effect that was told to end may have happened: it stays wanted under its own id,
-            // by which it finds its trace when the run goes on.
+            // A stopped effect may have happened: it stays wanted under its own id, by which it finds
+            // its trace when the run is resumed.
             AttemptWord::Ended { outcome: Outcome::Revoked, .. } if self.is_effect(id) => {}
             AttemptWord::Ended { outcome, facts } if self.state.live.contains_key(&id) => {
                 self.end(id, outcome, facts);
                 self.close_grant(id);
             }
-            // A word from an attempt that no longer runs moves nothing, and is paid for.
+            // The end of an attempt that is no longer live moves nothing, but its bill counts.
             AttemptWord::Ended { facts, .. } => {
                 if let Some(bill) = facts.bill {
                     self.bill(id, task, bill, facts.total);
@@ -173,7 +173,7 @@ impl RecordDraft<'_> {
         let outcome = self.as_brought(task, outcome, &brought);
         let held = self.trip(id, &live, &outcome);
         self.emit(Event::AttemptEnded { id, task, step, outcome: outcome.clone(), facts });
-        // Paid for and done: a limit it reached stops what comes next, not this.
+        // The attempt is paid for and done: a limit reached now stops the next one, not this one.
         if let Some(bill) = bill {
             self.bill(id, task, bill, total);
         }
@@ -192,7 +192,7 @@ impl RecordDraft<'_> {
         }
     }
 
-    /// Whether that was news.
+    /// Records a bill; false if it was known already.
     fn charge(
         &mut self,
         id: AttemptId,
@@ -214,7 +214,7 @@ impl RecordDraft<'_> {
     }
 
     fn room(&mut self, short: Option<String>) {
-        // What exactly is short may change every second; that it is, is what matters.
+        // The resource may change every second; only being short at all matters.
         if self.state.run.short.is_some() != short.is_some() && self.state.end().is_none() {
             self.emit(Event::RoomChanged { short });
         }
@@ -240,7 +240,7 @@ impl RecordDraft<'_> {
         }
     }
 
-    /// Rests the run; `now` also ends what runs.
+    /// Halts the run; `now` also ends its running attempts.
     fn halt(&mut self, why: HaltWhy, now: bool) {
         if !refusal::may_halt(self.state, now) {
             return;

@@ -19,39 +19,39 @@ use crate::step::{Role, Step};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// What is particular to a flow. Nothing outside of this folder asks which flow a run has, except
-/// where a command line is read.
+/// Everything that is particular to a flow. No code outside of this folder asks which flow a run
+/// has, except where a command line is read.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowRow {
-    /// The word people and files know it by.
+    /// The name of the flow in files and messages.
     pub word: &'static str,
     pub root: Pipeline,
-    /// The pipeline of the tasks such a run is given or makes.
+    /// The pipeline of the tasks of such a run.
     pub task: Pipeline,
     pub input: FlowInput,
-    /// A run is refused where no `tests` command is configured. Without it the run goes on, and
-    /// tells that nothing was proven.
+    /// Whether a run is refused if no `tests` command is configured. Otherwise it starts, and says
+    /// that nothing was proven.
     pub needs_tests: bool,
-    /// How many rounds of the whole there may be, where each of them is an iteration that a person
-    /// counts. Without it the rounds of the tasks are counted, and the configuration limits them.
+    /// The default number of iterations of the whole run. Without it the rounds of each task are
+    /// counted, and the configuration limits them.
     pub iterations_max: Option<u32>,
     pub files: FlowFiles,
-    /// What `state.json` calls a task that is at a step.
+    /// The words of `state.json` for a task at a step.
     pub worker_words: &'static [(Step, &'static str)],
 }
 
-/// What a run is asked for with.
+/// The form in which a user states the work of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowInput {
-    /// A file for each task.
+    /// One file per task.
     TaskFiles,
-    /// One file about the whole; its tasks have none of their own.
+    /// One file for the whole run; its tasks have no files.
     PlanFile,
     /// Words on the command line.
     Text,
 }
 
-/// What a run writes for people and programs besides what every run writes.
+/// The files that a run writes in addition to those of every run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowFiles {
     None,
@@ -62,7 +62,7 @@ pub enum FlowFiles {
 }
 
 rows! {
-/// How a run was begun.
+/// The kind of a run: how it divides its work and when the work is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 Flow -> FlowRow {
@@ -74,26 +74,27 @@ Flow -> FlowRow {
 }}
 
 impl Flow {
+    /// The name of the flow in files and messages.
     pub fn word(self) -> &'static str {
         self.row().word
     }
 
-    /// Whether a round of the whole is an iteration that a person counts.
+    /// Whether the whole run repeats in iterations, rather than each task by itself.
     pub fn has_iterations(self) -> bool {
         self.row().iterations_max.is_some()
     }
 
-    /// Whether a person may have the review of its tasks left out.
+    /// Whether its tasks have a review that a person can switch off.
     pub fn has_reviews_to_waive(self) -> bool {
         self.stages().any(|stage| stage.when == When::On(Switch::Review))
     }
 
-    /// The agents that have something to do in it.
+    /// The roles of agents that the flow needs.
     pub fn roles(self) -> BTreeSet<Role> {
         self.steps().into_iter().filter_map(Step::role).collect()
     }
 
-    /// The steps of its runs at which something works, each once.
+    /// The steps of the flow that have limits, each once.
     pub fn steps(self) -> BTreeSet<Step> {
         self.stages().map(|stage| stage.step).filter(|step| step.row().limits.is_some()).collect()
     }
@@ -103,13 +104,13 @@ impl Flow {
     }
 }
 
-/// What is particular to a pipeline.
+/// Everything that is particular to a pipeline.
 #[derive(Clone, Copy, Debug)]
 pub struct PipelineRow {
     pub stages: &'static [Stage],
-    /// The gate that its decision asks; one that has none is always content.
+    /// The function that judges a round at the decision stage; without one every round is good.
     pub gate: Option<fn(&State, &Task) -> Weighed>,
-    /// The step whose session a person may go on with, as part of the run.
+    /// The step whose session a person may continue as part of the run.
     pub continues_at: Option<Step>,
 }
 
@@ -128,14 +129,14 @@ impl PipelineRow {
 }
 
 rows! {
-/// A table by name, because a journal outlives the code that wrote it.
+/// The name of a table of stages. Journals hold names, because they outlive the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 Pipeline -> PipelineRow {
     OneTask: table(root::ONE_TASK),
     Queue: table(root::QUEUE),
     Plan: table(plan::PLAN),
-    /// A task that is planned and divided when its turn comes.
+    /// A task that is divided into further tasks when its turn comes.
     Expand: table(plan::EXPAND),
     Paired: table(paired::PAIRED).gate(paired::weigh),
     Goal: table(goal::GOAL).gate(goal::weigh),
@@ -144,26 +145,29 @@ Pipeline -> PipelineRow {
 }}
 
 impl Pipeline {
-    /// What a task that was to have this pipeline gets.
+    /// The pipeline of a task in a flow whose tasks have this pipeline.
     pub fn of(self, spec: &TaskEntry) -> Pipeline {
         if spec.expand { Pipeline::Expand } else { self }
     }
 
+    /// The stages in order.
     pub fn stages(self) -> &'static [Stage] {
         self.row().stages
     }
 
+    /// The index of a step's stage.
     pub fn place(self, step: Step) -> Option<usize> {
         self.stages().iter().position(|stage| stage.step == step)
     }
 
-    /// The stage at which the tasks below are worked on, if there is one.
+    /// The step at which the child tasks run, if the pipeline has one.
     pub fn children(self) -> Option<Step> {
         let is_children = |stage: &&Stage| matches!(stage.work, Work::Children(..));
         self.stages().iter().find(is_children).map(|stage| stage.step)
     }
 
-    /// Where another round begins after a no that brought no tasks, in a pipeline in which it may.
+    /// The step at which the next round starts if the answer was no and brought no tasks, for
+    /// pipelines whose rounds have their own tasks.
     pub fn next(self) -> Option<Step> {
         self.stages().iter().find_map(|stage| match stage.fails {
             Else::Next { again, .. } => Some(again),
@@ -171,8 +175,7 @@ impl Pipeline {
         })
     }
 
-    /// Where a task goes on when a person re-opens it: where a failed round would lead, else at the
-    /// beginning.
+    /// The step at which a re-opened task continues: where a failed round leads, otherwise the first.
     pub fn reopens_at(self) -> Step {
         let again = self.stages().iter().find_map(|stage| match stage.fails {
             Else::Again(step) => Some(step),
@@ -181,23 +184,23 @@ impl Pipeline {
         again.unwrap_or(self.stages()[0].step)
     }
 
-    /// The step whose session a person may go on with, as part of the run.
+    /// The step whose session a person may continue as part of the run.
     pub fn continues_at(self) -> Option<Step> {
         self.row().continues_at
     }
 
-    /// Whether its rounds each have tasks of their own.
+    /// Whether each round has its own tasks.
     pub fn has_tasks_by_round(self) -> bool {
         self.next().is_some()
     }
 
-    /// What the round has shown, weighed by the pipeline's own gate.
+    /// Judges the round of a task by the pipeline's own gate.
     pub fn weigh(self, state: &State, task: &Task) -> Weighed {
         self.row().gate.map(|gate| gate(state, task)).unwrap_or_default()
     }
 }
 
-/// The state of a worker, in the words of the run's flow.
+/// The state of a task in `state.json`, in the words of the run's flow.
 pub fn worker_word(state: &State, task: &Task) -> &'static str {
     let words = state.run.flow.row().worker_words;
     let at = |step: Step| words.iter().find(|(of, _)| *of == step).map(|(_, word)| *word);
@@ -213,11 +216,11 @@ pub fn worker_word(state: &State, task: &Task) -> &'static str {
     }
 }
 
-/// A task in the scheduler's words: PENDING, RUNNING, DONE, FAILED, BLOCKED.
+/// The status of a task as one word: PENDING, RUNNING, DONE, FAILED, BLOCKED.
 pub fn task_word(task: &Task) -> &'static str {
     match &task.status {
         Status::Open => "PENDING",
-        // Its turn has come and no worker is free yet.
+        // The task is ready and no worker is free yet.
         Status::At { .. } if task.spent.attempts == 0 && task.children.is_empty() => "PENDING",
         Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => "RUNNING",
         Status::Settled(TaskEnd::Closed) => "DONE",
@@ -229,15 +232,15 @@ pub fn task_word(task: &Task) -> &'static str {
     }
 }
 
-/// The answer of a gate: no reasons means yes.
+/// The answer of a gate; it is yes if there are no reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Weighed {
     pub reasons: Vec<RoundReason>,
-    /// A word that the evidence contradicts; recorded, because someone may trust that speaker.
+    /// The approval that the evidence contradicts; recorded, because someone may trust the reviewer.
     pub overruled: Option<String>,
 }
 
-/// One thing that was not good enough, by the step that showed it.
+/// One reason why a round failed, and the step that showed it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundReason {
     pub step: Step,

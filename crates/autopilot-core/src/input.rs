@@ -1,4 +1,4 @@
-//! What the world tells the core. One closed list, one place that hears it.
+//! The inputs of the core: one closed list, heard in one place.
 
 use crate::event::{Bill, Facts, HaltWhy, Outcome, RunSpec, SessionPrompt, SessionTotal};
 use crate::id::{AttemptId, Micros, TaskId};
@@ -6,20 +6,21 @@ use crate::limit::Limits;
 use crate::pipeline::Switch;
 use serde::{Deserialize, Serialize};
 
+/// Something that happened outside of the core.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// The first word of a run.
+    /// The first input of a run.
     Start(Box<RunSpec>),
-    /// A process took the run up again.
+    /// A new process has taken over the run.
     Boot,
-    /// The task comes along because bills count even from attempts long forgotten.
+    /// A report on an attempt. It names the task, because late bills of forgotten attempts count too.
     Heard {
         id: AttemptId,
         task: TaskId,
         word: AttemptWord,
     },
     Asked(Ask),
-    /// Whether the machine has room for more work at once; what it is short of, if not.
+    /// The resource that the machine is short of; none if it has room for more parallel work.
     Room {
         short: Option<String>,
     },
@@ -27,14 +28,14 @@ pub enum Input {
     Tick,
 }
 
-/// Said of an attempt by whoever executes it.
+/// A report on an attempt from its executor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttemptWord {
     Session(String),
     Bill(Bill),
-    /// It is about to be let spend this much.
+    /// The amount that the attempt may spend from now on.
     Given(Micros),
-    /// A bill, and how far the vendor's own count of the session has come with it.
+    /// A bill together with the vendor's own total for the session.
     Counted {
         bill: Bill,
         total: Box<SessionTotal>,
@@ -45,7 +46,7 @@ pub enum AttemptWord {
     },
 }
 
-/// Said by a person, or by the machine the run lives on.
+/// A request from a person, or from the machine that hosts the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ask {
@@ -57,7 +58,7 @@ pub enum Ask {
     Retry {
         task: String,
     },
-    /// Go on with the session of a step, and with nothing else. `words` name a blob.
+    /// Continue the session of a workflow step, and nothing else. `words` name a blob.
     Continue {
         task: String,
         words: Box<SessionPrompt>,
@@ -65,7 +66,7 @@ pub enum Ask {
     Skip {
         task: String,
     },
-    /// The answer at an open gate. `answer` is a blob a person gave along with it.
+    /// The approval at an open gate. `answer` is a blob that the person gave along with it.
     Approve {
         by: String,
         answer: Option<String>,
@@ -75,11 +76,11 @@ pub enum Ask {
         why: String,
     },
     Limit(Box<Limits>),
-    /// Other models, and limits with the lanes that follow from them. `config` is a blob.
+    /// Other models, and limits with the lanes of those models. `config` is a blob.
     Models {
         limits: Box<Limits>,
         config: String,
-        /// A model a person named for everybody.
+        /// The model that a person named for all agents.
         model: Option<String>,
     },
     Switch {
@@ -90,24 +91,24 @@ pub enum Ask {
 }
 
 impl Ask {
-    /// What has happened once the ask was carried out, in words for whoever asked.
+    /// The confirmation for the person who asked.
     pub fn carried_out(&self) -> String {
         let of = |task: &str| match task {
             "" => "the run".to_owned(),
             name => format!("task `{name}`"),
         };
         match self {
-            Ask::Halt { now: true, .. } => "the run is ended now".to_owned(),
-            Ask::Halt { now: false, .. } => "the run stops before the next step".to_owned(),
-            Ask::Resume => "the run is resumed".to_owned(),
-            Ask::Retry { task } => format!("{} is retried", of(task)),
-            Ask::Continue { task, .. } => format!("{} is continued", of(task)),
-            Ask::Skip { task } => format!("{} is skipped", of(task)),
+            Ask::Halt { now: true, .. } => "stopping the run now".to_owned(),
+            Ask::Halt { now: false, .. } => "stopping the run after the current steps".to_owned(),
+            Ask::Resume => "resuming the run".to_owned(),
+            Ask::Retry { task } => format!("retrying {}", of(task)),
+            Ask::Continue { task, .. } => format!("continuing {}", of(task)),
+            Ask::Skip { task } => format!("skipped {}", of(task)),
             Ask::Approve { .. } => "approved".to_owned(),
             Ask::Reject { .. } => "rejected".to_owned(),
-            Ask::Limit(_) => "the limits are changed".to_owned(),
-            Ask::Models { .. } => "the models are changed".to_owned(),
-            Ask::Switch { .. } => "the setting is changed".to_owned(),
+            Ask::Limit(_) => "limits changed".to_owned(),
+            Ask::Models { .. } => "models changed".to_owned(),
+            Ask::Switch { .. } => "setting changed".to_owned(),
         }
     }
 }

@@ -5,8 +5,8 @@
 //! resumed after any crash and simulated by the hundred thousand.
 //!
 //! Read in this order: [`id`] and [`step`] for the words, [`pipeline`] and [`flow`] for the tables,
-//! [`event`] and [`input`] for what is said, [`state`] for what is known, [`decide`] for the rules,
-//! [`pilot`] for the loop that a shell turns.
+//! [`event`] and [`input`] for what the core writes and hears, [`state`] for what it knows,
+//! [`decide`] for the rules, [`pilot`] for the loop that the engine turns.
 
 pub mod config;
 pub mod dag;

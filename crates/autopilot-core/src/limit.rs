@@ -47,7 +47,7 @@ pub struct Limits {
     pub same_failures_max: u32,
     /// The number of rounds in a row that may change nothing.
     pub no_ops_max: u32,
-    /// How much a review weighs.
+    /// The power of a review to block a change.
     pub review: ReviewGate,
     /// The lanes of a step in the order of preference: each is the name of an account, or
     /// `account/model`. A step that is not here has its own account.

@@ -1,7 +1,7 @@
-//! The loop without its I/O: inputs become records, durable records become orders.
+//! The main loop without its I/O: inputs become records, durable records become orders.
 //!
-//! `ahead` runs before the disk so that no input waits for it; whatever leaves the process comes
-//! from `settled`, which only holds what is durable. The simulator drives this same type.
+//! `ahead` runs before the disk so that no input waits for it; everything that leaves the process
+//! comes from `settled`, which holds durable records only. The simulator drives this same type.
 
 use crate::decide::{Refusal, decide};
 use crate::event::Record;
@@ -11,34 +11,35 @@ use crate::state::State;
 use crate::wanted::{Want, wanted};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+/// The main loop of a run.
 #[derive(Debug, Default)]
 pub struct Pilot {
     ahead: State,
     settled: State,
     pending: VecDeque<Record>,
-    /// What this process has begun and not yet seen the end of.
+    /// The attempts that this process has started and whose executors have not ended.
     running: BTreeMap<AttemptId, Want>,
-    /// Those of them that have said their last word and touch nothing any more.
+    /// The running attempts that have reported their end and touch nothing any more.
     spoken: BTreeSet<AttemptId>,
 }
 
-/// What the shell has to do now.
+/// An order to the engine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PilotOrder {
-    /// Show it: feed, views, answers.
+    /// Show a durable record to the feed, the views and whoever asked.
     Tell(Record),
     Start(Want),
     End(AttemptId),
 }
 
 impl Pilot {
-    /// Takes up a run from what the journal holds of it.
+    /// Takes over a run from its journaled state.
     pub fn resume(state: State) -> Pilot {
         Pilot { ahead: state.clone(), settled: state, ..Pilot::default() }
     }
 
-    /// The record, if any, must be given to the writer; its orders come when it is durable. An ask
-    /// that is refused leaves none.
+    /// Decides on an input. The record must go to the journal writer; its orders come when it is
+    /// durable. A refused ask leaves no record.
     pub fn hear(&mut self, input: Input, now: Time) -> Result<Option<Record>, Refusal> {
         if let Input::Heard { id, word: AttemptWord::Ended { .. }, .. } = &input
             && self.running.contains_key(id)
@@ -50,7 +51,7 @@ impl Pilot {
         Ok(record)
     }
 
-    /// Everything up to `seq` is on disk.
+    /// Returns the orders that follow once everything up to `seq` is on disk.
     pub fn durable(&mut self, seq: u64) -> Vec<PilotOrder> {
         let mut orders = Vec::new();
         while self.pending.front().is_some_and(|record| record.seq <= seq) {
@@ -63,13 +64,13 @@ impl Pilot {
         orders
     }
 
-    /// An executor has ended, by itself or because it was told to.
+    /// Notes that the executor of an attempt has ended.
     pub fn gone(&mut self, id: AttemptId) {
         self.running.remove(&id);
         self.spoken.remove(&id);
     }
 
-    /// What had to wait until somebody was gone. Without this it waits for the next record.
+    /// Returns the orders that had to wait for an executor to end, without waiting for a record.
     pub fn catch_up(&mut self) -> Vec<PilotOrder> {
         let mut orders = Vec::new();
         self.reconcile(&mut orders);
@@ -85,11 +86,11 @@ impl Pilot {
             }
         }
         for (id, want) in wanted {
-            // Whoever was told to end is still at the task until it is gone: never two at once.
+            // An attempt that was told to end occupies its task until it is gone: never two at once.
             let is_at_work = |other: &Want| other.id == id || !self.spoken.contains(&other.id);
             let is_taken =
                 self.running.values().any(|other| other.task == want.task && is_at_work(other));
-            // Whoever has said its last word is not begun again while the disk does not know it yet.
+            // An attempt that has reported its end is not restarted before the disk knows it.
             let is_unheard = self.ahead.live.contains_key(&id);
             if !is_taken && is_unheard {
                 self.running.insert(id, want);
@@ -98,21 +99,22 @@ impl Pilot {
         }
     }
 
-    /// What is decided, durable or not.
+    /// The state with all decisions, durable or not.
     pub fn ahead(&self) -> &State {
         &self.ahead
     }
 
-    /// What is durable, and so may be shown.
+    /// The durable state, which may be shown.
     pub fn settled(&self) -> &State {
         &self.settled
     }
 
+    /// The attempts that this process is running.
     pub fn running(&self) -> impl Iterator<Item = &Want> {
         self.running.values()
     }
 
-    /// Nothing runs, nothing is on its way to the disk, and nothing will happen by itself.
+    /// Whether nothing runs, nothing is on its way to the disk, and nothing will happen by itself.
     pub fn is_over(&self) -> bool {
         self.pending.is_empty() && self.running.is_empty() && self.settled.is_at_rest()
     }

@@ -1,4 +1,4 @@
-//! What a pipeline is: a constant table of stages that one machine reads.
+//! Pipelines: constant tables of stages that one state machine reads.
 //!
 //! A new stage is one line in a table and a new flow one table; the machine never asks which flow
 //! it is running.
@@ -7,54 +7,56 @@ use crate::flow::Pipeline;
 use crate::step::Step;
 use serde::{Deserialize, Serialize};
 
+/// One row of a pipeline's table.
 #[derive(Clone, Copy, Debug)]
 pub struct Stage {
     pub step: Step,
     pub work: Work,
     pub when: When,
     pub fails: Else,
-    /// The pipeline of the tasks its work brings. Work that should bring tasks and brings none has
-    /// broken, it has not succeeded.
+    /// The pipeline of the tasks that the stage brings. A stage that should bring tasks and brings
+    /// none is broken.
     pub spawns: Option<Pipeline>,
 }
 
-/// Who does the work of a stage, and what becomes of it when its doer dies.
+/// The kind of worker that does a stage, and the fate of the work if that worker dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// An agent or a command on a worker. Lost with it; the next try is a new attempt.
+    /// An agent or a command on a worker. Its work is lost with it; the next try is a new attempt.
     Slot,
-    /// An effect of the controller, one at a time in a run. It outlives a boot under the same
-    /// attempt id, looks for its own trace and does only what is missing.
+    /// An effect of the controller, one at a time in a run. It survives a restart under the same
+    /// attempt id, looks for its own trace and does only the missing part.
     Serial,
-    /// A person, whose word ends the attempt. It holds nothing and outlives everything.
+    /// A person, whose answer ends the attempt. Such an attempt holds no worker and survives restarts.
     Person,
-    /// The tasks below this one, in this order.
+    /// The child tasks, in this order.
     Children(ChildOrder, Failing),
-    /// The core weighs what the round has shown; takes no time.
+    /// The core judges the results of the round; takes no time.
     Decide,
 }
 
+/// The order in which child tasks start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChildOrder {
-    /// As soon as their dependencies are closed.
+    /// Each child starts as soon as its dependencies are closed.
     Parallel,
-    /// In order of creation, each on top of the last.
+    /// Children run in order of creation, each on top of the last.
     OneByOne,
 }
 
-/// What a failed child means for its siblings.
+/// The effect of a failed child on its siblings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failing {
-    /// Nothing else is begun.
+    /// No other child is started.
     Stop,
-    /// What does not depend on it goes on.
+    /// Siblings that do not depend on the failed child continue.
     Independent,
-    /// Whoever looks at all of them weighs it. What depends on it goes on with what it left, or is
-    /// left out where [`Switch::FailFast`] is on.
+    /// The reviewer weighs the failure with all other results. Dependants continue with what it left,
+    /// or are skipped if [`Switch::FailFast`] is on.
     Assess,
 }
 
-/// When a stage is taken. A stage not taken because of a switch is recorded as skipped, so that a
+/// The condition for a stage. A stage that a switch turns off is recorded as skipped, so that a
 /// reader sees what was not proven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
@@ -64,7 +66,7 @@ pub enum When {
     On(Switch),
 }
 
-/// What configuration and people may switch. The tables themselves are not configurable.
+/// The settings that configuration and people may switch. The tables themselves are not configurable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Switch {
@@ -74,22 +76,22 @@ pub enum Switch {
     Push,
     /// A pull request is opened or updated.
     Pr,
-    /// A person approves the plan before it is worked on.
+    /// A person approves the plan before its tasks start.
     PlanGate,
     /// A person approves the result before it leaves the machine.
     EndGate,
-    /// There are tests to prove the whole with.
+    /// A `tests` command is configured, with which the whole can be validated.
     #[serde(rename = "proof")]
     HasTests,
-    /// What depends on something that failed is not begun.
+    /// Tasks that depend on a failed one are not started.
     FailFast,
 }
 
 impl Switch {
-    /// Said of a stage that was left out because of it.
+    /// The reason given for a stage that was skipped because the switch is off.
     pub fn why_off(self) -> &'static str {
         match self {
-            Switch::Baseline => "the base was not asked to be proven",
+            Switch::Baseline => "nobody asked to check the base",
             Switch::Review => "a person switched the review off",
             Switch::Uat => "no `uat` command is configured",
             Switch::Push => "nobody asked for a push",
@@ -97,22 +99,23 @@ impl Switch {
             Switch::PlanGate => "nobody asked to approve the plan",
             Switch::EndGate => "nobody asked to approve the result",
             Switch::HasTests => "no `tests` command is configured, so nothing was proven",
-            Switch::FailFast => "nobody asked to leave out what depends on a failure",
+            Switch::FailFast => "nobody asked to skip the tasks that depend on a failure",
         }
     }
 }
 
-/// What follows when the work of a stage was done and its answer is no.
+/// The consequence of a no from a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Else {
-    /// Noted for the round's decision; the pipeline goes on.
+    /// The no is noted for the round's decision; the pipeline continues.
     Note,
     Fail,
-    /// Another round from this step, if the limits and rails allow it.
+    /// Another round starts at this step, if the limits and rails allow it.
     Again(Step),
-    /// The tasks it brings repair it: another round from the children on, if the limits allow it.
+    /// The stage brings tasks that repair the result: another round starts with them, if the limits
+    /// allow it.
     FixBy(Pipeline),
-    /// The tasks it brings are the next round; if it brings none, that begins at a step.
+    /// The stage brings the tasks of the next round; without any, that round starts at `again`.
     Next {
         again: Step,
         brings: Pipeline,
@@ -123,43 +126,51 @@ const fn stage(step: Step, work: Work) -> Stage {
     Stage { step, work, when: When::Always, fails: Else::Fail, spawns: None }
 }
 
+/// A stage for an agent or a command on a worker.
 pub const fn slot(step: Step) -> Stage {
     stage(step, Work::Slot)
 }
 
+/// A stage for an effect of the controller.
 pub const fn serial(step: Step) -> Stage {
     stage(step, Work::Serial)
 }
 
+/// A stage at which a person answers.
 pub const fn person(step: Step) -> Stage {
     stage(step, Work::Person)
 }
 
+/// A stage at which the child tasks run.
 pub const fn children(step: Step, order: ChildOrder, failing: Failing) -> Stage {
     stage(step, Work::Children(order, failing))
 }
 
+/// A stage at which the core judges the round.
 pub const fn decide(step: Step) -> Stage {
     stage(step, Work::Decide)
 }
 
 impl Stage {
+    /// The same stage under a condition.
     pub const fn when(mut self, when: When) -> Stage {
         self.when = when;
         self
     }
 
+    /// The same stage with another consequence of a no.
     pub const fn fails(mut self, fails: Else) -> Stage {
         self.fails = fails;
         self
     }
 
+    /// The same stage, bringing tasks with this pipeline.
     pub const fn spawns(mut self, pipeline: Pipeline) -> Stage {
         self.spawns = Some(pipeline);
         self
     }
 
-    /// Whether it may bring no tasks and has still done its work.
+    /// Whether the stage may bring no tasks and has still done its work.
     pub fn may_bring_none(&self, passed: bool) -> bool {
         match self.fails {
             Else::Next { .. } => !passed,

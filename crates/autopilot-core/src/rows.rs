@@ -8,9 +8,10 @@ macro_rules! rows {
         pub enum $name { $($(#[$of_one])* $variant,)* }
 
         impl $name {
+            /// All variants, in the order of the table.
             pub const ALL: [$name; [$(stringify!($variant)),*].len()] = [$($name::$variant),*];
 
-            /// What is particular to it.
+            /// The table row of this variant.
             pub fn row(self) -> &'static $row {
                 match self {
                     $($name::$variant => {

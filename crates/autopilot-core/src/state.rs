@@ -1,10 +1,11 @@
-//! What is known of a run: a fold over its events and nothing else.
+//! The state of a run: a fold over its events and nothing else.
 //!
-//! Invariant: only [`State::apply`] changes it, and only [`State::set_status`] changes a status, so
-//! the indexes beside the tasks can't drift from them.
+//! Invariant: only [`State::apply`] changes the state, and only [`State::set_status`] changes a
+//! status, so the indexes beside the tasks can't drift from them.
 
 mod account;
 mod apply;
+mod index;
 
 pub use account::{Account, Hold, LaneState};
 
@@ -19,27 +20,29 @@ use crate::limit::Limits;
 use crate::pipeline::{Stage, Switch, Work};
 use crate::skill::Used;
 use crate::step::Step;
+use index::Index;
 use serde::{Deserialize, Serialize};
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Everything that is known of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
-    /// Of the last record applied.
+    /// The number of the last applied record.
     pub seq: u64,
     pub at: Time,
     pub run: Run,
     pub tasks: Vec<Task>,
-    /// What runs now, by attempt.
+    /// The attempts that run now.
     pub live: BTreeMap<AttemptId, LiveAttempt>,
     bills: BTreeMap<AttemptId, Bill>,
-    /// What attempts were given that have not told all they cost.
+    /// The money given to attempts whose whole cost is not known yet.
     #[serde(default)]
     pub grants: BTreeMap<AttemptId, Grant>,
     names: BTreeMap<String, TaskId>,
     index: Index,
 }
 
+/// The run as a whole: its specification as it stands now, and its progress.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     pub id: String,
@@ -62,21 +65,22 @@ pub struct Run {
     pub epoch: u64,
     pub boots: u32,
     pub halt: Option<Halt>,
-    /// What the machine is short of; no more work is begun beside what runs.
+    /// The resource that the machine is short of; meanwhile no more parallel work is started.
     pub short: Option<String>,
     pub spent: Bill,
-    /// Time in which somebody was at work on it: not while it was halted, nor while a person was
-    /// asked or an account waited for and nothing else could be done.
+    /// The time in which an agent or a command was at work. Halts, questions to a person and waits
+    /// for an account do not count.
     pub active_ms: u64,
-    /// Rounds in which a person had the review left out; never forgotten.
+    /// The names of those who switched the review off; never forgotten.
     pub reviews_waived_by: Vec<String>,
-    /// Accounts with which something is wrong, or was and has not been proven right since.
+    /// The accounts that are in trouble, or were and have not worked since.
     pub accounts: BTreeMap<String, Account>,
-    /// The only task that is worked on; the run rests when it has ended.
+    /// The only task that is worked on; the run halts when it has ended.
     #[serde(default)]
     pub focus: Option<TaskId>,
 }
 
+/// An attempt that runs now.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LiveAttempt {
     pub task: TaskId,
@@ -85,16 +89,17 @@ pub struct LiveAttempt {
     pub since: Time,
 }
 
-/// Money an attempt may be spending.
+/// The money that an attempt may be spending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     pub task: TaskId,
     pub usd: Micros,
-    /// When it was given, and what was owed for the attempt by then.
+    /// The time of the grant, and the bill of the attempt at that time.
     pub at: Time,
     pub owed: Bill,
 }
 
+/// A task of the run, or the run itself as the root of all tasks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     pub id: TaskId,
@@ -103,38 +108,38 @@ pub struct Task {
     pub spec: TaskEntry,
     pub status: Status,
     pub round: u32,
-    /// The round of the task above that it was brought for.
+    /// The round of the parent task for which this task was brought.
     #[serde(default)]
     pub of_round: u32,
-    /// What a person wants said in its session, until that is answered.
+    /// A person's prompt for its session, until the agent has answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<SessionPrompt>,
     pub children: Vec<TaskId>,
     pub dependants: Vec<TaskId>,
-    /// Dependencies that have not closed yet.
+    /// The number of dependencies that have not closed yet.
     pub needs: u32,
-    /// Children that have not settled yet.
+    /// The number of children that have not settled yet.
     pub unsettled: u32,
     pub spent: Spent,
-    /// What each step showed last.
+    /// The last result of each step.
     pub results: BTreeMap<Step, Shown>,
-    /// The last try that broke, for the account given to a person.
+    /// The last broken try, for messages to a person.
     pub broken: Option<Shown>,
-    /// The last attempts that were cut short, the newest last. What the newest that had done
-    /// anything left behind is taken up by the next.
+    /// The last attempts that were cut short, the newest last. The next attempt continues with the
+    /// work of the newest that had done any.
     pub cut_short: Vec<AttemptId>,
     pub marks: Vec<RoundMark>,
     pub reasons: Vec<RoundReason>,
     pub skipped: BTreeMap<Step, String>,
     pub notes: Vec<String>,
-    /// Skills, MCP servers and sub-agents of all its builds.
+    /// The skills, MCP servers and sub-agents that its builds used.
     #[serde(default, skip_serializing_if = "Used::is_empty")]
     pub used: Used,
     pub sessions: BTreeMap<Step, String>,
-    /// How far the vendors' own counts of its sessions have come, by session.
+    /// The vendors' own totals, by session.
     #[serde(default)]
     pub totals: BTreeMap<String, SessionTotal>,
-    /// Commit the work is based on, the tree it is at, and the controller's commit of it.
+    /// The commit that the work is based on, its current tree, and the controller's commit of it.
     pub base: Option<String>,
     pub tree: Option<String>,
     pub commit: Option<String>,
@@ -142,6 +147,7 @@ pub struct Task {
     pub ended_at: Option<Time>,
 }
 
+/// The status of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "s", rename_all = "snake_case")]
 pub enum Status {
@@ -152,23 +158,23 @@ pub enum Status {
     Settled(TaskEnd),
 }
 
-/// What a task has used of each limit.
+/// The amounts that a task has used of each limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spent {
-    /// Rounds that no longer count because a person re-opened the task.
+    /// The rounds that no longer count because a person re-opened the task.
     pub rounds_forgiven: u32,
     pub rounds_lived: u32,
-    /// Broken tries of a step in this round.
+    /// The broken tries in this round, by step.
     pub retries: BTreeMap<Step, u32>,
     pub retries_all: u32,
     pub interruptions: u32,
     pub waited_ms: u64,
-    /// Of it the wait it is in, or was in last.
+    /// The length of the current or last wait, which `waited_ms` includes.
     pub wait_ms: u64,
     pub bill: Bill,
-    /// Attempts of any step, ever.
+    /// The number of attempts of all steps.
     pub attempts: u32,
-    /// Attempts of the current step in this round.
+    /// The number of attempts of the current step in this round.
     pub tries: u32,
     pub work_ms: u64,
 }
@@ -183,31 +189,6 @@ pub struct Shown {
     pub facts: Facts,
 }
 
-/// Sets that could be found by looking at every task; kept because there may be 100,000.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Index {
-    /// Tasks at a step that a worker has to do, the most urgent first.
-    ready: BTreeSet<Rank>,
-    /// Tasks at a step that the controller or a person has to do.
-    ready_aside: BTreeSet<TaskId>,
-    /// Tasks that were begun, are not over, and said where they write.
-    writing: BTreeSet<TaskId>,
-    waiting: BTreeSet<(Time, TaskId)>,
-    slots_live: u32,
-    serial_live: u32,
-    people_live: u32,
-}
-
-/// What is begun is finished first, then what a person or the planner called important, then what
-/// the longest chain of others waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Rank {
-    under_way: Reverse<bool>,
-    priority: Reverse<i32>,
-    urgency: Reverse<u32>,
-    task: TaskId,
-}
-
 impl State {
     /// Rebuilds the state from records in order.
     pub fn replay<'a>(records: impl IntoIterator<Item = &'a Record>) -> State {
@@ -218,6 +199,7 @@ impl State {
         state
     }
 
+    /// Applies all events of a record.
     pub fn apply_record(&mut self, record: &Record) {
         for (place, event) in record.events.iter().enumerate() {
             self.apply(event, record.seq, place as u32, record.at);
@@ -225,33 +207,32 @@ impl State {
         self.seal(record.seq, record.at);
     }
 
+    /// Whether the run has been started.
     pub fn has_begun(&self) -> bool {
         !self.tasks.is_empty()
     }
 
+    /// The task with this id; panics if there is none.
     pub fn task(&self, id: TaskId) -> &Task {
         &self.tasks[id.index()]
     }
 
+    /// The run itself as a task.
     pub fn root(&self) -> Option<&Task> {
         self.tasks.first()
     }
 
+    /// The task with this name; the empty name is the run itself.
     pub fn named(&self, name: &str) -> Option<&Task> {
         self.names.get(name).map(|id| self.task(*id))
     }
 
-    /// How the run ended, if it is over.
+    /// The end of the run, if it is over.
     pub fn end(&self) -> Option<&TaskEnd> {
-        match &self.root()?.status {
-            Status::Settled(end) => Some(end),
-            Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
-                None
-            }
-        }
+        self.root()?.end()
     }
 
-    /// Nothing is running and nothing will be until somebody says so.
+    /// Whether nothing runs and nothing will, until a person acts.
     pub fn is_at_rest(&self) -> bool {
         let nobody_works = self.live.len() as u32 == self.index.people_live;
         let is_asking = self.is_only_asking();
@@ -259,7 +240,7 @@ impl State {
             || self.run.halt.as_ref().is_some_and(|halt| halt.now)
     }
 
-    /// A person is asked and there is nothing else to do.
+    /// Whether the run waits for a person's answer and has nothing else to do.
     pub fn is_only_asking(&self) -> bool {
         self.index.people_live > 0
             && self.live.len() as u32 == self.index.people_live
@@ -268,22 +249,22 @@ impl State {
             && self.index.ready_aside.is_empty()
     }
 
-    /// Tasks a worker could be given, the most urgent first.
+    /// The tasks for which a worker is needed, the most urgent first.
     pub fn ready(&self) -> impl Iterator<Item = TaskId> + '_ {
         self.index.ready.iter().map(|rank| rank.task)
     }
 
-    /// Tasks at an effect of the controller or at a person's gate.
+    /// The tasks at an effect of the controller or at a person's gate.
     pub fn ready_aside(&self) -> impl Iterator<Item = TaskId> + '_ {
         self.index.ready_aside.iter().copied()
     }
 
-    /// Tasks that were begun, are not over, and said where they write.
+    /// The started, unfinished tasks that declare the paths they write.
     pub fn writing(&self) -> impl Iterator<Item = TaskId> + '_ {
         self.index.writing.iter().copied()
     }
 
-    /// The gate a person is asked at, if one is open.
+    /// The open gate at which a person has to answer, if there is one.
     pub fn gate(&self) -> Option<(AttemptId, &LiveAttempt)> {
         if self.index.people_live == 0 {
             return None;
@@ -291,52 +272,58 @@ impl State {
         self.live.iter().find(|(_, live)| self.is_gate(live)).map(|(id, live)| (*id, live))
     }
 
-    /// Whether an attempt is ended by a person's word.
+    /// Whether an attempt waits for a person's answer.
     pub fn is_gate(&self, live: &LiveAttempt) -> bool {
         self.task(live.task).stage().is_some_and(|stage| stage.work == Work::Person)
     }
 
+    /// The number of workers at work.
     pub fn slots_live(&self) -> u32 {
         self.index.slots_live
     }
 
+    /// The number of running effects of the controller.
     pub fn serial_live(&self) -> u32 {
         self.index.serial_live
     }
 
-    /// The earliest wait that ends by itself.
+    /// The wait that ends first, and its task.
     pub fn next_wake(&self) -> Option<(Time, TaskId)> {
         self.index.waiting.first().copied()
     }
 
-    /// Tasks that wait.
+    /// The waiting tasks, the first to continue first.
     pub fn waiting(&self) -> impl ExactSizeIterator<Item = TaskId> + '_ {
         self.index.waiting.iter().map(|(_, task)| *task)
     }
 
-    /// Whether anybody but a person is at work.
+    /// Whether an agent, a command or an effect is at work.
     pub fn is_at_work(&self) -> bool {
         self.live.len() as u32 > self.index.people_live
     }
 
+    /// The tasks that wait beyond a time.
     pub fn waiting_beyond(&self, at: Time) -> Vec<TaskId> {
         let beyond = (at, TaskId(u32::MAX));
         self.index.waiting.range(beyond..).map(|(_, task)| *task).collect()
     }
 
+    /// The bill of an attempt so far.
     pub fn bill_of(&self, id: AttemptId) -> Bill {
         self.bills.get(&id).copied().unwrap_or_default()
     }
 
+    /// Whether a switch is on for a task, by the run or by the task itself.
     pub fn is_on(&self, switch: Switch, task: &Task) -> bool {
         self.run.switches.contains(&switch) || task.spec.switches.contains(&switch)
     }
 
+    /// Whether tasks that depend on a failed one are skipped.
     pub fn is_failing_fast(&self) -> bool {
         self.run.switches.contains(&Switch::FailFast)
     }
 
-    /// The indexes agree with what looking at every task finds.
+    /// Whether the indexes agree with a look at every task.
     pub fn index_is_true(&self) -> bool {
         let mut slow = Index::default();
         for task in &self.tasks {
@@ -366,75 +353,18 @@ impl State {
     }
 }
 
-impl Index {
-    fn put(&mut self, task: &Task) {
-        match &task.status {
-            Status::At { step } => match task.stage().map(|stage| stage.work) {
-                Some(Work::Slot) => {
-                    self.ready.insert(Rank::of(task, *step));
-                }
-                Some(Work::Serial | Work::Person) => {
-                    self.ready_aside.insert(task.id);
-                }
-                Some(Work::Children(..) | Work::Decide) | None => {}
-            },
-            Status::Waiting { until, .. } => {
-                self.waiting.insert((*until, task.id));
-            }
-            Status::Running { .. } => *self.live(task) += 1,
-            Status::Open | Status::Settled(_) => {}
-        }
-        if task.step().is_some() && task.spent.attempts > 0 && task.writes_somewhere() {
-            self.writing.insert(task.id);
-        }
-    }
-
-    fn take(&mut self, task: &Task) {
-        match &task.status {
-            Status::At { step } => {
-                self.ready.remove(&Rank::of(task, *step));
-                self.ready_aside.remove(&task.id);
-            }
-            Status::Waiting { until, .. } => {
-                self.waiting.remove(&(*until, task.id));
-            }
-            Status::Running { .. } => *self.live(task) -= 1,
-            Status::Open | Status::Settled(_) => {}
-        }
-        self.writing.remove(&task.id);
-    }
-
-    fn live(&mut self, task: &Task) -> &mut u32 {
-        match task.stage().map(|stage| stage.work) {
-            Some(Work::Serial) => &mut self.serial_live,
-            Some(Work::Person) => &mut self.people_live,
-            // Nothing else runs; a table that changed since counts as work.
-            Some(Work::Slot | Work::Children(..) | Work::Decide) | None => &mut self.slots_live,
-        }
-    }
-}
-
-impl Rank {
-    fn of(task: &Task, step: Step) -> Rank {
-        Rank {
-            under_way: Reverse(task.pipeline.place(step) != Some(0)),
-            priority: Reverse(task.spec.priority),
-            urgency: Reverse(task.spec.urgency),
-            task: task.id,
-        }
-    }
-}
-
 impl Task {
+    /// The name of the task; empty for the run itself.
     pub fn name(&self) -> &str {
         &self.spec.name
     }
 
-    /// The name people, logs and refs know it by; the run itself is `run`.
+    /// The name in messages, logs and refs; the run itself is `run`.
     pub fn label(&self) -> &str {
         if self.parent.is_some() { self.name() } else { "run" }
     }
 
+    /// The step that the task is at; none before its start and after its end.
     pub fn step(&self) -> Option<Step> {
         match self.status {
             Status::At { step } | Status::Running { step, .. } | Status::Waiting { step, .. } => {
@@ -444,53 +374,65 @@ impl Task {
         }
     }
 
-    /// The row of the table it is at.
+    /// The stage of the pipeline that the task is at.
     pub fn stage(&self) -> Option<&'static Stage> {
         let step = self.step()?;
         self.pipeline.stages().iter().find(|stage| stage.step == step)
     }
 
-    /// It is at a stage after the one at which the tasks below are worked on.
+    /// Whether the task is at a stage after the one at which its children run.
     pub fn is_past_children(&self) -> bool {
         let place = |step: Step| self.pipeline.place(step);
         let children = self.pipeline.children().and_then(place);
         children.is_some() && self.step().and_then(place) > children
     }
 
-    /// What a step showed in this round.
+    /// The result of a step in this round.
     pub fn shown(&self, step: Step) -> Option<&Shown> {
         self.results.get(&step).filter(|shown| shown.round == self.round)
     }
 
-    /// What a step showed last, in whatever round.
+    /// The last result of a step, in any round.
     pub fn last(&self, step: Step) -> Option<&Shown> {
         self.results.get(&step)
     }
 
-    /// The last time it was done.
+    /// Whether the last result of a step is a failure.
     pub fn has_failed(&self, step: Step) -> bool {
         self.last(step).is_some_and(|shown| matches!(shown.outcome, Outcome::Failed { .. }))
     }
 
-    /// It said where it writes, and writes itself: a task with tasks below leaves that to them.
+    /// Whether the task declares paths and writes them itself, not through child tasks.
     pub fn writes_somewhere(&self) -> bool {
         !self.spec.paths.is_empty() && self.pipeline.children().is_none()
     }
 
-    pub fn is_settled(&self) -> bool {
-        matches!(self.status, Status::Settled(_))
+    /// The end of the task, if it is over.
+    pub fn end(&self) -> Option<&TaskEnd> {
+        match &self.status {
+            Status::Settled(end) => Some(end),
+            Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
+                None
+            }
+        }
     }
 
-    /// It was brought for a round that was never begun.
+    /// Whether the task is over.
+    pub fn is_settled(&self) -> bool {
+        self.end().is_some()
+    }
+
+    /// Whether the task was brought for a round that never started.
     pub fn is_dropped(&self) -> bool {
         self.status == Status::Settled(TaskEnd::Skipped { why: Skip::Dropped })
     }
 
+    /// Whether the task is done.
     pub fn is_closed(&self) -> bool {
         self.status == Status::Settled(TaskEnd::Closed)
     }
 
-    /// Rounds used of those a person granted.
+    /// The rounds used since a person last re-opened the task.
     pub fn rounds_used(&self) -> u32 {
         self.round.saturating_sub(self.spent.rounds_forgiven)
     }

@@ -16,7 +16,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The section of the configuration that names the agent.
+    /// The name of the configuration section for this agent.
     pub fn word(self) -> &'static str {
         match self {
             Role::Builder => "builder",
@@ -26,53 +26,53 @@ impl Role {
     }
 }
 
-/// What is particular to one step.
+/// Everything that is particular to one step.
 #[derive(Clone, Copy, Debug)]
 pub struct StepRow {
     /// The word that commands, log names and files use for the step.
     pub word: &'static str,
-    /// The word of the programs it runs: `AUTOPILOT_STEP`, and its key in the configuration.
+    /// The value of `AUTOPILOT_STEP` for its programs, and its key in the configuration.
     pub runs_as: &'static str,
-    /// The agent that does it; none for a step of the controller or of a person.
+    /// The agent that does the step; none if the controller or a person does it.
     pub role: Option<Role>,
-    /// The limits it takes; none where nothing runs that could reach one.
+    /// The limits of the step; none if nothing runs that could reach one.
     pub limits: Option<StepLimits>,
     pub caches: CacheUse,
-    /// What is being done, as a person reads it.
+    /// The current activity in words for a person: "reviewing the change".
     pub doing: &'static str,
-    /// What a person is asked at it, where the work of its stage is a person's.
+    /// The question to a person, for the steps that are approvals.
     pub gate: Option<GateText>,
-    /// The state of a run whose root is at it; none while its tasks are what happens.
+    /// The state that `state.json` shows while the run is at this step; none while its tasks run.
     pub run_word: Option<&'static str>,
-    /// Its answer judges work that others did.
+    /// The step judges work that others did.
     pub judges: bool,
-    /// Its effect is seen outside of the machine.
+    /// The effect of the step is visible outside of the machine.
     pub leaves_machine: bool,
 }
 
-/// What a person is asked to approve, and where to look at it.
+/// The object that a person is asked to approve, and where to look at it.
 #[derive(Clone, Copy, Debug)]
 pub struct GateText {
     pub what: &'static str,
     pub look_at: &'static str,
 }
 
-/// The limits of a step for which the configuration says nothing.
+/// The limits of a step that the configuration does not mention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepLimits {
-    /// The step whose settings hold for this one where it has none of its own.
+    /// The step whose configured limits apply to this one if it has none of its own.
     pub like: Step,
     pub timeout_sec: u64,
-    /// Tries after the first when it breaks.
+    /// The number of retries of a broken try.
     pub retries: u32,
 }
 
 /// The package caches that the programs of a step fill and read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheUse {
-    /// Those that agents share.
+    /// The caches that agents share.
     Agents,
-    /// Those that the untouched base fills, for gates to copy.
+    /// The seed: caches that the checks of the untouched base fill, for later checks to copy.
     Seed,
     /// A copy of the seed, thrown away afterwards.
     Copy,
@@ -85,7 +85,7 @@ const LIKE_VALIDATE: StepLimits = StepLimits { like: Step::Validate, timeout_sec
 const LIKE_UAT: StepLimits = StepLimits { like: Step::Uat, timeout_sec: 600, retries: 0 };
 const LIKE_PUSH: StepLimits = StepLimits { like: Step::Push, timeout_sec: 120, retries: 2 };
 
-/// Words of steps that are planned: a configuration may give them limits, which nothing reads yet.
+/// The words of planned steps: a configuration may set limits for them, which nothing reads yet.
 /// Configurations pinned in old journals name some of them.
 pub const RESERVED_WORDS: [&str; 11] = [
     "coverage",
@@ -103,7 +103,7 @@ pub const RESERVED_WORDS: [&str; 11] = [
 
 // The order is part of the journal: results and limits are kept in maps by step.
 rows! {
-/// What is done. Each step has a [`StepRow`].
+/// A piece of work in a pipeline. Each step has a [`StepRow`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 Step -> StepRow {
@@ -120,16 +120,16 @@ Step -> StepRow {
     /// A planner makes the next workflow towards a goal.
     Workflow: agent(Role::Planner, "workflow", "planning the next steps")
         .limits(LIKE_PLAN).run_word("PLAN"),
-    /// The tasks below this one.
+    /// The child tasks run.
     Tasks: controller("tasks", "working on its tasks"),
-    /// A session of an agent on one step of a workflow.
+    /// An agent works on one step of a workflow.
     WorkflowStep: agent(Role::Builder, "step", "working on the step"),
     Build: agent(Role::Builder, "build", "building"),
-    /// A build that may only repair what the last round found.
+    /// A build that may only repair the problems that the last round found.
     Fix: agent(Role::Builder, "fix", "fixing"),
     Validate: controller("validate", "validating in a clean checkout").limits(LIKE_VALIDATE).judges(),
     Review: agent(Role::Reviewer, "review", "reviewing the change").limits(LIKE_REVIEW).judges(),
-    /// A reviewer says whether the goal is reached.
+    /// A reviewer says whether the goal is met.
     Completion: agent(Role::Reviewer, "completion", "checking whether the goal is met")
         .limits(LIKE_REVIEW).judges(),
     UatGenerate: agent(Role::Reviewer, "uat_generate", "writing acceptance cases")
@@ -137,7 +137,7 @@ Step -> StepRow {
     Uat: controller("uat", "running acceptance tests")
         .limits(LIKE_UAT).run_word("FINAL_UAT_RUN").judges(),
     Decide: controller("decide", "weighing the results"),
-    /// What it runs is the validation of the integrated tree.
+    /// The programs of a merge validate the integrated tree.
     Merge: controller("merge", "committing and merging").limits(LIKE_VALIDATE).runs_as("integration"),
     /// A person looks at the result.
     ApproveResult: controller("approve_result", "waiting for you to approve the result")
@@ -198,21 +198,22 @@ impl StepRow {
 }
 
 impl Step {
-    /// The word agents, commands and files see.
+    /// The word that agents, commands and files use for the step.
     pub fn word(self) -> &'static str {
         self.row().word
     }
 
+    /// The agent that does the step, if one does.
     pub fn role(self) -> Option<Role> {
         self.row().role
     }
 
-    /// Its limits; a step at which nothing runs is treated as a build.
+    /// The limits of the step; a step without limits gets those of a build.
     pub fn limits(self) -> StepLimits {
         self.row().limits.unwrap_or(LIKE_BUILD)
     }
 
-    /// The words a configuration may give limits to.
+    /// The step words for which a configuration may set limits.
     pub fn configurable_words() -> impl Iterator<Item = &'static str> {
         let rows = Step::ALL.into_iter().map(Step::row).filter(|row| row.limits.is_some());
         rows.map(|row| row.runs_as).chain(RESERVED_WORDS)

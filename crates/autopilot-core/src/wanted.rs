@@ -1,4 +1,4 @@
-//! The attempts that should be alive. Whoever executes them starts the missing and ends the rest;
+//! The attempts that should be alive. The engine starts the missing ones and ends the others, so
 //! stopping, deleting and running out of money need no other path.
 
 use crate::id::{AttemptId, TaskId};
@@ -6,15 +6,17 @@ use crate::pipeline::Work;
 use crate::state::{LiveAttempt, State};
 use crate::step::Step;
 
+/// An attempt that should be alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Want {
     pub id: AttemptId,
     pub task: TaskId,
     pub step: Step,
-    /// Which of those who can do the step is to do it.
+    /// The index of the agent in the step's list of agents.
     pub lane: u32,
 }
 
+/// Returns the attempts that should be alive; none after a stop that ends everything at once.
 pub fn wanted(state: &State) -> Vec<Want> {
     if state.run.halt.as_ref().is_some_and(|halt| halt.now) {
         return Vec::new();

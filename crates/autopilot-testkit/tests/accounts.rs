@@ -246,8 +246,8 @@ fn not_logged_in_is_tried_once_more_and_then_a_person_is_needed() {
     let rested = story(&text);
     assert_eq!(
         rested.board,
-        "a at build — run rests: one is away (not logged in): it is not there; \
-         log that agent in, then `autopilot resume`"
+        "a at build — run rests: one is unavailable (not logged in): it is not there; \
+         log in to that agent, then run `autopilot resume`"
     );
     let held: Vec<Option<u64>> = holds(&rested).iter().map(|(_, _, ms)| *ms).collect();
     assert_eq!(held, [Some(20_000), None]);
@@ -266,7 +266,7 @@ fn somebody_who_is_not_logged_in_does_not_stop_the_others() {
 #[test]
 fn an_unknown_model_rests_the_run_at_once() {
     let rested = story(&format!("task a\n {ONE}\n a: build unknown-model"));
-    assert!(rested.board.starts_with("a at build — run rests: one is away (unknown model)"));
+    assert!(rested.board.starts_with("a at build — run rests: one is unavailable (unknown model)"));
     assert!(rested.board.contains("autopilot resume"), "{}", rested.board);
 }
 
@@ -277,7 +277,11 @@ fn a_run_rests_only_when_what_else_there_is_has_been_done() {
          b: build hangs",
     );
     // b was at work when a found nobody; its step is done, and then nobody is left.
-    assert!(story.board.contains("run rests: one is away (unknown model)"), "{}", story.board);
+    assert!(
+        story.board.contains("run rests: one is unavailable (unknown model)"),
+        "{}",
+        story.board
+    );
     assert_eq!(count(&story, "b.build"), 1);
 }
 

@@ -71,7 +71,7 @@ fn passing_tests_with_a_failing_acceptance_run_loop_until_the_rounds_are_used_up
         "task a
          limit rounds 2
          a: uat fails, fix ok, uat fails",
-        "a failed: did not converge in 2 iterations (2 rounds, overruled) — run failed: 1 task did not close",
+        "a failed: did not converge in 2 iterations (2 rounds, overruled) — run failed: 1 task failed",
     );
 }
 
@@ -176,7 +176,7 @@ fn a_reviewer_that_breaks_is_tried_once_more_and_then_the_task_fails() {
     check("task a\n a: review broke", "a done (1 retry) — run done");
     check(
         "task a\n a: review broke, review broke",
-        "a failed: review broke: exit status 1 (2 retries) — run failed: 1 task did not close",
+        "a failed: review broke: exit status 1 (2 retries) — run failed: 1 task failed",
     );
 }
 
@@ -185,7 +185,7 @@ fn a_command_that_hangs_is_ended_and_tried_again() {
     check("task a\n a: validate hangs", "a done (1 retry) — run done");
     check(
         "task a\n a: validate hangs, validate hangs",
-        "a failed: validate broke: silent and idle: killed (2 retries) — run failed: 1 task did not close",
+        "a failed: validate broke: silent and idle: killed (2 retries) — run failed: 1 task failed",
     );
 }
 
@@ -193,7 +193,7 @@ fn a_command_that_hangs_is_ended_and_tried_again() {
 fn broken_tries_of_all_steps_have_a_limit_of_their_own() {
     check(
         "task a\n limit broken 2\n a: build broke, build ok, validate broke, validate ok, review broke",
-        "a failed: review broke: exit status 1 (3 retries) — run failed: 1 task did not close",
+        "a failed: review broke: exit status 1 (3 retries) — run failed: 1 task failed",
     );
 }
 
@@ -222,7 +222,7 @@ fn a_lost_worker_spends_an_interruption() {
 fn more_interruptions_than_allowed_fail_the_task() {
     check(
         "task a\n limit interruptions 1\n crash during build; crash during build",
-        "a failed: interrupted 2 times (2 interruptions) — run failed: 1 task did not close",
+        "a failed: interrupted 2 times (2 interruptions) — run failed: 1 task failed",
     );
     check(
         "task a\n limit interruptions 2\n crash during build; crash during build",
@@ -238,7 +238,7 @@ fn rounds_are_as_many_as_allowed_and_not_one_more() {
     );
     check(
         "task a\n limit rounds 2\n a: uat fails, fix ok, uat fails",
-        "a failed: did not converge in 2 iterations (2 rounds, overruled) — run failed: 1 task did not close",
+        "a failed: did not converge in 2 iterations (2 rounds, overruled) — run failed: 1 task failed",
     );
 }
 
@@ -372,7 +372,7 @@ fn a_higher_limit_and_a_resume_go_on() {
 fn a_task_without_money_ends_alone() {
     let story = check(
         "plan a; b; c after a\n limit usd per task 2\n a: build ok $1 $2\n b: build ok $1",
-        "a failed: task a has spent $2.00 of its limit of $2.00 ($2.00) · b done ($1.00) · c blocked by a — run failed: 2 tasks did not close",
+        "a failed: task a has spent $2.00 of its limit of $2.00 ($2.00) · b done ($1.00) · c blocked by a — run failed: 2 tasks failed",
     );
     assert_eq!(story.starts.matches("b.build").count(), 1, "{}", story.starts);
     assert_eq!(story.starts.matches("a.").count(), 1, "{}", story.starts);
@@ -382,13 +382,13 @@ fn a_task_without_money_ends_alone() {
 fn a_retry_without_more_money_starts_nothing() {
     let story = check(
         "task a\n limit usd per task 2\n a: build ok $2\n retry a; resume",
-        "a failed: task a has spent $2.00 of its limit of $2.00 ($2.00) — run failed: 1 task did not close",
+        "a failed: task a has spent $2.00 of its limit of $2.00 ($2.00) — run failed: 1 task failed",
     );
     assert_eq!(story.starts, "a.build");
     // It is not even opened: that would forget the round it has used.
     check(
         "task a\n limit usd per task 2\n a: review objects, fix ok $2\n retry a; resume",
-        "a failed: task a has spent $2.00 of its limit of $2.00 (2 rounds, $2.00) — run failed: 1 task did not close",
+        "a failed: task a has spent $2.00 of its limit of $2.00 (2 rounds, $2.00) — run failed: 1 task failed",
     );
 }
 
@@ -404,7 +404,7 @@ fn a_retry_with_more_money_goes_on() {
 fn what_is_owed_late_counts_for_the_limit_of_the_task() {
     check(
         "task a\n limit usd per task 3\n a: build ok $1\n crash during build; late a build $3 during validate",
-        "a failed: task a has spent $4.00 of its limit of $3.00 (1 interruption, $4.00) — run failed: 1 task did not close",
+        "a failed: task a has spent $4.00 of its limit of $3.00 (1 interruption, $4.00) — run failed: 1 task failed",
     );
 }
 
@@ -413,7 +413,7 @@ fn a_lower_limit_ends_who_has_spent_more_and_no_merge() {
     let text = "together a; b\n limit usd per task 5\n a: build ok $2";
     check(
         &format!("{text}\n set usd per task 1 during a validate"),
-        "a failed: task a has spent $2.00 of its limit of $1.00 ($2.00) · b done — run failed: 1 task did not close",
+        "a failed: task a has spent $2.00 of its limit of $1.00 ($2.00) · b done — run failed: 1 task failed",
     );
     check(
         &format!("{text}\n set usd per task 1 during a merge"),
@@ -425,7 +425,7 @@ fn a_lower_limit_ends_who_has_spent_more_and_no_merge() {
 fn the_time_limit_rests_the_run() {
     check(
         "task a\n limit wall 10m\n a: build hangs",
-        "a at build — run rests: the time limit of the run is used up",
+        "a at build — run rests: the run has reached its time limit",
     );
 }
 
@@ -450,7 +450,7 @@ fn time_in_which_all_wait_does_not_count() {
 fn time_in_which_one_waits_and_another_works_counts() {
     check(
         "together a; b\n limit wall 10m\n a: build quota 2h\n b: build hangs",
-        "a waiting at build · b at build — run rests: the time limit of the run is used up",
+        "a waiting at build · b at build — run rests: the run has reached its time limit",
     );
 }
 
@@ -614,7 +614,7 @@ fn a_queue_works_in_order_each_on_top_of_the_last() {
 fn a_failed_task_of_a_queue_does_not_keep_the_others_from_going_on() {
     let story = check(
         "queue a; b after a; c\n a: build broke, build broke",
-        "a failed: build broke: exit status 1 (2 retries) · b blocked by a · c done — run failed: 2 tasks did not close",
+        "a failed: build broke: exit status 1 (2 retries) · b blocked by a · c done — run failed: 2 tasks failed",
     );
     assert_eq!(story.merged, "c1");
 }
@@ -623,7 +623,7 @@ fn a_failed_task_of_a_queue_does_not_keep_the_others_from_going_on() {
 fn what_is_open_is_stopped_by_a_failure_where_the_flow_stops() {
     check(
         "together a; b; c after b\n a: build broke, build broke",
-        "a failed: build broke: exit status 1 (2 retries) · b done · c stopped by a — run failed: 2 tasks did not close",
+        "a failed: build broke: exit status 1 (2 retries) · b done · c stopped by a — run failed: 2 tasks failed",
     );
 }
 
@@ -666,7 +666,7 @@ fn a_task_blocked_twice_stays_blocked_until_both_are_retried() {
         "queue a; b; c after a b\n a: build broke, build broke\n b: build broke, build broke";
     check(
         &format!("{head}\n retry a"),
-        "a done · b failed: build broke: exit status 1 (2 retries) · c blocked by b — run failed: 2 tasks did not close",
+        "a done · b failed: build broke: exit status 1 (2 retries) · c blocked by b — run failed: 2 tasks failed",
     );
     check(&format!("{head}\n retry a; retry b"), "a done · b done · c done — run done");
 }
@@ -711,7 +711,7 @@ fn a_retry_during_the_push_comes_too_late() {
 fn a_lifetime_of_rounds_is_not_reset_by_a_retry() {
     check(
         "task a\n limit rounds 2, lifetime 2\n a: uat fails, fix ok, uat fails\n retry a",
-        "a failed: halted: the task has used all its rounds (2) (2 rounds, overruled) — run failed: 1 task did not close",
+        "a failed: stopped: the task has used all its rounds (2) (2 rounds, overruled) — run failed: 1 task failed",
     );
 }
 
@@ -781,7 +781,7 @@ fn a_task_at_its_merge_can_no_longer_be_skipped() {
 fn the_same_failure_round_after_round_trips_a_rail() {
     check(
         "task a\n a: validate fails like x, fix ok, validate fails like x, fix ok, validate fails like x",
-        "a failed: halted: the same failure 3 rounds in a row (3 rounds, overruled) — run failed: 1 task did not close",
+        "a failed: stopped: the same failure 3 rounds in a row (3 rounds, overruled) — run failed: 1 task failed",
     );
 }
 
@@ -789,7 +789,7 @@ fn the_same_failure_round_after_round_trips_a_rail() {
 fn a_change_that_comes_back_trips_a_rail() {
     check(
         "task a\n a: build ok tree x, validate fails, fix ok tree y, validate fails, fix ok tree x, validate fails",
-        "a failed: halted: round 3 brought back the change that failed in round 1 (3 rounds, overruled) — run failed: 1 task did not close",
+        "a failed: stopped: round 3 brought back the change that failed in round 1 (3 rounds, overruled) — run failed: 1 task failed",
     );
 }
 
@@ -797,7 +797,7 @@ fn a_change_that_comes_back_trips_a_rail() {
 fn rounds_that_change_nothing_trip_a_rail() {
     check(
         "task a\n limit no-ops 1\n a: build ok tree x, validate fails, fix ok tree x, validate fails",
-        "a failed: halted: 1 rounds in a row changed nothing (2 rounds, overruled) — run failed: 1 task did not close",
+        "a failed: stopped: 1 rounds in a row changed nothing (2 rounds, overruled) — run failed: 1 task failed",
     );
 }
 
@@ -805,7 +805,7 @@ fn rounds_that_change_nothing_trip_a_rail() {
 fn a_lifetime_of_rounds_trips_a_rail() {
     check(
         "task a\n limit lifetime 1\n a: uat fails",
-        "a failed: halted: the task has used all its rounds (1) (overruled) — run failed: 1 task did not close",
+        "a failed: stopped: the task has used all its rounds (1) (overruled) — run failed: 1 task failed",
     );
 }
 
@@ -859,7 +859,7 @@ fn what_does_not_depend_on_a_failure_goes_on() {
     let story = check(
         "plan a; b after a; c after b; d; e after d
          a: build broke, build broke",
-        "a failed: build broke: exit status 1 (2 retries) · b blocked by a · c blocked by a · d done · e done — run failed: 3 tasks did not close",
+        "a failed: build broke: exit status 1 (2 retries) · b blocked by a · c blocked by a · d done · e done — run failed: 3 tasks failed",
     );
     assert_eq!(story.merged, "d1 e1");
     assert!(!story.starts.contains("run.validate"), "{}", story.starts);
@@ -962,7 +962,7 @@ fn a_failure_inside_of_a_divided_task_is_its_own_and_can_be_retried() {
          x: build broke, build broke";
     check(
         text,
-        "big failed: 1 task did not close · z blocked by big · x failed: build broke: exit status 1 (2 retries) · y done — run failed: 2 tasks did not close",
+        "big failed: 1 task failed · z blocked by big · x failed: build broke: exit status 1 (2 retries) · y done — run failed: 2 tasks failed",
     );
     let story =
         check(&format!("{text}\n retry x"), "big done · z done · x done · y done — run done");
@@ -1009,7 +1009,7 @@ fn a_schedule_that_brings_nothing_has_broken() {
     );
     check(
         "plan a\n run: schedule ok bringing nothing, schedule ok bringing nothing",
-        " — run failed: schedule broke: it brought no tasks",
+        " — run failed: schedule broke: it returned no tasks",
     );
 }
 
@@ -1017,7 +1017,7 @@ fn a_schedule_that_brings_nothing_has_broken() {
 fn a_schedule_that_brings_a_task_twice_has_broken() {
     check(
         "plan a\n run: schedule ok bringing a+a, schedule ok bringing a+a",
-        " — run failed: schedule broke: it brought task a, which exists",
+        " — run failed: schedule broke: it returned task a, which already exists",
     );
 }
 
@@ -1025,7 +1025,7 @@ fn a_schedule_that_brings_a_task_twice_has_broken() {
 fn a_schedule_that_brings_a_task_before_what_it_needs_has_broken() {
     check(
         "plan b after a; a",
-        " — run failed: schedule broke: it brought task b before a, which it needs",
+        " — run failed: schedule broke: it returned task b before a, which it needs",
     );
 }
 
@@ -1067,7 +1067,7 @@ fn a_whole_that_fails_without_a_task_to_mend_it_has_broken() {
     check("plan a\n run: validate fails bringing nothing, validate ok", "a done — run done");
     check(
         "plan a\n run: uat fails bringing nothing, uat fails bringing nothing",
-        "a done — run failed: uat broke: it brought no tasks",
+        "a done — run failed: uat broke: it returned no tasks",
     );
 }
 
@@ -1083,7 +1083,7 @@ fn a_task_that_mends_may_need_one_that_a_person_vouched_for() {
 fn a_task_that_mends_and_fails_fails_the_run() {
     check(
         "plan a\n run: validate fails\n mend-1: build broke, build broke",
-        "a done · mend-1 failed: build broke: exit status 1 (2 retries) — run failed: 1 task did not close",
+        "a done · mend-1 failed: build broke: exit status 1 (2 retries) — run failed: 1 task failed",
     );
 }
 

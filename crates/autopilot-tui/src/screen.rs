@@ -335,6 +335,7 @@ fn newest_failure(state: &State) -> Option<ShownFailure> {
     })
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "only ends have a colour")]
 fn kind(event: &Event) -> LineKind {
     match event {
         Event::AttemptEnded { outcome, .. } => match outcome {
@@ -350,28 +351,7 @@ fn kind(event: &Event) -> LineKind {
         Event::TaskSettled { .. } | Event::RailTripped { .. } | Event::RoundFailed { .. } => {
             LineKind::Bad
         }
-        Event::RunStarted { .. }
-        | Event::Booted { .. }
-        | Event::TaskAdded { .. }
-        | Event::TaskMoved { .. }
-        | Event::StageSkipped { .. }
-        | Event::AttemptStarted { .. }
-        | Event::SessionOpened { .. }
-        | Event::Billed { .. }
-        | Event::MoneyGiven { .. }
-        | Event::Overruled { .. }
-        | Event::TaskReopened { .. }
-        | Event::TaskContinued { .. }
-        | Event::WaitBegan { .. }
-        | Event::WaitEnded { .. }
-        | Event::AccountHeld { .. }
-        | Event::AccountFreed { .. }
-        | Event::Halted { .. }
-        | Event::Resumed
-        | Event::LimitsChanged { .. }
-        | Event::Switched { .. }
-        | Event::RoomChanged { .. }
-        | Event::TimePassed => LineKind::Plain,
+        _ => LineKind::Plain,
     }
 }
 

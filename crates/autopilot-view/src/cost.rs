@@ -1,5 +1,5 @@
-//! What a run has cost: each rise of a bill with the time it was heard, and the attempts nobody
-//! has told the cost of.
+//! The cost of a run: each increase of a bill with its time, and the attempts whose cost was not
+//! reported.
 
 use autopilot_core::event::{Bill, Event, Record};
 use autopilot_core::id::{AttemptId, TaskId, Time};
@@ -7,31 +7,32 @@ use autopilot_core::session_name::asked_something;
 use autopilot_core::step::Step;
 use std::collections::BTreeMap;
 
-/// What one record added to the bill of an attempt; the sum over an attempt is its bill.
+/// The amount that one record added to the bill of an attempt; an attempt's charges sum to its bill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charge {
     pub at: Time,
     pub attempt: AttemptId,
     pub task: TaskId,
     pub step: Step,
-    /// Which of the role's agents did it.
+    /// The lane of the agent that did it.
     pub lane: u32,
     pub sum: Sum,
 }
 
-/// Money and tokens, and for how many attempts they are not known.
+/// Money and tokens, and the number of attempts for which they are not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     pub bill: Bill,
-    /// Attempts of which something was told, and those of which nothing was.
+    /// All attempts, whether they reported a cost or not.
     pub attempts: u32,
-    /// Attempts whose cost is not known, or not the whole of it.
+    /// The attempts whose cost is not, or not fully, known.
     pub cost_unknown: u32,
-    /// The same for their tokens.
+    /// The attempts whose tokens are not known.
     pub tokens_unknown: u32,
 }
 
 impl Sum {
+    /// The sum of two sums.
     #[must_use]
     pub fn plus(self, other: Sum) -> Sum {
         Sum {
@@ -42,18 +43,19 @@ impl Sum {
         }
     }
 
-    /// Not even a part of the cost is known.
+    /// Whether nothing of the cost is known.
     pub fn is_cost_dark(&self) -> bool {
         self.attempts > 0 && self.cost_unknown >= self.attempts && self.bill.usd.0 == 0
     }
 
+    /// Whether nothing of the tokens is known.
     pub fn are_tokens_dark(&self) -> bool {
         let told = self.bill.tokens_in + self.bill.tokens_out;
         self.attempts > 0 && self.tokens_unknown >= self.attempts && told == 0
     }
 }
 
-/// In the order they were heard. An attempt counts once, with its first charge; so do its unknowns.
+/// Returns the charges in order of time. An attempt counts once, with its first charge.
 pub fn charges(records: &[Record]) -> Vec<Charge> {
     let mut fold = CostFold::default();
     for record in records {
@@ -74,15 +76,16 @@ struct KnownAttempt {
     task: TaskId,
     step: Step,
     lane: u32,
-    /// When it began; later, when it ended.
+    /// The time of its start; later, of its end.
     at: Time,
     bill: Bill,
-    /// Its first charge.
+    /// The index of its first charge.
     first: Option<usize>,
     uses_an_agent: bool,
 }
 
 impl CostFold {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "no other event is about a bill")]
     fn event(&mut self, id: AttemptId, at: Time, event: &Event) {
         match event {
             Event::AttemptStarted { task, step, lane } => {
@@ -99,29 +102,7 @@ impl CostFold {
                 }
             }
             Event::Billed { id, bill, .. } => self.billed(*id, at, *bill),
-            Event::RunStarted { .. }
-            | Event::Booted { .. }
-            | Event::TaskAdded { .. }
-            | Event::TaskMoved { .. }
-            | Event::StageSkipped { .. }
-            | Event::SessionOpened { .. }
-            | Event::MoneyGiven { .. }
-            | Event::Overruled { .. }
-            | Event::RoundFailed { .. }
-            | Event::RailTripped { .. }
-            | Event::TaskSettled { .. }
-            | Event::TaskReopened { .. }
-            | Event::TaskContinued { .. }
-            | Event::WaitBegan { .. }
-            | Event::WaitEnded { .. }
-            | Event::AccountHeld { .. }
-            | Event::AccountFreed { .. }
-            | Event::Halted { .. }
-            | Event::Resumed
-            | Event::LimitsChanged { .. }
-            | Event::Switched { .. }
-            | Event::RoomChanged { .. }
-            | Event::TimePassed => {}
+            _ => {}
         }
     }
 

@@ -24,7 +24,7 @@ use autopilot_core::state::{State, Status, Task};
 use std::collections::{BTreeMap, BTreeSet};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// How a task stands.
+/// The status of a task in a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TaskMark {
     Failed,
@@ -37,7 +37,7 @@ pub enum TaskMark {
 }
 
 impl TaskMark {
-    /// Most urgent first.
+    /// All marks, the most urgent first.
     pub const ALL: [TaskMark; 7] = [
         TaskMark::Failed,
         TaskMark::Running,
@@ -48,6 +48,7 @@ impl TaskMark {
         TaskMark::Done,
     ];
 
+    /// The word for the status.
     pub fn word(self) -> &'static str {
         match self {
             TaskMark::Failed => "failed",
@@ -60,7 +61,7 @@ impl TaskMark {
         }
     }
 
-    /// One column wide in every font.
+    /// The sign for the status, one column wide in every font.
     pub fn sign(self) -> char {
         match self {
             TaskMark::Failed => '✗',
@@ -73,7 +74,7 @@ impl TaskMark {
         }
     }
 
-    /// Fill, line and text.
+    /// The colours of fill, line and text.
     fn colours(self) -> (&'static str, &'static str, &'static str) {
         match self {
             TaskMark::Failed => ("#fee2e2", "#dc2626", "#7f1d1d"),
@@ -103,6 +104,7 @@ impl TaskMark {
     }
 }
 
+/// The tasks of a run or a plan as a graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GraphPicture {
     pub title: String,
@@ -111,34 +113,35 @@ pub struct GraphPicture {
     pub groups: Vec<GraphGroup>,
 }
 
+/// A task in a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphNode {
     pub id: String,
     pub title: String,
     pub mark: TaskMark,
-    /// The step a running task is at, or another short remark.
+    /// The step of a running task, or another short remark.
     pub remark: Option<String>,
     pub group: Option<usize>,
 }
 
-/// A task that was expanded into others; it stands where all of them stand together.
+/// A task that was divided into others, drawn as a frame around them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphGroup {
     pub id: String,
     pub title: String,
     pub mark: TaskMark,
-    /// The group it is part of.
+    /// The enclosing group.
     pub group: Option<usize>,
 }
 
-/// `to` waits for `from`.
+/// A dependency: `to` waits for `from`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GraphEdge {
     pub from: EdgePlace,
     pub to: EdgePlace,
 }
 
-/// What an edge begins or ends at, by its index.
+/// The end of an edge: a node or a group, by its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EdgePlace {
     Node(usize),
@@ -146,7 +149,7 @@ pub enum EdgePlace {
 }
 
 impl GraphPicture {
-    /// What a run's tree holds below the root.
+    /// The graph of a run's tasks.
     pub fn of_run(state: &State) -> GraphPicture {
         let below_root = || state.tasks.iter().filter(|task| task.parent.is_some());
         let mut graph = GraphPicture { title: state.run.title.clone(), ..GraphPicture::default() };
@@ -178,7 +181,7 @@ impl GraphPicture {
         graph
     }
 
-    /// A plan before it is run.
+    /// The graph of a plan that is not running yet.
     pub fn of_plan(title: &str, plan: &CheckedPlan) -> GraphPicture {
         let ids = plan.tasks.iter().enumerate().map(|(at, planned)| (planned.task.id.as_str(), at));
         let places: BTreeMap<&str, usize> = ids.collect();
@@ -200,7 +203,7 @@ impl GraphPicture {
         graph
     }
 
-    /// The nodes that are kept, what they are part of, and the edges between those.
+    /// The part of the graph with the kept nodes, their groups and the edges between them.
     #[must_use]
     pub fn only(&self, is_kept: impl Fn(&GraphNode) -> bool) -> GraphPicture {
         let kept: Vec<usize> =
@@ -239,7 +242,7 @@ impl GraphPicture {
         }
     }
 
-    /// Every text that came from outside, through the same sieve.
+    /// Changes every text that came from outside.
     pub fn for_each_text(&mut self, mut change: impl FnMut(&mut String)) {
         change(&mut self.title);
         for node in &mut self.nodes {
@@ -255,7 +258,7 @@ impl GraphPicture {
         }
     }
 
-    /// `12 tasks: 3 done, 1 running, 8 pending`
+    /// The tasks by status: `12 tasks: 3 done, 1 running, 8 pending`.
     pub fn tally(&self) -> String {
         let count = |mark: TaskMark| self.nodes.iter().filter(|node| node.mark == mark).count();
         let mut parts: Vec<String> = TaskMark::ALL
@@ -278,7 +281,7 @@ impl GraphPicture {
         }
     }
 
-    /// What each node and each group waits for, by index.
+    /// The dependencies of each node and of each group, by index.
     fn before(&self) -> (Vec<Vec<EdgePlace>>, Vec<Vec<EdgePlace>>) {
         let mut nodes = vec![Vec::new(); self.nodes.len()];
         let mut groups = vec![Vec::new(); self.groups.len()];
@@ -319,7 +322,7 @@ fn thousands(number: usize) -> String {
     text
 }
 
-/// One line without anything that acts: control characters, line ends, changes of direction.
+/// The text as one line without control characters and changes of direction.
 fn plain(text: &str) -> String {
     let acts = |c: char| {
         c.is_control()
@@ -335,7 +338,7 @@ fn plain(text: &str) -> String {
         .collect()
 }
 
-/// At most this wide; what is missing shows as `…`.
+/// The text cut to a width, with `…` for the missing part.
 fn cut(text: &str, columns_max: usize) -> String {
     if text.width() <= columns_max {
         return text.to_owned();

@@ -1,5 +1,5 @@
-//! The whole history of a run, folded from its records: every attempt with what it showed, and
-//! whatever else a person should be able to look up afterwards.
+//! The whole history of a run, folded from its records: every attempt with its result, and all
+//! other events that a person may look up afterwards.
 
 use autopilot_core::event::{Bill, Event, Facts, HoldWhy, Outcome, Record, away};
 use autopilot_core::id::{AttemptId, TaskId, Time};
@@ -7,9 +7,10 @@ use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
 use std::collections::BTreeMap;
 
+/// The history of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunHistory {
-    /// In the order they were started.
+    /// The attempts in the order of their starts.
     pub attempts: Vec<PastAttempt>,
     pub remarks: Vec<Remark>,
 }
@@ -22,13 +23,13 @@ pub struct PastAttempt {
     pub step: Step,
     pub round: u32,
     pub started: Time,
-    /// When and how it ended; nothing while it runs.
+    /// The time and outcome of its end; none while it runs.
     pub ended: Option<(Time, Outcome)>,
     pub facts: Facts,
     pub bill: Bill,
 }
 
-/// Something that is neither an attempt nor its result: left out, overruled, halted.
+/// An event that is neither an attempt nor its result: a skipped stage, a halt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
     pub at: Time,
@@ -37,15 +38,18 @@ pub struct Remark {
 }
 
 impl RunHistory {
+    /// The attempts of a task.
     pub fn of_task(&self, task: TaskId) -> impl Iterator<Item = &PastAttempt> {
         self.attempts.iter().filter(move |tried| tried.task == task)
     }
 
+    /// The remarks on a task.
     pub fn remarks_on(&self, task: TaskId) -> impl Iterator<Item = &Remark> {
         self.remarks.iter().filter(move |remark| remark.task == Some(task))
     }
 }
 
+/// Folds the history of a run from its records.
 pub fn history(records: &[Record]) -> RunHistory {
     let mut fold = HistoryFold::default();
     for record in records {
@@ -64,6 +68,7 @@ struct HistoryFold {
 }
 
 impl HistoryFold {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "other events are remarks")]
     fn event(&mut self, id: AttemptId, at: Time, event: &Event) {
         match event {
             Event::TaskMoved { task, round, .. } => {
@@ -81,28 +86,7 @@ impl HistoryFold {
                     tried.bill = tried.bill.max(*bill);
                 }
             }
-            Event::RunStarted { .. }
-            | Event::Booted { .. }
-            | Event::TaskAdded { .. }
-            | Event::StageSkipped { .. }
-            | Event::SessionOpened { .. }
-            | Event::MoneyGiven { .. }
-            | Event::Overruled { .. }
-            | Event::RoundFailed { .. }
-            | Event::RailTripped { .. }
-            | Event::TaskSettled { .. }
-            | Event::TaskReopened { .. }
-            | Event::TaskContinued { .. }
-            | Event::WaitBegan { .. }
-            | Event::WaitEnded { .. }
-            | Event::AccountHeld { .. }
-            | Event::AccountFreed { .. }
-            | Event::Halted { .. }
-            | Event::Resumed
-            | Event::LimitsChanged { .. }
-            | Event::Switched { .. }
-            | Event::RoomChanged { .. }
-            | Event::TimePassed => {}
+            _ => {}
         }
         if let Some((task, text)) = remark(event) {
             self.remarks.push(Remark { at, task, text });
@@ -136,9 +120,9 @@ fn remark(event: &Event) -> Option<(Option<TaskId>, String)> {
             Some((Some(*task), format!("iteration {round} not good enough: {}", why.join("; "))))
         }
         Event::RailTripped { task, rail } => Some((Some(*task), format!("stopped: {rail}"))),
-        Event::TaskReopened { task } => Some((Some(*task), "open again".to_owned())),
+        Event::TaskReopened { task } => Some((Some(*task), "reopened".to_owned())),
         Event::TaskContinued { task, words } => {
-            Some((Some(*task), format!("a person goes on with session {}", words.session)))
+            Some((Some(*task), format!("a person continues session {}", words.session)))
         }
         Event::WaitBegan { task, until, account, why, guess, .. } => {
             Some((Some(*task), waits(account, *why, *until, *guess)))
@@ -149,15 +133,15 @@ fn remark(event: &Event) -> Option<(Option<TaskId>, String)> {
         Event::AccountFreed { account } => Some((None, freed(account))),
         Event::Halted { halt } => Some((None, format!("halted: {}", halt.why))),
         Event::Resumed => Some((None, "resumed".to_owned())),
-        Event::Booted { .. } => Some((None, "taken up by a new process".to_owned())),
+        Event::Booted { .. } => Some((None, "taken over by a new process".to_owned())),
         Event::LimitsChanged { config: Some(_), .. } => Some((None, "models changed".to_owned())),
         Event::LimitsChanged { config: None, .. } => Some((None, "limits changed".to_owned())),
         Event::Switched { switch, on, by } => Some((None, switched(*switch, *on, by))),
         Event::RoomChanged { short: Some(short) } => {
-            Some((None, format!("no further worker started: {short}")))
+            Some((None, format!("not starting more workers: {short}")))
         }
         Event::RoomChanged { short: None } => {
-            Some((None, "room for further workers again".to_owned()))
+            Some((None, "enough room for more workers again".to_owned()))
         }
         Event::RunStarted { .. }
         | Event::TaskAdded { .. }
@@ -173,18 +157,18 @@ fn remark(event: &Event) -> Option<(Option<TaskId>, String)> {
     }
 }
 
-/// `account` is empty in older journals. A `guess` is no end: nobody said when that is.
+/// The message for a waiting task. `account` is empty in older journals; a `guess` is not a known end.
 pub fn waits(account: &str, why: HoldWhy, until: Time, guess: bool) -> String {
     let of = if account.is_empty() { String::new() } else { format!(" of {account}") };
     let word = why.word();
     match (why, guess) {
-        (HoldWhy::Quota, false) => format!("waits for quota{of} until {}", until.rfc3339()),
-        (HoldWhy::Quota, true) => format!("waits for quota{of}; {}", next_try(until)),
+        (HoldWhy::Quota, false) => format!("waiting for quota{of} until {}", until.rfc3339()),
+        (HoldWhy::Quota, true) => format!("waiting for quota{of}; {}", next_try(until)),
         (HoldWhy::Auth | HoldWhy::Outage | HoldWhy::Model, false) => {
-            format!("waits for {account} until {} ({word})", until.rfc3339())
+            format!("waiting for {account} until {} ({word})", until.rfc3339())
         }
         (HoldWhy::Auth | HoldWhy::Outage | HoldWhy::Model, true) => {
-            format!("waits for {account} ({word}); {}", next_try(until))
+            format!("waiting for {account} ({word}); {}", next_try(until))
         }
     }
 }
@@ -204,21 +188,21 @@ pub(super) fn held(
             format!("{account} has no quota; {}", next_try(until))
         }
         (HoldWhy::Auth | HoldWhy::Outage | HoldWhy::Model, Some(until)) => {
-            format!("{}; tried again at {}", away(account, why, text), until.rfc3339())
+            format!("{}; next try at {}", away(account, why, text), until.rfc3339())
         }
         (_, None) => away(account, why, text),
     }
 }
 
 fn next_try(until: Time) -> String {
-    format!("no end is known; next try about {}", until.rfc3339())
+    format!("reset time unknown; next try about {}", until.rfc3339())
 }
 
 pub(super) fn freed(account: &str) -> String {
-    format!("{account} is tried again")
+    format!("trying {account} again")
 }
 
-/// `by` may be a path and is told as it is.
+/// The message for a changed switch. `by` may be a path and is not changed.
 pub(super) fn switched(switch: Switch, on: bool, by: &str) -> String {
     let what = match switch {
         Switch::Baseline => "baseline",
@@ -245,20 +229,20 @@ mod tests {
             held("codex", Some(at), HoldWhy::Quota, "", false),
             "codex has no quota until 2026-11-16T08:31:00Z"
         );
-        let guess = "codex has no quota; no end is known; next try about 2026-11-16T08:31:00Z";
+        let guess = "codex has no quota; reset time unknown; next try about 2026-11-16T08:31:00Z";
         assert_eq!(held("codex", Some(at), HoldWhy::Quota, "", true), guess);
         assert_eq!(
             waits("codex", HoldWhy::Quota, at, false),
-            "waits for quota of codex until 2026-11-16T08:31:00Z"
+            "waiting for quota of codex until 2026-11-16T08:31:00Z"
         );
         let guess =
-            "waits for quota of codex; no end is known; next try about 2026-11-16T08:31:00Z";
+            "waiting for quota of codex; reset time unknown; next try about 2026-11-16T08:31:00Z";
         assert_eq!(waits("codex", HoldWhy::Quota, at, true), guess);
-        let guess = "waits for codex (service not available); no end is known; next try about 2026-11-16T08:31:00Z";
+        let guess = "waiting for codex (service not available); reset time unknown; next try about 2026-11-16T08:31:00Z";
         assert_eq!(waits("codex", HoldWhy::Outage, at, true), guess);
-        let rests = |guess| autopilot_core::event::HaltWhy::Quota { until: at, guess }.to_string();
-        assert!(rests(false).starts_with("the quota comes back at 2026-11-16T08:31:00Z"));
-        assert!(rests(true).contains("nobody said until when; the next try, about 2026"));
+        let halted = |guess| autopilot_core::event::HaltWhy::Quota { until: at, guess }.to_string();
+        assert!(halted(false).starts_with("the quota resets at 2026-11-16T08:31:00Z"));
+        assert!(halted(true).contains("for an unknown time; the next try, about 2026"));
     }
     use autopilot_core::id::Micros;
 

@@ -1,4 +1,4 @@
-//! What people and other programs read: folded from the state, never read back to decide. Pure.
+//! Views of a run for people and programs: pure folds of state and events, never read back by rules.
 
 pub mod cost;
 pub mod graph;
@@ -22,7 +22,7 @@ use autopilot_core::state::{Hold, LaneState, Shown, State, Status, Task};
 use autopilot_core::step::Step;
 use std::collections::BTreeSet;
 
-/// How a run that rests or is over is told to the shell.
+/// The outcome of a stopped or finished run for the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitWord {
     Done,
@@ -34,6 +34,7 @@ pub enum ExitWord {
 }
 
 impl ExitWord {
+    /// The exit code.
     pub fn code(self) -> u8 {
         match self {
             ExitWord::Done => 0,
@@ -44,6 +45,7 @@ impl ExitWord {
         }
     }
 
+    /// The outcome of a run.
     pub fn of(state: &State) -> ExitWord {
         match state.end() {
             None => ExitWord::Paused,
@@ -57,24 +59,24 @@ impl ExitWord {
     }
 }
 
-/// How a run stands, as far as processes are concerned.
+/// The standing of a run with respect to processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// A process works on it.
+    /// A process works on the run.
     Live {
         pid: i32,
     },
     Over,
-    /// Given up for another run; its work stays salvaged.
+    /// The run was given up for another one; its work can be recovered.
     Abandoned,
-    /// Stopped or paused in good order.
+    /// The run was stopped or paused in good order.
     Rests,
-    /// The process that worked on it is gone without a word.
+    /// The process of the run died.
     Interrupted,
 }
 
 fn only_failed_to_converge(state: &State) -> bool {
-    // Where the run itself has failed, its tasks were weighed and are not why.
+    // If the run itself has failed, its tasks were judged and are not the reason.
     match state.root().and_then(failure) {
         Some(Failure::Children { .. }) | None => {}
         Some(why) => return why.is_no_convergence(),
@@ -83,24 +85,21 @@ fn only_failed_to_converge(state: &State) -> bool {
         .tasks
         .iter()
         .filter_map(|task| failure(task))
-        // That says nothing of its own.
+        // A failure of children is no reason by itself.
         .filter(|why| !matches!(why, Failure::Children { .. }))
         .collect();
     !failures.is_empty() && failures.iter().all(|why| why.is_no_convergence())
 }
 
+/// The reason why a task failed, if it did.
 pub fn failure(task: &Task) -> Option<&Failure> {
-    match &task.status {
-        Status::Settled(TaskEnd::Failed { why }) => Some(why),
-        Status::Settled(TaskEnd::Closed | TaskEnd::Skipped { .. })
-        | Status::Open
-        | Status::At { .. }
-        | Status::Running { .. }
-        | Status::Waiting { .. } => None,
+    match task.end()? {
+        TaskEnd::Failed { why } => Some(why),
+        TaskEnd::Closed | TaskEnd::Skipped { .. } => None,
     }
 }
 
-/// The whole run in one word of the first document.
+/// The state of the run as one word of `state.json`.
 pub fn run_word(state: &State) -> &'static str {
     let Some(root) = state.root() else { return "INIT" };
     if let Some(end) = state.end() {
@@ -122,12 +121,12 @@ pub fn run_word(state: &State) -> &'static str {
     }
 }
 
-/// The same with a word for a run in which nothing runs because everything waits.
+/// Like [`run_word`], but WAITING for a run in which all tasks wait for an account.
 pub fn state_word(state: &State) -> &'static str {
     if all_wait(state).is_some() { "WAITING" } else { run_word(state) }
 }
 
-/// What the run is doing or how it stands, as a person reads it.
+/// The current activity or the outcome of a run, in words for a person.
 pub fn headline(state: &State) -> String {
     let word = state_word(state);
     if matches!(word, "DONE" | "FAILED" | "PAUSED" | "WAITING") {
@@ -144,7 +143,7 @@ pub fn headline(state: &State) -> String {
     }
 }
 
-/// What happens to a task, or became of it, as a person reads it.
+/// The current activity or the outcome of a task, in words for a person.
 pub fn activity(task: &Task) -> &'static str {
     match &task.status {
         Status::Open => "not started",
@@ -153,19 +152,19 @@ pub fn activity(task: &Task) -> &'static str {
         }
         Status::Settled(TaskEnd::Closed) => "done",
         Status::Settled(TaskEnd::Skipped { why: Skip::Asked }) => "skipped",
-        Status::Settled(TaskEnd::Skipped { .. }) => "not begun",
+        Status::Settled(TaskEnd::Skipped { .. }) => "not started",
         Status::Settled(TaskEnd::Failed { .. }) => "failed",
     }
 }
 
-/// The task that goes on first, where nothing is at work because everything waits for an account.
+/// The task that continues first, if nothing is at work because all tasks wait for an account.
 pub fn all_wait(state: &State) -> Option<&Task> {
     let is_idle = state.end().is_none() && state.run.halt.is_none() && state.live.is_empty();
     let first = state.waiting().next().filter(|_| is_idle)?;
     Some(state.task(first))
 }
 
-/// What a person is asked to approve, if the run waits for one, and where to look at it.
+/// The object that a person has to approve, if any, and where to look at it.
 pub fn awaited(state: &State) -> Option<String> {
     let (_, live) = state.gate()?;
     let gate = live.step.row().gate?;
@@ -174,13 +173,13 @@ pub fn awaited(state: &State) -> Option<String> {
 
 pub use autopilot_core::flow::{task_word, worker_word};
 
-/// Which iteration the whole is in and how many it may have, where it goes on in iterations.
+/// The current iteration and the most iterations of a run, for flows with iterations.
 pub fn iteration(state: &State) -> Option<(u32, u32)> {
     let root = state.root().filter(|_| state.run.flow.has_iterations())?;
     Some((root.round, state.run.limits.rounds_max))
 }
 
-/// What the whole showed last in a step, if nothing below it has come to anything since.
+/// The last result of a step of the run itself, if no task has produced anything since.
 pub fn still_shown(state: &State, step: Step) -> Option<&Shown> {
     let shown = state.root()?.last(step)?;
     let is_newer = |task: &Task| {
@@ -191,18 +190,17 @@ pub fn still_shown(state: &State, step: Step) -> Option<&Shown> {
     (!state.tasks.iter().any(is_newer)).then_some(shown)
 }
 
-/// Why the result as a whole was not validated, if somebody had to decide without it.
+/// The reason why the whole result was not validated, if it was not.
 pub fn unproven(state: &State) -> Option<&str> {
     state.root()?.skipped.get(&Step::Validate).map(String::as_str)
 }
 
-/// Who had the review left out. Of a goal there is none to leave out: completion is always asked for.
+/// The names of those who switched the review off. A goal has no review that could be.
 pub fn waivers(state: &State) -> &[String] {
     if state.run.flow.has_reviews_to_waive() { &state.run.reviews_waived_by } else { &[] }
 }
 
-/// What failed when the result was validated, and counted for nothing because it fails on the base of
-/// the run as well.
+/// The failures of the result that were excused because they occur on the base of the run as well.
 pub fn excused(state: &State) -> Option<String> {
     let whole = still_shown(state, Step::Validate).and_then(let_pass);
     let parts = leaves(state).filter(|task| task.is_closed());
@@ -211,32 +209,32 @@ pub fn excused(state: &State) -> Option<String> {
     (!all.is_empty()).then(|| all.into_iter().collect::<Vec<_>>().join("; "))
 }
 
-/// What failed in a step that was passed all the same.
+/// The excused failures of a step that passed.
 pub fn let_pass(shown: &Shown) -> Option<String> {
     let excused = &shown.facts.excused;
     (shown.outcome == Outcome::Passed && !excused.is_empty()).then(|| excused.join("; "))
 }
 
-/// `passed` alone is never said over what fails as on the base.
+/// The word for a passed step; never just `passed` if failures were excused.
 pub fn passed_word(step: Step, facts: &Facts) -> &'static str {
     match (facts.excused.is_empty(), step == Step::Preflight) {
         (true, _) => "passed",
-        (false, true) => "fails, which is allowed",
+        (false, true) => "failing (allowed)",
         (false, false) => "fails only as on the base",
     }
 }
 
-/// Skills, MCP servers and sub-agents of the whole run.
+/// The skills, MCP servers and sub-agents that the whole run used.
 pub fn used(state: &State) -> Used {
     let mut all = Used::default();
     state.tasks.iter().for_each(|task| all.add(&task.used));
     all
 }
 
-/// Accounts nothing is started on, one sentence each. The one the run rests for is told with that.
+/// One sentence for each held account, except the one that the halt of the run names already.
 pub fn holds(state: &State) -> Vec<String> {
-    let is_told = |account: &str| match state.run.halt.as_ref().map(|halt| &halt.why) {
-        Some(HaltWhy::Away { account: rests_for, .. }) => rests_for == account,
+    let is_named = |account: &str| match state.run.halt.as_ref().map(|halt| &halt.why) {
+        Some(HaltWhy::Away { account: named, .. }) => named == account,
         Some(
             HaltWhy::Stop
             | HaltWhy::Pause
@@ -251,36 +249,36 @@ pub fn holds(state: &State) -> Vec<String> {
     let told = |(account, why, hold): (&str, _, &Hold)| {
         history::held(account, hold.until, why, &hold.text, hold.guess)
     };
-    state.holds().filter(|(account, ..)| !is_told(account)).map(told).collect()
+    state.holds().filter(|(account, ..)| !is_named(account)).map(told).collect()
 }
 
-/// Whether the reason of a rest ends with what to do and how to go on.
+/// Whether the reason of a halt already says how to continue.
 pub fn tells_how_to_go_on(halt: &Halt) -> bool {
     matches!(halt.why, HaltWhy::Away { .. })
 }
 
-/// What a task waits for, if it does.
+/// The account and time that a task waits for, if it waits.
 pub fn waits(state: &State, task: &Task) -> Option<String> {
     let Status::Waiting { step, until } = task.status else { return None };
     Some(match state.door(step, task.by(step)) {
         LaneState::Held { account, why, guess, .. } => history::waits(&account, why, until, guess),
-        LaneState::Open { .. } | LaneState::Probed => format!("waits until {}", until.rfc3339()),
+        LaneState::Open { .. } | LaneState::Probed => format!("waiting until {}", until.rfc3339()),
     })
 }
 
-/// The leaves of the tree: what a person calls the tasks.
+/// The leaves of the task tree, which a person calls the tasks.
 pub fn leaves(state: &State) -> impl Iterator<Item = &Task> {
     state.tasks.iter().filter(|task| task.parent.is_some() && task.children.is_empty())
 }
 
-/// The task the run is busy with, or the last it was busy with.
+/// The task that the run works on, or worked on last.
 pub fn current(state: &State) -> Option<&Task> {
     let busy = leaves(state).find(|task| task.step().is_some());
     busy.or_else(|| leaves(state).filter(|task| task.started_at.is_some()).last())
         .or_else(|| leaves(state).next())
 }
 
-/// `1h 02m`, `3m 05s`, `4.2s`.
+/// A duration for people: `1h 02m`, `3m 05s`, `4.2s`.
 pub fn duration(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {

@@ -1,8 +1,8 @@
-//! `runs/autopilot/<run-id>/`: `manifest.json`, the run with its questions to agents and the graph of
-//! its steps, and `<run-id>.json`, its iterations with what became of each step.
+//! The files in `runs/autopilot/<run-id>/`: `manifest.json` with the agent calls of the run and the
+//! graph of its steps, and `<run-id>.json` with its iterations and the result of each step.
 //!
-//! The state knows what each step showed last; what earlier iterations came to is folded from the
-//! records by [`IterationHistory`].
+//! The state has the last result of each step; [`IterationHistory`] folds the results of earlier
+//! iterations from the records.
 
 #[cfg(test)]
 mod tests;
@@ -22,32 +22,33 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Below the checkout.
+/// The directory of all run directories, relative to the checkout.
 pub const RUNS_DIR: &str = "runs/autopilot";
+/// The name of the manifest in a run's directory.
 pub const MANIFEST_FILE: &str = "manifest.json";
 
-/// Warnings that are kept of one run.
+/// The number of warnings that are kept of one run.
 const WARNINGS_MAX: usize = 500;
 
 /// Reads a text by its hash.
 pub type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What the records do not say.
+/// The facts of a manifest that the records do not have.
 #[derive(Clone, Debug, Default)]
 pub struct ManifestSetting {
     pub cwd: String,
-    /// Who works on steps that name nobody.
+    /// The agent of steps that name none.
     pub adapter: String,
-    /// None is whatever the agent itself prefers.
+    /// None if the agent chooses.
     pub model: Option<String>,
 }
 
-/// A question to an agent.
+/// A call of an agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExecEntry {
     pub number: u32,
     pub label: String,
-    /// Of its directory, relative to the checkout.
+    /// Its directory, relative to the checkout.
     pub path: String,
     pub task: String,
     pub step: String,
@@ -56,7 +57,7 @@ pub struct ExecEntry {
     pub agent: String,
     pub model: Option<String>,
     pub session: Option<String>,
-    /// None while it is asked, and for ever if the process died.
+    /// None while the call runs, and forever if the process died.
     pub status: Option<String>,
     pub started_at: String,
     pub ended_at: Option<String>,
@@ -64,23 +65,23 @@ pub struct ExecEntry {
     pub cost_usd: Option<f64>,
 }
 
-/// Of what a step said, in a file that is written anew whenever something ends.
+/// The bytes of a step's answer in a file that is rewritten at every end of a step.
 const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
-/// What each iteration came to, from the records in order.
+/// The verdicts and warnings of the iterations, folded from the records in order.
 #[derive(Clone, Debug, Default)]
 pub struct IterationHistory {
     seq: u64,
     round: u32,
     said: BTreeMap<u32, IterationWord>,
     warnings: Vec<String>,
-    /// To tell the same only once.
+    /// The warnings so far, to give each only once.
     warned: BTreeSet<String>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct IterationWord {
-    /// Blob: what whoever checked said.
+    /// Blob: the reviewer's answer.
     completion: Option<String>,
     overruled: Option<String>,
 }
@@ -89,7 +90,7 @@ struct IterationWord {
 #[serde(rename_all = "camelCase")]
 struct ManifestIteration {
     index: u32,
-    /// None until it is made, and where none could be used.
+    /// None until the planner has made a valid workflow.
     workflow: Option<Workflow>,
     steps: Vec<StepResult>,
     completion: Option<Completion>,
@@ -101,8 +102,9 @@ struct GoalManifest {
 }
 
 impl IterationHistory {
+    /// Folds in one record.
     pub fn record(&mut self, record: &Record) {
-        // A record may be told to a process that has read it before.
+        // A process may get a record that it has read before.
         if record.seq <= self.seq {
             return;
         }
@@ -112,11 +114,12 @@ impl IterationHistory {
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only the run as a whole is told here")]
     fn event(&mut self, event: &Event) {
         match event {
             Event::TaskMoved { task: TaskId::ROOT, round, step } => {
                 self.round = *round;
-                // What was said of its steps before holds no longer: it is asked again.
+                // The earlier verdict on this round no longer holds: the reviewer is asked again.
                 if matches!(step, Step::Workflow | Step::Tasks) {
                     self.said.remove(round);
                 }
@@ -136,32 +139,7 @@ impl IterationHistory {
             Event::TaskSettled { task: TaskId::ROOT, end: TaskEnd::Failed { why } } => {
                 self.warn(&why.to_string());
             }
-            Event::TaskMoved { .. }
-            | Event::AttemptEnded { .. }
-            | Event::Overruled { .. }
-            | Event::RoundFailed { .. }
-            | Event::TaskSettled { .. }
-            | Event::RunStarted { .. }
-            | Event::Booted { .. }
-            | Event::TaskAdded { .. }
-            | Event::StageSkipped { .. }
-            | Event::AttemptStarted { .. }
-            | Event::SessionOpened { .. }
-            | Event::Billed { .. }
-            | Event::MoneyGiven { .. }
-            | Event::RailTripped { .. }
-            | Event::TaskReopened { .. }
-            | Event::TaskContinued { .. }
-            | Event::WaitBegan { .. }
-            | Event::WaitEnded { .. }
-            | Event::AccountHeld { .. }
-            | Event::AccountFreed { .. }
-            | Event::Halted { .. }
-            | Event::Resumed
-            | Event::LimitsChanged { .. }
-            | Event::Switched { .. }
-            | Event::RoomChanged { .. }
-            | Event::TimePassed => {}
+            _ => {}
         }
     }
 
@@ -176,16 +154,17 @@ impl IterationHistory {
         if step == Step::Completion && facts.answer.is_some() {
             let this = self.this();
             this.completion.clone_from(&facts.answer);
-            // What was said of an earlier word does not hold for this one.
+            // The overruling of an earlier answer does not hold for this one.
             this.overruled = None;
         }
     }
 
-    /// Whether the controller did not take the reviewer's yes.
+    /// Whether the controller overruled the reviewer's yes.
     pub fn is_overruled(&self, iteration: u32) -> bool {
         self.said.get(&iteration).is_some_and(|said| said.overruled.is_some())
     }
 
+    /// The warnings of all iterations.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -200,14 +179,14 @@ impl IterationHistory {
             return;
         }
         if self.warnings.len() == WARNINGS_MAX {
-            self.warnings.push("there were more warnings than are kept".to_owned());
+            self.warnings.push("further warnings were dropped".to_owned());
             return;
         }
         self.warned.insert(warning.clone());
         self.warnings.push(warning);
     }
 
-    /// What was said last in an iteration, or what the controller made of it.
+    /// The reviewer's last answer in an iteration, or the controller's correction of it.
     pub fn completion(&self, iteration: u32, read: Read<'_>) -> Option<Completion> {
         let said = self.said.get(&iteration)?;
         let text = said.completion.as_deref().and_then(read)?;
@@ -225,7 +204,7 @@ pub struct PlacedStep<'a> {
     pub body: StepBody,
 }
 
-/// In the order of the iterations and, in each, of its workflow.
+/// Returns the steps in the order of the iterations and of their workflows.
 pub fn steps<'a>(state: &'a State, read: Read<'_>) -> Vec<PlacedStep<'a>> {
     let children = state.root().into_iter().flat_map(|root| &root.children);
     let placed = children.filter_map(|child| {
@@ -238,7 +217,7 @@ pub fn steps<'a>(state: &'a State, read: Read<'_>) -> Vec<PlacedStep<'a>> {
     steps
 }
 
-/// What `manifest.json` says.
+/// The content of `manifest.json`.
 pub fn manifest(
     state: &State,
     history: &IterationHistory,
@@ -287,7 +266,7 @@ fn options(state: &State, setting: &ManifestSetting) -> Value {
     })
 }
 
-/// As it was asked for, else the kind of agent it is.
+/// The agent as the user named it, else its kind.
 fn adapter<'a>(state: &'a State, setting: &'a ManifestSetting) -> &'a str {
     state.run.options.adapter.as_ref().unwrap_or(&setting.adapter)
 }
@@ -300,7 +279,7 @@ fn entry(state: &State, exec: &ExecEntry, steps: &[PlacedStep<'_>]) -> Value {
         None if state.live.keys().any(is_live) => "running",
         None => "interrupted",
     };
-    // Until it ends, its files do not say in which session it is.
+    // The files of a call do not name its session until it ends.
     let opened = || {
         let task = placed.map(|step| step.task).or(state.root())?;
         let (_, opened) = task.sessions.iter().find(|(step, _)| step.word() == exec.step)?;
@@ -335,6 +314,7 @@ fn node(state: &State, step: &PlacedStep<'_>) -> Value {
     })
 }
 
+/// The status of a step as a word of the manifest.
 pub fn status_word(state: &State, task: &Task) -> &'static str {
     match &task.status {
         Status::Open => "pending",
@@ -351,7 +331,7 @@ fn edges(step: &PlacedStep<'_>) -> Vec<Value> {
     step.task.spec.depends_on.iter().map(|from| json!({ "from": from, "to": to })).collect()
 }
 
-/// What `<run-id>.json` says.
+/// The content of `<run-id>.json`.
 pub fn run_state(
     state: &State,
     history: &IterationHistory,
@@ -389,7 +369,7 @@ fn iteration(
     let result = |step: &&PlacedStep<'_>| {
         let past = PastStep::of(state, step.task)?;
         let said = past.answer.as_deref().and_then(read);
-        // All of it is in the file of the question.
+        // The file of the call has the whole answer.
         let said = said.map(|said| cut(&said, OUTPUT_BYTES_MAX));
         Some(past.result(&step.body.step.id, said))
     };

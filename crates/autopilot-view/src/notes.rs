@@ -1,5 +1,5 @@
-//! Entries of `.autopilot/RELEASE_NOTES_RUNNING.md`: one per round and per settled task, keyed by
-//! the event they tell of so that none is written twice after a crash.
+//! Entries of `.autopilot/RELEASE_NOTES_RUNNING.md`: one per failed round and per settled task, keyed
+//! by its event so that none is written twice after a crash.
 
 use super::{duration, failure};
 use autopilot_core::event::{Event, Record, Skip, TaskEnd, Verdict};
@@ -8,13 +8,14 @@ use autopilot_core::limit::ReviewGate;
 use autopilot_core::state::{State, Task};
 use autopilot_core::step::Step;
 
+/// One entry of the release notes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoteEntry {
     pub key: String,
     pub text: String,
 }
 
-/// The entries a record brings; `state` is what holds after it.
+/// Returns the entries of a record; `state` is that after the record.
 pub fn entries(record: &Record, state: &State) -> Vec<NoteEntry> {
     let mut entries = Vec::new();
     for (place, event) in record.events.iter().enumerate() {
@@ -26,6 +27,7 @@ pub fn entries(record: &Record, state: &State) -> Vec<NoteEntry> {
     entries
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "no other event is worth a note")]
 fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
     let at = record.at.rfc3339();
     match event {
@@ -68,10 +70,10 @@ fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
                     format!("- {at} **{name}** FAILED: {title}: {why} ({spent})\n")
                 }
                 TaskEnd::Skipped { why: Skip::Asked } => {
-                    format!("- {at} **{name}** left out by a person: {title}\n")
+                    format!("- {at} **{name}** skipped by a person: {title}\n")
                 }
                 TaskEnd::Skipped { why: Skip::Dropped } => {
-                    format!("- {at} **{name}** left out, its iteration was not begun: {title}\n")
+                    format!("- {at} **{name}** skipped, its iteration was not started: {title}\n")
                 }
                 TaskEnd::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } } => {
                     let by = state.task(*by).name();
@@ -82,35 +84,11 @@ fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
         Event::Switched { switch: autopilot_core::pipeline::Switch::Review, on: false, by } => {
             Some(format!("- {at} REVIEW SKIPPED from here on ({by})\n"))
         }
-        Event::RunStarted { .. }
-        | Event::Booted { .. }
-        | Event::TaskAdded { .. }
-        | Event::TaskMoved { .. }
-        | Event::StageSkipped { .. }
-        | Event::AttemptStarted { .. }
-        | Event::AttemptEnded { .. }
-        | Event::SessionOpened { .. }
-        | Event::Billed { .. }
-        | Event::MoneyGiven { .. }
-        | Event::Overruled { .. }
-        | Event::RailTripped { .. }
-        | Event::TaskSettled { .. }
-        | Event::TaskReopened { .. }
-        | Event::TaskContinued { .. }
-        | Event::WaitBegan { .. }
-        | Event::WaitEnded { .. }
-        | Event::AccountHeld { .. }
-        | Event::AccountFreed { .. }
-        | Event::Halted { .. }
-        | Event::Resumed
-        | Event::LimitsChanged { .. }
-        | Event::Switched { .. }
-        | Event::RoomChanged { .. }
-        | Event::TimePassed => None,
+        _ => None,
     }
 }
 
-/// What a green result was not asked to show, so that nobody reads more into it.
+/// The checks that a green result was excused from, so that nobody reads more into it.
 pub(super) fn waived(task: &Task, state: &State) -> Vec<String> {
     let mut waived: Vec<String> = Vec::new();
     let skipped = |step: Step| task.skipped.get(&step);

@@ -1,7 +1,7 @@
 //! `.autopilot/plan/`: the plan as it was taken, the graph as it stands, and a file per task.
 //!
 //! Task files carry everything that changes in their front matter, and [`file_key`] tells cheaply
-//! whether that is what it was: of ten thousand files only the few that changed are written.
+//! whether it has changed: of ten thousand files only the few that changed are written.
 
 #[cfg(test)]
 mod tests;
@@ -15,9 +15,11 @@ use autopilot_core::state::{State, Status, Task};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// In `.autopilot/plan`.
+/// The file of the plan, in `.autopilot/plan`.
 pub const PLAN_FILE: &str = "plan.json";
+/// The file of the task graph.
 pub const GRAPH_FILE: &str = "task_graph.json";
+/// The directory of the task files.
 pub const TASKS_DIR: &str = "tasks";
 
 /// The text of `plan.json`.
@@ -26,8 +28,8 @@ pub fn plan_json(plan: &Plan) -> String {
     format!("{text}\n")
 }
 
-/// `task_graph.json`: every task below the root with its state, what blocks what, what could run
-/// at the same time, and what could begin now.
+/// The content of `task_graph.json`: every task with its state, the dependencies, the batches that
+/// could run at the same time, and the tasks that could start now.
 pub fn task_graph(state: &State) -> Value {
     let tasks: Vec<&Task> = state.tasks.iter().filter(|task| task.parent.is_some()).collect();
     let mut counts: BTreeMap<&str, usize> =
@@ -54,7 +56,7 @@ pub fn task_graph(state: &State) -> Value {
 }
 
 fn node(state: &State, task: &Task) -> Value {
-    // Tasks of the plan itself have the run above them, which is no task to a reader.
+    // The parent of top-level tasks is the run, which is not a task to a reader.
     let parent = task.parent.filter(|parent| *parent != TaskId::ROOT);
     json!({
         "id": task.name(),
@@ -70,12 +72,12 @@ fn node(state: &State, task: &Task) -> Value {
     })
 }
 
-/// All it depends on is done, and nobody has taken it yet.
+/// Whether all dependencies of a task are done and no worker has taken it yet.
 fn is_ready(task: &Task) -> bool {
     task.needs == 0 && task_word(task) == "PENDING"
 }
 
-/// Names that can't be resolved leave no order to tell.
+/// The batches of tasks that could run at the same time; none if a dependency is unknown.
 fn batches<'a>(tasks: &[&'a Task]) -> Vec<Vec<&'a str>> {
     let graph = TaskGraph::build(
         tasks.iter().map(|task| (task.name(), task.spec.depends_on.iter().map(String::as_str))),
@@ -85,13 +87,13 @@ fn batches<'a>(tasks: &[&'a Task]) -> Vec<Vec<&'a str>> {
     graph.batches().into_iter().map(names).collect()
 }
 
-/// The file of a task, in the directory of tasks. Names are safe in files already.
+/// The name of a task's file. Task names are safe in file names already.
 pub fn task_file_name(task: &Task) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
     format!("{}.md", task.name().chars().map(plain).collect::<String>())
 }
 
-/// A task for a person to read, and for a program by its front matter.
+/// The text of a task's file, with front matter for programs.
 pub fn task_file(state: &State, task: &Task, body: &TaskBody) -> String {
     let mut text = String::from("---\n");
     let worker = worker(state, task).map_or("null".to_owned(), |worker| worker.to_string());
@@ -121,7 +123,7 @@ pub fn task_file(state: &State, task: &Task, body: &TaskBody) -> String {
     text
 }
 
-/// What of a task's file changes while it is worked on. Two that are equal give the same file.
+/// The changing part of a task's file. Two equal keys mean the same file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileKey {
     status: &'static str,
@@ -130,9 +132,10 @@ pub struct FileKey {
     blocked: u64,
 }
 
+/// The key of a task's file as it would be written now.
 pub fn file_key(state: &State, task: &Task) -> FileKey {
     let blocked = blocking(state, task).fold(0, |sum: u64, id| {
-        // Which ones, not only how many: one may close while another is opened again.
+        // The key covers which tasks block: one may close while another is re-opened.
         sum.wrapping_mul(1_000_003).wrapping_add(u64::from(id.0) + 1)
     });
     FileKey {
@@ -143,7 +146,7 @@ pub fn file_key(state: &State, task: &Task) -> FileKey {
     }
 }
 
-/// Counted as in `state.json`.
+/// The number of the worker, counted as in `state.json`.
 fn worker(state: &State, task: &Task) -> Option<usize> {
     match &task.status {
         Status::Running { attempt, .. } => state.live.keys().position(|id| id == attempt),
@@ -155,7 +158,7 @@ fn blocked_by<'a>(state: &'a State, task: &'a Task) -> Vec<&'a str> {
     blocking(state, task).map(|id| state.task(id).name()).collect()
 }
 
-/// What it depends on and is not done.
+/// The unfinished dependencies of a task.
 fn blocking<'a>(state: &'a State, task: &'a Task) -> impl Iterator<Item = TaskId> + 'a {
     let is_open = match &task.status {
         Status::Open => task.needs > 0,
@@ -174,8 +177,8 @@ fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     format!("[{}]", names.into_iter().map(quoted).collect::<Vec<_>>().join(", "))
 }
 
-/// On one line whatever it holds: what YAML does not print, breaks lines at or could take for its
-/// own is escaped.
+/// A quoted YAML string on one line. Characters that YAML does not print, breaks lines at or could
+/// read as syntax are escaped.
 fn quoted(text: &str) -> String {
     let mut yaml = String::from("\"");
     for c in text.chars() {
@@ -184,7 +187,7 @@ fn quoted(text: &str) -> String {
             '"' | '\\' => yaml.extend(['\\', c]),
             ' '..='~' => yaml.push(c),
             '\u{2028}' | '\u{2029}' | '\u{feff}' => yaml.push_str(&format!("\\u{code:04X}")),
-            // Turns the writing direction of what a person reads.
+            // These characters change the writing direction.
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
                 yaml.push_str(&format!("\\u{code:04X}"));
             }

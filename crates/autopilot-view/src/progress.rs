@@ -1,4 +1,4 @@
-//! A run told line by line, for a terminal without a dashboard and for a log.
+//! Progress lines of a run, for a terminal without a dashboard and for a log.
 
 use super::history::{freed, held, switched, waits};
 use super::{duration, passed_word};
@@ -6,7 +6,7 @@ use autopilot_core::event::{Event, Facts, Outcome, Skip, TaskEnd};
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
 
-/// How much a line matters: quiet output shows the first kind only.
+/// The importance of a line: quiet output shows the first kind only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LineWeight {
     Transition,
@@ -14,6 +14,7 @@ pub enum LineWeight {
     Detail,
 }
 
+/// One line of progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgressLine {
     pub weight: LineWeight,
@@ -24,7 +25,7 @@ fn line(weight: LineWeight, text: String) -> Option<ProgressLine> {
     Some(ProgressLine { weight, text })
 }
 
-/// What an event means to someone watching; `state` is what holds after its record.
+/// The progress line of an event, if it has one; `state` is that after its record.
 pub fn told(event: &Event, state: &State) -> Option<ProgressLine> {
     use LineWeight::{Detail, Step as StepLine, Transition};
     let name = |task: &autopilot_core::id::TaskId| {
@@ -33,9 +34,9 @@ pub fn told(event: &Event, state: &State) -> Option<ProgressLine> {
     };
     match event {
         Event::RunStarted { run } => {
-            line(Transition, format!("run {} begins on branch {}", run.id, run.branch))
+            line(Transition, format!("run {} started on branch {}", run.id, run.branch))
         }
-        Event::Booted { .. } => line(Transition, format!("run {} goes on", state.run.id)),
+        Event::Booted { .. } => line(Transition, format!("run {} continues", state.run.id)),
         Event::AttemptStarted { task, step, lane } => {
             let of = state.task(*task);
             let round = match (of.parent, super::iteration(state)) {
@@ -72,9 +73,9 @@ pub fn told(event: &Event, state: &State) -> Option<ProgressLine> {
             line(Transition, format!("{}: {}", name(task), settled(end)))
         }
         Event::TaskSettled { .. } => None,
-        Event::TaskReopened { task } => line(Transition, format!("{}: open again", name(task))),
+        Event::TaskReopened { task } => line(Transition, format!("{}: reopened", name(task))),
         Event::TaskContinued { task, words } => {
-            let text = format!("{}: a person goes on with session {}", name(task), words.session);
+            let text = format!("{}: a person continues session {}", name(task), words.session);
             line(Transition, text)
         }
         Event::WaitBegan { task, until, account, why, guess, .. } => {
@@ -85,10 +86,12 @@ pub fn told(event: &Event, state: &State) -> Option<ProgressLine> {
             line(Transition, held(account, *until, *why, text, *guess))
         }
         Event::AccountFreed { account } => line(Transition, freed(account)),
-        Event::WaitEnded { task } => line(Transition, format!("{}: goes on", name(task))),
-        Event::Halted { halt } if halt.now => line(Transition, format!("halts now: {}", halt.why)),
+        Event::WaitEnded { task } => line(Transition, format!("{}: continues", name(task))),
+        Event::Halted { halt } if halt.now => {
+            line(Transition, format!("stopping now: {}", halt.why))
+        }
         Event::Halted { halt } => {
-            line(Transition, format!("halts at the next step boundary: {}", halt.why))
+            line(Transition, format!("stopping after the current steps: {}", halt.why))
         }
         Event::Resumed => line(Transition, "resumed".to_owned()),
         Event::LimitsChanged { config: Some(_), .. } => {
@@ -100,13 +103,13 @@ pub fn told(event: &Event, state: &State) -> Option<ProgressLine> {
             line(Detail, format!("{}: session {session}", name(task)))
         }
         Event::Billed { task, bill, .. } => {
-            line(Detail, format!("{}: has cost {}", name(task), bill.usd))
+            line(Detail, format!("{}: cost so far {}", name(task), bill.usd))
         }
         Event::RoomChanged { short: Some(short) } => {
-            line(Transition, format!("no further worker starts: {short}"))
+            line(Transition, format!("not starting more workers: {short}"))
         }
         Event::RoomChanged { short: None } => {
-            line(Transition, "there is room for further workers again".to_owned())
+            line(Transition, "enough room for more workers again".to_owned())
         }
         Event::TaskAdded { .. }
         | Event::TaskMoved { .. }
@@ -125,10 +128,10 @@ fn ended(step: Step, outcome: &Outcome, facts: &Facts) -> String {
         Outcome::Passed => passed_word(step, facts).to_owned(),
         Outcome::Failed { why } => format!("failed{code}: {why}"),
         Outcome::Broke { why } => format!("broke{code}: {why}"),
-        Outcome::Lost => "was interrupted".to_owned(),
+        Outcome::Lost => "interrupted".to_owned(),
         Outcome::Quota { until } => format!("has no quota until {}", until.rfc3339()),
-        Outcome::Away { why, text, .. } => format!("could not be done ({}): {text}", why.word()),
-        Outcome::Revoked => "was ended".to_owned(),
+        Outcome::Away { why, text, .. } => format!("could not run ({}): {text}", why.word()),
+        Outcome::Revoked => "stopped".to_owned(),
         Outcome::Skipped { why } => format!("skipped: {why}"),
     }
 }
@@ -139,9 +142,13 @@ fn settled(end: &TaskEnd) -> String {
         TaskEnd::Failed { why } => format!("FAILED: {why}"),
         TaskEnd::Skipped { why: Skip::Asked } => "skipped by a person".to_owned(),
         TaskEnd::Skipped { why: Skip::Blocked { .. } } => {
-            "BLOCKED: a task it needs did not close".to_owned()
+            "BLOCKED: a task it needs failed".to_owned()
         }
-        TaskEnd::Skipped { why: Skip::Stopped { .. } } => "not begun: the run stops".to_owned(),
-        TaskEnd::Skipped { why: Skip::Dropped } => "not begun: its iteration is not".to_owned(),
+        TaskEnd::Skipped { why: Skip::Stopped { .. } } => {
+            "not started: the run is stopping".to_owned()
+        }
+        TaskEnd::Skipped { why: Skip::Dropped } => {
+            "not started: its iteration was dropped".to_owned()
+        }
     }
 }

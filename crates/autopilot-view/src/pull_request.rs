@@ -1,4 +1,4 @@
-//! The pull request of a run: what was asked, what was done, what proves it, what to look at.
+//! The pull request of a run: the goal, the tasks, the evidence, and the points to look at.
 //!
 //! Titles, commands and notes come from files and agents. None of them may break out of its line,
 //! mention a person, close an issue or give the forge an order (GitLab obeys lines that begin with a
@@ -18,32 +18,32 @@ use markdown::{code, escaped, one_line};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Below what any forge takes, with room for what people add.
+/// The size of a body that every forge accepts, with room for additions of people.
 pub const BODY_BYTES_MAX: usize = 60_000;
-/// The forges take 255 letters.
+/// The length of a title; forges accept 255 characters.
 pub const TITLE_CHARS_MAX: usize = 200;
 const GOAL_BYTES_MAX: usize = 8_000;
 const TASKS_BYTES_MAX: usize = 19_000;
 const EVIDENCE_BYTES_MAX: usize = 19_000;
 const ATTENTION_BYTES_MAX: usize = 12_000;
-/// A longer piece in a line is cut.
+/// The length at which a cell of a table is cut.
 const CELL_CHARS_MAX: usize = 300;
 
-/// What is known beside the state.
+/// The facts of a pull request that the state does not have.
 #[derive(Clone, Debug, Default)]
 pub struct PullRequestFacts<'a> {
     /// `github.pr_title_prefix`.
     pub prefix: &'a str,
     pub remote: &'a str,
-    /// What was asked for, in the words of whoever asked.
+    /// The goal in the words of the user.
     pub goal: &'a str,
-    /// The commands the controller ran for a step that showed something.
+    /// The commands that the controller ran for a step.
     pub checks: BTreeMap<(TaskId, Step), Vec<ShownCheck>>,
-    /// Agents whose cost nobody knows.
+    /// The agents whose cost is not known.
     pub unpriced: &'a [String],
 }
 
-/// One command, as it ended.
+/// A command of the controller, with its exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownCheck {
     pub name: String,
@@ -51,13 +51,15 @@ pub struct ShownCheck {
     pub exit: Option<i32>,
 }
 
+/// The title and body of a pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullRequestText {
     pub title: String,
-    /// Begins and ends with a mark that names the run; what is between them is ours to replace.
+    /// The body begins and ends with a mark that names the run; the text between them is replaced.
     pub body: String,
 }
 
+/// The text of a run's pull request.
 pub fn pull_request(state: &State, known: &PullRequestFacts<'_>) -> PullRequestText {
     let run = &state.run.id;
     let parts = [
@@ -82,7 +84,7 @@ fn goal(state: &State, known: &PullRequestFacts<'_>) -> String {
     let lines = words.lines().map(str::trim_end).map(|line| {
         let (indent, text) = line.split_at(line.len() - line.trim_start().len());
         let text = escaped(&cut(text, 4 * CELL_CHARS_MAX));
-        // A list stays one.
+        // A list item stays one.
         match text.strip_prefix("\\- ").or_else(|| text.strip_prefix("\\* ")) {
             Some(item) => format!("> {}- {item}\n", one_line(indent)),
             None => format!("> {text}\n"),
@@ -110,7 +112,7 @@ fn tasks(state: &State, known: &PullRequestFacts<'_>) -> String {
     let (active, usd) = (duration(state.run.active_ms), state.run.spent.usd);
     let _ = write!(text, "\n{active} of work, {usd}");
     if !known.unpriced.is_empty() {
-        let _ = write!(text, " and what is unknown of {}", escaped(&known.unpriced.join(", ")));
+        let _ = write!(text, " and an unknown amount for {}", escaped(&known.unpriced.join(", ")));
     }
     text.push_str(".\n\n");
     text
@@ -199,7 +201,7 @@ fn short(commit: Option<&str>) -> String {
     commit.map(|commit| code(&commit.chars().take(10).collect::<String>())).unwrap_or_default()
 }
 
-/// What was not done, not proven, or not as somebody said.
+/// Lists what was not done or not proven, and the notes on all tasks.
 fn attention(state: &State) -> String {
     let mut lines = Vec::new();
     for by in super::waivers(state) {
@@ -235,7 +237,7 @@ fn attention(state: &State) -> String {
     format!("## What to look at\n\n{}\n", capped(lines, "- ", "remarks", ATTENTION_BYTES_MAX))
 }
 
-/// Not those on earlier tries to get it there: they name files of the machine it was made on.
+/// The notes on the whole, without those on publishing: they name files of this machine.
 fn notes_on_the_whole(state: &State) -> impl Iterator<Item = &String> {
     let results = state.root().into_iter().flat_map(|root| &root.results);
     results.filter(|(step, _)| !step.row().leaves_machine).flat_map(|(_, shown)| &shown.facts.notes)
@@ -253,7 +255,7 @@ fn undo(state: &State, known: &PullRequestFacts<'_>) -> String {
     )
 }
 
-/// As many lines as there is room for, and how many there are besides.
+/// The lines that fit, and the number of those that do not.
 fn capped(lines: impl Iterator<Item = String>, mark: &str, what: &str, bytes_max: usize) -> String {
     let mut text = String::new();
     let mut left_out = 0;

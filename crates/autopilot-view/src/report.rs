@@ -1,7 +1,7 @@
-//! One page that tells a whole run: its outcome, graph, timeline, every question to an agent.
+//! The one-page report of a run: its outcome, graph, timeline and all agent calls.
 //!
-//! [`page`] picks and words what is shown, [`mod@html`] writes it. The page has no script and asks for
-//! nothing; texts of agents get on it as text or not at all (see [`words`]).
+//! [`page`] selects and words the content, [`mod@html`] writes it. The page has no script and loads
+//! nothing; texts of agents are shown as text or not at all (see [`words`]).
 
 mod attempt;
 mod choice;
@@ -32,38 +32,39 @@ use std::collections::{BTreeMap, BTreeSet};
 use timeline::{Timeline, timeline};
 use words::{Body, PageWords, ReportLine};
 
-/// Boxes of a graph that can still be told apart.
+/// The number of boxes in a graph that can still be told apart.
 const GRAPH_NODES_MAX: usize = 150;
-/// Warnings of a run.
+/// The number of warnings on the page.
 const WARNINGS_MAX: usize = 200;
 
-/// What the records do not say.
+/// The facts of a report that the records do not have.
 pub struct ReportFacts<'a> {
     pub standing: Standing,
     pub now: Time,
-    /// In the words of whoever asked.
+    /// The goal in the words of the user.
     pub goal: Option<String>,
-    /// What the branch changes, in a line; none where there is no branch.
+    /// One line on the changes of the branch; none without a branch.
     pub change: Option<String>,
     pub calls: Vec<AgentCall>,
-    /// How to go on with a session, by its id.
+    /// The ways to continue a session, by its id.
     pub ways: BTreeMap<String, ResumeWay>,
     pub version: &'a str,
     pub read: Read<'a>,
     pub clean: Clean<'a>,
 }
 
-/// A question to an agent, with its texts.
+/// A call of an agent, with its prompt and output.
 #[derive(Clone, Debug, Default)]
 pub struct AgentCall {
     pub exec: ExecEntry,
     pub duration_ms: Option<u64>,
-    /// As `autopilot sessions` names it.
+    /// The session id, as `autopilot sessions` shows it.
     pub session: String,
     pub prompt: Excerpt,
     pub output: Excerpt,
 }
 
+/// The command that continues a session, or the reason why none does.
 #[derive(Clone, Debug, Default)]
 pub struct ResumeWay {
     pub command: Option<String>,
@@ -75,7 +76,7 @@ pub struct ResumeWay {
 pub enum Tone {
     Good,
     Bad,
-    /// Cut short.
+    /// Interrupted or blocked.
     Worse,
     Busy,
     Waits,
@@ -114,7 +115,7 @@ pub struct ReportPage {
     outcome: ReportOutcome,
     facts: Vec<(&'static str, ReportLine)>,
     commands: Vec<(&'static str, ReportLine)>,
-    /// Of a run towards a goal.
+    /// The iterations of a run towards a goal.
     iterations: Vec<ReportIteration>,
     graph: Option<Drawn>,
     timeline: Timeline,
@@ -122,7 +123,7 @@ pub struct ReportPage {
     limits: Vec<Limit>,
     warnings: Vec<ReportLine>,
     remarks: Vec<(String, ReportLine, ReportLine)>,
-    /// What there was no room for.
+    /// The parts for which there was no room.
     left_out: Vec<String>,
     written: String,
 }
@@ -131,7 +132,7 @@ pub struct ReportPage {
 struct Drawn {
     svg: String,
     tally: String,
-    /// Tasks that are not in it.
+    /// The number of tasks that are not in the picture.
     more: usize,
 }
 
@@ -146,7 +147,7 @@ struct ReportTask {
     facts: Vec<(&'static str, ReportLine)>,
     notes: Vec<ReportLine>,
     attempts: Vec<ReportAttempt>,
-    /// Attempts before those.
+    /// The number of earlier attempts, which are not shown.
     before: usize,
 }
 
@@ -158,6 +159,7 @@ struct Limit {
     is_hit: bool,
 }
 
+/// Selects and words the content of a run's report.
 pub fn page(state: &State, records: &[Record], known: &ReportFacts<'_>) -> ReportPage {
     let words = PageWords::new(known.clean);
     let history = history(records);
@@ -206,13 +208,13 @@ fn facts(state: &State, words: &PageWords<'_>) -> Vec<(&'static str, ReportLine)
     row("run", run.id.clone());
     row("flow", run.flow.word().to_owned());
     row("source", run.source.clone());
-    row("begun by", run.started_by.clone());
+    row("started by", run.started_by.clone());
     row("started", run.started_at.rfc3339());
     match state.root().and_then(|root| root.ended_at).filter(|_| state.end().is_some()) {
         Some(at) => row("ended", at.rfc3339()),
         None => row("last change", run.moved_at.rfc3339()),
     }
-    row("worked", duration(run.active_ms));
+    row("time worked", duration(run.active_ms));
     row("cost", money::cost(run.spent));
     row("tokens", tokens(run.spent.tokens_in, run.spent.tokens_out));
     let base: String = run.base.chars().take(12).collect();
@@ -236,26 +238,26 @@ fn commands(
     let mut row = |name: &'static str, value: String| rows.push((name, words.line(&value)));
     if let Some(change) = &known.change {
         row("changes", change.clone());
-        row("look", format!("git diff {base}...{branch}"));
+        row("view", format!("git diff {base}...{branch}"));
         let is_done = matches!(ExitWord::of(state), ExitWord::Done | ExitWord::PushFailed);
         if is_done && known.standing == Standing::Over {
             row("merge", format!("git merge {branch}"));
         }
     }
-    row("in full", format!("autopilot show {}", state.run.id));
+    row("details", format!("autopilot show {}", state.run.id));
     match known.standing {
-        Standing::Rests | Standing::Interrupted => row("go on", "autopilot resume".to_owned()),
+        Standing::Rests | Standing::Interrupted => row("resume", "autopilot resume".to_owned()),
         Standing::Over
             if matches!(ExitWord::of(state), ExitWord::Failed | ExitWord::NotConverged) =>
         {
-            row("go on", "autopilot retry".to_owned());
+            row("retry", "autopilot retry".to_owned());
         }
         Standing::Over | Standing::Live { .. } | Standing::Abandoned => {}
     }
     rows
 }
 
-/// As a shell reads it back.
+/// The text as one word of a shell command.
 fn shell_word(text: &str) -> String {
     let is_plain =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '@' | '+');
@@ -302,7 +304,7 @@ fn told(
     let mut facts = vec![
         ("iterations", words.line(&task.round.to_string())),
         ("attempts", words.line(&task.spent.attempts.to_string())),
-        ("worked", words.line(&duration(task.spent.work_ms))),
+        ("time worked", words.line(&duration(task.spent.work_ms))),
         ("cost", words.line(&money::cost(task.spent.bill))),
         ("tokens", words.line(&tokens(task.spent.bill.tokens_in, task.spent.bill.tokens_out))),
     ];
@@ -339,14 +341,14 @@ fn limits(state: &State) -> Vec<Limit> {
         is_hit: used >= max,
     };
     let mut rows = vec![
-        number("iterations (the most of any task)", rounds, u64::from(limits.rounds_max)),
+        number("iterations (highest of any task)", rounds, u64::from(limits.rounds_max)),
         number(
-            "broken tries (the most of any task)",
+            "retries (highest of any task)",
             most(|task| u64::from(task.spent.retries_all)),
             u64::from(limits.retries_max),
         ),
         number(
-            "interruptions (the most of any task)",
+            "interruptions (highest of any task)",
             most(|task| u64::from(task.spent.interruptions)),
             u64::from(limits.interruptions_max),
         ),
@@ -357,7 +359,7 @@ fn limits(state: &State) -> Vec<Limit> {
     }
     if let Some(max) = limits.usd_per_task_max {
         let most = state.tasks.iter().map(|task| task.spent.bill.usd).max().unwrap_or_default();
-        let what = "money of one task (the most)";
+        let what = "money per task (highest of any task)";
         rows.push(Limit {
             what,
             used: most.to_string(),
@@ -373,7 +375,7 @@ fn limits(state: &State) -> Vec<Limit> {
     if waited > 0 {
         let max = limits.wait_quota_max_ms;
         rows.push(Limit {
-            what: "waiting for an account (the most of any task)",
+            what: "time waiting for an account (highest of any task)",
             used: duration(waited),
             max: duration(max),
             is_hit: waited >= max,
@@ -408,30 +410,27 @@ fn left_out(
     let mut lines = Vec::new();
     if choice.left_out > 0 {
         lines.push(format!(
-            "{} that went well or were not begun; `autopilot status --json` has all of them.",
+            "{} that succeeded or were not started; see `autopilot status --json`.",
             count(choice.left_out, "task")
         ));
     }
     let attempts: usize = tasks.iter().map(|told| told.before).sum();
     if attempts > 0 {
         lines.push(format!(
-            "{} of the tasks shown; `autopilot show` has all of them.",
+            "{} of the tasks shown; see `autopilot show`.",
             count(attempts, "earlier attempt")
         ));
     }
     let remarks = history.remarks.len().saturating_sub(REMARKS_MAX);
     if remarks > 0 {
-        lines.push(format!("{}; `autopilot show` has them.", count(remarks, "earlier event")));
+        lines.push(format!("{}; see `autopilot show`.", count(remarks, "earlier event")));
     }
     if warnings > WARNINGS_MAX {
-        lines.push(format!(
-            "{}; manifest.json has them.",
-            count(warnings - WARNINGS_MAX, "warning")
-        ));
+        lines.push(format!("{}; see manifest.json.", count(warnings - WARNINGS_MAX, "warning")));
     }
     if known.calls.len() >= CALLS_MAX {
         lines.push(format!(
-            "Questions to agents after the first {CALLS_MAX} of the tasks shown; their files are in \
+            "Agent calls after the first {CALLS_MAX} of the tasks shown; their files are in \
              .autopilot/artifacts."
         ));
     }

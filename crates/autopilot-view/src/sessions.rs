@@ -1,6 +1,6 @@
-//! The conversations agents had in a run: which attempts each was part of, and how the last ended.
+//! The sessions of agents in a run: the last attempt of each, its end and its cost.
 //!
-//! An agent that keeps no sessions gets one of ours, named after run and attempt.
+//! An attempt of an agent without sessions counts as one, named after run and attempt.
 
 use super::cost::{Sum, charges};
 use autopilot_core::event::{Event, Outcome, Record};
@@ -10,26 +10,27 @@ use autopilot_core::state::State;
 use autopilot_core::step::Step;
 use std::collections::BTreeMap;
 
+/// A conversation with an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Session {
     pub id: String,
-    /// Whether the agent itself knows it by this id.
+    /// Whether the id is the agent's own, not one made here.
     pub is_its_own: bool,
-    /// Where it was used last.
+    /// The last attempt that used the session.
     pub attempt: AttemptId,
     pub task: TaskId,
     pub step: Step,
-    /// Which of the role's agents knows it.
+    /// The lane of the agent that has the session.
     pub lane: u32,
     pub round: u32,
     pub began: Time,
-    /// When and how the last attempt ended; nothing while it runs.
+    /// The time and outcome of the last attempt; none while it runs.
     pub ended: Option<(Time, Outcome)>,
-    /// Of all attempts it was part of.
+    /// The cost of all attempts that used the session.
     pub cost: Sum,
 }
 
-/// In the order they were used last.
+/// Returns the sessions of a run in the order of their last use.
 pub fn sessions(run: &str, records: &[Record]) -> Vec<Session> {
     let mut fold = SessionFold::default();
     for record in records {
@@ -56,18 +57,18 @@ pub fn sessions(run: &str, records: &[Record]) -> Vec<Session> {
     sessions
 }
 
-/// The conversation a task had last.
+/// The id of the last session of a task.
 pub fn last_of(sessions: &[Session], task: TaskId) -> Option<&str> {
     sessions.iter().rfind(|session| session.task == task).map(|session| session.id.as_str())
 }
 
-/// Of a question to an agent, by what its files say of it.
+/// The session id of an agent call, from the attempt and session in its files.
 pub fn session_of(run: &str, attempt: &str, session: Option<&str>) -> String {
     attempt.parse().map(|attempt| name(run, attempt, session)).unwrap_or_default()
 }
 
-/// The session that a step of a task was in last: what it said there is what counts. All steps of a
-/// workflow's step are one.
+/// Whether a session is the newest of its step, whose answer counts. All steps of a workflow step
+/// share one session.
 pub fn is_current(session: &Session, among: &[Session], state: &State) -> bool {
     let task = state.task(session.task);
     let is_one = task.pipeline.continues_at().is_some();
@@ -98,7 +99,7 @@ struct SessionAttempt {
 }
 
 impl SessionAttempt {
-    /// The one it ended with has the bill: it is the one that goes on.
+    /// The sessions of the attempt. The last one has the bill, because it is the one that continues.
     fn sessions(self, run: &str, attempt: AttemptId, cost: Sum) -> Vec<Session> {
         let is_its_own = !self.ids.is_empty();
         let ids = if is_its_own { self.ids } else { vec![own_name(run, attempt)] };
@@ -120,6 +121,7 @@ impl SessionAttempt {
 }
 
 impl SessionFold {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "no other event is about a session")]
     fn event(&mut self, id: AttemptId, at: Time, event: &Event) {
         match event {
             Event::TaskMoved { task, round, .. } => {
@@ -146,29 +148,7 @@ impl SessionFold {
                     tried.ended = Some((at, outcome.clone()));
                 }
             }
-            Event::AttemptStarted { .. }
-            | Event::Billed { .. }
-            | Event::MoneyGiven { .. }
-            | Event::RunStarted { .. }
-            | Event::Booted { .. }
-            | Event::TaskAdded { .. }
-            | Event::StageSkipped { .. }
-            | Event::Overruled { .. }
-            | Event::RoundFailed { .. }
-            | Event::RailTripped { .. }
-            | Event::TaskSettled { .. }
-            | Event::TaskReopened { .. }
-            | Event::TaskContinued { .. }
-            | Event::WaitBegan { .. }
-            | Event::WaitEnded { .. }
-            | Event::AccountHeld { .. }
-            | Event::AccountFreed { .. }
-            | Event::Halted { .. }
-            | Event::Resumed
-            | Event::LimitsChanged { .. }
-            | Event::Switched { .. }
-            | Event::RoomChanged { .. }
-            | Event::TimePassed => {}
+            _ => {}
         }
     }
 }

@@ -8,6 +8,7 @@ use autopilot_core::state::{Hold, Shown, State, Status, Task};
 use autopilot_core::step::Step;
 use serde_json::{Map, Value, json};
 
+/// The content of `state.json`.
 pub fn state_json(state: &State) -> Value {
     let run = &state.run;
     let task = current(state);
@@ -50,11 +51,11 @@ fn reason(state: &State) -> Option<String> {
     if let Some(task) = all_wait(state) {
         return waits(state, task);
     }
-    let asked = awaited(state).map(|what| format!("waits for a person to approve {what}"));
+    let asked = awaited(state).map(|what| format!("waiting for a person to approve {what}"));
     asked.or_else(|| state.root().and_then(failure).map(ToString::to_string))
 }
 
-/// A path of our views as anyone finds it: from the top of the repository.
+/// A path in `.autopilot`, relative to the top of the repository.
 pub fn in_root(path: &str) -> String {
     if path.starts_with('/') { path.to_owned() } else { format!(".autopilot/{path}") }
 }
@@ -147,7 +148,7 @@ fn one_task(state: &State, task: &Task) -> Value {
     })
 }
 
-/// What a build or all of them used, member by member.
+/// The skills, MCP servers and sub-agents of one build or of all builds.
 pub fn used(used: &Used) -> Value {
     json!({
         "skills": used.skills,
@@ -167,7 +168,7 @@ fn git(state: &State) -> Value {
     json!({ "last_commit_sha": last.last(), "pushed": pushed, "pull_request": pull_request(state) })
 }
 
-/// Where the run's pull request is, if it has one.
+/// The address of the run's pull request, if it has one.
 pub fn pull_request(state: &State) -> Option<&str> {
     state.root()?.last(Step::PullRequest)?.facts.url.as_deref()
 }

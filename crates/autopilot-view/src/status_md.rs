@@ -1,4 +1,4 @@
-//! `.autopilot/STATUS.md`: the same, for a person who looks in the morning.
+//! `.autopilot/STATUS.md`: the state of the run for a person who looks in the morning.
 
 use super::money;
 use super::trouble::trouble;
@@ -10,6 +10,7 @@ use autopilot_core::state::State;
 use autopilot_core::step::Step;
 use std::fmt::Write;
 
+/// The text of `STATUS.md`.
 pub fn status_md(state: &State) -> String {
     let mut text = String::new();
     let run = &state.run;
@@ -36,16 +37,16 @@ pub fn status_md(state: &State) -> String {
         row("now", format!("{}: {} (iteration {})", task.name(), activity(task), task.round));
     }
     if let Some(halt) = &run.halt {
-        row("rests because", halt.why.to_string());
+        row("stopped because", halt.why.to_string());
         if !tells_how_to_go_on(halt) {
-            row("go on with", money::go_on(state));
+            row("continue with", money::go_on(state));
         }
     }
     for held in holds(state) {
         row("held", held);
     }
     if let Some(what) = awaited(state) {
-        row("waits for", format!("a person to approve {what}"));
+        row("waiting for", format!("a person to approve {what}"));
         row("answer with", "`autopilot approve` or `autopilot reject \"why\"`".to_owned());
     }
     if let Some(why) = state.root().and_then(failure) {
@@ -82,7 +83,7 @@ fn tasks(text: &mut String, state: &State) {
     }
 }
 
-/// Everything that was not proven, or not as it was said.
+/// Lists what was not proven, and the notes on all tasks.
 fn attention(text: &mut String, state: &State) {
     let mut lines = Vec::new();
     for by in super::waivers(state) {
@@ -110,7 +111,7 @@ fn attention(text: &mut String, state: &State) {
 
 fn last_failure(text: &mut String, state: &State) {
     let Some(trouble) = trouble(state) else { return };
-    let step = trouble.step.map_or("a try", Step::word);
+    let step = trouble.step.map_or("an attempt", Step::word);
     let whose = match trouble.task.parent {
         Some(_) => format!(" of {} (iteration {})", trouble.task.name(), trouble.shown.round),
         None => String::new(),

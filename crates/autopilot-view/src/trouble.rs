@@ -1,18 +1,20 @@
-//! The newest thing that went wrong in a run, with the log to look into.
+//! The newest failure in a run, with its log.
 
 use autopilot_core::event::Outcome;
 use autopilot_core::state::{Shown, State, Task};
 use autopilot_core::step::Step;
 
+/// The newest failure in a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LastTrouble<'a> {
     pub task: &'a Task,
-    /// Not known of a try that broke.
+    /// None for a try that broke.
     pub step: Option<Step>,
     pub shown: &'a Shown,
 }
 
 impl LastTrouble<'_> {
+    /// The reason of the failure.
     pub fn why(&self) -> &str {
         match &self.shown.outcome {
             Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why } => why,
@@ -22,6 +24,7 @@ impl LastTrouble<'_> {
     }
 }
 
+/// Returns the newest failure in a run.
 pub fn trouble(state: &State) -> Option<LastTrouble<'_>> {
     let of_task = |task| {
         let failed =

@@ -218,10 +218,10 @@ fn what_is_asked_of_a_running_process_is_answered_when_it_is_heard() {
     let skipped = stage.run(&["skip", "say-done", "--json"]).expect(0);
     let answer: serde_json::Value = serde_json::from_str(&skipped.out).unwrap();
     assert_eq!(answer["changed"], true, "{answer}");
-    assert_eq!(answer["answer"], "task `say-done` is skipped");
+    assert_eq!(answer["answer"], "skipped task `say-done`");
     run.wait().expect(0);
     // With nobody at work it is said by whoever asks, and nothing is begun.
-    stage.run(&["skip", "say-done"]).expect(0).says(&["task `say-done` is skipped already"]);
+    stage.run(&["skip", "say-done"]).expect(0).says(&["task `say-done` is already skipped"]);
     stage.run(&["retry", "nobody"]).expect(64).says(&["there is no task `nobody`"]);
     assert_eq!(left_in_inbox(&stage), [""; 0]);
 }

@@ -368,11 +368,11 @@ fn an_agent_that_ends_without_telling_its_cost_is_charged_what_it_was_given() {
     let stage = claude_stage(says, "", "budget: { max_usd: 0.5 }\n");
     let rest = stage.run_task().expect(2);
     rest.says(&["has spent $0.50 of its limit of $0.50", "cost: $0.50 + unknown"])
-        .says(&["`autopilot resume --max-usd N`, N above 0.50"]);
+        .says(&["`autopilot resume --max-usd N` with N above 0.50"]);
     assert_eq!(budgets(&stage), [0.5], "the same money is not given twice");
     let build = row(&cost(&stage, &[])["parts"][1], "build");
     assert_eq!((&build["cost_usd"], &build["cost_complete"]), (&0.5.into(), &false.into()));
-    stage.run(&["show", "say-done"]).expect(0).says(&["without telling what it cost; $0.50"]);
+    stage.run(&["show", "say-done"]).expect(0).says(&["without reporting its cost; the $0.50"]);
     stage.run(&["status"]).expect(0).says(&["$0.50 + unknown", "--max-usd N"]);
     stage.run(&["runs"]).expect(0).says(&["$0.50 + unknown"]);
     assert!(stage.read(".autopilot/STATUS.md").contains("$0.50 + unknown"));
@@ -500,7 +500,7 @@ fn what_an_attempt_was_given_is_charged_when_the_controller_is_killed_in_its_mid
     assert_eq!(budgets(&stage), [0.5], "the same money is not given twice");
     let build = row(&cost(&stage, &[])["parts"][1], "build");
     assert_eq!((&build["cost_usd"], &build["cost_complete"]), (&0.5.into(), &false.into()));
-    stage.run(&["show", "say-done"]).expect(0).says(&["without telling what it cost; $0.50"]);
+    stage.run(&["show", "say-done"]).expect(0).says(&["without reporting its cost; the $0.50"]);
     // Neither is it charged again.
     stage.run(&["resume"]).expect(2).says(&["has spent $0.50"]);
 }

@@ -329,8 +329,8 @@ fn who_is_not_logged_in_rests_the_run_with_the_next_step_and_resume_goes_on() {
     ]);
     let told = stage.run(&GOAL).expect(2);
     told.says(&[
-        "script is away (not logged in): not now",
-        "log that agent in",
+        "script is unavailable (not logged in): not now",
+        "log in to that agent",
         "autopilot resume",
     ]);
     assert!(stage.views("one-step").is_empty(), "nothing else was begun");

@@ -557,7 +557,7 @@ fn a_limit_that_holds_already_may_be_raised_whoever_is_at_work() {
     stage.run(&["resume", &two, "--prompt", OTHERWISE, "--max-usd", "0.5"]).expect(0);
     let one = session_of(&stage, "one");
     let told = stage.run(&["resume", &one, "--prompt", OTHERWISE]).expect(2);
-    told.says(&["step `one` is not over", "`autopilot resume --max-usd N`, N above 0.50"]);
+    told.says(&["step `one` is not over", "`autopilot resume --max-usd N` with N above 0.50"]);
     stage.run(&["resume"]).expect(2).says(&["`autopilot resume --max-usd N`"]);
     stage.run(&["resume", "--max-usd", "5"]).expect(0).says(&["DONE"]);
 }

@@ -289,7 +289,7 @@ fn a_model_that_only_the_workflow_names_and_nobody_knows_fails_its_step_and_not_
     stage.run(&GOAL).expect(0).says(&["DONE"]);
     let weighed = stage.texts_of("run-completion/prompt.txt");
     assert!(weighed.contains("--- one (failed) ---"), "{weighed}");
-    assert!(weighed.contains("the model `nosuch` of this step is not known"), "{weighed}");
+    assert!(weighed.contains("does not know the model `nosuch` of this step"), "{weighed}");
     assert!(weighed.contains("--- two (succeeded) ---"), "{weighed}");
 }
 

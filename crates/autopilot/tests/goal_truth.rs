@@ -50,7 +50,7 @@ fn what_was_proven_before_a_step_changed_is_not_told_as_proven() {
     stage.run(&["resume", &session, "--prompt", "Once more"]).expect(0);
     let page = page(&stage);
     assert!(page.contains("The result has changed since the controller validated it"), "{page}");
-    assert!(!page.contains("and it passed") && !page.contains("The goal was reached"), "{page}");
+    assert!(!page.contains("and it passed") && !page.contains("The goal was met"), "{page}");
     let shown = stage.run(&["show"]).expect(0).out;
     assert!(
         shown.contains("before the result changed") && !shown.contains("reviewer: done"),

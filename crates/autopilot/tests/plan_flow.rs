@@ -465,7 +465,7 @@ fn short_of_memory_one_worker_goes_on_and_it_is_said() {
     stage.agents(&[&says(&planned), &slow, APPROVES]);
     configure(&stage, &format!("{TESTS}orchestrator: {{ min_free_memory_mb: 900000000 }}\n"));
     let ended = stage.run(&RUN).expect(0);
-    ended.says(&["no further worker starts", "orchestrator.min_free_memory_mb is 900000000"]);
+    ended.says(&["not starting more workers", "orchestrator.min_free_memory_mb is 900000000"]);
     assert_eq!(Stamps::of(&stage).most_at_once(), 1);
 }
 

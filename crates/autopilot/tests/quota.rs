@@ -59,7 +59,7 @@ fn a_usage_limit_is_waited_out_and_spends_neither_rounds_nor_retries() {
         "commands: { tests: sh test.sh }\nbudget: { retries: 0 }\nloop: { max_iterations: 1 }\n",
     );
     let ended = stage.run_task().expect(0);
-    ended.says(&["script has no quota until", "waits for quota of script until", "DONE"]);
+    ended.says(&["script has no quota until", "waiting for quota of script until", "DONE"]);
     unspent(&stage.first_task(), 2);
     let began = began(&stage, "say-done");
     assert!(began.len() == 2 && began[1] >= until, "{began:?}, {until}");
@@ -102,8 +102,8 @@ fn who_is_not_logged_in_rests_the_run_with_the_next_step_and_resume_goes_on() {
     stage.agents(&[&gives_up("attempt: [1, 2]", "auth", None), BUILDS, APPROVES]);
     let ended = stage.run_task().expect(2);
     ended.says(&[
-        "script is away (not logged in): not now",
-        "log that agent in",
+        "script is unavailable (not logged in): not now",
+        "log in to that agent",
         "autopilot resume",
     ]);
     let told = stage.status();
@@ -128,8 +128,8 @@ fn an_unknown_model_rests_the_run_at_once_and_resume_takes_the_one_the_file_name
     with("wrong", "");
     let ended = stage.run_task().expect(2);
     let ended = ended.says(&[
-        "script/wrong is away (unknown model): not now",
-        "name another in .autopilot/config.yml, then `autopilot resume`",
+        "script/wrong is unavailable (unknown model): not now",
+        "name another in .autopilot/config.yml, then run `autopilot resume`",
     ]);
     // What the account says and how to go on are told once, wherever it is looked up.
     let status = stage.run(&["status"]).expect(0).out;
@@ -173,7 +173,7 @@ fn a_quota_that_comes_back_too_late_rests_the_run() {
     let stage = Stage::new(BINARY);
     stage.agents(&[&gives_up("attempt: 1", "quota", Some(in_seconds(3600))), BUILDS, APPROVES]);
     stage.config("commands: { tests: sh test.sh }\nbudget: { max_wait_quota: 1m }\n");
-    stage.run_task().expect(2).says(&["the quota comes back at"]);
+    stage.run_task().expect(2).says(&["the quota resets at"]);
     stage.run(&["resume", "--no-ui"]).expect(0);
     unspent(&stage.first_task(), 2);
 }
@@ -185,11 +185,11 @@ fn an_end_of_a_quota_that_nobody_named_is_not_told_as_one() {
     stage.config("commands: { tests: sh test.sh }\nbudget: { max_wait_quota: 10s }\n");
     let rest = stage.run_task().expect(2);
     let said = rest.said();
-    rest.says(&["script has no quota; no end is known; next try about"])
-        .says(&["nobody said until when; the next try, about"]);
-    assert!(!said.contains("quota until") && !said.contains("comes back"), "{said}");
+    rest.says(&["script has no quota; reset time unknown; next try about"])
+        .says(&["for an unknown time; the next try, about"]);
+    assert!(!said.contains("quota until") && !said.contains("quota resets"), "{said}");
     assert_eq!(stage.status()["held_accounts"][0]["until_is_a_guess"], true);
-    stage.run(&["show"]).expect(0).says(&["no quota: not now", "no end is known"]);
+    stage.run(&["show"]).expect(0).says(&["no quota: not now", "reset time unknown"]);
 }
 
 /// Says what the real one does at a usage limit, an hour before its end.
@@ -216,7 +216,7 @@ fn the_time_of_the_day_at_which_codex_has_quota_again_is_understood() {
             reviewer: { mode: script, script: agents.yml }\nbudget: { max_wait_quota: 1m }\n";
         stage.write(".autopilot/config.yml", config);
         let told_at = in_seconds(0);
-        stage.run_task().expect(2).says(&["codex_cli has no quota until", "comes back at"]);
+        stage.run_task().expect(2).says(&["codex_cli has no quota until", "quota resets at"]);
         let held = stage.status()["held_accounts"][0].clone();
         let until: jiff::Timestamp = held["until"].as_str().unwrap().parse().unwrap();
         // Told without seconds; it is over by the end of that minute.
@@ -238,9 +238,9 @@ fn a_kill_while_it_waits_changes_nothing_of_when_it_goes_on() {
     // Nothing runs, so the first thing to know is what is waited for and until when.
     let told = stage.run(&["status"]).expect(0);
     assert!(told.out.starts_with("WAITING  Say done\n"), "{}", told.out);
-    told.says(&["waits for quota of script until", "script has no quota until"]);
+    told.says(&["waiting for quota of script until", "script has no quota until"]);
     let reason = stage.status()["reason"].as_str().unwrap_or_default().to_owned();
-    assert!(reason.starts_with("waits for quota of script until"), "{reason}");
+    assert!(reason.starts_with("waiting for quota of script until"), "{reason}");
     assert!(stage.read(".autopilot/STATUS.md").starts_with("# WAITING: Say done\n"));
     started.signal("KILL");
     let _killed: Ended = started.wait();
@@ -279,7 +279,7 @@ fn an_outage_costs_no_task_a_try() {
         &stage,
         &format!("{TESTS}orchestrator: {{ max_workers: 2 }}\nbudget: {{ retries: 0 }}\n"),
     );
-    stage.run(&RUN).expect(0).says(&["script is away (service not available): not now"]);
+    stage.run(&RUN).expect(0).says(&["script is unavailable (service not available): not now"]);
     for task in stage.state_json()["tasks"].as_array().unwrap() {
         unspent(task, 1);
     }
@@ -295,7 +295,7 @@ fn who_is_not_logged_in_is_not_asked_for_every_task() {
     stage.agents(&[&says(&all), &out, &builds(&stage), APPROVES]);
     let config = format!("{TESTS}orchestrator: {{ max_workers: 1 }}\nbudget: {{ retries: 0 }}\n");
     configure(&stage, &config);
-    stage.run(&RUN).expect(2).says(&["script is away (not logged in): not now"]);
+    stage.run(&RUN).expect(2).says(&["script is unavailable (not logged in): not now"]);
     let asked = ["a", "b", "c", "d"].map(|task| began(&stage, task).len());
     assert_eq!(asked.iter().sum::<usize>(), 2, "once more to be sure, by nobody else: {asked:?}");
     stage.agents(&[&says(&all), &builds(&stage), APPROVES]);

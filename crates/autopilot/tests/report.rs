@@ -160,13 +160,11 @@ fn the_page_of_a_goal_tells_every_iteration() {
 
     let head = dom.tags("header")[0].text();
     assert!(head.contains(GOAL[1]) && head.contains("done"), "{head}");
-    assert!(
-        head.contains("The goal was reached in 2 iterations, and the controller's own validation")
-    );
+    assert!(head.contains("The goal was met in 2 iterations, and the controller's own validation"));
     let outcome = dom.by_id("outcome").text();
     for part in [
         "The controller ran its validation itself on the integrated result of iteration 2",
-        "is the reviewer's word (iteration 2)",
+        "is the reviewer's claim (iteration 2)",
         "git merge autopilot/run-",
         "$0.04",
     ] {
@@ -271,7 +269,7 @@ fn without_tests_the_page_says_that_nothing_was_proven() {
     stage.run(&GOAL).expect(0);
     let (_, dom) = page(&stage);
     let head = dom.tags("header")[0].text();
-    assert!(head.contains("by the reviewer's word alone: nothing was proven"), "{head}");
+    assert!(head.contains("according to the reviewer alone: nothing was proven"), "{head}");
     assert!(dom.by_id("outcome").text().contains("Nothing was proven."));
 }
 
@@ -293,7 +291,7 @@ fn a_reviewer_that_was_overruled_is_told_as_such() {
     let said = dom.by_id("iteration-1").text();
     assert!(said.contains("overruled by the controller") && said.contains("tests"), "{said}");
     let head = dom.tags("header")[0].text();
-    assert!(head.contains("not reached within the limits"), "{head}");
+    assert!(head.contains("not finished within the limits"), "{head}");
     assert!(
         !dom.by_id("outcome").text().contains("git merge"),
         "what is not done is not to be merged"
@@ -458,7 +456,10 @@ fn a_run_under_way_and_a_killed_one_say_so() {
     run.wait();
     let (_, dom) = page(&stage);
     let head = dom.tags("header")[0].text();
-    assert!(head.contains("gone without a word") && head.contains("autopilot resume"), "{head}");
+    assert!(
+        head.contains("The process of the run died") && head.contains("autopilot resume"),
+        "{head}"
+    );
     assert!(!head.contains("still going"));
     let two = dom.by_id("timeline").all(|bar| {
         bar.attribute("aria-label").is_some_and(|label| label.starts_with("step: interrupted"))
@@ -468,7 +469,7 @@ fn a_run_under_way_and_a_killed_one_say_so() {
     stage.run(&["resume"]).expect(0);
     let dom = Dom::parse(&std::fs::read_to_string(&path).unwrap());
     is_sound(&dom);
-    assert!(dom.tags("header")[0].text().contains("The goal was reached"), "written at the end");
+    assert!(dom.tags("header")[0].text().contains("The goal was met"), "written at the end");
     // The time without a process is on the axis as waiting.
     let waits = dom.by_id("timeline").classes("wait");
     assert_eq!(waits.len(), 1);

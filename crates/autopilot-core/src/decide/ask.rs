@@ -1,23 +1,23 @@
-//! Carrying out what people ask for. Whether it is carried out at all is for [`super::refusal()`] to
-//! say, and for nobody else.
+//! Carrying out the requests of people. Only [`super::refusal()`] says whether a request is carried
+//! out at all.
 
 use super::RecordDraft;
 use super::refusal::blocker;
-use crate::event::{Event, Facts, Failure, Outcome, Skip, TaskEnd};
+use crate::event::{Event, Facts, Outcome, Skip, TaskEnd};
 use crate::id::TaskId;
 use crate::input::Ask;
 use crate::pipeline::Work;
 use crate::state::Status;
 
 impl RecordDraft<'_> {
-    /// Carries out what [`super::refusal()`] lets through.
+    /// Carries out an ask that was not refused.
     pub(super) fn asked(&mut self, ask: Ask) {
         match ask {
             Ask::Halt { why, now } => self.halt(why, now),
-            Ask::Resume => self.go_on(),
+            Ask::Resume => self.resume(),
             Ask::Retry { task } => self.on(&task, RecordDraft::retry),
             Ask::Continue { task, words } => {
-                self.on(&task, |draft, task| draft.go_on_with(task, *words));
+                self.on(&task, |draft, task| draft.continue_session(task, *words));
             }
             Ask::Skip { task } => self.on(&task, RecordDraft::skip),
             Ask::Approve { by, answer } => self.approve(&by, answer),
@@ -38,7 +38,7 @@ impl RecordDraft<'_> {
         }
     }
 
-    pub(super) fn go_on(&mut self) {
+    pub(super) fn resume(&mut self) {
         self.emit(Event::Resumed);
         self.free_all();
     }
@@ -55,7 +55,7 @@ impl RecordDraft<'_> {
         self.end(id, Outcome::Failed { why }, Box::default());
     }
 
-    /// Re-opens a task that did not close, what it blocked, and the run around it.
+    /// Re-opens a failed or skipped task, the tasks that it blocked, and the run.
     fn retry(&mut self, task: TaskId) {
         let again = self.after_its_last_round(task);
         self.emit(Event::TaskReopened { task });
@@ -70,8 +70,8 @@ impl RecordDraft<'_> {
         self.open_siblings(task);
     }
 
-    /// Opens what may begin now, beside it and beside what is around it. In a queue a task waits its
-    /// turn, and one that is re-opened before the run has reached its tasks waits for that.
+    /// Opens the siblings of a task and of its parents that may start now. In a queue a task waits its
+    /// turn, and a task re-opened before the run has reached its tasks waits for that.
     fn open_siblings(&mut self, task: TaskId) {
         let Some(parent) = self.state.task(task).parent else { return };
         match self.state.task(parent).stage().map(|stage| stage.work) {
@@ -84,17 +84,13 @@ impl RecordDraft<'_> {
     pub(super) fn reopen_blocked(&mut self, by: TaskId) {
         for id in 0..self.state.tasks.len() {
             let task = TaskId(id as u32);
-            let was_blocked = match &self.state.task(task).status {
-                Status::Settled(TaskEnd::Skipped {
+            let was_blocked = match self.state.task(task).end() {
+                Some(TaskEnd::Skipped {
                     why: Skip::Blocked { by: who } | Skip::Stopped { by: who },
                 }) => *who == by,
-                Status::Settled(
-                    TaskEnd::Closed | TaskEnd::Failed { .. } | TaskEnd::Skipped { .. },
-                )
-                | Status::Open
-                | Status::At { .. }
-                | Status::Running { .. }
-                | Status::Waiting { .. } => false,
+                Some(TaskEnd::Closed | TaskEnd::Failed { .. } | TaskEnd::Skipped { .. }) | None => {
+                    false
+                }
             };
             // The same failure may still stand in its way, or another.
             let blocker = blocker(self.state, task);
@@ -115,7 +111,7 @@ impl RecordDraft<'_> {
         }
         self.emit(Event::TaskReopened { task: parent });
         self.reopen_blocked(parent);
-        // From above, so that nobody goes on inside of what has not.
+        // Parents first, so that no task continues inside of a parent that has not.
         self.reopen_above(parent);
         let now = self.state.task(parent);
         if let Some(step) = now.pipeline.children() {
@@ -125,24 +121,13 @@ impl RecordDraft<'_> {
         self.drop_unbegun(parent);
     }
 
-    /// Where a task goes on that lost its last round and has nothing for the next: such a round is
-    /// not looked at again, the next one begins.
+    /// The stage at which a task continues that lost its last round and has no tasks for the next:
+    /// the lost round is not judged again, the next one starts.
     fn after_its_last_round(&self, task: TaskId) -> Option<usize> {
         let now = self.state.task(task);
-        let is_lost = match &now.status {
-            Status::Settled(TaskEnd::Failed { why }) => match why {
-                Failure::Rounds { .. } | Failure::Rail { .. } => true,
-                Failure::Refused { .. }
-                | Failure::Broke { .. }
-                | Failure::Interrupted { .. }
-                | Failure::Money { .. }
-                | Failure::Children { .. } => false,
-            },
-            Status::Settled(TaskEnd::Closed | TaskEnd::Skipped { .. })
-            | Status::Open
-            | Status::At { .. }
-            | Status::Running { .. }
-            | Status::Waiting { .. } => false,
+        let is_lost = match now.end() {
+            Some(TaskEnd::Failed { why }) => why.is_no_convergence(),
+            Some(TaskEnd::Closed | TaskEnd::Skipped { .. }) | None => false,
         };
         let has_next = self.round_with_tasks(task).0 > now.round;
         now.pipeline.place(now.pipeline.next().filter(|_| is_lost && !has_next)?)
@@ -172,8 +157,8 @@ impl RecordDraft<'_> {
         self.open_siblings(task);
     }
 
-    /// Ends what is below a task that is left out. It is said of them who stopped them, so that
-    /// they go on with it when it is re-opened.
+    /// Ends the children of a skipped task. Each one names the task that stopped it, so that it
+    /// continues when that task is re-opened.
     fn stop_below(&mut self, task: TaskId, by: TaskId) {
         for child in self.state.task(task).children.clone() {
             if self.state.task(child).is_settled() {

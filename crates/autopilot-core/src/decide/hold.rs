@@ -1,4 +1,4 @@
-//! Holding accounts, freeing them, and what becomes of tasks nobody can work on meanwhile.
+//! Holding accounts, freeing them, and the tasks that wait for them meanwhile.
 
 use super::RecordDraft;
 use crate::config::WorkBy;
@@ -9,29 +9,29 @@ use crate::state::{LaneState, LiveAttempt, State};
 use crate::step::Step;
 use std::collections::BTreeSet;
 
-/// No account rests longer than this without being tried, unless its vendor said until when.
+/// The longest hold of an account whose vendor named no time.
 const PAUSE_MAX_MS: u64 = 15 * 60_000;
 const OUTAGE_MS: u64 = 30_000;
 const QUOTA_UNKNOWN_MS: u64 = 60_000;
-/// A log-in may be under way in another window; once more, and then a person is needed.
+/// A log-in may be under way in another window; after one more try a person is needed.
 const AUTH_MS: u64 = 20_000;
-/// A vendor whose clock is behind ours names a time that is over.
+/// The shortest hold, because a vendor whose clock is behind ours names a time that is over.
 const QUOTA_MIN_MS: u64 = 1_000;
-/// Runs that share an account are not all back in the same second.
+/// The spread that keeps runs with a shared account from all returning in the same second.
 const SPREAD_MAX_MS: u64 = 1_000;
 
-/// What is known of each step, and of who does it, while one decision looks at many tasks.
+/// The lane states found so far, while one decision looks at many tasks.
 #[derive(Default)]
 pub(super) struct Doors(Vec<(Known, LaneState)>);
 
-/// Where the work of a task only goes on with who has begun it, that is part of it.
+/// The key of a lane state. The lane is part of it if the work must continue on its first lane.
 type Known = (Step, WorkBy, Option<u32>);
 
 impl Doors {
     pub(super) fn of(&mut self, state: &State, task: TaskId) -> Option<&LaneState> {
         let now = state.task(task);
         let step = now.step()?;
-        // Who has had a session knows what was said in it.
+        // Only the agent that had a session knows the conversation.
         let (by, lane) = (now.by(step), now.words.as_ref().map(|words| words.lane));
         let is_it = |known: &Known| known.0 == step && known.1 == *by && known.2 == lane;
         let place = match self.0.iter().position(|(known, _)| is_it(known)) {
@@ -46,8 +46,8 @@ impl Doors {
 }
 
 impl RecordDraft<'_> {
-    /// The hold that follows from an attempt's end, if one does. Attempts that were under way when
-    /// the account was held tell the same story once more; only who began after it counts anew.
+    /// The hold that follows from an attempt's end, if one does. Attempts that were running when the
+    /// account was held report the same trouble; only those started later count as another trip.
     pub(super) fn trip(
         &self,
         id: AttemptId,
@@ -67,7 +67,7 @@ impl RecordDraft<'_> {
         let lane = self.state.lane_of(live);
         let account = match why {
             HoldWhy::Quota | HoldWhy::Auth => account_of(&lane),
-            // Another model of the same account may be there.
+            // Another model of the same account may be available.
             HoldWhy::Outage | HoldWhy::Model => &lane,
         };
         let known = self.state.run.accounts.get(account);
@@ -90,7 +90,7 @@ impl RecordDraft<'_> {
         Some(Event::AccountHeld { account, until, why, text, trips, guess })
     }
 
-    /// When an account may be tried again; none where only a person can help.
+    /// The time at which an account may be tried again; none if only a person can help.
     fn release(
         &self,
         why: HoldWhy,
@@ -118,7 +118,7 @@ impl RecordDraft<'_> {
         }
     }
 
-    /// Different for each run and the same whenever it is asked.
+    /// A delay that differs between runs and is always the same for one run and account.
     fn spread_ms(&self, account: &str) -> u64 {
         let bytes = self.state.run.id.bytes().chain(account.bytes());
         let mixed = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |mixed, byte| {
@@ -132,13 +132,13 @@ impl RecordDraft<'_> {
         self.free(|until| until.is_some_and(|until| until <= now));
     }
 
-    /// After a clock that went back a hold would last that much longer.
+    /// Frees accounts held too far into the future, after the clock was set back.
     pub(super) fn free_beyond(&mut self, wait_max_ms: u64) {
         let beyond = self.now.plus_ms(wait_max_ms.max(PAUSE_MAX_MS));
         self.free(|until| until.is_some_and(|until| until > beyond));
     }
 
-    /// A person said that it goes on: everything is tried anew.
+    /// Frees all accounts and ends all waits, because a person resumed the run.
     pub(super) fn free_all(&mut self) {
         self.free(|_| true);
         for task in self.state.waiting().collect::<Vec<_>>() {
@@ -154,8 +154,8 @@ impl RecordDraft<'_> {
         }
     }
 
-    /// Tasks that a worker would have taken were somebody there to do them wait for it, as many as
-    /// there are workers. Where nothing goes on and nothing will by itself, the run rests.
+    /// Lets the next tasks wait for their held accounts, as many as there are free workers. If
+    /// nothing runs and nothing will by itself, the run is halted.
     pub(super) fn wait_for_accounts(&mut self) {
         if self.state.run.accounts.is_empty() {
             return;
@@ -193,8 +193,8 @@ impl RecordDraft<'_> {
                 given_up.get_or_insert(HaltWhy::Away { account, hold: *why, text });
                 continue;
             };
-            // What one task has waited for long enough, the others do not begin to wait for: they
-            // would do it one after the other.
+            // If one task has waited long enough for an account, the others do not start to wait for
+            // it: they would do so one after the other.
             if now.spent.waited_ms + until.since_ms(self.now) > limits.wait_quota_max_ms {
                 given_up = Some(HaltWhy::Quota { until, guess: *guess });
                 left.insert(account.clone());
@@ -209,9 +209,9 @@ impl RecordDraft<'_> {
     }
 }
 
-/// What becomes of the tasks that nobody can work on now.
+/// The consequences for tasks whose accounts are all held.
 struct Stranded {
     waits: Vec<Event>,
-    /// Why the run rests when nothing else goes on.
+    /// The reason for a halt if nothing else runs.
     given_up: Option<HaltWhy>,
 }

@@ -1,4 +1,4 @@
-//! The machine: reads a pipeline's table and moves a task along it. It names no flow.
+//! The state machine: reads a pipeline's table and moves a task along it. It names no flow.
 
 use super::RecordDraft;
 use crate::event::{Event, Failure, HaltWhy, RoundMark, Skip, TaskEnd};
@@ -10,7 +10,7 @@ use crate::state::{Status, Task};
 use crate::step::Step;
 
 impl RecordDraft<'_> {
-    /// Goes to the stage after the one the task is at.
+    /// Moves a task to the stage after its current one.
     pub(super) fn advance(&mut self, task: TaskId) {
         let now = self.state.task(task);
         let Some(place) = now.step().and_then(|step| now.pipeline.place(step)) else { return };
@@ -18,7 +18,7 @@ impl RecordDraft<'_> {
         self.enter(task, place + 1, round);
     }
 
-    /// Enters the first stage from `place` on that is to be taken; past the last, the task closes.
+    /// Enters the first stage from `place` on whose condition holds; past the last, the task closes.
     pub(super) fn enter(&mut self, task: TaskId, place: usize, round: u32) {
         let stages = self.state.task(task).pipeline.stages();
         for stage in stages.iter().skip(place) {
@@ -55,27 +55,27 @@ impl RecordDraft<'_> {
         }
     }
 
-    /// What is done in the first round was done once more in this one, as a person asked.
+    /// Whether a first-round stage was repeated in this round because a person asked for it.
     fn is_begun_anew(&self, task: TaskId, round: u32) -> bool {
         let now = self.state.task(task);
         let mut first = now.pipeline.stages().iter().filter(|s| s.when == When::FirstRound);
         first.any(|stage| now.last(stage.step).is_some_and(|shown| shown.round == round))
     }
 
-    /// What a task leaves out, the run around it may do for all of them.
+    /// The reason for a skipped stage: the run may do it once for all tasks.
     fn why_off(&self, switch: Switch, task: TaskId) -> &'static str {
         let mut above = self.state.task(task).parent;
         while let Some(parent) = above {
             let parent = self.state.task(parent);
             if parent.spec.switches.contains(&switch) {
-                return "it is done once for the whole";
+                return "done once for the whole run";
             }
             above = parent.parent;
         }
         switch.why_off()
     }
 
-    /// Whether the round is good; if not, the next one is begun or the task ended.
+    /// Whether the round is good; if not, starts the next round or ends the task.
     fn weigh(&mut self, task: TaskId, stage: &Stage) -> bool {
         let now = self.state.task(task);
         let weighed = now.pipeline.weigh(self.state, now);
@@ -114,7 +114,7 @@ impl RecordDraft<'_> {
         self.enter(task, place, round + 1);
     }
 
-    /// What the sameness rail compares: the fingerprint where a step has one, else its words.
+    /// The text by which the rails compare failures: the fingerprint of a step, else its reason.
     fn failure_mark(&self, task: TaskId, reasons: &[RoundReason]) -> String {
         let task = self.state.task(task);
         let one = |reason: &RoundReason| {
@@ -155,7 +155,7 @@ impl RecordDraft<'_> {
         }
         match order {
             ChildOrder::OneByOne => self.open_children(parent, order),
-            // Nobody but its dependants can have waited for it; looking at all would cost the
+            // Only dependants can have waited for this task; looking at all siblings would cost the
             // square of their number.
             ChildOrder::Parallel => {
                 for dependant in self.state.task(task).dependants.clone() {
@@ -186,7 +186,7 @@ impl RecordDraft<'_> {
         }
     }
 
-    /// Opens the children whose turn it is; when all have settled the parent goes on.
+    /// Opens the children whose turn it is; when all have settled, the parent advances.
     pub(super) fn open_children(&mut self, parent: TaskId, order: ChildOrder) {
         let children = self.state.task(parent).children.clone();
         let one_by_one = order == ChildOrder::OneByOne;
@@ -201,7 +201,7 @@ impl RecordDraft<'_> {
         self.close_children(parent);
     }
 
-    /// Opens a task if nothing stands before it; it may have been re-opened and waited since.
+    /// Opens a task if all its dependencies are met; it may have been re-opened before.
     fn open(&mut self, task: TaskId) -> bool {
         let now = self.state.task(task);
         let is_its_turn = now.status == Status::Open && now.needs == 0;
@@ -211,9 +211,9 @@ impl RecordDraft<'_> {
         is_its_turn
     }
 
-    /// Opens a task, for the first time or again. Work that exists is repaired, work that was refused
-    /// is done again, and tasks it has brought are gone on with; where there is nothing, it begins
-    /// anew. Tasks that were given with the run say nothing of what was done before them.
+    /// Opens a task, for the first time or again. Existing work is repaired, refused work is done
+    /// again, and the tasks it has brought are continued; without any of these it starts from the
+    /// beginning. Tasks given with the run are no sign that earlier stages were done.
     pub(super) fn reenter(&mut self, task: TaskId) {
         let now = self.state.task(task);
         let has_brought = now.pipeline.stages().iter().any(|stage| stage.spawns.is_some());
@@ -223,7 +223,7 @@ impl RecordDraft<'_> {
             self.enter(task, place, round);
         } else if let Some(step) = now.pipeline.continues_at().filter(|step| now.has_failed(*step))
         {
-            // What it did was not taken, so there is nothing yet that could be repaired.
+            // The work was not accepted, so there is nothing to repair yet.
             let round = round + u32::from(now.tree.is_some());
             self.emit(Event::TaskMoved { task, step, round });
         } else if now.tree.is_some() {
@@ -234,8 +234,8 @@ impl RecordDraft<'_> {
         }
     }
 
-    /// The round a task that is opened again goes on in, and whether there are tasks for it. Those
-    /// that were brought for the next one begin it.
+    /// The round in which a re-opened task continues, and whether that round has tasks. Open tasks of
+    /// the next round start that round.
     pub(super) fn round_with_tasks(&self, task: TaskId) -> (u32, bool) {
         let now = self.state.task(task);
         if !now.pipeline.has_tasks_by_round() {
@@ -268,7 +268,7 @@ impl RecordDraft<'_> {
         };
         let failed = now.children.iter().filter(|child| !closed(child)).count() as u32;
         if now.children.is_empty() {
-            let why = "there is nothing to do in it".to_owned();
+            let why = "it has no tasks".to_owned();
             let step = now.step().unwrap_or(Step::Tasks);
             self.fail(parent, Failure::Refused { step, why });
         } else if failed > 0 && failing != Failing::Assess {
@@ -280,12 +280,12 @@ impl RecordDraft<'_> {
 }
 
 impl Task {
-    /// It was begun and is not over.
+    /// Whether the task has started and is not over.
     pub(super) fn is_under_way(&self) -> bool {
         self.step().is_some()
     }
 
-    /// It is at an effect of the controller, such as a merge.
+    /// Whether the task is at an effect of the controller, such as a merge.
     pub(super) fn is_at_an_effect(&self) -> bool {
         self.stage().is_some_and(|stage| stage.work == Work::Serial)
     }

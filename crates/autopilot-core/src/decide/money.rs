@@ -9,13 +9,13 @@ use crate::state::{Grant, State, Status, Task};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl RecordDraft<'_> {
-    /// The limit of the run that is used up, in words, if it is.
+    /// The message that the money of the run is used up, if it is.
     pub(super) fn money_gone(&self) -> Option<String> {
         let (max, spent) = (self.state.run.limits.usd_max?, self.state.run.spent.usd);
         (spent >= max).then(|| format!("the run has spent {spent} of its limit of {max}"))
     }
 
-    /// It has told all it costs.
+    /// Closes the grant of an attempt whose whole cost is known.
     pub(super) fn close_grant(&mut self, id: AttemptId) {
         if let Some(grant) = self.state.grants.get(&id) {
             let task = grant.task;
@@ -23,8 +23,8 @@ impl RecordDraft<'_> {
         }
     }
 
-    /// Whoever was given money by a process that died will tell nothing more: who has told no cost
-    /// of it is charged all of it, because it may be gone. Gives what a person should know of it.
+    /// Charges attempts of a process that died: they will report nothing more, so an attempt that
+    /// reported no cost is charged its whole grant. Returns a note for each of them.
     pub(super) fn charge_grants(&mut self) -> BTreeMap<AttemptId, String> {
         let mut notes = BTreeMap::new();
         for (id, Grant { task, usd, owed, .. }) in self.state.grants.clone() {
@@ -43,7 +43,7 @@ impl RecordDraft<'_> {
     pub(super) fn end_overspent(&mut self) {
         let Some(max) = self.state.run.limits.usd_per_task_max else { return };
         let mut seen = 0;
-        // The end of one may move others.
+        // The end of one task may move others.
         while seen < self.events.len() {
             let suspects = self.suspects(seen);
             seen = self.events.len();
@@ -56,15 +56,15 @@ impl RecordDraft<'_> {
     }
 
     fn give_up(&mut self, task: TaskId, attempt: Option<AttemptId>, why: Failure) {
-        // What it still spends until it is gone is owed and counted.
+        // Money that the attempt spends until it is gone still counts.
         if let Some(id) = attempt {
             self.end(id, Outcome::Revoked, Box::default());
         }
         self.fail(task, why);
     }
 
-    /// Whoever was charged or moved since; all who are under way when the limit may be another or
-    /// money may have been owed while nobody decided.
+    /// The tasks that were charged or moved since; all open tasks if the limit may have changed or
+    /// bills may have come in while no process worked on the run.
     fn suspects(&self, since: usize) -> BTreeSet<TaskId> {
         let mut suspects = BTreeSet::new();
         for event in &self.events[since..] {
@@ -80,8 +80,8 @@ impl RecordDraft<'_> {
         suspects
     }
 
-    /// The attempt to be ended with it, if one runs, and why. An effect is carried through, it costs
-    /// nothing; the run itself has a limit of its own.
+    /// The failure of a task that has spent its limit, and its running attempt. An effect is carried
+    /// through, because it costs nothing; the run itself has its own limit.
     fn overspent(&self, task: TaskId, max: Micros) -> Option<(Option<AttemptId>, Failure)> {
         let now = self.state.task(task);
         let spent = now.spent.bill.usd;
@@ -98,17 +98,17 @@ impl RecordDraft<'_> {
     }
 }
 
-/// A task that has spent what one task may would end at once if it were begun again.
+/// The refusal for a task that has spent its limit: it would end at once if it were re-opened.
 pub(super) fn own_money_gone(state: &State, now: &Task) -> Option<Hindrance> {
     let max = state.run.limits.usd_per_task_max.filter(|_| now.parent.is_some())?;
     let spent = now.spent.bill.usd;
     (spent >= max).then_some(Hindrance::Money { spent, max })
 }
 
-/// The note on an attempt that was charged although nobody told its cost.
+/// The note on an attempt that was charged although its cost was not reported.
 pub fn untold(given: Micros) -> String {
     format!(
-        "its agent ended without telling what it cost; {given}, all it had been given, is counted \
-         against the limit"
+        "its agent ended without reporting its cost; the {given} reserved for it count against the \
+         limit"
     )
 }

@@ -1,4 +1,4 @@
-//! What follows from the end of an attempt: each outcome spends its own limit.
+//! The consequences of an attempt's end: each outcome spends its own limit.
 
 use super::RecordDraft;
 use crate::event::{Failure, Outcome, TaskEntry};
@@ -15,16 +15,16 @@ impl RecordDraft<'_> {
             Outcome::Failed { why } => self.failed(task, step, why),
             Outcome::Broke { why } => self.broke(task, step, why),
             Outcome::Lost => self.lost(task),
-            // Its account is held; it stays at its step, and the schedule finds another way or
-            // lets it wait.
+            // The account is held; the task stays at its step, and the scheduler finds another agent
+            // or lets it wait.
             Outcome::Quota { .. } | Outcome::Away { .. } => {}
-            // It stays at its step and is started again when the run goes on.
+            // The task stays at its step and is started again when the run is resumed.
             Outcome::Revoked => {}
         }
     }
 
-    /// Work that should bring tasks and brings none, or such as there are already or can't be put in
-    /// order, has broken: it has neither succeeded nor failed.
+    /// Turns the outcome into a broken one if the attempt should bring tasks and brings none, brings
+    /// known ones, or brings tasks that can't be put in order.
     pub(super) fn as_brought(
         &self,
         task: TaskId,
@@ -40,29 +40,29 @@ impl RecordDraft<'_> {
             return outcome;
         }
         if brought.is_empty() {
-            return Outcome::Broke { why: "it brought no tasks".to_owned() };
+            return Outcome::Broke { why: "it returned no tasks".to_owned() };
         }
         let mut names = BTreeSet::new();
         for spec in brought {
             if self.state.named(&spec.name).is_some() || !names.insert(&spec.name) {
-                let why = format!("it brought task {}, which exists", spec.name);
+                let why = format!("it returned task {}, which already exists", spec.name);
                 return Outcome::Broke { why };
             }
-            // Nobody would wait for what is not known yet.
+            // A dependency that is not known yet would not be waited for.
             let is_known = |need: &&String| {
                 names.contains(need) && **need != spec.name || self.state.named(need).is_some()
             };
             if let Some(need) = spec.depends_on.iter().find(|need| !is_known(need)) {
-                let why = format!("it brought task {} before {need}, which it needs", spec.name);
+                let why = format!("it returned task {} before {need}, which it needs", spec.name);
                 return Outcome::Broke { why };
             }
-            // What failed or was left out would be waited for without end.
+            // A failed or skipped dependency would be waited for without end.
             let is_gone = |need: &&String| {
                 self.state.named(need).is_some_and(|need| self.state.is_dead_end(need.id))
             };
             if let Some(need) = spec.depends_on.iter().find(is_gone) {
                 let why =
-                    format!("it brought task {}, which needs {need}, which failed", spec.name);
+                    format!("it returned task {}, which needs {need}, which failed", spec.name);
                 return Outcome::Broke { why };
             }
         }
@@ -99,7 +99,7 @@ impl RecordDraft<'_> {
             Else::Again(again) => {
                 self.next_round(task, vec![RoundReason { step, text: why }], again);
             }
-            // What it brought is the only thing that can be unsettled here.
+            // Only the tasks that it brought can be unsettled here.
             Else::Next { again, .. } if self.state.task(task).unsettled == 0 => {
                 self.next_round(task, vec![RoundReason { step, text: why }], again);
             }

@@ -1,8 +1,8 @@
-//! The gate before everything people ask for. An ask is either carried out, or refused with what
-//! hinders it and what to do instead.
+//! The check of every ask. An ask is either carried out, or refused with the reason and with advice
+//! on what to do instead.
 //!
-//! Invariant: where [`refusal`] gives one, [`decide`] changes nothing; where it gives none, the ask
-//! leaves a record. No other code says what may be asked of a run.
+//! Invariant: if [`refusal`] returns one, [`decide`] changes nothing; otherwise the ask leaves a
+//! record. No other code says what may be asked of a run.
 
 mod words;
 
@@ -20,19 +20,19 @@ use crate::pipeline::Work;
 use crate::state::{State, Status, Task};
 use serde::{Deserialize, Serialize};
 
-/// Task names that a refusal lists.
+/// The number of task names that a refusal lists.
 const NAMES_MAX: usize = 20;
 
-/// Why an ask is not carried out.
+/// The answer to an ask that is not carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// The name of the task that was named; none where the ask is about the run itself.
+    /// The name of the task; none if the ask is about the run itself.
     pub task: Option<String>,
     pub deed: Deed,
     pub why: Hindrance,
 }
 
-/// What was asked for.
+/// The kind of an ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deed {
@@ -46,11 +46,11 @@ pub enum Deed {
     Change,
 }
 
-/// What hinders an ask.
+/// The reason why an ask is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hindrance {
-    /// Nothing would change: it is as it was asked for.
+    /// Nothing would change: the run is already as asked.
     AlreadySo,
     /// The run has no task of that name.
     Unknown {
@@ -59,48 +59,48 @@ pub enum Hindrance {
         known: Vec<String>,
         more: usize,
     },
-    /// It needs a task, and the run itself was named.
+    /// The ask needs a task, and the run itself was named.
     TheRun,
     Done,
-    /// Its turn has not come, or it is worked on.
+    /// The task has not started or is being worked on.
     NotFailed,
-    /// It failed because a task below it did.
+    /// The task failed because one of its children did.
     ItsTasks {
         failed: Option<String>,
     },
-    /// A task it needs has failed.
+    /// A dependency of the task has failed.
     Blocked {
         by: String,
     },
-    /// It was brought for a round that was never started.
+    /// The task was brought for a round that never started.
     Dropped {
         run: RunStanding,
     },
-    /// It was left out together with the task around it.
+    /// The task was skipped together with its parent.
     LeftOut {
         with: String,
     },
-    /// The run has moved past its tasks and judges or publishes what there is.
+    /// The run has moved past its tasks and judges or publishes the result.
     Behind {
         is_stopped: bool,
         has_session: bool,
     },
-    /// Its merge or another effect has started, and may have happened.
+    /// The merge or another effect of the task has started and may have happened.
     Acting,
-    /// All rounds it may ever have are used up.
+    /// All rounds of the task's lifetime are used up.
     Lifetime {
         rounds_max: u32,
     },
-    /// It has spent what one task may.
+    /// The task has spent its limit.
     Money {
         spent: Micros,
         max: Micros,
     },
-    /// It has no session that a person could continue.
+    /// The task has no session that a person could continue.
     NotAStep,
     NeverBegun,
     AtWork,
-    /// Its work is about to be merged.
+    /// The work of the task is about to be merged.
     Merging,
     /// The run has been found good and is about to be shown to people or to leave the machine.
     Publishing,
@@ -114,7 +114,7 @@ pub enum Hindrance {
     },
 }
 
-/// How the run of a refused ask stands, as far as it matters for what to do instead.
+/// The state of the run, as far as the advice depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStanding {
@@ -123,7 +123,7 @@ pub enum RunStanding {
     Unfinished,
 }
 
-/// Why the ask is not carried out; none where it is.
+/// Returns the refusal of an ask; none if it will be carried out.
 pub fn refusal(state: &State, ask: &Ask) -> Option<Refusal> {
     let already = |is_so: bool| is_so.then_some(Hindrance::AlreadySo);
     let (task, deed, why) = match ask {
@@ -158,8 +158,8 @@ pub fn refusal(state: &State, ask: &Ask) -> Option<Refusal> {
     why.map(|why| Refusal { task, deed, why })
 }
 
-/// Judges inputs in order on a copy, exactly as [`decide`] will: the state after them, or the first
-/// true refusal among them.
+/// Tries inputs in order on a copy, exactly as [`decide`] will. Returns the state after them, or the
+/// first real refusal.
 pub fn rehearse(
     state: &State,
     inputs: impl IntoIterator<Item = Input>,
@@ -204,24 +204,22 @@ fn unknown(state: &State, name: &str) -> Hindrance {
 }
 
 fn retrying(state: &State, now: &Task) -> Option<Hindrance> {
-    match &now.status {
-        // Nothing is gained by it until one of the tasks below is retried.
-        Status::Settled(TaskEnd::Failed { why: Failure::Children { .. } }) => {
+    match now.end() {
+        // A retry helps only after one of the children is retried.
+        Some(TaskEnd::Failed { why: Failure::Children { .. } }) => {
             let failed = failed_below(state, now).map(|task| task.name().to_owned());
             Some(Hindrance::ItsTasks { failed })
         }
-        // Its round was never begun and is not now.
-        Status::Settled(TaskEnd::Skipped { why: Skip::Dropped }) => Some(dropped(state)),
-        Status::Settled(TaskEnd::Failed { .. } | TaskEnd::Skipped { .. }) => reopening(state, now),
-        Status::Settled(TaskEnd::Closed) => Some(Hindrance::Done),
-        Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
-            Some(Hindrance::NotFailed)
-        }
+        // The round of the task never started and will not.
+        Some(TaskEnd::Skipped { why: Skip::Dropped }) => Some(dropped(state)),
+        Some(TaskEnd::Failed { .. } | TaskEnd::Skipped { .. }) => reopening(state, now),
+        Some(TaskEnd::Closed) => Some(Hindrance::Done),
+        None => Some(Hindrance::NotFailed),
     }
 }
 
-/// Not while what it needs has failed, nor when the run has gone on past its tasks and is about to
-/// publish them, nor beyond the rounds of a lifetime, nor without money of its own.
+/// The reason not to re-open a task: a failed dependency, a run that has moved past its tasks, no
+/// rounds left in its lifetime, or no money left.
 fn reopening(state: &State, now: &Task) -> Option<Hindrance> {
     if let Some(by) = blocker(state, now.id) {
         return Some(Hindrance::Blocked { by: state.task(by).name().to_owned() });
@@ -229,23 +227,15 @@ fn reopening(state: &State, now: &Task) -> Option<Hindrance> {
     behind(state, now).or_else(|| lifetime(state, now)).or_else(|| own_money_gone(state, now))
 }
 
-/// The failure that keeps a task from ever beginning, if there is one.
+/// The failed task that keeps a task from ever starting, if there is one.
 pub(super) fn blocker(state: &State, task: TaskId) -> Option<TaskId> {
     let needs = state.task(task).spec.depends_on.iter();
     let needs = needs.filter_map(|name| state.named(name));
     let mut unmet = needs.filter(|need| state.is_dead_end(need.id));
-    unmet.find_map(|need| match &need.status {
-        Status::Settled(TaskEnd::Failed { .. }) => Some(need.id),
-        Status::Settled(TaskEnd::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } }) => {
-            Some(*by)
-        }
-        Status::Settled(
-            TaskEnd::Closed | TaskEnd::Skipped { why: Skip::Asked | Skip::Dropped },
-        )
-        | Status::Open
-        | Status::At { .. }
-        | Status::Running { .. }
-        | Status::Waiting { .. } => None,
+    unmet.find_map(|need| match need.end()? {
+        TaskEnd::Failed { .. } => Some(need.id),
+        TaskEnd::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } } => Some(*by),
+        TaskEnd::Closed | TaskEnd::Skipped { why: Skip::Asked | Skip::Dropped } => None,
     })
 }
 
@@ -253,38 +243,32 @@ fn skipping(state: &State, now: &Task) -> Option<Hindrance> {
     if now.parent.is_none() {
         return Some(Hindrance::TheRun);
     }
-    match &now.status {
-        Status::Settled(TaskEnd::Closed) => Some(Hindrance::Done),
-        Status::Settled(TaskEnd::Skipped { why: Skip::Asked }) => Some(Hindrance::AlreadySo),
-        Status::Settled(TaskEnd::Skipped { why: Skip::Dropped }) => Some(dropped(state)),
-        Status::Settled(TaskEnd::Skipped { .. } | TaskEnd::Failed { .. }) => {
+    match now.end() {
+        Some(TaskEnd::Closed) => Some(Hindrance::Done),
+        Some(TaskEnd::Skipped { why: Skip::Asked }) => Some(Hindrance::AlreadySo),
+        Some(TaskEnd::Skipped { why: Skip::Dropped }) => Some(dropped(state)),
+        Some(TaskEnd::Skipped { .. } | TaskEnd::Failed { .. }) => {
             left_out(state, now).or_else(|| behind(state, now))
         }
-        Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
+        None => {
             let acting = is_acting(state, now).then_some(Hindrance::Acting);
             left_out(state, now).or(acting)
         }
     }
 }
 
-/// A task that was left out with what is around it is not left out once more: that must not re-open
-/// what is around it.
+/// The refusal for a task that was skipped together with its parent: skipping it again would re-open
+/// the parent.
 fn left_out(state: &State, now: &Task) -> Option<Hindrance> {
     let above = state.task(now.parent?);
-    match above.status {
-        Status::Settled(TaskEnd::Skipped { .. }) => {
-            Some(Hindrance::LeftOut { with: above.name().to_owned() })
-        }
-        Status::Settled(TaskEnd::Closed | TaskEnd::Failed { .. })
-        | Status::Open
-        | Status::At { .. }
-        | Status::Running { .. }
-        | Status::Waiting { .. } => left_out(state, above),
+    match above.end() {
+        Some(TaskEnd::Skipped { .. }) => Some(Hindrance::LeftOut { with: above.name().to_owned() }),
+        Some(TaskEnd::Closed | TaskEnd::Failed { .. }) | None => left_out(state, above),
     }
 }
 
-/// Whether the task, or one below it, is at an effect that has begun: it may have happened already,
-/// and nobody can say of it that it was left out.
+/// Whether the task or one of its children is at a started effect: that may have happened already,
+/// so the task can't count as skipped.
 fn is_acting(state: &State, now: &Task) -> bool {
     let runs = matches!(now.status, Status::Running { .. });
     runs && now.is_at_an_effect()
@@ -307,7 +291,7 @@ fn continuing(state: &State, now: &Task, words: &SessionPrompt) -> Option<Hindra
     session_of(now).or_else(|| around(above)).or_else(worn).or_else(|| own_money_gone(state, now))
 }
 
-/// What hinders a step by itself from being continued.
+/// The reason in the step itself not to continue its session.
 fn session_of(now: &Task) -> Option<Hindrance> {
     if now.spent.attempts == 0 {
         return Some(Hindrance::NeverBegun);
@@ -328,7 +312,7 @@ fn session_of(now: &Task) -> Option<Hindrance> {
     }
 }
 
-/// What the run around a step does hinders it from being continued.
+/// The reason in the parent of a step not to continue its session.
 fn around(above: &Task) -> Option<Hindrance> {
     let is_running = matches!(above.status, Status::Running { .. });
     match above.stage().map(|stage| stage.work) {
@@ -359,18 +343,12 @@ fn dropped(state: &State) -> Hindrance {
     Hindrance::Dropped { run }
 }
 
-/// The first task below that failed by itself.
+/// The first child, at any depth, that failed by itself.
 fn failed_below<'a>(state: &'a State, now: &Task) -> Option<&'a Task> {
-    now.children.iter().map(|child| state.task(*child)).find_map(|child| match &child.status {
-        Status::Settled(TaskEnd::Failed { why: Failure::Children { .. } }) => {
-            failed_below(state, child)
-        }
-        Status::Settled(TaskEnd::Failed { .. }) => Some(child),
-        Status::Settled(TaskEnd::Closed | TaskEnd::Skipped { .. })
-        | Status::Open
-        | Status::At { .. }
-        | Status::Running { .. }
-        | Status::Waiting { .. } => None,
+    now.children.iter().map(|child| state.task(*child)).find_map(|child| match child.end()? {
+        TaskEnd::Failed { why: Failure::Children { .. } } => failed_below(state, child),
+        TaskEnd::Failed { .. } => Some(child),
+        TaskEnd::Closed | TaskEnd::Skipped { .. } => None,
     })
 }
 

@@ -1,4 +1,4 @@
-//! Starting what is ready, as far as workers, money and a halt allow: the last act of a decision.
+//! Starting the ready tasks, as far as workers, money and a halt allow: the end of every decision.
 
 use super::RecordDraft;
 use super::hold::Doors;
@@ -36,10 +36,10 @@ impl RecordDraft<'_> {
         self.wait_for_accounts();
     }
 
-    /// The most urgent task that a worker may take now, and who is to do its step.
+    /// The most urgent task that a worker may take now, and the lane for its step.
     fn next_for_a_worker(&self) -> Option<(TaskId, u32)> {
         let busy = self.state.slots_live();
-        // With nothing at work the run would never end, so one is always let in.
+        // Without any work the run would never end, so one task is always let in.
         let is_short = busy > 0 && self.state.run.short.is_some();
         if busy >= self.state.run.limits.workers_max || is_short {
             return None;
@@ -54,8 +54,8 @@ impl RecordDraft<'_> {
         })
     }
 
-    /// Whether a task that is not begun would write where one that is begun writes, one is asked
-    /// about its tasks while a person goes on with one of them, or what it needs is done once more.
+    /// Whether a task must wait for others: it would write to the paths of a started task, a person
+    /// continues one of its children, or one of its dependencies is done again.
     pub(super) fn is_in_the_way(&self, task: TaskId) -> bool {
         let now = self.state.task(task);
         if now.children.iter().any(|child| self.state.task(*child).is_under_way()) {
@@ -67,7 +67,7 @@ impl RecordDraft<'_> {
         if !self.state.run.limits.overlaps_wait || !now.writes_somewhere() {
             return false;
         }
-        // What is begun goes on, or two could wait for each other.
+        // A started task never waits, or two could wait for each other.
         if now.spent.attempts > 0 {
             return false;
         }
@@ -80,14 +80,14 @@ impl RecordDraft<'_> {
         })
     }
 
-    /// It was opened when that was over, and then a person went on with it.
+    /// Whether a dependency is under way again, because a person continued it after it was done.
     fn needs_what_is_under_way(&self, task: TaskId) -> bool {
         let needs = &self.state.task(task).spec.depends_on;
         let mut needs = needs.iter().filter_map(|name| self.state.named(name));
         needs.any(Task::is_under_way)
     }
 
-    /// Whether it is one of those that are worked on at all.
+    /// Whether the run works on this task: on all, or only on the one that a person continues.
     pub(super) fn is_in_focus(&self, task: TaskId) -> bool {
         self.state.run.focus.is_none_or(|focus| focus == task)
     }

@@ -1,10 +1,10 @@
-//! What an attempt has shown, as one event holds it.
+//! The facts about an ended attempt, as its event holds them.
 
 use super::{Bill, SessionTotal, TaskEntry, is_default};
 use crate::skill::Used;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// What the controller saw of an attempt. Texts are in blobs; an event stays small.
+/// The controller's observations of an attempt. Texts are in blobs, so that events stay small.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Facts {
@@ -14,7 +14,7 @@ pub struct Facts {
     pub signal: Option<i32>,
     #[serde(skip_serializing_if = "is_default")]
     pub ms: u64,
-    /// Log file, relative to the `.autopilot` directory.
+    /// The log file, relative to the `.autopilot` directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
     /// Blob: the end of the output, redacted.
@@ -23,10 +23,10 @@ pub struct Facts {
     /// Blob: the answer that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// Artifact made of the answer, relative to the `.autopilot` directory.
+    /// The artifact made of the answer, relative to the `.autopilot` directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact: Option<String>,
-    /// What the answer says, where a rule rests on it.
+    /// The part of the answer that rules read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub said: Option<StepAnswer>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,45 +35,46 @@ pub struct Facts {
     pub tree: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// What failed, and was let pass because it fails on the base of the run as well.
+    /// The failures that were excused because they occur on the base of the run as well.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub excused: Vec<String>,
-    /// Of what failed, blind to times and addresses.
+    /// The fingerprint of the failure, blind to times and addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
-    /// What the attempt cost in all, known at its end. Becomes an event of its own.
+    /// The total cost of the attempt. It becomes a separate event.
     #[serde(skip)]
     pub bill: Option<Bill>,
-    /// What the vendor has counted for the session by then. Goes with the bill.
+    /// The vendor's own total for the session. It goes with the bill.
     #[serde(skip)]
     pub total: Option<Box<SessionTotal>>,
-    /// The tasks it brings. Become events of their own.
+    /// The tasks that the attempt brings. They become separate events.
     #[serde(skip)]
     pub tasks: Vec<TaskEntry>,
-    /// Where the outside shows it, such as a pull request.
+    /// The address of the effect, such as that of a pull request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Skills, MCP servers and sub-agents of a build.
+    /// The skills, MCP servers and sub-agents that a build used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used: Option<Box<Used>>,
-    /// Things a reader should know: a claim that was not true, a leak that was killed.
+    /// Notes for a person: a claim that was not true, a leaked process that was killed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
 impl Facts {
-    /// What failed on the base as well is no reason to fail, but nobody shall take it for a success.
+    /// Excuses failures that occur on the base as well, with a note so that nobody takes them for
+    /// successes.
     pub fn excuse(&mut self, known: Vec<String>) {
         self.notes.extend(known.iter().map(|what| format!("{what}, as on the base")));
         self.excused.extend(known);
     }
 
-    /// The yes or no of whoever was asked to judge, if there is one.
+    /// The yes or no of the reviewer, if there is one.
     pub fn verdict(&self) -> Option<Verdict> {
         self.said.map(StepAnswer::verdict)
     }
 
-    /// The issues that a reviewer has named.
+    /// The number of issues that the reviewer named.
     pub fn issues(&self) -> u64 {
         match self.said {
             Some(StepAnswer::Review { issues, .. }) => issues,
@@ -81,7 +82,7 @@ impl Facts {
         }
     }
 
-    /// Of those, the ones that block under the evidence gate.
+    /// The number of issues that block under the evidence gate.
     pub fn blocking(&self) -> u64 {
         match self.said {
             Some(StepAnswer::Review { blocking, .. }) => blocking,
@@ -99,7 +100,7 @@ pub enum StepAnswer {
 }
 
 impl StepAnswer {
-    /// The yes or no in it.
+    /// The yes or no of the answer.
     pub fn verdict(self) -> Verdict {
         match self {
             StepAnswer::Review { verdict, .. } => verdict,
@@ -109,6 +110,7 @@ impl StepAnswer {
     }
 }
 
+/// The yes or no of a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Verdict {
@@ -117,6 +119,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// The word of the review schema.
     pub fn word(self) -> &'static str {
         match self {
             Verdict::Approve => "APPROVE",

@@ -1,8 +1,8 @@
-//! The goal flow: a workflow is made, its steps are sessions of agents, and somebody says whether
-//! the goal is reached; if not, the next workflow follows.
+//! The goal flow: a planner makes a workflow, agents work on its steps, and a reviewer says whether
+//! the goal is met; if not, the planner makes the next workflow.
 //!
-//! DONE means: whoever checks said so, and the controller's own validation agrees on the result as
-//! it is, where there is anything to validate with.
+//! DONE means: the reviewer said so, and the controller's own validation of the result passed, if
+//! tests are configured.
 
 use super::{FlowFiles, FlowInput, FlowRow, Pipeline, RoundReason, Weighed};
 use crate::event::{Outcome, Verdict};
@@ -12,9 +12,10 @@ use crate::pipeline::{
 use crate::state::{State, Task};
 use crate::step::Step;
 
-/// Iterations towards a goal, unless the command says otherwise.
+/// The default number of iterations towards a goal.
 const ITERATIONS_MAX: u32 = 4;
 
+/// The row of the goal flow.
 pub const FLOW: FlowRow = FlowRow {
     word: "goal",
     root: Pipeline::Goal,
@@ -26,6 +27,7 @@ pub const FLOW: FlowRow = FlowRow {
     worker_words: &[(Step::WorkflowStep, "STEP"), (Step::Fix, "FIX"), (Step::Merge, "MERGE")],
 };
 
+/// The stages of a run towards a goal.
 pub const GOAL: &[Stage] = &[
     slot(Step::Preflight).when(When::On(Switch::Baseline)),
     slot(Step::Workflow).spawns(Pipeline::WorkflowStep).fails(Else::Again(Step::Workflow)),
@@ -39,31 +41,31 @@ pub const GOAL: &[Stage] = &[
     serial(Step::PullRequest).when(When::On(Switch::Pr)),
 ];
 
-/// A step of a workflow. Its work is merged as it is: a step may leave behind what only a later one
-/// puts right, so the whole is proven and not each.
+/// The stages of a workflow step. Its work is merged unvalidated: a step may leave the tree broken
+/// until a later step, so only the whole is validated.
 pub const WORKFLOW_STEP: &[Stage] = &[
     slot(Step::WorkflowStep).when(When::FirstRound),
     slot(Step::Fix).when(When::LaterRounds).fails(Else::Again(Step::Fix)),
     serial(Step::Merge).fails(Else::Again(Step::Fix)),
 ];
 
-/// Whoever checks has not said no, or the pipeline would not be here; only a yes is a yes.
+/// Judges a round. A reviewer's no has left the pipeline already; only an explicit yes is a yes.
 pub fn weigh(_: &State, task: &Task) -> Weighed {
     let is_done = |verdict| verdict == Some(Verdict::Approve);
     let said = task.shown(Step::Completion).is_some_and(|shown| is_done(shown.facts.verdict()));
     let mut weighed = Weighed::default();
     if let Some(text) = unproven(task) {
-        weighed.overruled = said.then(|| format!("it was said to be done although {text}"));
+        weighed.overruled = said.then(|| format!("the reviewer said it was done although {text}"));
         weighed.reasons.push(RoundReason { step: Step::Validate, text });
     }
     if !said {
-        let text = "nobody said that it is done".to_owned();
+        let text = "the reviewer did not say that it is done".to_owned();
         weighed.reasons.push(RoundReason { step: Step::Completion, text });
     }
     weighed
 }
 
-/// Nothing to validate with is on the record as such.
+/// The reason why the result is not validated. A skipped validation is on the record already.
 fn unproven(task: &Task) -> Option<String> {
     match task.shown(Step::Validate).map(|shown| &shown.outcome) {
         Some(Outcome::Passed) => None,

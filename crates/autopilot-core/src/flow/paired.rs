@@ -10,6 +10,7 @@ use crate::pipeline::{Else, Stage, Switch, When, decide, serial, slot};
 use crate::state::{State, Task};
 use crate::step::Step;
 
+/// The stages of a task.
 pub const PAIRED: &[Stage] = &[
     slot(Step::Build).when(When::FirstRound).fails(Else::Again(Step::Fix)),
     slot(Step::Fix).when(When::LaterRounds).fails(Else::Again(Step::Fix)),
@@ -21,7 +22,7 @@ pub const PAIRED: &[Stage] = &[
     serial(Step::Merge).fails(Else::Again(Step::Fix)),
 ];
 
-/// Exit codes first, then the reviewer: a verdict that contradicts them is overruled.
+/// Judges a round: exit codes first, then the reviewer, whose verdict they overrule.
 pub fn weigh(state: &State, task: &Task) -> Weighed {
     let mut reasons = Vec::new();
     for (step, text) in [(Step::Validate, unvalidated(task)), (Step::Uat, unaccepted(task))] {
@@ -54,7 +55,7 @@ fn failure(task: &Task, step: Step) -> Option<String> {
     }
 }
 
-/// Only a validation that passed in this round proves anything; none at all is not good enough.
+/// The reason why the round is not validated: only a validation that passed in this round counts.
 fn unvalidated(task: &Task) -> Option<String> {
     match task.shown(Step::Validate).map(|shown| &shown.outcome) {
         Some(Outcome::Passed) => None,
@@ -69,8 +70,8 @@ fn unaccepted(task: &Task) -> Option<String> {
     failure(task, Step::Uat).or_else(|| unknown.then(|| "it was not accepted".to_owned()))
 }
 
-/// What the review holds against the change, under the configured gate. A review that was left out
-/// is on the record; one that says nothing to the point has not approved.
+/// The reviewer's objection under the configured gate. A skipped review is on the record already; a
+/// review without a verdict has not approved.
 fn objection(gate: ReviewGate, task: &Task) -> Option<String> {
     let Some(shown) = task.shown(Step::Review) else {
         let left_out = task.skipped.contains_key(&Step::Review);
@@ -89,7 +90,7 @@ fn objection(gate: ReviewGate, task: &Task) -> Option<String> {
     objects.then(text)
 }
 
-/// What `state.json` calls a task that is at a step.
+/// The words of `state.json` for a task at a step.
 pub const WORKER_WORDS: &[(Step, &str)] = &[
     (Step::Build, "BUILD"),
     (Step::Fix, "FIX"),

@@ -7,6 +7,7 @@ use crate::pipeline::{
 };
 use crate::step::Step;
 
+/// The row of the plan flow.
 pub const FLOW: FlowRow = FlowRow {
     word: "plan",
     root: Pipeline::Plan,
@@ -18,6 +19,7 @@ pub const FLOW: FlowRow = FlowRow {
     worker_words: paired::WORKER_WORDS,
 };
 
+/// The stages of a planned run.
 pub const PLAN: &[Stage] = &[
     slot(Step::Preflight).when(When::On(Switch::Baseline)),
     slot(Step::Plan),
@@ -32,8 +34,8 @@ pub const PLAN: &[Stage] = &[
     serial(Step::PullRequest).when(When::On(Switch::Pr)),
 ];
 
-/// A task too large to be planned with the rest: it becomes tasks of its own when its turn comes,
-/// and what depends on it waits for all of them.
+/// The stages of a task too large to be planned with the rest: it is divided into tasks when its
+/// turn comes, and its dependants wait for all of them.
 pub const EXPAND: &[Stage] = &[
     slot(Step::Plan),
     serial(Step::Schedule).spawns(Pipeline::Paired),

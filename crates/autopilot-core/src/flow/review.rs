@@ -1,4 +1,4 @@
-//! A reviewer's answer, and what it means under the configured gate.
+//! A reviewer's answer, and its meaning under the configured gate.
 //!
 //! Invariant: nothing here looks into prose. Under the evidence gate an issue blocks by what it
 //! cites, and a citation counts only if the controller itself finds what is cited.
@@ -10,10 +10,10 @@ use crate::limit::ReviewGate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Characters of an issue's message in a note about it.
+/// The number of characters of an issue's message that a note quotes.
 const MESSAGE_CHARS_MAX: usize = 80;
 
-/// The answer of a reviewer, as its schema has it.
+/// The answer of a reviewer, as its schema defines it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewAnswer {
     pub verdict: Verdict,
@@ -39,7 +39,7 @@ pub struct ReviewIssue {
     pub command: Option<String>,
 }
 
-/// What the controller has seen of a change, against which citations are checked.
+/// The facts about a change against which the controller checks citations.
 #[derive(Clone, Debug, Default)]
 pub struct ReviewGround {
     /// The number of the task's acceptance criteria.
@@ -60,7 +60,7 @@ pub struct WeighedIssues {
 }
 
 impl ReviewAnswer {
-    /// What the answer means for its step.
+    /// The outcome of the review step.
     pub fn outcome(&self) -> Outcome {
         match self.verdict {
             Verdict::Approve => Outcome::Passed,
@@ -76,7 +76,7 @@ impl ReviewAnswer {
         StepAnswer::Review { verdict, issues, blocking: weighed.blocking }
     }
 
-    /// The mark of a refusal, the same whenever the same issues are named; an approval has none.
+    /// The fingerprint of a refusal, equal if the same issues are named; an approval has none.
     pub fn fingerprint(&self) -> Option<String> {
         let mut messages: Vec<&str> = self.issues.iter().map(|it| it.message.as_str()).collect();
         messages.sort_unstable();
@@ -84,8 +84,8 @@ impl ReviewAnswer {
     }
 }
 
-/// Counts the issues that block under the evidence gate: those of some weight that cite at least one
-/// thing the controller finds itself.
+/// Counts the issues that block under the evidence gate: blocker and major issues that cite at least
+/// one thing the controller finds itself.
 pub fn weigh_issues(
     gate: ReviewGate,
     issues: &[ReviewIssue],
@@ -99,7 +99,7 @@ pub fn weigh_issues(
             Severity::Blocker | Severity::Major if !found.is_empty() => weighed.blocking += 1,
             Severity::Blocker | Severity::Major | Severity::Minor => {}
         }
-        // Under the other gates nothing rests on what is cited.
+        // The other gates do not depend on citations.
         let noted = missing.iter().filter(|_| gate == ReviewGate::Evidence);
         weighed.notes.extend(noted.map(|cited| {
             let message: String = issue.message.chars().take(MESSAGE_CHARS_MAX).collect();
@@ -109,7 +109,7 @@ pub fn weigh_issues(
     weighed
 }
 
-/// One thing that an issue rests on.
+/// One piece of evidence that an issue cites.
 enum Citation<'a> {
     Command(&'a str),
     Criterion(u64),
@@ -117,7 +117,7 @@ enum Citation<'a> {
 }
 
 impl ReviewIssue {
-    /// What it cites. A file without a line says where to look and proves nothing.
+    /// The citations of the issue. A file without a line says where to look and proves nothing.
     fn citations(&self) -> impl Iterator<Item = Citation<'_>> {
         let command = self.command.as_deref().map(str::trim).filter(|name| !name.is_empty());
         let line = self.file.as_deref().zip(self.line);
@@ -145,7 +145,7 @@ impl Citation<'_> {
     fn mistake(&self, ground: &ReviewGround) -> String {
         match self {
             Citation::Command(name) => {
-                format!("`{name}`, which is no check that failed because of the change")
+                format!("`{name}`, which is not a check that failed because of the change")
             }
             Citation::Criterion(number) => {
                 format!("acceptance criterion {number}; the task has {}", ground.criteria)
@@ -227,7 +227,7 @@ mod tests {
         let wrong = at(running(against(issue(Severity::Major, "bad"), 9), "lint"), "a.rs", 1);
         let weighed = weigh_issues(ReviewGate::Evidence, std::slice::from_ref(&wrong), &ground());
         insta::assert_snapshot!(weighed.notes.join("\n"), @"
-        the reviewer's issue “bad” cites `lint`, which is no check that failed because of the change
+        the reviewer's issue “bad” cites `lint`, which is not a check that failed because of the change
         the reviewer's issue “bad” cites acceptance criterion 9; the task has 2
         the reviewer's issue “bad” cites a.rs:1, which the change neither adds nor removes
         ");

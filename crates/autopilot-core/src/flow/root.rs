@@ -4,6 +4,7 @@ use super::{FlowFiles, FlowInput, FlowRow, Pipeline, paired};
 use crate::pipeline::{ChildOrder, Failing, Stage, Switch, When, children, person, serial, slot};
 use crate::step::Step;
 
+/// The row of the task flow.
 pub const TASK_FLOW: FlowRow = FlowRow {
     word: "task",
     root: Pipeline::OneTask,
@@ -15,8 +16,10 @@ pub const TASK_FLOW: FlowRow = FlowRow {
     worker_words: paired::WORKER_WORDS,
 };
 
+/// The row of the queue flow.
 pub const QUEUE_FLOW: FlowRow = FlowRow { word: "queue", root: Pipeline::Queue, ..TASK_FLOW };
 
+/// The stages of a run of one or more tasks.
 pub const ONE_TASK: &[Stage] = &[
     slot(Step::Preflight).when(When::On(Switch::Baseline)),
     children(Step::Tasks, ChildOrder::Parallel, Failing::Stop),
@@ -25,7 +28,7 @@ pub const ONE_TASK: &[Stage] = &[
     serial(Step::PullRequest).when(When::On(Switch::Pr)),
 ];
 
-/// A task that failed leaves the branch where the last good one put it, so the next can go on.
+/// The stages of a queue. A failed task leaves the branch at the last good one, so the next can run.
 pub const QUEUE: &[Stage] = &[
     slot(Step::Preflight).when(When::On(Switch::Baseline)),
     children(Step::Tasks, ChildOrder::OneByOne, Failing::Independent),

@@ -1,20 +1,20 @@
-//! What a turn of a workflow's step means for the step.
+//! The meaning of an agent's turn for the workflow step it works on.
 
 use crate::event::{Facts, HoldWhy, Outcome};
 use crate::state::{Shown, Task};
 use crate::step::Step;
 
-/// What the ending of a step's agent means. What there is no use in trying again is the step's own
-/// failure, which whoever looks at all steps weighs. `named` is the model that the workflow named
-/// for the step and the agent that does not know it: nobody but its maker can name another.
+/// The outcome of a step whose agent ended. A try that broke fails the step, and the reviewer weighs
+/// that. `named` is the model that the workflow named for the step, and the agent that does not know
+/// it: only the planner can name another.
 pub fn ended(judged: Outcome, named: Option<(&str, &str)>) -> Outcome {
     match judged {
         Outcome::Broke { why } => Outcome::Failed { why },
         Outcome::Away { why: HoldWhy::Model, text, until } => match named {
             Some((model, agent)) => Outcome::Failed {
                 why: format!(
-                    "the model `{model}` of this step is not known to {agent}: {text}; name \
-                     another or leave it out"
+                    "{agent} does not know the model `{model}` of this step: {text}; name \
+                     another or omit it"
                 ),
             },
             None => Outcome::Away { why: HoldWhy::Model, text, until },
@@ -29,8 +29,8 @@ pub fn ended(judged: Outcome, named: Option<(&str, &str)>) -> Outcome {
     }
 }
 
-/// A turn that a person asked for and that fails takes nothing away: a result that is merged stands
-/// as it was. What the turn wrote is kept with its attempt.
+/// Keeps a merged result if a turn that a person asked for fails. The output of the turn is kept with
+/// its attempt.
 pub fn unless_it_stands(
     stands: Option<&Shown>,
     outcome: Outcome,
@@ -45,7 +45,7 @@ pub fn unless_it_stands(
     (Outcome::Skipped { why }, facts)
 }
 
-/// The result of a step that a person goes on with and that was merged before.
+/// The merged result of a step that a person continues.
 pub fn standing(task: &Task) -> Option<&Shown> {
     task.words.as_ref()?;
     merged_result(task.last(Step::WorkflowStep)?, task.last(Step::Merge)?)
@@ -82,8 +82,8 @@ mod tests {
         let away = |why| Outcome::Away { why, text: "no such model".into(), until: None };
         assert_eq!(ended(away(HoldWhy::Quota), Some(("m", "codex"))), away(HoldWhy::Quota));
         assert_eq!(ended(away(HoldWhy::Model), None), away(HoldWhy::Model));
-        let why = "the model `m` of this step is not known to codex: no such model; name another \
-                   or leave it out";
+        let why = "codex does not know the model `m` of this step: no such model; name another \
+                   or omit it";
         assert_eq!(ended(away(HoldWhy::Model), Some(("m", "codex"))), failed(why));
     }
 

@@ -1,7 +1,7 @@
-//! Accounts with which something is wrong: held for a time, then tried by one attempt at a time.
+//! Accounts in trouble: held for a time, then tried by one attempt at a time.
 //!
-//! What a vendor refuses for one task it refuses for all of them, so it is the account that is held
-//! and not the task. Only accounts in trouble are kept; one that is not here is open.
+//! A vendor that refuses one task refuses all of them, so the account is held and not the task. Only
+//! accounts in trouble are kept; an account that is not here can be used.
 
 use super::{LiveAttempt, State, Task};
 use crate::config::WorkBy;
@@ -12,36 +12,38 @@ use crate::step::{Role, Step};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
+/// An account in trouble.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Account {
-    /// Of the last hold.
+    /// The reason of the last hold.
     pub why: HoldWhy,
-    /// How often in a row it went wrong.
+    /// The number of failures in a row.
     pub trips: u32,
     pub held: Option<Hold>,
-    /// The attempt that finds out whether it works again.
+    /// The attempt that finds out whether the account works again.
     pub probe: Option<AttemptId>,
 }
 
+/// The time during which an account is not used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hold {
-    /// None: it does not end by itself.
+    /// None if the hold does not end by itself.
     pub until: Option<Time>,
     pub text: String,
-    /// Nobody said that it ends then; it is only tried again.
+    /// The vendor named no end; `until` is the next try.
     #[serde(default)]
     pub guess: bool,
 }
 
-/// Whether somebody can do a step now.
+/// The availability of an agent for a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LaneState {
     Open {
         lane: u32,
     },
-    /// Somebody is finding out whether it is open.
+    /// An attempt is finding out whether the account works again.
     Probed,
-    /// `until` is when the first of them may be tried again; `account` is what that one waits for.
+    /// All agents are held. `account` is the one that may be tried first, and `until` is that time.
     Held {
         account: String,
         why: HoldWhy,
@@ -52,7 +54,7 @@ pub enum LaneState {
 }
 
 impl Task {
-    /// Who does a step of it. What a task says is about its own work, not about who looks at it.
+    /// The agent that the task names for a step. It names one for its own work, not for reviews.
     pub fn by(&self, step: Step) -> &WorkBy {
         const ANYBODY: &WorkBy = &WorkBy { agent: None, model: None };
         match step.role() {
@@ -63,17 +65,17 @@ impl Task {
 }
 
 impl State {
-    /// The account, or model of it, that a lane of a task's step stands for.
+    /// The account, or `account/model`, of a lane of a task's step.
     pub fn lane_name(&self, task: TaskId, step: Step, lane: u32) -> Cow<'_, str> {
         self.run.limits.lane_by(step, self.task(task).by(step), lane)
     }
 
-    /// The account, or model of it, an attempt works with.
+    /// The account, or `account/model`, that an attempt works with.
     pub fn lane_of(&self, live: &LiveAttempt) -> Cow<'_, str> {
         self.lane_name(live.task, live.step, live.lane)
     }
 
-    /// The same for work that only goes on where it was begun, as long as that is open.
+    /// Like [`State::door`], but prefers the lane on which the work was started, if it is open.
     pub fn door_by(&self, step: Step, by: &WorkBy, lane: Option<u32>) -> LaneState {
         let limits = &self.run.limits;
         let known = lane.filter(|lane| (*lane as usize) < limits.lanes_by(step, by));
@@ -81,7 +83,7 @@ impl State {
         known.filter(is_open).map_or_else(|| self.door(step, by), |lane| LaneState::Open { lane })
     }
 
-    /// Whether somebody can do a step now, done by those.
+    /// The availability of an agent for a step that is done by `by`.
     pub fn door(&self, step: Step, by: &WorkBy) -> LaneState {
         if self.run.accounts.is_empty() {
             return LaneState::Open { lane: 0 };
@@ -97,7 +99,7 @@ impl State {
         doors.into_iter().min_by_key(rank).unwrap_or(LaneState::Open { lane: 0 })
     }
 
-    /// None: it is open.
+    /// The state of a lane; none if it is open.
     fn door_of(&self, lane: &str) -> Option<LaneState> {
         let account = account_of(lane);
         let model = Some(lane).filter(|model| *model != account);
@@ -120,7 +122,7 @@ impl State {
         doors.max_by_key(rank)
     }
 
-    /// Accounts that are held, and until when.
+    /// The accounts that are held, with the reason and the hold.
     pub fn holds(&self) -> impl Iterator<Item = (&str, HoldWhy, &Hold)> + '_ {
         self.run.accounts.iter().filter_map(|(name, account)| {
             Some((name.as_str(), account.why, account.held.as_ref()?))
@@ -129,7 +131,7 @@ impl State {
 
     pub(super) fn held(&mut self, account: &str, hold: Hold, why: HoldWhy, trips: u32) {
         let before = self.run.accounts.remove(account);
-        // Whoever was finding out goes on; what it says is still heard.
+        // A probe that is under way continues; its result still counts.
         let probe = before.and_then(|account| account.probe);
         let account_now = Account { why, trips, held: Some(hold), probe };
         self.run.accounts.insert(account.to_owned(), account_now);
@@ -138,13 +140,13 @@ impl State {
     pub(super) fn freed(&mut self, account: &str, at: Time) {
         let Some(account) = self.run.accounts.get_mut(account) else { return };
         let Some(hold) = account.held.take() else { return };
-        // Before its time only because somebody said so: they know more than was counted.
+        // Freed before its time means that a person said so, who knows more than the count.
         if hold.until.is_none_or(|until| at < until) {
             account.trips = 1;
         }
     }
 
-    /// An attempt begins; of accounts that are not trusted yet it is the probe.
+    /// Makes a starting attempt the probe of its account, if that account is in trouble.
     pub(super) fn probes(&mut self, attempt: AttemptId, live: &LiveAttempt) {
         if self.run.accounts.is_empty() {
             return;
@@ -177,7 +179,7 @@ impl State {
     }
 }
 
-/// The sooner it may open the smaller.
+/// The order of lane states: the sooner a lane may open, the smaller.
 fn rank(door: &LaneState) -> (u8, Option<Time>) {
     match door {
         LaneState::Open { .. } => (0, None),

@@ -1,4 +1,4 @@
-//! What each event changes. No rule is here: whatever was decided is already in the event.
+//! The effect of each event on the state. No rule is here: the event holds the whole decision.
 
 use super::{Grant, Hold, LiveAttempt, Run, Shown, Spent, State, Status, Task};
 use crate::event::{Bill, Event, Facts, Outcome, SessionTotal, Skip, TaskEnd, TaskEntry};
@@ -7,12 +7,13 @@ use crate::id::{AttemptId, Micros, TaskId, Time};
 use crate::pipeline::{Failing, Switch, Work};
 use crate::step::Step;
 
-/// Attempts cut short in a row that are looked at for what they left behind.
+/// The number of attempts cut short in a row whose leftover work is considered.
 const CUT_SHORT_MAX: usize = 64;
 /// A silence longer than this between two records is not counted as work: the machine slept.
 const ACTIVE_GAP_MAX_MS: u64 = 120_000;
 
 impl State {
+    /// Applies one event: the `place`-th of record `seq`.
     pub fn apply(&mut self, event: &Event, seq: u64, place: u32, at: Time) {
         if matches!(event, Event::Booted { .. }) {
             // Nobody worked between the two processes.
@@ -98,13 +99,14 @@ impl State {
         }
     }
 
+    /// Ends a record whose events were applied one by one.
     pub fn seal(&mut self, seq: u64, at: Time) {
         self.count_time(at);
         self.seq = seq;
     }
 
-    /// Before anything changes: of the time since the last record only that counts in which
-    /// somebody was at work. A halt, a question and a wait for an account are no work.
+    /// Counts the time since the last record, before anything changes, if something was at work. A
+    /// halt, a question and a wait for an account are not work.
     fn count_time(&mut self, at: Time) {
         if self.run.halt.is_none() && self.is_at_work() {
             self.run.active_ms += at.since_ms(self.at).min(ACTIVE_GAP_MAX_MS);
@@ -115,12 +117,8 @@ impl State {
     fn add(&mut self, id: TaskId, parent: Option<TaskId>, pipeline: Pipeline, spec: &TaskEntry) {
         let before: Vec<TaskId> =
             spec.depends_on.iter().filter_map(|name| self.names.get(name).copied()).collect();
-        let is_met = |dep: &TaskId| match &self.task(*dep).status {
-            Status::Settled(end) => self.satisfies(*dep, end),
-            Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
-                false
-            }
-        };
+        let is_met =
+            |dep: &TaskId| self.task(*dep).end().is_some_and(|end| self.satisfies(*dep, end));
         let needs = before.iter().filter(|dep| !is_met(dep)).count() as u32;
         let of_round = parent.map_or(0, |parent| self.round_of_what_it_brings(parent));
         for dep in before {
@@ -164,7 +162,7 @@ impl State {
         });
     }
 
-    /// What comes after the tasks of a round are over is for the next one.
+    /// The round of new child tasks: those brought after the tasks of a round are for the next one.
     fn round_of_what_it_brings(&self, task: TaskId) -> u32 {
         let now = self.task(task);
         now.round + u32::from(now.is_past_children())
@@ -174,7 +172,7 @@ impl State {
         self.run.moved_at = at;
         let task = self.task_mut(id);
         if task.status == Status::Open {
-            // Begun, or re-opened by a person: the rounds before this one are forgiven.
+            // The task starts or was re-opened by a person: the rounds before are forgiven.
             task.spent.rounds_forgiven = round.saturating_sub(1);
         }
         if task.round != round {
@@ -309,7 +307,7 @@ impl State {
     }
 
     fn reopened(&mut self, id: TaskId) {
-        let Status::Settled(end) = self.task(id).status.clone() else { return };
+        let Some(end) = self.task(id).end().cloned() else { return };
         self.set_status(id, Status::Open);
         let task = self.task_mut(id);
         task.ended_at = None;
@@ -344,7 +342,7 @@ impl State {
         self.task_mut(task).notes.push(text);
     }
 
-    /// What is around it has gone on past its tasks: they are judged or about to be published.
+    /// Whether a task above has moved past its children, which are being judged or published.
     pub fn is_behind(&self, task: TaskId) -> bool {
         let mut above = self.task(task).parent.map(|parent| self.task(parent));
         while let Some(parent) = above {
@@ -356,18 +354,13 @@ impl State {
         false
     }
 
-    /// Whether nothing that depends on it will ever begin, unless a person has it done again.
+    /// Whether the dependants of a task will never start, unless a person retries it.
     pub(crate) fn is_dead_end(&self, task: TaskId) -> bool {
-        match &self.task(task).status {
-            Status::Settled(end) => !self.satisfies(task, end),
-            Status::Open | Status::At { .. } | Status::Running { .. } | Status::Waiting { .. } => {
-                false
-            }
-        }
+        self.task(task).end().is_some_and(|end| !self.satisfies(task, end))
     }
 
-    /// Whether what depends on a task that ended so may begin. Skipped by a person counts: they
-    /// vouch. So does a failure that somebody weighs later, unless it was to end what follows it.
+    /// Whether the dependants of a task with this end may start. A task skipped by a person counts as
+    /// done: they vouch for it. So does a failure that a reviewer weighs later, unless failing fast.
     fn satisfies(&self, task: TaskId, end: &TaskEnd) -> bool {
         match end {
             TaskEnd::Closed | TaskEnd::Skipped { why: Skip::Asked } => true,

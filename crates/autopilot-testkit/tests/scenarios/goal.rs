@@ -145,7 +145,7 @@ fn a_run_that_did_not_converge_goes_on_with_the_next_iteration_when_a_person_ask
 fn a_lifetime_of_iterations_is_not_begun_anew() {
     let story = check(
         "goal a\n limit rounds 5, lifetime 1\n run: completion unfinished\n retry run",
-        "a done — run failed: halted: the task has used all its rounds (1)",
+        "a done — run failed: stopped: the task has used all its rounds (1)",
     );
     assert_eq!(times(&story, "run.workflow"), 1);
 }
@@ -156,7 +156,7 @@ fn the_same_words_over_and_over_trip_a_rail() {
         "goal a
          limit same 2
          run: completion unfinished, completion unfinished",
-        "a done · a-i2 done — run failed: halted: the same failure 2 rounds in a row (2 rounds)",
+        "a done · a-i2 done — run failed: stopped: the same failure 2 rounds in a row (2 rounds)",
     );
 }
 
@@ -211,7 +211,7 @@ fn names_are_unique_over_all_iterations() {
     check("goal a\n run: completion unfinished bringing a", "a done — run done (1 retry)");
     check(
         "goal a\n run: completion unfinished bringing c+c, completion unfinished bringing c<b",
-        "a done — run failed: completion broke: it brought task c before b, which it needs (2 retries)",
+        "a done — run failed: completion broke: it returned task c before b, which it needs (2 retries)",
     );
 }
 
@@ -597,7 +597,7 @@ fn a_person_goes_on_with_a_step_and_with_nothing_else() {
         "goal a; b after a
          a: step fails
          stop during b step; continue a",
-        "a done (2 rounds) · b at merge — run rests: a step was gone on with, as asked",
+        "a done (2 rounds) · b at merge — run rests: the step was continued, as asked",
     );
     assert_eq!(story.merged, "a2");
     let story = check(

@@ -3,7 +3,7 @@
 use super::check;
 
 const BLOCKED: &str = "plan a; b after a; c\n limit rounds 1\n a: validate fails";
-const FAILED: &str = "a failed: did not converge in 1 iterations (overruled) · b blocked by a · c done — run failed: 2 tasks did not close";
+const FAILED: &str = "a failed: did not converge in 1 iterations (overruled) · b blocked by a · c done — run failed: 2 tasks failed";
 
 /// Plays a story and compares what was refused in it, in order.
 #[track_caller]
@@ -54,8 +54,8 @@ fn a_retry_names_what_stands_in_its_way() {
 fn rounds_of_a_lifetime_are_not_given_again() {
     refused(
         "task a\n limit rounds 1, lifetime 1\n a: validate fails\n retry a",
-        "a failed: halted: the task has used all its rounds (1) (overruled) — run failed: 1 task did not close",
-        &["task `a` has used all of the 1 rounds it may ever have"],
+        "a failed: stopped: the task has used all its rounds (1) (overruled) — run failed: 1 task failed",
+        &["task `a` has used all 1 iterations of its lifetime"],
     );
 }
 
@@ -76,7 +76,7 @@ fn a_skip_is_said_once_and_of_a_task() {
     refused(
         "queue a; b\n skip run during a build; skip b during a build; skip b during a build",
         "a done · b skipped — run done",
-        &["the run itself can't be skipped", "task `b` is skipped already"],
+        &["the run itself can't be skipped", "task `b` is already skipped"],
     );
 }
 
@@ -85,7 +85,7 @@ fn what_lies_in_a_skipped_task_is_not_skipped_by_itself() {
     refused(
         "plan big, expand; x, in big; other\n skip big during x build; skip x",
         "big skipped · other done · x stopped by big — run done",
-        &["task `x` was left out with `big`"],
+        &["task `x` was skipped together with `big`"],
     );
 }
 
@@ -94,7 +94,7 @@ fn a_merge_is_not_skipped() {
     refused(
         "task a\n skip a during merge",
         "a done — run done",
-        &["task `a` can't be skipped now: it is being merged, and that may have happened"],
+        &["task `a` can't be skipped now: its merge has started and may be complete"],
     );
 }
 
@@ -103,7 +103,7 @@ fn an_answer_needs_a_question_and_a_no_needs_a_reason() {
     refused(
         "task a\n with end-gate\n approve during a build; reject silently; approve",
         "a done — run done",
-        &["nothing is waiting for an approval", "a rejection needs a reason"],
+        &["nothing is waiting for approval", "a rejection needs a reason"],
     );
 }
 
@@ -133,6 +133,6 @@ fn a_stop_and_a_resume_are_heard_once() {
     refused(
         "task a\n resume during build; stop during build; stop during build; resume",
         "a done — run done",
-        &["the run is not stopped", "the run is over or stopped already"],
+        &["the run is not stopped", "the run is already over or stopped"],
     );
 }

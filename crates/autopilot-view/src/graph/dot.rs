@@ -3,6 +3,7 @@
 use super::{EdgePlace, GraphGroup, GraphNode, GraphPicture, plain};
 use std::fmt::Write;
 
+/// The graph as a Graphviz file.
 pub fn dot(graph: &GraphPicture) -> String {
     let mut text = String::from("digraph tasks {\n");
     let _ = writeln!(text, "  label={};", quoted(&graph.title));
@@ -20,7 +21,7 @@ pub fn dot(graph: &GraphPicture) -> String {
         }
     }
     for edge in &graph.edges {
-        // A cluster is no end of an edge: one of its nodes is, and the edge is cut at the border.
+        // An edge can't end at a cluster: it ends at one of its nodes and is cut at the border.
         let from = node_of(graph, edge.from, ArrowEnd::Tail);
         let to = node_of(graph, edge.to, ArrowEnd::Head);
         let (Some(from), Some(to)) = (from, to) else {
@@ -76,7 +77,7 @@ fn node_line(text: &mut String, index: usize, node: &GraphNode, depth: usize) {
     );
 }
 
-/// Of a group, its first node where an arrow arrives and its last where one leaves.
+/// The node at which an arrow ends: for a group, its first for a head and its last for a tail.
 fn node_of(graph: &GraphPicture, place: EdgePlace, end: ArrowEnd) -> Option<usize> {
     let group = match place {
         EdgePlace::Node(index) => return Some(index),
@@ -105,7 +106,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", escaped(text))
 }
 
-/// Labels know backslash sequences and HTML's character names.
+/// Escapes a label, in which backslash sequences and HTML entities have a meaning.
 fn escaped(text: &str) -> String {
     plain(text).replace('\\', "\\\\").replace('"', "\\\"").replace('&', "&amp;")
 }

@@ -3,6 +3,7 @@
 use super::{EdgePlace, GraphPicture, layer};
 use serde_json::{Value, json};
 
+/// The graph as JSON.
 pub fn json(graph: &GraphPicture) -> Value {
     let levels = layer::levels(graph);
     let (before_node, before_group) = graph.before();

@@ -1,9 +1,9 @@
-//! Levels of a graph: a task stands one level behind the last of those it waits for.
+//! The levels of a graph: a task is one level after the last of its dependencies.
 
 use super::{EdgePlace, GraphPicture};
 use std::collections::BTreeSet;
 
-/// The level of every node, from 0. What waits in a circle is cut open at its first task.
+/// The level of every node, from 0. A cycle is cut open at its first task.
 pub(super) fn levels(graph: &GraphPicture) -> Vec<usize> {
     let net = LayerNet::of(graph);
     let mut level = vec![0; net.after.len()];
@@ -14,7 +14,7 @@ pub(super) fn levels(graph: &GraphPicture) -> Vec<usize> {
         if !open.remove(&at) {
             continue;
         }
-        // Nodes take a level; the ends of a group take none.
+        // Nodes take up a level; the ends of a group do not.
         let behind = level[at] + usize::from(at < graph.nodes.len());
         for next in &net.after[at] {
             needs[*next] -= 1;
@@ -30,7 +30,7 @@ pub(super) fn levels(graph: &GraphPicture) -> Vec<usize> {
     level
 }
 
-/// Nodes, then for each group where it begins and where it ends.
+/// All nodes, followed by the begin and the end of each group.
 struct LayerNet {
     after: Vec<Vec<usize>>,
     needs: Vec<usize>,

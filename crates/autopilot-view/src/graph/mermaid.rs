@@ -3,11 +3,12 @@
 use super::{EdgePlace, GraphNode, GraphPicture, TaskMark, plain};
 use std::fmt::Write;
 
-/// Renderers refuse more than this many edges unless they are told otherwise.
+/// The number of edges that renderers accept by default.
 const RENDERER_EDGES_MAX: usize = 500;
-/// The same for characters.
+/// The number of characters that renderers accept by default.
 const RENDERER_CHARS_MAX: usize = 50_000;
 
+/// The graph as a Mermaid chart.
 pub fn mermaid(graph: &GraphPicture) -> String {
     let mut body = String::from("flowchart LR\n");
     for (index, node) in graph.nodes.iter().enumerate() {
@@ -65,7 +66,7 @@ fn node_line(body: &mut String, index: usize, node: &GraphNode, depth: usize) {
     let _ = writeln!(body, "{}n{index}[\"{} {label}\"]", "  ".repeat(depth), sign(node.mark));
 }
 
-/// Signs that are markup nowhere.
+/// The sign of a mark; none of them is markup.
 fn sign(mark: TaskMark) -> char {
     match mark {
         TaskMark::Skipped => '–',

@@ -6,11 +6,11 @@ use super::{GraphGroup, GraphNode, GraphPicture, TaskMark, cut, plain};
 use layout::{Layout, MARGIN, NODE_HEIGHT, NODE_WIDTH, Point, Rect};
 use std::fmt::Write;
 
-/// Letters of the usual fonts that fit into a box.
+/// The number of letters that fit into a box.
 const ID_COLUMNS_MAX: usize = 27;
 const TITLE_COLUMNS_MAX: usize = 34;
 const TITLE_LINES_MAX: usize = 2;
-/// The heading is at least this wide.
+/// The least width, so that the heading fits.
 const WIDTH_MIN: i64 = 560;
 const HEAD: i64 = 64;
 
@@ -21,6 +21,7 @@ text{font-family:ui-sans-serif,system-ui,-apple-system,'Segoe UI',sans-serif;fil
 .g{fill:#f8fafc;stroke-width:1.5;stroke-dasharray:6 4}.l{font-size:12px;font-weight:600;fill:#475569}\
 .e{fill:none;stroke:#94a3b8;stroke-width:1.5}";
 
+/// The graph as a complete SVG file.
 pub fn svg(graph: &GraphPicture) -> String {
     let layout = Layout::of(graph);
     let width = layout.width.max(WIDTH_MIN);
@@ -45,8 +46,8 @@ pub fn svg(graph: &GraphPicture) -> String {
     text
 }
 
-/// The same as part of a page: without a heading, and in the colours the page has for the classes
-/// of its boxes. `name` is unlike any other on that page.
+/// The graph as part of a page: without a heading, and in the page's colours for the classes of the
+/// boxes. `name` must be unique on the page.
 pub fn svg_part(graph: &GraphPicture, name: &str) -> String {
     let layout = Layout::of(graph);
     let (width, height) = (layout.width, layout.height);
@@ -63,7 +64,7 @@ pub fn svg_part(graph: &GraphPicture, name: &str) -> String {
     text
 }
 
-/// Who says what the boxes look like.
+/// The source of the colours.
 #[derive(Clone, Copy)]
 enum Dress<'a> {
     Alone,
@@ -78,7 +79,7 @@ impl Dress<'_> {
         }
     }
 
-    /// What a box begins with.
+    /// The opening tag of a box.
     fn opening(self, mark: TaskMark) -> String {
         match self {
             Dress::Alone => "<g>".to_owned(),
@@ -134,7 +135,7 @@ fn draw_group(text: &mut String, group: &GraphGroup, rect: &Rect, dress: Dress<'
     );
 }
 
-/// A curve through all points: flat at each of them.
+/// Draws a curve through all points, horizontal at each of them.
 fn draw_path(text: &mut String, points: &[Point], arrow: &str) {
     let Some(first) = points.first() else { return };
     let _ = write!(text, "<path class=\"e\" d=\"M{} {}", first.x, first.y);
@@ -195,7 +196,7 @@ fn draw_node(text: &mut String, node: &GraphNode, at: Point, dress: Dress<'_>) {
     text.push_str("</g>\n");
 }
 
-/// Broken between words into the lines a box has room for.
+/// The title broken between words into the lines of a box.
 fn wrapped(title: &str) -> Vec<String> {
     use unicode_width::UnicodeWidthStr;
     let mut lines: Vec<String> = Vec::new();

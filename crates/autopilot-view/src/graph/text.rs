@@ -4,34 +4,36 @@ use super::{EdgePlace, GraphPicture, TaskMark, cut, layer, plain, tasks, thousan
 use std::collections::BTreeMap;
 use unicode_width::UnicodeWidthStr;
 
-/// Tasks of one level that are shown unless everything is asked for.
+/// The number of tasks of one level that are shown by default.
 const LEVEL_LINES_MAX: usize = 20;
-/// Levels that are shown unless everything is asked for.
+/// The number of levels that are shown by default.
 const LEVELS_MAX: usize = 30;
-/// A column of ids is no wider than this.
+/// The greatest width of the column of ids.
 const ID_COLUMNS_MAX: usize = 32;
-/// Names behind `after` before the rest is counted.
+/// The number of names after `after`; the rest is counted.
 const AFTER_MAX: usize = 4;
-/// Narrower than this nothing could be read.
+/// The least width at which a line can be read.
 const COLUMNS_MIN: usize = 30;
-/// A title keeps this much before its line gives up what it waits for.
+/// The width that a title keeps before its line drops the dependencies.
 const TITLE_COLUMNS_MIN: usize = 16;
 
+/// The use of colours in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paint {
     Plain,
-    /// For a terminal that shows colours.
+    /// Colours for a terminal that shows them.
     Ansi,
 }
 
+/// The part of a graph to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GraphExtent {
-    /// What matters most of each level, and the levels where work is.
+    /// The most urgent tasks of each level, and the levels with open tasks.
     Bounded,
     All,
 }
 
-/// No line is wider than `columns`.
+/// The graph as lines no wider than `columns`.
 pub fn text(graph: &GraphPicture, columns: usize, paint: Paint, extent: GraphExtent) -> String {
     let columns = columns.max(COLUMNS_MIN);
     let drawing = Drawing::of(graph, columns, paint, extent);
@@ -50,9 +52,9 @@ struct Drawing<'a> {
     columns: usize,
     paint: Paint,
     extent: GraphExtent,
-    /// Nodes by level, in the order of the graph.
+    /// The nodes by level, in the order of the graph.
     rows: Vec<Vec<usize>>,
-    /// Groups by the level they begin at.
+    /// The groups by their first level.
     opens: BTreeMap<usize, Vec<usize>>,
     before: (Vec<Vec<EdgePlace>>, Vec<Vec<EdgePlace>>),
     id_columns: usize,
@@ -107,7 +109,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// The levels to show: from the first where something is left to do.
+    /// The levels to show, from the first one with open tasks.
     fn window(&self) -> std::ops::Range<usize> {
         let all = self.rows.len();
         if self.extent == GraphExtent::All || all <= LEVELS_MAX {
@@ -143,7 +145,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// The most urgent, in the order of the graph.
+    /// The most urgent tasks of a level, in the order of the graph.
     fn shown(&self, row: &[usize]) -> Vec<usize> {
         let mut shown = row.to_vec();
         if self.extent == GraphExtent::Bounded && row.len() > LEVEL_LINES_MAX {
@@ -184,7 +186,7 @@ impl<'a> Drawing<'a> {
         })
     }
 
-    /// `  ✓ id   title   after a, b`, cut where it hurts least.
+    /// One task: `  ✓ id   title   after a, b`, cut to the width.
     fn line(&self, mark: TaskMark, id: &str, title: &str, remarks: &str) -> String {
         let id = padded(&cut(&plain(id), self.id_columns), self.id_columns);
         let room = self.columns.saturating_sub(2 + 2 + self.id_columns + 2);

@@ -224,7 +224,7 @@ fn an_iteration_without_a_workflow_and_one_that_was_overruled_say_so() {
     story.root(Step::Workflow, no("Workflow stuck: a, b, a"), "", &[]);
     story.round_failed(Step::Workflow, "Workflow stuck: a, b, a");
     story.root(Step::Completion, Outcome::Passed, r#"{"done":true,"summary":"fine"}"#, &[]);
-    let why = "it was said to be done although tests fail".to_owned();
+    let why = "the reviewer said it was done although tests fail".to_owned();
     story.tell(vec![Event::Overruled { task: TaskId::ROOT, why: why.clone() }]);
     story.round_failed(Step::Validate, "tests fail");
     let end = TaskEnd::Failed { why: Failure::Rounds { rounds: 2 } };
@@ -239,7 +239,7 @@ fn an_iteration_without_a_workflow_and_one_that_was_overruled_say_so() {
         told["graph"]["warnings"],
         json!([
             "iteration 1: Workflow stuck: a, b, a",
-            "iteration 2: it was said to be done although tests fail",
+            "iteration 2: the reviewer said it was done although tests fail",
             "iteration 2: tests fail",
             "iteration 3: did not converge in 2 iterations",
         ])
@@ -294,7 +294,7 @@ fn warnings_are_kept_up_to_a_limit() {
     }
     let warnings = &story.history.warnings;
     assert_eq!(warnings.len(), WARNINGS_MAX + 1);
-    assert_eq!(warnings[WARNINGS_MAX], "there were more warnings than are kept");
+    assert_eq!(warnings[WARNINGS_MAX], "further warnings were dropped");
     assert_eq!(warnings.iter().filter(|text| text.contains("the same")).count(), 1);
 }
 

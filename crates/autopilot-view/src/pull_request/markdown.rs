@@ -1,10 +1,9 @@
-//! Words of strangers as Markdown that shows them and does nothing else.
+//! Escaping of foreign text, so that Markdown shows it and does nothing else.
 
-/// Stands after what would call somebody or something: seen by no reader, and enough that no forge
-/// takes `@name` for a person or `#7` for an issue.
+/// An invisible character that keeps a forge from reading `@name` as a person or `#7` as an issue.
 const APART: char = '\u{200b}';
 
-/// In running text.
+/// Escapes text for a paragraph or a table cell.
 pub(super) fn escaped(text: &str) -> String {
     let text = one_line(text);
     let text = text.trim();
@@ -17,9 +16,9 @@ pub(super) fn escaped(text: &str) -> String {
             '&' => safe.push_str("&amp;"),
             '@' | '#' => safe.extend(['\\', c, APART]),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '$' => safe.extend(['\\', c]),
-            // What makes a list, a heading, a rule or an order where a text begins.
+            // These make a list, a heading, a rule or a command at the start of a text.
             '-' | '+' | '=' | '/' if at == 0 => safe.extend(['\\', c]),
-            // A link shows where it leads, but is not followed by a slip.
+            // A link is shown, but can't be clicked by accident.
             ':' if rest.starts_with("//") => safe.push_str("\\:"),
             other => safe.push(other),
         }
@@ -27,7 +26,7 @@ pub(super) fn escaped(text: &str) -> String {
     safe
 }
 
-/// As code, also in a table, where a bar must be escaped even there.
+/// Formats text as code, also in a table, where a bar must be escaped even in code.
 pub(super) fn code(text: &str) -> String {
     let text = one_line(text).replace('|', "\\|");
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
@@ -36,7 +35,7 @@ pub(super) fn code(text: &str) -> String {
     format!("{fence}{gap}{text}{gap}{fence}")
 }
 
-/// Neither an end of a line nor anything that changes the direction or hides a letter.
+/// The text without line ends, changes of direction and invisible characters.
 pub(super) fn one_line(text: &str) -> String {
     let unseen = |c: char| {
         c.is_control()

@@ -1,4 +1,4 @@
-//! One try of a step on the page: how it ended, what the controller saw, what was asked and said.
+//! One attempt on the page: its outcome, the checks of the controller, the calls of agents.
 
 use super::words::{Body, Excerpt, PageWords, ReportLine};
 use super::{AgentCall, ReportFacts, ResumeWay, Tone};
@@ -9,9 +9,10 @@ use autopilot_core::id::Time;
 use autopilot_core::step::Step;
 use serde::Deserialize;
 
-/// Findings of a review or a guard that are listed.
+/// The number of findings of a review or a guard that are listed.
 const FINDINGS_MAX: usize = 100;
 
+/// One attempt on the page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportAttempt {
     pub id: String,
@@ -25,12 +26,12 @@ pub struct ReportAttempt {
     pub checks: Vec<ReportCheck>,
     pub said: Option<ReportVerdict>,
     pub notes: Vec<ReportLine>,
-    /// The end of its output, where nothing else tells what happened.
+    /// The end of its output, if nothing else says what happened.
     pub tail: Option<Body>,
     pub calls: Vec<ReportQuestion>,
 }
 
-/// A command the controller ran itself.
+/// A command that the controller ran itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportCheck {
     pub name: ReportLine,
@@ -39,18 +40,18 @@ pub struct ReportCheck {
     pub output: Body,
 }
 
-/// What a reviewer said.
+/// The verdict of a reviewer or of the controller's own checks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportVerdict {
     pub verdict: &'static str,
     pub tone: Tone,
     pub summary: Body,
     pub findings: Vec<ReportLine>,
-    /// Findings that are not listed.
+    /// The number of findings that are not listed.
     pub more: usize,
 }
 
-/// A question to an agent.
+/// A call of an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportQuestion {
     pub number: u32,
@@ -62,6 +63,7 @@ pub struct ReportQuestion {
     pub output: Body,
 }
 
+/// The content of the page on one attempt.
 pub fn attempt(
     tried: &PastAttempt,
     known: &ReportFacts<'_>,
@@ -93,7 +95,7 @@ pub fn attempt(
     }
 }
 
-/// In a colour and a word.
+/// The outcome of an attempt as a colour and a word.
 pub fn how(tried: &PastAttempt, is_live: bool) -> (Tone, &'static str) {
     let Some((_, outcome)) = &tried.ended else {
         return if is_live { (Tone::Busy, "running") } else { (Tone::Worse, "interrupted") };
@@ -108,7 +110,7 @@ pub fn how(tried: &PastAttempt, is_live: bool) -> (Tone, &'static str) {
         Outcome::Lost => (Tone::Worse, "interrupted"),
         Outcome::Quota { .. } => (Tone::Waits, "no quota"),
         Outcome::Away { why, .. } => (Tone::Waits, why.word()),
-        Outcome::Revoked => (Tone::Plain, "ended by the controller"),
+        Outcome::Revoked => (Tone::Plain, "stopped by the controller"),
         Outcome::Skipped { .. } => (Tone::Plain, "skipped"),
     }
 }
@@ -151,14 +153,15 @@ fn facts(tried: &PastAttempt, words: &PageWords<'_>) -> Vec<(&'static str, Repor
     rows
 }
 
+/// Tokens for people: `120 in, 30 out`.
 pub fn tokens(input: u64, output: u64) -> String {
     if input + output == 0 {
-        return "not told".to_owned();
+        return "not reported".to_owned();
     }
     format!("{input} in, {output} out")
 }
 
-/// As much of the evidence as a reader needs.
+/// The part of an evidence file that the page shows.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ReportEvidence {
@@ -193,7 +196,7 @@ struct ReportFinding {
 struct ReportReview {
     summary: String,
     issues: Vec<ReportFinding>,
-    /// Of whoever says whether a goal is reached.
+    /// The reason of a reviewer who judges a goal.
     reason: String,
 }
 
@@ -242,7 +245,7 @@ fn said(
     })
 }
 
-/// What the controller itself found in a change.
+/// The findings of the controller itself in a change.
 fn guarded(evidence: &ReportEvidence, words: &PageWords<'_>) -> Option<ReportVerdict> {
     if evidence.findings.is_empty() && evidence.conflict.is_none() {
         return None;

@@ -1,4 +1,4 @@
-//! What of a large run is on its page: what went wrong and what is not over comes first.
+//! The choice of the tasks of a large run for its page: failed and unfinished tasks come first.
 
 use crate::history::PastAttempt;
 use autopilot_core::event::TaskEnd;
@@ -6,23 +6,25 @@ use autopilot_core::id::TaskId;
 use autopilot_core::state::{State, Status, Task};
 use std::collections::BTreeSet;
 
+/// The number of tasks on the page.
 pub const TASKS_MAX: usize = 200;
-/// The last ones of each task.
+/// The number of attempts of each task, the last ones.
 pub const ATTEMPTS_OF_TASK_MAX: usize = 60;
-/// Remarks, the last ones.
+/// The number of remarks, the last ones.
 pub const REMARKS_MAX: usize = 300;
-/// Answers of agents, of those attempts that are shown.
+/// The number of agent calls of the shown attempts.
 pub const CALLS_MAX: usize = 1_000;
 
 /// The tasks that are shown, the run itself among them, in order.
 #[derive(Clone, Debug, Default)]
 pub struct TaskChoice {
     pub tasks: Vec<TaskId>,
-    /// How many tasks are not.
+    /// The number of tasks that are not shown.
     pub left_out: usize,
 }
 
 impl TaskChoice {
+    /// Chooses the tasks of a run.
     pub fn of(state: &State) -> TaskChoice {
         let below = || state.tasks.iter().filter(|task| task.parent.is_some());
         let all = below().count();
@@ -35,6 +37,7 @@ impl TaskChoice {
         TaskChoice { tasks: tasks.into_iter().collect(), left_out }
     }
 
+    /// Whether a task is shown.
     pub fn has(&self, task: TaskId) -> bool {
         self.tasks.binary_search(&task).is_ok()
     }
@@ -51,7 +54,7 @@ fn rank(task: &Task) -> u8 {
     }
 }
 
-/// The last attempts of a task, and how many came before them.
+/// The last attempts of a task, and the number of earlier ones.
 pub fn attempts(all: &[PastAttempt], task: TaskId) -> (Vec<&PastAttempt>, usize) {
     let own: Vec<&PastAttempt> = all.iter().filter(|tried| tried.task == task).collect();
     let before = own.len().saturating_sub(ATTEMPTS_OF_TASK_MAX);

@@ -9,11 +9,12 @@ use super::{Drawn, Limit, ReportPage, ReportTask, Tone};
 use autopilot_core::id::TaskId;
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 
-/// Nothing is fetched and nothing runs, whatever gets onto the page.
+/// The policy under which nothing is loaded and nothing runs, whatever is on the page.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
 const STYLE: &str = include_str!("report.css");
 
+/// The page as HTML.
 pub fn html(page: &ReportPage) -> String {
     let title = format!("{}: {}", page.outcome.word, page.title.as_str());
     markup! {
@@ -92,7 +93,7 @@ fn outcome(page: &ReportPage) -> Markup {
                 }
                 div {
                     h3 { "Not proven" }
-                    (list(&page.outcome.unproven, "Nothing was left out."))
+                    (list(&page.outcome.unproven, "Nothing was skipped."))
                 }
             }
             (rows(&page.facts))
@@ -185,7 +186,7 @@ fn timeline(timeline: &Timeline) -> Markup {
         section #timeline aria-labelledby="timeline-h" {
             h2 #timeline-h { "Timeline" }
             p { "From " (timeline.begin.rfc3339()) " to " (timeline.end.rfc3339())
-                ". A thin line is a task that is known and not worked on; a hatched bar is waiting." }
+                ". A thin line is a task that nothing works on; a hatched bar is a wait." }
             ol.time {
                 li.axis aria-hidden="true" {
                     span.name {} span.track { @for tick in &timeline.ticks { span { (tick) } } }
@@ -238,8 +239,8 @@ fn tasks(tasks: &[ReportTask]) -> Markup {
     markup! {
         section #tasks aria-labelledby="tasks-h" {
             h2 #tasks-h { "Agents and steps" }
-            p { "Every attempt with what the controller saw, what an agent was asked and what it said." }
-            p.paper { "Prompts and outputs are on paper where they were open on the screen." }
+            p { "Every attempt with the checks of the controller and the prompts and answers of agents." }
+            p.paper { "Prompts and outputs are printed if they were open on the screen." }
             @for told in tasks { (of_task(told)) }
         }
     }
@@ -274,7 +275,7 @@ fn of_attempt(attempt: &ReportAttempt) -> Markup {
             @for check in &attempt.checks { (of_check(check)) }
             @if let Some(said) = &attempt.said { (of_said(said)) }
             @if let Some(tail) = &attempt.tail {
-                details { summary { "The end of its output" } (tail) }
+                details { summary { "End of its output" } (tail) }
             }
             @for asked in &attempt.calls { (of_call(asked)) }
         }
@@ -309,10 +310,10 @@ fn of_said(said: &ReportVerdict) -> Markup {
 fn of_call(asked: &ReportQuestion) -> Markup {
     markup! {
         div.call {
-            h5 { (badge(asked.tone, asked.status.as_str())) " Question " (asked.number) }
+            h5 { (badge(asked.tone, asked.status.as_str())) " Call " (asked.number) }
             (rows(&asked.facts))
             @if let Some(resume) = &asked.resume {
-                p { "Go on with this conversation: " code { (resume) } }
+                p { "Continue this session: " code { (resume) } }
             }
             details.prompt { summary { "Prompt" } (asked.prompt) }
             details.output { summary { "Output" } (asked.output) }

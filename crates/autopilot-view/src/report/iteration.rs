@@ -1,4 +1,4 @@
-//! The iterations of a run towards a goal: each with its workflow, its steps and what was said of it.
+//! The iterations of a run towards a goal: each with its workflow, its steps and its verdict.
 
 use super::choice::TaskChoice;
 use super::words::{Body, PageWords, ReportLine};
@@ -10,9 +10,10 @@ use crate::{duration, money};
 use autopilot_core::id::TaskId;
 use autopilot_core::state::State;
 
-/// The last ones.
+/// The number of iterations on the page, the last ones.
 const ITERATIONS_MAX: usize = 50;
 
+/// One iteration on the page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportIteration {
     pub index: u32,
@@ -22,6 +23,7 @@ pub struct ReportIteration {
     pub verdict: Option<(Tone, &'static str, Body)>,
 }
 
+/// One step of a workflow on the page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportStepRow {
     pub task: TaskId,
@@ -34,6 +36,7 @@ pub struct ReportStepRow {
     pub cost: String,
 }
 
+/// The iterations of a run, the last ones.
 pub fn all(
     state: &State,
     history: &IterationHistory,
@@ -79,7 +82,7 @@ pub fn all(
     (first..=last).map(one).collect()
 }
 
-/// What the reviewer said, or what the controller made of it.
+/// The reviewer's verdict, or the controller's correction of it.
 fn verdict(
     index: u32,
     history: &IterationHistory,

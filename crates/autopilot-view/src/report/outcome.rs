@@ -1,4 +1,4 @@
-//! What became of a run in plain words: what was proven, and what was not.
+//! The outcome of a run in plain words: what was proven, and what was not.
 
 use super::words::{PageWords, ReportLine};
 use super::{ReportFacts, Tone};
@@ -11,20 +11,22 @@ use autopilot_core::state::{Shown, State, Task};
 use autopilot_core::step::Step;
 use std::collections::BTreeMap;
 
-/// Lines of each list.
+/// The number of lines in each list.
 const LINES_MAX: usize = 60;
 
+/// The outcome section of the page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportOutcome {
     pub tone: Tone,
     pub word: &'static str,
     pub sentence: ReportLine,
-    /// By the controller itself.
+    /// The facts that the controller itself has proven.
     pub proven: Vec<ReportLine>,
-    /// What rests on somebody's word, was left out, or failed.
+    /// The claims of agents, the skipped checks and the failures.
     pub unproven: Vec<ReportLine>,
 }
 
+/// The outcome of a run.
 pub fn outcome(state: &State, known: &ReportFacts<'_>, words: &PageWords<'_>) -> ReportOutcome {
     let (tone, word) = match (known.standing, ExitWord::of(state)) {
         (Standing::Live { .. }, _) => (Tone::Busy, "running"),
@@ -33,7 +35,7 @@ pub fn outcome(state: &State, known: &ReportFacts<'_>, words: &PageWords<'_>) ->
         (Standing::Rests, _) | (_, ExitWord::Paused) => (Tone::Waits, "paused"),
         (_, ExitWord::Done) => (Tone::Good, "done"),
         (_, ExitWord::Failed) => (Tone::Bad, "failed"),
-        (_, ExitWord::NotConverged) => (Tone::Bad, "not reached within the limits"),
+        (_, ExitWord::NotConverged) => (Tone::Bad, "not finished within the limits"),
         (_, ExitWord::PushFailed) => (Tone::Bad, "done, but not pushed"),
     };
     let (mut proven, mut unproven) = (Vec::new(), Vec::new());
@@ -61,18 +63,19 @@ pub fn outcome(state: &State, known: &ReportFacts<'_>, words: &PageWords<'_>) ->
 fn sentence(state: &State, known: &ReportFacts<'_>) -> String {
     match known.standing {
         Standing::Live { pid } => format!(
-            "The run is still going (process {pid}, {}). This page shows how it stood at {}; write \
-             it again for more.",
+            "The run is still going (process {pid}, {}). This page shows its state at {}; write the \
+             report again for an update.",
             headline(state),
             known.now.rfc3339()
         ),
         Standing::Interrupted => {
-            "The process that worked on it is gone without a word. What is recorded is all there; go \
-             on with `autopilot resume`."
+            "The process of the run died. Everything recorded so far is kept; continue with \
+             `autopilot resume`."
                 .to_owned()
         }
         Standing::Abandoned => {
-            "It was given up for another run. Its work stays salvaged: `autopilot recover`.".to_owned()
+            "The run was given up for another one. Its work is kept: `autopilot recover`."
+                .to_owned()
         }
         Standing::Rests => rests(state),
         Standing::Over => over(state),
@@ -82,13 +85,13 @@ fn sentence(state: &State, known: &ReportFacts<'_>) -> String {
 fn rests(state: &State) -> String {
     match (&state.run.halt, awaited(state)) {
         (None, Some(what)) => format!(
-            "It waits for a person to approve {what}: `autopilot approve` or `autopilot reject \"why\"`."
+            "The run is waiting for a person to approve {what}: `autopilot approve` or `autopilot reject \"why\"`."
         ),
-        (Some(halt), _) if tells_how_to_go_on(halt) => format!("It rests: {}.", halt.why),
+        (Some(halt), _) if tells_how_to_go_on(halt) => format!("The run is halted: {}.", halt.why),
         (Some(halt), _) => {
-            format!("It rests: {}. Go on with {}.", halt.why, money::go_on(state))
+            format!("The run is halted: {}. Continue with {}.", halt.why, money::go_on(state))
         }
-        (None, None) => "It rests. Go on with `autopilot resume`.".to_owned(),
+        (None, None) => "The run is stopped. Continue with `autopilot resume`.".to_owned(),
     }
 }
 
@@ -98,21 +101,21 @@ fn over(state: &State) -> String {
         Some(TaskEnd::Closed | TaskEnd::Skipped { .. }) if has_iterations => {
             let rounds = state.root().map_or(0, |root| root.round);
             let how = if excused(state).is_some() {
-                "by the reviewer's word: what the controller ran fails, as it did on the base, and \
+                "according to the reviewer: the controller's checks fail as they did on the base, and \
                  only new failures counted"
             } else if is_validated(state) {
                 "and the controller's own validation of the result passed"
             } else {
-                "by the reviewer's word alone: nothing was proven"
+                "according to the reviewer alone: nothing was proven"
             };
-            format!("The goal was reached in {}, {how}.", count(rounds as usize, "iteration"))
+            format!("The goal was met in {}, {how}.", count(rounds as usize, "iteration"))
         }
         Some(TaskEnd::Closed | TaskEnd::Skipped { .. }) => {
             let all = leaves(state).count();
             let closed = leaves(state).filter(|task| task.is_closed()).count();
             let how = match excused(state) {
                 Some(_) => {
-                    "; what the controller ran fails, as it did on the base, and only new failures \
+                    "; the controller's checks fail as they did on the base, and only new failures \
                      counted"
                 }
                 None => "",
@@ -120,9 +123,9 @@ fn over(state: &State) -> String {
             format!("{closed} of {} done{how}.", count(all, "task"))
         }
         Some(TaskEnd::Failed { why }) => {
-            format!("It did not come to its end: {why}. Everything that was done is kept.")
+            format!("The run failed: {why}. All work is kept.")
         }
-        None => "It has not begun.".to_owned(),
+        None => "The run has not started.".to_owned(),
     }
 }
 
@@ -161,18 +164,19 @@ fn of_whole(state: &State, proven: &mut Vec<String>, unproven: &mut Vec<String>)
     let said = still_shown(state, Step::Completion);
     match said.and_then(|shown| Some((shown.facts.verdict()?, shown.round))) {
         Some((Verdict::Approve, round)) => unproven.push(format!(
-            "That the goal is reached is the reviewer's word (iteration {round}); it is told below."
+            "That the goal is met is the reviewer's claim (iteration {round}); see below."
         )),
         Some((Verdict::RequestChanges, round)) => {
-            unproven.push(format!("The reviewer said in iteration {round} that it is not done."));
+            unproven
+                .push(format!("The reviewer said in iteration {round} that the goal is not met."));
         }
         None => match old(Step::Completion) {
             Some(shown) => unproven.push(format!(
-                "Nobody has said that the goal is reached since the result changed; the last word \
-                 is of iteration {}.",
+                "No reviewer has said that the goal is met since the result changed; the last \
+                 verdict is from iteration {}.",
                 shown.round
             )),
-            None => unproven.push("Nobody has said yet that the goal is reached.".to_owned()),
+            None => unproven.push("No reviewer has said yet that the goal is met.".to_owned()),
         },
     }
 }
@@ -226,7 +230,7 @@ fn is_green(shown: &Shown) -> bool {
     shown.outcome == Ended::Passed && let_pass(shown).is_none()
 }
 
-/// The tasks that were let pass, by what fails in them as on the base.
+/// The tasks with excused failures, by those failures.
 fn red<'a>(closed: &[&'a Task]) -> BTreeMap<String, Vec<&'a str>> {
     let mut red: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for task in closed {
@@ -244,18 +248,18 @@ fn as_on_the_base(of: &str, what: &str) -> String {
     )
 }
 
-/// What was skipped, waived or noted.
+/// Adds the skipped and waived checks.
 fn left_out(state: &State, unproven: &mut Vec<String>) {
     let base = state.root().and_then(|root| root.last(Step::Preflight));
     if let Some(what) = base.and_then(let_pass) {
         unproven.push(format!(
-            "Before anything was done, on the base, {what}; the run was allowed to begin all the same."
+            "On the base, before any change, {what}; the run was allowed to start anyway."
         ));
     } else if state.run.red_base_allowed && base.is_none_or(|shown| !is_green(shown)) {
-        unproven.push("The run was allowed to begin although tests fail on its base.".to_owned());
+        unproven.push("The run was allowed to start although tests fail on its base.".to_owned());
     }
     for by in waivers(state) {
-        unproven.push(format!("The review was skipped while {by} was there."));
+        unproven.push(format!("The review was switched off by {by}."));
     }
     for task in &state.tasks {
         let name = if task.parent.is_some() { task.name() } else { "The run" };
@@ -267,6 +271,7 @@ fn left_out(state: &State, unproven: &mut Vec<String>) {
     }
 }
 
+/// A number with its noun: `1 task`, `2 tasks`.
 pub fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

@@ -106,7 +106,7 @@ fn a_large_run_gives_a_small_page_that_says_what_is_not_on_it() {
     story.work(late, Ended::Failed { why: "red".into() }, failed());
     let page = story.html(Standing::Interrupted);
     assert!(page.len() < 2_000_000, "{} bytes", page.len());
-    assert!(page.contains("9800 tasks that went well or were not begun;"), "says how many");
+    assert!(page.contains("9800 tasks that succeeded or were not started;"), "says how many");
     assert!(page.contains("task-03004"), "what failed is there however late it came");
     assert!(page.contains("10,000 tasks: 3,000 done"), "the tally is of all");
     assert!(page.contains("are not in this picture"));
@@ -150,7 +150,7 @@ fn waiting_for_an_account_is_a_bar_of_its_own() {
     story.start(task, step);
     let page = story.html(Standing::Live { pid: 77 });
     assert_eq!(page.matches("class=\"bar wait\"").count(), 1);
-    assert!(page.contains("waits for quota of codex (2.0s)"), "{page}");
+    assert!(page.contains("waiting for quota of codex (2.0s)"), "{page}");
     assert!(page.contains("build: no quota (1.0s)") && page.contains("build: running (0.5s)"));
     assert!(page.contains("still going (process 77"));
     // From the fourth second to the sixth, on an axis from the first to seven and a half.
@@ -175,9 +175,9 @@ fn what_is_given_up_or_cut_short_is_not_told_as_done() {
     let task = story.task("a");
     story.start(task, Step::Build);
     for (standing, words) in [
-        (Standing::Interrupted, "gone without a word"),
-        (Standing::Abandoned, "given up for another run"),
-        (Standing::Rests, "It rests"),
+        (Standing::Interrupted, "The process of the run died"),
+        (Standing::Abandoned, "given up for another one"),
+        (Standing::Rests, "The run is stopped"),
     ] {
         let page = story.html(standing);
         assert!(page.contains(words), "{words}");

@@ -1,4 +1,4 @@
-//! Attempts as bars on an axis of time, and between them what a task waited for.
+//! Attempts and waits of tasks as bars on an axis of time.
 
 use super::choice::TaskChoice;
 use super::words::{PageWords, ReportLine};
@@ -9,11 +9,12 @@ use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::State;
 use std::collections::BTreeMap;
 
-/// Bars of one row; the last ones.
+/// The number of bars in one row, the last ones.
 const BARS_MAX: usize = 80;
-/// Marks on the axis, the two ends among them.
+/// The number of marks on the axis, including the two ends.
 const TICKS: u64 = 5;
 
+/// The timeline of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
     pub begin: Time,
@@ -22,34 +23,37 @@ pub struct Timeline {
     pub rows: Vec<Row>,
 }
 
+/// The bars of one task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub task: TaskId,
     pub name: ReportLine,
-    /// From when the task was known until it was over.
+    /// The time from the creation of the task to its end.
     pub life: BarExtent,
     pub bars: Vec<Bar>,
-    /// Bars that are not shown.
+    /// The number of earlier bars, which are not shown.
     pub before: usize,
 }
 
+/// One attempt or wait.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
     pub extent: BarExtent,
     pub kind: BarKind,
     pub words: ReportLine,
-    /// The attempt it stands for.
+    /// The id of the attempt; none for a wait.
     pub attempt: Option<String>,
 }
 
+/// The kind of a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BarKind {
     Work(Tone),
-    /// For an account, or for somebody to go on with it.
+    /// A wait for an account, or for a person to resume the run.
     Wait,
 }
 
-/// In thousandths of a percent of the whole, so that the same run gives the same page.
+/// The place of a bar in thousandths of a percent, so that the same run gives the same page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BarExtent {
     pub left: u64,
@@ -62,7 +66,7 @@ struct TimeSpan {
     why: String,
 }
 
-/// What is not over ends at `until`.
+/// The timeline of the chosen tasks. Unfinished attempts and waits end at `until`.
 pub fn timeline(
     state: &State,
     attempts: &[PastAttempt],
@@ -142,7 +146,7 @@ fn work(
     }
 }
 
-/// When each task became known.
+/// The time at which each task was added.
 fn births(records: &[Record]) -> BTreeMap<TaskId, Time> {
     let mut births = BTreeMap::new();
     for record in records {
@@ -155,7 +159,7 @@ fn births(records: &[Record]) -> BTreeMap<TaskId, Time> {
     births
 }
 
-/// What tasks waited for, and in the row of the run when nobody worked on any of it.
+/// The waits of all tasks; the row of the run has the times in which nothing was at work.
 fn waits(records: &[Record]) -> BTreeMap<TaskId, Vec<TimeSpan>> {
     let mut all: BTreeMap<TaskId, Vec<TimeSpan>> = BTreeMap::new();
     let mut last: Option<Time> = None;
@@ -172,23 +176,26 @@ fn waits(records: &[Record]) -> BTreeMap<TaskId, Vec<TimeSpan>> {
 fn wait(all: &mut BTreeMap<TaskId, Vec<TimeSpan>>, event: &Event, at: Time, last: Option<Time>) {
     match event {
         Event::WaitBegan { task, account, why, .. } => {
-            let text = format!("waits for {account}: {}", why.word());
-            let text =
-                if *why == HoldWhy::Quota { format!("waits for quota of {account}") } else { text };
+            let text = format!("waiting for {account}: {}", why.word());
+            let text = if *why == HoldWhy::Quota {
+                format!("waiting for quota of {account}")
+            } else {
+                text
+            };
             all.entry(*task).or_default().push(TimeSpan { from: at, to: None, why: text });
         }
         Event::WaitEnded { task } | Event::AttemptStarted { task, .. } => close(all, *task, at),
         Event::TaskSettled { task, .. } => close(all, *task, at),
         Event::Halted { halt } => {
-            let why = format!("rests: {}", halt.why);
+            let why = format!("halted: {}", halt.why);
             all.entry(TaskId::ROOT).or_default().push(TimeSpan { from: at, to: None, why });
         }
         Event::Resumed => close(all, TaskId::ROOT, at),
         Event::Booted { .. } => {
             let root = all.entry(TaskId::ROOT).or_default();
-            let rests = root.last().is_some_and(|span| span.to.is_none());
-            if let (Some(from), false) = (last, rests) {
-                let why = "no process worked on it".to_owned();
+            let is_halted = root.last().is_some_and(|span| span.to.is_none());
+            if let (Some(from), false) = (last, is_halted) {
+                let why = "no process was running".to_owned();
                 root.push(TimeSpan { from, to: Some(at), why });
             }
         }

@@ -1,48 +1,52 @@
-//! Text on the page. What agents and people wrote gets there only as a [`ReportLine`] or a [`Body`], and
-//! those are made only here: secrets hidden, what acts made visible, and cut to what a page can hold.
+//! Text on the page. Text of agents and people gets there only as a [`ReportLine`] or a [`Body`],
+//! which are made only here: secrets hidden, control characters made visible, and cut to size.
 
 use maud::{Markup, PreEscaped, Render, html};
 use std::cell::Cell;
 
-/// Letters of a title, a reason or another line.
+/// The length of a line in characters.
 pub const LINE_CHARS_MAX: usize = 600;
-/// Bytes of a longer text's beginning and end.
+/// The bytes shown of the beginning of a longer text.
 pub const HEAD_BYTES_MAX: usize = 32 * 1024;
+/// The bytes shown of the end of a longer text.
 pub const TAIL_BYTES_MAX: usize = 16 * 1024;
-/// Bytes of all longer texts of a page together.
+/// The bytes of all longer texts on a page together.
 pub const PAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Hides secrets and makes visible what acts.
+/// A function that hides secrets and makes control characters visible.
 pub type Clean<'a> = &'a dyn Fn(&str) -> String;
 
-/// A longer text, as much of it as was read.
+/// The beginning and the end of a longer text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Excerpt {
     pub head: String,
-    /// Empty where the head is the whole.
+    /// Empty if the head is the whole text.
     pub tail: String,
-    /// Of the whole.
+    /// The size of the whole text.
     pub bytes: u64,
-    /// Where the whole is, relative to the checkout.
+    /// The file of the whole text, relative to the checkout.
     pub path: Option<String>,
 }
 
 impl Excerpt {
+    /// An excerpt that is the whole text.
     pub fn whole(text: String, path: Option<String>) -> Excerpt {
         let bytes = text.len() as u64;
         Excerpt { head: text, tail: String::new(), bytes, path }
     }
 }
 
+/// One safe line of text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReportLine(String);
 
 impl ReportLine {
-    /// Of our own making.
+    /// A line of the program itself, which needs no cleaning.
     pub fn own(text: &'static str) -> ReportLine {
         ReportLine(text.to_owned())
     }
 
+    /// The text of the line.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -54,16 +58,18 @@ impl Render for ReportLine {
     }
 }
 
+/// A safe longer text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Body {
     head: String,
-    /// Bytes between the two that are not shown.
+    /// The number of bytes between head and tail that are not shown.
     left_out: u64,
     tail: String,
     path: Option<ReportLine>,
 }
 
 impl Body {
+    /// Whether there is nothing to show.
     pub fn is_empty(&self) -> bool {
         self.head.trim().is_empty() && self.tail.trim().is_empty() && self.left_out == 0
     }
@@ -82,7 +88,7 @@ impl Render for Body {
                 p.cut {
                     "About " (size(self.left_out)) " left out. "
                     @if let Some(path) = &self.path { "The whole is in " code { (path) } "." }
-                    @else { "The journal has the whole." }
+                    @else { "The whole is in the journal." }
                 }
             }
             @if !self.tail.is_empty() {
@@ -92,22 +98,25 @@ impl Render for Body {
     }
 }
 
-/// The one way onto the page.
+/// The only maker of text for the page.
 pub struct PageWords<'a> {
     clean: Clean<'a>,
-    /// Bytes of longer texts there is still room for.
+    /// The bytes of longer texts for which there is still room.
     room: Cell<usize>,
 }
 
 impl<'a> PageWords<'a> {
+    /// A maker with an empty page.
     pub fn new(clean: Clean<'a>) -> PageWords<'a> {
         PageWords { clean, room: Cell::new(PAGE_BYTES_MAX) }
     }
 
+    /// A line of at most [`LINE_CHARS_MAX`] characters.
     pub fn line(&self, text: &str) -> ReportLine {
         self.cut_line(text, LINE_CHARS_MAX)
     }
 
+    /// A line of at most `chars_max` characters.
     pub fn cut_line(&self, text: &str, chars_max: usize) -> ReportLine {
         let clean = (self.clean)(text);
         let mut chars = clean.trim().chars();
@@ -120,10 +129,12 @@ impl<'a> PageWords<'a> {
         ReportLine(line)
     }
 
+    /// One line for each text.
     pub fn lines<S: AsRef<str>>(&self, texts: impl IntoIterator<Item = S>) -> Vec<ReportLine> {
         texts.into_iter().map(|text| self.line(text.as_ref())).collect()
     }
 
+    /// A longer text, as far as there is room on the page.
     pub fn body(&self, excerpt: &Excerpt) -> Body {
         let (head, tail) = self.shown(excerpt);
         let used = head.len() + tail.len();
@@ -137,11 +148,12 @@ impl<'a> PageWords<'a> {
         Body { head, left_out, tail, path }
     }
 
+    /// A longer text without a file.
     pub fn text(&self, text: &str) -> Body {
         self.body(&Excerpt::whole(text.to_owned(), None))
     }
 
-    /// Cleaned before it is cut: half a secret is not known as one.
+    /// The head and tail to show. They are cleaned before the cut, because half a secret is not found.
     fn shown(&self, excerpt: &Excerpt) -> (String, String) {
         let head = (self.clean)(&excerpt.head);
         if excerpt.tail.is_empty() && head.len() <= HEAD_BYTES_MAX + TAIL_BYTES_MAX {
@@ -154,7 +166,7 @@ impl<'a> PageWords<'a> {
     }
 }
 
-/// `3 bytes`, `12 KB`, `9.5 MB`
+/// A size for people: `3 bytes`, `12 KB`, `9.5 MB`.
 fn size(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} bytes"),

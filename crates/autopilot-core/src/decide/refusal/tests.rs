@@ -128,8 +128,8 @@ fn what_the_run_has_moved_past_is_neither_retried_nor_skipped() {
     assert_eq!(answer(&mut story, skip("one")), skipped);
     story.ask(stop(false));
     let stopped = format!(
-        "task `one` {behind} | let `autopilot resume` finish the run; {again}; its session can be \
-         continued: `autopilot resume <session> --prompt …`"
+        "task `one` {behind} | let `autopilot resume` finish the run; {again}; you can continue its \
+         session: `autopilot resume <session> --prompt …`"
     );
     assert_eq!(answer(&mut story, retry("one")), stopped);
 }
@@ -146,7 +146,7 @@ fn what_was_dropped_stays_so_and_the_way_out_depends_on_the_run() {
                    it was judged again | ";
     let remedies = [
         "`autopilot resume` continues the run",
-        "say what is missing in a session of `autopilot sessions`, with `autopilot resume \
+        "ask for the missing part in a session (`autopilot sessions` lists them): `autopilot resume \
          <session> --prompt …`, or start another goal",
     ];
     for ask in [retry("next"), skip("next")] {
@@ -170,8 +170,8 @@ fn rounds_of_a_lifetime_and_money_of_a_task_are_given_once() {
     let mut story = failed_queue();
     let ask = limit(&story, |limits| limits.rounds_lifetime_max = 1);
     assert_eq!(answer(&mut story, ask), "yes");
-    let lifetime = "task `a` has used all of the 1 rounds it may ever have | what was merged stays \
-                    on its branch; start another run for what is missing";
+    let lifetime = "task `a` has used all 1 iterations of its lifetime | the merged work stays \
+                    on its branch; start another run for the rest";
     assert_eq!(answer(&mut story, retry("a")), lifetime);
 
     let mut story = failed_queue();
@@ -198,14 +198,14 @@ fn a_skip_needs_a_task_that_can_be_left_out() {
     let run = "the run itself can't be skipped | name one of its tasks";
     assert_eq!(answer(&mut story, skip("")), run);
     assert_eq!(answer(&mut story, skip("b")), "yes");
-    assert_eq!(answer(&mut story, skip("b")), "unchanged: task `b` is skipped already");
+    assert_eq!(answer(&mut story, skip("b")), "unchanged: task `b` is already skipped");
 
     let mut story = Story::new(&[], 1);
     story.makes(&[("one", &[])]);
     story.end("one", Step::WorkflowStep, Outcome::Passed, Facts::default());
     assert_eq!(story.board(), "run at tasks · one runs merge");
-    let acting = "task `one` can't be skipped now: it is being merged, and that may have happened \
-                  | wait until it is merged";
+    let acting = "task `one` can't be skipped now: its merge has started and may be complete \
+                  | wait until the merge is done";
     assert_eq!(answer(&mut story, skip("one")), acting);
 }
 
@@ -219,7 +219,8 @@ fn what_lies_in_a_task_that_was_left_out_stays_out_with_it() {
     story.end("big", Step::Plan, Outcome::Passed, Facts::default());
     story.end("big", Step::Schedule, Outcome::Passed, bringing(&[("inner", &[])]));
     assert_eq!(answer(&mut story, skip("big")), "yes");
-    let left_out = "task `inner` was left out with `big` | `autopilot retry big` takes it up again";
+    let left_out =
+        "task `inner` was skipped together with `big` | `autopilot retry big` retries both";
     assert_eq!(answer(&mut story, skip("inner")), left_out);
 }
 
@@ -250,11 +251,11 @@ fn a_session_is_continued_only_where_there_is_one_and_nobody_is_in_it() {
     let old = limit(&story, |limits| limits.rounds_lifetime_max = 1);
     let mut worn = Story { state: story.state.clone(), now: story.now };
     worn.ask(old);
-    let lifetime = "task `one` has used all of the 1 rounds it may ever have | ask outside of the \
+    let lifetime = "task `one` has used all 1 iterations of its lifetime | ask outside the \
                     run: `autopilot resume <session> --read-only --prompt …`";
     assert_eq!(said(&mut worn, "one"), lifetime);
     assert_eq!(said(&mut story, "one"), "yes");
-    let again = "unchanged: task `one` is being continued with these words already";
+    let again = "unchanged: task `one` is already being continued with this prompt";
     assert_eq!(said(&mut story, "one"), again);
     story.ask(stop(false));
     story.end("one", Step::WorkflowStep, Outcome::Passed, Facts::default());
@@ -265,8 +266,7 @@ fn a_session_is_continued_only_where_there_is_one_and_nobody_is_in_it() {
 #[test]
 fn an_answer_needs_a_question() {
     let mut story = Story::new(&[Switch::EndGate], 1);
-    let no_gate =
-        "nothing is waiting for an approval | `autopilot status` shows where the run stands";
+    let no_gate = "nothing is waiting for approval | `autopilot status` shows where the run stands";
     for ask in [approve(), reject("no")] {
         assert_eq!(answer(&mut story, ask), no_gate);
     }
@@ -285,7 +285,7 @@ fn asking_for_what_already_is_is_a_yes_that_changes_nothing() {
     let not_stopped = "unchanged: the run is not stopped";
     assert_eq!(answer(&mut story, Ask::Resume), not_stopped);
     assert_eq!(answer(&mut story, stop(false)), "yes");
-    let stopped = "unchanged: the run is over or stopped already";
+    let stopped = "unchanged: the run is already over or stopped";
     assert_eq!(answer(&mut story, stop(false)), stopped);
     assert_eq!(answer(&mut story, stop(true)), "yes", "more urgent than before");
     assert_eq!(answer(&mut story, stop(true)), stopped);
@@ -343,6 +343,6 @@ fn an_ask_is_read_as_it_was_written() {
         assert!(!ask.carried_out().is_empty());
     }
     assert_eq!(serde_json::to_string(&retry("a")).unwrap(), r#"{"retry":{"task":"a"}}"#);
-    assert_eq!(retry("a").carried_out(), "task `a` is retried");
-    assert_eq!(retry("").carried_out(), "the run is retried");
+    assert_eq!(retry("a").carried_out(), "retrying task `a`");
+    assert_eq!(retry("").carried_out(), "retrying the run");
 }

@@ -1,15 +1,15 @@
-//! A refusal in words: what hinders an ask, and what to do instead.
+//! The messages of refusals: the reason, and the advice on what to do instead.
 
 use super::{Deed, Hindrance, Refusal, RunStanding};
 use std::fmt;
 
 impl Refusal {
-    /// Nothing would change because it is as it was asked for: the answer is yes.
+    /// Whether the run is already as asked, which counts as success.
     pub fn is_already_so(&self) -> bool {
         self.why == Hindrance::AlreadySo
     }
 
-    /// What to do instead, where something can be done.
+    /// The advice on what to do instead, if there is any.
     pub fn remedy(&self) -> Option<String> {
         let name = self.task.as_deref().unwrap_or_default();
         Some(match &self.why {
@@ -27,7 +27,7 @@ impl Refusal {
                 format!("`autopilot retry {by}` retries both")
             }
             Hindrance::Dropped { run } => instead_of_dropped(*run).to_owned(),
-            Hindrance::LeftOut { with } => format!("`autopilot retry {with}` takes it up again"),
+            Hindrance::LeftOut { with } => format!("`autopilot retry {with}` retries both"),
             Hindrance::Behind { is_stopped, has_session } => {
                 let first = match is_stopped {
                     true => "let `autopilot resume` finish the run",
@@ -35,7 +35,7 @@ impl Refusal {
                 };
                 let session = match *is_stopped && *has_session {
                     true => {
-                        "; its session can be continued: `autopilot resume <session> --prompt …`"
+                        "; you can continue its session: `autopilot resume <session> --prompt …`"
                     }
                     false => "",
                 };
@@ -44,9 +44,9 @@ impl Refusal {
                     "{first}; if it fails, `autopilot {verb} {name}` is possible again{session}"
                 )
             }
-            Hindrance::Acting => "wait until it is merged".to_owned(),
+            Hindrance::Acting => "wait until the merge is done".to_owned(),
             Hindrance::Lifetime { .. } => match self.deed {
-                Deed::Continue => "ask outside of the run: `autopilot resume <session> \
+                Deed::Continue => "ask outside the run: `autopilot resume <session> \
                      --read-only --prompt …`"
                     .to_owned(),
                 Deed::Stop
@@ -55,8 +55,8 @@ impl Refusal {
                 | Deed::Skip
                 | Deed::Approve
                 | Deed::Reject
-                | Deed::Change => "what was merged stays on its branch; start another run for \
-                     what is missing"
+                | Deed::Change => "the merged work stays on its branch; start another run for \
+                     the rest"
                     .to_owned(),
             },
             Hindrance::Money { .. } => {
@@ -80,10 +80,10 @@ impl Refusal {
 
     fn already(&self, f: &mut fmt::Formatter<'_>, object: &str) -> fmt::Result {
         match self.deed {
-            Deed::Stop => write!(f, "{object} is over or stopped already"),
+            Deed::Stop => write!(f, "{object} is already over or stopped"),
             Deed::Resume => write!(f, "{object} is not stopped"),
-            Deed::Skip => write!(f, "{object} is skipped already"),
-            Deed::Continue => write!(f, "{object} is being continued with these words already"),
+            Deed::Skip => write!(f, "{object} is already skipped"),
+            Deed::Continue => write!(f, "{object} is already being continued with this prompt"),
             Deed::Retry | Deed::Approve | Deed::Reject | Deed::Change => {
                 f.write_str("nothing would change")
             }
@@ -94,8 +94,8 @@ impl Refusal {
 fn instead_of_dropped(run: RunStanding) -> &'static str {
     match run {
         RunStanding::Done => {
-            "say what is missing in a session of `autopilot sessions`, with `autopilot resume \
-             <session> --prompt …`, or start another goal"
+            "ask for the missing part in a session (`autopilot sessions` lists them): `autopilot \
+             resume <session> --prompt …`, or start another goal"
         }
         RunStanding::Failed => "`autopilot retry` continues the run",
         RunStanding::Unfinished => "`autopilot resume` continues the run",
@@ -134,13 +134,13 @@ impl fmt::Display for Refusal {
                 "{object} was dropped: its workflow was never started, because the one before it \
                  was judged again"
             ),
-            Hindrance::LeftOut { with } => write!(f, "{object} was left out with `{with}`"),
+            Hindrance::LeftOut { with } => write!(f, "{object} was skipped together with `{with}`"),
             Hindrance::Behind { .. } => {
                 cannot(f, "the run has moved past its tasks and is judging the result")
             }
-            Hindrance::Acting => cannot(f, "it is being merged, and that may have happened"),
+            Hindrance::Acting => cannot(f, "its merge has started and may be complete"),
             Hindrance::Lifetime { rounds_max } => {
-                write!(f, "{object} has used all of the {rounds_max} rounds it may ever have")
+                write!(f, "{object} has used all {rounds_max} iterations of its lifetime")
             }
             Hindrance::Money { spent, max } => {
                 write!(f, "{object} has spent {spent} of its limit of {max}")
@@ -152,7 +152,7 @@ impl fmt::Display for Refusal {
             Hindrance::Publishing => {
                 cannot(f, "the result of the run is about to be approved or published")
             }
-            Hindrance::NoGate => f.write_str("nothing is waiting for an approval"),
+            Hindrance::NoGate => f.write_str("nothing is waiting for approval"),
             Hindrance::NoReason => f.write_str("a rejection needs a reason"),
             Hindrance::Nonsense { limit } => write!(f, "a limit of 0 for {limit} is not valid"),
         }
@@ -160,7 +160,7 @@ impl fmt::Display for Refusal {
 }
 
 impl Deed {
-    /// The word of the command.
+    /// The verb of the ask, which is also its command.
     fn verb(self) -> &'static str {
         match self {
             Deed::Stop => "stop",

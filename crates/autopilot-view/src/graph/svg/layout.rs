@@ -1,5 +1,5 @@
-//! Where boxes and arrows of the picture go: a column per level, and lanes one below the other:
-//! first what is in no group, then each group in a lane of its own, so that boxes never overlap.
+//! The layout of boxes and arrows: a column per level, and lanes one below the other. The first lane
+//! is for nodes without a group, and each group has its own lane, so that boxes never overlap.
 //!
 //! Whole numbers only, so that the same graph is the same picture everywhere.
 
@@ -8,21 +8,21 @@ use crate::graph::{EdgePlace, GraphPicture, layer};
 pub(super) const NODE_WIDTH: i64 = 232;
 pub(super) const NODE_HEIGHT: i64 = 62;
 pub(super) const MARGIN: i64 = 24;
-/// From one row to the next.
+/// The distance from one row to the next.
 const ROW: i64 = 78;
-/// An arrow that passes a column takes this much of it.
+/// The height that a passing arrow takes of a column.
 const BEND: i64 = 18;
-/// Between two columns of one level, and between two levels.
+/// The gap between two columns of one level, and between two levels.
 const GAP: i64 = 16;
 const GAP_LEVEL: i64 = 72;
-/// Inside a group, around its boxes and above them.
+/// The space inside a group, around its boxes and above them.
 const PAD: i64 = 14;
 const GROUP_HEAD: i64 = 26;
-/// Rows of a level before it takes a second column.
+/// The number of rows of a level before it takes a second column.
 const ROWS_MIN: usize = 24;
-/// With more, arrows go straight to where they end.
+/// The number of bends above which all arrows are straight.
 const BENDS_MAX: usize = 20_000;
-/// Times the order within columns is improved in both directions.
+/// The number of passes that improve the order within columns, in both directions.
 const SWEEPS: usize = 4;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(super) struct Rect {
 }
 
 pub(super) struct Layout {
-    /// Upper left corners.
+    /// The upper left corners of the boxes.
     pub(super) nodes: Vec<Point>,
     pub(super) groups: Vec<Rect>,
     pub(super) paths: Vec<Vec<Point>>,
@@ -70,12 +70,12 @@ impl Layout {
     }
 }
 
-/// Lane 0 is for what is in no group; a group's lane follows that of the group it is part of.
+/// The lanes. Lane 0 is for nodes without a group; a group's lane follows that of its enclosing group.
 struct LaneLayout {
     of_group: Vec<usize>,
-    /// How many groups enclose it, itself included.
+    /// The number of enclosing groups, including the group itself.
     depth: Vec<usize>,
-    /// Groups whose lanes are inside its box, by lane: first and last.
+    /// The first and last lane inside the box of a group, by lane.
     span: Vec<(usize, usize)>,
     count: usize,
 }
@@ -112,9 +112,9 @@ impl LaneLayout {
     }
 }
 
-/// Nodes, and behind them the places where long arrows pass a level.
+/// The items of the layout: nodes, and after them the bends where long arrows pass a level.
 struct LayoutNet {
-    /// Items by lane and level, in the order they are drawn from above.
+    /// The items by lane and level, from top to bottom.
     cells: Vec<Vec<Vec<usize>>>,
     place_in_cell: Vec<usize>,
     left: Vec<Vec<usize>>,
@@ -179,7 +179,7 @@ impl LayoutNet {
         self.left[to].push(from);
     }
 
-    /// Every item moves to the middle of its neighbours, which leaves few arrows crossing.
+    /// Moves every item to the middle of its neighbours, so that few arrows cross.
     fn sort(&mut self) {
         for lane in 0..self.cells.len() {
             let levels = self.cells[lane].len();
@@ -214,7 +214,7 @@ impl LayoutNet {
         self.number(lane, level);
     }
 
-    /// In thousandths from the middle of the cell, so that long and short columns compare.
+    /// Numbers items in thousandths from the middle of the cell, so that columns compare.
     fn number(&mut self, lane: usize, level: usize) {
         const MIDDLE: usize = 1 << 40;
         let cell = &self.cells[lane][level];
@@ -267,7 +267,7 @@ enum LayoutSide {
     Right,
 }
 
-/// One level of one lane, from its own upper left corner.
+/// One level of one lane, relative to its own upper left corner.
 struct LaneStack {
     items: Vec<(usize, Point)>,
     columns: i64,
@@ -296,7 +296,7 @@ impl LaneStack {
 
 struct PlacedItems {
     items: Vec<Point>,
-    /// Top and bottom.
+    /// The top and bottom of each lane.
     lanes: Vec<(i64, i64)>,
     height: i64,
 }
@@ -307,7 +307,7 @@ fn group_boxes(
     lanes: &LaneLayout,
     placed: &PlacedItems,
 ) -> Vec<Rect> {
-    // From the innermost out: a box holds what is in it, and the boxes in it.
+    // Boxes are sized from the innermost out, because a box holds the boxes in it.
     let mut reach: Vec<Option<(i64, i64)>> = vec![None; graph.groups.len()];
     let mut widen = |group: usize, left: i64, right: i64| {
         let mut next = Some(group);

@@ -1,0 +1,79 @@
+//! The cost of attempts and sessions.
+
+use super::is_default;
+use crate::id::Micros;
+use serde::{Deserialize, Serialize};
+
+/// The cost of an attempt so far. Of two bills of one attempt, the larger of each figure counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bill {
+    pub usd: Micros,
+    pub tokens_in: u64,
+    pub tokens_out: u64,
+    /// The part of `tokens_in` that came from the vendor's cache.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cached: u64,
+    /// Part of the cost is not known. `usd` is without that part or, under a limit on money, includes
+    /// the most that it can have been.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub unpriced: bool,
+}
+
+impl Bill {
+    /// The larger figures of two bills of one attempt.
+    #[must_use]
+    pub fn max(self, other: Bill) -> Bill {
+        Bill {
+            usd: self.usd.max(other.usd),
+            tokens_in: self.tokens_in.max(other.tokens_in),
+            tokens_out: self.tokens_out.max(other.tokens_out),
+            cached: self.cached.max(other.cached),
+            unpriced: self.unpriced || other.unpriced,
+        }
+    }
+
+    /// The sum of the bills of two attempts, or of two turns of one.
+    #[must_use]
+    pub fn plus(self, other: Bill) -> Bill {
+        Bill {
+            usd: self.usd.plus(other.usd),
+            tokens_in: self.tokens_in.saturating_add(other.tokens_in),
+            tokens_out: self.tokens_out.saturating_add(other.tokens_out),
+            cached: self.cached.saturating_add(other.cached),
+            unpriced: self.unpriced || other.unpriced,
+        }
+    }
+
+    /// The increase since `before`, an earlier bill of the same attempt.
+    #[must_use]
+    pub fn since(self, before: Bill) -> Bill {
+        Bill {
+            usd: Micros(self.usd.0.saturating_sub(before.usd.0)),
+            tokens_in: self.tokens_in.saturating_sub(before.tokens_in),
+            tokens_out: self.tokens_out.saturating_sub(before.tokens_out),
+            cached: self.cached.saturating_sub(before.cached),
+            unpriced: self.unpriced,
+        }
+    }
+}
+
+/// A vendor's own count over all turns of a session. An attempt that resumes the session owes only
+/// the increase.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionTotal {
+    pub session: String,
+    /// None if the vendor reports no cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd: Option<Micros>,
+    /// None if the vendor counts each turn by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<TokenTotal>,
+}
+
+/// A vendor's count of tokens over a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenTotal {
+    pub input: u64,
+    pub output: u64,
+    pub cached: u64,
+}
