@@ -18,12 +18,13 @@ use crate::step::{self, Failure};
 use crate::workspace::{cargo, find_program};
 
 /// Test binaries that `--quick` leaves out, because they take minutes by design: kills by the dozen,
-/// gigabytes of output, ten thousand tasks, waits for a quota, hostile process trees that each have the
-/// machine to themselves, and real agents.
+/// gigabytes of output, ten thousand tasks, waits for a quota, a compiled copy of the sources, hostile
+/// process trees that each have the machine to themselves, and real agents.
 const SLOW: &[&str] = &[
     "agents_acp",
     "agents_claude",
     "agents_codex",
+    "contributing",
     "flood",
     "goal_real",
     "hostile",

@@ -274,8 +274,10 @@ mod tests {
 
     #[test]
     fn a_review_can_be_left_out_only_where_there_is_one() {
-        let waives = Flow::ALL.map(Flow::has_reviews_to_waive);
-        assert_eq!(waives, [true, true, true, false]);
+        for flow in [Flow::Task, Flow::Queue, Flow::Plan] {
+            assert!(flow.has_reviews_to_waive(), "{}", flow.word());
+        }
+        assert!(!Flow::Goal.has_reviews_to_waive());
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod review;
 mod tests;
 mod tree;
 
-use crate::config::SkillPolicy;
+use crate::config::{Logging, SkillPolicy};
 use crate::guard::Finding;
 use crate::limit::ReviewGate;
 use crate::task_file::TaskSpec;
@@ -25,6 +25,16 @@ pub use tree::tree_summary;
 pub struct Caps {
     pub prompt_bytes_max: usize,
     pub tail_lines_max: usize,
+}
+
+impl Caps {
+    /// The configured limits.
+    pub fn of(logging: &Logging) -> Caps {
+        Caps {
+            prompt_bytes_max: usize::try_from(logging.prompt_bytes_max).unwrap_or(usize::MAX),
+            tail_lines_max: logging.tail_lines_max as usize,
+        }
+    }
 }
 
 /// A command that the controller ran, and its result.

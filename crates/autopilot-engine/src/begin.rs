@@ -30,7 +30,7 @@ use autopilot_core::limit::{Limits, ReviewGate};
 use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::{self, FileKind, Parsed, TaskSpec, unique_ids};
-use autopilot_host::file;
+use autopilot_host::file::{self, FileError};
 use autopilot_host::model_api::{ApiAddress, BASE_DEFAULT};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
@@ -38,8 +38,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Files a queue may hold.
 pub const QUEUE_MAX: usize = 10_000;
-/// Of a goal, what its run is called.
-const GOAL_TITLE_CHARS_MAX: usize = 100;
+/// The longest title that a run takes from the first line of its text.
+const TEXT_TITLE_CHARS_MAX: usize = 100;
 /// Names in a tasks directory that are no tasks.
 const NOT_TASKS: [&str; 2] = ["TEMPLATE.md", "README.md"];
 
@@ -51,8 +51,9 @@ pub enum WorkSource {
         dir: Utf8PathBuf,
         pattern: Option<String>,
     },
-    /// What is to be reached, in a person's words.
-    Goal {
+    /// What is to be reached, in a person's words, and the flow that works on it.
+    Text {
+        flow: Flow,
         text: String,
     },
     /// A plan somebody has made already, and the file it was made for.
@@ -82,8 +83,8 @@ pub struct RunRequest {
 
 #[derive(Debug, thiserror::Error)]
 pub enum BeginError {
-    #[error("cannot read `{path}`: {reason}")]
-    Unreadable { path: Utf8PathBuf, reason: String },
+    #[error(transparent)]
+    Unreadable(#[from] FileError),
     #[error("{}", faults.in_file(path.as_str()))]
     TaskFile { path: Utf8PathBuf, faults: ConfigFaults },
     #[error("`{path}` is a plan; a queue holds tasks: run it with `autopilot run {path}`")]
@@ -182,17 +183,17 @@ pub fn read_tasks(source: &WorkSource, root: &Utf8Path) -> Result<Tasks, BeginEr
             Ok(Tasks { flow: Flow::Queue, title, source, specs, whole, plan, warnings })
         }
         WorkSource::Plan { from, file } => given::read(from, file.as_deref(), root),
-        WorkSource::Goal { text } => Ok(goal(text)),
+        WorkSource::Text { flow, text } => Ok(from_text(*flow, text)),
     }
 }
 
-fn goal(text: &str) -> Tasks {
+fn from_text(flow: Flow, text: &str) -> Tasks {
     let text = text.trim().to_owned();
     let line = text.lines().next().unwrap_or_default();
-    let title: String = line.chars().take(GOAL_TITLE_CHARS_MAX).collect();
+    let title: String = line.chars().take(TEXT_TITLE_CHARS_MAX).collect();
     let spec = TaskSpec { title: title.clone(), goal: text.clone(), ..TaskSpec::default() };
     Tasks {
-        flow: Flow::Goal,
+        flow,
         title,
         source: text.clone(),
         specs: Vec::new(),
@@ -220,9 +221,7 @@ fn read_file(path: &Utf8Path) -> Result<Read, BeginError> {
         return Err(BeginError::IsDirectory { path: path.to_owned() });
     }
     let bytes_max = task_file::TASK_BYTES_MAX as u64 + 1;
-    let bytes = file::read_capped(path.as_std_path(), bytes_max).map_err(|error| {
-        BeginError::Unreadable { path: path.to_owned(), reason: crate::cause::chain(&error) }
-    })?;
+    let bytes = file::read_capped(path.as_std_path(), bytes_max)?;
     let mut parsed = task_file::parse(path, &bytes)
         .map_err(|faults| BeginError::TaskFile { path: path.to_owned(), faults })?;
     let warnings = std::mem::take(&mut parsed.warnings);
@@ -236,10 +235,7 @@ pub fn is_task_name(name: &str) -> bool {
 }
 
 fn queue_files(dir: &Utf8Path, pattern: Option<&str>) -> Result<Vec<Utf8PathBuf>, BeginError> {
-    let unreadable = |error: std::io::Error| BeginError::Unreadable {
-        path: dir.to_owned(),
-        reason: error.to_string(),
-    };
+    let unreadable = |source| FileError::Failed { what: "read", path: dir.into(), source };
     let matcher = match pattern {
         None => None,
         Some(pattern) => Some(

@@ -49,7 +49,6 @@ pub struct HostedRun {
 impl HostedRun {
     /// Waits until the run is over or rests, and returns what it came to.
     pub fn join(self) -> Result<State, RunProcessError> {
-        let failed = |error: tokio::task::JoinError| RunProcessError::Loop(error.to_string());
-        self.handle.block_on(self.task).map_err(failed)?
+        self.handle.block_on(self.task).map_err(RunProcessError::Loop)?
     }
 }

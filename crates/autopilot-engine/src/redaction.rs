@@ -37,8 +37,7 @@ pub fn redactor(
         let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         secrets.extend(text.as_deref().map(assigned_values).unwrap_or_default());
     }
-    Redactor::new(&config.logging.redact_patterns, &secrets)
-        .map_err(|error| RunProcessError::Redaction(error.to_string()))
+    Ok(Redactor::new(&config.logging.redact_patterns, &secrets)?)
 }
 
 /// The same for a run that was begun, with the configuration it began with.

@@ -31,6 +31,7 @@ use autopilot_core::input::{Ask, Input};
 use autopilot_core::state::State;
 use autopilot_host::git::{Hub, UserRepo};
 use autopilot_host::lock::{Holder, Lock};
+use autopilot_host::redact::RedactError;
 use autopilot_journal::{Journal, SqliteJournal};
 use camino::Utf8PathBuf;
 use choice::ChosenRun;
@@ -55,7 +56,7 @@ pub enum RunProcessError {
     Unfinished { run: String, title: String },
     #[error("run {run} ({title}) is already under way without {flag}")]
     UnderWay { run: String, title: String, flag: &'static str },
-    #[error("cannot remove {name}: {source}")]
+    #[error("cannot remove {name}")]
     Flag { name: &'static str, source: std::io::Error },
     #[error(
         "the state directory `{path}` was removed while the run was under way, and its journal \
@@ -64,14 +65,14 @@ pub enum RunProcessError {
     StateGone { path: Utf8PathBuf },
     #[error("there is nothing to resume in this repository")]
     NothingToResume,
-    #[error("the configuration the run began with can't be read: {0}")]
-    PinnedConfig(String),
-    #[error("cannot start the runtime: {0}")]
-    Runtime(std::io::Error),
-    #[error("the loop of the run failed: {0}")]
-    Loop(String),
-    #[error("{0}")]
-    Redaction(String),
+    #[error("the configuration the run began with can't be read")]
+    PinnedConfig(#[source] serde_json::Error),
+    #[error("cannot start the runtime")]
+    Runtime(#[source] std::io::Error),
+    #[error("the loop of the run failed")]
+    Loop(#[source] tokio::task::JoinError),
+    #[error(transparent)]
+    Redaction(#[from] RedactError),
 }
 
 /// What the caller knows of the machine and gives to every job.

@@ -38,15 +38,17 @@ const ROOM_EVERY: Duration = Duration::from_secs(2);
 /// Records on their way to the disk.
 const WRITER_QUEUE_MAX: usize = 1024;
 
+type BoxedError = Box<dyn std::error::Error + Send + Sync>;
+
 /// Why the work on a run could not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ShellError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("cannot listen for signals: {0}")]
-    Signals(std::io::Error),
-    #[error("cannot start the thread that writes the files: {0}")]
-    Files(std::io::Error),
+    #[error("cannot listen for signals")]
+    Signals(#[source] std::io::Error),
+    #[error("cannot start the thread that writes the files")]
+    Files(#[source] std::io::Error),
 }
 
 /// The loop of one run.
@@ -73,7 +75,7 @@ pub struct Shell {
     snapshot_at: u64,
     wait: WaitPolicy,
     room_looked: Option<Instant>,
-    journal_failed: Option<String>,
+    journal_failed: Option<BoxedError>,
 }
 
 /// What keeps the process waiting instead of ending it.
@@ -113,9 +115,7 @@ impl Shell {
                 // The loop may have ended; then nobody needs to know.
                 let _gone = told.send(match notice {
                     WriterNotice::Durable { seq, .. } => LoopSignal::Durable { seq },
-                    WriterNotice::Failed { error } => {
-                        LoopSignal::JournalFailed { text: chain(error.as_ref()) }
-                    }
+                    WriterNotice::Failed { error } => LoopSignal::JournalFailed { error },
                 });
             }),
         )
@@ -202,7 +202,7 @@ impl Shell {
     fn take(&mut self, signal: LoopSignal) -> Result<(), ShellError> {
         match signal {
             LoopSignal::Durable { seq } => self.durable(seq),
-            LoopSignal::JournalFailed { text } => self.journal_failed(text),
+            LoopSignal::JournalFailed { error } => self.journal_failed(error),
             LoopSignal::Heard { want, word } => {
                 self.hear(Input::Heard { id: want.id, task: want.task, word })?;
             }
@@ -236,7 +236,7 @@ impl Shell {
         };
         let entry = store::encode(&self.run, self.epoch, &record)?;
         if let Err(error) = self.appender.submit(entry) {
-            self.journal_failed(chain(&error));
+            self.journal_failed(error);
             return Ok(Ok(None));
         }
         Ok(Ok(Some(record.seq)))
@@ -299,7 +299,7 @@ impl Shell {
     fn joined(&mut self, ended: Result<AttemptId, tokio::task::JoinError>) {
         while let Ok(signal) = self.signals.try_recv() {
             if let Err(error) = self.take(signal) {
-                self.journal_failed(error.to_string());
+                self.journal_failed(error);
             }
         }
         match ended {
@@ -353,10 +353,12 @@ impl Shell {
     }
 
     /// Nothing more can be recorded, so nothing more may happen: end what runs and rest.
-    fn journal_failed(&mut self, text: String) {
+    fn journal_failed(&mut self, error: impl Into<BoxedError>) {
         if self.journal_failed.is_none() {
+            let error = error.into();
+            let text = chain(&*error);
             self.feed.notice(&format!("the journal can't be written, so the run rests: {text}"));
-            self.journal_failed = Some(text);
+            self.journal_failed = Some(error);
             self.vows.clear();
         }
         self.give_answers();
@@ -391,7 +393,7 @@ impl Shell {
         }
         match self.journal_failed {
             None => Ok(state),
-            Some(text) => Err(ShellError::Store(StoreError::Stopped { text })),
+            Some(error) => Err(ShellError::Store(StoreError::Stopped(error))),
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::feed::{RunFeed, Sight};
 use autopilot_core::input::AttemptWord;
 use autopilot_core::wanted::Want;
+use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 /// What reaches the loop from the jobs, the writer and the operating system.
@@ -12,7 +13,7 @@ pub enum LoopSignal {
         seq: u64,
     },
     JournalFailed {
-        text: String,
+        error: Arc<autopilot_journal::Error>,
     },
     Heard {
         want: Want,

@@ -23,8 +23,8 @@ pub enum StoreError {
     Record { run: String, seq: u64, source: serde_json::Error },
     #[error("record {seq} of run `{run}` can't be written: {source}")]
     Encode { run: String, seq: u64, source: serde_json::Error },
-    #[error("the journal can't be written: {text}")]
-    Stopped { text: String },
+    #[error("the journal can't be written")]
+    Stopped(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("text `{hash}` is missing from the journal")]
     NoBlob { hash: String },
 }

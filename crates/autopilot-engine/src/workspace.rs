@@ -34,8 +34,8 @@ pub enum WorkspaceError {
     NoStateRoot,
     #[error("there is no configuration at `{path}`; run `autopilot init`")]
     NoConfig { path: Utf8PathBuf },
-    #[error("cannot read `{path}`: {reason}")]
-    ConfigUnreadable { path: Utf8PathBuf, reason: String },
+    #[error("cannot read `{path}`")]
+    ConfigUnreadable { path: Utf8PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("{}", faults.in_file(path.as_str()))]
     Config { path: Utf8PathBuf, faults: ConfigFaults },
     #[error(transparent)]
@@ -95,11 +95,10 @@ pub fn read_config(place: &StatePaths) -> Result<(Config, Vec<Warning>), Workspa
     if path.symlink_metadata().is_err() {
         return Err(WorkspaceError::NoConfig { path });
     }
-    let unreadable =
-        |reason: String| WorkspaceError::ConfigUnreadable { path: path.clone(), reason };
+    let unreadable = |source| WorkspaceError::ConfigUnreadable { path: path.clone(), source };
     let bytes = file::read_capped(path.as_std_path(), CONFIG_BYTES_MAX)
-        .map_err(|error| unreadable(error.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8".to_owned()))?;
+        .map_err(|error| unreadable(error.into()))?;
+    let text = String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8".into()))?;
     Config::parse(&text).map_err(|faults| WorkspaceError::Config { path: path.clone(), faults })
 }
 

@@ -33,8 +33,8 @@ pub enum HomeError {
     #[error("cannot create `{path}` for an agent")]
     Make { path: PathBuf, source: io::Error },
     /// A file of the home, or the note about its logins, could not be written.
-    #[error("cannot write `{path}` for an agent: {reason}")]
-    Write { path: PathBuf, reason: String },
+    #[error("cannot write `{path}` for an agent")]
+    Write { path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
 }
 
 /// The contents of a home; names are relative to it.
@@ -105,7 +105,7 @@ impl HomePlan {
                 Dir::open(&self.dir).and_then(|dir| dir.write_with_mode(name, bytes, 0o600));
             written.map_err(|error| HomeError::Write {
                 path: self.dir.join(name),
-                reason: error.to_string(),
+                source: error.into(),
             })?;
         }
         Ok(())
@@ -114,15 +114,15 @@ impl HomePlan {
     /// Writes down the logins of this home for a process that takes over after this one is killed.
     pub fn note(&self) -> Result<(), HomeError> {
         let path = note_of(&self.dir);
-        let failed = |reason: String| HomeError::Write { path: path.clone(), reason };
-        let text = serde_json::to_vec(&self.logins).map_err(|error| failed(error.to_string()))?;
+        let failed = |source| HomeError::Write { path: path.clone(), source };
+        let text = serde_json::to_vec(&self.logins).map_err(|error| failed(error.into()))?;
         dir::create_private(path.parent().unwrap_or(&path))
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| failed(error.into()))?;
         Dir::open(path.parent().unwrap_or(&path))
             .and_then(|dir| {
                 dir.write_with_mode(Path::new(path.file_name().unwrap_or_default()), &text, 0o600)
             })
-            .map_err(|error| failed(error.to_string()))
+            .map_err(|error| failed(error.into()))
     }
 
     /// Copies renewed logins back to the user's own files. Returns notices about those that were

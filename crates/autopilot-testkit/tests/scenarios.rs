@@ -739,6 +739,37 @@ fn a_failed_task_that_is_skipped_frees_what_it_blocked() {
 }
 
 #[test]
+fn a_blocked_task_that_is_skipped_frees_what_only_it_kept_from_the_failure() {
+    let text = "plan a; b after a; c after b; d after b a; e\n a: build broke, build broke";
+    check(
+        &format!("{text}\n skip b during e review"),
+        "a failed: build broke: exit status 1 (2 retries) · b skipped · c done · d blocked by a \
+         · e done — run failed: 2 tasks failed",
+    );
+    check(
+        &format!("{text}\n skip b during e review; skip a during e uat"),
+        "a skipped · b skipped · c done · d done · e done — run done",
+    );
+}
+
+#[test]
+fn a_task_does_not_wait_for_the_paths_of_one_that_waits_for_it() {
+    check(
+        "plan a; b after a, paths docs; c after b, paths docs\n skip b during a build; skip a during c build; \
+         retry b during c build",
+        "a skipped · b done · c done — run done",
+    );
+}
+
+#[test]
+fn a_failed_task_that_is_skipped_frees_what_it_stopped_and_did_not_hold_up() {
+    check(
+        "task a; b; c after b\n a: build broke, build broke\n skip a",
+        "a skipped · b done · c done — run done",
+    );
+}
+
+#[test]
 fn a_task_at_its_merge_can_no_longer_be_skipped() {
     let story = check("task a\n skip a during merge", "a done — run done");
     assert_eq!(story.merged, "a1");

@@ -1,4 +1,4 @@
-//! The dashboard as one of the subscribers of a run: what the feed brings goes onto the screen.
+//! The dashboard as a subscriber of a run: it puts the items of the feed onto the screen.
 
 use crate::screen::Screen;
 use crate::show::News;
@@ -10,22 +10,22 @@ use std::time::Duration;
 /// Items taken between two frames.
 const ITEMS_MAX: usize = 1024;
 
-/// Where the screen gets what it shows.
+/// The feed of a run, read for the screen.
 pub struct ScreenFeed {
     pub subscription: Subscription,
-    /// Asked at every look: whoever watches may have been told to leave.
+    /// Asked before each look at the feed: a signal may have told an onlooker to leave.
     pub is_over: Box<dyn FnMut() -> bool + Send>,
-    /// Why it ended, where the journal could not be read.
+    /// Why the feed ended, if the journal could not be read.
     pub failed: Option<StoreError>,
 }
 
 impl ScreenFeed {
-    /// A feed that goes on until the run has told everything.
+    /// A feed that continues until the run has ended.
     pub fn of(subscription: Subscription) -> ScreenFeed {
         ScreenFeed { subscription, is_over: Box::new(|| false), failed: None }
     }
 
-    /// Puts what came since the last look onto the screen. Never waits.
+    /// Puts the items that came since the last look onto the screen. Never waits.
     pub fn take(&mut self, screen: &mut Screen) -> News {
         if (self.is_over)() {
             return News::End;
@@ -35,7 +35,7 @@ impl ScreenFeed {
             match self.subscription.take(Duration::ZERO) {
                 Ok(FeedNews::Item(item)) => tell(screen, &item),
                 Ok(FeedNews::Quiet) => return news,
-                // What came last is shown before the screen is taken away.
+                // The last items are shown before the screen closes.
                 Ok(FeedNews::Ended) if news == News::Some => return news,
                 Ok(FeedNews::Ended) => return News::End,
                 Err(error) => {
@@ -55,7 +55,7 @@ pub fn tell(screen: &mut Screen, item: &FeedItem) {
         FeedItem::Record(record) => screen.record(record),
         FeedItem::Sight { task, step, sight } => screen.sight(*task, *step, sight, now()),
         FeedItem::Notice(text) => screen.notice(text, now()),
-        // The log has what was left out here.
+        // The log files have the items that were left out here.
         FeedItem::Missed(_) => {}
     }
 }

@@ -1,5 +1,5 @@
-//! The screen on a frame. Pure but for the frame it fills; at any size, down to one cell. Costs what
-//! is visible, not what there is.
+//! Draws the screen on a frame of any size, down to one cell. Pure but for the frame it fills; the
+//! cost of a frame depends on what is visible, not on the number of tasks.
 
 mod board;
 mod list;
@@ -24,6 +24,7 @@ const NEWS: Style = Style::new().fg(Color::Cyan);
 const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
 const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
 
+/// Draws what the screen shows at this time.
 pub fn draw(frame: &mut Frame<'_>, screen: &Screen, now: Time) {
     let area = frame.area();
     let lines = match &screen.view {
@@ -41,7 +42,7 @@ pub fn draw(frame: &mut Frame<'_>, screen: &Screen, now: Time) {
     }
 }
 
-/// Rows of what scrolls, on a screen of this height.
+/// The number of rows that scroll on a screen of this height.
 pub fn rows(screen: &Screen, height: u16) -> usize {
     let around = match &screen.view {
         View::Page(_) | View::Help => 2,
@@ -59,7 +60,7 @@ fn page(page: &TextPage, area: Rect) -> Vec<Line<'static>> {
     lines.resize(rows + 1, Line::default());
     let to = (from + rows).min(page.lines.len());
     let place = format!("{}–{to} of {}", (from + 1).min(to), page.lines.len());
-    let end = if page.follows { ", follows its end" } else { "" };
+    let end = if page.follows { ", following" } else { "" };
     lines.push(Line::styled(fit(&format!(" {place}{end}   ↑↓ scroll  q back"), width), FAINT));
     lines
 }
@@ -78,19 +79,19 @@ fn page_line(line: &str, kind: PageKind, width: usize) -> Line<'static> {
 fn help(screen: &Screen, area: Rect) -> Vec<Line<'static>> {
     let width = usize::from(area.width);
     let leave = match screen.seat {
-        Seat::Controller => ("Ctrl-C", "stop at the step boundary; again: end everything now"),
-        Seat::Onlooker => ("q, Ctrl-C", "leave; the run goes on"),
+        Seat::Controller => ("Ctrl-C", "stop after the current step; press again to stop now"),
+        Seat::Onlooker => ("q, Ctrl-C", "leave; the run continues"),
     };
     let keys = [
-        ("p", "pause before the next step, or go on (as `autopilot pause`)"),
-        ("s", "stop at the next step boundary (as `autopilot stop`)"),
-        ("S", "end what runs now; nothing is lost (as `autopilot stop --now`)"),
+        ("p", "pause before the next step, or resume (`autopilot pause`, `unpause`)"),
+        ("s", "stop after the current step (`autopilot stop`)"),
+        ("S", "stop now; no work is lost (`autopilot stop --now`)"),
         leave,
-        ("↑ ↓ j k", "select a task; PgUp, PgDn, g, G by pages and to the ends"),
-        ("t", "all tasks, or back"),
-        ("l", "newest log of the selected task"),
-        ("d", "what the selected task has changed"),
-        ("?", "this help; q or Esc goes back"),
+        ("↑ ↓ j k", "select a task; PgUp, PgDn, g, G: page up, page down, first, last"),
+        ("t", "show all tasks, or go back"),
+        ("l", "show the newest log of the selected task"),
+        ("d", "show what the selected task has changed"),
+        ("?", "show this help; q or Esc goes back"),
     ];
     let mut lines = vec![heading("Help", width)];
     for (key, what) in keys {
@@ -99,9 +100,9 @@ fn help(screen: &Screen, area: Rect) -> Vec<Line<'static>> {
     }
     lines.push(Line::default());
     for text in [
-        "Workers are autopilot's own: each does a step of one task, side by side with",
-        "the others, in a worktree of its own. Sub-agents are started by the agent of",
-        "one task, inside its builder: they are shown below it and take no worker.",
+        "Workers are started by autopilot: each does one step of one task in its own",
+        "worktree, in parallel with the others. Sub-agents are started by an agent",
+        "itself: they are shown below its task and don't count as workers.",
     ] {
         lines.push(Line::styled(fit(&format!("  {text}"), width), FAINT));
     }

@@ -1,16 +1,17 @@
-//! What keys mean. A pure function: the same key in the same view is the same act.
+//! The meaning of the keys. A pure function: the same key in the same view is the same act.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
+/// What a key asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyAct {
-    /// Raises or lowers the pause, as `autopilot pause` and `unpause` do.
+    /// Pauses the run or cancels the pause, as `autopilot pause` and `unpause` do.
     Pause,
-    /// As `autopilot stop`.
+    /// Stops the run after the current steps, as `autopilot stop` does.
     Stop,
-    /// As `autopilot stop --now`.
+    /// Stops the run at once, as `autopilot stop --now` does.
     StopNow,
-    /// What Ctrl-C is without a dashboard.
+    /// Sends this process the interrupt that Ctrl-C sends without a dashboard.
     Interrupt,
     Move(MoveBy),
     Log,
@@ -18,11 +19,12 @@ pub enum KeyAct {
     Tasks,
     Help,
     Back,
-    /// Of an onlooker: the run goes on.
+    /// Ends the display of an onlooker; the run continues.
     Leave,
     Redraw,
 }
 
+/// How far a key moves the selection or a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MoveBy {
     Line(isize),
@@ -32,7 +34,7 @@ pub enum MoveBy {
 }
 
 impl MoveBy {
-    /// Where this leads from a place, with so many rows to a page.
+    /// The row this leads to from the row `place`, with `rows` rows to a page.
     pub fn from(self, place: usize, last: usize, rows: usize) -> usize {
         let page = isize::try_from(rows.max(1)).unwrap_or(isize::MAX);
         match self {
@@ -46,19 +48,20 @@ impl MoveBy {
     }
 }
 
-/// Where the key was pressed.
+/// The view in which a key was pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Where {
-    /// The board of the process that works.
+    /// The board of the process that works on the run.
     Board,
     /// The board of an onlooker.
     Watch,
-    /// Anything that is laid over the board.
+    /// A view other than the board.
     Over,
-    /// The same for an onlooker.
+    /// A view other than the board, of an onlooker.
     WatchOver,
 }
 
+/// Returns what a key asks for in a view, if anything.
 pub fn act(key: KeyEvent, at: Where) -> Option<KeyAct> {
     if key.kind == KeyEventKind::Release {
         return None;

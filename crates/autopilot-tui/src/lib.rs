@@ -1,8 +1,8 @@
-//! The live dashboard: what a run looks like on a terminal while it is under way.
+//! The live dashboard: a run on a terminal while it is under way.
 //!
-//! [`screen`] is what is known, folded from records, sights and keys; [`draw`] puts it on a frame;
-//! both are pure and get the time as an argument. [`show`] has the terminal and the loop,
-//! [`dashboard`] is the subscriber that feeds it from a run.
+//! [`screen`] folds records, sights and keys into what is shown, and [`draw`] puts it on a frame; both
+//! are pure and get the time as an argument. [`show`] has the terminal and the loop, [`dashboard`]
+//! feeds it from a run.
 
 pub mod dashboard;
 pub mod draw;

@@ -1,5 +1,5 @@
-//! What a record means for the whole graph: tasks that start side by side, tasks that another one
-//! unlocks, and what the rest waits for. The single steps are told by the core.
+//! What a record means for the graph of tasks: which tasks start in parallel, which a finished task
+//! unlocks, and what the others wait for. `autopilot_view::progress` has the lines of single steps.
 
 use crate::tally::Tally;
 use crate::word::{some, tasks};
@@ -8,10 +8,10 @@ use autopilot_core::id::TaskId;
 use autopilot_core::pipeline::Work;
 use autopilot_core::state::{State, Task};
 
-/// Names in one line; the rest is counted.
+/// Task names in one line; the others are counted.
 pub const NAMES_MAX: usize = 6;
 
-/// Lines about the graph, most of them none. `tally` and `state` are what holds after the record.
+/// Returns the lines about the graph; most records have none. `state` and `tally` include the record.
 pub fn told(record: &Record, state: &State, tally: &Tally) -> Vec<String> {
     if tally.leaves.len() < 2 {
         return Vec::new();
@@ -30,7 +30,7 @@ pub fn told(record: &Record, state: &State, tally: &Tally) -> Vec<String> {
     lines
 }
 
-/// `3 tasks start in parallel: a, b, c`.
+/// The tasks that start: `3 tasks start in parallel: a, b, c`.
 fn dispatched(record: &Record, state: &State) -> Option<String> {
     let is_first = |task: &&Task| task.parent.is_some() && task.spent.attempts == 1;
     let names: Vec<&str> = record
@@ -47,17 +47,17 @@ fn dispatched(record: &Record, state: &State) -> Option<String> {
     match names.as_slice() {
         [] => None,
         [_] if live < 2 => None,
-        [name] => Some(format!("{name} starts: {live} tasks are worked on in parallel")),
+        [name] => Some(format!("{name} starts: {live} tasks now run in parallel")),
         many => Some(format!("{} start in parallel: {}", tasks(many.len()), some(many, NAMES_MAX))),
     }
 }
 
-/// Effects of the controller, such as a merge, take no worker.
+/// Whether a worker does the task's step. The controller's own effects, such as a merge, need none.
 fn has_worker(task: &Task) -> bool {
     task.parent.is_some() && task.stage().is_some_and(|stage| stage.work == Work::Slot)
 }
 
-/// `a is done: unlocks d, e`.
+/// The tasks that a settled task unlocks: `a is done: unlocks d, e`.
 fn unlocked(event: &Event, state: &State) -> Option<String> {
     let Event::TaskSettled { task, end: TaskEnd::Closed | TaskEnd::Skipped { why: Skip::Asked } } =
         event
@@ -72,7 +72,7 @@ fn unlocked(event: &Event, state: &State) -> Option<String> {
         .filter(|dependant| dependant.needs == 0 && !dependant.is_settled())
         .map(Task::name)
         .collect();
-    let over = if task.is_closed() { "is done" } else { "is left out" };
+    let over = if task.is_closed() { "is done" } else { "is skipped" };
     (!free.is_empty())
         .then(|| format!("{} {over}: unlocks {}", task.name(), some(&free, NAMES_MAX)))
 }
@@ -83,7 +83,7 @@ fn settles_a_leaf(event: &Event, state: &State) -> bool {
     task.parent.is_some() && task.children.is_empty()
 }
 
-/// `3 of 8 tasks done, 4 running, 1 pending`.
+/// The number of tasks in each state: `3 of 8 tasks done, 4 running, 1 pending`.
 pub fn counted(tally: &Tally) -> String {
     let counts = tally.counts;
     let mut text = format!("{} of {} done", counts.done, tasks(counts.all()));
@@ -101,7 +101,7 @@ pub fn counted(tally: &Tally) -> String {
     text
 }
 
-/// Said only while a worker is free: then it is the dependencies that hold the rest up.
+/// What the pending tasks wait for. Only while a worker is free do dependencies hold them up.
 fn waiting(state: &State, tally: &Tally) -> Option<String> {
     let is_free = state.slots_live() < state.run.limits.workers_max;
     if !is_free || !tally.ready.is_empty() || tally.waiting.is_empty() || state.end().is_some() {
@@ -119,7 +119,7 @@ fn waiting(state: &State, tally: &Tally) -> Option<String> {
     Some(format!("{} {verb} for {}", tasks(tally.waiting.len()), some(&names, NAMES_MAX)))
 }
 
-/// The tasks this one needs that are not done yet.
+/// The names of the tasks that a task depends on and that are not settled yet.
 pub fn needed(state: &State, id: TaskId) -> Vec<&str> {
     let open = |name: &&String| {
         state.named(name).is_some_and(|task| !task.is_closed() && !task.is_settled())
@@ -170,7 +170,7 @@ mod tests {
         let mut sample = SampleRun::planned(&[("a", &[]), ("b", &[])]);
         sample.start(&["a"], Step::Build);
         sample.start(&["b"], Step::Build);
-        assert_eq!(graph_lines(&sample), ["b starts: 2 tasks are worked on in parallel"]);
+        assert_eq!(graph_lines(&sample), ["b starts: 2 tasks now run in parallel"]);
         let mut sample = SampleRun::planned(&[("a", &[])]);
         sample.start(&["a"], Step::Build);
         sample.close("a");

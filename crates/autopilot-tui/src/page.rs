@@ -1,11 +1,12 @@
-//! A long text that fills the screen and is scrolled: a log that may still grow, or a diff.
+//! A long text that fills the screen and can be scrolled: a log that may still grow, or a diff.
 
 use crate::key::MoveBy;
 use autopilot_host::escape::plain;
 
-/// Lines kept of a text; of a longer one only the end, and said so.
+/// Lines kept of a text. Of a longer text the last ones are kept, and the first line says so.
 pub const PAGE_LINES_MAX: usize = 20_000;
 
+/// A text, and the part of it that is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextPage {
     pub title: String,
@@ -13,10 +14,11 @@ pub struct TextPage {
     pub lines: Vec<String>,
     /// The first line shown.
     pub top: usize,
-    /// Stays at the end while the text grows.
+    /// Whether the page stays at the end while the text grows.
     pub follows: bool,
 }
 
+/// What a page shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageKind {
     Log,
@@ -24,31 +26,36 @@ pub enum PageKind {
 }
 
 impl TextPage {
+    /// A log, shown from its end.
     pub fn log(title: String, text: &str) -> TextPage {
         let lines = lines(text);
         TextPage { title, kind: PageKind::Log, top: lines.len(), lines, follows: true }
     }
 
+    /// A diff, shown from its beginning.
     pub fn diff(title: String, text: &str) -> TextPage {
         TextPage { title, kind: PageKind::Diff, lines: lines(text), top: 0, follows: false }
     }
 
-    /// The same log, read again.
+    /// Replaces the text of a log that was read again.
     pub fn grow(&mut self, text: &str) {
         self.lines = lines(text);
     }
 
+    /// Scrolls a page that shows `rows` lines at a time.
     pub fn scroll(&mut self, by: MoveBy, rows: usize) {
         let last = self.lines.len().saturating_sub(rows);
         self.top = by.from(self.first_shown(rows), last, rows);
         self.follows = self.kind == PageKind::Log && self.top == last;
     }
 
+    /// The index of the first line that is shown.
     pub fn first_shown(&self, rows: usize) -> usize {
         let last = self.lines.len().saturating_sub(rows);
         if self.follows { last } else { self.top.min(last) }
     }
 
+    /// The lines that are shown.
     pub fn shown(&self, rows: usize) -> &[String] {
         let from = self.first_shown(rows);
         let to = (from + rows).min(self.lines.len());
@@ -62,7 +69,7 @@ fn lines(text: &str) -> Vec<String> {
     let from = all.len().saturating_sub(PAGE_LINES_MAX);
     let mut lines = Vec::with_capacity(all.len() - from + 1);
     if from > 0 {
-        lines.push(format!("… {from} lines before this are not shown"));
+        lines.push(format!("… {from} earlier lines are not shown"));
     }
     lines.extend(all.iter().skip(from).map(|line| line.replace('\t', "    ")));
     lines
@@ -95,7 +102,7 @@ mod tests {
     fn a_huge_text_keeps_its_end_and_says_so() {
         let page = TextPage::log("l".into(), &numbered(PAGE_LINES_MAX + 7));
         assert_eq!(page.lines.len(), PAGE_LINES_MAX + 1);
-        assert_eq!(page.lines[0], "… 7 lines before this are not shown");
+        assert_eq!(page.lines[0], "… 7 earlier lines are not shown");
     }
 
     #[test]

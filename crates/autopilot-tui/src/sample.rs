@@ -1,4 +1,4 @@
-//! Runs for tests, made of the records a real one would have.
+//! Sample runs for tests, made of the records of a real run.
 
 use crate::draw::draw;
 use crate::screen::{Manner, Screen, Seat};

@@ -1,5 +1,5 @@
-//! What is known of a run and what a person is looking at: folded from records, sights, notices
-//! and keys. No clock, no terminal, no file; time is an argument of the drawing.
+//! The state of a run and of the view of it, folded from records, sights, notices and keys. It has no
+//! clock, terminal or file; the time is an argument of the drawing.
 
 mod worker;
 
@@ -19,30 +19,30 @@ use std::collections::{BTreeMap, VecDeque};
 
 pub use worker::{Worker, is_subagent};
 
-/// Lines of the log of notices that are kept.
+/// Lines of the log that are kept.
 pub const LOG_LINES_MAX: usize = 500;
-/// Lines of what failed that are shown.
+/// Lines of a failed step's log that are shown.
 pub const TAIL_LINES_MAX: usize = 5;
 
-/// How texts are put: the local time of a moment, and what must not be seen taken out.
+/// How texts are shown: times as local times, and secrets taken out.
 pub struct Manner {
     pub clock: Box<dyn Fn(Time) -> String + Send>,
     pub clean: Box<dyn Fn(&str) -> String + Send>,
 }
 
 impl Manner {
-    /// For one line of text that came from outside.
+    /// Makes a text from outside one harmless line.
     pub fn line(&self, text: &str) -> String {
         one_line(&(self.clean)(text)).into_owned()
     }
 }
 
-/// Whose eyes these are.
+/// Who is looking at the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seat {
-    /// In the process that works on the run: leaving means stopping.
+    /// Someone at the process that works on the run: leaving means stopping.
     Controller,
-    /// Beside it: leaving changes nothing.
+    /// Someone at another process: leaving changes nothing.
     Onlooker,
 }
 
@@ -55,6 +55,7 @@ pub enum View {
     Page(TextPage),
 }
 
+/// A line of the log on the board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
     pub at: Time,
@@ -62,17 +63,18 @@ pub struct LogLine {
     pub kind: LineKind,
 }
 
+/// What a line of the log is about, which decides its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineKind {
     Plain,
-    /// Parallel work starts, a task unlocks others.
+    /// Tasks start in parallel, or a task unlocks others.
     Graph,
     Good,
     Bad,
     Output,
 }
 
-/// The newest thing that went wrong.
+/// The newest failure of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownFailure {
     pub task: TaskId,
@@ -80,12 +82,13 @@ pub struct ShownFailure {
     pub round: u32,
     pub exit: Option<i32>,
     pub why: String,
-    /// Relative to the `.autopilot` directory.
+    /// The path of the log, relative to the `.autopilot` directory.
     pub log: Option<String>,
-    /// The end of the log, once it was read.
+    /// The end of the log, once it has been read.
     pub tail: Option<Vec<String>>,
 }
 
+/// Everything the dashboard shows.
 pub struct Screen {
     pub manner: Manner,
     pub seat: Seat,
@@ -96,18 +99,19 @@ pub struct Screen {
     pub failure: Option<ShownFailure>,
     pub view: View,
     pub selected: Option<TaskId>,
-    /// An answer to the last key, shown until the next.
+    /// The answer to the last key, shown until the next key.
     pub answer: Option<String>,
     pub is_stopping: bool,
-    /// What stands in front of everything: the run is gone, or waits.
+    /// A line above everything else: the process of the run is gone, or it waits.
     pub banner: Option<String>,
     pub has_color: bool,
-    /// What steps print goes to the log too.
+    /// Whether the output of steps goes to the log too.
     pub streams_output: bool,
     word: String,
 }
 
 impl Screen {
+    /// A screen on which no run is shown yet.
     pub fn new(seat: Seat, manner: Manner) -> Screen {
         Screen {
             manner,
@@ -128,7 +132,7 @@ impl Screen {
         }
     }
 
-    /// A state as a whole: at the beginning, and when records were missed.
+    /// Shows a whole state: at the start, and when records were missed.
     pub fn take_up(&mut self, state: State) {
         self.tally = Tally::of(&state);
         self.failure = newest_failure(&state);
@@ -136,11 +140,12 @@ impl Screen {
         self.settle();
     }
 
-    /// The state of the run in a word.
+    /// The state of the run in a few words.
     pub fn word(&self) -> &str {
         &self.word
     }
 
+    /// Applies a record and puts its lines into the log.
     pub fn record(&mut self, record: &Record) {
         self.state.apply_record(record);
         self.tally.record(record, &self.state);
@@ -148,7 +153,7 @@ impl Screen {
         self.tell(record);
     }
 
-    /// Puts a record that is part of the state already into the log.
+    /// Puts the lines of a record that is already applied into the log.
     fn tell(&mut self, record: &Record) {
         for event in &record.events {
             self.tell_event(event, record.at);
@@ -159,13 +164,13 @@ impl Screen {
         }
     }
 
-    /// What is worked out once per record because it looks at more than a record changes.
+    /// Derives once per record what depends on more than the record's own tasks.
     fn settle(&mut self) {
         self.word = headline(&self.state);
         self.keep_live_workers();
     }
 
-    /// What a step shows while it runs. It belongs to whatever the task is at.
+    /// Takes in what a step shows while it runs.
     pub fn sight(&mut self, task: TaskId, step: Step, sight: &Sight, at: Time) {
         let worker = self.workers.entry(task).or_default();
         let line = worker.see(sight, &self.manner);
@@ -177,24 +182,26 @@ impl Screen {
         }
     }
 
+    /// Puts a notice into the log.
     pub fn notice(&mut self, text: &str, at: Time) {
         let text = self.manner.line(text);
         self.push(at, text, LineKind::Plain);
     }
 
-    /// The end of the log of the last failure, read by whoever may read files.
+    /// Takes in the last lines of the failed step's log, which the caller has read.
     pub fn tail(&mut self, log: &str, lines: Vec<String>) {
         if let Some(failure) = self.failure.as_mut().filter(|f| f.log.as_deref() == Some(log)) {
             failure.tail = Some(lines);
         }
     }
 
-    /// The log whose end is wanted and not known yet.
+    /// The log whose last lines are to be read next.
     pub fn wants_tail(&self) -> Option<&str> {
         let failure = self.failure.as_ref().filter(|failure| failure.tail.is_none())?;
         failure.log.as_deref()
     }
 
+    /// The name of a task as it is shown; the root is `run`.
     pub fn name(&self, task: TaskId) -> String {
         match self.state.tasks.get(task.index()) {
             Some(task) if task.parent.is_some() => self.manner.line(task.name()),
@@ -202,12 +209,12 @@ impl Screen {
         }
     }
 
-    /// Tasks at work, in the order they were begun.
+    /// The tasks with a running attempt, in the order of their start.
     pub fn live(&self) -> Vec<TaskId> {
         self.state.live.values().map(|live| live.task).collect()
     }
 
-    /// The task that keys are about: the selected one, else the only sensible one.
+    /// The task that keys act on: the selected one, else a running, failed or first one.
     pub fn chosen(&self) -> Option<TaskId> {
         let known = |id: &TaskId| id.index() < self.state.tasks.len();
         self.selected
@@ -217,7 +224,7 @@ impl Screen {
             .or_else(|| self.tally.leaves.first().copied())
     }
 
-    /// Moves between views and rows; what needs hands of its own is left to the caller.
+    /// Moves between views and rows; the effects of other keys are up to the caller.
     pub fn act(&mut self, act: KeyAct, rows: usize) {
         self.answer = None;
         match (act, &mut self.view) {
@@ -251,7 +258,7 @@ impl Screen {
             View::Board | View::Tasks | View::Help | View::Page(_) => &self.tally.leaves,
         };
         let Some(last) = among.len().checked_sub(1) else { return };
-        // Nothing selected yet: the first key shows where one is.
+        // The first key selects the first row instead of moving on from it.
         let place = self.selected.and_then(|task| among.iter().position(|id| *id == task));
         let place = match place {
             Some(place) => by.from(place, last, rows),
@@ -281,7 +288,7 @@ impl Screen {
     fn note_failure(&mut self, event: &Event) {
         let Event::AttemptEnded { id, task, step, outcome, facts } = event else { return };
         let (Outcome::Failed { why } | Outcome::Broke { why }) = outcome else { return };
-        // The task may be in the next round already: one record decides both.
+        // The task may already be in its next round: the same record may start it.
         let known = self.state.task(*task);
         let shown = known.last(*step).into_iter().chain(&known.broken);
         let round = shown.filter(|shown| shown.id == *id).map(|shown| shown.round).next();

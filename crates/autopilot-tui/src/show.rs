@@ -1,4 +1,4 @@
-//! The loop of the dashboard: news in, keys in, frames out. It owns the terminal while it runs.
+//! The loop of the dashboard: it reads the feed and the keys and draws frames. It owns the terminal.
 
 use crate::dashboard::ScreenFeed;
 use crate::draw;
@@ -16,44 +16,48 @@ use ratatui::backend::CrosstermBackend;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// How long a key or news may wait; also the shortest time between two frames without a key.
+/// How long a key or an item of the feed may wait; also the shortest time between two frames.
 const POLL: Duration = Duration::from_millis(100);
-/// Clocks on the screen go on although nothing happens.
+/// How often the screen is drawn for its clocks although nothing happened.
 const REDRAW_EVERY: Duration = Duration::from_millis(500);
 /// How often a log that is shown is read again.
 const REREAD_EVERY: Duration = Duration::from_secs(1);
-/// Keys taken between two frames.
+/// Keys read between two frames.
 const KEYS_MAX: usize = 64;
 
+/// Why the dashboard could not be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum ShowError {
     #[error("cannot use the terminal: {0}")]
     Terminal(#[from] io::Error),
-    #[error("the terminal was given back after a panic")]
+    #[error("the dashboard was closed after a panic")]
     Panicked,
 }
 
-/// What came since the last look.
+/// Whether the feed had anything since the last look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
     None,
     Some,
-    /// There will be no more.
+    /// The feed has ended.
     End,
 }
 
-/// What keys do. Each is what a command does, by the same means.
+/// The effects of keys. Each does the same as a command, by the same means.
 pub trait Hands {
+    /// The time now.
     fn now(&self) -> Time;
-    /// Raises the pause or takes it back; says what it did, or why that is refused.
+    /// Pauses the run or cancels the pause; returns what it did, or why it refused.
     fn pause(&mut self, state: &State) -> String;
+    /// Stops the run after the current steps, or now; returns what it did.
     fn stop(&mut self, now: bool) -> String;
-    /// What the terminal does with Ctrl-C when nobody catches the key.
+    /// Sends this process the interrupt that a terminal sends for Ctrl-C.
     fn interrupt(&mut self);
-    /// The newest log of a task: a title and its end.
+    /// A title and the end of the newest log of a task.
     fn log(&mut self, state: &State, task: TaskId) -> Result<(String, String), String>;
+    /// A title and the changes of a task.
     fn diff(&mut self, state: &State, task: TaskId) -> Result<(String, String), String>;
-    /// The last lines of a log named by the journal.
+    /// The last lines of a log, by the path in the journal.
     fn tail(&mut self, log: &str) -> Vec<String>;
 }
 
@@ -84,7 +88,7 @@ pub fn show(
             return Err(ShowError::Panicked);
         }
         if news == News::Some || drawn.is_none_or(|at| at.elapsed() >= REDRAW_EVERY) {
-            // Shown as a whole where the terminal knows how; others take no notice.
+            // Terminals that support it show the frame as a whole; others ignore the request.
             queue!(terminal.backend_mut(), BeginSynchronizedUpdate)?;
             terminal.draw(|frame| draw::draw(frame, screen, hands.now()))?;
             execute!(terminal.backend_mut(), EndSynchronizedUpdate)?;
@@ -130,10 +134,11 @@ pub fn obey(act: KeyAct, screen: &mut Screen, hands: &mut dyn Hands, rows: usize
             screen.answer = Some(hands.stop(false));
         }
         KeyAct::StopNow => screen.answer = Some(hands.stop(true)),
-        // After a stop by key the interrupt is the second word, and that means now.
+        // After the stop key, an interrupt is the second request to stop, which means now.
         KeyAct::Interrupt if screen.is_stopping => screen.answer = Some(hands.stop(true)),
         KeyAct::Interrupt => {
-            screen.answer = Some("stopping at the step boundary; again to end at once".to_owned());
+            screen.answer =
+                Some("stopping after the current step; press again to stop now".to_owned());
             hands.interrupt();
         }
         KeyAct::Log => open(screen, |state, task| hands.log(state, task), TextPage::log),
@@ -153,7 +158,7 @@ fn open(
     page: impl FnOnce(String, &str) -> TextPage,
 ) {
     let Some(task) = screen.chosen() else {
-        screen.answer = Some("there is no task yet".to_owned());
+        screen.answer = Some("no tasks yet".to_owned());
         return;
     };
     screen.selected = Some(task);
@@ -163,7 +168,7 @@ fn open(
     }
 }
 
-/// A log that is shown may have grown, or the task may have come to another one.
+/// Reads a shown log again: it may have grown, or the task may have a newer one.
 fn reread(screen: &mut Screen, hands: &mut dyn Hands) {
     let Some(task) = screen.chosen() else { return };
     let View::Page(page) = &mut screen.view else { return };

@@ -1,7 +1,7 @@
-//! How many tasks there are in each state, which may begin, and which wait for others.
+//! The number of tasks in each state, the tasks that may start, and those that wait for others.
 //!
-//! Kept up to date from the tasks a record names, so that a record costs what it changed and not a
-//! look at every task; [`Tally::of`] is the slow way and a test compares the two.
+//! A record updates only the tasks it names, so its cost does not grow with the number of tasks.
+//! [`Tally::of`] counts everything anew; a test compares the two.
 
 use autopilot_core::event::{Event, Record};
 use autopilot_core::id::TaskId;
@@ -9,6 +9,7 @@ use autopilot_core::state::{State, Status};
 use autopilot_view::{leaves, task_word};
 use std::collections::BTreeSet;
 
+/// The number of tasks in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub done: usize,
@@ -20,6 +21,7 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// The number of all tasks.
     pub fn all(self) -> usize {
         self.done + self.running + self.pending + self.blocked + self.failed + self.skipped
     }
@@ -36,21 +38,22 @@ impl Counts {
     }
 }
 
+/// The tasks of a run, counted and sorted by state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub counts: Counts,
-    /// Tasks of a person, in the order they were made.
+    /// Tasks without sub-tasks, in the order they were added.
     pub leaves: Vec<TaskId>,
-    /// Not begun, and nothing is in the way but a free worker.
+    /// Tasks that have not started and wait only for a free worker.
     pub ready: BTreeSet<TaskId>,
-    /// Not begun, because a task they need is not done.
+    /// Tasks that have not started because a task they depend on is not done.
     pub waiting: BTreeSet<TaskId>,
-    /// By task; empty for those that are no leaf.
+    /// The state of each task; empty for a task that is not a leaf.
     words: Vec<&'static str>,
 }
 
 impl Tally {
-    /// By looking at every task.
+    /// Counts every task of a state.
     pub fn of(state: &State) -> Tally {
         let mut tally = Tally { words: vec![""; state.tasks.len()], ..Tally::default() };
         for task in leaves(state) {
@@ -60,7 +63,7 @@ impl Tally {
         tally
     }
 
-    /// Follows a record; `state` is what holds after it.
+    /// Counts the tasks again that a record names; `state` includes the record.
     pub fn record(&mut self, record: &Record, state: &State) {
         let grows = record.events.iter().any(|event| matches!(event, Event::TaskAdded { .. }));
         if grows || self.words.len() != state.tasks.len() {

@@ -1,4 +1,4 @@
-//! The terminal while it is ours, and as it was before on every way out: the end, an error, a panic.
+//! The terminal while the dashboard has it, and its restoration at the end, after an error or a panic.
 
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
@@ -8,30 +8,31 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once, OnceLock};
 
-/// Alternate screen, nothing on it, no cursor.
+/// Switches to an empty alternate screen without a cursor.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[2J\x1b[?25l";
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
-/// One frame goes out in few writes.
+/// The size of the write buffer: a frame takes few writes.
 const FRAME_BYTES: usize = 64 * 1024;
 
 static IS_OURS: AtomicBool = AtomicBool::new(false);
-/// A handle of our own: a writer that is stuck must not hold standard output's lock.
+/// A separate handle, because a writer that is stuck must not hold the lock of standard output.
 static OUT: OnceLock<File> = OnceLock::new();
 static HOOK: Once = Once::new();
 
-/// Whether standard output is a terminal that this process may take over. One that is in the
-/// background would be stopped for trying.
+/// Whether standard output is a terminal that this process may take over. The kernel would stop a
+/// background process for trying.
 pub fn is_usable() -> bool {
     let stdout = io::stdout();
     stdout.is_terminal()
         && nix::unistd::tcgetpgrp(stdout.as_fd()).is_ok_and(|group| group == nix::unistd::getpgrp())
 }
 
-/// Held while the dashboard is shown.
+/// The terminal, taken while the dashboard is shown and restored when dropped.
 #[derive(Debug)]
 pub struct Tty(());
 
 impl Tty {
+    /// Takes the terminal: raw mode and the alternate screen.
     pub fn take() -> io::Result<Tty> {
         let out = match OUT.get() {
             Some(out) => out,
@@ -49,12 +50,13 @@ impl Tty {
         Ok(held)
     }
 
+    /// A buffered writer to the terminal.
     pub fn writer(&self) -> io::Result<BufWriter<File>> {
         let out = OUT.get().ok_or_else(|| io::Error::other("the terminal was not taken"))?;
         Ok(BufWriter::with_capacity(FRAME_BYTES, out.try_clone()?))
     }
 
-    /// False once a panic elsewhere has given it back.
+    /// Whether the terminal is still taken; a panic in another thread restores it.
     pub fn is_ours(&self) -> bool {
         IS_OURS.load(Ordering::SeqCst)
     }
@@ -66,7 +68,7 @@ impl Drop for Tty {
     }
 }
 
-/// Gives the terminal back, if it is ours. The modes come first: they need no reader.
+/// Restores the terminal if it is taken. The modes come first: they don't wait for a reader.
 pub fn restore() {
     if !IS_OURS.swap(false, Ordering::SeqCst) {
         return;
@@ -77,21 +79,22 @@ pub fn restore() {
     }
 }
 
-/// The modes alone, without a word: for a terminal that takes none.
+/// Restores only the modes, for a terminal that does not read what is written to it.
 pub fn restore_modes() {
     let _no_terminal_any_more = disable_raw_mode();
 }
 
-/// The terminal as it is now, for whoever starts a process that may be killed while it has it.
+/// The saved modes of the terminal, for starting a process that may be killed while it uses it.
 #[derive(Debug)]
 pub struct KeptTerminal(Option<Termios>);
 
 impl KeptTerminal {
+    /// Saves the present modes.
     pub fn now() -> KeptTerminal {
         KeptTerminal(tcgetattr(io::stdout().as_fd()).ok())
     }
 
-    /// Makes it so again. Nothing happens where there is no terminal.
+    /// Restores the saved modes. Does nothing without a terminal.
     pub fn put_back(&self) {
         let Some(modes) = &self.0 else { return };
         let _no_terminal_any_more = tcsetattr(io::stdout().as_fd(), SetArg::TCSANOW, modes);
@@ -100,7 +103,7 @@ impl KeptTerminal {
     }
 }
 
-/// What a panic says must be readable, and the shell after it usable.
+/// Restores the terminal in a panic, so that its message can be read and the shell be used.
 fn restore_in_a_panic() {
     HOOK.call_once(|| {
         let before = std::panic::take_hook();
@@ -111,13 +114,14 @@ fn restore_in_a_panic() {
     });
 }
 
-/// Signals that end an onlooker; the terminal is given back before they do.
+/// Signals that end an onlooker, caught so that the terminal is restored first.
 #[derive(Debug)]
 pub struct Signals {
     heard: Vec<(i32, Arc<AtomicBool>)>,
 }
 
 impl Signals {
+    /// Catches the signals from now on.
     pub fn listen() -> io::Result<Signals> {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
         let mut heard = Vec::new();
@@ -129,12 +133,13 @@ impl Signals {
         Ok(Signals { heard })
     }
 
+    /// A signal that has arrived, if any.
     pub fn any(&self) -> Option<i32> {
         self.heard.iter().find(|(_, flag)| flag.load(Ordering::SeqCst)).map(|(signal, _)| *signal)
     }
 }
 
-/// Ends this process as the signal would have, without us.
+/// Ends this process as the signal would have if it had not been caught.
 pub fn obey(signal: i32) {
     let _stays = signal_hook::low_level::emulate_default_handler(signal);
 }

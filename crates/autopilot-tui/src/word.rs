@@ -1,6 +1,17 @@
-//! Lists and numbers as a person would write them.
+//! Steps, lists and numbers as a person would write them.
 
-/// The first of some names, and how many more there are: `a, b, c and 4 more`.
+use autopilot_core::step::Step;
+
+/// What a step does, and which agent does it: `builder: building`.
+pub fn doing(step: Step) -> String {
+    let row = step.row();
+    match row.role {
+        Some(role) => format!("{}: {}", role.word(), row.doing),
+        None => row.doing.to_owned(),
+    }
+}
+
+/// The first names of a list and the number of the others: `a, b, c and 4 more`.
 pub fn some<T: AsRef<str>>(names: &[T], names_max: usize) -> String {
     let shown: Vec<&str> = names.iter().take(names_max).map(AsRef::as_ref).collect();
     match names.len().saturating_sub(names_max) {
@@ -9,7 +20,7 @@ pub fn some<T: AsRef<str>>(names: &[T], names_max: usize) -> String {
     }
 }
 
-/// `1 task`, `2 tasks`.
+/// A number of tasks: `1 task`, `2 tasks`.
 pub fn tasks(count: usize) -> String {
     if count == 1 { "1 task".to_owned() } else { format!("{count} tasks") }
 }

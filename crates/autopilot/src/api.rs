@@ -1,5 +1,5 @@
-//! `autopilot __api`: a model behind an OpenAI-compatible API as a real process. The question comes
-//! on stdin, the key from the environment; what is heard goes out line by line.
+//! `autopilot __api`: a model behind an OpenAI-compatible API as a real process. It reads the request
+//! from stdin and the key from the environment, and prints what the model sends line by line.
 
 use crate::terminal;
 use autopilot_agents::TokenCount;
@@ -17,10 +17,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const REQUEST_BYTES_MAX: u64 = 64 << 20;
-/// Of what the vendor's own clients send about who asks: variable and header.
+/// The variables, and the headers made of them, that the vendor's clients send to name the sender.
 const WHO: [(&str, &str); 2] =
     [("OPENAI_ORG_ID", "openai-organization"), ("OPENAI_PROJECT_ID", "openai-project")];
 
+/// Sends the request on stdin to the model and prints its events.
 pub fn main() -> ExitCode {
     let mut mouth = Mouth::default();
     let asked = read().and_then(|request| ask(&request, &mut mouth));
@@ -42,20 +43,21 @@ fn read() -> Result<ModelRequest, ApiFailed> {
     io::stdin()
         .take(REQUEST_BYTES_MAX)
         .read_to_string(&mut text)
-        .map_err(|error| setting(format!("cannot read the question: {error}")))?;
-    serde_json::from_str(&text).map_err(|error| setting(format!("this is no question: {error}")))
+        .map_err(|error| setting(format!("cannot read the request: {error}")))?;
+    serde_json::from_str(&text).map_err(|error| setting(format!("not a valid request: {error}")))
 }
 
 fn ask(request: &ModelRequest, mouth: &mut Mouth) -> Result<ApiSaid, ApiFailed> {
     if request.is_lost() {
-        let text = "the conversation can't be gone on with: the server does not keep it, and what \
-                    was said in it is not at hand";
+        let text = "cannot continue the conversation: the server did not store it, and there is no \
+                    local copy";
         return Err(failed(FailedBy::Session, text.to_owned()));
     }
     let door = door(request)?;
     if door.shows_key() {
         let address = door.address();
-        mouth.hear(ApiEvent::Notice(format!("the key goes to {address} without encryption")));
+        mouth
+            .hear(ApiEvent::Notice(format!("the API key is sent to {address} without encryption")));
     }
     let answer = model_api::ask(&door, &question(request), &mut |event| mouth.hear(event));
     let ApiAnswer { id, stored, model } = answer.map_err(failure)?;
@@ -67,7 +69,7 @@ fn door(request: &ModelRequest) -> Result<ApiDoor, ApiFailed> {
     let base = request.base_url.clone().or_else(|| variable(BASE_URL_VARIABLE));
     let base = base.as_deref().unwrap_or(BASE_DEFAULT);
     let address = ApiAddress::parse(base)
-        .map_err(|why| setting(format!("the base address of the model can't be used: it {why}")))?;
+        .map_err(|why| setting(format!("cannot use the base address of the model: it {why}")))?;
     let headers: Vec<(&'static str, String)> =
         WHO.into_iter().filter_map(|(name, header)| Some((header, variable(name)?))).collect();
     let key_env = request.key_env.as_deref();
@@ -116,7 +118,7 @@ fn question(request: &ModelRequest) -> ApiQuestion {
     }
 }
 
-/// Says what is heard, in lines and not in letters.
+/// Prints the model's events, with its text in lines instead of single tokens.
 #[derive(Default)]
 struct Mouth {
     text: Pieces,
@@ -160,7 +162,7 @@ impl Mouth {
     }
 }
 
-/// None of what is said in pieces.
+/// The line for an event that is not part of a text.
 fn told(event: ApiEvent) -> Option<ApiSaid> {
     match event {
         ApiEvent::Text(_) | ApiEvent::Thought(_) => None,

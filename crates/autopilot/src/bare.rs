@@ -1,7 +1,7 @@
 //! Bare text is a goal: `autopilot "Fix the login"` is `autopilot goal "Fix the login"`.
 //!
-//! Only text with white space in it is: a single word is more likely a mistyped command, and a goal
-//! costs money.
+//! Only text with white space is a goal: a single word is more likely a mistyped command, and a
+//! goal costs money.
 
 use crate::cli::{Cli, Command};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -10,10 +10,10 @@ use std::ffi::{OsStr, OsString};
 
 const GOAL: &str = "goal";
 
-/// The command line of this process, its own name first.
+/// Parses the command line of this process, the name of the program first.
 pub fn parse(args: Vec<OsString>) -> Result<Cli, clap::Error> {
     if let Some(place) = first_word(&args).filter(|place| is_goal(&args[*place])) {
-        // The `--` before a text is the text's.
+        // A `--` right before the text belongs to it.
         let place = if args[place - 1] == "--" { place - 1 } else { place };
         return match Cli::try_parse_from(as_goal(&args, place)) {
             Err(error) if error.kind() == ErrorKind::UnknownArgument => goal_at_once(&args, error),
@@ -31,19 +31,19 @@ pub fn parse(args: Vec<OsString>) -> Result<Cli, clap::Error> {
     Err(if kind == ErrorKind::InvalidSubcommand { told_nearest(error) } else { error })
 }
 
-/// An option of goals may stand before the text.
+/// Parses the arguments as those of `goal`, whose options may stand before the text.
 fn goal_at_once(args: &[OsString], error: clap::Error) -> Result<Cli, clap::Error> {
     let tried = Cli::try_parse_from(as_goal(args, 1));
     tried.ok().filter(has_bare_text).ok_or(error)
 }
 
-/// Where the first argument is that is neither an option nor the value of one.
+/// The index of the first argument that is neither an option nor the value of one.
 fn first_word(args: &[OsString]) -> Option<usize> {
     let mut place = 1;
     while let Some(arg) = args.get(place) {
         match arg.to_str() {
             Some("--") => return (place + 1 < args.len()).then_some(place + 1),
-            // The only option before a command that has a value.
+            // -C is the only option before a command that has a value.
             Some("-C" | "--repo") => place += 2,
             Some(flags)
                 if !flags.starts_with("--") && flags.starts_with('-') && flags.ends_with('C') =>
@@ -66,7 +66,7 @@ fn first_command(args: &[OsString]) -> Option<usize> {
     first_word(args).filter(|place| is_command(&args[*place]))
 }
 
-/// What is around it does not count: `"status "` is a slip.
+/// Whether there is white space inside the text; `"status "` is a slip and not a goal.
 fn is_goal(arg: &OsStr) -> bool {
     arg.to_string_lossy().trim().contains(char::is_whitespace)
 }
@@ -82,7 +82,7 @@ fn has_bare_text(cli: &Cli) -> bool {
     is_goal(OsStr::new(&goal.text))
 }
 
-/// An unknown word is named with the nearest command, and how it would be a goal.
+/// Adds the nearest command to the error about an unknown one, and how to give a one-word goal.
 fn told_nearest(mut error: clap::Error) -> clap::Error {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
         return error;
@@ -96,7 +96,7 @@ fn told_nearest(mut error: clap::Error) -> clap::Error {
     if let Some((kind, value)) = nearest.map(guess) {
         error.insert(kind, value);
     }
-    let hint = "a goal of one word is written `autopilot goal <TEXT>`".to_owned();
+    let hint = "for a goal of one word, use `autopilot goal <TEXT>`".to_owned();
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
     error
 }

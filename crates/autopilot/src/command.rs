@@ -37,19 +37,22 @@ mod work;
 
 use crate::cli::{Cli, Command, Global};
 use crate::exit::CommandFailure;
+use autopilot_core::flow::Flow;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::workspace;
 use autopilot_host::git::StateEnv;
 use std::process::ExitCode;
 
+/// The exit code of a command, or its failure.
 pub type Done = Result<ExitCode, CommandFailure>;
 
+/// Runs the command.
 pub fn execute(cli: Cli) -> Done {
     let global = cli.global;
     match cli.command {
         Command::Init(args) => init::init(&global, &args),
         Command::Run(args) => run::run(&global, &args),
-        Command::Goal(args) => goal::goal(&global, &args),
+        Command::Goal(args) => goal::goal(&global, Flow::Goal, &args),
         Command::Resume(args) => resume::resume(&global, &args),
         Command::Status(args) => status::status(&global, &args),
         Command::Stop(args) => halt::stop(&global, &args),
@@ -85,6 +88,7 @@ pub fn place(global: &Global) -> Result<(StatePaths, bool), CommandFailure> {
     Ok(workspace::find(&global.repo, &StateEnv::from_process())?)
 }
 
+/// Success without anything more to say.
 pub fn done() -> Done {
     Ok(ExitCode::SUCCESS)
 }

@@ -1,85 +1,157 @@
-//! How a command ends: one message with the object and the next step, and the right exit code.
+//! How a failed command ends: the message with its causes, the hints, and the exit code.
 
 use crate::terminal;
+use autopilot_engine::begin::BeginError;
+use autopilot_engine::cause::chain;
+use autopilot_engine::run_process::RunProcessError;
 use autopilot_engine::shell::ShellError;
 use autopilot_engine::store::StoreError;
 use autopilot_engine::workspace::WorkspaceError;
 use autopilot_journal::StorageTrouble;
 use autopilot_view::ExitWord;
+use std::error::Error;
 use std::process::ExitCode;
 
-/// Codes of the shell's own tradition: usage, unknown object; configuration.
-pub const USAGE: u8 = 64;
-pub const CONFIG: u8 = 78;
-pub const FAILED: u8 = 10;
+type BoxedError = Box<dyn Error + Send + Sync>;
 
-/// Why a command could not do what it was asked.
+/// The kinds of failure, each with its exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitKind {
+    /// The command line asks for something that does not exist or does not fit.
+    Usage,
+    /// The configuration or the machine's setup must be changed first.
+    Config,
+    /// The command was understood and did not succeed.
+    Failed,
+    /// The run rests, and can be resumed.
+    Paused,
+}
+
+impl ExitKind {
+    /// The exit code; usage and configuration have those of `sysexits.h`.
+    pub fn code(self) -> u8 {
+        match self {
+            ExitKind::Usage => 64,
+            ExitKind::Config => 78,
+            ExitKind::Failed => ExitWord::Failed.code(),
+            ExitKind::Paused => ExitWord::Paused.code(),
+        }
+    }
+}
+
+impl From<ExitKind> for ExitCode {
+    fn from(kind: ExitKind) -> ExitCode {
+        ExitCode::from(kind.code())
+    }
+}
+
+/// Why a command failed: the error with its causes, and what a person can do about it.
 #[derive(Debug)]
 pub struct CommandFailure {
-    pub code: u8,
-    pub message: String,
-    /// What to do about it.
-    pub help: Option<String>,
+    /// What the exit code says of it.
+    pub kind: ExitKind,
+    error: BoxedError,
+    hints: Vec<String>,
+}
+
+/// The operation that an error prevented.
+#[derive(Debug, thiserror::Error)]
+#[error("{operation}")]
+struct FailedOperation {
+    operation: String,
+    source: BoxedError,
 }
 
 impl CommandFailure {
-    pub fn usage(message: impl Into<String>) -> CommandFailure {
-        CommandFailure { code: USAGE, message: message.into(), help: None }
+    /// A failure of this kind; a plain text is an error without a cause.
+    pub fn new(kind: ExitKind, error: impl Into<BoxedError>) -> CommandFailure {
+        CommandFailure { kind, error: error.into(), hints: Vec::new() }
     }
 
-    pub fn config(message: impl Into<String>) -> CommandFailure {
-        CommandFailure { code: CONFIG, message: message.into(), help: None }
+    /// A failure that a different command line avoids.
+    pub fn usage(error: impl Into<BoxedError>) -> CommandFailure {
+        CommandFailure::new(ExitKind::Usage, error)
     }
 
-    pub fn failed(message: impl Into<String>) -> CommandFailure {
-        CommandFailure { code: FAILED, message: message.into(), help: None }
+    /// A failure that a different configuration avoids.
+    pub fn config(error: impl Into<BoxedError>) -> CommandFailure {
+        CommandFailure::new(ExitKind::Config, error)
     }
 
+    /// A failure of the work itself.
+    pub fn failed(error: impl Into<BoxedError>) -> CommandFailure {
+        CommandFailure::new(ExitKind::Failed, error)
+    }
+
+    /// The failed operation with its object; the error so far becomes its cause.
     #[must_use]
-    pub fn help(mut self, help: impl Into<String>) -> CommandFailure {
-        self.help = Some(help.into());
+    pub fn context(mut self, operation: impl Into<String>) -> CommandFailure {
+        self.error = Box::new(FailedOperation { operation: operation.into(), source: self.error });
         self
+    }
+
+    /// Adds what a person can do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> CommandFailure {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// The message and its causes on one line.
+    pub fn message(&self) -> String {
+        chain(&*self.error)
+    }
+}
+
+/// Turns an error into the failure of an operation.
+pub trait OrFailed<T> {
+    /// Names the operation and its object: "cannot write `x`".
+    fn or_failed(self, operation: impl Into<String>) -> Result<T, CommandFailure>;
+}
+
+impl<T, E: Into<BoxedError>> OrFailed<T> for Result<T, E> {
+    fn or_failed(self, operation: impl Into<String>) -> Result<T, CommandFailure> {
+        self.map_err(|error| CommandFailure::failed(error).context(operation))
     }
 }
 
 impl From<WorkspaceError> for CommandFailure {
     fn from(error: WorkspaceError) -> CommandFailure {
-        let message = autopilot_engine::cause::chain(&error);
-        match error {
+        match &error {
             WorkspaceError::NotARepository { .. }
             | WorkspaceError::Repository(_)
-            | WorkspaceError::NoRun(_) => CommandFailure::usage(message),
+            | WorkspaceError::NoRun(_) => CommandFailure::usage(error),
             WorkspaceError::NoConfig { .. }
             | WorkspaceError::ConfigUnreadable { .. }
             | WorkspaceError::Config { .. }
             | WorkspaceError::Linked { .. }
             | WorkspaceError::NotUtf8 { .. }
-            | WorkspaceError::NoStateRoot => CommandFailure::config(message),
-            WorkspaceError::Store(StoreError::Journal(error)) => match error.trouble() {
-                Some(StorageTrouble::Full | StorageTrouble::ReadOnly) => {
-                    CommandFailure::failed(message)
-                        .help("make room or make the state directory writable, then run it again")
-                }
-                Some(StorageTrouble::Damaged) => CommandFailure::failed(message)
-                    .help("`autopilot recover --journal` keeps what can be read"),
+            | WorkspaceError::NoStateRoot => CommandFailure::config(error),
+            WorkspaceError::Store(StoreError::Journal(journal)) => match journal.trouble() {
+                Some(StorageTrouble::Full | StorageTrouble::ReadOnly) => CommandFailure::failed(
+                    error,
+                )
+                .hint("free disk space or make the state directory writable, then try again"),
+                Some(StorageTrouble::Damaged) => CommandFailure::failed(error)
+                    .hint("`autopilot recover --journal` rebuilds it from what can still be read"),
                 Some(StorageTrouble::Io | StorageTrouble::Busy | StorageTrouble::Other) | None => {
-                    CommandFailure::failed(message)
+                    CommandFailure::failed(error)
                 }
             },
             WorkspaceError::Git(_)
             | WorkspaceError::Store(_)
             | WorkspaceError::Lock(_)
-            | WorkspaceError::NotWritable { .. } => CommandFailure::failed(message),
+            | WorkspaceError::NotWritable { .. } => CommandFailure::failed(error),
         }
     }
 }
 
 impl From<ShellError> for CommandFailure {
     fn from(error: ShellError) -> CommandFailure {
-        let text = autopilot_engine::cause::chain(&error);
-        // Nothing is lost: whatever was acknowledged is on disk.
-        CommandFailure { code: ExitWord::Paused.code(), message: text, help: None }
-            .help("make room or make the state directory writable, then run `autopilot resume`")
+        // Every acknowledged record is on disk, so the run can be resumed.
+        CommandFailure::new(ExitKind::Paused, error).hint(
+            "free disk space or make the state directory writable, then run `autopilot resume`",
+        )
     }
 }
 
@@ -89,23 +161,121 @@ impl From<autopilot_host::git::GitError> for CommandFailure {
     }
 }
 
-pub fn report(failure: &CommandFailure) -> ExitCode {
-    terminal::error(&failure.message);
-    if let Some(help) = &failure.help {
-        terminal::hint(help);
+impl From<RunProcessError> for CommandFailure {
+    fn from(error: RunProcessError) -> CommandFailure {
+        let (kind, hint) = match error {
+            RunProcessError::Workspace(error) => return error.into(),
+            RunProcessError::Shell(error) => return error.into(),
+            RunProcessError::Begin(error) => return error.into(),
+            RunProcessError::Unfinished { ref run, .. } => (
+                ExitKind::Failed,
+                format!(
+                    "continue with `autopilot resume`, look at it with `autopilot show {run}`, \
+                     or abandon it with --fresh"
+                ),
+            ),
+            RunProcessError::UnderWay { ref run, flag, .. } => (
+                ExitKind::Usage,
+                format!(
+                    "continue without {flag}, look at it with `autopilot show {run}`, or \
+                     abandon it with --fresh"
+                ),
+            ),
+            RunProcessError::StateGone { .. } => (
+                ExitKind::Failed,
+                "merged work is on its branch; `autopilot recover` lists what is left, \
+                 `autopilot run` starts again"
+                    .to_owned(),
+            ),
+            RunProcessError::NothingToResume => {
+                (ExitKind::Usage, "start one with `autopilot run tasks/<task>.md`".to_owned())
+            }
+            RunProcessError::PinnedConfig(_) | RunProcessError::Redaction(_) => {
+                return CommandFailure::config(error);
+            }
+            RunProcessError::Flag { .. }
+            | RunProcessError::Runtime(_)
+            | RunProcessError::Loop(_) => return CommandFailure::failed(error),
+        };
+        CommandFailure::new(kind, error).hint(hint)
     }
-    ExitCode::from(failure.code)
 }
 
-/// Help and version are no errors; everything else clap refuses is a usage error.
+impl From<BeginError> for CommandFailure {
+    fn from(error: BeginError) -> CommandFailure {
+        match error {
+            BeginError::Agent { .. } | BeginError::Settings { .. } => CommandFailure::config(error),
+            BeginError::Skill { .. } => CommandFailure::config(error).hint(
+                "`autopilot skills` lists those there are; a text that means something else says \
+                 so with `skills: []` in its front matter",
+            ),
+            BeginError::Refused { .. } => CommandFailure::failed(error),
+            BeginError::Unreadable { .. }
+            | BeginError::TaskFile { .. }
+            | BeginError::PlanInQueue { .. }
+            | BeginError::NotAPlan { .. }
+            | BeginError::IsDirectory { .. }
+            | BeginError::EmptyQueue { .. }
+            | BeginError::QueueTooLong { .. }
+            | BeginError::Pattern { .. }
+            | BeginError::Out { .. } => CommandFailure::usage(error),
+        }
+    }
+}
+
+/// Prints a failure and returns its exit code.
+pub fn report(failure: &CommandFailure) -> ExitCode {
+    terminal::error(&failure.message());
+    failure.hints.iter().for_each(|hint| terminal::hint(hint));
+    failure.kind.into()
+}
+
+/// Prints clap's message. Help and version are not errors; the rest are usage errors.
 pub fn usage(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind;
-    // Where it can't be shown, the code still tells.
+    // If it can't be printed, the exit code still says what happened.
     let _closed = error.print();
     let asked = [
         ErrorKind::DisplayHelp,
         ErrorKind::DisplayVersion,
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
     ];
-    if asked.contains(&error.kind()) { ExitCode::SUCCESS } else { ExitCode::from(USAGE) }
+    if asked.contains(&error.kind()) { ExitCode::SUCCESS } else { ExitKind::Usage.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    #[test]
+    fn a_failure_tells_its_causes_and_hints_in_order() {
+        let failure = CommandFailure::failed(io::Error::other("disk full"))
+            .context("cannot write `plan.md`")
+            .context("cannot keep the plan")
+            .hint("make room")
+            .hint("name another file");
+        assert_eq!(failure.message(), "cannot keep the plan: cannot write `plan.md`: disk full");
+        assert_eq!(failure.hints, ["make room", "name another file"]);
+        let root = failure.error.source().and_then(Error::source);
+        assert!(root.is_some_and(|root| root.is::<io::Error>()), "the causes stay errors");
+    }
+
+    #[test]
+    fn a_cause_that_the_message_contains_is_not_repeated() {
+        let told = |cause: &str, operation: &str| {
+            CommandFailure::usage(cause).context(operation).message()
+        };
+        let whole = "cannot read `x`: No such file";
+        assert_eq!(told(whole, "cannot read `x`"), whole);
+        assert_eq!(told("No such file", whole), whole);
+        assert_eq!(told("cannot read", "cannot read `x`"), "cannot read `x`");
+    }
+
+    #[test]
+    fn every_kind_has_its_exit_code() {
+        use ExitKind::{Config, Failed, Paused, Usage};
+        assert_eq!([Usage, Config, Failed, Paused].map(ExitKind::code), [64, 78, 10, 2]);
+        assert_eq!(CommandFailure::from(RunProcessError::NothingToResume).kind, Usage);
+    }
 }

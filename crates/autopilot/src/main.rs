@@ -13,8 +13,7 @@ mod terminal;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Supervisors and our own kinds of agents are this same executable; they must cost next to
-    // nothing.
+    // Supervisors and the built-in agents are this same executable; they must start quickly.
     let mut args = std::env::args_os().skip(1);
     match args.next() {
         Some(first) if first == autopilot_host::exec::ARGUMENT => {

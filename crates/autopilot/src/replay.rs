@@ -1,4 +1,4 @@
-//! `autopilot __replay <dir>`: says again what an agent said, as a process like the agent's.
+//! `autopilot __replay <dir>`: prints the recorded output of an agent, as a process in its place.
 
 use crate::terminal;
 use autopilot_engine::job::{STDERR, STDOUT};
@@ -8,9 +8,10 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The recording is damaged, which is nobody's work.
+/// The exit code when the recording can't be read; it differs from every agent's own failure.
 const CANNOT_PLAY: u8 = 70;
 
+/// Prints the recording in the directory that the first argument names.
 pub fn main(args: &[OsString]) -> ExitCode {
     match play(args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -22,14 +23,14 @@ pub fn main(args: &[OsString]) -> ExitCode {
 }
 
 fn play(args: &[OsString]) -> Result<(), String> {
-    let dir = Path::new(args.first().ok_or("no recording was named")?);
+    let dir = Path::new(args.first().ok_or("the directory of the recording is missing")?);
     copy(&dir.join(STDERR), &mut io::stderr().lock(), true)?;
     copy(&dir.join(STDOUT), &mut io::stdout().lock(), false)
 }
 
 fn copy(path: &Path, to: &mut dyn io::Write, may_miss: bool) -> Result<(), String> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
-    // A link or a pipe in its place was put there by somebody.
+    // Autopilot records into plain files only, so somebody else put a link or a pipe there.
     let is_plain = path.symlink_metadata().map(|meta| meta.is_file());
     if let Ok(false) = is_plain {
         return Err(format!("{} is not a plain file", path.display()));

@@ -11,9 +11,10 @@ use std::time::Duration;
 
 const SCRIPT_BYTES_MAX: u64 = 1 << 20;
 const PROMPT_BYTES_MAX: u64 = 16 << 20;
-/// A script that does not fit is the fault of whoever wrote it, not of the task.
+/// The exit code when the script can't be played: its author made a mistake, not the task.
 const CANNOT_PLAY: u8 = 70;
 
+/// Plays the script that the first argument names.
 pub fn main(args: &[OsString]) -> ExitCode {
     match play(args) {
         Ok(code) => ExitCode::from(code),
@@ -25,14 +26,14 @@ pub fn main(args: &[OsString]) -> ExitCode {
 }
 
 fn play(args: &[OsString]) -> Result<u8, String> {
-    let path = args.first().ok_or("no script was named")?;
+    let path = args.first().ok_or("the path of the script is missing")?;
     let path = Path::new(path);
     let in_script = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let bytes = file::read_capped(path, SCRIPT_BYTES_MAX).map_err(|error| in_script(&error))?;
     let script =
         Script::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| in_script(&error))?;
     let mut prompt = String::new();
-    // A prompt that is not text matches no rule about its text; that is all it is needed for.
+    // The prompt is needed only for rules about its text, and one that is not text matches none.
     let _binary = io::stdin().take(PROMPT_BYTES_MAX).read_to_string(&mut prompt);
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let number = |name: &str| variable(name).parse().unwrap_or(1);
@@ -54,7 +55,7 @@ fn play(args: &[OsString]) -> Result<u8, String> {
     Ok(0)
 }
 
-/// An exit code when the action is to end.
+/// Does one action; returns the exit code if the action is to exit.
 fn act(action: &Action) -> io::Result<Option<u8>> {
     match action {
         Action::Write { path, content } => hand::write(Path::new(path), content)?,

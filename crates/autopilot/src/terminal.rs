@@ -1,4 +1,4 @@
-//! The only place that prints. Text from files and agents is made harmless on the way.
+//! The only place that prints. Control characters in texts from files and agents are escaped here.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the terminal")]
 
@@ -11,54 +11,59 @@ use std::io::{IsTerminal, Write};
 
 pub use queue::flush;
 
-/// A line for people or scripts on standard output.
+/// Prints a line for people or scripts on standard output.
 pub fn say(text: &str) {
     flush();
-    // A reader that has gone away (`| head`) is no failure of ours.
+    // A reader that has gone away (`| head`) is not an error.
     let _closed = writeln!(std::io::stdout(), "{}", escape::visible(text));
 }
 
-/// Our own text or data, as it is.
+/// Prints our own text or data as it is.
 pub fn put(text: &str) {
     flush();
     let mut out = std::io::stdout();
     let _closed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Bytes for another program, such as a patch, exactly as they are.
+/// Prints bytes for another program, such as a patch, exactly as they are.
 pub fn raw(bytes: &[u8]) {
     let mut out = std::io::stdout();
     let _closed = out.write_all(bytes).and_then(|()| out.flush());
 }
 
-/// Progress and remarks, on standard error so that output stays clean for scripts. Never waits.
+/// Prints progress and remarks on standard error, so that the output stays clean for scripts. Never
+/// waits.
 pub fn note(text: &str) {
     queue::push(format!("{}\n", escape::visible(text)));
 }
 
+/// Prints an error message.
 pub fn error(text: &str) {
     let mark = if stderr_has_color() { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" };
     queue::push(format!("{mark} {}\n", escape::visible(text)));
 }
 
+/// Prints what to do about an error.
 pub fn hint(text: &str) {
     let mark = if stderr_has_color() { "\u{1b}[1;36mhelp:\u{1b}[0m" } else { "help:" };
     queue::push(format!("{mark} {}\n", escape::visible(text)));
 }
 
+/// Prints a value as JSON.
 pub fn json(value: &serde_json::Value) {
     let text = serde_json::to_string_pretty(value).unwrap_or_else(|_| "null".to_owned());
     flush();
     let _closed = writeln!(std::io::stdout(), "{text}");
 }
 
+/// Rings the bell of the terminal.
 pub fn bell() {
     if std::io::stderr().is_terminal() {
         queue::push("\u{7}".to_owned());
     }
 }
 
-/// A question a person answers with a key and Enter; Enter alone means yes.
+/// Asks a yes-or-no question; Enter alone means yes.
 pub fn confirm(question: &str) -> bool {
     note(&format!("{question} [Y/n]"));
     let mut answer = String::new();
@@ -67,10 +72,12 @@ pub fn confirm(question: &str) -> bool {
     read.is_ok_and(|bytes| bytes > 0) && (answer.is_empty() || answer == "y" || answer == "yes")
 }
 
+/// Whether standard output is a terminal.
 pub fn stdout_is_terminal() -> bool {
     std::io::stdout().is_terminal()
 }
 
+/// Whether standard output is a terminal on which colours are wanted.
 pub fn stdout_has_color() -> bool {
     stdout_is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
@@ -79,7 +86,7 @@ fn stderr_has_color() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
-/// Columns aligned to their widest cell; the first row is the heading.
+/// Rows with columns aligned to their widest cell; the first row is the heading.
 pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

@@ -239,5 +239,5 @@ fn a_question_that_is_none_is_answered_with_a_reason() {
     let ended = stage.run(&["__api"]).expect(1);
     let said: Value = serde_json::from_str(&ended.out).unwrap();
     assert_eq!((&said["said"], &said["by"]), (&json!("failed"), &json!("setting")));
-    assert!(said["message"].as_str().unwrap().contains("no question"), "{said}");
+    assert!(said["message"].as_str().unwrap().contains("not a valid request"), "{said}");
 }

@@ -69,7 +69,7 @@ fn whoever_watches_sees_it_live_and_may_type() {
     let watching = stage.start_command(attach);
     run.wait().expect(0);
     let ended = watching.wait().expect(0);
-    ended.says(&["I begin.", "was told: add a line", "it was told", "say-done: DONE"]);
+    ended.says(&["I begin.", "received a message: add a line", "it was told", "say-done: DONE"]);
 }
 
 #[test]

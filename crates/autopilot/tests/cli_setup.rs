@@ -155,7 +155,7 @@ fn where_no_run_was_begun_lists_are_empty_and_what_is_about_a_run_is_a_usage_err
             assert!(said.err.contains("help: "), "no next step: {text}");
         }
     }
-    assert!(repo.autopilot(&["--help"]).ok().contains("Where no run was begun"));
+    assert!(repo.autopilot(&["--help"]).ok().contains("In a repository without runs"));
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn shown_with(stage: &Stage, args: &[&str], variables: &[(&str, &str)]) -> Termi
 
 fn run(stage: &Stage) -> Terminal {
     let terminal = shown(stage, &["run", "tasks/say-done.md"]);
-    terminal.wait_for("builder writes");
+    terminal.wait_for("builder: building");
     assert!(terminal.is_raw());
     terminal
 }
@@ -58,21 +58,21 @@ fn a_run_is_seen_paused_taken_up_again_and_accounted_for() {
     let stage = stage(SLOW);
     let mut terminal = run(&stage);
     terminal.wait_for("thinking about app.txt");
-    for text in ["Say done", "RUNNING 1", "Workers: 1 at work", "p pause"] {
+    for text in ["Say done", "RUNNING 1", "Workers: 1 running", "p pause"] {
         terminal.wait_for(text);
     }
     terminal.press("p");
-    terminal.wait_for("pauses before the next step");
+    terminal.wait_for("pausing after the current step");
     assert!(stage.has(".autopilot/AUTOPILOT_PAUSE"), "the same file as `autopilot pause`");
     terminal.wait_for("PAUSED");
     terminal.press("l");
     terminal.wait_for(".autopilot/logs/");
     terminal.press("q");
-    terminal.wait_for("paused: p goes on");
+    terminal.wait_for("paused: press p to resume");
     terminal.press("d");
     terminal.wait_for("+done");
     terminal.press("\x1b");
-    terminal.wait_for("paused: p goes on");
+    terminal.wait_for("paused: press p to resume");
     terminal.press("p");
     let (code, after) = terminal.end();
     assert_eq!(code, Some(0), "{after}");
@@ -98,7 +98,7 @@ fn control_c_stops_and_a_second_one_ends_everything_at_once() {
     let stage = stage(ENDLESS);
     let mut terminal = run(&stage);
     terminal.press("\x03");
-    terminal.wait_for("again to end at once");
+    terminal.wait_for("again to stop now");
     terminal.press("\x03");
     let (code, after) = terminal.end();
     assert_eq!(code, Some(2), "{after}");
@@ -123,7 +123,7 @@ fn another_size_is_drawn_anew() {
     terminal.resize(44, 9);
     // Cleared and drawn for the new size: nothing is left below its last line.
     terminal.wait_until("nine lines", |screen| {
-        screen.lines().count() <= 9 && screen.contains("builder writes")
+        screen.lines().count() <= 9 && screen.contains("builder: building")
     });
     terminal.press("S");
     assert_eq!(terminal.end().0, Some(2));
@@ -167,7 +167,7 @@ fn an_onlooker_sees_the_run_of_another_process_and_leaves_it_alone() {
     let run = stage.start(&["run", "tasks/say-done.md"]);
     stage.wait_for_step("BUILD");
     let mut terminal = shown(&stage, &["status", "--watch"]);
-    terminal.wait_for("builder writes");
+    terminal.wait_for("builder: building");
     terminal.wait_for("q leave");
     terminal.press("q");
     let (code, after) = terminal.end();
@@ -175,12 +175,12 @@ fn an_onlooker_sees_the_run_of_another_process_and_leaves_it_alone() {
     assert!(after.contains("autopilot stop"), "the status is left behind: {after}");
 
     let terminal = shown(&stage, &["status", "-w"]);
-    terminal.wait_for("builder writes");
+    terminal.wait_for("builder: building");
     signal("TERM", terminal.pid());
     assert_eq!(terminal.end().0, None, "ended by the signal");
 
     let mut terminal = shown(&stage, &["status", "--watch"]);
-    terminal.wait_for("builder writes");
+    terminal.wait_for("builder: building");
     terminal.press("S");
     let (code, after) = terminal.end();
     assert_eq!(code, Some(0), "{after}");

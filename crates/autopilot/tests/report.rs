@@ -359,7 +359,7 @@ fn with_another_repository_files_are_meant_from_there() {
     for made in ["kept", "page.html", "graph.svg"] {
         assert!(stage.has(made) && !stage.folder().join(made).exists(), "{made}");
     }
-    elsewhere(&["report", "--help"]).expect(0).says(&["are looked for from there too"]);
+    elsewhere(&["report", "--help"]).expect(0).says(&["relative to it too"]);
 }
 
 #[test]

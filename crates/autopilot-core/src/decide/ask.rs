@@ -92,10 +92,11 @@ impl RecordDraft<'_> {
                     false
                 }
             };
-            if was_blocked {
+            // The same failure may still block the task, or another one.
+            let blocker = blocker(self.state, task);
+            if was_blocked && blocker != Some(by) {
                 self.emit(Event::TaskReopened { task });
-                // Another failure may block the task as well.
-                if let Some(by) = blocker(self.state, task) {
+                if let Some(by) = blocker {
                     let end = TaskEnd::Skipped { why: Skip::Blocked { by } };
                     self.emit(Event::TaskSettled { task, end });
                 }
@@ -134,9 +135,17 @@ impl RecordDraft<'_> {
 
     fn skip(&mut self, task: TaskId) {
         match self.state.task(task).status {
-            Status::Settled(_) => {
+            Status::Settled(ref end) => {
+                let blocked_by = match end {
+                    TaskEnd::Skipped { why: Skip::Blocked { by } } => Some(*by),
+                    TaskEnd::Closed | TaskEnd::Failed { .. } | TaskEnd::Skipped { .. } => None,
+                };
                 self.emit(Event::TaskReopened { task });
                 self.reopen_blocked(task);
+                // Dependants that reach the failure through this task alone need not wait for it.
+                if let Some(by) = blocked_by {
+                    self.reopen_blocked(by);
+                }
                 self.reopen_above(task);
             }
             Status::Running { .. } => self.revoke(task),
@@ -144,6 +153,8 @@ impl RecordDraft<'_> {
         }
         self.settle(task, TaskEnd::Skipped { why: Skip::Asked });
         self.stop_below(task, task);
+        // What was re-opened with it need not depend on it.
+        self.open_siblings(task);
     }
 
     /// Ends the children of a skipped task. Each one names the task that stopped it, so that it

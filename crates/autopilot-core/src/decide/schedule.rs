@@ -6,7 +6,7 @@ use crate::event::{Event, HaltWhy};
 use crate::id::TaskId;
 use crate::pipeline::Work;
 use crate::plan::overlap;
-use crate::state::{LaneState, Task};
+use crate::state::{LaneState, Status, Task};
 
 impl RecordDraft<'_> {
     pub(super) fn schedule(&mut self) {
@@ -71,9 +71,13 @@ impl RecordDraft<'_> {
         if now.spent.attempts > 0 {
             return false;
         }
-        self.state
-            .writing()
-            .any(|other| overlap(&now.spec.paths, &self.state.task(other).spec.paths))
+        self.state.writing().any(|other| {
+            let begun = self.state.task(other);
+            // One that waits for what it needs may be waiting for this very task.
+            let goes_on = matches!(begun.status, Status::Running { .. })
+                || !self.needs_what_is_under_way(other);
+            goes_on && overlap(&now.spec.paths, &begun.spec.paths)
+        })
     }
 
     /// Whether a dependency is under way again, because a person continued it after it was done.

@@ -310,3 +310,19 @@ proptest! {
         prop_assert_eq!(again.map(|parsed| parsed.spec), Ok(spec));
     }
 }
+
+#[test]
+fn a_tasks_own_commands_come_before_the_configured_ones() {
+    let text = "commands: { tests: make test, lint: make lint, uat: make uat }";
+    let (config, _) = crate::config::Config::parse(text).unwrap();
+    let own = CommandOverrides { tests: Some("make cart".into()), ..CommandOverrides::default() };
+    let told = |commands: Vec<(&str, String)>| {
+        let lines = commands.iter().map(|(name, line)| format!("{name}: {line}"));
+        lines.collect::<Vec<_>>().join(", ")
+    };
+    let all = told(config.commands.all(&own));
+    assert_eq!(all, "tests: make cart, lint: make lint, uat: make uat");
+    assert_eq!(told(config.commands.validation(None)), "tests: make test, lint: make lint");
+    let blank = CommandOverrides { tests: Some(" ".into()), ..CommandOverrides::default() };
+    assert_eq!(told(config.commands.validation(Some(&blank))), "lint: make lint");
+}

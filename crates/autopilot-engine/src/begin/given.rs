@@ -51,9 +51,7 @@ pub(super) fn read(
 /// A file of JSON, and what it says of the plan as a whole. Its faults are looked for when the
 /// rules are known, and told all at once.
 fn read_json(path: &Utf8Path) -> Result<(String, String), BeginError> {
-    let bytes = file::read_capped(path.as_std_path(), PLAN_BYTES_MAX).map_err(|error| {
-        BeginError::Unreadable { path: path.to_owned(), reason: crate::cause::chain(&error) }
-    })?;
+    let bytes = file::read_capped(path.as_std_path(), PLAN_BYTES_MAX)?;
     let refused = |faults: Vec<String>| BeginError::Refused { path: path.to_owned(), faults };
     let text = String::from_utf8(bytes)
         .map_err(|error| refused(vec![format!("it is not UTF-8: {error}")]))?;

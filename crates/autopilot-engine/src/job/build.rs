@@ -171,7 +171,7 @@ impl Job {
             .filter(|_| !ran_together.is_empty())
             .map(|why| Together { why, ran: &ran_together });
         let mut findings = validation.findings.clone();
-        findings.extend(self.reasons_of_work());
+        findings.extend(self.other_reasons());
         let fix = Fix {
             build,
             findings: &findings,
@@ -201,10 +201,12 @@ impl Job {
         }
     }
 
-    /// What stood against the last round besides the gates: broken rules of the worktree itself.
-    fn reasons_of_work(&self) -> Vec<Finding> {
-        let of_work = |step: Step| matches!(step, Step::Build | Step::Fix);
-        let reasons = self.task.reasons.iter().filter(|reason| of_work(reason.step));
+    /// What stood against the last round and has no part of its own in the prompt, such as broken
+    /// rules of the worktree.
+    fn other_reasons(&self) -> Vec<Finding> {
+        let has_part =
+            |step| matches!(step, Step::Validate | Step::Review | Step::Uat | Step::Merge);
+        let reasons = self.task.reasons.iter().filter(|reason| !has_part(reason.step));
         let finding = |reason: &RoundReason| {
             Finding::new(FindingSource::Repository, Severity::Blocker, reason.text.clone(), "")
         };

@@ -64,8 +64,7 @@ impl Job {
 impl Job {
     /// A change to a file that a gate's command names changes the gate: the reviewer must see it.
     fn touched_commands(&self, change: &GitChange, spec: &TaskSpec) -> Vec<Finding> {
-        let mut commands = super::user_command::validation(self, Some(spec));
-        commands.extend(super::user_command::uat(self, spec).map(|line| ("uat", line)));
+        let commands = self.context.config.commands.all(&spec.commands);
         let mut findings = Vec::new();
         for path in &change.paths {
             let file = path.display();

@@ -5,6 +5,7 @@ use crate::store::StoreError;
 use autopilot_agents::AgentError;
 use autopilot_agents::answer::SchemaError;
 use autopilot_agents::words::WordsError;
+use autopilot_core::skill::Missing;
 use autopilot_core::step::Step;
 use autopilot_host::agent_home::HomeError;
 use autopilot_host::exec::SpawnError;
@@ -57,8 +58,8 @@ pub enum JobError {
     NoProgram { name: String },
     #[error("{failure} (log: .autopilot/{log})")]
     SetupCommand { failure: String, log: String },
-    #[error("the task asks for a skill: {}", .faults.join("; "))]
-    Skill { faults: Vec<String> },
+    #[error("the task asks for a skill: {}", .0.iter().map(Missing::to_string).collect::<Vec<_>>().join("; "))]
+    Skill(Vec<Missing>),
     #[error(transparent)]
     Money(#[from] super::billing::MoneyGone),
     #[error("it is not wanted any more")]

@@ -145,11 +145,7 @@ impl Job {
     }
 
     pub(super) fn caps(&self) -> Caps {
-        let logging = &self.context.config.logging;
-        Caps {
-            prompt_bytes_max: usize::try_from(logging.prompt_bytes_max).unwrap_or(usize::MAX),
-            tail_lines_max: logging.tail_lines_max as usize,
-        }
+        Caps::of(&self.context.config.logging)
     }
 }
 

@@ -55,8 +55,7 @@ impl Job {
         let status = format!("based on {} of {}", tip.short(), self.run.base_branch);
         let config = &self.context.config;
         let rules = self.rules(&whole.spec);
-        let mut commands = super::user_command::validation(self, Some(&whole.spec));
-        commands.extend(super::user_command::uat(self, &whole.spec).map(|line| ("uat", line)));
+        let commands = config.commands.all(&whole.spec.commands);
         let taken: Vec<String> = self.kin.taken.keys().cloned().collect();
         let rejected = self.rejection();
         let kit = self.kit(&whole.spec, &tip).await?;

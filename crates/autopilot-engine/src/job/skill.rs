@@ -107,9 +107,7 @@ impl Job {
 
 impl Kit {
     fn wanted(&self) -> Result<Vec<WantedSkill<'_>>, JobError> {
-        self.shelf.wanted(&self.asked, self.mode).map_err(|missing| JobError::Skill {
-            faults: missing.iter().map(ToString::to_string).collect(),
-        })
+        self.shelf.wanted(&self.asked, self.mode).map_err(JobError::Skill)
     }
 
     /// There is all that is asked for.

@@ -48,16 +48,7 @@ impl CommandCheck {
 
 /// The commands that prove a change, tests first.
 pub fn validation(job: &Job, spec: Option<&TaskSpec>) -> Vec<(&'static str, String)> {
-    let configured = &job.context.config.commands;
-    let given = spec.map(|spec| &spec.commands);
-    let tests = given.and_then(|g| g.tests.clone()).unwrap_or_else(|| configured.tests.clone());
-    let lint = given.and_then(|g| g.lint.clone()).or_else(|| configured.lint.clone());
-    let format = given.and_then(|g| g.format.clone()).or_else(|| configured.format.clone());
-    let mut commands = Vec::new();
-    commands.extend((!tests.trim().is_empty()).then_some(("tests", tests)));
-    commands.extend(lint.map(|line| ("lint", line)));
-    commands.extend(format.map(|line| (FORMAT, line)));
-    commands
+    job.context.config.commands.validation(spec.map(|spec| &spec.commands))
 }
 
 pub fn uat(job: &Job, spec: &TaskSpec) -> Option<String> {

@@ -24,8 +24,8 @@ pub enum RecordingError {
     Store(#[from] StoreError),
     #[error("run {run} was never begun")]
     Empty { run: String },
-    #[error("the configuration of run {run} can't be read: {reason}")]
-    Config { run: String, reason: String },
+    #[error("the configuration of run {run} can't be read")]
+    Config { run: String, source: serde_json::Error },
     #[error(transparent)]
     Recorded(#[from] RecordedError),
     #[error(
@@ -65,10 +65,8 @@ impl Recording {
         let state = State::replay(&records);
         let mut spec = begun(&records).ok_or(RecordingError::Empty { run: run.to_owned() })?;
         let text = store::text(history, &spec.config)?;
-        let config = serde_json::from_str(&text).map_err(|error| RecordingError::Config {
-            run: run.to_owned(),
-            reason: error.to_string(),
-        })?;
+        let config = serde_json::from_str(&text)
+            .map_err(|source| RecordingError::Config { run: run.to_owned(), source })?;
         // Nothing leaves the machine, and what the limits on money and time stopped, people let go
         // on; what it came to is what is compared.
         spec.switches.remove(&Switch::Push);

@@ -194,5 +194,5 @@ pub(crate) fn pinned(
     state: &State,
 ) -> Result<Config, RunProcessError> {
     let text = store::text(history, &state.run.config).map_err(WorkspaceError::from)?;
-    serde_json::from_str(&text).map_err(|error| RunProcessError::PinnedConfig(error.to_string()))
+    serde_json::from_str(&text).map_err(RunProcessError::PinnedConfig)
 }

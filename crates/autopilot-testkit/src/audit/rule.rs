@@ -226,18 +226,18 @@ impl Books {
     fn is_in_the_way(&self, task: &Entry) -> bool {
         // Nobody is asked about steps while a person goes on with one of them.
         let is_asking = |child: &TaskId| self.tasks[child.index()].place.is_under_way();
-        if task.children.iter().any(is_asking) {
-            return true;
-        }
-        let is_needed = |other: &&Entry| task.spec.depends_on.contains(&other.name);
-        let mut needed = self.tasks.iter().filter(is_needed);
-        if self.focus.is_none() && needed.any(|other| other.place.is_under_way()) {
+        let waits = |task: &Entry| {
+            let is_needed = |other: &Entry| task.spec.depends_on.contains(&other.name);
+            self.tasks.iter().any(|other| is_needed(other) && other.place.is_under_way())
+        };
+        if task.children.iter().any(is_asking) || self.focus.is_none() && waits(task) {
             return true;
         }
         let is_work = |kind| matches!(kind, Kind::Paired | Kind::Session);
         let writes = |task: &Entry| is_work(task.kind) && !task.spec.paths.is_empty();
         let mut begun = self.tasks.iter().filter(|other| {
-            other.name != task.name && other.attempts > 0 && other.place.is_under_way()
+            let goes_on = matches!(other.place, Place::Running(..)) || !waits(other);
+            other.name != task.name && other.attempts > 0 && other.place.is_under_way() && goes_on
         });
         self.limits.overlaps_wait
             && task.attempts == 0

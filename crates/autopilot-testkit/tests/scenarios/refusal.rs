@@ -54,7 +54,7 @@ fn a_retry_names_what_stands_in_its_way() {
 fn rounds_of_a_lifetime_are_not_given_again() {
     refused(
         "task a\n limit rounds 1, lifetime 1\n a: validate fails\n retry a",
-        "a failed: stopped: 1 rounds, all this task may ever have (overruled) — run failed: 1 task failed",
+        "a failed: stopped: the task has used all its rounds (1) (overruled) — run failed: 1 task failed",
         &["task `a` has used all 1 iterations of its lifetime"],
     );
 }

@@ -1,10 +1,10 @@
-//! The board: the run, its workers, what comes next, what failed last, and what happened.
+//! The board: the run, its workers, the next tasks, the last failure and the log.
 
 use super::text::{column, fit, heading, right};
 use super::{BAD, CARE, FAINT, GOOD, NEWS, STRONG};
 use crate::notice::needed;
 use crate::screen::{LineKind, Screen, Seat, TAIL_LINES_MAX, Worker};
-use crate::word::{some, tasks};
+use crate::word::{doing, some, tasks};
 use autopilot_core::event::HaltWhy;
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::pipeline::Work;
@@ -14,17 +14,19 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-/// Tasks that wait, each with what it waits for.
+/// Waiting tasks that are listed, each with the tasks it waits for.
 const WAITING_SHOWN_MAX: usize = 3;
-/// Accounts that are held.
+/// Held accounts that are listed.
 const HELD_SHOWN_MAX: usize = 3;
+/// Task names in one line.
 const NAMES_MAX: usize = 5;
-/// Widest a column may be.
+/// The greatest widths of the columns.
 const NAME_CELLS_MAX: usize = 24;
 const DOING_CELLS_MAX: usize = 36;
 const TITLE_CELLS_MAX: usize = 30;
 const COST_CELLS_MIN: usize = 8;
 
+/// The lines of the board, as many as the area is high.
 pub fn board(screen: &Screen, now: Time, area: Rect) -> Vec<Line<'static>> {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let mut lines = header(screen, now, width);
@@ -39,7 +41,7 @@ pub fn board(screen: &Screen, now: Time, area: Rect) -> Vec<Line<'static>> {
     lines
 }
 
-/// Exactly `height` lines.
+/// The sections between the header and the keys: exactly `height` lines.
 fn body(screen: &Screen, now: Time, width: usize, height: usize) -> Vec<Line<'static>> {
     let for_log = (height / 4).clamp(1, 6).min(height);
     let mut lines = workers(screen, now, width, height - for_log);
@@ -85,7 +87,7 @@ pub fn header(screen: &Screen, now: Time, width: usize) -> Vec<Line<'static>> {
     vec![first, second, counts(screen, width)]
 }
 
-/// Time between a stop and a resume is no work, nor is waiting.
+/// The time the run has worked: neither the time it was stopped nor the time it waited.
 fn worked_ms(screen: &Screen, now: Time) -> u64 {
     let state = &screen.state;
     let is_on = state.run.halt.is_none() && state.is_at_work() && screen.banner.is_none();
@@ -132,7 +134,7 @@ fn word_style(word: &str) -> Style {
     }
 }
 
-/// What a person should know before anything else.
+/// The one line about the run that a person should read first.
 fn banner(screen: &Screen, now: Time) -> Option<(String, Style)> {
     if let Some(text) = &screen.banner {
         return Some((format!(" {text}"), CARE.add_modifier(Modifier::BOLD)));
@@ -143,7 +145,7 @@ fn banner(screen: &Screen, now: Time) -> Option<(String, Style)> {
             ExitWord::Done => (" everything is done".to_owned(), GOOD),
             ExitWord::Paused | ExitWord::Failed | ExitWord::NotConverged | ExitWord::PushFailed => {
                 let why = state.root().and_then(view::failure).map(ToString::to_string);
-                (format!(" over: {}", screen.manner.line(&why.unwrap_or_default())), BAD)
+                (format!(" failed: {}", screen.manner.line(&why.unwrap_or_default())), BAD)
             }
         });
     }
@@ -151,19 +153,17 @@ fn banner(screen: &Screen, now: Time) -> Option<(String, Style)> {
         let why = screen.manner.line(&halt.why.to_string());
         let is_pause = halt.why == HaltWhy::Pause;
         let text = match (state.is_at_rest(), is_pause) {
-            (true, true) => " paused: p goes on".to_owned(),
-            (true, false) => format!(" rests: {why}"),
-            (false, true) => " pauses at the next step boundary; p takes it back".to_owned(),
-            (false, false) => {
-                format!(" halts at the next step boundary ({why}); S ends what runs now")
-            }
+            (true, true) => " paused: press p to resume".to_owned(),
+            (true, false) => format!(" stopped: {why}"),
+            (false, true) => " pausing after the current step; p to cancel".to_owned(),
+            (false, false) => format!(" stopping after the current step ({why}); S to stop now"),
         };
         return Some((text, CARE));
     }
     let stage = state.root().and_then(Task::stage).filter(|stage| stage.work == Work::Person);
     if let Some(gate) = stage.and_then(|stage| stage.step.row().gate) {
         let text = format!(
-            " WAITING FOR YOU ({}): `autopilot approve`, or `autopilot reject \"why\"`",
+            " WAITING FOR YOU to approve the {}: `autopilot approve` or `reject \"why\"`",
             gate.what
         );
         return Some((text, CARE.add_modifier(Modifier::BOLD)));
@@ -172,11 +172,11 @@ fn banner(screen: &Screen, now: Time) -> Option<(String, Style)> {
         return Some((waits(screen, task, now), CARE));
     }
     let short = state.run.short.as_ref()?;
-    let text = format!(" no further worker starts: {}", screen.manner.line(short));
+    let text = format!(" not starting more workers: {}", screen.manner.line(short));
     Some((text, CARE))
 }
 
-/// The time first, because a narrow screen cuts the end.
+/// What everything waits for. The time comes first, because a narrow screen cuts the end.
 fn waits(screen: &Screen, task: &Task, now: Time) -> String {
     let Status::Waiting { step, until } = task.status else { return String::new() };
     let whom = match screen.state.door(step, task.by(step)) {
@@ -184,20 +184,20 @@ fn waits(screen: &Screen, task: &Task, now: Time) -> String {
         LaneState::Open { .. } | LaneState::Probed => String::new(),
     };
     let text = format!(
-        "nothing runs until {}, in {}: everything waits{whom}",
+        "nothing runs until {} (in {}): all tasks wait{whom}",
         (screen.manner.clock)(until),
         view::duration(until.since_ms(now)),
     );
     format!(" {}", screen.manner.line(&text))
 }
 
-/// Accounts nothing is started on, whatever else goes on.
+/// The accounts on which no agent is started for now.
 fn held(screen: &Screen, width: usize) -> Vec<Line<'static>> {
     let holds = view::holds(&screen.state);
     if holds.is_empty() || screen.state.end().is_some() {
         return Vec::new();
     }
-    let mut lines = vec![heading("Held", width)];
+    let mut lines = vec![heading("Held accounts", width)];
     for hold in holds.iter().take(HELD_SHOWN_MAX) {
         let text = format!("  {}", screen.manner.line(hold));
         lines.push(Line::styled(fit(&text, width), CARE));
@@ -217,13 +217,13 @@ fn workers(screen: &Screen, now: Time, width: usize, height: usize) -> Vec<Line<
         return Vec::new();
     }
     let title = match live.len() {
-        0 => "Workers: none at work".to_owned(),
-        1 => "Workers: 1 at work".to_owned(),
-        many => format!("Workers: {many} in parallel, each on a task of its own"),
+        0 => "Workers: none running".to_owned(),
+        1 => "Workers: 1 running".to_owned(),
+        many => format!("Workers: {many} in parallel, each on its own task"),
     };
     let mut lines = vec![heading(&title, width)];
     let columns = Columns::of(screen, &live, width);
-    // The selected one stays in sight.
+    // The selected worker stays in sight.
     let rows = height - 1;
     let selected = live.iter().position(|live| Some(live.task) == screen.selected).unwrap_or(0);
     let first = selected.saturating_sub(rows.saturating_sub(1));
@@ -234,8 +234,8 @@ fn workers(screen: &Screen, now: Time, width: usize, height: usize) -> Vec<Line<
         let is_last = place + 1 == live.len();
         let needed = lines.len() + shown.len() + usize::from(!is_last);
         if needed > height {
-            // The line about the rest takes the place of the next worker.
-            let text = format!("  … {} more at work; t lists all tasks", live.len() - place);
+            // The line that counts the others takes the place of the next worker.
+            let text = format!("  … {} more running; t lists all tasks", live.len() - place);
             lines.push(Line::styled(fit(&text, width), FAINT));
             break;
         }
@@ -245,6 +245,7 @@ fn workers(screen: &Screen, now: Time, width: usize, height: usize) -> Vec<Line<
     lines
 }
 
+/// The widths of the columns of a worker's line.
 struct Columns {
     name: usize,
     doing: usize,
@@ -257,9 +258,9 @@ impl Columns {
     fn of(screen: &Screen, live: &[&LiveAttempt], width: usize) -> Columns {
         let widest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0);
         let mut names = live.iter().map(|live| screen.name(live.task).chars().count());
-        let mut doings = live.iter().map(|live| live.step.row().doing.len());
+        let mut steps = live.iter().map(|live| doing(live.step).len());
         let name = widest(&mut names).clamp(4, NAME_CELLS_MAX).min(width / 3);
-        let doing = widest(&mut doings).min(DOING_CELLS_MAX).min(width / 2);
+        let doing = widest(&mut steps).min(DOING_CELLS_MAX).min(width / 2);
         let costs = live.iter().map(|live| cost_of(screen.state.task(live.task)).len());
         let cost = if width >= 70 { costs.max().unwrap_or(0).max(COST_CELLS_MIN) } else { 0 };
         let title = if width >= 110 { TITLE_CELLS_MAX } else { 0 };
@@ -288,7 +289,7 @@ impl Columns {
         if self.title > 0 {
             spans.push(Span::raw(format!("{}  ", column(&title, self.title))));
         }
-        spans.push(Span::styled(column(live.step.row().doing, self.doing), NEWS));
+        spans.push(Span::styled(column(&doing(live.step), self.doing), NEWS));
         spans.push(Span::raw(right(&view::duration(now.since_ms(live.since)), 9)));
         if self.cost > 0 {
             spans.push(Span::raw(right(&cost_of(task), self.cost)));
@@ -299,7 +300,7 @@ impl Columns {
         let (text, style) = match silent {
             Some(silent) => {
                 let seconds = silent.as_secs();
-                (format!("silent for {seconds} s; ended if it stays so"), CARE)
+                (format!("silent for {seconds} s; will be stopped if it stays silent"), CARE)
             }
             None if last.is_empty() && self.title == 0 => (title, FAINT),
             None => (last.to_owned(), FAINT),
@@ -309,7 +310,7 @@ impl Columns {
     }
 }
 
-/// With a space before it, as it stands to the right of a time.
+/// The cost of a task, with a space before it because it stands to the right of a time.
 pub fn cost_of(task: &Task) -> String {
     format!(" {}", view::money::cost(task.spent.bill))
 }
@@ -320,11 +321,7 @@ fn subagents(worker: &Worker, width: usize) -> Option<Line<'static>> {
     }
     let at_work = worker.subagents.len();
     let what: Vec<&str> = worker.subagents.values().map(String::as_str).collect();
-    let noun = if worker.subagents_started == 1 { "sub-agent" } else { "sub-agents" };
-    let mut text = format!(
-        "    └ inside this builder: {at_work} of {} {noun} at work",
-        worker.subagents_started
-    );
+    let mut text = format!("    └ sub-agents: {at_work} of {} running", worker.subagents_started);
     if !what.is_empty() {
         text.push_str(&format!(": {}", some(&what, 3)));
     }
@@ -355,7 +352,7 @@ fn next(screen: &Screen, width: usize) -> Vec<Line<'static>> {
     }
     let more = tally.waiting.len().saturating_sub(WAITING_SHOWN_MAX);
     if more > 0 {
-        let text = format!("  … {more} more wait for others");
+        let text = format!("  … {more} more wait for other tasks");
         lines.push(Line::styled(fit(&text, width), FAINT));
     }
     lines
@@ -405,7 +402,7 @@ fn log(screen: &Screen, width: usize, height: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// The answer to the last key, or the keys there are.
+/// The answer to the last key, or the keys that can be pressed.
 pub fn keys(screen: &Screen, width: usize) -> Line<'static> {
     if let Some(answer) = &screen.answer {
         return Line::styled(fit(&format!(" {answer}"), width), CARE);
@@ -415,7 +412,7 @@ pub fn keys(screen: &Screen, width: usize) -> Line<'static> {
         Seat::Onlooker => "q leave  ",
     };
     let pause = match &screen.state.run.halt {
-        Some(halt) if halt.why == HaltWhy::Pause => "p go on",
+        Some(halt) if halt.why == HaltWhy::Pause => "p resume",
         Some(_) | None => "p pause",
     };
     let text =

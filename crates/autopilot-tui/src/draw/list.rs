@@ -1,4 +1,4 @@
-//! Every task of the run, a window of them.
+//! The list of all tasks of the run, as many of them as fit.
 
 use super::board::{cost_of, header, keys};
 use super::text::{column, fit, heading, right};
@@ -17,6 +17,7 @@ use ratatui::text::{Line, Span};
 const NAME_CELLS_MAX: usize = 28;
 const COST_CELLS_MIN: usize = 9;
 
+/// The lines of the task list, as many as the area is high.
 pub fn tasks(screen: &Screen, now: Time, area: Rect) -> Vec<Line<'static>> {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let mut lines = header(screen, now, width);
@@ -25,7 +26,7 @@ pub fn tasks(screen: &Screen, now: Time, area: Rect) -> Vec<Line<'static>> {
     let has_keys = lines.len() < height;
     let rows = height - lines.len() - usize::from(has_keys);
     let all = &screen.tally.leaves;
-    // Ids are in order, so that the selected one is found without looking at every task.
+    // The ids are sorted, so the selected task is found without looking at every one.
     let selected = screen.selected.and_then(|id| all.binary_search(&id).ok()).unwrap_or(0);
     let first = selected.saturating_sub(rows / 2).min(all.len().saturating_sub(rows));
     let shown = all.iter().skip(first).take(rows);
@@ -81,7 +82,7 @@ fn detail(screen: &Screen, id: TaskId) -> String {
             format!("waits for {}", some(&needed(&screen.state, id), 4))
         }
         Status::Settled(TaskEnd::Skipped { why: Skip::Blocked { by } }) => {
-            format!("needs {}, which did not close", screen.name(*by))
+            format!("blocked by {}", screen.name(*by))
         }
         Status::Open | Status::Settled(_) => screen.manner.line(&task.spec.title),
     }

@@ -5,7 +5,7 @@ use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// At most so many cells, with a mark where something was cut.
+/// A text cut to at most `width` cells, with `…` where it was cut.
 pub fn fit(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -26,21 +26,21 @@ pub fn fit(text: &str, width: usize) -> String {
     kept
 }
 
-/// Exactly so many cells.
+/// A text padded on its right to exactly `width` cells, or cut to them.
 pub fn column(text: &str, width: usize) -> String {
     let text = fit(text, width);
     let missing = width.saturating_sub(text.width());
     format!("{text}{}", " ".repeat(missing))
 }
 
-/// The same, to the right.
+/// A text padded on its left to exactly `width` cells, or cut to them.
 pub fn right(text: &str, width: usize) -> String {
     let text = fit(text, width);
     let missing = width.saturating_sub(text.width());
     format!("{}{text}", " ".repeat(missing))
 }
 
-/// `── Log ──────────`.
+/// The heading of a section: `── Log ──────────`.
 pub fn heading(text: &str, width: usize) -> Line<'static> {
     let text = fit(text, width.saturating_sub(4));
     let used = text.width() + 4;

@@ -1,5 +1,5 @@
-//! One of autopilot's parallel workers as far as it can be seen: its last line, whether it has
-//! gone silent, and the sub-agents that its agent has started inside this one task.
+//! What is seen of one worker: its last line, how long it has been silent, and the sub-agents that
+//! its agent has started.
 
 use super::Manner;
 use autopilot_agents::AgentEvent;
@@ -9,31 +9,34 @@ use autopilot_host::escape::plain;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Sub-agents of one builder that are kept apart; more are only counted.
+/// Sub-agents of one worker that are listed; more are only counted.
 const SUBAGENTS_MAX: usize = 64;
-/// Characters of a line that could ever be shown.
+/// Characters of a line that are kept, more than any terminal shows.
 const LINE_CHARS_MAX: usize = 400;
-/// The tools by which agents start agents of their own.
+/// The tools with which agents start sub-agents.
 const SUBAGENT_TOOLS: [&str; 4] = ["Task", "Agent", "spawn_agent", "delegate"];
 
-/// Whether a call of this tool starts an agent inside the agent.
+/// Whether a call of this tool starts a sub-agent.
 pub fn is_subagent(tool: &str) -> bool {
     SUBAGENT_TOOLS.contains(&tool)
 }
 
+/// What is seen of the attempt that works on a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Worker {
     attempt: Option<AttemptId>,
+    /// The last line it printed.
     pub last: String,
+    /// How long it has been silent, when that is suspicious.
     pub silent: Option<Duration>,
-    /// Sub-agents at work, by the call that started them.
+    /// The tasks of the running sub-agents, by the tool call that started them.
     pub subagents: BTreeMap<String, String>,
-    /// All that were started in this step.
+    /// The number of sub-agents started in this step.
     pub subagents_started: usize,
 }
 
 impl Worker {
-    /// Another attempt begins with nothing seen.
+    /// Names the attempt that works now; what was seen of an earlier one is forgotten.
     pub fn is_at(&mut self, attempt: AttemptId) {
         if self.attempt != Some(attempt) {
             let seen_before_the_record = self.attempt.is_none();
@@ -43,7 +46,7 @@ impl Worker {
         }
     }
 
-    /// Takes in what was seen, and returns the line it makes.
+    /// Takes in what was seen, and returns the line to show for it.
     pub fn see(&mut self, sight: &Sight, manner: &Manner) -> Option<String> {
         let text = match sight {
             Sight::Suspect { silent } => {
@@ -91,7 +94,7 @@ impl Worker {
     }
 }
 
-/// The last line with anything on it, harmless and not endless.
+/// The last line that is not blank, cut to a length and without control characters.
 fn last_line(text: &str, manner: &Manner) -> Option<String> {
     let text = plain(text);
     let line = text.lines().rev().find(|line| !line.trim().is_empty())?;

@@ -1,9 +1,9 @@
-//! `autopilot approve` and `reject`: a person's word at the gate a run waits at.
+//! `autopilot approve` and `reject`: a person's decision at the gate where a run waits.
 
 use super::ask;
 use super::work::{self, WorkedRun};
 use crate::cli::{Approve, Global, Reject};
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, ExitKind, OrFailed};
 use crate::terminal;
 use autopilot_core::decide::{Deed, Hindrance, Refusal};
 use autopilot_core::fingerprint::sha256_hex;
@@ -18,14 +18,14 @@ use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::run_process::{Intent, OpenedRepository};
 use autopilot_engine::{store, workspace};
-use autopilot_view::ExitWord;
 use camino::Utf8PathBuf;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
-/// Times an editor is opened again for a plan that breaks a rule.
+/// How often the editor is opened again for a plan that breaks a rule.
 const EDITS_MAX: u32 = 20;
 
+/// Approves what the run waits for, after editing the plan with `--edit`.
 pub fn approve(global: &Global, args: &Approve) -> super::Done {
     let place = place(global, Deed::Approve)?;
     let asked = Ask::Approve { by: by(), answer: None };
@@ -37,7 +37,7 @@ pub fn approve(global: &Global, args: &Approve) -> super::Done {
             "process {} is waiting at the gate, so the plan can't be edited beside it",
             holder.process.pid
         ))
-        .help("end it with Ctrl-C or `autopilot stop`, or approve without --edit"));
+        .hint("end it with Ctrl-C or `autopilot stop`, or approve without --edit"));
     }
     let edited = match engine::ask(&place, &LimitChange::default(), &[asked])? {
         AskReply::Unattended(state) => edit(&place, &state)?,
@@ -47,13 +47,14 @@ pub fn approve(global: &Global, args: &Approve) -> super::Done {
     work::work(global, opened, approving(edited), args.wait)
 }
 
+/// Rejects what the run waits for, with a reason.
 pub fn reject(global: &Global, args: &Reject) -> super::Done {
     let place = place(global, Deed::Reject)?;
     let asked = Ask::Reject { by: by(), why: args.why.trim().to_owned() };
     ask::say(global, &place, LimitChange::default(), asked, args.wait)
 }
 
-/// Works until the plan is there, lets a person edit it, and goes on with what they made of it.
+/// Works until the plan is made, opens it in an editor, and continues with the edited plan.
 pub fn edit_then_work(
     global: &Global,
     opened: OpenedRepository,
@@ -79,7 +80,7 @@ fn approving(edited: Option<String>) -> Intent {
     }
 }
 
-/// A repository in which something may wait for a person.
+/// The state paths of a repository that has had a run; otherwise nothing can wait at a gate.
 fn place(global: &Global, deed: Deed) -> Result<StatePaths, CommandFailure> {
     let (place, known) = super::place(global)?;
     let nothing = || Refusal { task: None, deed, why: Hindrance::NoGate };
@@ -87,38 +88,33 @@ fn place(global: &Global, deed: Deed) -> Result<StatePaths, CommandFailure> {
 }
 
 fn by() -> String {
-    let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
-    name.unwrap_or_else(|_| "a person".to_owned())
+    work::user().unwrap_or_else(|| "a person".to_owned())
 }
 
-/// The plan as a person wants it, or nothing if they left it as it is.
+/// The edited plan, or `None` if the person changed nothing.
 fn edit(place: &StatePaths, state: &State) -> Result<Option<String>, CommandFailure> {
     let gone =
         |what: &str| CommandFailure::failed(format!("the {what} of run {} is gone", state.run.id));
     let reader = workspace::reader(place)?;
-    let read = |hash: &str| {
-        store::text(&reader, hash).map_err(|error| CommandFailure::failed(error.to_string()))
-    };
+    let read = |hash: &str| store::text(&reader, hash).map_err(CommandFailure::failed);
     let root = state.root().ok_or_else(|| gone("root"))?;
     let made = root.last(Step::Plan).and_then(|shown| shown.facts.answer.clone());
     let made = made.ok_or_else(|| gone("plan"))?;
     let text = read(&made)?;
-    let whole: TaskSpec = serde_json::from_str(&read(&root.spec.body)?)
-        .map_err(|error| CommandFailure::failed(format!("the plan can't be read: {error}")))?;
-    let (config, _) =
-        autopilot_engine::run_process::pinned_config(place, false).map_err(work::refused)?;
+    let whole: TaskSpec =
+        serde_json::from_str(&read(&root.spec.body)?).or_failed("the plan can't be read")?;
+    let (config, _) = autopilot_engine::run_process::pinned_config(place, false)?;
     let rules = PlanRules::of(&config, &whole, BTreeMap::new());
     let (before, _) = parse_plan(&text, &rules).map_err(|_| gone("plan"))?;
     let mark: String = made.chars().take(8).collect();
     let file = place.state.join("edit").join(format!("{}-{mark}-plan.json", state.run.id));
-    // What somebody wrote and did not get right is theirs to go on with.
+    // A faulty plan from an earlier edit is opened again, so that the person can correct it.
     if !file.exists() {
         write(&file, &text)?;
     }
     for _ in 0..EDITS_MAX {
         open(&file)?;
-        let edited = std::fs::read_to_string(&file)
-            .map_err(|error| CommandFailure::failed(format!("cannot read `{file}`: {error}")))?;
+        let edited = std::fs::read_to_string(&file).or_failed(format!("cannot read `{file}`"))?;
         let faults = match parse_plan(&edited, &rules) {
             Ok((after, _)) => {
                 for line in plan::difference(&before, &after) {
@@ -131,45 +127,33 @@ fn edit(place: &StatePaths, state: &State) -> Result<Option<String>, CommandFail
         let message = format!("the plan can't be worked on:\n{}", faults.join("\n"));
         if !std::io::stdin().is_terminal() || !terminal::confirm(&format!("{message}\nedit again?"))
         {
-            return Err(CommandFailure {
-                code: ExitWord::Failed.code(),
-                message,
-                help: Some(format!(
-                    "what you wrote is in {file}; the run still waits: autopilot approve --edit"
-                )),
-            });
+            return Err(CommandFailure::failed(message).hint(format!(
+                "what you wrote is in {file}; the run still waits: autopilot approve --edit"
+            )));
         }
     }
     Err(CommandFailure::failed(format!("the plan in `{file}` is still not right")))
 }
 
 fn write(file: &Utf8PathBuf, text: &str) -> Result<(), CommandFailure> {
-    let failed = |error: &dyn std::fmt::Display| {
-        CommandFailure::failed(format!("cannot write `{file}`: {error}"))
-    };
+    let failed = || format!("cannot write `{file}`");
     if let Some(dir) = file.parent() {
-        autopilot_host::dir::create(dir.as_std_path()).map_err(|error| failed(&error))?;
+        autopilot_host::dir::create(dir.as_std_path()).or_failed(failed())?;
     }
-    autopilot_host::file::write_atomic(file.as_std_path(), text.as_bytes())
-        .map_err(|error| failed(&error))
+    autopilot_host::file::write_atomic(file.as_std_path(), text.as_bytes()).or_failed(failed())
 }
 
-/// A person's own editor, in their own terminal.
+/// Opens the person's own editor in their terminal.
 fn open(file: &Utf8PathBuf) -> Result<(), CommandFailure> {
     let editor = std::env::var("VISUAL").or_else(|_| std::env::var("EDITOR"));
     let editor = editor.ok().filter(|editor| !editor.trim().is_empty());
     let editor = editor.unwrap_or_else(|| "vi".to_owned());
-    let status = autopilot_host::editor::open(&editor, file.as_std_path()).map_err(|error| {
-        CommandFailure::failed(format!("cannot start the editor `{editor}`: {error}"))
-    })?;
+    let status = autopilot_host::editor::open(&editor, file.as_std_path())
+        .or_failed(format!("cannot start the editor `{editor}`"))?;
     if status.success() {
         return Ok(());
     }
-    Err(CommandFailure {
-        code: ExitWord::Paused.code(),
-        message: format!("the editor `{editor}` ended with {status}"),
-        help: Some(
-            "nothing was approved; the run still waits: autopilot approve --edit".to_owned(),
-        ),
-    })
+    let message = format!("the editor `{editor}` ended with {status}");
+    Err(CommandFailure::new(ExitKind::Paused, message)
+        .hint("nothing was approved; the run still waits: autopilot approve --edit"))
 }

@@ -1,21 +1,20 @@
-//! What commands ask of a run. The process that works on it answers; where none does, the run is
-//! taken up with what was asked.
+//! Requests to a run. The process that works on the run answers; if there is none, this process
+//! resumes the run with the request.
 
 use super::work;
 use crate::cli::Global;
-use crate::exit::{CommandFailure, FAILED, USAGE};
+use crate::exit::{CommandFailure, ExitKind};
 use crate::terminal;
 use autopilot_core::decide::{Hindrance, Refusal};
 use autopilot_core::input::Ask;
 use autopilot_engine::ask::{AskError, AskReply, ask};
-use autopilot_engine::cause::chain;
 use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::QueryError;
 use autopilot_engine::run_process::Intent;
 use serde_json::json;
 
-/// Asks one thing, under limits that are changed first.
+/// Sends one request, after the changes of the limits.
 pub fn say(
     global: &Global,
     place: &StatePaths,
@@ -42,30 +41,30 @@ pub fn say(
 
 impl From<AskError> for CommandFailure {
     fn from(error: AskError) -> CommandFailure {
-        let message = chain(&error);
         match error {
             AskError::NoRun => QueryError::NoRunYet.into(),
             AskError::Refused(refusal) => refusal.into(),
             AskError::Workspace(error) => error.into(),
-            AskError::Inbox(_) | AskError::Failed { .. } => CommandFailure::failed(message),
+            AskError::Inbox(_) | AskError::Failed { .. } => CommandFailure::failed(error),
             AskError::Elsewhere { .. } => {
-                CommandFailure::failed(message).help("wait for it, or `autopilot stop` it first")
+                CommandFailure::failed(error).hint("wait for it, or `autopilot stop` it first")
             }
-            AskError::Silent { .. } | AskError::Ended { .. } => CommandFailure::failed(message)
-                .help("`autopilot status` shows where the run stands"),
+            AskError::Silent { .. } | AskError::Ended { .. } => {
+                CommandFailure::failed(error).hint("`autopilot status` shows where the run stands")
+            }
         }
     }
 }
 
 impl From<Refusal> for CommandFailure {
     fn from(refusal: Refusal) -> CommandFailure {
-        let code = match &refusal.why {
+        let kind = match &refusal.why {
             Hindrance::Acting
             | Hindrance::Lifetime { .. }
             | Hindrance::Money { .. }
             | Hindrance::AtWork
             | Hindrance::Merging
-            | Hindrance::Publishing => FAILED,
+            | Hindrance::Publishing => ExitKind::Failed,
             Hindrance::AlreadySo
             | Hindrance::Unknown { .. }
             | Hindrance::TheRun
@@ -80,8 +79,13 @@ impl From<Refusal> for CommandFailure {
             | Hindrance::NeverBegun
             | Hindrance::NoGate
             | Hindrance::NoReason
-            | Hindrance::Nonsense { .. } => USAGE,
+            | Hindrance::Nonsense { .. } => ExitKind::Usage,
         };
-        CommandFailure { code, message: refusal.to_string(), help: refusal.remedy() }
+        let remedy = refusal.remedy();
+        let failure = CommandFailure::new(kind, refusal);
+        match remedy {
+            Some(remedy) => failure.hint(remedy),
+            None => failure,
+        }
     }
 }

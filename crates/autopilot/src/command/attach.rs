@@ -1,4 +1,4 @@
-//! `autopilot attach`: watch the agent that works on a task, and speak to it.
+//! `autopilot attach`: watches the agent that works on a task, and sends it messages.
 
 use super::past;
 use crate::cli::{Attach, Global};
@@ -11,7 +11,6 @@ use autopilot_core::pipeline::Stage;
 use autopilot_core::state::{Status, Task};
 use autopilot_core::step::Role;
 use autopilot_engine::ask;
-use autopilot_engine::cause::chain;
 use autopilot_engine::inbox::InboxRequest;
 use autopilot_engine::job::{EVENTS, Metadata};
 use autopilot_engine::query::{KnownRun, RunArchive, Standing};
@@ -23,15 +22,16 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 const POLL: Duration = Duration::from_millis(200);
-/// Of what was said before, only the end is shown.
+/// How much of the conversation so far is shown, from its end.
 const EARLIER_BYTES_MAX: u64 = 64 * 1024;
 
+/// Watches a task's agent, or sends it one message or an interrupt.
 pub fn attach(global: &Global, args: &Attach) -> super::Done {
     let past = past::must(global)?;
     let watched = WatchedTask::of(&past, &args.task)?;
     watched.must_be_live(&past)?;
     if let Some(why) = watched.nobody(&watched.told(&past)?) {
-        return Err(CommandFailure::usage(why).help(
+        return Err(CommandFailure::usage(why).hint(
             "`autopilot status` shows the tasks at work, `autopilot attach <task>` watches one",
         ));
     }
@@ -57,17 +57,18 @@ pub fn attach(global: &Global, args: &Attach) -> super::Done {
     watched.watch(global, &past)
 }
 
-/// Says something to the agent, and fails with why it was not told.
+/// Sends a request to the agent's process.
 fn tell(past: &RunArchive, run: &str, request: InboxRequest) -> Result<(), CommandFailure> {
     ask::tell(&past.place, run, request).map_err(|error| {
-        CommandFailure::failed(format!("it was not told: {}", chain(&error)))
-            .help("`autopilot status` shows what works on it now")
+        CommandFailure::failed(error)
+            .context("it was not told")
+            .hint("`autopilot status` shows what works on it now")
     })
 }
 
 struct WatchedTask {
     run: String,
-    /// `run` for the run itself.
+    /// The task's name; `run` stands for the run itself.
     task: String,
     views: Utf8PathBuf,
 }
@@ -93,7 +94,7 @@ impl WatchedTask {
             Standing::Live { .. } => Ok(()),
             Standing::Over | Standing::Abandoned | Standing::Rests | Standing::Interrupted => {
                 Err(CommandFailure::usage(format!("no process works on run {} now", self.run))
-                    .help(format!(
+                    .hint(format!(
                         "`autopilot logs {0}` has what was said, `autopilot sessions` the \
                          conversations that can be resumed",
                         self.task
@@ -102,7 +103,7 @@ impl WatchedTask {
         }
     }
 
-    /// Why there is no conversation of the run itself, now or next.
+    /// Why the run itself has no agent to watch, neither now nor at its next step.
     fn nobody(&self, told: &KnownRun) -> Option<String> {
         if self.task != "run" {
             return None;
@@ -113,7 +114,7 @@ impl WatchedTask {
         if !root.pipeline.stages().iter().any(is_planned) {
             return Some(format!("run {run} has no planner: it is a {} run", flow.word()));
         }
-        // It comes back after every iteration.
+        // The step comes again after every iteration.
         if root.pipeline.has_tasks_by_round() {
             return None;
         }
@@ -128,7 +129,7 @@ impl WatchedTask {
         let typed = typed_lines();
         let mut reader = ExecReader::default();
         loop {
-            // Asked before reading: what is written after the end would be missed otherwise.
+            // The state is read before the log, so that the log's last lines are not missed.
             let told = self.told(past)?;
             let is_over = !matches!(told.standing(), Standing::Live { .. })
                 || self.state(&told).is_none_or(Task::is_settled)
@@ -141,7 +142,7 @@ impl WatchedTask {
                 let words = InboxRequest::Tell { task: self.task.clone(), text: line };
                 match tell(past, &self.run, words) {
                     Ok(()) => terminal::note("it was told"),
-                    Err(failure) => terminal::error(&failure.message),
+                    Err(failure) => terminal::error(&failure.message()),
                 }
             }
             std::thread::sleep(POLL);
@@ -166,14 +167,14 @@ impl WatchedTask {
                 | Status::Running { .. }
                 | Status::Waiting { .. } => format!("run {} rests", self.run),
             },
-            None => format!("run {} has no such task any more", self.run),
+            None => format!("run {} no longer has this task", self.run),
         };
         terminal::say(&word);
         super::done()
     }
 }
 
-/// Lines from the keyboard or a pipe; its end is no reason to stop watching.
+/// Lines from the keyboard or a pipe. The end of the input does not end the watching.
 fn typed_lines() -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -187,7 +188,7 @@ fn typed_lines() -> mpsc::Receiver<String> {
     receiver
 }
 
-/// Follows the newest question of a task, and the next when there is one.
+/// Follows the newest question of a task to its agent, then each later one.
 #[derive(Default)]
 struct ExecReader {
     number: u32,
@@ -204,7 +205,7 @@ impl ExecReader {
         let Ok(mut newer) = run.execs() else { return };
         let metadata = |exec: &RecordedExec| run.metadata(exec).unwrap_or_default();
         newer.retain(|exec| exec.number > self.number && is_of(&metadata(exec), task));
-        // Whoever comes in the middle sees what runs now, then everything after it.
+        // The first look starts at the current question and skips the earlier ones.
         let skipped = if self.path.is_none() { newer.len().saturating_sub(1) } else { 0 };
         for exec in newer.split_off(skipped) {
             let is_first = self.path.is_none();
@@ -245,7 +246,7 @@ impl ExecReader {
 }
 
 fn show(global: &Global, line: &str) {
-    // The first line may be half of one.
+    // The first line may be cut off at its beginning.
     let Ok(event) = serde_json::from_str::<AgentEvent>(line) else { return };
     if global.json {
         terminal::put(&format!("{line}\n"));

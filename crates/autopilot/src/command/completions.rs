@@ -1,10 +1,11 @@
-//! `autopilot completions`: a script for the shell, made from the command line's own description.
+//! `autopilot completions`: prints a completion script for a shell.
 
 use super::{Done, done};
 use crate::cli::{Cli, Completions};
 use crate::terminal;
 use clap::CommandFactory;
 
+/// Prints the script, generated from the definition of the command line.
 pub fn completions(args: &Completions) -> Done {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "autopilot", &mut script);

@@ -1,5 +1,6 @@
-//! `autopilot cost`: what runs have cost in money and tokens, told by whatever it is asked by.
+//! `autopilot cost`: what runs have cost in money and tokens, grouped as asked.
 
+/// Costs as text.
 pub mod sum;
 
 use super::runs::since;
@@ -12,6 +13,7 @@ use autopilot_engine::query::cost::{self as query, CostAnswer, CostKey, CostTabl
 use autopilot_host::escape::one_line;
 use autopilot_view::cost::Sum;
 
+/// Prints the costs of one run or of all.
 pub fn cost(global: &Global, args: &Cost) -> Done {
     let now = now();
     let from = args.since.as_deref().map(|text| since(text, now)).transpose()?;
@@ -25,7 +27,7 @@ pub fn cost(global: &Global, args: &Cost) -> Done {
     done()
 }
 
-/// Nobody has begun a run here: nothing was spent, unless a certain one is asked for.
+/// The answer for a repository without runs; asking for a certain run is an error.
 fn nothing(global: &Global, args: &Cost) -> Done {
     if args.run.is_some() {
         return Err(QueryError::NoRunYet.into());

@@ -1,24 +1,25 @@
-//! `autopilot demo`: the whole of it on a small project in a temporary folder, told as it happens.
+//! `autopilot demo`: a whole run on a small project in a temporary folder, explained as it happens.
 //! The agents are scripted; everything else is real: git, processes, tests, and a `kill -9`.
 
 use crate::cli::{Demo, Global};
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, OrFailed};
 use crate::terminal;
 use autopilot_core::event::Event;
 use autopilot_core::state::Status;
 use autopilot_core::step::Step;
+use autopilot_engine::query::QueryError;
 use autopilot_engine::{store, workspace};
 use autopilot_host::git::{GitCommand, StateEnv};
 use autopilot_host::{hand, proc};
 use autopilot_tui::tty::KeptTerminal;
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const AGENTS: &str = include_str!("../../demo/agents.yml");
-/// The controller must have come to the fix by then.
+/// The time in which the controller must reach its first fix.
 const FIX_WAIT_MAX: Duration = Duration::from_secs(60);
-/// How soon nothing of a killed controller may be left.
+/// The time in which all processes of a killed controller must be gone.
 const GONE_WAIT_MAX: Duration = Duration::from_secs(5);
 
 const PRICE: &str = "# What things cost.\nprice() { case \"$1\" in apple) echo 50 ;; \
@@ -38,13 +39,9 @@ plan: { task_uat: false }\norchestrator: { max_workers: 3 }\n\
 builder: { mode: script, script: agents.yml }\nreviewer: { mode: script, script: agents.yml }\n\
 planner: { mode: script, script: agents.yml }\n";
 
+/// Plays the demo and removes its folder, unless `--keep` is given.
 pub fn demo(global: &Global, args: &Demo) -> super::Done {
-    let temp = tempfile::Builder::new()
-        .prefix("autopilot-demo-")
-        .tempdir()
-        .map_err(cannot("make a folder"))?;
-    let root = Utf8PathBuf::from_path_buf(temp.path().to_owned())
-        .map_err(|path| CommandFailure::failed(format!("{} is not UTF-8", path.display())))?;
+    let (temp, root) = super::work::temporary_folder("autopilot-demo-")?;
     let shown = play(global, &root);
     if args.keep {
         let kept = temp.keep();
@@ -70,8 +67,8 @@ fn play(global: &Global, root: &Utf8Path) -> super::Done {
     let before = KeptTerminal::now();
     let mut first = start(&project, &state, &[&["run", "plan.md"], how.as_slice()].concat())?;
     let run = wait_for_fix(&project, &state, &mut first)?;
-    first.kill().map_err(cannot("kill the controller"))?;
-    // It had no time to give the terminal back.
+    first.kill().or_failed("cannot kill the controller")?;
+    // A killed process can't restore the terminal itself.
     before.put_back();
     terminal::say("");
     tell(&format!(
@@ -82,7 +79,7 @@ fn play(global: &Global, root: &Utf8Path) -> super::Done {
     terminal::say(&format!("   processes of the run that are left: {survivors}\n"));
     tell("`autopilot resume`. The journal knows where it was; no round and no retry was spent.\n");
     let mut second = start(&project, &state, &[&["resume"], how.as_slice()].concat())?;
-    let code = second.wait().map_err(cannot("wait for the resumed run"))?;
+    let code = second.wait().or_failed("cannot wait for the resumed run")?;
     terminal::say("");
     if code != Some(0) || survivors > 0 {
         return Err(CommandFailure::failed(format!(
@@ -94,23 +91,20 @@ fn play(global: &Global, root: &Utf8Path) -> super::Done {
     let log = GitCommand::isolated("read the log", project.join(".git").as_std_path())
         .args(["log", "--graph", "--oneline", "--branches=autopilot/run-*"])
         .ok()
-        .map_err(|error| CommandFailure::failed(error.to_string()))?;
+        .map_err(CommandFailure::failed)?;
     terminal::say(String::from_utf8_lossy(&log).trim_end());
     terminal::say("");
     tell("Try it on your own project: `autopilot init`, then `autopilot run plan.md`.");
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the demo shows must have happened, or it showed something else.
+/// Checks that the run had the merge conflict and the broken pair that the demo is about.
 fn judge(project: &Utf8Path, state: &Utf8Path) -> Result<(), CommandFailure> {
-    let unreadable = |error: &dyn std::fmt::Display| {
-        CommandFailure::failed(format!("cannot read the demo's journal: {error}"))
-    };
     let env = StateEnv { autopilot_state_dir: Some(state.as_str().into()), ..StateEnv::default() };
     let (place, _) = workspace::find(project, &env)?;
     let reader = workspace::reader(&place)?;
-    let run = workspace::pick(&reader, None)?.ok_or_else(|| unreadable(&"there is no run"))?;
-    let records = store::records(&reader, &run.id).map_err(|error| unreadable(&error))?;
+    let run = workspace::pick(&reader, None)?.ok_or(QueryError::NoRunYet)?;
+    let records = store::records(&reader, &run.id).map_err(QueryError::from)?;
     let mut merges: Vec<&str> = Vec::new();
     for event in records.iter().flat_map(|record| &record.events) {
         if let Event::RoundFailed { reasons, .. } = event {
@@ -147,7 +141,7 @@ fn set_up(project: &Utf8Path) -> Result<(), CommandFailure> {
     ];
     for (name, content) in files {
         hand::write(project.join(name).as_std_path(), content)
-            .map_err(cannot("write the project"))?;
+            .or_failed("cannot write the project")?;
     }
     let steps: [&[&str]; 3] = [
         &["init", "-q", "-b", "main"],
@@ -168,7 +162,7 @@ fn set_up(project: &Utf8Path) -> Result<(), CommandFailure> {
             .cwd(project.as_std_path())
             .args(step.iter().copied())
             .ok()
-            .map_err(|error| CommandFailure::failed(error.to_string()))?;
+            .map_err(CommandFailure::failed)?;
     }
     Ok(())
 }
@@ -178,12 +172,12 @@ fn start(
     state: &Utf8Path,
     args: &[&str],
 ) -> Result<hand::Started, CommandFailure> {
-    let own = std::env::current_exe().map_err(cannot("find our own executable"))?;
+    let own = std::env::current_exe().or_failed("cannot find our own executable")?;
     let env = [("AUTOPILOT_STATE_DIR", state.as_str())];
-    hand::start(&own, args, project.as_std_path(), &env).map_err(cannot("start autopilot"))
+    hand::start(&own, args, project.as_std_path(), &env).or_failed("cannot start autopilot")
 }
 
-/// Looks at the journal, as any other program could, until the fix runs.
+/// Reads the journal, as any other program could, until the first fix runs.
 fn wait_for_fix(
     project: &Utf8Path,
     state: &Utf8Path,
@@ -192,7 +186,7 @@ fn wait_for_fix(
     let env = StateEnv { autopilot_state_dir: Some(state.as_str().into()), ..StateEnv::default() };
     let began = Instant::now();
     while began.elapsed() < FIX_WAIT_MAX {
-        if first.has_ended().map_err(cannot("watch the run"))? {
+        if first.has_ended().or_failed("cannot watch the run")? {
             return Err(CommandFailure::failed("the run ended before its first fix"));
         }
         if let Some(run) = fixing(project, &env) {
@@ -224,8 +218,4 @@ fn wait_until_gone(run: &str) -> usize {
         std::thread::sleep(Duration::from_millis(20));
     }
     alive()
-}
-
-fn cannot(what: &'static str) -> impl Fn(std::io::Error) -> CommandFailure {
-    move |error| CommandFailure::failed(format!("cannot {what}: {error}"))
 }

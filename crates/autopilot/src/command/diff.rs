@@ -1,4 +1,4 @@
-//! `autopilot diff`: what a run or a task changed.
+//! `autopilot diff`: the changes of a run or a task.
 
 use super::{Done, done, past};
 use crate::cli::{Diff, Global};
@@ -7,6 +7,7 @@ use crate::terminal;
 use autopilot_engine::query::diff::{ChangeForm, TreeChange, change_of};
 use std::ops::ControlFlow;
 
+/// Prints the changes.
 pub fn diff(global: &Global, args: &Diff) -> Done {
     let change = change_of(&past::must(global)?, args.id.as_deref())?;
     if global.json {
@@ -24,7 +25,7 @@ fn print(change: &TreeChange, form: ChangeForm) -> Result<(), CommandFailure> {
         if to_terminal {
             say_lines(&mut held, bytes);
         } else {
-            // Byte for byte, so that `git apply` takes it.
+            // The bytes are printed unchanged, so that `git apply` accepts them.
             terminal::raw(bytes);
         }
         ControlFlow::Continue(())
@@ -35,7 +36,7 @@ fn print(change: &TreeChange, form: ChangeForm) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// Whole lines only: a character may be cut in two between two reads.
+/// Prints whole lines only, because a read may end in the middle of a character.
 fn say_lines(held: &mut Vec<u8>, bytes: &[u8]) {
     held.extend_from_slice(bytes);
     if let Some(end) = held.iter().rposition(|byte| *byte == b'\n') {

@@ -1,4 +1,4 @@
-//! `autopilot doctor`: what the machine and the repository have, and how to get what is missing.
+//! `autopilot doctor`: checks the machine and the repository, and says how to get what is missing.
 
 mod finding;
 mod look;
@@ -6,7 +6,7 @@ mod version;
 
 use super::{Done, ground, place};
 use crate::cli::Global;
-use crate::exit::CONFIG;
+use crate::exit::ExitKind;
 use crate::terminal;
 use autopilot_core::config::Config;
 use autopilot_core::flow::Flow;
@@ -18,6 +18,7 @@ use finding::{DoctorFinding, Level};
 use serde_json::json;
 use std::process::ExitCode;
 
+/// Prints the findings; the exit code says whether something is missing.
 pub fn doctor(global: &Global) -> Done {
     let findings = look_around(global);
     let worst = findings.iter().map(|finding| finding.level).max().unwrap_or(Level::Ok);
@@ -31,17 +32,17 @@ pub fn doctor(global: &Global) -> Done {
     }
     Ok(match worst {
         Level::Ok | Level::Warning => ExitCode::SUCCESS,
-        Level::Missing => ExitCode::from(CONFIG),
+        Level::Missing => ExitKind::Config.into(),
     })
 }
 
-/// Every check is made, whatever the others find.
+/// Makes all the checks, whatever the others find.
 fn look_around(global: &Global) -> Vec<DoctorFinding> {
     let mut findings = vec![look::git(), look::sandbox()];
     let place = match place(global) {
         Ok((place, _)) => place,
         Err(failure) => {
-            findings.push(DoctorFinding::missing("repository", failure.message));
+            findings.push(DoctorFinding::missing("repository", failure.message()));
             let root = Utf8PathBuf::from("/");
             findings.extend(look::machine(&root));
             return findings;
@@ -51,7 +52,7 @@ fn look_around(global: &Global) -> Vec<DoctorFinding> {
         Ok(repo) => {
             DoctorFinding::ok("repository", format!("{} on {}", place.root, repo.base_branch))
         }
-        Err(failure) => DoctorFinding::missing("repository", failure.message),
+        Err(failure) => DoctorFinding::missing("repository", failure.message()),
     });
     findings.extend(configured(&place));
     findings.extend(look::machine(&place.root));
@@ -75,7 +76,7 @@ fn configured(place: &StatePaths) -> Vec<DoctorFinding> {
     findings
 }
 
-/// What a run would refuse to begin with; what only some kind of run would, is worth knowing.
+/// Settings with which no run would start; those that only some flows refuse are a warning.
 fn unkept(config: &Config) -> Option<DoctorFinding> {
     let refused = |flow| begin::check_settings(config, &begin::limits(config), flow).err();
     let words = |error| autopilot_engine::cause::chain(&error);
@@ -96,7 +97,7 @@ fn agents(config: &Config, place: &StatePaths) -> Vec<DoctorFinding> {
             DoctorFinding::ok(&agent.role, format!("{}, {model}", agent.mode))
         }
         FoundAgent::At(path) if agent.mode == "command" => {
-            // Somebody's own program: nobody knows what it does when asked for its version.
+            // The user's own program may do anything when called with `--version`.
             DoctorFinding::ok(&agent.role, format!("command, {path}"))
         }
         FoundAgent::At(path) => match version::of(path) {
@@ -104,7 +105,8 @@ fn agents(config: &Config, place: &StatePaths) -> Vec<DoctorFinding> {
                 DoctorFinding::ok(&agent.role, format!("{}, {version} ({path})", agent.mode))
             }
             Err(why) => {
-                let text = format!("{path} is there but does not tell its version: {why}");
+                let why = why.message();
+                let text = format!("{path} exists but does not print its version: {why}");
                 DoctorFinding::warning(&agent.role, text)
             }
         },

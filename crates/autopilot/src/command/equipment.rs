@@ -1,4 +1,4 @@
-//! The agents of a configuration as programs of this machine: found or not.
+//! Looks for the programs of the configured agents on this machine.
 
 use autopilot_agents::{Agent, LaunchProgram, LaunchRequest};
 use autopilot_core::config::{AgentConfig, Config, Mode, Role};
@@ -6,25 +6,28 @@ use autopilot_engine::begin::address_ready;
 use autopilot_engine::job::{agent_of, find_program};
 use camino::{Utf8Path, Utf8PathBuf};
 
+/// A configured agent and its program.
 pub struct Equipped {
-    /// As `builder`, `builder.fallback[0]` or `agents.fast`.
+    /// The setting that names the agent: `builder`, `builder.fallback[0]` or `agents.fast`.
     pub role: String,
-    /// Only whoever names it needs it.
+    /// Only tasks that name the agent need it.
     pub is_optional: bool,
     pub mode: &'static str,
     pub program: FoundAgent,
 }
 
+/// Where an agent's program is.
 pub enum FoundAgent {
-    /// Our own executable plays it.
+    /// Autopilot's own executable plays the agent.
     Own,
-    /// Our own executable asks a model; in words.
+    /// Autopilot's own executable asks this model.
     Model(String),
     At(Utf8PathBuf),
     Nowhere(String),
 }
 
 impl Equipped {
+    /// Why the agent can't be used, if it can't.
     pub fn missing(&self) -> Option<&str> {
         match &self.program {
             FoundAgent::Nowhere(why) => Some(why),
@@ -33,11 +36,11 @@ impl Equipped {
     }
 }
 
-/// The agents that the flows of today use.
+/// The agents of all roles and of the `agents` section.
 pub fn agents(config: &Config, root: &Utf8Path) -> Vec<Equipped> {
     let path = std::env::var("PATH").unwrap_or_default();
     let planner = (Role::Planner, "planner");
-    // A planner that is the same program as the reviewer is found or not with it.
+    // A planner with the reviewer's program needs no row of its own.
     let other =
         config.planner.mode != config.reviewer.mode || config.planner.mode == Mode::OpenaiApi;
     [(Role::Builder, "builder"), (Role::Reviewer, "reviewer")]
@@ -56,7 +59,7 @@ pub fn agents(config: &Config, root: &Utf8Path) -> Vec<Equipped> {
         .collect()
 }
 
-/// Those with names of the user's own.
+/// The agents that the user has named in `agents`.
 fn named(config: &Config) -> impl Iterator<Item = (String, &AgentConfig, bool)> {
     config.agents.iter().flat_map(|(name, agent)| {
         let section = format!("agents.{name}");

@@ -1,9 +1,9 @@
-//! `autopilot gc`: gives back room. Whatever no ref holds is rescued before its slot goes.
+//! `autopilot gc`: frees disk space. Work that no ref holds is rescued before its slot is removed.
 
 use super::ground::{self, Ground};
 use super::{Done, done, place};
 use crate::cli::{Gc, Global};
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, OrFailed};
 use crate::terminal;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::{kept, workspace};
@@ -18,7 +18,7 @@ use std::time::SystemTime;
 
 const DAY_SECONDS: i64 = 86_400;
 
-/// Something that may go, with what it takes up.
+/// Something that can be removed, and its size.
 struct GcItem {
     what: What,
     path: Utf8PathBuf,
@@ -49,13 +49,14 @@ impl What {
         matches!(self, What::AgentSlot | What::ProofSlot)
     }
 
-    /// `slots/s3` and `proof/p3` are the third of their pool.
+    /// The number of a slot in its pool: 3 for `slots/s3` and `proof/p3`.
     fn number(self, path: &Utf8Path) -> Option<usize> {
         let letter = if self == What::ProofSlot { 'p' } else { 's' };
         path.file_name()?.strip_prefix(letter)?.parse().ok()
     }
 }
 
+/// Removes what is not needed, or lists it with `--dry-run`.
 pub fn gc(global: &Global, args: &Gc) -> Done {
     let (place, has_journal) = place(global)?;
     if place.state.as_str().is_empty() || !place.state.join("hub.git").is_dir() {
@@ -78,7 +79,7 @@ pub fn gc(global: &Global, args: &Gc) -> Done {
     let mut items = items(&place, args);
     let sessions = kept::due(&place, &open, SystemTime::now());
     if unfinished.is_some() {
-        // Its next attempt goes on where the last one was cut short.
+        // The run's next attempt continues in the slot of the interrupted one.
         items.retain(|item| item.what != What::AgentSlot);
     }
     let session = |path: &Utf8PathBuf| GcItem {
@@ -89,9 +90,8 @@ pub fn gc(global: &Global, args: &Gc) -> Done {
     items.extend(sessions.iter().map(session));
     let mut rescued = Vec::new();
     if !args.dry_run {
-        kept::remember_removed(&place, &sessions).map_err(|error| {
-            CommandFailure::failed(format!("cannot note which sessions go: {error}"))
-        })?;
+        kept::remember_removed(&place, &sessions)
+            .or_failed("cannot record which sessions are removed")?;
         for item in &items {
             rescued.extend(remove(&ground, item)?);
         }
@@ -123,7 +123,7 @@ fn items(place: &StatePaths, args: &Gc) -> Vec<GcItem> {
         let Ok(entries) = folder.read_dir_utf8() else { continue };
         let mut paths: Vec<Utf8PathBuf> =
             entries.flatten().map(|entry| entry.path().to_owned()).collect();
-        // Whatever is there and not of ours stays.
+        // Files of other programs stay.
         paths.retain(|path| !what.is_slot() || what.number(path).is_some());
         paths.sort();
         items.extend(paths.into_iter().map(|path| GcItem {
@@ -135,7 +135,7 @@ fn items(place: &StatePaths, args: &Gc) -> Vec<GcItem> {
     items
 }
 
-/// The salvage ref that now holds what was in it, if anything was.
+/// Removes an item. Returns the salvage ref that now holds its work, if it had any.
 fn remove(ground: &Ground, item: &GcItem) -> Result<Option<String>, CommandFailure> {
     let slots = Slots::new(&ground.hub, &ground.repo);
     let now = autopilot_engine::clock::now().0 / 1000;
@@ -145,8 +145,8 @@ fn remove(ground: &Ground, item: &GcItem) -> Result<Option<String>, CommandFailu
         (What::AgentSlot | What::ProofSlot, None) => Ok(None),
         (What::Scratch | What::Session | What::Cache, _) => {
             let path = &item.path;
-            let failed = |error| CommandFailure::failed(format!("cannot remove `{path}`: {error}"));
-            dir::remove(path.as_std_path()).map(|()| None).map_err(failed)
+            let removed = dir::remove(path.as_std_path()).map(|()| None);
+            removed.or_failed(format!("cannot remove `{path}`"))
         }
     }
 }
@@ -202,7 +202,7 @@ impl GcReport {
         if let Some(run) = &self.unfinished {
             lines.push(format!("kept the slots and sessions of run {run}, which is not over"));
         }
-        lines.push(format!("{verb} {} in all", size(self.bytes())));
+        lines.push(format!("{verb} {} in total", size(self.bytes())));
         lines.join("\n")
     }
 
@@ -220,7 +220,7 @@ impl GcReport {
     }
 }
 
-/// `1.5 GB`, `12.0 MB`, `3.0 kB`.
+/// A size for people: `1.5 GB`, `12.0 MB`, `3.0 kB`.
 pub fn size(bytes: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
     let unit = UNITS.iter().find(|(_, unit)| bytes >= *unit);
@@ -230,7 +230,7 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// What the state of a repository takes up on disk.
+/// The bytes that the state of a repository takes on disk.
 pub fn used(place: &StatePaths) -> u64 {
     bytes_below(&place.state)
 }

@@ -1,35 +1,30 @@
-//! `autopilot goal "…"`: workflow after workflow until the goal is reached.
+//! `autopilot goal "…"`: works in iterations until the goal is met.
 
 use super::run;
 use crate::cli::{Global, GoalArgs, LimitArgs, RunArgs};
 use crate::exit::CommandFailure;
 use autopilot_core::config::Options;
+use autopilot_core::flow::Flow;
 use autopilot_engine::begin::WorkSource;
 
-/// Longer goals belong into a plan.
+/// The longest goal; a longer one should be a plan.
 const GOAL_BYTES_MAX: usize = 64 * 1024;
 
-pub fn goal(global: &Global, args: &GoalArgs) -> super::Done {
+/// Starts a run of a flow that is asked for with words.
+pub fn goal(global: &Global, flow: Flow, args: &GoalArgs) -> super::Done {
     let text = args.text.trim();
     if text.is_empty() {
         return Err(CommandFailure::usage("the goal is empty")
-            .help("say what is to be reached: autopilot goal \"Fix the login\""));
+            .hint("say what is to be reached: autopilot goal \"Fix the login\""));
     }
     if text.len() > GOAL_BYTES_MAX {
         return Err(CommandFailure::usage(format!(
             "the goal is longer than {GOAL_BYTES_MAX} bytes"
         ))
-        .help("write a plan, and work on it with `autopilot run plan.md`"));
+        .hint("write a plan, and work on it with `autopilot run plan.md`"));
     }
     let run = RunArgs {
-        path: None,
-        queue: None,
-        pattern: None,
         push: args.push,
-        pr: false,
-        plan_only: false,
-        from: None,
-        edit: false,
         fresh: args.fresh,
         allow_red_base: args.allow_red_base,
         dry_run: args.dry_run,
@@ -37,12 +32,13 @@ pub fn goal(global: &Global, args: &GoalArgs) -> super::Done {
         limits: LimitArgs {
             max_iterations: args.max_iterations,
             max_usd: args.max_usd,
-            max_usd_per_task: None,
             max_wall: args.max_wall.clone(),
             max_workers: args.concurrency,
+            ..LimitArgs::default()
         },
+        ..RunArgs::default()
     };
-    let source = WorkSource::Goal { text: text.to_owned() };
+    let source = WorkSource::Text { flow, text: text.to_owned() };
     let options = Options {
         adapter: args.adapter.clone(),
         model: args.model.clone(),

@@ -1,4 +1,4 @@
-//! `autopilot graph`: the tasks of a run or a plan, and what each waits for.
+//! `autopilot graph`: draws the tasks of a run or a plan with their dependencies.
 
 use super::{Done, done, past, place};
 use crate::cli::{Global, GraphArgs as Asked, GraphFormat};
@@ -7,7 +7,6 @@ use crate::terminal;
 use autopilot_core::config::Config;
 use autopilot_core::plan::{self, Plan, PlanRules};
 use autopilot_core::task_file::TaskSpec;
-use autopilot_engine::cause::chain;
 use autopilot_engine::query::graph as query;
 use autopilot_engine::workspace;
 use autopilot_host::{escape, file};
@@ -15,11 +14,11 @@ use autopilot_view::graph::{self, GraphExtent, GraphPicture, Paint};
 use camino::Utf8Path;
 use std::collections::BTreeMap;
 
-/// A plan file with more bytes is none.
+/// The largest plan file that is read.
 const PLAN_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// As wide as text is when nothing says how wide it may be.
+/// The width of the text when there is no terminal.
 const COLUMNS_USUAL: usize = 100;
-/// File name endings and the form they ask for.
+/// File name extensions and the formats they stand for.
 const ENDINGS: [(&str, GraphFormat); 9] = [
     ("txt", GraphFormat::Text),
     ("md", GraphFormat::Mermaid),
@@ -32,6 +31,7 @@ const ENDINGS: [(&str, GraphFormat); 9] = [
     ("text", GraphFormat::Text),
 ];
 
+/// Prints or writes the graph.
 pub fn graph(global: &Global, args: &Asked) -> Done {
     let format = format(global, args)?;
     let mut graph = match &args.plan {
@@ -43,8 +43,9 @@ pub fn graph(global: &Global, args: &Asked) -> Done {
     match args.out.as_deref().map(|out| global.path(out)) {
         Some(path) => {
             file::write_atomic(path.as_std_path(), text.as_bytes()).map_err(|error| {
-                CommandFailure::failed(format!("cannot write `{path}`: {}", chain(&error)))
-                    .help("name another file with --out")
+                CommandFailure::failed(error)
+                    .context(format!("cannot write `{path}`"))
+                    .hint("name another file with --out")
             })?;
             terminal::note(&format!("wrote {path}: {}", graph.tally()));
         }
@@ -56,7 +57,7 @@ pub fn graph(global: &Global, args: &Asked) -> Done {
 fn format(global: &Global, args: &Asked) -> Result<GraphFormat, CommandFailure> {
     if global.json && args.format.is_some_and(|format| format != GraphFormat::Json) {
         return Err(CommandFailure::usage("`--json` asks for another form than `--format`")
-            .help("leave one of them out"));
+            .hint("leave one of them out"));
     }
     if let Some(format) = args.format {
         return Ok(format);
@@ -69,32 +70,32 @@ fn format(global: &Global, args: &Asked) -> Result<GraphFormat, CommandFailure> 
             Some(other) if other != GraphFormat::Json => Err(CommandFailure::usage(
                 "`--json` asks for another form than the name of `--out`",
             )
-            .help("leave one of them out, or add --format json")),
+            .hint("leave one of them out, or add --format json")),
             Some(_) | None => Ok(GraphFormat::Json),
         };
     }
     let Some(out) = &args.out else { return Ok(GraphFormat::Text) };
     known.ok_or_else(|| {
         CommandFailure::usage(format!("the name `{out}` does not say which form to write"))
-            .help("add --format svg, mermaid, dot, json or text")
+            .hint("add --format svg, mermaid, dot, json or text")
     })
 }
 
-/// Checked as a run of it would be, all faults at once.
+/// Draws a plan file, after the same checks as at the start of a run.
 fn of_plan(global: &Global, path: &Utf8Path) -> Result<GraphPicture, CommandFailure> {
     let bytes = file::read_capped(path.as_std_path(), PLAN_BYTES_MAX).map_err(|error| {
-        CommandFailure::usage(chain(&error))
-            .help("name a plan in JSON, such as .autopilot/plan/plan.json")
+        CommandFailure::usage(error).hint("name a plan in JSON, such as .autopilot/plan/plan.json")
     })?;
     let plan: Plan = serde_json::from_slice(&bytes).map_err(|error| {
-        CommandFailure::failed(format!("`{path}` is no plan: {error}"))
-            .help("a plan is the JSON a planner answers; .autopilot/plan_schema.json describes it")
+        CommandFailure::failed(error).context(format!("`{path}` is no plan")).hint(
+            "a plan is the JSON that a planner returns; .autopilot/plan_schema.json describes it",
+        )
     })?;
     let rules = PlanRules::of(&config(global)?, &TaskSpec::default(), BTreeMap::new());
     let checked = plan::check(&plan, &rules).map_err(|faults| {
         let faults: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
-        CommandFailure::failed(format!("`{path}` can't be worked as it is:{}", faults.concat()))
-            .help("correct the plan, then draw it again")
+        CommandFailure::failed(format!("`{path}` has faults:{}", faults.concat()))
+            .hint("correct the plan, then draw it again")
     })?;
     for note in &checked.notes {
         terminal::note(note);
@@ -103,7 +104,7 @@ fn of_plan(global: &Global, path: &Utf8Path) -> Result<GraphPicture, CommandFail
     Ok(GraphPicture::of_plan(&format!("plan {path}  {summary}"), &checked))
 }
 
-/// The repository's own rules, or the usual ones where there is no configuration.
+/// The repository's configuration, or the defaults if there is none.
 fn config(global: &Global) -> Result<Config, CommandFailure> {
     if let Ok((place, _)) = place(global)
         && place.config().symlink_metadata().is_ok()
@@ -111,7 +112,7 @@ fn config(global: &Global) -> Result<Config, CommandFailure> {
         return Ok(workspace::read_config(&place)?.0);
     }
     let usual = Config::parse("commands: { tests: \"true\" }");
-    usual.map(|(config, _)| config).map_err(|faults| CommandFailure::config(faults.to_string()))
+    usual.map(|(config, _)| config).map_err(CommandFailure::config)
 }
 
 fn drawn(graph: &GraphPicture, format: GraphFormat, args: &Asked) -> String {
@@ -131,7 +132,7 @@ fn drawn(graph: &GraphPicture, format: GraphFormat, args: &Asked) -> String {
     }
 }
 
-/// In a Markdown file a chart stands in a block of code of its own.
+/// Wraps the chart in a code block if it goes to a Markdown file.
 fn fenced(chart: String, out: Option<&Utf8Path>) -> String {
     match out.and_then(Utf8Path::extension) {
         Some("md") => format!("```mermaid\n{chart}```\n"),

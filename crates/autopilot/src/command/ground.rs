@@ -8,13 +8,14 @@ use autopilot_engine::workspace;
 use autopilot_host::git::{Hub, UserRepo};
 use autopilot_host::lock::Lock;
 
+/// The repository and its hub, with the lock.
 pub struct Ground {
     pub repo: UserRepo,
     pub hub: Hub,
     _lock: Lock,
 }
 
-/// Refused while a run is live: the message names its process.
+/// Opens both; refused while a process works on a run, which the message names.
 pub fn open(place: &StatePaths) -> Result<Ground, CommandFailure> {
     let lock = lock(place)?;
     let repo = repo(place)?;
@@ -22,17 +23,18 @@ pub fn open(place: &StatePaths) -> Result<Ground, CommandFailure> {
     Ok(Ground { repo, hub, _lock: lock })
 }
 
+/// Takes the lock of the repository.
 pub fn lock(place: &StatePaths) -> Result<Lock, CommandFailure> {
     workspace::lock(place, "").map_err(|error| {
         let failure = CommandFailure::from(error);
         match workspace::holder(place) {
-            Some(_) => failure.help("stop it first with `autopilot stop`, then try again"),
+            Some(_) => failure.hint("stop it first with `autopilot stop`, then try again"),
             None => failure,
         }
     })
 }
 
-/// A configuration that has faults must not keep anybody from their work.
+/// The user's repository. A faulty configuration is ignored, so that it blocks nobody's work.
 pub fn repo(place: &StatePaths) -> Result<UserRepo, CommandFailure> {
     let config: Option<Config> = workspace::read_config(place).ok().map(|(config, _)| config);
     let filters = config.as_ref().map(|config| config.git.filters.clone()).unwrap_or_default();

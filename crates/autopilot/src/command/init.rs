@@ -1,4 +1,4 @@
-//! `autopilot init`: sets a repository up. Never asks, never changes what is there.
+//! `autopilot init`: sets a repository up. It asks nothing and changes no existing file.
 
 mod agents_md;
 mod look;
@@ -8,7 +8,7 @@ pub use look::base_branch;
 
 use super::{Done, done, equipment};
 use crate::cli::{Global, Init};
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, OrFailed};
 use crate::terminal;
 use autopilot_agents::answer::{AgentAnswer, Plan, ReviewAnswer};
 use autopilot_core::config::{Config, template};
@@ -23,12 +23,13 @@ use skills::Skills;
 use std::io;
 use std::path::Path;
 
-/// A queue passes over a file of this name.
+/// The task template; a queue skips it.
 const TASK_TEMPLATE: &str = "tasks/TEMPLATE.md";
-/// Words that YAML takes for something other than text.
+/// Words that YAML does not read as text.
 const YAML_WORDS: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
 const FOLDERS: [&str; 4] = ["logs", "uat", "plan", "artifacts"];
 
+/// Writes the missing files and prints what was found.
 pub fn init(global: &Global, args: &Init) -> Done {
     let found = look::look(&global.repo)?;
     let mut detected = detect(&found.facts);
@@ -65,9 +66,9 @@ struct InitReport {
     base_branch: String,
     detected: Detected,
     written: Written,
-    /// Only if they were asked for.
+    /// The shipped skills, with `--skills`.
     skills: Option<Skills>,
-    /// What stands against a run, as the configuration is now.
+    /// Faults of the configuration that prevent a run.
     faults: Option<String>,
     missing: Vec<String>,
     warnings: Vec<String>,
@@ -110,28 +111,29 @@ fn write_all(
 }
 
 fn make_folder(path: &Utf8Path, create: fn(&Path) -> io::Result<()>) -> Result<(), CommandFailure> {
-    let failed = |why: String| CommandFailure::failed(format!("cannot create `{path}`: {why}"));
-    if path.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
-        return Err(failed("something that is not a directory is there".to_owned()));
-    }
-    create(path.as_std_path()).map_err(|error| failed(error.to_string()))
+    let created = match path.symlink_metadata() {
+        Ok(meta) if !meta.is_dir() => {
+            Err(io::Error::other("something that is not a directory is there"))
+        }
+        Ok(_) | Err(_) => create(path.as_std_path()),
+    };
+    created.or_failed(format!("cannot create `{path}`"))
 }
 
-/// Whether it was written; whatever is there already stays.
+/// Writes a file unless something exists at its path. Returns whether it was written.
 fn write_new(root: &Utf8Path, path: &str, text: &str) -> Result<bool, CommandFailure> {
     let full = root.join(path);
     if full.symlink_metadata().is_ok() {
         return Ok(false);
     }
     let ended = if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") };
-    file::write_atomic(full.as_std_path(), ended.as_bytes())
-        .map_err(|error| CommandFailure::failed(autopilot_engine::cause::chain(&error)))?;
+    file::write_atomic(full.as_std_path(), ended.as_bytes()).map_err(CommandFailure::failed)?;
     Ok(true)
 }
 
 fn config(detected: &Detected, base: &str) -> String {
     const LINE: &str = "base_branch: main\n";
-    // JSON strings are YAML strings, whatever a branch may be called.
+    // A JSON string is a YAML string too, so any branch name can be quoted this way.
     let plain = base.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'/'))
         && base.starts_with(|c: char| c.is_ascii_alphabetic())
         && !YAML_WORDS.contains(&base.to_ascii_lowercase().as_str());
@@ -139,7 +141,7 @@ fn config(detected: &Detected, base: &str) -> String {
     template(detected).replacen(LINE, &format!("base_branch: {name}\n"), 1)
 }
 
-/// What has to be filled in before a task can be worked on.
+/// What must be corrected in the configuration before a run can start.
 fn faults(place: &StatePaths) -> Option<String> {
     match autopilot_engine::workspace::read_config(place) {
         Err(error) => Some(autopilot_engine::cause::chain(&error)),
@@ -151,7 +153,7 @@ fn faults(place: &StatePaths) -> Option<String> {
     }
 }
 
-/// Executables a run would look for in vain. With a faulty configuration, those of the defaults.
+/// Agents whose programs are missing; those of the defaults if the configuration is faulty.
 fn missing(place: &StatePaths) -> Vec<String> {
     let config = autopilot_engine::workspace::read_config(place).map(|(config, _)| config);
     let usual = || Config::parse("commands: { tests: \"true\" }").ok().map(|(config, _)| config);
@@ -197,7 +199,7 @@ impl InitReport {
 
     fn kinds(&self) -> String {
         let kinds: Vec<String> = self.detected.kinds.iter().map(kind_word).collect();
-        if kinds.is_empty() { "of no kind that is known here".to_owned() } else { kinds.join(", ") }
+        if kinds.is_empty() { "of an unknown kind".to_owned() } else { kinds.join(", ") }
     }
 
     fn proposals(&self) -> [(&'static str, &Option<Proposal>); 4] {

@@ -1,5 +1,5 @@
-//! The dashboard of a run: when it is shown, and the hands its keys have. Each key does what a
-//! command does, by the same files.
+//! The dashboard of a run: when it is shown, and what its keys do. Each key does what a command
+//! does, through the same files.
 
 use super::past;
 use crate::cli::Global;
@@ -25,13 +25,13 @@ use autopilot_tui::show::{self, Hands};
 use autopilot_tui::tty;
 use camino::Utf8Path;
 
-/// Of a log or a diff that is longer, the rest is left out.
+/// The most bytes of a log that are shown.
 const LOG_BYTES_MAX: u64 = 1 << 20;
 const DIFF_BYTES_MAX: usize = 4 << 20;
 const TAIL_BYTES_MAX: u64 = 8 * 1024;
 const SIGINT: i32 = 2;
 
-/// Whether there is a person at a terminal who wants to see it.
+/// Whether the dashboard is wanted: there is a terminal, and no option or variable is against it.
 pub fn is_wanted(global: &Global) -> bool {
     let variable = |name: &str| std::env::var(name).ok();
     !(global.no_ui || global.quiet || global.json)
@@ -44,7 +44,7 @@ fn is_for_people(term: Option<&str>, ci: Option<&str>) -> bool {
         && ci.is_none_or(|ci| matches!(ci, "" | "0" | "false"))
 }
 
-/// Shows the dashboard of a run while it is worked on.
+/// Shows the dashboard of a run while this process works on it.
 pub fn watch(global: &Global, place: &StatePaths, run: &OpenRun) -> Watching {
     let live = LiveView {
         place: place.clone(),
@@ -55,8 +55,8 @@ pub fn watch(global: &Global, place: &StatePaths, run: &OpenRun) -> Watching {
     Watching::start(move || live.show(subscription, state))
 }
 
-/// Shows the dashboard from the first record on; from then on signals are caught, so that it is
-/// always taken away again. Before that, and should the terminal be lost, lines are told.
+/// Shows the dashboard from the first record on, when signals are caught and it is sure to be
+/// removed again. Before that, and if the terminal is lost, it prints lines.
 struct LiveView {
     place: StatePaths,
     streams_output: bool,
@@ -84,12 +84,12 @@ impl LiveView {
         dashboard::tell(&mut screen, &first);
         let mut feed = ScreenFeed::of(subscription);
         let _lost = show::show(&mut screen, &mut feed, &mut OwnHands::new(&self.place));
-        // Nothing is left, unless the terminal was lost.
+        // There are items left only if the terminal was lost.
         self.lines.follow(&mut feed.subscription, &mut screen.state);
     }
 }
 
-/// An empty screen in this person's time zone, colours and with this run's secrets taken out.
+/// An empty screen with the person's time zone and colours, which hides the run's secrets.
 pub fn screen(seat: Seat, place: &StatePaths, state: &State) -> Screen {
     let redactor = past::at(place).ok().map(|archive| archive.redactor(state));
     let clean = move |text: &str| match &redactor {
@@ -102,12 +102,13 @@ pub fn screen(seat: Seat, place: &StatePaths, state: &State) -> Screen {
     screen
 }
 
-/// What the keys do.
+/// What the keys of the dashboard do.
 pub struct OwnHands {
     place: StatePaths,
 }
 
 impl OwnHands {
+    /// The keys for the run of this repository.
     pub fn new(place: &StatePaths) -> OwnHands {
         OwnHands { place: place.clone() }
     }
@@ -129,28 +130,28 @@ impl Hands for OwnHands {
             return refusal.to_string();
         }
         let said = if is_raised {
-            Flag::Pause.lower(&self.place).map(|_| "the pause is taken back".to_owned())
+            Flag::Pause.lower(&self.place).map(|_| "the pause is cancelled".to_owned())
         } else {
             Flag::Pause
                 .raise(&self.place, false)
-                .map(|_| "pauses before the next step; p takes it back".to_owned())
+                .map(|_| "pause requested: the run pauses before its next step".to_owned())
         };
         said.unwrap_or_else(|error| format!("cannot change the pause: {error}"))
     }
 
     fn stop(&mut self, now: bool) -> String {
         if workspace::holder(&self.place).is_none() {
-            return "no run is under way; nothing was changed".to_owned();
+            return "no run is active; nothing was changed".to_owned();
         }
         match Flag::Stop.raise(&self.place, now) {
-            Ok(_) if now => "ending everything; `autopilot resume` goes on".to_owned(),
-            Ok(_) => "stops at the next step boundary; S ends what runs now".to_owned(),
-            Err(error) => format!("cannot stop it: {error}"),
+            Ok(_) if now => "stopping now; `autopilot resume` continues the run".to_owned(),
+            Ok(_) => "stopping after the current step; S to stop now".to_owned(),
+            Err(error) => format!("cannot stop the run: {error}"),
         }
     }
 
     fn interrupt(&mut self) {
-        // Without a handler it would end us, which is what was asked for too.
+        // Without a handler the signal ends this process, which is wanted too.
         let _always_possible = hand::signal_self(SIGINT);
     }
 

@@ -1,4 +1,4 @@
-//! `autopilot logs`: what the controller, the agents and the commands have written.
+//! `autopilot logs`: the logs of the controller, the agents and the commands.
 
 use super::{Done, done, past, place};
 use crate::cli::{self, Global, Logs};
@@ -13,19 +13,20 @@ use std::time::Duration;
 
 const POLL: Duration = Duration::from_millis(250);
 
+/// Prints logs, and follows them with `--follow`.
 pub fn logs(global: &Global, args: &Logs) -> Done {
     let wanted = selection(global, args)?;
     if global.json {
         if args.follow {
             return Err(CommandFailure::usage("--json lists the log files and can't follow them")
-                .help("leave out --json or --follow"));
+                .hint("leave out --json or --follow"));
         }
         terminal::json(&list(&wanted));
         return done();
     }
     let mut printed = Printed::default();
     loop {
-        // Asked before reading: what is written after the end would be missed otherwise.
+        // The state is read before the logs, so that their last lines are not missed.
         let over = !args.follow || !is_live(global)?;
         for (path, heading) in wanted.files() {
             printed.print(&path, heading.as_deref(), args.tail, over, wanted.about.as_deref());
@@ -55,7 +56,7 @@ fn selection(global: &Global, args: &Logs) -> Result<LogSelection, CommandFailur
     if args.task.is_none() && matches!(stream, None | Some(LogStream::Controller)) {
         return Ok(LogSelection::controller(&place(global)?.0, None));
     }
-    // Whoever lists the files wants the files.
+    // A list of the files names the raw ones.
     let raw = args.raw || global.json;
     Ok(LogSelection::of(&past::must(global)?, args.task.as_deref(), stream, raw)?)
 }
@@ -69,7 +70,7 @@ fn stream(asked: cli::LogStreamArg) -> LogStream {
     }
 }
 
-/// How far each file has been printed, and which came last.
+/// How far each file has been printed, and which was printed last.
 #[derive(Default)]
 struct Printed {
     offsets: BTreeMap<Utf8PathBuf, u64>,
@@ -77,7 +78,7 @@ struct Printed {
 }
 
 impl Printed {
-    /// Prints what is new. While a log may still grow, only whole lines.
+    /// Prints the new text of a file; only whole lines while the file may still grow.
     fn print(
         &mut self,
         path: &Utf8Path,
@@ -119,13 +120,13 @@ impl Printed {
     }
 }
 
-/// What an agent did, without the shape its vendor gives it.
+/// An agent's events as text.
 fn in_words(events: &str) -> String {
     let events = events.lines().filter_map(|line| serde_json::from_str(line).ok());
     events.filter_map(|event| lines::in_words(&event)).map(|text| format!("{text}\n")).collect()
 }
 
-/// Lines of the controller's log: a time, then the task's name and a colon.
+/// The lines of the controller's log about a task: a time, the task's name and a colon.
 fn lines_about(text: &str, task: &str) -> String {
     let tells = |line: &&str| {
         let said = line.split_once(' ').map(|(_, said)| said);

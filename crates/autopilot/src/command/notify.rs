@@ -1,4 +1,4 @@
-//! Telling a person that a run ended or needs them.
+//! Notifies the user that a run has ended or needs them.
 
 use crate::terminal;
 use autopilot_core::config::Notify;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-/// Never fails a run: what can't be told is noted.
+/// Sends the notifications. A failure is only printed and never fails the run.
 pub fn tell(config: &Notify, place: &StatePaths, state: &State, word: ExitWord, told: &Value) {
     if config.bell {
         terminal::bell();
@@ -28,7 +28,7 @@ pub fn tell(config: &Notify, place: &StatePaths, state: &State, word: ExitWord, 
     };
     for way in ways {
         match runtime.block_on(notify::notify(&way, &message, &from)) {
-            // Asked for by default, and no desktop is there to be told.
+            // Desktop notifications are on by default, also where there is no desktop.
             Ok(()) => {}
             Err(NotifyError::NoProgram { .. }) if way == NotifyWay::Desktop => {}
             Err(error) => terminal::note(&chain(&error)),
@@ -50,7 +50,7 @@ fn ways(config: &Notify) -> Vec<NotifyWay> {
 }
 
 fn message(state: &State, word: ExitWord, told: &Value) -> NotifyMessage {
-    // Redacted, unlike the state's own.
+    // This title is redacted; the state's own is not.
     let title = told["title"].as_str().unwrap_or_default();
     let text = match word {
         ExitWord::Done => format!("{title} is done on {}", state.run.branch),

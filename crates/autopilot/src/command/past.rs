@@ -1,57 +1,60 @@
-//! The runs of the repository a command is asked about, and what a person reads when there is no
-//! answer.
+//! Opens the runs of a repository for reading, and turns query errors into failures.
 
 use super::{place, work};
 use crate::cli::Global;
 use crate::exit::CommandFailure;
-use autopilot_engine::cause::chain;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::{QueryError, RunArchive};
 use autopilot_engine::store::StoreError;
 use autopilot_journal::StorageTrouble;
 
-/// Nothing when no run was ever begun here.
+/// Opens the runs of the repository; `None` if there has never been one.
 pub fn open(global: &Global) -> Result<(StatePaths, Option<RunArchive>), CommandFailure> {
     let (place, has_journal) = place(global)?;
     let archive = has_journal.then(|| at(&place)).transpose()?;
     Ok((place, archive))
 }
 
+/// Opens the runs at these paths.
 pub fn at(place: &StatePaths) -> Result<RunArchive, QueryError> {
     RunArchive::open(place, work::variables())
 }
 
-/// For commands that need a run to say anything.
+/// Opens the runs for a command that needs one.
 pub fn must(global: &Global) -> Result<RunArchive, CommandFailure> {
     Ok(open(global)?.1.ok_or(QueryError::NoRunYet)?)
 }
 
+/// The failure of a journal that can't be read.
 pub fn unreadable(error: autopilot_journal::Error) -> CommandFailure {
     QueryError::from(error).into()
 }
 
 impl From<QueryError> for CommandFailure {
     fn from(error: QueryError) -> CommandFailure {
-        let message = chain(&error);
         match error {
-            QueryError::NoRunYet => CommandFailure::usage(message)
-                .help("write a task file and start with `autopilot run tasks/<name>.md`"),
-            QueryError::Unknown { nearest: Some(near), .. } => {
-                CommandFailure::usage(message).help(format!("did you mean `{near}`?"))
+            QueryError::NoRunYet => CommandFailure::usage(error)
+                .hint("write a task file and start with `autopilot run tasks/<name>.md`"),
+            QueryError::Unknown { nearest: Some(ref near), .. } => {
+                let hint = format!("did you mean `{near}`?");
+                CommandFailure::usage(error).hint(hint)
             }
-            QueryError::Unknown { nearest: None, .. } => CommandFailure::usage(message)
-                .help("`autopilot status` shows the tasks, `autopilot runs` the runs"),
-            QueryError::NotARepository { .. } => CommandFailure::usage(message),
-            QueryError::NothingChanged { help, .. } => CommandFailure::usage(message).help(help),
-            QueryError::Store(StoreError::Journal(error))
-                if error.trouble() == Some(StorageTrouble::Damaged) =>
+            QueryError::Unknown { nearest: None, .. } => CommandFailure::usage(error)
+                .hint("`autopilot status` shows the tasks, `autopilot runs` the runs"),
+            QueryError::NotARepository { .. } => CommandFailure::usage(error),
+            QueryError::NothingChanged { ref help, .. } => {
+                let hint = help.clone();
+                CommandFailure::usage(error).hint(hint)
+            }
+            QueryError::Store(StoreError::Journal(ref journal))
+                if journal.trouble() == Some(StorageTrouble::Damaged) =>
             {
-                CommandFailure::failed(message)
-                    .help("`autopilot recover --journal` saves what can be read of it")
+                CommandFailure::failed(error)
+                    .hint("`autopilot recover --journal` saves what can be read of it")
             }
             QueryError::Git(error) => error.into(),
             QueryError::Kept(_) | QueryError::Store(_) | QueryError::Write(_) => {
-                CommandFailure::failed(message)
+                CommandFailure::failed(error)
             }
         }
     }

@@ -1,4 +1,4 @@
-//! `autopilot recover`: work that is kept safe outside of branches, and a journal that is damaged.
+//! `autopilot recover`: brings salvaged work back as a branch, and rebuilds a damaged journal.
 
 mod journal;
 mod traces;
@@ -16,9 +16,10 @@ use camino::Utf8PathBuf;
 use serde_json::{Value, json};
 
 const SALVAGE: &str = "refs/autopilot/salvage/";
-/// Pieces listed, the newest; `--json` has as many.
+/// The most pieces that are listed, newest first, also with `--json`.
 const LISTED_MAX: usize = 200;
 
+/// Lists the salvaged work, brings one piece back, or rebuilds the journal.
 pub fn recover(global: &Global, args: &Recover) -> Done {
     let (place, _) = place(global)?;
     if args.journal {
@@ -28,7 +29,7 @@ pub fn recover(global: &Global, args: &Recover) -> Done {
     if place.state.as_str().is_empty() || !hub.is_dir() {
         return match &args.id {
             None => traces::tell(global, &place),
-            Some(id) => Err(nothing(id).help("`autopilot recover` tells what there is")),
+            Some(id) => Err(nothing(id).hint("`autopilot recover` tells what there is")),
         };
     }
     match &args.id {
@@ -44,7 +45,7 @@ struct Piece {
     at: Time,
 }
 
-/// Read without a lock: a running engine only adds to it.
+/// Lists the salvaged work, without a lock because a running engine only adds to it.
 fn pieces(hub: &Utf8PathBuf) -> Result<Vec<Piece>, CommandFailure> {
     let out = GitCommand::isolated("list salvaged work", hub.as_std_path())
         .args(["for-each-ref", "--sort=-committerdate"])
@@ -97,7 +98,7 @@ fn list(global: &Global, place: &StatePaths, hub: &Utf8PathBuf) -> Done {
     done()
 }
 
-/// Against the state before it: `3 files changed, 10 insertions(+)`.
+/// The size of a change: `3 files changed, 10 insertions(+)`.
 fn size(hub: &Utf8PathBuf, commit: &str) -> Result<String, CommandFailure> {
     let line = GitCommand::isolated(format!("measure {commit}"), hub.as_std_path())
         .args(["diff-tree", "--shortstat", "--root", "--no-commit-id"])
@@ -108,7 +109,7 @@ fn size(hub: &Utf8PathBuf, commit: &str) -> Result<String, CommandFailure> {
     Ok(if line.is_empty() { "no change".to_owned() } else { line.to_owned() })
 }
 
-/// A branch of the user's repository that holds it, if there is one.
+/// A branch of the user's repository that contains the commit.
 fn branch_with(place: &StatePaths, commit: &str) -> Result<Option<String>, CommandFailure> {
     let Some(found) = checkout::find(place.root.as_std_path()) else { return Ok(None) };
     let out = GitCommand::isolated(format!("look for {commit} on a branch"), &found.common_dir)
@@ -116,7 +117,7 @@ fn branch_with(place: &StatePaths, commit: &str) -> Result<Option<String>, Comma
         .arg("refs/heads/")
         .run()
         .map_err(GitError::from)?;
-    // Git fails when the repository does not even have the object.
+    // Git fails if the repository does not have the object.
     let name = String::from_utf8_lossy(&out.stdout).trim().to_owned();
     Ok(Some(name).filter(|name| out.code() == Some(0) && !name.is_empty()))
 }
@@ -126,8 +127,8 @@ fn bring_back(global: &Global, place: &StatePaths, hub: &Utf8PathBuf, id: &str) 
     if !known.iter().any(|piece| piece.id == id) {
         let near = nearest(id, known.iter().map(|piece| piece.id.as_str()));
         return Err(match near {
-            Some(near) => nothing(id).help(format!("did you mean `{near}`?")),
-            None => nothing(id).help("`autopilot recover` lists what there is"),
+            Some(near) => nothing(id).hint(format!("did you mean `{near}`?")),
+            None => nothing(id).hint("`autopilot recover` lists what there is"),
         });
     }
     let ground = ground::open(place)?;
@@ -140,7 +141,7 @@ fn bring_back(global: &Global, place: &StatePaths, hub: &Utf8PathBuf, id: &str) 
         PublishOutcome::Published { .. } => "is now",
         PublishOutcome::Already { .. } => "was already",
         PublishOutcome::Refused(refusal) => {
-            return Err(CommandFailure::failed(refusal.to_string()));
+            return Err(CommandFailure::failed(refusal));
         }
     };
     if global.json {

@@ -1,16 +1,15 @@
-//! `autopilot replay`: a run once more, offline, with what its agents said then; and where the
-//! controller now decides otherwise.
+//! `autopilot replay`: repeats a run offline with the recorded answers of its agents, and shows
+//! where the controller now decides differently.
 
 use super::ground;
 use super::past;
 use super::work;
 use crate::cli::{Global, Replay};
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, OrFailed};
 use crate::terminal::{self, lines};
 use autopilot_core::event::HaltWhy;
 use autopilot_core::input::Ask;
 use autopilot_core::state::State;
-use autopilot_engine::cause::chain;
 use autopilot_engine::host::EngineHost;
 use autopilot_engine::query::{RunArchive, Standing};
 use autopilot_engine::replay::{Difference, Recording, RecordingError, compare, decisions};
@@ -19,16 +18,16 @@ use autopilot_engine::shell::WaitPolicy;
 use autopilot_engine::{store, workspace};
 use autopilot_host::git::{Hub, Oid, StateEnv, UserRepo, make_rehearsal};
 use autopilot_host::{dir, hand};
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Answers at gates and words in sessions; a run that asks more often than it did is not played for
-/// ever.
+/// The most pauses of one replay, so that a run that asks more often than before still ends.
 const ANSWERS_MAX: usize = 200;
 const DIFFERENT: u8 = 10;
 
+/// Replays a run and prints the differences.
 pub fn replay(global: &Global, args: &Replay) -> super::Done {
     let past = past::must(global)?;
     let told = past.run(args.run.as_deref())?;
@@ -37,16 +36,11 @@ pub fn replay(global: &Global, args: &Replay) -> super::Done {
             "process {pid} still works on run {}",
             told.run.id
         ))
-        .help("wait for its end, or stop it with `autopilot stop`"));
+        .hint("wait for its end, or stop it with `autopilot stop`"));
     }
     let recording =
         Recording::read(&past.place, &past.history, &told.run.id).map_err(unreadable)?;
-    let temp = tempfile::Builder::new()
-        .prefix("autopilot-replay-")
-        .tempdir()
-        .map_err(|error| CommandFailure::failed(format!("cannot make a folder: {error}")))?;
-    let root = Utf8PathBuf::from_path_buf(temp.path().to_owned())
-        .map_err(|path| CommandFailure::failed(format!("{} is not UTF-8", path.display())))?;
+    let (temp, root) = work::temporary_folder("autopilot-replay-")?;
     let replayed = play(global, &past, &recording, &root)?;
     let differences = compare(&recording.decisions, &replayed.decisions);
     tell(global, &told.run.id, &recording, &replayed, &differences);
@@ -74,12 +68,11 @@ fn play(
     let base = Oid::parse(&recording.spec.base)?;
     let branch = &recording.spec.base_branch;
     make_rehearsal(&hub, &base, branch, &repo.identity, project.as_std_path())?;
-    bring_along(&past.place.root, &project, recording).map_err(|error| {
-        CommandFailure::failed(format!("cannot copy files of the project: {error}"))
-    })?;
+    bring_along(&past.place.root, &project, recording)
+        .or_failed("cannot copy files of the project")?;
     let player = Arc::new(recording.player(hub));
     let mut spec = Box::new(recording.spec.clone());
-    // The files of the run itself stay as they are.
+    // The output files of the recorded run stay as they are.
     spec.options.out = None;
     let mut intent = Intent::Again { spec, texts: recording.texts.clone() };
     let (mut answers, mut visits) = (recording.answers.clone(), recording.visits.clone());
@@ -88,14 +81,13 @@ fn play(
         let place = opened.place.clone();
         let machine = work::machine()?;
         let playing = Some(Arc::clone(&player));
-        let run = run_process::open(opened, intent, machine, playing, &mut terminal::note);
-        let run = run.map_err(work::refused)?;
+        let run = run_process::open(opened, intent, machine, playing, &mut terminal::note)?;
         let quiet = Global { json: false, quiet: true, ..global.clone() };
         let watching = lines::watch(&quiet, &run);
-        let host = EngineHost::new().map_err(work::refused)?;
+        let host = EngineHost::new()?;
         let ended = host.start(run, WaitPolicy::default()).join();
         watching.drain();
-        let state = ended.map_err(work::refused)?;
+        let state = ended?;
         let texts = recording.texts.clone();
         let ended = player.ended();
         if let Some((_, ask)) = visits.pop_front_if(|(after, _)| *after <= ended) {
@@ -110,16 +102,18 @@ fn play(
         let asks: Vec<Ask> = next.into_iter().collect();
         if asks.is_empty() && !goes_on || state.end().is_some() {
             let history = workspace::reader(&place)?;
-            let records = store::records(&history, &recording.spec.id)
-                .map_err(|error| CommandFailure::failed(chain(&error)))?;
+            let records =
+                store::records(&history, &recording.spec.id).map_err(CommandFailure::failed)?;
             return Ok(ReplayedRun { decisions: decisions(&records), state });
         }
         intent = Intent::Resume { asks, limits: Default::default(), model: None, texts };
     }
-    Err(CommandFailure::failed("the run asks a person again and again"))
+    Err(CommandFailure::failed(format!(
+        "the replay paused more than {ANSWERS_MAX} times without an end"
+    )))
 }
 
-/// What a slot or a check needs of the checkout and git does not have.
+/// Copies the files that a slot or a check needs and git does not have.
 fn bring_along(from: &Utf8Path, to: &Utf8Path, recording: &Recording) -> std::io::Result<()> {
     let config = &recording.config;
     let schemas =
@@ -152,16 +146,15 @@ fn open(
 }
 
 fn unreadable(error: RecordingError) -> CommandFailure {
-    let message = chain(&error);
     match error {
-        RecordingError::NotRecorded { .. } => CommandFailure::usage(message).help(
+        RecordingError::NotRecorded { .. } => CommandFailure::usage(error).hint(
             "runs are recorded unless `logging.record: false` says otherwise, and until their \
              artifacts are removed",
         ),
         RecordingError::Store(_)
         | RecordingError::Empty { .. }
         | RecordingError::Config { .. }
-        | RecordingError::Recorded(_) => CommandFailure::failed(message),
+        | RecordingError::Recorded(_) => CommandFailure::failed(error),
     }
 }
 

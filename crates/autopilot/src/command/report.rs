@@ -1,4 +1,4 @@
-//! `autopilot report`: a whole run on one page.
+//! `autopilot report`: writes a page about a whole run.
 
 use super::{Done, done, past};
 use crate::cli::{Global, ReportArgs};
@@ -16,16 +16,17 @@ use serde_json::json;
 use std::io::Write;
 use std::path::Path;
 
-/// Prompts and answers are their owner's alone.
+/// Only the owner may read the page, because it has prompts and answers.
 const PRIVATE_MODE: u32 = 0o600;
 
+/// Writes or prints the page.
 pub fn report(global: &Global, args: &ReportArgs) -> Done {
     let is_printed = args.out.as_deref().is_some_and(|path| path == "-");
     if is_printed && global.json {
         return Err(CommandFailure::usage(
             "`--out -` prints the page, and `--json` prints an object",
         )
-        .help("leave one of them out; `autopilot show --json` tells the run as data"));
+        .hint("leave one of them out; `autopilot show --json` tells the run as data"));
     }
     let archive = past::must(global)?;
     let known = archive.run(args.run.as_deref())?;
@@ -36,9 +37,8 @@ pub fn report(global: &Global, args: &ReportArgs) -> Done {
     }
     let path = match args.out.as_deref() {
         Some(path) => written(&global.path(path), &text)?,
-        None => report::write(&archive.place, &known.state, &text).map_err(|error| {
-            CommandFailure::failed(chain(&error)).help("name another file with --out")
-        })?,
+        None => report::write(&archive.place, &known.state, &text)
+            .map_err(|error| CommandFailure::failed(error).hint("name another file with --out"))?,
     };
     if global.json {
         let path = camino::absolute_utf8(&path).unwrap_or(path);
@@ -49,8 +49,8 @@ pub fn report(global: &Global, args: &ReportArgs) -> Done {
     done()
 }
 
-/// At the end of a run with a directory of its own its page is there. What stands in the way is not worth more
-/// than a line: the page can be written at any time.
+/// Writes the page at the end of a run that has a directory of its own. A failure is only noted,
+/// because the page can be written at any time.
 pub fn at_end(place: &StatePaths, state: &State) -> Option<Utf8PathBuf> {
     if state.run.flow.row().files != FlowFiles::RunDirectory {
         return None;
@@ -64,24 +64,24 @@ pub fn at_end(place: &StatePaths, state: &State) -> Option<Utf8PathBuf> {
     }
 }
 
-/// Replaced as a whole, for its owner alone: whoever looks meanwhile sees the old page or the new.
-/// What is no plain file, such as `/dev/stdout`, stays what it is.
+/// Replaces the file as a whole, so that a reader sees the old page or the new one. Something that
+/// is no plain file, such as `/dev/stdout`, is written to instead.
 fn written(path: &Utf8Path, text: &str) -> Result<Utf8PathBuf, CommandFailure> {
-    let failed = |reason: String| {
-        CommandFailure::failed(format!("cannot write `{path}`: {reason}"))
-            .help("name another file with --out, in a directory that is there")
-    };
     let is_special = path.symlink_metadata().is_ok_and(|found| !found.is_file() && !found.is_dir());
-    if is_special {
+    let wrote = if is_special {
         let opened = std::fs::OpenOptions::new().write(true).truncate(true).open(path);
         let wrote = opened.and_then(|mut file| file.write_all(text.as_bytes()));
-        wrote.map_err(|error| failed(error.to_string()))?;
+        wrote.map_err(CommandFailure::failed)
     } else {
         let name = path.file_name().unwrap_or_default();
         let parent = path.parent().filter(|parent| !parent.as_str().is_empty());
         let dir = file::Dir::open(parent.unwrap_or(Utf8Path::new(".")).as_std_path());
         dir.and_then(|dir| dir.write_with_mode(Path::new(name), text.as_bytes(), PRIVATE_MODE))
-            .map_err(|error| failed(chain(&error)))?;
-    }
-    Ok(path.to_owned())
+            .map_err(CommandFailure::failed)
+    };
+    wrote.map(|()| path.to_owned()).map_err(|failure| {
+        failure
+            .context(format!("cannot write `{path}`"))
+            .hint("name another file with --out, in a directory that is there")
+    })
 }

@@ -1,4 +1,4 @@
-//! `autopilot resume`: go on where the run stopped, whatever stopped it, or with one session.
+//! `autopilot resume`: continues a run where it stopped, or one session of an agent.
 
 mod session;
 mod step;
@@ -11,6 +11,7 @@ use autopilot_engine::run_process::Intent;
 use autopilot_engine::workspace;
 use autopilot_view as view;
 
+/// Resumes the run, or the session that is named.
 pub fn resume(global: &Global, args: &Resume) -> super::Done {
     if let (Some(session), Some(prompt)) = (&args.session, &args.prompt) {
         return session::go_on(global, args, session, prompt);
@@ -18,7 +19,7 @@ pub fn resume(global: &Global, args: &Resume) -> super::Done {
     let (place, known) = super::place(global)?;
     let nothing = || {
         CommandFailure::usage("there is nothing to resume in this repository")
-            .help("begin with `autopilot run tasks/<task>.md`")
+            .hint("begin with `autopilot run tasks/<task>.md`")
     };
     if !known {
         return Err(nothing());

@@ -13,7 +13,7 @@ use autopilot_core::skill::{Owner, Shelf, give, listed, offered};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_core::workflow::{Workflow, WorkflowPrompt, workflow_prompt};
-use autopilot_engine::begin::{self, BeginError, PlanBody, RunRequest, Tasks, WorkSource};
+use autopilot_engine::begin::{self, PlanBody, RunRequest, Tasks, WorkSource};
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::redaction;
 use autopilot_engine::run_process::{Intent, OpenedRepository};
@@ -24,15 +24,16 @@ use autopilot_host::git::UserRepo;
 use camino::Utf8Path;
 use std::collections::BTreeMap;
 
-/// Faults of skills that are told before a run.
+/// The most faults of skills that are printed before a run.
 const SKILL_FAULTS_MAX: usize = 10;
 
+/// Starts a run of files.
 pub fn run(global: &Global, args: &RunArgs) -> super::Done {
     let source = source(global, args)?;
     begin(global, source, args, false, Options::default())
 }
 
-/// Begins what `source` names.
+/// Starts a run of what `source` names.
 pub fn begin(
     global: &Global,
     mut source: WorkSource,
@@ -41,31 +42,28 @@ pub fn begin(
     mut options: Options,
 ) -> super::Done {
     let limits = work::limits(&args.limits)?;
-    // Nothing is written before everything that was asked for is known to be right.
+    // Nothing is written before the whole request is known to be valid.
     let (place, config) = work::configured(global)?;
     let config = with_options(&config, &options)?;
-    if let WorkSource::Goal { text } = &mut source {
+    if let WorkSource::Text { text, .. } = &mut source {
         *text = without_secrets(text, &place, &config)?;
     }
     if let Some(given) = &options.out {
-        let out = begin::out_dir(&global.path(Utf8Path::new(given)), &place.root);
-        options.out = Some(out.map_err(|error| work::begin_failure(&error))?);
+        options.out = Some(begin::out_dir(&global.path(Utf8Path::new(given)), &place.root)?);
     }
-    let tasks =
-        begin::read_tasks(&source, &place.root).map_err(|error| work::begin_failure(&error))?;
+    let tasks = begin::read_tasks(&source, &place.root)?;
     for (path, warning) in &tasks.warnings {
         terminal::note(&format!("warning: {path}: {warning}"));
     }
     let path = std::env::var("PATH").unwrap_or_default();
-    let refused = |error: BeginError| work::begin_failure(&error);
     refuse_what_only_plans_have(args, &tasks)?;
-    begin::check_plan(&source, &tasks, &config).map_err(refused)?;
-    begin::check_agents(&config, &place, &path, tasks.flow).map_err(refused)?;
+    begin::check_plan(&source, &tasks, &config)?;
+    begin::check_agents(&config, &place, &path, tasks.flow)?;
     let asked = limits.applied_to(&begin::limits_of(&config, tasks.flow));
-    begin::check_settings(&config, &asked, tasks.flow).map_err(refused)?;
+    begin::check_settings(&config, &asked, tasks.flow)?;
     let repo = workspace::examine(&global.repo, &config)?;
     let shelves = skills(&place, &repo, &config)?;
-    begin::check_skills(&tasks, &shelves, &place.root).map_err(refused)?;
+    begin::check_skills(&tasks, &shelves, &place.root)?;
     if args.push || args.pr || config.github.enabled || config.github.open_pr {
         refuse_unknown_remote(&repo, &config)?;
     }
@@ -90,7 +88,7 @@ pub fn begin(
     }
     work::refuse_stop_file(&place)?;
     if tasks.flow.row().files == FlowFiles::RunDirectory {
-        begin::prove_out(request.options.out.as_deref(), &place.root).map_err(refused)?;
+        begin::prove_out(request.options.out.as_deref(), &place.root)?;
     }
     let opened = work::adopt(repo, config)?;
     let intent =
@@ -105,33 +103,34 @@ pub fn begin(
     worked.tell()
 }
 
-/// What is typed at a prompt goes into the journal, where a later process could not know that it is
-/// a secret.
+/// Hides secrets in the goal, because it goes into the journal and a later process does not know
+/// them.
 fn without_secrets(
     text: &str,
     place: &StatePaths,
     config: &Config,
 ) -> Result<String, CommandFailure> {
     let redactor = redaction::redactor(place, config, &work::variables(), &[]);
-    Ok(redactor.map_err(work::refused)?.redact(text).into_owned())
+    Ok(redactor?.redact(text).into_owned())
 }
 
 fn with_options(config: &Config, options: &Options) -> Result<Config, CommandFailure> {
-    let config = config
-        .with_options(options)
-        .map_err(|error| CommandFailure::usage(error.to_string()).help(error.help()))?;
+    let config = config.with_options(options).map_err(|error| {
+        let hint = error.help();
+        CommandFailure::usage(error).hint(hint)
+    })?;
     let edits = |agent: &AgentConfig| agent.mode != Mode::OpenaiApi;
     match &options.adapter {
         Some(name) if !config.candidates(Role::Builder).all(edits) => {
             Err(CommandFailure::usage(format!("the adapter `{name}` can't edit files"))
-                .help("a model behind an API only answers; choose an agent that works in a folder"))
+                .hint("a model behind an API only answers; choose an agent that works in a folder"))
         }
         Some(_) | None => Ok(config),
     }
 }
 
-/// Those of the commit the run begins with, for each of those who may build; the repository's own
-/// faults are worth a word.
+/// The skills at the base commit for each agent that may build. Faulty skills of the repository are
+/// printed as warnings.
 fn skills(
     place: &StatePaths,
     repo: &UserRepo,
@@ -174,12 +173,12 @@ fn refuse_what_only_plans_have(args: &RunArgs, tasks: &Tasks) -> Result<(), Comm
     let is_plan = tasks.flow.row().input == FlowInput::PlanFile;
     match asked.iter().find(|(_, is_asked)| *is_asked && !is_plan) {
         Some((flag, _)) => Err(CommandFailure::usage(format!("{flag} goes with a plan"))
-            .help("a plan begins with `# Plan: <title>`")),
+            .hint("a plan begins with `# Plan: <title>`")),
         None => Ok(()),
     }
 }
 
-/// Found out now, not after everything is built and paid for.
+/// Refuses an unknown remote now, before anything is built and paid for.
 fn refuse_unknown_remote(repo: &UserRepo, config: &Config) -> Result<(), CommandFailure> {
     let wanted = &config.repo.remote_name;
     if repo.remotes.iter().any(|(name, _)| name == wanted) {
@@ -187,10 +186,10 @@ fn refuse_unknown_remote(repo: &UserRepo, config: &Config) -> Result<(), Command
     }
     let add = format!("add it with `git remote add {wanted} <url>`");
     Err(CommandFailure::usage(format!("there is no remote `{wanted}` to push to"))
-        .help(format!("{add}, set repo.remote_name, or run without a push")))
+        .hint(format!("{add}, set repo.remote_name, or run without a push")))
 }
 
-/// The same of a forge nobody knows and of a login nobody has.
+/// Does the same for an unknown forge or a missing login.
 fn refuse_unknown_forge(repo: &UserRepo, config: &Config) -> Result<(), CommandFailure> {
     let asked = forge::ForgeRequest {
         dir: &repo.root,
@@ -202,13 +201,13 @@ fn refuse_unknown_forge(repo: &UserRepo, config: &Config) -> Result<(), CommandF
     match forge::choose(&asked) {
         Ok(_) => Ok(()),
         Err(error) => {
-            Err(CommandFailure::usage(format!("a pull request can't be opened: {error}"))
-                .help(format!("{}, or run without a pull request", error.next_step())))
+            let hint = format!("{}, or run without a pull request", error.next_step());
+            Err(CommandFailure::usage(error).context("a pull request can't be opened").hint(hint))
         }
     }
 }
 
-/// What would be done, and nothing of it.
+/// Prints what the run would do.
 fn dry_run(
     opened: &OpenedRepository,
     tasks: &Tasks,
@@ -226,20 +225,14 @@ fn dry_run(
     );
     for spec in &tasks.specs {
         text.push_str(&format!("\n# {} ({})\n", spec.id, spec.path));
-        let commands = [
-            ("tests", Some(spec.commands.tests.as_ref().unwrap_or(&config.commands.tests))),
-            ("lint", spec.commands.lint.as_ref().or(config.commands.lint.as_ref())),
-            ("format", spec.commands.format.as_ref().or(config.commands.format.as_ref())),
-            ("uat", spec.commands.uat.as_ref().or(config.commands.uat.as_ref())),
-        ];
-        for (name, command) in commands {
-            let command = command.map_or("– (skipped, and recorded as skipped)", String::as_str);
-            text.push_str(&format!("{name:<7} {command}\n"));
+        let commands = config.commands.all(&spec.commands);
+        for name in ["tests", "lint", "format", "uat"] {
+            let known = commands.iter().find(|(known, _)| *known == name);
+            let line = known.map_or("– (skipped, and recorded as skipped)", |(_, line)| line);
+            text.push_str(&format!("{name:<7} {line}\n"));
         }
-        text.push_str(&format!(
-            "prompt of the first build:\n{}\n",
-            first_prompt(opened, spec, shelf)
-        ));
+        let prompt = first_prompt(opened, spec, shelf);
+        text.push_str(&format!("prompt of the first build:\n{prompt}\n"));
     }
     if let Some(whole) = &tasks.whole {
         text.push_str(&match tasks.flow.row().input {
@@ -269,11 +262,11 @@ fn dry_run(
     super::done()
 }
 
-/// The commands a goal is proven by, and the question it would begin with.
+/// The commands that prove a goal, and its first prompt.
 fn dry_goal(opened: &OpenedRepository, whole: &PlanBody, limits: &Limits, shelf: &Shelf) -> String {
     let config = &opened.config;
     let mut text = String::from("\n# the result of every iteration\n");
-    match commands_of(config, &whole.spec).as_slice() {
+    match config.commands.all(&whole.spec.commands).as_slice() {
         [] => text.push_str("no `tests` command is configured, so nothing would be proven\n"),
         some => some.iter().for_each(|(name, line)| text.push_str(&format!("{name:<7} {line}\n"))),
     }
@@ -288,34 +281,22 @@ fn dry_goal(opened: &OpenedRepository, whole: &PlanBody, limits: &Limits, shelf:
             skills_known: &offered(shelf),
             schema: <Workflow as autopilot_agents::answer::AgentAnswer>::SCHEMA_JSON,
         },
-        caps(config),
+        Caps::of(&config.logging),
     );
     let goal = prompt.lines().next().unwrap_or_default().to_owned();
     let asked = TaskSpec { goal, ..TaskSpec::default() }.asked_skills();
     let mode = config.planner.mode;
     let wanted = shelf.wanted(&asked, mode).unwrap_or_default();
-    let prompt = give(prompt, &wanted, mode, caps(config));
+    let prompt = give(prompt, &wanted, mode, Caps::of(&config.logging));
     text.push_str(&format!("prompt of the first workflow:\n{prompt}\n"));
     text
 }
 
-/// What is run on the whole.
-fn commands_of(config: &Config, spec: &TaskSpec) -> Vec<(&'static str, String)> {
-    let tests = spec.commands.tests.as_ref().unwrap_or(&config.commands.tests);
-    let given = [
-        ("tests", Some(tests).filter(|line| !line.is_empty())),
-        ("lint", spec.commands.lint.as_ref().or(config.commands.lint.as_ref())),
-        ("format", spec.commands.format.as_ref().or(config.commands.format.as_ref())),
-        ("uat", spec.commands.uat.as_ref().or(config.commands.uat.as_ref())),
-    ];
-    given.into_iter().filter_map(|(name, line)| Some((name, line?.clone()))).collect()
-}
-
-/// The commands and the question a plan would begin with.
+/// The commands and the first prompt of a plan.
 fn dry_plan(opened: &OpenedRepository, whole: &PlanBody, is_given: bool, shelf: &Shelf) -> String {
     let config = &opened.config;
     let spec = &whole.spec;
-    let commands = commands_of(config, spec);
+    let commands = config.commands.all(&spec.commands);
     let mut text = String::from("\n# every task, and the whole at the end\n");
     for (name, line) in &commands {
         text.push_str(&format!("{name:<7} {line}\n"));
@@ -343,7 +324,7 @@ fn dry_plan(opened: &OpenedRepository, whole: &PlanBody, is_given: bool, shelf: 
             schema: <Plan as autopilot_agents::answer::AgentAnswer>::SCHEMA_JSON,
             ..Default::default()
         },
-        caps(config),
+        Caps::of(&config.logging),
     );
     text.push_str(&format!("prompt of the planner:\n{prompt}\n"));
     text
@@ -351,14 +332,6 @@ fn dry_plan(opened: &OpenedRepository, whole: &PlanBody, is_given: bool, shelf: 
 
 fn based_on(opened: &OpenedRepository) -> String {
     format!("based on {} of {}\n", opened.repo.base_tip.short(), opened.repo.base_branch)
-}
-
-fn caps(config: &Config) -> Caps {
-    let logging = &config.logging;
-    Caps {
-        prompt_bytes_max: usize::try_from(logging.prompt_bytes_max).unwrap_or(usize::MAX),
-        tail_lines_max: logging.tail_lines_max as usize,
-    }
 }
 
 fn known(config: &Config, shelf: &Shelf, mode: Mode) -> Vec<String> {
@@ -381,5 +354,10 @@ fn first_prompt(opened: &OpenedRepository, spec: &TaskSpec, shelf: &Shelf) -> St
     };
     let asked = spec.asked_skills();
     let wanted = shelf.wanted(&asked, mode).unwrap_or_default();
-    give(builder(&build, caps(&opened.config)), &wanted, mode, caps(&opened.config))
+    give(
+        builder(&build, Caps::of(&opened.config.logging)),
+        &wanted,
+        mode,
+        Caps::of(&opened.config.logging),
+    )
 }

@@ -1,4 +1,4 @@
-//! `autopilot runs`: the runs of this repository, newest first, or all of them in figures.
+//! `autopilot runs`: lists the runs of this repository, newest first, or their statistics.
 
 mod stats;
 
@@ -13,11 +13,12 @@ use autopilot_engine::query::runs::{self as query, RunRow};
 use autopilot_view as view;
 use serde_json::json;
 
-/// Runs listed unless another number is asked for.
+/// The number of runs that are listed by default.
 const LISTED: usize = 20;
-/// Titles are cut to this many characters so that a row stays a row.
+/// The most characters of a title, so that each row fits on a line.
 const TITLE_CHARS_MAX: usize = 48;
 
+/// Prints the list or the statistics.
 pub fn runs(global: &Global, args: &Runs) -> Done {
     let since = args.since.as_deref().map(|text| since(text, now())).transpose()?;
     let (_, archive) = past::open(global)?;
@@ -49,7 +50,7 @@ fn none(since: Option<Time>) -> &'static str {
     }
 }
 
-/// `7d` ago, or the beginning of a day.
+/// The time that `7d` (ago) or a date (its beginning) stands for.
 pub fn since(text: &str, now: Time) -> Result<Time, CommandFailure> {
     if let Ok(time) = duration(text) {
         let ms = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
@@ -59,7 +60,7 @@ pub fn since(text: &str, now: Time) -> Result<Time, CommandFailure> {
     let begin = day.and_then(|day| day.to_zoned(jiff::tz::TimeZone::UTC).ok());
     begin.map(|begin| Time(begin.timestamp().as_millisecond())).ok_or_else(|| {
         CommandFailure::usage(format!("`{text}` is neither a time such as 7d or 12h nor a day"))
-            .help("as in `--since 7d` or `--since 2026-01-31`")
+            .hint("as in `--since 7d` or `--since 2026-01-31`")
     })
 }
 
@@ -88,7 +89,7 @@ mod tests {
         assert_eq!(since("1h", now).unwrap(), Time(1_799_996_400_000));
         assert_eq!(since("1970-01-02", now).unwrap(), Time(86_400_000));
         for bad in ["", "yesterday", "7", "2026-13-01"] {
-            assert_eq!(since(bad, now).unwrap_err().code, crate::exit::USAGE, "{bad}");
+            assert_eq!(since(bad, now).unwrap_err().kind, crate::exit::ExitKind::Usage, "{bad}");
         }
     }
 }

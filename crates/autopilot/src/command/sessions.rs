@@ -1,4 +1,4 @@
-//! `autopilot sessions`: the conversations agents had in a run, and how to go on with each.
+//! `autopilot sessions`: lists the agents' sessions of a run and whether each can be continued.
 
 use super::cost::sum;
 use super::{Done, done, past};
@@ -8,6 +8,7 @@ use autopilot_engine::query::sessions::RunSessions;
 use autopilot_host::escape::one_line;
 use autopilot_view::sessions::Session;
 
+/// Prints the sessions.
 pub fn sessions(global: &Global, args: &Sessions) -> Done {
     let archive = past::must(global)?;
     let known = archive.run(args.run.as_deref())?;

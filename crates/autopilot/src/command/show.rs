@@ -1,4 +1,4 @@
-//! `autopilot show`: a run or a task in full, with the evidence, from the records.
+//! `autopilot show`: prints a run or a task in full, with the evidence from the journal.
 
 mod goal;
 
@@ -14,6 +14,7 @@ use autopilot_view::history::{PastAttempt, RunHistory};
 use autopilot_view::{self as view, state_json};
 use std::fmt::Write;
 
+/// Prints the run or the task.
 pub fn show(global: &Global, args: &Show) -> Done {
     let shown = query::show(&past::must(global)?, args.id.as_deref())?;
     if global.json {
@@ -43,7 +44,7 @@ fn text(shown: &ShownRun) -> String {
     text
 }
 
-/// The root is shown when it did something itself.
+/// Whether a task is shown: the root only if it did work of its own.
 fn is_shown(task: &Task, only: Option<&Task>, history: &RunHistory) -> bool {
     match only {
         Some(only) => only.id == task.id,

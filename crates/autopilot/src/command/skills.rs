@@ -1,4 +1,4 @@
-//! `autopilot skills`: the skills an agent can be asked to use, where they are and for whom.
+//! `autopilot skills`: lists the skills that a task can ask for, where they are and who finds them.
 
 use super::{Done, done};
 use crate::cli::Global;
@@ -12,9 +12,10 @@ use autopilot_engine::workspace;
 use autopilot_host::escape::one_line;
 use serde_json::{Value, json};
 
-/// Letters of a description on the screen.
+/// The most characters of a description.
 const WORDS_SHOWN_MAX: usize = 100;
 
+/// Prints the skills.
 pub fn skills(global: &Global) -> Done {
     let (place, _) = super::place(global)?;
     let config = workspace::read_config(&place).ok().map(|(config, _)| config);
@@ -27,7 +28,7 @@ pub fn skills(global: &Global) -> Done {
     done()
 }
 
-/// Of the commit a run would begin with, and of the person.
+/// The skills at the commit a run would start from, and those of the user.
 fn found(place: &StatePaths, config: Option<&Config>) -> Result<Shelf, CommandFailure> {
     let repo = super::ground::repo(place)?;
     let variables = super::work::variables();

@@ -1,5 +1,5 @@
-//! `autopilot status`: where the run stands, from the journal alone, so it answers within
-//! milliseconds and hinders nobody.
+//! `autopilot status`: prints where the run stands. It only reads the journal, so it takes
+//! milliseconds and disturbs no run.
 
 mod watch;
 
@@ -19,11 +19,12 @@ use autopilot_view::{self as view, trouble};
 use std::fmt::Write;
 use std::time::Duration;
 
-/// How often a journal that is watched is asked for news.
+/// How often a watched journal is read.
 const REFRESH: Duration = Duration::from_millis(250);
-/// Tasks shown; a longer list is cut in the middle of nothing interesting, at its end.
+/// The most tasks that are shown.
 const TASKS_SHOWN_MAX: usize = 60;
 
+/// Prints the status, after watching the run with `--watch`.
 pub fn status(global: &Global, args: &StatusArgs) -> Done {
     let mut shown = String::new();
     if args.watch && !global.json {

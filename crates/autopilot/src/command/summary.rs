@@ -1,5 +1,5 @@
-//! The summary of a run that is over or rests, as it is printed: what became of each task, where
-//! the work is, how to look at it and how to go on.
+//! The summary at the end of a process: the result of each task, where the work is, and how to
+//! continue.
 
 use super::work::WorkedRun;
 use crate::terminal;
@@ -14,12 +14,12 @@ use autopilot_host::git::{GitCommand, UserRepo};
 use autopilot_view::{self as view, ExitWord};
 use serde_json::Value;
 
-/// Letters of what a reviewer said; `show` has all of it.
+/// The most characters of a review; `show` has all of it.
 const SAID_CHARS_MAX: usize = 300;
-/// Tasks in the summary of a run.
+/// The most tasks in the summary.
 const TASKS_TOLD_MAX: usize = 60;
 
-/// Prints the summary. `told` is the same as an object, and has what the state does not know.
+/// Prints the summary. `told` is the same as JSON, with facts that the state does not have.
 pub fn print(worked: &WorkedRun, told: &Value) {
     let WorkedRun { state, repo, place, .. } = worked;
     let title = told["title"].as_str().unwrap_or_default();
@@ -47,7 +47,7 @@ pub fn print(worked: &WorkedRun, told: &Value) {
     terminal::say(text.trim_end());
 }
 
-/// A line for each task, and one for those that are left out.
+/// A line for each task, and one for the tasks that are left out.
 fn task_lines(state: &State) -> String {
     let (shown, more) = worth_a_line(state);
     let mut text = String::new();
@@ -75,7 +75,7 @@ fn task_lines(state: &State) -> String {
     text
 }
 
-/// What failed first, then the rest, as much of it as anybody reads; and how many that leaves out.
+/// The tasks that are shown, failed ones first, and how many are left out.
 fn worth_a_line(state: &State) -> (Vec<&Task>, usize) {
     let tasks = || view::leaves(state);
     let count = tasks().count();
@@ -89,7 +89,7 @@ fn worth_a_line(state: &State) -> (Vec<&Task>, usize) {
     (shown, more)
 }
 
-/// The reviewer's last word on a goal, in a line.
+/// The last review of a goal, in a line.
 fn said(completion: &Value) -> String {
     let Some(is_done) = completion["done"].as_bool() else { return String::new() };
     let (word, why) = if is_done { ("done", "summary") } else { ("not done", "reason") };
@@ -114,7 +114,7 @@ fn cost_lines(worked: &WorkedRun) -> String {
     text
 }
 
-/// Only what is there: nothing may have been merged, or it was undone.
+/// How to look at the branch and merge it; empty if nothing was merged or the branch was undone.
 fn branch_lines(repo: &UserRepo, state: &State) -> String {
     let (branch, base) = (&state.run.branch, &state.run.base_branch);
     let Some(stat) = diffstat(&repo.common_dir, &state.run.base, branch) else {
@@ -125,12 +125,12 @@ fn branch_lines(repo: &UserRepo, state: &State) -> String {
     );
     match ExitWord::of(state) {
         ExitWord::Done | ExitWord::PushFailed => format!("{look}merge: git merge {branch}\n"),
-        // What is not done is there to be looked at.
+        // An unfinished run's branch can be looked at, not merged.
         ExitWord::Paused | ExitWord::Failed | ExitWord::NotConverged => look,
     }
 }
 
-/// What a person should know before they merge.
+/// What the user should know before merging.
 fn notes(repo: &UserRepo, state: &State) -> Vec<String> {
     let mut notes: Vec<String> = base_moved(repo, state).into_iter().collect();
     let left_out = Status::Settled(TaskEnd::Skipped { why: Skip::Asked });
@@ -145,7 +145,7 @@ fn notes(repo: &UserRepo, state: &State) -> Vec<String> {
     notes
 }
 
-/// The branch the run began on may have gone on meanwhile; whoever merges should know.
+/// A note if the base branch has moved since the run started.
 fn base_moved(repo: &UserRepo, state: &State) -> Option<String> {
     let base = &state.run.base_branch;
     let count = GitCommand::isolated("look at the base branch", &repo.common_dir)
@@ -161,7 +161,7 @@ fn base_moved(repo: &UserRepo, state: &State) -> Option<String> {
     Some(format!("{base} has {commits} that the run did not begin with; look before you merge"))
 }
 
-/// Why the run is not done, and what a person can do about it.
+/// Why the run is not done, and what the user can do about it.
 fn next_lines(place: &StatePaths, state: &State) -> String {
     match ExitWord::of(state) {
         ExitWord::Done => String::new(),
@@ -209,16 +209,16 @@ fn rests(state: &State) -> String {
     }
 }
 
-/// A task ended at its own limit and would do so again at once.
+/// Whether a task reached its own limit, so that a resume would end at once.
 fn lacks_money(state: &State) -> bool {
     let mut failures = state.tasks.iter().filter_map(view::failure);
     failures.any(|why| matches!(why, Failed::Money { .. }))
 }
 
-/// What stood against the last round of a run that went no further.
+/// The problems of the last iteration of a run that did not converge.
 fn against(state: &State) -> Option<String> {
     let root = state.root()?;
-    // What the reviewer said is told above.
+    // The review is printed above.
     let mut reasons = root.reasons.iter().filter(|reason| reason.step != Step::Completion);
     let text = match view::failure(root)? {
         Failed::Rounds { .. } | Failed::Rail { .. } => &reasons.next()?.text,

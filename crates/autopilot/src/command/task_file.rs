@@ -1,4 +1,4 @@
-//! `autopilot task`: task files written, listed and checked, before any run sees them.
+//! `autopilot task`: writes, lists and checks task files.
 
 mod lint;
 mod list;
@@ -13,10 +13,11 @@ use autopilot_engine::cause::chain;
 use autopilot_host::file;
 use camino::{Utf8Path, Utf8PathBuf};
 
-/// Where task files are unless somebody says otherwise.
+/// The default folder of task files.
 const DIR: &str = "tasks";
 const TEMPLATE: &str = "TEMPLATE.md";
 
+/// Runs the subcommand.
 pub fn task(global: &Global, args: &TaskArgs) -> Done {
     match &args.command {
         TaskCommand::New(args) => new::new(global, args),
@@ -25,7 +26,7 @@ pub fn task(global: &Global, args: &TaskArgs) -> Done {
     }
 }
 
-/// The one given, else the one of the repository.
+/// The given folder, else the repository's own.
 fn dir(global: &Global, given: Option<&Utf8PathBuf>) -> Result<Utf8PathBuf, CommandFailure> {
     match given {
         Some(dir) => Ok(global.path(dir)),
@@ -36,18 +37,19 @@ fn dir(global: &Global, given: Option<&Utf8PathBuf>) -> Result<Utf8PathBuf, Comm
     }
 }
 
-/// A path as short as it can be from where the command was started.
+/// The path relative to the current directory, if it is below it.
 fn near(path: &Utf8Path) -> Utf8PathBuf {
     let here = std::env::current_dir().ok().and_then(|dir| Utf8PathBuf::try_from(dir).ok());
     let short = here.and_then(|here| path.strip_prefix(here).ok().map(Utf8Path::to_owned));
     short.filter(|short| !short.as_str().is_empty()).unwrap_or_else(|| path.to_owned())
 }
 
-/// What a queue of this directory would take, in its order.
+/// The files that a queue of this directory would take, in its order.
 fn files(dir: &Utf8Path) -> Result<Vec<Utf8PathBuf>, CommandFailure> {
     let unreadable = |error: std::io::Error| {
-        CommandFailure::usage(format!("cannot read the directory `{dir}`: {error}"))
-            .help("`autopilot task new \"Title\"` makes it, or name another with --dir")
+        CommandFailure::usage(error)
+            .context(format!("cannot read the directory `{dir}`"))
+            .hint("`autopilot task new \"Title\"` makes it, or name another with --dir")
     };
     let mut files = Vec::new();
     for entry in dir.read_dir_utf8().map_err(unreadable)? {
@@ -63,12 +65,12 @@ fn files(dir: &Utf8Path) -> Result<Vec<Utf8PathBuf>, CommandFailure> {
             "`{dir}` holds {} task files, more than the {QUEUE_MAX} a queue may have",
             files.len()
         ))
-        .help("divide them into several directories"));
+        .hint("divide them into several directories"));
     }
     Ok(files)
 }
 
-/// What the parser makes of a file.
+/// A task file as the parser reads it.
 enum Read {
     Parsed(Box<Parsed>, String),
     Faulty(ConfigFaults),

@@ -1,5 +1,5 @@
-//! `autopilot undo`: takes the branches of a run out of the user's repository again. They stay in
-//! the hub, and `recover` brings them back.
+//! `autopilot undo`: removes the branches of a run from the user's repository. They stay in the
+//! hub, and `recover` brings them back.
 
 use super::ground::{self, Ground};
 use super::past;
@@ -18,27 +18,28 @@ use std::path::Path;
 /// The attempt under which an undone branch is listed by `recover`.
 const UNDONE: &str = "undone";
 
-/// Where the hub remembers what it has brought into the user's repository.
+/// The refs in which the hub remembers the branches that it has published.
 const MARKS: &str = "refs/autopilot/published/";
 
-/// A branch of ours in the user's repository.
+/// A branch that Autopilot has published in the user's repository.
 struct PublishedBranch {
     name: String,
     tip: Oid,
-    /// What `recover` calls it.
+    /// The task name under which `recover` lists the branch.
     task: String,
 }
 
+/// Removes the branches of a run.
 pub fn undo(global: &Global, args: &Undo) -> Done {
     let past = past::must(global)?;
     let told = past.run(args.run.as_deref())?;
     if let Standing::Live { pid } = told.standing() {
         let text = format!("run {} is live (process {pid}); its branches stay", told.run.id);
-        return Err(CommandFailure::failed(text).help("stop it first with `autopilot stop`"));
+        return Err(CommandFailure::failed(text).hint("stop it first with `autopilot stop`"));
     }
     let ground = ground::open(&past.place)?;
     let branches = published(&ground, &told)?;
-    // All or nothing: every refusal comes before the first change.
+    // All refusals come before the first change, so that nothing is half undone.
     for branch in &branches {
         refuse(&ground, branch)?;
     }
@@ -76,14 +77,15 @@ fn published(ground: &Ground, told: &KnownRun) -> Result<Vec<PublishedBranch>, C
     Ok(branches)
 }
 
-/// A branch that was not ours to move was left alone and the work put beside it: `x-2`.
+/// Whether a branch has this name or the name with a number: beside a foreign `x`, work is
+/// published as `x-2`.
 fn is_name_or_suffixed(branch: &str, name: &str) -> bool {
     let number = branch.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     branch == name || number.is_some_and(is_number)
 }
 
-/// A later run may have worked on a task of the same name and published over its branch.
+/// Whether the branch is this run's; a later run may have published a task of the same name.
 fn is_of_run(ground: &Ground, branch: &str, told: &KnownRun) -> Result<bool, CommandFailure> {
     let Some(tip) = ground.hub.resolve(&format!("refs/heads/{branch}"))? else { return Ok(false) };
     let run = GitCommand::isolated(format!("read the trailers of {branch}"), ground.hub.dir())
@@ -98,7 +100,7 @@ fn refuse(ground: &Ground, branch: &PublishedBranch) -> Result<(), CommandFailur
     if let Some(worktree) = checked_out(&ground.repo, name)? {
         let text = format!("branch `{name}` is checked out in `{worktree}`; nothing was changed");
         return Err(
-            CommandFailure::failed(text).help("switch to another branch there, then undo again")
+            CommandFailure::failed(text).hint("switch to another branch there, then undo again")
         );
     }
     let ours = [format!("{MARKS}{name}"), format!("refs/heads/{name}")];
@@ -112,7 +114,7 @@ fn refuse(ground: &Ground, branch: &PublishedBranch) -> Result<(), CommandFailur
         tip.short()
     );
     Err(CommandFailure::failed(text)
-        .help(format!("rename it with `git branch -m {name} <name>` to keep them")))
+        .hint(format!("rename it with `git branch -m {name} <name>` to keep them")))
 }
 
 fn checked_out(repo: &UserRepo, branch: &str) -> Result<Option<String>, CommandFailure> {
@@ -148,7 +150,7 @@ fn is_rebased_in(git_dir: &Path, branch: &str) -> bool {
     })
 }
 
-/// A salvage ref holds the tip before the branch goes.
+/// Keeps the tip in a salvage ref before the branch is removed.
 fn keep(ground: &Ground, branch: &PublishedBranch) -> Result<String, CommandFailure> {
     let task = ref_component(&branch.task);
     let attempt = format!("{UNDONE}-{}", branch.tip.short());
@@ -159,7 +161,7 @@ fn keep(ground: &Ground, branch: &PublishedBranch) -> Result<String, CommandFail
     Ok(format!("{task}/{attempt}"))
 }
 
-/// Only if it is still where it was looked at.
+/// Removes the branch if its tip has not changed since.
 fn remove(repo: &UserRepo, branch: &PublishedBranch) -> Result<(), CommandFailure> {
     let name = format!("refs/heads/{}", branch.name);
     GitCommand::isolated(format!("remove branch {}", branch.name), &repo.common_dir)

@@ -1,23 +1,21 @@
-//! What every command that works on a run shares: opening, watching, and the end.
+//! The shared parts of all commands that work on a run: opening it, watching it, and its result.
 
 use super::live;
 use super::past;
 use super::summary;
 use crate::cli::{Global, LimitArgs};
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, ExitKind, OrFailed};
 use crate::terminal::{self, lines};
 use autopilot_core::config::{Config, duration as parse_duration};
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
-use autopilot_engine::begin::BeginError;
-use autopilot_engine::cause::chain;
 use autopilot_engine::flag::Flag;
 use autopilot_engine::host::EngineHost;
 use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::RunArchive;
 use autopilot_engine::query::status::status_object;
-use autopilot_engine::run_process::{self, Intent, Machine, OpenedRepository, RunProcessError};
+use autopilot_engine::run_process::{self, Intent, Machine, OpenedRepository};
 use autopilot_engine::shell::WaitPolicy;
 use autopilot_engine::store;
 use autopilot_engine::workspace::{self, WorkspaceError};
@@ -26,20 +24,22 @@ use autopilot_view::ExitWord;
 use camino::Utf8PathBuf;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use tempfile::TempDir;
 
-/// Opens the repository to go on with a run, which keeps the configuration it began with: that
-/// file may have been changed, broken or deleted meanwhile. `any` takes a run that is over too.
+/// Opens the repository to resume a run with the configuration it started with, because the file
+/// may have changed or gone. `any` accepts a run that has ended.
 pub fn reopen(
     global: &Global,
     place: &StatePaths,
     any: bool,
 ) -> Result<OpenedRepository, CommandFailure> {
     workspace::refuse_linked_views(place)?;
-    let (config, options) = run_process::pinned_config(place, any).map_err(refused)?;
+    let (config, options) = run_process::pinned_config(place, any)?;
     let as_asked = |now: Config| now.with_options(&options).unwrap_or(now);
     match workspace::read_config(place).map(|(now, warnings)| (as_asked(now), warnings)) {
-        // Models are taken over, which is told when it happens.
+        // Changed models are adopted, with a message of their own.
         Ok((now, _)) if now.digest() == config.with_models_of(&now).0.digest() => {}
         Ok(_) => keeps_its_own(place, "has changed since the run began"),
         Err(WorkspaceError::NoConfig { .. }) => keeps_its_own(place, "is gone"),
@@ -53,7 +53,7 @@ fn keeps_its_own(place: &StatePaths, why: &str) {
     terminal::note(&format!("{} {why}; the run keeps its own configuration", place.config()));
 }
 
-/// The repository and its configuration, both only read.
+/// Reads the configuration of the repository.
 pub fn configured(global: &Global) -> Result<(StatePaths, Config), CommandFailure> {
     let (place, _) = workspace::find(&global.repo, &StateEnv::from_process())?;
     let (config, warnings) = workspace::read_config(&place)?;
@@ -63,24 +63,25 @@ pub fn configured(global: &Global) -> Result<(StatePaths, Config), CommandFailur
     Ok((place, config))
 }
 
-/// From here on the repository is known to us: it gets its state directory.
+/// Creates the state directory of the repository.
 pub fn adopt(repo: UserRepo, config: Config) -> Result<OpenedRepository, CommandFailure> {
     let place = workspace::adopt(&repo, &StateEnv::from_process())?;
     Ok(OpenedRepository { place, repo, config })
 }
 
-/// A raised stop file means: do not begin. The file is named so that it can be removed.
+/// Refuses to start while a stop file exists, and names the file.
 pub fn refuse_stop_file(place: &StatePaths) -> Result<(), CommandFailure> {
     match Flag::Stop.raised(place) {
         None => Ok(()),
-        Some(path) => Err(CommandFailure {
-            code: ExitWord::Paused.code(),
-            message: format!("`{path}` is there, so nothing is begun"),
-            help: Some(format!("remove it with `rm {path}`, or use `autopilot resume`")),
-        }),
+        Some(path) => {
+            let message = format!("`{path}` exists, so no run was started");
+            Err(CommandFailure::new(ExitKind::Paused, message)
+                .hint(format!("remove it with `rm {path}`, or use `autopilot resume`")))
+        }
     }
 }
 
+/// The limits given on the command line.
 pub fn limits(args: &LimitArgs) -> Result<LimitChange, CommandFailure> {
     let money = |name: &str, usd: Option<f64>| match usd {
         Some(usd) if !usd.is_finite() || usd <= 0.0 => {
@@ -92,7 +93,7 @@ pub fn limits(args: &LimitArgs) -> Result<LimitChange, CommandFailure> {
         None => None,
         Some(text) => {
             let time = parse_duration(text)
-                .map_err(|reason| CommandFailure::usage(format!("--max-wall {text}: {reason}")))?;
+                .map_err(|why| CommandFailure::usage(why).context(format!("--max-wall {text}")))?;
             Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
         }
     };
@@ -105,37 +106,52 @@ pub fn limits(args: &LimitArgs) -> Result<LimitChange, CommandFailure> {
     })
 }
 
+/// Facts about this machine for the engine.
 pub fn machine() -> Result<Machine, CommandFailure> {
     let variables = variables();
-    let own = std::env::current_exe().map_err(|error| {
-        CommandFailure::failed(format!("cannot find our own executable: {error}"))
-    })?;
-    let own = Utf8PathBuf::from_path_buf(own)
-        .map_err(|path| CommandFailure::failed(format!("{} is not UTF-8", path.display())))?;
+    let own = std::env::current_exe().or_failed("cannot find our own executable")?;
+    let own = utf8(own)?;
     let salt = uuid::Uuid::now_v7().simple().to_string();
     let holder = format!("pid {}", std::process::id());
     Ok(Machine { variables, own, salt: salt[salt.len() - 4..].to_owned(), holder })
 }
 
-/// The environment, as far as it is text.
+fn utf8(path: PathBuf) -> Result<Utf8PathBuf, CommandFailure> {
+    Utf8PathBuf::from_path_buf(path)
+        .map_err(|path| CommandFailure::failed(format!("{} is not UTF-8", path.display())))
+}
+
+/// A temporary folder, removed when the guard is dropped, and its path.
+pub fn temporary_folder(prefix: &str) -> Result<(TempDir, Utf8PathBuf), CommandFailure> {
+    let made = tempfile::Builder::new().prefix(prefix).tempdir();
+    let temp = made.or_failed("cannot make a temporary folder")?;
+    let path = utf8(temp.path().to_owned())?;
+    Ok((temp, path))
+}
+
+/// The environment variables that are valid UTF-8.
 pub fn variables() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect()
 }
 
-/// Whoever the commits will be by.
+/// The name of the user who starts the run.
 pub fn started_by(repo: &UserRepo) -> String {
-    let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
-    name.unwrap_or_else(|_| repo.identity.name.clone())
+    user().unwrap_or_else(|| repo.identity.name.clone())
 }
 
-/// Works until the run is over or rests, and gives the account of it.
+/// The login name of the user, if the environment has it.
+pub fn user() -> Option<String> {
+    std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok()
+}
+
+/// Works until the run ends or pauses, and prints the summary.
 pub fn work(global: &Global, opened: OpenedRepository, intent: Intent, wait: bool) -> super::Done {
     until_rest(global, opened, intent, wait)?.tell()
 }
 
-/// Works until the run is over or rests.
+/// Works until the run ends or pauses.
 pub fn until_rest<'a>(
     global: &'a Global,
     opened: OpenedRepository,
@@ -143,21 +159,19 @@ pub fn until_rest<'a>(
     wait: bool,
 ) -> Result<WorkedRun<'a>, CommandFailure> {
     let (place, repo, config) = (opened.place.clone(), opened.repo.clone(), opened.config.clone());
-    // Whoever sees the dashboard sees the pause, and takes it back there with a key.
+    // With the dashboard a pause keeps the process, because a key of the dashboard ends it.
     let is_live = live::is_wanted(global);
     let wait = WaitPolicy { paused: wait || is_live, asked: wait };
-    let run = run_process::open(opened, intent, machine()?, None, &mut terminal::note);
-    let run = run.map_err(refused)?;
+    let run = run_process::open(opened, intent, machine()?, None, &mut terminal::note)?;
     let watching =
         if is_live { live::watch(global, &place, &run) } else { lines::watch(global, &run) };
-    let host = EngineHost::new().map_err(refused)?;
+    let host = EngineHost::new()?;
     let ended = host.start(run, wait).join();
     watching.drain();
-    let state = ended.map_err(refused)?;
-    Ok(WorkedRun { global, place, repo, config, state })
+    Ok(WorkedRun { global, place, repo, config, state: ended? })
 }
 
-/// What the work on a run came to.
+/// A run after this process has worked on it.
 pub struct WorkedRun<'a> {
     global: &'a Global,
     pub place: StatePaths,
@@ -167,13 +181,13 @@ pub struct WorkedRun<'a> {
 }
 
 impl WorkedRun<'_> {
-    /// Whether a person is asked at this gate.
+    /// Whether the run waits for a person at this gate.
     pub fn waits_at(&self, step: Step) -> bool {
         self.state.run.halt.is_none()
             && self.state.gate().is_some_and(|(_, live)| live.step == step)
     }
 
-    /// Gives the account of it.
+    /// Prints the summary, sends the notifications and returns the exit code.
     pub fn tell(&self) -> super::Done {
         let word = ExitWord::of(&self.state);
         let archive = past::at(&self.place)?;
@@ -193,14 +207,14 @@ impl WorkedRun<'_> {
         Ok(ExitCode::from(word.code()))
     }
 
-    /// What was said last of whether the goal is reached, as it was kept.
+    /// The last answer to whether the goal is met.
     fn completion(&self, archive: &RunArchive) -> Option<Value> {
         let shown = self.state.root()?.last(Step::Completion)?;
         let text = store::text(&archive.history, shown.facts.answer.as_deref()?).ok()?;
         serde_json::from_str(&text).ok()
     }
 
-    /// A plan was asked for and is there.
+    /// Prints where the plan is, for a run that was to stop after it.
     pub fn planned(&self) -> super::Done {
         if self.global.json {
             let told = status_object(&self.state, &past::at(&self.place)?.redactor(&self.state));
@@ -213,51 +227,5 @@ impl WorkedRun<'_> {
             ));
         }
         super::done()
-    }
-}
-
-pub fn refused(error: RunProcessError) -> CommandFailure {
-    let message = chain(&error);
-    match error {
-        RunProcessError::Workspace(error) => error.into(),
-        RunProcessError::Shell(error) => error.into(),
-        RunProcessError::Begin(error) => begin_failure(&error),
-        RunProcessError::Unfinished { run, .. } => CommandFailure::failed(message).help(format!(
-            "go on with `autopilot resume`, look with `autopilot show {run}`, or give it up with --fresh"
-        )),
-        RunProcessError::UnderWay { run, flag, .. } => CommandFailure::usage(message).help(format!(
-            "go on without {flag}, look with `autopilot show {run}`, or give it up with --fresh"
-        )),
-        RunProcessError::StateGone { .. } => CommandFailure::failed(message).help(
-            "what was merged is on its branch; `autopilot recover` lists what is left, \
-             `autopilot run` begins again",
-        ),
-        RunProcessError::Flag { .. } => CommandFailure::failed(message),
-        RunProcessError::NothingToResume => {
-            CommandFailure::usage(message).help("begin one with `autopilot run tasks/<task>.md`")
-        }
-        RunProcessError::PinnedConfig(_) | RunProcessError::Redaction(_) => CommandFailure::config(message),
-        RunProcessError::Runtime(_) | RunProcessError::Loop(_) => CommandFailure::failed(message),
-    }
-}
-
-pub fn begin_failure(error: &BeginError) -> CommandFailure {
-    let message = chain(error);
-    match error {
-        BeginError::Agent { .. } | BeginError::Settings { .. } => CommandFailure::config(message),
-        BeginError::Skill { .. } => CommandFailure::config(message).help(
-            "`autopilot skills` lists those there are; a text that means something else says so \
-             with `skills: []` in its front matter",
-        ),
-        BeginError::Refused { .. } => CommandFailure::failed(message),
-        BeginError::Unreadable { .. }
-        | BeginError::TaskFile { .. }
-        | BeginError::PlanInQueue { .. }
-        | BeginError::NotAPlan { .. }
-        | BeginError::IsDirectory { .. }
-        | BeginError::EmptyQueue { .. }
-        | BeginError::QueueTooLong { .. }
-        | BeginError::Pattern { .. }
-        | BeginError::Out { .. } => CommandFailure::usage(message),
     }
 }

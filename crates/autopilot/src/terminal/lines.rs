@@ -1,4 +1,4 @@
-//! A run told line by line: for a terminal without a dashboard, for a pipe and for a log.
+//! A run shown line by line: for a terminal without a dashboard, for a pipe and for a log.
 
 use crate::cli::Global;
 use crate::terminal;
@@ -15,7 +15,7 @@ use autopilot_tui::tally::Tally;
 use autopilot_view::progress::{self, LineWeight};
 use std::time::Duration;
 
-/// How long a quiet feed is waited for at a time.
+/// How long to wait for the next item of a feed before asking again.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,25 +43,26 @@ impl Verbosity {
     }
 }
 
-/// Tells a run line by line while it is worked on.
+/// Shows a run line by line while it works.
 pub fn watch(global: &Global, run: &OpenRun) -> Watching {
     let mut lines = TerminalLines::of(global);
     let (mut subscription, mut state) = run.follow(lines.level());
     Watching::start(move || lines.follow(&mut subscription, &mut state))
 }
 
-/// A run told line by line on standard error.
+/// A run shown line by line on standard error.
 pub struct TerminalLines {
     verbosity: Verbosity,
     tally: Tally,
 }
 
 impl TerminalLines {
+    /// The lines of the verbosity that the command line asks for.
     pub fn of(global: &Global) -> TerminalLines {
         TerminalLines { verbosity: Verbosity::of(global), tally: Tally::default() }
     }
 
-    /// What a record means to someone watching: its steps, then what it means for the graph.
+    /// Returns the lines of a record: first its steps, then what it means for the graph of tasks.
     pub fn told(&mut self, record: &Record, state: &State) -> Vec<String> {
         self.tally.record(record, state);
         let clock = clock(record.at);
@@ -76,7 +77,7 @@ impl TerminalLines {
 }
 
 impl TerminalLines {
-    /// What has to be told besides the records.
+    /// The sights that are shown besides the records.
     pub fn level(&self) -> SightLevel {
         match self.verbosity {
             Verbosity::Verbose => SightLevel::Output,
@@ -84,7 +85,7 @@ impl TerminalLines {
         }
     }
 
-    /// Tells everything that is left, until the run has ended.
+    /// Shows everything the feed brings until the run has ended.
     pub fn follow(&mut self, subscription: &mut Subscription, state: &mut State) {
         let mut missed = 0;
         loop {
@@ -94,7 +95,7 @@ impl TerminalLines {
                 Ok(FeedNews::Quiet) => {}
                 Ok(FeedNews::Ended) => break,
                 Err(error) => {
-                    terminal::note(&format!("the run can't be told any further: {error}"));
+                    terminal::note(&format!("cannot follow the run any further: {error}"));
                     break;
                 }
             }
@@ -106,7 +107,7 @@ impl TerminalLines {
         }
     }
 
-    /// Tells one item; `state` is what held before it.
+    /// Shows one item and applies it to `state`.
     pub fn tell(&mut self, item: &FeedItem, state: &mut State) {
         match item {
             FeedItem::Record(record) => {
@@ -126,7 +127,7 @@ impl TerminalLines {
         let name = task.label();
         match sight {
             Sight::Suspect { silent } => terminal::note(&format!(
-                "{name}: {step} has been silent for {} s; it will be ended if it stays so",
+                "{name}: {step} has been silent for {} s; it will be stopped if it stays silent",
                 silent.as_secs()
             )),
             Sight::Output { text } if self.verbosity == Verbosity::Verbose => {
@@ -142,7 +143,7 @@ impl TerminalLines {
     }
 }
 
-/// What an agent does, for somebody who watches it.
+/// An agent's event in words, for somebody who watches the agent.
 pub fn in_words(event: &autopilot_agents::AgentEvent) -> Option<String> {
     use autopilot_agents::AgentEvent;
     match event {
@@ -150,11 +151,11 @@ pub fn in_words(event: &autopilot_agents::AgentEvent) -> Option<String> {
             Some(text.clone())
         }
         AgentEvent::ToolCall { name, summary, .. } if is_subagent(name) => {
-            Some(format!("starts a sub-agent inside this step: {summary}"))
+            Some(format!("starts a sub-agent: {summary}"))
         }
         AgentEvent::ToolCall { name, summary, .. } => Some(format!("{name}: {summary}")),
         AgentEvent::FileChange { path, .. } => Some(format!("changed {path}")),
-        AgentEvent::Steer { text } => Some(format!("was told: {text}")),
+        AgentEvent::Steer { text } => Some(format!("received a message: {text}")),
         AgentEvent::Permission { tool, granted: false, reason } => {
             Some(format!("was not allowed to use {tool}: {reason}"))
         }
@@ -167,7 +168,7 @@ pub fn in_words(event: &autopilot_agents::AgentEvent) -> Option<String> {
     }
 }
 
-/// The local time of day.
+/// The local time of day of a moment.
 pub fn clock(at: Time) -> String {
     jiff::Timestamp::from_millisecond(at.0)
         .map(|at| at.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string())

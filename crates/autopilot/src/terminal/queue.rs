@@ -1,15 +1,15 @@
-//! Standard error behind a bounded queue and a thread of its own: a terminal that takes nothing
-//! (Ctrl-S, a pager, a pipe nobody reads) must not hold up a run, nor cost memory without end.
+//! Standard error behind a bounded queue and a separate thread: a terminal that stops reading
+//! (Ctrl-S, a pager, a pipe nobody reads) must not block a run or use unbounded memory.
 
 use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Texts that wait; beyond either limit the oldest go, so that the newest are seen.
+/// Limits of the queue; beyond either, the oldest texts are dropped so that the newest are seen.
 const TEXTS_MAX: usize = 4096;
 const BYTES_MAX: usize = 1024 * 1024;
-/// How long to wait at the end for a reader that takes nothing, and for one that is slow.
+/// How long to wait at the end for a reader that reads nothing, and for one that is slow.
 const STUCK_MAX: Duration = Duration::from_secs(1);
 const SLOW_MAX: Duration = Duration::from_secs(10);
 
@@ -20,13 +20,13 @@ static WRITER: OnceLock<bool> = OnceLock::new();
 struct TextQueue {
     texts: VecDeque<String>,
     bytes: usize,
-    /// Texts that were left out since the last one written.
+    /// The number of texts dropped since the last one written.
     missed: u64,
-    /// The writer has one in hand.
+    /// Whether the writer is writing a text.
     writing: bool,
-    /// How many were written so far.
+    /// The number of texts written so far.
     written: u64,
-    /// `written` when the reader was last given up.
+    /// The value of `written` when `flush` last gave up on the reader.
     stuck_at: Option<u64>,
 }
 
@@ -70,7 +70,7 @@ fn queue() -> MutexGuard<'static, TextQueue> {
     QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Puts a text on its way to standard error.
+/// Queues a text for standard error.
 pub fn push(text: String) {
     let runs = *WRITER.get_or_init(|| {
         std::thread::Builder::new().name("terminal".into()).spawn(write_all).is_ok()
@@ -83,7 +83,7 @@ pub fn push(text: String) {
     CHANGED.notify_all();
 }
 
-/// Waits until everything is written, or the reader turns out not to read.
+/// Waits until every text is written, or until the reader turns out not to read.
 pub fn flush() {
     if WRITER.get() != Some(&true) {
         return;
@@ -97,7 +97,7 @@ pub fn flush() {
         }
         let left = STUCK_MAX.saturating_sub(since.elapsed());
         if left.is_zero() || began.elapsed() > SLOW_MAX {
-            // Not waited for again, unless it goes on after all.
+            // The next flush does not wait for this reader, unless it has read something since.
             queue.stuck_at = Some(queue.written);
             return;
         }
@@ -124,7 +124,7 @@ fn write_all() {
 }
 
 fn write(text: &str) {
-    // A reader that has gone away is no failure of ours.
+    // A reader that has gone away is not an error.
     let _closed = std::io::stderr().write_all(text.as_bytes());
 }
 

@@ -1,11 +1,11 @@
-//! The thread that shows a run while it works: a subscriber of its feed, so that a terminal that
-//! takes nothing holds up no run.
+//! The thread that shows a run while it works. It subscribes to the run's feed, so that a terminal
+//! that stops reading does not block the run.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Waited at the end for everything to be shown; a terminal that is stuck is left behind.
+/// How long to wait at the end until everything is shown; a terminal may be stuck.
 const DRAIN_MAX: Duration = Duration::from_secs(3);
 
 /// A thread that shows a run.
@@ -15,7 +15,7 @@ pub struct Watching {
 }
 
 impl Watching {
-    /// Starts it. Without a thread nothing is shown, but the run still works.
+    /// Starts the thread. If that fails, nothing is shown, but the run still works.
     pub fn start(show: impl FnOnce() + Send + 'static) -> Watching {
         let (ended, end) = mpsc::channel();
         let run = move || {
@@ -26,10 +26,10 @@ impl Watching {
         Watching { thread, end }
     }
 
-    /// Waits until everything the run told is shown.
+    /// Waits until everything is shown.
     pub fn drain(self) {
         let Some(thread) = self.thread else { return };
-        // A thread that panicked has dropped its end and given the terminal back by unwinding.
+        // A thread that panicked has dropped its sender, and unwinding has restored the terminal.
         match self.end.recv_timeout(DRAIN_MAX) {
             Ok(()) | Err(RecvTimeoutError::Disconnected) => {
                 let _panicked = thread.join();

@@ -102,6 +102,8 @@ fn instead_of_dropped(run: RunStanding) -> &'static str {
     }
 }
 
+impl std::error::Error for Refusal {}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let object = match &self.task {

@@ -1,8 +1,8 @@
-//! A sum in words: what is known of it, and that the rest is not.
+//! Sums of costs as text, which say when a part of them is unknown.
 
 use autopilot_view::cost::Sum;
 
-/// Cost, tokens in, of them cached, tokens out, attempts.
+/// The cells of a row: cost, input tokens, cached input tokens, output tokens, attempts.
 pub fn cells(sum: &Sum) -> [String; 5] {
     let money = known(sum.is_cost_dark(), sum.cost_unknown, format!("${:.4}", sum.bill.usd.usd()));
     let tokens = |number: u64| known(sum.are_tokens_dark(), sum.tokens_unknown, grouped(number));

@@ -1,14 +1,15 @@
-//! One line of the report.
+//! One finding of the report.
 
 use autopilot_host::escape;
 use serde_json::{Value, json};
 
+/// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     Ok,
-    /// Works, but worth knowing.
+    /// Works, but the user should know.
     Warning,
-    /// Needed, and not there.
+    /// A run needs it and can't start without it.
     Missing,
 }
 
@@ -22,6 +23,7 @@ impl Level {
     }
 }
 
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DoctorFinding {
     pub level: Level,
@@ -30,24 +32,28 @@ pub struct DoctorFinding {
 }
 
 impl DoctorFinding {
+    /// Nothing is wrong.
     pub fn ok(name: &str, text: impl Into<String>) -> DoctorFinding {
         DoctorFinding { level: Level::Ok, name: name.to_owned(), text: text.into() }
     }
 
+    /// Something the user should know.
     pub fn warning(name: &str, text: impl Into<String>) -> DoctorFinding {
         DoctorFinding { level: Level::Warning, ..DoctorFinding::ok(name, text) }
     }
 
+    /// Something without which a run can't start.
     pub fn missing(name: &str, text: impl Into<String>) -> DoctorFinding {
         DoctorFinding { level: Level::Missing, ..DoctorFinding::ok(name, text) }
     }
 
-    /// Further lines of a text are set under its first.
+    /// The finding as text; its further lines are indented below the first.
     pub fn text(&self) -> String {
         let text = escape::visible(&self.text).replace('\n', "\n                          ");
         format!("{:<9} {:<15} {text}", self.level.word(), self.name)
     }
 
+    /// The finding as JSON.
     pub fn object(&self) -> Value {
         json!({ "level": self.level.word(), "check": self.name, "text": self.text })
     }

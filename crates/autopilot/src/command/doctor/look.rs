@@ -1,4 +1,4 @@
-//! The checks that concern the machine and our own state, not the configuration.
+//! The checks of the machine and of Autopilot's own state.
 
 use super::super::gc;
 use super::super::past;
@@ -10,16 +10,17 @@ use autopilot_host::{proc, room, sandbox};
 use autopilot_journal::check;
 use camino::Utf8Path;
 
-/// Less would fill up within a few builds.
+/// A disk with less free space fills up within a few builds.
 const DISK_BYTES_MIN: u64 = 1_000_000_000;
 const INODES_MIN: u64 = 50_000;
-/// Agents at once that the descriptors must suffice for.
+/// The number of agents for which the file descriptors must suffice.
 const AGENTS_MIN: u64 = 8;
 const MEMORY_BYTES_MIN: u64 = 1_000_000_000;
-/// Runs whose processes are looked for.
+/// The number of runs whose leftover processes are searched.
 const RUNS_MAX: usize = 20;
 const OLDEST: (u32, u32) = (2, 38);
 
+/// Checks git and its version.
 pub fn git() -> DoctorFinding {
     let line = GitCommand::bare_minimum("ask git for its version").arg("--version").line();
     match line {
@@ -40,6 +41,7 @@ fn is_new_enough(line: &str) -> bool {
     (number(), number()) >= OLDEST
 }
 
+/// Checks what the sandbox can enforce here.
 pub fn sandbox() -> DoctorFinding {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let probe = sandbox::probe(&path);
@@ -54,7 +56,7 @@ pub fn sandbox() -> DoctorFinding {
     DoctorFinding::ok("sandbox", told.join(". "))
 }
 
-/// Disk, descriptors and memory; `beside` is on the disk that holds the repository.
+/// Checks disk, file descriptors and memory; `beside` is on the repository's disk.
 pub fn machine(beside: &Utf8Path) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     let state = state_root(&StateEnv::from_process());
@@ -120,7 +122,7 @@ fn memory(found: room::Memory) -> DoctorFinding {
     DoctorFinding::ok("memory", text)
 }
 
-/// What we keep of this repository, and processes that should be gone.
+/// Checks the state directory and looks for processes that should be gone.
 pub fn state(place: &StatePaths) -> Vec<DoctorFinding> {
     if place.state.as_str().is_empty() || !place.state.is_dir() {
         return vec![DoctorFinding::ok("state", "none yet; the first run makes it")];
@@ -176,7 +178,7 @@ fn leftovers(place: &StatePaths) -> Option<DoctorFinding> {
     Some(DoctorFinding::warning("processes", text))
 }
 
-/// Ourselves and those we descend from: an agent may have started us.
+/// This process and its ancestors: an agent may have started it.
 fn ancestors() -> Vec<i32> {
     let mut above = Vec::new();
     let mut pid = i32::try_from(std::process::id()).unwrap_or(0);

@@ -1,38 +1,40 @@
-//! The version an agent's executable tells, asked under supervision and with a deadline.
+//! The version of an agent's program, asked for under supervision and with a deadline.
 
+use crate::exit::{CommandFailure, OrFailed};
 use autopilot_host::exec::{self, Launch};
 use camino::Utf8Path;
 use std::time::Duration;
 
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 const VERSION_CHARS_MAX: usize = 80;
-/// What a program needs to start at all.
+/// The environment variables without which a program may not start.
 const PASSED: [&str; 4] = ["PATH", "HOME", "LANG", "LC_ALL"];
 
-pub fn of(program: &Utf8Path) -> Result<String, String> {
+/// The first line that the program prints for `--version`, or why there is none.
+pub fn of(program: &Utf8Path) -> Result<String, CommandFailure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| error.to_string())?;
+        .or_failed("cannot start the runtime")?;
     let text = runtime.block_on(ask(program))?;
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let version: String = line.trim().chars().take(VERSION_CHARS_MAX).collect();
-    if version.is_empty() { Err("it says nothing".to_owned()) } else { Ok(version) }
+    if version.is_empty() { Err(CommandFailure::failed("it prints nothing")) } else { Ok(version) }
 }
 
-async fn ask(program: &Utf8Path) -> Result<String, String> {
+async fn ask(program: &Utf8Path) -> Result<String, CommandFailure> {
     let mut launch = Launch::new(program.as_str(), "/");
     launch.args = vec!["--version".into()];
     launch.env =
         PASSED.iter().filter_map(|name| Some(((*name).into(), std::env::var_os(name)?))).collect();
     launch.grace = Duration::from_secs(1);
-    let (control, child) =
-        exec::spawn(launch).await.map_err(|error| autopilot_engine::cause::chain(&error))?;
+    let (control, child) = exec::spawn(launch).await.map_err(CommandFailure::failed)?;
     let exit = match tokio::time::timeout(ANSWER_TIME_MAX, child.wait()).await {
         Ok(exit) => exit,
         Err(_late) => {
             control.kill();
-            return Err(format!("no answer within {} s", ANSWER_TIME_MAX.as_secs()));
+            let late = format!("no answer within {} s", ANSWER_TIME_MAX.as_secs());
+            return Err(CommandFailure::failed(late));
         }
     };
     if exit.is_zero() {
@@ -40,5 +42,5 @@ async fn ask(program: &Utf8Path) -> Result<String, String> {
     }
     let said = exit.output.stderr.tail(1, VERSION_CHARS_MAX);
     let code = exit.code.map_or_else(|| "a signal".to_owned(), |code| format!("exit {code}"));
-    Err(if said.is_empty() { code } else { format!("{code}: {said}") })
+    Err(CommandFailure::failed(if said.is_empty() { code } else { format!("{code}: {said}") }))
 }

@@ -1,7 +1,8 @@
-//! The `AGENTS.md` that `init` leaves where there is none: what done means, and the commands.
+//! The `AGENTS.md` that `init` writes if there is none: what done means, and the commands.
 
 use autopilot_core::detect::Detected;
 
+/// The text of the file for a detected project.
 pub fn text(detected: &Detected) -> String {
     let mut text = String::from(
         "# Working in this repository\n\n\

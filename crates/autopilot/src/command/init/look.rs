@@ -1,6 +1,6 @@
-//! Looking at a repository before anything is written into it.
+//! Examines a repository before `init` writes to it.
 
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, OrFailed};
 use autopilot_core::detect::{CONTENTS_WANTED, ProjectFacts};
 use autopilot_host::file;
 use autopilot_host::git::{GitCommand, GitError, RepoRefusal, UserRepo};
@@ -10,17 +10,19 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 const CONTENT_BYTES_MAX: u64 = 256 * 1024;
-/// Ignored files looked at for local settings; more would only be build output.
+/// The number of ignored files that are searched for local settings; the rest is build output.
 const IGNORED_MAX: usize = 10_000;
 
+/// What `init` knows about the repository.
 pub struct FoundProject {
     pub root: Utf8PathBuf,
     pub base_branch: String,
     pub facts: ProjectFacts,
-    /// What a run would refuse, though there is a repository to set up.
+    /// Reasons why a run would not start yet.
     pub warnings: Vec<String>,
 }
 
+/// Examines the repository that contains `dir`.
 pub fn look(dir: &Utf8Path) -> Result<FoundProject, CommandFailure> {
     let mut warnings = Vec::new();
     let base_branch = base_branch(dir.as_std_path()).unwrap_or_else(|| "main".to_owned());
@@ -40,7 +42,7 @@ pub fn look(dir: &Utf8Path) -> Result<FoundProject, CommandFailure> {
     Ok(FoundProject { root, base_branch, facts, warnings })
 }
 
-/// `main`, else `master`, else the branch the user is on.
+/// The base branch: `main`, else `master`, else the current branch.
 pub fn base_branch(dir: &Path) -> Option<String> {
     let ask = |args: &[&str]| {
         let out = GitCommand::as_user("find the base branch", dir)
@@ -57,7 +59,7 @@ pub fn base_branch(dir: &Path) -> Option<String> {
     usual.or_else(|| ask(&["symbolic-ref", "--quiet", "--short", "HEAD"])).filter(|n| !n.is_empty())
 }
 
-/// Something a person changes in the configuration or the clone, after which a run can begin.
+/// Whether the user can fix the reason in the configuration or the clone.
 fn can_be_mended(refusal: &RepoRefusal) -> bool {
     match refusal {
         RepoRefusal::BranchInTheWay { .. }
@@ -76,12 +78,10 @@ fn can_be_mended(refusal: &RepoRefusal) -> bool {
 }
 
 fn facts(root: &Utf8Path) -> Result<ProjectFacts, CommandFailure> {
-    let failed = |error: std::io::Error| {
-        CommandFailure::failed(format!("cannot look into `{root}`: {error}"))
-    };
+    let failed = || format!("cannot look into `{root}`");
     let mut files = BTreeSet::new();
-    for entry in root.as_std_path().read_dir().map_err(failed)? {
-        let entry = entry.map_err(failed)?;
+    for entry in root.as_std_path().read_dir().or_failed(failed())? {
+        let entry = entry.or_failed(failed())?;
         let Ok(name) = entry.file_name().into_string() else { continue };
         files.insert(if entry.path().is_dir() { format!("{name}/") } else { name });
     }
@@ -96,7 +96,7 @@ fn facts(root: &Utf8Path) -> Result<ProjectFacts, CommandFailure> {
 fn ignored(root: &Utf8Path) -> Result<BTreeSet<String>, CommandFailure> {
     let mut found = BTreeSet::new();
     let mut held = Vec::new();
-    // Ignored directories come as one entry, so `node_modules` costs nothing.
+    // An ignored directory is one entry, so `node_modules` costs nothing.
     GitCommand::as_user("list ignored files", root.as_std_path())
         .args(["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"])
         .stream(&mut |bytes| {

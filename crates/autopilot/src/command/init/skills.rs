@@ -1,5 +1,5 @@
-//! `autopilot init --skills`: the shipped skills as files of the project, where its agents look for
-//! them. A file that says something else is somebody's: it stays, and the difference is shown.
+//! `autopilot init --skills`: writes the shipped skills to the folders where agents look for them.
+//! A file that differs stays as it is, and the difference is shown.
 
 use crate::exit::CommandFailure;
 use autopilot_core::skill::SKILL_BYTES_MAX;
@@ -13,13 +13,14 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
-/// Lines of one difference.
+/// The most lines of a diff that are shown.
 const DIFF_LINES_MAX: usize = 200;
-/// Time one difference may take; after that it is a coarser one.
+/// The time after which a diff becomes coarser.
 const DIFF_TIME_MAX: Duration = Duration::from_secs(1);
-/// Unchanged lines around a changed one.
+/// Unchanged lines shown around a change.
 const CONTEXT_LINES: usize = 3;
 
+/// The skill files and what became of each.
 pub struct Skills {
     files: Vec<File>,
 }
@@ -32,7 +33,7 @@ struct File {
 enum SkillState {
     Written,
     Same,
-    /// Somebody's own words, and how the shipped ones differ.
+    /// The project's own text, with the diff to the shipped one.
     Changed {
         diff: String,
     },
@@ -41,10 +42,9 @@ enum SkillState {
     },
 }
 
-/// Writes what is missing. One file that can't be written stops no other.
+/// Writes the missing files. One that can't be written does not stop the others.
 pub fn write(root: &Utf8Path) -> Result<Skills, CommandFailure> {
-    let top =
-        Dir::open(root.as_std_path()).map_err(|error| CommandFailure::failed(chain(&error)))?;
+    let top = Dir::open(root.as_std_path()).map_err(CommandFailure::failed)?;
     let mut files = Vec::new();
     for folder in FOLDERS {
         for shipped in ALL {
@@ -71,7 +71,7 @@ fn one(top: &Dir, path: &str, shipped: Shipped) -> SkillState {
     }
 }
 
-/// From what is there to what is shipped.
+/// The diff from the project's file to the shipped one.
 fn difference(path: &str, theirs: &[u8], shipped: &str) -> String {
     let theirs = String::from_utf8_lossy(theirs).replace("\r\n", "\n");
     let diff = TextDiff::configure().timeout(DIFF_TIME_MAX).diff_lines(theirs.as_str(), shipped);
@@ -86,6 +86,7 @@ fn difference(path: &str, theirs: &[u8], shipped: &str) -> String {
 }
 
 impl Skills {
+    /// The lines of the report.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for File { path, state } in &self.files {
@@ -105,6 +106,7 @@ impl Skills {
         lines
     }
 
+    /// The files as JSON.
     pub fn object(&self) -> Value {
         let file = |File { path, state }: &File| match state {
             SkillState::Written => json!({ "path": path, "state": "written" }),
@@ -117,7 +119,7 @@ impl Skills {
         self.files.iter().map(file).collect()
     }
 
-    /// What was asked for and is not there.
+    /// The failure, if a file could not be written.
     pub fn failure(&self) -> Option<CommandFailure> {
         let is_refused = |file: &&File| matches!(file.state, SkillState::Refused { .. });
         let count = self.files.iter().filter(is_refused).count();
@@ -128,7 +130,7 @@ impl Skills {
             CommandFailure::failed(format!(
                 "{count} {files} of skills could not be written: {why}"
             ))
-            .help("put plain directories there, or leave it: the shipped skills are used anyway"),
+            .hint("put plain directories there, or leave it: the shipped skills are used anyway"),
         )
     }
 }

@@ -1,22 +1,23 @@
-//! A damaged journal: what can be read goes into a new one, the damaged file is kept beside it.
+//! Rebuilds a damaged journal from its readable records and keeps the damaged file beside it.
 
 use super::super::past::unreadable;
 use super::super::{Done, done, ground};
 use crate::cli::Global;
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, OrFailed};
 use crate::terminal;
 use autopilot_engine::place::StatePaths;
 use autopilot_journal::{Health, RunHealth, Salvage, check, salvage};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 
+/// Rebuilds the journal if it is damaged.
 pub fn recover(global: &Global, place: &StatePaths) -> Done {
     let path = place.journal();
     if place.state.as_str().is_empty() || !place.state.is_dir() {
         return Err(CommandFailure::usage(
             "this repository has no state directory and so no journal",
         )
-        .help("`autopilot recover` tells what refs still show"));
+        .hint("`autopilot recover` tells what refs still show"));
     }
     let _lock = ground::lock(place)?;
     let rebuilt = path.with_extension("db.rebuilt");
@@ -31,7 +32,7 @@ pub fn recover(global: &Global, place: &StatePaths) -> Done {
     if health.is_sound() {
         return sound(global, &path, &health);
     }
-    // Unfinished from before; the damaged file still has all of it.
+    // An earlier recovery did not finish; the damaged file still has everything.
     remove_with_log(&rebuilt)?;
     let saved = salvage(&path, &rebuilt).map_err(unreadable)?;
     put_in_place(&path, &rebuilt, &aside)?;
@@ -49,8 +50,8 @@ fn sound(global: &Global, path: &Utf8Path, health: &Health) -> Done {
     done()
 }
 
-/// The damaged file goes first: without it nobody takes its log, alone, for a journal, and an
-/// interruption is seen. Its log must be gone before the new file has that name.
+/// Swaps the files. The damaged one is moved first, so that an interruption can be seen and its
+/// log is never taken for a journal; the log must be gone before the new file has that name.
 fn put_in_place(
     path: &Utf8Path,
     rebuilt: &Utf8Path,
@@ -74,14 +75,12 @@ fn remove_with_log(path: &Utf8Path) -> Result<(), CommandFailure> {
 }
 
 fn remove(path: &Utf8Path) -> Result<(), CommandFailure> {
-    let failed = |error| CommandFailure::failed(format!("cannot remove `{path}`: {error}"));
-    autopilot_host::dir::remove_file(path.as_std_path()).map(|_was_there| ()).map_err(failed)
+    let removed = autopilot_host::dir::remove_file(path.as_std_path());
+    removed.map(|_was_there| ()).or_failed(format!("cannot remove `{path}`"))
 }
 
 fn rename(from: &Utf8Path, to: &Utf8Path) -> Result<(), CommandFailure> {
-    let failed =
-        |error| CommandFailure::failed(format!("cannot rename `{from}` to `{to}`: {error}"));
-    std::fs::rename(from, to).map_err(failed)
+    std::fs::rename(from, to).or_failed(format!("cannot rename `{from}` to `{to}`"))
 }
 
 fn stamp() -> String {

@@ -1,5 +1,5 @@
-//! What the user's own repository still tells when the state directory is gone: branches of ours
-//! and the trailers of their commits.
+//! What the user's repository still has when the state directory is gone: Autopilot's branches and
+//! the trailers of their commits.
 
 use super::super::{Done, done};
 use crate::cli::Global;
@@ -10,13 +10,14 @@ use autopilot_host::checkout;
 use autopilot_host::git::{GitCommand, GitError};
 use serde_json::{Value, json};
 
-/// Fields are kept apart by a character no ref or trailer has.
+/// The separator of fields, which no ref or trailer contains.
 const FORMAT: &str = "%(refname:lstrip=2)%1f%(objectname:short=12)%1f%(committerdate:iso-strict)%1f\
 %(trailers:key=Autopilot-Run,valueonly,separator=;)%1f\
 %(trailers:key=Autopilot-Task,valueonly,separator=;)%1f\
 %(trailers:key=Autopilot-Attempt,valueonly,separator=;)";
 const NAMES: [&str; 6] = ["branch", "commit", "when", "run", "task", "attempt"];
 
+/// Prints the branches that are left.
 pub fn tell(global: &Global, place: &StatePaths) -> Done {
     let traces = traces(place)?;
     if global.json {

@@ -1,11 +1,11 @@
-//! `autopilot resume <session> --prompt "…"`: one more turn of an agent's conversation. That of a
-//! step of a workflow is part of its run, any other is outside of what the run decides.
+//! `autopilot resume <session> --prompt "…"`: one more turn of an agent's session. A session of a
+//! workflow step continues inside its run, any other beside it.
 
 use super::super::past;
-use super::super::work::{self, adopt, machine, refused};
+use super::super::work::{self, adopt, machine};
 use super::step::{self, ContinueRequest};
 use crate::cli::{Global, Resume};
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, ExitKind};
 use crate::terminal::{self, lines};
 use autopilot_agents::{Access, AgentOutcome};
 use autopilot_core::config::{Config, Role};
@@ -18,20 +18,20 @@ use autopilot_engine::job::execs_of;
 use autopilot_engine::job::further::{ContinuedBranch, Further, Furthered};
 use autopilot_engine::query::{KnownRun, RunArchive, Standing};
 use autopilot_engine::{kept, workspace};
-use autopilot_view::ExitWord;
 use autopilot_view::sessions::{Session, sessions};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Runs looked through, and their records.
+/// The most runs and records that are searched.
 const RUNS_SEARCHED_MAX: usize = 10_000;
 const RECORDS_MAX: u64 = 500_000;
-/// A shorter beginning of an id is more likely a slip.
+/// The shortest prefix of an id that is accepted; a shorter one is more likely a mistake.
 const PREFIX_CHARS_MIN: usize = 4;
-/// Of several that begin alike.
+/// The most sessions that a message names.
 const NAMED_MAX: usize = 10;
 const PROMPT_BYTES_MAX: usize = 1 << 20;
 
+/// Continues a session with a prompt.
 pub fn go_on(global: &Global, args: &Resume, id: &str, prompt: &str) -> super::super::Done {
     let limits = work::limits(&args.limits)?;
     let of_runs = [
@@ -44,7 +44,7 @@ pub fn go_on(global: &Global, args: &Resume, id: &str, prompt: &str) -> super::s
     }
     if prompt.trim().is_empty() {
         return Err(CommandFailure::usage("the prompt is empty")
-            .help(format!("as in `autopilot resume {id} --prompt \"why so?\"`")));
+            .hint(format!("as in `autopilot resume {id} --prompt \"why so?\"`")));
     }
     if prompt.len() > PROMPT_BYTES_MAX {
         let bytes = prompt.len();
@@ -94,7 +94,7 @@ pub fn go_on(global: &Global, args: &Resume, id: &str, prompt: &str) -> super::s
     drop(past);
     let name = name(&told, &session);
     let see = |sight: &Sight| show(global, &name, sight);
-    let ended = further::go_on(opened, wish, machine()?, see).map_err(refused)?;
+    let ended = further::go_on(opened, wish, machine()?, see)?;
     account(global, &session, ended)
 }
 
@@ -122,7 +122,7 @@ fn find(past: &RunArchive, id: &str) -> Result<(KnownRun, Session), CommandFailu
             let known = known_of_newest(past)?;
             let known = if known.is_empty() { String::new() } else { format!(": {known}") };
             Err(CommandFailure::usage(format!("there is no session `{id}` in this repository"))
-                .help(format!("`autopilot sessions` lists those of the newest run{known}")))
+                .hint(format!("`autopilot sessions` lists those of the newest run{known}")))
         }
         1 => alike.pop().ok_or_else(|| CommandFailure::usage("there is no such session")),
         count => {
@@ -130,7 +130,7 @@ fn find(past: &RunArchive, id: &str) -> Result<(KnownRun, Session), CommandFailu
                 alike.iter().take(NAMED_MAX).map(|(_, session)| session.id.as_str()).collect();
             let more = if count > NAMED_MAX { ", …" } else { "" };
             Err(CommandFailure::usage(format!("{count} sessions begin with `{id}`"))
-                .help(format!("say which: {}{more}", names.join(", "))))
+                .hint(format!("say which: {}{more}", names.join(", "))))
         }
     }
 }
@@ -143,7 +143,7 @@ fn known_of_newest(past: &RunArchive) -> Result<String, CommandFailure> {
     Ok(format!("{}{more}", names.join(", ")))
 }
 
-/// Two at once in one conversation would each hear half of it.
+/// Refuses a session that is in use: two processes would each get half of the answers.
 fn refuse_at_work(told: &KnownRun, session: &Session) -> Result<(), CommandFailure> {
     match told.standing() {
         Standing::Live { pid } if session.ended.is_none() => {
@@ -153,20 +153,20 @@ fn refuse_at_work(told: &KnownRun, session: &Session) -> Result<(), CommandFailu
                 session.id
             );
             Err(CommandFailure::failed(message)
-                .help("wait for it, or `autopilot stop` the run first"))
+                .hint("wait for it, or `autopilot stop` the run first"))
         }
         Standing::Live { pid } => {
             let run = &told.run.id;
             Err(CommandFailure::failed(format!(
                 "run {run} is at work in this repository, process {pid}"
             ))
-            .help("wait for it, or `autopilot stop` it first and `autopilot resume` it after"))
+            .hint("wait for it, or `autopilot stop` it first and `autopilot resume` it after"))
         }
         Standing::Over | Standing::Abandoned | Standing::Rests | Standing::Interrupted => Ok(()),
     }
 }
 
-/// Its agent would know nothing of it; what a step was asked can be told again, this can't.
+/// Refuses a session whose files are gone: its agent would remember nothing.
 fn refuse_removed(
     past: &RunArchive,
     told: &KnownRun,
@@ -178,14 +178,14 @@ fn refuse_removed(
     }
     let (days, many) = (kept::SESSION_DAYS_MAX, kept::SESSIONS_MAX);
     let message = format!(
-        "session `{id}` can't be gone on with: `autopilot gc` has removed what was kept of it \
+        "session `{id}` can't be continued: `autopilot gc` has removed its files \
          (unused for {days} days, or not among the newest {many})"
     );
     let help = format!(
         "what was asked and answered is in `.autopilot/{}`; ask anew with `autopilot goal \"…\"`",
         execs_of(run)
     );
-    Err(CommandFailure::failed(message).help(help))
+    Err(CommandFailure::failed(message).hint(help))
 }
 
 fn name(told: &KnownRun, session: &Session) -> String {
@@ -220,10 +220,13 @@ fn account(global: &Global, session: &Session, ended: TurnEnded) -> super::super
     let done = match (ended.done, stopped) {
         (Ok(done), _) => done,
         (Err(error), Some(stopped)) => {
-            return Err(CommandFailure { code: ExitWord::Paused.code(), ..failure(stopped) }
-                .help(format!("{}; it cost {}", chain(&error), cost(bill))));
+            return Err(failure(stopped).hint(format!(
+                "{}; it cost {}",
+                chain(&error),
+                cost(bill)
+            )));
         }
-        (Err(error), None) => return Err(CommandFailure::failed(chain(&error))),
+        (Err(error), None) => return Err(CommandFailure::failed(error)),
     };
     if global.json {
         terminal::put(&format!("{}\n", object(session, &done, bill, stopped)));
@@ -235,7 +238,7 @@ fn account(global: &Global, session: &Session, ended: TurnEnded) -> super::super
         return Err(CommandFailure::failed(format!(
             "the agent does not know session `{id}` any more"
         ))
-        .help("nothing was answered; `autopilot sessions` lists the others"));
+        .hint("nothing was answered; `autopilot sessions` lists the others"));
     }
     if let Some(stopped) = stopped {
         return Err(failure(stopped));
@@ -243,7 +246,7 @@ fn account(global: &Global, session: &Session, ended: TurnEnded) -> super::super
     if done.ending == AgentOutcome::Success {
         return Ok(ExitCode::SUCCESS);
     }
-    Err(CommandFailure::failed(why(&done.ending)).help(format!("its log: .autopilot/{}", done.log)))
+    Err(CommandFailure::failed(why(&done.ending)).hint(format!("its log: .autopilot/{}", done.log)))
 }
 
 fn failure(stopped: Stopped) -> CommandFailure {
@@ -256,17 +259,17 @@ fn failure(stopped: Stopped) -> CommandFailure {
             )
         }
     };
-    CommandFailure { code: ExitWord::Paused.code(), message, help: None }
+    CommandFailure::new(ExitKind::Paused, message)
 }
 
 fn why(ending: &AgentOutcome) -> String {
     match ending {
         AgentOutcome::Success => String::new(),
         AgentOutcome::Broke { why, .. } => why.clone(),
-        AgentOutcome::Quota { why, .. } => format!("the account is used up: {why}"),
+        AgentOutcome::Quota { why, .. } => format!("the quota of the account is used up: {why}"),
         AgentOutcome::Auth { why } => format!("the agent is not logged in: {why}"),
-        AgentOutcome::Outage { why } => format!("the agent's service is away: {why}"),
-        AgentOutcome::Interrupted => "somebody ended it by a signal".to_owned(),
+        AgentOutcome::Outage { why } => format!("the agent's service can't be reached: {why}"),
+        AgentOutcome::Interrupted => "it was ended by a signal".to_owned(),
     }
 }
 
@@ -313,7 +316,7 @@ fn object(session: &Session, done: &Furthered, bill: Bill, stopped: Option<Stopp
         "outcome": outcome,
         "why": (done.ending != AgentOutcome::Success).then(|| why(&done.ending)),
         "answer": done.answer,
-        "cost_usd": is_known(bill).then(|| bill.usd.usd()),
+        "cost_usd": known_cost(bill),
         "tokens_in": (bill.tokens_in > 0).then_some(bill.tokens_in),
         "tokens_out": (bill.tokens_out > 0).then_some(bill.tokens_out),
         "branch_name": branch.map(|branch| &branch.name),
@@ -324,10 +327,12 @@ fn object(session: &Session, done: &Furthered, bill: Bill, stopped: Option<Stopp
     })
 }
 
-fn is_known(bill: Bill) -> bool {
-    bill != Bill::default() && !bill.unpriced
+/// The dollars of a bill, if they are known.
+pub fn known_cost(bill: Bill) -> Option<f64> {
+    (bill != Bill::default() && !bill.unpriced).then(|| bill.usd.usd())
 }
 
-fn cost(bill: Bill) -> String {
-    if is_known(bill) { format!("${:.4}", bill.usd.usd()) } else { "unknown".to_owned() }
+/// The dollars of a bill as text.
+pub fn cost(bill: Bill) -> String {
+    known_cost(bill).map_or("unknown".to_owned(), |usd| format!("${usd:.4}"))
 }

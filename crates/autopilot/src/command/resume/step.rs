@@ -1,9 +1,10 @@
-//! `autopilot resume <session> --prompt "…"` where the session is that of a step of a workflow: the
-//! step is gone on with inside of its run, and nothing else is.
+//! `autopilot resume <session> --prompt "…"` for the session of a workflow step: the step continues
+//! inside its run, and nothing else of the run does.
 
 use super::super::work::{self, WorkedRun, adopt};
+use super::session::{cost, known_cost};
 use crate::cli::Global;
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, ExitKind};
 use crate::terminal;
 use autopilot_core::decide::{Hindrance, Refusal, rehearse};
 use autopilot_core::event::{Bill, HaltWhy, Outcome, SessionPrompt, TaskEnd};
@@ -19,15 +20,15 @@ use autopilot_engine::query::{KnownRun, RunArchive};
 use autopilot_engine::run_process::Intent;
 use autopilot_engine::{store, workspace};
 use autopilot_host::escape::one_line;
+use autopilot_view as view;
 use autopilot_view::sessions::Session;
-use autopilot_view::{self as view, ExitWord};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Of the steps that are opened again, those that are named.
+/// The most reopened steps that a message names.
 const NAMED_MAX: usize = 20;
 
-/// What a person wants said, and where.
+/// A prompt for a session of a run.
 pub struct ContinueRequest<'a> {
     pub told: KnownRun,
     pub session: Session,
@@ -36,11 +37,12 @@ pub struct ContinueRequest<'a> {
     pub is_rehearsal: bool,
 }
 
-/// A session of anything else is gone on with beside its run.
+/// Whether the session belongs to a workflow step; any other continues beside its run.
 pub fn is_of_a_step(told: &KnownRun, session: &Session) -> bool {
     told.state.task(session.task).pipeline.continues_at().is_some()
 }
 
+/// Continues the step, or says what would happen.
 pub fn go_on(global: &Global, past: RunArchive, wish: ContinueRequest<'_>) -> super::super::Done {
     let ContinueRequest { told, session, prompt, limits, is_rehearsal } = wish;
     let prompt = past.redactor(&told.state).redact(prompt).into_owned();
@@ -68,14 +70,14 @@ pub fn go_on(global: &Global, past: RunArchive, wish: ContinueRequest<'_>) -> su
     let run = told.run.id.clone();
     drop(past);
     let intent = Intent::Only { run, ask, limits, texts: vec![prompt] };
-    // Whoever says something to an agent wants to see what it does.
+    // The person wants to see what the agent does, unless --quiet says otherwise.
     let seen = Global { verbose: !global.quiet, ..global.clone() };
     let worked = work::until_rest(&seen, opened, intent, false)?;
     super::super::report::at_end(&worked.place, &worked.state);
     account(global, &worked, id, &session, &before)
 }
 
-/// The run as it is once a process has taken it up.
+/// The state of the run after a process has resumed it.
 fn taken_up(state: &State, limits: &LimitChange) -> Result<State, CommandFailure> {
     let rests = Input::Asked(Ask::Halt { why: HaltWhy::Stop, now: false });
     let change = limits.ask(&state.run.limits).map(Input::Asked);
@@ -83,11 +85,14 @@ fn taken_up(state: &State, limits: &LimitChange) -> Result<State, CommandFailure
     Ok(rehearse(state, inputs, clock::now())?)
 }
 
-/// A limit that is used up rests the run; it is no failure of the step.
+/// The failure for a refusal. A spent limit pauses the run and is no failure of the step.
 fn refused(refusal: Refusal) -> CommandFailure {
     let is_money = matches!(refusal.why, Hindrance::Money { .. });
-    let failure = CommandFailure::from(refusal);
-    if is_money { CommandFailure { code: ExitWord::Paused.code(), ..failure } } else { failure }
+    let mut failure = CommandFailure::from(refusal);
+    if is_money {
+        failure.kind = ExitKind::Paused;
+    }
+    failure
 }
 
 fn tell_rehearsal(
@@ -124,7 +129,7 @@ fn tell_rehearsal(
     }
 }
 
-/// What the turn is told apart from.
+/// The state of the step before the turn.
 struct Before {
     status: &'static str,
     bill: Bill,
@@ -148,7 +153,7 @@ fn result(task: &Task) -> Option<&Shown> {
     task.last(task.pipeline.continues_at()?)
 }
 
-/// Of a turn that failed where there was a result before.
+/// Why an earlier result still holds: the turn failed.
 fn why_it_stands(shown: &Shown) -> Option<&str> {
     match &shown.outcome {
         Outcome::Skipped { why } => Some(why),
@@ -170,9 +175,9 @@ fn status(state: &State, task: &Task) -> &'static str {
 enum TurnEnd<'a> {
     Well,
     Failed(String),
-    /// The turn failed; the step is what it was before.
+    /// The turn failed, and the step keeps its earlier result.
     Stands(String),
-    /// It is not over.
+    /// The turn is not over.
     Rests(&'a str),
 }
 
@@ -214,23 +219,23 @@ fn account(
     match ended {
         TurnEnd::Well => Ok(ExitCode::SUCCESS),
         TurnEnd::Failed(why) => {
-            Err(CommandFailure::failed(format!("step `{name}` failed: {why}")).help(otherwise))
+            Err(CommandFailure::failed(format!("step `{name}` failed: {why}")).hint(otherwise))
         }
         TurnEnd::Stands(why) => {
-            Err(CommandFailure::failed(format!("step `{name}`: {why}")).help(otherwise))
+            Err(CommandFailure::failed(format!("step `{name}`: {why}")).hint(otherwise))
         }
-        TurnEnd::Rests(why) => Err(CommandFailure {
-            code: ExitWord::Paused.code(),
-            message: format!("step `{name}` is not over: {why}"),
-            help: Some(format!("go on with it and with the run: {}", view::money::go_on(state))),
-        }),
+        TurnEnd::Rests(why) => {
+            let message = format!("step `{name}` is not over: {why}");
+            Err(CommandFailure::new(ExitKind::Paused, message)
+                .hint(format!("go on with it and with the run: {}", view::money::go_on(state))))
+        }
     }
 }
 
 struct ContinuedTurn<'a> {
     state: &'a State,
     task: &'a Task,
-    /// The one it is in now.
+    /// The session that the step has now.
     session: String,
     before: &'a Before,
     answer: String,
@@ -249,7 +254,7 @@ impl<'a> ContinuedTurn<'a> {
         is_new: bool,
     ) -> ContinuedTurn<'a> {
         let shown = result(task).filter(|_| is_new);
-        // That of a result that stands was not said in this turn.
+        // The answer of an earlier result was not given in this turn.
         let said = shown.filter(|shown| why_it_stands(shown).is_none());
         let answer = said.and_then(|shown| shown.facts.answer.as_deref()).and_then(|hash| {
             let reader = workspace::reader(&worked.place).ok()?;
@@ -276,20 +281,14 @@ impl<'a> ContinuedTurn<'a> {
         status(self.state, self.task)
     }
 
-    fn cost(&self) -> Option<f64> {
-        let is_known = self.bill != Bill::default() && !self.bill.unpriced;
-        is_known.then(|| self.bill.usd.usd())
-    }
-
     fn text(&self) -> String {
         let mut text = String::new();
         if !self.answer.trim().is_empty() {
             text.push_str(&format!("{}\n\n", self.answer.trim_end()));
         }
-        let cost = self.cost().map_or("unknown".to_owned(), |usd| format!("${usd:.4}"));
         let (name, was, is) = (self.task.name(), self.before.status, self.status());
         text.push_str(&format!("step:   {name}: {is} (was {was}), session {}\n", self.session));
-        text.push_str(&format!("cost:   {cost}\n"));
+        text.push_str(&format!("cost:   {}\n", cost(self.bill)));
         for note in &self.notes {
             text.push_str(&format!("note:   {}\n", one_line(note)));
         }
@@ -308,7 +307,7 @@ impl<'a> ContinuedTurn<'a> {
         text
     }
 
-    /// What the run does when it goes on.
+    /// What the run does next when it is resumed.
     fn next(&self) -> String {
         let Some(root) = self.state.root() else { return String::new() };
         match (root.step(), root.unsettled) {
@@ -335,7 +334,7 @@ impl<'a> ContinuedTurn<'a> {
             "answer": self.answer,
             "status": self.status(),
             "status_before": self.before.status,
-            "cost_usd": self.cost(),
+            "cost_usd": known_cost(self.bill),
             "tokens_in": (self.bill.tokens_in > 0).then_some(self.bill.tokens_in),
             "tokens_out": (self.bill.tokens_out > 0).then_some(self.bill.tokens_out),
             "branch_name": self.state.run.branch,

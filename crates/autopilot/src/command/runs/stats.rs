@@ -1,4 +1,4 @@
-//! Runs in figures, printed.
+//! Prints the statistics of runs.
 
 use super::super::{Done, done};
 use super::none;
@@ -10,6 +10,7 @@ use autopilot_engine::query::stats::{self as query, Figures, RECORDS_MAX, RunSta
 use autopilot_view as view;
 use std::collections::BTreeMap;
 
+/// Prints the statistics of the runs since a time.
 pub fn stats(
     global: &Global,
     archive: Option<&RunArchive>,

@@ -1,4 +1,4 @@
-//! A run towards a goal on one screen.
+//! The text about a goal's run.
 
 use autopilot_core::workflow::Completion;
 use autopilot_engine::query::show::{GoalHistory, ShownIteration, ShownStep};
@@ -6,11 +6,12 @@ use autopilot_host::escape::one_line;
 use autopilot_view as view;
 use std::fmt::Write;
 
-/// Iterations on the screen; the last ones.
+/// The number of iterations that are shown, from the end.
 const ITERATIONS_MAX: usize = 12;
-/// Letters of what somebody said; the files have all of it.
+/// The most characters of an answer; the files have all of it.
 const SAID_CHARS_MAX: usize = 400;
 
+/// The iterations of a goal with their results.
 pub fn text(goal: &GoalHistory, run: &str) -> String {
     let mut text = String::new();
     let before = goal.iterations.len().saturating_sub(ITERATIONS_MAX);

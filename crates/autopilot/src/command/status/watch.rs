@@ -1,10 +1,10 @@
-//! `autopilot status --watch`: the run of another process as it goes on, read from the journal.
-//! On a terminal the dashboard, elsewhere a line per change. It ends when nobody works on it.
+//! `autopilot status --watch`: follows the run of another process in the journal, with the
+//! dashboard on a terminal and a line per change elsewhere, until no process works on it.
 
 use crate::cli::Global;
 use crate::command::live::{self, OwnHands};
 use crate::command::past;
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, OrFailed};
 use crate::terminal;
 use crate::terminal::lines::{PATIENCE, TerminalLines};
 use autopilot_core::state::State;
@@ -18,7 +18,7 @@ use autopilot_tui::show;
 use autopilot_tui::tty::{self, Signals};
 use std::sync::Arc;
 
-/// Watches the newest run until nobody works on it any more. What it came to is for the caller.
+/// Watches the newest run until no process works on it. The caller prints the result.
 pub fn watch(global: &Global) -> Result<(), CommandFailure> {
     let (place, Some(past)) = past::open(global)? else { return Ok(()) };
     let Some(told) = past.newest()? else { return Ok(()) };
@@ -67,9 +67,7 @@ fn dashboard(
     subscription: Subscription,
     state: State,
 ) -> Result<(), CommandFailure> {
-    let cannot =
-        |error: std::io::Error| CommandFailure::failed(format!("cannot hear signals: {error}"));
-    let signals = Arc::new(Signals::listen().map_err(cannot)?);
+    let signals = Arc::new(Signals::listen().or_failed("cannot listen for signals")?);
     let mut screen = live::screen(Seat::Onlooker, place, &state);
     screen.take_up(state);
     let heard = Arc::clone(&signals);
@@ -82,5 +80,5 @@ fn dashboard(
     if let Some(error) = feed.failed {
         return Err(QueryError::from(error).into());
     }
-    shown.map_err(|error| CommandFailure::failed(error.to_string()))
+    shown.map_err(CommandFailure::failed)
 }

@@ -1,19 +1,19 @@
-//! `autopilot task lint`: everything that is wrong with task files, at once.
+//! `autopilot task lint`: reports all faults of task files at once.
 
 use super::super::done;
 use super::{Done, Global, Read, dir, files, read};
 use crate::cli::TaskLint;
-use crate::exit::{CommandFailure, FAILED};
+use crate::exit::{CommandFailure, ExitKind};
 use crate::terminal;
 use autopilot_core::task_file::{FileKind, Parsed, TEMPLATE, TextPlace};
 use autopilot_host::escape::one_line;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::process::ExitCode;
 
 const START: TextPlace = TextPlace::at(1, 1);
 
+/// Prints the findings; the exit code says whether there are faults.
 pub fn lint(global: &Global, args: &TaskLint) -> Done {
     let files = asked(global, args)?;
     let findings = findings(&files);
@@ -38,14 +38,14 @@ pub fn lint(global: &Global, args: &TaskLint) -> Done {
             count(warnings, "warning")
         ));
     }
-    if faults > 0 { Ok(ExitCode::from(FAILED)) } else { done() }
+    if faults > 0 { Ok(ExitKind::Failed.into()) } else { done() }
 }
 
-/// How a file came to be looked at.
+/// Why a file is checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LintSource {
     Named,
-    /// A queue of its directory would take it.
+    /// A queue of the directory would take the file.
     Listed,
 }
 
@@ -72,7 +72,7 @@ fn asked(
             return Err(missing(&path));
         }
     }
-    // A file that is named twice is still one file.
+    // A file that is named twice is checked once.
     let mut seen = std::collections::BTreeSet::new();
     all.retain(|(path, _)| seen.insert(path.clone()));
     Ok(all)
@@ -89,17 +89,19 @@ fn missing(path: &Utf8Path) -> CommandFailure {
     let given = path.file_name().unwrap_or_default();
     let known = names.iter().map(String::as_str);
     match autopilot_core::config::nearest::nearest(given, known) {
-        Some(near) => failure.help(format!("did you mean `{near}`?")),
-        None => failure.help("`autopilot task list` shows the task files"),
+        Some(near) => failure.hint(format!("did you mean `{near}`?")),
+        None => failure.hint("`autopilot task list` shows the task files"),
     }
 }
 
+/// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LintWeight {
     Fault,
     Warning,
 }
 
+/// A fault or a warning at a place in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LintFinding {
     path: Utf8PathBuf,
@@ -109,7 +111,7 @@ pub struct LintFinding {
 }
 
 impl LintFinding {
-    /// As compilers say it, so that editors find the place.
+    /// The finding in the form of compilers, so that editors can jump to it.
     pub fn text(&self) -> String {
         let word = match self.weight {
             LintWeight::Fault => "error",
@@ -125,12 +127,13 @@ impl LintFinding {
         json!({ "file": self.path, "line": line, "column": column, "message": self.message })
     }
 
+    /// Whether a run would refuse the file.
     pub fn is_fault(&self) -> bool {
         self.weight == LintWeight::Fault
     }
 }
 
-/// Of one file by itself.
+/// The findings in one file by itself.
 pub fn findings_in(path: &Utf8Path) -> Vec<LintFinding> {
     findings(&[(path.to_owned(), LintSource::Named)])
 }
@@ -172,7 +175,7 @@ fn findings(files: &[(Utf8PathBuf, LintSource)]) -> Vec<LintFinding> {
     all
 }
 
-/// Lines of the template nobody filled in.
+/// Lines of the template that were not filled in.
 fn left_over(text: &str) -> Vec<(usize, String)> {
     let blanks: Vec<&str> = TEMPLATE.lines().filter(|line| line.contains('<')).collect();
     let is_blank = |line: &str| blanks.contains(&line.trim_end());
@@ -186,13 +189,13 @@ fn left_over(text: &str) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// What only shows when the files are seen together.
+/// The faults between files: equal ids and unknown dependencies.
 fn across(known: &[(Utf8PathBuf, Parsed)]) -> Vec<LintFinding> {
     let mut first: BTreeMap<String, &Utf8Path> = BTreeMap::new();
     let mut found = Vec::new();
     for (path, parsed) in known {
         let id = &parsed.spec.id;
-        // Branches are named for ids, and some file systems know no case.
+        // Branches are named after ids, and some file systems ignore case.
         match first.get(&id.to_lowercase()) {
             None => {
                 first.insert(id.to_lowercase(), path);

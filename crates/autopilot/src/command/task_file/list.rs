@@ -1,4 +1,4 @@
-//! `autopilot task list`: the task files there are, and how each stood in its last run.
+//! `autopilot task list`: lists the task files with the result of each in its last run.
 
 use super::super::done;
 use super::super::past;
@@ -15,9 +15,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Runs looked through for the last one of each task, newest first.
+/// The most runs that are searched for the last one of each task, newest first.
 const RUNS_SEARCHED_MAX: usize = 200;
-/// Titles are cut to this many characters so that a row stays a row.
+/// The most characters of a title, so that each row fits on a line.
 const TITLE_CHARS_MAX: usize = 60;
 
 struct ListedFile {
@@ -34,6 +34,7 @@ struct Last {
     run: String,
 }
 
+/// Prints the list.
 pub fn list(global: &Global, args: &TaskList) -> Done {
     let (place, past) = past::open(global)?;
     let dir = dir(global, args.dir.as_ref())?;
@@ -77,7 +78,7 @@ fn told(last: Option<Last>, path: Utf8PathBuf) -> ListedFile {
     ListedFile { id, title, path, faults, last }
 }
 
-/// By the file, because the same name may have been another task's before.
+/// The last result of each file; by path, because another task may have had the same name.
 fn last_of(
     past: &RunArchive,
     place: &StatePaths,

@@ -1,4 +1,4 @@
-//! `autopilot task new`: a task file from the template, under a name nobody has.
+//! `autopilot task new`: writes a task file from the template, under an unused name.
 
 use super::super::done;
 use super::{Done, Global, TEMPLATE, dir, lint};
@@ -7,7 +7,6 @@ use crate::exit::CommandFailure;
 use crate::terminal;
 use autopilot_core::task_file::id::{ID_CHARS_MAX, slug};
 use autopilot_core::task_file::{self, TASK_BYTES_MAX, TITLE_CHARS_MAX, task_id};
-use autopilot_engine::cause::chain;
 use autopilot_engine::clock::now;
 use autopilot_host::{dir as folder, file, hand};
 use camino::{Utf8Path, Utf8PathBuf};
@@ -17,9 +16,10 @@ use std::io::{ErrorKind, Write};
 
 /// Names tried before giving up: `fix-login`, `fix-login-2`, …
 const NAMES_MAX: u32 = 1_000;
-/// What the first line of a template holds the place of the title with.
+/// The beginning of the template's line for the title.
 const HEADING: &str = "# Task:";
 
+/// Writes the file and opens the editor with `--edit`.
 pub fn new(global: &Global, args: &TaskNew) -> Done {
     let title = title(&args.title)?;
     let dir = dir(global, args.dir.as_ref())?;
@@ -55,10 +55,10 @@ fn title(given: &str) -> Result<String, CommandFailure> {
     } else {
         return Ok(title.to_owned());
     };
-    Err(CommandFailure::usage(wrong).help("as in `autopilot task new \"Fix the login\"`"))
+    Err(CommandFailure::usage(wrong).hint("as in `autopilot task new \"Fix the login\"`"))
 }
 
-/// What begins it, said from the same place.
+/// The command that runs the file, relative to the same directory.
 fn run_of(global: &Global, path: &Utf8Path) -> String {
     if global.repo == "." {
         return format!("run {path}");
@@ -68,7 +68,7 @@ fn run_of(global: &Global, path: &Utf8Path) -> String {
     format!("-C {} run {}", global.repo, path.unwrap_or_default())
 }
 
-/// The template with the title in it; one that no run would take is refused here.
+/// The template with the title; a result that a run would refuse is an error here.
 fn text(dir: &Utf8Path, given: Option<Utf8PathBuf>, title: &str) -> Result<String, CommandFailure> {
     let own = dir.join(TEMPLATE);
     let source = given.or_else(|| own.is_file().then_some(own));
@@ -77,7 +77,7 @@ fn text(dir: &Utf8Path, given: Option<Utf8PathBuf>, title: &str) -> Result<Strin
         Some(path) => {
             let bytes = file::read_capped(path.as_std_path(), TASK_BYTES_MAX as u64);
             let bytes = bytes.map_err(|error| {
-                CommandFailure::usage(chain(&error)).help("name another file with --template")
+                CommandFailure::usage(error).hint("name another file with --template")
             })?;
             String::from_utf8(bytes).map_err(|_| {
                 CommandFailure::failed(format!("the template `{path}` is not UTF-8"))
@@ -90,7 +90,7 @@ fn text(dir: &Utf8Path, given: Option<Utf8PathBuf>, title: &str) -> Result<Strin
     };
     let Some(heading) = template.lines().find(is_heading) else {
         return Err(CommandFailure::failed(format!("{named} has no line `{HEADING} <title>`"))
-            .help("add it, or name another file with --template"));
+            .hint("add it, or name another file with --template"));
     };
     let text = template.replacen(heading, &format!("{HEADING} {title}"), 1);
     match task_file::parse(Utf8Path::new("task.md"), text.as_bytes()) {
@@ -98,20 +98,22 @@ fn text(dir: &Utf8Path, given: Option<Utf8PathBuf>, title: &str) -> Result<Strin
         Ok(parsed) => {
             let read = parsed.spec.title;
             Err(CommandFailure::usage(format!("the title would be read as `{read}`"))
-                .help("leave signs that mean something in Markdown out of it"))
+                .hint("leave out characters that have a meaning in Markdown"))
         }
         Err(faults) => {
             let faults = faults.to_string().replace('\n', "\n  ");
             Err(CommandFailure::failed(format!("{named} would make a faulty task:\n  {faults}"))
-                .help("correct it, or name another file with --template"))
+                .hint("correct it, or name another file with --template"))
         }
     }
 }
 
-/// Two files of one id would confuse people, so a later date alone does not make a name new.
+/// Writes the file. The id must be unused, whatever the date in the file name.
 fn create(dir: &Utf8Path, title: &str, text: &str) -> Result<Utf8PathBuf, CommandFailure> {
     let failed = |path: &Utf8Path, error: std::io::Error| {
-        CommandFailure::failed(format!("cannot write `{path}`: {error}")).help("name another --dir")
+        CommandFailure::failed(error)
+            .context(format!("cannot write `{path}`"))
+            .hint("name another --dir")
     };
     folder::create(dir.as_std_path()).map_err(|error| failed(dir, error))?;
     let there = dir.read_dir_utf8().map_err(|error| failed(dir, error))?;
@@ -135,7 +137,7 @@ fn create(dir: &Utf8Path, title: &str, text: &str) -> Result<Utf8PathBuf, Comman
         }
     }
     Err(CommandFailure::failed(format!("`{dir}` has {NAMES_MAX} tasks of this name"))
-        .help("choose another title"))
+        .hint("choose another title"))
 }
 
 fn numbered(id: &str, number: u32) -> String {
@@ -153,15 +155,14 @@ fn editor() -> Result<(), CommandFailure> {
         return Ok(());
     }
     Err(CommandFailure::usage("no editor is set")
-        .help("set EDITOR, as in `EDITOR=nano`, or leave --edit"))
+        .hint("set EDITOR, as in `EDITOR=nano`, or leave --edit"))
 }
 
-/// By the shell, because an editor's setting may have arguments.
+/// Opens the editor by the shell, because the setting may have arguments.
 fn edit(path: &Utf8Path) -> Result<(), CommandFailure> {
     let quoted = path.as_str().replace('\'', "'\\''");
-    let failed = |why: String| {
-        CommandFailure::failed(format!("the editor failed: {why}"))
-            .help(format!("the task file is there: {path}"))
+    let failed = |failure: CommandFailure| {
+        failure.context("the editor failed").hint(format!("the task file is there: {path}"))
     };
     match hand::shell(&format!("${{VISUAL:-$EDITOR}} '{quoted}'")) {
         Ok(Some(0)) => {
@@ -170,9 +171,9 @@ fn edit(path: &Utf8Path) -> Result<(), CommandFailure> {
             }
             Ok(())
         }
-        Ok(Some(code)) => Err(failed(format!("it ended with {code}"))),
-        Ok(None) => Err(failed("a signal ended it".to_owned())),
-        Err(error) => Err(failed(error.to_string())),
+        Ok(Some(code)) => Err(failed(CommandFailure::failed(format!("it ended with {code}")))),
+        Ok(None) => Err(failed(CommandFailure::failed("a signal ended it"))),
+        Err(error) => Err(failed(CommandFailure::failed(error))),
     }
 }
 
