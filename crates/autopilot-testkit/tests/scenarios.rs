@@ -744,7 +744,7 @@ fn a_blocked_task_that_is_skipped_frees_what_only_it_kept_from_the_failure() {
     check(
         &format!("{text}\n skip b during e review"),
         "a failed: build broke: exit status 1 (2 retries) · b skipped · c done · d blocked by a \
-         · e done — run failed: 2 tasks did not close",
+         · e done — run failed: 2 tasks failed",
     );
     check(
         &format!("{text}\n skip b during e review; skip a during e uat"),

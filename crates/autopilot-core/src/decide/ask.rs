@@ -92,7 +92,7 @@ impl RecordDraft<'_> {
                     false
                 }
             };
-            // The same failure may still stand in its way, or another.
+            // The same failure may still block the task, or another one.
             let blocker = blocker(self.state, task);
             if was_blocked && blocker != Some(by) {
                 self.emit(Event::TaskReopened { task });
