@@ -145,7 +145,7 @@ fn an_unknown_model_rests_the_run_at_once_and_resume_takes_the_one_the_file_name
     let ended = stage.run(&["resume", "--no-ui"]).expect(0);
     ended.says(&[
         "builder.model was wrong, is right from here on, as set in config.yml",
-        "the run keeps its configuration",
+        "the run keeps its own configuration",
         "models changed",
     ]);
     let asked = |place: usize| -> Value {

@@ -473,7 +473,7 @@ fn a_run_under_way_and_a_killed_one_say_so() {
     // The time without a process is on the axis as waiting.
     let waits = dom.by_id("timeline").classes("wait");
     assert_eq!(waits.len(), 1);
-    assert!(waits[0].attribute("aria-label").unwrap().starts_with("no process worked on it"));
+    assert!(waits[0].attribute("aria-label").unwrap().starts_with("no process was running"));
 }
 
 #[test]
@@ -720,7 +720,10 @@ fn what_fails_as_on_the_base_is_never_told_as_passed_of_tasks() {
     assert!(!told.said().contains("validate passed"), "{}", told.said());
     let (_, dom) = page(&stage);
     let head = dom.tags("header")[0].text();
-    assert!(head.contains("2 of 2 tasks done; what the controller ran fails, as it did"), "{head}");
+    assert!(
+        head.contains("2 of 2 tasks done; the controller's checks fail as they did on the base"),
+        "{head}"
+    );
     let lists = dom.by_id("outcome").classes("pair")[0].tags("ul");
     let (proven, not) = (lists[0].text(), lists[1].text());
     assert!(!proven.contains("alidation"), "{proven}");
@@ -754,6 +757,9 @@ fn what_was_red_and_is_repaired_is_told_as_passed() {
     let (_, dom) = page(&stage);
     let outcome = dom.by_id("outcome").text();
     assert!(outcome.contains("Validation by the controller passed for 1 of 1"), "{outcome}");
-    assert!(outcome.contains("on the base, tests failed with exit code 1"), "{outcome}");
+    assert!(
+        outcome.contains("On the base, before any change, tests failed with exit code 1"),
+        "{outcome}"
+    );
     assert!(dom.tags("header")[0].text().contains("1 of 1 task done."));
 }

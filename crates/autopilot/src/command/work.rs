@@ -41,7 +41,7 @@ pub fn reopen(
     match workspace::read_config(place).map(|(now, warnings)| (as_asked(now), warnings)) {
         // Changed models are adopted, with a message of their own.
         Ok((now, _)) if now.digest() == config.with_models_of(&now).0.digest() => {}
-        Ok(_) => keeps_its_own(place, "has changed since the run began"),
+        Ok(_) => keeps_its_own(place, "has changed since the run started"),
         Err(WorkspaceError::NoConfig { .. }) => keeps_its_own(place, "is gone"),
         Err(_) => keeps_its_own(place, "can't be read any more"),
     }
