@@ -323,6 +323,6 @@ fn what_one_task_has_waited_for_long_enough_the_others_do_not_begin_to_wait_for(
     let rested = story(&format!(
         "plan a; b\n {ONE}\n limit workers 1, wait 1h\n a: build quota 30m, build quota 50m"
     ));
-    assert!(rested.board.contains("run rests: the quota comes back"), "{}", rested.board);
+    assert!(rested.board.contains("run rests: the quota resets"), "{}", rested.board);
     assert_eq!(count(&rested, "b.build"), 0);
 }

@@ -266,7 +266,7 @@ fn quota_longer_than_allowed_rests_the_run_and_a_resume_tries_again() {
     let text = "task a\n limit wait 1h\n a: build quota 2h";
     let rested = story(text);
     assert!(
-        rested.board.starts_with("a at build — run rests: the quota comes back"),
+        rested.board.starts_with("a at build — run rests: the quota resets"),
         "{}",
         rested.board
     );

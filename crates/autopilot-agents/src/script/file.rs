@@ -315,7 +315,7 @@ mod tests {
     Run { command: "touch x && echo y" }
     SleepMs(5)
     Print(Session { id: "s-1" })
-    Print(Tokens { tokens: Tokens { input: 10, output: 2, cached: 0 } })
+    Print(Tokens { tokens: TokenCount { input: 10, output: 2, cached: 0 } })
     Print(Cost { usd: 0.25 })
     Print(Answer { text: "{\"changed_files\":[\"src/a.txt\"],\"notes\":\"done\"}" })
     "#);

@@ -27,7 +27,12 @@ impl Flow {
 const TESTS: &str = "#!/bin/sh\nset -e\n\
 [ ! -e lib/alpha.txt ] || grep -qx right lib/alpha.txt || { echo 'FAILED alpha'; exit 1; }\n\
 echo 'all tests passed'\n";
-const FORMAT: &str = "#!/bin/sh\nsed -i 's/ *$//' lib/*.txt\n";
+/// Not `sed -i`: a kill in its middle leaves a temporary file, which is then kept as work.
+const FORMAT: &str = "#!/bin/sh\n\
+    for file in lib/*.txt; do\n  \
+    text=$(sed 's/ *$//' \"$file\")\n  \
+    [ \"$text\" = \"$(cat \"$file\")\" ] || printf '%s\\n' \"$text\" > \"$file\"\n\
+    done\n";
 const UAT: &str = "#!/bin/sh\n! grep -q ' $' lib/*.txt\n";
 const CONFIG: &str = "repo: { base_branch: main }\ncommands:\n  tests: sh test.sh\n  \
 format: sh format.sh\n  uat: sh uat.sh\n\
