@@ -11,7 +11,6 @@ mod deny;
 mod dist;
 mod elf;
 mod listing;
-mod memory;
 mod mutant;
 mod package;
 mod slice;

@@ -10,7 +10,6 @@ use crate::bench;
 use crate::campaign::{self, Seeds};
 use crate::deny;
 use crate::listing::Listing;
-use crate::memory;
 use crate::mutant;
 use crate::package;
 use crate::slice::Slice;
@@ -69,7 +68,7 @@ fn quick() -> Result<(), Failure> {
     let others = format!("not ({} or test({REAL}))", slow.join(" or "));
     let mut nextest = nextest();
     nextest.args(["-E", &others]);
-    step::run("tests", &mut memory::with_tmp(nextest))?;
+    step::run("tests", &mut nextest)?;
     println!(
         "xtask: {} tests were left out: {}, and with a real agent; `cargo xtask test` runs them too",
         listing.count(SLOW, REAL),
@@ -112,7 +111,7 @@ fn tests() -> Result<(), Failure> {
     if find_program("cargo-nextest").is_none() {
         return step::run("tests", &mut cargo(["test", "--workspace"]));
     }
-    step::run("tests", &mut memory::with_tmp(nextest()))?;
+    step::run("tests", &mut nextest())?;
     // Nextest runs no doctests.
     step::run("doctests", &mut cargo(["test", "-q", "--workspace", "--doc"]))
 }
