@@ -95,10 +95,10 @@ pub type JournalOpener =
 /// The publishing side of the feed of one run. A clone publishes to the same subscribers.
 #[derive(Clone)]
 pub struct RunFeed {
-    shared: Arc<Shared>,
+    shared: Arc<FeedShared>,
 }
 
-struct Shared {
+struct FeedShared {
     run: String,
     journal: JournalOpener,
     board: Mutex<FeedBoard>,
@@ -127,7 +127,7 @@ impl RunFeed {
             seats_given: 0,
             has_ended: false,
         };
-        let shared = Shared {
+        let shared = FeedShared {
             run: run.to_owned(),
             journal,
             board: Mutex::new(board),
@@ -196,7 +196,7 @@ impl RunFeed {
     }
 }
 
-impl Shared {
+impl FeedShared {
     fn lock(&self) -> MutexGuard<'_, FeedBoard> {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -224,7 +224,7 @@ pub struct Subscription {
 
 enum Source {
     /// A run of this process.
-    Live { shared: Arc<Shared>, seat: u64, history: Option<Box<dyn JournalHistory + Send>> },
+    Live { shared: Arc<FeedShared>, seat: u64, history: Option<Box<dyn JournalHistory + Send>> },
     /// A run of any process, followed through the journal.
     Journal(JournalFollower),
 }

@@ -16,19 +16,19 @@ use crate::step::Step;
 pub(super) type Specs<'a> = &'a [(&'a str, &'a [&'a str])];
 
 /// A run that a test tells word by word.
-pub(super) struct Story {
+pub(super) struct RuleStory {
     pub state: State,
     pub now: i64,
 }
 
-impl Story {
+impl RuleStory {
     /// A run towards a goal.
-    pub fn new(switches: &[Switch], rounds_max: u32) -> Story {
-        Story::of(Flow::Goal, &[], switches, rounds_max)
+    pub fn new(switches: &[Switch], rounds_max: u32) -> RuleStory {
+        RuleStory::of(Flow::Goal, &[], switches, rounds_max)
     }
 
-    pub fn of(flow: Flow, tasks: Specs<'_>, switches: &[Switch], rounds_max: u32) -> Story {
-        let mut story = Story { state: State::default(), now: 1_000 };
+    pub fn of(flow: Flow, tasks: Specs<'_>, switches: &[Switch], rounds_max: u32) -> RuleStory {
+        let mut story = RuleStory { state: State::default(), now: 1_000 };
         story.hear(Input::Start(Box::new(RunSpec {
             id: "r".into(),
             flow,

@@ -51,17 +51,17 @@ impl JournalHistory for Kept {
 }
 
 /// A feed with its journal; records are durable before they are published.
-struct Desk {
+struct TestDesk {
     kept: Kept,
     feed: RunFeed,
 }
 
-impl Desk {
-    fn new() -> Desk {
+impl TestDesk {
+    fn new() -> TestDesk {
         let kept = Kept::default();
         let journal = kept.clone();
         let feed = RunFeed::new("r", 0, Arc::new(move || Ok(Box::new(journal.clone()))));
-        Desk { kept, feed }
+        TestDesk { kept, feed }
     }
 
     fn publish(&self, seqs: std::ops::RangeInclusive<u64>) {
@@ -107,7 +107,7 @@ fn until_end(mut subscription: Subscription) -> Vec<u64> {
 
 #[test]
 fn a_subscriber_gets_every_record_from_its_cursor_on_and_then_live_ones() {
-    let desk = Desk::new();
+    let desk = TestDesk::new();
     desk.publish(1..=3);
     let mut from_two = desk.feed.subscribe(2, SightLevel::Nothing);
     let mut ahead = desk.feed.subscribe(5, SightLevel::Nothing);
@@ -121,7 +121,7 @@ fn a_subscriber_gets_every_record_from_its_cursor_on_and_then_live_ones() {
 
 #[test]
 fn whoever_lags_behind_memory_goes_on_from_the_journal_without_gap_or_repeat() {
-    let desk = Desk::new();
+    let desk = TestDesk::new();
     let ring = RING_RECORDS_MAX as u64;
     let slow = desk.feed.subscribe(1, SightLevel::Nothing);
     desk.publish(1..=3 * ring);
@@ -134,7 +134,7 @@ fn whoever_lags_behind_memory_goes_on_from_the_journal_without_gap_or_repeat() {
 
 #[test]
 fn subscribers_that_come_at_any_time_miss_nothing_while_records_come() {
-    let desk = Desk::new();
+    let desk = TestDesk::new();
     let last = 6_000;
     std::thread::scope(|scope| {
         let mut clients = Vec::new();
@@ -155,7 +155,7 @@ fn subscribers_that_come_at_any_time_miss_nothing_while_records_come() {
 
 #[test]
 fn a_stalled_subscriber_holds_up_nobody_and_costs_no_more_than_its_limit() {
-    let desk = Desk::new();
+    let desk = TestDesk::new();
     let mut stalled = desk.feed.subscribe(1, SightLevel::Output);
     let mut other = desk.feed.subscribe(1, SightLevel::Nothing);
     for seq in 1..=2_000 {
@@ -177,7 +177,7 @@ fn a_stalled_subscriber_holds_up_nobody_and_costs_no_more_than_its_limit() {
 
 #[test]
 fn what_is_shown_comes_between_the_records_it_was_shown_between() {
-    let desk = Desk::new();
+    let desk = TestDesk::new();
     let mut subscription = desk.feed.subscribe(1, SightLevel::Output);
     desk.feed.notice("before");
     desk.publish(1..=1);
@@ -192,7 +192,7 @@ fn what_is_shown_comes_between_the_records_it_was_shown_between() {
 
 #[test]
 fn output_nobody_wants_is_not_even_offered() {
-    let desk = Desk::new();
+    let desk = TestDesk::new();
     let mut quiet = desk.feed.subscribe(1, SightLevel::Notices);
     desk.output(2);
     let suspect = Sight::Suspect { silent: Duration::from_secs(9) };
@@ -207,7 +207,7 @@ fn output_nobody_wants_is_not_even_offered() {
 
 #[tokio::test]
 async fn whoever_awaits_the_next_item_is_woken_by_it() {
-    let desk = Desk::new();
+    let desk = TestDesk::new();
     let mut subscription = desk.feed.subscribe(1, SightLevel::Nothing);
     let feed = desk.feed.clone();
     let waiting = tokio::spawn(async move { subscription.next().await });
@@ -222,7 +222,7 @@ async fn whoever_awaits_the_next_item_is_woken_by_it() {
 
 #[test]
 fn another_process_is_followed_by_the_journal_until_nobody_is_at_work() {
-    let desk = Desk::new();
+    let desk = TestDesk::new();
     desk.publish(1..=700);
     let is_live = Arc::new(AtomicBool::new(true));
     let alive = Arc::clone(&is_live);

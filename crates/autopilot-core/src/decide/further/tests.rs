@@ -1,7 +1,7 @@
 //! Stories of runs towards a goal in which a person goes on with a step.
 
 use crate::decide::refusal::{Hindrance, refusal};
-use crate::decide::tests::{Story, bringing, words};
+use crate::decide::tests::{RuleStory, bringing, words};
 use crate::event::{Facts, Failure, Halt, HaltWhy, Outcome, TaskEnd};
 use crate::id::{Micros, TaskId, Time};
 use crate::input::{Ask, AttemptWord, Input};
@@ -9,13 +9,13 @@ use crate::limit::Limits;
 use crate::pipeline::Switch;
 use crate::step::Step;
 
-fn hindrance(story: &Story, name: &str) -> Option<Hindrance> {
+fn hindrance(story: &RuleStory, name: &str) -> Option<Hindrance> {
     refusal(&story.state, &words(name, "more")).map(|refusal| refusal.why)
 }
 
 #[test]
 fn after_the_last_round_the_step_is_worked_on_alone_and_the_run_is_judged_again() {
-    let mut story = Story::new(&[], 1);
+    let mut story = RuleStory::new(&[], 1);
     story.makes(&[("one", &[]), ("two", &["one"])]);
     story.works("one", "first");
     story.works("two", "x");
@@ -43,7 +43,7 @@ fn after_the_last_round_the_step_is_worked_on_alone_and_the_run_is_judged_again(
 
 #[test]
 fn what_a_failure_kept_from_beginning_waits_for_the_new_result() {
-    let mut story = Story::new(&[Switch::FailFast], 2);
+    let mut story = RuleStory::new(&[Switch::FailFast], 2);
     story.makes(&[("bad", &[]), ("after", &["bad"]), ("beside", &[])]);
     story.fails("bad");
     assert_eq!(story.board(), "run at tasks · bad failed · after skipped · beside runs step");
@@ -65,7 +65,7 @@ fn what_a_failure_kept_from_beginning_waits_for_the_new_result() {
 
 #[test]
 fn of_an_earlier_round_nothing_else_moves() {
-    let mut story = Story::new(&[Switch::FailFast], 3);
+    let mut story = RuleStory::new(&[Switch::FailFast], 3);
     story.makes(&[("bad", &[]), ("after", &["bad"])]);
     story.fails("bad");
     story.says(false);
@@ -89,7 +89,7 @@ fn of_an_earlier_round_nothing_else_moves() {
 
 #[test]
 fn what_was_proposed_for_a_round_nobody_begun_gives_way() {
-    let mut story = Story::new(&[], 1);
+    let mut story = RuleStory::new(&[], 1);
     story.makes(&[("one", &[])]);
     story.works("one", "first");
     let no = Outcome::Failed { why: "not done".into() };
@@ -105,7 +105,7 @@ fn what_was_proposed_for_a_round_nobody_begun_gives_way() {
 
 #[test]
 fn a_retry_takes_up_what_was_proposed_in_a_round_of_its_own() {
-    let mut story = Story::new(&[], 1);
+    let mut story = RuleStory::new(&[], 1);
     story.makes(&[("one", &[])]);
     story.works("one", "first");
     let no = Outcome::Failed { why: "not done".into() };
@@ -117,7 +117,7 @@ fn a_retry_takes_up_what_was_proposed_in_a_round_of_its_own() {
 
 #[test]
 fn a_merge_that_fails_is_repaired_and_then_the_step_is_over() {
-    let mut story = Story::new(&[], 3);
+    let mut story = RuleStory::new(&[], 3);
     story.makes(&[("one", &[])]);
     story.works("one", "first");
     story.says(true);
@@ -138,7 +138,7 @@ fn a_merge_that_fails_is_repaired_and_then_the_step_is_over() {
 #[test]
 fn a_crash_in_the_turn_keeps_the_words_whoever_takes_it_up() {
     for by_resume in [true, false] {
-        let mut story = Story::new(&[], 1);
+        let mut story = RuleStory::new(&[], 1);
         story.makes(&[("one", &[]), ("two", &[])]);
         story.works("one", "first");
         story.works("two", "x");
@@ -162,7 +162,7 @@ fn a_crash_in_the_turn_keeps_the_words_whoever_takes_it_up() {
 
 #[test]
 fn other_words_take_the_place_of_those_nobody_has_answered() {
-    let mut story = Story::new(&[], 1);
+    let mut story = RuleStory::new(&[], 1);
     story.makes(&[("one", &[])]);
     story.ask(Ask::Halt { why: HaltWhy::Stop, now: true });
     assert_eq!(story.board(), "run at tasks · one at step");
@@ -175,7 +175,7 @@ fn other_words_take_the_place_of_those_nobody_has_answered() {
 
 #[test]
 fn what_can_not_be_gone_on_with_changes_nothing() {
-    let mut story = Story::new(&[Switch::FailFast, Switch::EndGate], 2);
+    let mut story = RuleStory::new(&[Switch::FailFast, Switch::EndGate], 2);
     story.makes(&[("bad", &[]), ("after", &["bad"])]);
     assert!(!story.goes_on_with("bad", "x"), "it is being worked on");
     story.fails("bad");
@@ -191,7 +191,7 @@ fn what_can_not_be_gone_on_with_changes_nothing() {
 
 #[test]
 fn neither_money_nor_rounds_are_given_twice() {
-    let mut story = Story::new(&[], 1);
+    let mut story = RuleStory::new(&[], 1);
     story.makes(&[("one", &[])]);
     let (id, _) = story.live("one");
     let bill = crate::event::Bill { usd: Micros(9), ..Default::default() };
@@ -213,7 +213,7 @@ fn neither_money_nor_rounds_are_given_twice() {
 
 #[test]
 fn the_agent_that_had_the_session_is_preferred_as_long_as_it_is_there() {
-    let mut story = Story::new(&[], 1);
+    let mut story = RuleStory::new(&[], 1);
     let lanes = [(Step::WorkflowStep, vec!["first".to_owned(), "second".to_owned()])];
     let limits = Limits { lanes: lanes.into_iter().collect(), ..story.state.run.limits.clone() };
     story.ask(Ask::Limit(Box::new(limits)));
@@ -233,7 +233,7 @@ fn the_agent_that_had_the_session_is_preferred_as_long_as_it_is_there() {
 
 #[test]
 fn a_halt_ends_the_turn_and_its_precedence() {
-    let mut story = Story::new(&[], 2);
+    let mut story = RuleStory::new(&[], 2);
     story.makes(&[("one", &[]), ("two", &[])]);
     story.works("one", "first");
     story.goes_on_with("one", "otherwise");

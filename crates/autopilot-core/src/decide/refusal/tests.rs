@@ -1,7 +1,7 @@
 //! Each refusal in words: what happened, what is asked, what is answered.
 
 use super::*;
-use crate::decide::tests::{Story, bringing, words};
+use crate::decide::tests::{RuleStory, bringing, words};
 use crate::event::{Bill, Facts, HaltWhy, Outcome};
 use crate::flow::Flow;
 use crate::input::AttemptWord;
@@ -10,7 +10,7 @@ use crate::step::Step;
 
 /// The answer to an ask in words, made sure that it is kept: a refusal changes nothing, a yes
 /// something.
-fn answer(story: &mut Story, ask: Ask) -> String {
+fn answer(story: &mut RuleStory, ask: Ask) -> String {
     let before = story.state.clone();
     match decide(&mut story.state, Input::Asked(ask), Time(story.now + 1)) {
         Ok(record) => {
@@ -48,15 +48,15 @@ fn reject(why: &str) -> Ask {
     Ask::Reject { by: "somebody".into(), why: why.into() }
 }
 
-fn limit(story: &Story, change: impl FnOnce(&mut Limits)) -> Ask {
+fn limit(story: &RuleStory, change: impl FnOnce(&mut Limits)) -> Ask {
     let mut limits = story.state.run.limits.clone();
     change(&mut limits);
     Ask::Limit(Box::new(limits))
 }
 
 /// A queue in which `a` failed, `b` needed it, and `c` has nothing to do with it.
-fn failed_queue() -> Story {
-    let mut story = Story::of(Flow::Queue, &[("a", &[]), ("b", &["a"]), ("c", &[])], &[], 1);
+fn failed_queue() -> RuleStory {
+    let mut story = RuleStory::of(Flow::Queue, &[("a", &[]), ("b", &["a"]), ("c", &[])], &[], 1);
     let why = "no".to_owned();
     story.end("a", Step::Build, Outcome::Failed { why }, Facts::default());
     assert_eq!(story.board(), "run at tasks · a failed · b skipped · c runs build");
@@ -74,7 +74,7 @@ fn a_task_that_does_not_exist_is_unknown_whatever_is_asked_of_it() {
     assert_eq!(answer(&mut story, retry("elsewhere")), unknown);
     let many: Vec<(String, &[&str])> = (0..25).map(|n| (format!("t{n:02}"), &[][..])).collect();
     let many: Vec<(&str, &[&str])> = many.iter().map(|(name, n)| (name.as_str(), *n)).collect();
-    let mut story = Story::of(Flow::Queue, &many, &[], 1);
+    let mut story = RuleStory::of(Flow::Queue, &many, &[], 1);
     assert!(answer(&mut story, retry("nobody")).ends_with("t18, t19 and 5 more"));
 }
 
@@ -90,7 +90,7 @@ fn what_has_not_failed_is_not_retried() {
     let again = "task `a` has not failed; there is nothing to retry";
     assert_eq!(answer(&mut story, retry("a")), again);
 
-    let mut story = Story::new(&[], 1);
+    let mut story = RuleStory::new(&[], 1);
     story.makes(&[("one", &[])]);
     story.works("one", "first");
     let done = "task `one` is done; there is nothing to retry";
@@ -114,7 +114,7 @@ fn a_run_that_failed_by_its_tasks_names_the_one_to_retry() {
 
 #[test]
 fn what_the_run_has_moved_past_is_neither_retried_nor_skipped() {
-    let mut story = Story::new(&[], 2);
+    let mut story = RuleStory::new(&[], 2);
     story.makes(&[("one", &[]), ("two", &[])]);
     story.fails("one");
     story.works("two", "x");
@@ -136,7 +136,7 @@ fn what_the_run_has_moved_past_is_neither_retried_nor_skipped() {
 
 #[test]
 fn what_was_dropped_stays_so_and_the_way_out_depends_on_the_run() {
-    let mut story = Story::new(&[], 1);
+    let mut story = RuleStory::new(&[], 1);
     story.makes(&[("one", &[])]);
     story.works("one", "first");
     let no = Outcome::Failed { why: "not done".into() };
@@ -154,7 +154,7 @@ fn what_was_dropped_stays_so_and_the_way_out_depends_on_the_run() {
     }
     story.works("one", "second");
     story.ask(Ask::Resume);
-    let mut lost = Story { state: story.state.clone(), now: story.now };
+    let mut lost = RuleStory { state: story.state.clone(), now: story.now };
     story.says(true);
     assert_eq!(answer(&mut story, retry("next")), format!("{dropped}{}", remedies[1]));
     for _ in 0..=lost.state.run.limits.retries_of(Step::Completion) {
@@ -200,7 +200,7 @@ fn a_skip_needs_a_task_that_can_be_left_out() {
     assert_eq!(answer(&mut story, skip("b")), "yes");
     assert_eq!(answer(&mut story, skip("b")), "unchanged: task `b` is already skipped");
 
-    let mut story = Story::new(&[], 1);
+    let mut story = RuleStory::new(&[], 1);
     story.makes(&[("one", &[])]);
     story.end("one", Step::WorkflowStep, Outcome::Passed, Facts::default());
     assert_eq!(story.board(), "run at tasks · one runs merge");
@@ -211,7 +211,7 @@ fn a_skip_needs_a_task_that_can_be_left_out() {
 
 #[test]
 fn what_lies_in_a_task_that_was_left_out_stays_out_with_it() {
-    let mut story = Story::of(Flow::Plan, &[], &[], 1);
+    let mut story = RuleStory::of(Flow::Plan, &[], &[], 1);
     story.end("run", Step::Plan, Outcome::Passed, Facts::default());
     let mut big = bringing(&[("big", &[]), ("other", &[])]);
     big.tasks[0].expand = true;
@@ -226,9 +226,9 @@ fn what_lies_in_a_task_that_was_left_out_stays_out_with_it() {
 
 #[test]
 fn a_session_is_continued_only_where_there_is_one_and_nobody_is_in_it() {
-    let mut story = Story::new(&[Switch::FailFast, Switch::EndGate], 2);
+    let mut story = RuleStory::new(&[Switch::FailFast, Switch::EndGate], 2);
     story.makes(&[("bad", &[]), ("after", &["bad"])]);
-    let said = |story: &mut Story, name: &str| answer(story, words(name, "more"));
+    let said = |story: &mut RuleStory, name: &str| answer(story, words(name, "more"));
     let sessions = "`autopilot sessions` lists the sessions that can be continued";
     let first = "let `autopilot resume` finish that first, then try again";
     let at_work = "task `bad` can't be continued now: it is being worked on";
@@ -244,12 +244,12 @@ fn a_session_is_continued_only_where_there_is_one_and_nobody_is_in_it() {
                       resume` publish it first";
     assert_eq!(said(&mut story, "bad"), publishing);
 
-    let mut story = Story::new(&[], 1);
+    let mut story = RuleStory::new(&[], 1);
     story.makes(&[("one", &[])]);
     story.works("one", "first");
     story.says(false);
     let old = limit(&story, |limits| limits.rounds_lifetime_max = 1);
-    let mut worn = Story { state: story.state.clone(), now: story.now };
+    let mut worn = RuleStory { state: story.state.clone(), now: story.now };
     worn.ask(old);
     let lifetime = "task `one` has used all 1 iterations of its lifetime | ask outside the \
                     run: `autopilot resume <session> --read-only --prompt …`";
@@ -265,7 +265,7 @@ fn a_session_is_continued_only_where_there_is_one_and_nobody_is_in_it() {
 
 #[test]
 fn an_answer_needs_a_question() {
-    let mut story = Story::new(&[Switch::EndGate], 1);
+    let mut story = RuleStory::new(&[Switch::EndGate], 1);
     let no_gate = "nothing is waiting for approval | `autopilot status` shows where the run stands";
     for ask in [approve(), reject("no")] {
         assert_eq!(answer(&mut story, ask), no_gate);
@@ -281,7 +281,7 @@ fn an_answer_needs_a_question() {
 
 #[test]
 fn asking_for_what_already_is_is_a_yes_that_changes_nothing() {
-    let mut story = Story::new(&[Switch::Review], 1);
+    let mut story = RuleStory::new(&[Switch::Review], 1);
     let not_stopped = "unchanged: the run is not stopped";
     assert_eq!(answer(&mut story, Ask::Resume), not_stopped);
     assert_eq!(answer(&mut story, stop(false)), "yes");
@@ -312,7 +312,7 @@ fn asking_for_what_already_is_is_a_yes_that_changes_nothing() {
 
 #[test]
 fn a_limit_of_nothing_is_refused() {
-    let mut story = Story::new(&[], 1);
+    let mut story = RuleStory::new(&[], 1);
     for (name, ask) in [
         ("workers_max", limit(&story, |limits| limits.workers_max = 0)),
         ("effects_max", limit(&story, |limits| limits.effects_max = 0)),
@@ -326,7 +326,7 @@ fn a_limit_of_nothing_is_refused() {
 
 #[test]
 fn an_ask_is_read_as_it_was_written() {
-    let story = Story::new(&[], 1);
+    let story = RuleStory::new(&[], 1);
     for ask in [
         stop(true),
         Ask::Resume,
