@@ -242,7 +242,7 @@ impl RecordDraft<'_> {
 
     /// Halts the run; `now` also ends its running attempts.
     fn halt(&mut self, why: HaltWhy, now: bool) {
-        if !refusal::may_halt(self.state, now) {
+        if !refusal::may_halt(self.state, &why, now) {
             return;
         }
         self.emit(Event::Halted { halt: Halt { why, now } });

@@ -5,7 +5,7 @@ use crate::clock::now;
 use crate::feed::{FeedItem, FeedNews, RunFeed, Sight, SightLevel};
 use crate::flag::Flag;
 use crate::host::EngineHost;
-use crate::inbox::LimitChange;
+use crate::inbox::{self, InboxAnswer, InboxFailure, InboxRequest, LimitChange};
 use crate::job::further::{Further, Furthered};
 use crate::job::{Cancel, Context, Job, JobError, Workshop};
 use crate::place::StatePaths;
@@ -14,9 +14,9 @@ use crate::signal::{LoopSignal, Teller};
 use crate::store::{self, StoreError};
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::decide::owe;
-use autopilot_core::event::{Bill, SessionTotal};
+use autopilot_core::event::{Bill, HaltWhy, SessionTotal};
 use autopilot_core::id::Micros;
-use autopilot_core::input::AttemptWord;
+use autopilot_core::input::{Ask, AttemptWord};
 use autopilot_core::state::State;
 use autopilot_core::wanted::Want;
 use autopilot_host::git::Hub;
@@ -169,13 +169,30 @@ fn tell(news: FeedNews, see: &mut impl FnMut(&Sight)) {
     }
 }
 
-/// The stop file is meant for this process, as it holds the lock, and is removed once it is seen.
+/// Whether a message or the stop file asks this process to stop. The file is meant for this
+/// process, as it holds the lock, and is removed once it is seen. Every message is answered.
 fn is_told_to_stop(place: &StatePaths) -> bool {
-    if Flag::Stop.raised(place).is_none() {
-        return false;
+    let mut is_told = Flag::Stop.raised(place).is_some();
+    if is_told {
+        let _stays = Flag::Stop.lower(place);
     }
-    let _stays = Flag::Stop.lower(place);
-    true
+    for (reply_to, message) in inbox::take(place) {
+        let answer = match message.map(|message| message.request) {
+            Ok(InboxRequest::Asks { asks, .. }) if asks.iter().all(is_stop) => {
+                is_told = true;
+                InboxAnswer::Done { text: "stopping the agent of the session".to_owned() }
+            }
+            Ok(_) => InboxAnswer::Failed(InboxFailure::OutsideRun),
+            Err(failure) => InboxAnswer::Failed(failure),
+        };
+        // A sender whose answer can't be written gives up by itself.
+        let _asker_gives_up = reply_to.send(&answer);
+    }
+    is_told
+}
+
+fn is_stop(ask: &Ask) -> bool {
+    matches!(ask, Ask::Halt { why: HaltWhy::Stop, .. })
 }
 
 fn hands() -> Result<mpsc::Receiver<()>, RunProcessError> {

@@ -50,10 +50,15 @@ pub fn hint(text: &str) {
 }
 
 /// Prints a value as JSON.
-pub fn json(value: &serde_json::Value) {
+pub fn json(value: &impl serde::Serialize) {
     let text = serde_json::to_string_pretty(value).unwrap_or_else(|_| "null".to_owned());
     flush();
     let _closed = writeln!(std::io::stdout(), "{text}");
+}
+
+/// Prints JSON if that is wanted, and otherwise the text.
+pub fn either<T: serde::Serialize>(json: bool, text: &str, value: impl FnOnce() -> T) {
+    if json { self::json(&value()) } else { say(text) }
 }
 
 /// Rings the bell of the terminal.

@@ -12,7 +12,7 @@ mod tests;
 use super::decide;
 use super::money::own_money_gone;
 use crate::config::nearest::nearest;
-use crate::event::{Failure, SessionPrompt, Skip, TaskEnd};
+use crate::event::{Failure, HaltWhy, SessionPrompt, Skip, TaskEnd};
 use crate::id::{Micros, TaskId, Time};
 use crate::input::{Ask, Input};
 use crate::limit::Limits;
@@ -37,7 +37,9 @@ pub struct Refusal {
 #[serde(rename_all = "snake_case")]
 pub enum Deed {
     Stop,
+    Pause,
     Resume,
+    Unpause,
     Retry,
     Continue,
     Skip,
@@ -127,11 +129,15 @@ pub enum RunStanding {
 pub fn refusal(state: &State, ask: &Ask) -> Option<Refusal> {
     let already = |is_so: bool| is_so.then_some(Hindrance::AlreadySo);
     let (task, deed, why) = match ask {
-        Ask::Halt { now, .. } => (None, Deed::Stop, already(!may_halt(state, *now))),
+        Ask::Halt { why, now } => {
+            let deed = if *why == HaltWhy::Pause { Deed::Pause } else { Deed::Stop };
+            (None, deed, already(!may_halt(state, why, *now)))
+        }
         Ask::Resume => {
             let is_going = state.run.halt.is_none() && state.run.focus.is_none();
             (None, Deed::Resume, already(is_going))
         }
+        Ask::Unpause => (None, Deed::Unpause, already(!is_paused(state))),
         Ask::Retry { task } => (Some(task), Deed::Retry, of_task(state, task, retrying)),
         Ask::Skip { task } => (Some(task), Deed::Skip, of_task(state, task, skipping)),
         Ask::Continue { task, words } => {
@@ -175,10 +181,16 @@ pub fn rehearse(
     Ok(state)
 }
 
-/// Whether a halt would change anything. Asking again can only make it more urgent.
-pub(super) fn may_halt(state: &State, now: bool) -> bool {
+/// Whether a halt would change anything. Asking again can only make it more urgent, or end a pause
+/// for good: a process may wait for the end of a pause, but not after a stop.
+pub(super) fn may_halt(state: &State, why: &HaltWhy, now: bool) -> bool {
+    let ends_pause = *why == HaltWhy::Stop && is_paused(state);
     let is_halted = state.run.halt.as_ref().is_some_and(|halt| halt.now || !now);
-    !is_halted && state.end().is_none()
+    (ends_pause || !is_halted) && state.end().is_none()
+}
+
+fn is_paused(state: &State) -> bool {
+    state.run.halt.as_ref().is_some_and(|halt| halt.why == HaltWhy::Pause)
 }
 
 fn of_task(

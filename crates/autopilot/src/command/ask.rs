@@ -45,11 +45,17 @@ impl From<AskError> for CommandFailure {
             AskError::NoRun => QueryError::NoRunYet.into(),
             AskError::Refused(refusal) => refusal.into(),
             AskError::Workspace(error) => error.into(),
-            AskError::Inbox(_) | AskError::Failed { .. } => CommandFailure::failed(error),
+            AskError::Inbox(_)
+            | AskError::NoProcess { .. }
+            | AskError::Failed(_)
+            | AskError::Unreadable { .. }
+            | AskError::Flag { .. } => CommandFailure::failed(error),
             AskError::Elsewhere { .. } => {
                 CommandFailure::failed(error).hint("wait for it, or `autopilot stop` it first")
             }
-            AskError::Silent { .. } | AskError::Ended { .. } => {
+            AskError::Silent { is_taken: false, .. } => CommandFailure::failed(error)
+                .hint("nothing was changed; `autopilot status` shows where the run stands"),
+            AskError::Silent { is_taken: true, .. } | AskError::Ended { .. } => {
                 CommandFailure::failed(error).hint("`autopilot status` shows where the run stands")
             }
         }

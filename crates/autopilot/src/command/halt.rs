@@ -1,9 +1,10 @@
-//! `autopilot stop`, `pause` and `unpause`: by flag files, which work from anywhere and survive a
-//! crash.
+//! `autopilot stop`, `pause` and `unpause`: the process that works on the run answers. If it can't,
+//! a flag file, which works from anywhere and survives a crash, holds the request.
 
 use crate::cli::{Global, StopArgs};
-use crate::exit::{CommandFailure, OrFailed};
+use crate::exit::CommandFailure;
 use crate::terminal;
+use autopilot_engine::ask::{self, AskError, HaltReply, HaltRequest};
 use autopilot_engine::flag::Flag;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::workspace;
@@ -13,60 +14,81 @@ use serde_json::json;
 /// Stops the process that works on the run.
 pub fn stop(global: &Global, args: &StopArgs) -> super::Done {
     let (place, _) = super::place(global)?;
-    let Some(holder) = workspace::holder(&place) else {
-        if global.json {
-            terminal::json(
-                &json!({ "stopping": false, "pid": null, "now": args.now, "path": null }),
-            );
-            return super::done();
-        }
-        terminal::say("no run is under way; nothing was changed");
-        return super::done();
+    let request = if args.now { HaltRequest::StopNow } else { HaltRequest::Stop };
+    let reply = ask::halt(&place, request)?;
+    let (pid, path, changed) = match &reply {
+        HaltReply::NoProcess => (None, None, false),
+        HaltReply::Answered { pid, changed, .. } => (Some(pid), None, *changed),
+        HaltReply::Left { pid, path, .. } => (Some(pid), Some(path), true),
     };
-    let path = Flag::Stop.raise(&place, args.now).or_failed(cannot_change(Flag::Stop))?;
-    let pid = holder.process.pid;
-    if global.json {
-        let path = in_repository(&path, &place);
-        terminal::json(&json!({ "stopping": true, "pid": pid, "now": args.now, "path": path }));
-        return super::done();
-    }
-    let how = if args.now { "stops now" } else { "stops at the next step boundary" };
-    terminal::say(&format!("the run of process {pid} {how} ({path})"));
+    let answer = reply.to_string();
+    terminal::either(global.json, &answer, || {
+        json!({
+            "stopping": pid.is_some(),
+            "pid": pid,
+            "now": args.now,
+            "path": path.map(|path| in_repository(path, &place)),
+            "changed": changed,
+            "answer": answer,
+        })
+    });
     super::done()
 }
 
 /// Pauses the run before its next step.
 pub fn pause(global: &Global) -> super::Done {
     let (place, _) = super::place(global)?;
-    let path = Flag::Pause.raise(&place, false).or_failed(cannot_change(Flag::Pause))?;
-    if global.json {
-        terminal::json(&json!({ "paused": true, "path": in_repository(&path, &place) }));
-        return super::done();
-    }
-    terminal::say(&format!(
-        "paused before the next step ({path}); `autopilot unpause` removes the pause"
-    ));
+    let reply = ask::halt(&place, HaltRequest::Pause)?;
+    let (path, changed) = match &reply {
+        HaltReply::NoProcess => {
+            let raised = Flag::Pause.raise(&place, false);
+            let cannot = |source| AskError::Flag { flag: Flag::Pause, source };
+            (Some(raised.map_err(cannot)?), true)
+        }
+        HaltReply::Answered { changed, .. } => (None, *changed),
+        HaltReply::Left { path, .. } => (Some(path.clone()), true),
+    };
+    let answer = match (&reply, &path) {
+        (HaltReply::NoProcess, Some(path)) => format!("paused before the next step ({path})"),
+        _ => reply.to_string(),
+    };
+    let text = match changed {
+        true => format!("{answer}; `autopilot unpause` cancels the pause"),
+        false => answer.clone(),
+    };
+    terminal::either(global.json, &text, || {
+        let path = path.map(|path| in_repository(&path, &place));
+        json!({ "paused": true, "path": path, "changed": changed, "answer": answer })
+    });
     super::done()
 }
 
-/// Removes the pause.
+/// Cancels the pause.
 pub fn unpause(global: &Global) -> super::Done {
     let (place, known) = super::place(global)?;
-    let gone = Flag::Pause.lower(&place).or_failed(cannot_change(Flag::Pause))?;
+    let (removed, answer) = ask::unpause(&place)?;
     let rests = known && workspace::holder(&place).is_none() && has_unfinished(&place)?;
-    if global.json {
-        let gone: Vec<String> = gone.iter().map(|path| in_repository(path, &place)).collect();
-        terminal::json(&json!({ "paused": false, "removed": gone, "resumable": rests }));
-        return super::done();
-    }
-    if gone.is_empty() {
-        terminal::say("there was no pause");
-    } else {
-        terminal::say("the pause was removed");
-    }
-    if rests {
-        terminal::say("continue with `autopilot resume`");
-    }
+    let changed = !removed.is_empty() || answer.as_ref().is_some_and(|(_, changed)| *changed);
+    let answer = match answer {
+        _ if !removed.is_empty() => "the pause was removed".to_owned(),
+        Some((text, _)) => text,
+        None => "there was no pause".to_owned(),
+    };
+    let text = match rests {
+        true => format!("{answer}\ncontinue with `autopilot resume`"),
+        false => answer.clone(),
+    };
+    terminal::either(global.json, &text, || {
+        let removed: Vec<String> =
+            removed.iter().map(|path| in_repository(path, &place)).collect();
+        json!({
+            "paused": false,
+            "removed": removed,
+            "resumable": rests,
+            "changed": changed,
+            "answer": answer,
+        })
+    });
     super::done()
 }
 
@@ -77,8 +99,4 @@ fn in_repository(path: &Utf8Path, place: &StatePaths) -> String {
 fn has_unfinished(place: &StatePaths) -> Result<bool, CommandFailure> {
     let reader = workspace::reader(place)?;
     Ok(workspace::unfinished(&reader)?.is_some())
-}
-
-fn cannot_change(flag: Flag) -> String {
-    format!("cannot change {}", flag.file_name())
 }

@@ -50,7 +50,9 @@ impl Refusal {
                      --read-only --prompt …`"
                     .to_owned(),
                 Deed::Stop
+                | Deed::Pause
                 | Deed::Resume
+                | Deed::Unpause
                 | Deed::Retry
                 | Deed::Skip
                 | Deed::Approve
@@ -80,8 +82,10 @@ impl Refusal {
 
     fn already(&self, f: &mut fmt::Formatter<'_>, object: &str) -> fmt::Result {
         match self.deed {
-            Deed::Stop => write!(f, "{object} is already over or stopped"),
+            Deed::Stop => write!(f, "{object} is already stopping or over"),
+            Deed::Pause => write!(f, "{object} is already paused, stopping or over"),
             Deed::Resume => write!(f, "{object} is not stopped"),
+            Deed::Unpause => write!(f, "{object} is not paused"),
             Deed::Skip => write!(f, "{object} is already skipped"),
             Deed::Continue => write!(f, "{object} is already being continued with this prompt"),
             Deed::Retry | Deed::Approve | Deed::Reject | Deed::Change => {
@@ -164,7 +168,9 @@ impl Deed {
     fn verb(self) -> &'static str {
         match self {
             Deed::Stop => "stop",
+            Deed::Pause => "pause",
             Deed::Resume => "resume",
+            Deed::Unpause => "unpause",
             Deed::Retry => "retry",
             Deed::Continue => "continue",
             Deed::Skip => "skip",
@@ -177,7 +183,9 @@ impl Deed {
     fn participle(self) -> &'static str {
         match self {
             Deed::Stop => "stopped",
+            Deed::Pause => "paused",
             Deed::Resume => "resumed",
+            Deed::Unpause => "unpaused",
             Deed::Retry => "retried",
             Deed::Continue => "continued",
             Deed::Skip => "skipped",
