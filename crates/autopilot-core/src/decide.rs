@@ -14,8 +14,11 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 
-pub use money::untold;
-pub use refusal::{Deed, Hindrance, Refusal, RunStanding, refusal, rehearse};
+pub use money::{MoneyGone, money_gone, untold};
+pub use refusal::{
+    Deed, Hindrance, Refusal, RunStanding, SessionFacts, SessionHindrance, refusal, rehearse,
+    session_hindrance,
+};
 
 use crate::event::{
     Bill, Event, Facts, Halt, HaltWhy, Outcome, Record, RunSpec, SessionTotal, TaskEntry,

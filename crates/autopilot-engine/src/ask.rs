@@ -138,9 +138,7 @@ pub fn halt(place: &StatePaths, request: HaltRequest) -> Result<HaltReply, AskEr
 /// Cancels a pause: removes its files, and asks the process that works in the repository. Returns
 /// the removed files and the answer of the process, if there is one, with whether it changed
 /// anything.
-pub fn unpause(
-    place: &StatePaths,
-) -> Result<(Vec<Utf8PathBuf>, Option<(String, bool)>), AskError> {
+pub fn unpause(place: &StatePaths) -> Result<(Vec<Utf8PathBuf>, Option<(String, bool)>), AskError> {
     let removed = Flag::Pause.lower(place);
     let removed = removed.map_err(|source| AskError::Flag { flag: Flag::Pause, source })?;
     let Some(holder) = workspace::holder(place) else { return Ok((removed, None)) };

@@ -13,9 +13,8 @@ use crate::run_process::{self, JobGround, Machine, OpenedRepository, RunProcessE
 use crate::signal::{LoopSignal, Teller};
 use crate::store::{self, StoreError};
 use crate::workspace::{self, WorkspaceError};
-use autopilot_core::decide::owe;
+use autopilot_core::decide::{MoneyGone, money_gone, owe};
 use autopilot_core::event::{Bill, HaltWhy, SessionTotal};
-use autopilot_core::id::Micros;
 use autopilot_core::input::{Ask, AttemptWord};
 use autopilot_core::state::State;
 use autopilot_core::wanted::Want;
@@ -52,16 +51,7 @@ pub struct TurnEnded {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
     ByPerson,
-    ByMoney(Gone),
-}
-
-/// A limit on money that is used up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gone {
-    pub spent: Micros,
-    pub max: Micros,
-    /// The command-line option that raises the limit.
-    pub option: &'static str,
+    ByMoney(MoneyGone),
 }
 
 /// Continues a session with one turn. `see` receives what the agent does meanwhile.
@@ -220,7 +210,7 @@ struct Ledger {
 
 impl Ledger {
     /// Records a signal from the job, and returns the limit that is used up, if any.
-    fn hear(&mut self, signal: LoopSignal) -> Result<Option<Gone>, RunProcessError> {
+    fn hear(&mut self, signal: LoopSignal) -> Result<Option<MoneyGone>, RunProcessError> {
         match signal {
             LoopSignal::Heard { word: AttemptWord::Bill(bill), .. } => self.owe(bill, None)?,
             LoopSignal::Heard { word: AttemptWord::Counted { bill, total }, .. } => {
@@ -238,17 +228,7 @@ impl Ledger {
             | LoopSignal::CutShort
             | LoopSignal::Interrupt => {}
         }
-        let task = self.state.task(self.want.task);
-        let per_task = self.limits.usd_per_task_max.filter(|_| task.parent.is_some());
-        let spent = [
-            ("--max-usd", self.limits.usd_max, self.state.run.spent.usd),
-            ("--max-usd-per-task", per_task, task.spent.bill.usd),
-        ];
-        let gone = spent.into_iter().find_map(|(option, max, spent)| {
-            let max = max.filter(|max| spent >= *max)?;
-            Some(Gone { spent, max, option })
-        });
-        Ok(gone)
+        Ok(money_gone(&self.state, &self.limits, self.want.task))
     }
 
     fn owe(&mut self, bill: Bill, total: Option<Box<SessionTotal>>) -> Result<(), RunProcessError> {

@@ -244,6 +244,14 @@ impl KnownRun {
         }
     }
 
+    /// The redacted name of a task; the run itself is told apart.
+    fn task_label(&self, task: TaskId, redactor: &Redactor) -> String {
+        match self.state.tasks.get(task.index()).filter(|task| task.parent.is_some()) {
+            Some(task) => redactor.redact(task.name()).into_owned(),
+            None => "(the run itself)".to_owned(),
+        }
+    }
+
     /// How the run stands in a word, also when no process works on it.
     pub fn word(&self) -> &'static str {
         match self.standing() {

@@ -231,7 +231,6 @@ fn another_run_while_one_is_unfinished_is_refused_and_fresh_gives_it_up_with_its
     stage.run(&["stop", "--now"]).expect(0);
     first.wait().expect(2);
     let run = stage.state_json()["run_id"].as_str().unwrap().to_owned();
-    std::fs::remove_file(stage.path(".autopilot/AUTOPILOT_STOP")).unwrap();
     stage.run(&["run", "tasks/other.md"]).expect(10).says(&[&run, "--fresh", "autopilot resume"]);
     stage.run(&["run", "tasks/other.md", "--fresh"]).expect(0);
     assert_eq!(stage.git(&["show", "autopilot/other:app.txt"]), "start\ndone");

@@ -60,7 +60,7 @@ fn every_session_of_a_run_is_listed_with_the_command_to_go_on() {
     let text = stage.run(&["sessions"]).expect(0);
     let text =
         text.says(&[run, "0199aaaa-1111", "say-done", "build", "$0.0500", "passed", "unknown"]);
-    text.says(&["go on with one: autopilot resume"]);
+    text.says(&["continue one: autopilot resume"]);
     stage.run(&["sessions", "nothing-like-it"]).expect(64).says(&["nothing-like-it"]);
 }
 
@@ -88,11 +88,7 @@ fn a_session_under_way_runs_and_one_whose_process_died_is_interrupted() {
     let text = stage.run(&["sessions"]).expect(0).says(&["resumable", &format!("no: {why}")]);
     assert!(!text.out.contains("autopilot resume"), "{}", text.out);
     let refused = stage.run(&["resume", "s-1", "--prompt", "go on"]);
-    assert!(
-        refused.code != 0 && refused.said().contains("nothing of this session is kept"),
-        "{}",
-        refused.said()
-    );
+    assert!(refused.code != 0 && refused.said().contains(why), "{}", refused.said());
 }
 
 #[test]

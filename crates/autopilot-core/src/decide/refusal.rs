@@ -4,10 +4,13 @@
 //! Invariant: if [`refusal`] returns one, [`decide`] changes nothing; otherwise the ask leaves a
 //! record. No other code says what may be asked of a run.
 
+mod session;
 mod words;
 
 #[cfg(test)]
 mod tests;
+
+pub use session::{SessionFacts, SessionHindrance, session_hindrance};
 
 use super::decide;
 use super::money::own_money_gone;

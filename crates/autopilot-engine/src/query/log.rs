@@ -10,7 +10,7 @@ use crate::place::StatePaths;
 use crate::recorded::{RecordedExec, RecordedRun};
 use autopilot_core::id::Time;
 use camino::{Utf8Path, Utf8PathBuf};
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 
@@ -120,23 +120,41 @@ impl LogSelection {
     }
 }
 
-/// The selected files as JSON.
-pub fn list(selection: &LogSelection) -> Value {
+/// The selected files, as `logs --json` prints them.
+#[derive(Clone, Debug, Serialize)]
+pub struct LogList {
+    pub logs: Vec<ListedLog>,
+}
+
+/// One log file; the controller's log belongs to no task.
+#[derive(Clone, Debug, Serialize)]
+pub struct ListedLog {
+    pub path: String,
+    pub bytes: u64,
+    pub stream: String,
+    pub task: Option<String>,
+    pub step: Option<&'static str>,
+    pub attempt: Option<String>,
+    pub is_errors: bool,
+}
+
+/// Lists the selected files.
+pub fn list(selection: &LogSelection) -> LogList {
     let one = |path: Utf8PathBuf| {
         let file = path.file_name()?;
         let name = LogName::parse(file);
-        Some(json!({
-            "path": format!(".autopilot/logs/{file}"),
-            "bytes": path.metadata().ok()?.len(),
-            "stream": name.as_ref().map_or("controller", |name| name.stream.as_str()),
-            "task": name.as_ref().map(|name| &name.task),
-            "step": name.as_ref().map(|name| name.step.word()),
-            "attempt": name.as_ref().map(|name| name.attempt.to_string()),
-            "is_errors": name.as_ref().is_some_and(|name| name.is_errors),
-        }))
+        Some(ListedLog {
+            path: format!(".autopilot/logs/{file}"),
+            bytes: path.metadata().ok()?.len(),
+            step: name.as_ref().map(|name| name.step.word()),
+            attempt: name.as_ref().map(|name| name.attempt.to_string()),
+            is_errors: name.as_ref().is_some_and(|name| name.is_errors),
+            stream: name.as_ref().map_or("controller", |name| &name.stream).to_owned(),
+            task: name.map(|name| name.task),
+        })
     };
     let files = selection.files().into_iter();
-    json!({ "logs": files.filter_map(|(path, _)| one(path)).collect::<Vec<_>>() })
+    LogList { logs: files.filter_map(|(path, _)| one(path)).collect() }
 }
 
 /// The events file of each agent's log, by the log's file name.

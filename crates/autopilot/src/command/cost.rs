@@ -9,7 +9,9 @@ use crate::cli::{Cost, CostBy, Global};
 use crate::terminal;
 use autopilot_engine::clock::now;
 use autopilot_engine::query::QueryError;
-use autopilot_engine::query::cost::{self as query, CostAnswer, CostKey, CostTable, RECORDS_MAX};
+use autopilot_engine::query::cost::{
+    self as query, CostAnswer, CostKey, CostRow, CostTable, RECORDS_MAX,
+};
 use autopilot_host::escape::one_line;
 use autopilot_view::cost::Sum;
 
@@ -19,11 +21,7 @@ pub fn cost(global: &Global, args: &Cost) -> Done {
     let from = args.since.as_deref().map(|text| since(text, now)).transpose()?;
     let Some(archive) = past::open(global)?.1 else { return nothing(global, args) };
     let said = query::cost(&archive, args.run.as_deref(), args.by.map(key), from, now)?;
-    if global.json {
-        terminal::json(&said.to_json());
-    } else {
-        terminal::say(text(&said).trim_end());
-    }
+    terminal::either(global.json, text(&said).trim_end(), || said);
     done()
 }
 
@@ -32,11 +30,8 @@ fn nothing(global: &Global, args: &Cost) -> Done {
     if args.run.is_some() {
         return Err(QueryError::NoRunYet.into());
     }
-    if global.json {
-        terminal::json(&CostAnswer::default().to_json());
-    } else {
-        terminal::say("no runs yet; `autopilot run tasks/<name>.md` begins one");
-    }
+    let text = "no runs yet; `autopilot run tasks/<name>.md` begins one";
+    terminal::either(global.json, text, CostAnswer::default);
     done()
 }
 
@@ -71,15 +66,15 @@ fn table(part: &CostTable) -> String {
         return text;
     }
     let heading = [word, "cost", "in", "cached", "out", "attempts"].map(str::to_owned);
-    let row = |(key, sum): &(String, Sum)| {
+    let row = |key: &str, sum: &Sum| {
         let mut row = vec![one_line(key).into_owned()];
         row.extend(sum::cells(sum));
         row
     };
     let mut table = vec![heading.to_vec()];
-    table.extend(part.rows.iter().map(row));
+    table.extend(part.rows.iter().map(|CostRow { key: (_, key), sum }| row(key, sum)));
     if part.rows.len() > 1 {
-        table.push(row(&("total".to_owned(), part.total)));
+        table.push(row("total", &part.total));
     }
     for line in terminal::table(&table).lines() {
         text.push_str(&format!("  {line}\n"));

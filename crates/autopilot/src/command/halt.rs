@@ -79,8 +79,7 @@ pub fn unpause(global: &Global) -> super::Done {
         false => answer.clone(),
     };
     terminal::either(global.json, &text, || {
-        let removed: Vec<String> =
-            removed.iter().map(|path| in_repository(path, &place)).collect();
+        let removed: Vec<String> = removed.iter().map(|path| in_repository(path, &place)).collect();
         json!({
             "paused": false,
             "removed": removed,

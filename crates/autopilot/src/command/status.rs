@@ -11,7 +11,7 @@ use autopilot_core::id::Time;
 use autopilot_core::state::{State, Status as TaskStatus, Task};
 use autopilot_engine::clock::now;
 use autopilot_engine::place::StatePaths;
-use autopilot_engine::query::status::known_status;
+use autopilot_engine::query::status::RunStatus;
 use autopilot_engine::query::{KnownRun, RunArchive, Standing};
 use autopilot_host::escape::one_line;
 use autopilot_host::redact::Redactor;
@@ -57,7 +57,8 @@ fn text(
         (Some(_) | None, _) => Redactor::none(),
     };
     if global.json {
-        return serde_json::to_string_pretty(&known_status(told, &redactor)).unwrap_or_default();
+        let status = RunStatus::known(told, &redactor);
+        return serde_json::to_string_pretty(&status).unwrap_or_default();
     }
     let screen = |told| redactor.redact(&screen(told, place, now())).into_owned();
     told.map_or_else(|| none_yet(place), screen)

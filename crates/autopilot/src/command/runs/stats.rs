@@ -20,7 +20,7 @@ pub fn stats(
     let stats = archive.map(|archive| query::stats(archive, runs_max, since)).transpose()?;
     let stats = stats.unwrap_or_default();
     if global.json {
-        terminal::json(&stats.to_json());
+        terminal::json(&stats.figures());
     } else if stats.runs.is_empty() && stats.left_out == 0 {
         terminal::say(none(since));
     } else {
@@ -91,15 +91,15 @@ fn counted(counts: &BTreeMap<&'static str, usize>) -> String {
 
 fn figure_row(name: &str, figures: &Figures, shown: impl Fn(u64) -> String) -> Vec<String> {
     let mut row = vec![name.to_owned()];
-    match figures.summary() {
+    match figures.summary(1.0) {
         None => row.push("-".to_owned()),
         Some(told) if name.starts_with("iterations") => {
             row.extend([format!("{:.1}", told.mean), format!("{:.1}", told.median)]);
-            row.extend([shown(told.p90), shown(told.max)]);
+            row.extend([told.p90, told.max].map(|number| shown(number as u64)));
         }
         Some(told) => {
-            row.extend([told.mean.round() as u64, told.median.round() as u64].map(&shown));
-            row.extend([shown(told.p90), shown(told.max)]);
+            let numbers = [told.mean, told.median, told.p90, told.max];
+            row.extend(numbers.map(|number| shown(number.round() as u64)));
         }
     }
     row
