@@ -11,7 +11,7 @@ use crate::inbox::{
 };
 use crate::place::StatePaths;
 use crate::workspace::{self, WorkspaceError};
-use autopilot_core::decide::{Refusal, refusal, rehearse};
+use autopilot_core::decide::{Hindrance, Refusal, refusal, rehearse};
 use autopilot_core::event::HaltWhy;
 use autopilot_core::input::{Ask, Input};
 use autopilot_core::state::State;
@@ -26,11 +26,18 @@ const ALIVE_EVERY: Duration = Duration::from_millis(250);
 /// How often the answer is looked for where the kernel can't report file changes.
 const POLL_EVERY: Duration = Duration::from_millis(50);
 
+/// The answer of the process that works on a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessAnswer {
+    pub text: String,
+    /// False when the run was already as requested.
+    pub changed: bool,
+}
+
 /// The outcome of a request to a run.
 #[derive(Debug)]
 pub enum AskReply {
-    /// The process's answer; `changed` is false when the run was already as requested.
-    Answered { text: String, changed: bool },
+    Answered(ProcessAnswer),
     /// No process works on the run and the request is legal: the caller resumes the run with it.
     /// Holds the current state of the run.
     Unattended(Box<State>),
@@ -80,10 +87,16 @@ pub enum HaltRequest {
 pub enum HaltReply {
     /// No process works in this repository.
     NoProcess,
-    /// The process's answer; `changed` is false when the run was already as requested.
-    Answered { pid: i32, text: String, changed: bool },
+    Answered {
+        pid: i32,
+        answer: ProcessAnswer,
+    },
     /// The process did not answer, so a flag file holds the request.
-    Left { pid: i32, unanswered: AskError, path: Utf8PathBuf },
+    Left {
+        pid: i32,
+        unanswered: AskError,
+        path: Utf8PathBuf,
+    },
 }
 
 /// Sends requests to the unfinished run of a repository, or else to its newest run. The limits
@@ -95,9 +108,7 @@ pub fn ask(place: &StatePaths, limits: &LimitChange, asks: &[Ask]) -> Result<Ask
     };
     let request = InboxRequest::Asks { limits: limits.clone(), asks: asks.to_vec() };
     match deliver(place, &holder, Some(&state.run.id), request)? {
-        Some(answer) => {
-            answered(answer).map(|(text, changed)| AskReply::Answered { text, changed })
-        }
+        Some(answer) => answered(answer).map(AskReply::Answered),
         // The process ended before it took the message.
         None => unattended(newest(place)?, limits, asks),
     }
@@ -118,7 +129,7 @@ pub fn halt(place: &StatePaths, request: HaltRequest) -> Result<HaltReply, AskEr
     let Some(holder) = workspace::holder(place) else { return Ok(HaltReply::NoProcess) };
     let pid = holder.process.pid;
     let unanswered = match tell_process(place, &holder, request.ask()) {
-        Ok(Some((text, changed))) => return Ok(HaltReply::Answered { pid, text, changed }),
+        Ok(Some(answer)) => return Ok(HaltReply::Answered { pid, answer }),
         Ok(None) => AskError::Ended { pid },
         Err(error @ AskError::Failed(InboxFailure::OutsideRun | InboxFailure::Journal { .. })) => {
             return Err(error);
@@ -136,9 +147,8 @@ pub fn halt(place: &StatePaths, request: HaltRequest) -> Result<HaltReply, AskEr
 }
 
 /// Cancels a pause: removes its files, and asks the process that works in the repository. Returns
-/// the removed files and the answer of the process, if there is one, with whether it changed
-/// anything.
-pub fn unpause(place: &StatePaths) -> Result<(Vec<Utf8PathBuf>, Option<(String, bool)>), AskError> {
+/// the removed files and the answer of the process, if there is one.
+pub fn unpause(place: &StatePaths) -> Result<(Vec<Utf8PathBuf>, Option<ProcessAnswer>), AskError> {
     let removed = Flag::Pause.lower(place);
     let removed = removed.map_err(|source| AskError::Flag { flag: Flag::Pause, source })?;
     let Some(holder) = workspace::holder(place) else { return Ok((removed, None)) };
@@ -172,7 +182,7 @@ impl std::fmt::Display for HaltReply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             HaltReply::NoProcess => f.write_str("no run is under way; nothing was changed"),
-            HaltReply::Answered { text, .. } => f.write_str(text),
+            HaltReply::Answered { answer, .. } => f.write_str(&answer.text),
             HaltReply::Left { unanswered: unanswered @ AskError::Ended { .. }, path, .. } => {
                 write!(f, "{unanswered}; `{path}` keeps the run from going on until it is resumed")
             }
@@ -187,13 +197,13 @@ fn is_interrupted((_, state): (JournalRun, State)) -> bool {
     !state.is_at_rest()
 }
 
-/// Sends a request about whichever run the process works on. Returns its answer and whether that
-/// changed anything, or `None` when the process ended without taking the request.
+/// Sends a request about whichever run the process works on. Returns its answer, or `None` when the
+/// process ended without taking the request.
 fn tell_process(
     place: &StatePaths,
     holder: &Holder,
     ask: Ask,
-) -> Result<Option<(String, bool)>, AskError> {
+) -> Result<Option<ProcessAnswer>, AskError> {
     let request = InboxRequest::Asks { limits: LimitChange::default(), asks: vec![ask] };
     deliver(place, holder, None, request)?.map(answered).transpose()
 }
@@ -209,15 +219,24 @@ fn unattended(state: State, limits: &LimitChange, asks: &[Ask]) -> Result<AskRep
     let now = crate::clock::now();
     let change = limits.ask(&state.run.limits).map(Input::Asked);
     let booted = rehearse(&state, [Input::Boot].into_iter().chain(change), now);
-    let booted = booted.map_err(AskError::Refused)?;
+    let booted = booted.map_err(without_process)?;
     if let [only] = asks
         && let Some(refusal) = refusal(&booted, only)
         && refusal.is_already_so()
     {
-        return Ok(AskReply::Answered { text: refusal.to_string(), changed: false });
+        let answer = ProcessAnswer { text: refusal.to_string(), changed: false };
+        return Ok(AskReply::Answered(answer));
     }
-    rehearse(&booted, asks.iter().cloned().map(Input::Asked), now).map_err(AskError::Refused)?;
+    rehearse(&booted, asks.iter().cloned().map(Input::Asked), now).map_err(without_process)?;
     Ok(AskReply::Unattended(Box::new(state)))
+}
+
+/// A refusal with the advice for a run that nobody works on: waiting for its end does not help.
+fn without_process(mut refusal: Refusal) -> AskError {
+    if let Hindrance::Behind { is_stopped, .. } = &mut refusal.why {
+        *is_stopped = true;
+    }
+    AskError::Refused(refusal)
 }
 
 /// Leaves a message for the process and waits for its answer. Returns `None` when the process ended
@@ -259,11 +278,10 @@ fn deliver(
     Err(AskError::Silent { pid, is_taken })
 }
 
-/// The answer as text, and whether it changed anything.
-fn answered(answer: InboxAnswer) -> Result<(String, bool), AskError> {
+fn answered(answer: InboxAnswer) -> Result<ProcessAnswer, AskError> {
     match answer {
-        InboxAnswer::Done { text } => Ok((text, true)),
-        InboxAnswer::Unchanged { text } => Ok((text, false)),
+        InboxAnswer::Done { text } => Ok(ProcessAnswer { text, changed: true }),
+        InboxAnswer::Unchanged { text } => Ok(ProcessAnswer { text, changed: false }),
         InboxAnswer::Refused(refusal) => Err(AskError::Refused(refusal)),
         InboxAnswer::Failed(failure) => Err(AskError::Failed(failure)),
     }

@@ -16,7 +16,7 @@ pub mod stats;
 pub mod status;
 
 use crate::environment::Variables;
-use crate::feed::Subscription;
+use crate::feed::{GrowthWatch, Subscription};
 use crate::place::StatePaths;
 use crate::redaction;
 use crate::store::{self, StoreError};
@@ -156,7 +156,8 @@ impl RunArchive {
         let (place, run) = (self.place.clone(), told.run.id.clone());
         let is_ours = move |holder: Holder| holder.run == run || holder.run.is_empty();
         let at_work = Box::new(move || Ok(workspace::holder(&place).is_some_and(&is_ours)));
-        Ok(Subscription::of_journal(history, &told.run.id, told.state.seq + 1, at_work))
+        let growth = GrowthWatch::of([self.place.state.as_path()]);
+        Ok(Subscription::of_journal(history, &told.run.id, told.state.seq + 1, at_work, growth))
     }
 
     /// Reads a text that the run keeps under a hash, as JSON.

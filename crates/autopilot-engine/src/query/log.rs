@@ -5,6 +5,7 @@ mod name;
 pub use name::LogName;
 
 use super::{KnownRun, QueryError, RunArchive};
+use crate::feed::GrowthWatch;
 use crate::job::{EVENTS, Metadata};
 use crate::place::StatePaths;
 use crate::recorded::{RecordedExec, RecordedRun};
@@ -92,6 +93,13 @@ impl LogSelection {
         let recorded = RecordedRun::open(&place.views(), &known.run.id).ok().filter(|_| !raw);
         let steps = Some(Steps { task, stream, since, recorded });
         LogSelection { logs: place.views().join("logs"), steps, about: None }
+    }
+
+    /// A watch of the directories in which files are selected.
+    pub fn growth(&self) -> GrowthWatch {
+        let events = self.steps.as_ref().and_then(|steps| steps.recorded.as_ref());
+        let dirs = events.map(|run| run.path.as_path()).into_iter().chain([self.logs.as_path()]);
+        GrowthWatch::of(dirs)
     }
 
     /// Each file with its heading, oldest first.

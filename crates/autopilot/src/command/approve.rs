@@ -41,7 +41,7 @@ pub fn approve(global: &Global, args: &Approve) -> super::Done {
     }
     let edited = match engine::ask(&place, &LimitChange::default(), &[asked])? {
         AskReply::Unattended(state) => edit(&place, &state)?,
-        AskReply::Answered { text, .. } => return Err(CommandFailure::failed(text)),
+        AskReply::Answered(answer) => return Err(CommandFailure::failed(answer.text)),
     };
     let opened = work::reopen(global, &place, false)?;
     work::work(global, opened, approving(edited), args.wait)

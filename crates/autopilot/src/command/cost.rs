@@ -3,8 +3,8 @@
 /// Costs as text.
 pub mod sum;
 
-use super::runs::since;
-use super::{Done, done, past};
+use super::runs::{none, since};
+use super::{Done, answer, past};
 use crate::cli::{Cost, CostBy, Global};
 use crate::terminal;
 use autopilot_engine::clock::now;
@@ -21,8 +21,7 @@ pub fn cost(global: &Global, args: &Cost) -> Done {
     let from = args.since.as_deref().map(|text| since(text, now)).transpose()?;
     let Some(archive) = past::open(global)?.1 else { return nothing(global, args) };
     let said = query::cost(&archive, args.run.as_deref(), args.by.map(key), from, now)?;
-    terminal::either(global.json, text(&said).trim_end(), || said);
-    done()
+    answer(global, said, text)
 }
 
 /// The answer for a repository without runs; asking for a certain run is an error.
@@ -30,9 +29,7 @@ fn nothing(global: &Global, args: &Cost) -> Done {
     if args.run.is_some() {
         return Err(QueryError::NoRunYet.into());
     }
-    let text = "no runs yet; `autopilot run tasks/<name>.md` begins one";
-    terminal::either(global.json, text, CostAnswer::default);
-    done()
+    answer(global, CostAnswer::default(), |_| none(None).to_owned())
 }
 
 fn key(by: CostBy) -> CostKey {
@@ -65,18 +62,15 @@ fn table(part: &CostTable) -> String {
         text.push_str("  nothing was asked of an agent\n");
         return text;
     }
-    let heading = [word, "cost", "in", "cached", "out", "attempts"].map(str::to_owned);
+    let heading = [word, "cost", "in", "cached", "out", "attempts"];
     let row = |key: &str, sum: &Sum| {
         let mut row = vec![one_line(key).into_owned()];
         row.extend(sum::cells(sum));
         row
     };
-    let mut table = vec![heading.to_vec()];
-    table.extend(part.rows.iter().map(|CostRow { key: (_, key), sum }| row(key, sum)));
-    if part.rows.len() > 1 {
-        table.push(row("total", &part.total));
-    }
-    for line in terminal::table(&table).lines() {
+    let total = (part.rows.len() > 1).then(|| row("total", &part.total));
+    let rows = part.rows.iter().map(|CostRow { key: (_, key), sum }| row(key, sum));
+    for line in terminal::table(&heading, rows.chain(total)).lines() {
         text.push_str(&format!("  {line}\n"));
     }
     text

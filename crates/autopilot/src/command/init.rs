@@ -6,10 +6,9 @@ mod skills;
 
 pub use look::base_branch;
 
-use super::{Done, done, equipment};
+use super::{Done, answer, equipment};
 use crate::cli::{Global, Init};
 use crate::exit::{CommandFailure, OrFailed};
-use crate::terminal;
 use autopilot_agents::answer::{AgentAnswer, Plan, ReviewAnswer};
 use autopilot_core::config::{Config, template};
 use autopilot_core::detect::{Detected, ProjectKind, Proposal, detect};
@@ -50,15 +49,8 @@ pub fn init(global: &Global, args: &Init) -> Done {
         written,
         skills,
     };
-    if global.json {
-        terminal::json(&report.object());
-    } else {
-        terminal::say(&report.text());
-    }
-    match report.skills.as_ref().and_then(Skills::failure) {
-        Some(failure) => Err(failure),
-        None => done(),
-    }
+    let printed = answer(global, report.object(), |_| report.text());
+    report.skills.as_ref().and_then(Skills::failure).map_or(printed, Err)
 }
 
 struct InitReport {
@@ -229,7 +221,7 @@ impl InitReport {
             "root": self.root,
             "written": self.written.new,
             "kept": self.written.kept,
-            "skills": self.skills.as_ref().map(Skills::object),
+            "skills": self.skills,
             "kinds": self.detected.kinds.iter().map(kind_word).collect::<Vec<_>>(),
             "commands": commands,
             "copy": self.detected.copy,

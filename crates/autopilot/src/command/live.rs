@@ -151,7 +151,7 @@ impl Hands for OwnHands {
         }
         self.asked(|place| {
             let (_, answer) = ask::unpause(place)?;
-            Ok(answer.map_or_else(|| "the pause is cancelled".to_owned(), |(text, _)| text))
+            Ok(answer.map_or_else(|| "the pause is cancelled".to_owned(), |told| told.text))
         })
     }
 

@@ -9,9 +9,6 @@ use autopilot_engine::query::Standing;
 use autopilot_engine::query::log::{LogSelection, LogStream, list, read_from};
 use camino::{Utf8Path, Utf8PathBuf};
 use std::collections::BTreeMap;
-use std::time::Duration;
-
-const POLL: Duration = Duration::from_millis(250);
 
 /// Prints logs, and follows them with `--follow`.
 pub fn logs(global: &Global, args: &Logs) -> Done {
@@ -25,16 +22,18 @@ pub fn logs(global: &Global, args: &Logs) -> Done {
         return done();
     }
     let mut printed = Printed::default();
+    let mut growth = wanted.growth();
     loop {
         // The state is read before the logs, so that their last lines are not missed.
         let over = !args.follow || !is_live(global)?;
         for (path, heading) in wanted.files() {
+            path.parent().into_iter().for_each(|dir| growth.add(dir));
             printed.print(&path, heading.as_deref(), args.tail, over, wanted.about.as_deref());
         }
         if over {
             return finish(&printed, &wanted);
         }
-        std::thread::sleep(POLL);
+        growth.wait(growth.every());
     }
 }
 

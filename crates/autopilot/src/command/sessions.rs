@@ -1,18 +1,16 @@
 //! `autopilot sessions`: lists the agents' sessions of a run and whether each can be continued.
 
 use super::cost::sum;
-use super::{Done, done, past};
-use crate::cli::{Global, Sessions};
+use super::{Done, answer, past};
+use crate::cli::Global;
 use crate::terminal;
 use autopilot_engine::query::sessions::{self as query, RunSessions, SessionRow};
 use autopilot_host::escape::one_line;
 
 /// Prints the sessions.
-pub fn sessions(global: &Global, args: &Sessions) -> Done {
+pub fn sessions(global: &Global, run: Option<&str>) -> Done {
     let archive = past::must(global)?;
-    let listed = query::sessions(&archive, &archive.run(args.run.as_deref())?)?;
-    terminal::either(global.json, text(&listed).trim_end(), || &listed);
-    done()
+    answer(global, query::sessions(&archive, &archive.run(run)?)?, text)
 }
 
 fn text(listed: &RunSessions) -> String {
@@ -48,9 +46,8 @@ fn text(listed: &RunSessions) -> String {
             row.not_resumable_because.map_or("yes".to_owned(), |why| format!("no: {why}")),
         ]
     };
-    let mut rows = vec![heading.map(str::to_owned).to_vec()];
-    rows.extend(listed.sessions.iter().map(row));
-    let mut text = format!("run {}\n{}", listed.run_id, terminal::table(&rows));
+    let rows = listed.sessions.iter().map(row);
+    let mut text = format!("run {}\n{}", listed.run_id, terminal::table(&heading, rows));
     if let Some(command) = listed.sessions.iter().rev().find_map(|row| row.resume.as_ref()) {
         text.push_str(&format!("\ncontinue one: {command}\n"));
     }

@@ -4,7 +4,7 @@
 mod watch;
 
 use super::{Done, done, past};
-use crate::cli::{Global, StatusArgs};
+use crate::cli::Global;
 use crate::exit::CommandFailure;
 use crate::terminal;
 use autopilot_core::id::Time;
@@ -25,9 +25,9 @@ const REFRESH: Duration = Duration::from_millis(250);
 const TASKS_SHOWN_MAX: usize = 60;
 
 /// Prints the status, after watching the run with `--watch`.
-pub fn status(global: &Global, args: &StatusArgs) -> Done {
+pub fn status(global: &Global, watch: bool) -> Done {
     let mut shown = String::new();
-    if args.watch && !global.json {
+    if watch && !global.json {
         watch::watch(global)?;
     }
     loop {
@@ -38,7 +38,7 @@ pub fn status(global: &Global, args: &StatusArgs) -> Done {
         if text != shown {
             terminal::say(&text);
         }
-        if !(args.watch && global.json && is_live) {
+        if !(watch && global.json && is_live) {
             return done();
         }
         shown = text;
@@ -133,11 +133,8 @@ fn at_work(state: &State, now: Time) -> Vec<String> {
 
 fn tasks(state: &State) -> String {
     let heading = ["task", "status", "iteration", "time", "cost", "result"];
-    let heading = heading.map(str::to_owned).to_vec();
-    let rows: Vec<Vec<String>> = std::iter::once(heading)
-        .chain(view::leaves(state).take(TASKS_SHOWN_MAX).map(row))
-        .collect();
-    let mut text = terminal::table(&rows);
+    let rows = view::leaves(state).take(TASKS_SHOWN_MAX).map(row);
+    let mut text = terminal::table(&heading, rows);
     let more = view::leaves(state).count().saturating_sub(TASKS_SHOWN_MAX);
     if more > 0 {
         let _ = writeln!(text, "… and {more} more; `autopilot show` lists all");

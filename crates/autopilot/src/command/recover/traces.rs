@@ -41,9 +41,7 @@ pub fn tell(global: &Global, place: &StatePaths) -> Done {
         return done();
     }
     terminal::say(&format!("{was}; these branches still tell of earlier runs:\n"));
-    let heading = NAMES.map(str::to_owned).to_vec();
-    let rows: Vec<Vec<String>> = std::iter::once(heading).chain(traces).collect();
-    terminal::say(terminal::table(&rows).trim_end());
+    terminal::say(terminal::table(&NAMES, traces).trim_end());
     terminal::say(
         "\nthe history of the runs themselves is lost; a new run begins on any of these branches",
     );
