@@ -107,23 +107,15 @@ impl LimitChange {
 
     /// The limits with the change applied.
     pub fn applied_to(&self, limits: &Limits) -> Limits {
-        let mut limits = limits.clone();
-        if let Some(rounds) = self.max_iterations {
-            limits.rounds_max = rounds;
+        let money = |usd: Option<f64>| usd.map(Micros::from_usd);
+        Limits {
+            rounds_max: self.max_iterations.unwrap_or(limits.rounds_max),
+            usd_max: money(self.max_usd).or(limits.usd_max),
+            usd_per_task_max: money(self.max_usd_per_task).or(limits.usd_per_task_max),
+            wall_max_ms: self.max_wall_ms.or(limits.wall_max_ms),
+            workers_max: self.max_workers.unwrap_or(limits.workers_max),
+            ..limits.clone()
         }
-        if let Some(usd) = self.max_usd {
-            limits.usd_max = Some(Micros::from_usd(usd));
-        }
-        if let Some(usd) = self.max_usd_per_task {
-            limits.usd_per_task_max = Some(Micros::from_usd(usd));
-        }
-        if let Some(ms) = self.max_wall_ms {
-            limits.wall_max_ms = Some(ms);
-        }
-        if let Some(workers) = self.max_workers {
-            limits.workers_max = workers;
-        }
-        limits
     }
 }
 

@@ -63,6 +63,12 @@ pub fn configured(global: &Global) -> Result<(StatePaths, Config), CommandFailur
     Ok((place, config))
 }
 
+/// The configuration of a repository that has none.
+pub fn usual_config() -> Result<Config, CommandFailure> {
+    let usual = Config::parse("commands: { tests: \"true\" }");
+    usual.map(|(config, _)| config).map_err(CommandFailure::config)
+}
+
 /// Creates the state directory of the repository.
 pub fn adopt(repo: UserRepo, config: Config) -> Result<OpenedRepository, CommandFailure> {
     let place = workspace::adopt(&repo, &StateEnv::from_process())?;
@@ -134,6 +140,12 @@ pub fn variables() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect()
+}
+
+/// The person's editor, if one is set.
+pub fn editor() -> Option<String> {
+    let set = |name: &str| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
+    set("VISUAL").or_else(|| set("EDITOR"))
 }
 
 /// The name of the user who starts the run.

@@ -39,28 +39,19 @@ impl Refusal {
                     }
                     false => "",
                 };
-                let verb = self.deed.verb();
+                let (verb, _) = self.deed.words();
                 format!(
                     "{first}; if it fails, `autopilot {verb} {name}` is possible again{session}"
                 )
             }
             Hindrance::Acting => "wait until the merge is done".to_owned(),
-            Hindrance::Lifetime { .. } => match self.deed {
-                Deed::Continue => "ask outside the run: `autopilot resume <session> \
-                     --read-only --prompt …`"
-                    .to_owned(),
-                Deed::Stop
-                | Deed::Pause
-                | Deed::Resume
-                | Deed::Unpause
-                | Deed::Retry
-                | Deed::Skip
-                | Deed::Approve
-                | Deed::Reject
-                | Deed::Change => "the merged work stays on its branch; start another run for \
-                     the rest"
-                    .to_owned(),
-            },
+            Hindrance::Lifetime { .. } if self.deed == Deed::Continue => {
+                "ask outside the run: `autopilot resume <session> --read-only --prompt …`"
+                    .to_owned()
+            }
+            Hindrance::Lifetime { .. } => {
+                "the merged work stays on its branch; start another run for the rest".to_owned()
+            }
             Hindrance::Money { .. } => {
                 "raise its limit in the same command with `--max-usd-per-task <USD>`".to_owned()
             }
@@ -114,7 +105,7 @@ impl fmt::Display for Refusal {
             Some(name) => format!("task `{name}`"),
             None => "the run".to_owned(),
         };
-        let done = self.deed.participle();
+        let (verb, done) = self.deed.words();
         let cannot = |f: &mut fmt::Formatter<'_>, why: &str| {
             write!(f, "{object} can't be {done} now: {why}")
         };
@@ -125,11 +116,9 @@ impl fmt::Display for Refusal {
                 meant.iter().try_for_each(|meant| write!(f, "; did you mean `{meant}`?"))
             }
             Hindrance::TheRun => write!(f, "{object} itself can't be {done}"),
-            Hindrance::Done => {
-                write!(f, "{object} is done; there is nothing to {}", self.deed.verb())
-            }
+            Hindrance::Done => write!(f, "{object} is done; there is nothing to {verb}"),
             Hindrance::NotFailed => {
-                write!(f, "{object} has not failed; there is nothing to {}", self.deed.verb())
+                write!(f, "{object} has not failed; there is nothing to {verb}")
             }
             Hindrance::ItsTasks { .. } => write!(f, "{object} failed because of its tasks"),
             Hindrance::Blocked { by } => write!(f, "{object} needs `{by}`, which failed"),
@@ -164,34 +153,19 @@ impl fmt::Display for Refusal {
 }
 
 impl Deed {
-    /// The verb of the ask, which is also its command.
-    fn verb(self) -> &'static str {
+    /// The verb of the ask, which is also its command, and its participle.
+    fn words(self) -> (&'static str, &'static str) {
         match self {
-            Deed::Stop => "stop",
-            Deed::Pause => "pause",
-            Deed::Resume => "resume",
-            Deed::Unpause => "unpause",
-            Deed::Retry => "retry",
-            Deed::Continue => "continue",
-            Deed::Skip => "skip",
-            Deed::Approve => "approve",
-            Deed::Reject => "reject",
-            Deed::Change => "change",
-        }
-    }
-
-    fn participle(self) -> &'static str {
-        match self {
-            Deed::Stop => "stopped",
-            Deed::Pause => "paused",
-            Deed::Resume => "resumed",
-            Deed::Unpause => "unpaused",
-            Deed::Retry => "retried",
-            Deed::Continue => "continued",
-            Deed::Skip => "skipped",
-            Deed::Approve => "approved",
-            Deed::Reject => "rejected",
-            Deed::Change => "changed",
+            Deed::Stop => ("stop", "stopped"),
+            Deed::Pause => ("pause", "paused"),
+            Deed::Resume => ("resume", "resumed"),
+            Deed::Unpause => ("unpause", "unpaused"),
+            Deed::Retry => ("retry", "retried"),
+            Deed::Continue => ("continue", "continued"),
+            Deed::Skip => ("skip", "skipped"),
+            Deed::Approve => ("approve", "approved"),
+            Deed::Reject => ("reject", "rejected"),
+            Deed::Change => ("change", "changed"),
         }
     }
 }

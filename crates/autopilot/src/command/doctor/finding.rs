@@ -49,6 +49,11 @@ impl DoctorFinding {
         DoctorFinding { level: Level::Missing, ..DoctorFinding::ok(name, text) }
     }
 
+    /// A warning with one text if something is wrong, and otherwise the other text.
+    pub fn either(name: &str, is_wrong: bool, wrong: String, ok: String) -> DoctorFinding {
+        if is_wrong { DoctorFinding::warning(name, wrong) } else { DoctorFinding::ok(name, ok) }
+    }
+
     /// The finding as text; its further lines are indented below the first.
     pub fn text(&self) -> String {
         let text = escape::visible(&self.text).replace('\n', "\n                          ");
