@@ -235,14 +235,22 @@ impl KnownRun {
         standing(&self.run, &self.state, self.holder.as_ref())
     }
 
+    /// The process that works on the run, if there is one.
+    pub fn pid(&self) -> Option<i32> {
+        match self.standing() {
+            Standing::Live { pid } => Some(pid),
+            Standing::Over | Standing::Rests | Standing::Abandoned | Standing::Interrupted => None,
+        }
+    }
+
+    /// Whether a process works on the run.
+    pub fn is_live(&self) -> bool {
+        self.pid().is_some()
+    }
+
     /// How the run stands, as a sentence for people.
     pub fn headline(&self) -> String {
-        match self.standing() {
-            Standing::Live { .. } => view::headline(&self.state),
-            Standing::Over | Standing::Rests | Standing::Abandoned | Standing::Interrupted => {
-                self.word().to_owned()
-            }
-        }
+        if self.is_live() { view::headline(&self.state) } else { self.word().to_owned() }
     }
 
     /// The redacted name of a task; the run itself is told apart.

@@ -57,24 +57,21 @@ impl LogSelection {
         raw: bool,
     ) -> Result<LogSelection, QueryError> {
         let place = &archive.place;
-        match (task, stream) {
-            (None, None | Some(LogStream::Controller)) => Ok(LogSelection::controller(place, None)),
-            (None, Some(_)) => {
-                let known = archive.run(None)?;
-                Ok(LogSelection::steps(place, &known, None, stream, raw))
-            }
-            (Some(task), stream) => {
+        if task.is_none() && stream.is_none() {
+            return Ok(LogSelection::controller(place, None));
+        }
+        let (known, name) = match task {
+            None => (archive.run(None)?, None),
+            Some(task) => {
                 let (known, id) = archive.task(task)?;
                 let name = known.state.task(id).name().to_owned();
-                Ok(match stream {
-                    Some(LogStream::Controller) => LogSelection::controller(place, Some(name)),
-                    None
-                    | Some(LogStream::Builder | LogStream::Reviewer | LogStream::Validation) => {
-                        LogSelection::steps(place, &known, Some(name), stream, raw)
-                    }
-                })
+                (known, Some(name))
             }
-        }
+        };
+        Ok(match stream {
+            Some(LogStream::Controller) => LogSelection::controller(place, name),
+            Some(_) | None => LogSelection::steps(place, &known, name, stream, raw),
+        })
     }
 
     /// The controller's log, or the lines of it that mention a task.

@@ -1,7 +1,7 @@
 //! The sessions agents had in a run, and how to resume each.
 
 use super::cost::{agent_of, figures};
-use super::{KnownRun, QueryError, RunArchive, RunConfigs, Standing};
+use super::{KnownRun, QueryError, RunArchive, RunConfigs};
 use crate::job::further::kept_attempts;
 use crate::kept;
 use autopilot_core::config::AgentConfig;
@@ -107,7 +107,6 @@ impl<'a> SessionBook<'a> {
         let agent = self.agent(session);
         let id = self.redactor.redact(&session.id).into_owned();
         let hindrance = session_hindrance(self.facts(session));
-        let is_live = matches!(self.known.standing(), Standing::Live { .. });
         SessionRow {
             cost: session.cost,
             is_the_agents_own: session.is_its_own,
@@ -121,7 +120,7 @@ impl<'a> SessionBook<'a> {
             ended_at: session.ended.as_ref().map(|(at, _)| at.rfc3339()),
             state: match &session.ended {
                 Some((_, outcome)) => super::show::outcome_word(outcome),
-                None if is_live => "running",
+                None if self.known.is_live() => "running",
                 None => "interrupted",
             },
             is_current: view::is_current(session, &self.sessions, &self.known.state),
@@ -134,7 +133,7 @@ impl<'a> SessionBook<'a> {
     fn facts(&self, session: &Session) -> SessionFacts {
         let (place, run) = (&self.archive.place, &self.known.run.id);
         SessionFacts {
-            is_run_live: matches!(self.known.standing(), Standing::Live { .. }),
+            is_run_live: self.known.is_live(),
             has_ended: session.ended.is_some(),
             is_in_run: self.known.state.task(session.task).pipeline.continues_at().is_some(),
             is_its_own: session.is_its_own,

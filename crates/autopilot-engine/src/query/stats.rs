@@ -5,7 +5,7 @@ mod figure;
 pub use figure::{FigureSummary, Figures};
 
 use super::runs::begun_since;
-use super::{KnownRun, QueryError, RunArchive, Standing};
+use super::{KnownRun, QueryError, RunArchive};
 use crate::store;
 use autopilot_core::event::{Event, Outcome};
 use autopilot_core::id::{Micros, Time};
@@ -221,10 +221,5 @@ fn seconds(ms: u64) -> f64 {
 
 /// The outcome of a run as a person would call it.
 fn outcome(known: &KnownRun) -> &'static str {
-    match known.standing() {
-        Standing::Live { .. } => "RUNNING",
-        Standing::Over | Standing::Abandoned | Standing::Rests | Standing::Interrupted => {
-            known.word()
-        }
-    }
+    if known.is_live() { "RUNNING" } else { known.word() }
 }

@@ -1,6 +1,6 @@
 //! Where a run stands.
 
-use super::{KnownRun, Standing};
+use super::KnownRun;
 use crate::views::state_object;
 use autopilot_core::state::State;
 use autopilot_host::redact::Redactor;
@@ -47,11 +47,7 @@ impl RunStatus {
             let none = RunStatus::of(&State::default(), redactor);
             return RunStatus { state: nothing, cost_complete: None, pid: Some(None), ..none };
         };
-        let pid = match told.standing() {
-            Standing::Live { pid } => Some(pid),
-            Standing::Over | Standing::Abandoned | Standing::Rests | Standing::Interrupted => None,
-        };
-        RunStatus { pid: Some(pid), ..RunStatus::of(&told.state, redactor) }
+        RunStatus { pid: Some(told.pid()), ..RunStatus::of(&told.state, redactor) }
     }
 
     /// The title of the run, redacted.

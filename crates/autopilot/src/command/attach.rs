@@ -15,7 +15,7 @@ use autopilot_engine::feed::{FeedItem, FeedNews, GrowthWatch, Subscription};
 use autopilot_engine::inbox::InboxRequest;
 use autopilot_engine::job::{EVENTS, Metadata, execs_of};
 use autopilot_engine::place::StatePaths;
-use autopilot_engine::query::{KnownRun, QueryError, RunArchive, Standing};
+use autopilot_engine::query::{KnownRun, QueryError, RunArchive};
 use autopilot_engine::recorded::{RecordedExec, RecordedRun};
 use autopilot_view as view;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -89,18 +89,16 @@ impl WatchedTask {
     }
 
     fn must_be_live(&self, past: &RunArchive) -> Result<(), CommandFailure> {
-        let told = self.told(past)?;
-        match told.standing() {
-            Standing::Live { .. } => Ok(()),
-            Standing::Over | Standing::Abandoned | Standing::Rests | Standing::Interrupted => {
-                Err(CommandFailure::usage(format!("no process works on run {} now", self.run))
-                    .hint(format!(
-                        "`autopilot logs {0}` has what was said, `autopilot sessions` the \
-                         conversations that can be resumed",
-                        self.task
-                    )))
-            }
+        if self.told(past)?.is_live() {
+            return Ok(());
         }
+        Err(CommandFailure::usage(format!("no process works on run {} now", self.run)).hint(
+            format!(
+                "`autopilot logs {}` has what was said, `autopilot sessions` the conversations \
+                 that can be resumed",
+                self.task
+            ),
+        ))
     }
 
     /// Why the run itself has no agent to watch, neither now nor at its next step.

@@ -9,7 +9,7 @@ use crate::terminal::watching::Watching;
 use autopilot_core::event::HaltWhy;
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::State;
-use autopilot_engine::ask::{self, AskError, HaltRequest};
+use autopilot_engine::ask::{self, AskError, HaltReply, HaltRequest};
 use autopilot_engine::cause::chain;
 use autopilot_engine::clock::now;
 use autopilot_engine::feed::{FeedItem, FeedNews, SightLevel, Subscription};
@@ -160,7 +160,11 @@ impl Hands for OwnHands {
             true => (HaltRequest::StopNow, "`autopilot resume` continues it"),
             false => (HaltRequest::Stop, "S stops it now"),
         };
-        self.asked(move |place| Ok(format!("{}; {then}", ask::halt(place, request)?)))
+        self.asked(move |place| {
+            let reply = ask::halt(place, request)?;
+            let is_heard = matches!(&reply, HaltReply::Answered { answer, .. } if answer.changed);
+            Ok(if is_heard { format!("{reply}; {then}") } else { reply.to_string() })
+        })
     }
 
     fn interrupt(&mut self) {

@@ -5,7 +5,6 @@ use crate::cli::{self, Global, Logs};
 use crate::exit::CommandFailure;
 use crate::terminal::{self, lines};
 use autopilot_engine::job::EVENTS;
-use autopilot_engine::query::Standing;
 use autopilot_engine::query::log::{LogSelection, LogStream, list, read_from};
 use camino::{Utf8Path, Utf8PathBuf};
 use std::collections::BTreeMap;
@@ -46,8 +45,7 @@ fn finish(printed: &Printed, wanted: &LogSelection) -> Done {
 
 fn is_live(global: &Global) -> Result<bool, CommandFailure> {
     let Some(archive) = past::open(global)?.1 else { return Ok(false) };
-    let newest = archive.newest()?;
-    Ok(newest.is_some_and(|known| matches!(known.standing(), Standing::Live { .. })))
+    Ok(archive.newest()?.is_some_and(|known| known.is_live()))
 }
 
 fn selection(global: &Global, args: &Logs) -> Result<LogSelection, CommandFailure> {

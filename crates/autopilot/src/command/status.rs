@@ -33,7 +33,7 @@ pub fn status(global: &Global, watch: bool) -> Done {
     loop {
         let (place, archive) = past::open(global)?;
         let told = newest(archive.as_ref())?;
-        let is_live = told.as_ref().is_some_and(|t| matches!(t.standing(), Standing::Live { .. }));
+        let is_live = told.as_ref().is_some_and(KnownRun::is_live);
         let text = text(global, &place, archive.as_ref(), told.as_ref());
         if text != shown {
             terminal::say(&text);

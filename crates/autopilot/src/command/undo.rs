@@ -32,7 +32,7 @@ struct PublishedBranch {
 pub fn undo(global: &Global, run: Option<&str>) -> Done {
     let past = past::must(global)?;
     let told = past.run(run)?;
-    if let Standing::Live { pid } = told.standing() {
+    if let Some(pid) = told.pid() {
         let text = format!("run {} is live (process {pid}); its branches stay", told.run.id);
         return Err(CommandFailure::failed(text).hint("stop it first with `autopilot stop`"));
     }

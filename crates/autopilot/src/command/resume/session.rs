@@ -129,22 +129,21 @@ fn find(past: &RunArchive, id: &str) -> Result<(KnownRun, Session), CommandFailu
                 .hint(format!("`autopilot sessions` lists those of the newest run{known}")))
         }
         1 => alike.pop().ok_or_else(|| CommandFailure::usage("there is no such session")),
-        count => {
-            let names: Vec<&str> =
-                alike.iter().take(NAMED_MAX).map(|(_, session)| session.id.as_str()).collect();
-            let more = if count > NAMED_MAX { ", …" } else { "" };
-            Err(CommandFailure::usage(format!("{count} sessions begin with `{id}`"))
-                .hint(format!("say which: {}{more}", names.join(", "))))
-        }
+        count => Err(CommandFailure::usage(format!("{count} sessions begin with `{id}`"))
+            .hint(format!("say which: {}", named(alike.iter().map(|(_, session)| session))))),
     }
+}
+
+/// The ids of the first sessions.
+fn named<'a>(sessions: impl ExactSizeIterator<Item = &'a Session>) -> String {
+    let more = if sessions.len() > NAMED_MAX { ", …" } else { "" };
+    let names: Vec<&str> = sessions.take(NAMED_MAX).map(|session| session.id.as_str()).collect();
+    format!("{}{more}", names.join(", "))
 }
 
 fn known_of_newest(past: &RunArchive) -> Result<String, CommandFailure> {
     let Some(newest) = past.runs(1)?.into_iter().next() else { return Ok(String::new()) };
-    let known = sessions(&newest.id, &past.records(&newest.id)?);
-    let names: Vec<&str> = known.iter().rev().take(NAMED_MAX).map(|s| s.id.as_str()).collect();
-    let more = if known.len() > NAMED_MAX { ", …" } else { "" };
-    Ok(format!("{}{more}", names.join(", ")))
+    Ok(named(sessions(&newest.id, &past.records(&newest.id)?).iter().rev()))
 }
 
 /// The failure for a session that can't be continued.
