@@ -15,11 +15,12 @@ use autopilot_engine::feed::{FeedItem, FeedNews, GrowthWatch, Subscription};
 use autopilot_engine::inbox::InboxRequest;
 use autopilot_engine::job::{EVENTS, Metadata, execs_of};
 use autopilot_engine::place::StatePaths;
+use autopilot_engine::query::log::read_from;
 use autopilot_engine::query::{KnownRun, QueryError, RunArchive};
 use autopilot_engine::recorded::{RecordedExec, RecordedRun};
 use autopilot_view as view;
 use camino::{Utf8Path, Utf8PathBuf};
-use std::io::{BufRead, Read, Seek, SeekFrom};
+use std::io::BufRead;
 use std::time::Duration;
 
 /// How much of the conversation so far is shown, from its end.
@@ -247,14 +248,8 @@ impl ExecReader {
 
     fn print(&mut self, global: &Global) {
         let Some(path) = &self.path else { return };
-        let Ok(mut file) = std::fs::File::open(path) else { return };
-        let mut text = Vec::new();
-        let read =
-            file.seek(SeekFrom::Start(self.offset)).and_then(|_| file.read_to_end(&mut text));
-        if read.is_err() {
-            return;
-        }
-        self.offset += text.len() as u64;
+        let Ok((from, text)) = read_from(path, self.offset) else { return };
+        self.offset = from + text.len() as u64;
         self.rest.push_str(&String::from_utf8_lossy(&text));
         while let Some(end) = self.rest.find('\n') {
             let line: String = self.rest.drain(..=end).collect();
