@@ -286,3 +286,19 @@ fn answered(answer: InboxAnswer) -> Result<ProcessAnswer, AskError> {
         InboxAnswer::Failed(failure) => Err(AskError::Failed(failure)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use autopilot_core::decide::Deed;
+
+    #[test]
+    fn nobody_is_told_to_wait_for_the_end_of_a_run_without_a_process() {
+        let why = Hindrance::Behind { is_stopped: false, has_session: true };
+        let refusal = Refusal { task: Some("a".to_owned()), deed: Deed::Retry, why };
+        assert!(refusal.remedy().unwrap().starts_with("wait for the run to end"));
+        let AskError::Refused(refusal) = without_process(refusal) else { panic!("another error") };
+        let remedy = refusal.remedy().unwrap();
+        assert!(remedy.starts_with("let `autopilot resume` finish the run"), "{remedy}");
+    }
+}

@@ -142,6 +142,18 @@ fn a_repository_without_a_commit_is_refused() {
 }
 
 #[test]
+fn a_directory_that_does_not_exist_is_named_as_the_cause() {
+    let stage = stage();
+    for (dir, why) in [("no/where", "`no/where` does not exist"), ("app.txt", "is not a directory")]
+    {
+        for command in ["status", "init", "doctor", "stop"] {
+            let said = stage.run(&["-C", dir, command]).expect(64).says(&[why]).said();
+            assert!(!said.contains("git repository"), "{said}");
+        }
+    }
+}
+
+#[test]
 fn a_bare_repository_and_a_plain_folder_are_refused() {
     let stage = Stage::bare(env!("CARGO_BIN_EXE_autopilot"));
     stage.write("tasks/say-done.md", autopilot_testkit::stage::TASK);

@@ -291,6 +291,20 @@ fn a_session_of_the_agents_own_owes_its_rise_and_is_missed_when_it_is_gone() {
     assert_eq!(again, "", "nothing was changed");
 }
 
+#[test]
+fn a_turn_outside_the_run_answers_a_stop_and_can_not_be_paused() {
+    let (stage, home) = with_claude();
+    stage.run_task().expect(0);
+    std::fs::write(home.join("slow"), "").unwrap();
+    let turn = stage.start(&["resume", CLAUDES, "--prompt", "think hard"]);
+    stage.wait_until("it works", |_| !home.join("slow").exists());
+    stage.run(&["pause"]).expect(10).says(&["continues a session", "can only be stopped"]);
+    assert!(!stage.has(".autopilot/AUTOPILOT_PAUSE"));
+    stage.run(&["stop"]).expect(0).says(&["stopping the agent of the session"]);
+    turn.wait().expect(2).says(&["stopped"]);
+    assert!(!stage.has(".autopilot/AUTOPILOT_STOP"));
+}
+
 fn kept(stage: &Stage) -> Vec<PathBuf> {
     let notes = files(&stage.state()).into_iter().filter(|path| path.ends_with("session.json"));
     notes.map(|note| note.parent().unwrap().to_owned()).collect()

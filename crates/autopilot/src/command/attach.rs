@@ -40,7 +40,7 @@ pub fn attach(global: &Global, args: &Attach) -> super::Done {
     if args.interrupt {
         tell(&past.place, &watched.run, InboxRequest::Interrupt { task })?;
         terminal::say(
-            "it was asked to stop what it does; what becomes of the step is up to the run",
+            "the agent was asked to end its turn; the run decides what becomes of the step",
         );
         return super::done();
     }
@@ -51,10 +51,10 @@ pub fn attach(global: &Global, args: &Attach) -> super::Done {
             ));
         }
         tell(&past.place, &watched.run, InboxRequest::Tell { task, text: message.clone() })?;
-        terminal::say("it was told");
+        terminal::say("the message was delivered");
         return super::done();
     }
-    terminal::note(&format!("watching {task}; Ctrl-C leaves it working"));
+    terminal::note(&format!("watching {task}; Ctrl-C stops watching and leaves the agent at work"));
     watched.watch(global, &past)
 }
 
@@ -62,7 +62,7 @@ pub fn attach(global: &Global, args: &Attach) -> super::Done {
 fn tell(place: &StatePaths, run: &str, request: InboxRequest) -> Result<(), CommandFailure> {
     ask::tell(place, run, request).map_err(|error| {
         CommandFailure::failed(error)
-            .context("it was not told")
+            .context("the message was not delivered")
             .hint("`autopilot status` shows what works on it now")
     })
 }
@@ -164,7 +164,7 @@ impl WatchedTask {
             let lines = std::io::stdin().lock().lines().map_while(Result::ok);
             for text in lines.filter(|line| !line.trim().is_empty()) {
                 match tell(&place, &run, InboxRequest::Tell { task: task.clone(), text }) {
-                    Ok(()) => terminal::note("it was told"),
+                    Ok(()) => terminal::note("the message was delivered"),
                     Err(failure) => terminal::error(&failure.message()),
                 }
             }
@@ -231,9 +231,9 @@ impl ExecReader {
             if !global.json {
                 let agent = metadata(&exec).agent;
                 let ears = if Mode::of(&agent).is_some_and(listens) {
-                    "a line you type is said to it"
+                    "each line you type is sent to it"
                 } else {
-                    "it can't be spoken to while it works"
+                    "it can't receive messages while it works"
                 };
                 terminal::note(&format!("--- {} ({agent}: {ears})", exec.name));
             }

@@ -66,7 +66,7 @@ pub fn gc(global: &Global, args: &Gc) -> Done {
     let (place, has_journal) = place(global)?;
     if place.state.as_str().is_empty() || !place.state.join("hub.git").is_dir() {
         let nothing = GcReport { dry_run: args.dry_run, ..GcReport::default() };
-        let text = "nothing to remove: no run was begun in this repository yet";
+        let text = "nothing to remove: no run was started in this repository yet";
         return answer(global, nothing, |_| text.to_owned());
     }
     let ground = ground::open(&place)?;

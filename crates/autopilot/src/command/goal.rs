@@ -16,7 +16,7 @@ pub fn goal(global: &Global, flow: Flow, args: &GoalArgs) -> super::Done {
     let text = args.text.trim();
     if text.is_empty() {
         return Err(CommandFailure::usage("the goal is empty")
-            .hint("say what is to be reached: autopilot goal \"Fix the login\""));
+            .hint("say what to achieve: autopilot goal \"Fix the login\""));
     }
     if text.len() > GOAL_BYTES_MAX {
         return Err(CommandFailure::usage(format!(

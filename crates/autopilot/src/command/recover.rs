@@ -90,7 +90,7 @@ fn table(pieces: &[Piece], more: usize) -> String {
     let heading = ["task/attempt", "when", "size", "also on"];
     let table = terminal::table(&heading, pieces.iter().map(row));
     let more = if more > 0 { format!("… and {more} older ones\n") } else { String::new() };
-    format!("{table}{more}\n`autopilot recover <task>/<attempt>` brings one back as a branch")
+    format!("{table}{more}\n`autopilot recover <task>/<attempt>` restores one as a branch")
 }
 
 /// The size of a change: `3 files changed, 10 insertions(+)`.

@@ -26,7 +26,7 @@ pub fn report(global: &Global, args: &ReportArgs) -> Done {
         return Err(CommandFailure::usage(
             "`--out -` prints the page, and `--json` prints an object",
         )
-        .hint("leave one of them out; `autopilot show --json` tells the run as data"));
+        .hint("leave one of them out; `autopilot show --json` prints the run as data"));
     }
     let archive = past::must(global)?;
     let known = archive.run(args.run.as_deref())?;

@@ -40,7 +40,7 @@ pub fn runs(global: &Global, args: &Runs) -> Done {
 pub fn none(since: Option<Time>) -> &'static str {
     match since {
         Some(_) => "no runs since then",
-        None => "no runs yet; `autopilot run tasks/<name>.md` begins one",
+        None => "no runs yet; `autopilot run tasks/<name>.md` starts one",
     }
 }
 

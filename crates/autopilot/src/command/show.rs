@@ -61,7 +61,7 @@ fn of_run(known: &KnownRun, history: &RunHistory) -> String {
     };
     row("flow", run.flow.word());
     row("source", &run.source);
-    row("begun by", &run.started_by);
+    row("started by", &run.started_by);
     row("started", &run.started_at.rfc3339());
     row("branch", &format!("{} from {} at {}", run.branch, run.base_branch, short(&run.base)));
     row("worked", &view::duration(run.active_ms));

@@ -70,7 +70,7 @@ fn newest(past: Option<&RunArchive>) -> Result<Option<KnownRun>, CommandFailure>
 
 fn none_yet(place: &StatePaths) -> String {
     let next = if place.config().exists() {
-        "`autopilot run tasks/<name>.md` begins one"
+        "`autopilot run tasks/<name>.md` starts one"
     } else {
         "`autopilot init` sets the repository up"
     };
@@ -176,20 +176,20 @@ fn go_on(told: &KnownRun) -> String {
         Standing::Live { .. } | Standing::Rests | Standing::Interrupted
             if view::awaited(&told.state).is_some() =>
         {
-            "go on with `autopilot approve` or `autopilot reject \"why\"`".to_owned()
+            "continue with `autopilot approve` or `autopilot reject \"why\"`".to_owned()
         }
         Standing::Live { pid } => {
-            format!("process {pid} works on it; `autopilot stop` ends it at the next step boundary")
+            format!("process {pid} works on it; `autopilot stop` stops it after the current steps")
         }
         Standing::Interrupted => {
             "interrupted: the process that worked on it is gone; nothing is lost, \
-             go on with `autopilot resume`"
+             continue with `autopilot resume`"
                 .to_owned()
         }
         Standing::Rests if told.state.run.halt.as_ref().is_some_and(view::tells_how_to_go_on) => {
             String::new()
         }
-        Standing::Rests => format!("go on with {}", view::money::go_on(&told.state)),
+        Standing::Rests => format!("continue with {}", view::money::go_on(&told.state)),
         Standing::Abandoned => {
             "given up for another run; `autopilot recover` lists its work".to_owned()
         }

@@ -139,7 +139,7 @@ fn notes(repo: &UserRepo, state: &State) -> Vec<String> {
     let mut notes: Vec<String> = base_moved(repo, state).into_iter().collect();
     let left_out = Status::Settled(TaskEnd::Skipped { why: Skip::Asked });
     let left_out = view::leaves(state).filter(|task| task.status == left_out);
-    notes.extend(left_out.map(|task| format!("{}: left out by a person", task.name())));
+    notes.extend(left_out.map(|task| format!("{}: skipped by a person", task.name())));
     let waivers = view::waivers(state).iter();
     notes.extend(waivers.map(|by| format!("the review was skipped while {by} was there")));
     for task in &state.tasks {
@@ -206,7 +206,7 @@ fn rests(state: &State) -> String {
             let then = match (awaited, halt) {
                 (Some(what), _) => format!("; a person has to approve {what}: `autopilot approve`"),
                 (None, Some(halt)) if view::tells_how_to_go_on(halt) => String::new(),
-                (None, _) => format!("; go on with {}", view::money::go_on(state)),
+                (None, _) => format!("; continue with {}", view::money::go_on(state)),
             };
             format!("rests: {why}{then}\n")
         }

@@ -174,7 +174,7 @@ fn tell(global: &Global, told: &KnownRun, branches: &[PublishedBranch], kept: &[
     let mut removed = Vec::new();
     for (PublishedBranch { name, tip, .. }, kept) in branches.iter().zip(kept) {
         text.push_str(&format!("removed branch {name} (was {})\n", tip.short()));
-        text.push_str(&format!("  `autopilot recover {kept}` brings it back\n"));
+        text.push_str(&format!("  `autopilot recover {kept}` restores it\n"));
         removed.push(json!({ "branch": name, "commit": tip.to_string(), "recover": kept }));
     }
     if branches.is_empty() {

@@ -156,8 +156,9 @@ fn leftovers(place: &StatePaths) -> Option<DoctorFinding> {
         .filter(|process| ours(process.id.pid))
         .map(|process| process.id.pid.to_string())
         .collect();
-    let some = format!("left of an earlier run: {}; `autopilot resume` ends them", left.join(", "));
-    let none = "none left of earlier runs".to_owned();
+    let some =
+        format!("left over from an earlier run: {}; `autopilot resume` ends them", left.join(", "));
+    let none = "none left over from earlier runs".to_owned();
     Some(DoctorFinding::either("processes", !left.is_empty(), some, none))
 }
 

@@ -116,7 +116,7 @@ fn tell(global: &Global, path: &Utf8Path, aside: &Utf8Path, saved: &Salvage) {
         terminal::say(&format!("commits that had not reached the file are lost: {lost}"));
     }
     terminal::say(&format!("the damaged file is kept as `{aside}`"));
-    terminal::say("`autopilot resume` goes on from what was saved");
+    terminal::say("`autopilot resume` continues from what was saved");
 }
 
 fn run(run: &RunHealth) -> Value {

@@ -152,11 +152,11 @@ fn refused(why: SessionHindrance, told: &KnownRun, session: &Session) -> Command
     let pid = told.holder.as_ref().map_or(0, |holder| holder.process.pid);
     match why {
         SessionHindrance::AtWork => CommandFailure::failed(format!(
-            "session `{id}` is at work right now, in run {run} of process {pid}"
+            "session `{id}` is in use right now, by process {pid} in run {run}"
         ))
         .hint("wait for it, or `autopilot stop` the run first"),
         SessionHindrance::RunAtWork => CommandFailure::failed(format!(
-            "run {run} is at work in this repository, process {pid}"
+            "process {pid} is working on run {run} in this repository"
         ))
         .hint("wait for it, or `autopilot stop` it first and `autopilot resume` it after"),
         SessionHindrance::Removed => {

@@ -117,7 +117,7 @@ fn tell_rehearsal(
         }));
     }
     let of = (&told.run.id, one_line(&session.id));
-    terminal::say(&format!("would go on with step `{name}` of run {} in session {}", of.0, of.1));
+    terminal::say(&format!("would continue step `{name}` of run {} in session {}", of.0, of.1));
     if told.state.end().is_some() {
         terminal::say("  the run, which had ended, would be open again");
     }
@@ -191,8 +191,8 @@ fn account(
     }
     let name = task.name();
     let otherwise = format!(
-        "say something else with `autopilot resume {} --prompt …`, or go on without it: `autopilot \
-         resume`",
+        "try another prompt with `autopilot resume {} --prompt …`, or continue the run without \
+         it: `autopilot resume`",
         told.session
     );
     match ended {
@@ -206,7 +206,7 @@ fn account(
         TurnEnd::Rests(why) => {
             let message = format!("step `{name}` is not over: {why}");
             Err(CommandFailure::new(ExitKind::Paused, message)
-                .hint(format!("go on with it and with the run: {}", view::money::go_on(state))))
+                .hint(format!("continue it and the run with {}", view::money::go_on(state))))
         }
     }
 }
@@ -282,7 +282,7 @@ impl<'a> ContinuedTurn<'a> {
             None => text.push_str("merged: nothing\n"),
         }
         if self.task.is_settled() {
-            text.push_str(&format!("then:   `autopilot resume` goes on: {}\n", self.next()));
+            text.push_str(&format!("then:   `autopilot resume` continues: {}\n", self.next()));
         }
         text
     }

@@ -150,7 +150,7 @@ fn numbered(id: &str, number: u32) -> String {
 fn editor() -> Result<String, CommandFailure> {
     work::editor().ok_or_else(|| {
         CommandFailure::usage("no editor is set")
-            .hint("set EDITOR, as in `EDITOR=nano`, or leave --edit")
+            .hint("set EDITOR, as in `EDITOR=nano`, or leave out --edit")
     })
 }
 
