@@ -162,7 +162,7 @@ fn codex_can_not_be_spoken_to_and_whoever_tries_hears_so_at_once() {
     }
     // Whoever only watches learns which kind it is.
     let watching = stage.start_command(stage.command(&["attach", "say-done"]));
-    stage.wait_until("it is said", |_| watching.err().contains("(codex_cli: it can't be spoken"));
+    stage.wait_until("it is said", |_| watching.err().contains("(codex_cli: it can't receive"));
     fs::write(&gate, "").unwrap();
     run.wait().expect(0).says(&["DONE"]);
     watching.wait().expect(0);
