@@ -227,7 +227,7 @@ fn program(order: &LaunchOrder) -> Result<Prepared, LaunchFailure> {
         SandboxPlan::Landlock { write } => {
             let ruleset = sandbox::prepare(write).map_err(|error| LaunchFailure {
                 stage: LaunchStage::Sandbox,
-                error: chain(&error),
+                error: crate::cause::chain(&error),
                 errno: None,
             })?;
             Ok((plain, None, None, Some(ruleset)))
@@ -243,16 +243,6 @@ fn program(order: &LaunchOrder) -> Result<Prepared, LaunchFailure> {
             Ok((wrapped, Some(reader), Some(writer), None))
         }
     }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 fn nonblocking(file: &File) -> io::Result<()> {

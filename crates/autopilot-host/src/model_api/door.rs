@@ -5,7 +5,7 @@ use super::failure::one_line;
 use super::retry::wanted_pause;
 use super::sse::{EventTooLong, Events};
 use super::{ApiAddress, ApiFailure, ApiLimits, FailureKind};
-use crate::web;
+use crate::{cause, web};
 use jiff::Timestamp;
 use serde_json::Value;
 use std::io::{self, Read};
@@ -102,22 +102,16 @@ impl ApiDoor {
             let text = format!("no key for {address}: the variable `{variable}` is not set");
             return Err(ApiFailure::new(FailureKind::Key, text));
         }
-        let tls = web::tls(certificates).map_err(|reason| {
-            let text = format!("cannot use {}: {reason}", web::CERTIFICATES_VARIABLE);
-            ApiFailure::new(FailureKind::Lost, text)
+        let client = web::client(address.as_str(), certificates).map_err(|error| {
+            let (name, reason) = (web::CERTIFICATES_VARIABLE, cause::chain(&error));
+            ApiFailure::new(FailureKind::Lost, format!("cannot use {name}: {reason}"))
         })?;
-        let config = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
+        let config = client
             .max_idle_connections(0)
             .timeout_resolve(Some(limits.connect_time_max))
             .timeout_connect(Some(limits.connect_time_max))
             .timeout_per_read(Some(limits.idle_time_max))
             .timeout_per_write(Some(limits.idle_time_max))
-            .proxy(web::proxy(address.as_str()))
-            .tls_config(tls)
-            .user_agent(concat!("autopilot/", env!("CARGO_PKG_VERSION")))
             .build();
         let headers = headers.iter().filter_map(|(name, value)| {
             Some((HeaderName::from_static(name), HeaderValue::try_from(value).ok()?))
@@ -280,13 +274,7 @@ impl ApiDoor {
             let text = format!("{url} sent nothing for {seconds} s");
             return ApiFailure::new(FailureKind::Silent, text);
         }
-        let why = if let ureq::Error::Timeout(_) = error {
-            "no answer in time".to_owned()
-        } else if let ureq::Error::HostNotFound = error {
-            "host not found".to_owned()
-        } else {
-            one_line(&error.to_string())
-        };
+        let why = web::in_words(error);
         ApiFailure::new(FailureKind::Lost, format!("the connection to {url} failed: {why}"))
     }
 
