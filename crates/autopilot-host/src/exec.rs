@@ -143,22 +143,6 @@ pub enum SpawnError {
     Deaf { program: OsString },
 }
 
-impl SpawnError {
-    /// Returns whether the same launch may succeed later: no process, descriptor or memory was
-    /// free, or the supervisor died or hung.
-    pub fn is_temporary(&self) -> bool {
-        let errno = match self {
-            SpawnError::Prepare { source, .. } | SpawnError::Supervisor { source, .. } => {
-                source.raw_os_error()
-            }
-            SpawnError::Start { errno, .. } => *errno,
-            SpawnError::Died { .. } | SpawnError::Deaf { .. } => return true,
-        };
-        const LATER: [i32; 4] = [libc::EAGAIN, libc::ENOMEM, libc::EMFILE, libc::ENFILE];
-        errno.is_some_and(|errno| LATER.contains(&errno))
-    }
-}
-
 /// The handle by which anybody can ask for the end of a running program, as often as wanted.
 #[derive(Debug, Clone)]
 pub struct Control {

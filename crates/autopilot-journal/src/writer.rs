@@ -7,7 +7,7 @@
 //! again.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
@@ -24,15 +24,6 @@ pub enum WriterNotice {
     /// A commit has failed, which is reported once. Whether its entries are on the disk is unknown
     /// until the journal is opened again.
     Failed { error: Arc<Error> },
-}
-
-/// The reason why [`Appender::try_submit`] did not take an entry.
-#[derive(Debug)]
-pub enum NotTaken {
-    /// The queue is full; the entry is handed back.
-    QueueFull(JournalEntry),
-    /// The entry is too large, or the writer takes no more.
-    Refused(Error),
 }
 
 /// The owner of the writer thread. Dropping it closes it without reporting the result.
@@ -104,19 +95,6 @@ impl Appender {
     pub fn submit(&self, entry: JournalEntry) -> Result<(), Error> {
         self.check(&entry)?;
         self.queue.send(WriterMessage::Entry(entry)).map_err(|_gone| Error::Closed)
-    }
-
-    /// Queues an entry as [`Self::submit`] does, but hands it back instead of waiting.
-    pub fn try_submit(&self, entry: JournalEntry) -> Result<(), NotTaken> {
-        self.check(&entry).map_err(NotTaken::Refused)?;
-        match self.queue.try_send(WriterMessage::Entry(entry)) {
-            Ok(()) => Ok(()),
-            Err(TrySendError::Full(WriterMessage::Entry(entry))) => Err(NotTaken::QueueFull(entry)),
-            Err(
-                TrySendError::Full(WriterMessage::Now(..) | WriterMessage::Close)
-                | TrySendError::Disconnected(_),
-            ) => Err(NotTaken::Refused(Error::Closed)),
-        }
     }
 
     /// Commits the entries and returns when they, and all submitted before them, are durable.

@@ -86,11 +86,6 @@ impl ChangedPath {
         String::from_utf8_lossy(&self.path).into_owned()
     }
 
-    /// Returns whether the path is a gitlink (a submodule) after the change.
-    pub fn is_gitlink(&self) -> bool {
-        self.new_mode == 0o160_000
-    }
-
     /// Returns whether the path is a symbolic link after the change.
     pub fn is_link(&self) -> bool {
         self.new_mode == 0o120_000

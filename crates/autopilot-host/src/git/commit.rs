@@ -22,7 +22,7 @@ pub struct CommitRequest<'a> {
     pub run: &'a str,
     /// The attempt whose work is committed.
     pub attempt: AttemptName<'a>,
-    /// The short branch name, `autopilot/<task>` or the result of `free_branch`.
+    /// The short branch name, such as `autopilot/<task>`.
     pub branch: &'a str,
     /// The commit on which the work is based.
     pub parent: &'a Oid,

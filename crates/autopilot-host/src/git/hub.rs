@@ -254,17 +254,6 @@ impl Hub {
         line.split_whitespace().skip(1).map(Oid::parse).collect()
     }
 
-    /// Returns the value of a trailer of ours, if the commit has one.
-    pub fn trailer(&self, commit: &Oid, key: &str) -> Result<Option<String>, GitError> {
-        let format = format!("--format=%(trailers:key={key},valueonly)");
-        let out = self
-            .git(format!("read trailer {key} of {commit}"))
-            .args(["show", "-s", "--no-show-signature", "--no-color", &format, commit.as_str()])
-            .ok()?;
-        let text = String::from_utf8_lossy(&out).trim().to_owned();
-        Ok((!text.is_empty()).then_some(text))
-    }
-
     /// Returns the newest commit that both have in their history.
     pub fn merge_base(&self, one: &Oid, other: &Oid) -> Result<Option<Oid>, GitError> {
         let out = self
@@ -284,29 +273,6 @@ impl Hub {
             .args(["merge-base", "--is-ancestor", old.as_str(), new.as_str()])
             .run()?;
         Ok(out.code() == Some(0))
-    }
-
-    /// Walks everything a commit reaches that is not in `known`: a missing or broken object is an
-    /// error here, before anyone calls the commit done.
-    pub fn check_objects(&self, commit: &Oid, known: &Oid) -> Result<(), GitError> {
-        self.git(format!("check the objects of {commit}"))
-            .args(["rev-list", "--objects", "--quiet", commit.as_str()])
-            .arg(format!("^{known}"))
-            .timeout(TRANSFER_TIMEOUT)
-            .ok()?;
-        let range = self
-            .git(format!("list the objects of {commit}"))
-            .args(["rev-list", "--objects", "--no-object-names", commit.as_str()])
-            .arg(format!("^{known}"))
-            .ok()?;
-        let pack = tempfile::tempfile().on("create a file in", &std::env::temp_dir())?;
-        // Packing reads every byte of every object and checks it against its name.
-        self.git(format!("read the objects of {commit}"))
-            .args(["pack-objects", "--stdout", "-q", "--no-reuse-object", "--no-reuse-delta"])
-            .stdin(range)
-            .timeout(TRANSFER_TIMEOUT)
-            .write_to(pack)?;
-        Ok(())
     }
 
     /// Removes lock files that a killed git of ours left behind; a younger one may have a living
