@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::command::{CommandError, TRANSFER_TIMEOUT};
-use super::commit::{NewCommit, trailers, write_commit};
+use super::commit::{NewCommit, TASK, trailers, write_commit};
 use super::disposable::{self, FoundRefs};
 use super::error::{GitError, OnFile};
 use super::hub::{AGENTS_COMMITS, ExpectedRef};
@@ -342,20 +342,12 @@ impl Slot {
         }
         // The work that this attempt left here before stays reachable as a second parent.
         let parents: Vec<Oid> = [request.base.clone()].into_iter().chain(old.clone()).collect();
-        let commit = write_commit(
-            hub,
-            &NewCommit {
-                tree,
-                parents: &parents,
-                message: &trailers(
-                    &format!("Salvage of {} {}", request.attempt.task, request.attempt.id),
-                    &[("Autopilot-Task", request.attempt.task)],
-                ),
-                identity: &self.pools.identity,
-                now: request.now,
-            },
-        )?;
-        hub.set_ref(&name, &commit, old.as_ref().map_or(ExpectedRef::Absent, ExpectedRef::At))?;
+        let AttemptName { task, id } = request.attempt;
+        let message = trailers(&format!("Salvage of {task} {id}"), &[(TASK, task)]);
+        let (parents, identity, now) = (&*parents, &self.pools.identity, request.now);
+        let new = NewCommit { tree, parents, message: &message, identity, now };
+        let commit = write_commit(hub, &new)?;
+        hub.set_ref(&name, &commit, ExpectedRef::of(&old))?;
         fail::point("salvage.done");
         self.remember(request, tree)?;
         Ok((Some(commit), true))

@@ -39,6 +39,13 @@ pub enum ExpectedRef<'a> {
     At(&'a Oid),
 }
 
+impl<'a> ExpectedRef<'a> {
+    /// Returns the state in which a ref was found.
+    pub fn of(found: &'a Option<Oid>) -> Self {
+        found.as_ref().map_or(ExpectedRef::Absent, ExpectedRef::At)
+    }
+}
+
 /// The hub of one repository.
 #[derive(Clone, Debug)]
 pub struct Hub {
@@ -101,7 +108,7 @@ impl Hub {
         }
         let _kept =
             self.import(&ObjectSource { git_dir: &repo.common_dir, objects: vec![] }, &tip)?;
-        self.set_ref(&name, &tip, known.as_ref().map_or(ExpectedRef::Absent, ExpectedRef::At))?;
+        self.set_ref(&name, &tip, ExpectedRef::of(&known))?;
         Ok(tip)
     }
 
@@ -212,6 +219,15 @@ impl Hub {
             self.no_longer_holds(old);
         }
         moved
+    }
+
+    /// Puts a mark of ours at a commit, wherever it was before.
+    pub(crate) fn mark(&self, name: &str, commit: &Oid) -> Result<(), GitError> {
+        let old = self.resolve(name)?;
+        if old.as_ref() == Some(commit) {
+            return Ok(());
+        }
+        self.set_ref(name, commit, ExpectedRef::of(&old))
     }
 
     /// Deletes a ref that is at this object.
