@@ -153,7 +153,8 @@ fn take(dir: &Path, path: &Path, open: impl Fn() -> io::Result<File>) -> Result<
     Err(LockError::Restless { path: path.into() })
 }
 
-fn is_unsupported(error: &io::Error) -> bool {
+/// Returns whether the error says that the file system has no locks.
+pub(crate) fn is_unsupported(error: &io::Error) -> bool {
     const CODES: [i32; 3] = [libc::ENOLCK, libc::EOPNOTSUPP, libc::ENOSYS];
     error.raw_os_error().is_some_and(|code| CODES.contains(&code))
 }

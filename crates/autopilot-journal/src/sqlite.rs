@@ -123,20 +123,13 @@ impl Store {
 fn storage_error(path: &Utf8Path, operation: &'static str, source: rusqlite::Error) -> Error {
     use crate::StorageTrouble;
     use rusqlite::ErrorCode as Code;
-    let code = source.sqlite_error_code();
-    let is = |codes: &[Code]| code.is_some_and(|code| codes.contains(&code));
-    let trouble = if is(&[Code::DiskFull]) {
-        StorageTrouble::Full
-    } else if is(&[Code::SystemIoFailure]) {
-        StorageTrouble::Io
-    } else if is(&[Code::ReadOnly]) {
-        StorageTrouble::ReadOnly
-    } else if is(&[Code::DatabaseBusy, Code::DatabaseLocked]) {
-        StorageTrouble::Busy
-    } else if is(&[Code::DatabaseCorrupt, Code::NotADatabase]) {
-        StorageTrouble::Damaged
-    } else {
-        StorageTrouble::Other
+    let trouble = match source.sqlite_error_code() {
+        Some(Code::DiskFull) => StorageTrouble::Full,
+        Some(Code::SystemIoFailure) => StorageTrouble::Io,
+        Some(Code::ReadOnly) => StorageTrouble::ReadOnly,
+        Some(Code::DatabaseBusy | Code::DatabaseLocked) => StorageTrouble::Busy,
+        Some(Code::DatabaseCorrupt | Code::NotADatabase) => StorageTrouble::Damaged,
+        Some(_) | None => StorageTrouble::Other,
     };
     Error::Storage { operation, journal: path.to_string(), trouble, source: source.into() }
 }

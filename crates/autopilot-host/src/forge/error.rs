@@ -52,8 +52,8 @@ pub enum ForgeError {
     #[error("`gh` could not {asked} at {whom}: {said}")]
     Gh { asked: String, whom: String, said: String },
     /// The program `gh` could not be run to its end.
-    #[error("`gh` could not {asked} at {whom}")]
-    GhRun { asked: String, whom: String, source: CommandError },
+    #[error("`gh` failed at {whom}")]
+    GhRun { whom: String, source: CommandError },
     /// The caller did not want the result any more.
     #[error("cancelled before the pull request was published")]
     Unwanted,

@@ -58,10 +58,7 @@ impl<'a> Gh<'a> {
             }
             Ok(out) => Err(self.failed(asked, &out.stderr)),
             Err(CommandError::Unwanted { .. }) => Err(ForgeError::Unwanted),
-            Err(source) => {
-                let (asked, whom) = (asked.to_owned(), self.address.host.clone());
-                Err(ForgeError::GhRun { asked, whom, source })
-            }
+            Err(source) => Err(ForgeError::GhRun { whom: self.address.host.clone(), source }),
         }
     }
 

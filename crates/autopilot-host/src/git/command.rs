@@ -22,20 +22,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 pub(crate) const TRANSFER_TIMEOUT: Duration = Duration::from_secs(1800);
 const STDOUT_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// The command of an error: the purpose it was run for, its program and its first argument.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CalledCommand {
-    operation: String,
-    line: String,
-}
-
-impl std::fmt::Display for CalledCommand {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "cannot {}: `{}`", self.operation, self.line)
-    }
-}
-
-/// The reason why a command of git, gh or ssh failed.
+/// The reason why a command of git, gh or ssh failed. Each names the operation and the program.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// There is no `git` in an absolute directory of PATH.
@@ -43,25 +30,25 @@ pub enum CommandError {
     NoGit,
     /// The process could not be started or waited for.
     #[error("{called} could not be run")]
-    Spawn { called: CalledCommand, source: io::Error },
+    Spawn { called: String, source: io::Error },
     /// The command reported a failure.
     #[error("{called} failed with {status}: {stderr}")]
-    Failed { called: CalledCommand, status: String, stderr: String },
+    Failed { called: String, status: String, stderr: String },
     /// The command missed its deadline and was killed.
     #[error("{called} did not finish within {} s: {stderr}", after.as_secs())]
-    TimedOut { called: CalledCommand, after: Duration, stderr: String },
+    TimedOut { called: String, after: Duration, stderr: String },
     /// The caller did not want the result any more, and the command was killed.
     #[error("{called} was cancelled")]
-    Unwanted { called: CalledCommand },
+    Unwanted { called: String },
     /// The command printed more than is kept in memory.
     #[error("{called} printed more than {bytes_max} bytes")]
-    TooLong { called: CalledCommand, bytes_max: usize },
+    TooLong { called: String, bytes_max: usize },
 }
 
 /// The result of a finished command.
 #[derive(Debug)]
 pub struct Output {
-    called: CalledCommand,
+    called: String,
     /// The exit status, which may be a failure.
     pub status: ExitStatus,
     /// All of stdout.
@@ -319,12 +306,12 @@ impl GitCommand {
         self.pump(Stdio::from(file), &|| false, nothing)?.expect_code(&[0]).map(drop)
     }
 
-    /// Returns the command as messages name it: `git` or another program, and its first argument.
-    fn called(&self) -> CalledCommand {
+    /// Begins a message about this command: the operation, the program and its first argument.
+    fn called(&self) -> String {
         let program = self.program.as_deref().and_then(Path::file_name).unwrap_or("git".as_ref());
         let words = [program].into_iter().chain(self.args.first().map(OsString::as_os_str));
         let words: Vec<_> = words.map(OsStr::to_string_lossy).collect();
-        CalledCommand { operation: self.operation.clone(), line: words.join(" ") }
+        format!("cannot {}: `{}`", self.operation, words.join(" "))
     }
 
     /// Runs to the end and hands stdout to `sink`; the output that is returned has none of it.
