@@ -56,10 +56,11 @@ impl Writer {
         let queue_max = queue_max.max(1);
         let (sender, receiver) = sync_channel(queue_max);
         let failure = Arc::new(OnceLock::new());
-        let desk = Desk { journal, notify, failure: Arc::clone(&failure), group_max: queue_max };
+        let (failed, group_max) = (Arc::clone(&failure), queue_max);
+        let writer = WriterThread { journal, notify, failure: failed, group_max };
         let thread = std::thread::Builder::new()
             .name("journal".into())
-            .spawn(move || desk.serve(&receiver))
+            .spawn(move || writer.serve(&receiver))
             .map_err(|source| Error::WriterStart { source })?;
         Ok(Self { appender: Appender { queue: sender, failure }, thread: Some(thread) })
     }
@@ -119,7 +120,7 @@ impl Appender {
 }
 
 /// The part of the writer that runs on its thread.
-struct Desk {
+struct WriterThread {
     journal: Box<dyn Journal + Send>,
     notify: Box<dyn FnMut(WriterNotice) + Send>,
     failure: Arc<OnceLock<Arc<Error>>>,
@@ -136,7 +137,7 @@ struct CommitGroup {
     last: bool,
 }
 
-impl Desk {
+impl WriterThread {
     fn serve(mut self, queue: &Receiver<WriterMessage>) {
         while let Ok(first) = queue.recv() {
             let mut group = CommitGroup::default();

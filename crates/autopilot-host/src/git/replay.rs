@@ -69,10 +69,8 @@ pub fn replay(
     let text = String::from_utf8_lossy(&out).into_owned();
     let commits: Vec<Oid> = text.lines().map(Oid::parse).collect::<Result<_, _>>()?;
     if commits.len() > COMMITS_MAX {
-        return Err(GitError::Unreadable {
-            what: format!("range to replay, more than {COMMITS_MAX} commits"),
-            text: format!("{base}..{head}"),
-        });
+        let range = format!("{base}..{head}");
+        return Err(GitError::TooManyCommits { range, commits_max: COMMITS_MAX });
     }
     let mut tip = onto.clone();
     for commit in commits {

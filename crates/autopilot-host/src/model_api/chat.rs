@@ -1,6 +1,6 @@
 //! The Chat Completions API, which local servers have.
 
-use super::door::ReadStop;
+use super::client::ReadStop;
 use super::reader::{
     ApiShape, HeardEvents, conversation, counted, filtered, output_limit, refusal, string,
 };

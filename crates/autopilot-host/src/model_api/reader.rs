@@ -1,6 +1,6 @@
 //! The reader of an answer, whatever the form of its events, with a limit on its length.
 
-use super::door::{ReadStop, ServerPart};
+use super::client::{ReadStop, ServerPart};
 use super::failure::one_line;
 use super::{ApiAnswer, ApiEvent, ApiFailure, ApiTokens, EarlierTurn, FailureKind};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! The Responses API.
 
-use super::door::ReadStop;
+use super::client::ReadStop;
 use super::reader::{
     ApiShape, HeardEvents, conversation, counted, filtered, output_limit, refusal, string,
 };
