@@ -235,6 +235,8 @@ impl GitChange {
     fn read_patch(&mut self, hub: &Hub, limits: &ChangeLimits) -> Result<(), GitError> {
         let mut reader = PatchReader::new(*limits);
         self.diff_tree(hub, &["-p", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short"])
+            // A reviewer cites paths as the diff shows them.
+            .config("core.quotePath", "false")
             .stream(&mut |bytes| {
                 reader.push(bytes);
                 if reader.full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
